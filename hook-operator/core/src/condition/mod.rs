@@ -1,0 +1,1 @@
+//! The condition language (in work).

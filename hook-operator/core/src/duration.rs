@@ -1,0 +1,1 @@
+//! Durations (in work).

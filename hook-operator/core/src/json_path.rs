@@ -1,0 +1,1 @@
+//! JSON path (in work).

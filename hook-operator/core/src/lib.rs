@@ -1,0 +1,15 @@
+//! The pure core of hook-operator.
+//!
+//! | module | job |
+//! | --- | --- |
+//! | [`condition`] | the condition language: compile, check, evaluate within a budget |
+//! | [`json_path`] | the Kubernetes form of JSON path over a JSON value |
+//! | [`placeholder`] | `{{ args.NAME }}` in urls, headers, bodies, queries, conditions |
+//! | [`duration`] | durations as manifests write them (`1m30s`) |
+//!
+//! Nothing here has a client, a runtime, a clock, randomness, an environment or a log.
+
+pub mod condition;
+pub mod duration;
+pub mod json_path;
+pub mod placeholder;

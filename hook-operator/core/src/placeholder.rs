@@ -1,0 +1,1 @@
+//! Placeholders (in work).

@@ -1,0 +1,1 @@
+//! Turns HookTemplates into measured HookRuns.

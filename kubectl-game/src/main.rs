@@ -1,0 +1,2 @@
+//! The kubectl plugin of game teams and webhook authors.
+fn main() {}

@@ -1,0 +1,1 @@
+//! What the shells of both operators share: client, health, telemetry, events, shutdown.

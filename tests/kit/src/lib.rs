@@ -1,0 +1,1 @@
+//! A real control plane, sample servers and faults for tests, demo and benches.

@@ -1,0 +1,1 @@
+//! The suites that run against a real API server.

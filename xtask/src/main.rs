@@ -1,0 +1,2 @@
+//! Generates, measures and demonstrates.
+fn main() {}
