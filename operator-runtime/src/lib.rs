@@ -1,1 +1,19 @@
-//! What the shells of both operators share: client, health, telemetry, events, shutdown.
+//! What the shells of both operators share.
+//!
+//! | module | job |
+//! | --- | --- |
+//! | [`client`] | a client of the API server with bounded calls, no hidden retries, and every request counted |
+//! | [`crd_wait`] | waits for the CRDs instead of crashing without them |
+//! | [`events`] | Kubernetes events, sent aside so that they never hold up a decision |
+//! | [`health`] | `/healthz`, `/readyz`, `/metrics` |
+//! | [`shutdown`] | SIGTERM and SIGINT |
+//! | [`telemetry`] | logs for people or machines |
+//!
+//! No decision is taken here, and nothing here knows what a hook or a game server is.
+
+pub mod client;
+pub mod crd_wait;
+pub mod events;
+pub mod health;
+pub mod shutdown;
+pub mod telemetry;

@@ -1,0 +1,217 @@
+//! The metrics of one run: adding outcomes, assessing, stopping, and which measurement is due when.
+
+use jiff::Timestamp;
+use shared_api::Phase;
+use shared_api::hook_run::{HookRunStatus, MetricResult};
+use shared_api::reason::HookRunReason;
+
+use super::{Outcome, Slot};
+use crate::resolve::{Policy, ResolvedMetric, ResolvedRun};
+use crate::schedule::after;
+use crate::tally::{self, assess, taken};
+use crate::value::cut;
+use crate::verdict::KEPT_BYTES;
+
+/// What ended the metrics that had no verdict of their own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Stopped {
+    /// Another metric ended without success.
+    ByMetric(String),
+    /// `spec.terminate`.
+    Terminated,
+    /// `spec.timeoutSeconds`.
+    TimedOut,
+}
+
+/// Works on the status that is to be recorded.
+pub(super) struct Step<'a> {
+    run: &'a ResolvedRun,
+    status: &'a mut HookRunStatus,
+    /// Messages of the outcomes just added, by metric, for the verdict that they may lead to.
+    said: Vec<(String, String)>,
+}
+
+impl<'a> Step<'a> {
+    /// Results of metrics that the spec no longer has are dropped, and the rest stands in the spec's order.
+    pub(super) fn new(run: &'a ResolvedRun, status: &'a mut HookRunStatus) -> Self {
+        let place = |result: &MetricResult| run.metrics.iter().position(|metric| metric.name == result.name);
+        status.metric_results.retain(|result| place(result).is_some());
+        status.metric_results.sort_by_key(place);
+        status.metric_results.dedup_by(|a, b| a.name == b.name);
+        Self { run, status, said: Vec::new() }
+    }
+
+    /// Adds the outcomes whose slot is the next one of its metric; says whether there was any.
+    pub(super) fn add_outcomes(&mut self, outcomes: &[Outcome]) -> bool {
+        let mut added = false;
+        for outcome in outcomes {
+            if !is_current(self.run, self.status, &outcome.slot) {
+                continue;
+            }
+            if let Some(message) = &outcome.verdict.message {
+                self.said.push((outcome.slot.metric.clone(), message.clone()));
+            }
+            let result = self.result(&outcome.slot.metric);
+            result.phase = Phase::Running;
+            tally::add(result, outcome.measurement());
+            added = true;
+        }
+        added
+    }
+
+    /// Gives a verdict to every metric whose counters amount to one; says whether there was any.
+    pub(super) fn assess(&mut self) -> bool {
+        let mut judged = false;
+        for result in &mut self.status.metric_results {
+            if result.phase.is_final() || result.measurements.is_empty() {
+                continue;
+            }
+            let Some(metric) = self.run.metric(&result.name) else { continue };
+            let Some(assessment) = assess(&metric.limits, result) else { continue };
+            let said = self.said.iter().rev().find(|(name, _)| *name == result.name).map(|(_, text)| text.as_str());
+            let message = match said.or_else(|| last_message(result)) {
+                Some(text) => format!("{text} ({})", assessment.because),
+                None => assessment.because,
+            };
+            result.phase = assessment.phase;
+            result.message = Some(cut(&message, KEPT_BYTES));
+            judged = true;
+        }
+        judged
+    }
+
+    /// Ends the metrics without a verdict where the run cannot go on.
+    pub(super) fn stop(&mut self, started: Timestamp, now: Timestamp) -> Option<Stopped> {
+        let bad = |result: &&MetricResult| result.phase.is_final() && result.phase != Phase::Successful;
+        let by_metric = self.status.metric_results.iter().find(bad);
+        let timed_out = self.run.timeout.is_some_and(|timeout| after(started, timeout) <= now);
+        let (stopped, phase, message) = if let Some(result) = by_metric {
+            let message = format!("stopped: metric {} {}", result.name, result.phase);
+            (Stopped::ByMetric(result.name.clone()), Phase::Inconclusive, message)
+        } else if self.run.terminate {
+            (Stopped::Terminated, Phase::Inconclusive, "terminated".to_owned())
+        } else if timed_out {
+            (Stopped::TimedOut, Phase::Error, "run timed out".to_owned())
+        } else {
+            return None;
+        };
+        let run = self.run;
+        for metric in &run.metrics {
+            let result = self.result(&metric.name);
+            if !result.phase.is_final() {
+                result.phase = phase;
+                result.message = Some(message.clone());
+            }
+        }
+        Some(stopped)
+    }
+
+    /// The result of a metric, made at its place in the spec's order if there is none.
+    fn result(&mut self, name: &str) -> &mut MetricResult {
+        let place = |name: &str| self.run.metrics.iter().position(|metric| metric.name == name);
+        let results = &mut self.status.metric_results;
+        let index = results.iter().position(|result| result.name == name).unwrap_or_else(|| {
+            let index = results.iter().take_while(|result| place(&result.name) < place(name)).count();
+            results.insert(index, MetricResult { name: name.to_owned(), ..MetricResult::default() });
+            index
+        });
+        &mut results[index]
+    }
+}
+
+/// The next slot of every metric that may be measured, with the time when it is due.
+pub(super) fn due(run: &ResolvedRun, status: &HookRunStatus, started: Timestamp) -> Vec<(Slot, Timestamp)> {
+    let mut slots = Vec::new();
+    let mut may_start = started;
+    for metric in &run.metrics {
+        let result = find(status, &metric.name);
+        if !result.is_some_and(|result| result.phase.is_final()) {
+            let number = result.map_or(0, taken);
+            let slot = Slot { metric: metric.name.clone(), number };
+            slots.extend(metric.schedule.due(result, may_start).map(|due| (slot, due)));
+        }
+        if run.policy == Policy::Ordered {
+            match result.filter(|result| result.phase == Phase::Successful).and_then(ended_at) {
+                Some(end) => may_start = end,
+                None => break,
+            }
+        }
+    }
+    slots
+}
+
+/// Whether an outcome for this slot could still be recorded.
+pub(super) fn is_current(run: &ResolvedRun, status: &HookRunStatus, slot: &Slot) -> bool {
+    let known: Option<&ResolvedMetric> = run.metric(&slot.metric);
+    let result = find(status, &slot.metric);
+    let open = result.is_none_or(|result| !result.phase.is_final());
+    known.is_some() && open && result.map_or(0, taken) == slot.number
+}
+
+fn find<'a>(status: &'a HookRunStatus, name: &str) -> Option<&'a MetricResult> {
+    status.metric_results.iter().find(|result| result.name == name)
+}
+
+fn ended_at(result: &MetricResult) -> Option<Timestamp> {
+    result.measurements.last().and_then(|last| last.finished_at).map(|at| at.timestamp())
+}
+
+fn last_message(result: &MetricResult) -> Option<&str> {
+    result.measurements.last().and_then(|last| last.message.as_deref())
+}
+
+/// `metric NAME PHASE: why`.
+pub(super) fn describe(result: &MetricResult) -> String {
+    let why = result.message.as_deref().unwrap_or("no reason recorded");
+    cut(&format!("metric {} {}: {why}", result.name, result.phase), KEPT_BYTES)
+}
+
+/// What keeps a metric without a verdict from one, where its last measurement was no success.
+pub(super) fn trouble(result: &MetricResult) -> Option<String> {
+    let last = result.measurements.last().filter(|_| !result.phase.is_final())?;
+    if last.phase == Phase::Successful {
+        return None;
+    }
+    let why = last.message.as_deref().unwrap_or("no reason recorded");
+    let in_a_row = match result.consecutive_error {
+        0 | 1 => String::new(),
+        errors => format!(" ({errors} errors in a row)"),
+    };
+    Some(format!("metric {}: last measurement {}: {why}{in_a_row}", result.name, last.phase))
+}
+
+/// The class of the run's final message.
+pub(super) fn reason(
+    run: &ResolvedRun,
+    phase: Phase,
+    decisive: Option<&MetricResult>,
+    stopped: Option<&Stopped>,
+) -> HookRunReason {
+    match stopped {
+        _ if phase == Phase::Successful => return HookRunReason::AllMetricsSuccessful,
+        Some(Stopped::Terminated) => return HookRunReason::Terminated,
+        Some(Stopped::TimedOut) => return HookRunReason::TimedOut,
+        Some(Stopped::ByMetric(_)) | None => {}
+    }
+    let assessed = decisive.and_then(|result| assess(&run.metric(&result.name)?.limits, result));
+    match (assessed, phase) {
+        (Some(assessment), _) => assessment.reason,
+        (None, Phase::Failed) => HookRunReason::FailureLimitExceeded,
+        (None, Phase::Error) => HookRunReason::ErrorLimitExceeded,
+        (None, _) => HookRunReason::InconclusiveLimitExceeded,
+    }
+}
+
+/// The earliest of several points in time.
+#[derive(Debug, Default)]
+pub(super) struct Earliest(Option<Timestamp>);
+
+impl Earliest {
+    pub(super) fn at(&mut self, at: Timestamp) {
+        self.0 = Some(self.0.map_or(at, |earliest| earliest.min(at)));
+    }
+
+    pub(super) fn get(self) -> Option<Timestamp> {
+        self.0
+    }
+}

@@ -1,0 +1,241 @@
+//! One step of a run: from what is recorded and what was just measured to what is to be recorded and done.
+//!
+//! The contract with the shell:
+//! 1. A plan that records ([`Plan::record`]) does nothing else. The shell writes the status with the
+//!    resourceVersion it was computed from; only when that write has succeeded is it observed as recorded and a new
+//!    plan asked for. So nothing is measured again before the last measurement is safe.
+//! 2. A measurement belongs to a [`Slot`]: a metric and the number of measurements recorded before it. An outcome
+//!    whose slot was recorded meanwhile (by another leader, by a write whose answer was lost) is dropped.
+//! 3. `wake_at` is part of the plan: asking again before it, with nothing new, yields the same plan.
+//!
+//! Total: whatever the status or the spec holds, there is a plan. No clock: `now` is an argument.
+
+mod metrics;
+
+use jiff::Timestamp;
+use shared_api::hook_run::{HookRunStatus, Measurement, MetricResult};
+use shared_api::reason::HookRunReason;
+use shared_api::time::Time;
+use shared_api::Phase;
+
+use crate::resolve::{Problems, ResolvedRun};
+use crate::schedule::after;
+use crate::value::cut;
+use crate::verdict::{KEPT_BYTES, Verdict};
+
+use std::time::Duration;
+
+/// A run that is being measured for this long without anything recorded is shown as Running.
+const SHOW_RUNNING_AFTER: Duration = Duration::from_secs(1);
+
+/// The place of one measurement in a run: its metric, and how many measurements were recorded before it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Slot {
+    /// The metric's name.
+    pub metric: String,
+    /// Measurements of any outcome recorded before.
+    pub number: i64,
+}
+
+/// A measurement that was taken and is not recorded yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outcome {
+    /// Where it belongs.
+    pub slot: Slot,
+    /// When the request was sent.
+    pub started_at: Timestamp,
+    /// When the answer was judged.
+    pub finished_at: Timestamp,
+    /// What came of it.
+    pub verdict: Verdict,
+}
+
+/// Everything that a decision rests on.
+#[derive(Debug, Clone, Copy)]
+pub struct View<'a> {
+    /// The spec, or what is wrong with it.
+    pub spec: Result<&'a ResolvedRun, &'a Problems>,
+    /// `metadata.generation` of that spec.
+    pub generation: Option<i64>,
+    /// The status as last recorded.
+    pub status: &'a HookRunStatus,
+    /// When this process first saw the run; counts as its start until one is recorded.
+    pub taken_up_at: Timestamp,
+    /// Slots that are being measured now.
+    pub in_flight: &'a [Slot],
+    /// Measurements that wait to be recorded.
+    pub outcomes: &'a [Outcome],
+}
+
+/// A measurement to start.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Start {
+    /// Where it belongs.
+    pub slot: Slot,
+    /// When it was due; the difference to now is the schedule's lag.
+    pub due: Timestamp,
+}
+
+/// What to do next.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Plan {
+    /// Record this status first, and ask again.
+    pub record: Option<HookRunStatus>,
+    /// Measurements to start; empty in a plan that records.
+    pub start: Vec<Start>,
+    /// Measurements whose outcome nobody waits for any more.
+    pub cancel: Vec<Slot>,
+    /// When to ask again if nothing happens before; `None`: only when something happens.
+    pub wake_at: Option<Timestamp>,
+    /// What is left to do for a run that has ended.
+    pub ended: Option<Ended>,
+}
+
+/// What is left to do for a run that has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended {
+    /// Nothing.
+    Keep,
+    /// Delete it, now.
+    Delete,
+    /// Delete it at the plan's `wake_at`.
+    DeleteLater,
+}
+
+/// Decides the next step of a run.
+#[must_use]
+pub fn decide(view: &View<'_>, now: Timestamp) -> Plan {
+    if view.status.phase.is_final() {
+        return ended(view, now);
+    }
+    let run = match view.spec {
+        Ok(run) => run,
+        Err(problems) => return refuse(view, problems, now),
+    };
+    let mut next = view.status.clone();
+    let started = next.started_at.map_or(view.taken_up_at, Time::timestamp);
+    next.started_at = Some(started.into());
+    next.observed_generation = view.generation;
+    next.phase = Phase::Running;
+    let mut step = metrics::Step::new(run, &mut next);
+    let measured = step.add_outcomes(view.outcomes);
+    let judged = step.assess();
+    let stopped = step.stop(started, now);
+    conclude(run, &mut next, stopped, now);
+    if next.phase.is_final() || measured || judged || must_show_start(view, run, now) {
+        return Plan { record: Some(next), cancel: obsolete(view), ..Plan::default() };
+    }
+    continue_measuring(view, run, started, now)
+}
+
+/// A run that has ended is only kept for as long as its time to live says.
+fn ended(view: &View<'_>, now: Timestamp) -> Plan {
+    let ttl = view.spec.ok().and_then(|run| run.ttl);
+    let delete_at = ttl.zip(view.status.completed_at).map(|(ttl, at)| after(at.timestamp(), ttl));
+    let (ended, wake_at) = match delete_at {
+        None => (Ended::Keep, None),
+        Some(at) if at <= now => (Ended::Delete, None),
+        Some(at) => (Ended::DeleteLater, Some(at)),
+    };
+    Plan { ended: Some(ended), wake_at, cancel: view.in_flight.to_vec(), ..Plan::default() }
+}
+
+fn refuse(view: &View<'_>, problems: &Problems, now: Timestamp) -> Plan {
+    let mut next = view.status.clone();
+    next.started_at = Some(next.started_at.unwrap_or(view.taken_up_at.into()));
+    next.observed_generation = view.generation;
+    next.phase = Phase::Error;
+    next.reason = Some(HookRunReason::InvalidSpec.to_string());
+    next.message = Some(cut(&format!("hook spec invalid: {problems}"), 4 * KEPT_BYTES));
+    next.completed_at = Some(now.into());
+    Plan { record: Some(next), cancel: view.in_flight.to_vec(), ..Plan::default() }
+}
+
+/// Gives the run its final phase once every metric has one, else says where it stands.
+fn conclude(run: &ResolvedRun, next: &mut HookRunStatus, stopped: Option<metrics::Stopped>, now: Timestamp) {
+    let results = &next.metric_results;
+    let all_final = run.metrics.iter().all(|metric| {
+        results.iter().any(|result| result.name == metric.name && result.phase.is_final())
+    });
+    if all_final {
+        let decisive = decisive(results, stopped.as_ref());
+        next.phase = worst(results);
+        next.message = decisive.map(|result| metrics::describe(result));
+        next.reason = Some(metrics::reason(run, next.phase, decisive, stopped.as_ref()).to_string());
+        next.completed_at = Some(now.into());
+    } else {
+        next.message = results.iter().find_map(metrics::trouble).map(|text| cut(&text, KEPT_BYTES));
+        next.reason = Some(HookRunReason::Measuring.to_string());
+    }
+}
+
+/// The worst phase of all metrics.
+fn worst(results: &[MetricResult]) -> Phase {
+    let rank = |phase: Phase| Phase::FINAL.iter().position(|known| *known == phase).unwrap_or(Phase::FINAL.len());
+    results.iter().map(|result| result.phase).max_by_key(|phase| rank(*phase)).unwrap_or(Phase::Inconclusive)
+}
+
+/// The metric whose message the run carries: the one that decided.
+fn decisive<'a>(results: &'a [MetricResult], stopped: Option<&metrics::Stopped>) -> Option<&'a MetricResult> {
+    let phase = worst(results);
+    let by_name = match stopped {
+        Some(metrics::Stopped::ByMetric(name)) => results.iter().find(|result| result.name == *name),
+        Some(metrics::Stopped::Terminated | metrics::Stopped::TimedOut) | None => None,
+    };
+    by_name.filter(|result| result.phase == phase).or_else(|| results.iter().find(|result| result.phase == phase))
+}
+
+/// A run whose clock matters, or whose first measurement takes long, has its start recorded before there is a
+/// measurement to record with it.
+fn must_show_start(view: &View<'_>, run: &ResolvedRun, now: Timestamp) -> bool {
+    let clock = run.timeout.is_some() || run.metrics.iter().any(|metric| metric.schedule.initial_delay.is_some());
+    let unseen = view.status.started_at.is_none() || view.status.phase != Phase::Running;
+    unseen && (clock || now >= after(view.taken_up_at, SHOW_RUNNING_AFTER))
+}
+
+/// Slots in flight whose outcome could not be recorded any more.
+fn obsolete(view: &View<'_>) -> Vec<Slot> {
+    let done = |slot: &&Slot| view.outcomes.iter().any(|outcome| outcome.slot == **slot);
+    view.in_flight.iter().filter(done).cloned().collect()
+}
+
+fn continue_measuring(view: &View<'_>, run: &ResolvedRun, started: Timestamp, now: Timestamp) -> Plan {
+    let mut plan = Plan::default();
+    let mut wake = metrics::Earliest::default();
+    for (slot, due) in metrics::due(run, view.status, started) {
+        let in_flight = view.in_flight.contains(&slot);
+        if !in_flight && due <= now {
+            plan.start.push(Start { slot, due });
+        } else if !in_flight {
+            wake.at(due);
+        }
+    }
+    let current = |slot: &Slot| metrics::is_current(run, view.status, slot);
+    plan.cancel = view.in_flight.iter().filter(|slot| !current(slot)).cloned().collect();
+    if view.status.started_at.is_none() || view.status.phase != Phase::Running {
+        wake.at(after(view.taken_up_at, SHOW_RUNNING_AFTER));
+    }
+    if let Some(timeout) = run.timeout {
+        wake.at(after(started, timeout));
+    }
+    plan.wake_at = wake.get();
+    plan
+}
+
+impl Outcome {
+    /// As a status records it. A success says all it has to say with its value.
+    fn measurement(&self) -> Measurement {
+        let Verdict { phase, value, message } = self.verdict.clone();
+        Measurement {
+            phase,
+            message: message.filter(|_| phase != Phase::Successful),
+            started_at: Some(self.started_at.into()),
+            finished_at: Some(self.finished_at.into()),
+            resume_at: None,
+            value,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

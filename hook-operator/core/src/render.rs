@@ -1,0 +1,183 @@
+//! Fills in placeholders: from a resolved metric and the values of its references to a request and conditions.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::answer::{FailureKind, MeasurementFailure};
+use crate::condition::Condition;
+use crate::placeholder::Template;
+use crate::redact::Redactor;
+use crate::request::{Body, PrometheusRequest, Request, WebRequest};
+use crate::resolve::{
+    ArgumentValue, Arguments, BodyText, ConditionText, HeaderText, Reference, ResolvedMetric, ResolvedPrometheus,
+    ResolvedProvider, ResolvedWeb,
+};
+
+/// The texts of the references that one measurement needs.
+pub type References = BTreeMap<Reference, String>;
+
+/// A measurement that is ready to be taken.
+#[derive(Debug, Clone)]
+pub struct Rendered {
+    /// What to ask, of whom.
+    pub request: Request,
+    /// True makes the measurement Successful.
+    pub success: Option<Condition>,
+    /// True makes the measurement Failed.
+    pub failure: Option<Condition>,
+    /// Takes the texts of Secrets out of everything that is shown.
+    pub redactor: Redactor,
+}
+
+/// The references that must be read before [`render`] can fill in this metric.
+#[must_use]
+pub fn references(metric: &ResolvedMetric, arguments: &Arguments) -> BTreeSet<Reference> {
+    let mut found = BTreeSet::new();
+    let mut of_template = |template: &Template| {
+        found.extend(template.names().filter_map(|name| arguments.reference(name).cloned()));
+    };
+    for condition in [&metric.success, &metric.failure].into_iter().flatten() {
+        if let ConditionText::Open(template) = condition {
+            of_template(template);
+        }
+    }
+    let headers = match &metric.provider {
+        ResolvedProvider::Web(web) => {
+            of_template(&web.url);
+            if let Some(BodyText::Plain(body) | BodyText::Json(body)) = &web.body {
+                of_template(body);
+            }
+            &web.headers
+        }
+        ResolvedProvider::Prometheus(prometheus) => {
+            of_template(&prometheus.address);
+            of_template(&prometheus.query);
+            &prometheus.headers
+        }
+    };
+    for (_, value) in headers {
+        match value {
+            HeaderText::Text(template) => of_template(template),
+            HeaderText::Secret(_) => {}
+        }
+    }
+    found.extend(headers.iter().filter_map(|(_, value)| match value {
+        HeaderText::Secret(reference) => Some(reference.clone()),
+        HeaderText::Text(_) => None,
+    }));
+    found
+}
+
+/// Fills in a metric. Fails where a value cannot stand in its place (a line break in a header, a host with a
+/// slash, text that is no number in a condition).
+pub fn render(
+    metric: &ResolvedMetric,
+    arguments: &Arguments,
+    references: &References,
+) -> Result<Rendered, MeasurementFailure> {
+    let redactor = Redactor::new(references.iter().filter_map(|(reference, text)| match reference {
+        Reference::Secret { .. } => Some(text.as_str()),
+        Reference::ConfigMap { .. } => None,
+    }));
+    let filler = Filler { arguments, references };
+    let parts = || {
+        Ok(Rendered {
+            request: filler.request(&metric.provider)?,
+            success: filler.condition("successCondition", metric.success.as_ref())?,
+            failure: filler.condition("failureCondition", metric.failure.as_ref())?,
+            redactor: redactor.clone(),
+        })
+    };
+    parts().map_err(|message: String| MeasurementFailure {
+        kind: FailureKind::InvalidRequest,
+        message: redactor.clean(&message),
+    })
+}
+
+struct Filler<'a> {
+    arguments: &'a Arguments,
+    references: &'a References,
+}
+
+impl Filler<'_> {
+    fn lookup(&self, name: &str) -> Option<String> {
+        match self.arguments.get(name)? {
+            ArgumentValue::Text(text) => Some(text.clone()),
+            ArgumentValue::Reference(reference) => self.references.get(reference).cloned(),
+            ArgumentValue::Open => None,
+        }
+    }
+
+    fn request(&self, provider: &ResolvedProvider) -> Result<Request, String> {
+        match provider {
+            ResolvedProvider::Web(web) => self.web(web).map(Request::Web),
+            ResolvedProvider::Prometheus(prometheus) => self.prometheus(prometheus).map(Request::Prometheus),
+        }
+    }
+
+    fn web(&self, web: &ResolvedWeb) -> Result<WebRequest, String> {
+        let ResolvedWeb { method, url, headers, body, timeout, json_path, tls } = web;
+        Ok(WebRequest {
+            method: *method,
+            url: url.render_url(&|name| self.lookup(name)).map_err(|error| format!("url: {error}"))?,
+            headers: self.headers(headers)?,
+            body: body.as_ref().map(|body| self.body(body)).transpose()?,
+            timeout: *timeout,
+            json_path: json_path.clone(),
+            tls: tls.clone(),
+        })
+    }
+
+    fn prometheus(&self, prometheus: &ResolvedPrometheus) -> Result<PrometheusRequest, String> {
+        let ResolvedPrometheus { address, query, headers, timeout, tls } = prometheus;
+        let lookup = |name: &str| self.lookup(name);
+        Ok(PrometheusRequest {
+            address: address.render_url(&lookup).map_err(|error| format!("address: {error}"))?,
+            query: query.render_promql(&lookup).map_err(|error| format!("query: {error}"))?,
+            headers: self.headers(headers)?,
+            timeout: *timeout,
+            tls: tls.clone(),
+        })
+    }
+
+    fn headers(&self, headers: &[(String, HeaderText)]) -> Result<Vec<(String, String)>, String> {
+        let fill = |(name, value): &(String, HeaderText)| {
+            let text = match value {
+                HeaderText::Text(template) => template.render_header(&|name| self.lookup(name)),
+                HeaderText::Secret(reference) => {
+                    let text = self.references.get(reference);
+                    return text.cloned().map(|text| (name.clone(), text)).ok_or_else(|| {
+                        format!("header {name}: {reference} was not read")
+                    });
+                }
+            };
+            text.map(|text| (name.clone(), text)).map_err(|error| format!("header {name}: {error}"))
+        };
+        headers.iter().map(fill).collect()
+    }
+
+    fn body(&self, body: &BodyText) -> Result<Body, String> {
+        let lookup = |name: &str| self.lookup(name);
+        match body {
+            BodyText::Plain(template) => {
+                let text = template.render(&lookup).map_err(|error| format!("body: {error}"))?;
+                Ok(Body { content_type: None, text })
+            }
+            BodyText::Json(template) => {
+                let text = template.render_json(&lookup).map_err(|error| format!("jsonBody: {error}"))?;
+                Ok(Body { content_type: Some("application/json"), text })
+            }
+        }
+    }
+
+    fn condition(&self, field: &str, text: Option<&ConditionText>) -> Result<Option<Condition>, String> {
+        match text {
+            None => Ok(None),
+            Some(ConditionText::Ready(condition)) => Ok(Some(condition.clone())),
+            Some(ConditionText::Open(template)) => {
+                let text = template.render_condition(&|name| self.lookup(name));
+                let text = text.map_err(|error| format!("{field}: {error}"))?;
+                Condition::compile(&text).map(Some).map_err(|error| format!("{field}: {error}"))
+            }
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! Arguments: what `{{ args.NAME }}` stands for.
+
+use std::collections::BTreeMap;
+
+use shared_api::metric::{Argument, KeyRef};
+
+use super::{Problems, Stage};
+
+/// What an argument stands for, as far as the spec alone can say.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ArgumentValue {
+    /// The text itself.
+    Text(String),
+    /// Read at measurement time.
+    Reference(Reference),
+    /// To be supplied by whoever creates a run; only in templates.
+    Open,
+}
+
+/// A key of an object in the run's namespace, read at measurement time.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Reference {
+    /// Of a Secret; its text is kept out of everything that is shown.
+    Secret {
+        /// The Secret's name.
+        name: String,
+        /// The key within it.
+        key: String,
+    },
+    /// Of a ConfigMap.
+    ConfigMap {
+        /// The `ConfigMap`'s name.
+        name: String,
+        /// The key within it.
+        key: String,
+    },
+}
+
+impl Reference {
+    pub(super) fn secret(key: &KeyRef) -> Self {
+        Self::Secret { name: key.name.clone(), key: key.key.clone() }
+    }
+
+    fn config_map(key: &KeyRef) -> Self {
+        Self::ConfigMap { name: key.name.clone(), key: key.key.clone() }
+    }
+}
+
+impl std::fmt::Display for Reference {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Secret { name, key } => write!(f, "key {key:?} of Secret {name:?}"),
+            Self::ConfigMap { name, key } => write!(f, "key {key:?} of ConfigMap {name:?}"),
+        }
+    }
+}
+
+/// All arguments by name. Of two with the same name the later one counts, as in the original.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Arguments(BTreeMap<String, ArgumentValue>);
+
+impl Arguments {
+    pub(super) fn resolve(args: &[Argument], stage: Stage, problems: &mut Problems) -> Self {
+        let mut values = BTreeMap::new();
+        for (index, arg) in args.iter().enumerate() {
+            if let Some(value) = resolve_one(&format!("args[{index}]"), arg, stage, problems) {
+                values.insert(arg.name.clone(), value);
+            }
+        }
+        Self(values)
+    }
+
+    /// What an argument stands for.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&ArgumentValue> {
+        self.0.get(name)
+    }
+
+    /// The references that must be read before this name can be filled in.
+    #[must_use]
+    pub fn reference(&self, name: &str) -> Option<&Reference> {
+        match self.get(name) {
+            Some(ArgumentValue::Reference(reference)) => Some(reference),
+            _ => None,
+        }
+    }
+}
+
+fn resolve_one(path: &str, arg: &Argument, stage: Stage, problems: &mut Problems) -> Option<ArgumentValue> {
+    let Some(source) = &arg.value_from else {
+        return match (&arg.value, stage) {
+            (Some(value), _) => Some(ArgumentValue::Text(value.clone())),
+            (None, Stage::Template) => Some(ArgumentValue::Open),
+            (None, Stage::Run) => {
+                problems.add(path, format!("argument {:?} was not supplied; set its value", arg.name));
+                None
+            }
+        };
+    };
+    match (&arg.value, &source.secret_key_ref, &source.config_map_key_ref) {
+        (None, Some(key), None) => Some(ArgumentValue::Reference(Reference::secret(key))),
+        (None, None, Some(key)) => Some(ArgumentValue::Reference(Reference::config_map(key))),
+        (Some(_), _, _) => {
+            problems.add(path, format!("argument {:?} has both value and valueFrom; keep one", arg.name));
+            None
+        }
+        (None, _, _) => {
+            let message = "needs exactly one of secretKeyRef and configMapKeyRef";
+            problems.add(format!("{path}.valueFrom"), message);
+            None
+        }
+    }
+}

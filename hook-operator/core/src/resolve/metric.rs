@@ -1,0 +1,155 @@
+//! One metric: rhythm, limits, conditions.
+
+use shared_api::Phase;
+use shared_api::metric::Metric;
+
+use super::provider::{self, ResolvedProvider};
+use super::{ArgumentValue, Arguments, Problems};
+use crate::condition::Condition;
+use crate::duration;
+use crate::placeholder::Template;
+use crate::schedule::Schedule;
+use crate::tally::Limits;
+
+/// Errors in a row that are tolerated where nothing else is said.
+const DEFAULT_CONSECUTIVE_ERROR_LIMIT: i64 = 4;
+
+/// A metric that can be measured.
+#[derive(Debug, Clone)]
+pub struct ResolvedMetric {
+    /// Unique within its run.
+    pub name: String,
+    /// Its rhythm.
+    pub schedule: Schedule,
+    /// When it has a verdict.
+    pub limits: Limits,
+    /// True makes a measurement Successful.
+    pub success: Option<ConditionText>,
+    /// True makes a measurement Failed.
+    pub failure: Option<ConditionText>,
+    /// The phase of an answer without data that the conditions do not handle.
+    pub on_no_data: Phase,
+    /// Whom to ask.
+    pub provider: ResolvedProvider,
+}
+
+/// A condition, compiled where its text is known already.
+#[derive(Debug, Clone)]
+pub enum ConditionText {
+    /// Compiled.
+    Ready(Condition),
+    /// Holds placeholders whose values are read at measurement time; checked with stand-ins.
+    Open(Template),
+}
+
+pub(super) fn resolve(
+    path: &str,
+    metric: &Metric,
+    arguments: &Arguments,
+    problems: &mut Problems,
+) -> Option<ResolvedMetric> {
+    let schedule = schedule(path, metric, problems);
+    let limits = limits(path, metric, problems);
+    let mut condition = |field: &str, text: Option<&String>| {
+        let text = text.filter(|text| !text.is_empty())?;
+        self::condition(&format!("{path}.{field}"), text, arguments, problems)
+    };
+    let success = condition("successCondition", metric.success_condition.as_ref());
+    let failure = condition("failureCondition", metric.failure_condition.as_ref());
+    let on_no_data = on_no_data(path, metric, problems);
+    let provider = provider::resolve(&format!("{path}.provider"), &metric.provider, arguments, problems)?;
+    Some(ResolvedMetric { name: metric.name.clone(), schedule, limits, success, failure, on_no_data, provider })
+}
+
+fn schedule(path: &str, metric: &Metric, problems: &mut Problems) -> Schedule {
+    let mut parse = |field: &str, text: Option<&String>| {
+        let text = text.filter(|text| !text.is_empty())?;
+        problems.take(&format!("{path}.{field}"), duration::parse(text))
+    };
+    Schedule {
+        interval: parse("interval", metric.interval.as_ref()),
+        initial_delay: parse("initialDelay", metric.initial_delay.as_ref()),
+    }
+}
+
+fn limits(path: &str, metric: &Metric, problems: &mut Problems) -> Limits {
+    let has_interval = metric.interval.as_deref().is_some_and(|text| !text.is_empty());
+    let mut at_least = |field: &str, value: Option<i32>, least: i32| {
+        if let Some(value) = value.filter(|value| *value < least) {
+            problems.add(format!("{path}.{field}"), format!("{value} is not allowed; use {least} or more"));
+        }
+        value.map(i64::from)
+    };
+    let count = at_least("count", metric.count, 0).filter(|count| *count > 0);
+    let failure = at_least("failureLimit", metric.failure_limit, -1);
+    let successful = at_least("successfulLimit", metric.successful_limit, 0).filter(|limit| *limit > 0);
+    let inconclusive = at_least("inconclusiveLimit", metric.inconclusive_limit, 0).unwrap_or_default();
+    let consecutive_error = at_least("consecutiveErrorLimit", metric.consecutive_error_limit, 0);
+    let consecutive_successful = at_least("consecutiveSuccessfulLimit", metric.consecutive_successful_limit, 1);
+    check_count(path, count, has_interval, &[
+        ("failureLimit", failure.unwrap_or_default()),
+        ("successfulLimit", successful.unwrap_or_default()),
+        ("inconclusiveLimit", inconclusive),
+        ("consecutiveSuccessfulLimit", consecutive_successful.unwrap_or_default()),
+    ], problems);
+    let poll_until = successful.is_some() || consecutive_successful.is_some();
+    Limits {
+        count: count.or((!has_interval).then_some(1)),
+        failure: match failure {
+            Some(-1) => None,
+            None if poll_until => None,
+            limit => Some(limit.unwrap_or_default()),
+        },
+        inconclusive,
+        consecutive_error: match consecutive_error {
+            None if poll_until => None,
+            limit => Some(limit.unwrap_or(DEFAULT_CONSECUTIVE_ERROR_LIMIT)),
+        },
+        successful,
+        consecutive_successful,
+    }
+}
+
+/// A limit above `count` could never be reached.
+fn check_count(path: &str, count: Option<i64>, has_interval: bool, limits: &[(&str, i64)], problems: &mut Problems) {
+    let Some(count) = count else { return };
+    if count > 1 && !has_interval {
+        let message = format!("must be specified when count > 1 (count is {count}), for example 10s");
+        problems.add(format!("{path}.interval"), message);
+    }
+    for (field, limit) in limits.iter().filter(|(_, limit)| *limit > count) {
+        problems.add(format!("{path}.count"), format!("count {count} must be >= {field} {limit}"));
+    }
+}
+
+fn on_no_data(path: &str, metric: &Metric, problems: &mut Problems) -> Phase {
+    let Some(text) = metric.on_no_data.as_ref().filter(|text| !text.is_empty()) else { return Phase::Error };
+    let phase = Phase::from(text.clone());
+    if !phase.is_final() {
+        let message = format!("{text:?} is not allowed; use Error, Failed, Inconclusive or Successful");
+        problems.add(format!("{path}.onNoData"), message);
+    }
+    phase
+}
+
+/// Compiles a condition. Where values are not known yet it is compiled with stand-ins, so that a typo shows now.
+fn condition(path: &str, text: &str, arguments: &Arguments, problems: &mut Problems) -> Option<ConditionText> {
+    if !mentions_argument(text) {
+        return problems.take(path, Condition::compile(text)).map(ConditionText::Ready);
+    }
+    let template = problems.take(path, Template::parse(text))?;
+    let known = |name: &str| match arguments.get(name)? {
+        ArgumentValue::Text(text) => Some(text.clone()),
+        ArgumentValue::Reference(_) | ArgumentValue::Open => Some("0".to_owned()),
+    };
+    let rendered = problems.take(path, template.render_condition(&known))?;
+    let compiled = problems.take(path, Condition::compile(&rendered))?;
+    let ready = template.names().all(|name| matches!(arguments.get(name), Some(ArgumentValue::Text(_))));
+    Some(if ready { ConditionText::Ready(compiled) } else { ConditionText::Open(template) })
+}
+
+/// Whether a condition holds a placeholder. The original never filled in conditions, and `{{` may stand in one
+/// for a closure over a map, so only `{{ args.` counts.
+fn mentions_argument(text: &str) -> bool {
+    text.split("{{").skip(1).any(|rest| rest.trim_start().starts_with("args."))
+}

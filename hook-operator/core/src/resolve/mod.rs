@@ -1,0 +1,133 @@
+//! Parse, don't validate: a spec as people wrote it becomes a [`ResolvedRun`] once, or every problem at once.
+//!
+//! What comes out has compiled conditions, parsed paths and durations, and limits with their defaults; nothing
+//! behind this point sees raw text again. Values of Secrets and ConfigMaps are not known here: they are read at
+//! measurement time and filled in by [`crate::render`].
+
+mod argument;
+mod metric;
+mod problem;
+mod provider;
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use shared_api::hook_run::HookRunSpec;
+use shared_api::hook_template::HookTemplateSpec;
+use shared_api::metric::{Argument, Metric};
+
+pub use argument::{ArgumentValue, Arguments, Reference};
+pub use metric::{ConditionText, ResolvedMetric};
+pub use problem::{Problem, Problems};
+pub use provider::{BodyText, HeaderText, ResolvedProvider, ResolvedPrometheus, ResolvedWeb};
+
+/// How metrics follow one another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Policy {
+    /// All at once.
+    #[default]
+    Parallel,
+    /// Each when the one before it is Successful.
+    Ordered,
+}
+
+/// A run that can be measured.
+#[derive(Debug, Clone)]
+pub struct ResolvedRun {
+    /// How metrics follow one another.
+    pub policy: Policy,
+    /// Whether the run is to end now.
+    pub terminate: bool,
+    /// After this long without a verdict the run ends in Error.
+    pub timeout: Option<Duration>,
+    /// How long a finished run is kept; `None`: for good.
+    pub ttl: Option<Duration>,
+    /// What to measure; not empty, names unique.
+    pub metrics: Vec<ResolvedMetric>,
+    /// What placeholders stand for.
+    pub arguments: Arguments,
+}
+
+impl ResolvedRun {
+    /// The metric of that name.
+    #[must_use]
+    pub fn metric(&self, name: &str) -> Option<&ResolvedMetric> {
+        self.metrics.iter().find(|metric| metric.name == name)
+    }
+}
+
+/// Who asks: a run must be complete, a template may leave arguments to be supplied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Run,
+    Template,
+}
+
+/// Resolves a run's spec.
+pub fn resolve_run(spec: &HookRunSpec) -> Result<ResolvedRun, Problems> {
+    let mut problems = Problems::default();
+    let arguments = Arguments::resolve(spec.args.as_deref().unwrap_or_default(), Stage::Run, &mut problems);
+    let policy = resolve_policy(spec.policy.as_deref(), &mut problems);
+    let timeout = seconds("timeoutSeconds", spec.timeout_seconds, 1, &mut problems);
+    let ttl = seconds("ttlSecondsAfterFinished", spec.ttl_seconds_after_finished, 0, &mut problems);
+    let metrics = resolve_metrics(&spec.metrics, &arguments, &mut problems);
+    if !problems.is_empty() {
+        return Err(problems);
+    }
+    let terminate = spec.terminate.unwrap_or_default();
+    Ok(ResolvedRun { policy, terminate, timeout, ttl, metrics, arguments })
+}
+
+/// Everything that would keep runs of this template from being measured; empty when it is valid.
+#[must_use]
+pub fn check_template(spec: &HookTemplateSpec) -> Problems {
+    let mut problems = Problems::default();
+    let args: &[Argument] = spec.args.as_deref().unwrap_or_default();
+    let arguments = Arguments::resolve(args, Stage::Template, &mut problems);
+    resolve_policy(spec.policy.as_deref(), &mut problems);
+    seconds("timeoutSeconds", spec.timeout_seconds, 1, &mut problems);
+    seconds("ttlSecondsAfterFinished", spec.ttl_seconds_after_finished, 0, &mut problems);
+    resolve_metrics(&spec.metrics, &arguments, &mut problems);
+    problems
+}
+
+fn resolve_policy(text: Option<&str>, problems: &mut Problems) -> Policy {
+    match text.unwrap_or_default() {
+        "" | "Parallel" => Policy::Parallel,
+        "Ordered" => Policy::Ordered,
+        other => {
+            problems.add("policy", format!("{other:?} is not a policy; use Parallel or Ordered"));
+            Policy::Parallel
+        }
+    }
+}
+
+/// A number of seconds that is at least `least`.
+fn seconds(path: &str, value: Option<i64>, least: i64, problems: &mut Problems) -> Option<Duration> {
+    let value = value?;
+    if value < least {
+        problems.add(path, format!("{value} is too small; use {least} or more seconds, or leave it out"));
+    }
+    u64::try_from(value).ok().map(Duration::from_secs)
+}
+
+fn resolve_metrics(metrics: &[Metric], arguments: &Arguments, problems: &mut Problems) -> Vec<ResolvedMetric> {
+    if metrics.is_empty() {
+        problems.add("metrics", "no metrics specified; a run needs at least one");
+    }
+    let mut names = BTreeSet::new();
+    let mut resolved = Vec::with_capacity(metrics.len());
+    for (index, metric) in metrics.iter().enumerate() {
+        let path = format!("metrics[{index}]");
+        if metric.name.is_empty() {
+            problems.add(format!("{path}.name"), "must not be empty");
+        } else if !names.insert(metric.name.as_str()) {
+            problems.add(format!("{path}.name"), format!("duplicate name {:?}; names must be unique", metric.name));
+        }
+        resolved.extend(metric::resolve(&path, metric, arguments, problems));
+    }
+    resolved
+}
+
+#[cfg(test)]
+mod tests;

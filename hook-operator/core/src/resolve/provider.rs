@@ -1,0 +1,272 @@
+//! Whom to ask: the texts of a request, parsed, with their placeholders still open.
+
+use std::time::Duration;
+
+use shared_api::metric::{Header, KubernetesProvider, PrometheusProvider, Provider, WebProvider};
+
+use super::argument::Reference;
+use super::{Arguments, Problems};
+use crate::json_path::JsonPath;
+use crate::placeholder::Template;
+use crate::request::{Method, Tls};
+
+const DEFAULT_WEB_TIMEOUT: Duration = Duration::from_secs(10);
+const DEFAULT_PROMETHEUS_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Whom to ask.
+#[derive(Debug, Clone)]
+pub enum ResolvedProvider {
+    /// A web endpoint.
+    Web(Box<ResolvedWeb>),
+    /// A Prometheus server.
+    Prometheus(Box<ResolvedPrometheus>),
+}
+
+impl ResolvedProvider {
+    /// The word for metrics and logs.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Web(_) => "web",
+            Self::Prometheus(_) => "prometheus",
+        }
+    }
+}
+
+/// A web request with open placeholders.
+#[derive(Debug, Clone)]
+pub struct ResolvedWeb {
+    /// The method.
+    pub method: Method,
+    /// Absolute URL.
+    pub url: Template,
+    /// Name and value.
+    pub headers: Vec<(String, HeaderText)>,
+    /// The text to send.
+    pub body: Option<BodyText>,
+    /// For the whole exchange.
+    pub timeout: Duration,
+    /// What to take from the answer; `None`: all of it.
+    pub json_path: Option<JsonPath>,
+    /// How the server's certificate is checked.
+    pub tls: Tls,
+}
+
+/// A request body with open placeholders.
+#[derive(Debug, Clone)]
+pub enum BodyText {
+    /// Sent as it is.
+    Plain(Template),
+    /// Values are escaped where they land in a JSON string.
+    Json(Template),
+}
+
+/// A Prometheus query with open placeholders.
+#[derive(Debug, Clone)]
+pub struct ResolvedPrometheus {
+    /// Base address.
+    pub address: Template,
+    /// `PromQL`.
+    pub query: Template,
+    /// Name and value.
+    pub headers: Vec<(String, HeaderText)>,
+    /// For the whole exchange.
+    pub timeout: Duration,
+    /// How the server's certificate is checked.
+    pub tls: Tls,
+}
+
+/// A header's value.
+#[derive(Debug, Clone)]
+pub enum HeaderText {
+    /// Text with placeholders.
+    Text(Template),
+    /// Read at measurement time.
+    Secret(Reference),
+}
+
+pub(super) fn resolve(
+    path: &str,
+    provider: &Provider,
+    arguments: &Arguments,
+    problems: &mut Problems,
+) -> Option<ResolvedProvider> {
+    let Provider { web, prometheus, kubernetes, exec } = provider;
+    let named = [web.is_some(), prometheus.is_some(), kubernetes.is_some(), exec.is_some()];
+    match named.iter().filter(|set| **set).count() {
+        0 => problems.add(path, "no provider specified; set web or prometheus"),
+        1 => {}
+        _ => problems.add(path, "multiple providers specified; keep one"),
+    }
+    let mut parser = Parser { path, arguments, problems };
+    if let Some(web) = web {
+        return parser.web(web).map(|web| ResolvedProvider::Web(Box::new(web)));
+    }
+    if let Some(prometheus) = prometheus {
+        return parser.prometheus(prometheus).map(|query| ResolvedProvider::Prometheus(Box::new(query)));
+    }
+    if kubernetes.is_some() {
+        let KubernetesProvider { function, .. } = kubernetes.clone().unwrap_or_default();
+        let remedy = "let the game server answer over HTTP and use web (see docs/differences.md)";
+        problems.add(format!("{path}.kubernetes"), format!("function {function:?} is not supported; {remedy}"));
+    }
+    if exec.is_some() {
+        let remedy = "let the game server answer over HTTP and use web (see docs/differences.md)";
+        problems.add(format!("{path}.exec"), format!("running commands in pods is not supported; {remedy}"));
+    }
+    None
+}
+
+struct Parser<'a> {
+    path: &'a str,
+    arguments: &'a Arguments,
+    problems: &'a mut Problems,
+}
+
+impl Parser<'_> {
+    fn web(&mut self, web: &WebProvider) -> Option<ResolvedWeb> {
+        let path = format!("{}.web", self.path);
+        let url = self.url(&format!("{path}.url"), &web.url);
+        let method = self.method(&format!("{path}.method"), web.method.as_deref());
+        let headers = self.headers(&path, web.headers.as_deref());
+        let body = self.body(&path, web, method);
+        let timeout = self.timeout(&path, web.timeout_seconds, DEFAULT_WEB_TIMEOUT);
+        let json_path = web.json_path.as_ref().filter(|text| !text.is_empty());
+        let json_path = json_path.map(|text| self.problems.take(&format!("{path}.jsonPath"), JsonPath::parse(text)));
+        Some(ResolvedWeb {
+            method,
+            url: url?,
+            headers,
+            body,
+            timeout,
+            json_path: json_path.flatten(),
+            tls: Tls {
+                insecure_skip_verify: web.insecure_skip_verify.unwrap_or_default(),
+                ca_bundle: web.ca_bundle.clone().filter(|text| !text.is_empty()),
+            },
+        })
+    }
+
+    fn prometheus(&mut self, prometheus: &PrometheusProvider) -> Option<ResolvedPrometheus> {
+        let path = format!("{}.prometheus", self.path);
+        let address = self.url(&format!("{path}.address"), &prometheus.address);
+        if prometheus.query.trim().is_empty() {
+            self.problems.add(format!("{path}.query"), "must not be empty");
+        }
+        let query = self.template(&format!("{path}.query"), &prometheus.query);
+        let headers = self.headers(&path, prometheus.headers.as_deref());
+        let timeout = self.timeout(&path, prometheus.timeout_seconds, DEFAULT_PROMETHEUS_TIMEOUT);
+        Some(ResolvedPrometheus {
+            address: address?,
+            query: query?,
+            headers,
+            timeout,
+            tls: Tls {
+                insecure_skip_verify: prometheus.insecure_skip_verify.unwrap_or_default(),
+                ca_bundle: None,
+            },
+        })
+    }
+
+    /// A template whose placeholders are all known.
+    fn template(&mut self, path: &str, text: &str) -> Option<Template> {
+        let template = self.problems.take(path, Template::parse(text))?;
+        let unknown: Vec<_> = template.names().filter(|name| self.arguments.get(name).is_none()).collect();
+        if !unknown.is_empty() {
+            let names = unknown.join(", args.");
+            self.problems.add(path, format!("args.{names} not supplied; declare it under args and give it a value"));
+            return None;
+        }
+        Some(template)
+    }
+
+    fn url(&mut self, path: &str, text: &str) -> Option<Template> {
+        let template = self.template(path, text)?;
+        let scheme = text.split_once("://").map(|(scheme, _)| scheme.to_ascii_lowercase());
+        let open = text.trim_start().starts_with("{{");
+        if !open && !matches!(scheme.as_deref(), Some("http" | "https")) {
+            self.problems.add(path, format!("{text:?} is not an absolute URL; start it with http:// or https://"));
+        }
+        Some(template)
+    }
+
+    fn method(&mut self, path: &str, text: Option<&str>) -> Method {
+        match text.unwrap_or_default() {
+            "" | "GET" => Method::Get,
+            "POST" => Method::Post,
+            "PUT" => Method::Put,
+            other => {
+                self.problems.add(path, format!("{other:?} is not allowed; use GET, POST or PUT"));
+                Method::Get
+            }
+        }
+    }
+
+    fn headers(&mut self, path: &str, headers: Option<&[Header]>) -> Vec<(String, HeaderText)> {
+        let mut resolved = Vec::new();
+        for (index, header) in headers.unwrap_or_default().iter().enumerate() {
+            let path = format!("{path}.headers[{index}]");
+            if !is_header_name(&header.key) {
+                let message = format!("{:?} is not a header name; use letters, digits and dashes", header.key);
+                self.problems.add(format!("{path}.key"), message);
+            }
+            if let Some(value) = self.header(&path, header) {
+                resolved.push((header.key.clone(), value));
+            }
+        }
+        resolved
+    }
+
+    fn header(&mut self, path: &str, header: &Header) -> Option<HeaderText> {
+        let secret = header.value_from.as_ref().and_then(|source| source.secret_key_ref.as_ref());
+        match (&header.value, &header.value_from, secret) {
+            (Some(text), None, _) => self.template(&format!("{path}.value"), text).map(HeaderText::Text),
+            (None, Some(_), Some(key)) => Some(HeaderText::Secret(Reference::secret(key))),
+            (None, Some(_), None) => {
+                self.problems.add(format!("{path}.valueFrom"), "needs secretKeyRef");
+                None
+            }
+            (Some(_), Some(_), _) => {
+                self.problems.add(path, "has both value and valueFrom; keep one");
+                None
+            }
+            (None, None, _) => {
+                self.problems.add(path, "needs value or valueFrom");
+                None
+            }
+        }
+    }
+
+    fn body(&mut self, path: &str, web: &WebProvider, method: Method) -> Option<BodyText> {
+        if (web.body.is_some() || web.json_body.is_some()) && method == Method::Get {
+            self.problems.add(format!("{path}.method"), "a body needs method POST or PUT");
+        }
+        match (&web.body, &web.json_body) {
+            (Some(_), Some(_)) => {
+                self.problems.add(format!("{path}.body"), "body and jsonBody exclude each other; keep one");
+                None
+            }
+            (Some(text), None) => self.template(&format!("{path}.body"), text).map(BodyText::Plain),
+            (None, Some(json)) => {
+                self.template(&format!("{path}.jsonBody"), &json.to_string()).map(BodyText::Json)
+            }
+            (None, None) => None,
+        }
+    }
+
+    fn timeout(&mut self, path: &str, seconds: Option<i64>, default: Duration) -> Duration {
+        match seconds.unwrap_or_default() {
+            0 => default,
+            seconds => u64::try_from(seconds).map(Duration::from_secs).unwrap_or_else(|_| {
+                let message = format!("{seconds} is negative; use a number of seconds, or leave it out");
+                self.problems.add(format!("{path}.timeoutSeconds"), message);
+                default
+            }),
+        }
+    }
+}
+
+/// A token of RFC 9110.
+fn is_header_name(name: &str) -> bool {
+    !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte))
+}

@@ -1,0 +1,201 @@
+//! From measurements to a metric's phase: counters, limits, and the order in which limits are checked.
+
+use shared_api::Phase;
+use shared_api::hook_run::{Measurement, MetricResult};
+use shared_api::reason::HookRunReason;
+
+/// How many measurements a metric's result keeps; counters are never trimmed.
+pub const KEPT_MEASUREMENTS: usize = 10;
+
+/// When a metric has a verdict. Limits follow `failed > limit` and `successful >= limit`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Measurements to take, errors aside; `None`: no end.
+    pub count: Option<i64>,
+    /// Failures tolerated; `None`: any number.
+    pub failure: Option<i64>,
+    /// Inconclusive measurements tolerated.
+    pub inconclusive: i64,
+    /// Errors in a row tolerated; `None`: any number.
+    pub consecutive_error: Option<i64>,
+    /// Successes needed.
+    pub successful: Option<i64>,
+    /// Successes in a row needed.
+    pub consecutive_successful: Option<i64>,
+}
+
+/// A metric's verdict.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Assessment {
+    /// Final.
+    pub phase: Phase,
+    /// Which rule decided.
+    pub reason: HookRunReason,
+    /// The numbers behind it, for example `3 failed > failureLimit 2`.
+    pub because: String,
+}
+
+/// How many measurements were taken for a metric, of any outcome: the number of its next slot.
+#[must_use]
+pub fn taken(result: &MetricResult) -> i64 {
+    result.count + result.error
+}
+
+/// Adds a measurement to a metric's counters and list.
+pub fn add(result: &mut MetricResult, measurement: Measurement) {
+    match measurement.phase {
+        Phase::Successful => {
+            result.successful += 1;
+            result.consecutive_successful += 1;
+            result.consecutive_error = 0;
+        }
+        Phase::Failed => result.failed += 1,
+        Phase::Inconclusive => result.inconclusive += 1,
+        // A measurement without a verdict of its own is an error: it must not count as anything better.
+        Phase::Error | Phase::Unset | Phase::Pending | Phase::Running => {
+            result.error += 1;
+            result.consecutive_error += 1;
+            result.consecutive_successful = 0;
+        }
+    }
+    if matches!(measurement.phase, Phase::Failed | Phase::Inconclusive) {
+        result.consecutive_successful = 0;
+        result.consecutive_error = 0;
+    }
+    result.count = result.successful + result.failed + result.inconclusive;
+    result.measurements.push(measurement);
+    let surplus = result.measurements.len().saturating_sub(KEPT_MEASUREMENTS);
+    result.measurements.drain(..surplus);
+}
+
+/// The verdict that a metric's counters amount to, or `None` while more measurements are needed.
+#[must_use]
+pub fn assess(limits: &Limits, result: &MetricResult) -> Option<Assessment> {
+    let verdict = |phase, reason, because| Some(Assessment { phase, reason, because });
+    if let Some(limit) = limits.failure.filter(|limit| result.failed > *limit) {
+        let because = format!("{} failed > failureLimit {limit}", result.failed);
+        return verdict(Phase::Failed, HookRunReason::FailureLimitExceeded, because);
+    }
+    if let Some(limit) = limits.successful.filter(|limit| result.successful >= *limit) {
+        let because = format!("{} successful >= successfulLimit {limit}", result.successful);
+        return verdict(Phase::Successful, HookRunReason::AllMetricsSuccessful, because);
+    }
+    if result.inconclusive > limits.inconclusive {
+        let because = format!("{} inconclusive > inconclusiveLimit {}", result.inconclusive, limits.inconclusive);
+        return verdict(Phase::Inconclusive, HookRunReason::InconclusiveLimitExceeded, because);
+    }
+    if let Some(limit) = limits.consecutive_error.filter(|limit| result.consecutive_error > *limit) {
+        let because = format!("{} errors in a row > consecutiveErrorLimit {limit}", result.consecutive_error);
+        return verdict(Phase::Error, HookRunReason::ErrorLimitExceeded, because);
+    }
+    if let Some(limit) = limits.consecutive_successful.filter(|limit| result.consecutive_successful >= *limit) {
+        let in_a_row = result.consecutive_successful;
+        let because = format!("{in_a_row} successful in a row >= consecutiveSuccessfulLimit {limit}");
+        return verdict(Phase::Successful, HookRunReason::AllMetricsSuccessful, because);
+    }
+    limits.count.filter(|count| result.count >= *count).map(|count| used_up(limits, result, count))
+}
+
+/// The verdict of a metric whose `count` is used up. Limits may tolerate failures, but a gate opens on a
+/// measured success alone: without a single one the verdict is never Successful.
+fn used_up(limits: &Limits, result: &MetricResult, count: i64) -> Assessment {
+    if limits.successful.is_some() || limits.consecutive_successful.is_some() {
+        return Assessment {
+            phase: Phase::Failed,
+            reason: HookRunReason::SuccessLimitNotReached,
+            because: format!("count {count} used up with {} successful", result.successful),
+        };
+    }
+    if result.successful > 0 {
+        return Assessment {
+            phase: Phase::Successful,
+            reason: HookRunReason::AllMetricsSuccessful,
+            because: format!("{} of {count} measurements successful", result.successful),
+        };
+    }
+    let (phase, reason) = if result.failed > 0 {
+        (Phase::Failed, HookRunReason::FailureLimitExceeded)
+    } else {
+        (Phase::Inconclusive, HookRunReason::InconclusiveLimitExceeded)
+    };
+    Assessment { phase, reason, because: format!("none of {count} measurements successful") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NONE: Limits = Limits {
+        count: None,
+        failure: Some(0),
+        inconclusive: 0,
+        consecutive_error: Some(4),
+        successful: None,
+        consecutive_successful: None,
+    };
+
+    /// Feeds `S F I E` letters and returns the verdict as soon as there is one, with how many it took.
+    fn feed(limits: &Limits, letters: &str) -> Option<(Phase, usize)> {
+        let mut result = MetricResult::default();
+        for (index, letter) in letters.chars().enumerate() {
+            let phase = match letter {
+                'S' => Phase::Successful,
+                'F' => Phase::Failed,
+                'I' => Phase::Inconclusive,
+                _ => Phase::Error,
+            };
+            add(&mut result, Measurement { phase, ..Measurement::default() });
+            if let Some(assessment) = assess(limits, &result) {
+                return Some((assessment.phase, index + 1));
+            }
+        }
+        None
+    }
+
+    #[test]
+    fn limits_and_their_order() {
+        let poll = Limits { failure: None, consecutive_error: None, successful: Some(2), ..NONE };
+        let streak = Limits { successful: None, consecutive_successful: Some(2), ..poll };
+        let count = |n| Limits { count: Some(n), ..NONE };
+        let tolerant = Limits { failure: Some(2), ..count(3) };
+        let cases: &[(&str, Limits, &str, Option<(Phase, usize)>)] = &[
+            ("one shot, good", count(1), "S", Some((Phase::Successful, 1))),
+            ("one shot, bad", count(1), "F", Some((Phase::Failed, 1))),
+            ("errors do not use up count", count(1), "EES", Some((Phase::Successful, 3))),
+            ("the fifth error in a row", count(1), "EEEEE", Some((Phase::Error, 5))),
+            ("the user's failing hook", tolerant, "FFF", Some((Phase::Failed, 3))),
+            ("two failures tolerated", tolerant, "FFS", Some((Phase::Successful, 3))),
+            ("inconclusive ends it", tolerant, "SI", Some((Phase::Inconclusive, 2))),
+            ("an unlimited metric goes on", NONE, "SSSSSSSS", None),
+            ("poll-until tolerates failures and errors", poll, "FFEEEEEEEFSS", Some((Phase::Successful, 12))),
+            ("a streak is broken by a failure", streak, "SFSS", Some((Phase::Successful, 4))),
+            ("a streak is broken by an error", streak, "SESS", Some((Phase::Successful, 4))),
+            ("count used up before the success limit", Limits { count: Some(3), ..poll }, "SFF", Some((Phase::Failed, 3))),
+            ("failure is checked before success", Limits { failure: Some(0), ..poll }, "SF", Some((Phase::Failed, 2))),
+        ];
+        for (name, limits, letters, expected) in cases {
+            assert_eq!(feed(limits, letters), *expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn tolerated_failures_alone_never_open_a_gate() {
+        for failure in [Some(1), Some(3), None] {
+            let limits = Limits { failure, count: Some(1), ..NONE };
+            assert_eq!(feed(&limits, "F"), Some((Phase::Failed, 1)), "failureLimit {failure:?}");
+        }
+        let limits = Limits { inconclusive: 5, count: Some(2), ..NONE };
+        assert_eq!(feed(&limits, "II"), Some((Phase::Inconclusive, 2)));
+    }
+
+    #[test]
+    fn the_newest_measurements_are_kept_and_counters_are_not_trimmed() {
+        let mut result = MetricResult::default();
+        for number in 0..25 {
+            let value = Some(number.to_string());
+            add(&mut result, Measurement { phase: Phase::Successful, value, ..Measurement::default() });
+        }
+        assert_eq!((result.count, result.successful, result.measurements.len()), (25, 25, KEPT_MEASUREMENTS));
+        assert_eq!(result.measurements.first().and_then(|m| m.value.as_deref()), Some("15"));
+    }
+}

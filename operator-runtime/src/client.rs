@@ -1,0 +1,211 @@
+//! A client of the API server: every call bounded in time, none retried behind the caller's back, all counted.
+//!
+//! The library's own retry layer replays requests by status alone, writes included; here the caller decides,
+//! because only the caller knows whether a write may be repeated.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use http::{Method, Request, Response};
+use jiff::Timestamp;
+use kube::client::{Body, ClientBuilder};
+use kube::{Client, Config};
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::registry::Registry;
+use tower::{BoxError, Layer, Service};
+
+/// Time that connecting may take.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Counts requests and remembers whether the API server answered last time.
+#[derive(Debug, Clone, Default)]
+pub struct ApiMeter {
+    requests: Family<RequestLabels, Counter>,
+    trouble: Arc<Mutex<Option<Trouble>>>,
+}
+
+/// Since when, and how, requests fail.
+#[derive(Debug, Clone)]
+pub struct Trouble {
+    /// When the first of the failing requests failed.
+    pub since: Timestamp,
+    /// How the newest one failed.
+    pub error: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct RequestLabels {
+    verb: &'static str,
+    resource: String,
+    code: String,
+}
+
+impl ApiMeter {
+    /// Offers the counters at `/metrics`.
+    pub fn register(&self, registry: &mut Registry) {
+        let help = "Requests to the API server by verb, resource and status code (error: no answer)";
+        registry.register("hookgate_api_requests", help, self.requests.clone());
+    }
+
+    /// Why the API server cannot be reached, if it cannot.
+    #[must_use]
+    pub fn trouble(&self) -> Option<Trouble> {
+        self.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn observe(&self, verb: &'static str, resource: String, outcome: Result<u16, &BoxError>) {
+        let code = outcome.map_or_else(|_| "error".to_owned(), |code| code.to_string());
+        self.requests.get_or_create(&RequestLabels { verb, resource, code }).inc();
+        let failed = match outcome {
+            Ok(code) if code < 500 => None,
+            Ok(code) => Some(format!("status {code}")),
+            Err(error) => Some(root_cause(error.as_ref())),
+        };
+        let mut trouble = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
+        *trouble = failed.map(|error| Trouble {
+            since: trouble.as_ref().map_or_else(Timestamp::now, |trouble| trouble.since),
+            error,
+        });
+    }
+}
+
+/// The innermost error's text.
+#[must_use]
+pub fn root_cause(error: &dyn std::error::Error) -> String {
+    let mut cause = error;
+    while let Some(source) = cause.source() {
+        cause = source;
+    }
+    cause.to_string()
+}
+
+/// A client from the environment: `KUBECONFIG`, the default kubeconfig, or the pod's service account.
+pub async fn connect(meter: &ApiMeter, call_timeout: Duration) -> Result<Client, ConnectError> {
+    let config = Config::infer().await?;
+    Ok(with_config(config, meter, call_timeout)?)
+}
+
+/// A client for one configuration.
+pub fn with_config(mut config: Config, meter: &ApiMeter, call_timeout: Duration) -> Result<Client, kube::Error> {
+    config.default_retry = false;
+    config.connect_timeout = Some(CONNECT_TIMEOUT);
+    let layer = MeterLayer { meter: meter.clone(), call_timeout };
+    Ok(ClientBuilder::try_from(config)?.with_layer(&layer).build())
+}
+
+/// Why there is no client.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectError {
+    /// Neither a kubeconfig nor a service account.
+    #[error("failed to find the API server: {0}; set KUBECONFIG, or run in a pod with a service account")]
+    Config(#[from] kube::config::InferConfigError),
+    /// The configuration cannot be used.
+    #[error("failed to make a client of the API server: {0}")]
+    Client(#[from] kube::Error),
+}
+
+struct MeterLayer {
+    meter: ApiMeter,
+    call_timeout: Duration,
+}
+
+impl<S> Layer<S> for MeterLayer {
+    type Service = Metered<S>;
+
+    fn layer(&self, inner: S) -> Metered<S> {
+        Metered { inner, meter: self.meter.clone(), call_timeout: self.call_timeout }
+    }
+}
+
+/// Measures and bounds the requests of an inner service. The bound is on the answer's head: a watch streams on.
+#[derive(Clone)]
+struct Metered<S> {
+    inner: S,
+    meter: ApiMeter,
+    call_timeout: Duration,
+}
+
+impl<S, B> Service<Request<Body>> for Metered<S>
+where
+    S: Service<Request<Body>, Response = Response<B>>,
+    S::Error: Into<BoxError>,
+    S::Future: Send + 'static,
+    B: 'static,
+{
+    type Response = Response<B>;
+    type Error = BoxError;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<B>, BoxError>> + Send>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        self.inner.poll_ready(context).map_err(Into::into)
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let (verb, resource) = classify(request.method(), request.uri());
+        let (meter, limit) = (self.meter.clone(), self.call_timeout);
+        let call = self.inner.call(request);
+        Box::pin(async move {
+            let outcome = match tokio::time::timeout(limit, call).await {
+                Ok(outcome) => outcome.map_err(Into::into),
+                Err(_) => Err(BoxError::from(format!("the API server did not answer within {}s", limit.as_secs()))),
+            };
+            meter.observe(verb, resource, outcome.as_ref().map(|response| response.status().as_u16()));
+            outcome
+        })
+    }
+}
+
+/// The verb and the resource (with subresource) of a request, as the audit log names them.
+fn classify(method: &Method, uri: &http::Uri) -> (&'static str, String) {
+    let mut parts = uri.path().split('/').filter(|part| !part.is_empty());
+    let group = if parts.next() == Some("apis") { parts.next() } else { Some("") };
+    let mut rest: Vec<&str> = parts.skip(1).collect();
+    if rest.first() == Some(&"namespaces") && rest.len() > 2 {
+        rest.drain(..2);
+    }
+    let named = rest.len() > 1;
+    let resource = match (rest.first(), rest.get(2)) {
+        (Some(resource), Some(subresource)) => format!("{resource}/{subresource}"),
+        (Some(resource), None) => (*resource).to_owned(),
+        (None, _) => format!("discovery:{}", group.unwrap_or_default()),
+    };
+    let watches = uri.query().is_some_and(|query| query.split('&').any(|pair| pair == "watch=true"));
+    let verb = match method.as_str() {
+        "GET" if watches => "watch",
+        "GET" if named || rest.is_empty() => "get",
+        "GET" => "list",
+        "POST" => "create",
+        "PUT" => "update",
+        "PATCH" => "patch",
+        "DELETE" => "delete",
+        _ => "other",
+    };
+    (verb, resource)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_are_named_as_the_audit_log_names_them() {
+        let cases = [
+            ("GET", "/apis/tkex.tencent.com/v1alpha1/hookruns?watch=true", ("watch", "hookruns")),
+            ("GET", "/apis/tkex.tencent.com/v1alpha1/hookruns?limit=500", ("list", "hookruns")),
+            ("GET", "/apis/tkex.tencent.com/v1alpha1/namespaces/a/hookruns/b", ("get", "hookruns")),
+            ("PATCH", "/apis/tkex.tencent.com/v1alpha1/namespaces/a/hookruns/b/status", ("patch", "hookruns/status")),
+            ("GET", "/api/v1/namespaces/a/secrets/b", ("get", "secrets")),
+            ("POST", "/apis/events.k8s.io/v1/namespaces/a/events", ("create", "events")),
+            ("GET", "/apis/tkex.tencent.com/v1alpha1", ("get", "discovery:tkex.tencent.com")),
+        ];
+        for (method, uri, (verb, resource)) in cases {
+            let method = Method::from_bytes(method.as_bytes()).unwrap();
+            assert_eq!(classify(&method, &uri.parse().unwrap()), (verb, resource.to_owned()), "{uri}");
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! Kubernetes events. They are sent aside: a slow API server loses events, never time.
+
+use futures::StreamExt;
+use k8s_openapi::api::core::v1::ObjectReference;
+use kube::Client;
+use kube::runtime::events::{Event, EventType, Recorder, Reporter};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::registry::Registry;
+use tokio::sync::mpsc;
+
+/// Events that wait to be sent; further ones are dropped and counted.
+const WAITING: usize = 1024;
+/// Events sent at a time.
+const AT_ONCE: usize = 4;
+
+/// Takes events and sends them when it can.
+#[derive(Debug, Clone)]
+pub struct Events {
+    queue: mpsc::Sender<(Event, ObjectReference)>,
+    dropped: Counter,
+}
+
+impl Events {
+    /// Starts sending as `reporter`.
+    #[must_use]
+    pub fn start(client: Client, reporter: &str, registry: &mut Registry) -> Self {
+        let (queue, waiting) = mpsc::channel(WAITING);
+        let dropped = Counter::default();
+        registry.register("hookgate_events_dropped", "Events that could not be sent", dropped.clone());
+        let recorder = Recorder::new(client, Reporter { controller: reporter.to_owned(), instance: None });
+        let lost = dropped.clone();
+        tokio::spawn(async move {
+            let waiting = futures::stream::unfold(waiting, async |mut waiting: mpsc::Receiver<_>| {
+                waiting.recv().await.map(|item| (item, waiting))
+            });
+            waiting
+                .for_each_concurrent(AT_ONCE, async |(event, about): (Event, ObjectReference)| {
+                    if let Err(error) = recorder.publish(&event, &about).await {
+                        lost.inc();
+                        tracing::warn!(%error, reason = event.reason, name = about.name, "failed to send an event");
+                    }
+                })
+                .await;
+        });
+        Self { queue, dropped }
+    }
+
+    /// Says that something needs a person's attention.
+    pub fn warn(&self, about: ObjectReference, reason: &str, action: &str, note: &str) {
+        let event = Event {
+            type_: EventType::Warning,
+            reason: reason.to_owned(),
+            note: Some(note.chars().take(1000).collect()),
+            action: action.to_owned(),
+            secondary: None,
+        };
+        if self.queue.try_send((event, about)).is_err() {
+            self.dropped.inc();
+        }
+    }
+}

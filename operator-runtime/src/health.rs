@@ -1,0 +1,98 @@
+//! `/healthz`, `/readyz` and `/metrics`.
+//!
+//! Alive means that this process answers. Ready means that it can do its work: every named check has passed and
+//! the API server answers; otherwise `/readyz` is 503 and says which check waits for what.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::{StatusCode, header};
+use axum::response::IntoResponse;
+use axum::routing::get;
+use jiff::Timestamp;
+use prometheus_client::registry::Registry;
+use tokio::net::TcpListener;
+
+use crate::client::ApiMeter;
+
+/// The state that the endpoints report.
+#[derive(Debug, Clone)]
+pub struct Health {
+    checks: Arc<Mutex<BTreeMap<&'static str, Result<(), String>>>>,
+    meter: ApiMeter,
+}
+
+impl Health {
+    /// Not ready until every one of these checks has passed.
+    #[must_use]
+    pub fn new(checks: &[&'static str], meter: ApiMeter) -> Self {
+        let waiting = checks.iter().map(|check| (*check, Err("not yet".to_owned()))).collect();
+        Self { checks: Arc::new(Mutex::new(waiting)), meter }
+    }
+
+    /// Reports that a check passes.
+    pub fn pass(&self, check: &'static str) {
+        self.set(check, Ok(()));
+    }
+
+    /// Reports that a check does not pass, and why.
+    pub fn fail(&self, check: &'static str, why: impl Into<String>) {
+        self.set(check, Err(why.into()));
+    }
+
+    fn set(&self, check: &'static str, state: Result<(), String>) {
+        self.checks.lock().unwrap_or_else(PoisonError::into_inner).insert(check, state);
+    }
+
+    /// Whether all is well, and a line for each check.
+    #[must_use]
+    pub fn report(&self) -> (bool, String) {
+        let mut checks = self.checks.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let answers = self.meter.trouble().map_or(Ok(()), |trouble| {
+            let seconds = Timestamp::now().duration_since(trouble.since).as_secs();
+            Err(format!("no good answer for {seconds}s: {}", trouble.error))
+        });
+        checks.insert("api-server", answers);
+        let line = |(check, state): (&&str, &Result<(), String>)| match state {
+            Ok(()) => format!("[+] {check} ok\n"),
+            Err(why) => format!("[-] {check} {why}\n"),
+        };
+        (checks.values().all(Result::is_ok), checks.iter().map(line).collect())
+    }
+}
+
+/// Serves the endpoints until the process ends. Returns the address that is listened on.
+pub async fn serve(listen: SocketAddr, health: Health, registry: Registry) -> std::io::Result<SocketAddr> {
+    let listener = TcpListener::bind(listen).await?;
+    let address = listener.local_addr()?;
+    let router = Router::new()
+        .route("/healthz", get(async || "ok\n"))
+        .route("/readyz", get(readyz))
+        .route("/metrics", get(metrics))
+        .with_state((health, Arc::new(registry)));
+    tokio::spawn(async move {
+        if let Err(error) = axum::serve(listener, router).await {
+            tracing::error!(%error, "the health and metrics endpoint ended");
+        }
+    });
+    Ok(address)
+}
+
+type Served = (Health, Arc<Registry>);
+
+async fn readyz(State((health, _)): State<Served>) -> impl IntoResponse {
+    let (ready, report) = health.report();
+    (if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE }, report)
+}
+
+async fn metrics(State((_, registry)): State<Served>) -> impl IntoResponse {
+    let mut text = String::new();
+    let content_type = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    match prometheus_client::encoding::text::encode(&mut text, &registry) {
+        Ok(()) => (StatusCode::OK, [(header::CONTENT_TYPE, content_type)], text),
+        Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, [(header::CONTENT_TYPE, "text/plain")], error.to_string()),
+    }
+}

@@ -1,0 +1,88 @@
+//! Labels, annotations and name prefixes. Both generations of the original's labels are written and read.
+
+/// The API group.
+pub const GROUP: &str = "tkex.tencent.com";
+/// The API version.
+pub const VERSION: &str = "v1alpha1";
+
+/// Field manager and event reporter of hook-operator.
+pub const HOOK_OPERATOR: &str = "hook-operator";
+/// Field manager and event reporter of gamedeployment-operator.
+pub const GAMEDEPLOYMENT_OPERATOR: &str = "gamedeployment-operator";
+
+/// Labels of HookRuns.
+pub mod hook_run_label {
+    /// What the run gates: see [`super::hook_kind`].
+    pub const TYPE: &str = "hookrun-type";
+    /// The pod's revision.
+    pub const REVISION: &str = "workload-revision";
+    /// The pod's instance id.
+    pub const INSTANCE: &str = "instance-id";
+    /// Older name of [`TYPE`].
+    pub const TYPE_OLD: &str = "gamedeployment-type";
+    /// Older name of [`REVISION`].
+    pub const REVISION_OLD: &str = "PodControllerRevision";
+    /// Older name of [`INSTANCE`].
+    pub const INSTANCE_OLD: &str = "InstanceID";
+    /// The canary step that the run belongs to.
+    pub const CANARY_STEP: &str = "canary-step-index";
+    /// UID of the pod that the run speaks of.
+    pub const POD_UID: &str = "tkex.tencent.com/pod-uid";
+}
+
+/// Values of [`hook_run_label::TYPE`].
+pub mod hook_kind {
+    /// Before a pod is deleted.
+    pub const PRE_DELETE: &str = "pre-delete-step";
+    /// Before a pod is updated in place.
+    pub const PRE_INPLACE: &str = "pre-inplace-step";
+    /// After a pod was updated in place.
+    pub const POST_INPLACE: &str = "post-inplace-step";
+    /// A step of a canary rollout.
+    pub const CANARY: &str = "canary-step";
+}
+
+/// Labels and annotations of pods.
+pub mod pod {
+    /// Label: name of the pod's ControllerRevision.
+    pub const REVISION: &str = "controller-revision-hash";
+    /// Label: the pod's instance id, the last part of its name.
+    pub const INSTANCE: &str = "tkex.bkbcs.tencent.com/gamedeployment-instance-id";
+    /// Annotation: the pod was chosen to be deleted.
+    pub const DELETING: &str = "io.tencent.bcs.dev/game-pod-deleting";
+    /// Annotation: lets this one pod (named by its UID) pass its hook.
+    pub const SKIP_HOOK: &str = "tkex.tencent.com/skip-hook";
+    /// Annotation: what deleting this pod costs; lower goes first.
+    pub const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
+    /// Annotation: the pod's index, where indexes are switched on.
+    pub const INDEX: &str = "tkex.bkbcs.tencent.com/gamedeployment-index-id";
+    /// Readiness gate: false while the pod is being updated in place.
+    pub const IN_PLACE_READY: &str = "InPlaceUpdateReady";
+}
+
+/// Annotation of nodes: what deleting a pod on this node costs; lower goes first.
+pub const NODE_DELETION_COST: &str = "io.tencent.bcs.dev/node-deletion-cost";
+
+/// Labels and annotations of workloads.
+pub mod workload {
+    /// Annotation: `ascend` (the default) or `descend`, the order of deletion costs.
+    pub const COST_ORDER: &str = "io.tencent.bcs.dev/pod-deletion-cost-sort-method";
+    /// Annotation: `"true"` gives each pod an index.
+    pub const INDEX_ON: &str = "tkex.bkbcs.tencent.com/gamedeployment-index-on";
+    /// Annotation: `{"podStartIndex":S,"podEndIndex":E}`, the indexes from S up to and without E.
+    pub const INDEX_RANGE: &str = "tkex.bkbcs.tencent.com/gamedeployment-index-range";
+    /// Label: `Always` or `Cascading` allows deletion where the guard is installed.
+    pub const DELETION_ALLOW: &str = "io.tencent.bcs.dev/deletion-allow";
+}
+
+/// Names of arguments that the workload's operator adds to each run.
+pub mod argument {
+    /// The pod's name.
+    pub const POD_NAME: &str = "PodName";
+    /// The pod's namespace.
+    pub const POD_NAMESPACE: &str = "PodNamespace";
+    /// The pod's IP address.
+    pub const POD_IP: &str = "PodIP";
+    /// The address of the pod's node.
+    pub const HOST_IP: &str = "HostIP";
+}
