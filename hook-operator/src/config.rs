@@ -1,0 +1,79 @@
+//! Flags and environment.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use clap::Parser;
+use operator_runtime::telemetry::LogFormat;
+
+/// Measures the metrics of HookRuns and records their verdict.
+#[derive(Debug, Clone, Parser)]
+#[command(name = "hook-operator", version, about, max_term_width = 100)]
+pub struct Config {
+    /// Work in this namespace only [default: all namespaces]
+    #[arg(long, env = "HOOK_OPERATOR_NAMESPACE")]
+    pub namespace: Option<String>,
+
+    /// Address of /healthz, /readyz and /metrics
+    #[arg(long, env = "HOOK_OPERATOR_LISTEN", default_value = "0.0.0.0:8080")]
+    pub listen: SocketAddr,
+
+    /// How log lines look
+    #[arg(long, env = "HOOK_OPERATOR_LOG_FORMAT", value_enum, default_value_t = LogFormat::Json)]
+    pub log_format: LogFormat,
+
+    /// Log level, or directives such as info,hook_operator=debug
+    #[arg(long, env = "HOOK_OPERATOR_LOG", default_value = "info")]
+    pub log: String,
+
+    /// Time that a call of the API server may take
+    #[arg(long, env = "HOOK_OPERATOR_API_TIMEOUT", default_value = "10s", value_parser = duration)]
+    pub api_timeout: Duration,
+
+    /// Calls of the API server at a time
+    #[arg(long, env = "HOOK_OPERATOR_API_CONCURRENCY", default_value_t = 64)]
+    pub api_concurrency: usize,
+
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "the text would stand in front of every flag's own")]
+    pub measuring: Measuring,
+}
+
+/// Flags of everything that measures: the operator and the local runner.
+#[derive(Debug, Clone, clap::Args)]
+#[command(next_help_heading = "Measuring")]
+pub struct Measuring {
+    /// Measurements at a time, overall
+    #[arg(long, env = "HOOK_OPERATOR_MAX_IN_FLIGHT", default_value_t = 4096)]
+    pub max_in_flight: usize,
+
+    /// Measurements at a time against one host
+    #[arg(long, env = "HOOK_OPERATOR_MAX_IN_FLIGHT_PER_HOST", default_value_t = 256)]
+    pub max_in_flight_per_host: usize,
+
+    /// Let hooks call loopback addresses; link-local and metadata addresses stay refused
+    #[arg(long, env = "HOOK_OPERATOR_EGRESS_ALLOW_LOOPBACK")]
+    pub egress_allow_loopback: bool,
+
+    /// Only let hooks call these: CIDRs or host names, `*.suffix` allowed; repeat or separate by commas
+    #[arg(long, env = "HOOK_OPERATOR_EGRESS_ALLOW", value_delimiter = ',', value_name = "CIDR|HOST")]
+    pub egress_allow: Vec<String>,
+
+    /// Never let hooks call these; wins over what is allowed
+    #[arg(long, env = "HOOK_OPERATOR_EGRESS_DENY", value_delimiter = ',', value_name = "CIDR|HOST")]
+    pub egress_deny: Vec<String>,
+}
+
+fn duration(text: &str) -> Result<Duration, humantime::DurationError> {
+    humantime::parse_duration(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_flags_are_consistent() {
+        super::Config::command().debug_assert();
+    }
+}

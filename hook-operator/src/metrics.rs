@@ -1,0 +1,127 @@
+//! What this operator tells Prometheus. Labels are classes, never names of runs or pods.
+
+use std::time::Duration;
+
+use hook_core::answer::FailureKind;
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::Registry;
+use shared_api::Phase;
+
+const SECONDS: [f64; 12] = [0.001, 0.005, 0.025, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0];
+
+/// The operator's own metrics.
+#[derive(Debug, Clone)]
+pub struct Metrics {
+    measurements: Family<MeasurementLabels, Counter>,
+    failures: Family<FailureLabels, Counter>,
+    duration: Family<ProviderLabels, Histogram, fn() -> Histogram>,
+    lag: Histogram,
+    /// Measurements being taken now.
+    pub in_flight: Gauge,
+    /// Runs without a verdict, or waiting for their time to live.
+    pub active_runs: Gauge,
+    completed: Family<CompletedLabels, Counter>,
+    writes: Family<WriteLabels, Counter>,
+    /// Templates whose `Valid` condition is False.
+    pub invalid_templates: Gauge,
+    /// Objects that could not be read as their kind.
+    pub unreadable: Counter,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct MeasurementLabels {
+    provider: &'static str,
+    phase: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct FailureLabels {
+    provider: &'static str,
+    kind: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ProviderLabels {
+    provider: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct CompletedLabels {
+    phase: &'static str,
+    reason: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct WriteLabels {
+    outcome: &'static str,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        Self {
+            measurements: Family::default(),
+            failures: Family::default(),
+            duration: Family::new_with_constructor(|| Histogram::new(SECONDS)),
+            lag: Histogram::new(SECONDS),
+            in_flight: Gauge::default(),
+            active_runs: Gauge::default(),
+            completed: Family::default(),
+            writes: Family::default(),
+            invalid_templates: Gauge::default(),
+            unreadable: Counter::default(),
+        }
+    }
+}
+
+impl Metrics {
+    /// Offers everything at `/metrics`.
+    pub fn register(&self, registry: &mut Registry) {
+        let registry = registry.sub_registry_with_prefix("hookgate_hook");
+        registry.register("measurements", "Measurements by provider and phase", self.measurements.clone());
+        let help = "Measurements that brought no value, by provider and class of the failure";
+        registry.register("measurement_failures", help, self.failures.clone());
+        let help = "Time from the start of a measurement to its verdict";
+        registry.register("measurement_duration_seconds", help, self.duration.clone());
+        let help = "Time from the moment a measurement was due to its start";
+        registry.register("schedule_lag_seconds", help, self.lag.clone());
+        registry.register("measurements_in_flight", "Measurements being taken now", self.in_flight.clone());
+        let help = "Runs without a verdict, or waiting for their time to live";
+        registry.register("active_runs", help, self.active_runs.clone());
+        registry.register("runs_completed", "Runs that ended, by phase and reason", self.completed.clone());
+        let help = "Writes of a run's status: written, conflict (read again and merged), gone, failed (tried again)";
+        registry.register("status_writes", help, self.writes.clone());
+        let help = "HookTemplates whose Valid condition is False";
+        registry.register("invalid_templates", help, self.invalid_templates.clone());
+        let help = "Objects that could not be read as their kind";
+        registry.register("unreadable_objects", help, self.unreadable.clone());
+    }
+
+    /// A measurement was started this long after it was due.
+    pub fn started(&self, lag: Duration) {
+        self.lag.observe(lag.as_secs_f64());
+    }
+
+    /// A measurement was judged.
+    pub fn measured(&self, provider: &'static str, phase: Phase, failure: Option<FailureKind>, took: Duration) {
+        self.measurements.get_or_create(&MeasurementLabels { provider, phase: phase.as_str() }).inc();
+        self.duration.get_or_create(&ProviderLabels { provider }).observe(took.as_secs_f64());
+        if let Some(kind) = failure {
+            self.failures.get_or_create(&FailureLabels { provider, kind: kind.as_str() }).inc();
+        }
+    }
+
+    /// A run ended.
+    pub fn completed(&self, phase: Phase, reason: &str) {
+        let labels = CompletedLabels { phase: phase.as_str(), reason: reason.to_owned() };
+        self.completed.get_or_create(&labels).inc();
+    }
+
+    /// A status was written, or not.
+    pub fn wrote(&self, outcome: &'static str) {
+        self.writes.get_or_create(&WriteLabels { outcome }).inc();
+    }
+}
