@@ -1,1 +1,3 @@
-//! Turns HookTemplates into measured HookRuns.
+//! Turns `HookTemplates` into measured `HookRuns`.
+
+pub mod provider;

@@ -15,6 +15,52 @@ pub enum MetricValue {
     Vector(Vec<f64>),
 }
 
+impl MetricValue {
+    /// The value as status shows it: a JSON string raw, other JSON compact, numbers of Prometheus in full without
+    /// an exponent (`0.99`, `+Inf`), a vector as `[0.99,1]`. Not shortened; see [`cut`].
+    #[must_use]
+    pub fn text(&self) -> String {
+        match self {
+            Self::Json(Value::String(text)) => text.clone(),
+            Self::Json(value) => value.to_string(),
+            Self::Scalar(number) => plain_number(*number),
+            Self::Vector(numbers) => {
+                let numbers: Vec<String> = numbers.iter().copied().map(plain_number).collect();
+                format!("[{}]", numbers.join(","))
+            }
+        }
+    }
+}
+
+/// As Go's `FormatFloat(x, 'f', -1, 64)`, which the original wrote to status.
+fn plain_number(number: f64) -> String {
+    if number == f64::INFINITY {
+        "+Inf".into()
+    } else if number == f64::NEG_INFINITY {
+        "-Inf".into()
+    } else {
+        number.to_string()
+    }
+}
+
+/// What [`cut`] puts where text is missing.
+const CUT_MARK: &str = "… (cut)";
+
+/// The text itself when it takes at most `max_bytes`; otherwise its beginning and a mark, within `max_bytes`
+/// together. Never splits a character.
+#[must_use]
+pub fn cut(text: &str, max_bytes: usize) -> String {
+    if text.len() <= max_bytes {
+        return text.to_owned();
+    }
+    let (room, mark) = match max_bytes.checked_sub(CUT_MARK.len()) {
+        Some(room) => (room, CUT_MARK),
+        None => (max_bytes, ""),
+    };
+    let kept = text.get(..text.floor_char_boundary(room)).unwrap_or_default();
+    format!("{kept}{mark}")
+}
+
 /// Facts of the exchange, readable in conditions as `response.code` and `response.latencyMs`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Response {
@@ -22,4 +68,53 @@ pub struct Response {
     pub code: u16,
     /// From the first byte sent to the last byte read.
     pub latency: Duration,
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_value_reads_as_people_and_the_original_write_it() {
+        let cases = [
+            (MetricValue::Json(json!("busy")), "busy"),
+            (MetricValue::Json(json!(45)), "45"),
+            (MetricValue::Json(json!(1_000_000)), "1000000"),
+            (
+                MetricValue::Json(json!(18_446_744_073_709_551_615_u64)),
+                "18446744073709551615",
+            ),
+            (MetricValue::Json(json!(0.5)), "0.5"),
+            (MetricValue::Json(json!(true)), "true"),
+            (MetricValue::Json(json!(null)), "null"),
+            (MetricValue::Json(json!({"a": [1, "b"]})), r#"{"a":[1,"b"]}"#),
+            (MetricValue::Json(json!([])), "[]"),
+            (MetricValue::Scalar(0.99), "0.99"),
+            (MetricValue::Scalar(1.0), "1"),
+            (MetricValue::Scalar(1e6), "1000000"),
+            (MetricValue::Scalar(1e21), "1000000000000000000000"),
+            (MetricValue::Scalar(1e-7), "0.0000001"),
+            (MetricValue::Scalar(f64::NAN), "NaN"),
+            (MetricValue::Scalar(f64::INFINITY), "+Inf"),
+            (MetricValue::Scalar(f64::NEG_INFINITY), "-Inf"),
+            (MetricValue::Vector(vec![]), "[]"),
+            (MetricValue::Vector(vec![0.99, 1.0, f64::NAN]), "[0.99,1,NaN]"),
+        ];
+        for (value, text) in cases {
+            assert_eq!(value.text(), text, "{value:?}");
+        }
+    }
+
+    #[test]
+    fn a_cut_keeps_within_its_bound_and_never_splits_a_character() {
+        assert_eq!(cut("short", 5), "short");
+        assert_eq!(cut("0123456789abcdef", 12), "012… (cut)");
+        for max in 0..40 {
+            let text = cut(&"é€𝄞".repeat(9), max);
+            assert!(text.len() <= max, "{max}: {text}");
+            assert_eq!(text.ends_with("(cut)"), max >= CUT_MARK.len(), "{max}: {text}");
+        }
+    }
 }

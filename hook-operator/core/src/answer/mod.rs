@@ -1,6 +1,21 @@
 //! From the bytes that a provider read to a value, or the reason why there is none. Pure: no I/O.
+//!
+//! [`interpret_web`] and [`interpret_prometheus`] each take what was asked, the status and the bytes. Nothing here
+//! knows how the bytes were fetched; conditions are judged elsewhere.
+
+mod excerpt;
+mod prometheus;
+mod web;
+
+pub use excerpt::mask;
+pub use prometheus::interpret_prometheus;
+pub use web::interpret_web;
 
 use crate::value::{MetricValue, Response};
+
+/// The longest answer that is read, after decompression. A reader hands over at most one byte more, which is how
+/// the functions here know that there was more.
+pub const MAX_ANSWER_BYTES: usize = 1024 * 1024;
 
 /// What a provider brought back.
 #[derive(Debug, Clone, PartialEq)]
@@ -33,6 +48,16 @@ pub struct MeasurementFailure {
     pub message: String,
 }
 
+impl MeasurementFailure {
+    /// A failure of a class with its sentence.
+    pub fn new(kind: FailureKind, message: impl Into<String>) -> Self {
+        Self {
+            kind,
+            message: message.into(),
+        }
+    }
+}
+
 /// The classes of [`MeasurementFailure`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum FailureKind {
@@ -52,4 +77,20 @@ pub enum FailureKind {
     PathNotFound,
     /// The answer says that the query failed (Prometheus).
     QueryFailed,
+}
+
+/// Whether a status says that the answer is what was asked for.
+fn is_success(code: u16) -> bool {
+    (200..300).contains(&code)
+}
+
+/// Refuses a body of which there was more than is read.
+fn check_size(body: &[u8]) -> Result<(), MeasurementFailure> {
+    if body.len() > MAX_ANSWER_BYTES {
+        return Err(MeasurementFailure::new(
+            FailureKind::MalformedAnswer,
+            "the answer is larger than 1 MiB",
+        ));
+    }
+    Ok(())
 }

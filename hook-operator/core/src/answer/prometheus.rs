@@ -1,0 +1,265 @@
+//! The answer of Prometheus' instant query API (<https://prometheus.io/docs/prometheus/latest/querying/api/>).
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::{
+    Answer, FailureKind, MeasurementFailure, check_size,
+    excerpt::{mask, one_line, refused_status, sensitive_parts},
+    is_success,
+};
+use crate::{
+    request::PrometheusRequest,
+    value::{MetricValue, Response},
+};
+
+/// A server's explanation of a failed query is kept up to here.
+const EXPLANATION_CHARS: usize = 300;
+
+/// The numbers in a Prometheus server's answer. `body` is what was read, decompressed, at most one byte more than
+/// [`super::MAX_ANSWER_BYTES`].
+///
+/// # Errors
+/// `QueryFailed` when the server says so, with its words; `Status` when something in between answered;
+/// `MalformedAnswer` when the answer is too large, not of the API's shape, or holds no numbers (a range vector, a
+/// string, native histograms).
+pub fn interpret_prometheus(
+    request: &PrometheusRequest,
+    code: u16,
+    latency: Duration,
+    body: &[u8],
+) -> Result<Answer, MeasurementFailure> {
+    let size = check_size(body);
+    let document = if size.is_ok() {
+        serde_json::from_slice::<Value>(body).ok()
+    } else {
+        None
+    };
+    let sent = || sensitive_parts(&request.address, &request.headers);
+    if let Some(failure) = document
+        .as_ref()
+        .and_then(|document| refused_query(document, &sent))
+    {
+        return Err(failure);
+    }
+    if !is_success(code) {
+        return Err(refused_status(code, body, &sent()));
+    }
+    size?;
+    let document = document
+        .ok_or_else(|| malformed("the answer is not JSON; does the address lead to a Prometheus server?"))?;
+    if document.get("status").and_then(Value::as_str) != Some("success") {
+        return Err(malformed(
+            "the answer has no status \"success\"; does the address lead to a Prometheus server?",
+        ));
+    }
+    let response = Some(Response { code, latency });
+    let result = numbers(&document)?;
+    if matches!(&result, MetricValue::Vector(samples) if samples.is_empty()) {
+        return Ok(Answer::NoData {
+            message: "the query matched no series".into(),
+            result,
+            response,
+        });
+    }
+    Ok(Answer::Value { result, response })
+}
+
+/// The failure that the server itself reports; it does so with a status of 4xx or 5xx.
+fn refused_query(document: &Value, sent: &impl Fn() -> Vec<String>) -> Option<MeasurementFailure> {
+    if document.get("status").and_then(Value::as_str) != Some("error") {
+        return None;
+    }
+    let words: Vec<&str> = ["errorType", "error"]
+        .iter()
+        .filter_map(|key| document.get(key).and_then(Value::as_str))
+        .collect();
+    let explanation = one_line(&mask(&words.join(": "), &sent()), EXPLANATION_CHARS);
+    Some(MeasurementFailure::new(
+        FailureKind::QueryFailed,
+        format!("Prometheus refused the query: {explanation}"),
+    ))
+}
+
+fn numbers(document: &Value) -> Result<MetricValue, MeasurementFailure> {
+    let data = document.get("data");
+    let kind = data
+        .and_then(|data| data.get("resultType"))
+        .and_then(Value::as_str);
+    let result = data.and_then(|data| data.get("result"));
+    match (kind, result) {
+        (Some("scalar"), Some(point)) => number(point).map(MetricValue::Scalar),
+        (Some("vector"), Some(Value::Array(samples))) => {
+            let numbers: Result<Vec<f64>, _> = samples.iter().map(sample).collect();
+            numbers.map(MetricValue::Vector)
+        }
+        (Some("matrix"), _) => Err(malformed(
+            "Prometheus answered a matrix; take the range selector away or put a function such as rate() around \
+             it, so that it is an instant query",
+        )),
+        (Some("string"), _) => Err(malformed(
+            "Prometheus answered a string; use an instant query that yields numbers",
+        )),
+        _ => Err(malformed(
+            "the answer holds neither a scalar nor a vector; does the address lead to a Prometheus server?",
+        )),
+    }
+}
+
+fn sample(sample: &Value) -> Result<f64, MeasurementFailure> {
+    match sample.get("value") {
+        Some(point) => number(point),
+        None if sample.get("histogram").is_some() => Err(malformed(
+            "Prometheus answered native histograms; put histogram_quantile(), histogram_count() or another \
+             function around the query that yields numbers",
+        )),
+        None => Err(malformed("a sample of Prometheus' answer has no value")),
+    }
+}
+
+/// The number in `[time, "text"]`. Text that means no number, and numbers out of range, are refused: an infinity
+/// is a number only when the server says so.
+fn number(point: &Value) -> Result<f64, MeasurementFailure> {
+    let text = point.get(1).and_then(Value::as_str);
+    let number = match text {
+        Some("NaN") => Some(f64::NAN),
+        Some("+Inf" | "Inf") => Some(f64::INFINITY),
+        Some("-Inf") => Some(f64::NEG_INFINITY),
+        Some(text) => text.parse().ok().filter(|number: &f64| number.is_finite()),
+        None => None,
+    };
+    number.ok_or_else(|| malformed("a value of Prometheus' answer is not a number"))
+}
+
+fn malformed(message: &str) -> MeasurementFailure {
+    MeasurementFailure::new(FailureKind::MalformedAnswer, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::request::Tls;
+
+    fn interpret(code: u16, body: &str) -> Result<Answer, MeasurementFailure> {
+        let request = PrometheusRequest {
+            address: "http://prometheus:9090".into(),
+            query: "up".into(),
+            headers: vec![("Authorization".into(), "Bearer hush-hush".into())],
+            timeout: Duration::from_secs(1),
+            tls: Tls::default(),
+        };
+        interpret_prometheus(&request, code, Duration::ZERO, body.as_bytes())
+    }
+
+    /// The value's text for a `data` object.
+    fn value(data: &str) -> Result<String, MeasurementFailure> {
+        match interpret(200, &format!(r#"{{"status":"success","data":{data}}}"#))? {
+            Answer::Value { result, .. } => Ok(result.text()),
+            Answer::NoData { message, result, .. } => Ok(format!("{message}: {}", result.text())),
+        }
+    }
+
+    #[test]
+    fn scalars_and_vectors_are_numbers_in_server_order() {
+        let cases = [
+            (
+                r#"{"resultType":"scalar","result":[1435781451.781,"0.99"]}"#,
+                "0.99",
+            ),
+            (r#"{"resultType":"scalar","result":[1,"1e+06"]}"#, "1000000"),
+            (r#"{"resultType":"scalar","result":[1,"-2.5e-3"]}"#, "-0.0025"),
+            (r#"{"resultType":"scalar","result":[1,"NaN"]}"#, "NaN"),
+            (r#"{"resultType":"scalar","result":[1,"+Inf"]}"#, "+Inf"),
+            (r#"{"resultType":"scalar","result":[1,"-Inf"]}"#, "-Inf"),
+            (
+                r#"{"resultType":"vector","result":[{"metric":{"a":"z"},"value":[1,"3"]},
+                   {"metric":{"a":"b"},"value":[1,"NaN"]},{"metric":{},"value":[1,"1.5"]}]}"#,
+                "[3,NaN,1.5]",
+            ),
+            (
+                r#"{"resultType":"vector","result":[]}"#,
+                "the query matched no series: []",
+            ),
+        ];
+        for (data, text) in cases {
+            assert_eq!(value(data).as_deref(), Ok(text), "{data}");
+        }
+    }
+
+    #[test]
+    fn an_answer_of_another_shape_is_refused_with_the_remedy() {
+        let cases = [
+            (
+                r#"{"resultType":"matrix","result":[]}"#,
+                "Prometheus answered a matrix; ",
+            ),
+            (
+                r#"{"resultType":"string","result":[1,"a"]}"#,
+                "Prometheus answered a string; ",
+            ),
+            (
+                r#"{"resultType":"vector","result":[{"metric":{},"histogram":[1,{}]}]}"#,
+                "Prometheus answered native histograms; ",
+            ),
+            (
+                r#"{"resultType":"vector","result":[{"metric":{}}]}"#,
+                "a sample of ",
+            ),
+            (
+                r#"{"resultType":"vector","result":null}"#,
+                "the answer holds neither ",
+            ),
+            (r#"{"resultType":"scalar","result":[1,0.5]}"#, "a value of "),
+            (
+                r#"{"resultType":"scalar","result":[1,"infinity"]}"#,
+                "a value of ",
+            ),
+            (r#"{"resultType":"scalar","result":[1,"1e999"]}"#, "a value of "),
+            (r#"{"resultType":"scalar","result":[1,""]}"#, "a value of "),
+            (r#"{"resultType":"scalar","result":[1]}"#, "a value of "),
+            ("{}", "the answer holds neither "),
+            ("[]", "the answer holds neither "),
+        ];
+        for (data, message) in cases {
+            let failure = value(data).unwrap_err();
+            assert_eq!(failure.kind, FailureKind::MalformedAnswer, "{data}");
+            assert!(failure.message.starts_with(message), "{data}: {failure}");
+        }
+        for body in ["", "<html>", "45", "{}", r#"{"status":"ok"}"#, "null"] {
+            let failure = interpret(200, body).unwrap_err();
+            assert_eq!(failure.kind, FailureKind::MalformedAnswer, "{body}");
+            assert!(
+                failure.message.contains("lead to a Prometheus server"),
+                "{failure}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_servers_own_words_explain_a_refused_query() {
+        let body =
+            r#"{"status":"error","errorType":"bad_data","error":"1:5: parse error:\n unexpected hush-hush"}"#;
+        for code in [200, 400, 422, 503] {
+            assert_eq!(
+                interpret(code, body).unwrap_err(),
+                MeasurementFailure::new(
+                    FailureKind::QueryFailed,
+                    "Prometheus refused the query: bad_data: 1:5: parse error: unexpected ***"
+                )
+            );
+        }
+    }
+
+    #[test]
+    fn a_refusal_by_something_in_between_is_a_status() {
+        for body in [
+            "no upstream",
+            r#"{"status":"success","data":{"resultType":"scalar","result":[1,"1"]}}"#,
+        ] {
+            let failure = interpret(502, body).unwrap_err();
+            assert_eq!(failure.kind, FailureKind::Status);
+            assert!(failure.message.starts_with("received status 502: "), "{failure}");
+        }
+    }
+}

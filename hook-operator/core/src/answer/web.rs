@@ -1,0 +1,193 @@
+//! A web endpoint's answer: JSON or text, whole or in part.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::{
+    Answer, FailureKind, MeasurementFailure, check_size,
+    excerpt::{refused_status, sensitive_parts},
+    is_success,
+};
+use crate::{
+    json_path::Found,
+    request::WebRequest,
+    value::{MetricValue, Response},
+};
+
+/// The value in a web endpoint's answer. `body` is what was read, decompressed, at most one byte more than
+/// [`super::MAX_ANSWER_BYTES`].
+///
+/// # Errors
+/// `Status` unless the status is 2xx; `MalformedAnswer` when the body is too large, is not UTF-8, or is not JSON
+/// although a path is to be found in it; `PathNotFound` when the path's key is missing.
+pub fn interpret_web(
+    request: &WebRequest,
+    code: u16,
+    latency: Duration,
+    body: &[u8],
+) -> Result<Answer, MeasurementFailure> {
+    if !is_success(code) {
+        let sent = sensitive_parts(&request.url, &request.headers);
+        return Err(refused_status(code, body, &sent));
+    }
+    check_size(body)?;
+    let response = Some(Response { code, latency });
+    let Some(path) = &request.json_path else {
+        let result = MetricValue::Json(whole(body)?);
+        return Ok(Answer::Value { result, response });
+    };
+    let found = path
+        .find(&document(body)?)
+        .map_err(|error| MeasurementFailure::new(FailureKind::PathNotFound, error.message))?;
+    let value = match found {
+        Found::One(value) => value,
+        Found::Many(values) => Value::Array(values),
+        Found::Nothing => {
+            return Ok(Answer::NoData {
+                message: "jsonPath matched nothing: the list that it walks over is empty".into(),
+                result: MetricValue::Json(Value::Array(Vec::new())),
+                response,
+            });
+        }
+    };
+    Ok(Answer::Value {
+        result: MetricValue::Json(value),
+        response,
+    })
+}
+
+/// The body as JSON, which a path needs. The parser's limit on nesting stays on.
+fn document(body: &[u8]) -> Result<Value, MeasurementFailure> {
+    if body.trim_ascii().is_empty() {
+        return Err(malformed("the answer is empty, so jsonPath has nothing to read"));
+    }
+    serde_json::from_slice(body).map_err(|error| malformed(format!("the answer is not JSON: {error}")))
+}
+
+/// The body as JSON if it is, else as the text that it is.
+fn whole(body: &[u8]) -> Result<Value, MeasurementFailure> {
+    if let Ok(value) = serde_json::from_slice(body) {
+        return Ok(value);
+    }
+    match std::str::from_utf8(body) {
+        Ok(text) => Ok(Value::String(text.to_owned())),
+        Err(error) => Err(malformed(format!(
+            "the answer is neither JSON nor UTF-8 text (byte {})",
+            error.valid_up_to()
+        ))),
+    }
+}
+
+fn malformed(message: impl Into<String>) -> MeasurementFailure {
+    MeasurementFailure::new(FailureKind::MalformedAnswer, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::{super::MAX_ANSWER_BYTES, *};
+    use crate::request::{Method, Tls};
+
+    fn request() -> WebRequest {
+        WebRequest {
+            method: Method::Get,
+            url: "http://game/".into(),
+            headers: Vec::new(),
+            body: None,
+            timeout: Duration::from_secs(1),
+            json_path: None,
+            tls: Tls::default(),
+        }
+    }
+
+    fn interpret(code: u16, body: &[u8]) -> Result<Value, MeasurementFailure> {
+        match interpret_web(&request(), code, Duration::from_millis(7), body)? {
+            Answer::Value {
+                result: MetricValue::Json(value),
+                response,
+            } => {
+                assert_eq!(
+                    response,
+                    Some(Response {
+                        code,
+                        latency: Duration::from_millis(7)
+                    })
+                );
+                Ok(value)
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn without_a_path_the_whole_body_is_the_value() {
+        let cases: [(&[u8], Value); 12] = [
+            (b"{\"players\": 0}", json!({"players": 0})),
+            (b"45", json!(45)),
+            (b" 45\n", json!(45)),
+            (b"1000000", json!(1_000_000)),
+            (b"9007199254740993", json!(9_007_199_254_740_993_u64)),
+            (b"true", json!(true)),
+            (b"null", json!(null)),
+            (b"\"ok\"", json!("ok")),
+            (b"ok", json!("ok")),
+            (b"{\"cut\": ", json!("{\"cut\": ")),
+            (b"", json!("")),
+            ("späť".as_bytes(), json!("späť")),
+        ];
+        for (body, value) in cases {
+            assert_eq!(interpret(200, body), Ok(value));
+        }
+        assert_eq!(interpret(299, b"{\"a\":1,\"a\":2}"), Ok(json!({"a": 2})));
+    }
+
+    #[test]
+    fn any_status_but_2xx_is_a_failure_that_names_it() {
+        for code in [100, 199, 300, 304, 404, 500, 503, 999] {
+            let failure = interpret(code, b"{\"players\": 0}").unwrap_err();
+            assert_eq!(failure.kind, FailureKind::Status);
+            assert!(
+                failure.message.starts_with(&format!("received status {code}")),
+                "{failure}"
+            );
+        }
+    }
+
+    #[test]
+    fn an_answer_of_more_than_a_mebibyte_is_refused_and_one_of_exactly_that_is_not() {
+        let body = vec![b'x'; MAX_ANSWER_BYTES + 1];
+        let failure = interpret(200, &body).unwrap_err();
+        assert_eq!(failure.kind, FailureKind::MalformedAnswer);
+        assert_eq!(failure.message, "the answer is larger than 1 MiB");
+        assert!(interpret(200, body.get(1..).unwrap()).is_ok());
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_are_refused() {
+        let failure = interpret(200, b"ok\xff").unwrap_err();
+        assert_eq!(failure.kind, FailureKind::MalformedAnswer);
+        assert_eq!(
+            failure.message,
+            "the answer is neither JSON nor UTF-8 text (byte 2)"
+        );
+    }
+
+    #[test]
+    fn deep_json_ends_in_a_value_or_an_error_never_in_an_overflow() {
+        let deep = "[".repeat(MAX_ANSWER_BYTES);
+        assert!(interpret(200, deep.as_bytes()).is_ok_and(|value| value.is_string()));
+        let failure = document(deep.as_bytes()).unwrap_err();
+        assert!(failure.message.contains("recursion limit exceeded"), "{failure}");
+    }
+
+    #[test]
+    fn a_path_needs_json_and_the_message_says_where_it_ends() {
+        assert_eq!(
+            document(b"{\"a\": oops}").unwrap_err().message,
+            "the answer is not JSON: expected value at line 1 column 7"
+        );
+        assert_eq!(document(b" \n").unwrap_err().kind, FailureKind::MalformedAnswer);
+    }
+}

@@ -1,0 +1,151 @@
+//! Where a hook may call: the decision, without any I/O.
+//!
+//! A hook's URL is written by whoever may create a hook, and is called from inside the cluster by a process that
+//! they do not own. So the address that is connected to is judged, after name resolution, and never the name alone.
+//!
+//! | file | job |
+//! | --- | --- |
+//! | [`address`] | which addresses no hook may call, in whatever form they are written |
+//! | [`rule`] | what `--egress-allow` and `--egress-deny` take |
+//!
+//! Order: the addresses that no flag opens, loopback, the deny list, the allow list.
+
+mod address;
+mod rule;
+
+use std::net::{IpAddr, SocketAddr};
+
+use reqwest::Url;
+
+use self::address::{Class, canonical, classify, faces};
+pub use self::rule::{EgressRule, EgressRuleError};
+
+/// Which hosts and addresses a hook may call.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct EgressPolicy {
+    /// Whether 127.0.0.0/8 and `::1` may be called: the operator's own pod. Off unless a flag says so.
+    pub allow_loopback: bool,
+    /// When not empty, only what a rule names may be called.
+    pub allow: Vec<EgressRule>,
+    /// What is refused although the allow list names it.
+    pub deny: Vec<EgressRule>,
+}
+
+/// A call that the policy forbids; the sentence names the rule and the remedy, if there is one.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub(crate) struct Refusal {
+    message: String,
+}
+
+impl Refusal {
+    fn new(message: impl Into<String>) -> Self {
+        Self {
+            message: message.into(),
+        }
+    }
+}
+
+impl EgressPolicy {
+    /// Judges what can be judged of a URL before a name is resolved. Every hop of a redirect passes here, because an
+    /// address written in a URL reaches no resolver.
+    pub(crate) fn check_url(&self, url: &Url) -> Result<(), Refusal> {
+        if !matches!(url.scheme(), "http" | "https") {
+            return Err(Refusal::new(format!(
+                "the scheme {} is not allowed; a url begins with http:// or https://",
+                url.scheme()
+            )));
+        }
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err(Refusal::new(
+                "a url must not hold a user name or password; send an Authorization header from a secret instead",
+            ));
+        }
+        let Some(host) = url.host_str() else {
+            return Err(Refusal::new("the url names no host"));
+        };
+        let unbracketed = host.trim_start_matches('[').trim_end_matches(']');
+        match unbracketed.parse() {
+            Ok(address) => self.check_address(None, address),
+            Err(_) => self.check_name(host),
+        }
+    }
+
+    /// Judges a name before it is looked up: a lookup alone tells whoever runs the zone's name server something.
+    fn check_name(&self, name: &str) -> Result<(), Refusal> {
+        if let Some(rule) = self.deny.iter().find(|rule| rule.names(name)) {
+            return Err(denied(name, rule));
+        }
+        let addresses_may_pass = self.allow.iter().any(EgressRule::is_network);
+        if self.allow.is_empty() || addresses_may_pass || self.allow.iter().any(|rule| rule.names(name)) {
+            return Ok(());
+        }
+        Err(not_allowed(name))
+    }
+
+    /// Those of a name's addresses that may be connected to. When none may, the refusal of the first.
+    pub(crate) fn admit(&self, name: &str, found: &[SocketAddr]) -> Result<Vec<SocketAddr>, Refusal> {
+        self.check_name(name)?;
+        let mut first_refusal = None;
+        let mut admitted = Vec::new();
+        for address in found {
+            match self.check_address(Some(name), address.ip()) {
+                Ok(()) => admitted.push(*address),
+                Err(refusal) => first_refusal = first_refusal.or(Some(refusal)),
+            }
+        }
+        match first_refusal {
+            Some(refusal) if admitted.is_empty() => Err(refusal),
+            _ => Ok(admitted),
+        }
+    }
+
+    /// Judges an address: written in a URL (`name` is none), or found for a name.
+    fn check_address(&self, name: Option<&str>, address: IpAddr) -> Result<(), Refusal> {
+        let subject = || name.map_or_else(|| address.to_string(), |name| format!("{name} ({address})"));
+        for face in faces(address) {
+            match classify(face) {
+                Some(Class::Loopback) if self.allow_loopback => {}
+                Some(Class::Loopback) => {
+                    return Err(Refusal::new(format!(
+                        "{} is a loopback address: the operator's own pod; the platform team can allow it with \
+                         --egress-allow-loopback",
+                        subject()
+                    )));
+                }
+                Some(class) => {
+                    return Err(Refusal::new(format!(
+                        "{} is {}, which no hook may call and no flag allows",
+                        subject(),
+                        class.describe()
+                    )));
+                }
+                None => {}
+            }
+            if let Some(rule) = self.deny.iter().find(|rule| rule.holds(face)) {
+                return Err(denied(&subject(), rule));
+            }
+        }
+        let named = |rule: &EgressRule| name.is_some_and(|name| rule.names(name));
+        let address = canonical(address);
+        if self.allow.is_empty() || self.allow.iter().any(|rule| named(rule) || rule.holds(address)) {
+            return Ok(());
+        }
+        Err(not_allowed(&subject()))
+    }
+}
+
+fn denied(subject: &str, rule: &EgressRule) -> Refusal {
+    Refusal::new(format!(
+        "{subject} is denied by --egress-deny {rule}; only the platform team can take that rule away"
+    ))
+}
+
+fn not_allowed(subject: &str) -> Refusal {
+    Refusal::new(format!(
+        "{subject} is not in the operator's allow list; the platform team can add it with --egress-allow"
+    ))
+}
+
+#[cfg(test)]
+mod tests;

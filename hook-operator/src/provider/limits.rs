@@ -1,0 +1,249 @@
+//! How many calls run at once. A call takes a slot of its host first and of the whole second, so calls that queue
+//! for a host which hangs hold nothing that another host's calls need.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use hook_core::answer::{FailureKind, MeasurementFailure};
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore},
+    time::{Instant, timeout_at},
+};
+
+/// Bounds on calls that run at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Calls overall; at least 1.
+    pub overall: usize,
+    /// Calls to one host and port; at least 1.
+    pub per_host: usize,
+    /// How long a measurement waits for a slot. This is not part of the call's own timeout.
+    pub wait: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            overall: 4096,
+            per_host: 256,
+            wait: Duration::from_secs(30),
+        }
+    }
+}
+
+/// The slots for calls. First come, first served.
+pub(super) struct Slots {
+    limits: Limits,
+    overall: Arc<Semaphore>,
+    waiting: AtomicUsize,
+    /// Hosts that somebody calls or waits for; no others.
+    hosts: Mutex<HashMap<String, Host>>,
+}
+
+struct Host {
+    semaphore: Arc<Semaphore>,
+    /// Calls and waiters.
+    users: usize,
+}
+
+/// The right to make one call, given back when dropped.
+pub(super) struct Slot {
+    // Given back in this order: the permits before the host may be forgotten.
+    _overall: OwnedSemaphorePermit,
+    _host: OwnedSemaphorePermit,
+    _seat: Seat,
+}
+
+/// Keeps a host's semaphore known while somebody uses it.
+struct Seat {
+    slots: Arc<Slots>,
+    host: String,
+}
+
+/// Counts a waiter until it has its slot, gives up or is dropped.
+struct Waiting<'a>(&'a AtomicUsize);
+
+impl Slots {
+    pub(super) fn new(limits: Limits) -> Self {
+        let within = |size: usize| size.clamp(1, Semaphore::MAX_PERMITS);
+        let limits = Limits {
+            overall: within(limits.overall),
+            per_host: within(limits.per_host),
+            ..limits
+        };
+        Self {
+            limits,
+            overall: Arc::new(Semaphore::new(limits.overall)),
+            waiting: AtomicUsize::new(0),
+            hosts: Mutex::default(),
+        }
+    }
+
+    pub(super) fn in_flight(&self) -> usize {
+        self.limits
+            .overall
+            .saturating_sub(self.overall.available_permits())
+    }
+
+    pub(super) fn waiting(&self) -> usize {
+        self.waiting.load(Ordering::Relaxed)
+    }
+
+    /// Waits for a slot, no longer than the limits say.
+    pub(super) async fn take(self: &Arc<Self>, host: &str) -> Result<Slot, MeasurementFailure> {
+        let _waiting = Waiting::begin(&self.waiting);
+        let deadline = Instant::now() + self.limits.wait;
+        let (seat, semaphore) = Seat::take(self, host);
+        let in_use = format!("{} calls to {host} are under way", self.limits.per_host);
+        let host_permit = self.permit(semaphore, deadline, &in_use).await?;
+        let in_use = format!("{} calls are under way", self.limits.overall);
+        let overall = self.permit(Arc::clone(&self.overall), deadline, &in_use).await?;
+        Ok(Slot {
+            _overall: overall,
+            _host: host_permit,
+            _seat: seat,
+        })
+    }
+
+    async fn permit(
+        &self,
+        semaphore: Arc<Semaphore>,
+        deadline: Instant,
+        in_use: &str,
+    ) -> Result<OwnedSemaphorePermit, MeasurementFailure> {
+        // A semaphore is never closed here, so the only way to get none is to run out of time.
+        match timeout_at(deadline, semaphore.acquire_owned()).await {
+            Ok(Ok(permit)) => Ok(permit),
+            Ok(Err(_)) | Err(_) => Err(MeasurementFailure::new(
+                FailureKind::Timeout,
+                format!(
+                    "not asked: waited {:?} for a free slot while {in_use}",
+                    self.limits.wait
+                ),
+            )),
+        }
+    }
+}
+
+impl Seat {
+    fn take(slots: &Arc<Slots>, name: &str) -> (Self, Arc<Semaphore>) {
+        let mut hosts = slots.hosts.lock().unwrap_or_else(PoisonError::into_inner);
+        let host = hosts.entry(name.to_owned()).or_insert_with(|| Host {
+            semaphore: Arc::new(Semaphore::new(slots.limits.per_host)),
+            users: 0,
+        });
+        host.users += 1;
+        let seat = Self {
+            slots: Arc::clone(slots),
+            host: name.to_owned(),
+        };
+        (seat, Arc::clone(&host.semaphore))
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        let mut hosts = self.slots.hosts.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(host) = hosts.get_mut(&self.host) {
+            host.users = host.users.saturating_sub(1);
+            if host.users == 0 {
+                hosts.remove(&self.host);
+            }
+        }
+    }
+}
+
+impl<'a> Waiting<'a> {
+    fn begin(count: &'a AtomicUsize) -> Self {
+        count.fetch_add(1, Ordering::Relaxed);
+        Self(count)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn slots(overall: usize, per_host: usize) -> Arc<Slots> {
+        let wait = Duration::from_secs(3);
+        Arc::new(Slots::new(Limits {
+            overall,
+            per_host,
+            wait,
+        }))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_full_host_makes_its_own_callers_wait_and_no_others() {
+        let slots = slots(9, 1);
+        let held = slots.take("slow:80").await.unwrap();
+        let failure = slots.take("slow:80").await.err().unwrap();
+        assert_eq!(failure.kind, FailureKind::Timeout);
+        assert_eq!(
+            failure.message,
+            "not asked: waited 3s for a free slot while 1 calls to slow:80 are under way"
+        );
+        assert!(slots.take("other:80").await.is_ok());
+        assert_eq!((slots.in_flight(), slots.waiting()), (1, 0));
+        drop(held);
+        assert!(slots.take("slow:80").await.is_ok());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn those_who_wait_for_a_full_host_hold_nothing_of_the_whole() {
+        let slots = slots(2, 1);
+        let _held = slots.take("slow:80").await.unwrap();
+        let waiters: Vec<_> = (0..5)
+            .map(|_| {
+                let slots = Arc::clone(&slots);
+                tokio::spawn(async move { slots.take("slow:80").await.is_ok() })
+            })
+            .collect();
+        while slots.waiting() < 5 {
+            tokio::task::yield_now().await;
+        }
+        assert!(slots.take("other:80").await.is_ok());
+        for waiter in waiters {
+            assert!(!waiter.await.unwrap());
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_whole_is_bounded_too() {
+        let slots = slots(1, 9);
+        let _held = slots.take("a:80").await.unwrap();
+        let failure = slots.take("b:80").await.err().unwrap();
+        assert!(
+            failure.message.ends_with("while 1 calls are under way"),
+            "{failure}"
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_host_is_forgotten_with_its_last_user() {
+        let slots = slots(9, 1);
+        let first = slots.take("a:80").await.unwrap();
+        assert!(slots.take("a:80").await.is_err());
+        assert_eq!(slots.hosts.lock().unwrap().len(), 1);
+        drop(first);
+        assert_eq!(slots.hosts.lock().unwrap().len(), 0);
+        assert_eq!((slots.in_flight(), slots.waiting()), (0, 0));
+    }
+
+    #[tokio::test]
+    async fn a_limit_of_none_still_lets_one_call_run() {
+        assert!(slots(0, 0).take("a:80").await.is_ok());
+    }
+}

@@ -1,0 +1,118 @@
+//! An instant query as an HTTP call. It is posted as a form, since queries outgrow URLs; a server or proxy that
+//! refuses a POST is asked with a GET.
+
+use hook_core::{
+    answer::{Answer, MeasurementFailure, interpret_prometheus},
+    request::PrometheusRequest,
+};
+use reqwest::{
+    Method, StatusCode, Url,
+    header::{CONTENT_TYPE, HeaderValue},
+};
+
+use super::{
+    Shared,
+    exchange::{self, Call, Reply, invalid, parse_headers, parse_url},
+};
+
+/// Asks the server once, at its own current time.
+pub(super) async fn measure(
+    shared: &Shared,
+    request: &PrometheusRequest,
+) -> Result<Answer, MeasurementFailure> {
+    let (post, get) = calls(request)?;
+    let url = post.url.clone();
+    let send = |client| async move {
+        let reply: Reply = exchange::send(shared, &client, post).await?;
+        if reply.code == StatusCode::METHOD_NOT_ALLOWED.as_u16() {
+            return exchange::send(shared, &client, get).await;
+        }
+        Ok(reply)
+    };
+    let reply = exchange::within(shared, &url, &request.tls, request.timeout, send).await?;
+    interpret_prometheus(request, reply.code, reply.latency, &reply.body)
+}
+
+/// The query as a POST, and as a GET.
+fn calls(request: &PrometheusRequest) -> Result<(Call, Call), MeasurementFailure> {
+    let headers = parse_headers(&request.headers)?;
+    let post_url = endpoint(&request.address)?;
+    let mut get_url = post_url.clone();
+    get_url.query_pairs_mut().append_pair("query", &request.query);
+
+    let mut form = post_url.clone();
+    form.set_query(None);
+    form.query_pairs_mut().append_pair("query", &request.query);
+    let mut post_headers = headers.clone();
+    post_headers.insert(
+        CONTENT_TYPE,
+        HeaderValue::from_static("application/x-www-form-urlencoded"),
+    );
+    let post = Call {
+        method: Method::POST,
+        url: post_url,
+        headers: post_headers,
+        body: form.query().map(str::to_owned),
+    };
+    let get = Call {
+        method: Method::GET,
+        url: get_url,
+        headers,
+        body: None,
+    };
+    Ok((post, get))
+}
+
+/// The API's address below a base, which may hold a path (a prefix of a proxy) and a query (a tenant).
+fn endpoint(address: &str) -> Result<Url, MeasurementFailure> {
+    let mut url = parse_url("address", address)?;
+    url.path_segments_mut()
+        .map_err(|()| invalid("address begins with http:// or https:// and a host".into()))?
+        .pop_if_empty()
+        .extend(["api", "v1", "query"]);
+    Ok(url)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use hook_core::request::Tls;
+
+    use super::*;
+
+    #[test]
+    fn the_api_is_found_below_any_base_address() {
+        let cases = [
+            ("http://p:9090", "http://p:9090/api/v1/query"),
+            ("http://p:9090/", "http://p:9090/api/v1/query"),
+            ("http://p/thanos", "http://p/thanos/api/v1/query"),
+            (
+                "http://p/select/0/?tenant=a#x",
+                "http://p/select/0/api/v1/query?tenant=a",
+            ),
+        ];
+        for (address, url) in cases {
+            assert_eq!(endpoint(address).unwrap().as_str(), url);
+        }
+        for address in ["prometheus", "prometheus:9090", "", "http://"] {
+            assert!(endpoint(address).is_err(), "{address}");
+        }
+    }
+
+    #[test]
+    fn a_query_is_encoded_in_either_form() {
+        let request = PrometheusRequest {
+            address: "http://p?tenant=a".into(),
+            query: "sum(x{a=\"b&c\"}) + 1".into(),
+            headers: Vec::new(),
+            timeout: Duration::from_secs(1),
+            tls: Tls::default(),
+        };
+        let (post, get) = calls(&request).unwrap();
+        let form = "query=sum%28x%7Ba%3D%22b%26c%22%7D%29+%2B+1";
+        assert_eq!(post.body.as_deref(), Some(form));
+        assert_eq!(post.url.query(), Some("tenant=a"));
+        assert_eq!(get.url.query(), Some(format!("tenant=a&{form}").as_str()));
+    }
+}
