@@ -6,6 +6,8 @@ use std::time::Duration;
 use clap::Parser;
 use operator_runtime::telemetry::LogFormat;
 
+use crate::provider::{EgressPolicy, EgressRule, Limits, Providers};
+
 /// Measures the metrics of HookRuns and records their verdict.
 #[derive(Debug, Clone, Parser)]
 #[command(name = "hook-operator", version, about, max_term_width = 100)]
@@ -57,11 +59,29 @@ pub struct Measuring {
 
     /// Only let hooks call these: CIDRs or host names, `*.suffix` allowed; repeat or separate by commas
     #[arg(long, env = "HOOK_OPERATOR_EGRESS_ALLOW", value_delimiter = ',', value_name = "CIDR|HOST")]
-    pub egress_allow: Vec<String>,
+    pub egress_allow: Vec<EgressRule>,
 
     /// Never let hooks call these; wins over what is allowed
     #[arg(long, env = "HOOK_OPERATOR_EGRESS_DENY", value_delimiter = ',', value_name = "CIDR|HOST")]
-    pub egress_deny: Vec<String>,
+    pub egress_deny: Vec<EgressRule>,
+}
+
+impl Measuring {
+    /// The providers that these flags ask for.
+    #[must_use]
+    pub fn providers(&self) -> Providers {
+        let policy = EgressPolicy {
+            allow_loopback: self.egress_allow_loopback,
+            allow: self.egress_allow.clone(),
+            deny: self.egress_deny.clone(),
+        };
+        let limits = Limits {
+            overall: self.max_in_flight.max(1),
+            per_host: self.max_in_flight_per_host.max(1),
+            ..Limits::default()
+        };
+        Providers::new(policy, limits)
+    }
 }
 
 fn duration(text: &str) -> Result<Duration, humantime::DurationError> {

@@ -2,6 +2,13 @@
 //!
 //! | module | job |
 //! | --- | --- |
+//! | [`resolve`] | from a spec as people wrote it to one that can be measured, or every problem at once |
+//! | [`decide`] | one step of a run: what to record, what to measure, when to wake |
+//! | [`tally`] | counters, limits, a metric's verdict |
+//! | [`schedule`] | when a measurement is due |
+//! | [`verdict`] | from an answer to the phase of one measurement |
+//! | [`render`] | fills in placeholders |
+//! | [`redact`] | takes secrets out of what is shown |
 //! | [`condition`] | the condition language: compile, check, evaluate within a budget |
 //! | [`json_path`] | the Kubernetes form of JSON path over a JSON value |
 //! | [`placeholder`] | `{{ args.NAME }}` in urls, headers, bodies, queries, conditions |
@@ -14,8 +21,15 @@
 
 pub mod answer;
 pub mod condition;
+pub mod decide;
 pub mod duration;
 pub mod json_path;
 pub mod placeholder;
+pub mod redact;
+pub mod render;
 pub mod request;
+pub mod resolve;
+pub mod schedule;
+pub mod tally;
 pub mod value;
+pub mod verdict;

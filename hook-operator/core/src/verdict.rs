@@ -35,15 +35,25 @@ pub struct Verdict {
     pub message: Option<String>,
 }
 
-/// Judges what a provider brought back.
+/// Judges what a provider brought back. `clean` takes secrets out of a text before it is shown or cut.
 #[must_use]
-pub fn judge(rules: &Rules<'_>, outcome: &Result<Answer, MeasurementFailure>, now: Timestamp) -> Verdict {
+pub fn judge(
+    rules: &Rules<'_>,
+    outcome: &Result<Answer, MeasurementFailure>,
+    now: Timestamp,
+    clean: &dyn Fn(&str) -> String,
+) -> Verdict {
+    let verdict = |phase, value: Option<String>, message: String| Verdict {
+        phase,
+        value: value.map(|value| cut(&value, KEPT_BYTES)),
+        message: (!message.is_empty()).then(|| cut(&clean(&message), KEPT_BYTES)),
+    };
     let (result, response, empty) = match outcome {
         Ok(Answer::Value { result, response }) => (result, *response, None),
         Ok(Answer::NoData { message, result, response }) => (result, *response, Some(message)),
         Err(failure) => return verdict(Phase::Error, None, failure.message.clone()),
     };
-    let value = result.text();
+    let value = clean(&result.text());
     if let Some(message) = empty.filter(|_| !rules.handle_empty()) {
         let message = format!("no data: {message} (onNoData {})", rules.on_no_data);
         return verdict(rules.on_no_data, Some(value), message);
@@ -54,14 +64,6 @@ pub fn judge(rules: &Rules<'_>, outcome: &Result<Answer, MeasurementFailure>, no
     }
     let (phase, message) = rules.apply(result, response, now, &value);
     verdict(phase, Some(value), message)
-}
-
-fn verdict(phase: Phase, value: Option<String>, message: String) -> Verdict {
-    Verdict {
-        phase,
-        value: value.map(|value| cut(&value, KEPT_BYTES)),
-        message: (!message.is_empty()).then(|| cut(&message, KEPT_BYTES)),
-    }
 }
 
 impl Rules<'_> {
@@ -87,18 +89,11 @@ impl Rules<'_> {
         value: &str,
     ) -> (Phase, String) {
         let facts = Facts { result, response, now };
-        let ask = |name: &str, condition: Option<&Condition>| {
-            let answer = condition.map(|condition| (condition, condition.evaluate(&facts)));
-            match answer {
-                None => Ok(None),
-                Some((condition, Ok(holds))) => Ok(Some((condition.source().trim(), holds))),
-                Some((condition, Err(error))) => {
-                    let source = condition.source().trim();
-                    Err(format!("{name} {source} on {}: {error}", quoted(value)))
-                }
-            }
-        };
-        let (failure, success) = match (ask("failureCondition", self.failure), ask("successCondition", self.success)) {
+        let facts = &facts;
+        let (failure, success) = match (
+            ask("failureCondition", self.failure, facts, value),
+            ask("successCondition", self.success, facts, value),
+        ) {
             (Ok(failure), Ok(success)) => (failure, success),
             (Err(message), _) | (_, Err(message)) => return (Phase::Error, message),
         };
@@ -116,6 +111,21 @@ impl Rules<'_> {
             }
             (None, None) => (Phase::Successful, format!("{value} was answered, and no condition is set")),
         }
+    }
+}
+
+/// Asks one condition, if it is set: its text and whether it holds.
+fn ask<'c>(
+    name: &str,
+    condition: Option<&'c Condition>,
+    facts: &Facts<'_>,
+    value: &str,
+) -> Result<Option<(&'c str, bool)>, String> {
+    let Some(condition) = condition else { return Ok(None) };
+    let source = condition.source().trim();
+    match condition.evaluate(facts) {
+        Ok(holds) => Ok(Some((source, holds))),
+        Err(error) => Err(format!("{name} {source} on {}: {error}", quoted(value))),
     }
 }
 
@@ -143,7 +153,7 @@ mod tests {
         let (success, failure) = (compile(success), compile(failure));
         let rules =
             Rules { success: success.as_ref(), failure: failure.as_ref(), on_no_data: Phase::Error };
-        judge(&rules, &Ok(Answer::Value { result, response: None }), Timestamp::UNIX_EPOCH)
+        judge(&rules, &Ok(Answer::Value { result, response: None }), Timestamp::UNIX_EPOCH, &str::to_owned)
     }
 
     #[test]
@@ -193,7 +203,7 @@ mod tests {
         let handles = Condition::compile("len(result) == 0 || result[0] < 5").unwrap();
         let ignores = Condition::compile("all(result, {# < 5})").unwrap();
         let phase = |success, on_no_data| {
-            judge(&Rules { success, failure: None, on_no_data }, &empty(), Timestamp::UNIX_EPOCH).phase
+            judge(&Rules { success, failure: None, on_no_data }, &empty(), Timestamp::UNIX_EPOCH, &str::to_owned).phase
         };
         assert_eq!(phase(Some(&ignores), Phase::Error), Phase::Error, "a vacuous truth opens nothing");
         assert_eq!(phase(None, Phase::Error), Phase::Error);
@@ -205,7 +215,7 @@ mod tests {
     fn what_could_not_be_measured_is_an_error_with_its_reason() {
         let failure = MeasurementFailure { kind: FailureKind::Status, message: "received status 503".into() };
         let rules = Rules { success: None, failure: None, on_no_data: Phase::Error };
-        let verdict = judge(&rules, &Err(failure), Timestamp::UNIX_EPOCH);
+        let verdict = judge(&rules, &Err(failure), Timestamp::UNIX_EPOCH, &str::to_owned);
         assert_eq!((verdict.phase, verdict.message.as_deref()), (Phase::Error, Some("received status 503")));
     }
 }

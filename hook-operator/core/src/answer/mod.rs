@@ -79,6 +79,23 @@ pub enum FailureKind {
     QueryFailed,
 }
 
+impl FailureKind {
+    /// The word for metric labels.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::InvalidRequest => "InvalidRequest",
+            Self::Forbidden => "Forbidden",
+            Self::Unreachable => "Unreachable",
+            Self::Timeout => "Timeout",
+            Self::Status => "Status",
+            Self::MalformedAnswer => "MalformedAnswer",
+            Self::PathNotFound => "PathNotFound",
+            Self::QueryFailed => "QueryFailed",
+        }
+    }
+}
+
 /// Whether a status says that the answer is what was asked for.
 fn is_success(code: u16) -> bool {
     (200..300).contains(&code)

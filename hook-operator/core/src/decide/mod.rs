@@ -123,7 +123,7 @@ pub fn decide(view: &View<'_>, now: Timestamp) -> Plan {
     let stopped = step.stop(started, now);
     conclude(run, &mut next, stopped, now);
     if next.phase.is_final() || measured || judged || must_show_start(view, run, now) {
-        return Plan { record: Some(next), cancel: obsolete(view), ..Plan::default() };
+        return Plan { record: Some(next), ..Plan::default() };
     }
     continue_measuring(view, run, started, now)
 }
@@ -193,12 +193,6 @@ fn must_show_start(view: &View<'_>, run: &ResolvedRun, now: Timestamp) -> bool {
     unseen && (clock || now >= after(view.taken_up_at, SHOW_RUNNING_AFTER))
 }
 
-/// Slots in flight whose outcome could not be recorded any more.
-fn obsolete(view: &View<'_>) -> Vec<Slot> {
-    let done = |slot: &&Slot| view.outcomes.iter().any(|outcome| outcome.slot == **slot);
-    view.in_flight.iter().filter(done).cloned().collect()
-}
-
 fn continue_measuring(view: &View<'_>, run: &ResolvedRun, started: Timestamp, now: Timestamp) -> Plan {
     let mut plan = Plan::default();
     let mut wake = metrics::Earliest::default();
@@ -220,6 +214,12 @@ fn continue_measuring(view: &View<'_>, run: &ResolvedRun, started: Timestamp, no
     }
     plan.wake_at = wake.get();
     plan
+}
+
+/// Whether an outcome for this slot could still be recorded: its metric has no verdict, and this is its next slot.
+#[must_use]
+pub fn is_open(run: &ResolvedRun, status: &HookRunStatus, slot: &Slot) -> bool {
+    metrics::is_current(run, status, slot)
 }
 
 impl Outcome {

@@ -13,7 +13,7 @@ pub enum ArgumentValue {
     Text(String),
     /// Read at measurement time.
     Reference(Reference),
-    /// To be supplied by whoever creates a run; only in templates.
+    /// To be supplied by whoever creates a run; never in a run that was resolved.
     Open,
 }
 
@@ -93,7 +93,8 @@ fn resolve_one(path: &str, arg: &Argument, stage: Stage, problems: &mut Problems
             (None, Stage::Template) => Some(ArgumentValue::Open),
             (None, Stage::Run) => {
                 problems.add(path, format!("argument {:?} was not supplied; set its value", arg.name));
-                None
+                // Known all the same, so that its placeholders are not reported a second time.
+                Some(ArgumentValue::Open)
             }
         };
     };

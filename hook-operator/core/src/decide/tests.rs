@@ -1,0 +1,343 @@
+//! Stories of runs, told as measurements at given seconds, and properties over random ones.
+
+use proptest::prelude::*;
+use shared_api::hook_run::HookRunSpec;
+
+use super::*;
+use crate::resolve::resolve_run;
+
+fn at(milliseconds: i64) -> Timestamp {
+    Timestamp::from_millisecond(1_700_000_000_000 + milliseconds).unwrap()
+}
+
+/// A run in a world where writes succeed and measurements take 10 ms.
+struct World {
+    spec: Result<ResolvedRun, Problems>,
+    status: HookRunStatus,
+    in_flight: Vec<(Slot, i64)>,
+    outcomes: Vec<Outcome>,
+    now: i64,
+    /// What each metric's next measurements yield; the last one repeats.
+    script: Vec<(&'static str, &'static str)>,
+    started: Vec<(String, i64, i64)>,
+    writes: usize,
+}
+
+impl World {
+    fn new(spec: serde_json::Value, script: &[(&'static str, &'static str)]) -> Self {
+        let spec: HookRunSpec = serde_json::from_value(spec).unwrap();
+        Self {
+            spec: resolve_run(&spec),
+            status: HookRunStatus::default(),
+            in_flight: vec![],
+            outcomes: vec![],
+            now: 0,
+            script: script.to_vec(),
+            started: vec![],
+            writes: 0,
+        }
+    }
+
+    fn plan(&self) -> Plan {
+        let in_flight: Vec<Slot> = self.in_flight.iter().map(|(slot, _)| slot.clone()).collect();
+        let view = View {
+            spec: self.spec.as_ref(),
+            generation: Some(1),
+            status: &self.status,
+            taken_up_at: at(0),
+            in_flight: &in_flight,
+            outcomes: &self.outcomes,
+        };
+        decide(&view, at(self.now))
+    }
+
+    /// One step; false when there is nothing to do and nothing to wait for.
+    fn step(&mut self) -> bool {
+        let plan = self.plan();
+        self.in_flight.retain(|(slot, _)| !plan.cancel.contains(slot));
+        if let Some(status) = plan.record {
+            assert!(plan.start.is_empty(), "a plan that records starts nothing");
+            assert_ne!(status, self.status, "a write that changes nothing");
+            self.status = status;
+            self.outcomes.clear();
+            self.writes += 1;
+            return true;
+        }
+        for Start { slot, due } in plan.start {
+            assert!(due <= at(self.now));
+            self.started.push((slot.metric.clone(), slot.number, self.now));
+            self.in_flight.push((slot, self.now));
+        }
+        let ends = self.in_flight.iter().map(|(_, since)| since + 10).min();
+        let wakes = plan.wake_at.map(|wake| wake.as_millisecond() - 1_700_000_000_000);
+        let Some(next) = ends.into_iter().chain(wakes).min() else { return false };
+        assert!(next > self.now || ends == Some(next), "woken without progress at {}", self.now);
+        self.now = next.max(self.now);
+        let now = self.now;
+        let (done, rest) = std::mem::take(&mut self.in_flight).into_iter().partition(|(_, since)| since + 10 <= now);
+        self.in_flight = rest;
+        let done: Vec<(Slot, i64)> = done;
+        for (slot, since) in done {
+            let letters = self.script.iter().find(|(name, _)| *name == slot.metric).map_or("S", |(_, letters)| letters);
+            let index = usize::try_from(slot.number).unwrap().min(letters.len() - 1);
+            let verdict = verdict(letters.as_bytes()[index]);
+            self.outcomes.push(Outcome { slot, started_at: at(since), finished_at: at(now), verdict });
+        }
+        true
+    }
+
+    fn play(&mut self, until: i64) -> &HookRunStatus {
+        for _ in 0..10_000 {
+            if self.now > until || !self.step() {
+                return &self.status;
+            }
+        }
+        panic!("no end in sight: {:?}", self.status);
+    }
+
+    fn summary(&self) -> Vec<(&str, Phase, i64)> {
+        let results = self.status.metric_results.iter();
+        results.map(|result| (result.name.as_str(), result.phase, crate::tally::taken(result))).collect()
+    }
+}
+
+fn verdict(letter: u8) -> Verdict {
+    let (phase, value, message) = match letter {
+        b'S' => (Phase::Successful, Some("45"), "\"45\" satisfies asInt(result) > 30"),
+        b'F' => (Phase::Failed, Some("45"), "\"45\" does not satisfy asInt(result) < 30"),
+        b'I' => (Phase::Inconclusive, Some("NaN"), "the answer holds NaN"),
+        _ => (Phase::Error, None, "received status 503"),
+    };
+    Verdict { phase, value: value.map(str::to_owned), message: Some(message.to_owned()) }
+}
+
+fn metric(name: &str, extra: serde_json::Value) -> serde_json::Value {
+    let mut metric = serde_json::json!({ "name": name, "provider": { "web": { "url": "http://game:9091" } } });
+    metric.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
+    metric
+}
+
+fn run(metrics: &[serde_json::Value], extra: serde_json::Value) -> serde_json::Value {
+    let mut spec = serde_json::json!({ "metrics": metrics });
+    spec.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
+    spec
+}
+
+fn none() -> serde_json::Value {
+    serde_json::json!({})
+}
+
+#[test]
+fn one_measurement_is_one_write() {
+    let mut world = World::new(run(&[metric("webtest", none())], none()), &[]);
+    world.play(60_000);
+    assert_eq!(world.status.phase, Phase::Successful);
+    assert_eq!(world.writes, 1);
+    assert_eq!(world.started, [("webtest".to_owned(), 0, 0)]);
+    assert_eq!(world.plan().ended, Some(Ended::Keep));
+    assert_eq!(world.status.started_at.map(Time::timestamp), Some(at(0)));
+    assert_eq!(world.status.completed_at.map(Time::timestamp), Some(at(10)));
+}
+
+#[test]
+fn the_users_failing_hook() {
+    let spec = metric("webtest", serde_json::json!({ "count": 3, "interval": "60s", "failureLimit": 2 }));
+    let mut world = World::new(run(&[spec], none()), &[("webtest", "F")]);
+    world.play(600_000);
+    assert_eq!(world.status.phase, Phase::Failed);
+    assert_eq!(
+        world.status.message.as_deref(),
+        Some("metric webtest Failed: \"45\" does not satisfy asInt(result) < 30 (3 failed > failureLimit 2)")
+    );
+    assert_eq!(world.status.reason.as_deref(), Some("FailureLimitExceeded"));
+    let times: Vec<i64> = world.started.iter().map(|(_, _, at)| *at).collect();
+    assert_eq!(times, [0, 60_010, 120_020], "finish to start");
+    assert_eq!(world.writes, 3);
+}
+
+#[test]
+fn a_run_in_trouble_says_so_before_it_ends() {
+    let spec = metric("webtest", serde_json::json!({ "interval": "5s", "successfulLimit": 1 }));
+    let mut world = World::new(run(&[spec], none()), &[("webtest", "EEES")]);
+    world.play(10_500);
+    assert_eq!(world.status.phase, Phase::Running);
+    let message = world.status.message.clone().unwrap();
+    assert_eq!(message, "metric webtest: last measurement Error: received status 503 (3 errors in a row)");
+    world.play(60_000);
+    assert_eq!(world.status.phase, Phase::Successful);
+}
+
+#[test]
+fn ordered_metrics_follow_one_another() {
+    let first = metric("first", serde_json::json!({ "count": 2, "interval": "1s" }));
+    let second = metric("second", serde_json::json!({ "initialDelay": "3s" }));
+    let mut world = World::new(run(&[first, second], serde_json::json!({ "policy": "Ordered" })), &[]);
+    world.play(60_000);
+    assert_eq!(world.status.phase, Phase::Successful);
+    let starts: Vec<_> = world.started.iter().map(|(name, _, at)| (name.as_str(), *at)).collect();
+    assert_eq!(starts, [("first", 0), ("first", 1_010), ("second", 4_020)]);
+}
+
+#[test]
+fn a_failed_metric_stops_the_others_and_the_run_ends() {
+    for (policy, delay) in [("Ordered", "0s"), ("Parallel", "1h")] {
+        let bad = metric("bad", none());
+        let later = metric("later", serde_json::json!({ "initialDelay": delay }));
+        let mut world = World::new(run(&[bad, later], serde_json::json!({ "policy": policy })), &[("bad", "F")]);
+        world.play(60_000);
+        assert_eq!(world.status.phase, Phase::Failed, "{policy}");
+        assert_eq!(world.summary(), [("bad", Phase::Failed, 1), ("later", Phase::Inconclusive, 0)], "{policy}");
+        let message = world.status.metric_results.last().and_then(|result| result.message.as_deref());
+        assert_eq!(message, Some("stopped: metric bad Failed"), "{policy}");
+        assert!(world.status.message.as_deref().unwrap().starts_with("metric bad Failed: "), "{policy}");
+    }
+}
+
+#[test]
+fn termination_is_never_a_success() {
+    let forever = metric("forever", serde_json::json!({ "interval": "1s" }));
+    let mut world = World::new(run(&[forever], none()), &[]);
+    world.play(5_000);
+    assert_eq!(world.status.phase, Phase::Running);
+    world.spec.as_mut().unwrap().terminate = true;
+    world.play(60_000);
+    assert_eq!(world.status.phase, Phase::Inconclusive);
+    assert_eq!(world.status.message.as_deref(), Some("metric forever Inconclusive: terminated"));
+    assert_eq!(world.status.reason.as_deref(), Some("Terminated"));
+
+    let mut unmeasured = World::new(run(&[metric("a", none())], serde_json::json!({ "terminate": true })), &[]);
+    unmeasured.play(60_000);
+    assert_eq!((unmeasured.status.phase, unmeasured.started.len()), (Phase::Inconclusive, 0));
+}
+
+#[test]
+fn a_run_that_takes_too_long_is_in_error() {
+    let forever = metric("forever", serde_json::json!({ "interval": "1s" }));
+    let mut world = World::new(run(&[forever], serde_json::json!({ "timeoutSeconds": 4 })), &[]);
+    world.play(60_000);
+    assert_eq!(world.status.phase, Phase::Error);
+    assert_eq!(world.status.message.as_deref(), Some("metric forever Error: run timed out"));
+    assert_eq!(world.status.completed_at.map(Time::timestamp), Some(at(4_000)));
+}
+
+#[test]
+fn an_invalid_spec_ends_in_error_with_every_problem() {
+    let bad = metric("", serde_json::json!({ "interval": "60", "count": -1 }));
+    let mut world = World::new(run(&[bad], serde_json::json!({ "policy": "ordered" })), &[]);
+    world.play(60_000);
+    assert_eq!(world.status.phase, Phase::Error);
+    let message = world.status.message.as_deref().unwrap();
+    assert!(message.starts_with("hook spec invalid: "), "{message}");
+    for path in ["policy", "metrics[0].name", "metrics[0].interval", "metrics[0].count"] {
+        assert!(message.contains(path), "{path} in {message}");
+    }
+}
+
+#[test]
+fn an_outcome_whose_slot_is_recorded_already_is_dropped() {
+    let mut world = World::new(run(&[metric("m", serde_json::json!({ "count": 2, "interval": "1s" }))], none()), &[]);
+    world.play(5);
+    world.step();
+    let late = Outcome {
+        slot: Slot { metric: "m".into(), number: 0 },
+        started_at: at(0),
+        finished_at: at(10),
+        verdict: verdict(b'F'),
+    };
+    assert_eq!(world.status.metric_results[0].count, 1);
+    world.outcomes = vec![late];
+    let plan = world.plan();
+    assert_eq!(plan.record, None, "{:?}", plan.record);
+}
+
+#[test]
+fn a_slow_first_measurement_shows_as_running_after_a_second() {
+    let world = World::new(run(&[metric("m", none())], none()), &[]);
+    let slot = Slot { metric: "m".into(), number: 0 };
+    let view = View {
+        spec: world.spec.as_ref(),
+        generation: Some(1),
+        status: &world.status,
+        taken_up_at: at(0),
+        in_flight: &[slot],
+        outcomes: &[],
+    };
+    assert_eq!(decide(&view, at(500)).wake_at, Some(at(1_000)));
+    let shown = decide(&view, at(1_000)).record.unwrap();
+    assert_eq!((shown.phase, shown.metric_results.len()), (Phase::Running, 0));
+    let after = decide(&View { status: &shown, ..view }, at(1_000));
+    assert_eq!((after.record, after.wake_at, after.cancel), (None, None, vec![]));
+}
+
+#[test]
+fn a_finished_run_is_deleted_when_its_time_has_passed() {
+    let mut world = World::new(run(&[metric("m", none())], serde_json::json!({ "ttlSecondsAfterFinished": 30 })), &[]);
+    while world.status.phase != Phase::Successful {
+        world.step();
+    }
+    assert_eq!((world.plan().ended, world.plan().wake_at), (Some(Ended::DeleteLater), Some(at(30_010))));
+    world.now = 30_010;
+    assert_eq!(world.plan().ended, Some(Ended::Delete));
+}
+
+prop_compose! {
+    fn any_metric()(
+        count in prop::option::of(0..5_i32),
+        interval in prop::option::of(prop::sample::select(vec!["100ms", "1s", "5s"])),
+        delay in prop::option::of(prop::sample::select(vec!["50ms", "2s"])),
+        failure in prop::option::of(-1..3_i32),
+        successful in prop::option::of(0..3_i32),
+        inconclusive in prop::option::of(0..3_i32),
+        error in prop::option::of(0..3_i32),
+        streak in prop::option::of(1..3_i32),
+    ) -> serde_json::Value {
+        serde_json::json!({
+            "count": count, "interval": interval, "initialDelay": delay, "failureLimit": failure,
+            "successfulLimit": successful, "inconclusiveLimit": inconclusive,
+            "consecutiveErrorLimit": error, "consecutiveSuccessfulLimit": streak,
+        })
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+    /// Whatever the limits and whatever is measured: no wake-up without progress, final phases stay, a success
+    /// rests on a measured success of every metric, and a run under a timeout always ends.
+    #[test]
+    fn every_run_ends_and_success_is_measured(
+        metrics in prop::collection::vec(any_metric(), 1..4),
+        ordered in any::<bool>(),
+        letters in prop::collection::vec("[SFIE]{1,6}", 3),
+    ) {
+        let names = ["a", "b", "c"];
+        let metrics: Vec<_> = metrics.into_iter().zip(names).map(|(extra, name)| metric(name, extra)).collect();
+        let policy = if ordered { "Ordered" } else { "Parallel" };
+        let spec = run(&metrics, serde_json::json!({ "policy": policy, "timeoutSeconds": 100 }));
+        let letters: Vec<&'static str> = letters.into_iter().map(|text| &*text.leak()).collect();
+        let script: Vec<_> = names.into_iter().zip(letters).collect();
+        let mut world = World::new(spec, &script);
+        let mut finals = std::collections::BTreeMap::new();
+        for _ in 0..5_000 {
+            if !world.step() {
+                break;
+            }
+            for result in &world.status.metric_results {
+                if result.phase.is_final() {
+                    let first = finals.entry(result.name.clone()).or_insert(result.phase);
+                    prop_assert_eq!(*first, result.phase, "a final phase changed");
+                }
+                prop_assert!(result.measurements.len() <= 10);
+                prop_assert_eq!(result.count, result.successful + result.failed + result.inconclusive);
+            }
+        }
+        prop_assert!(world.status.phase.is_final(), "still {:?} at {}", world.status.phase, world.now);
+        prop_assert!(world.status.message.is_some() && world.status.reason.is_some());
+        if world.status.phase == Phase::Successful {
+            for result in &world.status.metric_results {
+                prop_assert!(result.successful > 0, "{} never succeeded", result.name);
+                prop_assert_eq!(result.phase, Phase::Successful);
+            }
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! Tables of what is accepted, with which defaults, and of what is refused, with which words.
+
+use serde_json::{Value, json};
+use shared_api::Phase;
+
+use super::*;
+use crate::tally::Limits;
+
+fn web(extra: Value) -> Value {
+    let mut metric = json!({ "name": "m", "provider": { "web": { "url": "http://game:9091", "jsonPath": "{$.age}" } } });
+    metric.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
+    metric
+}
+
+fn resolve(spec: Value) -> Result<ResolvedRun, Problems> {
+    resolve_run(&serde_json::from_value(spec).unwrap())
+}
+
+fn limits(extra: Value) -> Limits {
+    resolve(json!({ "metrics": [web(extra)] })).unwrap().metrics.remove(0).limits
+}
+
+#[test]
+fn defaults_of_limits() {
+    let one_shot = limits(json!({}));
+    assert_eq!(
+        one_shot,
+        Limits {
+            count: Some(1),
+            failure: Some(0),
+            inconclusive: 0,
+            consecutive_error: Some(4),
+            successful: None,
+            consecutive_successful: None
+        }
+    );
+    assert_eq!(limits(json!({ "interval": "5s" })).count, None, "no end");
+    assert_eq!(limits(json!({ "interval": "5s", "count": 0 })).count, None, "no end");
+    let poll = limits(json!({ "interval": "5s", "count": 0, "successfulLimit": 3 }));
+    assert_eq!((poll.failure, poll.consecutive_error), (None, None), "poll until");
+    let strict = limits(json!({ "interval": "5s", "consecutiveSuccessfulLimit": 3, "failureLimit": 0 }));
+    assert_eq!((strict.failure, strict.consecutive_error), (Some(0), None), "what is set counts");
+    assert_eq!(limits(json!({ "failureLimit": -1 })).failure, None, "-1 is unlimited");
+}
+
+/// The paths of all problems.
+fn paths(spec: Value) -> Vec<String> {
+    match resolve(spec) {
+        Ok(_) => vec![],
+        Err(problems) => problems.iter().map(|problem| problem.path.clone()).collect(),
+    }
+}
+
+#[test]
+fn every_problem_is_named_with_its_path() {
+    let cases: Vec<(&str, Value, &[&str])> = vec![
+        ("no metrics", json!({ "metrics": [] }), &["metrics"]),
+        ("twice the same name", json!({ "metrics": [web(json!({})), web(json!({}))] }), &["metrics[1].name"]),
+        ("count without interval", json!({ "metrics": [web(json!({ "count": 2 }))] }), &["metrics[0].interval"]),
+        (
+            "limits above count",
+            json!({ "metrics": [web(json!({ "count": 2, "interval": "1s", "failureLimit": 3, "successfulLimit": 4 }))] }),
+            &["metrics[0].count", "metrics[0].count"],
+        ),
+        (
+            "bad numbers",
+            json!({ "metrics": [web(json!({ "failureLimit": -2, "consecutiveSuccessfulLimit": 0, "inconclusiveLimit": -1 }))] }),
+            &["metrics[0].failureLimit", "metrics[0].inconclusiveLimit", "metrics[0].consecutiveSuccessfulLimit"],
+        ),
+        (
+            "bad texts",
+            json!({ "metrics": [web(json!({ "interval": "60", "initialDelay": "-1s", "onNoData": "ok" }))], "policy": "x" }),
+            &["policy", "metrics[0].interval", "metrics[0].initialDelay", "metrics[0].onNoData"],
+        ),
+        ("no provider", json!({ "metrics": [{ "name": "m", "provider": {} }] }), &["metrics[0].provider"]),
+        (
+            "the original's kubernetes provider",
+            json!({ "metrics": [{ "name": "m", "provider": { "kubernetes": { "function": "get", "fields": [] } } }] }),
+            &["metrics[0].provider.kubernetes"],
+        ),
+        ("an argument without value", json!({ "metrics": [web(json!({}))], "args": [{ "name": "PodIP" }] }), &["args[0]"]),
+        (
+            "a placeholder for nothing",
+            json!({ "metrics": [{ "name": "m", "provider": { "web": { "url": "http://{{ args.PodIP }}:{{ args.Port }}" } } }] }),
+            &["metrics[0].provider.web.url"],
+        ),
+        (
+            "a body with GET, twice",
+            json!({ "metrics": [{ "name": "m", "provider": { "web": { "url": "ftp://x", "body": "a", "jsonBody": {} } } }] }),
+            &["metrics[0].provider.web.url", "metrics[0].provider.web.method", "metrics[0].provider.web.body"],
+        ),
+    ];
+    for (name, spec, expected) in cases {
+        assert_eq!(paths(spec), expected, "{name}");
+    }
+}
+
+#[test]
+fn all_missing_arguments_are_named_at_once() {
+    let url = "http://{{ args.PodIP }}:{{ args.Port }}";
+    let problems =
+        resolve(json!({ "metrics": [{ "name": "m", "provider": { "web": { "url": url } } }] })).unwrap_err();
+    let text = problems.to_string();
+    assert!(text.contains("args.PodIP") && text.contains("args.Port"), "{text}");
+}
+
+#[test]
+fn a_template_may_leave_arguments_to_be_supplied_and_a_run_may_not() {
+    let spec = json!({
+        "args": [{ "name": "PodIP" }, { "name": "least", "value": null }],
+        "metrics": [web(json!({ "successCondition": "result > {{ args.least }}" }))],
+    });
+    let template = check_template(&serde_json::from_value(spec.clone()).unwrap());
+    assert!(template.is_empty(), "{template}");
+    assert_eq!(paths(spec), ["args[0]", "args[1]"]);
+}
+
+#[test]
+fn the_later_of_two_arguments_counts() {
+    let run = resolve(json!({
+        "args": [{ "name": "a", "value": "1" }, { "name": "a", "value": "2" }],
+        "metrics": [web(json!({}))],
+    }))
+    .unwrap();
+    assert_eq!(run.arguments.get("a"), Some(&ArgumentValue::Text("2".into())));
+}
+
+#[test]
+fn a_value_in_a_condition_cannot_become_code() {
+    let with = |value: &str, condition: &str| {
+        paths(json!({
+            "args": [{ "name": "least", "value": value }],
+            "metrics": [web(json!({ "successCondition": condition }))],
+        }))
+    };
+    assert_eq!(with("30", "asInt(result) > {{ args.least }}"), [] as [String; 0]);
+    assert_eq!(with("0 || true", "asInt(result) > {{ args.least }}"), ["metrics[0].successCondition"]);
+    assert_eq!(with("\" || true || \"", "result == \"{{ args.least }}\""), [] as [String; 0]);
+}
+
+#[test]
+fn no_data_has_a_phase() {
+    let run = resolve(json!({ "metrics": [web(json!({ "onNoData": "Inconclusive" }))] })).unwrap();
+    assert_eq!(run.metrics[0].on_no_data, Phase::Inconclusive);
+}

@@ -1,0 +1,163 @@
+//! The `Valid` condition of HookTemplates: a typo shows when the template is applied, not when a pod waits.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::{Stream, StreamExt};
+use hook_core::resolve::check_template;
+use hook_core::value::cut;
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use kube::runtime::watcher::Event;
+use shared_api::reason::{CONDITION_VALID, TemplateReason};
+use shared_api::{HookTemplate, HookTemplateStatus};
+use tokio::task::{AbortHandle, JoinSet};
+
+use crate::act::ApiLedger;
+use crate::ledger::LedgerError;
+use crate::metrics::Metrics;
+use crate::observe::Observed;
+
+/// Longest message of a condition, in bytes; the API convention allows 32 KiB.
+const LONGEST_MESSAGE: usize = 8 * 1024;
+/// Between two tries of a write that failed.
+const PAUSE: Duration = Duration::from_secs(2);
+
+/// Follows the watch and keeps every template's condition true.
+pub async fn drive(
+    templates: impl Stream<Item = Observed<HookTemplate>>,
+    ledger: Arc<ApiLedger>,
+    metrics: Metrics,
+) {
+    let mut templates = std::pin::pin!(templates);
+    let mut validity: HashMap<(String, String), bool> = HashMap::new();
+    let mut writes = Writes::default();
+    while let Some(event) = templates.next().await {
+        match event {
+            Event::Init => validity.clear(),
+            Event::InitApply(template) | Event::Apply(template) => match template.0 {
+                Ok(template) => {
+                    let status = assess(&template, Timestamp::now());
+                    validity.insert(key_of(&template.metadata), is_valid(&status));
+                    if template.status.as_ref() != Some(&status) {
+                        writes.start(template, status, ledger.clone());
+                    }
+                }
+                Err(invalid) => {
+                    metrics.unreadable.inc();
+                    validity.insert(key_of(&invalid.metadata), false);
+                    let name = invalid.metadata.name.as_deref().unwrap_or_default();
+                    tracing::warn!(name, error = invalid.error, "a HookTemplate cannot be read");
+                }
+            },
+            Event::Delete(template) => {
+                let metadata = template.0.as_ref().map_or_else(|invalid| &invalid.metadata, |good| &good.metadata);
+                validity.remove(&key_of(metadata));
+                writes.cancel(&key_of(metadata));
+            }
+            Event::InitDone => {}
+        }
+        let invalid = validity.values().filter(|valid| !**valid).count();
+        metrics.invalid_templates.set(i64::try_from(invalid).unwrap_or(i64::MAX));
+    }
+}
+
+/// The status that a template should have.
+fn assess(template: &HookTemplate, now: Timestamp) -> HookTemplateStatus {
+    let problems = check_template(&template.spec);
+    let (status, reason, message) = if problems.is_empty() {
+        ("True", TemplateReason::SpecValid, "every condition, path, placeholder and duration compiles".to_owned())
+    } else {
+        ("False", TemplateReason::SpecInvalid, cut(&problems.to_string(), LONGEST_MESSAGE))
+    };
+    let before = template.status.iter().flat_map(|status| &status.conditions);
+    let before: Vec<_> = before.filter(|condition| condition.type_ != CONDITION_VALID || condition.status == status).collect();
+    let unchanged = before.iter().find(|condition| condition.type_ == CONDITION_VALID);
+    let since = unchanged.map_or_else(|| Time(now), |condition| condition.last_transition_time.clone());
+    let valid = Condition {
+        last_transition_time: since,
+        message,
+        observed_generation: template.metadata.generation,
+        reason: reason.to_string(),
+        status: status.to_owned(),
+        type_: CONDITION_VALID.to_owned(),
+    };
+    let others = before.iter().filter(|condition| condition.type_ != CONDITION_VALID);
+    let conditions = others.map(|condition| (*condition).clone()).chain([valid]).collect();
+    HookTemplateStatus { observed_generation: template.metadata.generation, conditions }
+}
+
+fn is_valid(status: &HookTemplateStatus) -> bool {
+    status.conditions.iter().any(|condition| condition.type_ == CONDITION_VALID && condition.status == "True")
+}
+
+fn key_of(metadata: &kube::core::ObjectMeta) -> (String, String) {
+    (metadata.namespace.clone().unwrap_or_default(), metadata.name.clone().unwrap_or_default())
+}
+
+/// The newest write of each template; an older one that is still being tried gives way to it.
+#[derive(Default)]
+struct Writes {
+    newest: HashMap<(String, String), AbortHandle>,
+    tasks: JoinSet<()>,
+}
+
+impl Writes {
+    fn start(&mut self, template: HookTemplate, status: HookTemplateStatus, ledger: Arc<ApiLedger>) {
+        while self.tasks.try_join_next().is_some() {}
+        self.newest.retain(|_, write| !write.is_finished());
+        let key = key_of(&template.metadata);
+        self.cancel(&key);
+        self.newest.insert(key, self.tasks.spawn(write(template, status, ledger)));
+    }
+
+    fn cancel(&mut self, key: &(String, String)) {
+        if let Some(write) = self.newest.remove(key) {
+            write.abort();
+        }
+    }
+}
+
+/// Tries until it is written, or until the watch has brought or will bring something newer.
+async fn write(template: HookTemplate, status: HookTemplateStatus, ledger: Arc<ApiLedger>) {
+    loop {
+        match ledger.record_template(&template, &status).await {
+            Ok(()) => break,
+            Err(LedgerError::Conflict | LedgerError::Gone) => return,
+            Err(error) => tracing::warn!(%error, name = template.metadata.name, "will try again"),
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+    if !is_valid(&status) {
+        let message = status.conditions.last().map_or("", |condition| condition.message.as_str());
+        ledger.warn_template(&template, TemplateReason::SpecInvalid.as_str(), message);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn template(condition: &str) -> HookTemplate {
+        serde_json::from_value(serde_json::json!({
+            "metadata": { "name": "t", "generation": 3 },
+            "spec": { "metrics": [{
+                "name": "web", "interval": "x", "successCondition": condition,
+                "provider": { "web": { "url": "http://{{ args.PodIP }}:9091" } }
+            }], "args": [{ "name": "PodIP" }] }
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn all_problems_are_named_and_the_transition_time_moves_only_with_the_status() {
+        let first = assess(&template("result >"), Timestamp::from_second(100).unwrap());
+        let condition = first.conditions.first().unwrap();
+        assert_eq!((condition.status.as_str(), condition.reason.as_str()), ("False", "SpecInvalid"));
+        assert!(condition.message.contains("metrics[0].interval"), "{}", condition.message);
+        assert!(condition.message.contains("metrics[0].successCondition"), "{}", condition.message);
+        let again = HookTemplate { status: Some(first.clone()), ..template("result >") };
+        assert_eq!(assess(&again, Timestamp::from_second(200).unwrap()), first);
+    }
+}
