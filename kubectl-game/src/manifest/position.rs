@@ -1,0 +1,115 @@
+//! Where each field of a YAML document stands: paths as the operators write them, to line and column.
+
+use std::collections::BTreeMap;
+
+use granit_parser::{Event, Parser, Span};
+
+/// A line and a column, counted from 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) line: usize,
+    pub(crate) column: usize,
+}
+
+/// The places of one document's fields.
+#[derive(Debug, Default)]
+pub(crate) struct Places(BTreeMap<String, Place>);
+
+impl Places {
+    /// The place of a path, or of the nearest field around it.
+    pub(crate) fn of(&self, path: &str) -> Place {
+        let mut path = path;
+        loop {
+            if let Some(place) = self.0.get(path) {
+                return *place;
+            }
+            match path.rfind(['.', '[']) {
+                Some(end) => path = path.get(..end).unwrap_or_default(),
+                None => return self.0.get("").copied().unwrap_or(Place { line: 1, column: 1 }),
+            }
+        }
+    }
+}
+
+/// A collection that is being read.
+enum Open {
+    List { path: String, next: usize },
+    Map { path: String, key: Option<String> },
+}
+
+impl Open {
+    /// The path of the value that comes next; `None` where a key comes next.
+    fn next_path(&mut self) -> Option<String> {
+        match self {
+            Self::List { path, next } => {
+                *next += 1;
+                Some(format!("{path}[{}]", *next - 1))
+            }
+            Self::Map { path, key } => {
+                let key = key.take()?;
+                Some(if path.is_empty() { key } else { format!("{path}.{key}") })
+            }
+        }
+    }
+}
+
+/// The places of every document that holds anything.
+pub(super) fn places(text: &str) -> Result<Vec<Places>, String> {
+    let mut documents = Vec::new();
+    let mut current = Places::default();
+    let mut open: Vec<Open> = Vec::new();
+    for event in Parser::new_from_str(text) {
+        let (event, span) = event.map_err(|error| error.to_string())?;
+        match event {
+            Event::DocumentEnd => {
+                let document = std::mem::take(&mut current);
+                documents.extend((!document.0.is_empty()).then_some(document));
+            }
+            Event::Scalar(value, ..) => scalar(&mut open, &mut current, &value, span),
+            Event::Alias(..) => scalar(&mut open, &mut current, "*", span),
+            Event::SequenceStart(..) => {
+                let path = enter(&mut open, &mut current, span);
+                open.push(Open::List { path, next: 0 });
+            }
+            Event::MappingStart(..) => {
+                let path = enter(&mut open, &mut current, span);
+                open.push(Open::Map { path, key: None });
+            }
+            Event::SequenceEnd | Event::MappingEnd => {
+                open.pop();
+            }
+            _ => {}
+        }
+    }
+    Ok(documents)
+}
+
+fn scalar(open: &mut [Open], places: &mut Places, value: &str, span: Span) {
+    match open.last_mut() {
+        // A document that is one scalar: nothing where it is empty.
+        None => {
+            if !value.is_empty() && value != "~" && value != "null" {
+                note(places, String::new(), span);
+            }
+        }
+        Some(top) => match top.next_path() {
+            Some(path) => note(places, path, span),
+            None => {
+                if let Open::Map { key, .. } = top {
+                    *key = Some(value.to_owned());
+                }
+            }
+        },
+    }
+}
+
+/// Notes where a collection begins, and returns its path.
+fn enter(open: &mut [Open], places: &mut Places, span: Span) -> String {
+    let path = open.last_mut().map_or_else(|| Some(String::new()), Open::next_path).unwrap_or_default();
+    note(places, path.clone(), span);
+    path
+}
+
+fn note(places: &mut Places, path: String, span: Span) {
+    places.0.insert(path, Place { line: span.start.line(), column: span.start.col() + 1 });
+}
