@@ -36,8 +36,10 @@ pub fn judge(row: &Value, text_dialect: bool) -> Judged {
         return Judged::Outside;
     }
     let target = if text_dialect { old } else { new };
+    let compiled = Condition::compile(condition);
+    let reads_as_text = compiled.as_ref().is_ok_and(|condition| condition.reads_as_text(&result));
     let facts = Facts { result: &result, response: None, now: jiff::Timestamp::UNIX_EPOCH };
-    let outcome = Condition::compile(condition).and_then(|condition| condition.evaluate(&facts));
+    let outcome = compiled.and_then(|condition| condition.evaluate(&facts));
     let (ours, kind, said) = match &outcome {
         Ok(true) => (Verdict::True, None, "true".to_owned()),
         Ok(false) => (Verdict::False, None, "false".to_owned()),
@@ -46,7 +48,7 @@ pub fn judge(row: &Value, text_dialect: bool) -> Judged {
     if ours == target {
         return Judged::Same;
     }
-    let case = Case { condition, result: &result, text_dialect, target, new, ours, kind };
+    let case = Case { condition, result: &result, text_dialect, reads_as_text, target, new, ours, kind };
     if let Some(rule) = RULES.iter().find(|rule| (rule.matches)(&case)) {
         return Judged::Documented(rule.name);
     }
@@ -74,6 +76,7 @@ struct Case<'a> {
     condition: &'a str,
     result: &'a MetricValue,
     text_dialect: bool,
+    reads_as_text: bool,
     target: Verdict,
     new: Verdict,
     ours: Verdict,
@@ -85,4 +88,55 @@ struct Rule {
     matches: fn(&Case<'_>) -> bool,
 }
 
-const RULES: &[Rule] = &[];
+/// In this order: the first that matches names the difference.
+const RULES: &[Rule] = &[
+    Rule {
+        name: "scalar-read-as-text",
+        // Go refuses to compare a JSON number or bool with text; ours reads it as the text it was.
+        matches: |case| {
+            !case.text_dialect && case.reads_as_text && case.target == Verdict::Error && case.ours != Verdict::Error
+        },
+    },
+    Rule {
+        name: "missing-key-not-equal",
+        matches: |case| case.kind == Some(ConditionErrorKind::MissingKey) && case.condition.contains("!="),
+    },
+    Rule { name: "limits", matches: |case| case.kind == Some(ConditionErrorKind::Budget) },
+    Rule {
+        name: "number-out-of-integer-range",
+        matches: |case| {
+            case.kind == Some(ConditionErrorKind::Runtime)
+                && (case.condition.contains("asInt(") || case.condition.contains("int("))
+                && has_number(case.result, |number| !number.is_finite() || number.abs() >= 9.2e18)
+        },
+    },
+    Rule {
+        name: "json-null-is-nil",
+        // The original handed JSON null to the condition as the five characters `<nil>`.
+        matches: |case| {
+            case.text_dialect
+                && matches!(case.result, MetricValue::Json(Value::Null))
+                && case.condition.contains("result")
+        },
+    },
+    Rule {
+        name: "exact-integers",
+        matches: |case| {
+            has_number(case.result, |number| number.abs() >= 1e6 && number.fract() == 0.0)
+                && case.condition.contains("result")
+                && case.ours != Verdict::Error
+        },
+    },
+    Rule { name: "expr-1.17", matches: |case| case.text_dialect && case.ours == case.new },
+];
+
+/// Whether the value, or an element of the list, is such a number.
+fn has_number(value: &MetricValue, such: fn(f64) -> bool) -> bool {
+    let json = |value: &Value| value.as_f64().is_some_and(such);
+    match value {
+        MetricValue::Json(Value::Array(items)) => items.iter().any(json),
+        MetricValue::Json(value) => json(value),
+        MetricValue::Scalar(number) => such(*number),
+        MetricValue::Vector(numbers) => numbers.iter().any(|number| such(*number)),
+    }
+}

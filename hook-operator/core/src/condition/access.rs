@@ -106,21 +106,27 @@ pub(super) fn slice<'a>(
     let start = from.map_or(Ok(0), |from| bound(from, len))?.min(end);
     match base {
         Value::List(list) => Ok(Value::List(list.slice(start, end))),
-        Value::Str(Text::Borrowed(text)) => text
-            .get(start..end)
-            .map(|part| Value::Str(Text::Borrowed(part)))
-            .ok_or_else(cut_character),
-        Value::Str(text) => text
-            .as_str()
-            .get(start..end)
-            .map(Value::text)
-            .ok_or_else(cut_character),
+        Value::Str(Text::Borrowed(text)) if text.get(start..end).is_some() => {
+            Ok(Value::Str(Text::Borrowed(text.get(start..end).unwrap_or(""))))
+        }
+        Value::Str(text) => Ok(Value::text(bytes_as_text(
+            text.as_str().as_bytes().get(start..end),
+        ))),
         _ => Ok(Value::Nil),
     }
 }
 
-fn cut_character() -> Fault {
-    Fault::runtime("the slice cuts a character in two; slices count bytes")
+/// Slices count bytes and may cut a character in two. Text is UTF-8 here, so each byte of a cut character
+/// becomes one private character (U+10FF80 and up): still equal to itself and to nothing else.
+fn bytes_as_text(bytes: Option<&[u8]>) -> String {
+    let mut out = String::new();
+    for chunk in bytes.unwrap_or(&[]).utf8_chunks() {
+        out.push_str(chunk.valid());
+        for byte in chunk.invalid() {
+            out.push(char::from_u32(0x0010_FF00 + u32::from(*byte)).unwrap_or(char::REPLACEMENT_CHARACTER));
+        }
+    }
+    out
 }
 
 fn bound(value: &Value<'_>, len: usize) -> Result<usize, Fault> {

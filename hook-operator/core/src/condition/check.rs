@@ -29,8 +29,6 @@ pub(super) enum ResultKind {
 }
 
 impl ResultKind {
-    pub(super) const COUNT: usize = 8;
-
     pub(super) fn ty(self) -> Ty {
         match self {
             ResultKind::Number | ResultKind::Sample => Ty::Float,
@@ -85,6 +83,12 @@ pub(super) struct Checked {
 impl Checked {
     pub(super) fn notes(&self, id: NodeId) -> Notes {
         self.notes.get(id.index()).copied().unwrap_or_default()
+    }
+
+    /// Whether `result` is read as text somewhere.
+    pub(super) fn reads_as_text(&self) -> bool {
+        let reads = |notes: &Notes| notes.has(Notes::FIRST_AS_TEXT) || notes.has(Notes::SECOND_AS_TEXT);
+        self.notes.iter().any(reads)
     }
 }
 

@@ -86,9 +86,24 @@ struct Inner {
     /// Folded, for the evaluator.
     folded: Tree,
     patterns: Patterns,
-    checked: [OnceLock<Result<Checked, ConditionError>>; ResultKind::COUNT],
+    checked: PerKind,
     mentions_is_nan: bool,
     handles_empty: bool,
+}
+
+type Slot = OnceLock<Result<Checked, ConditionError>>;
+
+/// The static check's outcome for every kind of `result`.
+#[derive(Debug, Default)]
+struct PerKind {
+    number: Slot,
+    bool: Slot,
+    text: Slot,
+    null: Slot,
+    list: Slot,
+    object: Slot,
+    sample: Slot,
+    samples: Slot,
 }
 
 impl Condition {
@@ -120,21 +135,20 @@ impl Condition {
         self.inner.handles_empty
     }
 
+    /// Whether this value is read as its text somewhere in the condition, because it is a JSON number or
+    /// bool that is compared with text (`result == "45"` on 45).
+    #[must_use]
+    pub fn reads_as_text(&self, result: &MetricValue) -> bool {
+        self.checked(kind_of(result)).is_ok_and(Checked::reads_as_text)
+    }
+
     /// Answers the condition for one measurement.
     ///
     /// # Errors
     /// Whenever the outcome is not clearly true or false; see [`ConditionErrorKind`].
     pub fn evaluate(&self, facts: &Facts<'_>) -> Result<bool, ConditionError> {
         let inner = self.inner.as_ref();
-        let kind = kind_of(facts.result);
-        let checked = inner
-            .checked
-            .get(kind as usize)
-            .map(|slot| slot.get_or_init(|| self.check(kind)))
-            .map_or_else(
-                || Err(Fault::runtime("unknown kind of result").bind("")),
-                |out| out.as_ref().map_err(Clone::clone),
-            )?;
+        let checked = self.checked(kind_of(facts.result)).map_err(Clone::clone)?;
         let world = World {
             result: bind(facts.result),
             response: facts.response.map(|response| {
@@ -159,8 +173,21 @@ impl Condition {
         outcome.map_err(|fault| fault.bind(&inner.source))
     }
 
-    fn check(&self, kind: ResultKind) -> Result<Checked, ConditionError> {
-        check::check(&self.inner.tree, kind).map_err(|fault| fault.bind(&self.inner.source))
+    /// The static check for one kind of `result`, made once.
+    fn checked(&self, kind: ResultKind) -> Result<&Checked, &ConditionError> {
+        let inner = self.inner.as_ref();
+        let check = || check::check(&inner.tree, kind).map_err(|fault| fault.bind(&inner.source));
+        let slot = match kind {
+            ResultKind::Number => &inner.checked.number,
+            ResultKind::Bool => &inner.checked.bool,
+            ResultKind::Text => &inner.checked.text,
+            ResultKind::Null => &inner.checked.null,
+            ResultKind::List => &inner.checked.list,
+            ResultKind::Object => &inner.checked.object,
+            ResultKind::Sample => &inner.checked.sample,
+            ResultKind::Samples => &inner.checked.samples,
+        };
+        slot.get_or_init(check).as_ref()
     }
 }
 
@@ -185,7 +212,7 @@ fn compile(source: &str) -> Result<Condition, Fault> {
             tree,
             folded,
             patterns,
-            checked: Default::default(),
+            checked: PerKind::default(),
         }),
     })
 }
