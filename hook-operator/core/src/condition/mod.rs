@@ -1,15 +1,242 @@
-//! The condition language (in work).
+//! The condition language: Go's expr as existing manifests use it.
+//!
+//! A [`Condition`] is compiled once and evaluated many times. It is pure: no clock (the caller passes
+//! `now`), no randomness, no I/O. Only `true` opens a gate, so everything that is not clearly true or
+//! false (a type mismatch, an index out of range, a value that is not a bool, a budget used up) is a
+//! [`ConditionError`] with its place in the text.
+//!
+//! The way of a condition:
+//!
+//! | step | file | job |
+//! | --- | --- | --- |
+//! | read | `lex`, `escape` | text to tokens |
+//! | parse | `parse`, `parse_primary`, `ast`, `names` | tokens to nodes; unknown names end here |
+//! | fold | `fold`, `pattern`, `re2` | constants, observable rewrites, regular expressions |
+//! | check | `check`, `check_ops`, `check_calls`, `types` | static kinds, once per kind of `result` |
+//! | run | `eval`, `access`, `arith`, `compare`, `closures`, `env`, `builtin*`, `methods`, `json_text` | the value, within `budget` |
+
+use std::sync::{Arc, OnceLock};
+
+use jiff::Timestamp;
+
 use crate::value::{MetricValue, Response};
+
+mod access;
+mod arith;
+mod ast;
+mod base64;
+mod budget;
+mod builtin;
+mod builtin_list;
+mod builtin_number;
+mod builtin_text;
+mod check;
+mod check_calls;
+mod check_ops;
+mod closures;
+mod compare;
+mod env;
+mod error;
+mod escape;
+mod eval;
+mod fold;
+mod json_text;
+mod lex;
+mod mentions;
+mod methods;
+mod names;
+mod number;
+mod parse;
+mod parse_primary;
+mod pattern;
+mod re2;
+mod types;
+mod value;
+
+pub use error::{ConditionError, ConditionErrorKind, Span};
+
+use ast::Tree;
+use check::{Checked, ResultKind};
+use error::Fault;
+use eval::{Machine, World};
+use pattern::Patterns;
+
+/// What a condition is asked about.
+#[derive(Debug, Clone, Copy)]
+pub struct Facts<'a> {
+    /// The value bound to `result`.
+    pub result: &'a MetricValue,
+    /// The exchange that brought it; `response.code` is nil without one.
+    pub response: Option<Response>,
+    /// What `now()` returns.
+    pub now: Timestamp,
+}
+
+/// A compiled condition. Cloning is cheap.
 #[derive(Debug, Clone)]
-pub struct Condition(String);
-pub struct Facts<'a> { pub result: &'a MetricValue, pub response: Option<Response>, pub now: jiff::Timestamp }
-#[derive(Debug, thiserror::Error)]
-#[error("{message}")]
-pub struct ConditionError { pub message: String }
+pub struct Condition {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    source: String,
+    /// As written, for the checker.
+    tree: Tree,
+    /// Folded, for the evaluator.
+    folded: Tree,
+    patterns: Patterns,
+    checked: PerKind,
+    mentions_is_nan: bool,
+    handles_empty: bool,
+}
+
+type Slot = OnceLock<Result<Checked, ConditionError>>;
+
+/// The static check's outcome for every kind of `result`.
+#[derive(Debug, Default)]
+struct PerKind {
+    number: Slot,
+    bool: Slot,
+    text: Slot,
+    null: Slot,
+    list: Slot,
+    object: Slot,
+    sample: Slot,
+    samples: Slot,
+}
+
 impl Condition {
-    pub fn compile(source: &str) -> Result<Condition, ConditionError> { Ok(Condition(source.to_owned())) }
-    pub fn source(&self) -> &str { &self.0 }
-    pub fn mentions_is_nan(&self) -> bool { false }
-    pub fn handles_empty(&self) -> bool { false }
-    pub fn evaluate(&self, _facts: &Facts<'_>) -> Result<bool, ConditionError> { Ok(true) }
+    /// Compiles a condition: everything that does not depend on the value is checked here.
+    ///
+    /// # Errors
+    /// A syntax error, an unknown name, a wrong number of arguments, a bad constant regular expression,
+    /// or a source that is too long or nested too deeply.
+    pub fn compile(source: &str) -> Result<Condition, ConditionError> {
+        compile(source).map_err(|fault| fault.bind(source))
+    }
+
+    /// The text it was compiled from.
+    #[must_use]
+    pub fn source(&self) -> &str {
+        &self.inner.source
+    }
+
+    /// Whether it calls `isNaN`: then NaN from Prometheus is its own business.
+    #[must_use]
+    pub fn mentions_is_nan(&self) -> bool {
+        self.inner.mentions_is_nan
+    }
+
+    /// Whether it handles an empty list itself (`len(result)`, `result == []`, `first(result) ?? 0` …):
+    /// then `onNoData` does not apply.
+    #[must_use]
+    pub fn handles_empty(&self) -> bool {
+        self.inner.handles_empty
+    }
+
+    /// Whether this value is read as its text somewhere in the condition, because it is a JSON number or
+    /// bool that is compared with text (`result == "45"` on 45).
+    #[must_use]
+    pub fn reads_as_text(&self, result: &MetricValue) -> bool {
+        self.checked(kind_of(result)).is_ok_and(Checked::reads_as_text)
+    }
+
+    /// Answers the condition for one measurement.
+    ///
+    /// # Errors
+    /// Whenever the outcome is not clearly true or false; see [`ConditionErrorKind`].
+    pub fn evaluate(&self, facts: &Facts<'_>) -> Result<bool, ConditionError> {
+        let inner = self.inner.as_ref();
+        let checked = self.checked(kind_of(facts.result)).map_err(Clone::clone)?;
+        let world = World {
+            result: bind(facts.result),
+            response: facts.response.map(|response| {
+                let millis = i64::try_from(response.latency.as_millis()).unwrap_or(i64::MAX);
+                (i64::from(response.code), millis)
+            }),
+            now: facts.now,
+        };
+        let mut machine = Machine::new(&inner.folded, checked, &inner.patterns, world);
+        let root = inner.folded.root();
+        let outcome = machine.eval(root).and_then(|value| match value {
+            value::Value::Bool(answer) => Ok(answer),
+            other => Err(Fault::new(
+                ConditionErrorKind::NotBoolean,
+                format!(
+                    "the condition is {}, not true or false; compare it with something",
+                    other.describe()
+                ),
+            )
+            .at(inner.folded.span(root))),
+        });
+        outcome.map_err(|fault| fault.bind(&inner.source))
+    }
+
+    /// The static check for one kind of `result`, made once.
+    fn checked(&self, kind: ResultKind) -> Result<&Checked, &ConditionError> {
+        let inner = self.inner.as_ref();
+        let check = || check::check(&inner.tree, kind).map_err(|fault| fault.bind(&inner.source));
+        let slot = match kind {
+            ResultKind::Number => &inner.checked.number,
+            ResultKind::Bool => &inner.checked.bool,
+            ResultKind::Text => &inner.checked.text,
+            ResultKind::Null => &inner.checked.null,
+            ResultKind::List => &inner.checked.list,
+            ResultKind::Object => &inner.checked.object,
+            ResultKind::Sample => &inner.checked.sample,
+            ResultKind::Samples => &inner.checked.samples,
+        };
+        slot.get_or_init(check).as_ref()
+    }
+}
+
+fn compile(source: &str) -> Result<Condition, Fault> {
+    if source.len() > budget::MAX_SOURCE {
+        return Err(Fault::budget(format!(
+            "a condition may have at most {} bytes",
+            budget::MAX_SOURCE
+        )));
+    }
+    let tree = parse::parse(source)?;
+    let folded = tree
+        .rewritten(fold::fold)
+        .map_err(|(fault, id)| fault.at(tree.span(id)))?;
+    Patterns::of(&tree)?;
+    let patterns = Patterns::of(&folded)?;
+    Ok(Condition {
+        inner: Arc::new(Inner {
+            source: source.to_owned(),
+            mentions_is_nan: mentions::is_nan(&tree),
+            handles_empty: mentions::handles_empty(&tree),
+            tree,
+            folded,
+            patterns,
+            checked: PerKind::default(),
+        }),
+    })
+}
+
+fn kind_of(value: &MetricValue) -> ResultKind {
+    use serde_json::Value as Json;
+    match value {
+        MetricValue::Scalar(_) => ResultKind::Sample,
+        MetricValue::Vector(_) => ResultKind::Samples,
+        MetricValue::Json(json) => match json {
+            Json::Null => ResultKind::Null,
+            Json::Bool(_) => ResultKind::Bool,
+            Json::Number(_) => ResultKind::Number,
+            Json::String(_) => ResultKind::Text,
+            Json::Array(_) => ResultKind::List,
+            Json::Object(_) => ResultKind::Object,
+        },
+    }
+}
+
+fn bind(value: &MetricValue) -> value::Value<'_> {
+    match value {
+        MetricValue::Json(json) => value::Value::json(json),
+        MetricValue::Scalar(number) => value::Value::Float(*number),
+        MetricValue::Vector(numbers) => value::Value::List(value::List::Floats(numbers)),
+    }
 }

@@ -1,0 +1,133 @@
+//! Functions on text: trim, upper, lower, split, join, replace, indexOf, base64 …
+
+use super::base64;
+use super::budget::Budget;
+use super::builtin::{integer_arg, refused, text_arg};
+use super::error::Fault;
+use super::names::Function;
+use super::value::{List, Value};
+
+pub(super) fn call<'a>(
+    function: Function,
+    args: &[Value<'a>],
+    budget: &mut Budget,
+) -> Result<Value<'a>, Fault> {
+    if function == Function::Join {
+        return join(args, budget);
+    }
+    let text = text_arg(function, args.first().unwrap_or(&Value::Nil))?;
+    budget.text(text.len())?;
+    let second = args.get(1);
+    let other = match second {
+        Some(value) if function != Function::Repeat => Some(text_arg(function, value)?),
+        _ => None,
+    };
+    Ok(match function {
+        Function::Upper => Value::text(text.to_uppercase()),
+        Function::Lower => Value::text(text.to_lowercase()),
+        Function::Trim => Value::text(match other {
+            Some(signs) => text.trim_matches(|sign| signs.contains(sign)),
+            None => text.trim(),
+        }),
+        Function::TrimPrefix => Value::text(text.strip_prefix(other.unwrap_or(" ")).unwrap_or(text)),
+        Function::TrimSuffix => Value::text(text.strip_suffix(other.unwrap_or(" ")).unwrap_or(text)),
+        Function::HasPrefix => Value::Bool(text.starts_with(other.unwrap_or(""))),
+        Function::HasSuffix => Value::Bool(text.ends_with(other.unwrap_or(""))),
+        Function::IndexOf => position(text.find(other.unwrap_or(""))),
+        Function::LastIndexOf => position(text.rfind(other.unwrap_or(""))),
+        Function::ToBase64 => Value::text(base64::encode(text.as_bytes())),
+        Function::FromBase64 => Value::text(base64::decode(text)?),
+        Function::Repeat => repeat(text, second.unwrap_or(&Value::Nil), budget)?,
+        Function::Split | Function::SplitAfter => {
+            let count = args.get(2).map(integer_arg).transpose()?.unwrap_or(-1);
+            split(
+                text,
+                other.unwrap_or(""),
+                count,
+                function == Function::SplitAfter,
+                budget,
+            )?
+        }
+        Function::Replace => {
+            let new = text_arg(function, args.get(2).unwrap_or(&Value::Nil))?;
+            let count = args.get(3).map(integer_arg).transpose()?.unwrap_or(-1);
+            let count = usize::try_from(count).unwrap_or(usize::MAX);
+            let old = other.unwrap_or("");
+            let hits = text.matches(old).take(count).count();
+            budget.text(hits.saturating_mul(new.len()))?;
+            Value::text(text.replacen(old, new, count))
+        }
+        other => return Err(Fault::runtime(format!("{other} is not a function of text"))),
+    })
+}
+
+fn position<'a>(at: Option<usize>) -> Value<'a> {
+    Value::Int(at.and_then(|at| i64::try_from(at).ok()).unwrap_or(-1))
+}
+
+fn repeat<'a>(text: &str, count: &Value<'a>, budget: &mut Budget) -> Result<Value<'a>, Fault> {
+    let count = usize::try_from(integer_arg(count)?)
+        .map_err(|_| Fault::runtime("repeat needs a count of zero or more"))?;
+    if count > 1_000_000 {
+        return Err(Fault::budget("repeat of more than 1000000 times"));
+    }
+    budget.text(text.len().saturating_mul(count))?;
+    Ok(Value::text(text.repeat(count)))
+}
+
+/// `count` < 0: all pieces; 0: none; otherwise at most so many, the last holding the rest.
+fn split<'a>(
+    text: &str,
+    separator: &str,
+    count: i64,
+    keep: bool,
+    budget: &mut Budget,
+) -> Result<Value<'a>, Fault> {
+    let most = usize::try_from(count).unwrap_or(usize::MAX);
+    let mut words: Vec<Value<'a>> = Vec::new();
+    let mut rest = text;
+    while most > 0 {
+        budget.elements(1)?;
+        let cut = if separator.is_empty() {
+            rest.char_indices().nth(1).map(|(at, _)| (at, at))
+        } else {
+            rest.find(separator).map(|at| (at, at + separator.len()))
+        };
+        match cut {
+            Some((end, next)) if words.len() + 1 < most => {
+                let end = if keep { next } else { end };
+                words.push(Value::text(rest.get(..end).unwrap_or("")));
+                rest = rest.get(next..).unwrap_or("");
+            }
+            _ => {
+                if !(separator.is_empty() && rest.is_empty()) {
+                    words.push(Value::text(rest));
+                }
+                break;
+            }
+        }
+    }
+    Ok(Value::words(words))
+}
+
+fn join<'a>(args: &[Value<'a>], budget: &mut Budget) -> Result<Value<'a>, Fault> {
+    let list: &List<'a> = match args.first() {
+        Some(Value::List(list)) if !matches!(list, List::Floats(_) | List::Range { .. }) => list,
+        other => return Err(refused(Function::Join, other.unwrap_or(&Value::Nil))),
+    };
+    let glue = match args.get(1) {
+        Some(glue) => text_arg(Function::Join, glue)?,
+        None => "",
+    };
+    let mut out = String::new();
+    for (at, item) in list.iter().enumerate() {
+        let text = text_arg(Function::Join, &item)?;
+        budget.text(text.len().saturating_add(glue.len()))?;
+        budget.step(1)?;
+        if at > 0 {
+            out.push_str(glue);
+        }
+        out.push_str(text);
+    }
+    Ok(Value::text(out))
+}

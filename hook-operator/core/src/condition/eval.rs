@@ -1,0 +1,464 @@
+//! The evaluator: walks the folded tree within a [`Budget`].
+//!
+//! First operands are followed in a loop, not by recursion, so `a || b || …` and `a.b.c…` of any length
+//! use no stack; what does recurse (other operands, closures) is bounded by the parser's nesting limit.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+
+use super::access;
+use super::arith::{arithmetic, negate, unfit};
+use super::ast::{BinaryOp, Kind, NodeId, Pointer, Tree, UnaryOp};
+use super::budget::{Budget, MAX_RANGE};
+use super::builtin;
+use super::check::{Checked, Notes};
+use super::compare::{equal, order};
+use super::env;
+use super::error::{ConditionErrorKind, Fault};
+use super::names::closure_arguments;
+use super::pattern::{Pattern, Patterns};
+use super::value::{List, Map, Text, Value};
+use super::{closures, methods};
+
+/// What the condition is asked about.
+pub(super) struct World<'a> {
+    pub(super) result: Value<'a>,
+    /// `code` and `latencyMs`, nil when there was no exchange.
+    pub(super) response: Option<(i64, i64)>,
+    pub(super) now: Timestamp,
+}
+
+pub(super) struct Machine<'a> {
+    pub(super) tree: &'a Tree,
+    checked: &'a Checked,
+    patterns: &'a Patterns,
+    pub(super) world: World<'a>,
+    variables: Vec<Value<'a>>,
+    pub(super) scopes: Vec<closures::Scope<'a>>,
+    /// Nodes whose first operand is being computed.
+    pending: Vec<NodeId>,
+    pub(super) budget: Budget,
+}
+
+impl<'a> Machine<'a> {
+    pub(super) fn new(
+        tree: &'a Tree,
+        checked: &'a Checked,
+        patterns: &'a Patterns,
+        world: World<'a>,
+    ) -> Self {
+        Machine {
+            tree,
+            checked,
+            patterns,
+            world,
+            variables: vec![Value::Nil; tree.variables],
+            scopes: Vec::new(),
+            pending: Vec::new(),
+            budget: Budget::new(),
+        }
+    }
+
+    /// Computes one node.
+    pub(super) fn eval(&mut self, id: NodeId) -> Result<Value<'a>, Fault> {
+        let floor = self.pending.len();
+        let mut leaf = id;
+        while let Some(first) = first_operand(self.tree.kind(leaf)) {
+            self.pending.push(leaf);
+            leaf = first;
+        }
+        let mut value = self.leaf(leaf).map_err(|fault| fault.at(self.tree.span(leaf)))?;
+        while self.pending.len() > floor {
+            let Some(parent) = self.pending.pop() else { break };
+            if value.is_nil() && is_optional(self.tree.kind(parent)) {
+                // `?.` on nil: the whole chain is absent.
+                while self.pending.len() > floor {
+                    let above = self.pending.pop();
+                    if above.is_some_and(|id| matches!(self.tree.kind(id), Kind::Chain(_))) {
+                        break;
+                    }
+                }
+                value = Value::Missing;
+                continue;
+            }
+            value = self
+                .apply(parent, value)
+                .map_err(|fault| fault.at(self.tree.span(parent)))?;
+        }
+        Ok(value)
+    }
+
+    fn leaf(&mut self, id: NodeId) -> Result<Value<'a>, Fault> {
+        self.budget.step(1)?;
+        let tree = self.tree;
+        Ok(match tree.kind(id) {
+            Kind::Bool(b) => Value::Bool(*b),
+            Kind::Int(n) => Value::Int(*n),
+            Kind::Float(n) => Value::Float(*n),
+            Kind::Str(text) => Value::Str(Text::Borrowed(text)),
+            Kind::Result => self.world.result.clone(),
+            Kind::Response => self.response()?,
+            Kind::EnvFunction(_) => Value::Function,
+            Kind::Variable { slot, .. } => self.variables.get(*slot).cloned().unwrap_or(Value::Nil),
+            Kind::Pointer { which, .. } => self.pointer(*which)?,
+            Kind::Call(function, _) => builtin::call(self, *function, Vec::new())?,
+            Kind::Array(items) => {
+                self.budget.elements(items.len())?;
+                let mut list = Vec::with_capacity(items.len());
+                for item in items {
+                    list.push(self.eval(*item)?);
+                }
+                Value::list(list)?
+            }
+            Kind::Map(pairs) => {
+                self.budget.elements(pairs.len())?;
+                let mut entries = BTreeMap::new();
+                for (key, value) in pairs {
+                    let key = self.eval(*key)?;
+                    let Some(name) = key.as_str() else {
+                        let message = format!("an object's key must be text, this is {}", key.describe());
+                        return Err(Fault::runtime(message));
+                    };
+                    let name = name.to_owned();
+                    entries.insert(name, self.eval(*value)?);
+                }
+                Value::map(entries)?
+            }
+            Kind::CountAgainst {
+                op,
+                count,
+                limit,
+                bound,
+            } => self.count_against(*op, *count, *limit, *bound)?,
+            // A function named without a call is nil in Go; the others have a first operand.
+            _ => Value::Nil,
+        })
+    }
+
+    fn response(&mut self) -> Result<Value<'a>, Fault> {
+        let (code, latency) = match self.world.response {
+            Some((code, latency)) => (Value::Int(code), Value::Int(latency)),
+            None => (Value::Nil, Value::Nil),
+        };
+        Value::map(BTreeMap::from([
+            ("code".to_owned(), code),
+            ("latencyMs".to_owned(), latency),
+        ]))
+    }
+
+    fn pointer(&mut self, which: Pointer) -> Result<Value<'a>, Fault> {
+        let Some(scope) = self.scopes.last() else {
+            return Ok(Value::Nil);
+        };
+        match which {
+            Pointer::Item => scope.item(),
+            Pointer::Index => Ok(Value::Int(i64::try_from(scope.index).unwrap_or(i64::MAX))),
+            Pointer::Acc => Ok(scope.acc.clone()),
+        }
+    }
+
+    /// Finishes a node whose first operand is `first`.
+    fn apply(&mut self, id: NodeId, first: Value<'a>) -> Result<Value<'a>, Fault> {
+        self.budget.step(1)?;
+        let tree = self.tree;
+        let notes = self.checked.notes(id);
+        let first = if notes.has(Notes::FIRST_AS_TEXT) {
+            self.read(&first)?
+        } else {
+            first
+        };
+        Ok(match tree.kind(id) {
+            Kind::Unary(UnaryOp::Not, _) => Value::Bool(!truth(&first, "`not`")?),
+            Kind::Unary(UnaryOp::Minus, _) => negate(&first)?,
+            Kind::Binary(op, _, right) => self.binary(*op, first, *right, notes)?,
+            Kind::Member { key, .. } => {
+                let key = self.eval(*key)?;
+                let key = if notes.has(Notes::SECOND_AS_TEXT) {
+                    self.read(&key)?
+                } else {
+                    key
+                };
+                access::fetch(&first, &key)?
+            }
+            Kind::Slice { from, to, .. } => {
+                let to = to.map(|to| self.eval(to)).transpose()?;
+                let from = from.map(|from| self.eval(from)).transpose()?;
+                access::slice(&first, from.as_ref(), to.as_ref())?
+            }
+            Kind::EnvCall(function, args) => {
+                let second = args.get(1).map(|arg| self.eval(*arg)).transpose()?;
+                env::call(*function, first, second, notes.has(Notes::FLOAT_LITERAL))?
+            }
+            Kind::Call(function, args) if closure_arguments(*function).is_some() => {
+                closures::call(self, *function, first, args)?
+            }
+            Kind::Call(function, args) => {
+                let mut values = Vec::with_capacity(args.len());
+                values.push(first);
+                for arg in args.iter().skip(1) {
+                    values.push(self.eval(*arg)?);
+                }
+                builtin::call(self, *function, values)?
+            }
+            Kind::Method { name, args, .. } => {
+                let mut values = Vec::with_capacity(args.len());
+                for arg in args {
+                    values.push(self.eval(*arg)?);
+                }
+                methods::call(&first, name, &values)?
+            }
+            Kind::Let { slot, body, .. } => {
+                if let Some(variable) = self.variables.get_mut(*slot) {
+                    *variable = first;
+                }
+                self.eval(*body)?
+            }
+            Kind::Sequence(nodes) => {
+                let mut last = first;
+                for node in nodes.iter().skip(1) {
+                    last = self.eval(*node)?;
+                }
+                last
+            }
+            Kind::Choice { yes, no, .. } => {
+                let test = truth(&first, "the part before `?`")?;
+                self.eval(if test { *yes } else { *no })?
+            }
+            Kind::InWords(_, words) => {
+                self.budget.step(words.len())?;
+                match &first {
+                    Value::Str(text) => Value::Bool(words.iter().any(|word| word.as_ref() == text.as_str())),
+                    // Go looks nil up as the empty text.
+                    Value::Nil | Value::Missing => Value::Bool(words.iter().any(|word| word.is_empty())),
+                    other => {
+                        let message = format!("{} can never be in a list of text", other.describe());
+                        return Err(Fault::runtime(message));
+                    }
+                }
+            }
+            Kind::Match {
+                body, last, required, ..
+            } => closures::first_match(self, first, *body, *last, *required)?,
+            // Chains, `+x` and aliases: the operand as it is.
+            _ => first,
+        })
+    }
+
+    /// A scalar as the text that it was in the original's binding.
+    fn read(&mut self, value: &Value<'a>) -> Result<Value<'a>, Fault> {
+        let text = builtin::text_of(value, &mut self.budget)?;
+        Ok(Value::text(text))
+    }
+
+    fn binary(
+        &mut self,
+        op: BinaryOp,
+        left: Value<'a>,
+        right: NodeId,
+        notes: Notes,
+    ) -> Result<Value<'a>, Fault> {
+        match op {
+            BinaryOp::And | BinaryOp::Or => {
+                return if truth(&left, op.text())? == (op == BinaryOp::Or) {
+                    Ok(left)
+                } else {
+                    self.eval(right)
+                };
+            }
+            BinaryOp::Coalesce => return if left.is_nil() { self.eval(right) } else { Ok(left) },
+            BinaryOp::In if notes.has(Notes::WITHIN) => {
+                if let Some(inside) = self.within(&left, right) {
+                    return Ok(Value::Bool(inside));
+                }
+            }
+            BinaryOp::Matches => {
+                if let Some(pattern) = self.patterns.get(right) {
+                    return matches(pattern, &left, &mut self.budget);
+                }
+            }
+            _ => {}
+        }
+        let right = self.eval(right)?;
+        let right = if notes.has(Notes::SECOND_AS_TEXT) {
+            self.read(&right)?
+        } else {
+            right
+        };
+        Ok(match op {
+            BinaryOp::Equal => Value::Bool(self.equal(&left, &right, notes)?),
+            BinaryOp::NotEqual => Value::Bool(self.not_equal(&left, &right, notes)?),
+            BinaryOp::Less | BinaryOp::More | BinaryOp::LessOrEqual | BinaryOp::MoreOrEqual => {
+                Value::Bool(ordered(op, &left, &right)?)
+            }
+            BinaryOp::In => Value::Bool(access::contains(&right, &left, &mut self.budget)?),
+            BinaryOp::Range => range(&left, &right)?,
+            BinaryOp::Matches | BinaryOp::Contains | BinaryOp::StartsWith | BinaryOp::EndsWith => {
+                textual(op, &left, &right, &mut self.budget)?
+            }
+            _ => arithmetic(op, &left, &right, &mut self.budget)?,
+        })
+    }
+
+    fn equal(&mut self, a: &Value<'a>, b: &Value<'a>, notes: Notes) -> Result<bool, Fault> {
+        // Where Go knows both kinds beforehand, a value of another kind is an error, not a "no".
+        let integer = |value: &Value<'_>| matches!(value, Value::Int(_));
+        if notes.has(Notes::INTEGERS) && !(integer(a) && integer(b)) {
+            return Err(unfit("==", a, b));
+        }
+        if notes.has(Notes::TEXTS) && (a.as_str().is_none() || b.as_str().is_none()) {
+            return Err(unfit("==", a, b));
+        }
+        equal(a, b, &mut self.budget)
+    }
+
+    /// Go says that a missing key differs from everything; a gate must not open on that.
+    fn not_equal(&mut self, a: &Value<'a>, b: &Value<'a>, notes: Notes) -> Result<bool, Fault> {
+        let missing = |value: &Value<'_>| matches!(value, Value::Missing);
+        if (missing(a) || missing(b)) && !(a.is_nil() && b.is_nil()) {
+            return Err(Fault::new(
+                ConditionErrorKind::MissingKey,
+                "`!=` on a key that the answer does not have; write `(x ?? \"\") != …`, or `x != nil && x != …`",
+            ));
+        }
+        Ok(!self.equal(a, b, notes)?)
+    }
+
+    /// `value in from..to` with two integer literals.
+    fn within(&self, value: &Value<'a>, range: NodeId) -> Option<bool> {
+        let Kind::Binary(BinaryOp::Range, from, to) = self.tree.kind(range) else {
+            return None;
+        };
+        let (Kind::Int(from), Kind::Int(to)) = (self.tree.kind(*from), self.tree.kind(*to)) else {
+            return None;
+        };
+        match value {
+            Value::Int(n) => Some((*from..=*to).contains(n)),
+            _ => None,
+        }
+    }
+
+    fn count_against(
+        &mut self,
+        op: BinaryOp,
+        count: NodeId,
+        limit: i64,
+        bound: NodeId,
+    ) -> Result<Value<'a>, Fault> {
+        let Kind::Call(_, args) = self.tree.kind(count) else {
+            return Ok(Value::Nil);
+        };
+        let Some(list) = args.first() else {
+            return Ok(Value::Nil);
+        };
+        let list = self.eval(*list)?;
+        let counted = closures::count(self, list, args.get(1).copied(), Some(limit))?;
+        let bound = self.eval(bound)?;
+        Ok(Value::Bool(ordered(op, &Value::Int(counted), &bound)?))
+    }
+}
+
+/// The operand that is computed before its parent does anything else.
+fn first_operand(kind: &Kind) -> Option<NodeId> {
+    match kind {
+        Kind::Unary(_, first)
+        | Kind::Binary(_, first, _)
+        | Kind::Chain(first)
+        | Kind::Member { base: first, .. }
+        | Kind::Slice { base: first, .. }
+        | Kind::Method { base: first, .. }
+        | Kind::Let { value: first, .. }
+        | Kind::Choice { test: first, .. }
+        | Kind::Same(first)
+        | Kind::InWords(first, _)
+        | Kind::Match { list: first, .. } => Some(*first),
+        Kind::EnvCall(_, args) | Kind::Call(_, args) | Kind::Sequence(args) => args.first().copied(),
+        _ => None,
+    }
+}
+
+fn is_optional(kind: &Kind) -> bool {
+    matches!(
+        kind,
+        Kind::Member { optional: true, .. } | Kind::Method { optional: true, .. }
+    )
+}
+
+pub(super) fn truth(value: &Value<'_>, place: &str) -> Result<bool, Fault> {
+    match value {
+        Value::Bool(b) => Ok(*b),
+        other => Err(Fault::runtime(format!(
+            "{place} needs true or false, this is {}",
+            other.describe()
+        ))),
+    }
+}
+
+fn ordered(op: BinaryOp, a: &Value<'_>, b: &Value<'_>) -> Result<bool, Fault> {
+    let Some(order) = order(a, b) else {
+        return Err(unfit(op.text(), a, b));
+    };
+    Ok(order.is_some_and(|order| match op {
+        BinaryOp::Less => order.is_lt(),
+        BinaryOp::More => order.is_gt(),
+        BinaryOp::LessOrEqual => order.is_le(),
+        _ => order.is_ge(),
+    }))
+}
+
+fn range<'a>(from: &Value<'a>, to: &Value<'a>) -> Result<Value<'a>, Fault> {
+    let (from, to) = (access::integer(from)?, access::integer(to)?);
+    let len = to.checked_sub(from).and_then(|span| span.checked_add(1));
+    let len = match len {
+        Some(len) if len <= 0 => 0,
+        Some(len) => usize::try_from(len).unwrap_or(usize::MAX),
+        None if to < from => 0,
+        None => usize::MAX,
+    };
+    if len > MAX_RANGE {
+        return Err(Fault::budget(format!("a range of more than {MAX_RANGE} numbers")));
+    }
+    Ok(Value::List(List::Range { from, len }))
+}
+
+fn matches<'a>(pattern: &Pattern, value: &Value<'_>, budget: &mut Budget) -> Result<Value<'a>, Fault> {
+    match value {
+        Value::Str(text) => {
+            budget.read(text.as_str().len().saturating_mul(8))?;
+            Ok(Value::Bool(pattern.is_match(text.as_str())))
+        }
+        Value::Nil | Value::Missing => Ok(Value::Bool(false)),
+        other => Err(Fault::runtime(format!(
+            "`matches` needs text, this is {}",
+            other.describe()
+        ))),
+    }
+}
+
+fn textual<'a>(op: BinaryOp, a: &Value<'_>, b: &Value<'_>, budget: &mut Budget) -> Result<Value<'a>, Fault> {
+    if a.is_nil() || b.is_nil() {
+        return Ok(Value::Bool(false));
+    }
+    let (Some(x), Some(y)) = (a.as_str(), b.as_str()) else {
+        return Err(unfit(op.text(), a, b));
+    };
+    budget.read(x.len())?;
+    Ok(Value::Bool(match op {
+        BinaryOp::Contains => x.contains(y),
+        BinaryOp::StartsWith => x.starts_with(y),
+        BinaryOp::EndsWith => x.ends_with(y),
+        _ => {
+            budget.step(Pattern::COST)?;
+            let pattern = Pattern::compile(y)?;
+            return matches(&pattern, a, budget);
+        }
+    }))
+}
+
+/// Lets other modules name a map without importing it twice.
+pub(super) fn as_map<'v, 'a>(value: &'v Value<'a>) -> Option<&'v Map<'a>> {
+    match value {
+        Value::Map(map) => Some(map),
+        _ => None,
+    }
+}

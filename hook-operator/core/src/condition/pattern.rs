@@ -1,0 +1,75 @@
+//! Regular expressions of `matches`: compiled with size limits.
+
+use std::collections::BTreeMap;
+
+use regex::{Regex, RegexBuilder};
+
+use super::ast::{BinaryOp, Kind, NodeId, Tree};
+use super::error::Fault;
+use super::re2;
+
+/// Bytes of a pattern.
+const MAX_PATTERN: usize = 1024;
+/// Bytes of a compiled pattern.
+const MAX_COMPILED: usize = 256 * 1024;
+
+#[derive(Debug)]
+pub(super) struct Pattern(Regex);
+
+impl Pattern {
+    /// Steps charged for compiling a pattern that is only known at run time.
+    pub(super) const COST: usize = 10_000;
+
+    pub(super) fn compile(source: &str) -> Result<Self, Fault> {
+        if source.len() > MAX_PATTERN {
+            return Err(Fault::budget(format!(
+                "a regular expression of more than {MAX_PATTERN} bytes"
+            )));
+        }
+        let rust = re2::translate(source)
+            .map_err(|reason| Fault::runtime(format!("bad regular expression {source:?}: {reason}")))?;
+        RegexBuilder::new(&rust)
+            .size_limit(MAX_COMPILED)
+            .dfa_size_limit(MAX_COMPILED)
+            .nest_limit(100)
+            .build()
+            .map(Pattern)
+            .map_err(|error| match error {
+                regex::Error::CompiledTooBig(_) => {
+                    Fault::budget(format!("the regular expression {source:?} is too large"))
+                }
+                other => {
+                    let text = other.to_string();
+                    let reason = text.lines().last().unwrap_or("it does not parse").to_owned();
+                    Fault::runtime(format!("bad regular expression {source:?}: {reason}"))
+                }
+            })
+    }
+
+    pub(super) fn is_match(&self, text: &str) -> bool {
+        self.0.is_match(text)
+    }
+}
+
+/// The constant patterns of a condition, compiled once, by the node they stand in.
+#[derive(Debug, Default)]
+pub(super) struct Patterns(BTreeMap<usize, Pattern>);
+
+impl Patterns {
+    pub(super) fn of(tree: &Tree) -> Result<Self, Fault> {
+        let mut out = BTreeMap::new();
+        for id in tree.ids() {
+            if let Kind::Binary(BinaryOp::Matches, _, right) = tree.kind(id)
+                && let Kind::Str(source) = tree.kind(*right)
+            {
+                let pattern = Pattern::compile(source).map_err(|fault| fault.at(tree.span(*right)))?;
+                out.insert(right.index(), pattern);
+            }
+        }
+        Ok(Patterns(out))
+    }
+
+    pub(super) fn get(&self, id: NodeId) -> Option<&Pattern> {
+        self.0.get(&id.index())
+    }
+}

@@ -1,0 +1,296 @@
+//! Values during evaluation. JSON is borrowed, never copied; ranges are never written out.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde_json::Value as Json;
+
+use super::error::Fault;
+use super::number;
+
+/// Text that is borrowed from the answer or the source, or made on the way.
+#[derive(Debug, Clone)]
+pub(super) enum Text<'a> {
+    Borrowed(&'a str),
+    Made(Arc<str>),
+}
+
+impl Text<'_> {
+    pub(super) fn as_str(&self) -> &str {
+        match self {
+            Text::Borrowed(text) => text,
+            Text::Made(text) => text,
+        }
+    }
+}
+
+impl From<String> for Text<'_> {
+    fn from(text: String) -> Self {
+        Text::Made(Arc::from(text))
+    }
+}
+
+#[derive(Debug, Clone)]
+pub(super) enum Value<'a> {
+    Nil,
+    /// A key that the answer does not have. Nil everywhere, except that `!=` refuses it.
+    Missing,
+    Bool(bool),
+    Int(i64),
+    /// A JSON integer beyond 2^53, kept exact; a float in every other respect.
+    Whole(i128),
+    Float(f64),
+    Str(Text<'a>),
+    Time(Timestamp),
+    /// Nanoseconds.
+    Duration(i64),
+    List(List<'a>),
+    Map(Map<'a>),
+    Function,
+}
+
+#[derive(Debug, Clone)]
+pub(super) enum List<'a> {
+    Json(&'a [Json]),
+    Floats(&'a [f64]),
+    /// `from`, `from + 1`, … in Go an `[]int`.
+    Range {
+        from: i64,
+        len: usize,
+    },
+    Made {
+        items: Arc<[Value<'a>]>,
+        from: usize,
+        to: usize,
+        /// All text, made by `split`: Go's `[]string`.
+        words: bool,
+        depth: u8,
+    },
+}
+
+#[derive(Debug, Clone)]
+pub(super) enum Map<'a> {
+    Json(&'a serde_json::Map<String, Json>),
+    Made {
+        entries: Arc<BTreeMap<String, Value<'a>>>,
+        depth: u8,
+    },
+    /// Keys of any kind.
+    Pairs {
+        entries: Arc<[(Value<'a>, Value<'a>)]>,
+        depth: u8,
+    },
+}
+
+/// How deep lists and objects that a condition builds may nest.
+const MAX_DEPTH: u8 = 100;
+
+impl<'a> Value<'a> {
+    pub(super) fn json(json: &'a Json) -> Self {
+        match json {
+            Json::Null => Value::Nil,
+            Json::Bool(b) => Value::Bool(*b),
+            Json::Number(n) => number::from_json(n),
+            Json::String(s) => Value::Str(Text::Borrowed(s)),
+            Json::Array(items) => Value::List(List::Json(items)),
+            Json::Object(entries) => Value::Map(Map::Json(entries)),
+        }
+    }
+
+    pub(super) fn text(text: impl Into<String>) -> Self {
+        Value::Str(Text::from(text.into()))
+    }
+
+    pub(super) fn list(items: Vec<Value<'a>>) -> Result<Self, Fault> {
+        let depth = deeper(items.iter())?;
+        let to = items.len();
+        Ok(Value::List(List::Made {
+            items: Arc::from(items),
+            from: 0,
+            to,
+            words: false,
+            depth,
+        }))
+    }
+
+    pub(super) fn words(words: Vec<Value<'a>>) -> Self {
+        let to = words.len();
+        Value::List(List::Made {
+            items: Arc::from(words),
+            from: 0,
+            to,
+            words: true,
+            depth: 1,
+        })
+    }
+
+    pub(super) fn map(entries: BTreeMap<String, Value<'a>>) -> Result<Self, Fault> {
+        let depth = deeper(entries.values())?;
+        Ok(Value::Map(Map::Made {
+            entries: Arc::new(entries),
+            depth,
+        }))
+    }
+
+    pub(super) fn pairs(entries: Vec<(Value<'a>, Value<'a>)>) -> Result<Self, Fault> {
+        let depth = deeper(entries.iter().flat_map(|(key, value)| [key, value]))?;
+        Ok(Value::Map(Map::Pairs {
+            entries: Arc::from(entries),
+            depth,
+        }))
+    }
+
+    pub(super) fn is_nil(&self) -> bool {
+        matches!(self, Value::Nil | Value::Missing)
+    }
+
+    pub(super) fn is_number(&self) -> bool {
+        matches!(self, Value::Int(_) | Value::Whole(_) | Value::Float(_))
+    }
+
+    /// For messages.
+    pub(super) fn describe(&self) -> &'static str {
+        match self {
+            Value::Nil => "nil",
+            Value::Missing => "a missing key",
+            Value::Bool(_) => "true/false",
+            Value::Int(_) => "an integer",
+            Value::Whole(_) | Value::Float(_) => "a number",
+            Value::Str(_) => "text",
+            Value::Time(_) => "a time",
+            Value::Duration(_) => "a duration",
+            Value::List(_) => "a list",
+            Value::Map(_) => "an object",
+            Value::Function => "a function",
+        }
+    }
+
+    /// As a float, if it is a number.
+    pub(super) fn as_float(&self) -> Option<f64> {
+        #[expect(
+            clippy::cast_precision_loss,
+            reason = "Go converts to float64 in the same way"
+        )]
+        match self {
+            Value::Int(n) => Some(*n as f64),
+            Value::Whole(n) => Some(*n as f64),
+            Value::Float(n) => Some(*n),
+            _ => None,
+        }
+    }
+
+    pub(super) fn as_str(&self) -> Option<&str> {
+        match self {
+            Value::Str(text) => Some(text.as_str()),
+            _ => None,
+        }
+    }
+
+    fn depth(&self) -> u8 {
+        match self {
+            // JSON is limited by its own parser.
+            Value::List(List::Made { depth, .. })
+            | Value::Map(Map::Made { depth, .. } | Map::Pairs { depth, .. }) => *depth,
+            _ => 0,
+        }
+    }
+}
+
+/// One more than the deepest of the parts. Bounded, because comparing and dropping recurse.
+fn deeper<'v, 'a: 'v>(parts: impl Iterator<Item = &'v Value<'a>>) -> Result<u8, Fault> {
+    let depth = parts.map(Value::depth).max().unwrap_or(0) + 1;
+    if depth > MAX_DEPTH {
+        return Err(Fault::budget(format!("lists nested deeper than {MAX_DEPTH}")));
+    }
+    Ok(depth)
+}
+
+impl<'a> List<'a> {
+    pub(super) fn len(&self) -> usize {
+        match self {
+            List::Json(items) => items.len(),
+            List::Floats(items) => items.len(),
+            List::Range { len, .. } => *len,
+            List::Made { from, to, .. } => to.saturating_sub(*from),
+        }
+    }
+
+    pub(super) fn get(&self, index: usize) -> Option<Value<'a>> {
+        match self {
+            List::Json(items) => items.get(index).map(Value::json),
+            List::Floats(items) => items.get(index).copied().map(Value::Float),
+            List::Range { from, len } => (index < *len)
+                .then(|| Value::Int(from.wrapping_add(i64::try_from(index).unwrap_or(i64::MAX)))),
+            List::Made { items, from, to, .. } => {
+                let at = from.checked_add(index).filter(|at| at < to)?;
+                items.get(at).cloned()
+            }
+        }
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = Value<'a>> + '_ {
+        (0..self.len()).filter_map(|index| self.get(index))
+    }
+
+    /// Elements `from..to`; the bounds are within the list.
+    pub(super) fn slice(&self, from: usize, to: usize) -> List<'a> {
+        match self {
+            List::Json(items) => List::Json(items.get(from..to).unwrap_or(&[])),
+            List::Floats(items) => List::Floats(items.get(from..to).unwrap_or(&[])),
+            List::Range { from: start, .. } => List::Range {
+                from: start.wrapping_add(i64::try_from(from).unwrap_or(i64::MAX)),
+                len: to.saturating_sub(from),
+            },
+            List::Made {
+                items,
+                from: start,
+                words,
+                depth,
+                ..
+            } => List::Made {
+                items: items.clone(),
+                from: start + from,
+                to: start + to,
+                words: *words,
+                depth: *depth,
+            },
+        }
+    }
+}
+
+impl<'a> Map<'a> {
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Map::Json(entries) => entries.len(),
+            Map::Made { entries, .. } => entries.len(),
+            Map::Pairs { entries, .. } => entries.len(),
+        }
+    }
+
+    pub(super) fn get(&self, key: &str) -> Option<Value<'a>> {
+        match self {
+            Map::Json(entries) => entries.get(key).map(Value::json),
+            Map::Made { entries, .. } => entries.get(key).cloned(),
+            Map::Pairs { entries, .. } => entries
+                .iter()
+                .find(|(own, _)| own.as_str() == Some(key))
+                .map(|(_, value)| value.clone()),
+        }
+    }
+
+    /// In the order of the keys.
+    pub(super) fn entries(&self) -> Vec<(Value<'a>, Value<'a>)> {
+        match self {
+            Map::Json(entries) => entries
+                .iter()
+                .map(|(key, value)| (Value::Str(Text::Borrowed(key)), Value::json(value)))
+                .collect(),
+            Map::Made { entries, .. } => entries
+                .iter()
+                .map(|(key, value)| (Value::text(key.clone()), value.clone()))
+                .collect(),
+            Map::Pairs { entries, .. } => entries.to_vec(),
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! Judges rows of the condition tables: ours against Go's expr, with the documented differences as code.
+//!
+//! A rule looks at the row and at our error's kind, never at an id. The rules are described, with
+//! reasons and examples, in `docs/differences.md`.
+
+use hook_core::condition::{Condition, ConditionErrorKind, Facts};
+use hook_core::value::MetricValue;
+use serde_json::Value;
+
+use super::Judged;
+
+/// What a library or ours says of a condition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Verdict {
+    True,
+    False,
+    Error,
+}
+
+fn column(row: &Value, name: &str) -> Verdict {
+    match row[name]["verdict"].as_str() {
+        Some("true") => Verdict::True,
+        Some("false") => Verdict::False,
+        _ => Verdict::Error,
+    }
+}
+
+/// Compares one row; `text_dialect` says which of the two tables it is from.
+pub fn judge(row: &Value, text_dialect: bool) -> Judged {
+    let condition = row["condition"].as_str().unwrap_or_default();
+    let Some(result) = source(row) else { return Judged::Unexplained("no source".to_owned()) };
+    let old = column(row, "expr_1_8_9");
+    let new = column(row, "expr_1_17_8");
+    let scalar = matches!(&result, MetricValue::Json(json) if !json.is_array() && !json.is_object());
+    if text_dialect && (!scalar || old == Verdict::Error) {
+        return Judged::Outside;
+    }
+    let target = if text_dialect { old } else { new };
+    let compiled = Condition::compile(condition);
+    let reads_as_text = compiled.as_ref().is_ok_and(|condition| condition.reads_as_text(&result));
+    let facts = Facts { result: &result, response: None, now: jiff::Timestamp::UNIX_EPOCH };
+    let outcome = compiled.and_then(|condition| condition.evaluate(&facts));
+    let (ours, kind, said) = match &outcome {
+        Ok(true) => (Verdict::True, None, "true".to_owned()),
+        Ok(false) => (Verdict::False, None, "false".to_owned()),
+        Err(error) => (Verdict::Error, Some(error.kind), error.to_string()),
+    };
+    if ours == target {
+        return Judged::Same;
+    }
+    let case = Case { condition, result: &result, text_dialect, reads_as_text, target, new, ours, kind };
+    if let Some(rule) = RULES.iter().find(|rule| (rule.matches)(&case)) {
+        return Judged::Documented(rule.name);
+    }
+    let message = format!("ours {said}, Go {target:?}");
+    if ours == Verdict::True && old != Verdict::True && new != Verdict::True {
+        Judged::Unsafe(message)
+    } else {
+        Judged::Unexplained(message)
+    }
+}
+
+fn source(row: &Value) -> Option<MetricValue> {
+    let number = |value: &Value| value.as_str().and_then(|text| text.parse::<f64>().ok());
+    let source = row["source"].as_object()?;
+    if let Some(json) = source.get("json") {
+        return serde_json::from_str(json.as_str()?).ok().map(MetricValue::Json);
+    }
+    if let Some(scalar) = source.get("scalar") {
+        return number(scalar).map(MetricValue::Scalar);
+    }
+    source.get("vector")?.as_array()?.iter().map(number).collect::<Option<Vec<f64>>>().map(MetricValue::Vector)
+}
+
+struct Case<'a> {
+    condition: &'a str,
+    result: &'a MetricValue,
+    text_dialect: bool,
+    reads_as_text: bool,
+    target: Verdict,
+    new: Verdict,
+    ours: Verdict,
+    kind: Option<ConditionErrorKind>,
+}
+
+struct Rule {
+    name: &'static str,
+    matches: fn(&Case<'_>) -> bool,
+}
+
+/// In this order: the first that matches names the difference.
+const RULES: &[Rule] = &[
+    Rule {
+        name: "scalar-read-as-text",
+        // Go refuses to compare a JSON number or bool with text; ours reads it as the text it was.
+        matches: |case| {
+            !case.text_dialect && case.reads_as_text && case.target == Verdict::Error && case.ours != Verdict::Error
+        },
+    },
+    Rule {
+        name: "missing-key-not-equal",
+        matches: |case| case.kind == Some(ConditionErrorKind::MissingKey) && case.condition.contains("!="),
+    },
+    Rule { name: "limits", matches: |case| case.kind == Some(ConditionErrorKind::Budget) },
+    Rule {
+        name: "number-out-of-integer-range",
+        matches: |case| {
+            case.kind == Some(ConditionErrorKind::Runtime)
+                && (case.condition.contains("asInt(") || case.condition.contains("int("))
+                && has_number(case.result, |number| !number.is_finite() || number.abs() >= 9.2e18)
+        },
+    },
+    Rule {
+        name: "json-null-is-nil",
+        // The original handed JSON null to the condition as the five characters `<nil>`.
+        matches: |case| {
+            case.text_dialect
+                && matches!(case.result, MetricValue::Json(Value::Null))
+                && case.condition.contains("result")
+        },
+    },
+    Rule {
+        name: "exact-integers",
+        matches: |case| {
+            has_number(case.result, |number| number.abs() >= 1e6 && number.fract() == 0.0)
+                && case.condition.contains("result")
+                && case.ours != Verdict::Error
+        },
+    },
+    Rule { name: "expr-1.17", matches: |case| case.text_dialect && case.ours == case.new },
+];
+
+/// Whether the value, or an element of the list, is such a number.
+fn has_number(value: &MetricValue, such: fn(f64) -> bool) -> bool {
+    let json = |value: &Value| value.as_f64().is_some_and(such);
+    match value {
+        MetricValue::Json(Value::Array(items)) => items.iter().any(json),
+        MetricValue::Json(value) => json(value),
+        MetricValue::Scalar(number) => such(*number),
+        MetricValue::Vector(numbers) => numbers.iter().any(|number| such(*number)),
+    }
+}
