@@ -19,15 +19,16 @@ impl Node {
     }
 }
 
-/// A constant that stands alone, or the nodes back.
+/// A constant that stands alone, or the nodes back. Of several the last one counts.
 pub(super) fn constant(mut nodes: Vec<Node>) -> Result<Constant, Vec<Node>> {
-    match (nodes.pop(), nodes.is_empty()) {
-        (Some(Node::Constant(_, constant)), true) => Ok(constant),
-        (Some(last), _) => {
+    let alone = nodes.iter().all(|node| matches!(node, Node::Constant(..)));
+    match nodes.pop() {
+        Some(Node::Constant(_, constant)) if alone => Ok(constant),
+        Some(last) => {
             nodes.push(last);
             Err(nodes)
         }
-        (None, _) => Err(nodes),
+        None => Err(nodes),
     }
 }
 

@@ -7,6 +7,9 @@ use super::{Constant, Found, JsonPathError, MAX_FOUND, Slice, Until};
 /// The size of what may be copied out of the document: one for each value plus the bytes of its texts.
 const MAX_COPIED: usize = 8 << 20;
 
+/// Levels of lists and objects within a value that is copied; no JSON parser of ours yields as many.
+const MAX_DEPTH: usize = 256;
+
 /// A value on the way.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Item<'a> {
@@ -91,8 +94,8 @@ pub(super) fn copy_out(items: &[Item<'_>]) -> Result<Found, JsonPathError> {
     for item in items {
         values.push(match item {
             Item::Json(value) => {
-                left = left.checked_sub(size(value)).ok_or_else(|| JsonPathError {
-                    message: format!("jsonPath finds more than {MAX_COPIED} bytes; name fewer values"),
+                left = size(value).and_then(|size| left.checked_sub(size)).ok_or_else(|| JsonPathError {
+                    message: format!("jsonPath finds more than {MAX_COPIED} bytes or {MAX_DEPTH} levels; name fewer values"),
                     position: None,
                 })?;
                 (*value).clone()
@@ -111,21 +114,24 @@ pub(super) fn copy_out(items: &[Item<'_>]) -> Result<Found, JsonPathError> {
     }
 }
 
-/// What copying a value costs. A loop, not a recursion: a document's depth is not known here.
-fn size(value: &Value) -> usize {
+/// What copying a value costs, if it may be copied at all. A loop, not a recursion, as copying would be.
+fn size(value: &Value) -> Option<usize> {
     let mut total = 0usize;
-    let mut pending = vec![value];
-    while let Some(value) = pending.pop() {
+    let mut pending = vec![(value, 0usize)];
+    while let Some((value, depth)) = pending.pop() {
+        if depth > MAX_DEPTH {
+            return None;
+        }
         total += 16;
         match value {
             Value::String(text) => total += text.len(),
-            Value::Array(list) => pending.extend(list),
+            Value::Array(list) => pending.extend(list.iter().map(|value| (value, depth + 1))),
             Value::Object(map) => {
                 total += map.keys().map(String::len).sum::<usize>();
-                pending.extend(map.values());
+                pending.extend(map.values().map(|value| (value, depth + 1)));
             }
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
         }
     }
-    total
+    Some(total)
 }
