@@ -1,1 +1,16 @@
-//! t
+//! The providers over real connections on loopback. One file a behaviour; each names what a hook's author or the
+//! platform team may rely on.
+
+mod ask;
+mod cancel;
+mod egress;
+mod limits;
+mod prometheus;
+mod proxy;
+mod redirect;
+mod server;
+mod size;
+mod time;
+mod tls;
+mod trouble;
+mod web;
