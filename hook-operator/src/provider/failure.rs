@@ -31,7 +31,7 @@ pub(super) fn timed_out(timeout: Duration, url: &Url) -> MeasurementFailure {
 pub(super) fn explain(error: &reqwest::Error, url: &Url) -> MeasurementFailure {
     let place = place(url);
     let root = root_cause(error);
-    if error.is_decode() && error.source().is_some_and(|cause| cause.is::<io::Error>()) {
+    if error.is_decode() && error.source().is_some_and(<dyn Error>::is::<io::Error>) {
         // A decoder's own complaint; one of the connection below it comes wrapped in the protocol's error.
         return MeasurementFailure::new(
             FailureKind::MalformedAnswer,

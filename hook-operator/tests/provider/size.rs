@@ -78,12 +78,12 @@ async fn an_answer_of_a_mebibyte_is_read_and_one_byte_more_is_not() {
 #[tokio::test]
 async fn an_endless_answer_is_left_after_a_mebibyte() {
     for head in ["Content-Length: 10000000000", "X-No-Length: 1"] {
-        let served = Arc::new(AtomicUsize::new(0));
+        let sent = Arc::new(AtomicUsize::new(0));
         let done = Arc::new(AtomicUsize::new(0));
         let (server, _) = server::raw({
-            let (served, done) = (Arc::clone(&served), Arc::clone(&done));
+            let (sent, done) = (Arc::clone(&sent), Arc::clone(&done));
             move |mut stream| {
-                let (served, done) = (Arc::clone(&served), Arc::clone(&done));
+                let (sent, done) = (Arc::clone(&sent), Arc::clone(&done));
                 async move {
                     server::head(&mut stream).await;
                     let _ = stream
@@ -91,7 +91,7 @@ async fn an_endless_answer_is_left_after_a_mebibyte() {
                         .await;
                     let block = vec![b'1'; 16 * 1024];
                     while stream.write_all(&block).await.is_ok() {
-                        served.fetch_add(block.len(), Ordering::SeqCst);
+                        sent.fetch_add(block.len(), Ordering::SeqCst);
                     }
                     done.fetch_add(1, Ordering::SeqCst);
                 }
@@ -107,8 +107,8 @@ async fn an_endless_answer_is_left_after_a_mebibyte() {
         // The server's next write fails: the connection is closed, not drained. What the kernel buffered between
         // the two ends is the only surplus.
         server::reaches(&done, 1).await;
-        let served = served.load(Ordering::SeqCst);
-        assert!(served < 16 * MIB, "{served} bytes were served");
+        let sent = sent.load(Ordering::SeqCst);
+        assert!(sent < 16 * MIB, "{sent} bytes were served");
     }
 }
 
