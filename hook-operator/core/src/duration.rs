@@ -1,1 +1,255 @@
-//! Durations (in work).
+//! Durations as manifests write them: `500ms`, `60s`, `1m30s`, `1.5h`.
+//!
+//! The grammar and the arithmetic are those of Go's `time.ParseDuration`, so that a manifest means the same
+//! number of nanoseconds here; what no interval can be (negative, without a unit) is refused. Reads no clock.
+
+use std::time::Duration;
+
+const MICROSECOND: u64 = 1_000;
+const MILLISECOND: u64 = 1_000_000;
+const SECOND: u64 = 1_000_000_000;
+const MINUTE: u64 = 60 * SECOND;
+const HOUR: u64 = 60 * MINUTE;
+/// Go counts in signed 64-bit nanoseconds.
+const MAX: u64 = i64::MAX.unsigned_abs();
+
+/// Why a text is not a duration.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct DurationError {
+    /// For people; names the text and the remedy.
+    pub message: String,
+}
+
+/// Parses a duration. Units are `ns us ms s m h`; several are added up; `0` alone needs no unit.
+pub fn parse(text: &str) -> Result<Duration, DurationError> {
+    let refuse = |reason: &str| {
+        let shown: String = text.chars().take(64).collect();
+        let message = format!("duration {shown:?} {reason}");
+        Err(DurationError { message })
+    };
+    let mut rest = match text.as_bytes().first() {
+        None => return refuse("is empty; write a number and a unit, like 30s"),
+        Some(b'-') => return refuse("is negative; write a number and a unit, like 30s"),
+        Some(b'+') => text.get(1..).unwrap_or_default(),
+        Some(_) => text,
+    };
+    if rest == "0" {
+        return Ok(Duration::ZERO);
+    }
+    if rest.is_empty() {
+        return refuse("is not a duration; write a number and a unit, like 30s");
+    }
+    let mut total = 0u64;
+    while !rest.is_empty() {
+        let (amount, after) = match amount(rest) {
+            Ok(found) => found,
+            Err(Mistake::TooLong) => return refuse("is too long; the longest is 2562047h"),
+            Err(Mistake::NotANumber) => {
+                return refuse("is not a duration; write a number and a unit, like 1m30s");
+            }
+        };
+        let length = after
+            .find(|next: char| next == '.' || next.is_ascii_digit())
+            .unwrap_or(after.len());
+        let (unit, next) = after.split_at(length);
+        let unit = match unit {
+            "" => return refuse("has a number without a unit; add one of ns, us, ms, s, m, h"),
+            "ns" => 1,
+            "us" | "\u{b5}s" | "\u{3bc}s" => MICROSECOND,
+            "ms" => MILLISECOND,
+            "s" => SECOND,
+            "m" => MINUTE,
+            "h" => HOUR,
+            _ => return refuse("has an unknown unit; use ns, us, ms, s, m, h, without blanks"),
+        };
+        let sum = amount
+            .nanoseconds(unit)
+            .and_then(|nanoseconds| total.checked_add(nanoseconds));
+        total = match sum {
+            Some(sum) if sum <= MAX => sum,
+            _ => return refuse("is too long; the longest is 2562047h"),
+        };
+        rest = next;
+    }
+    Ok(Duration::from_nanos(total))
+}
+
+enum Mistake {
+    TooLong,
+    NotANumber,
+}
+
+/// A number with a fraction of `fraction / scale`.
+struct Amount {
+    whole: u64,
+    fraction: u64,
+    scale: f64,
+}
+
+impl Amount {
+    #[expect(
+        clippy::cast_precision_loss,
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "Go computes the fraction in floats and truncates; the same value is wanted"
+    )]
+    fn nanoseconds(&self, unit: u64) -> Option<u64> {
+        let fraction = (self.fraction as f64 * (unit as f64 / self.scale)) as u64;
+        self.whole.checked_mul(unit)?.checked_add(fraction)
+    }
+}
+
+/// Reads digits with an optional fraction; the rest starts at the unit.
+fn amount(text: &str) -> Result<(Amount, &str), Mistake> {
+    let digits = |text: &str| text.bytes().take_while(u8::is_ascii_digit).count();
+    let (whole, mut rest) = text.split_at(digits(text));
+    let mut fraction = "";
+    if let Some(after) = rest.strip_prefix('.') {
+        (fraction, rest) = after.split_at(digits(after));
+    }
+    if whole.is_empty() && fraction.is_empty() {
+        return Err(Mistake::NotANumber);
+    }
+    let mut amount = Amount {
+        whole: 0,
+        fraction: 0,
+        scale: 1.0,
+    };
+    for digit in whole.bytes() {
+        let next = amount
+            .whole
+            .checked_mul(10)
+            .and_then(|value| value.checked_add(u64::from(digit - b'0')));
+        amount.whole = next.ok_or(Mistake::TooLong)?;
+    }
+    for digit in fraction.bytes() {
+        // Digits beyond what 63 bits hold are below a nanosecond and dropped, all from the first one on.
+        let next = amount
+            .fraction
+            .checked_mul(10)
+            .and_then(|value| value.checked_add(u64::from(digit - b'0')));
+        match next {
+            Some(next) if amount.fraction <= MAX / 10 && next <= MAX + 1 => amount.fraction = next,
+            _ => break,
+        }
+        amount.scale *= 10.0;
+    }
+    Ok((amount, rest))
+}
+
+/// Go's canonical form: `1m30s`, `1.5s`, `2h0m0s`, `0s`.
+#[must_use]
+pub fn display(duration: Duration) -> String {
+    let nanoseconds = duration.subsec_nanos();
+    if duration.as_secs() == 0 {
+        return match nanoseconds {
+            0 => "0s".to_owned(),
+            1..1_000 => format!("{nanoseconds}ns"),
+            1_000..1_000_000 => format!(
+                "{}µs",
+                decimal(u64::from(nanoseconds / 1_000), nanoseconds % 1_000, 3)
+            ),
+            _ => format!(
+                "{}ms",
+                decimal(u64::from(nanoseconds / 1_000_000), nanoseconds % 1_000_000, 6)
+            ),
+        };
+    }
+    let (minutes, seconds) = (duration.as_secs() / 60, duration.as_secs() % 60);
+    let seconds = decimal(seconds, nanoseconds, 9);
+    match (minutes / 60, minutes % 60) {
+        (0, 0) => format!("{seconds}s"),
+        (0, minutes) => format!("{minutes}m{seconds}s"),
+        (hours, minutes) => format!("{hours}h{minutes}m{seconds}s"),
+    }
+}
+
+fn decimal(whole: u64, fraction: u32, digits: usize) -> String {
+    let text = format!("{whole}.{fraction:0digits$}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn durations_mean_what_they_mean_to_go() {
+        for (text, nanoseconds, canonical) in [
+            ("60s", 60 * SECOND, "1m0s"),
+            ("500ms", 500 * MILLISECOND, "500ms"),
+            ("1m30s", 90 * SECOND, "1m30s"),
+            ("1.5h", 90 * MINUTE, "1h30m0s"),
+            ("30m1h", 90 * MINUTE, "1h30m0s"),
+            ("+1s", SECOND, "1s"),
+            (".5s", 500 * MILLISECOND, "500ms"),
+            ("1.s", SECOND, "1s"),
+            ("0", 0, "0s"),
+            ("0m0s", 0, "0s"),
+            ("1s.5m", 31 * SECOND, "31s"),
+            ("1.1s", 1_100 * MILLISECOND, "1.1s"),
+            ("100µs", 100 * MICROSECOND, "100µs"),
+            ("100μs", 100 * MICROSECOND, "100µs"),
+            ("1500us", 1_500 * MICROSECOND, "1.5ms"),
+            ("1001ns", 1_001, "1.001µs"),
+            ("0.9ns", 0, "0s"),
+            ("0.3333333333333333333h", 20 * MINUTE, "20m0s"),
+            ("0.9223372036854775807h", 3_320_413_933_267, "55m20.413933267s"),
+            ("9223372036854775807ns", MAX, "2562047h47m16.854775807s"),
+            ("2562047h47m16.854775807s", MAX, "2562047h47m16.854775807s"),
+        ] {
+            let parsed = parse(text).expect(text);
+            assert_eq!(parsed, Duration::from_nanos(nanoseconds), "{text}");
+            assert_eq!(display(parsed), canonical, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_interval_is_refused_with_a_remedy() {
+        for (text, word) in [
+            ("", "empty"),
+            ("-1s", "negative"),
+            ("-0", "negative"),
+            ("60", "without a unit"),
+            ("00", "without a unit"),
+            ("1h30", "without a unit"),
+            ("1.5.5s", "without a unit"),
+            ("+", "not a duration"),
+            (".s", "not a duration"),
+            ("s", "not a duration"),
+            ("１s", "not a duration"),
+            ("\t1s", "not a duration"),
+            ("60 s", "unknown unit"),
+            ("60s ", "unknown unit"),
+            ("1d", "unknown unit"),
+            ("1S", "unknown unit"),
+            ("1hour", "unknown unit"),
+            ("1h-5m", "unknown unit"),
+            ("1e3s", "unknown unit"),
+            ("9223372036854775808ns", "too long"),
+            ("9223372036854775.808us", "too long"),
+            ("2562048h", "too long"),
+            ("99999999999999999999h", "too long"),
+        ] {
+            let error = parse(text).expect_err(text);
+            assert!(error.message.contains(word), "{text}: {error}");
+            assert!(error.message.contains(&format!("{text:?}")), "{text}: {error}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn the_canonical_form_reads_back(nanoseconds in prop_oneof![0..=MAX, 0..10_000_000_000u64]) {
+            let duration = Duration::from_nanos(nanoseconds);
+            prop_assert_eq!(parse(&display(duration)), Ok(duration));
+        }
+
+        #[test]
+        fn no_text_panics(text in "[-+.0-9nuµmshd ]{0,24}|.{0,16}") {
+            let _ = parse(&text);
+        }
+    }
+}

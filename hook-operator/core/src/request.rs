@@ -67,7 +67,7 @@ pub struct Body {
 pub struct PrometheusRequest {
     /// Base address, for example `http://prometheus.monitoring:9090`.
     pub address: String,
-    /// PromQL.
+    /// `PromQL`.
     pub query: String,
     /// In the order of the manifest; a later duplicate replaces an earlier one.
     pub headers: Vec<(String, String)>,

@@ -1,0 +1,335 @@
+//! Walks the steps of a path over a document, within a budget of visited values. Parses nothing.
+
+use serde_json::Value;
+
+use super::compare::{Comparable, compare};
+use super::found::{Item, Items, bounds, constant_value, copy_out, written};
+use super::{Block, Filter, Found, JsonPathError, Operand, Slice, Step, StepKind};
+
+/// Values that one walk may visit, over all steps: milliseconds of work for the most hostile document.
+const MAX_VISITS: usize = 500_000;
+
+/// Why a walk ended. A missing key makes an existence filter say no; anything else is an error there too.
+struct Failure {
+    error: JsonPathError,
+    missing: bool,
+}
+
+impl Failure {
+    fn at(at: usize, message: impl Into<String>) -> Self {
+        Self {
+            error: JsonPathError::at(at, message),
+            missing: false,
+        }
+    }
+}
+
+/// Finds the value of a template: the first block that is not empty.
+pub(super) fn find(blocks: &[Block], document: &Value) -> Result<Found, JsonPathError> {
+    let mut walk = Walk {
+        visits: 0,
+        first: Items::new(),
+    };
+    let constant = blocks.iter().find_map(|block| match block {
+        Block::Constant(constant) => Some(constant),
+        Block::Text | Block::Path(_) | Block::Range(_) | Block::End => None,
+    });
+    if let (Some(constant), false) = (constant, blocks.iter().any(Block::measures)) {
+        return Ok(Found::One(constant_value(constant)));
+    }
+    walk.blocks(blocks, 0, Item::root(document))
+        .map_err(|failure| failure.error)?;
+    copy_out(&walk.first)
+}
+
+struct Walk<'a> {
+    visits: usize,
+    /// What the first block with a value found.
+    first: Items<'a>,
+}
+
+impl<'a> Walk<'a> {
+    fn charge(&mut self, at: usize, cost: usize) -> Result<(), Failure> {
+        self.visits = self.visits.saturating_add(cost);
+        if self.visits > MAX_VISITS {
+            return Err(Failure::at(
+                at,
+                format!("the path visits more than {MAX_VISITS} values"),
+            ));
+        }
+        Ok(())
+    }
+
+    /// Walks blocks from `index` up to the `{end}` of the range that they stand in, whose index is returned.
+    fn blocks(
+        &mut self,
+        blocks: &[Block],
+        mut index: usize,
+        root: Item<'a>,
+    ) -> Result<Option<usize>, Failure> {
+        while let Some(block) = blocks.get(index) {
+            self.charge(0, 1)?;
+            match block {
+                Block::Text | Block::Constant(_) => {}
+                Block::End => return Ok(Some(index)),
+                Block::Path(steps) => {
+                    let found = self.steps(vec![root], steps)?;
+                    if self.first.is_empty() {
+                        self.first = found;
+                    }
+                }
+                Block::Range(steps) => {
+                    if let Some(end) = self.range(blocks, index, root, steps)? {
+                        index = end;
+                    }
+                }
+            }
+            index += 1;
+        }
+        Ok(None)
+    }
+
+    /// Walks the body of the range at `index` once for each match.
+    fn range(
+        &mut self,
+        blocks: &[Block],
+        index: usize,
+        root: Item<'a>,
+        steps: &[Step],
+    ) -> Result<Option<usize>, Failure> {
+        let items = self.steps(vec![root], steps)?;
+        let mut end = None;
+        if items.is_empty() {
+            // The body is walked all the same, over nothing, to report its mistakes.
+            let kept = std::mem::take(&mut self.first);
+            end = self.blocks(blocks, index + 1, Item::NullDocument)?;
+            self.first = kept;
+        }
+        for item in items {
+            let root = match item {
+                Item::Json(value) => Item::root(value),
+                Item::Byte(_) | Item::NullDocument => item,
+            };
+            end = self.blocks(blocks, index + 1, root)?;
+        }
+        Ok(end)
+    }
+
+    fn steps(&mut self, mut items: Items<'a>, steps: &[Step]) -> Result<Items<'a>, Failure> {
+        for step in steps {
+            self.charge(step.at, 1 + items.len())?;
+            items = match &step.kind {
+                StepKind::Field(name) => field(&items, name, step.at)?,
+                StepKind::Wildcard => {
+                    let mut found = Items::new();
+                    for item in items {
+                        self.children(step.at, item, &mut found)?;
+                    }
+                    found
+                }
+                StepKind::Descend => self.descend(step.at, items)?,
+                StepKind::Slice(slice) => self.slice(step.at, &items, slice)?,
+                StepKind::Union(parts) => {
+                    let mut found = Items::new();
+                    for part in parts {
+                        let part = self.steps(items.clone(), part);
+                        found.extend(part.map_err(|failure| Failure {
+                            missing: false,
+                            ..failure
+                        })?);
+                    }
+                    found
+                }
+                StepKind::Filter(filter) => self.filter(step.at, &items, filter)?,
+            };
+        }
+        Ok(items)
+    }
+
+    /// Appends the children of a value: of an object, a list, or the bytes of a text.
+    fn children(&mut self, at: usize, item: Item<'a>, found: &mut Items<'a>) -> Result<(), Failure> {
+        match item {
+            Item::Json(Value::Object(map)) => {
+                self.charge(at, map.len())?;
+                found.extend(map.values().map(Item::Json));
+            }
+            Item::Json(Value::Array(list)) => {
+                self.charge(at, list.len())?;
+                found.extend(list.iter().map(Item::Json));
+            }
+            Item::Json(Value::String(text)) => {
+                self.charge(at, text.len())?;
+                found.extend(text.bytes().map(Item::Byte));
+            }
+            Item::Json(Value::Null | Value::Bool(_) | Value::Number(_))
+            | Item::Byte(_)
+            | Item::NullDocument => {}
+        }
+        Ok(())
+    }
+
+    /// Each value that has children, and theirs, parents first.
+    fn descend(&mut self, at: usize, items: Items<'a>) -> Result<Items<'a>, Failure> {
+        let mut found = Items::new();
+        let mut pending = items;
+        pending.reverse();
+        let mut children = Items::new();
+        while let Some(item) = pending.pop() {
+            self.charge(at, 1)?;
+            if let Item::Json(Value::String(text)) = item {
+                // A text counts as a parent of its bytes, which have no children.
+                if !text.is_empty() {
+                    found.push(item);
+                }
+                continue;
+            }
+            children.clear();
+            self.children(at, item, &mut children)?;
+            if !children.is_empty() {
+                found.push(item);
+                pending.extend(children.iter().rev().copied());
+            }
+        }
+        Ok(found)
+    }
+
+    fn slice(&mut self, at: usize, items: &[Item<'a>], slice: &Slice) -> Result<Items<'a>, Failure> {
+        let mut found = Items::new();
+        for item in items {
+            let list = match item {
+                Item::Json(Value::Null) => continue,
+                Item::Json(Value::Array(list)) => list,
+                other => {
+                    let hint = if matches!(other, Item::Json(Value::Object(_))) {
+                        "; use .* or a key"
+                    } else {
+                        ""
+                    };
+                    return Err(Failure::at(
+                        at,
+                        format!("{} is not a list{hint}", other.describe()),
+                    ));
+                }
+            };
+            let (from, until) = bounds(slice, list.len());
+            if from == until {
+                continue;
+            }
+            let within = match (usize::try_from(from), usize::try_from(until)) {
+                (Ok(from), Ok(until)) if from < list.len() => list.get(from..until),
+                _ => None,
+            };
+            let Some(within) = within else {
+                let message = format!(
+                    "index out of range: {} of a list of {}",
+                    written(slice),
+                    list.len()
+                );
+                return Err(Failure::at(at, message));
+            };
+            self.charge(at, within.len())?;
+            found.extend(within.iter().step_by(slice.step).map(Item::Json));
+        }
+        Ok(found)
+    }
+
+    fn filter(&mut self, at: usize, items: &[Item<'a>], filter: &Filter) -> Result<Items<'a>, Failure> {
+        let mut found = Items::new();
+        for item in items {
+            let Item::Json(Value::Array(list)) = item else {
+                return Err(Failure::at(
+                    at,
+                    format!("a filter needs a list, not {}", item.describe()),
+                ));
+            };
+            for element in list {
+                self.charge(at, 1)?;
+                if self.passes(at, element, filter)? {
+                    found.push(Item::Json(element));
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    fn passes(&mut self, at: usize, element: &'a Value, filter: &Filter) -> Result<bool, Failure> {
+        let Some((operator, right)) = &filter.test else {
+            let Operand::Path(steps) = &filter.left else {
+                return Ok(true);
+            };
+            return match self.steps(vec![Item::Json(element)], steps) {
+                Ok(found) => Ok(!found.is_empty()),
+                Err(failure) if failure.missing => Ok(false),
+                Err(failure) => Err(failure),
+            };
+        };
+        let (left, right) = match (self.operand(at, element, &filter.left)?, right) {
+            (None, _) => return Ok(false),
+            (Some(left), right) => (left, self.operand(at, element, right)?),
+        };
+        let Some(right) = right else {
+            return Ok(false);
+        };
+        self.charge(at, left.cost() + right.cost())?;
+        compare(*operator, &left, &right).map_err(|reason| Failure::at(at, format!("filter: {reason}")))
+    }
+
+    /// One side of a comparison; `None` when it walked over an empty list.
+    fn operand<'o>(
+        &mut self,
+        at: usize,
+        element: &'a Value,
+        operand: &'o Operand,
+    ) -> Result<Option<Comparable<'o>>, Failure>
+    where
+        'a: 'o,
+    {
+        let incomparable = |what: &str| Failure::at(at, format!("filter: {what} cannot be compared"));
+        let steps = match operand {
+            Operand::Constant(constant) => {
+                return Comparable::from_constant(constant)
+                    .map(Some)
+                    .ok_or_else(|| incomparable("this constant"));
+            }
+            Operand::Path(steps) => steps,
+        };
+        let found = self.steps(vec![Item::Json(element)], steps)?;
+        match found.as_slice() {
+            [] => Ok(None),
+            [Item::Byte(byte)] => Ok(Some(Comparable::Byte(*byte))),
+            [Item::Json(value)] => match Comparable::from_json(value) {
+                Some(value) => Ok(Some(value)),
+                None => Err(incomparable(Item::Json(value).describe())),
+            },
+            [Item::NullDocument] => Err(incomparable("null")),
+            _ => Err(Failure::at(
+                at,
+                "filter: one side yields several values; compare one at a time",
+            )),
+        }
+    }
+}
+
+/// The key's value in each object that has it; an error when there are values and none has it.
+fn field<'a>(items: &[Item<'a>], name: &str, at: usize) -> Result<Items<'a>, Failure> {
+    let value = |item: &Item<'a>| match item {
+        Item::Json(Value::Object(map)) => map.get(name).map(Item::Json),
+        Item::Json(_) | Item::Byte(_) | Item::NullDocument => None,
+    };
+    let found: Items<'a> = items.iter().filter_map(value).collect();
+    if !found.is_empty() || items.is_empty() {
+        return Ok(found);
+    }
+    let message = match items {
+        [Item::Json(Value::Object(_))] => format!("key {name:?} is not found"),
+        [other] => format!(
+            "key {name:?} is not found: the value there is {}, not an object",
+            other.describe()
+        ),
+        several => format!("key {name:?} is not found in any of {} values", several.len()),
+    };
+    Err(Failure {
+        error: JsonPathError::at(at, message),
+        missing: true,
+    })
+}

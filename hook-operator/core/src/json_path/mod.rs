@@ -1,0 +1,209 @@
+//! JSON path in the form that Kubernetes uses (`{$.age}`, `{.items[*].status}`, `{.labels['a\.b']}`).
+//!
+//! | file | job |
+//! | --- | --- |
+//! | `parse` | text to blocks, with the position and the remedy of each mistake |
+//! | `action` | what stands in braces to steps, likewise |
+//! | `filter` | the text of `[?(…)]` to two operands and an operator |
+//! | `eval`, `found` | steps over a JSON value, within a budget |
+//! | `compare` | the comparisons of filters, with their typing rules |
+//!
+//! A path is a template there: blocks in braces with text around. The value is what the first block that finds
+//! anything finds; see [`JsonPath::notice`] for templates where that is less than their author may expect.
+//! It does not print values, does not read bytes, and is not RFC 9535.
+
+mod action;
+mod compare;
+mod eval;
+mod filter;
+mod found;
+mod parse;
+
+use serde_json::Value;
+
+/// The longest text of a path, in bytes.
+pub const MAX_TEXT: usize = 1024;
+/// The most values that a path may find.
+pub const MAX_FOUND: usize = 10_000;
+
+/// A parsed JSON path.
+#[derive(Debug, Clone, PartialEq)]
+pub struct JsonPath {
+    source: String,
+    blocks: Vec<Block>,
+}
+
+/// What a path found.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Found {
+    /// One match binds that value.
+    One(Value),
+    /// Several matches bind a list.
+    Many(Vec<Value>),
+    /// The path is well-formed and walked over an empty list: no match, and none missing.
+    Nothing,
+}
+
+/// Why a path is refused, or found nothing.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct JsonPathError {
+    /// For people; names the part of the path and the remedy.
+    pub message: String,
+    /// Byte offset in the path's text, where known.
+    pub position: Option<usize>,
+}
+
+/// One part of the template.
+#[derive(Debug, Clone, PartialEq)]
+enum Block {
+    /// Text outside of braces.
+    Text,
+    /// `{"text"}`, `{1}`, `{true}`: the same whatever the document says.
+    Constant(Constant),
+    /// `{.a.b}`.
+    Path(Vec<Step>),
+    /// `{range .items[*]}`: what follows, up to `{end}`, is walked once for each match.
+    Range(Vec<Step>),
+    /// `{end}`.
+    End,
+}
+
+/// A value written in the path itself.
+#[derive(Debug, Clone, PartialEq)]
+enum Constant {
+    Text(String),
+    Int(i64),
+    Float(f64),
+    Bool(bool),
+}
+
+/// One step from the values found so far to the next.
+#[derive(Debug, Clone, PartialEq)]
+struct Step {
+    /// Byte offset in the text, for messages.
+    at: usize,
+    kind: StepKind,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum StepKind {
+    /// `.name`.
+    Field(String),
+    /// `.*`.
+    Wildcard,
+    /// `..`.
+    Descend,
+    /// `[0]`, `[1:3]`, `[*]`.
+    Slice(Slice),
+    /// `['a','b']`, `[0,2]`.
+    Union(Vec<Vec<Step>>),
+    /// `[?(@.a == "x")]`.
+    Filter(Filter),
+}
+
+/// `[from:until:step]`; negative positions count from the end.
+#[derive(Debug, Clone, PartialEq)]
+struct Slice {
+    from: i64,
+    until: Until,
+    step: usize,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum Until {
+    /// A single index.
+    Next,
+    /// `[1:3]`.
+    At(i64),
+    /// `[1:]`.
+    End,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+struct Filter {
+    left: Operand,
+    /// Without a test the left side only has to exist.
+    test: Option<(Operator, Operand)>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum Operand {
+    Path(Vec<Step>),
+    Constant(Constant),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Operator {
+    Equal,
+    NotEqual,
+    Less,
+    LessOrEqual,
+    Greater,
+    GreaterOrEqual,
+}
+
+impl JsonPath {
+    /// Parses a path of the Kubernetes form. `$.age` and `.age` without braces are read as `{$.age}` and `{.age}`.
+    pub fn parse(text: &str) -> Result<Self, JsonPathError> {
+        Ok(Self {
+            source: text.to_owned(),
+            blocks: parse::template(text)?,
+        })
+    }
+
+    /// Finds the path's value in a document. A missing key is an error; an empty list is [`Found::Nothing`].
+    pub fn find(&self, document: &Value) -> Result<Found, JsonPathError> {
+        eval::find(&self.blocks, document)
+    }
+
+    /// The text that was parsed.
+    #[must_use]
+    pub fn source(&self) -> &str {
+        &self.source
+    }
+
+    /// A sentence of caution for a template that is legal but whose value is less than its text suggests: a
+    /// constant, several blocks, or a `{range}`.
+    #[must_use]
+    pub fn notice(&self) -> Option<&'static str> {
+        let ranges = self.blocks.iter().any(|block| matches!(block, Block::Range(_)));
+        let measures = self.blocks.iter().any(Block::measures);
+        match (ranges, measures, self.blocks.len()) {
+            (true, ..) => Some(
+                "jsonPath has a {range}: only what its first item yields is the result; \
+                 write {.items[*].name} to get a list",
+            ),
+            (_, false, _) => Some("jsonPath is a constant: its result does not depend on the answer"),
+            (_, true, 2..) => {
+                Some("jsonPath has several parts: only what its first block finds is the result")
+            }
+            (_, true, _) => None,
+        }
+    }
+}
+
+impl Block {
+    /// Whether the block's value comes from the document.
+    fn measures(&self) -> bool {
+        matches!(self, Self::Path(_) | Self::Range(_))
+    }
+}
+
+impl std::fmt::Display for JsonPath {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(&self.source)
+    }
+}
+
+impl JsonPathError {
+    fn at(position: usize, message: impl Into<String>) -> Self {
+        Self {
+            message: format!("{} (at byte {position} of jsonPath)", message.into()),
+            position: Some(position),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

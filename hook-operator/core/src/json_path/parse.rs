@@ -1,0 +1,126 @@
+//! From the text of a path to its blocks: what stands in braces and what around. Reads no document.
+//!
+//! The grammar is the one that client-go's parser accepts, quirks included (`[]` is `[0]`, the dot in `['a.b']`
+//! separates keys), except where a text could only be a mistake; those are refused here, with the remedy.
+
+use super::action::{Node, Parser, constant, steps};
+use super::{Block, JsonPathError, MAX_TEXT};
+
+/// Ranges within ranges; more is a mistake, and each level multiplies the work.
+const MAX_RANGES: usize = 4;
+
+/// Parses a whole template.
+pub(super) fn template(text: &str) -> Result<Vec<Block>, JsonPathError> {
+    if text.len() > MAX_TEXT {
+        let message = format!("jsonPath is {} bytes long; the limit is {MAX_TEXT}", text.len());
+        return Err(JsonPathError {
+            message,
+            position: None,
+        });
+    }
+    if !text.contains('{') {
+        return bare(text);
+    }
+    let mut parser = Parser::new(text, 0, text.len());
+    let mut blocks = Vec::new();
+    while let Some(open) = text.get(parser.pos..).and_then(|rest| rest.find('{')) {
+        if open > 0 {
+            blocks.push((parser.pos, Block::Text));
+        }
+        let at = parser.pos + open;
+        parser.pos = at + 1;
+        blocks.push((at, block(at, parser.action(true)?)?));
+    }
+    if parser.pos < text.len() {
+        blocks.push((parser.pos, Block::Text));
+    }
+    check_ranges(&blocks)?;
+    check_text_first(&blocks)?;
+    Ok(blocks.into_iter().map(|(_, block)| block).collect())
+}
+
+/// A path without braces. To client-go it is text that stands for itself, which is never what was meant.
+fn bare(text: &str) -> Result<Vec<Block>, JsonPathError> {
+    let trimmed = text.trim_matches(' ');
+    if trimmed.is_empty() {
+        return Err(JsonPathError::at(
+            0,
+            "jsonPath is empty; {} is the whole document",
+        ));
+    }
+    if !trimmed.starts_with(['$', '.']) {
+        let remedy = format!("{text:?} is not a path; write {{.{trimmed}}}");
+        return Err(JsonPathError::at(0, remedy));
+    }
+    let nodes = Parser::new(text, 0, text.len()).action(false)?;
+    Ok(vec![block(0, nodes)?])
+}
+
+/// Decides what a block is from what stands in it.
+fn block(at: usize, nodes: Vec<Node>) -> Result<Block, JsonPathError> {
+    match nodes.first() {
+        Some(Node::Word(_, word)) if word == "range" => {
+            let rest = nodes.into_iter().skip(1).collect();
+            return Ok(Block::Range(steps(rest)?));
+        }
+        Some(Node::Word(_, word)) if word == "end" => {
+            return match nodes.get(1) {
+                None => Ok(Block::End),
+                Some(extra) => Err(JsonPathError::at(extra.at(), "{end} stands alone")),
+            };
+        }
+        Some(Node::Word(at, word)) => {
+            let message = format!("`{word}` is not a path; keys start with a dot: {{.{word}}}");
+            return Err(JsonPathError::at(*at, message));
+        }
+        Some(Node::Constant(..) | Node::Step(_)) | None => {}
+    }
+    match constant(nodes) {
+        Ok(constant) => Ok(Block::Constant(constant)),
+        Err(nodes) => steps(nodes).map(Block::Path).map_err(|mut error| {
+            error.position.get_or_insert(at);
+            error
+        }),
+    }
+}
+
+fn check_ranges(blocks: &[(usize, Block)]) -> Result<(), JsonPathError> {
+    let mut open = 0usize;
+    for (at, block) in blocks {
+        match block {
+            Block::Range(_) if open == MAX_RANGES => {
+                let message = format!("more than {MAX_RANGES} ranges within each other");
+                return Err(JsonPathError::at(*at, message));
+            }
+            Block::Range(_) => open += 1,
+            Block::End if open == 0 => {
+                return Err(JsonPathError::at(
+                    *at,
+                    "{end} without a {range}; the key is written {.end}",
+                ));
+            }
+            Block::End => open -= 1,
+            Block::Text | Block::Constant(_) | Block::Path(_) => {}
+        }
+    }
+    Ok(())
+}
+
+/// Text before a path would be the result, and nothing measured would ever reach a condition.
+fn check_text_first(blocks: &[(usize, Block)]) -> Result<(), JsonPathError> {
+    let is_path = |(_, block): &(usize, Block)| matches!(block, Block::Path(_));
+    let has_path = blocks.iter().any(is_path);
+    for (at, block) in blocks {
+        match block {
+            Block::Path(_) => break,
+            Block::Constant(_) if !has_path => break,
+            Block::Text | Block::Constant(_) => {
+                let message = "text before the first path would be the result in place of what the path finds; \
+                               keep only the path in braces";
+                return Err(JsonPathError::at(*at, message));
+            }
+            Block::Range(_) | Block::End => {}
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,286 @@
+use serde_json::{Value, json};
+
+use super::*;
+
+fn find(path: &str, document: &Value) -> Result<Found, String> {
+    JsonPath::parse(path)
+        .and_then(|path| path.find(document))
+        .map_err(|error| error.message)
+}
+
+fn document() -> Value {
+    json!({
+        "age": 32, "name": "joe", "nil": null, "l": [1, 2, 3], "e": [], "k-d": "dash", "a.b": "dot", "k d": "blank",
+        "a": {"b": {"c": "deep"}}, "big": 9_007_199_254_740_993_i64, "": "none", "nest": [[1, 2], [3, 4, 5]],
+        "items": [
+            {"name": "n1", "v": 1, "ok": true, "tags": ["x"]},
+            {"name": "n2", "v": 2, "ok": false, "tags": []},
+            {"name": "n3", "v": 10, "ok": true, "w": null},
+        ],
+    })
+}
+
+/// `one`: the value; `many`: the list; `nothing`; anything else: a part of the error's message.
+fn check(rows: &[(&str, &str)]) {
+    for (path, expected) in rows {
+        let found = match find(path, &document()) {
+            Ok(Found::One(value)) => format!("one {value}"),
+            Ok(Found::Many(values)) => format!("many {}", Value::from(values)),
+            Ok(Found::Nothing) => "nothing".to_owned(),
+            Err(error) if error.contains(expected) => (*expected).to_owned(),
+            Err(error) => error,
+        };
+        assert_eq!(&found, expected, "{path}");
+    }
+}
+
+#[test]
+fn keys_and_their_spellings() {
+    check(&[
+        ("{$.age}", "one 32"),
+        ("{.age}", "one 32"),
+        ("$.age", "one 32"),
+        (".age", "one 32"),
+        (" .age ", "one 32"),
+        ("{ $.age }", "one 32"),
+        ("{['age']}", "one 32"),
+        ("{.k-d}", "one \"dash\""),
+        ("{.a\\.b}", "one \"dot\""),
+        ("{['a\\.b']}", "one \"dot\""),
+        ("{['a.b'].c}", "one \"deep\""),
+        ("{.k\\ d}", "one \"blank\""),
+        ("{['k\\ d']}", "one \"blank\""),
+        ("{.a['b']['c']}", "one \"deep\""),
+        ("{['age','name']}", "many [32,\"joe\"]"),
+        ("{['age', 'name']}", "many [32,\"joe\"]"),
+        ("{.}", "one \"none\""),
+        ("{.nil}", "one null"),
+        ("{.big}", "one 9007199254740993"),
+    ]);
+    assert!(matches!(
+        find("{}", &document()),
+        Ok(Found::One(Value::Object(_)))
+    ));
+    assert!(matches!(find("{$}", &json!(5)), Ok(Found::One(Value::Number(_)))));
+    assert_eq!(find("{@}", &Value::Null), Ok(Found::One(Value::Null)));
+}
+
+#[test]
+fn a_missing_key_is_an_error_that_names_it() {
+    check(&[
+        (
+            "{.missing}",
+            "key \"missing\" is not found (at byte 1 of jsonPath)",
+        ),
+        ("{.a.b.x}", "key \"x\" is not found (at byte 5 of jsonPath)"),
+        ("{.name.x}", "the value there is a text, not an object"),
+        ("{.nil.x}", "the value there is null"),
+        ("{.l.length}", "the value there is a list"),
+        ("{.items[*].missing}", "not found in any of 3 values"),
+        ("{.items[*].w}", "one null"),
+        ("{.e[*].x}", "nothing"),
+        ("{['age','gone']}", "key \"gone\" is not found"),
+        ("{.age}{.missing}", "key \"missing\" is not found"),
+    ]);
+}
+
+#[test]
+fn indexes_and_slices() {
+    check(&[
+        ("{.l[0]}", "one 1"),
+        ("{.l[]}", "one 1"),
+        ("{.l[-1]}", "one 3"),
+        ("{.l[-3]}", "one 1"),
+        ("{.l[3]}", "index out of range: [3] of a list of 3"),
+        ("{.l[-4]}", "index out of range"),
+        ("{.l[9223372036854775807]}", "index out of range"),
+        ("{.l[-9223372036854775808]}", "index out of range"),
+        ("{.l[*]}", "many [1,2,3]"),
+        ("{.l[:]}", "many [1,2,3]"),
+        ("{.l[1:]}", "many [2,3]"),
+        ("{.l[:-1]}", "many [1,2]"),
+        ("{.l[::2]}", "many [1,3]"),
+        ("{.l[3:]}", "nothing"),
+        ("{.l[1:1]}", "nothing"),
+        ("{.l[2:1]}", "index out of range"),
+        ("{.l[0:4]}", "index out of range"),
+        ("{.l[0,2]}", "many [1,3]"),
+        ("{.l[0,9]}", "index out of range"),
+        ("{.e[*]}", "nothing"),
+        ("{.nil[*]}", "nothing"),
+        ("{.age[0]}", "a number is not a list"),
+        ("{.a[*]}", "an object is not a list; use .* or a key"),
+        ("{.nest[*][0]}", "many [1,3]"),
+        ("{.nest[*][1:-1]}", "one 4"),
+    ]);
+    assert!(find("{[0]}", &Value::Null).is_err());
+}
+
+#[test]
+fn wildcards_and_descent() {
+    check(&[
+        ("{.a.*}", "one {\"c\":\"deep\"}"),
+        ("{..c}", "one \"deep\""),
+        ("{...c}", "one \"deep\""),
+        ("{.items..tags}", "many [[\"x\"],[]]"),
+        (
+            "{.a..}",
+            "many [{\"b\":{\"c\":\"deep\"}},{\"c\":\"deep\"},\"deep\"]",
+        ),
+        ("{.name.*}", "many [106,111,101]"),
+        ("{.age.*}", "nothing"),
+        ("{..*}", "unexpected '*'; write .* or [*]"),
+        ("{....c}", "`..` directly after `..`"),
+        ("{..gone}", "not found in any of"),
+    ]);
+}
+
+#[test]
+fn filters_and_their_types() {
+    check(&[
+        ("{.items[?(@.name==\"n2\")].v}", "one 2"),
+        ("{.items[?( @.name == 'n2' )].v}", "one 2"),
+        ("{.items[?('n2'==@.name)].v}", "one 2"),
+        ("{.items[?(@.name!=\"n2\")].v}", "many [1,10]"),
+        ("{.items[?(@.v>=2.0)].name}", "many [\"n2\",\"n3\"]"),
+        ("{.items[?(@.v<2.0)].name}", "one \"n1\""),
+        ("{.items[?(@.v==2)].name}", "write 2.0"),
+        (
+            "{.items[?(@.v==\"2\")].name}",
+            "a number cannot be compared with a text",
+        ),
+        ("{.items[?(@.ok==true)].name}", "many [\"n1\",\"n3\"]"),
+        ("{.items[?(@.ok<true)].name}", "have no order"),
+        ("{.items[?(@.w)].name}", "one \"n3\""),
+        ("{.items[?(@.gone)].name}", "nothing"),
+        ("{.items[?(@.gone==\"x\")].name}", "key \"gone\" is not found"),
+        ("{.items[?(@.name==\"zz\")].name}", "nothing"),
+        ("{.items[?(@.tags==\"x\")].name}", "a list cannot be compared"),
+        ("{.items[?(@.tags[0])].name}", "index out of range"),
+        ("{.l[?(@>1.0)]}", "many [2,3]"),
+        ("{.items[?()].v}", "many [1,2,10]"),
+        ("{.age[?(@.v==1.0)]}", "a filter needs a list, not a number"),
+        (
+            "{.items[?(@.name==\"n1\" && @.ok)].v}",
+            "unexpected '&'; filters have no `&&`",
+        ),
+        ("{.items[?(@.name=~\"n.\")].v}", "`=` is not an operator"),
+        ("{.items[?(@.name==n1)].v}", "`n1` is not a path"),
+        ("{.items[?(@.name==)].v}", "nothing follows `==`"),
+        ("{.items[?(@.name==\"n1\"].v}", "has no closing `)]`"),
+        ("{.items[0,?(@.name=='n3')].v}", "many [1,10]"),
+    ]);
+    let exact = json!([{"a": 9_007_199_254_740_993_i64, "b": 9_007_199_254_740_992_i64}]);
+    assert_eq!(find("{[?(@.a==@.b)]}", &exact), Ok(Found::Nothing));
+    let closing = json!([{"b": ")", "c": 1}]);
+    assert_eq!(find("{[?(@.b==\")\")].c}", &closing), Ok(Found::One(json!(1))));
+    let escaped = json!([{"b": "a\"\u{e9}\n", "c": 1}]);
+    assert_eq!(
+        find(r#"{[?(@.b=="a\"\u00e9\n")].c}"#, &escaped),
+        Ok(Found::One(json!(1)))
+    );
+}
+
+#[test]
+fn templates_bind_what_their_first_block_finds() {
+    check(&[
+        ("{.age}x", "one 32"),
+        ("{.age}-{.name}", "one 32"),
+        ("{.e[*]}{.name}", "one \"joe\""),
+        ("{.e[*]}x", "nothing"),
+        ("x{.age}", "text before the first path"),
+        ("{'x'}{.age}", "text before the first path"),
+        ("{'x'}", "one \"x\""),
+        ("{1.5}", "one 1.5"),
+        ("{-1}", "one -1"),
+        ("{true}", "one true"),
+        ("{range .items[*]}{.name}{end}", "one \"n1\""),
+        ("{range .nest[*]}{range [*]}{@}{end}{end}", "one 1"),
+        ("{range .e[*]}{.name}{end}", "key \"name\" is not found"),
+        ("{range .e[*]}{@}{end}{.age}", "one 32"),
+        ("{range .items[*]}{.gone}{end}", "key \"gone\" is not found"),
+        ("{end}", "{end} without a {range}"),
+        ("{.age 1}", "a constant cannot be mixed with a path"),
+    ]);
+    let notice = |path: &str| JsonPath::parse(path).unwrap().notice().unwrap_or("none");
+    assert_eq!(notice("{.age}"), "none");
+    assert_eq!(notice("$.age"), "none");
+    assert!(notice("{'x'}").contains("constant"));
+    assert!(notice("{.age}-{.name}").contains("several parts"));
+    assert!(notice("{range .items[*]}{.name}{end}").contains("{.items[*].name}"));
+}
+
+#[test]
+fn a_path_that_cannot_be_read_says_where_and_what_to_write() {
+    for (path, position, words) in [
+        ("", 0, "{} is the whole document"),
+        ("age", 0, "write {.age}"),
+        ("{age}", 1, "{.age}"),
+        ("{.age", 5, "without a closing `}`"),
+        ("{.a['b}", 3, "without a closing `]`"),
+        ("{.a[\"b\"]}", 3, "single quotes"),
+        ("{.l[ 0 ]}", 3, "remove the blanks"),
+        ("{.l[1.5]}", 3, "write a number"),
+        ("{.l[::0]}", 3, "must be 1 or more"),
+        ("{.l[9999999999999999999]}", 3, "9999999999999999999"),
+        ("{{.age}}", 1, "braces do not nest"),
+        ("{.age,.name}", 5, "['a','b']"),
+        ("{.a\n}", 3, "line breaks"),
+        ("{.k d}", 4, "a blank ends a key"),
+        ("{['a}b']}", 4, "\\}"),
+        ("{'a}", 1, "without a closing"),
+        ("{\"\\q\"}", 1, "unknown escape"),
+        ("$.age}", 5, "\\}"),
+    ] {
+        let error = JsonPath::parse(path).expect_err(path);
+        assert!(error.message.contains(words), "{path}: {error}");
+        assert_eq!(error.position, Some(position), "{path}: {error}");
+    }
+}
+
+#[test]
+fn hostile_paths_and_documents_end_in_an_error() {
+    assert!(
+        JsonPath::parse(&"{.a}".repeat(300))
+            .unwrap_err()
+            .message
+            .contains("the limit is 1024")
+    );
+    assert!(
+        JsonPath::parse(&"{range .a}".repeat(5))
+            .unwrap_err()
+            .message
+            .contains("more than 4 ranges")
+    );
+    let many = json!({ "l": vec![0; MAX_FOUND + 1] });
+    assert!(find("{.l[*]}", &many).unwrap_err().contains("the limit is 10000"));
+    let pair = json!([[[[[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]]]]]);
+    let doubling = format!("{{{}}}", "[0,0]".repeat(20));
+    assert!(find(&doubling, &pair).unwrap_err().contains("visits more than"));
+    let list = json!({ "l": vec![json!({"s": "x".repeat(1000)}); 9_000] });
+    assert!(find("{.l[*]['s','s']}", &list).is_err());
+    let wide = format!("{{[{}]}}", vec!["'s'"; 200].join(","));
+    assert!(
+        find(&wide, &json!({ "s": "x".repeat(1 << 20) }))
+            .unwrap_err()
+            .contains("finds more than")
+    );
+    let mut nested = json!("text");
+    for _ in 0..100 {
+        nested = json!([nested]);
+    }
+    let multiplying = format!("{{{}}}", "...*".repeat(30));
+    assert!(
+        find(&multiplying, &nested)
+            .unwrap_err()
+            .contains("visits more than")
+    );
+    let mut deep = Value::Null;
+    for _ in 0..100_000 {
+        deep = Value::Array(vec![deep]);
+    }
+    assert!(find("{..x}", &deep).is_err());
+    assert!(find("{$}", &deep).unwrap_err().contains("levels"));
+    // The document's own drop would recurse.
+    std::mem::forget(deep);
+}

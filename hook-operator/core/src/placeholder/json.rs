@@ -1,0 +1,74 @@
+//! Values in a JSON body. Follows only what is needed to know whether a placeholder stands within a string.
+
+use serde_json::Value;
+
+use super::{Part, PlaceholderError};
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Outside,
+    Inside,
+    /// After a backslash within a string, and in the four digits of `\u`.
+    Escape(u8),
+}
+
+pub(super) fn render(parts: &[Part<'_>]) -> Result<String, PlaceholderError> {
+    let mut output = String::new();
+    let mut place = Place::Outside;
+    for part in parts {
+        match *part {
+            Part::Literal(text) => {
+                place = text.chars().fold(place, follow);
+                output.push_str(text);
+            }
+            Part::Argument { name, value } => match place {
+                Place::Inside => {
+                    let quoted = Value::from(value).to_string();
+                    output.push_str(quoted.get(1..quoted.len() - 1).unwrap_or_default());
+                }
+                Place::Escape(_) => {
+                    let message =
+                        format!("args.{name} stands right after a backslash in jsonBody; remove that");
+                    return Err(PlaceholderError::new(message));
+                }
+                Place::Outside if is_plain(value) => output.push_str(value),
+                Place::Outside => {
+                    let message = format!(
+                        "args.{name} is not a number, true, false or null; put the placeholder in quotes in jsonBody"
+                    );
+                    return Err(PlaceholderError::new(message));
+                }
+            },
+        }
+    }
+    match serde_json::from_str::<Value>(&output) {
+        Ok(_) => Ok(output),
+        // The error's own text may hold a part of a value; its place does not.
+        Err(error) => {
+            let message = format!(
+                "jsonBody is not JSON at line {} column {}",
+                error.line(),
+                error.column()
+            );
+            Err(PlaceholderError::new(message))
+        }
+    }
+}
+
+fn follow(place: Place, next: char) -> Place {
+    match (place, next) {
+        (Place::Inside, '"') => Place::Outside,
+        (Place::Inside, '\\') => Place::Escape(0),
+        (Place::Escape(0), 'u') => Place::Escape(4),
+        (Place::Outside, '"') | (Place::Escape(0 | 1), _) => Place::Inside,
+        (Place::Escape(left), _) => Place::Escape(left - 1),
+        (other, _) => other,
+    }
+}
+
+/// A JSON number, true, false or null, with nothing around it.
+fn is_plain(value: &str) -> bool {
+    let tight = !value.contains(|next: char| next.is_ascii_whitespace());
+    let scalar = |parsed: Value| matches!(parsed, Value::Number(_) | Value::Bool(_) | Value::Null);
+    tight && serde_json::from_str(value).is_ok_and(scalar)
+}

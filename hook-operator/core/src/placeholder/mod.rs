@@ -1,0 +1,245 @@
+//! Placeholders: `{{ args.NAME }}` in urls, headers, bodies, queries and conditions.
+//!
+//! | file | job |
+//! | --- | --- |
+//! | `url`, `authority` | values in a URL: percent-encoded, or checked as host or port |
+//! | `header` | values in a header: no control characters |
+//! | `json` | values in a JSON body: escaped, or a number, true, false, null |
+//! | `quoted` | values in `PromQL` and in conditions: escaped, or plain |
+//!
+//! One law for all renderers: a value fills its place and cannot leave it. What they do not do: look values up
+//! (the caller's), scan values for placeholders again, or keep them (a value may be a secret; no message shows one).
+
+mod authority;
+mod header;
+mod json;
+mod quoted;
+mod url;
+
+/// The most bytes that a template may render to.
+pub const MAX_RENDERED: usize = 4 << 20;
+
+/// A parsed text: literal parts and arguments.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Template {
+    source: String,
+    segments: Vec<Segment>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Segment {
+    Literal(String),
+    Argument(String),
+}
+
+/// A part of a template on its way into the output: an argument comes with its value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Part<'a> {
+    Literal(&'a str),
+    Argument { name: &'a str, value: &'a str },
+}
+
+/// Why a text is not a template, or could not be rendered. Never holds an argument's value.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct PlaceholderError {
+    /// For people; names the argument or the tag and the remedy.
+    pub message: String,
+    /// The arguments that have no value, in the order of the text, each once.
+    pub missing: Vec<String>,
+    /// Byte offset in the template's text, where known.
+    pub position: Option<usize>,
+}
+
+impl PlaceholderError {
+    fn new(message: impl Into<String>) -> Self {
+        Self {
+            message: message.into(),
+            missing: Vec::new(),
+            position: None,
+        }
+    }
+
+    fn at(position: usize, message: impl Into<String>) -> Self {
+        Self {
+            position: Some(position),
+            ..Self::new(message)
+        }
+    }
+}
+
+impl Template {
+    /// Parses a text. All tags that are not `args.NAME` are reported in one error.
+    pub fn parse(text: &str) -> Result<Self, PlaceholderError> {
+        let mut segments = Vec::new();
+        let mut wrong: Vec<(usize, &str)> = Vec::new();
+        let mut rest = text;
+        while let Some((literal, after)) = rest.split_once("{{") {
+            let position = text.len() - after.len() - 2;
+            let Some((tag, next)) = after.split_once("}}") else {
+                let message = format!("`{{{{` at byte {position} has no closing `}}}}`");
+                return Err(PlaceholderError::at(position, message));
+            };
+            if !literal.is_empty() {
+                segments.push(Segment::Literal(literal.to_owned()));
+            }
+            match tag.trim().strip_prefix("args.") {
+                Some(name) => segments.push(Segment::Argument(name.to_owned())),
+                None => wrong.push((position, tag)),
+            }
+            rest = next;
+        }
+        if !rest.is_empty() {
+            segments.push(Segment::Literal(rest.to_owned()));
+        }
+        if let Some((position, _)) = wrong.first() {
+            let tags: Vec<String> = wrong
+                .iter()
+                .map(|(at, tag)| format!("{{{{{tag}}}}} at byte {at}"))
+                .collect();
+            let message = format!("unknown placeholder {}; write {{{{args.NAME}}}}", tags.join(", "));
+            return Err(PlaceholderError::at(*position, message));
+        }
+        Ok(Self {
+            source: text.to_owned(),
+            segments,
+        })
+    }
+
+    /// The names of the arguments used, in the order of the text; a name used twice comes twice.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.segments.iter().filter_map(|segment| match segment {
+            Segment::Argument(name) => Some(name.as_str()),
+            Segment::Literal(_) => None,
+        })
+    }
+
+    /// The text that was parsed.
+    #[must_use]
+    pub fn source(&self) -> &str {
+        &self.source
+    }
+
+    /// Whether the text has no placeholders.
+    #[must_use]
+    pub fn is_literal(&self) -> bool {
+        self.names().next().is_none()
+    }
+
+    /// Puts values in verbatim: for plain text bodies.
+    pub fn render(&self, lookup: &dyn Fn(&str) -> Option<String>) -> Result<String, PlaceholderError> {
+        self.fill(lookup, |parts| {
+            let text = |part: &Part<'_>| match *part {
+                Part::Literal(text) | Part::Argument { value: text, .. } => text.to_owned(),
+            };
+            Ok(parts.iter().map(text).collect())
+        })
+    }
+
+    /// For an absolute `http` or `https` URL. A value is percent-encoded where it lands in the path, query,
+    /// fragment or user info; it is verbatim as the whole URL or its leading `http://host/base`; as host or port it
+    /// must be a legal one.
+    pub fn render_url(&self, lookup: &dyn Fn(&str) -> Option<String>) -> Result<String, PlaceholderError> {
+        self.fill(lookup, url::render)
+    }
+
+    /// For a header's value: control characters are an error.
+    pub fn render_header(&self, lookup: &dyn Fn(&str) -> Option<String>) -> Result<String, PlaceholderError> {
+        self.fill(lookup, header::render)
+    }
+
+    /// For a JSON body: a value is escaped within a string and must be a number, true, false or null elsewhere.
+    pub fn render_json(&self, lookup: &dyn Fn(&str) -> Option<String>) -> Result<String, PlaceholderError> {
+        self.fill(lookup, json::render)
+    }
+
+    /// For `PromQL`: a value is escaped within a string and must be plain (`A-Z a-z 0-9 _ : . - +`) elsewhere. It
+    /// is not escaped as a regular expression.
+    pub fn render_promql(&self, lookup: &dyn Fn(&str) -> Option<String>) -> Result<String, PlaceholderError> {
+        self.fill(lookup, quoted::render_promql)
+    }
+
+    /// For a condition: a value is escaped within a string and must be a number, true or false elsewhere.
+    pub fn render_condition(
+        &self,
+        lookup: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<String, PlaceholderError> {
+        self.fill(lookup, quoted::render_condition)
+    }
+
+    /// Looks all values up, reports every missing one at once, and hands the parts to a renderer.
+    fn fill(
+        &self,
+        lookup: &dyn Fn(&str) -> Option<String>,
+        render: impl FnOnce(&[Part<'_>]) -> Result<String, PlaceholderError>,
+    ) -> Result<String, PlaceholderError> {
+        let mut values = Vec::with_capacity(self.segments.len());
+        let mut missing: Vec<String> = Vec::new();
+        for segment in &self.segments {
+            let value = match segment {
+                Segment::Literal(_) => Some(String::new()),
+                Segment::Argument(name) => lookup(name),
+            };
+            if let (Segment::Argument(name), None) = (segment, &value)
+                && !missing.contains(name)
+            {
+                missing.push(name.clone());
+            }
+            values.push(value.unwrap_or_default());
+        }
+        if !missing.is_empty() {
+            return Err(unsupplied(missing));
+        }
+        let parts: Vec<Part<'_>> = self
+            .segments
+            .iter()
+            .zip(&values)
+            .map(|(segment, value)| match segment {
+                Segment::Literal(text) => Part::Literal(text),
+                Segment::Argument(name) => Part::Argument { name, value },
+            })
+            .collect();
+        check_size(self.source.len() + values.iter().map(String::len).sum::<usize>())?;
+        let rendered = render(&parts)?;
+        check_size(rendered.len())?;
+        Ok(rendered)
+    }
+}
+
+/// The original's rule: an argument that is declared without a value fails every template, even one without
+/// placeholders. All such arguments are reported in one error.
+pub fn check_all_supplied<'a>(
+    args: impl IntoIterator<Item = (&'a str, Option<&'a str>)>,
+) -> Result<(), PlaceholderError> {
+    let missing: Vec<String> = args
+        .into_iter()
+        .filter(|(_, value)| value.is_none())
+        .map(|(name, _)| name.to_owned())
+        .collect();
+    if missing.is_empty() {
+        Ok(())
+    } else {
+        Err(unsupplied(missing))
+    }
+}
+
+fn unsupplied(missing: Vec<String>) -> PlaceholderError {
+    let names: Vec<String> = missing.iter().map(|name| format!("args.{name}")).collect();
+    let message = format!("no value for {}; add it to the run's args", names.join(", "));
+    PlaceholderError {
+        missing,
+        ..PlaceholderError::new(message)
+    }
+}
+
+fn check_size(size: usize) -> Result<(), PlaceholderError> {
+    if size > MAX_RENDERED {
+        return Err(PlaceholderError::new(format!(
+            "the rendered text is longer than {MAX_RENDERED} bytes"
+        )));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,188 @@
+//! Values in `PromQL` and in conditions: two languages with the same three kinds of string literal. Follows only
+//! what is needed to know where a placeholder stands; checks no grammar.
+
+use std::fmt::Write as _;
+
+use super::{Part, PlaceholderError};
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Outside,
+    /// Within `"…"` or `'…'`.
+    Quoted(char),
+    /// After a backslash within `"…"` or `'…'`.
+    Escape(char),
+    /// Within backticks.
+    Raw,
+    /// From `//` or `#` to the end of the line.
+    LineComment,
+    /// Within `/* … */`.
+    BlockComment,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Language {
+    PromQl,
+    Condition,
+}
+
+pub(super) fn render_promql(parts: &[Part<'_>]) -> Result<String, PlaceholderError> {
+    render(parts, Language::PromQl)
+}
+
+pub(super) fn render_condition(parts: &[Part<'_>]) -> Result<String, PlaceholderError> {
+    render(parts, Language::Condition)
+}
+
+fn render(parts: &[Part<'_>], language: Language) -> Result<String, PlaceholderError> {
+    let mut output = String::new();
+    let mut place = Place::Outside;
+    for (index, part) in parts.iter().enumerate() {
+        let (name, value) = match *part {
+            Part::Literal(text) => {
+                let mut previous = '\0';
+                for next in text.chars() {
+                    let following = follow(place, previous, next, language);
+                    // A delimiter is used up: the `*` of `/*` cannot also begin `*/`.
+                    previous = if following == place { next } else { '\0' };
+                    place = following;
+                }
+                output.push_str(text);
+                continue;
+            }
+            Part::Argument { name, value } => (name, value),
+        };
+        match place {
+            Place::Quoted(quote) => escape(value, quote, &mut output),
+            Place::Escape(_) => {
+                let message = format!("args.{name} stands right after a backslash; remove the backslash");
+                return Err(PlaceholderError::new(message));
+            }
+            Place::Raw if value.contains(['`', '\r']) => {
+                let message =
+                    format!("args.{name} has a backtick or a carriage return; use \"…\" instead of `…`");
+                return Err(PlaceholderError::new(message));
+            }
+            Place::Raw => output.push_str(value),
+            Place::Outside | Place::LineComment | Place::BlockComment => match language {
+                Language::PromQl => output.push_str(plain_promql(name, value)?),
+                Language::Condition => {
+                    check_alone(name, parts, index)?;
+                    output.push_str(&plain_condition(name, value)?);
+                }
+            },
+        }
+    }
+    Ok(output)
+}
+
+fn follow(place: Place, previous: char, next: char, language: Language) -> Place {
+    let condition = language == Language::Condition;
+    match (place, next) {
+        (Place::Outside, '"' | '\'') => Place::Quoted(next),
+        (Place::Outside, '`') => Place::Raw,
+        (Place::Outside, '#') if !condition => Place::LineComment,
+        (Place::Outside, '/') if condition && previous == '/' => Place::LineComment,
+        (Place::Outside, '*') if condition && previous == '/' => Place::BlockComment,
+        (Place::Quoted(quote), '\\') => Place::Escape(quote),
+        (Place::Escape(quote), _) => Place::Quoted(quote),
+        (Place::Quoted(quote), next) if next == quote => Place::Outside,
+        (Place::Raw, '`') | (Place::LineComment, '\n') => Place::Outside,
+        (Place::BlockComment, '/') if previous == '*' => Place::Outside,
+        (other, _) => other,
+    }
+}
+
+/// Escapes for a literal in `quote`. Both languages know Go's escapes, and only the literal's own quote may be
+/// escaped.
+fn escape(value: &str, quote: char, output: &mut String) {
+    for next in value.chars() {
+        match next {
+            '\\' => output.push_str("\\\\"),
+            '\n' => output.push_str("\\n"),
+            '\t' => output.push_str("\\t"),
+            next if next == quote => output.extend(['\\', next]),
+            next if next.is_control()
+                || matches!(
+                    next,
+                    '\u{200b}'..='\u{200f}' | '\u{2028}' | '\u{2029}' | '\u{feff}'
+                ) =>
+            {
+                // Writing to a String cannot fail.
+                let _ = write!(output, "\\u{:04x}", u32::from(next));
+            }
+            next => output.push(next),
+        }
+    }
+}
+
+fn plain_promql<'v>(name: &str, value: &'v str) -> Result<&'v str, PlaceholderError> {
+    let plain = |next: char| next.is_ascii_alphanumeric() || matches!(next, '_' | ':' | '.' | '-' | '+');
+    if value.chars().all(plain) {
+        return Ok(value);
+    }
+    let message = format!(
+        "args.{name} has a character other than A-Z a-z 0-9 _ : . - + and stands outside of a string in the query; \
+         put the placeholder in quotes"
+    );
+    Err(PlaceholderError::new(message))
+}
+
+/// A number, true or false. A negative number gets parentheses, so that `2 ** -1` and `5 -{{args.x}}` stay what
+/// they look like.
+fn plain_condition(name: &str, value: &str) -> Result<String, PlaceholderError> {
+    if matches!(value, "true" | "false") || is_number(value) {
+        return Ok(if value.starts_with('-') {
+            format!("({value})")
+        } else {
+            value.to_owned()
+        });
+    }
+    let message = format!("args.{name} is not a number; put the placeholder in quotes");
+    Err(PlaceholderError::new(message))
+}
+
+/// Digits, an optional fraction and an optional exponent.
+fn is_number(value: &str) -> bool {
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|next| next.is_ascii_digit());
+    let value = value.strip_prefix('-').unwrap_or(value);
+    let (mantissa, exponent) = match value.split_once(['e', 'E']) {
+        Some((mantissa, exponent)) => (
+            mantissa,
+            Some(exponent.strip_prefix(['+', '-']).unwrap_or(exponent)),
+        ),
+        None => (value, None),
+    };
+    let (whole, fraction) = match mantissa.split_once('.') {
+        Some((whole, fraction)) => (whole, Some(fraction)),
+        None => (mantissa, None),
+    };
+    digits(whole) && fraction.is_none_or(digits) && exponent.is_none_or(digits)
+}
+
+/// A number that touches a word, a string or another number would become part of it.
+fn check_alone(name: &str, parts: &[Part<'_>], index: usize) -> Result<(), PlaceholderError> {
+    let joins = |next: char| next.is_alphanumeric() || matches!(next, '_' | '$' | '"' | '\'' | '`');
+    let before = match index.checked_sub(1).and_then(|index| parts.get(index)) {
+        Some(Part::Literal(text)) => {
+            text.ends_with(joins)
+                || text.ends_with([')', ']', '}'])
+                || (text.ends_with('.') && !text.ends_with(".."))
+        }
+        Some(Part::Argument { .. }) => true,
+        None => false,
+    };
+    let after = match parts.get(index + 1) {
+        Some(Part::Literal(text)) => {
+            text.starts_with(joins) || (text.starts_with('.') && !text.starts_with(".."))
+        }
+        Some(Part::Argument { .. }) => true,
+        None => false,
+    };
+    if before || after {
+        let message =
+            format!("args.{name} touches what stands next to it; put blanks around the placeholder");
+        return Err(PlaceholderError::new(message));
+    }
+    Ok(())
+}

@@ -1,0 +1,302 @@
+//! JSON paths against client-go's util/jsonpath: the first value of the first group that has any (or the list of
+//! them) is the same, and errors are errors.
+
+use std::path::Path;
+
+use hook_core::json_path::{Found, JsonPath};
+use serde_json::Value;
+
+use super::{Judged, difference, text};
+
+/// The documents that rows refer to by name.
+pub(super) struct Bodies(Value);
+
+impl Bodies {
+    /// Reads the file; without it, rows that refer to it are malformed.
+    pub(super) fn read(path: &Path) -> Self {
+        let parsed = std::fs::read(path)
+            .ok()
+            .and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        Self(parsed.unwrap_or(Value::Null))
+    }
+
+    fn of<'r>(&'r self, row: &'r Value) -> Option<&'r str> {
+        match text(row, "body") {
+            Some(body) => Some(body),
+            None => self.0.get(text(row, "body_ref")?)?.as_str(),
+        }
+    }
+}
+
+/// What client-go found.
+#[derive(Debug, PartialEq)]
+enum Expected {
+    Error,
+    Nothing,
+    One(Value),
+    Many(Vec<Value>),
+    /// In an order that differs from run to run: the JSON of each value, sorted.
+    Unordered(Vec<Value>),
+}
+
+/// Judges one row.
+pub(super) fn judge(row: &Value, bodies: &Bodies) -> Judged {
+    let (Some(path), Some(body)) = (text(row, "path"), bodies.of(row)) else {
+        return Judged::Malformed("no path, or no body of that name".to_owned());
+    };
+    let Some(expected) = expected(row) else {
+        return Judged::Malformed("neither results nor error".to_owned());
+    };
+    let ours = find(path, body);
+    if same(&expected, &ours) {
+        return Judged::Same;
+    }
+    if let Some(rule) = documented(path, body, &expected, &ours) {
+        return Judged::Documented(rule);
+    }
+    let words = difference(
+        &format!("{path} on {body}"),
+        &format!("{expected:?}"),
+        &format!("{ours:?}"),
+    );
+    // A refusal keeps a gate closed; a value that client-go does not find might open one.
+    if ours.is_err() || ours == Ok(Found::Nothing) {
+        Judged::Unexplained(words)
+    } else {
+        Judged::Unsafe(words)
+    }
+}
+
+fn find(path: &str, body: &str) -> Result<Found, String> {
+    let path = JsonPath::parse(path).map_err(|error| error.message)?;
+    let document: Value = serde_json::from_str(body).map_err(|error| format!("not JSON: {error}"))?;
+    path.find(&document).map_err(|error| error.message)
+}
+
+fn expected(row: &Value) -> Option<Expected> {
+    if row.get("stage").is_some() {
+        return Some(Expected::Error);
+    }
+    if let Some(sorted) = row.get("results_sorted") {
+        let parse = |value: &Value| serde_json::from_str(value.as_str()?).ok();
+        return sorted
+            .as_array()?
+            .iter()
+            .map(parse)
+            .collect::<Option<_>>()
+            .map(Expected::Unordered);
+    }
+    let Some(groups) = row.get("results") else {
+        // A value without a Go type: the whole document is null.
+        return row.get("text").map(|_| Expected::One(Value::Null));
+    };
+    let groups = groups
+        .as_array()?
+        .iter()
+        .map(Value::as_array)
+        .collect::<Option<Vec<_>>>()?;
+    let first = groups.into_iter().find(|group| !group.is_empty());
+    Some(match first.map(Vec::as_slice) {
+        None => Expected::Nothing,
+        Some([value]) => Expected::One(value.clone()),
+        Some(values) => Expected::Many(values.to_vec()),
+    })
+}
+
+fn same(expected: &Expected, ours: &Result<Found, String>) -> bool {
+    match (expected, ours) {
+        (Expected::Error, Err(_)) | (Expected::Nothing, Ok(Found::Nothing)) => true,
+        (Expected::One(expected), Ok(Found::One(ours))) => equal(expected, ours),
+        (Expected::Many(expected), Ok(Found::Many(ours))) => all_equal(expected, ours),
+        (Expected::Unordered(expected), Ok(ours)) => {
+            let mut ours = match ours {
+                Found::One(value) => vec![value.clone()],
+                Found::Many(values) => values.clone(),
+                Found::Nothing => Vec::new(),
+            };
+            // Both sides are put in one order of our own.
+            let key = |value: &Value| as_floats(value).to_string();
+            ours.sort_by_key(key);
+            let mut expected = expected.clone();
+            expected.sort_by_key(key);
+            all_equal(&expected, &ours)
+        }
+        _ => false,
+    }
+}
+
+fn all_equal(expected: &[Value], ours: &[Value]) -> bool {
+    expected.len() == ours.len()
+        && expected
+            .iter()
+            .zip(ours)
+            .all(|(expected, ours)| equal(expected, ours))
+}
+
+/// Equal as client-go sees it: all numbers are 64-bit floats.
+fn equal(expected: &Value, ours: &Value) -> bool {
+    as_floats(expected) == as_floats(ours)
+}
+
+fn as_floats(value: &Value) -> Value {
+    match value {
+        // Adding zero turns -0 into 0, which the tables write for both.
+        Value::Number(number) => number
+            .as_f64()
+            .map_or(Value::Null, |float| Value::from(float + 0.0)),
+        Value::Array(list) => list.iter().map(as_floats).collect(),
+        Value::Object(map) => Value::Object(
+            map.iter()
+                .map(|(key, value)| (key.clone(), as_floats(value)))
+                .collect(),
+        ),
+        Value::Null | Value::Bool(_) | Value::String(_) => value.clone(),
+    }
+}
+
+/// The rule by which ours differs, if one does. Each is stated in docs/differences-paths.md.
+fn documented(
+    path: &str,
+    body: &str,
+    expected: &Expected,
+    ours: &Result<Found, String>,
+) -> Option<&'static str> {
+    let reason = ours.as_ref().err().map(String::as_str);
+    let refused = reason.is_some();
+    if !path.contains('{') && (refused || path.trim_matches(' ').starts_with(['$', '.'])) {
+        return Some("no-braces");
+    }
+    if let Err(error) = serde_json::from_str::<Value>(body) {
+        let too_deep = error.to_string().contains("recursion limit");
+        return if too_deep {
+            Some("limits")
+        } else {
+            has_lone_surrogate(body).then_some("lone-surrogate")
+        };
+    }
+    let says = |words: &str| reason.is_some_and(|reason| reason.contains(words));
+    if says("the limit is") || says("visits more than") || says("finds more than") {
+        return Some("limits");
+    }
+    let several_parts = JsonPath::parse(path).is_ok_and(|path| path.notice().is_some());
+    if says("text before the first path") || (*ours == Ok(Found::Nothing) && several_parts) {
+        return Some("text-first");
+    }
+    if says("a constant cannot be mixed with a path") {
+        return Some("constant-in-path");
+    }
+    if refused && path.contains("[?(") {
+        return filter_rule(path, expected);
+    }
+    let first = match expected {
+        Expected::Many(values) => values.as_slice(),
+        Expected::One(value) => std::slice::from_ref(value),
+        Expected::Nothing => &[],
+        Expected::Error | Expected::Unordered(_) => return None,
+    };
+    let ours = match ours {
+        Ok(Found::Many(values)) => values.as_slice(),
+        Ok(Found::One(value)) => std::slice::from_ref(value),
+        Ok(Found::Nothing) | Err(_) => return None,
+    };
+    let begins_alike =
+        ours.len() > first.len() && first.iter().zip(ours).all(|(first, ours)| equal(first, ours));
+    (path.contains(':') && begins_alike).then_some("empty-slice")
+}
+
+fn has_lone_surrogate(body: &str) -> bool {
+    let lower = body.to_ascii_lowercase();
+    [
+        "\\ud8", "\\ud9", "\\uda", "\\udb", "\\udc", "\\udd", "\\ude", "\\udf",
+    ]
+    .iter()
+    .any(|prefix| lower.contains(prefix))
+}
+
+/// Filters that client-go reads as nobody means them.
+fn filter_rule(path: &str, expected: &Expected) -> Option<&'static str> {
+    let bodies = path
+        .split("[?(")
+        .skip(1)
+        .filter_map(|rest| rest.split(")]").next());
+    for body in bodies {
+        if !body.contains(['<', '>', '=', '!']) {
+            return Some("exists-on-error");
+        }
+        let operator: String = body
+            .chars()
+            .skip_while(|next| !"<>=!".contains(*next))
+            .take_while(|next| "<>=!".contains(*next))
+            .collect();
+        if !["==", "!=", "<", "<=", ">", ">="].contains(&operator.as_str()) || body.ends_with(&operator) {
+            return Some("filter-mistake");
+        }
+    }
+    // client-go refuses these too, but only once the list has an element.
+    (*expected == Expected::Nothing && JsonPath::parse(path).is_err()).then_some("filter-mistake")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn judged(row: &Value) -> Judged {
+        judge(row, &Bodies(json!({"doc": "{\"age\":32,\"e\":[],\"l\":[1,2]}"})))
+    }
+
+    #[test]
+    fn values_lists_and_errors_are_compared() {
+        assert_eq!(
+            judged(&json!({"path": "{.age}", "body_ref": "doc", "results": [[32]]})),
+            Judged::Same
+        );
+        assert_eq!(
+            judged(&json!({"path": "{.l[*]}", "body_ref": "doc", "results": [[1, 2]]})),
+            Judged::Same
+        );
+        assert_eq!(
+            judged(&json!({"path": "{.e[*]}", "body_ref": "doc", "results": [[]]})),
+            Judged::Same
+        );
+        assert_eq!(
+            judged(&json!({"path": "{.x}", "body_ref": "doc", "stage": "find"})),
+            Judged::Same
+        );
+        assert_eq!(
+            judged(&json!({"path": "{@}", "body": "null", "text": "<no value>"})),
+            Judged::Same
+        );
+        let unordered = json!({"path": "{.*}", "body": "{\"b\":1,\"a\":2}", "results_sorted": ["1", "2"]});
+        assert_eq!(judged(&unordered), Judged::Same);
+    }
+
+    #[test]
+    fn a_value_that_go_does_not_find_is_unsafe_and_a_refusal_is_not() {
+        assert!(matches!(
+            judged(&json!({"path": "{.age}", "body_ref": "doc", "results": [[33]]})),
+            Judged::Unsafe(_)
+        ));
+        assert!(matches!(
+            judged(&json!({"path": "{.age}", "body_ref": "doc", "stage": "find"})),
+            Judged::Unsafe(_)
+        ));
+        assert!(matches!(
+            judged(&json!({"path": "{.x}", "body_ref": "doc", "results": [[33]]})),
+            Judged::Unexplained(_)
+        ));
+    }
+
+    #[test]
+    fn a_row_that_cannot_be_read_is_malformed() {
+        assert!(matches!(
+            judged(&json!({"path": "{.age}", "body_ref": "other"})),
+            Judged::Malformed(_)
+        ));
+        assert!(matches!(
+            judged(&json!({"path": "{.age}", "body_ref": "doc"})),
+            Judged::Malformed(_)
+        ));
+    }
+}
