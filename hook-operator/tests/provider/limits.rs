@@ -95,7 +95,6 @@ async fn a_thousand_measurements_are_under_way_at_once() {
             .await;
     })
     .await;
-    // Each name of loopback is a host of its own.
     let providers = providers();
     let started = Instant::now();
     let calls = (0..1000).map(|at| {

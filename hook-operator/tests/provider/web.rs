@@ -10,6 +10,7 @@ use axum::{
 };
 use hook_core::{
     answer::{Answer, FailureKind},
+    json_path::JsonPath,
     request::{Body, Method, Request},
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -52,6 +53,26 @@ async fn json_and_text_are_values_and_the_exchange_has_facts() {
         assert_eq!(response.code, 200);
         assert!(response.latency.as_nanos() > 0);
     }
+}
+
+#[tokio::test]
+async fn a_path_takes_a_part_of_the_answer() {
+    let server = server::bytes(answer(r#"{"rooms": [{"players": 3}, {"players": 4}]}"#)).await;
+    for (path, text) in [
+        ("{.rooms[0].players}", "3"),
+        ("{$.rooms[*].players}", "[3,4]"),
+        ("$.rooms[1]", "{\"players\":4}"),
+    ] {
+        let mut request = get(format!("http://{server}/"));
+        request.json_path = Some(JsonPath::parse(path).unwrap());
+        assert_eq!(value(&providers(), request).await, text, "{path}");
+    }
+    let mut request = get(format!("http://{server}/"));
+    request.json_path = Some(JsonPath::parse("{.status}").unwrap());
+    assert_eq!(
+        failure(&providers(), request).await.kind,
+        FailureKind::PathNotFound
+    );
 }
 
 #[tokio::test]
