@@ -186,8 +186,9 @@ mod tests {
     }
 
     fn find(path: &str, body: &str) -> Result<Answer, MeasurementFailure> {
+        let path = JsonPath::parse(path).map_err(|error| malformed(error.message))?;
         let request = WebRequest {
-            json_path: Some(JsonPath::parse(path).unwrap()),
+            json_path: Some(path),
             ..request()
         };
         interpret_web(&request, 200, Duration::ZERO, body.as_bytes())
