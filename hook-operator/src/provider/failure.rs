@@ -30,6 +30,14 @@ pub(super) fn timed_out(timeout: Duration, url: &Url) -> MeasurementFailure {
 /// The client's error while it asked `url`.
 pub(super) fn explain(error: &reqwest::Error, url: &Url) -> MeasurementFailure {
     let place = place(url);
+    let root = root_cause(error);
+    if error.is_decode() && error.source().is_some_and(<dyn Error>::is::<io::Error>) {
+        // A decoder's own complaint; one of the connection below it comes wrapped in the protocol's error.
+        return MeasurementFailure::new(
+            FailureKind::MalformedAnswer,
+            format!("the answer's body cannot be decoded: {root}"),
+        );
+    }
     for cause in causes(error) {
         if let Some(refusal) = cause.downcast_ref::<Refusal>() {
             return forbidden(refusal);
@@ -46,13 +54,6 @@ pub(super) fn explain(error: &reqwest::Error, url: &Url) -> MeasurementFailure {
         {
             return unreachable(io_sentence(io, &place));
         }
-    }
-    let root = root_cause(error);
-    if error.is_decode() {
-        return MeasurementFailure::new(
-            FailureKind::MalformedAnswer,
-            format!("the answer's body cannot be decoded: {root}"),
-        );
     }
     unreachable(format!("the call to {place} failed: {root}"))
 }

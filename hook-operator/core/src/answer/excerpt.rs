@@ -22,9 +22,8 @@ const PUBLIC_HEADERS: [&str; 6] = [
 ];
 
 /// The text with each of `secrets` replaced. Longer secrets go first, so that one which holds another is
-/// replaced as a whole. Mask before cutting: half a secret is not found.
-#[must_use]
-pub fn mask<S: AsRef<str>>(text: &str, secrets: &[S]) -> String {
+/// replaced as a whole. This is done before the text is shortened, because half a secret is not found later.
+pub(super) fn mask<S: AsRef<str>>(text: &str, secrets: &[S]) -> String {
     let mut secrets: Vec<&str> = secrets
         .iter()
         .map(AsRef::as_ref)

@@ -7,7 +7,6 @@ mod excerpt;
 mod prometheus;
 mod web;
 
-pub use excerpt::mask;
 pub use prometheus::interpret_prometheus;
 pub use web::interpret_web;
 

@@ -45,7 +45,7 @@ pub fn interpret_web(
         Found::Many(values) => Value::Array(values),
         Found::Nothing => {
             return Ok(Answer::NoData {
-                message: "jsonPath matched nothing: the list that it walks over is empty".into(),
+                message: "jsonPath matched no item of the list that it walks over".into(),
                 result: MetricValue::Json(Value::Array(Vec::new())),
                 response,
             });
@@ -88,7 +88,10 @@ mod tests {
     use serde_json::json;
 
     use super::{super::MAX_ANSWER_BYTES, *};
-    use crate::request::{Method, Tls};
+    use crate::{
+        json_path::JsonPath,
+        request::{Method, Tls},
+    };
 
     fn request() -> WebRequest {
         WebRequest {
@@ -180,6 +183,57 @@ mod tests {
         assert!(interpret(200, deep.as_bytes()).is_ok_and(|value| value.is_string()));
         let failure = document(deep.as_bytes()).unwrap_err();
         assert!(failure.message.contains("recursion limit exceeded"), "{failure}");
+    }
+
+    fn find(path: &str, body: &str) -> Result<Answer, MeasurementFailure> {
+        let path = JsonPath::parse(path).map_err(|error| malformed(error.message))?;
+        let request = WebRequest {
+            json_path: Some(path),
+            ..request()
+        };
+        interpret_web(&request, 200, Duration::ZERO, body.as_bytes())
+    }
+
+    #[test]
+    fn one_match_is_the_value_and_several_are_a_list() {
+        let cases = [
+            ("{$.players}", json!(9_007_199_254_740_993_u64)),
+            ("{.room.name}", json!("späť")),
+            ("$.room", json!({"name": "späť"})),
+            ("{.items[*].id}", json!([1, 2])),
+            ("{.items}", json!([{"id": 1}, {"id": 2}])),
+        ];
+        let body =
+            r#"{"players": 9007199254740993, "room": {"name": "späť"}, "items": [{"id": 1}, {"id": 2}]}"#;
+        for (path, value) in cases {
+            let Ok(Answer::Value { result, .. }) = find(path, body) else {
+                panic!("{path}")
+            };
+            assert_eq!(result, MetricValue::Json(value), "{path}");
+        }
+    }
+
+    #[test]
+    fn a_path_over_an_empty_list_is_no_data_and_a_missing_key_is_a_failure() {
+        let Ok(Answer::NoData { result, response, .. }) = find("{.items[*].id}", r#"{"items": []}"#) else {
+            panic!("data")
+        };
+        assert_eq!(result, MetricValue::Json(json!([])));
+        assert!(response.is_some());
+        let failure = find("{.player}", r#"{"players": 0}"#).unwrap_err();
+        assert_eq!(failure.kind, FailureKind::PathNotFound);
+        assert!(failure.message.contains("player"), "{failure}");
+    }
+
+    #[test]
+    fn a_path_over_what_is_not_json_is_a_failure() {
+        for body in ["", "<html>", "{\"players\": ", "ready"] {
+            assert_eq!(
+                find("{.players}", body).unwrap_err().kind,
+                FailureKind::MalformedAnswer,
+                "{body}"
+            );
+        }
     }
 
     #[test]

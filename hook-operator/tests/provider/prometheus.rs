@@ -1,0 +1,159 @@
+//! Instant queries against a server that behaves like Prometheus, or does not.
+
+use axum::{
+    Form, Router,
+    extract::Query,
+    http::{HeaderMap, StatusCode},
+    routing::{get, post},
+};
+use hook_core::{
+    answer::{Answer, FailureKind},
+    request::Request,
+};
+use serde_json::Value;
+use tokio::io::AsyncWriteExt;
+
+use crate::{
+    ask::{assert_failure, providers, query},
+    server,
+};
+
+const QUERY: &str = "players{room=\"a&b\"} > 0";
+
+fn vector(values: &str) -> String {
+    format!(r#"{{"status":"success","data":{{"resultType":"vector","result":[{values}]}}}}"#)
+}
+
+async fn answering(status: u16, body: &'static str) -> Request {
+    let status = StatusCode::from_u16(status).unwrap();
+    let routes = Router::new().route("/api/v1/query", post(async move || (status, body)));
+    Request::Prometheus(query(format!("http://{}", server::serve(routes).await)))
+}
+
+#[tokio::test]
+async fn a_query_is_posted_below_the_base_address_with_its_headers() {
+    async fn seen(headers: HeaderMap, Form(form): Form<Value>) -> String {
+        assert_eq!(form, serde_json::json!({ "query": QUERY }));
+        assert_eq!(headers.get("x-scope-orgid").unwrap(), "team-a");
+        vector(r#"{"metric":{},"value":[1,"3"]},{"metric":{},"value":[1,"NaN"]}"#)
+    }
+    let routes = Router::new().route("/thanos/api/v1/query", post(seen));
+    let mut request = query(format!("http://{}/thanos/", server::serve(routes).await));
+    request.headers = vec![("X-Scope-OrgID".into(), "team-a".into())];
+    let Ok(Answer::Value { result, response }) = providers().measure(&Request::Prometheus(request)).await
+    else {
+        panic!("no value")
+    };
+    assert_eq!(result.text(), "[3,NaN]");
+    assert_eq!(response.unwrap().code, 200);
+}
+
+#[tokio::test]
+async fn a_server_that_takes_no_post_is_asked_with_a_get() {
+    async fn seen(Query(form): Query<Value>) -> String {
+        assert_eq!(form, serde_json::json!({ "query": QUERY }));
+        r#"{"status":"success","data":{"resultType":"scalar","result":[1,"0.99"]}}"#.into()
+    }
+    let routes = Router::new().route("/api/v1/query", get(seen));
+    let request = Request::Prometheus(query(format!("http://{}", server::serve(routes).await)));
+    let Ok(Answer::Value { result, .. }) = providers().measure(&request).await else {
+        panic!("no value")
+    };
+    assert_eq!(result.text(), "0.99");
+}
+
+#[tokio::test]
+async fn no_series_is_no_data() {
+    let request = answering(
+        200,
+        r#"{"status":"success","data":{"resultType":"vector","result":[]}}"#,
+    )
+    .await;
+    let Ok(Answer::NoData { message, result, .. }) = providers().measure(&request).await else {
+        panic!("data")
+    };
+    assert_eq!(
+        (message.as_str(), result.text().as_str()),
+        ("the query matched no series", "[]")
+    );
+}
+
+#[tokio::test]
+async fn failures_are_told_apart() {
+    let cases = [
+        (
+            400,
+            r#"{"status":"error","errorType":"bad_data","error":"1:9: parse error"}"#,
+            FailureKind::QueryFailed,
+            "Prometheus refused the query: bad_data: 1:9: parse error",
+        ),
+        (
+            503,
+            r#"{"status":"error","errorType":"timeout","error":"query timed out"}"#,
+            FailureKind::QueryFailed,
+            "Prometheus refused the query: timeout: query timed out",
+        ),
+        (
+            502,
+            "<html>no upstream",
+            FailureKind::Status,
+            "received status 502: <html>no upstream",
+        ),
+        (
+            200,
+            "<html>log in",
+            FailureKind::MalformedAnswer,
+            "the answer is not JSON",
+        ),
+        (
+            200,
+            r#"{"status":"success","data":{"resultType":"matrix","result":[]}}"#,
+            FailureKind::MalformedAnswer,
+            "Prometheus answered a matrix; ",
+        ),
+        (
+            200,
+            r#"{"status":"success","data":{"resultType":"string","result":[1,"x"]}}"#,
+            FailureKind::MalformedAnswer,
+            "Prometheus answered a string; ",
+        ),
+    ];
+    for (status, body, kind, beginning) in cases {
+        let request = answering(status, body).await;
+        let failure = providers().measure(&request).await.unwrap_err();
+        assert_failure(&failure, kind, beginning);
+    }
+}
+
+#[tokio::test]
+async fn an_endless_answer_is_left() {
+    let (server, _) = server::raw(|mut stream| async move {
+        server::head(&mut stream).await;
+        let _ = stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await;
+        while stream.write_all(&[b' '; 8192]).await.is_ok() {}
+    })
+    .await;
+    let request = Request::Prometheus(query(format!("http://{server}")));
+    let failure = providers().measure(&request).await.unwrap_err();
+    assert_failure(
+        &failure,
+        FailureKind::MalformedAnswer,
+        "the answer is larger than 1 MiB",
+    );
+}
+
+#[tokio::test]
+async fn an_address_without_a_scheme_is_refused() {
+    for (address, kind) in [
+        ("prometheus:9090", FailureKind::InvalidRequest),
+        ("prometheus", FailureKind::InvalidRequest),
+        ("ftp://prometheus", FailureKind::Forbidden),
+    ] {
+        let failure = providers()
+            .measure(&Request::Prometheus(query(address)))
+            .await
+            .unwrap_err();
+        assert_eq!(failure.kind, kind, "{address}: {failure}");
+        assert!(failure.message.contains("http://"), "{failure}");
+    }
+}

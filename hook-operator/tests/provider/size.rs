@@ -1,0 +1,161 @@
+//! No answer makes the operator read, keep or unpack more than it interprets.
+
+use std::{
+    io::Write,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use flate2::{Compression, write::GzEncoder};
+use hook_core::answer::FailureKind;
+use tokio::io::AsyncWriteExt;
+
+use crate::{
+    ask::{assert_failure, failure, get, providers, value},
+    server,
+};
+
+const MIB: usize = 1024 * 1024;
+
+fn zipped(text: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+    encoder.write_all(text).unwrap();
+    encoder.finish().unwrap()
+}
+
+fn zipped_answer(body: &[u8]) -> Vec<u8> {
+    let head = format!(
+        "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: {}\r\n\r\n",
+        body.len()
+    );
+    [head.as_bytes(), body].concat()
+}
+
+#[tokio::test]
+async fn a_zipped_answer_is_unpacked() {
+    let server = server::bytes(zipped_answer(&zipped(b"{\"players\": 3}"))).await;
+    assert_eq!(
+        value(&providers(), get(format!("http://{server}/"))).await,
+        "{\"players\":3}"
+    );
+}
+
+#[tokio::test]
+async fn a_zipped_answer_that_is_cut_is_no_value() {
+    let whole = zipped(b"ready ready ready ready");
+    for length in [5, 15, whole.len() - 5] {
+        let server = server::bytes(zipped_answer(&whole[..length])).await;
+        let failure = failure(&providers(), get(format!("http://{server}/"))).await;
+        assert_failure(
+            &failure,
+            FailureKind::MalformedAnswer,
+            "the answer's body cannot be decoded: ",
+        );
+    }
+}
+
+#[tokio::test]
+async fn an_answer_of_a_mebibyte_is_read_and_one_byte_more_is_not() {
+    for (length, fits) in [(MIB, true), (MIB + 1, false)] {
+        let mut answer = format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n").into_bytes();
+        answer.resize(answer.len() + length, b'x');
+        let request = get(format!("http://{}/", server::bytes(answer).await));
+        if fits {
+            assert_eq!(value(&providers(), request).await.len(), length);
+        } else {
+            let failure = failure(&providers(), request).await;
+            assert_failure(
+                &failure,
+                FailureKind::MalformedAnswer,
+                "the answer is larger than 1 MiB",
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_endless_answer_is_left_after_a_mebibyte() {
+    for head in ["Content-Length: 10000000000", "X-No-Length: 1"] {
+        let sent = Arc::new(AtomicUsize::new(0));
+        let done = Arc::new(AtomicUsize::new(0));
+        let (server, _) = server::raw({
+            let (sent, done) = (Arc::clone(&sent), Arc::clone(&done));
+            move |mut stream| {
+                let (sent, done) = (Arc::clone(&sent), Arc::clone(&done));
+                async move {
+                    server::head(&mut stream).await;
+                    let _ = stream
+                        .write_all(format!("HTTP/1.1 200 OK\r\n{head}\r\n\r\n").as_bytes())
+                        .await;
+                    let block = vec![b'1'; 16 * 1024];
+                    while stream.write_all(&block).await.is_ok() {
+                        sent.fetch_add(block.len(), Ordering::SeqCst);
+                    }
+                    done.fetch_add(1, Ordering::SeqCst);
+                }
+            }
+        })
+        .await;
+        let failure = failure(&providers(), get(format!("http://{server}/"))).await;
+        assert_failure(
+            &failure,
+            FailureKind::MalformedAnswer,
+            "the answer is larger than 1 MiB",
+        );
+        // The server's next write fails: the connection is closed, not drained. What the kernel buffered between
+        // the two ends is the only surplus.
+        server::reaches(&done, 1).await;
+        let sent = sent.load(Ordering::SeqCst);
+        assert!(sent < 16 * MIB, "{sent} bytes were served");
+    }
+}
+
+#[tokio::test]
+async fn a_small_answer_that_unpacks_without_end_is_left_after_a_mebibyte() {
+    // After a flush the stream is at a byte's boundary and its window is full of zeroes, so what stands for the
+    // second mebibyte stands for any number of them: about 1 KiB for each.
+    let zeroes = vec![b'0'; MIB];
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+    let mut ends = [0; 2];
+    for end in &mut ends {
+        encoder.write_all(&zeroes).unwrap();
+        encoder.flush().unwrap();
+        *end = encoder.get_ref().len();
+    }
+    let stream = encoder.get_ref().clone();
+    let (first, again) = (stream[..ends[0]].to_vec(), stream[ends[0]..ends[1]].to_vec());
+    assert!(again.len() < 8192, "{}", again.len());
+
+    let (server, _) = server::raw(move |mut stream| {
+        let (first, again) = (first.clone(), again.clone());
+        async move {
+            server::head(&mut stream).await;
+            let _ = stream
+                .write_all(b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\n")
+                .await;
+            let _ = stream.write_all(&first).await;
+            while stream.write_all(&again).await.is_ok() {}
+        }
+    })
+    .await;
+    let failure = failure(&providers(), get(format!("http://{server}/"))).await;
+    assert_failure(
+        &failure,
+        FailureKind::MalformedAnswer,
+        "the answer is larger than 1 MiB",
+    );
+}
+
+#[tokio::test]
+async fn an_endless_head_is_a_failure() {
+    let (server, _) = server::raw(|mut stream| async move {
+        server::head(&mut stream).await;
+        let _ = stream.write_all(b"HTTP/1.1 200 OK\r\n").await;
+        while stream.write_all(&[b'x'; 8192]).await.is_ok() {}
+    })
+    .await;
+    let failure = failure(&providers(), get(format!("http://{server}/"))).await;
+    assert_eq!(failure.kind, FailureKind::Unreachable, "{failure}");
+}
