@@ -1,0 +1,4 @@
+//! The kit against the real programs.
+
+mod control_plane;
+// mod life;
