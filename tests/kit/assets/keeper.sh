@@ -49,7 +49,7 @@ alive() { [ "$(identity "${1%:*}")" = "${1#*:}" ]; }
 
 # SIGKILL, because a process may be stopped; the group, because it may have children.
 for one in $kept; do
-  if alive "$one"; then kill -KILL -- "-${one%:*}" 2>/dev/null || kill -KILL "${one%:*}" 2>/dev/null; fi
+  if alive "$one"; then kill -s KILL -- "-${one%:*}" 2>/dev/null || kill -s KILL "${one%:*}" 2>/dev/null; fi
 done
 for one in $kept; do
   tries=100

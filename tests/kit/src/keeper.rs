@@ -52,7 +52,8 @@ fn order(verb: &str, subject: &OsStr) -> io::Result<()> {
     use std::os::unix::ffi::OsStrExt as _;
     let keeper = THE_KEEPER
         .get_or_init(Keeper::start)
-        .as_ref().map_err(|error| io::Error::other(error.clone()))?;
+        .as_ref()
+        .map_err(|error| io::Error::other(error.clone()))?;
     let line = [verb.as_bytes(), b" ", subject.as_bytes(), b"\n"].concat();
     lock(&keeper.orders).write_all(&line)
 }

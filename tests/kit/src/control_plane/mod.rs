@@ -257,6 +257,7 @@ impl ControlPlane {
     }
 
     /// Kills the API server: connections break, new ones are refused. Its data stays.
+    #[expect(clippy::unused_async, reason = "the counterpart of the restart")]
     pub async fn stop_api_server(&self) -> Result<(), Error> {
         self.own("stopping the API server")?.api_server.kill_hard()?;
         Ok(())
@@ -283,6 +284,12 @@ impl ControlPlane {
     #[must_use]
     pub fn usage(&self, component: Component) -> Option<Usage> {
         self.process(component)?.usage()
+    }
+
+    /// The process id of a component; nothing if it does not run here.
+    #[must_use]
+    pub fn process_id(&self, component: Component) -> Option<u32> {
+        self.process(component).map(Process::id)
     }
 
     fn process(&self, component: Component) -> Option<&Process> {
