@@ -5,6 +5,7 @@
 //! | [`assets`]        | the programs: an existing cluster, given binaries, or our own cached build      |
 //! | [`control_plane`] | etcd, API server and controller manager as real processes on loopback           |
 //! | [`process`]       | a program under test: its output, signals, restarts, memory and CPU time        |
+//! | [`webhook`]       | a sample HTTP server that answers as told and remembers what it was asked        |
 //! | [`wait`]          | waiting for a condition with a deadline                                         |
 //!
 //! Whatever the kit starts ends with the process that started it, however that ends: see `keeper.rs`.
@@ -12,12 +13,17 @@
 
 pub mod assets;
 pub mod control_plane;
+mod http_client;
 mod keeper;
+mod loopback;
 mod ports;
 pub mod process;
 pub mod usage;
 pub mod wait;
+pub mod webhook;
 
 pub use control_plane::{ControlPlane, Options};
+pub use http_client::{http_client, install_tls};
 pub use process::{Process, Program};
 pub use wait::eventually;
+pub use webhook::{Answer, Webhook};

@@ -7,3 +7,4 @@
 mod control_plane;
 mod life;
 mod process;
+mod webhook;
