@@ -5,6 +5,8 @@ use std::future::Future;
 use std::panic::Location;
 use std::time::{Duration, Instant};
 
+use tokio::sync::watch;
+
 const POLL: Duration = Duration::from_millis(25);
 
 /// The condition did not come true in time.
@@ -100,6 +102,31 @@ where
         }
         tokio::time::sleep(POLL).await;
     }
+}
+
+/// Waits for a condition that can only come true with a change that is announced: nothing is polled.
+pub(crate) async fn changed_until<T>(
+    mut changes: watch::Receiver<T>,
+    deadline: Duration,
+    holds: impl Fn() -> bool,
+    seen: impl Fn() -> String,
+) -> Result<(), TimedOut> {
+    let mut attempts = 1;
+    let reached = async {
+        while !holds() {
+            attempts += 1;
+            if changes.changed().await.is_err() {
+                // Nothing will ever change again.
+                std::future::pending::<()>().await;
+            }
+        }
+    };
+    let outcome = tokio::time::timeout(deadline, reached).await;
+    outcome.map_err(|_| TimedOut {
+        deadline,
+        attempts,
+        last_seen: seen(),
+    })
 }
 
 #[cfg(test)]

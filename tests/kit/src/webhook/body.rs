@@ -6,7 +6,7 @@ use std::time::Duration;
 use axum::body::{Body, Bytes};
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use futures::stream::{self, Stream};
+use futures::stream::{self, Stream, StreamExt as _};
 
 use super::answer::Payload;
 use super::tally::InFlight;
@@ -36,16 +36,12 @@ pub(super) fn streamed(payload: Payload, in_flight: InFlight) -> (Body, Option<u
 fn counted(pieces: impl Stream<Item = io::Result<Bytes>> + Send + 'static, in_flight: InFlight) -> Body {
     let start = (Box::pin(pieces), in_flight);
     Body::from_stream(stream::unfold(start, |(mut pieces, in_flight)| async move {
-        match futures::StreamExt::next(&mut pieces).await {
-            Some(piece) => {
-                in_flight.sent(piece.as_ref().map_or(0, Bytes::len));
-                Some((piece, (pieces, in_flight)))
-            }
-            None => {
-                in_flight.finish(0);
-                None
-            }
-        }
+        let Some(piece) = pieces.next().await else {
+            in_flight.finish(0);
+            return None;
+        };
+        in_flight.sent(piece.as_ref().map_or(0, Bytes::len));
+        Some((piece, (pieces, in_flight)))
     }))
 }
 
@@ -69,7 +65,7 @@ fn endless(bytes: u64) -> impl Stream<Item = io::Result<Bytes>> + Send {
         async move { (size > 0).then(|| (Ok(piece), left - size as u64)) }
     });
     let quote = || stream::iter([Ok(Bytes::from_static(b"\""))]);
-    futures::StreamExt::chain(futures::StreamExt::chain(quote(), middle), quote())
+    quote().chain(middle).chain(quote())
 }
 
 fn cut(body: Bytes) -> impl Stream<Item = io::Result<Bytes>> + Send {
@@ -78,7 +74,7 @@ fn cut(body: Bytes) -> impl Stream<Item = io::Result<Bytes>> + Send {
         tokio::time::sleep(Duration::from_millis(20)).await;
         Err(io::Error::other("cut short on purpose"))
     };
-    futures::StreamExt::chain(stream::iter([Ok(body)]), stream::once(end))
+    stream::iter([Ok(body)]).chain(stream::once(end))
 }
 
 /// Compresses blanks piece by piece, as they are asked for.

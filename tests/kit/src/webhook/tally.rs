@@ -8,7 +8,7 @@ use tokio::sync::watch;
 
 use super::Received;
 use crate::keeper::lock;
-use crate::wait::TimedOut;
+use crate::wait::{TimedOut, changed_until};
 
 /// What happened on one path.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -72,25 +72,9 @@ impl Tally {
         deadline: Duration,
         wanted: impl Fn(&Counts) -> bool,
     ) -> Result<(), TimedOut> {
-        let mut changed = self.changed.subscribe();
-        let mut attempts = 0;
-        let reached = async {
-            loop {
-                attempts += 1;
-                if wanted(&self.counts(path)) {
-                    return;
-                }
-                if changed.changed().await.is_err() {
-                    std::future::pending::<()>().await;
-                }
-            }
-        };
-        let outcome = tokio::time::timeout(deadline, reached).await;
-        outcome.map_err(|_| TimedOut {
-            deadline,
-            attempts,
-            last_seen: format!("{path}: {:?}", self.counts(path)),
-        })
+        let holds = || wanted(&self.counts(path));
+        let seen = || format!("{path}: {:?}", self.counts(path));
+        changed_until(self.changed.subscribe(), deadline, holds, seen).await
     }
 }
 

@@ -21,7 +21,7 @@ struct WidgetSpec {
     size: i32,
 }
 
-fn crds() -> Vec<CustomResourceDefinition> {
+pub(crate) fn crds() -> Vec<CustomResourceDefinition> {
     vec![Widget::crd()]
 }
 

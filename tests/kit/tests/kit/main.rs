@@ -4,7 +4,9 @@
     reason = "a test fails by panicking, in its helping functions too"
 )]
 
+mod api_proxy;
 mod control_plane;
 mod life;
 mod process;
+mod prometheus;
 mod webhook;
