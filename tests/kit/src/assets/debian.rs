@@ -77,7 +77,7 @@ impl Recipe {
                 .open(&path)?;
             if file.try_lock().is_err() {
                 say(format_args!(
-                    "another process is making {}; waiting for it",
+                    "{} is being made already; waiting for it",
                     self.what
                 ));
                 file.lock()?;

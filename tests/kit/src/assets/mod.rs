@@ -4,14 +4,18 @@
 //! 1. `USE_EXISTING_CLUSTER=true` with `KUBECONFIG`. Never merely `KUBECONFIG`: it may be production.
 //! 2. `KUBEBUILDER_ASSETS`, a directory with etcd and kube-apiserver.
 //! 3. Our own build in the user's cache directory, made on first need.
+//!
+//! Prometheus is Debian's ([`prometheus`]), and this workspace's programs are built by cargo ([`built`]).
 
 mod debian;
 mod recipes;
+mod workspace;
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 pub use recipes::{kubernetes, prometheus};
+pub use workspace::built;
 
 /// A program of the control plane or of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -84,6 +88,12 @@ pub enum Error {
         log: PathBuf,
         /// Its end.
         tail: String,
+    },
+    /// Cargo did not build a program of this workspace; it said why on stderr.
+    #[error("failed to build the program {program} with cargo")]
+    Cargo {
+        /// The program.
+        program: String,
     },
     /// Files or processes failed us.
     #[error("failed to {action}")]

@@ -27,6 +27,7 @@ use tokio::sync::OnceCell;
 pub use error::Error;
 
 use crate::assets::{self, Cluster, Component};
+use crate::keeper::KeptDirectory;
 use crate::process::Process;
 use crate::usage::Usage;
 use crate::wait::within;
@@ -79,7 +80,9 @@ pub struct ControlPlane {
     config: Config,
     url: String,
     own: Option<Own>,
-    derived: AtomicU32,
+    /// Kubeconfigs derived from the administrator's.
+    derived: KeptDirectory,
+    derived_count: AtomicU32,
 }
 
 static SHARED: OnceCell<Result<ControlPlane, String>> = OnceCell::const_new();
@@ -106,12 +109,14 @@ impl ControlPlane {
             }
         };
         let url = config.cluster_url.to_string().trim_end_matches('/').to_owned();
+        let derived = KeptDirectory::new("kubeconfigs")?;
         Ok(Self {
             kubeconfig,
             config,
             url,
             own,
-            derived: AtomicU32::new(0),
+            derived,
+            derived_count: AtomicU32::new(0),
         })
     }
 
@@ -168,9 +173,8 @@ impl ControlPlane {
     /// A kubeconfig file with which requests come from somebody else, by impersonation: for instance from
     /// `system:serviceaccount:NAMESPACE:NAME`, to test permissions.
     pub fn kubeconfig_as(&self, user: &str, groups: &[&str]) -> Result<PathBuf, Error> {
-        let own = self.own("a derived kubeconfig")?;
-        let number = self.derived.fetch_add(1, Ordering::Relaxed);
-        let path = own.directory.path().join(format!("kubeconfig-{number}"));
+        let number = self.derived_count.fetch_add(1, Ordering::Relaxed);
+        let path = self.derived.path().join(format!("kubeconfig-{number}"));
         std::fs::write(&path, kubeconfig::impersonating(&self.kubeconfig, user, groups)?)?;
         Ok(path)
     }
@@ -182,7 +186,7 @@ impl ControlPlane {
     }
 
     /// A fresh namespace, ready for pods. It is never deleted: that takes 5 seconds, and the whole control
-    /// plane goes away.
+    /// plane goes away. On an existing cluster, `kubectl delete namespace -l made-by=hookgate-test-kit`.
     ///
     /// # Panics
     /// If it cannot be made.
