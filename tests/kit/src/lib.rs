@@ -1,1 +1,35 @@
 //! A real control plane, sample servers and faults for tests, demo and benches.
+//!
+//! | room              | what it gives                                                                   |
+//! |-------------------|---------------------------------------------------------------------------------|
+//! | [`assets`]        | the programs: an existing cluster, given binaries, or our own cached build      |
+//! | [`control_plane`] | etcd, API server and controller manager as real processes on loopback           |
+//! | [`process`]       | a program under test: its output, signals, restarts, memory and CPU time        |
+//! | [`webhook`]       | a sample HTTP server that answers as told and remembers what it was asked        |
+//! | [`api_proxy`]     | a proxy before the API server that counts, fails, stalls, freezes and cuts       |
+//! | [`prometheus`]    | a real Prometheus that scrapes what the test names                              |
+//! | [`wait`]          | waiting for a condition with a deadline                                         |
+//!
+//! Whatever the kit starts ends with the process that started it, however that ends: see `keeper.rs`.
+//! Every server listens on loopback only.
+
+pub mod api_proxy;
+pub mod assets;
+pub mod control_plane;
+mod http_client;
+mod keeper;
+mod loopback;
+mod ports;
+pub mod process;
+pub mod prometheus;
+pub mod usage;
+pub mod wait;
+pub mod webhook;
+
+pub use api_proxy::ApiProxy;
+pub use control_plane::{ControlPlane, Options};
+pub use http_client::{http_client, install_tls};
+pub use process::{Process, Program};
+pub use prometheus::Prometheus;
+pub use wait::eventually;
+pub use webhook::{Answer, Webhook};

@@ -1,0 +1,45 @@
+# Prepended to the build scripts: apt with state of its own, so that neither root nor a change to the machine
+# is needed, and the reporting of progress.
+
+set -euo pipefail
+
+# A step is announced on stdout, where the caller reads it; everything else goes to the log on stderr.
+exec 3>&1 1>&2
+step() { echo "step: $*" >&3; }
+
+# private_apt DIRECTORY: sets APT, the options of apt-get. The package sources are the machine's own Debian
+# entries, with source packages switched on. Whatever else the machine is set up with stays out.
+private_apt() {
+  local state=$1
+  mkdir -p "$state"/{lists/partial,cache/archives/partial,sources,preferences}
+  : >"$state/sources.list"
+  if [ -e /etc/apt/sources.list.d/debian.sources ]; then
+    sed 's/^Types:.*/Types: deb deb-src/' /etc/apt/sources.list.d/debian.sources >"$state/sources/debian.sources"
+  else
+    cat /etc/apt/sources.list /etc/apt/sources.list.d/*.list 2>/dev/null |
+      sed -nE 's/^deb(-src)?[[:space:]]+(.*[[:space:]]bookworm(-[a-z]+)?[[:space:]].*)$/\2/p' | sort -u |
+      while IFS= read -r entry; do printf 'deb %s\ndeb-src %s\n' "$entry" "$entry"; done >"$state/sources.list"
+  fi
+  APT=(
+    -q
+    -o "Dir::Etc::sourcelist=$state/sources.list"
+    -o "Dir::Etc::sourceparts=$state/sources"
+    -o "Dir::Etc::preferencesparts=$state/preferences"
+    -o "Dir::State::lists=$state/lists"
+    -o "Dir::Cache=$state/cache"
+    -o Acquire::Languages=none
+    -o "APT::Sandbox::User=$(id -un)"
+  )
+  step "reading Debian's package lists"
+  apt-get "${APT[@]}" update
+}
+
+# install_program FILE DIRECTORY: a program appears whole or not at all.
+install_program() {
+  local target
+  target=$2/$(basename "$1")
+  cp "$1" "$target.new"
+  chmod 755 "$target.new"
+  mv "$target.new" "$target"
+}
+

@@ -1,0 +1,15 @@
+# fetch-prometheus.sh DIRECTORY: puts Debian's Prometheus into DIRECTORY/bin.
+
+out=$1
+work=$out/build
+mkdir -p "$out/bin" "$work/debs"
+
+private_apt "$work/apt"
+
+step "downloading Prometheus"
+(cd "$work/debs" && apt-get "${APT[@]}" download prometheus)
+
+step "unpacking"
+dpkg-deb -x "$work"/debs/prometheus_*.deb "$work/root"
+install_program "$work/root/usr/bin/prometheus" "$out/bin"
+rm -rf "$work"

@@ -1,0 +1,234 @@
+//! What a request to the API server is about, read from its path.
+
+use axum::http::Method;
+
+/// One request to the API server.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ApiCall {
+    /// `GET`, `PATCH`, …
+    pub method: String,
+    /// The path, without the query.
+    pub path: String,
+    /// What follows the question mark; empty if there is none.
+    pub query: String,
+    /// As in RBAC: get, list, watch, create, update, patch, delete, deletecollection. Outside of the API's
+    /// resources, the method in lower case.
+    pub verb: &'static str,
+    /// As in RBAC: `pods`, `pods/status`. Empty outside of the API's resources.
+    pub resource: String,
+    /// Empty for what has none.
+    pub namespace: String,
+    /// Empty for lists, watches and creations.
+    pub name: String,
+}
+
+impl ApiCall {
+    pub(super) fn new(method: &Method, path: &str, query: &str) -> Self {
+        let mut call = Self {
+            method: method.to_string(),
+            path: path.into(),
+            query: query.into(),
+            ..Self::default()
+        };
+        let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
+        let resource_parts = match parts[..] {
+            ["api", _, ref rest @ ..] | ["apis", _, _, ref rest @ ..] => rest,
+            _ => &[],
+        };
+        call.read_resource(resource_parts);
+        call.verb = call.read_verb(method);
+        call
+    }
+
+    fn read_resource(&mut self, parts: &[&str]) {
+        let rest = match parts {
+            // A namespace's own subresources look like its contents.
+            ["namespaces", _, "status" | "finalize"] | ["namespaces"] | ["namespaces", _] => parts,
+            ["namespaces", namespace, rest @ ..] => {
+                (*namespace).clone_into(&mut self.namespace);
+                rest
+            }
+            _ => parts,
+        };
+        match rest {
+            [] => {}
+            [resource] => (*resource).clone_into(&mut self.resource),
+            [resource, name] => {
+                (*resource).clone_into(&mut self.resource);
+                (*name).clone_into(&mut self.name);
+            }
+            [resource, name, subresource, ..] => {
+                self.resource = format!("{resource}/{subresource}");
+                (*name).clone_into(&mut self.name);
+            }
+        }
+    }
+
+    fn read_verb(&self, method: &Method) -> &'static str {
+        let resource = !self.resource.is_empty();
+        let whole = self.name.is_empty();
+        match method.as_str() {
+            "GET" if resource && self.is_watch() => "watch",
+            "GET" if resource && whole => "list",
+            "GET" => "get",
+            "POST" if resource => "create",
+            "POST" => "post",
+            "PUT" if resource => "update",
+            "PUT" => "put",
+            "PATCH" => "patch",
+            "DELETE" if resource && whole => "deletecollection",
+            "DELETE" => "delete",
+            _ => "other",
+        }
+    }
+
+    pub(super) fn is_watch(&self) -> bool {
+        self.query
+            .split('&')
+            .any(|parameter| matches!(parameter, "watch=1" | "watch=true"))
+    }
+}
+
+/// Which requests a fault is meant for: by method, and by a text that their path contains.
+#[derive(Debug, Clone)]
+pub struct Matcher {
+    methods: Methods,
+    path: String,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Methods {
+    Any,
+    One(&'static str),
+    Writes,
+    Watches,
+}
+
+impl Matcher {
+    /// Requests with a method (`"PATCH"`) whose path contains the text.
+    #[must_use]
+    pub fn new(method: &'static str, path: impl Into<String>) -> Self {
+        Self {
+            methods: Methods::One(method),
+            path: path.into(),
+        }
+    }
+
+    /// Requests with any method whose path contains the text; all requests if it is empty.
+    #[must_use]
+    pub fn any(path: impl Into<String>) -> Self {
+        Self {
+            methods: Methods::Any,
+            path: path.into(),
+        }
+    }
+
+    /// Watches whose path contains the text.
+    #[must_use]
+    pub fn watches(path: impl Into<String>) -> Self {
+        Self {
+            methods: Methods::Watches,
+            path: path.into(),
+        }
+    }
+
+    /// Requests that change something and whose path contains the text.
+    #[must_use]
+    pub fn writes(path: impl Into<String>) -> Self {
+        Self {
+            methods: Methods::Writes,
+            path: path.into(),
+        }
+    }
+
+    pub(super) fn matches(&self, call: &ApiCall) -> bool {
+        let method = match self.methods {
+            Methods::Any => true,
+            Methods::One(method) => call.method == method,
+            Methods::Writes => call.method != "GET",
+            Methods::Watches => call.is_watch(),
+        };
+        method && call.path.contains(&self.path)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seen(method: &Method, path: &str) -> (&'static str, String, String, String) {
+        let (path, query) = path.split_once('?').unwrap_or((path, ""));
+        let call = ApiCall::new(method, path, query);
+        (call.verb, call.resource, call.namespace, call.name)
+    }
+
+    fn is(
+        verb: &'static str,
+        resource: &str,
+        namespace: &str,
+        name: &str,
+    ) -> (&'static str, String, String, String) {
+        (verb, resource.into(), namespace.into(), name.into())
+    }
+
+    #[test]
+    fn reads_verbs_and_resources_as_rbac_does() {
+        assert_eq!(
+            seen(&Method::GET, "/api/v1/namespaces/a/pods/p"),
+            is("get", "pods", "a", "p")
+        );
+        assert_eq!(
+            seen(&Method::GET, "/api/v1/pods?watch=true&x=1"),
+            is("watch", "pods", "", "")
+        );
+        assert_eq!(
+            seen(&Method::GET, "/apis/g.io/v1/widgets?limit=5"),
+            is("list", "widgets", "", "")
+        );
+        assert_eq!(
+            seen(&Method::PATCH, "/apis/g.io/v1/namespaces/a/widgets/w/status"),
+            is("patch", "widgets/status", "a", "w")
+        );
+        assert_eq!(
+            seen(&Method::POST, "/api/v1/namespaces/a/pods/p/eviction"),
+            is("create", "pods/eviction", "a", "p")
+        );
+        assert_eq!(
+            seen(&Method::DELETE, "/api/v1/namespaces/a/pods"),
+            is("deletecollection", "pods", "a", "")
+        );
+    }
+
+    #[test]
+    fn a_namespace_is_a_resource_too() {
+        assert_eq!(
+            seen(&Method::GET, "/api/v1/namespaces/a"),
+            is("get", "namespaces", "", "a")
+        );
+        assert_eq!(
+            seen(&Method::PUT, "/api/v1/namespaces/a/finalize"),
+            is("update", "namespaces/finalize", "", "a")
+        );
+        assert_eq!(
+            seen(&Method::GET, "/api/v1/namespaces"),
+            is("list", "namespaces", "", "")
+        );
+    }
+
+    #[test]
+    fn what_is_no_resource_has_none() {
+        assert_eq!(seen(&Method::GET, "/readyz"), is("get", "", "", ""));
+        assert_eq!(seen(&Method::GET, "/apis/g.io/v1"), is("get", "", "", ""));
+    }
+
+    #[test]
+    fn matchers_choose_by_method_and_part_of_the_path() {
+        let patch = ApiCall::new(&Method::PATCH, "/api/v1/namespaces/a/pods/p", "");
+        assert!(Matcher::new("PATCH", "/pods/").matches(&patch));
+        assert!(Matcher::writes("pods").matches(&patch));
+        assert!(!Matcher::new("PUT", "/pods/").matches(&patch));
+        assert!(!Matcher::any("/services/").matches(&patch));
+        assert!(!Matcher::watches("").matches(&patch));
+        assert!(Matcher::watches("").matches(&ApiCall::new(&Method::GET, "/api/v1/pods", "watch=1")));
+    }
+}

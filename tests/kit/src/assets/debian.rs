@@ -1,0 +1,221 @@
+//! Making programs from Debian packages: once, locked against other processes, with visible progress.
+
+use std::fs::{self, File};
+use std::io::{self, BufRead as _, BufReader, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::Error;
+use crate::keeper::{self, Kept};
+
+const HEARTBEAT: Duration = Duration::from_secs(30);
+const TAIL_LINES: usize = 25;
+
+/// How programs are made, and what that takes.
+pub(super) struct Recipe {
+    pub(super) what: &'static str,
+    pub(super) estimate: &'static str,
+    pub(super) directory: PathBuf,
+    pub(super) script: &'static str,
+    pub(super) tools: &'static [&'static str],
+    pub(super) disk_bytes: u64,
+}
+
+impl Recipe {
+    /// Where the programs are once they have been made.
+    pub(super) fn programs(&self) -> PathBuf {
+        self.directory.join("bin")
+    }
+
+    /// Makes the wanted programs that are missing. `arguments` chooses the script's arguments from them.
+    ///
+    /// A program is put in place by renaming, so the presence of its file is its stamp; `.complete` says that
+    /// a first build has come to its end.
+    pub(super) fn provide<'a>(
+        &self,
+        wanted: &[&'a str],
+        arguments: impl Fn(&[&'a str]) -> Vec<&'a str>,
+    ) -> Result<(), Error> {
+        if self.missing(wanted).is_empty() {
+            return Ok(());
+        }
+        fs::create_dir_all(self.programs())
+            .map_err(io_error(|| format!("create {}", self.programs().display())))?;
+        let _locked = self.lock()?;
+        let missing = self.missing(wanted);
+        if missing.is_empty() {
+            return Ok(());
+        }
+        self.check_machine()?;
+        self.make(&arguments(&missing))?;
+        let stamp = self.stamp();
+        File::create(&stamp)
+            .map(drop)
+            .map_err(io_error(|| format!("write {}", stamp.display())))
+    }
+
+    fn stamp(&self) -> PathBuf {
+        self.programs().join(".complete")
+    }
+
+    fn missing<'a>(&self, wanted: &[&'a str]) -> Vec<&'a str> {
+        let complete = self.stamp().exists();
+        let absent = |program: &&str| !complete || !self.programs().join(program).is_file();
+        wanted.iter().copied().filter(absent).collect()
+    }
+
+    fn lock(&self) -> Result<File, Error> {
+        let path = self.directory.join(".lock");
+        let acquire = || {
+            let file = File::options()
+                .create(true)
+                .truncate(false)
+                .write(true)
+                .open(&path)?;
+            if file.try_lock().is_err() {
+                say(format_args!(
+                    "{} is being made already; waiting for it",
+                    self.what
+                ));
+                file.lock()?;
+            }
+            Ok(file)
+        };
+        acquire().map_err(io_error(|| format!("lock {}", path.display())))
+    }
+
+    fn check_machine(&self) -> Result<(), Error> {
+        let unsuitable = |obstacle| {
+            Err(Error::Unsuitable {
+                what: self.what,
+                obstacle,
+            })
+        };
+        let release = fs::read_to_string("/etc/os-release").unwrap_or_default();
+        if !release.lines().any(|line| line == "VERSION_CODENAME=bookworm") {
+            return unsuitable("it is made from the packages of Debian 12 (bookworm)".to_owned());
+        }
+        for tool in ["bash", "apt-get", "dpkg-deb"].iter().chain(self.tools) {
+            if !on_path(tool) {
+                return unsuitable(format!("the program {tool} is missing"));
+            }
+        }
+        let free = keeper::free_bytes(&self.directory).map_err(io_error(|| {
+            format!("measure the disk of {}", self.directory.display())
+        }))?;
+        if free < self.disk_bytes {
+            let (have, need) = (free >> 20, self.disk_bytes >> 20);
+            let place = self.directory.display();
+            return unsuitable(format!(
+                "{place} has {have} MiB free and needs {need} MiB for a while"
+            ));
+        }
+        Ok(())
+    }
+
+    fn make(&self, arguments: &[&str]) -> Result<(), Error> {
+        let log = self.directory.join("build.log");
+        say(format_args!(
+            "making {} in {}: {}",
+            self.what,
+            self.directory.display(),
+            self.estimate
+        ));
+        let started = Instant::now();
+        let build = self
+            .spawn(arguments, &log)
+            .map_err(io_error(|| format!("start making {}", self.what)))?;
+        report(&lines_of(&build), started);
+        let status = loop {
+            match build
+                .try_wait()
+                .map_err(io_error(|| "wait for the build".to_owned()))?
+            {
+                Some(status) => break status,
+                // Its output has ended, so this takes an instant.
+                None => thread::yield_now(),
+            }
+        };
+        if !status.success() {
+            return Err(Error::Build {
+                what: self.what,
+                tail: tail(&log),
+                log,
+            });
+        }
+        say(format_args!(
+            "made {} in {} s",
+            self.what,
+            started.elapsed().as_secs()
+        ));
+        Ok(())
+    }
+
+    fn spawn(&self, arguments: &[&str], log: &Path) -> io::Result<Kept> {
+        let mut command = keeper::gated(Path::new("bash"));
+        command
+            .args(["-c", self.script, "build"])
+            .arg(&self.directory)
+            .args(arguments);
+        command.stdout(Stdio::piped()).stderr(File::create(log)?);
+        keeper::spawn(command)
+    }
+}
+
+fn lines_of(build: &Kept) -> Receiver<String> {
+    let (sender, receiver) = channel();
+    if let Some(output) = build.take_stdout() {
+        thread::spawn(move || {
+            let lines = BufReader::new(output).lines().map_while(Result::ok);
+            // The reader at the other end is gone only if this process is about to be.
+            lines.for_each(|line| drop(sender.send(line)));
+        });
+    }
+    receiver
+}
+
+/// Prints the steps of the build as they come, and a sign of life in long ones, until its output ends.
+fn report(lines: &Receiver<String>, started: Instant) {
+    let mut current = String::new();
+    loop {
+        let elapsed = || started.elapsed().as_secs();
+        match lines.recv_timeout(HEARTBEAT) {
+            Ok(line) => {
+                if let Some(step) = line.strip_prefix("step: ") {
+                    say(format_args!("{:>4} s  {step}", elapsed()));
+                    step.clone_into(&mut current);
+                }
+            }
+            Err(RecvTimeoutError::Timeout) => say(format_args!("{:>4} s  … still {current}", elapsed())),
+            Err(RecvTimeoutError::Disconnected) => return,
+        }
+    }
+}
+
+/// Writes to the real stderr: a test harness captures only the print macros of its threads, and somebody is
+/// waiting for minutes.
+fn say(message: std::fmt::Arguments<'_>) {
+    let _ = writeln!(io::stderr(), "test-kit: {message}");
+}
+
+fn tail(log: &Path) -> String {
+    let text = fs::read(log).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    let lines: Vec<&str> = text.lines().collect();
+    lines[lines.len().saturating_sub(TAIL_LINES)..].join("\n")
+}
+
+fn on_path(tool: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|directory| directory.join(tool).is_file())
+}
+
+fn io_error(action: impl FnOnce() -> String) -> impl FnOnce(io::Error) -> Error {
+    move |source| Error::Io {
+        action: action(),
+        source,
+    }
+}

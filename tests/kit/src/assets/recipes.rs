@@ -1,0 +1,64 @@
+//! What we can make, and where it is kept.
+
+use std::path::{Path, PathBuf};
+
+use super::debian::Recipe;
+use super::{Component, Error, Programs};
+
+const GIB: u64 = 1 << 30;
+
+/// Our own build of Kubernetes, with at least these components. Those that are in the cache already are not
+/// built again.
+pub fn kubernetes(components: &[Component]) -> Result<Programs, Error> {
+    let recipe = Recipe {
+        what: "Kubernetes 1.20.2",
+        estimate: "3 to 6 minutes, 150 MB to download, once",
+        directory: cache()?.join("kubernetes-1.20.2"),
+        script: concat!(
+            include_str!("../../assets/debian-apt.sh"),
+            include_str!("../../assets/build-kubernetes.sh")
+        ),
+        tools: &["tar", "xz", "patch", "grep", "sed"],
+        disk_bytes: 5 * GIB,
+    };
+    let programs: Vec<&str> = components.iter().map(|component| component.program()).collect();
+    let built = |program: &&str| *program != Component::Etcd.program();
+    recipe.provide(&programs, |missing| {
+        missing.iter().copied().filter(built).collect()
+    })?;
+    Ok(Programs {
+        directory: recipe.programs(),
+    })
+}
+
+/// The path of Debian's Prometheus.
+pub fn prometheus() -> Result<PathBuf, Error> {
+    let recipe = Recipe {
+        what: "Prometheus",
+        estimate: "half a minute, 30 MB to download, once",
+        directory: cache()?.join("prometheus"),
+        script: concat!(
+            include_str!("../../assets/debian-apt.sh"),
+            include_str!("../../assets/fetch-prometheus.sh")
+        ),
+        tools: &["sed"],
+        disk_bytes: GIB,
+    };
+    recipe.provide(&["prometheus"], |_| Vec::new())?;
+    Ok(recipe.programs().join("prometheus"))
+}
+
+fn cache() -> Result<PathBuf, Error> {
+    let absolute = |name| {
+        std::env::var_os(name)
+            .map(PathBuf::from)
+            .filter(|path| path.is_absolute())
+    };
+    let base = absolute("XDG_CACHE_HOME").or_else(|| absolute("HOME").map(|home| home.join(".cache")));
+    base.as_deref()
+        .map(|base: &Path| base.join("hookgate"))
+        .ok_or_else(|| Error::Unsuitable {
+            what: "test programs",
+            obstacle: "there is no place to keep them: neither XDG_CACHE_HOME nor HOME is set".to_owned(),
+        })
+}

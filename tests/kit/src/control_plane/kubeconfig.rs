@@ -1,0 +1,50 @@
+//! Kubeconfig files: the one way by which programs under test are told of a cluster.
+
+use std::path::Path;
+
+use kube::Config;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use serde_json::{Value, json};
+
+use super::Error;
+
+/// A kubeconfig with one cluster and one user. JSON is YAML.
+pub(crate) fn text(cluster: &Value, user: &Value) -> String {
+    json!({
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "test", "cluster": cluster}],
+        "users": [{"name": "test", "user": user}],
+        "contexts": [{"name": "test", "context": {"cluster": "test", "user": "test"}}],
+        "current-context": "test",
+    })
+    .to_string()
+}
+
+pub(super) async fn load(path: &Path) -> Result<Config, Error> {
+    let wrong = |source| Error::Kubeconfig {
+        path: path.to_owned(),
+        source,
+    };
+    let kubeconfig = Kubeconfig::read_from(path).map_err(wrong)?;
+    Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
+        .await
+        .map_err(wrong)
+}
+
+/// The same cluster as seen by somebody else: the administrator impersonates them.
+pub(super) fn impersonating(path: &Path, user: &str, groups: &[&str]) -> Result<String, Error> {
+    let mut kubeconfig = Kubeconfig::read_from(path).map_err(|source| Error::Kubeconfig {
+        path: path.to_owned(),
+        source,
+    })?;
+    for who in kubeconfig
+        .auth_infos
+        .iter_mut()
+        .filter_map(|named| named.auth_info.as_mut())
+    {
+        who.impersonate = Some(user.to_owned());
+        who.impersonate_groups = Some(groups.iter().map(|&group| group.to_owned()).collect());
+    }
+    Ok(serde_json::to_string(&kubeconfig)?)
+}

@@ -1,0 +1,331 @@
+//! A control plane for tests: etcd, API server and controller manager as real processes on loopback.
+//!
+//! Ready in 4 to 5 seconds; its data is in memory where possible. Most tests share one
+//! ([`ControlPlane::shared`]) and take a namespace each; tests that pause or stop the API server start their
+//! own ([`ControlPlane::start`]).
+//!
+//! What this is not: there is no node. A pod stays as it was written unless a test plays the kubelet.
+
+mod boot;
+mod components;
+mod crds;
+mod error;
+pub(crate) mod kubeconfig;
+mod pki;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{ObjectMeta, PostParams};
+use kube::{Api, Client, Config};
+use tokio::sync::OnceCell;
+
+pub use error::Error;
+
+use crate::assets::{self, Cluster, Component};
+use crate::keeper::KeptDirectory;
+use crate::process::Process;
+use crate::usage::Usage;
+use crate::wait::within;
+use boot::Own;
+
+/// What a control plane is to have.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Definitions to install before the controller manager starts.
+    pub crds: Vec<CustomResourceDefinition>,
+    /// Garbage collection, service accounts and namespace deletion. On by default. Without it pods need no
+    /// service account.
+    pub controller_manager: bool,
+    /// The scheduler, for tests with real nodes. Off by default; it is built on first need.
+    pub scheduler: bool,
+    /// An audit log of every request, at [`ControlPlane::audit_log`]. Off by default.
+    pub audit: bool,
+    /// More flags for the API server.
+    pub api_server_arguments: Vec<String>,
+    /// More flags for the controller manager.
+    pub controller_manager_arguments: Vec<String>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            crds: Vec::new(),
+            controller_manager: true,
+            scheduler: false,
+            audit: false,
+            api_server_arguments: Vec::new(),
+            controller_manager_arguments: Vec::new(),
+        }
+    }
+}
+
+impl Options {
+    fn components(&self) -> Vec<Component> {
+        let mut components = Component::DEFAULT.to_vec();
+        components.extend(self.scheduler.then_some(Component::Scheduler));
+        components
+    }
+}
+
+/// A running control plane, or an existing cluster. All that was started ends when this is dropped, and when
+/// the test process ends in any other way.
+#[derive(Debug)]
+pub struct ControlPlane {
+    kubeconfig: PathBuf,
+    config: Config,
+    url: String,
+    own: Option<Own>,
+    /// Kubeconfigs derived from the administrator's.
+    derived: KeptDirectory,
+    derived_count: AtomicU32,
+}
+
+static SHARED: OnceCell<Result<ControlPlane, String>> = OnceCell::const_new();
+
+impl ControlPlane {
+    /// Starts a control plane of the caller's own, and builds its programs first if they are nowhere.
+    pub async fn start(mut options: Options) -> Result<Self, Error> {
+        let components = options.components();
+        let find = tokio::task::spawn_blocking(move || assets::cluster(&components));
+        let cluster = find.await.map_err(std::io::Error::other)??;
+        let (kubeconfig, config, own) = match cluster {
+            Cluster::Existing(path) => {
+                let config = kubeconfig::load(&path).await?;
+                let client =
+                    Client::try_from(config.clone()).map_err(|source| api_error("make a client", source))?;
+                crds::install(&client, &options.crds).await?;
+                (path, config, None)
+            }
+            Cluster::Own(programs) => {
+                // Given programs may lack it; then tests do without garbage collection.
+                options.controller_manager &= programs.find(Component::ControllerManager).is_some();
+                let own = boot::boot(&programs, &options).await?;
+                (own.kubeconfig.clone(), own.config.clone(), Some(own))
+            }
+        };
+        let url = config.cluster_url.to_string().trim_end_matches('/').to_owned();
+        let derived = KeptDirectory::new("kubeconfigs")?;
+        Ok(Self {
+            kubeconfig,
+            config,
+            url,
+            own,
+            derived,
+            derived_count: AtomicU32::new(0),
+        })
+    }
+
+    /// The control plane of this test process, started by whichever test is first. Its definitions are
+    /// those of that first call. Do not pause or stop it: others are using it.
+    ///
+    /// # Panics
+    /// If it cannot be started.
+    pub async fn shared(crds: fn() -> Vec<CustomResourceDefinition>) -> &'static Self {
+        let start = || async {
+            Self::start(Options {
+                crds: crds(),
+                ..Options::default()
+            })
+            .await
+            .map_err(|error| whole(&error))
+        };
+        match SHARED.get_or_init(start).await {
+            Ok(control_plane) => control_plane,
+            #[expect(clippy::panic, reason = "no test can go on without it")]
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    /// An administrator's client for the caller's runtime. Each test has a runtime of its own, and a client
+    /// stops working with the runtime in which it was made.
+    ///
+    /// # Panics
+    /// Outside a runtime.
+    #[must_use]
+    pub fn client(&self) -> Client {
+        match Client::try_from(self.config.clone()) {
+            Ok(client) => client,
+            #[expect(
+                clippy::panic,
+                reason = "the same configuration worked when the control plane started"
+            )]
+            Err(error) => panic!("failed to make a client: {error}"),
+        }
+    }
+
+    /// The administrator's client configuration, to be changed before a client is made of it.
+    #[must_use]
+    pub fn config(&self) -> Config {
+        self.config.clone()
+    }
+
+    /// The administrator's kubeconfig file.
+    #[must_use]
+    pub fn kubeconfig_path(&self) -> &Path {
+        &self.kubeconfig
+    }
+
+    /// A kubeconfig file with which requests come from somebody else, by impersonation: for instance from
+    /// `system:serviceaccount:NAMESPACE:NAME`, to test permissions.
+    pub fn kubeconfig_as(&self, user: &str, groups: &[&str]) -> Result<PathBuf, Error> {
+        let number = self.derived_count.fetch_add(1, Ordering::Relaxed);
+        let path = self.derived.path().join(format!("kubeconfig-{number}"));
+        std::fs::write(&path, kubeconfig::impersonating(&self.kubeconfig, user, groups)?)?;
+        Ok(path)
+    }
+
+    /// `https://HOST:PORT`.
+    #[must_use]
+    pub fn api_url(&self) -> &str {
+        &self.url
+    }
+
+    /// A fresh namespace, ready for pods. It is never deleted: that takes 5 seconds, and the whole control
+    /// plane goes away. On an existing cluster, `kubectl delete namespace -l made-by=hookgate-test-kit`.
+    ///
+    /// # Panics
+    /// If it cannot be made.
+    pub async fn namespace(&self, prefix: &str) -> String {
+        match self.try_namespace(prefix).await {
+            Ok(name) => name,
+            #[expect(clippy::panic, reason = "no test can go on without it")]
+            Err(error) => panic!("{}", whole(&error)),
+        }
+    }
+
+    async fn try_namespace(&self, prefix: &str) -> Result<String, Error> {
+        let client = self.client();
+        let metadata = ObjectMeta {
+            generate_name: Some(format!("{prefix}-")),
+            ..ObjectMeta::default()
+        };
+        let wanted = Namespace {
+            metadata,
+            ..Namespace::default()
+        };
+        let made = Api::<Namespace>::all(client.clone())
+            .create(&PostParams::default(), &wanted)
+            .await;
+        let made = made.map_err(|source| api_error("create a namespace", source))?;
+        let name = made.metadata.name.unwrap_or_default();
+        if self
+            .own
+            .as_ref()
+            .is_none_or(|own| own.controller_manager.is_some())
+        {
+            let accounts: Api<ServiceAccount> = Api::namespaced(client, &name);
+            within(Duration::from_secs(30), || accounts.get("default"))
+                .await
+                .map_err(|source| Error::NotReady {
+                    what: format!("a service account in {name}"),
+                    source,
+                })?;
+        }
+        Ok(name)
+    }
+
+    /// kubectl as administrator. Its `KUBECONFIG` is set; on an existing cluster it is the one on the `PATH`.
+    #[must_use]
+    pub fn kubectl(&self) -> Command {
+        let built = self
+            .own
+            .as_ref()
+            .and_then(|own| own.programs.find(Component::Kubectl));
+        let mut command = Command::new(built.unwrap_or_else(|| "kubectl".into()));
+        command.env("KUBECONFIG", &self.kubeconfig);
+        command
+    }
+
+    /// Whether the built-in controllers run: garbage collection, namespaces, service accounts. An existing
+    /// cluster has them.
+    #[must_use]
+    pub fn has_controller_manager(&self) -> bool {
+        self.own
+            .as_ref()
+            .is_none_or(|own| own.controller_manager.is_some())
+    }
+
+    /// Stops the API server in its tracks (SIGSTOP): connections stay open and nothing is answered.
+    pub fn pause_api_server(&self) -> Result<(), Error> {
+        Ok(self.own("pausing the API server")?.api_server.pause()?)
+    }
+
+    /// Undoes [`pause_api_server`](Self::pause_api_server).
+    pub fn resume_api_server(&self) -> Result<(), Error> {
+        Ok(self.own("resuming the API server")?.api_server.resume()?)
+    }
+
+    /// Kills the API server: connections break, new ones are refused. Its data stays.
+    #[expect(clippy::unused_async, reason = "the counterpart of the restart")]
+    pub async fn stop_api_server(&self) -> Result<(), Error> {
+        self.own("stopping the API server")?.api_server.kill_hard()?;
+        Ok(())
+    }
+
+    /// Starts the API server again, on the same port and data, and waits until it is ready.
+    pub async fn restart_api_server(&self) -> Result<(), Error> {
+        let own = self.own("restarting the API server")?;
+        own.api_server.restart()?;
+        own.await_api_server().await
+    }
+
+    /// The audit log, one JSON object a line, if [`Options::audit`] is set.
+    pub fn audit_log(&self) -> Result<PathBuf, Error> {
+        Ok(self.own("the audit log")?.directory.path().join("audit.log"))
+    }
+
+    /// Where the components' files are: `pki/`, logs as `PROGRAM.stderr`, etcd's data.
+    pub fn directory(&self) -> Result<&Path, Error> {
+        Ok(self.own("the control plane's directory")?.directory.path())
+    }
+
+    /// Memory and CPU time of a component; nothing if it does not run here.
+    #[must_use]
+    pub fn usage(&self, component: Component) -> Option<Usage> {
+        self.process(component)?.usage()
+    }
+
+    /// The process id of a component; nothing if it does not run here.
+    #[must_use]
+    pub fn process_id(&self, component: Component) -> Option<u32> {
+        self.process(component).map(Process::id)
+    }
+
+    fn process(&self, component: Component) -> Option<&Process> {
+        let own = self.own.as_ref()?;
+        match component {
+            Component::Etcd => Some(&own.etcd),
+            Component::ApiServer => Some(&own.api_server),
+            Component::ControllerManager => own.controller_manager.as_ref(),
+            Component::Scheduler => own.scheduler.as_ref(),
+            Component::Kubelet | Component::Kubectl => None,
+        }
+    }
+
+    fn own(&self, action: &'static str) -> Result<&Own, Error> {
+        self.own.as_ref().ok_or(Error::ExistingCluster { action })
+    }
+}
+
+fn api_error(action: impl Into<String>, source: kube::Error) -> Error {
+    Error::Api {
+        action: action.into(),
+        source: Box::new(source),
+    }
+}
+
+/// The error with all its causes, in one line.
+fn whole(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text = format!("{text}: {error}");
+        cause = error.source();
+    }
+    text
+}

@@ -1,0 +1,143 @@
+//! An HTTP/1.1 server on loopback with a thread and a runtime of its own.
+//!
+//! Its own runtime, so that it answers while a test blocks its thread, and so that it can be used from tests
+//! without one. Built directly on hyper because a handler here may also hang up without an answer, which
+//! the layers above hyper do not offer.
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::thread::JoinHandle;
+
+use axum::body::Body;
+use axum::http::{Request, Response};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::runtime::Runtime;
+use tokio::sync::oneshot;
+
+/// Instead of an answer: the connection is closed.
+#[derive(Debug, thiserror::Error)]
+#[error("hung up on purpose")]
+pub(crate) struct HangUp;
+
+/// What a handler returns.
+pub(crate) type Answered = Result<Response<Body>, HangUp>;
+
+/// The two ends of a connection.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ends {
+    pub(crate) from: SocketAddr,
+    pub(crate) to: SocketAddr,
+}
+
+/// A running server. Dropping it breaks all connections and frees the port.
+#[derive(Debug)]
+pub(crate) struct Server {
+    address: SocketAddr,
+    stop: Option<oneshot::Sender<Infallible>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Server {
+    /// Starts a server. `make_handler` runs inside the server's runtime, so that clients made there belong to
+    /// it.
+    pub(crate) fn start<H, A, E>(
+        address: SocketAddr,
+        make_handler: impl FnOnce() -> Result<H, E>,
+    ) -> Result<Self, E>
+    where
+        H: Fn(Request<Incoming>, Ends) -> A + Clone + Send + Sync + 'static,
+        A: Future<Output = Answered> + Send + 'static,
+        E: From<io::Error>,
+    {
+        let listener = std::net::TcpListener::bind(address)?;
+        listener.set_nonblocking(true)?;
+        let address = listener.local_addr()?;
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?;
+        let prepared = {
+            let _inside = runtime.enter();
+            TcpListener::from_std(listener)
+                .map_err(E::from)
+                .and_then(|listener| Ok((listener, make_handler()?)))
+        };
+        match prepared {
+            Ok((listener, handler)) => {
+                let (stop, stopped) = oneshot::channel();
+                let serve = move || run(&runtime, stopped, accept(listener, handler));
+                let thread = std::thread::Builder::new()
+                    .name(format!("server {address}"))
+                    .spawn(serve)?;
+                Ok(Self {
+                    address,
+                    stop: Some(stop),
+                    thread: Some(thread),
+                })
+            }
+            Err(error) => {
+                // The caller may be in a runtime, where another one must not be dropped in the usual way.
+                runtime.shutdown_background();
+                Err(error)
+            }
+        }
+    }
+
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            // A panic in there has been printed, and there is nobody to pass it on to.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn run(runtime: &Runtime, stopped: oneshot::Receiver<Infallible>, serve: impl Future<Output = ()>) {
+    runtime.block_on(async {
+        tokio::select! {
+            _ = stopped => {}
+            () = serve => {}
+        }
+    });
+}
+
+async fn accept<H, A>(listener: TcpListener, handler: H)
+where
+    H: Fn(Request<Incoming>, Ends) -> A + Clone + Send + Sync + 'static,
+    A: Future<Output = Answered> + Send + 'static,
+{
+    loop {
+        match listener.accept().await {
+            Ok((stream, _)) => drop(tokio::spawn(converse(stream, handler.clone()))),
+            // Out of file descriptors, most likely: they come back.
+            Err(_) => tokio::time::sleep(std::time::Duration::from_millis(10)).await,
+        }
+    }
+}
+
+async fn converse<H, A>(stream: TcpStream, handler: H)
+where
+    H: Fn(Request<Incoming>, Ends) -> A + Send + Sync + 'static,
+    A: Future<Output = Answered> + Send + 'static,
+{
+    let (Ok(from), Ok(to), Ok(())) = (stream.peer_addr(), stream.local_addr(), stream.set_nodelay(true))
+    else {
+        return;
+    };
+    let service = service_fn(|request| handler(request, Ends { from, to }));
+    // An error is a broken connection: the client's doing, or ours on purpose.
+    let _ = http1::Builder::new()
+        .serve_connection(TokioIo::new(stream), service)
+        .await;
+}

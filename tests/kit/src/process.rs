@@ -1,0 +1,319 @@
+//! A program under test as a real process: its output as text, signals, restarts, memory and CPU time.
+
+use std::ffi::OsString;
+use std::fs::{self, OpenOptions};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{ExitStatus, Stdio};
+use std::sync::Mutex;
+use std::time::Duration;
+
+use rustix::process::Signal;
+
+use crate::keeper::{self, Kept, KeptDirectory, lock};
+use crate::usage::Usage;
+use crate::wait::{TimedOut, within};
+
+/// What went wrong with a process.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// It could not be started.
+    #[error("failed to start {program}")]
+    Start {
+        /// The program's path.
+        program: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// It is running no more, or never was.
+    #[error("failed to {action} process {id} ({program})")]
+    Handle {
+        /// What was tried.
+        action: &'static str,
+        /// The process id.
+        id: u32,
+        /// The program's path.
+        program: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// It did not end in time.
+    #[error("process {id} ({program}) goes on after {deadline:?}; its last output:\n{tail}")]
+    GoesOn {
+        /// The process id.
+        id: u32,
+        /// The program's path.
+        program: PathBuf,
+        /// How long was waited.
+        deadline: Duration,
+        /// The last lines it wrote.
+        tail: String,
+    },
+}
+
+/// What to run: a path, arguments and environment.
+///
+/// The environment starts empty but for `PATH`, `TMPDIR`, `RUST_BACKTRACE` and `LLVM_PROFILE_FILE`: a
+/// developer's own `KUBECONFIG` or home directory never reaches a program under test.
+#[derive(Debug, Clone)]
+pub struct Program {
+    path: PathBuf,
+    arguments: Vec<OsString>,
+    environment: Vec<(OsString, OsString)>,
+}
+
+impl Program {
+    /// A program with no arguments.
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        Self {
+            path: path.into(),
+            arguments: Vec::new(),
+            environment: Vec::new(),
+        }
+    }
+
+    /// Adds one argument.
+    #[must_use]
+    pub fn arg(mut self, argument: impl Into<OsString>) -> Self {
+        self.arguments.push(argument.into());
+        self
+    }
+
+    /// Adds arguments.
+    #[must_use]
+    pub fn args<A: Into<OsString>>(mut self, arguments: impl IntoIterator<Item = A>) -> Self {
+        self.arguments.extend(arguments.into_iter().map(Into::into));
+        self
+    }
+
+    /// Sets one variable of its environment.
+    #[must_use]
+    pub fn env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
+        self.environment.push((name.into(), value.into()));
+        self
+    }
+
+    fn spawn(&self, logs: &Logs) -> io::Result<Kept> {
+        let mut command = keeper::gated(&self.path);
+        command.args(&self.arguments).env_clear();
+        for name in ["PATH", "TMPDIR", "RUST_BACKTRACE", "LLVM_PROFILE_FILE"] {
+            if let Some(value) = std::env::var_os(name) {
+                command.env(name, value);
+            }
+        }
+        command.envs(self.environment.iter().map(|(name, value)| (name, value)));
+        command
+            .stdout(append_to(&logs.stdout)?)
+            .stderr(append_to(&logs.stderr)?);
+        if self.path.components().count() > 1 {
+            fs::metadata(&self.path)?;
+        }
+        keeper::spawn(command)
+    }
+}
+
+#[derive(Debug)]
+struct Logs {
+    stdout: PathBuf,
+    stderr: PathBuf,
+    _own: Option<KeptDirectory>,
+}
+
+impl Logs {
+    fn temporary() -> io::Result<Self> {
+        let own = KeptDirectory::new("process")?;
+        let logs = Self::inside(own.path(), "");
+        Ok(Self {
+            _own: Some(own),
+            ..logs
+        })
+    }
+
+    fn inside(directory: &Path, prefix: &str) -> Self {
+        let file = |stream: &str| directory.join(format!("{prefix}{stream}"));
+        Self {
+            stdout: file("stdout"),
+            stderr: file("stderr"),
+            _own: None,
+        }
+    }
+}
+
+fn append_to(path: &Path) -> io::Result<Stdio> {
+    OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(path)
+        .map(Stdio::from)
+}
+
+/// A running program. It is killed when this is dropped, and when the test process ends in any other way.
+#[derive(Debug)]
+pub struct Process {
+    program: Program,
+    logs: Logs,
+    current: Mutex<Kept>,
+}
+
+impl Process {
+    /// Starts the program and captures what it writes.
+    pub fn start(program: Program) -> Result<Self, Error> {
+        let logs = Logs::temporary().map_err(|source| start_error(&program, source))?;
+        Self::start_with(program, logs)
+    }
+
+    /// As [`start`](Self::start), with its output in `directory/NAME.stdout` and `directory/NAME.stderr`.
+    pub(crate) fn start_logging_to(program: Program, directory: &Path, name: &str) -> Result<Self, Error> {
+        Self::start_with(program, Logs::inside(directory, &format!("{name}.")))
+    }
+
+    fn start_with(program: Program, logs: Logs) -> Result<Self, Error> {
+        let kept = program
+            .spawn(&logs)
+            .map_err(|source| start_error(&program, source))?;
+        Ok(Self {
+            program,
+            logs,
+            current: Mutex::new(kept),
+        })
+    }
+
+    /// The process id of the current run.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        lock(&self.current).id()
+    }
+
+    /// All that it wrote to stdout so far, over all runs.
+    #[must_use]
+    pub fn stdout(&self) -> String {
+        read(&self.logs.stdout)
+    }
+
+    /// All that it wrote to stderr so far, over all runs.
+    #[must_use]
+    pub fn stderr(&self) -> String {
+        read(&self.logs.stderr)
+    }
+
+    /// The last lines of both streams, for messages.
+    #[must_use]
+    pub fn tail(&self, lines: usize) -> String {
+        let text = self.stdout() + &self.stderr();
+        let all: Vec<&str> = text.lines().collect();
+        all[all.len().saturating_sub(lines)..].join("\n")
+    }
+
+    /// Waits until the text has been written to either stream.
+    pub async fn await_output(&self, text: &str, deadline: Duration) -> Result<(), TimedOut> {
+        within(deadline, || async {
+            if self.stdout().contains(text) || self.stderr().contains(text) {
+                return Ok(());
+            }
+            Err(format!("no {text:?} in\n{}", self.tail(20)))
+        })
+        .await
+    }
+
+    /// How it ended; nothing while it runs.
+    pub fn exit_status(&self) -> Result<Option<ExitStatus>, Error> {
+        lock(&self.current)
+            .try_wait()
+            .map_err(|source| self.error("wait for", source))
+    }
+
+    /// SIGKILL: the process gets no chance to say goodbye.
+    pub fn kill_hard(&self) -> Result<ExitStatus, Error> {
+        lock(&self.current)
+            .kill()
+            .map_err(|source| self.error("kill", source))
+    }
+
+    /// SIGTERM, then waits for the end. A process that has ended already is not asked again.
+    pub async fn terminate(&self, deadline: Duration) -> Result<ExitStatus, Error> {
+        self.signal(Signal::TERM, "terminate")?;
+        self.wait(deadline).await
+    }
+
+    /// Waits for the end of the process.
+    pub async fn wait(&self, deadline: Duration) -> Result<ExitStatus, Error> {
+        let ended = within(deadline, || async { self.exit_status().transpose() }).await;
+        ended.unwrap_or_else(|_| {
+            let (id, tail) = (self.id(), self.tail(20));
+            Err(Error::GoesOn {
+                id,
+                program: self.program.path.clone(),
+                deadline,
+                tail,
+            })
+        })
+    }
+
+    /// SIGSTOP: it keeps its connections, locks and leases, and does nothing.
+    pub fn pause(&self) -> Result<(), Error> {
+        self.signal(Signal::STOP, "pause")
+    }
+
+    /// SIGCONT: undoes [`pause`](Self::pause).
+    pub fn resume(&self) -> Result<(), Error> {
+        self.signal(Signal::CONT, "resume")
+    }
+
+    /// Kills it if it still runs, and starts it again with the same arguments. Its output is appended.
+    pub fn restart(&self) -> Result<(), Error> {
+        let mut current = lock(&self.current);
+        current
+            .kill()
+            .and_then(|_| self.program.spawn(&self.logs))
+            .map(|kept| *current = kept)
+            .map_err(|source| start_error(&self.program, source))
+    }
+
+    /// Memory and CPU time of the current run; nothing once it has ended.
+    #[must_use]
+    pub fn usage(&self) -> Option<Usage> {
+        Usage::of(self.id())
+    }
+
+    /// The most memory it ever held, in bytes; 0 once it has ended.
+    #[must_use]
+    pub fn peak_rss_bytes(&self) -> u64 {
+        self.usage().map_or(0, |usage| usage.peak_rss_bytes)
+    }
+
+    /// CPU time of user and system together, in seconds; 0 once it has ended.
+    #[must_use]
+    pub fn cpu_seconds(&self) -> f64 {
+        self.usage().map_or(0.0, |usage| usage.cpu_seconds)
+    }
+
+    fn signal(&self, signal: Signal, action: &'static str) -> Result<(), Error> {
+        lock(&self.current)
+            .signal(signal)
+            .map_err(|source| self.error(action, source))
+    }
+
+    fn error(&self, action: &'static str, source: io::Error) -> Error {
+        // The caller may hold the lock on the current run; the message can do without its number.
+        let id = self.current.try_lock().map_or(0, |current| current.id());
+        Error::Handle {
+            action,
+            id,
+            program: self.program.path.clone(),
+            source,
+        }
+    }
+}
+
+fn start_error(program: &Program, source: io::Error) -> Error {
+    Error::Start {
+        program: program.path.clone(),
+        source,
+    }
+}
+
+fn read(path: &Path) -> String {
+    fs::read(path)
+        .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+        .unwrap_or_default()
+}

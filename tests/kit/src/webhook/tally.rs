@@ -1,0 +1,117 @@
+//! Counting requests, and waking those who wait for a count.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+use super::Received;
+use crate::keeper::lock;
+use crate::wait::{TimedOut, changed_until};
+
+/// What happened on one path.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Requests received whole.
+    pub received: usize,
+    /// Those of them that wait for their answer or read it.
+    pub in_flight: usize,
+    /// Those that the client gave up, before or in the midst of the answer.
+    pub cancelled: usize,
+    /// Bytes of bodies given to connections. A connection holds some megabytes that the client never read.
+    pub sent_bytes: u64,
+}
+
+#[derive(Debug, Default)]
+struct Ledger {
+    requests: Vec<Received>,
+    paths: HashMap<String, Counts>,
+}
+
+#[derive(Debug)]
+pub(super) struct Tally {
+    ledger: Mutex<Ledger>,
+    changed: watch::Sender<()>,
+}
+
+impl Tally {
+    pub(super) fn new() -> Arc<Self> {
+        Arc::new(Self {
+            ledger: Mutex::default(),
+            changed: watch::Sender::new(()),
+        })
+    }
+
+    pub(super) fn requests(&self) -> Vec<Received> {
+        lock(&self.ledger).requests.clone()
+    }
+
+    pub(super) fn counts(&self, path: &str) -> Counts {
+        lock(&self.ledger).paths.get(path).copied().unwrap_or_default()
+    }
+
+    pub(super) fn enter(self: &Arc<Self>, request: &Received) -> InFlight {
+        let in_flight = InFlight {
+            tally: Arc::clone(self),
+            path: request.path.clone(),
+            finished: false,
+        };
+        lock(&self.ledger).requests.push(request.clone());
+        in_flight.update(|counts| {
+            counts.received += 1;
+            counts.in_flight += 1;
+        });
+        in_flight
+    }
+
+    /// Waits until the counts are as wanted. Woken by every change, so nothing is polled.
+    pub(super) async fn reach(
+        &self,
+        path: &str,
+        deadline: Duration,
+        wanted: impl Fn(&Counts) -> bool,
+    ) -> Result<(), TimedOut> {
+        let holds = || wanted(&self.counts(path));
+        let seen = || format!("{path}: {:?}", self.counts(path));
+        changed_until(self.changed.subscribe(), deadline, holds, seen).await
+    }
+}
+
+/// A request that is being answered. Dropped before it is finished, it was cancelled by the client.
+#[derive(Debug)]
+pub(super) struct InFlight {
+    tally: Arc<Tally>,
+    path: String,
+    finished: bool,
+}
+
+impl InFlight {
+    pub(super) fn sent(&self, bytes: usize) {
+        self.update(|counts| counts.sent_bytes += bytes as u64);
+    }
+
+    pub(super) fn finish(mut self, bytes: usize) {
+        self.sent(bytes);
+        self.finished = true;
+    }
+
+    fn update(&self, change: impl FnOnce(&mut Counts)) {
+        change(
+            lock(&self.tally.ledger)
+                .paths
+                .entry(self.path.clone())
+                .or_default(),
+        );
+        self.tally.changed.send_replace(());
+    }
+}
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        self.update(|counts| {
+            counts.in_flight -= 1;
+            counts.cancelled += usize::from(!self.finished);
+        });
+    }
+}

@@ -1,0 +1,223 @@
+//! The proxy before the API server.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use futures::StreamExt as _;
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::api::{ListParams, Patch, PatchParams, PostParams, WatchEvent, WatchParams};
+use kube::{Api, Client, Error};
+use serde_json::json;
+use test_kit::api_proxy::{Failure, Fate, Matcher, Moment, Outcome};
+use test_kit::{ApiProxy, ControlPlane};
+
+const A_WHILE: Duration = Duration::from_secs(20);
+
+struct Scene {
+    proxy: ApiProxy,
+    /// Through the proxy.
+    maps: Api<ConfigMap>,
+    /// Around it.
+    direct: Api<ConfigMap>,
+}
+
+async fn scene() -> Scene {
+    let control_plane = ControlPlane::shared(super::control_plane::crds).await;
+    let namespace = control_plane.namespace("proxy").await;
+    let proxy = ApiProxy::start(control_plane).unwrap();
+    let maps = Api::namespaced(Client::try_from(proxy.config()).unwrap(), &namespace);
+    let direct = Api::namespaced(control_plane.client(), &namespace);
+    Scene { proxy, maps, direct }
+}
+
+fn map(name: &str) -> ConfigMap {
+    let mut map = ConfigMap {
+        data: Some(BTreeMap::new()),
+        ..ConfigMap::default()
+    };
+    map.metadata.name = Some(name.to_owned());
+    map
+}
+
+fn code(error: &Error) -> Option<u16> {
+    match error {
+        Error::Api(status) => Some(status.code),
+        _ => None,
+    }
+}
+
+#[tokio::test]
+async fn requests_pass_and_are_counted_by_verb_and_resource() {
+    let Scene { proxy, maps, direct } = scene().await;
+    maps.create(&PostParams::default(), &map("a")).await.unwrap();
+    assert!(direct.get("a").await.is_ok());
+    maps.get("a").await.unwrap();
+    let listed = maps.list(&ListParams::default()).await.unwrap();
+    assert!(
+        listed
+            .items
+            .iter()
+            .any(|one| one.metadata.name.as_deref() == Some("a"))
+    );
+    assert_eq!(code(&maps.get("missing").await.unwrap_err()), Some(404));
+    let counts = ["create", "get", "list", "patch"].map(|verb| proxy.count(verb, "configmaps"));
+    assert_eq!(counts, [1, 2, 1, 0]);
+    assert_eq!(proxy.requests().last().unwrap().outcome, Outcome::Status(404));
+}
+
+#[tokio::test]
+async fn the_kubeconfig_leads_through_the_proxy_also_as_somebody_else() {
+    let Scene { proxy, .. } = scene().await;
+    let control_plane = ControlPlane::shared(super::control_plane::crds).await;
+    let admin = control_plane
+        .kubectl()
+        .env("KUBECONFIG", proxy.kubeconfig_path())
+        .args(["get", "ns"])
+        .output();
+    assert!(admin.unwrap().status.success());
+    assert_eq!(proxy.count("list", "namespaces"), 1);
+    let jane = proxy.kubeconfig_as("jane", &["system:authenticated"]).unwrap();
+    let refused = control_plane
+        .kubectl()
+        .env("KUBECONFIG", jane)
+        .args(["get", "ns"])
+        .output()
+        .unwrap();
+    assert!(
+        String::from_utf8_lossy(&refused.stderr).contains(r#"User "jane" cannot list"#),
+        "{refused:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_refused_request_never_arrives() {
+    let Scene { proxy, maps, direct } = scene().await;
+    let fault = proxy.fail_next(Matcher::new("POST", "/configmaps"), Failure::refused(409), 2);
+    for _ in 0..2 {
+        let error = maps.create(&PostParams::default(), &map("a")).await.unwrap_err();
+        assert_eq!(code(&error), Some(409));
+    }
+    assert!(direct.get_opt("a").await.unwrap().is_none());
+    maps.create(&PostParams::default(), &map("a")).await.unwrap();
+    assert_eq!(fault.hits(), 2);
+}
+
+#[tokio::test]
+async fn a_write_can_take_effect_and_its_answer_be_lost() {
+    let Scene { proxy, maps, direct } = scene().await;
+    proxy.fail_next(Matcher::writes("configmaps"), Failure::after_effect(500), 1);
+    proxy.fail_next(
+        Matcher::writes("configmaps"),
+        Failure::hang_up(Moment::AfterForwarding),
+        1,
+    );
+    assert_eq!(
+        code(&maps.create(&PostParams::default(), &map("a")).await.unwrap_err()),
+        Some(500)
+    );
+    let change = Patch::Merge(json!({"data": {"k": "v"}}));
+    let lost = maps
+        .patch("a", &PatchParams::default(), &change)
+        .await
+        .unwrap_err();
+    assert_eq!(code(&lost), None, "no answer: {lost}");
+    assert_eq!(proxy.requests().last().unwrap().outcome, Outcome::HungUp);
+    assert_eq!(direct.get("a").await.unwrap().data.unwrap()["k"], "v");
+}
+
+#[tokio::test]
+async fn a_stalled_request_arrives_when_it_is_released() {
+    let Scene { proxy, maps, direct } = scene().await;
+    let stall = proxy.stall_next(Matcher::new("POST", "/configmaps"));
+    let maps_there = maps.clone();
+    let create = tokio::spawn(async move { maps_there.create(&PostParams::default(), &map("a")).await });
+    stall.await_hits(1, A_WHILE).await.unwrap();
+    assert!(direct.get_opt("a").await.unwrap().is_none());
+    stall.release();
+    create.await.unwrap().unwrap();
+
+    let stall = proxy.stall_next_answer(Matcher::new("DELETE", "/configmaps/a"));
+    let maps_there = maps.clone();
+    let delete =
+        tokio::spawn(async move { maps_there.delete("a", &kube::api::DeleteParams::default()).await });
+    stall.await_hits(1, A_WHILE).await.unwrap();
+    maps.get_opt("another").await.unwrap();
+    test_kit::eventually(A_WHILE, || async {
+        direct.get_opt("a").await.unwrap().is_none().then_some(())
+    })
+    .await;
+    assert!(!delete.is_finished());
+    proxy.clear_faults();
+    delete.await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn frozen_watches_deliver_in_order_after_the_thaw_and_cut_ones_break() {
+    let Scene { proxy, maps, direct } = scene().await;
+    let only = WatchParams::default().fields("metadata.name!=kube-root-ca.crt");
+    let mut events = Box::pin(maps.watch(&only, "0").await.unwrap());
+    proxy.await_open_watches(1, A_WHILE).await.unwrap();
+    proxy.freeze_watches();
+    for name in ["a", "b", "c"] {
+        direct.create(&PostParams::default(), &map(name)).await.unwrap();
+    }
+    assert_eq!(
+        maps.list(&ListParams::default().fields("metadata.name=c"))
+            .await
+            .unwrap()
+            .items
+            .len(),
+        1
+    );
+    assert!(
+        tokio::time::timeout(Duration::from_millis(300), events.next())
+            .await
+            .is_err(),
+        "held back"
+    );
+    proxy.thaw_watches();
+    for name in ["a", "b", "c"] {
+        let event = tokio::time::timeout(A_WHILE, events.next())
+            .await
+            .unwrap()
+            .unwrap()
+            .unwrap();
+        assert!(
+            matches!(&event, WatchEvent::Added(map) if map.metadata.name.as_deref() == Some(name)),
+            "{event:?}"
+        );
+    }
+    proxy.cut_watches();
+    let broken = tokio::time::timeout(A_WHILE, events.next()).await.unwrap();
+    assert!(!matches!(broken, Some(Ok(_))), "{broken:?}");
+    assert_eq!((proxy.open_watches(), proxy.count("watch", "configmaps")), (0, 1));
+}
+
+#[tokio::test]
+async fn every_request_can_be_decided_on() {
+    let Scene { proxy, maps, .. } = scene().await;
+    let mut seen = 0;
+    proxy.decide_by(move |call| {
+        seen += 1;
+        match (call.verb, seen % 2) {
+            ("get", 1) => Fate::Fail(Failure::refused(503)),
+            _ => Fate::Delay(Duration::from_millis(1), Duration::from_millis(1)),
+        }
+    });
+    let mut codes = Vec::new();
+    for _ in 0..4 {
+        codes.push(code(&maps.get("missing").await.unwrap_err()));
+    }
+    assert_eq!(codes, [Some(503), Some(404), Some(503), Some(404)]);
+    proxy.clear_faults();
+    assert_eq!(code(&maps.get("missing").await.unwrap_err()), Some(404));
+}
+
+#[tokio::test]
+async fn an_api_server_that_is_away_gives_no_answer() {
+    let nobody = kube::Config::new("http://127.0.0.1:1".parse().unwrap());
+    let proxy = ApiProxy::start_before(nobody).unwrap();
+    let maps: Api<ConfigMap> = Api::default_namespaced(Client::try_from(proxy.config()).unwrap());
+    assert_eq!(code(&maps.get("a").await.unwrap_err()), None);
+    assert_eq!(proxy.requests()[0].outcome, Outcome::HungUp);
+}

@@ -1,0 +1,12 @@
+//! The kit against the real programs.
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test fails by panicking, in its helping functions too"
+)]
+
+mod api_proxy;
+mod control_plane;
+mod life;
+mod process;
+mod prometheus;
+mod webhook;
