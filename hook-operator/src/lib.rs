@@ -43,7 +43,12 @@ use config::Config;
 /// The program: parses flags, runs until a signal, and says in one line why it could not.
 #[must_use]
 pub fn main() -> ExitCode {
-    let config = Config::parse();
+    start(Config::parse())
+}
+
+/// The program with these settings.
+#[must_use]
+pub fn start(config: Config) -> ExitCode {
     if let Err(error) = telemetry::start(config.log_format, &config.log) {
         return refuse(&error);
     }

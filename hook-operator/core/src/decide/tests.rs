@@ -318,7 +318,7 @@ proptest! {
         let script: Vec<_> = names.into_iter().zip(letters).collect();
         let mut world = World::new(spec, &script);
         let mut finals = std::collections::BTreeMap::new();
-        for _ in 0..5_000 {
+        for _ in 0..50_000 {
             if !world.step() {
                 break;
             }

@@ -1,0 +1,70 @@
+//! `count`, `interval` and limits as in the manifests of the user's document, at a faster beat.
+
+use operator_tests::{phases, values, web};
+use serde_json::json;
+use shared_api::Phase;
+use shared_api::hook_run::MetricResult;
+use test_kit::Answer;
+
+use crate::stage;
+
+#[tokio::test]
+async fn three_successes_are_recorded_one_by_one() {
+    let stage = stage("count").await;
+    let answers = Answer::json(json!({ "age": 32 })).times(1).then(Answer::json(json!({ "age": 33 })));
+    stage.game.on("/", answers);
+    let metric = web("webtest", &stage.game.url("/"), json!({
+        "count": 3, "failureLimit": 2, "interval": "600ms", "successCondition": "asInt(result) > 30"
+    }));
+    stage.create("run", json!({ "metrics": [metric] })).await;
+    let first = stage.until("run", |status| status.metric_results.len() == 1).await;
+    assert_eq!((first.phase, first.metric_results[0].phase), (Phase::Running, Phase::Running));
+    let status = stage.settled("run").await;
+    assert_eq!(status.phase, Phase::Successful);
+    let result = &status.metric_results[0];
+    assert_eq!(values(result), ["32", "33", "33"]);
+    assert_eq!(phases(result), [Phase::Successful; 3]);
+    assert_eq!((result.count, result.successful, result.consecutive_successful), (3, 3, 3));
+    assert_spacing(result, 600);
+    assert_eq!(stage.game.counts("/").received, 3);
+}
+
+#[tokio::test]
+async fn a_failing_hook_fails_when_the_limit_is_exceeded() {
+    let stage = stage("count").await;
+    stage.game.on("/", Answer::json(json!({ "age": 45 })));
+    let metric = web("webtest", &stage.game.url("/"), json!({
+        "count": 3, "failureLimit": 2, "interval": "300ms", "successCondition": "asInt(result) < 30"
+    }));
+    stage.create("run", json!({ "metrics": [metric] })).await;
+    let status = stage.settled("run").await;
+    let result = &status.metric_results[0];
+    assert_eq!((status.phase, result.phase), (Phase::Failed, Phase::Failed));
+    assert_eq!((result.count, result.failed, result.successful), (3, 3, 0));
+    assert_eq!(
+        status.message.as_deref(),
+        Some("metric webtest Failed: \"45\" does not satisfy asInt(result) < 30 (3 failed > failureLimit 2)")
+    );
+}
+
+#[tokio::test]
+async fn failures_within_the_limit_are_tolerated() {
+    let stage = stage("count").await;
+    stage.game.on("/", Answer::json(json!({ "age": 5 })).times(2).then(Answer::json(json!({ "age": 45 }))));
+    let metric = web("webtest", &stage.game.url("/"), json!({
+        "count": 3, "failureLimit": 2, "interval": "100ms", "successCondition": "asInt(result) > 30"
+    }));
+    stage.create("run", json!({ "metrics": [metric] })).await;
+    let status = stage.settled("run").await;
+    assert_eq!(phases(&status.metric_results[0]), [Phase::Failed, Phase::Failed, Phase::Successful]);
+    assert_eq!(status.phase, Phase::Successful);
+}
+
+/// From the end of one measurement to the start of the next there is at least the interval.
+fn assert_spacing(result: &MetricResult, milliseconds: i128) {
+    for pair in result.measurements.windows(2) {
+        let (end, start) = (pair[0].finished_at.unwrap(), pair[1].started_at.unwrap());
+        let gap = start.timestamp().duration_since(end.timestamp()).as_millis();
+        assert!(gap >= milliseconds, "{gap} ms between two measurements");
+    }
+}

@@ -1,0 +1,41 @@
+//! A metric without count and interval is measured once, and that is the verdict.
+
+use operator_tests::web;
+use serde_json::json;
+use shared_api::Phase;
+use test_kit::Answer;
+
+use crate::stage;
+
+#[tokio::test]
+async fn success() {
+    let stage = stage("one-shot").await;
+    stage.game.on("/", Answer::json(json!({ "name": "bryan", "male": "yes", "age": 45 })));
+    let metric = web("webtest", &stage.game.url("/"), json!({ "successCondition": "asInt(result) > 30" }));
+    stage.create("run", json!({ "metrics": [metric] })).await;
+    let status = stage.settled("run").await;
+    assert_eq!(status.phase, Phase::Successful);
+    let result = &status.metric_results[0];
+    assert_eq!((result.phase, result.count, result.successful), (Phase::Successful, 1, 1));
+    assert_eq!(result.measurements[0].value.as_deref(), Some("45"));
+    assert_eq!(result.measurements[0].message, None);
+    assert_eq!(stage.game.counts("/").received, 1);
+    assert_eq!(stage.warnings("run").await, [] as [String; 0], "a success needs nobody's attention");
+}
+
+#[tokio::test]
+async fn failure() {
+    let stage = stage("one-shot").await;
+    stage.game.on("/", Answer::json(json!({ "age": 45 })));
+    let metric = web("webtest", &stage.game.url("/"), json!({ "successCondition": "asInt(result) < 30" }));
+    stage.create("run", json!({ "metrics": [metric] })).await;
+    let status = stage.settled("run").await;
+    assert_eq!(status.phase, Phase::Failed);
+    assert_eq!(status.reason.as_deref(), Some("FailureLimitExceeded"));
+    assert_eq!(
+        status.message.as_deref(),
+        Some("metric webtest Failed: \"45\" does not satisfy asInt(result) < 30 (1 failed > failureLimit 0)")
+    );
+    stage.warned("run", "FailureLimitExceeded Failed: metric webtest Failed: \"45\" does not satisfy").await;
+    assert_eq!(stage.game.counts("/").received, 1);
+}

@@ -1,0 +1,85 @@
+//! Cores and types have no client, no runtime and no clock of their own: the crate boundary is the wall.
+
+use std::collections::BTreeMap;
+use std::process::Command;
+
+use serde_json::Value;
+
+/// What must not be reachable from a pure crate by normal dependencies.
+const IMPURE: [&str; 8] = ["tokio", "kube-client", "kube-runtime", "reqwest", "hyper", "rand", "tracing", "axum"];
+
+fn metadata() -> Value {
+    let output = Command::new(env!("CARGO"))
+        .args(["metadata", "--format-version", "1", "--offline", "--locked"])
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// For each package id: its name and its normal dependencies.
+fn graph(metadata: &Value) -> BTreeMap<String, (String, Vec<String>)> {
+    let name = |id: &Value| {
+        let packages = metadata["packages"].as_array().unwrap();
+        let package = packages.iter().find(|package| package["id"] == *id).unwrap();
+        package["name"].as_str().unwrap().to_owned()
+    };
+    let nodes = metadata["resolve"]["nodes"].as_array().unwrap();
+    let normal = |node: &Value| {
+        let dependencies = node["deps"].as_array().unwrap().iter();
+        let kept = dependencies.filter(|dependency| {
+            dependency["dep_kinds"].as_array().unwrap().iter().any(|kind| kind["kind"].is_null())
+        });
+        kept.map(|dependency| dependency["pkg"].as_str().unwrap().to_owned()).collect()
+    };
+    nodes.iter().map(|node| (node["id"].as_str().unwrap().to_owned(), (name(&node["id"]), normal(node)))).collect()
+}
+
+#[test]
+fn our_crates_depend_on_one_another_in_one_direction() {
+    let metadata = metadata();
+    let graph = graph(&metadata);
+    let ours: Vec<&str> = metadata["workspace_members"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+    let allowed: BTreeMap<&str, &[&str]> = BTreeMap::from([
+        ("shared-api", &[] as &[&str]),
+        ("hook-core", &["shared-api"]),
+        ("operator-runtime", &["shared-api"]),
+        ("hook-operator", &["hook-core", "operator-runtime", "shared-api"]),
+        ("kubectl-game", &["hook-core", "hook-operator", "shared-api"]),
+        ("test-kit", &[]),
+        ("operator-tests", &["hook-operator", "shared-api", "test-kit"]),
+        ("xtask", &["hook-core", "hook-operator", "shared-api", "test-kit"]),
+    ]);
+    for id in &ours {
+        let (name, dependencies) = &graph[*id];
+        let found: Vec<&str> =
+            dependencies.iter().filter(|id| ours.contains(&id.as_str())).map(|id| graph[id].0.as_str()).collect();
+        let allowed = allowed.get(name.as_str()).unwrap_or_else(|| panic!("{name} has no place in the house yet"));
+        assert!(found.iter().all(|dependency| allowed.contains(dependency)), "{name} depends on {found:?}");
+    }
+}
+
+/// What a pure crate asks for by itself. The features of a shared dependency may bring in more when the whole
+/// workspace is built at once; what counts is what the crate's own manifest opens.
+#[test]
+fn pure_crates_name_nothing_impure() {
+    for (package, manifest) in [
+        ("shared-api", include_str!("../../../shared-api/Cargo.toml")),
+        ("hook-core", include_str!("../../../hook-operator/core/Cargo.toml")),
+    ] {
+        let output = Command::new(env!("CARGO"))
+            .args(["tree", "--package", package, "--edges", "normal", "--prefix", "none", "--offline", "--locked"])
+            .args(["--format", "{p}"])
+            .current_dir(env!("CARGO_MANIFEST_DIR"))
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let tree = String::from_utf8(output.stdout).unwrap();
+        let names: Vec<&str> = tree.lines().filter_map(|line| line.split(' ').next()).collect();
+        assert!(names.contains(&package) && names.contains(&"serde_json"), "{names:?}");
+        for impure in IMPURE {
+            assert!(!names.contains(&impure), "{package} reaches {impure}\n{manifest}");
+        }
+    }
+}
