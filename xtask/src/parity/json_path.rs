@@ -257,8 +257,9 @@ fn filter_rule(path: &str, expected: &Expected) -> Option<&'static str> {
             return Some("early-mistake");
         }
     }
-    // client-go refuses these too, but only once the list has an element.
-    (*expected == Expected::Nothing && JsonPath::parse(path).is_err()).then_some("early-mistake")
+    // client-go refuses these too, but only once the list has an element; until then the block is empty.
+    let empty = *expected == Expected::Nothing || binds_own_text(path, expected);
+    (empty && JsonPath::parse(path).is_err()).then_some("early-mistake")
 }
 
 #[cfg(test)]
