@@ -162,7 +162,7 @@ fn is_number(value: &str) -> bool {
 
 /// A number that touches a word, a string or another number would become part of it.
 fn check_alone(name: &str, parts: &[Part<'_>], index: usize) -> Result<(), PlaceholderError> {
-    let joins = |next: char| next.is_alphanumeric() || matches!(next, '_' | '$' | '"' | '\'' | '`');
+    let joins = |next: char| next.is_alphanumeric() || matches!(next, '_' | '$' | '#' | '"' | '\'' | '`');
     let before = match index.checked_sub(1).and_then(|index| parts.get(index)) {
         Some(Part::Literal(text)) => {
             text.ends_with(joins)

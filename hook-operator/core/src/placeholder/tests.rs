@@ -279,6 +279,7 @@ fn conditions() {
             ("result > 1{{args.int}}", Err("args.int touches")),
             ("result > {{args.int}}{{args.int}}", Err("args.int touches")),
             ("asInt(result){{args.number}}", Err("args.number touches")),
+            ("all(result, #{{args.int}})", Err("args.int touches")),
             (
                 "result > 1 // it's {{args.int}} \"",
                 Ok("result > 1 // it's 30 \""),
