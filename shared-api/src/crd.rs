@@ -1,12 +1,65 @@
 //! The CustomResourceDefinitions, as `cargo xtask gen` writes them to `shared-api/crds`.
 
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
+    CustomResourceDefinition, JSON, JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
+};
 use kube::CustomResourceExt;
+use serde_json::{Value, json};
 
 use crate::{GameDeployment, HookRun, HookTemplate};
 
 /// The definitions of all kinds.
 #[must_use]
 pub fn all() -> Vec<CustomResourceDefinition> {
-    vec![HookTemplate::crd(), HookRun::crd(), GameDeployment::crd()]
+    vec![
+        with_defaults(HookTemplate::crd(), &[("policy", json!("Parallel"))]),
+        with_defaults(HookRun::crd(), &[]),
+        with_defaults(GameDeployment::crd(), &[("replicas", json!(1))]),
+    ]
+}
+
+/// Leaves these defaults of spec fields and no others: serde's defaults say how absent fields are read, and must
+/// not become values that the API server writes into objects.
+fn with_defaults(mut definition: CustomResourceDefinition, defaults: &[(&str, Value)]) -> CustomResourceDefinition {
+    for version in &mut definition.spec.versions {
+        let Some(schema) = version.schema.as_mut().and_then(|schema| schema.open_api_v3_schema.as_mut()) else {
+            continue;
+        };
+        clear_defaults(schema);
+        let spec = schema.properties.as_mut().and_then(|fields| fields.get_mut("spec"));
+        let Some(fields) = spec.and_then(|spec| spec.properties.as_mut()) else { continue };
+        for (name, value) in defaults {
+            if let Some(field) = fields.get_mut(*name) {
+                field.default = Some(JSON(value.clone()));
+            }
+        }
+    }
+    definition
+}
+
+fn clear_defaults(schema: &mut JSONSchemaProps) {
+    schema.default = None;
+    schema.properties.iter_mut().flatten().for_each(|(_, field)| clear_defaults(field));
+    match &mut schema.items {
+        Some(JSONSchemaPropsOrArray::Schema(items)) => clear_defaults(items),
+        Some(JSONSchemaPropsOrArray::Schemas(items)) => items.iter_mut().for_each(clear_defaults),
+        None => {}
+    }
+    if let Some(JSONSchemaPropsOrBool::Schema(values)) = &mut schema.additional_properties {
+        clear_defaults(values);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_meant_to_be_written_has_a_default() {
+        for definition in all() {
+            let text = serde_json::to_string(&definition).unwrap();
+            let expected = usize::from(definition.spec.names.kind != "HookRun");
+            assert_eq!(text.matches("\"default\":").count(), expected, "{}", definition.spec.names.kind);
+        }
+    }
 }

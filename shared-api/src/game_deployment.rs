@@ -315,7 +315,7 @@ pub struct HookCondition {
 }
 
 fn replicas_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-    schemars::json_schema!({ "type": "integer", "format": "int32", "minimum": 0, "default": 1 })
+    schemars::json_schema!({ "type": "integer", "format": "int32", "minimum": 0 })
 }
 
 fn template_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {

@@ -56,5 +56,5 @@ pub struct HookTemplateStatus {
 }
 
 fn policy_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-    schemars::json_schema!({ "type": "string", "nullable": true, "enum": ["Parallel", "Ordered"], "default": "Parallel" })
+    schemars::json_schema!({ "type": "string", "nullable": true, "enum": ["Parallel", "Ordered"] })
 }

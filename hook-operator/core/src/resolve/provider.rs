@@ -132,7 +132,7 @@ impl Parser<'_> {
         let body = self.body(&path, web, method);
         let timeout = self.timeout(&path, web.timeout_seconds, DEFAULT_WEB_TIMEOUT);
         let json_path = web.json_path.as_ref().filter(|text| !text.is_empty());
-        let json_path = json_path.map(|text| self.problems.take(&format!("{path}.jsonPath"), JsonPath::parse(text)));
+        let json_path = json_path.map(|text| self.json_path(&format!("{path}.jsonPath"), text));
         Some(ResolvedWeb {
             method,
             url: url?,
@@ -188,6 +188,16 @@ impl Parser<'_> {
             self.problems.add(path, format!("{text:?} is not an absolute URL; start it with http:// or https://"));
         }
         Some(template)
+    }
+
+    /// A path whose whole text counts: one that judges less than it seems to, or nothing of the answer, is refused.
+    fn json_path(&mut self, path: &str, text: &str) -> Option<JsonPath> {
+        let parsed = self.problems.take(path, JsonPath::parse(text))?;
+        if let Some(notice) = parsed.notice() {
+            self.problems.add(path, format!("{text:?} is not allowed: {notice}"));
+            return None;
+        }
+        Some(parsed)
     }
 
     fn method(&mut self, path: &str, text: Option<&str>) -> Method {

@@ -143,3 +143,11 @@ fn no_data_has_a_phase() {
     let run = resolve(json!({ "metrics": [web(json!({ "onNoData": "Inconclusive" }))] })).unwrap();
     assert_eq!(run.metrics[0].on_no_data, Phase::Inconclusive);
 }
+
+#[test]
+fn a_path_that_judges_less_than_it_says_is_refused() {
+    for path in ["{'x'}", "{true}", "{.a}-{.b}", "{range .items[*]}{.status}{end}"] {
+        let metric = json!({ "name": "m", "provider": { "web": { "url": "http://game:9091", "jsonPath": path } } });
+        assert_eq!(paths(json!({ "metrics": [metric] })), ["metrics[0].provider.web.jsonPath"], "{path}");
+    }
+}
