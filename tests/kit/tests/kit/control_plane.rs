@@ -204,3 +204,28 @@ async fn a_stopped_api_server_refuses_and_a_restarted_one_has_its_data() {
         "{log}"
     );
 }
+
+#[tokio::test]
+#[ignore = "the scheduler is built on first need, which takes minutes"]
+async fn a_scheduler_can_be_had() {
+    let own = ControlPlane::start(Options {
+        scheduler: true,
+        ..Options::default()
+    })
+    .await
+    .unwrap();
+    let namespace = own.namespace("scheduled").await;
+    let pods: Api<Pod> = Api::namespaced(own.client(), &namespace);
+    pods.create(&PostParams::default(), &pod("p")).await.unwrap();
+    eventually(A_WHILE, || async {
+        let status = pods.get("p").await.unwrap().status.unwrap_or_default();
+        let conditions = status.conditions.unwrap_or_default();
+        let reason = conditions.iter().find_map(|one| one.reason.clone());
+        if reason.as_deref() == Some("Unschedulable") {
+            Ok(())
+        } else {
+            Err(reason)
+        }
+    })
+    .await;
+}
