@@ -5,8 +5,8 @@
 //! | [`assets`]        | the programs: an existing cluster, given binaries, or our own cached build      |
 //! | [`control_plane`] | etcd, API server and controller manager as real processes on loopback           |
 //! | [`process`]       | a program under test: its output, signals, restarts, memory and CPU time        |
-//! | [`webhook`]       | a sample HTTP server that answers as told and remembers what it was asked        |
-//! | [`api_proxy`]     | a proxy before the API server that counts, fails, stalls, freezes and cuts       |
+//! | [`webhook`]       | a sample HTTP server that answers as told and remembers what it was asked       |
+//! | [`api_proxy`]     | a proxy before the API server that counts, fails, stalls, freezes and cuts      |
 //! | [`prometheus`]    | a real Prometheus that scrapes what the test names                              |
 //! | [`wait`]          | waiting for a condition with a deadline                                         |
 //!

@@ -204,15 +204,26 @@ impl Process {
         all[all.len().saturating_sub(lines)..].join("\n")
     }
 
-    /// Waits until the text has been written to either stream.
+    /// Waits until the text has been written to either stream. A process that ends without it is not waited
+    /// for any longer.
     pub async fn await_output(&self, text: &str, deadline: Duration) -> Result<(), TimedOut> {
-        within(deadline, || async {
+        let written = within(deadline, || async {
+            // Asked before its output is read: what it wrote at its end is then in there.
+            let ended = self.exit_status().ok().flatten();
             if self.stdout().contains(text) || self.stderr().contains(text) {
-                return Ok(());
+                return Ok(Ok(()));
             }
-            Err(format!("no {text:?} in\n{}", self.tail(20)))
+            let missing = format!("no {text:?} in\n{}", self.tail(20));
+            ended.map_or(Err(missing.clone()), |status| {
+                Ok(Err(format!("{status}, {missing}")))
+            })
         })
-        .await
+        .await?;
+        written.map_err(|last_seen| TimedOut {
+            deadline,
+            attempts: 1,
+            last_seen,
+        })
     }
 
     /// How it ended; nothing while it runs.

@@ -250,6 +250,12 @@ impl ControlPlane {
             .is_none_or(|own| own.controller_manager.is_some())
     }
 
+    /// Whether it was started by us, and can be paused and stopped. False for an existing cluster.
+    #[must_use]
+    pub fn is_own(&self) -> bool {
+        self.own.is_some()
+    }
+
     /// Stops the API server in its tracks (SIGSTOP): connections stay open and nothing is answered.
     pub fn pause_api_server(&self) -> Result<(), Error> {
         Ok(self.own("pausing the API server")?.api_server.pause()?)

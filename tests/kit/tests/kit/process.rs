@@ -1,7 +1,7 @@
 //! Programs under test.
 
 use std::os::unix::process::ExitStatusExt as _;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use test_kit::process::Error;
 use test_kit::{Process, Program, eventually};
@@ -90,6 +90,22 @@ async fn a_paused_program_does_nothing_until_resumed() {
         (process.stdout().len() > before).then_some(())
     })
     .await;
+}
+
+#[tokio::test]
+async fn output_of_a_program_that_ended_is_not_waited_for() {
+    let started = Instant::now();
+    let missed = shell("echo other")
+        .await_output("ready", A_WHILE)
+        .await
+        .unwrap_err();
+    assert!(
+        missed
+            .last_seen
+            .starts_with("exit status: 0, no \"ready\" in\nother"),
+        "{missed}"
+    );
+    assert!(started.elapsed() < A_WHILE);
 }
 
 #[tokio::test]
