@@ -124,13 +124,23 @@ const RULES: &[Rule] = &[
         matches: |case| case.kind == Some(ConditionErrorKind::Runtime) && case.condition.contains("sort("),
     },
     Rule {
+        name: "only-direct-operands",
+        // A scalar is read as text where it stands beside an operator, not inside a list that is built.
+        matches: |case| {
+            case.text_dialect
+                && matches!(case.result, MetricValue::Json(Value::Number(_) | Value::Bool(_)))
+                && ["[result]", "[result, ", ", result]", ", result, "]
+                    .iter()
+                    .any(|list| case.condition.contains(list))
+        },
+    },
+    Rule {
         name: "number-in-numbers",
         // The original had text only, and the text `1` is in no list of numbers; the number 1 is.
         matches: |case| {
             // Both spellings of the question are decided by the typed value, as in the typed table.
             case.text_dialect
                 && !case.reads_as_text
-                && case.new == Verdict::Error
                 && matches!(case.result, MetricValue::Json(Value::Number(_) | Value::Bool(_)))
                 && (case.condition.contains("result in ") || case.condition.contains("result not in "))
         },

@@ -19,6 +19,14 @@ pub(super) fn integer(value: &Value<'_>) -> Result<i64, Fault> {
     }
 }
 
+/// `base.name`.
+pub(super) fn field<'a>(base: &Value<'a>, name: &'a str) -> Result<Value<'a>, Fault> {
+    match base {
+        Value::Map(map @ (Map::Json(_) | Map::Made { .. })) => Ok(map.get(name).unwrap_or(Value::Missing)),
+        other => fetch(other, &Value::Str(Text::Borrowed(name))),
+    }
+}
+
 /// `base.key` and `base[key]`. A missing key is [`Value::Missing`]; everything else that is not there is
 /// an error.
 pub(super) fn fetch<'a>(base: &Value<'a>, key: &Value<'a>) -> Result<Value<'a>, Fault> {

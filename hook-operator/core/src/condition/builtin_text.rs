@@ -7,6 +7,8 @@ use super::error::Fault;
 use super::names::Function;
 use super::value::{List, Value};
 
+/// Bytes that a function may look at, one character at a time, for one step.
+const BYTES_PER_STEP: usize = 12;
 /// Go's own limit.
 const MAX_REPEATED: usize = 1_000_000;
 
@@ -20,6 +22,7 @@ pub(super) fn call<'a>(
     }
     let text = text_arg(function, args.first().unwrap_or(&Value::Nil))?;
     budget.text(text.len())?;
+    budget.step(text.len() / BYTES_PER_STEP)?;
     let second = args.get(1);
     let other = match second {
         Some(value) if function != Function::Repeat => Some(text_arg(function, value)?),

@@ -109,13 +109,15 @@ fn walk<'a>(
     let len = scope.len();
     machine.scopes.push(scope);
     for step in 0..len {
-        machine.budget.step(1)?;
         if let Some(scope) = machine.scopes.last_mut() {
             scope.index = if backwards { len - 1 - step } else { step };
         }
         let value = match body {
             Some(body) => machine.eval(body)?,
-            None => item(machine)?,
+            None => {
+                machine.budget.step(1)?;
+                item(machine)?
+            }
         };
         if !each(machine, value)? {
             break;

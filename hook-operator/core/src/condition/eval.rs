@@ -182,6 +182,9 @@ impl<'a> Machine<'a> {
             Kind::Unary(UnaryOp::Minus, _) => negate(&first)?,
             Kind::Binary(op, _, right) => self.binary(*op, first, *right, notes)?,
             Kind::Member { key, .. } => {
+                if let Kind::Str(name) = tree.kind(*key) {
+                    return access::field(&first, name);
+                }
                 let key = self.eval(*key)?;
                 let key = if notes.has(Notes::SECOND_AS_TEXT) {
                     self.read(&key)?
