@@ -111,6 +111,41 @@ const RULES: &[Rule] = &[
         },
     },
     Rule {
+        name: "find-from-the-end",
+        // Go 1.17.8 leaves stray values behind `findLast`, which break the operator to its left.
+        matches: |case| {
+            ["findLast", "last(filter", "[-1]"].iter().any(|sign| case.condition.contains(sign))
+                && (case.condition.contains("findLast") || case.condition.contains("filter("))
+        },
+    },
+    Rule {
+        name: "sort-needs-a-list",
+        // Go sorts what is not a list into an empty list, so `len(sort(result.typo)) == 0` is true there.
+        matches: |case| case.kind == Some(ConditionErrorKind::Runtime) && case.condition.contains("sort("),
+    },
+    Rule {
+        name: "only-direct-operands",
+        // A scalar is read as text where it stands beside an operator, not inside a list that is built.
+        matches: |case| {
+            case.text_dialect
+                && matches!(case.result, MetricValue::Json(Value::Number(_) | Value::Bool(_)))
+                && ["[result]", "[result, ", ", result]", ", result, "]
+                    .iter()
+                    .any(|list| case.condition.contains(list))
+        },
+    },
+    Rule {
+        name: "number-in-numbers",
+        // The original had text only, and the text `1` is in no list of numbers; the number 1 is.
+        matches: |case| {
+            // Both spellings of the question are decided by the typed value, as in the typed table.
+            case.text_dialect
+                && !case.reads_as_text
+                && matches!(case.result, MetricValue::Json(Value::Number(_) | Value::Bool(_)))
+                && (case.condition.contains("result in ") || case.condition.contains("result not in "))
+        },
+    },
+    Rule {
         name: "json-null-is-nil",
         // The original handed JSON null to the condition as the five characters `<nil>`.
         matches: |case| {
@@ -122,9 +157,11 @@ const RULES: &[Rule] = &[
     Rule {
         name: "exact-integers",
         matches: |case| {
-            has_number(case.result, |number| number.abs() >= 1e6 && number.fract() == 0.0)
-                && case.condition.contains("result")
-                && case.ours != Verdict::Error
+            let as_text = case.reads_as_text || case.text_dialect || case.condition.contains("string(");
+            let beyond = |number: f64| number.abs() > 9_007_199_254_740_992.0 - 1.0;
+            case.condition.contains("result")
+                && (has_number(case.result, beyond)
+                    || (as_text && has_number(case.result, |n| n.abs() >= 1e6 && n.fract() == 0.0)))
         },
     },
     Rule { name: "expr-1.17", matches: |case| case.text_dialect && case.ours == case.new },
