@@ -7,7 +7,8 @@ pub(super) struct Table(Vec<[String; 3]>);
 impl Table {
     /// Adds a row.
     pub(super) fn row(&mut self, name: &str, figure: impl ToString, goal: &str) {
-        self.0.push([name.to_owned(), figure.to_string(), goal.to_owned()]);
+        self.0
+            .push([name.to_owned(), figure.to_string(), goal.to_owned()]);
     }
 
     /// Prints it in Markdown, aligned for a terminal.
@@ -31,7 +32,12 @@ impl Table {
 
 /// The value below which this share of the sorted values lies.
 pub(super) fn percentile(sorted: &[f64], share: f64) -> f64 {
-    #[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "an index")]
+    #[expect(
+        clippy::cast_precision_loss,
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "an index"
+    )]
     let index = ((sorted.len() as f64 * share).ceil() as usize).saturating_sub(1);
     sorted.get(index).copied().unwrap_or(f64::NAN)
 }

@@ -38,9 +38,16 @@ fn play(args: &Args) -> Outcome<()> {
         let teller = Teller::new();
         teller.chapter("A Kubernetes control plane of our own (etcd, API server, controller manager)");
         let crds = shared_api::crd::all();
-        let control_plane = ControlPlane::start(Options { crds, ..Options::default() }).await?;
+        let control_plane = ControlPlane::start(Options {
+            crds,
+            ..Options::default()
+        })
+        .await?;
         let namespace = control_plane.namespace("demo").await;
-        teller.say(&format!("API server {}, namespace {namespace}, CRDs applied", control_plane.api_url()));
+        teller.say(&format!(
+            "API server {}, namespace {namespace}, CRDs applied",
+            control_plane.api_url()
+        ));
 
         teller.chapter("A webhook of two game servers, and hook-operator");
         let game = Webhook::start()?;
@@ -48,7 +55,12 @@ fn play(args: &Args) -> Outcome<()> {
         teller.say(&format!("the webhook listens on http://{}", game.address()));
         teller.say(&format!("hook-operator is ready (pid {})", operator.id()));
 
-        let scene = Scene { control_plane: &control_plane, namespace: &namespace, game: &game, teller: &teller };
+        let scene = Scene {
+            control_plane: &control_plane,
+            namespace: &namespace,
+            game: &game,
+            teller: &teller,
+        };
         let outcome = scene.play().await;
         if outcome.is_err() {
             eprintln!("\nThe operator's last words:\n{}", operator.tail(20));
@@ -57,7 +69,9 @@ fn play(args: &Args) -> Outcome<()> {
         teller.next_steps();
         if args.keep {
             let kubeconfig = control_plane.kubeconfig_path().display();
-            teller.say(&format!("still running: export KUBECONFIG={kubeconfig}; kubectl -n {namespace} get hookruns"));
+            teller.say(&format!(
+                "still running: export KUBECONFIG={kubeconfig}; kubectl -n {namespace} get hookruns"
+            ));
             tokio::signal::ctrl_c().await?;
         }
         Ok(())
@@ -67,9 +81,17 @@ fn play(args: &Args) -> Outcome<()> {
 async fn start_operator(control_plane: &ControlPlane, namespace: &str) -> Outcome<Process> {
     let program = Program::new(std::env::current_exe()?)
         .env("KUBECONFIG", control_plane.kubeconfig_path())
-        .args([operator::COMMAND, "--namespace", namespace, "--listen", "127.0.0.1:0"])
+        .args([
+            operator::COMMAND,
+            "--namespace",
+            namespace,
+            "--listen",
+            "127.0.0.1:0",
+        ])
         .args(["--egress-allow-loopback", "--log-format", "human"]);
     let process = Process::start(program)?;
-    process.await_output("hook-operator started", story::PATIENCE).await?;
+    process
+        .await_output("hook-operator started", story::PATIENCE)
+        .await?;
     Ok(process)
 }

@@ -14,11 +14,18 @@ pub(super) struct Teller {
 impl Teller {
     pub(super) fn new() -> Self {
         let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-        Self { colour: !plain && std::io::stdout().is_terminal(), since: Instant::now() }
+        Self {
+            colour: !plain && std::io::stdout().is_terminal(),
+            since: Instant::now(),
+        }
     }
 
     fn paint(&self, code: &str, text: &str) -> String {
-        if self.colour { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
+        if self.colour {
+            format!("\x1b[{code}m{text}\x1b[0m")
+        } else {
+            text.to_owned()
+        }
     }
 
     /// A new part of the story.
