@@ -170,7 +170,6 @@ impl Phase {
 
     /// For serde: an unset phase is not written.
     #[must_use]
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
     pub fn is_unset(&self) -> bool {
         *self == Self::Unset
     }

@@ -2,6 +2,8 @@
 //! refuses and loses; the operator is killed; the API server is paused. What must hold is always the same: what was
 //! recorded stays, no recorded slot is measured again, and the run ends right.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test may end so")]
+
 use std::path::Path;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;

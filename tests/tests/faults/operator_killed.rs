@@ -9,7 +9,9 @@ use crate::{SOON, counted, fixture, recorded, status_writes};
 async fn before_the_write_the_unrecorded_measurement_is_taken_again() {
     let mut fixture = fixture("killed").await;
     let stage = &mut fixture.stage;
-    stage.create("run", counted(&stage.game.url("/"), 4, "300ms")).await;
+    stage
+        .create("run", counted(&stage.game.url("/"), 4, "300ms"))
+        .await;
     stage.until("run", |status| recorded(status).len() >= 2).await;
     let held = fixture.proxy.stall_next(status_writes("run"));
     held.await_hits(1, SOON).await.unwrap();
@@ -23,7 +25,11 @@ async fn before_the_write_the_unrecorded_measurement_is_taken_again() {
     let after = stage.settled("run").await;
     assert_eq!((after.phase, recorded(&after).len()), (Phase::Successful, 4));
     let kept = recorded(&before);
-    assert_eq!(recorded(&after)[..kept.len()], kept[..], "what was recorded stays");
+    assert_eq!(
+        recorded(&after)[..kept.len()],
+        kept[..],
+        "what was recorded stays"
+    );
     assert_eq!(after.started_at, before.started_at);
     // The request whose outcome died with the operator is the only one that was made twice.
     assert_eq!(asked, kept.len() + 1);
@@ -34,7 +40,9 @@ async fn before_the_write_the_unrecorded_measurement_is_taken_again() {
 async fn after_the_write_the_recorded_measurement_is_not_taken_again() {
     let mut fixture = fixture("killed").await;
     let stage = &mut fixture.stage;
-    stage.create("run", counted(&stage.game.url("/"), 4, "300ms")).await;
+    stage
+        .create("run", counted(&stage.game.url("/"), 4, "300ms"))
+        .await;
     stage.until("run", |status| recorded(status).len() >= 2).await;
     let held = fixture.proxy.stall_next_answer(status_writes("run"));
     held.await_hits(1, SOON).await.unwrap();

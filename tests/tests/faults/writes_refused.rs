@@ -22,9 +22,15 @@ async fn nothing_is_lost_and_nothing_is_measured_twice() {
         let (name, path) = (format!("run-{number}"), format!("/{number}"));
         stage.game.on(&path, crate::numbered());
         let fault = fixture.proxy.fail_next(status_writes(&name), failure, 2);
-        stage.create(&name, counted(&stage.game.url(&path), 3, "100ms")).await;
+        stage
+            .create(&name, counted(&stage.game.url(&path), 3, "100ms"))
+            .await;
         let status = stage.verdict(&name).await;
-        assert_eq!((status.phase, recorded(&status)), (Phase::Successful, vec!["1", "2", "3"]), "{failure:?}");
+        assert_eq!(
+            (status.phase, recorded(&status)),
+            (Phase::Successful, vec!["1", "2", "3"]),
+            "{failure:?}"
+        );
         assert_eq!(fault.hits(), 2, "{failure:?}");
         assert_eq!(stage.game.counts(&path).received, 3, "{failure:?}");
     }

@@ -3,11 +3,13 @@
 //! Every test has a namespace and an operator process of its own; all share one control plane, but for those that
 //! stop or pause the API server.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test may end so")]
+
 use operator_tests::Stage;
 use test_kit::ControlPlane;
 
-mod one_shot;
 mod count_and_limits;
+mod one_shot;
 
 /// The program under test.
 const PROGRAM: &str = env!("CARGO_BIN_EXE_hook-operator-under-test");

@@ -89,7 +89,7 @@ pub(super) fn run(args: &Args) -> Outcome<()> {
 
 async fn ready(address: &str) -> Outcome<()> {
     let client = http_client()?;
-    within(Duration::from_secs(60), || async {
+    within(Duration::from_mins(1), || async {
         let answer = client.get(format!("http://{address}/readyz")).send().await.ok()?;
         answer.status().is_success().then_some(())
     })

@@ -17,7 +17,7 @@ use super::Outcome;
 use super::teller::Teller;
 
 /// How long anything may take on a busy machine.
-pub(super) const PATIENCE: Duration = Duration::from_secs(60);
+pub(super) const PATIENCE: Duration = Duration::from_mins(1);
 
 /// The stage and who tells what happens on it.
 pub(super) struct Scene<'a> {

@@ -26,7 +26,7 @@ fn column(row: &Value, name: &str) -> Verdict {
 }
 
 /// Compares one row; `text_dialect` says which of the two tables it is from.
-pub fn judge(row: &Value, text_dialect: bool) -> Judged {
+pub(super) fn judge(row: &Value, text_dialect: bool) -> Judged {
     let condition = row["condition"].as_str().unwrap_or_default();
     let Some(result) = source(row) else {
         return Judged::Unexplained("no source".to_owned());
