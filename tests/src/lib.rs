@@ -14,7 +14,7 @@ use shared_api::{HookRun, HookRunStatus, HookTemplate, Phase};
 use test_kit::{ControlPlane, Process, Program, Webhook, eventually};
 
 /// Long enough for anything that has no reason to take long, on a busy machine.
-pub const SOON: Duration = Duration::from_secs(60);
+pub const SOON: Duration = Duration::from_mins(1);
 
 /// A namespace with an operator and a sample server.
 #[derive(Debug)]
@@ -218,9 +218,7 @@ impl<'c> Stage<'c> {
     /// If the API server refuses it.
     pub async fn delete(&self, name: &str) {
         let deleted = self.runs().delete(name, &DeleteParams::default()).await;
-        deleted
-            .map(drop)
-            .unwrap_or_else(|error| fail(&format!("deleting {name}: {error}")));
+        deleted.map_or_else(|error| fail(&format!("deleting {name}: {error}")), drop);
     }
 
     /// The run's status, empty where there is none.

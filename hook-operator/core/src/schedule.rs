@@ -30,7 +30,7 @@ impl Schedule {
         let finished = last
             .finished_at
             .or(last.started_at)
-            .map_or(may_start, |at| at.timestamp());
+            .map_or(may_start, shared_api::time::Time::timestamp);
         match (self.interval, last.phase) {
             (Some(interval), _) => Some(after(finished, interval)),
             (None, Phase::Error | Phase::Unset | Phase::Pending | Phase::Running) => {

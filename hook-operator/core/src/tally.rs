@@ -163,6 +163,9 @@ mod tests {
         consecutive_successful: None,
     };
 
+    /// Name, limits, measurements, and the verdict with the number of measurements that it took.
+    type Case = (&'static str, Limits, &'static str, Option<(Phase, usize)>);
+
     /// Feeds `S F I E` letters and returns the verdict as soon as there is one, with how many it took.
     fn feed(limits: &Limits, letters: &str) -> Option<(Phase, usize)> {
         let mut result = MetricResult::default();
@@ -208,7 +211,6 @@ mod tests {
             failure: Some(2),
             ..count(3)
         };
-        type Case = (&'static str, Limits, &'static str, Option<(Phase, usize)>);
         let cases: &[Case] = &[
             ("one shot, good", count(1), "S", Some((Phase::Successful, 1))),
             ("one shot, bad", count(1), "F", Some((Phase::Failed, 1))),

@@ -25,7 +25,7 @@ fn run(source: &str, result: serde_json::Value) -> Result<bool, ConditionError> 
             let begin = Instant::now();
             let out = Condition::compile(&source).and_then(|condition| condition.evaluate(&facts));
             let spent = begin.elapsed();
-            assert!(spent < PATIENCE, "{spent:?} for {:.60}", source);
+            assert!(spent < PATIENCE, "{spent:?} for {source:.60}");
             out
         });
     worker.expect("a thread").join().expect("no panic")
@@ -261,10 +261,7 @@ fn a_large_answer_is_judged_or_refused_in_time() {
     assert_eq!(out.expect_err("too much").kind, ConditionErrorKind::Budget);
     let long = json!("x".repeat(1 << 20));
     assert_eq!(run("result contains \"y\"", long.clone()), Ok(false));
-    assert_eq!(
-        run("result matches \"x+y\"", long.clone()).is_ok_and(|hit| hit),
-        false
-    );
+    assert!(!run("result matches \"x+y\"", long.clone()).is_ok_and(|hit| hit));
     assert_eq!(run("len(result) == 1048576", long), Ok(true));
 }
 

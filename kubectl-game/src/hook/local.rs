@@ -65,7 +65,7 @@ impl LocalLedger {
             value,
             ..
         } = measurement;
-        let at = finished_at.map_or_else(Timestamp::now, |at| at.timestamp());
+        let at = finished_at.map_or_else(Timestamp::now, shared_api::time::Time::timestamp);
         let took = started_at.map(|started| at.duration_since(started.timestamp()).as_millis());
         let value = value
             .as_ref()

@@ -195,7 +195,7 @@ fn ended_at(result: &MetricResult) -> Option<Timestamp> {
         .measurements
         .last()
         .and_then(|last| last.finished_at)
-        .map(|at| at.timestamp())
+        .map(shared_api::time::Time::timestamp)
 }
 
 fn last_message(result: &MetricResult) -> Option<&str> {

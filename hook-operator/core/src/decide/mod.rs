@@ -176,7 +176,7 @@ fn conclude(run: &ResolvedRun, next: &mut HookRunStatus, stopped: Option<metrics
     if all_final {
         let decisive = decisive(results, stopped.as_ref());
         next.phase = worst(results);
-        next.message = decisive.map(|result| metrics::describe(result));
+        next.message = decisive.map(metrics::describe);
         next.reason = Some(metrics::reason(run, next.phase, decisive, stopped.as_ref()).to_string());
         next.completed_at = Some(now.into());
     } else {

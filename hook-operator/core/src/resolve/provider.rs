@@ -315,13 +315,14 @@ impl Parser<'_> {
     fn timeout(&mut self, path: &str, seconds: Option<i64>, default: Duration) -> Duration {
         match seconds.unwrap_or_default() {
             0 => default,
-            seconds => u64::try_from(seconds)
-                .map(Duration::from_secs)
-                .unwrap_or_else(|_| {
+            seconds => u64::try_from(seconds).map_or_else(
+                |_| {
                     let message = format!("{seconds} is negative; use a number of seconds, or leave it out");
                     self.problems.add(format!("{path}.timeoutSeconds"), message);
                     default
-                }),
+                },
+                Duration::from_secs,
+            ),
         }
     }
 }

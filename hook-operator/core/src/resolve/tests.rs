@@ -1,5 +1,7 @@
 //! Tables of what is accepted, with which defaults, and of what is refused, with which words.
 
+#![allow(clippy::unwrap_in_result, reason = "a test may end so")]
+
 use serde_json::{Value, json};
 use shared_api::Phase;
 
