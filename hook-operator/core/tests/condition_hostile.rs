@@ -2,6 +2,12 @@
 //!
 //! Every case must end in an answer or an error, quickly, on the stack of a tokio worker.
 
+#![expect(
+    clippy::expect_used,
+    clippy::unwrap_in_result,
+    reason = "a failed expectation is a failed test"
+)]
+
 use std::time::{Duration, Instant};
 
 use hook_core::condition::{Condition, ConditionError, ConditionErrorKind, Facts};
@@ -25,7 +31,7 @@ fn run(source: &str, result: serde_json::Value) -> Result<bool, ConditionError> 
             let begin = Instant::now();
             let out = Condition::compile(&source).and_then(|condition| condition.evaluate(&facts));
             let spent = begin.elapsed();
-            assert!(spent < PATIENCE, "{spent:?} for {:.60}", source);
+            assert!(spent < PATIENCE, "{spent:?} for {source:.60}");
             out
         });
     worker.expect("a thread").join().expect("no panic")
@@ -261,10 +267,7 @@ fn a_large_answer_is_judged_or_refused_in_time() {
     assert_eq!(out.expect_err("too much").kind, ConditionErrorKind::Budget);
     let long = json!("x".repeat(1 << 20));
     assert_eq!(run("result contains \"y\"", long.clone()), Ok(false));
-    assert_eq!(
-        run("result matches \"x+y\"", long.clone()).is_ok_and(|hit| hit),
-        false
-    );
+    assert!(run("result matches \"x+y\"", long.clone()) != Ok(true));
     assert_eq!(run("len(result) == 1048576", long), Ok(true));
 }
 

@@ -112,12 +112,11 @@ fn walk<'a>(
         if let Some(scope) = machine.scopes.last_mut() {
             scope.index = if backwards { len - 1 - step } else { step };
         }
-        let value = match body {
-            Some(body) => machine.eval(body)?,
-            None => {
-                machine.budget.step(1)?;
-                item(machine)?
-            }
+        let value = if let Some(body) = body {
+            machine.eval(body)?
+        } else {
+            machine.budget.step(1)?;
+            item(machine)?
         };
         if !each(machine, value)? {
             break;
