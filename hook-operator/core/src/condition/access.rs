@@ -4,7 +4,7 @@ use super::budget::Budget;
 use super::compare::{equal, identical};
 use super::error::Fault;
 use super::number;
-use super::value::{List, Map, Text, Value};
+use super::value::{CUT_BYTES, List, Map, Text, Value};
 
 /// An index or bound; a float is cut, as in Go.
 pub(super) fn integer(value: &Value<'_>) -> Result<i64, Fault> {
@@ -154,7 +154,7 @@ fn bytes_as_text(bytes: Option<&[u8]>) -> String {
     for chunk in bytes.unwrap_or(&[]).utf8_chunks() {
         out.push_str(chunk.valid());
         for byte in chunk.invalid() {
-            out.push(char::from_u32(0x0010_FF00 + u32::from(*byte)).unwrap_or(char::REPLACEMENT_CHARACTER));
+            out.push(char::from_u32(CUT_BYTES + u32::from(*byte)).unwrap_or(char::REPLACEMENT_CHARACTER));
         }
     }
     out

@@ -5,7 +5,7 @@ use super::budget::Budget;
 use super::builtin::{integer_arg, refused, text_arg};
 use super::error::Fault;
 use super::names::Function;
-use super::value::{List, Value};
+use super::value::{List, Shape, Value};
 
 /// Bytes that a function may look at, one character at a time, for one step.
 const BYTES_PER_STEP: usize = 12;
@@ -122,7 +122,19 @@ fn split<'a>(
 
 fn join<'a>(args: &[Value<'a>], budget: &mut Budget) -> Result<Value<'a>, Fault> {
     let list: &List<'a> = match args.first() {
-        Some(Value::List(list)) if !matches!(list, List::Floats(_) | List::Range { .. }) => list,
+        Some(Value::List(list))
+            if !matches!(
+                list,
+                List::Floats(_)
+                    | List::Range { .. }
+                    | List::Made {
+                        shape: Shape::Pairs,
+                        ..
+                    }
+            ) =>
+        {
+            list
+        }
         other => return Err(refused(Function::Join, other.unwrap_or(&Value::Nil))),
     };
     let glue = match args.get(1) {

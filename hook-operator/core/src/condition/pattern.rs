@@ -7,6 +7,7 @@ use regex::{Regex, RegexBuilder};
 use super::ast::{BinaryOp, Kind, NodeId, Tree};
 use super::error::Fault;
 use super::re2;
+use super::value::holds_cut_bytes;
 
 /// Bytes of a pattern.
 const MAX_PATTERN: usize = 1024;
@@ -25,6 +26,11 @@ impl Pattern {
             return Err(Fault::budget(format!(
                 "a regular expression of more than {MAX_PATTERN} bytes"
             )));
+        }
+        if holds_cut_bytes(source) {
+            return Err(Fault::runtime(
+                "a regular expression must not hold half a character",
+            ));
         }
         let rust = re2::translate(source)
             .map_err(|reason| Fault::runtime(format!("bad regular expression {source:?}: {reason}")))?;

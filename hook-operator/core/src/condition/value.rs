@@ -16,6 +16,15 @@ pub(super) enum Text<'a> {
     Made(Arc<str>),
 }
 
+/// Where the bytes of a character that a slice cut in two are kept: private characters of their own.
+pub(super) const CUT_BYTES: u32 = 0x0010_FF00;
+
+/// Whether text holds bytes of a cut character; their order is not Go's, and no pattern may hold them.
+pub(super) fn holds_cut_bytes(text: &str) -> bool {
+    // Their UTF-8 form starts with this byte, which hardly any other text has.
+    text.as_bytes().contains(&0xF4) && text.chars().any(|sign| u32::from(sign) >= CUT_BYTES + 0x80)
+}
+
 impl Text<'_> {
     pub(super) fn as_str(&self) -> &str {
         match self {
