@@ -93,7 +93,7 @@ pub(super) enum Shape {
 pub(super) enum Map<'a> {
     Json(&'a serde_json::Map<String, Json>),
     Made {
-        entries: Arc<BTreeMap<String, Value<'a>>>,
+        entries: Arc<BTreeMap<Arc<str>, Value<'a>>>,
         depth: u8,
     },
     /// Keys of any kind; in the groups of `groupBy` an absent key is an empty list.
@@ -158,7 +158,7 @@ impl<'a> Value<'a> {
         }))
     }
 
-    pub(super) fn map(entries: BTreeMap<String, Value<'a>>) -> Result<Self, Fault> {
+    pub(super) fn map(entries: BTreeMap<Arc<str>, Value<'a>>) -> Result<Self, Fault> {
         let depth = deeper(entries.values())?;
         Ok(Value::Map(Map::Made {
             entries: Arc::new(entries),
@@ -342,7 +342,7 @@ impl<'a> Map<'a> {
                 .collect(),
             Map::Made { entries, .. } => entries
                 .iter()
-                .map(|(key, value)| (Value::text(key.clone()), value.clone()))
+                .map(|(key, value)| (Value::Str(Text::Made(key.clone())), value.clone()))
                 .collect(),
             Map::Pairs { entries, .. } => entries.to_vec(),
         }
