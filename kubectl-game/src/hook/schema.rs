@@ -47,7 +47,7 @@ pub(super) fn check(kind: &str, document: &Value) -> Vec<Finding> {
 fn compare(path: &str, schema: &Value, value: &Value, findings: &mut Vec<Finding>) {
     let flag = |name: &str| schema.get(name).and_then(Value::as_bool).unwrap_or_default();
     let allowed_type = schema.get("type").and_then(Value::as_str);
-    if (value.is_null() && flag("nullable")) || flag("x-kubernetes-int-or-string") {
+    if value.is_null() || flag("x-kubernetes-int-or-string") {
         return;
     }
     if let Some((wanted, words)) = allowed_type
