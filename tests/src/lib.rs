@@ -163,6 +163,11 @@ impl<'c> Stage<'c> {
         created.unwrap_or_else(|error| fail(&format!("creating {name}: {error}")))
     }
 
+    /// Creates a run of one metric.
+    pub async fn measure(&self, name: &str, metric: Value) -> HookRun {
+        self.create(name, json!({ "metrics": [metric] })).await
+    }
+
     /// Creates a template from its spec.
     ///
     /// # Panics

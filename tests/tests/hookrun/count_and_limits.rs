@@ -11,20 +11,34 @@ use crate::stage;
 #[tokio::test]
 async fn three_successes_are_recorded_one_by_one() {
     let stage = stage("count").await;
-    let answers = Answer::json(json!({ "age": 32 })).times(1).then(Answer::json(json!({ "age": 33 })));
+    let answers = Answer::json(json!({ "age": 32 }))
+        .times(1)
+        .then(Answer::json(json!({ "age": 33 })));
     stage.game.on("/", answers);
-    let metric = web("webtest", &stage.game.url("/"), json!({
-        "count": 3, "failureLimit": 2, "interval": "600ms", "successCondition": "asInt(result) > 30"
-    }));
+    let metric = web(
+        "webtest",
+        &stage.game.url("/"),
+        json!({
+            "count": 3, "failureLimit": 2, "interval": "600ms", "successCondition": "asInt(result) > 30"
+        }),
+    );
     stage.create("run", json!({ "metrics": [metric] })).await;
-    let first = stage.until("run", |status| status.metric_results.len() == 1).await;
-    assert_eq!((first.phase, first.metric_results[0].phase), (Phase::Running, Phase::Running));
+    let first = stage
+        .until("run", |status| status.metric_results.len() == 1)
+        .await;
+    assert_eq!(
+        (first.phase, first.metric_results[0].phase),
+        (Phase::Running, Phase::Running)
+    );
     let status = stage.settled("run").await;
     assert_eq!(status.phase, Phase::Successful);
     let result = &status.metric_results[0];
     assert_eq!(values(result), ["32", "33", "33"]);
     assert_eq!(phases(result), [Phase::Successful; 3]);
-    assert_eq!((result.count, result.successful, result.consecutive_successful), (3, 3, 3));
+    assert_eq!(
+        (result.count, result.successful, result.consecutive_successful),
+        (3, 3, 3)
+    );
     assert_spacing(result, 600);
     assert_eq!(stage.game.counts("/").received, 3);
 }
@@ -33,9 +47,13 @@ async fn three_successes_are_recorded_one_by_one() {
 async fn a_failing_hook_fails_when_the_limit_is_exceeded() {
     let stage = stage("count").await;
     stage.game.on("/", Answer::json(json!({ "age": 45 })));
-    let metric = web("webtest", &stage.game.url("/"), json!({
-        "count": 3, "failureLimit": 2, "interval": "300ms", "successCondition": "asInt(result) < 30"
-    }));
+    let metric = web(
+        "webtest",
+        &stage.game.url("/"),
+        json!({
+            "count": 3, "failureLimit": 2, "interval": "300ms", "successCondition": "asInt(result) < 30"
+        }),
+    );
     stage.create("run", json!({ "metrics": [metric] })).await;
     let status = stage.settled("run").await;
     let result = &status.metric_results[0];
@@ -50,13 +68,25 @@ async fn a_failing_hook_fails_when_the_limit_is_exceeded() {
 #[tokio::test]
 async fn failures_within_the_limit_are_tolerated() {
     let stage = stage("count").await;
-    stage.game.on("/", Answer::json(json!({ "age": 5 })).times(2).then(Answer::json(json!({ "age": 45 }))));
-    let metric = web("webtest", &stage.game.url("/"), json!({
-        "count": 3, "failureLimit": 2, "interval": "100ms", "successCondition": "asInt(result) > 30"
-    }));
+    stage.game.on(
+        "/",
+        Answer::json(json!({ "age": 5 }))
+            .times(2)
+            .then(Answer::json(json!({ "age": 45 }))),
+    );
+    let metric = web(
+        "webtest",
+        &stage.game.url("/"),
+        json!({
+            "count": 3, "failureLimit": 2, "interval": "100ms", "successCondition": "asInt(result) > 30"
+        }),
+    );
     stage.create("run", json!({ "metrics": [metric] })).await;
     let status = stage.settled("run").await;
-    assert_eq!(phases(&status.metric_results[0]), [Phase::Failed, Phase::Failed, Phase::Successful]);
+    assert_eq!(
+        phases(&status.metric_results[0]),
+        [Phase::Failed, Phase::Failed, Phase::Successful]
+    );
     assert_eq!(status.phase, Phase::Successful);
 }
 

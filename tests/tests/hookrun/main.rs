@@ -3,11 +3,17 @@
 //! Every test has a namespace and an operator process of its own; all share one control plane, but for those that
 //! stop or pause the API server.
 
-use operator_tests::Stage;
+use operator_tests::{Stage, Start};
 use test_kit::ControlPlane;
 
-mod one_shot;
 mod count_and_limits;
+mod initial_delay;
+mod one_shot;
+mod policy;
+mod poll_until;
+mod terminate;
+mod time_to_live;
+mod timeout_seconds;
 
 /// The program under test.
 const PROGRAM: &str = env!("CARGO_BIN_EXE_hook-operator-under-test");
@@ -15,6 +21,14 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_hook-operator-under-test");
 /// A stage on the shared control plane.
 async fn stage(name: &str) -> Stage<'static> {
     Stage::on(shared().await, PROGRAM, name).await
+}
+
+/// A stage whose operator is started with these flags alone.
+async fn stage_with(name: &str, flags: &[&str]) -> Stage<'static> {
+    let control_plane = shared().await;
+    let namespace = control_plane.namespace(name).await;
+    let start = Start::new(PROGRAM, control_plane.kubeconfig_path(), &namespace).flags(flags);
+    Stage::with(control_plane, namespace, &start).await
 }
 
 async fn shared() -> &'static ControlPlane {

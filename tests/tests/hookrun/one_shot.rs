@@ -10,24 +10,42 @@ use crate::stage;
 #[tokio::test]
 async fn success() {
     let stage = stage("one-shot").await;
-    stage.game.on("/", Answer::json(json!({ "name": "bryan", "male": "yes", "age": 45 })));
-    let metric = web("webtest", &stage.game.url("/"), json!({ "successCondition": "asInt(result) > 30" }));
+    stage.game.on(
+        "/",
+        Answer::json(json!({ "name": "bryan", "male": "yes", "age": 45 })),
+    );
+    let metric = web(
+        "webtest",
+        &stage.game.url("/"),
+        json!({ "successCondition": "asInt(result) > 30" }),
+    );
     stage.create("run", json!({ "metrics": [metric] })).await;
     let status = stage.settled("run").await;
     assert_eq!(status.phase, Phase::Successful);
     let result = &status.metric_results[0];
-    assert_eq!((result.phase, result.count, result.successful), (Phase::Successful, 1, 1));
+    assert_eq!(
+        (result.phase, result.count, result.successful),
+        (Phase::Successful, 1, 1)
+    );
     assert_eq!(result.measurements[0].value.as_deref(), Some("45"));
     assert_eq!(result.measurements[0].message, None);
     assert_eq!(stage.game.counts("/").received, 1);
-    assert_eq!(stage.warnings("run").await, [] as [String; 0], "a success needs nobody's attention");
+    assert_eq!(
+        stage.warnings("run").await,
+        [] as [String; 0],
+        "a success needs nobody's attention"
+    );
 }
 
 #[tokio::test]
 async fn failure() {
     let stage = stage("one-shot").await;
     stage.game.on("/", Answer::json(json!({ "age": 45 })));
-    let metric = web("webtest", &stage.game.url("/"), json!({ "successCondition": "asInt(result) < 30" }));
+    let metric = web(
+        "webtest",
+        &stage.game.url("/"),
+        json!({ "successCondition": "asInt(result) < 30" }),
+    );
     stage.create("run", json!({ "metrics": [metric] })).await;
     let status = stage.settled("run").await;
     assert_eq!(status.phase, Phase::Failed);
@@ -36,6 +54,11 @@ async fn failure() {
         status.message.as_deref(),
         Some("metric webtest Failed: \"45\" does not satisfy asInt(result) < 30 (1 failed > failureLimit 0)")
     );
-    stage.warned("run", "FailureLimitExceeded Failed: metric webtest Failed: \"45\" does not satisfy").await;
+    stage
+        .warned(
+            "run",
+            "FailureLimitExceeded Failed: metric webtest Failed: \"45\" does not satisfy",
+        )
+        .await;
     assert_eq!(stage.game.counts("/").received, 1);
 }
