@@ -6,8 +6,11 @@
 use operator_tests::{Stage, Start};
 use test_kit::ControlPlane;
 
+mod arguments;
+mod bad_answers;
 mod count_and_limits;
 mod initial_delay;
+mod invalid_spec;
 mod one_shot;
 mod policy;
 mod poll_until;
