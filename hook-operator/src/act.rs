@@ -30,11 +30,19 @@ impl ApiLedger {
     /// Writes through `client`, at most `at_once` calls at a time, each for at most `timeout`.
     #[must_use]
     pub fn new(client: Client, events: Events, at_once: usize, timeout: Duration) -> Self {
-        Self { client, events, calls: Semaphore::new(at_once), timeout }
+        Self {
+            client,
+            events,
+            calls: Semaphore::new(at_once),
+            timeout,
+        }
     }
 
     fn runs(&self, run: &HookRun) -> Api<HookRun> {
-        Api::namespaced(self.client.clone(), run.metadata.namespace.as_deref().unwrap_or_default())
+        Api::namespaced(
+            self.client.clone(),
+            run.metadata.namespace.as_deref().unwrap_or_default(),
+        )
     }
 
     /// One call: bounded in number and in time, its body included.
@@ -44,7 +52,11 @@ impl ApiLedger {
         call: impl Future<Output = Result<T, kube::Error>> + Send,
     ) -> Result<T, LedgerError> {
         let failed = |message: String| LedgerError::Failed { step, message };
-        let _permit = self.calls.acquire().await.map_err(|error| failed(error.to_string()))?;
+        let _permit = self
+            .calls
+            .acquire()
+            .await
+            .map_err(|error| failed(error.to_string()))?;
         match tokio::time::timeout(self.timeout, call).await {
             Ok(Ok(value)) => Ok(value),
             Ok(Err(kube::Error::Api(status))) => match status.code {
@@ -67,13 +79,22 @@ impl ApiLedger {
             "observedGeneration": metadata.generation,
         });
         let namespace = metadata.namespace.as_deref().unwrap_or_default();
-        let api: Api<kube::core::PartialObjectMeta<HookRun>> = Api::namespaced(self.client.clone(), namespace);
+        let api: Api<kube::core::PartialObjectMeta<HookRun>> =
+            Api::namespaced(self.client.clone(), namespace);
         let name = metadata.name.as_deref().unwrap_or_default();
         let patch = json!({ "metadata": { "uid": metadata.uid }, "status": status });
         let (params, patch) = (PatchParams::default(), Patch::Merge(&patch));
-        self.call("refuse a run", api.patch_subresource("status", name, &params, &patch)).await?;
-        let about = ObjectReference { kind: Some("HookRun".into()), ..reference_of(metadata) };
-        self.events.warn(about, HookRunReason::InvalidSpec.as_str(), "Validate", &message);
+        self.call(
+            "refuse a run",
+            api.patch_subresource("status", name, &params, &patch),
+        )
+        .await?;
+        let about = ObjectReference {
+            kind: Some("HookRun".into()),
+            ..reference_of(metadata)
+        };
+        self.events
+            .warn(about, HookRunReason::InvalidSpec.as_str(), "Validate", &message);
         Ok(())
     }
 
@@ -90,19 +111,28 @@ impl ApiLedger {
             "status": status,
         });
         let (params, patch) = (PatchParams::default(), Patch::Merge(&patch));
-        self.call("record a template's condition", api.patch_status(&template.name_any(), &params, &patch)).await?;
+        self.call(
+            "record a template's condition",
+            api.patch_status(&template.name_any(), &params, &patch),
+        )
+        .await?;
         Ok(())
     }
 
     /// Says on a template that it cannot be measured.
     pub fn warn_template(&self, template: &HookTemplate, reason: &str, message: &str) {
-        self.events.warn(template.object_ref(&()), reason, "Validate", message);
+        self.events
+            .warn(template.object_ref(&()), reason, "Validate", message);
     }
 }
 
 fn reference_of(metadata: &ObjectMeta) -> ObjectReference {
     ObjectReference {
-        api_version: Some(format!("{}/{}", shared_api::names::GROUP, shared_api::names::VERSION)),
+        api_version: Some(format!(
+            "{}/{}",
+            shared_api::names::GROUP,
+            shared_api::names::VERSION
+        )),
         name: metadata.name.clone(),
         namespace: metadata.namespace.clone(),
         uid: metadata.uid.clone(),
@@ -112,7 +142,10 @@ fn reference_of(metadata: &ObjectMeta) -> ObjectReference {
 
 impl Ledger for ApiLedger {
     async fn record(&self, base: &HookRun, status: &HookRunStatus) -> Result<HookRun, LedgerError> {
-        let failed = |error: serde_json::Error| LedgerError::Failed { step: "write a status", message: error.to_string() };
+        let failed = |error: serde_json::Error| LedgerError::Failed {
+            step: "write a status",
+            message: error.to_string(),
+        };
         let new = serde_json::to_value(status).map_err(failed)?;
         let old = serde_json::to_value(&base.status).map_err(failed)?;
         let patch = json!({
@@ -120,12 +153,22 @@ impl Ledger for ApiLedger {
             "status": replacing(old, new),
         });
         let (params, patch) = (PatchParams::default(), Patch::Merge(&patch));
-        self.call("write a status", self.runs(base).patch_status(&base.name_any(), &params, &patch)).await
+        self.call(
+            "write a status",
+            self.runs(base).patch_status(&base.name_any(), &params, &patch),
+        )
+        .await
     }
 
     async fn read(&self, run: &HookRun) -> Result<HookRun, LedgerError> {
-        let current = self.call("read a run", self.runs(run).get(&run.name_any())).await?;
-        if current.metadata.uid == run.metadata.uid { Ok(current) } else { Err(LedgerError::Gone) }
+        let current = self
+            .call("read a run", self.runs(run).get(&run.name_any()))
+            .await?;
+        if current.metadata.uid == run.metadata.uid {
+            Ok(current)
+        } else {
+            Err(LedgerError::Gone)
+        }
     }
 
     async fn delete(&self, run: &HookRun) -> Result<(), LedgerError> {
@@ -133,18 +176,28 @@ impl Ledger for ApiLedger {
             uid: run.metadata.uid.clone(),
             resource_version: run.metadata.resource_version.clone(),
         };
-        let params = DeleteParams { preconditions: Some(same), ..DeleteParams::background() };
-        self.call("delete a run", self.runs(run).delete(&run.name_any(), &params)).await?;
+        let params = DeleteParams {
+            preconditions: Some(same),
+            ..DeleteParams::background()
+        };
+        self.call("delete a run", self.runs(run).delete(&run.name_any(), &params))
+            .await?;
         Ok(())
     }
 
     async fn resolve(&self, namespace: &str, reference: &Reference) -> Result<String, MeasurementFailure> {
-        let failure = |message| MeasurementFailure { kind: FailureKind::InvalidRequest, message };
+        let failure = |message| MeasurementFailure {
+            kind: FailureKind::InvalidRequest,
+            message,
+        };
         let found = match reference {
             Reference::Secret { name, key } => {
                 let api: Api<Secret> = Api::namespaced(self.client.clone(), namespace);
                 self.call("read a Secret", api.get(name)).await.map(|secret| {
-                    secret.data.and_then(|mut data| data.remove(key)).map(|bytes| String::from_utf8(bytes.0).ok())
+                    secret
+                        .data
+                        .and_then(|mut data| data.remove(key))
+                        .map(|bytes| String::from_utf8(bytes.0).ok())
                 })
             }
             Reference::ConfigMap { name, key } => {
@@ -156,8 +209,12 @@ impl Ledger for ApiLedger {
         match found {
             Ok(Some(Some(text))) => Ok(text),
             Ok(Some(None)) => Err(failure(format!("{reference} is not text"))),
-            Ok(None) => Err(failure(format!("{reference} does not exist: the object has no such key"))),
-            Err(LedgerError::Gone) => Err(failure(format!("{reference} does not exist: there is no such object"))),
+            Ok(None) => Err(failure(format!(
+                "{reference} does not exist: the object has no such key"
+            ))),
+            Err(LedgerError::Gone) => Err(failure(format!(
+                "{reference} does not exist: there is no such object"
+            ))),
             Err(error) => Err(failure(format!("{reference} could not be read: {error}"))),
         }
     }
@@ -170,14 +227,21 @@ impl Ledger for ApiLedger {
         tracing::info!(name, namespace = run.namespace(), phase = %status.phase, reason, message, "run ended");
         // A success is in the status; events are for what needs a person.
         if status.phase != Phase::Successful {
-            self.events.warn(run.object_ref(&()), reason, "Measure", &format!("{}: {message}", status.phase));
+            self.events.warn(
+                run.object_ref(&()),
+                reason,
+                "Measure",
+                &format!("{}: {message}", status.phase),
+            );
         }
     }
 }
 
 /// A merge patch that leaves exactly `new`: what `old` had and `new` has not is set to null.
 fn replacing(old: Value, new: Value) -> Value {
-    let (Value::Object(old), Value::Object(new)) = (old, new.clone()) else { return new };
+    let (Value::Object(old), Value::Object(new)) = (old, new.clone()) else {
+        return new;
+    };
     let cleared = old.into_iter().map(|(key, _)| (key, Value::Null));
     Value::Object(cleared.chain(new).collect::<Map<_, _>>())
 }
@@ -188,8 +252,14 @@ mod tests {
 
     #[test]
     fn a_patch_clears_what_is_gone() {
-        let patch = replacing(json!({"phase": "Running", "message": "old"}), json!({"phase": "Failed"}));
+        let patch = replacing(
+            json!({"phase": "Running", "message": "old"}),
+            json!({"phase": "Failed"}),
+        );
         assert_eq!(patch, json!({"phase": "Failed", "message": null}));
-        assert_eq!(replacing(Value::Null, json!({"phase": "Failed"})), json!({"phase": "Failed"}));
+        assert_eq!(
+            replacing(Value::Null, json!({"phase": "Failed"})),
+            json!({"phase": "Failed"})
+        );
     }
 }

@@ -24,7 +24,7 @@ pub struct Config {
     #[arg(long, env = "HOOK_OPERATOR_LOG_FORMAT", value_enum, default_value_t = LogFormat::Json)]
     pub log_format: LogFormat,
 
-    /// Log level, or directives such as info,hook_operator=debug
+    /// Log level, or directives such as `info,hook_operator=debug`
     #[arg(long, env = "HOOK_OPERATOR_LOG", default_value = "info")]
     pub log: String,
 
@@ -58,11 +58,21 @@ pub struct Measuring {
     pub egress_allow_loopback: bool,
 
     /// Only let hooks call these: CIDRs or host names, `*.suffix` allowed; repeat or separate by commas
-    #[arg(long, env = "HOOK_OPERATOR_EGRESS_ALLOW", value_delimiter = ',', value_name = "CIDR|HOST")]
+    #[arg(
+        long,
+        env = "HOOK_OPERATOR_EGRESS_ALLOW",
+        value_delimiter = ',',
+        value_name = "CIDR|HOST"
+    )]
     pub egress_allow: Vec<EgressRule>,
 
     /// Never let hooks call these; wins over what is allowed
-    #[arg(long, env = "HOOK_OPERATOR_EGRESS_DENY", value_delimiter = ',', value_name = "CIDR|HOST")]
+    #[arg(
+        long,
+        env = "HOOK_OPERATOR_EGRESS_DENY",
+        value_delimiter = ',',
+        value_name = "CIDR|HOST"
+    )]
     pub egress_deny: Vec<EgressRule>,
 }
 

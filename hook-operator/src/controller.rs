@@ -44,7 +44,12 @@ impl Controller {
     /// A controller without sessions.
     #[must_use]
     pub fn new(measurer: Measurer<ApiLedger>) -> Self {
-        Self { measurer, sessions: HashMap::new(), tasks: JoinSet::new(), listed: None }
+        Self {
+            measurer,
+            sessions: HashMap::new(),
+            tasks: JoinSet::new(),
+            listed: None,
+        }
     }
 
     /// Follows the watch until it ends.
@@ -58,7 +63,10 @@ impl Controller {
                 },
                 Some(ended) = self.tasks.join_next(), if !self.tasks.is_empty() => self.forget(ended),
             }
-            self.measurer.metrics.active_runs.set(i64::try_from(self.sessions.len()).unwrap_or(i64::MAX));
+            self.measurer
+                .metrics
+                .active_runs
+                .set(i64::try_from(self.sessions.len()).unwrap_or(i64::MAX));
         }
     }
 
@@ -156,7 +164,10 @@ impl Controller {
 }
 
 fn key_of(metadata: &kube::core::ObjectMeta) -> Key {
-    (metadata.namespace.clone().unwrap_or_default(), metadata.name.clone().unwrap_or_default())
+    (
+        metadata.namespace.clone().unwrap_or_default(),
+        metadata.name.clone().unwrap_or_default(),
+    )
 }
 
 /// Whether there is nothing left to do for a run.

@@ -101,7 +101,10 @@ pub async fn run(config: Config) -> Result<(), StartError> {
     let providers = config.measuring.providers();
     let health = Health::new(&[crd_wait::CHECK, observe::RUNS, observe::TEMPLATES], meter);
     let served = health::serve(config.listen, health.clone(), registry).await;
-    let address = served.map_err(|source| StartError::Listen { address: config.listen, source })?;
+    let address = served.map_err(|source| StartError::Listen {
+        address: config.listen,
+        source,
+    })?;
     tracing::info!(%address, version = env!("CARGO_PKG_VERSION"), "hook-operator started");
 
     let ledger = act::ApiLedger::new(client.clone(), events, config.api_concurrency, config.api_timeout);
@@ -109,7 +112,11 @@ pub async fn run(config: Config) -> Result<(), StartError> {
     let work = async {
         crd_wait::wait_for(&client, &["hookruns", "hooktemplates"], &health).await;
         let watches = observe::Watches::new(client.clone(), config.namespace.as_deref(), health.clone());
-        let measurer = measure::Measurer { ledger: ledger.clone(), providers, metrics: metrics.clone() };
+        let measurer = measure::Measurer {
+            ledger: ledger.clone(),
+            providers,
+            metrics: metrics.clone(),
+        };
         let runs = controller::Controller::new(measurer).drive(watches.runs());
         let templates = template::drive(watches.templates(), ledger.clone(), metrics.clone());
         tokio::join!(runs, templates);

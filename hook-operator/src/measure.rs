@@ -26,13 +26,23 @@ pub struct Measurer<L> {
 
 impl<L> Clone for Measurer<L> {
     fn clone(&self) -> Self {
-        Self { ledger: self.ledger.clone(), providers: self.providers.clone(), metrics: self.metrics.clone() }
+        Self {
+            ledger: self.ledger.clone(),
+            providers: self.providers.clone(),
+            metrics: self.metrics.clone(),
+        }
     }
 }
 
 impl<L: Ledger> Measurer<L> {
     /// Takes one measurement. Dropping the future cancels the call.
-    pub async fn measure(&self, namespace: &str, slot: Slot, metric: &ResolvedMetric, arguments: &Arguments) -> Outcome {
+    pub async fn measure(
+        &self,
+        namespace: &str,
+        slot: Slot,
+        metric: &ResolvedMetric,
+        arguments: &Arguments,
+    ) -> Outcome {
         let _in_flight = InFlight::enter(&self.metrics);
         let started_at = Timestamp::now();
         let (verdict, failure) = match self.prepare(namespace, metric, arguments).await {
@@ -41,8 +51,18 @@ impl<L: Ledger> Measurer<L> {
         };
         let finished_at = Timestamp::now();
         let took = Duration::try_from(finished_at.duration_since(started_at)).unwrap_or_default();
-        self.metrics.measured(metric.provider.name(), verdict.phase, failure.map(|failure| failure.kind), took);
-        Outcome { slot, started_at, finished_at, verdict }
+        self.metrics.measured(
+            metric.provider.name(),
+            verdict.phase,
+            failure.map(|failure| failure.kind),
+            took,
+        );
+        Outcome {
+            slot,
+            started_at,
+            finished_at,
+            verdict,
+        }
     }
 
     async fn prepare(
@@ -59,7 +79,11 @@ impl<L: Ledger> Measurer<L> {
         render(metric, arguments, &values)
     }
 
-    async fn ask(&self, metric: &ResolvedMetric, rendered: &Rendered) -> (Verdict, Option<MeasurementFailure>) {
+    async fn ask(
+        &self,
+        metric: &ResolvedMetric,
+        rendered: &Rendered,
+    ) -> (Verdict, Option<MeasurementFailure>) {
         let outcome = self.providers.measure(&rendered.request).await;
         judged(metric, Some(rendered), outcome)
     }
@@ -76,7 +100,8 @@ fn judged(
         failure: rendered.and_then(|rendered| rendered.failure.as_ref()),
         on_no_data: metric.on_no_data,
     };
-    let clean = |text: &str| rendered.map_or_else(|| text.to_owned(), |rendered| rendered.redactor.clean(text));
+    let clean =
+        |text: &str| rendered.map_or_else(|| text.to_owned(), |rendered| rendered.redactor.clean(text));
     let verdict = judge(&rules, &outcome, Timestamp::now(), &clean);
     (verdict, outcome.err())
 }

@@ -11,7 +11,9 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 use shared_api::Phase;
 
-const SECONDS: [f64; 12] = [0.001, 0.005, 0.025, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0];
+const SECONDS: [f64; 12] = [
+    0.001, 0.005, 0.025, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0,
+];
 
 /// The operator's own metrics.
 #[derive(Debug, Clone)]
@@ -81,18 +83,31 @@ impl Metrics {
     /// Offers everything at `/metrics`.
     pub fn register(&self, registry: &mut Registry) {
         let registry = registry.sub_registry_with_prefix("hookgate_hook");
-        registry.register("measurements", "Measurements by provider and phase", self.measurements.clone());
+        registry.register(
+            "measurements",
+            "Measurements by provider and phase",
+            self.measurements.clone(),
+        );
         let help = "Measurements that brought no value, by provider and class of the failure";
         registry.register("measurement_failures", help, self.failures.clone());
         let help = "Time from the start of a measurement to its verdict";
         registry.register("measurement_duration_seconds", help, self.duration.clone());
         let help = "Time from the moment a measurement was due to its start";
         registry.register("schedule_lag_seconds", help, self.lag.clone());
-        registry.register("measurements_in_flight", "Measurements being taken now", self.in_flight.clone());
+        registry.register(
+            "measurements_in_flight",
+            "Measurements being taken now",
+            self.in_flight.clone(),
+        );
         let help = "Runs without a verdict, or waiting for their time to live";
         registry.register("active_runs", help, self.active_runs.clone());
-        registry.register("runs_completed", "Runs that ended, by phase and reason", self.completed.clone());
-        let help = "Writes of a run's status: written, conflict (read again and merged), gone, failed (tried again)";
+        registry.register(
+            "runs_completed",
+            "Runs that ended, by phase and reason",
+            self.completed.clone(),
+        );
+        let help =
+            "Writes of a run's status: written, conflict (read again and merged), gone, failed (tried again)";
         registry.register("status_writes", help, self.writes.clone());
         let help = "HookTemplates whose Valid condition is False";
         registry.register("invalid_templates", help, self.invalid_templates.clone());
@@ -106,17 +121,38 @@ impl Metrics {
     }
 
     /// A measurement was judged.
-    pub fn measured(&self, provider: &'static str, phase: Phase, failure: Option<FailureKind>, took: Duration) {
-        self.measurements.get_or_create(&MeasurementLabels { provider, phase: phase.as_str() }).inc();
-        self.duration.get_or_create(&ProviderLabels { provider }).observe(took.as_secs_f64());
+    pub fn measured(
+        &self,
+        provider: &'static str,
+        phase: Phase,
+        failure: Option<FailureKind>,
+        took: Duration,
+    ) {
+        self.measurements
+            .get_or_create(&MeasurementLabels {
+                provider,
+                phase: phase.as_str(),
+            })
+            .inc();
+        self.duration
+            .get_or_create(&ProviderLabels { provider })
+            .observe(took.as_secs_f64());
         if let Some(kind) = failure {
-            self.failures.get_or_create(&FailureLabels { provider, kind: kind.as_str() }).inc();
+            self.failures
+                .get_or_create(&FailureLabels {
+                    provider,
+                    kind: kind.as_str(),
+                })
+                .inc();
         }
     }
 
     /// A run ended.
     pub fn completed(&self, phase: Phase, reason: &str) {
-        let labels = CompletedLabels { phase: phase.as_str(), reason: reason.to_owned() };
+        let labels = CompletedLabels {
+            phase: phase.as_str(),
+            reason: reason.to_owned(),
+        };
         self.completed.get_or_create(&labels).inc();
     }
 

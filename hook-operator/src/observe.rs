@@ -2,8 +2,8 @@
 
 use futures::{Stream, StreamExt};
 use kube::core::DeserializeGuard;
-use kube::runtime::watcher::{self, Event, watcher};
 use kube::runtime::WatchStreamExt;
+use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Api, Client, ResourceExt};
 use operator_runtime::client::root_cause;
 use operator_runtime::health::Health;
@@ -29,7 +29,11 @@ impl Watches {
     /// Watches one namespace, or all.
     #[must_use]
     pub fn new(client: Client, namespace: Option<&str>, health: Health) -> Self {
-        Self { client, namespace: namespace.map(str::to_owned), health }
+        Self {
+            client,
+            namespace: namespace.map(str::to_owned),
+            health,
+        }
     }
 
     /// All HookRuns, then every change of them; never ends.

@@ -70,7 +70,13 @@ impl<L: Ledger> Session<L> {
     /// Measures until the run has its verdict or is gone. Dropping the future cancels all calls in flight.
     pub async fn drive(mut self) -> End {
         loop {
-            let Plan { record, start, cancel, wake_at, ended } = self.plan();
+            let Plan {
+                record,
+                start,
+                cancel,
+                wake_at,
+                ended,
+            } = self.plan();
             self.cancel(&cancel);
             let step = match (record, ended) {
                 (Some(status), _) => self.record(&status).await,
@@ -112,14 +118,22 @@ impl<L: Ledger> Session<L> {
     fn start(&mut self, starts: Vec<Start>) {
         for Start { slot, due } in starts {
             let lag = Timestamp::now().duration_since(due);
-            self.measurer.metrics.started(Duration::try_from(lag).unwrap_or_default());
+            self.measurer
+                .metrics
+                .started(Duration::try_from(lag).unwrap_or_default());
             let (measurer, resolved) = (self.measurer.clone(), self.resolved.clone());
             let namespace = self.run.metadata.namespace.clone().unwrap_or_default();
             let place = slot.clone();
             let call = self.tasks.spawn(async move {
-                let Ok(run) = resolved.as_ref() else { return std::future::pending().await };
-                let Some(metric) = run.metric(&place.metric) else { return std::future::pending().await };
-                measurer.measure(&namespace, place.clone(), metric, &run.arguments).await
+                let Ok(run) = resolved.as_ref() else {
+                    return std::future::pending().await;
+                };
+                let Some(metric) = run.metric(&place.metric) else {
+                    return std::future::pending().await;
+                };
+                measurer
+                    .measure(&namespace, place.clone(), metric, &run.arguments)
+                    .await
             });
             self.in_flight.insert(slot, call);
         }
@@ -128,7 +142,9 @@ impl<L: Ledger> Session<L> {
     /// Waits for the first of: a measurement's end, news of the run, the time to wake.
     async fn wait(&mut self, wake_at: Option<Timestamp>) -> Result<(), End> {
         let sleep = wake_at.map_or(LONGEST_SLEEP, |at| {
-            Duration::try_from(at.duration_since(Timestamp::now())).unwrap_or_default().min(LONGEST_SLEEP)
+            Duration::try_from(at.duration_since(Timestamp::now()))
+                .unwrap_or_default()
+                .min(LONGEST_SLEEP)
         });
         tokio::select! {
             Some(ended) = self.tasks.join_next(), if !self.tasks.is_empty() => {
@@ -177,7 +193,8 @@ impl<L: Ledger> Session<L> {
         }
         self.run = run;
         if let (Ok(resolved), Some(status)) = (self.resolved.as_ref(), &self.run.status) {
-            self.outcomes.retain(|outcome| decide::is_open(resolved, status, &outcome.slot));
+            self.outcomes
+                .retain(|outcome| decide::is_open(resolved, status, &outcome.slot));
         }
     }
 
@@ -228,7 +245,9 @@ impl<L: Ledger> Session<L> {
         }
         self.measurer.metrics.wrote("failed");
         self.failed_writes = self.failed_writes.saturating_add(1);
-        let pause = FIRST_PAUSE.saturating_mul(1 << self.failed_writes.min(8)).min(LONGEST_PAUSE);
+        let pause = FIRST_PAUSE
+            .saturating_mul(1 << self.failed_writes.min(8))
+            .min(LONGEST_PAUSE);
         let name = self.run.metadata.name.as_deref().unwrap_or_default();
         tracing::warn!(%error, name, tries = self.failed_writes, ?pause, "the status is not recorded yet");
         self.pause(pause).await
@@ -250,7 +269,12 @@ impl<L: Ledger> Session<L> {
 /// clients of its older versions; where they are not numbers the news is believed, and the precondition of the
 /// next write settles it.
 fn is_newer(news: &HookRun, known: &HookRun) -> bool {
-    let version = |run: &HookRun| run.metadata.resource_version.as_deref().and_then(|text| text.parse::<u64>().ok());
+    let version = |run: &HookRun| {
+        run.metadata
+            .resource_version
+            .as_deref()
+            .and_then(|text| text.parse::<u64>().ok())
+    };
     match (version(news), version(known)) {
         (Some(news), Some(known)) => news > known,
         _ => true,

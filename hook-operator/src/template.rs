@@ -52,14 +52,19 @@ pub async fn drive(
                 }
             },
             Event::Delete(template) => {
-                let metadata = template.0.as_ref().map_or_else(|invalid| &invalid.metadata, |good| &good.metadata);
+                let metadata = template
+                    .0
+                    .as_ref()
+                    .map_or_else(|invalid| &invalid.metadata, |good| &good.metadata);
                 validity.remove(&key_of(metadata));
                 writes.cancel(&key_of(metadata));
             }
             Event::InitDone => {}
         }
         let invalid = validity.values().filter(|valid| !**valid).count();
-        metrics.invalid_templates.set(i64::try_from(invalid).unwrap_or(i64::MAX));
+        metrics
+            .invalid_templates
+            .set(i64::try_from(invalid).unwrap_or(i64::MAX));
     }
 }
 
@@ -67,12 +72,22 @@ pub async fn drive(
 fn assess(template: &HookTemplate, now: Timestamp) -> HookTemplateStatus {
     let problems = check_template(&template.spec);
     let (status, reason, message) = if problems.is_empty() {
-        ("True", TemplateReason::SpecValid, "every condition, path, placeholder and duration compiles".to_owned())
+        (
+            "True",
+            TemplateReason::SpecValid,
+            "every condition, path, placeholder and duration compiles".to_owned(),
+        )
     } else {
-        ("False", TemplateReason::SpecInvalid, cut(&problems.to_string(), LONGEST_MESSAGE))
+        (
+            "False",
+            TemplateReason::SpecInvalid,
+            cut(&problems.to_string(), LONGEST_MESSAGE),
+        )
     };
     let before = template.status.iter().flat_map(|status| &status.conditions);
-    let before: Vec<_> = before.filter(|condition| condition.type_ != CONDITION_VALID || condition.status == status).collect();
+    let before: Vec<_> = before
+        .filter(|condition| condition.type_ != CONDITION_VALID || condition.status == status)
+        .collect();
     let unchanged = before.iter().find(|condition| condition.type_ == CONDITION_VALID);
     let since = unchanged.map_or_else(|| Time(now), |condition| condition.last_transition_time.clone());
     let valid = Condition {
@@ -83,17 +98,31 @@ fn assess(template: &HookTemplate, now: Timestamp) -> HookTemplateStatus {
         status: status.to_owned(),
         type_: CONDITION_VALID.to_owned(),
     };
-    let others = before.iter().filter(|condition| condition.type_ != CONDITION_VALID);
-    let conditions = others.map(|condition| (*condition).clone()).chain([valid]).collect();
-    HookTemplateStatus { observed_generation: template.metadata.generation, conditions }
+    let others = before
+        .iter()
+        .filter(|condition| condition.type_ != CONDITION_VALID);
+    let conditions = others
+        .map(|condition| (*condition).clone())
+        .chain([valid])
+        .collect();
+    HookTemplateStatus {
+        observed_generation: template.metadata.generation,
+        conditions,
+    }
 }
 
 fn is_valid(status: &HookTemplateStatus) -> bool {
-    status.conditions.iter().any(|condition| condition.type_ == CONDITION_VALID && condition.status == "True")
+    status
+        .conditions
+        .iter()
+        .any(|condition| condition.type_ == CONDITION_VALID && condition.status == "True")
 }
 
 fn key_of(metadata: &kube::core::ObjectMeta) -> (String, String) {
-    (metadata.namespace.clone().unwrap_or_default(), metadata.name.clone().unwrap_or_default())
+    (
+        metadata.namespace.clone().unwrap_or_default(),
+        metadata.name.clone().unwrap_or_default(),
+    )
 }
 
 /// The newest write of each template; an older one that is still being tried gives way to it.
@@ -109,7 +138,8 @@ impl Writes {
         self.newest.retain(|_, write| !write.is_finished());
         let key = key_of(&template.metadata);
         self.cancel(&key);
-        self.newest.insert(key, self.tasks.spawn(write(template, status, ledger)));
+        self.newest
+            .insert(key, self.tasks.spawn(write(template, status, ledger)));
     }
 
     fn cancel(&mut self, key: &(String, String)) {
@@ -130,7 +160,10 @@ async fn write(template: HookTemplate, status: HookTemplateStatus, ledger: Arc<A
         tokio::time::sleep(PAUSE).await;
     }
     if !is_valid(&status) {
-        let message = status.conditions.last().map_or("", |condition| condition.message.as_str());
+        let message = status
+            .conditions
+            .last()
+            .map_or("", |condition| condition.message.as_str());
         ledger.warn_template(&template, TemplateReason::SpecInvalid.as_str(), message);
     }
 }
@@ -154,10 +187,24 @@ mod tests {
     fn all_problems_are_named_and_the_transition_time_moves_only_with_the_status() {
         let first = assess(&template("result >"), Timestamp::from_second(100).unwrap());
         let condition = first.conditions.first().unwrap();
-        assert_eq!((condition.status.as_str(), condition.reason.as_str()), ("False", "SpecInvalid"));
-        assert!(condition.message.contains("metrics[0].interval"), "{}", condition.message);
-        assert!(condition.message.contains("metrics[0].successCondition"), "{}", condition.message);
-        let again = HookTemplate { status: Some(first.clone()), ..template("result >") };
+        assert_eq!(
+            (condition.status.as_str(), condition.reason.as_str()),
+            ("False", "SpecInvalid")
+        );
+        assert!(
+            condition.message.contains("metrics[0].interval"),
+            "{}",
+            condition.message
+        );
+        assert!(
+            condition.message.contains("metrics[0].successCondition"),
+            "{}",
+            condition.message
+        );
+        let again = HookTemplate {
+            status: Some(first.clone()),
+            ..template("result >")
+        };
         assert_eq!(assess(&again, Timestamp::from_second(200).unwrap()), first);
     }
 }

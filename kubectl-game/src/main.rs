@@ -16,7 +16,13 @@ mod paint;
 
 /// Scale and update live game servers without killing players.
 #[derive(Debug, Parser)]
-#[command(name = "kubectl-game", bin_name = "kubectl game", version, about, max_term_width = 100)]
+#[command(
+    name = "kubectl-game",
+    bin_name = "kubectl game",
+    version,
+    about,
+    max_term_width = 100
+)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,

@@ -14,7 +14,9 @@ impl Paint {
     /// For standard output.
     pub(crate) fn new(no_color: bool) -> Self {
         let wanted = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-        Self { colour: wanted && !no_color && std::io::stdout().is_terminal() }
+        Self {
+            colour: wanted && !no_color && std::io::stdout().is_terminal(),
+        }
     }
 
     /// A phase with its sign, in its colour, padded to one width.
@@ -35,6 +37,10 @@ impl Paint {
 
     /// Something beside the point.
     pub(crate) fn faint(self, text: &str) -> String {
-        if self.colour { format!("\x1b[2m{text}\x1b[0m") } else { text.to_owned() }
+        if self.colour {
+            format!("\x1b[2m{text}\x1b[0m")
+        } else {
+            text.to_owned()
+        }
     }
 }

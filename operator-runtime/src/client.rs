@@ -55,12 +55,17 @@ impl ApiMeter {
     /// Why the API server cannot be reached, if it cannot.
     #[must_use]
     pub fn trouble(&self) -> Option<Trouble> {
-        self.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.trouble
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
     fn observe(&self, verb: &'static str, resource: String, outcome: Result<u16, &BoxError>) {
         let code = outcome.map_or_else(|_| "error".to_owned(), |code| code.to_string());
-        self.requests.get_or_create(&RequestLabels { verb, resource, code }).inc();
+        self.requests
+            .get_or_create(&RequestLabels { verb, resource, code })
+            .inc();
         let failed = match outcome {
             Ok(code) if code < 500 => None,
             Ok(code) => Some(format!("status {code}")),
@@ -68,7 +73,9 @@ impl ApiMeter {
         };
         let mut trouble = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
         *trouble = failed.map(|error| Trouble {
-            since: trouble.as_ref().map_or_else(Timestamp::now, |trouble| trouble.since),
+            since: trouble
+                .as_ref()
+                .map_or_else(Timestamp::now, |trouble| trouble.since),
             error,
         });
     }
@@ -91,10 +98,17 @@ pub async fn connect(meter: &ApiMeter, call_timeout: Duration) -> Result<Client,
 }
 
 /// A client for one configuration.
-pub fn with_config(mut config: Config, meter: &ApiMeter, call_timeout: Duration) -> Result<Client, kube::Error> {
+pub fn with_config(
+    mut config: Config,
+    meter: &ApiMeter,
+    call_timeout: Duration,
+) -> Result<Client, kube::Error> {
     config.default_retry = false;
     config.connect_timeout = Some(CONNECT_TIMEOUT);
-    let layer = MeterLayer { meter: meter.clone(), call_timeout };
+    let layer = MeterLayer {
+        meter: meter.clone(),
+        call_timeout,
+    };
     Ok(ClientBuilder::try_from(config)?.with_layer(&layer).build())
 }
 
@@ -118,7 +132,11 @@ impl<S> Layer<S> for MeterLayer {
     type Service = Metered<S>;
 
     fn layer(&self, inner: S) -> Metered<S> {
-        Metered { inner, meter: self.meter.clone(), call_timeout: self.call_timeout }
+        Metered {
+            inner,
+            meter: self.meter.clone(),
+            call_timeout: self.call_timeout,
+        }
     }
 }
 
@@ -152,9 +170,16 @@ where
         Box::pin(async move {
             let outcome = match tokio::time::timeout(limit, call).await {
                 Ok(outcome) => outcome.map_err(Into::into),
-                Err(_) => Err(BoxError::from(format!("the API server did not answer within {}s", limit.as_secs()))),
+                Err(_) => Err(BoxError::from(format!(
+                    "the API server did not answer within {}s",
+                    limit.as_secs()
+                ))),
             };
-            meter.observe(verb, resource, outcome.as_ref().map(|response| response.status().as_u16()));
+            meter.observe(
+                verb,
+                resource,
+                outcome.as_ref().map(|response| response.status().as_u16()),
+            );
             outcome
         })
     }
@@ -163,7 +188,11 @@ where
 /// The verb and the resource (with subresource) of a request, as the audit log names them.
 fn classify(method: &Method, uri: &http::Uri) -> (&'static str, String) {
     let mut parts = uri.path().split('/').filter(|part| !part.is_empty());
-    let group = if parts.next() == Some("apis") { parts.next() } else { Some("") };
+    let group = if parts.next() == Some("apis") {
+        parts.next()
+    } else {
+        Some("")
+    };
     let mut rest: Vec<&str> = parts.skip(1).collect();
     if rest.first() == Some(&"namespaces") && rest.len() > 2 {
         rest.drain(..2);
@@ -174,7 +203,9 @@ fn classify(method: &Method, uri: &http::Uri) -> (&'static str, String) {
         (Some(resource), None) => (*resource).to_owned(),
         (None, _) => format!("discovery:{}", group.unwrap_or_default()),
     };
-    let watches = uri.query().is_some_and(|query| query.split('&').any(|pair| pair == "watch=true"));
+    let watches = uri
+        .query()
+        .is_some_and(|query| query.split('&').any(|pair| pair == "watch=true"));
     let verb = match method.as_str() {
         "GET" if watches => "watch",
         "GET" if named || rest.is_empty() => "get",
@@ -195,17 +226,45 @@ mod tests {
     #[test]
     fn requests_are_named_as_the_audit_log_names_them() {
         let cases = [
-            ("GET", "/apis/tkex.tencent.com/v1alpha1/hookruns?watch=true", ("watch", "hookruns")),
-            ("GET", "/apis/tkex.tencent.com/v1alpha1/hookruns?limit=500", ("list", "hookruns")),
-            ("GET", "/apis/tkex.tencent.com/v1alpha1/namespaces/a/hookruns/b", ("get", "hookruns")),
-            ("PATCH", "/apis/tkex.tencent.com/v1alpha1/namespaces/a/hookruns/b/status", ("patch", "hookruns/status")),
+            (
+                "GET",
+                "/apis/tkex.tencent.com/v1alpha1/hookruns?watch=true",
+                ("watch", "hookruns"),
+            ),
+            (
+                "GET",
+                "/apis/tkex.tencent.com/v1alpha1/hookruns?limit=500",
+                ("list", "hookruns"),
+            ),
+            (
+                "GET",
+                "/apis/tkex.tencent.com/v1alpha1/namespaces/a/hookruns/b",
+                ("get", "hookruns"),
+            ),
+            (
+                "PATCH",
+                "/apis/tkex.tencent.com/v1alpha1/namespaces/a/hookruns/b/status",
+                ("patch", "hookruns/status"),
+            ),
             ("GET", "/api/v1/namespaces/a/secrets/b", ("get", "secrets")),
-            ("POST", "/apis/events.k8s.io/v1/namespaces/a/events", ("create", "events")),
-            ("GET", "/apis/tkex.tencent.com/v1alpha1", ("get", "discovery:tkex.tencent.com")),
+            (
+                "POST",
+                "/apis/events.k8s.io/v1/namespaces/a/events",
+                ("create", "events"),
+            ),
+            (
+                "GET",
+                "/apis/tkex.tencent.com/v1alpha1",
+                ("get", "discovery:tkex.tencent.com"),
+            ),
         ];
         for (method, uri, (verb, resource)) in cases {
             let method = Method::from_bytes(method.as_bytes()).unwrap();
-            assert_eq!(classify(&method, &uri.parse().unwrap()), (verb, resource.to_owned()), "{uri}");
+            assert_eq!(
+                classify(&method, &uri.parse().unwrap()),
+                (verb, resource.to_owned()),
+                "{uri}"
+            );
         }
     }
 }

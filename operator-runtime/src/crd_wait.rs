@@ -16,9 +16,13 @@ const PAUSE: Duration = Duration::from_secs(2);
 /// Returns when every one of these resources (plural names) is served. Needs no rights beyond discovery.
 pub async fn wait_for(client: &Client, resources: &[&str], health: &Health) {
     loop {
-        let why = match client.list_api_group_resources(&format!("{GROUP}/{VERSION}")).await {
+        let why = match client
+            .list_api_group_resources(&format!("{GROUP}/{VERSION}"))
+            .await
+        {
             Ok(list) => {
-                let served = |wanted: &&&str| !list.resources.iter().any(|resource| resource.name == ***wanted);
+                let served =
+                    |wanted: &&&str| !list.resources.iter().any(|resource| resource.name == ***wanted);
                 let missing: Vec<_> = resources.iter().filter(served).copied().collect();
                 if missing.is_empty() {
                     health.pass(CHECK);
@@ -29,7 +33,10 @@ pub async fn wait_for(client: &Client, resources: &[&str], health: &Health) {
             Err(kube::Error::Api(status)) if status.code == 404 => {
                 format!("{} not served; apply the CRDs", resources.join(", "))
             }
-            Err(error) => format!("the API server does not answer: {}", crate::client::root_cause(&error)),
+            Err(error) => format!(
+                "the API server does not answer: {}",
+                crate::client::root_cause(&error)
+            ),
         };
         tracing::warn!(%why, "waiting for the custom resource definitions");
         health.fail(CHECK, why);

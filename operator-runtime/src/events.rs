@@ -26,8 +26,18 @@ impl Events {
     pub fn start(client: Client, reporter: &str, registry: &mut Registry) -> Self {
         let (queue, waiting) = mpsc::channel(WAITING);
         let dropped = Counter::default();
-        registry.register("hookgate_events_dropped", "Events that could not be sent", dropped.clone());
-        let recorder = Recorder::new(client, Reporter { controller: reporter.to_owned(), instance: None });
+        registry.register(
+            "hookgate_events_dropped",
+            "Events that could not be sent",
+            dropped.clone(),
+        );
+        let recorder = Recorder::new(
+            client,
+            Reporter {
+                controller: reporter.to_owned(),
+                instance: None,
+            },
+        );
         let lost = dropped.clone();
         tokio::spawn(async move {
             let waiting = futures::stream::unfold(waiting, async |mut waiting: mpsc::Receiver<_>| {

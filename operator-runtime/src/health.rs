@@ -29,8 +29,14 @@ impl Health {
     /// Not ready until every one of these checks has passed.
     #[must_use]
     pub fn new(checks: &[&'static str], meter: ApiMeter) -> Self {
-        let waiting = checks.iter().map(|check| (*check, Err("not yet".to_owned()))).collect();
-        Self { checks: Arc::new(Mutex::new(waiting)), meter }
+        let waiting = checks
+            .iter()
+            .map(|check| (*check, Err("not yet".to_owned())))
+            .collect();
+        Self {
+            checks: Arc::new(Mutex::new(waiting)),
+            meter,
+        }
     }
 
     /// Reports that a check passes.
@@ -44,7 +50,10 @@ impl Health {
     }
 
     fn set(&self, check: &'static str, state: Result<(), String>) {
-        self.checks.lock().unwrap_or_else(PoisonError::into_inner).insert(check, state);
+        self.checks
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(check, state);
     }
 
     /// Whether all is well, and a line for each check.
@@ -60,7 +69,10 @@ impl Health {
             Ok(()) => format!("[+] {check} ok\n"),
             Err(why) => format!("[-] {check} {why}\n"),
         };
-        (checks.values().all(Result::is_ok), checks.iter().map(line).collect())
+        (
+            checks.values().all(Result::is_ok),
+            checks.iter().map(line).collect(),
+        )
     }
 }
 
@@ -85,7 +97,14 @@ type Served = (Health, Arc<Registry>);
 
 async fn readyz(State((health, _)): State<Served>) -> impl IntoResponse {
     let (ready, report) = health.report();
-    (if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE }, report)
+    (
+        if ready {
+            StatusCode::OK
+        } else {
+            StatusCode::SERVICE_UNAVAILABLE
+        },
+        report,
+    )
 }
 
 async fn metrics(State((_, registry)): State<Served>) -> impl IntoResponse {
@@ -93,6 +112,10 @@ async fn metrics(State((_, registry)): State<Served>) -> impl IntoResponse {
     let content_type = "application/openmetrics-text; version=1.0.0; charset=utf-8";
     match prometheus_client::encoding::text::encode(&mut text, &registry) {
         Ok(()) => (StatusCode::OK, [(header::CONTENT_TYPE, content_type)], text),
-        Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, [(header::CONTENT_TYPE, "text/plain")], error.to_string()),
+        Err(error) => (
+            StatusCode::INTERNAL_SERVER_ERROR,
+            [(header::CONTENT_TYPE, "text/plain")],
+            error.to_string(),
+        ),
     }
 }

@@ -13,12 +13,18 @@ pub enum LogFormat {
 
 /// Starts logging. `filter` is a level (`info`) or directives (`info,hook_operator=debug`).
 pub fn start(format: LogFormat, filter: &str) -> Result<(), InvalidFilter> {
-    let filter = EnvFilter::try_new(filter)
-        .map_err(|error| InvalidFilter { filter: filter.to_owned(), message: error.to_string() })?;
-    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let filter = EnvFilter::try_new(filter).map_err(|error| InvalidFilter {
+        filter: filter.to_owned(),
+        message: error.to_string(),
+    })?;
+    let builder = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr);
     // A second start in the same process (tests) keeps the first one's settings.
     let _ = match format {
-        LogFormat::Human => builder.with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr())).try_init(),
+        LogFormat::Human => builder
+            .with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr()))
+            .try_init(),
         LogFormat::Json => builder.json().flatten_event(true).try_init(),
     };
     Ok(())

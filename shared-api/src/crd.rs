@@ -20,14 +20,26 @@ pub fn all() -> Vec<CustomResourceDefinition> {
 
 /// Leaves these defaults of spec fields and no others: serde's defaults say how absent fields are read, and must
 /// not become values that the API server writes into objects.
-fn with_defaults(mut definition: CustomResourceDefinition, defaults: &[(&str, Value)]) -> CustomResourceDefinition {
+fn with_defaults(
+    mut definition: CustomResourceDefinition,
+    defaults: &[(&str, Value)],
+) -> CustomResourceDefinition {
     for version in &mut definition.spec.versions {
-        let Some(schema) = version.schema.as_mut().and_then(|schema| schema.open_api_v3_schema.as_mut()) else {
+        let Some(schema) = version
+            .schema
+            .as_mut()
+            .and_then(|schema| schema.open_api_v3_schema.as_mut())
+        else {
             continue;
         };
         clear_defaults(schema);
-        let spec = schema.properties.as_mut().and_then(|fields| fields.get_mut("spec"));
-        let Some(fields) = spec.and_then(|spec| spec.properties.as_mut()) else { continue };
+        let spec = schema
+            .properties
+            .as_mut()
+            .and_then(|fields| fields.get_mut("spec"));
+        let Some(fields) = spec.and_then(|spec| spec.properties.as_mut()) else {
+            continue;
+        };
         for (name, value) in defaults {
             if let Some(field) = fields.get_mut(*name) {
                 field.default = Some(JSON(value.clone()));
@@ -39,7 +51,11 @@ fn with_defaults(mut definition: CustomResourceDefinition, defaults: &[(&str, Va
 
 fn clear_defaults(schema: &mut JSONSchemaProps) {
     schema.default = None;
-    schema.properties.iter_mut().flatten().for_each(|(_, field)| clear_defaults(field));
+    schema
+        .properties
+        .iter_mut()
+        .flatten()
+        .for_each(|(_, field)| clear_defaults(field));
     match &mut schema.items {
         Some(JSONSchemaPropsOrArray::Schema(items)) => clear_defaults(items),
         Some(JSONSchemaPropsOrArray::Schemas(items)) => items.iter_mut().for_each(clear_defaults),
@@ -59,7 +75,12 @@ mod tests {
         for definition in all() {
             let text = serde_json::to_string(&definition).unwrap();
             let expected = usize::from(definition.spec.names.kind != "HookRun");
-            assert_eq!(text.matches("\"default\":").count(), expected, "{}", definition.spec.names.kind);
+            assert_eq!(
+                text.matches("\"default\":").count(),
+                expected,
+                "{}",
+                definition.spec.names.kind
+            );
         }
     }
 }

@@ -138,7 +138,7 @@ pub struct Measurement {
 
 /// Where a run, a metric or a measurement stands. Text that is none of the known phases reads as [`Phase::Unset`]:
 /// nothing that is not understood can count as a success.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(from = "String", into = "&'static str")]
 pub enum Phase {
     /// Not taken up yet, or not understood.
@@ -170,7 +170,6 @@ impl Phase {
 
     /// For serde: an unset phase is not written.
     #[must_use]
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
     pub fn is_unset(&self) -> bool {
         *self == Self::Unset
     }

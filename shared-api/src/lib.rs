@@ -15,7 +15,10 @@
 //! the operators' cores parse them and report every problem in status, because a typo must never make an
 //! object unreadable.
 
-#![allow(unreachable_pub, reason = "the KubeSchema derive emits public twins of each type inside functions")]
+#![allow(
+    unreachable_pub,
+    reason = "the KubeSchema derive emits public twins of each type inside functions"
+)]
 
 pub mod crd;
 pub mod game_deployment;

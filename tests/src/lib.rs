@@ -14,7 +14,7 @@ use shared_api::{HookRun, HookRunStatus, HookTemplate, Phase};
 use test_kit::{ControlPlane, Process, Program, Webhook, eventually};
 
 /// Long enough for anything that has no reason to take long, on a busy machine.
-pub const SOON: Duration = Duration::from_secs(60);
+pub const SOON: Duration = Duration::from_mins(1);
 
 /// A namespace with an operator and a sample server.
 #[derive(Debug)]
@@ -77,7 +77,14 @@ impl Operator {
         let address = free_address();
         let program = Program::new(&start.program)
             .env("KUBECONFIG", &start.kubeconfig)
-            .args(["--namespace", &start.namespace, "--listen", &address.to_string(), "--log", "debug,hyper=info"])
+            .args([
+                "--namespace",
+                &start.namespace,
+                "--listen",
+                &address.to_string(),
+                "--log",
+                "debug,hyper=info",
+            ])
             .args(&start.flags);
         let process = Process::start(program).unwrap_or_else(|error| fail(&format!("the operator: {error}")));
         Self { process, address }
@@ -87,7 +94,11 @@ impl Operator {
     pub async fn ready(&self) {
         let client = http();
         eventually(SOON, || async {
-            let answer = client.get(self.url("/readyz")).send().await.map_err(|error| error.to_string())?;
+            let answer = client
+                .get(self.url("/readyz"))
+                .send()
+                .await
+                .map_err(|error| error.to_string())?;
             let (status, text) = (answer.status(), answer.text().await.unwrap_or_default());
             if status.is_success() { Ok(()) } else { Err(text) }
         })
@@ -107,8 +118,12 @@ impl Operator {
     /// The sum of a metric over all series whose labels contain `labels`.
     pub async fn metric(&self, name: &str, labels: &str) -> f64 {
         let text = self.get("/metrics").await;
-        let lines = text.lines().filter(|line| line.starts_with(name) && line.contains(labels));
-        lines.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum()
+        let lines = text
+            .lines()
+            .filter(|line| line.starts_with(name) && line.contains(labels));
+        lines
+            .filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok())
+            .sum()
     }
 
     fn url(&self, path: &str) -> String {
@@ -132,7 +147,12 @@ impl<'c> Stage<'c> {
         let game = Webhook::start().unwrap_or_else(|error| fail(&format!("the sample server: {error}")));
         let operator = Operator::start(start);
         operator.ready().await;
-        Self { control_plane, namespace, game, operator }
+        Self {
+            control_plane,
+            namespace,
+            game,
+            operator,
+        }
     }
 
     /// An administrator's client.
@@ -159,7 +179,10 @@ impl<'c> Stage<'c> {
     /// If the API server refuses it.
     pub async fn create(&self, name: &str, spec: Value) -> HookRun {
         let spec: HookRunSpec = serde_json::from_value(spec).unwrap_or_else(|error| fail(&error.to_string()));
-        let created = self.runs().create(&PostParams::default(), &HookRun::new(name, spec)).await;
+        let created = self
+            .runs()
+            .create(&PostParams::default(), &HookRun::new(name, spec))
+            .await;
         created.unwrap_or_else(|error| fail(&format!("creating {name}: {error}")))
     }
 
@@ -173,8 +196,12 @@ impl<'c> Stage<'c> {
     /// # Panics
     /// If the API server refuses it.
     pub async fn create_template(&self, name: &str, spec: Value) -> HookTemplate {
-        let spec: HookTemplateSpec = serde_json::from_value(spec).unwrap_or_else(|error| fail(&error.to_string()));
-        let created = self.templates().create(&PostParams::default(), &HookTemplate::new(name, spec)).await;
+        let spec: HookTemplateSpec =
+            serde_json::from_value(spec).unwrap_or_else(|error| fail(&error.to_string()));
+        let created = self
+            .templates()
+            .create(&PostParams::default(), &HookTemplate::new(name, spec))
+            .await;
         created.unwrap_or_else(|error| fail(&format!("creating {name}: {error}")))
     }
 
@@ -183,7 +210,10 @@ impl<'c> Stage<'c> {
     /// # Panics
     /// If the API server refuses it.
     pub async fn patch(&self, name: &str, patch: Value) {
-        let patched = self.runs().patch(name, &PatchParams::default(), &Patch::Merge(patch)).await;
+        let patched = self
+            .runs()
+            .patch(name, &PatchParams::default(), &Patch::Merge(patch))
+            .await;
         patched.unwrap_or_else(|error| fail(&format!("patching {name}: {error}")));
     }
 
@@ -193,7 +223,7 @@ impl<'c> Stage<'c> {
     /// If the API server refuses it.
     pub async fn delete(&self, name: &str) {
         let deleted = self.runs().delete(name, &DeleteParams::default()).await;
-        deleted.map(drop).unwrap_or_else(|error| fail(&format!("deleting {name}: {error}")));
+        deleted.map_or_else(|error| fail(&format!("deleting {name}: {error}")), drop);
     }
 
     /// The run's status, empty where there is none.
@@ -202,7 +232,9 @@ impl<'c> Stage<'c> {
     /// If the run is not there.
     pub async fn status(&self, name: &str) -> HookRunStatus {
         let run = self.runs().get(name).await;
-        run.unwrap_or_else(|error| fail(&format!("reading {name}: {error}"))).status.unwrap_or_default()
+        run.unwrap_or_else(|error| fail(&format!("reading {name}: {error}")))
+            .status
+            .unwrap_or_default()
     }
 
     /// Waits until the run's status is as wanted.
@@ -211,7 +243,11 @@ impl<'c> Stage<'c> {
         eventually(SOON, || async {
             let run = runs.get(name).await.map_err(|error| error.to_string())?;
             let status = run.status.unwrap_or_default();
-            if wanted(&status) { Ok(status) } else { Err(format!("{status:?}\n{}", self.operator.process.tail(30))) }
+            if wanted(&status) {
+                Ok(status)
+            } else {
+                Err(format!("{status:?}\n{}", self.operator.process.tail(30)))
+            }
         })
         .await
     }
@@ -222,8 +258,14 @@ impl<'c> Stage<'c> {
     /// If the final status is not a proper one.
     pub async fn verdict(&self, name: &str) -> HookRunStatus {
         let status = self.until(name, |status| status.phase.is_final()).await;
-        assert!(status.completed_at >= status.started_at && status.started_at.is_some(), "{status:?}");
-        assert!(status.message.is_some() && status.reason.is_some(), "a verdict without words: {status:?}");
+        assert!(
+            status.completed_at >= status.started_at && status.started_at.is_some(),
+            "{status:?}"
+        );
+        assert!(
+            status.message.is_some() && status.reason.is_some(),
+            "a verdict without words: {status:?}"
+        );
         status
     }
 
@@ -236,32 +278,62 @@ impl<'c> Stage<'c> {
         let status = self.verdict(name).await;
         eventually(SOON, || async {
             let active = self.operator.metric("hookgate_hook_active_runs", "").await;
-            let calls = self.operator.metric("hookgate_hook_measurements_in_flight", "").await;
-            if (active, calls) == (0.0, 0.0) { Ok(()) } else { Err(format!("{active} runs, {calls} calls")) }
+            let calls = self
+                .operator
+                .metric("hookgate_hook_measurements_in_flight", "")
+                .await;
+            if (active, calls) == (0.0, 0.0) {
+                Ok(())
+            } else {
+                Err(format!("{active} runs, {calls} calls"))
+            }
         })
         .await;
         let asked = self.game.all_requests().len();
-        assert_eq!(self.status(name).await, status, "the status changed after the verdict");
-        assert_eq!(self.game.all_requests().len(), asked, "the server was asked after the verdict");
+        assert_eq!(
+            self.status(name).await,
+            status,
+            "the status changed after the verdict"
+        );
+        assert_eq!(
+            self.game.all_requests().len(),
+            asked,
+            "the server was asked after the verdict"
+        );
         status
     }
 
     /// Notes of the warnings about an object.
     pub async fn warnings(&self, name: &str) -> Vec<String> {
-        let events: Api<k8s_openapi::api::events::v1::Event> = Api::namespaced(self.client(), &self.namespace);
-        let Ok(list) = events.list(&ListParams::default()).await else { return vec![] };
+        let events: Api<k8s_openapi::api::events::v1::Event> =
+            Api::namespaced(self.client(), &self.namespace);
+        let Ok(list) = events.list(&ListParams::default()).await else {
+            return vec![];
+        };
         let about = list.items.into_iter().filter(|event| {
             let regarding = event.regarding.as_ref().and_then(|object| object.name.as_deref());
             regarding == Some(name) && event.type_.as_deref() == Some("Warning")
         });
-        about.map(|event| format!("{} {}", event.reason.unwrap_or_default(), event.note.unwrap_or_default())).collect()
+        about
+            .map(|event| {
+                format!(
+                    "{} {}",
+                    event.reason.unwrap_or_default(),
+                    event.note.unwrap_or_default()
+                )
+            })
+            .collect()
     }
 
     /// Waits for a warning about an object that holds these words.
     pub async fn warned(&self, name: &str, words: &str) {
         eventually(SOON, || async {
             let warnings = self.warnings(name).await;
-            if warnings.iter().any(|warning| warning.contains(words)) { Ok(()) } else { Err(warnings) }
+            if warnings.iter().any(|warning| warning.contains(words)) {
+                Ok(())
+            } else {
+                Err(warnings)
+            }
         })
         .await;
     }
@@ -269,7 +341,8 @@ impl<'c> Stage<'c> {
     /// Names of all runs.
     pub async fn names(&self) -> Vec<String> {
         let list = self.runs().list(&ListParams::default()).await;
-        list.map(|list| list.items.iter().map(ResourceExt::name_any).collect()).unwrap_or_default()
+        list.map(|list| list.items.iter().map(ResourceExt::name_any).collect())
+            .unwrap_or_default()
     }
 }
 
@@ -296,13 +369,21 @@ pub fn merge(target: &mut Value, more: Value) {
 /// Phases of a metric's measurements, oldest first.
 #[must_use]
 pub fn phases(result: &MetricResult) -> Vec<Phase> {
-    result.measurements.iter().map(|measurement| measurement.phase).collect()
+    result
+        .measurements
+        .iter()
+        .map(|measurement| measurement.phase)
+        .collect()
 }
 
 /// Values of a metric's measurements, oldest first.
 #[must_use]
 pub fn values(result: &MetricResult) -> Vec<&str> {
-    result.measurements.iter().map(|measurement| measurement.value.as_deref().unwrap_or_default()).collect()
+    result
+        .measurements
+        .iter()
+        .map(|measurement| measurement.value.as_deref().unwrap_or_default())
+        .collect()
 }
 
 /// An address on loopback that nobody listens on.

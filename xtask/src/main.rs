@@ -2,12 +2,17 @@
 //!
 //! | command | job |
 //! | --- | --- |
+//! | `demo` | HookRuns living on a real control plane, live and checked (also `cargo demo`) |
+//! | `bench SCENARIO` | loads, told as a table |
 //! | `gen [--check]` | writes what is generated from code |
 //! | `parity DIR` | compares our languages with tables of what the Go libraries say |
 //!
 //! Each command is a module with an `Args` and a `run`; this file only chooses between them.
 
+mod bench;
+mod demo;
 mod generate;
+mod operator;
 mod parity;
 
 use std::process::ExitCode;
@@ -23,15 +28,24 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Show HookRuns living on a real control plane, from nothing
+    Demo(demo::Args),
+    /// Measure under load, on the real control plane
+    Bench(bench::Args),
     /// Write what is generated from code: the CRDs
     #[command(name = "gen")]
     Generate(generate::Args),
+    #[command(name = operator::COMMAND, hide = true)]
+    Operator(operator::Args),
     /// Compare conditions, JSON paths, templates and durations with tables of what the Go libraries say
     Parity(parity::Args),
 }
 
 fn main() -> ExitCode {
     match Cli::parse().command {
+        Command::Demo(args) => demo::run(&args),
+        Command::Bench(args) => bench::run(&args),
+        Command::Operator(args) => operator::run(args),
         Command::Generate(args) => generate::run(&args),
         Command::Parity(args) => parity::run(&args),
     }

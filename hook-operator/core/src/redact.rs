@@ -25,8 +25,17 @@ impl Redactor {
         let mut forms: Vec<String> = secrets
             .flat_map(|secret| {
                 let quoted = serde_json::Value::from(secret).to_string();
-                let quoted = quoted.get(1..quoted.len().saturating_sub(1)).unwrap_or_default().to_owned();
-                [secret.to_owned(), secret.trim().to_owned(), quoted, percent(secret, false), percent(secret, true)]
+                let quoted = quoted
+                    .get(1..quoted.len().saturating_sub(1))
+                    .unwrap_or_default()
+                    .to_owned();
+                [
+                    secret.to_owned(),
+                    secret.trim().to_owned(),
+                    quoted,
+                    percent(secret, false),
+                    percent(secret, true),
+                ]
             })
             .filter(|form| !form.is_empty())
             .collect();
@@ -39,7 +48,11 @@ impl Redactor {
     #[must_use]
     pub fn clean(&self, text: &str) -> String {
         let mut clean = text.to_owned();
-        for secret in self.secrets.iter().filter(|secret| text.contains(secret.as_str())) {
+        for secret in self
+            .secrets
+            .iter()
+            .filter(|secret| text.contains(secret.as_str()))
+        {
             clean = clean.replace(secret.as_str(), MASK);
         }
         clean
@@ -50,7 +63,9 @@ impl Redactor {
 fn percent(text: &str, lower: bool) -> String {
     text.bytes()
         .map(|byte| match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => char::from(byte).to_string(),
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
+                char::from(byte).to_string()
+            }
             _ if lower => format!("%{byte:02x}"),
             _ => format!("%{byte:02X}"),
         })

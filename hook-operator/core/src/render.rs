@@ -8,8 +8,8 @@ use crate::placeholder::Template;
 use crate::redact::Redactor;
 use crate::request::{Body, PrometheusRequest, Request, WebRequest};
 use crate::resolve::{
-    ArgumentValue, Arguments, BodyText, ConditionText, HeaderText, Reference, ResolvedMetric, ResolvedPrometheus,
-    ResolvedProvider, ResolvedWeb,
+    ArgumentValue, Arguments, BodyText, ConditionText, HeaderText, Reference, ResolvedMetric,
+    ResolvedPrometheus, ResolvedProvider, ResolvedWeb,
 };
 
 /// The texts of the references that one measurement needs.
@@ -33,7 +33,11 @@ pub struct Rendered {
 pub fn references(metric: &ResolvedMetric, arguments: &Arguments) -> BTreeSet<Reference> {
     let mut found = BTreeSet::new();
     let mut of_template = |template: &Template| {
-        found.extend(template.names().filter_map(|name| arguments.reference(name).cloned()));
+        found.extend(
+            template
+                .names()
+                .filter_map(|name| arguments.reference(name).cloned()),
+        );
     };
     for condition in [&metric.success, &metric.failure].into_iter().flatten() {
         if let ConditionText::Open(template) = condition {
@@ -78,7 +82,10 @@ pub fn render(
         Reference::Secret { .. } => Some(text.as_str()),
         Reference::ConfigMap { .. } => None,
     }));
-    let filler = Filler { arguments, references };
+    let filler = Filler {
+        arguments,
+        references,
+    };
     let parts = || {
         Ok(Rendered {
             request: filler.request(&metric.provider)?,
@@ -115,10 +122,20 @@ impl Filler<'_> {
     }
 
     fn web(&self, web: &ResolvedWeb) -> Result<WebRequest, String> {
-        let ResolvedWeb { method, url, headers, body, timeout, json_path, tls } = web;
+        let ResolvedWeb {
+            method,
+            url,
+            headers,
+            body,
+            timeout,
+            json_path,
+            tls,
+        } = web;
         Ok(WebRequest {
             method: *method,
-            url: url.render_url(&|name| self.lookup(name)).map_err(|error| format!("url: {error}"))?,
+            url: url
+                .render_url(&|name| self.lookup(name))
+                .map_err(|error| format!("url: {error}"))?,
             headers: self.headers(headers)?,
             body: body.as_ref().map(|body| self.body(body)).transpose()?,
             timeout: *timeout,
@@ -128,11 +145,21 @@ impl Filler<'_> {
     }
 
     fn prometheus(&self, prometheus: &ResolvedPrometheus) -> Result<PrometheusRequest, String> {
-        let ResolvedPrometheus { address, query, headers, timeout, tls } = prometheus;
+        let ResolvedPrometheus {
+            address,
+            query,
+            headers,
+            timeout,
+            tls,
+        } = prometheus;
         let lookup = |name: &str| self.lookup(name);
         Ok(PrometheusRequest {
-            address: address.render_url(&lookup).map_err(|error| format!("address: {error}"))?,
-            query: query.render_promql(&lookup).map_err(|error| format!("query: {error}"))?,
+            address: address
+                .render_url(&lookup)
+                .map_err(|error| format!("address: {error}"))?,
+            query: query
+                .render_promql(&lookup)
+                .map_err(|error| format!("query: {error}"))?,
             headers: self.headers(headers)?,
             timeout: *timeout,
             tls: tls.clone(),
@@ -145,12 +172,14 @@ impl Filler<'_> {
                 HeaderText::Text(template) => template.render_header(&|name| self.lookup(name)),
                 HeaderText::Secret(reference) => {
                     let text = self.references.get(reference);
-                    return text.cloned().map(|text| (name.clone(), text)).ok_or_else(|| {
-                        format!("header {name}: {reference} was not read")
-                    });
+                    return text
+                        .cloned()
+                        .map(|text| (name.clone(), text))
+                        .ok_or_else(|| format!("header {name}: {reference} was not read"));
                 }
             };
-            text.map(|text| (name.clone(), text)).map_err(|error| format!("header {name}: {error}"))
+            text.map(|text| (name.clone(), text))
+                .map_err(|error| format!("header {name}: {error}"))
         };
         headers.iter().map(fill).collect()
     }
@@ -159,12 +188,22 @@ impl Filler<'_> {
         let lookup = |name: &str| self.lookup(name);
         match body {
             BodyText::Plain(template) => {
-                let text = template.render(&lookup).map_err(|error| format!("body: {error}"))?;
-                Ok(Body { content_type: None, text })
+                let text = template
+                    .render(&lookup)
+                    .map_err(|error| format!("body: {error}"))?;
+                Ok(Body {
+                    content_type: None,
+                    text,
+                })
             }
             BodyText::Json(template) => {
-                let text = template.render_json(&lookup).map_err(|error| format!("jsonBody: {error}"))?;
-                Ok(Body { content_type: Some("application/json"), text })
+                let text = template
+                    .render_json(&lookup)
+                    .map_err(|error| format!("jsonBody: {error}"))?;
+                Ok(Body {
+                    content_type: Some("application/json"),
+                    text,
+                })
             }
         }
     }
@@ -176,7 +215,9 @@ impl Filler<'_> {
             Some(ConditionText::Open(template)) => {
                 let text = template.render_condition(&|name| self.lookup(name));
                 let text = text.map_err(|error| format!("{field}: {error}"))?;
-                Condition::compile(&text).map(Some).map_err(|error| format!("{field}: {error}"))
+                Condition::compile(&text)
+                    .map(Some)
+                    .map_err(|error| format!("{field}: {error}"))
             }
         }
     }

@@ -27,7 +27,10 @@ impl Schedule {
         let Some(last) = result.and_then(|result| result.measurements.last()) else {
             return Some(after(may_start, self.initial_delay.unwrap_or_default()));
         };
-        let finished = last.finished_at.or(last.started_at).map_or(may_start, |at| at.timestamp());
+        let finished = last
+            .finished_at
+            .or(last.started_at)
+            .map_or(may_start, shared_api::time::Time::timestamp);
         match (self.interval, last.phase) {
             (Some(interval), _) => Some(after(finished, interval)),
             (None, Phase::Error | Phase::Unset | Phase::Pending | Phase::Running) => {
@@ -41,7 +44,10 @@ impl Schedule {
 /// `at + wait`, or the end of time where that cannot be written.
 #[must_use]
 pub fn after(at: Timestamp, wait: Duration) -> Timestamp {
-    SignedDuration::try_from(wait).ok().and_then(|wait| at.checked_add(wait).ok()).unwrap_or(Timestamp::MAX)
+    SignedDuration::try_from(wait)
+        .ok()
+        .and_then(|wait| at.checked_add(wait).ok())
+        .unwrap_or(Timestamp::MAX)
 }
 
 #[cfg(test)]
@@ -56,7 +62,11 @@ mod tests {
     fn measured(phase: Phase, finished: i64) -> MetricResult {
         let finished_at = Some(at(finished).into());
         MetricResult {
-            measurements: vec![Measurement { phase, finished_at, ..Measurement::default() }],
+            measurements: vec![Measurement {
+                phase,
+                finished_at,
+                ..Measurement::default()
+            }],
             ..MetricResult::default()
         }
     }
@@ -64,15 +74,43 @@ mod tests {
     #[test]
     fn due_times() {
         let seconds = |n| Some(Duration::from_secs(n));
-        let plain = Schedule { interval: None, initial_delay: None };
-        let every5 = Schedule { interval: seconds(5), initial_delay: seconds(30) };
+        let plain = Schedule {
+            interval: None,
+            initial_delay: None,
+        };
+        let every5 = Schedule {
+            interval: seconds(5),
+            initial_delay: seconds(30),
+        };
         assert_eq!(plain.due(None, at(0)), Some(at(0)), "at once");
         assert_eq!(every5.due(None, at(0)), Some(at(30)), "after the initial delay");
-        assert_eq!(every5.due(Some(&measured(Phase::Failed, 7)), at(0)), Some(at(12)), "finish to start");
-        assert_eq!(every5.due(Some(&measured(Phase::Error, 7)), at(0)), Some(at(12)), "errors keep the interval");
-        assert_eq!(plain.due(Some(&measured(Phase::Error, 7)), at(0)), Some(at(17)), "ten seconds after an error");
-        assert_eq!(plain.due(Some(&measured(Phase::Successful, 7)), at(0)), None, "one measurement is enough");
-        let forever = Schedule { interval: Some(Duration::MAX), initial_delay: None };
-        assert_eq!(forever.due(Some(&measured(Phase::Error, 7)), at(0)), Some(Timestamp::MAX));
+        assert_eq!(
+            every5.due(Some(&measured(Phase::Failed, 7)), at(0)),
+            Some(at(12)),
+            "finish to start"
+        );
+        assert_eq!(
+            every5.due(Some(&measured(Phase::Error, 7)), at(0)),
+            Some(at(12)),
+            "errors keep the interval"
+        );
+        assert_eq!(
+            plain.due(Some(&measured(Phase::Error, 7)), at(0)),
+            Some(at(17)),
+            "ten seconds after an error"
+        );
+        assert_eq!(
+            plain.due(Some(&measured(Phase::Successful, 7)), at(0)),
+            None,
+            "one measurement is enough"
+        );
+        let forever = Schedule {
+            interval: Some(Duration::MAX),
+            initial_delay: None,
+        };
+        assert_eq!(
+            forever.due(Some(&measured(Phase::Error, 7)), at(0)),
+            Some(Timestamp::MAX)
+        );
     }
 }

@@ -71,7 +71,13 @@ pub fn add(result: &mut MetricResult, measurement: Measurement) {
 /// The verdict that a metric's counters amount to, or `None` while more measurements are needed.
 #[must_use]
 pub fn assess(limits: &Limits, result: &MetricResult) -> Option<Assessment> {
-    let verdict = |phase, reason, because| Some(Assessment { phase, reason, because });
+    let verdict = |phase, reason, because| {
+        Some(Assessment {
+            phase,
+            reason,
+            because,
+        })
+    };
     if let Some(limit) = limits.failure.filter(|limit| result.failed > *limit) {
         let because = format!("{} failed > failureLimit {limit}", result.failed);
         return verdict(Phase::Failed, HookRunReason::FailureLimitExceeded, because);
@@ -81,19 +87,38 @@ pub fn assess(limits: &Limits, result: &MetricResult) -> Option<Assessment> {
         return verdict(Phase::Successful, HookRunReason::AllMetricsSuccessful, because);
     }
     if result.inconclusive > limits.inconclusive {
-        let because = format!("{} inconclusive > inconclusiveLimit {}", result.inconclusive, limits.inconclusive);
-        return verdict(Phase::Inconclusive, HookRunReason::InconclusiveLimitExceeded, because);
+        let because = format!(
+            "{} inconclusive > inconclusiveLimit {}",
+            result.inconclusive, limits.inconclusive
+        );
+        return verdict(
+            Phase::Inconclusive,
+            HookRunReason::InconclusiveLimitExceeded,
+            because,
+        );
     }
-    if let Some(limit) = limits.consecutive_error.filter(|limit| result.consecutive_error > *limit) {
-        let because = format!("{} errors in a row > consecutiveErrorLimit {limit}", result.consecutive_error);
+    if let Some(limit) = limits
+        .consecutive_error
+        .filter(|limit| result.consecutive_error > *limit)
+    {
+        let because = format!(
+            "{} errors in a row > consecutiveErrorLimit {limit}",
+            result.consecutive_error
+        );
         return verdict(Phase::Error, HookRunReason::ErrorLimitExceeded, because);
     }
-    if let Some(limit) = limits.consecutive_successful.filter(|limit| result.consecutive_successful >= *limit) {
+    if let Some(limit) = limits
+        .consecutive_successful
+        .filter(|limit| result.consecutive_successful >= *limit)
+    {
         let in_a_row = result.consecutive_successful;
         let because = format!("{in_a_row} successful in a row >= consecutiveSuccessfulLimit {limit}");
         return verdict(Phase::Successful, HookRunReason::AllMetricsSuccessful, because);
     }
-    limits.count.filter(|count| result.count >= *count).map(|count| used_up(limits, result, count))
+    limits
+        .count
+        .filter(|count| result.count >= *count)
+        .map(|count| used_up(limits, result, count))
 }
 
 /// The verdict of a metric whose `count` is used up. Limits may tolerate failures, but a gate opens on a
@@ -118,7 +143,11 @@ fn used_up(limits: &Limits, result: &MetricResult, count: i64) -> Assessment {
     } else {
         (Phase::Inconclusive, HookRunReason::InconclusiveLimitExceeded)
     };
-    Assessment { phase, reason, because: format!("none of {count} measurements successful") }
+    Assessment {
+        phase,
+        reason,
+        because: format!("none of {count} measurements successful"),
+    }
 }
 
 #[cfg(test)]
@@ -134,6 +163,9 @@ mod tests {
         consecutive_successful: None,
     };
 
+    /// Name, limits, measurements, and the verdict with the number of measurements that it took.
+    type Case = (&'static str, Limits, &'static str, Option<(Phase, usize)>);
+
     /// Feeds `S F I E` letters and returns the verdict as soon as there is one, with how many it took.
     fn feed(limits: &Limits, letters: &str) -> Option<(Phase, usize)> {
         let mut result = MetricResult::default();
@@ -144,7 +176,13 @@ mod tests {
                 'I' => Phase::Inconclusive,
                 _ => Phase::Error,
             };
-            add(&mut result, Measurement { phase, ..Measurement::default() });
+            add(
+                &mut result,
+                Measurement {
+                    phase,
+                    ..Measurement::default()
+                },
+            );
             if let Some(assessment) = assess(limits, &result) {
                 return Some((assessment.phase, index + 1));
             }
@@ -154,24 +192,95 @@ mod tests {
 
     #[test]
     fn limits_and_their_order() {
-        let poll = Limits { failure: None, consecutive_error: None, successful: Some(2), ..NONE };
-        let streak = Limits { successful: None, consecutive_successful: Some(2), ..poll };
-        let count = |n| Limits { count: Some(n), ..NONE };
-        let tolerant = Limits { failure: Some(2), ..count(3) };
-        let cases: &[(&str, Limits, &str, Option<(Phase, usize)>)] = &[
+        let poll = Limits {
+            failure: None,
+            consecutive_error: None,
+            successful: Some(2),
+            ..NONE
+        };
+        let streak = Limits {
+            successful: None,
+            consecutive_successful: Some(2),
+            ..poll
+        };
+        let count = |n| Limits {
+            count: Some(n),
+            ..NONE
+        };
+        let tolerant = Limits {
+            failure: Some(2),
+            ..count(3)
+        };
+        let cases: &[Case] = &[
             ("one shot, good", count(1), "S", Some((Phase::Successful, 1))),
             ("one shot, bad", count(1), "F", Some((Phase::Failed, 1))),
-            ("errors do not use up count", count(1), "EES", Some((Phase::Successful, 3))),
-            ("the fifth error in a row", count(1), "EEEEE", Some((Phase::Error, 5))),
-            ("the user's failing hook", tolerant, "FFF", Some((Phase::Failed, 3))),
-            ("two failures tolerated", tolerant, "FFS", Some((Phase::Successful, 3))),
-            ("inconclusive ends it", tolerant, "SI", Some((Phase::Inconclusive, 2))),
+            (
+                "errors do not use up count",
+                count(1),
+                "EES",
+                Some((Phase::Successful, 3)),
+            ),
+            (
+                "the fifth error in a row",
+                count(1),
+                "EEEEE",
+                Some((Phase::Error, 5)),
+            ),
+            (
+                "the user's failing hook",
+                tolerant,
+                "FFF",
+                Some((Phase::Failed, 3)),
+            ),
+            (
+                "two failures tolerated",
+                tolerant,
+                "FFS",
+                Some((Phase::Successful, 3)),
+            ),
+            (
+                "inconclusive ends it",
+                tolerant,
+                "SI",
+                Some((Phase::Inconclusive, 2)),
+            ),
             ("an unlimited metric goes on", NONE, "SSSSSSSS", None),
-            ("poll-until tolerates failures and errors", poll, "FFEEEEEEEFSS", Some((Phase::Successful, 12))),
-            ("a streak is broken by a failure", streak, "SFSS", Some((Phase::Successful, 4))),
-            ("a streak is broken by an error", streak, "SESS", Some((Phase::Successful, 4))),
-            ("count used up before the success limit", Limits { count: Some(3), ..poll }, "SFF", Some((Phase::Failed, 3))),
-            ("failure is checked before success", Limits { failure: Some(0), ..poll }, "SF", Some((Phase::Failed, 2))),
+            (
+                "poll-until tolerates failures and errors",
+                poll,
+                "FFEEEEEEEFSS",
+                Some((Phase::Successful, 12)),
+            ),
+            (
+                "a streak is broken by a failure",
+                streak,
+                "SFSS",
+                Some((Phase::Successful, 4)),
+            ),
+            (
+                "a streak is broken by an error",
+                streak,
+                "SESS",
+                Some((Phase::Successful, 4)),
+            ),
+            (
+                "count used up before the success limit",
+                Limits {
+                    count: Some(3),
+                    ..poll
+                },
+                "SFF",
+                Some((Phase::Failed, 3)),
+            ),
+            (
+                "failure is checked before success",
+                Limits {
+                    failure: Some(0),
+                    ..poll
+                },
+                "SF",
+                Some((Phase::Failed, 2)),
+            ),
         ];
         for (name, limits, letters, expected) in cases {
             assert_eq!(feed(limits, letters), *expected, "{name}");
@@ -181,10 +290,22 @@ mod tests {
     #[test]
     fn tolerated_failures_alone_never_open_a_gate() {
         for failure in [Some(1), Some(3), None] {
-            let limits = Limits { failure, count: Some(1), ..NONE };
-            assert_eq!(feed(&limits, "F"), Some((Phase::Failed, 1)), "failureLimit {failure:?}");
+            let limits = Limits {
+                failure,
+                count: Some(1),
+                ..NONE
+            };
+            assert_eq!(
+                feed(&limits, "F"),
+                Some((Phase::Failed, 1)),
+                "failureLimit {failure:?}"
+            );
         }
-        let limits = Limits { inconclusive: 5, count: Some(2), ..NONE };
+        let limits = Limits {
+            inconclusive: 5,
+            count: Some(2),
+            ..NONE
+        };
         assert_eq!(feed(&limits, "II"), Some((Phase::Inconclusive, 2)));
     }
 
@@ -193,9 +314,22 @@ mod tests {
         let mut result = MetricResult::default();
         for number in 0..25 {
             let value = Some(number.to_string());
-            add(&mut result, Measurement { phase: Phase::Successful, value, ..Measurement::default() });
+            add(
+                &mut result,
+                Measurement {
+                    phase: Phase::Successful,
+                    value,
+                    ..Measurement::default()
+                },
+            );
         }
-        assert_eq!((result.count, result.successful, result.measurements.len()), (25, 25, KEPT_MEASUREMENTS));
-        assert_eq!(result.measurements.first().and_then(|m| m.value.as_deref()), Some("15"));
+        assert_eq!(
+            (result.count, result.successful, result.measurements.len()),
+            (25, 25, KEPT_MEASUREMENTS)
+        );
+        assert_eq!(
+            result.measurements.first().and_then(|m| m.value.as_deref()),
+            Some("15")
+        );
     }
 }

@@ -50,7 +50,11 @@ pub fn judge(
     };
     let (result, response, empty) = match outcome {
         Ok(Answer::Value { result, response }) => (result, *response, None),
-        Ok(Answer::NoData { message, result, response }) => (result, *response, Some(message)),
+        Ok(Answer::NoData {
+            message,
+            result,
+            response,
+        }) => (result, *response, Some(message)),
         Err(failure) => return verdict(Phase::Error, None, failure.message.clone()),
     };
     let value = clean(&result.text());
@@ -88,7 +92,11 @@ impl Rules<'_> {
         now: Timestamp,
         value: &str,
     ) -> (Phase, String) {
-        let facts = Facts { result, response, now };
+        let facts = Facts {
+            result,
+            response,
+            now,
+        };
         let facts = &facts;
         let (failure, success) = match (
             ask("failureCondition", self.failure, facts, value),
@@ -99,17 +107,24 @@ impl Rules<'_> {
         };
         let value = quoted(value);
         match (failure, success) {
-            (Some((source, true)), _) => (Phase::Failed, format!("{value} satisfies failureCondition {source}")),
+            (Some((source, true)), _) => (
+                Phase::Failed,
+                format!("{value} satisfies failureCondition {source}"),
+            ),
             (_, Some((source, true))) => (Phase::Successful, format!("{value} satisfies {source}")),
             (None, Some((source, false))) => (Phase::Failed, format!("{value} does not satisfy {source}")),
-            (Some((source, false)), None) => {
-                (Phase::Successful, format!("{value} does not satisfy failureCondition {source}"))
-            }
+            (Some((source, false)), None) => (
+                Phase::Successful,
+                format!("{value} does not satisfy failureCondition {source}"),
+            ),
             (Some((failure, false)), Some((success, false))) => {
                 let message = format!("{value} satisfies neither {success} nor failureCondition {failure}");
                 (Phase::Inconclusive, message)
             }
-            (None, None) => (Phase::Successful, format!("{value} was answered, and no condition is set")),
+            (None, None) => (
+                Phase::Successful,
+                format!("{value} was answered, and no condition is set"),
+            ),
         }
     }
 }
@@ -121,7 +136,9 @@ fn ask<'c>(
     facts: &Facts<'_>,
     value: &str,
 ) -> Result<Option<(&'c str, bool)>, String> {
-    let Some(condition) = condition else { return Ok(None) };
+    let Some(condition) = condition else {
+        return Ok(None);
+    };
     let source = condition.source().trim();
     match condition.evaluate(facts) {
         Ok(holds) => Ok(Some((source, holds))),
@@ -151,9 +168,20 @@ mod tests {
     fn judged(success: &str, failure: &str, result: MetricValue) -> Verdict {
         let compile = |text: &str| (!text.is_empty()).then(|| Condition::compile(text).unwrap());
         let (success, failure) = (compile(success), compile(failure));
-        let rules =
-            Rules { success: success.as_ref(), failure: failure.as_ref(), on_no_data: Phase::Error };
-        judge(&rules, &Ok(Answer::Value { result, response: None }), Timestamp::UNIX_EPOCH, &str::to_owned)
+        let rules = Rules {
+            success: success.as_ref(),
+            failure: failure.as_ref(),
+            on_no_data: Phase::Error,
+        };
+        judge(
+            &rules,
+            &Ok(Answer::Value {
+                result,
+                response: None,
+            }),
+            Timestamp::UNIX_EPOCH,
+            &str::to_owned,
+        )
     }
 
     #[test]
@@ -172,22 +200,35 @@ mod tests {
             ("result > 40", "result.x", 45, Phase::Error),
         ];
         for (success, failure, value, phase) in cases {
-            assert_eq!(judged(success, failure, number(value)).phase, phase, "{success} / {failure} on {value}");
+            assert_eq!(
+                judged(success, failure, number(value)).phase,
+                phase,
+                "{success} / {failure} on {value}"
+            );
         }
     }
 
     #[test]
     fn a_failed_measurement_says_value_and_condition() {
         let verdict = judged("asInt(result) < 30", "", MetricValue::Json(json!(45)));
-        assert_eq!(verdict.message.as_deref(), Some("\"45\" does not satisfy asInt(result) < 30"));
+        assert_eq!(
+            verdict.message.as_deref(),
+            Some("\"45\" does not satisfy asInt(result) < 30")
+        );
         assert_eq!(verdict.value.as_deref(), Some("45"));
     }
 
     #[test]
     fn nan_is_inconclusive_unless_a_condition_asks_for_it() {
         let nan = MetricValue::Vector(vec![1.0, f64::NAN]);
-        assert_eq!(judged("result[0] > 0", "", nan.clone()).phase, Phase::Inconclusive);
-        assert_eq!(judged("isNaN(result[1])", "", nan.clone()).phase, Phase::Successful);
+        assert_eq!(
+            judged("result[0] > 0", "", nan.clone()).phase,
+            Phase::Inconclusive
+        );
+        assert_eq!(
+            judged("isNaN(result[1])", "", nan.clone()).phase,
+            Phase::Successful
+        );
         assert_eq!(judged("", "", nan).phase, Phase::Inconclusive);
     }
 
@@ -203,9 +244,23 @@ mod tests {
         let handles = Condition::compile("len(result) == 0 || result[0] < 5").unwrap();
         let ignores = Condition::compile("all(result, {# < 5})").unwrap();
         let phase = |success, on_no_data| {
-            judge(&Rules { success, failure: None, on_no_data }, &empty(), Timestamp::UNIX_EPOCH, &str::to_owned).phase
+            judge(
+                &Rules {
+                    success,
+                    failure: None,
+                    on_no_data,
+                },
+                &empty(),
+                Timestamp::UNIX_EPOCH,
+                &str::to_owned,
+            )
+            .phase
         };
-        assert_eq!(phase(Some(&ignores), Phase::Error), Phase::Error, "a vacuous truth opens nothing");
+        assert_eq!(
+            phase(Some(&ignores), Phase::Error),
+            Phase::Error,
+            "a vacuous truth opens nothing"
+        );
         assert_eq!(phase(None, Phase::Error), Phase::Error);
         assert_eq!(phase(None, Phase::Inconclusive), Phase::Inconclusive);
         assert_eq!(phase(Some(&handles), Phase::Error), Phase::Successful);
@@ -213,9 +268,19 @@ mod tests {
 
     #[test]
     fn what_could_not_be_measured_is_an_error_with_its_reason() {
-        let failure = MeasurementFailure { kind: FailureKind::Status, message: "received status 503".into() };
-        let rules = Rules { success: None, failure: None, on_no_data: Phase::Error };
+        let failure = MeasurementFailure {
+            kind: FailureKind::Status,
+            message: "received status 503".into(),
+        };
+        let rules = Rules {
+            success: None,
+            failure: None,
+            on_no_data: Phase::Error,
+        };
         let verdict = judge(&rules, &Err(failure), Timestamp::UNIX_EPOCH, &str::to_owned);
-        assert_eq!((verdict.phase, verdict.message.as_deref()), (Phase::Error, Some("received status 503")));
+        assert_eq!(
+            (verdict.phase, verdict.message.as_deref()),
+            (Phase::Error, Some("received status 503"))
+        );
     }
 }

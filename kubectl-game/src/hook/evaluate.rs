@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 use hook_core::answer::{Answer, MeasurementFailure, interpret_prometheus, interpret_web};
-use hook_core::render::{References, render, references};
+use hook_core::render::{References, references, render};
 use hook_core::request::Request;
 use hook_core::resolve::ResolvedMetric;
 use hook_core::value::{MetricValue, Response};
@@ -14,8 +14,8 @@ use jiff::Timestamp;
 use serde_json::Value;
 use shared_api::Phase;
 
-use super::input::{Chosen, Input, how_to_supply};
 use super::exit_code;
+use super::input::{Chosen, Input, how_to_supply};
 use crate::paint::Paint;
 
 /// Judge a given answer.
@@ -45,7 +45,9 @@ impl Evaluate {
     pub(super) fn main(&self) -> Result<ExitCode, Box<dyn std::error::Error>> {
         let chosen = self.input.choose()?;
         let body = match self.result.strip_prefix('@') {
-            Some(file) => std::fs::read_to_string(file).map_err(|error| format!("failed to read {file}: {error}"))?,
+            Some(file) => {
+                std::fs::read_to_string(file).map_err(|error| format!("failed to read {file}: {error}"))?
+            }
             None => self.result.clone(),
         };
         let wanted = |metric: &&ResolvedMetric| self.metric.as_ref().is_none_or(|name| *name == metric.name);
@@ -58,7 +60,10 @@ impl Evaluate {
         let mut worst = Phase::Successful;
         for metric in metrics {
             let verdict = self.judge(&chosen, metric, &body);
-            let value = verdict.value.map(|value| format!("value \"{value}\"  ")).unwrap_or_default();
+            let value = verdict
+                .value
+                .map(|value| format!("value \"{value}\"  "))
+                .unwrap_or_default();
             let message = verdict.message.unwrap_or_default();
             println!("{} {}  {value}{message}", paint.phase(verdict.phase), metric.name);
             worst = worse(worst, verdict.phase);
@@ -71,21 +76,29 @@ impl Evaluate {
         let mut values = References::new();
         for reference in references(metric, &chosen.resolved.arguments) {
             // A text that is only sent need not be known here; one that stands in a condition must.
-            let text = given.get(&reference).cloned().unwrap_or_else(|| how_to_supply(&reference));
+            let text = given
+                .get(&reference)
+                .cloned()
+                .unwrap_or_else(|| how_to_supply(&reference));
             values.insert(reference, text);
         }
         let rendered = match render(metric, &chosen.resolved.arguments, &values) {
             Ok(rendered) => rendered,
             Err(failure) => return error(&failure),
         };
-        let response = Response { code: self.code, latency: Duration::ZERO };
+        let response = Response {
+            code: self.code,
+            latency: Duration::ZERO,
+        };
         let outcome = answer(&rendered.request, response, body);
         let rules = Rules {
             success: rendered.success.as_ref(),
             failure: rendered.failure.as_ref(),
             on_no_data: metric.on_no_data,
         };
-        judge(&rules, &outcome, Timestamp::now(), &|text| rendered.redactor.clean(text))
+        judge(&rules, &outcome, Timestamp::now(), &|text| {
+            rendered.redactor.clean(text)
+        })
     }
 }
 
@@ -96,11 +109,17 @@ fn answer(request: &Request, response: Response, body: &str) -> Result<Answer, M
         Request::Prometheus(request) => match serde_json::from_str::<Value>(body) {
             Ok(Value::Number(number)) => {
                 let result = MetricValue::Scalar(number.as_f64().unwrap_or(f64::NAN));
-                Ok(Answer::Value { result, response: Some(response) })
+                Ok(Answer::Value {
+                    result,
+                    response: Some(response),
+                })
             }
             Ok(Value::Array(numbers)) if !numbers.is_empty() && numbers.iter().all(Value::is_number) => {
                 let result = MetricValue::Vector(numbers.iter().filter_map(Value::as_f64).collect());
-                Ok(Answer::Value { result, response: Some(response) })
+                Ok(Answer::Value {
+                    result,
+                    response: Some(response),
+                })
             }
             Ok(Value::Array(numbers)) if numbers.is_empty() => Ok(Answer::NoData {
                 message: "the vector is empty".to_owned(),
@@ -113,7 +132,11 @@ fn answer(request: &Request, response: Response, body: &str) -> Result<Answer, M
 }
 
 fn error(failure: &MeasurementFailure) -> Verdict {
-    Verdict { phase: Phase::Error, value: None, message: Some(failure.message.clone()) }
+    Verdict {
+        phase: Phase::Error,
+        value: None,
+        message: Some(failure.message.clone()),
+    }
 }
 
 fn worse(one: Phase, other: Phase) -> Phase {

@@ -45,8 +45,13 @@ impl FromStr for Assignment {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let (name, value) = text.split_once('=').ok_or_else(|| format!("{text:?} is not NAME=VALUE"))?;
-        Ok(Self { name: name.to_owned(), value: value.to_owned() })
+        let (name, value) = text
+            .split_once('=')
+            .ok_or_else(|| format!("{text:?} is not NAME=VALUE"))?;
+        Ok(Self {
+            name: name.to_owned(),
+            value: value.to_owned(),
+        })
     }
 }
 
@@ -62,14 +67,25 @@ impl FromStr for KeyAssignment {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let form = || format!("{:?} is not NAME/KEY=VALUE", text.split_once('=').map_or(text, |(left, _)| left));
+        let form = || {
+            format!(
+                "{:?} is not NAME/KEY=VALUE",
+                text.split_once('=').map_or(text, |(left, _)| left)
+            )
+        };
         let (left, value) = text.split_once('=').ok_or_else(form)?;
         let (name, key) = left.split_once('/').ok_or_else(form)?;
         let value = match value.strip_prefix('@') {
-            Some(file) => std::fs::read_to_string(file).map_err(|error| format!("failed to read {file}: {error}"))?,
+            Some(file) => {
+                std::fs::read_to_string(file).map_err(|error| format!("failed to read {file}: {error}"))?
+            }
             None => value.to_owned(),
         };
-        Ok(Self { name: name.to_owned(), key: key.to_owned(), value })
+        Ok(Self {
+            name: name.to_owned(),
+            key: key.to_owned(),
+            value,
+        })
     }
 }
 
@@ -91,9 +107,18 @@ impl Input {
         let document = manifest::choose(&self.files, self.name.as_deref())?;
         let spec = self.complete(document.hook()?);
         let resolved = resolve_run(&spec).map_err(|problems| {
-            Unusable(problems.iter().map(|problem| self.explain(&document, problem)).collect())
+            Unusable(
+                problems
+                    .iter()
+                    .map(|problem| explain(&document, problem))
+                    .collect(),
+            )
         })?;
-        Ok(Chosen { name: document.name().to_owned(), spec, resolved })
+        Ok(Chosen {
+            name: document.name().to_owned(),
+            spec,
+            resolved,
+        })
     }
 
     /// The run that a workload with these arguments would create: what is passed overrides what is declared.
@@ -112,16 +137,13 @@ impl Input {
         let args = spec.args.get_or_insert_default();
         for Assignment { name, value } in &self.args {
             args.retain(|arg| arg.name != *name);
-            args.push(Argument { name: name.clone(), value: Some(value.clone()), value_from: None });
+            args.push(Argument {
+                name: name.clone(),
+                value: Some(value.clone()),
+                value_from: None,
+            });
         }
         spec
-    }
-
-    fn explain(&self, document: &Document, problem: &Problem) -> String {
-        let place = document.place(&format!("spec.{}", problem.path));
-        let missing = problem.path.starts_with("args[") && problem.message.contains("was not supplied");
-        let remedy = if missing { " (here: --arg NAME=VALUE)" } else { "" };
-        format!("{place}: {problem}{remedy}")
     }
 
     /// The texts in the place of Secrets and `ConfigMaps`.
@@ -134,14 +156,27 @@ impl Input {
             let KeyAssignment { name, key, value } = given.clone();
             (Reference::ConfigMap { name, key }, value)
         };
-        self.secrets.iter().map(secret).chain(self.config_maps.iter().map(config_map)).collect()
+        self.secrets
+            .iter()
+            .map(secret)
+            .chain(self.config_maps.iter().map(config_map))
+            .collect()
     }
+}
+
+fn explain(document: &Document, problem: &Problem) -> String {
+    let place = document.place(&format!("spec.{}", problem.path));
+    let missing = problem.path.starts_with("args[") && problem.message.contains("was not supplied");
+    let remedy = if missing { " (here: --arg NAME=VALUE)" } else { "" };
+    format!("{place}: {problem}{remedy}")
 }
 
 /// How to supply a reference on the command line.
 pub(super) fn how_to_supply(reference: &Reference) -> String {
     match reference {
-        Reference::Secret { name, key } => format!("{reference}: no cluster is asked here; pass --secret {name}/{key}=…"),
+        Reference::Secret { name, key } => {
+            format!("{reference}: no cluster is asked here; pass --secret {name}/{key}=…")
+        }
         Reference::ConfigMap { name, key } => {
             format!("{reference}: no cluster is asked here; pass --config-map {name}/{key}=…")
         }

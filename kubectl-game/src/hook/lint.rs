@@ -22,7 +22,12 @@ impl Lint {
         let documents = manifest::read(&self.files)?;
         let hooks: Vec<&Document> = documents.iter().filter(|document| document.is_hook()).collect();
         if hooks.is_empty() {
-            let files = self.files.iter().map(|file| file.display().to_string()).collect::<Vec<_>>().join(", ");
+            let files = self
+                .files
+                .iter()
+                .map(|file| file.display().to_string())
+                .collect::<Vec<_>>()
+                .join(", ");
             return Err(ManifestError::Nothing(files).into());
         }
         let mut wrong = 0;
@@ -30,7 +35,12 @@ impl Lint {
             let problems = problems(hook);
             wrong += problems.len();
             for Finding { path, message } in &problems {
-                println!("{}: {} {}: {path}: {message}", hook.place(path), hook.kind(), hook.name());
+                println!(
+                    "{}: {} {}: {path}: {message}",
+                    hook.place(path),
+                    hook.kind(),
+                    hook.name()
+                );
             }
             if problems.is_empty() {
                 println!("{}: {} {}: ok", hook.place(""), hook.kind(), hook.name());
@@ -49,7 +59,10 @@ fn problems(document: &Document) -> Vec<Finding> {
         Err(error) => {
             // The schema has said which field it is.
             if findings.is_empty() {
-                findings.push(Finding { path: "spec".into(), message: error.to_string() });
+                findings.push(Finding {
+                    path: "spec".into(),
+                    message: error.to_string(),
+                });
             }
             Problems::default()
         }
@@ -57,7 +70,10 @@ fn problems(document: &Document) -> Vec<Finding> {
     for problem in &found {
         let path = format!("spec.{}", problem.path);
         if !findings.iter().any(|finding| finding.path == path) {
-            findings.push(Finding { path, message: problem.message.clone() });
+            findings.push(Finding {
+                path,
+                message: problem.message.clone(),
+            });
         }
     }
     findings

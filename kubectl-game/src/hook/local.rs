@@ -25,7 +25,12 @@ pub(super) struct LocalLedger {
 
 impl LocalLedger {
     pub(super) fn new(references: BTreeMap<Reference, String>, paint: Paint, live: bool) -> Self {
-        Self { references, paint, live, last: Mutex::default() }
+        Self {
+            references,
+            paint,
+            live,
+            last: Mutex::default(),
+        }
     }
 
     /// The status as last recorded.
@@ -36,7 +41,10 @@ impl LocalLedger {
     fn show(&self, old: &HookRunStatus, new: &HookRunStatus) {
         let mut out = std::io::stdout().lock();
         for result in &new.metric_results {
-            let before = old.metric_results.iter().find(|before| before.name == result.name);
+            let before = old
+                .metric_results
+                .iter()
+                .find(|before| before.name == result.name);
             let seen = before.map_or(0, taken);
             let fresh = usize::try_from(taken(result) - seen).unwrap_or_default();
             let skip = result.measurements.len().saturating_sub(fresh);
@@ -49,10 +57,20 @@ impl LocalLedger {
     }
 
     fn line(&self, metric: &str, number: i64, measurement: &Measurement) -> String {
-        let Measurement { phase, message, started_at, finished_at, value, .. } = measurement;
-        let at = finished_at.map_or_else(Timestamp::now, |at| at.timestamp());
+        let Measurement {
+            phase,
+            message,
+            started_at,
+            finished_at,
+            value,
+            ..
+        } = measurement;
+        let at = finished_at.map_or_else(Timestamp::now, shared_api::time::Time::timestamp);
         let took = started_at.map(|started| at.duration_since(started.timestamp()).as_millis());
-        let value = value.as_ref().map(|value| format!("value \"{value}\"  ")).unwrap_or_default();
+        let value = value
+            .as_ref()
+            .map(|value| format!("value \"{value}\"  "))
+            .unwrap_or_default();
         let message = message.as_deref().unwrap_or_default();
         let took = took.map(|took| format!("({took} ms)")).unwrap_or_default();
         format!(
@@ -74,7 +92,10 @@ impl Ledger for LocalLedger {
             self.show(&base.status.clone().unwrap_or_default(), status);
         }
         *self.last.lock().unwrap_or_else(PoisonError::into_inner) = status.clone();
-        Ok(HookRun { status: Some(status.clone()), ..base.clone() })
+        Ok(HookRun {
+            status: Some(status.clone()),
+            ..base.clone()
+        })
     }
 
     async fn read(&self, run: &HookRun) -> Result<HookRun, LedgerError> {

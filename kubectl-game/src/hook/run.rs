@@ -47,15 +47,25 @@ impl Run {
         let live = self.output.is_none();
         if live {
             for metric in &chosen.resolved.metrics {
-                println!("{}", paint.faint(&format!("metric {} asks {}", metric.name, metric.provider.name())));
+                println!(
+                    "{}",
+                    paint.faint(&format!("metric {} asks {}", metric.name, metric.provider.name()))
+                );
             }
         }
         let _ = rustls::crypto::ring::default_provider().install_default();
         let ledger = Arc::new(LocalLedger::new(self.input.references(), paint, live));
         // The machine that runs this command is the caller's own: its loopback is theirs to ask.
-        let measuring = Measuring { egress_allow_loopback: true, ..self.measuring.clone() };
+        let measuring = Measuring {
+            egress_allow_loopback: true,
+            ..self.measuring.clone()
+        };
         let providers = measuring.providers();
-        let measurer = Measurer { ledger: ledger.clone(), providers, metrics: Metrics::default() };
+        let measurer = Measurer {
+            ledger: ledger.clone(),
+            providers,
+            metrics: Metrics::default(),
+        };
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
         let mut run = HookRun::new(&chosen.name, chosen.spec);
         run.metadata.generation = Some(1);
@@ -68,7 +78,12 @@ impl Run {
         Ok(exit_code(status.phase))
     }
 
-    fn report(&self, name: &str, status: &HookRunStatus, paint: Paint) -> Result<(), Box<dyn std::error::Error>> {
+    fn report(
+        &self,
+        name: &str,
+        status: &HookRunStatus,
+        paint: Paint,
+    ) -> Result<(), Box<dyn std::error::Error>> {
         match self.output {
             Some(Output::Json) => println!("{}", serde_json::to_string_pretty(status)?),
             Some(Output::Yaml) => print!("{}", serde_saphyr::to_string(status)?),

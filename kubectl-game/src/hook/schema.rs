@@ -12,17 +12,25 @@ pub(super) struct Finding {
 /// All findings of a document of this kind; none for a kind that is not ours.
 pub(super) fn check(kind: &str, document: &Value) -> Vec<Finding> {
     let definitions = shared_api::crd::all();
-    let Some(definition) = definitions.into_iter().find(|definition| definition.spec.names.kind == kind) else {
+    let Some(definition) = definitions
+        .into_iter()
+        .find(|definition| definition.spec.names.kind == kind)
+    else {
         return vec![];
     };
     let version = definition.spec.versions.into_iter().next();
-    let schema = version.and_then(|version| version.schema).and_then(|schema| schema.open_api_v3_schema);
+    let schema = version
+        .and_then(|version| version.schema)
+        .and_then(|schema| schema.open_api_v3_schema);
     let schema = serde_json::to_value(schema).unwrap_or_default();
     let mut findings = Vec::new();
     let spec = schema.pointer("/properties/spec").unwrap_or(&Value::Null);
     match document.get("spec") {
         Some(value) => compare("spec", spec, value, &mut findings),
-        None => findings.push(Finding { path: "spec".into(), message: "is missing".into() }),
+        None => findings.push(Finding {
+            path: "spec".into(),
+            message: "is missing".into(),
+        }),
     }
     findings
 }
@@ -35,12 +43,22 @@ fn compare(path: &str, schema: &Value, value: &Value, findings: &mut Vec<Finding
     }
     if let Some(wanted) = allowed_type.filter(|wanted| !is_of(wanted, value)) {
         let message = format!("{} is not of type {wanted}", shown(value));
-        findings.push(Finding { path: path.to_owned(), message });
+        findings.push(Finding {
+            path: path.to_owned(),
+            message,
+        });
         return;
     }
-    if let Some(words) = schema.get("enum").and_then(Value::as_array).filter(|words| !words.contains(value)) {
+    if let Some(words) = schema
+        .get("enum")
+        .and_then(Value::as_array)
+        .filter(|words| !words.contains(value))
+    {
         let words = words.iter().map(shown).collect::<Vec<_>>().join(", ");
-        findings.push(Finding { path: path.to_owned(), message: format!("{} is not one of {words}", shown(value)) });
+        findings.push(Finding {
+            path: path.to_owned(),
+            message: format!("{} is not one of {words}", shown(value)),
+        });
     }
     match value {
         Value::Object(fields) => compare_fields(path, schema, fields, findings),
@@ -56,7 +74,10 @@ fn compare(path: &str, schema: &Value, value: &Value, findings: &mut Vec<Finding
 
 fn compare_fields(path: &str, schema: &Value, fields: &Map<String, Value>, findings: &mut Vec<Finding>) {
     let empty = Map::new();
-    let known = schema.get("properties").and_then(Value::as_object).unwrap_or(&empty);
+    let known = schema
+        .get("properties")
+        .and_then(Value::as_object)
+        .unwrap_or(&empty);
     let open = schema.get("x-kubernetes-preserve-unknown-fields").is_some();
     let free = schema.get("additionalProperties");
     for (name, value) in fields {
@@ -66,15 +87,25 @@ fn compare_fields(path: &str, schema: &Value, fields: &Map<String, Value>, findi
             (None, None) if open => {}
             (None, None) => {
                 let meant = nearest(name, known.keys());
-                let meant = meant.map(|name| format!("; did you mean {name}?")).unwrap_or_default();
+                let meant = meant
+                    .map(|name| format!("; did you mean {name}?"))
+                    .unwrap_or_default();
                 let message = format!("unknown field: the API server would drop it{meant}");
                 findings.push(Finding { path, message });
             }
         }
     }
-    let required = schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
+    let required = schema
+        .get("required")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str);
     for name in required.filter(|name| !fields.contains_key(*name)) {
-        findings.push(Finding { path: path.to_owned(), message: format!("field {name} is missing") });
+        findings.push(Finding {
+            path: path.to_owned(),
+            message: format!("field {name} is missing"),
+        });
     }
 }
 
@@ -97,7 +128,9 @@ fn shown(value: &Value) -> String {
 /// The known name that differs least from a misspelt one, if it is near enough to have been meant.
 fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a String>) -> Option<&'a String> {
     let near = known.map(|other| (distance(&name.to_lowercase(), &other.to_lowercase()), other));
-    near.filter(|(distance, _)| *distance <= 3).min_by_key(|(distance, _)| *distance).map(|(_, other)| other)
+    near.filter(|(distance, _)| *distance <= 3)
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, other)| other)
 }
 
 /// How many letters must be added, dropped or changed (Levenshtein).
@@ -130,14 +163,20 @@ mod tests {
             }]
         }});
         let findings = check("HookTemplate", &document);
-        let lines: Vec<_> = findings.iter().map(|finding| format!("{}: {}", finding.path, finding.message)).collect();
-        assert_eq!(lines, [
-            "spec.metrics[0].count: \"3\" is not of type integer",
-            "spec.metrics[0].name: 5 is not of type string",
-            "spec.metrics[0].provider.web.jsonpath: unknown field: the API server would drop it; did you mean jsonPath?",
-            "spec.metrics[0].provider.web: field url is missing",
-            "spec.metrics[0].sucessCondition: unknown field: the API server would drop it; did you mean successCondition?",
-            "spec.policy: \"ordered\" is not one of \"Parallel\", \"Ordered\"",
-        ]);
+        let lines: Vec<_> = findings
+            .iter()
+            .map(|finding| format!("{}: {}", finding.path, finding.message))
+            .collect();
+        assert_eq!(
+            lines,
+            [
+                "spec.metrics[0].count: \"3\" is not of type integer",
+                "spec.metrics[0].name: 5 is not of type string",
+                "spec.metrics[0].provider.web.jsonpath: unknown field: the API server would drop it; did you mean jsonPath?",
+                "spec.metrics[0].provider.web: field url is missing",
+                "spec.metrics[0].sucessCondition: unknown field: the API server would drop it; did you mean successCondition?",
+                "spec.policy: \"ordered\" is not one of \"Parallel\", \"Ordered\"",
+            ]
+        );
     }
 }

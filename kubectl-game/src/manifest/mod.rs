@@ -41,7 +41,12 @@ pub(crate) enum ManifestError {
     #[error("{}:{message}", path.display())]
     Yaml { path: PathBuf, message: String },
     #[error("{place}: {kind} {name} cannot be read: {message}")]
-    Shape { place: String, kind: String, name: String, message: String },
+    Shape {
+        place: String,
+        kind: String,
+        name: String,
+        message: String,
+    },
     #[error("no HookTemplate or HookRun in {0}; give a file with one of them")]
     Nothing(String),
     #[error("{0} hold several hooks ({1}); choose one with --name")]
@@ -64,7 +69,10 @@ impl Document {
 
     /// The object's name.
     pub(crate) fn name(&self) -> &str {
-        self.value.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default()
+        self.value
+            .pointer("/metadata/name")
+            .and_then(Value::as_str)
+            .unwrap_or_default()
     }
 
     /// `file:line:column` of a path such as `spec.metrics[0].interval`, or of the nearest field around it.
@@ -96,7 +104,10 @@ impl Document {
 pub(crate) fn read(files: &[PathBuf]) -> Result<Vec<Document>, ManifestError> {
     let mut documents = Vec::new();
     for path in files {
-        let text = text_of(path).map_err(|source| ManifestError::Read { path: path.clone(), source })?;
+        let text = text_of(path).map_err(|source| ManifestError::Read {
+            path: path.clone(),
+            source,
+        })?;
         documents.extend(parse(path, &text)?);
     }
     Ok(documents)
@@ -106,7 +117,11 @@ pub(crate) fn read(files: &[PathBuf]) -> Result<Vec<Document>, ManifestError> {
 pub(crate) fn choose(files: &[PathBuf], name: Option<&str>) -> Result<Document, ManifestError> {
     let mut hooks: Vec<_> = read(files)?.into_iter().filter(Document::is_hook).collect();
     let names = hooks.iter().map(Document::name).collect::<Vec<_>>().join(", ");
-    let files = files.iter().map(|file| file.display().to_string()).collect::<Vec<_>>().join(", ");
+    let files = files
+        .iter()
+        .map(|file| file.display().to_string())
+        .collect::<Vec<_>>()
+        .join(", ");
     if let Some(name) = name {
         let found = hooks.iter().position(|hook| hook.name() == name);
         return match found {
@@ -131,11 +146,21 @@ fn text_of(path: &Path) -> std::io::Result<String> {
 }
 
 fn parse(path: &Path, text: &str) -> Result<Vec<Document>, ManifestError> {
-    let failed = |message: String| ManifestError::Yaml { path: path.to_owned(), message };
+    let failed = |message: String| ManifestError::Yaml {
+        path: path.to_owned(),
+        message,
+    };
     let values: Vec<Value> = serde_saphyr::from_multiple(text).map_err(|error| failed(error.to_string()))?;
     let places = position::places(text).map_err(failed)?;
     let values = values.into_iter().filter(|value| !value.is_null());
-    Ok(values.zip(places).map(|(value, places)| Document { file: path.to_owned(), value, places }).collect())
+    Ok(values
+        .zip(places)
+        .map(|(value, places)| Document {
+            file: path.to_owned(),
+            value,
+            places,
+        })
+        .collect())
 }
 
 #[cfg(test)]
@@ -149,12 +174,18 @@ mod tests {
         assert_eq!(documents.len(), 2);
         assert_eq!(documents[0].place("kind"), "f.yaml:3:7");
         assert_eq!(documents[1].place("spec.metrics[0].interval"), "f.yaml:9:15");
-        assert_eq!(documents[1].place("spec.metrics[0].provider.web"), "f.yaml:8:5", "the nearest around it");
+        assert_eq!(
+            documents[1].place("spec.metrics[0].provider.web"),
+            "f.yaml:8:5",
+            "the nearest around it"
+        );
     }
 
     #[test]
     fn broken_yaml_is_named_with_its_place() {
-        let error = parse(Path::new("f.yaml"), "a: [1\nb: 2\n").unwrap_err().to_string();
+        let error = parse(Path::new("f.yaml"), "a: [1\nb: 2\n")
+            .unwrap_err()
+            .to_string();
         assert!(error.starts_with("f.yaml:"), "{error}");
     }
 }

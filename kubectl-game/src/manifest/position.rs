@@ -47,7 +47,11 @@ impl Open {
             }
             Self::Map { path, key } => {
                 let key = key.take()?;
-                Some(if path.is_empty() { key } else { format!("{path}.{key}") })
+                Some(if path.is_empty() {
+                    key
+                } else {
+                    format!("{path}.{key}")
+                })
             }
         }
     }
@@ -105,11 +109,20 @@ fn scalar(open: &mut [Open], places: &mut Places, value: &str, span: Span) {
 
 /// Notes where a collection begins, and returns its path.
 fn enter(open: &mut [Open], places: &mut Places, span: Span) -> String {
-    let path = open.last_mut().map_or_else(|| Some(String::new()), Open::next_path).unwrap_or_default();
+    let path = open
+        .last_mut()
+        .map_or_else(|| Some(String::new()), Open::next_path)
+        .unwrap_or_default();
     note(places, path.clone(), span);
     path
 }
 
 fn note(places: &mut Places, path: String, span: Span) {
-    places.0.insert(path, Place { line: span.start.line(), column: span.start.col() + 1 });
+    places.0.insert(
+        path,
+        Place {
+            line: span.start.line(),
+            column: span.start.col() + 1,
+        },
+    );
 }

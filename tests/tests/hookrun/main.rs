@@ -3,6 +3,8 @@
 //! Every test has a namespace and an operator process of its own; all share one control plane, but for those that
 //! stop or pause the API server.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test may end so")]
+
 use operator_tests::{Stage, Start};
 use test_kit::ControlPlane;
 

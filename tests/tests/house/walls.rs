@@ -6,7 +6,16 @@ use std::process::Command;
 use serde_json::Value;
 
 /// What must not be reachable from a pure crate by normal dependencies.
-const IMPURE: [&str; 8] = ["tokio", "kube-client", "kube-runtime", "reqwest", "hyper", "rand", "tracing", "axum"];
+const IMPURE: [&str; 8] = [
+    "tokio",
+    "kube-client",
+    "kube-runtime",
+    "reqwest",
+    "hyper",
+    "rand",
+    "tracing",
+    "axum",
+];
 
 fn metadata() -> Value {
     let output = Command::new(env!("CARGO"))
@@ -14,7 +23,11 @@ fn metadata() -> Value {
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .output()
         .unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
@@ -29,18 +42,36 @@ fn graph(metadata: &Value) -> BTreeMap<String, (String, Vec<String>)> {
     let normal = |node: &Value| {
         let dependencies = node["deps"].as_array().unwrap().iter();
         let kept = dependencies.filter(|dependency| {
-            dependency["dep_kinds"].as_array().unwrap().iter().any(|kind| kind["kind"].is_null())
+            dependency["dep_kinds"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .any(|kind| kind["kind"].is_null())
         });
-        kept.map(|dependency| dependency["pkg"].as_str().unwrap().to_owned()).collect()
+        kept.map(|dependency| dependency["pkg"].as_str().unwrap().to_owned())
+            .collect()
     };
-    nodes.iter().map(|node| (node["id"].as_str().unwrap().to_owned(), (name(&node["id"]), normal(node)))).collect()
+    nodes
+        .iter()
+        .map(|node| {
+            (
+                node["id"].as_str().unwrap().to_owned(),
+                (name(&node["id"]), normal(node)),
+            )
+        })
+        .collect()
 }
 
 #[test]
 fn our_crates_depend_on_one_another_in_one_direction() {
     let metadata = metadata();
     let graph = graph(&metadata);
-    let ours: Vec<&str> = metadata["workspace_members"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+    let ours: Vec<&str> = metadata["workspace_members"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(Value::as_str)
+        .collect();
     let allowed: BTreeMap<&str, &[&str]> = BTreeMap::from([
         ("shared-api", &[] as &[&str]),
         ("hook-core", &["shared-api"]),
@@ -53,10 +84,18 @@ fn our_crates_depend_on_one_another_in_one_direction() {
     ]);
     for id in &ours {
         let (name, dependencies) = &graph[*id];
-        let found: Vec<&str> =
-            dependencies.iter().filter(|id| ours.contains(&id.as_str())).map(|id| graph[id].0.as_str()).collect();
-        let allowed = allowed.get(name.as_str()).unwrap_or_else(|| panic!("{name} has no place in the house yet"));
-        assert!(found.iter().all(|dependency| allowed.contains(dependency)), "{name} depends on {found:?}");
+        let found: Vec<&str> = dependencies
+            .iter()
+            .filter(|id| ours.contains(&id.as_str()))
+            .map(|id| graph[id].0.as_str())
+            .collect();
+        let allowed = allowed
+            .get(name.as_str())
+            .unwrap_or_else(|| panic!("{name} has no place in the house yet"));
+        assert!(
+            found.iter().all(|dependency| allowed.contains(dependency)),
+            "{name} depends on {found:?}"
+        );
     }
 }
 
@@ -66,18 +105,38 @@ fn our_crates_depend_on_one_another_in_one_direction() {
 fn pure_crates_name_nothing_impure() {
     for (package, manifest) in [
         ("shared-api", include_str!("../../../shared-api/Cargo.toml")),
-        ("hook-core", include_str!("../../../hook-operator/core/Cargo.toml")),
+        (
+            "hook-core",
+            include_str!("../../../hook-operator/core/Cargo.toml"),
+        ),
     ] {
         let output = Command::new(env!("CARGO"))
-            .args(["tree", "--package", package, "--edges", "normal", "--prefix", "none", "--offline", "--locked"])
+            .args([
+                "tree",
+                "--package",
+                package,
+                "--edges",
+                "normal",
+                "--prefix",
+                "none",
+                "--offline",
+                "--locked",
+            ])
             .args(["--format", "{p}"])
             .current_dir(env!("CARGO_MANIFEST_DIR"))
             .output()
             .unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        assert!(
+            output.status.success(),
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
         let tree = String::from_utf8(output.stdout).unwrap();
         let names: Vec<&str> = tree.lines().filter_map(|line| line.split(' ').next()).collect();
-        assert!(names.contains(&package) && names.contains(&"serde_json"), "{names:?}");
+        assert!(
+            names.contains(&package) && names.contains(&"serde_json"),
+            "{names:?}"
+        );
         for impure in IMPURE {
             assert!(!names.contains(&impure), "{package} reaches {impure}\n{manifest}");
         }

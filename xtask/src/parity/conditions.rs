@@ -26,9 +26,11 @@ fn column(row: &Value, name: &str) -> Verdict {
 }
 
 /// Compares one row; `text_dialect` says which of the two tables it is from.
-pub fn judge(row: &Value, text_dialect: bool) -> Judged {
+pub(super) fn judge(row: &Value, text_dialect: bool) -> Judged {
     let condition = row["condition"].as_str().unwrap_or_default();
-    let Some(result) = source(row) else { return Judged::Unexplained("no source".to_owned()) };
+    let Some(result) = source(row) else {
+        return Judged::Unexplained("no source".to_owned());
+    };
     let old = column(row, "expr_1_8_9");
     let new = column(row, "expr_1_17_8");
     let scalar = matches!(&result, MetricValue::Json(json) if !json.is_array() && !json.is_object());
@@ -37,8 +39,14 @@ pub fn judge(row: &Value, text_dialect: bool) -> Judged {
     }
     let target = if text_dialect { old } else { new };
     let compiled = Condition::compile(condition);
-    let reads_as_text = compiled.as_ref().is_ok_and(|condition| condition.reads_as_text(&result));
-    let facts = Facts { result: &result, response: None, now: jiff::Timestamp::UNIX_EPOCH };
+    let reads_as_text = compiled
+        .as_ref()
+        .is_ok_and(|condition| condition.reads_as_text(&result));
+    let facts = Facts {
+        result: &result,
+        response: None,
+        now: jiff::Timestamp::UNIX_EPOCH,
+    };
     let outcome = compiled.and_then(|condition| condition.evaluate(&facts));
     let (ours, kind, said) = match &outcome {
         Ok(true) => (Verdict::True, None, "true".to_owned()),
@@ -48,7 +56,16 @@ pub fn judge(row: &Value, text_dialect: bool) -> Judged {
     if ours == target {
         return Judged::Same;
     }
-    let case = Case { condition, result: &result, text_dialect, reads_as_text, target, new, ours, kind };
+    let case = Case {
+        condition,
+        result: &result,
+        text_dialect,
+        reads_as_text,
+        target,
+        new,
+        ours,
+        kind,
+    };
     if let Some(rule) = RULES.iter().find(|rule| (rule.matches)(&case)) {
         return Judged::Documented(rule.name);
     }
@@ -69,7 +86,13 @@ fn source(row: &Value) -> Option<MetricValue> {
     if let Some(scalar) = source.get("scalar") {
         return number(scalar).map(MetricValue::Scalar);
     }
-    source.get("vector")?.as_array()?.iter().map(number).collect::<Option<Vec<f64>>>().map(MetricValue::Vector)
+    source
+        .get("vector")?
+        .as_array()?
+        .iter()
+        .map(number)
+        .collect::<Option<Vec<f64>>>()
+        .map(MetricValue::Vector)
 }
 
 struct Case<'a> {
@@ -94,20 +117,65 @@ const RULES: &[Rule] = &[
         name: "scalar-read-as-text",
         // Go refuses to compare a JSON number or bool with text; ours reads it as the text it was.
         matches: |case| {
-            !case.text_dialect && case.reads_as_text && case.target == Verdict::Error && case.ours != Verdict::Error
+            !case.text_dialect
+                && case.reads_as_text
+                && case.target == Verdict::Error
+                && case.ours != Verdict::Error
         },
     },
     Rule {
         name: "missing-key-not-equal",
         matches: |case| case.kind == Some(ConditionErrorKind::MissingKey) && case.condition.contains("!="),
     },
-    Rule { name: "limits", matches: |case| case.kind == Some(ConditionErrorKind::Budget) },
+    Rule {
+        name: "limits",
+        matches: |case| case.kind == Some(ConditionErrorKind::Budget),
+    },
     Rule {
         name: "number-out-of-integer-range",
         matches: |case| {
             case.kind == Some(ConditionErrorKind::Runtime)
                 && (case.condition.contains("asInt(") || case.condition.contains("int("))
-                && has_number(case.result, |number| !number.is_finite() || number.abs() >= 9.2e18)
+                && has_number(case.result, |number| {
+                    !number.is_finite() || number.abs() >= 9.2e18
+                })
+        },
+    },
+    Rule {
+        name: "find-from-the-end",
+        // Go 1.17.8 leaves stray values behind `findLast`, which break the operator to its left.
+        matches: |case| {
+            ["findLast", "last(filter", "[-1]"]
+                .iter()
+                .any(|sign| case.condition.contains(sign))
+                && (case.condition.contains("findLast") || case.condition.contains("filter("))
+        },
+    },
+    Rule {
+        name: "sort-needs-a-list",
+        // Go sorts what is not a list into an empty list, so `len(sort(result.typo)) == 0` is true there.
+        matches: |case| case.kind == Some(ConditionErrorKind::Runtime) && case.condition.contains("sort("),
+    },
+    Rule {
+        name: "only-direct-operands",
+        // A scalar is read as text where it stands beside an operator, not inside a list that is built.
+        matches: |case| {
+            case.text_dialect
+                && matches!(case.result, MetricValue::Json(Value::Number(_) | Value::Bool(_)))
+                && ["[result]", "[result, ", ", result]", ", result, "]
+                    .iter()
+                    .any(|list| case.condition.contains(list))
+        },
+    },
+    Rule {
+        name: "number-in-numbers",
+        // The original had text only, and the text `1` is in no list of numbers; the number 1 is.
+        matches: |case| {
+            // Both spellings of the question are decided by the typed value, as in the typed table.
+            case.text_dialect
+                && !case.reads_as_text
+                && matches!(case.result, MetricValue::Json(Value::Number(_) | Value::Bool(_)))
+                && (case.condition.contains("result in ") || case.condition.contains("result not in "))
         },
     },
     Rule {
@@ -122,12 +190,17 @@ const RULES: &[Rule] = &[
     Rule {
         name: "exact-integers",
         matches: |case| {
-            has_number(case.result, |number| number.abs() >= 1e6 && number.fract() == 0.0)
-                && case.condition.contains("result")
-                && case.ours != Verdict::Error
+            let as_text = case.reads_as_text || case.text_dialect || case.condition.contains("string(");
+            let beyond = |number: f64| number.abs() > 9_007_199_254_740_992.0 - 1.0;
+            case.condition.contains("result")
+                && (has_number(case.result, beyond)
+                    || (as_text && has_number(case.result, |n| n.abs() >= 1e6 && n.fract() == 0.0)))
         },
     },
-    Rule { name: "expr-1.17", matches: |case| case.text_dialect && case.ours == case.new },
+    Rule {
+        name: "expr-1.17",
+        matches: |case| case.text_dialect && case.ours == case.new,
+    },
 ];
 
 /// Whether the value, or an element of the list, is such a number.

@@ -2,8 +2,9 @@
 //!
 //! Reads the tables row by row, asks each table's judge, counts, and prints. It judges nothing itself: what is the
 //! same, what is a documented difference and what is unsafe is in the modules of the languages. Rules of documented
-//! differences are stated in `docs/differences-*.md`.
+//! differences are stated in `docs/differences.md`.
 
+mod conditions;
 mod duration;
 mod json_path;
 mod report;
@@ -45,12 +46,6 @@ pub(crate) enum Judged {
     Malformed(String),
 }
 
-/// Judges a condition's row; `true` for the text dialect.
-type ConditionJudge = fn(&Value, bool) -> Judged;
-
-/// The judge of conditions (`conditions::judge`), where this build has one.
-const CONDITIONS: Option<ConditionJudge> = None;
-
 /// Judges one row of a table.
 type Judge = Box<dyn Fn(&Value) -> Judged>;
 
@@ -58,41 +53,36 @@ struct Table {
     file: &'static str,
     /// Documented differences allowed, in percent of the rows compared.
     limit: u32,
-    /// `None` when this build has no judge for the table.
-    judge: Option<Judge>,
+    judge: Judge,
 }
 
 fn tables(dir: &Path) -> Vec<Table> {
-    let condition = |text_dialect: bool| -> Option<Judge> {
-        let judge = CONDITIONS?;
-        Some(Box::new(move |row| judge(row, text_dialect)))
-    };
     let bodies = json_path::Bodies::read(&dir.join("jsonpath-bodies.json"));
     vec![
         Table {
             file: "conditions-typed.jsonl",
             limit: 4,
-            judge: condition(false),
+            judge: Box::new(|row| conditions::judge(row, false)),
         },
         Table {
             file: "conditions-text.jsonl",
             limit: 4,
-            judge: condition(true),
+            judge: Box::new(|row| conditions::judge(row, true)),
         },
         Table {
             file: "jsonpath.jsonl",
             limit: 4,
-            judge: Some(Box::new(move |row| json_path::judge(row, &bodies))),
+            judge: Box::new(move |row| json_path::judge(row, &bodies)),
         },
         Table {
             file: "template.jsonl",
             limit: 4,
-            judge: Some(Box::new(template::judge)),
+            judge: Box::new(template::judge),
         },
         Table {
             file: "duration.jsonl",
             limit: 30,
-            judge: Some(Box::new(duration::judge)),
+            judge: Box::new(duration::judge),
         },
     ]
 }
@@ -113,11 +103,7 @@ pub(crate) fn run(args: &Args) -> ExitCode {
             }
         };
         found += 1;
-        let Some(judge) = &table.judge else {
-            println!("{}: not built in\n", table.file);
-            continue;
-        };
-        let tally = match judge_file(file, judge) {
+        let tally = match judge_file(file, &table.judge) {
             Ok(tally) => tally,
             Err(error) => {
                 println!("{}: failed to read: {error}\n", table.file);

@@ -36,16 +36,20 @@ impl Tally {
         self.same + self.differences() + self.unexplained.len() + self.dangerous.len()
     }
 
+    fn rows(&self) -> usize {
+        self.compared() + self.outside + self.malformed.len()
+    }
+
     /// Whether the table is within its limits. A table of which nothing could be compared is not.
     pub(super) fn passes(&self, limit: u32) -> bool {
-        let within = self.differences() * 100 <= self.compared() * usize::try_from(limit).unwrap_or(0);
+        let within = self.differences() * 100 <= self.rows() * usize::try_from(limit).unwrap_or(0);
         let compared = self.compared() > 0 || self.malformed.is_empty();
         self.unexplained.is_empty() && self.dangerous.is_empty() && within && compared
     }
 
     /// The table's report; of each list of rows at most `shown`.
     pub(super) fn render(&self, file: &str, limit: u32, shown: usize) -> String {
-        let compared = self.compared();
+        let (rows, compared) = (self.rows(), self.compared());
         let mut output = format!(
             "{file}: {}\n",
             if self.passes(limit) { "passed" } else { "FAILED" }
@@ -53,12 +57,19 @@ impl Tally {
         let mut line = |label: &str, count: usize, note: &str| {
             let _ = writeln!(output, "    {label:<24} {count:>6}  {note}");
         };
-        line("rows", compared + self.outside + self.malformed.len(), "");
-        line("same", self.same, &percent(self.same, compared));
-        let note = format!("{}, limit {limit} %", percent(self.differences(), compared));
+        line("rows", rows, "");
+        line(
+            "same",
+            self.same,
+            &format!("{} of what is compared", percent(self.same, compared)),
+        );
+        let note = format!(
+            "{} of the rows, limit {limit} %",
+            percent(self.differences(), rows)
+        );
         line("documented differences", self.differences(), &note);
         for (rule, count) in &self.documented {
-            line(&format!("  {rule}"), *count, &percent(*count, compared));
+            line(&format!("  {rule}"), *count, &percent(*count, rows));
         }
         line("unexplained", self.unexplained.len(), "");
         line("unsafe", self.dangerous.len(), "");

@@ -19,6 +19,14 @@ pub(super) fn integer(value: &Value<'_>) -> Result<i64, Fault> {
     }
 }
 
+/// `base.name`.
+pub(super) fn field<'a>(base: &Value<'a>, name: &'a str) -> Result<Value<'a>, Fault> {
+    match base {
+        Value::Map(map @ (Map::Json(_) | Map::Made { .. })) => Ok(map.get(name).unwrap_or(Value::Missing)),
+        other => fetch(other, &Value::Str(Text::Borrowed(name))),
+    }
+}
+
 /// `base.key` and `base[key]`. A missing key is [`Value::Missing`]; everything else that is not there is
 /// an error.
 pub(super) fn fetch<'a>(base: &Value<'a>, key: &Value<'a>) -> Result<Value<'a>, Fault> {
@@ -72,22 +80,45 @@ fn out_of_range(key: &Value<'_>, len: usize) -> Fault {
 }
 
 fn lookup<'a>(map: &Map<'a>, key: &Value<'a>) -> Result<Value<'a>, Fault> {
-    match (map, key) {
-        (_, Value::Str(name)) => Ok(map.get(name.as_str()).unwrap_or(Value::Missing)),
+    let found = match (map, key) {
+        (_, Value::Str(name)) => map.get(name.as_str()),
         (Map::Pairs { entries, .. }, key) => {
             let mut budget = Budget::new();
+            let mut found = None;
             for (own, value) in entries.iter() {
                 if identical(own, key, &mut budget)? {
-                    return Ok(value.clone());
+                    found = Some(value.clone());
+                    break;
                 }
             }
-            Ok(Value::Missing)
+            found
         }
-        (_, Value::Nil | Value::Missing) => Ok(map.get("").unwrap_or(Value::Missing)),
-        (_, other) => Err(Fault::runtime(format!(
-            "an object's key must be text, this is {}",
-            other.describe()
-        ))),
+        (_, Value::Nil | Value::Missing) => map.get(""),
+        (_, other) => {
+            return Err(Fault::runtime(format!(
+                "an object's key must be text, this is {}",
+                other.describe()
+            )));
+        }
+    };
+    match (found, map) {
+        (Some(value), _) => Ok(value),
+        (None, Map::Pairs { groups: true, .. }) => Ok(Value::absent_list()),
+        (None, _) => Ok(Value::Missing),
+    }
+}
+
+fn has_key(map: &Map<'_>, key: &Value<'_>, budget: &mut Budget) -> Result<bool, Fault> {
+    match (map, key) {
+        (Map::Pairs { entries, .. }, key) => {
+            for (own, _) in entries.iter() {
+                if identical(own, key, budget)? {
+                    return Ok(true);
+                }
+            }
+            Ok(false)
+        }
+        _ => Ok(!matches!(lookup(map, key)?, Value::Missing)),
     }
 }
 
@@ -157,7 +188,7 @@ pub(super) fn contains<'a>(
             }
             Ok(false)
         }
-        Value::Map(map) => Ok(!matches!(lookup(map, needle)?, Value::Missing)),
+        Value::Map(map) => has_key(map, needle, budget),
         other => Err(Fault::runtime(format!(
             "`in` needs a list or an object, this is {}",
             other.describe()

@@ -108,10 +108,12 @@ pub(super) enum Kind {
     Str(Arc<str>),
     Result,
     Response,
+    /// `$env`: all names of the environment as an object.
+    Env,
     /// `asInt` and friends named without a call.
-    EnvFunction(EnvFunction),
+    EnvFunction,
     /// `len` and friends named without a call: nil at run time, as in Go.
-    Function(Function),
+    Function,
     /// A `let` variable: the node of its value, and its place among the variables.
     Variable {
         value: NodeId,
@@ -168,7 +170,7 @@ pub(super) enum Kind {
     Match {
         list: NodeId,
         body: NodeId,
-        last: bool,
+        backwards: bool,
         required: bool,
     },
     /// `count(…) > n`: the count may stop at `limit`.

@@ -23,7 +23,7 @@ pub(super) fn decode(text: &str) -> Result<String, Fault> {
     let bad = || Fault::runtime("fromBase64: this is not base64 of UTF-8 text");
     // Go skips line ends.
     let signs: Vec<u8> = text.bytes().filter(|b| !matches!(b, b'\n' | b'\r')).collect();
-    if signs.len() % 4 != 0 {
+    if !signs.len().is_multiple_of(4) {
         return Err(bad());
     }
     let body = signs

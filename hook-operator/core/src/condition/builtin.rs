@@ -12,10 +12,10 @@ use super::{access, builtin_list, builtin_number, builtin_text, closures, json_t
 pub(super) fn call<'a>(
     machine: &mut Machine<'a>,
     function: Function,
-    args: Vec<Value<'a>>,
+    args: &[Value<'a>],
 ) -> Result<Value<'a>, Fault> {
     let budget = &mut machine.budget;
-    match (function, args.as_slice()) {
+    match (function, args) {
         (Function::Now, []) => Ok(Value::Time(machine.world.now)),
         (Function::Type, [value]) => Ok(Value::text(type_of(value))),
         (Function::String, [value]) => text_of(value, budget).map(Value::text),
@@ -55,7 +55,7 @@ pub(super) fn call<'a>(
             | Function::BitUshr
             | Function::BitNot,
             _,
-        ) => builtin_number::call(function, &args, budget),
+        ) => builtin_number::call(function, args, budget),
         (
             Function::First
             | Function::Last
@@ -69,8 +69,8 @@ pub(super) fn call<'a>(
             | Function::Concat
             | Function::Flatten,
             _,
-        ) => builtin_list::call(function, &args, budget),
-        _ => builtin_text::call(function, &args, budget),
+        ) => builtin_list::call(function, args, budget),
+        _ => builtin_text::call(function, args, budget),
     }
 }
 

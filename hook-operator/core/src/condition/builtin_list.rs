@@ -30,7 +30,11 @@ pub(super) fn call<'a>(
                     _ => Value::list(vec![key, value])?,
                 });
             }
-            Value::list(out)
+            if function == Function::ToPairs {
+                Value::list_of_pairs(out)
+            } else {
+                Value::list(out)
+            }
         }
         Function::Concat => {
             let mut out = Vec::new();
@@ -39,7 +43,11 @@ pub(super) fn call<'a>(
                 budget.elements(list.len())?;
                 out.extend(list.iter());
             }
-            Value::list(out)
+            if out.is_empty() {
+                Ok(Value::absent_list())
+            } else {
+                Value::list(out)
+            }
         }
         _ => on_list(function, items(function, first)?, args.get(1), budget),
     }
@@ -121,7 +129,7 @@ fn from_pairs<'a>(list: &List<'a>, budget: &mut Budget) -> Result<Value<'a>, Fau
             None => entries.push((key, value)),
         }
     }
-    Value::pairs(entries)
+    Value::pairs(entries, false)
 }
 
 fn flatten<'a>(list: &List<'a>, out: &mut Vec<Value<'a>>, budget: &mut Budget) -> Result<(), Fault> {

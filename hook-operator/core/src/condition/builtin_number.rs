@@ -121,7 +121,7 @@ fn extreme_of<'a>(
         number if number.is_number() => {
             let replace = best
                 .as_ref()
-                .is_none_or(|old| order(old, number) == Some(Some(worse)));
+                .is_none_or(|old| order(old, number).is_ok_and(|order| order == Some(worse)));
             if replace {
                 *best = Some(number.clone());
             }

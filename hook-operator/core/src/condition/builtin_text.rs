@@ -7,6 +7,11 @@ use super::error::Fault;
 use super::names::Function;
 use super::value::{List, Value};
 
+/// Bytes that a function may look at, one character at a time, for one step.
+const BYTES_PER_STEP: usize = 12;
+/// Go's own limit.
+const MAX_REPEATED: usize = 1_000_000;
+
 pub(super) fn call<'a>(
     function: Function,
     args: &[Value<'a>],
@@ -17,6 +22,7 @@ pub(super) fn call<'a>(
     }
     let text = text_arg(function, args.first().unwrap_or(&Value::Nil))?;
     budget.text(text.len())?;
+    budget.step(text.len() / BYTES_PER_STEP)?;
     let second = args.get(1);
     let other = match second {
         Some(value) if function != Function::Repeat => Some(text_arg(function, value)?),
@@ -68,10 +74,11 @@ fn position<'a>(at: Option<usize>) -> Value<'a> {
 fn repeat<'a>(text: &str, count: &Value<'a>, budget: &mut Budget) -> Result<Value<'a>, Fault> {
     let count = usize::try_from(integer_arg(count)?)
         .map_err(|_| Fault::runtime("repeat needs a count of zero or more"))?;
-    if count > 1_000_000 {
-        return Err(Fault::budget("repeat of more than 1000000 times"));
+    let bytes = text.len().saturating_mul(count);
+    if bytes.max(count) >= MAX_REPEATED {
+        return Err(Fault::budget(format!("repeat to more than {MAX_REPEATED} bytes")));
     }
-    budget.text(text.len().saturating_mul(count))?;
+    budget.text(bytes)?;
     Ok(Value::text(text.repeat(count)))
 }
 
@@ -86,7 +93,10 @@ fn split<'a>(
     let most = usize::try_from(count).unwrap_or(usize::MAX);
     let mut words: Vec<Value<'a>> = Vec::new();
     let mut rest = text;
-    while most > 0 {
+    if most == 0 {
+        return Ok(Value::words(words));
+    }
+    loop {
         budget.elements(1)?;
         let cut = if separator.is_empty() {
             rest.char_indices().nth(1).map(|(at, _)| (at, at))

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::ast::{Kind, NodeId, Pointer, Tree, UnaryOp};
 use super::check_ops;
 use super::error::{ConditionErrorKind, Fault};
-use super::names::{EnvFunction, Function};
+use super::names::{EnvFunction, Function, unknown_name};
 use super::types::Ty;
 use super::{check_calls, methods};
 
@@ -145,10 +145,10 @@ impl Checker<'_> {
             Kind::Str(_) => Ty::Str,
             Kind::Result => self.result.ty(),
             Kind::Response => Ty::Map,
-            Kind::EnvFunction(_) | Kind::Function(_) => Ty::Function,
+            Kind::EnvFunction | Kind::Function => Ty::Function,
             Kind::Variable { value, .. } => self.ty(*value),
             Kind::Pointer { which, list } => self.pointer(*which, *list),
-            Kind::Unary(op, operand) => self.unary(*op, &self.ty(*operand))?,
+            Kind::Unary(op, operand) => unary(*op, &self.ty(*operand))?,
             Kind::Binary(op, left, right) => check_ops::binary(self, id, *op, *left, *right)?,
             Kind::Chain(inner) => self.ty(*inner),
             Kind::Member { base, key, optional } => self.member(id, *base, *key, *optional)?,
@@ -164,7 +164,11 @@ impl Checker<'_> {
             Kind::Choice { test, yes, no } => self.choice(*test, *yes, *no)?,
             Kind::Array(items) => self.array(items),
             Kind::Map(pairs) => self.map(pairs)?,
-            Kind::Same(_) | Kind::InWords(..) | Kind::Match { .. } | Kind::CountAgainst { .. } => Ty::Unknown,
+            Kind::Env
+            | Kind::Same(_)
+            | Kind::InWords(..)
+            | Kind::Match { .. }
+            | Kind::CountAgainst { .. } => Ty::Unknown,
         })
     }
 
@@ -183,20 +187,6 @@ impl Checker<'_> {
         }
     }
 
-    fn unary(&self, op: UnaryOp, operand: &Ty) -> Result<Ty, Fault> {
-        match op {
-            UnaryOp::Not if *operand == Ty::Bool || operand.is_unknown() => Ok(Ty::Bool),
-            UnaryOp::Minus | UnaryOp::Plus if operand.is_number() => Ok(operand.clone()),
-            UnaryOp::Minus | UnaryOp::Plus if operand.is_unknown() => Ok(Ty::Unknown),
-            UnaryOp::Not => Err(Fault::mismatch(format!(
-                "`not` needs true or false, this is {operand}"
-            ))),
-            UnaryOp::Minus | UnaryOp::Plus => Err(Fault::mismatch(format!(
-                "a sign needs a number, this is {operand}"
-            ))),
-        }
-    }
-
     fn member(&mut self, id: NodeId, base: NodeId, key: NodeId, optional: bool) -> Result<Ty, Fault> {
         let (held, index) = (self.ty(base), self.ty(key));
         let name = match self.tree.kind(key) {
@@ -210,6 +200,15 @@ impl Checker<'_> {
             let message =
                 format!("unknown field `response.{name}`; known are response.code and response.latencyMs");
             return Err(Fault::new(ConditionErrorKind::UnknownName, message));
+        }
+        if let (Kind::Env, Some(name)) = (self.tree.kind(base), name) {
+            return match name.as_ref() {
+                "result" => Ok(self.result.ty()),
+                "response" => Ok(Ty::Map),
+                name if EnvFunction::find(name).is_some() => Ok(Ty::Function),
+                _ if optional => Ok(Ty::Unknown),
+                name => Err(Fault::new(ConditionErrorKind::UnknownName, unknown_name(name))),
+            };
         }
         match &held {
             ty if ty.is_unknown() => Ok(Ty::Unknown),
@@ -346,5 +345,19 @@ impl Checker<'_> {
             return Ok(ty);
         }
         Err(Fault::mismatch(format!("{function} takes a list, this is {ty}")).at(self.tree.span(list)))
+    }
+}
+
+fn unary(op: UnaryOp, operand: &Ty) -> Result<Ty, Fault> {
+    match op {
+        UnaryOp::Not if *operand == Ty::Bool || operand.is_unknown() => Ok(Ty::Bool),
+        UnaryOp::Minus | UnaryOp::Plus if operand.is_number() => Ok(operand.clone()),
+        UnaryOp::Minus | UnaryOp::Plus if operand.is_unknown() => Ok(Ty::Unknown),
+        UnaryOp::Not => Err(Fault::mismatch(format!(
+            "`not` needs true or false, this is {operand}"
+        ))),
+        UnaryOp::Minus | UnaryOp::Plus => Err(Fault::mismatch(format!(
+            "a sign needs a number, this is {operand}"
+        ))),
     }
 }

@@ -185,10 +185,15 @@ fn by_kind(function: Function, types: &[Ty]) -> Option<Ty> {
     let any_list = || Ty::list_of(Ty::Any);
     match (function, types) {
         (Function::Len, [ty]) if list(ty) || ty.is_map() || *ty == Ty::Str => Some(Ty::Int),
+        (Function::Int | Function::Float, [ty]) if number(ty) || *ty == Ty::Str => {
+            Some(if function == Function::Int {
+                Ty::Int
+            } else {
+                Ty::Float
+            })
+        }
         (Function::Abs, [ty]) if number(ty) => Some(ty.erased()),
         (Function::Ceil | Function::Floor | Function::Round, [ty]) if number(ty) => Some(Ty::Float),
-        (Function::Int, [ty]) if number(ty) || *ty == Ty::Str => Some(Ty::Int),
-        (Function::Float, [ty]) if number(ty) || *ty == Ty::Str => Some(Ty::Float),
         (Function::Max | Function::Min | Function::Mean | Function::Median, [first, ..]) => {
             // Go stops looking at the first list or unknown argument.
             for ty in types {
@@ -201,8 +206,7 @@ fn by_kind(function: Function, types: &[Ty]) -> Option<Ty> {
             }
             Some(first.clone())
         }
-        (Function::Now, []) => Some(Ty::Time),
-        (Function::Date, [_] | [_, _] | [_, _, _]) => Some(Ty::Time),
+        (Function::Now, []) | (Function::Date, [_] | [_, _] | [_, _, _]) => Some(Ty::Time),
         (Function::First | Function::Last, [ty]) if list(ty) => Some(match ty {
             Ty::Floats => Ty::Float,
             Ty::Words => Ty::Str,

@@ -109,13 +109,14 @@ fn walk<'a>(
     let len = scope.len();
     machine.scopes.push(scope);
     for step in 0..len {
-        machine.budget.step(1)?;
         if let Some(scope) = machine.scopes.last_mut() {
             scope.index = if backwards { len - 1 - step } else { step };
         }
-        let value = match body {
-            Some(body) => machine.eval(body)?,
-            None => item(machine)?,
+        let value = if let Some(body) = body {
+            machine.eval(body)?
+        } else {
+            machine.budget.step(1)?;
+            item(machine)?
         };
         if !each(machine, value)? {
             break;
@@ -201,10 +202,10 @@ fn find<'a>(
     machine: &mut Machine<'a>,
     list: Value<'a>,
     body: Option<NodeId>,
-    last: bool,
+    backwards: bool,
 ) -> Result<Option<(usize, Value<'a>)>, Fault> {
     let mut found = None;
-    walk(machine, list, body, last, |machine, value| {
+    walk(machine, list, body, backwards, |machine, value| {
         if truth(&value, "find")? {
             found = Some((index(machine), item(machine)?));
         }
@@ -218,10 +219,10 @@ pub(super) fn first_match<'a>(
     machine: &mut Machine<'a>,
     list: Value<'a>,
     body: NodeId,
-    last: bool,
+    backwards: bool,
     required: bool,
 ) -> Result<Value<'a>, Fault> {
-    match find(machine, list, Some(body), last)? {
+    match find(machine, list, Some(body), backwards)? {
         Some((_, value)) => Ok(value),
         None if required => Err(Fault::runtime("index out of range: filter kept no element")),
         None => Ok(Value::Nil),
@@ -256,7 +257,7 @@ fn group_by<'a>(
     for (key, members) in groups {
         entries.push((key, Value::list(members)?));
     }
-    Value::pairs(entries)
+    Value::pairs(entries, true)
 }
 
 fn sort_by<'a>(
@@ -296,14 +297,14 @@ pub(super) fn sort_pairs<'a>(
     // All keys must be comparable with each other; neighbours of one kind are.
     for pair in keyed.windows(2) {
         if let [(a, _), (b, _)] = pair
-            && order(a, b).is_none()
+            && order(a, b).is_err()
         {
             let message = format!("cannot sort {} and {}", a.describe(), b.describe());
             return Err(Fault::runtime(message));
         }
     }
     keyed.sort_by(|(a, _), (b, _)| {
-        let order = order(a, b).flatten().unwrap_or(std::cmp::Ordering::Equal);
+        let order = order(a, b).ok().flatten().unwrap_or(std::cmp::Ordering::Equal);
         if descending { order.reverse() } else { order }
     });
     Value::list(keyed.into_iter().map(|(_, value)| value).collect())

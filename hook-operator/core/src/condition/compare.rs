@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 
 use super::budget::Budget;
 use super::error::Fault;
-use super::value::{List, Map, Value};
+use super::value::{List, Map, Shape, Value};
 
 /// `a == b`. Nothing but nil equals nil; different kinds are simply not equal.
 pub(super) fn equal(a: &Value<'_>, b: &Value<'_>, budget: &mut Budget) -> Result<bool, Fault> {
@@ -21,21 +21,28 @@ pub(super) fn equal(a: &Value<'_>, b: &Value<'_>, budget: &mut Budget) -> Result
         (Value::List(x), Value::List(y)) => lists(x, y, budget)?,
         (Value::Map(x), Value::Map(y)) => identical_maps(x, y, budget)?,
         _ if a.is_nil() && b.is_nil() => true,
-        _ => numbers(a, b).is_some_and(|order| order == Some(Ordering::Equal)),
+        _ => numbers(a, b).is_ok_and(|order| order == Some(Ordering::Equal)),
     })
 }
 
-/// The order of two numbers; the outer `None`: one is not a number, the inner: one is NaN.
-fn numbers(a: &Value<'_>, b: &Value<'_>) -> Option<Option<Ordering>> {
+/// Two values that have no order, such as text and a number.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct NotComparable;
+
+/// The order of two numbers; `None` where one is NaN.
+fn numbers(a: &Value<'_>, b: &Value<'_>) -> Result<Option<Ordering>, NotComparable> {
     let exact = |value: &Value<'_>| match value {
         Value::Int(n) => Some(i128::from(*n)),
         Value::Whole(n) => Some(*n),
         _ => None,
     };
     if let (Some(x), Some(y)) = (exact(a), exact(b)) {
-        return Some(Some(x.cmp(&y)));
+        return Ok(Some(x.cmp(&y)));
     }
-    Some(a.as_float()?.partial_cmp(&b.as_float()?))
+    match (a.as_float(), b.as_float()) {
+        (Some(x), Some(y)) => Ok(x.partial_cmp(&y)),
+        _ => Err(NotComparable),
+    }
 }
 
 fn lists(x: &List<'_>, y: &List<'_>, budget: &mut Budget) -> Result<bool, Fault> {
@@ -43,7 +50,12 @@ fn lists(x: &List<'_>, y: &List<'_>, budget: &mut Budget) -> Result<bool, Fault>
     let typed = |list: &List<'_>| match list {
         List::Floats(_) => Some(0),
         List::Range { .. } => Some(1),
-        List::Made { words: true, .. } => Some(2),
+        List::Made {
+            shape: Shape::Words, ..
+        } => Some(2),
+        List::Made {
+            shape: Shape::Pairs, ..
+        } => Some(3),
         _ => None,
     };
     if let (Some(a), Some(b)) = (typed(x), typed(y))
@@ -51,7 +63,8 @@ fn lists(x: &List<'_>, y: &List<'_>, budget: &mut Budget) -> Result<bool, Fault>
     {
         return Ok(false);
     }
-    if x.len() != y.len() {
+    // Pairs are equal to nothing but pairs; the others may be equal to a list of anything.
+    if x.len() != y.len() || (typed(x) == Some(3)) != (typed(y) == Some(3)) {
         return Ok(false);
     }
     for (a, b) in x.iter().zip(y.iter()) {
@@ -90,7 +103,16 @@ pub(super) fn identical(a: &Value<'_>, b: &Value<'_>, budget: &mut Budget) -> Re
         | (Value::Float(_) | Value::Whole(_), Value::Int(_)) => Ok(false),
         (Value::List(x), Value::List(y)) => {
             budget.step(1)?;
-            let made = |list: &List<'_>| matches!(list, List::Json(_) | List::Made { words: false, .. });
+            let made = |list: &List<'_>| {
+                matches!(
+                    list,
+                    List::Json(_)
+                        | List::Made {
+                            shape: Shape::Any,
+                            ..
+                        }
+                )
+            };
             if x.len() != y.len() || made(x) != made(y) {
                 return Ok(false);
             }
@@ -105,12 +127,12 @@ pub(super) fn identical(a: &Value<'_>, b: &Value<'_>, budget: &mut Budget) -> Re
     }
 }
 
-/// The order of two numbers, texts, times or durations; the inner `None` is NaN.
-pub(super) fn order(a: &Value<'_>, b: &Value<'_>) -> Option<Option<Ordering>> {
+/// The order of two numbers, texts, times or durations; `None` where one is NaN.
+pub(super) fn order(a: &Value<'_>, b: &Value<'_>) -> Result<Option<Ordering>, NotComparable> {
     match (a, b) {
-        (Value::Str(x), Value::Str(y)) => Some(Some(x.as_str().as_bytes().cmp(y.as_str().as_bytes()))),
-        (Value::Time(x), Value::Time(y)) => Some(Some(x.cmp(y))),
-        (Value::Duration(x), Value::Duration(y)) => Some(Some(x.cmp(y))),
+        (Value::Str(x), Value::Str(y)) => Ok(Some(x.as_str().as_bytes().cmp(y.as_str().as_bytes()))),
+        (Value::Time(x), Value::Time(y)) => Ok(Some(x.cmp(y))),
+        (Value::Duration(x), Value::Duration(y)) => Ok(Some(x.cmp(y))),
         _ => numbers(a, b),
     }
 }

@@ -17,13 +17,17 @@ pub(super) fn call<'a>(
         EnvFunction::AsFloat => as_float(&first).map(Value::Float),
         EnvFunction::IsNaN => Ok(Value::Bool(float(function, &first, literal)?.is_nan())),
         EnvFunction::IsInf => Ok(Value::Bool(float(function, &first, literal)?.is_infinite())),
-        EnvFunction::IsNil => Ok(Value::Bool(first.is_nil())),
-        EnvFunction::Default => Ok(if first.is_nil() {
+        EnvFunction::IsNil => Ok(Value::Bool(is_nothing(&first))),
+        EnvFunction::Default => Ok(if is_nothing(&first) {
             second.unwrap_or(Value::Nil)
         } else {
             first
         }),
     }
+}
+
+fn is_nothing(value: &Value<'_>) -> bool {
+    matches!(value, Value::Nil | Value::Missing)
 }
 
 fn float(function: EnvFunction, value: &Value<'_>, literal: bool) -> Result<f64, Fault> {

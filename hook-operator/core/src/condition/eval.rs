@@ -8,17 +8,16 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 
 use super::access;
-use super::arith::{arithmetic, negate, unfit};
-use super::ast::{BinaryOp, Kind, NodeId, Pointer, Tree, UnaryOp};
-use super::budget::{Budget, MAX_RANGE};
+use super::arith::negate;
+use super::ast::{Kind, NodeId, Pointer, Tree, UnaryOp};
+use super::budget::Budget;
 use super::builtin;
 use super::check::{Checked, Notes};
-use super::compare::{equal, order};
 use super::env;
-use super::error::{ConditionErrorKind, Fault};
-use super::names::closure_arguments;
-use super::pattern::{Pattern, Patterns};
-use super::value::{List, Map, Text, Value};
+use super::error::Fault;
+use super::names::{EnvFunction, closure_arguments};
+use super::pattern::Patterns;
+use super::value::{Map, Text, Value};
 use super::{closures, methods};
 
 /// What the condition is asked about.
@@ -32,7 +31,7 @@ pub(super) struct World<'a> {
 pub(super) struct Machine<'a> {
     pub(super) tree: &'a Tree,
     checked: &'a Checked,
-    patterns: &'a Patterns,
+    pub(super) patterns: &'a Patterns,
     pub(super) world: World<'a>,
     variables: Vec<Value<'a>>,
     pub(super) scopes: Vec<closures::Scope<'a>>,
@@ -99,10 +98,11 @@ impl<'a> Machine<'a> {
             Kind::Str(text) => Value::Str(Text::Borrowed(text)),
             Kind::Result => self.world.result.clone(),
             Kind::Response => self.response()?,
-            Kind::EnvFunction(_) => Value::Function,
+            Kind::EnvFunction => Value::Function,
+            Kind::Env => self.environment()?,
             Kind::Variable { slot, .. } => self.variables.get(*slot).cloned().unwrap_or(Value::Nil),
             Kind::Pointer { which, .. } => self.pointer(*which)?,
-            Kind::Call(function, _) => builtin::call(self, *function, Vec::new())?,
+            Kind::Call(function, _) => builtin::call(self, *function, &[])?,
             Kind::Array(items) => {
                 self.budget.elements(items.len())?;
                 let mut list = Vec::with_capacity(items.len());
@@ -134,6 +134,15 @@ impl<'a> Machine<'a> {
             // A function named without a call is nil in Go; the others have a first operand.
             _ => Value::Nil,
         })
+    }
+
+    fn environment(&mut self) -> Result<Value<'a>, Fault> {
+        let mut names = BTreeMap::from([("result".to_owned(), self.world.result.clone())]);
+        names.insert("response".to_owned(), self.response()?);
+        for name in EnvFunction::NAMES {
+            names.insert(name.to_owned(), Value::Function);
+        }
+        Value::map(names)
     }
 
     fn response(&mut self) -> Result<Value<'a>, Fault> {
@@ -173,6 +182,9 @@ impl<'a> Machine<'a> {
             Kind::Unary(UnaryOp::Minus, _) => negate(&first)?,
             Kind::Binary(op, _, right) => self.binary(*op, first, *right, notes)?,
             Kind::Member { key, .. } => {
+                if let Kind::Str(name) = tree.kind(*key) {
+                    return access::field(&first, name);
+                }
                 let key = self.eval(*key)?;
                 let key = if notes.has(Notes::SECOND_AS_TEXT) {
                     self.read(&key)?
@@ -199,7 +211,7 @@ impl<'a> Machine<'a> {
                 for arg in args.iter().skip(1) {
                     values.push(self.eval(*arg)?);
                 }
-                builtin::call(self, *function, values)?
+                builtin::call(self, *function, &values)?
             }
             Kind::Method { name, args, .. } => {
                 let mut values = Vec::with_capacity(args.len());
@@ -214,12 +226,12 @@ impl<'a> Machine<'a> {
                 }
                 self.eval(*body)?
             }
-            Kind::Sequence(nodes) => {
-                let mut last = first;
-                for node in nodes.iter().skip(1) {
-                    last = self.eval(*node)?;
+            Kind::Sequence(parts) => {
+                let mut value = first;
+                for part in parts.iter().skip(1) {
+                    value = self.eval(*part)?;
                 }
-                last
+                value
             }
             Kind::Choice { yes, no, .. } => {
                 let test = truth(&first, "the part before `?`")?;
@@ -238,123 +250,20 @@ impl<'a> Machine<'a> {
                 }
             }
             Kind::Match {
-                body, last, required, ..
-            } => closures::first_match(self, first, *body, *last, *required)?,
+                body,
+                backwards,
+                required,
+                ..
+            } => closures::first_match(self, first, *body, *backwards, *required)?,
             // Chains, `+x` and aliases: the operand as it is.
             _ => first,
         })
     }
 
     /// A scalar as the text that it was in the original's binding.
-    fn read(&mut self, value: &Value<'a>) -> Result<Value<'a>, Fault> {
+    pub(super) fn read(&mut self, value: &Value<'a>) -> Result<Value<'a>, Fault> {
         let text = builtin::text_of(value, &mut self.budget)?;
         Ok(Value::text(text))
-    }
-
-    fn binary(
-        &mut self,
-        op: BinaryOp,
-        left: Value<'a>,
-        right: NodeId,
-        notes: Notes,
-    ) -> Result<Value<'a>, Fault> {
-        match op {
-            BinaryOp::And | BinaryOp::Or => {
-                return if truth(&left, op.text())? == (op == BinaryOp::Or) {
-                    Ok(left)
-                } else {
-                    self.eval(right)
-                };
-            }
-            BinaryOp::Coalesce => return if left.is_nil() { self.eval(right) } else { Ok(left) },
-            BinaryOp::In if notes.has(Notes::WITHIN) => {
-                if let Some(inside) = self.within(&left, right) {
-                    return Ok(Value::Bool(inside));
-                }
-            }
-            BinaryOp::Matches => {
-                if let Some(pattern) = self.patterns.get(right) {
-                    return matches(pattern, &left, &mut self.budget);
-                }
-            }
-            _ => {}
-        }
-        let right = self.eval(right)?;
-        let right = if notes.has(Notes::SECOND_AS_TEXT) {
-            self.read(&right)?
-        } else {
-            right
-        };
-        Ok(match op {
-            BinaryOp::Equal => Value::Bool(self.equal(&left, &right, notes)?),
-            BinaryOp::NotEqual => Value::Bool(self.not_equal(&left, &right, notes)?),
-            BinaryOp::Less | BinaryOp::More | BinaryOp::LessOrEqual | BinaryOp::MoreOrEqual => {
-                Value::Bool(ordered(op, &left, &right)?)
-            }
-            BinaryOp::In => Value::Bool(access::contains(&right, &left, &mut self.budget)?),
-            BinaryOp::Range => range(&left, &right)?,
-            BinaryOp::Matches | BinaryOp::Contains | BinaryOp::StartsWith | BinaryOp::EndsWith => {
-                textual(op, &left, &right, &mut self.budget)?
-            }
-            _ => arithmetic(op, &left, &right, &mut self.budget)?,
-        })
-    }
-
-    fn equal(&mut self, a: &Value<'a>, b: &Value<'a>, notes: Notes) -> Result<bool, Fault> {
-        // Where Go knows both kinds beforehand, a value of another kind is an error, not a "no".
-        let integer = |value: &Value<'_>| matches!(value, Value::Int(_));
-        if notes.has(Notes::INTEGERS) && !(integer(a) && integer(b)) {
-            return Err(unfit("==", a, b));
-        }
-        if notes.has(Notes::TEXTS) && (a.as_str().is_none() || b.as_str().is_none()) {
-            return Err(unfit("==", a, b));
-        }
-        equal(a, b, &mut self.budget)
-    }
-
-    /// Go says that a missing key differs from everything; a gate must not open on that.
-    fn not_equal(&mut self, a: &Value<'a>, b: &Value<'a>, notes: Notes) -> Result<bool, Fault> {
-        let missing = |value: &Value<'_>| matches!(value, Value::Missing);
-        if (missing(a) || missing(b)) && !(a.is_nil() && b.is_nil()) {
-            return Err(Fault::new(
-                ConditionErrorKind::MissingKey,
-                "`!=` on a key that the answer does not have; write `(x ?? \"\") != …`, or `x != nil && x != …`",
-            ));
-        }
-        Ok(!self.equal(a, b, notes)?)
-    }
-
-    /// `value in from..to` with two integer literals.
-    fn within(&self, value: &Value<'a>, range: NodeId) -> Option<bool> {
-        let Kind::Binary(BinaryOp::Range, from, to) = self.tree.kind(range) else {
-            return None;
-        };
-        let (Kind::Int(from), Kind::Int(to)) = (self.tree.kind(*from), self.tree.kind(*to)) else {
-            return None;
-        };
-        match value {
-            Value::Int(n) => Some((*from..=*to).contains(n)),
-            _ => None,
-        }
-    }
-
-    fn count_against(
-        &mut self,
-        op: BinaryOp,
-        count: NodeId,
-        limit: i64,
-        bound: NodeId,
-    ) -> Result<Value<'a>, Fault> {
-        let Kind::Call(_, args) = self.tree.kind(count) else {
-            return Ok(Value::Nil);
-        };
-        let Some(list) = args.first() else {
-            return Ok(Value::Nil);
-        };
-        let list = self.eval(*list)?;
-        let counted = closures::count(self, list, args.get(1).copied(), Some(limit))?;
-        let bound = self.eval(bound)?;
-        Ok(Value::Bool(ordered(op, &Value::Int(counted), &bound)?))
     }
 }
 
@@ -392,67 +301,6 @@ pub(super) fn truth(value: &Value<'_>, place: &str) -> Result<bool, Fault> {
             other.describe()
         ))),
     }
-}
-
-fn ordered(op: BinaryOp, a: &Value<'_>, b: &Value<'_>) -> Result<bool, Fault> {
-    let Some(order) = order(a, b) else {
-        return Err(unfit(op.text(), a, b));
-    };
-    Ok(order.is_some_and(|order| match op {
-        BinaryOp::Less => order.is_lt(),
-        BinaryOp::More => order.is_gt(),
-        BinaryOp::LessOrEqual => order.is_le(),
-        _ => order.is_ge(),
-    }))
-}
-
-fn range<'a>(from: &Value<'a>, to: &Value<'a>) -> Result<Value<'a>, Fault> {
-    let (from, to) = (access::integer(from)?, access::integer(to)?);
-    let len = to.checked_sub(from).and_then(|span| span.checked_add(1));
-    let len = match len {
-        Some(len) if len <= 0 => 0,
-        Some(len) => usize::try_from(len).unwrap_or(usize::MAX),
-        None if to < from => 0,
-        None => usize::MAX,
-    };
-    if len > MAX_RANGE {
-        return Err(Fault::budget(format!("a range of more than {MAX_RANGE} numbers")));
-    }
-    Ok(Value::List(List::Range { from, len }))
-}
-
-fn matches<'a>(pattern: &Pattern, value: &Value<'_>, budget: &mut Budget) -> Result<Value<'a>, Fault> {
-    match value {
-        Value::Str(text) => {
-            budget.read(text.as_str().len().saturating_mul(8))?;
-            Ok(Value::Bool(pattern.is_match(text.as_str())))
-        }
-        Value::Nil | Value::Missing => Ok(Value::Bool(false)),
-        other => Err(Fault::runtime(format!(
-            "`matches` needs text, this is {}",
-            other.describe()
-        ))),
-    }
-}
-
-fn textual<'a>(op: BinaryOp, a: &Value<'_>, b: &Value<'_>, budget: &mut Budget) -> Result<Value<'a>, Fault> {
-    if a.is_nil() || b.is_nil() {
-        return Ok(Value::Bool(false));
-    }
-    let (Some(x), Some(y)) = (a.as_str(), b.as_str()) else {
-        return Err(unfit(op.text(), a, b));
-    };
-    budget.read(x.len())?;
-    Ok(Value::Bool(match op {
-        BinaryOp::Contains => x.contains(y),
-        BinaryOp::StartsWith => x.starts_with(y),
-        BinaryOp::EndsWith => x.ends_with(y),
-        _ => {
-            budget.step(Pattern::COST)?;
-            let pattern = Pattern::compile(y)?;
-            return matches(&pattern, a, budget);
-        }
-    }))
 }
 
 /// Lets other modules name a map without importing it twice.

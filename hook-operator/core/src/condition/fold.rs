@@ -169,12 +169,12 @@ fn call(folded: &Tree, function: Function, args: &[NodeId]) -> Option<Kind> {
     }
 }
 
-fn first_match(args: &[NodeId], last: bool, required: bool) -> Option<Kind> {
+fn first_match(args: &[NodeId], backwards: bool, required: bool) -> Option<Kind> {
     let [list, body] = args else { return None };
     Some(Kind::Match {
         list: *list,
         body: *body,
-        last,
+        backwards,
         required,
     })
 }

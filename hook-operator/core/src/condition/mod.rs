@@ -9,11 +9,11 @@
 //!
 //! | step | file | job |
 //! | --- | --- | --- |
-//! | read | `lex`, `escape` | text to tokens |
-//! | parse | `parse`, `parse_primary`, `ast`, `names` | tokens to nodes; unknown names end here |
-//! | fold | `fold`, `pattern`, `re2` | constants, observable rewrites, regular expressions |
+//! | read | `lex`, `spelling`, `escape` | text to tokens |
+//! | parse | `parse`, `parse_primary`, `precedence`, `ast`, `names` | tokens to nodes; unknown names end here |
+//! | fold | `fold`, `pattern`, `re2`, `re2_class` | constants, observable rewrites, regular expressions |
 //! | check | `check`, `check_ops`, `check_calls`, `types` | static kinds, once per kind of `result` |
-//! | run | `eval`, `access`, `arith`, `compare`, `closures`, `env`, `builtin*`, `methods`, `json_text` | the value, within `budget` |
+//! | run | `eval`, `operators`, `access`, `arith`, `compare`, `closures`, `env`, `builtin*`, `methods`, `json_text` | the value, within `budget` |
 
 use std::sync::{Arc, OnceLock};
 
@@ -46,10 +46,14 @@ mod mentions;
 mod methods;
 mod names;
 mod number;
+mod operators;
 mod parse;
 mod parse_primary;
 mod pattern;
+mod precedence;
 mod re2;
+mod re2_class;
+mod spelling;
 mod types;
 mod value;
 

@@ -14,6 +14,8 @@ pub(super) enum EnvFunction {
 }
 
 impl EnvFunction {
+    pub(super) const NAMES: [&str; 6] = ["asInt", "asFloat", "isNaN", "isInf", "isNil", "default"];
+
     pub(super) fn find(name: &str) -> Option<Self> {
         Some(match name {
             "asInt" => EnvFunction::AsInt,
@@ -116,10 +118,9 @@ pub(super) fn closure_arguments(function: Function) -> Option<(&'static [Argumen
 /// The message for a name that is not there, with the nearest known one.
 pub(super) fn unknown_name(name: &str) -> String {
     const VALUES: [&str; 2] = ["result", "response"];
-    const ENV: [&str; 6] = ["asInt", "asFloat", "isNaN", "isInf", "isNil", "default"];
     let near = VALUES
         .iter()
-        .chain(ENV.iter())
+        .chain(EnvFunction::NAMES.iter())
         .chain(FUNCTION_NAMES.iter())
         .find(|known| known.eq_ignore_ascii_case(name) || one_edit_apart(known, name));
     match near {

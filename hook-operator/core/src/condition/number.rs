@@ -38,6 +38,9 @@ pub(super) fn parse_float(text: &str) -> Option<f64> {
         "nan" => return (body.len() == text.len()).then_some(f64::NAN),
         _ => {}
     }
+    if lower.starts_with(['+', '-']) {
+        return None;
+    }
     if lower.contains('_') && !underscores_separate_digits(&lower) {
         return None;
     }
@@ -131,7 +134,9 @@ pub(super) fn float_text(number: f64) -> String {
 pub(super) fn truncate(number: f64) -> Option<i64> {
     let cut = number.trunc();
     // Both bounds are powers of two and exact as floats.
-    (cut >= -9_223_372_036_854_775_808.0 && cut < 9_223_372_036_854_775_808.0).then_some(cut as i64)
+    (-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0)
+        .contains(&cut)
+        .then_some(cut as i64)
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use super::ast::{BinaryOp, Kind, NodeId, Tree, UnaryOp};
 use super::error::{ConditionErrorKind, Fault, Span};
 use super::lex::{Lexeme, Token, lex};
 use super::names::{EnvFunction, Function, unknown_name};
+use super::precedence::{infix, may_be_negated, unary};
 
 /// Brackets, arguments, branches inside each other.
 pub(super) const MAX_NESTING: usize = 64;
@@ -349,13 +350,14 @@ impl Parser {
         match name {
             "result" => return Ok(Kind::Result),
             "response" => return Ok(Kind::Response),
+            "$env" => return Ok(Kind::Env),
             _ => {}
         }
-        if let Some(function) = EnvFunction::find(name) {
-            return Ok(Kind::EnvFunction(function));
+        if EnvFunction::find(name).is_some() {
+            return Ok(Kind::EnvFunction);
         }
-        if let Some(function) = Function::find(name) {
-            return Ok(Kind::Function(function));
+        if Function::find(name).is_some() {
+            return Ok(Kind::Function);
         }
         Err(Fault::new(ConditionErrorKind::UnknownName, unknown_name(name)).at(span))
     }
@@ -365,50 +367,4 @@ fn too_deep() -> Fault {
     Fault::budget(format!(
         "nested deeper than {MAX_NESTING} levels; split the condition with `let`"
     ))
-}
-
-fn unary(token: &Token) -> Option<UnaryOp> {
-    let Token::Op(sign) = token else { return None };
-    match sign.as_str() {
-        "not" | "!" => Some(UnaryOp::Not),
-        "-" => Some(UnaryOp::Minus),
-        "+" => Some(UnaryOp::Plus),
-        _ => None,
-    }
-}
-
-/// Operator, precedence, right-associativity.
-fn infix(sign: &str) -> Option<(BinaryOp, u16, bool)> {
-    let (op, precedence) = match sign {
-        "or" | "||" => (BinaryOp::Or, 10),
-        "and" | "&&" => (BinaryOp::And, 15),
-        "==" => (BinaryOp::Equal, 20),
-        "!=" => (BinaryOp::NotEqual, 20),
-        "<" => (BinaryOp::Less, 20),
-        ">" => (BinaryOp::More, 20),
-        "<=" => (BinaryOp::LessOrEqual, 20),
-        ">=" => (BinaryOp::MoreOrEqual, 20),
-        "in" => (BinaryOp::In, 20),
-        "matches" => (BinaryOp::Matches, 20),
-        "contains" => (BinaryOp::Contains, 20),
-        "startsWith" => (BinaryOp::StartsWith, 20),
-        "endsWith" => (BinaryOp::EndsWith, 20),
-        ".." => (BinaryOp::Range, 25),
-        "+" => (BinaryOp::Add, 30),
-        "-" => (BinaryOp::Subtract, 30),
-        "*" => (BinaryOp::Multiply, 60),
-        "/" => (BinaryOp::Divide, 60),
-        "%" => (BinaryOp::Modulo, 60),
-        "**" | "^" => (BinaryOp::Power, 100),
-        "??" => (BinaryOp::Coalesce, 500),
-        _ => return None,
-    };
-    Some((op, precedence, op == BinaryOp::Power))
-}
-
-fn may_be_negated(op: BinaryOp) -> bool {
-    matches!(
-        op,
-        BinaryOp::In | BinaryOp::Matches | BinaryOp::Contains | BinaryOp::StartsWith | BinaryOp::EndsWith
-    )
 }

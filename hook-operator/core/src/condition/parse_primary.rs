@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::ast::{Kind, NodeId, Pointer};
 use super::error::{ConditionErrorKind, Fault, Span};
 use super::lex::Token;
-use super::names::{Argument, EnvFunction, Function, closure_arguments, unknown_name};
+use super::names::{Argument, EnvFunction, Function, closure_arguments};
 use super::parse::{Closure, Parser};
 
 impl Parser {
@@ -104,44 +104,10 @@ impl Parser {
         }
         let node = if self.token().is_bracket('(') {
             self.call(word, span, None)?
-        } else if word == "$env" {
-            return self.environment(span);
         } else {
             let kind = self.name(word, span)?;
             self.push(kind, span)
         };
-        self.postfix(node)
-    }
-
-    /// `$env.result` is another way to write `result`.
-    fn environment(&mut self, span: Span) -> Result<NodeId, Fault> {
-        let name = match (self.token().clone(), self.ahead().clone()) {
-            (Token::Op(dot), Token::Word(name)) if dot == "." || dot == "?." => {
-                self.next();
-                Some(name)
-            }
-            (Token::Bracket('['), Token::Str(name)) => {
-                self.next();
-                self.next();
-                self.token().is_bracket(']').then_some(name)
-            }
-            _ => None,
-        };
-        let kind = match name.as_deref() {
-            Some("result") => Kind::Result,
-            Some("response") => Kind::Response,
-            Some(other) => match EnvFunction::find(other) {
-                Some(function) => Kind::EnvFunction(function),
-                None => return Err(Fault::new(ConditionErrorKind::UnknownName, unknown_name(other)).at(span)),
-            },
-            None => {
-                return Err(
-                    Fault::mismatch("`$env` can only be used as $env.result or $env[\"result\"]").at(span),
-                );
-            }
-        };
-        self.next();
-        let node = self.push(kind, span);
         self.postfix(node)
     }
 

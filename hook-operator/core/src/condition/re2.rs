@@ -4,6 +4,10 @@
 //! characters, `{` may stand for itself, `\Q…\E` quotes, and repetition counts end at 1000. What Go
 //! refuses (look-around, back-references, `a**`) is refused, so a pattern never means more than it did.
 
+use std::fmt::Write as _;
+
+use super::re2_class::ascii_class;
+
 const MAX_REPEAT: u32 = 1000;
 
 /// The same pattern in the other syntax.
@@ -35,26 +39,26 @@ struct Group {
     repeated: bool,
 }
 
-struct Translator {
-    signs: Vec<char>,
-    at: usize,
-    out: String,
+pub(super) struct Translator {
+    pub(super) signs: Vec<char>,
+    pub(super) at: usize,
+    pub(super) out: String,
     groups: Vec<Group>,
     names: Vec<String>,
 }
 
 impl Translator {
-    fn peek(&self) -> Option<char> {
+    pub(super) fn peek(&self) -> Option<char> {
         self.signs.get(self.at).copied()
     }
 
-    fn next(&mut self) -> Option<char> {
+    pub(super) fn next(&mut self) -> Option<char> {
         let sign = self.peek()?;
         self.at += 1;
         Some(sign)
     }
 
-    fn accept(&mut self, text: &str) -> bool {
+    pub(super) fn accept(&mut self, text: &str) -> bool {
         let found = text
             .chars()
             .enumerate()
@@ -65,7 +69,7 @@ impl Translator {
         found
     }
 
-    fn operand(&mut self, product: u32) {
+    pub(super) fn operand(&mut self, product: u32) {
         if let Some(group) = self.groups.last_mut() {
             group.operand = Some(product);
             group.largest = group.largest.max(product);
@@ -73,11 +77,16 @@ impl Translator {
         }
     }
 
+    /// Writing to a `String` cannot fail.
+    pub(super) fn write(&mut self, text: std::fmt::Arguments<'_>) {
+        let _ = self.out.write_fmt(text);
+    }
+
     fn literal(&mut self, sign: char) {
         if sign.is_ascii_alphanumeric() || !sign.is_ascii() {
             self.out.push(sign);
         } else {
-            self.out.push_str(&format!("\\x{{{:x}}}", u32::from(sign)));
+            self.write(format_args!("\\x{{{:x}}}", u32::from(sign)));
         }
         self.operand(1);
     }
@@ -149,7 +158,7 @@ impl Translator {
                     .get(..flags.len() - 1)
                     .is_some_and(|before| before.contains('-')) =>
                 {
-                    seen = false
+                    seen = false;
                 }
                 ':' | ')' if flags.contains('-') && !seen => break,
                 ':' => {
@@ -266,13 +275,13 @@ impl Translator {
             'E' => {}
             _ => {
                 if let Some(class) = ascii_class(sign) {
-                    self.out.push_str(&format!("(?-i:[{class}])"));
+                    self.write(format_args!("(?-i:[{class}])"));
                 } else if matches!(sign, 'p' | 'P') {
                     let class = self.unicode(sign == 'P')?;
                     self.out.push_str(&class);
                 } else {
                     let code = self.character(sign)?;
-                    self.out.push_str(&format!("\\x{{{:x}}}", u32::from(code)));
+                    self.write(format_args!("\\x{{{:x}}}", u32::from(code)));
                 }
                 self.operand(1);
             }
@@ -280,34 +289,8 @@ impl Translator {
         Ok(())
     }
 
-    /// `\pL`, `\p{Greek}`, `\P{^Greek}`.
-    fn unicode(&mut self, negated: bool) -> Result<String, String> {
-        let mut negated = negated;
-        let mut name = String::new();
-        match self.next() {
-            Some('{') => {
-                if self.accept("^") {
-                    negated = !negated;
-                }
-                loop {
-                    match self.next() {
-                        Some('}') => break,
-                        Some(sign) if sign.is_ascii_alphabetic() || sign == '_' => name.push(sign),
-                        _ => return Err("invalid character class name".to_owned()),
-                    }
-                }
-            }
-            Some(sign) => name.push(sign),
-            None => return Err("invalid character class".to_owned()),
-        }
-        if !name.starts_with(|sign: char| sign.is_ascii_uppercase()) {
-            return Err(format!("invalid character class {name}"));
-        }
-        Ok(format!("\\{}{{{name}}}", if negated { 'P' } else { 'p' }))
-    }
-
     /// One escaped character.
-    fn character(&mut self, sign: char) -> Result<char, String> {
+    pub(super) fn character(&mut self, sign: char) -> Result<char, String> {
         let code = match sign {
             'a' => 7,
             'f' => 12,
@@ -335,121 +318,6 @@ impl Translator {
         };
         char::from_u32(code).ok_or_else(|| "not a character".to_owned())
     }
-
-    fn hex(&mut self) -> Result<u32, String> {
-        let bad = || "invalid \\x escape".to_owned();
-        let mut code: u32 = 0;
-        if self.accept("{") {
-            let start = self.at;
-            while !self.accept("}") {
-                let digit = self.next().and_then(|sign| sign.to_digit(16)).ok_or_else(bad)?;
-                code = code
-                    .checked_mul(16)
-                    .and_then(|code| code.checked_add(digit))
-                    .ok_or_else(bad)?;
-            }
-            return if self.at > start + 1 { Ok(code) } else { Err(bad()) };
-        }
-        for _ in 0..2 {
-            code = code * 16 + self.next().and_then(|sign| sign.to_digit(16)).ok_or_else(bad)?;
-        }
-        Ok(code)
-    }
-
-    fn class(&mut self) -> Result<(), String> {
-        let missing = || "missing closing ]".to_owned();
-        self.out.push('[');
-        if self.accept("^") {
-            self.out.push('^');
-        }
-        let mut first = true;
-        loop {
-            let sign = self.next().ok_or_else(missing)?;
-            if sign == ']' && !first {
-                break;
-            }
-            first = false;
-            if sign == '[' && self.peek() == Some(':') && self.posix()? {
-                continue;
-            }
-            if sign == '\\' {
-                let escaped = self.peek().ok_or_else(missing)?;
-                if let Some(class) = ascii_class(escaped) {
-                    self.at += 1;
-                    self.out.push_str(&format!("[{class}]"));
-                    continue;
-                }
-                if matches!(escaped, 'p' | 'P') {
-                    self.at += 1;
-                    let class = self.unicode(escaped == 'P')?;
-                    self.out.push_str(&class);
-                    continue;
-                }
-            }
-            self.class_range(sign)?;
-        }
-        self.out.push(']');
-        self.operand(1);
-        Ok(())
-    }
-
-    fn class_range(&mut self, sign: char) -> Result<(), String> {
-        let low = self.class_character(sign)?;
-        let mut high = low;
-        if self.peek() == Some('-') && self.signs.get(self.at + 1).is_some_and(|next| *next != ']') {
-            self.at += 1;
-            let sign = self.next().unwrap_or(']');
-            high = self.class_character(sign)?;
-        }
-        if high < low {
-            return Err(format!("invalid range {low}-{high}"));
-        }
-        self.out.push_str(&format!(
-            "\\x{{{:x}}}-\\x{{{:x}}}",
-            u32::from(low),
-            u32::from(high)
-        ));
-        Ok(())
-    }
-
-    fn class_character(&mut self, sign: char) -> Result<char, String> {
-        if sign != '\\' {
-            return Ok(sign);
-        }
-        let escaped = self.next().ok_or_else(|| "trailing backslash".to_owned())?;
-        self.character(escaped)
-    }
-
-    /// `[:alpha:]`; false where it is not of that form, and `[` stands for itself.
-    fn posix(&mut self) -> Result<bool, String> {
-        let rest: String = self.signs.get(self.at..).unwrap_or(&[]).iter().take(16).collect();
-        let Some(end) = rest.find(":]").filter(|end| *end > 0) else {
-            return Ok(false);
-        };
-        let name = rest.get(1..end).unwrap_or("");
-        let known = [
-            "alnum", "alpha", "ascii", "blank", "cntrl", "digit", "graph", "lower", "print", "punct",
-            "space", "upper", "word", "xdigit",
-        ];
-        if !known.contains(&name.strip_prefix('^').unwrap_or(name)) {
-            return Err(format!("invalid character class [:{name}:]"));
-        }
-        self.out.push_str(&format!("[:{name}:]"));
-        self.at += end + 2;
-        Ok(true)
-    }
-}
-
-fn ascii_class(sign: char) -> Option<&'static str> {
-    Some(match sign {
-        'd' => "0-9",
-        'D' => "^0-9",
-        's' => r"\t\n\x0c\r\x20",
-        'S' => r"^\t\n\x0c\r\x20",
-        'w' => "0-9A-Za-z_",
-        'W' => "^0-9A-Za-z_",
-        _ => return None,
-    })
 }
 
 #[cfg(test)]

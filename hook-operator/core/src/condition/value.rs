@@ -63,10 +63,21 @@ pub(super) enum List<'a> {
         items: Arc<[Value<'a>]>,
         from: usize,
         to: usize,
-        /// All text, made by `split`: Go's `[]string`.
-        words: bool,
+        shape: Shape,
         depth: u8,
     },
+}
+
+/// What Go's type of a list that was made says of its elements.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Shape {
+    Any,
+    /// All text, made by `split`: `[]string`.
+    Words,
+    /// Made by `toPairs`: `[][2]any`.
+    Pairs,
+    /// A list that does not exist (the group of an absent key): empty, and equal to nil.
+    Absent,
 }
 
 #[derive(Debug, Clone)]
@@ -76,9 +87,10 @@ pub(super) enum Map<'a> {
         entries: Arc<BTreeMap<String, Value<'a>>>,
         depth: u8,
     },
-    /// Keys of any kind.
+    /// Keys of any kind; in the groups of `groupBy` an absent key is an empty list.
     Pairs {
         entries: Arc<[(Value<'a>, Value<'a>)]>,
+        groups: bool,
         depth: u8,
     },
 }
@@ -109,7 +121,7 @@ impl<'a> Value<'a> {
             items: Arc::from(items),
             from: 0,
             to,
-            words: false,
+            shape: Shape::Any,
             depth,
         }))
     }
@@ -120,9 +132,21 @@ impl<'a> Value<'a> {
             items: Arc::from(words),
             from: 0,
             to,
-            words: true,
+            shape: Shape::Words,
             depth: 1,
         })
+    }
+
+    pub(super) fn list_of_pairs(pairs: Vec<Value<'a>>) -> Result<Self, Fault> {
+        let depth = deeper(pairs.iter())?;
+        let to = pairs.len();
+        Ok(Value::List(List::Made {
+            items: Arc::from(pairs),
+            from: 0,
+            to,
+            shape: Shape::Pairs,
+            depth,
+        }))
     }
 
     pub(super) fn map(entries: BTreeMap<String, Value<'a>>) -> Result<Self, Fault> {
@@ -133,16 +157,37 @@ impl<'a> Value<'a> {
         }))
     }
 
-    pub(super) fn pairs(entries: Vec<(Value<'a>, Value<'a>)>) -> Result<Self, Fault> {
+    pub(super) fn pairs(entries: Vec<(Value<'a>, Value<'a>)>, groups: bool) -> Result<Self, Fault> {
         let depth = deeper(entries.iter().flat_map(|(key, value)| [key, value]))?;
         Ok(Value::Map(Map::Pairs {
             entries: Arc::from(entries),
+            groups,
             depth,
         }))
     }
 
+    /// A list that does not exist.
+    pub(super) fn absent_list() -> Self {
+        Value::List(List::Made {
+            items: Arc::from([]),
+            from: 0,
+            to: 0,
+            shape: Shape::Absent,
+            depth: 1,
+        })
+    }
+
+    /// Equal to nil, for `==`, `??` and `?.`.
     pub(super) fn is_nil(&self) -> bool {
-        matches!(self, Value::Nil | Value::Missing)
+        matches!(
+            self,
+            Value::Nil
+                | Value::Missing
+                | Value::List(List::Made {
+                    shape: Shape::Absent,
+                    ..
+                })
+        )
     }
 
     pub(super) fn is_number(&self) -> bool {
@@ -245,14 +290,14 @@ impl<'a> List<'a> {
             List::Made {
                 items,
                 from: start,
-                words,
+                shape,
                 depth,
                 ..
             } => List::Made {
                 items: items.clone(),
                 from: start + from,
                 to: start + to,
-                words: *words,
+                shape: *shape,
                 depth: *depth,
             },
         }

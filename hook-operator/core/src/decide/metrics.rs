@@ -38,7 +38,11 @@ impl<'a> Step<'a> {
         status.metric_results.retain(|result| place(result).is_some());
         status.metric_results.sort_by_key(place);
         status.metric_results.dedup_by(|a, b| a.name == b.name);
-        Self { run, status, said: Vec::new() }
+        Self {
+            run,
+            status,
+            said: Vec::new(),
+        }
     }
 
     /// Adds the outcomes whose slot is the next one of its metric; says whether there was any.
@@ -66,9 +70,18 @@ impl<'a> Step<'a> {
             if result.phase.is_final() || result.measurements.is_empty() {
                 continue;
             }
-            let Some(metric) = self.run.metric(&result.name) else { continue };
-            let Some(assessment) = assess(&metric.limits, result) else { continue };
-            let said = self.said.iter().rev().find(|(name, _)| *name == result.name).map(|(_, text)| text.as_str());
+            let Some(metric) = self.run.metric(&result.name) else {
+                continue;
+            };
+            let Some(assessment) = assess(&metric.limits, result) else {
+                continue;
+            };
+            let said = self
+                .said
+                .iter()
+                .rev()
+                .find(|(name, _)| *name == result.name)
+                .map(|(_, text)| text.as_str());
             let message = match said.or_else(|| last_message(result)) {
                 Some(text) => format!("{text} ({})", assessment.because),
                 None => assessment.because,
@@ -84,10 +97,17 @@ impl<'a> Step<'a> {
     pub(super) fn stop(&mut self, started: Timestamp, now: Timestamp) -> Option<Stopped> {
         let bad = |result: &&MetricResult| result.phase.is_final() && result.phase != Phase::Successful;
         let by_metric = self.status.metric_results.iter().find(bad);
-        let timed_out = self.run.timeout.is_some_and(|timeout| after(started, timeout) <= now);
+        let timed_out = self
+            .run
+            .timeout
+            .is_some_and(|timeout| after(started, timeout) <= now);
         let (stopped, phase, message) = if let Some(result) = by_metric {
             let message = format!("stopped: metric {} {}", result.name, result.phase);
-            (Stopped::ByMetric(result.name.clone()), Phase::Inconclusive, message)
+            (
+                Stopped::ByMetric(result.name.clone()),
+                Phase::Inconclusive,
+                message,
+            )
         } else if self.run.terminate {
             (Stopped::Terminated, Phase::Inconclusive, "terminated".to_owned())
         } else if timed_out {
@@ -110,11 +130,23 @@ impl<'a> Step<'a> {
     fn result(&mut self, name: &str) -> &mut MetricResult {
         let place = |name: &str| self.run.metrics.iter().position(|metric| metric.name == name);
         let results = &mut self.status.metric_results;
-        let index = results.iter().position(|result| result.name == name).unwrap_or_else(|| {
-            let index = results.iter().take_while(|result| place(&result.name) < place(name)).count();
-            results.insert(index, MetricResult { name: name.to_owned(), ..MetricResult::default() });
-            index
-        });
+        let index = results
+            .iter()
+            .position(|result| result.name == name)
+            .unwrap_or_else(|| {
+                let index = results
+                    .iter()
+                    .take_while(|result| place(&result.name) < place(name))
+                    .count();
+                results.insert(
+                    index,
+                    MetricResult {
+                        name: name.to_owned(),
+                        ..MetricResult::default()
+                    },
+                );
+                index
+            });
         &mut results[index]
     }
 }
@@ -127,11 +159,17 @@ pub(super) fn due(run: &ResolvedRun, status: &HookRunStatus, started: Timestamp)
         let result = find(status, &metric.name);
         if !result.is_some_and(|result| result.phase.is_final()) {
             let number = result.map_or(0, taken);
-            let slot = Slot { metric: metric.name.clone(), number };
+            let slot = Slot {
+                metric: metric.name.clone(),
+                number,
+            };
             slots.extend(metric.schedule.due(result, may_start).map(|due| (slot, due)));
         }
         if run.policy == Policy::Ordered {
-            match result.filter(|result| result.phase == Phase::Successful).and_then(ended_at) {
+            match result
+                .filter(|result| result.phase == Phase::Successful)
+                .and_then(ended_at)
+            {
                 Some(end) => may_start = end,
                 None => break,
             }
@@ -153,17 +191,27 @@ fn find<'a>(status: &'a HookRunStatus, name: &str) -> Option<&'a MetricResult> {
 }
 
 fn ended_at(result: &MetricResult) -> Option<Timestamp> {
-    result.measurements.last().and_then(|last| last.finished_at).map(|at| at.timestamp())
+    result
+        .measurements
+        .last()
+        .and_then(|last| last.finished_at)
+        .map(shared_api::time::Time::timestamp)
 }
 
 fn last_message(result: &MetricResult) -> Option<&str> {
-    result.measurements.last().and_then(|last| last.message.as_deref())
+    result
+        .measurements
+        .last()
+        .and_then(|last| last.message.as_deref())
 }
 
 /// `metric NAME PHASE: why`.
 pub(super) fn describe(result: &MetricResult) -> String {
     let why = result.message.as_deref().unwrap_or("no reason recorded");
-    cut(&format!("metric {} {}: {why}", result.name, result.phase), KEPT_BYTES)
+    cut(
+        &format!("metric {} {}: {why}", result.name, result.phase),
+        KEPT_BYTES,
+    )
 }
 
 /// What keeps a metric without a verdict from one, where its last measurement was no success.
@@ -177,7 +225,10 @@ pub(super) fn trouble(result: &MetricResult) -> Option<String> {
         0 | 1 => String::new(),
         errors => format!(" ({errors} errors in a row)"),
     };
-    Some(format!("metric {}: last measurement {}: {why}{in_a_row}", result.name, last.phase))
+    Some(format!(
+        "metric {}: last measurement {}: {why}{in_a_row}",
+        result.name, last.phase
+    ))
 }
 
 /// The class of the run's final message.
@@ -211,7 +262,7 @@ impl Earliest {
         self.0 = Some(self.0.map_or(at, |earliest| earliest.min(at)));
     }
 
-    pub(super) fn get(self) -> Option<Timestamp> {
+    pub(super) fn get(&self) -> Option<Timestamp> {
         self.0
     }
 }

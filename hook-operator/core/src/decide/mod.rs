@@ -13,10 +13,10 @@
 mod metrics;
 
 use jiff::Timestamp;
+use shared_api::Phase;
 use shared_api::hook_run::{HookRunStatus, Measurement, MetricResult};
 use shared_api::reason::HookRunReason;
 use shared_api::time::Time;
-use shared_api::Phase;
 
 use crate::resolve::{Problems, ResolvedRun};
 use crate::schedule::after;
@@ -123,7 +123,10 @@ pub fn decide(view: &View<'_>, now: Timestamp) -> Plan {
     let stopped = step.stop(started, now);
     conclude(run, &mut next, stopped, now);
     if next.phase.is_final() || measured || judged || must_show_start(view, run, now) {
-        return Plan { record: Some(next), ..Plan::default() };
+        return Plan {
+            record: Some(next),
+            ..Plan::default()
+        };
     }
     continue_measuring(view, run, started, now)
 }
@@ -131,13 +134,20 @@ pub fn decide(view: &View<'_>, now: Timestamp) -> Plan {
 /// A run that has ended is only kept for as long as its time to live says.
 fn ended(view: &View<'_>, now: Timestamp) -> Plan {
     let ttl = view.spec.ok().and_then(|run| run.ttl);
-    let delete_at = ttl.zip(view.status.completed_at).map(|(ttl, at)| after(at.timestamp(), ttl));
+    let delete_at = ttl
+        .zip(view.status.completed_at)
+        .map(|(ttl, at)| after(at.timestamp(), ttl));
     let (ended, wake_at) = match delete_at {
         None => (Ended::Keep, None),
         Some(at) if at <= now => (Ended::Delete, None),
         Some(at) => (Ended::DeleteLater, Some(at)),
     };
-    Plan { ended: Some(ended), wake_at, cancel: view.in_flight.to_vec(), ..Plan::default() }
+    Plan {
+        ended: Some(ended),
+        wake_at,
+        cancel: view.in_flight.to_vec(),
+        ..Plan::default()
+    }
 }
 
 fn refuse(view: &View<'_>, problems: &Problems, now: Timestamp) -> Plan {
@@ -148,31 +158,49 @@ fn refuse(view: &View<'_>, problems: &Problems, now: Timestamp) -> Plan {
     next.reason = Some(HookRunReason::InvalidSpec.to_string());
     next.message = Some(cut(&format!("hook spec invalid: {problems}"), 4 * KEPT_BYTES));
     next.completed_at = Some(now.into());
-    Plan { record: Some(next), cancel: view.in_flight.to_vec(), ..Plan::default() }
+    Plan {
+        record: Some(next),
+        cancel: view.in_flight.to_vec(),
+        ..Plan::default()
+    }
 }
 
 /// Gives the run its final phase once every metric has one, else says where it stands.
 fn conclude(run: &ResolvedRun, next: &mut HookRunStatus, stopped: Option<metrics::Stopped>, now: Timestamp) {
     let results = &next.metric_results;
     let all_final = run.metrics.iter().all(|metric| {
-        results.iter().any(|result| result.name == metric.name && result.phase.is_final())
+        results
+            .iter()
+            .any(|result| result.name == metric.name && result.phase.is_final())
     });
     if all_final {
         let decisive = decisive(results, stopped.as_ref());
         next.phase = worst(results);
-        next.message = decisive.map(|result| metrics::describe(result));
+        next.message = decisive.map(metrics::describe);
         next.reason = Some(metrics::reason(run, next.phase, decisive, stopped.as_ref()).to_string());
         next.completed_at = Some(now.into());
     } else {
-        next.message = results.iter().find_map(metrics::trouble).map(|text| cut(&text, KEPT_BYTES));
+        next.message = results
+            .iter()
+            .find_map(metrics::trouble)
+            .map(|text| cut(&text, KEPT_BYTES));
         next.reason = Some(HookRunReason::Measuring.to_string());
     }
 }
 
 /// The worst phase of all metrics.
 fn worst(results: &[MetricResult]) -> Phase {
-    let rank = |phase: Phase| Phase::FINAL.iter().position(|known| *known == phase).unwrap_or(Phase::FINAL.len());
-    results.iter().map(|result| result.phase).max_by_key(|phase| rank(*phase)).unwrap_or(Phase::Inconclusive)
+    let rank = |phase: Phase| {
+        Phase::FINAL
+            .iter()
+            .position(|known| *known == phase)
+            .unwrap_or(Phase::FINAL.len())
+    };
+    results
+        .iter()
+        .map(|result| result.phase)
+        .max_by_key(|phase| rank(*phase))
+        .unwrap_or(Phase::Inconclusive)
 }
 
 /// The metric whose message the run carries: the one that decided.
@@ -182,13 +210,19 @@ fn decisive<'a>(results: &'a [MetricResult], stopped: Option<&metrics::Stopped>)
         Some(metrics::Stopped::ByMetric(name)) => results.iter().find(|result| result.name == *name),
         Some(metrics::Stopped::Terminated | metrics::Stopped::TimedOut) | None => None,
     };
-    by_name.filter(|result| result.phase == phase).or_else(|| results.iter().find(|result| result.phase == phase))
+    by_name
+        .filter(|result| result.phase == phase)
+        .or_else(|| results.iter().find(|result| result.phase == phase))
 }
 
 /// A run whose clock matters, or whose first measurement takes long, has its start recorded before there is a
 /// measurement to record with it.
 fn must_show_start(view: &View<'_>, run: &ResolvedRun, now: Timestamp) -> bool {
-    let clock = run.timeout.is_some() || run.metrics.iter().any(|metric| metric.schedule.initial_delay.is_some());
+    let clock = run.timeout.is_some()
+        || run
+            .metrics
+            .iter()
+            .any(|metric| metric.schedule.initial_delay.is_some());
     let unseen = view.status.started_at.is_none() || view.status.phase != Phase::Running;
     unseen && (clock || now >= after(view.taken_up_at, SHOW_RUNNING_AFTER))
 }
@@ -205,7 +239,12 @@ fn continue_measuring(view: &View<'_>, run: &ResolvedRun, started: Timestamp, no
         }
     }
     let current = |slot: &Slot| metrics::is_current(run, view.status, slot);
-    plan.cancel = view.in_flight.iter().filter(|slot| !current(slot)).cloned().collect();
+    plan.cancel = view
+        .in_flight
+        .iter()
+        .filter(|slot| !current(slot))
+        .cloned()
+        .collect();
     if view.status.started_at.is_none() || view.status.phase != Phase::Running {
         wake.at(after(view.taken_up_at, SHOW_RUNNING_AFTER));
     }
@@ -225,7 +264,11 @@ pub fn is_open(run: &ResolvedRun, status: &HookRunStatus, slot: &Slot) -> bool {
 impl Outcome {
     /// As a status records it. A success says all it has to say with its value.
     fn measurement(&self) -> Measurement {
-        let Verdict { phase, value, message } = self.verdict.clone();
+        let Verdict {
+            phase,
+            value,
+            message,
+        } = self.verdict.clone();
         Measurement {
             phase,
             message: message.filter(|_| phase != Phase::Successful),

@@ -70,18 +70,35 @@ impl World {
         }
         let ends = self.in_flight.iter().map(|(_, since)| since + 10).min();
         let wakes = plan.wake_at.map(|wake| wake.as_millisecond() - 1_700_000_000_000);
-        let Some(next) = ends.into_iter().chain(wakes).min() else { return false };
-        assert!(next > self.now || ends == Some(next), "woken without progress at {}", self.now);
+        let Some(next) = ends.into_iter().chain(wakes).min() else {
+            return false;
+        };
+        assert!(
+            next > self.now || ends == Some(next),
+            "woken without progress at {}",
+            self.now
+        );
         self.now = next.max(self.now);
         let now = self.now;
-        let (done, rest) = std::mem::take(&mut self.in_flight).into_iter().partition(|(_, since)| since + 10 <= now);
+        let (done, rest) = std::mem::take(&mut self.in_flight)
+            .into_iter()
+            .partition(|(_, since)| since + 10 <= now);
         self.in_flight = rest;
         let done: Vec<(Slot, i64)> = done;
         for (slot, since) in done {
-            let letters = self.script.iter().find(|(name, _)| *name == slot.metric).map_or("S", |(_, letters)| letters);
+            let letters = self
+                .script
+                .iter()
+                .find(|(name, _)| *name == slot.metric)
+                .map_or("S", |(_, letters)| letters);
             let index = usize::try_from(slot.number).unwrap().min(letters.len() - 1);
             let verdict = verdict(letters.as_bytes()[index]);
-            self.outcomes.push(Outcome { slot, started_at: at(since), finished_at: at(now), verdict });
+            self.outcomes.push(Outcome {
+                slot,
+                started_at: at(since),
+                finished_at: at(now),
+                verdict,
+            });
         }
         true
     }
@@ -97,29 +114,49 @@ impl World {
 
     fn summary(&self) -> Vec<(&str, Phase, i64)> {
         let results = self.status.metric_results.iter();
-        results.map(|result| (result.name.as_str(), result.phase, crate::tally::taken(result))).collect()
+        results
+            .map(|result| (result.name.as_str(), result.phase, crate::tally::taken(result)))
+            .collect()
     }
 }
 
 fn verdict(letter: u8) -> Verdict {
     let (phase, value, message) = match letter {
-        b'S' => (Phase::Successful, Some("45"), "\"45\" satisfies asInt(result) > 30"),
-        b'F' => (Phase::Failed, Some("45"), "\"45\" does not satisfy asInt(result) < 30"),
+        b'S' => (
+            Phase::Successful,
+            Some("45"),
+            "\"45\" satisfies asInt(result) > 30",
+        ),
+        b'F' => (
+            Phase::Failed,
+            Some("45"),
+            "\"45\" does not satisfy asInt(result) < 30",
+        ),
         b'I' => (Phase::Inconclusive, Some("NaN"), "the answer holds NaN"),
         _ => (Phase::Error, None, "received status 503"),
     };
-    Verdict { phase, value: value.map(str::to_owned), message: Some(message.to_owned()) }
+    Verdict {
+        phase,
+        value: value.map(str::to_owned),
+        message: Some(message.to_owned()),
+    }
 }
 
 fn metric(name: &str, extra: serde_json::Value) -> serde_json::Value {
-    let mut metric = serde_json::json!({ "name": name, "provider": { "web": { "url": "http://game:9091" } } });
-    metric.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
+    let mut metric =
+        serde_json::json!({ "name": name, "provider": { "web": { "url": "http://game:9091" } } });
+    metric
+        .as_object_mut()
+        .unwrap()
+        .extend(extra.as_object().unwrap().clone());
     metric
 }
 
 fn run(metrics: &[serde_json::Value], extra: serde_json::Value) -> serde_json::Value {
     let mut spec = serde_json::json!({ "metrics": metrics });
-    spec.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
+    spec.as_object_mut()
+        .unwrap()
+        .extend(extra.as_object().unwrap().clone());
     spec
 }
 
@@ -141,7 +178,10 @@ fn one_measurement_is_one_write() {
 
 #[test]
 fn the_users_failing_hook() {
-    let spec = metric("webtest", serde_json::json!({ "count": 3, "interval": "60s", "failureLimit": 2 }));
+    let spec = metric(
+        "webtest",
+        serde_json::json!({ "count": 3, "interval": "60s", "failureLimit": 2 }),
+    );
     let mut world = World::new(run(&[spec], none()), &[("webtest", "F")]);
     world.play(600_000);
     assert_eq!(world.status.phase, Phase::Failed);
@@ -157,12 +197,18 @@ fn the_users_failing_hook() {
 
 #[test]
 fn a_run_in_trouble_says_so_before_it_ends() {
-    let spec = metric("webtest", serde_json::json!({ "interval": "5s", "successfulLimit": 1 }));
+    let spec = metric(
+        "webtest",
+        serde_json::json!({ "interval": "5s", "successfulLimit": 1 }),
+    );
     let mut world = World::new(run(&[spec], none()), &[("webtest", "EEES")]);
     world.play(10_500);
     assert_eq!(world.status.phase, Phase::Running);
     let message = world.status.message.clone().unwrap();
-    assert_eq!(message, "metric webtest: last measurement Error: received status 503 (3 errors in a row)");
+    assert_eq!(
+        message,
+        "metric webtest: last measurement Error: received status 503 (3 errors in a row)"
+    );
     world.play(60_000);
     assert_eq!(world.status.phase, Phase::Successful);
 }
@@ -171,10 +217,17 @@ fn a_run_in_trouble_says_so_before_it_ends() {
 fn ordered_metrics_follow_one_another() {
     let first = metric("first", serde_json::json!({ "count": 2, "interval": "1s" }));
     let second = metric("second", serde_json::json!({ "initialDelay": "3s" }));
-    let mut world = World::new(run(&[first, second], serde_json::json!({ "policy": "Ordered" })), &[]);
+    let mut world = World::new(
+        run(&[first, second], serde_json::json!({ "policy": "Ordered" })),
+        &[],
+    );
     world.play(60_000);
     assert_eq!(world.status.phase, Phase::Successful);
-    let starts: Vec<_> = world.started.iter().map(|(name, _, at)| (name.as_str(), *at)).collect();
+    let starts: Vec<_> = world
+        .started
+        .iter()
+        .map(|(name, _, at)| (name.as_str(), *at))
+        .collect();
     assert_eq!(starts, [("first", 0), ("first", 1_010), ("second", 4_020)]);
 }
 
@@ -183,13 +236,32 @@ fn a_failed_metric_stops_the_others_and_the_run_ends() {
     for (policy, delay) in [("Ordered", "0s"), ("Parallel", "1h")] {
         let bad = metric("bad", none());
         let later = metric("later", serde_json::json!({ "initialDelay": delay }));
-        let mut world = World::new(run(&[bad, later], serde_json::json!({ "policy": policy })), &[("bad", "F")]);
+        let mut world = World::new(
+            run(&[bad, later], serde_json::json!({ "policy": policy })),
+            &[("bad", "F")],
+        );
         world.play(60_000);
         assert_eq!(world.status.phase, Phase::Failed, "{policy}");
-        assert_eq!(world.summary(), [("bad", Phase::Failed, 1), ("later", Phase::Inconclusive, 0)], "{policy}");
-        let message = world.status.metric_results.last().and_then(|result| result.message.as_deref());
+        assert_eq!(
+            world.summary(),
+            [("bad", Phase::Failed, 1), ("later", Phase::Inconclusive, 0)],
+            "{policy}"
+        );
+        let message = world
+            .status
+            .metric_results
+            .last()
+            .and_then(|result| result.message.as_deref());
         assert_eq!(message, Some("stopped: metric bad Failed"), "{policy}");
-        assert!(world.status.message.as_deref().unwrap().starts_with("metric bad Failed: "), "{policy}");
+        assert!(
+            world
+                .status
+                .message
+                .as_deref()
+                .unwrap()
+                .starts_with("metric bad Failed: "),
+            "{policy}"
+        );
     }
 }
 
@@ -202,12 +274,21 @@ fn termination_is_never_a_success() {
     world.spec.as_mut().unwrap().terminate = true;
     world.play(60_000);
     assert_eq!(world.status.phase, Phase::Inconclusive);
-    assert_eq!(world.status.message.as_deref(), Some("metric forever Inconclusive: terminated"));
+    assert_eq!(
+        world.status.message.as_deref(),
+        Some("metric forever Inconclusive: terminated")
+    );
     assert_eq!(world.status.reason.as_deref(), Some("Terminated"));
 
-    let mut unmeasured = World::new(run(&[metric("a", none())], serde_json::json!({ "terminate": true })), &[]);
+    let mut unmeasured = World::new(
+        run(&[metric("a", none())], serde_json::json!({ "terminate": true })),
+        &[],
+    );
     unmeasured.play(60_000);
-    assert_eq!((unmeasured.status.phase, unmeasured.started.len()), (Phase::Inconclusive, 0));
+    assert_eq!(
+        (unmeasured.status.phase, unmeasured.started.len()),
+        (Phase::Inconclusive, 0)
+    );
 }
 
 #[test]
@@ -216,7 +297,10 @@ fn a_run_that_takes_too_long_is_in_error() {
     let mut world = World::new(run(&[forever], serde_json::json!({ "timeoutSeconds": 4 })), &[]);
     world.play(60_000);
     assert_eq!(world.status.phase, Phase::Error);
-    assert_eq!(world.status.message.as_deref(), Some("metric forever Error: run timed out"));
+    assert_eq!(
+        world.status.message.as_deref(),
+        Some("metric forever Error: run timed out")
+    );
     assert_eq!(world.status.completed_at.map(Time::timestamp), Some(at(4_000)));
 }
 
@@ -228,18 +312,32 @@ fn an_invalid_spec_ends_in_error_with_every_problem() {
     assert_eq!(world.status.phase, Phase::Error);
     let message = world.status.message.as_deref().unwrap();
     assert!(message.starts_with("hook spec invalid: "), "{message}");
-    for path in ["policy", "metrics[0].name", "metrics[0].interval", "metrics[0].count"] {
+    for path in [
+        "policy",
+        "metrics[0].name",
+        "metrics[0].interval",
+        "metrics[0].count",
+    ] {
         assert!(message.contains(path), "{path} in {message}");
     }
 }
 
 #[test]
 fn an_outcome_whose_slot_is_recorded_already_is_dropped() {
-    let mut world = World::new(run(&[metric("m", serde_json::json!({ "count": 2, "interval": "1s" }))], none()), &[]);
+    let mut world = World::new(
+        run(
+            &[metric("m", serde_json::json!({ "count": 2, "interval": "1s" }))],
+            none(),
+        ),
+        &[],
+    );
     world.play(5);
     world.step();
     let late = Outcome {
-        slot: Slot { metric: "m".into(), number: 0 },
+        slot: Slot {
+            metric: "m".into(),
+            number: 0,
+        },
         started_at: at(0),
         finished_at: at(10),
         verdict: verdict(b'F'),
@@ -253,7 +351,10 @@ fn an_outcome_whose_slot_is_recorded_already_is_dropped() {
 #[test]
 fn a_slow_first_measurement_shows_as_running_after_a_second() {
     let world = World::new(run(&[metric("m", none())], none()), &[]);
-    let slot = Slot { metric: "m".into(), number: 0 };
+    let slot = Slot {
+        metric: "m".into(),
+        number: 0,
+    };
     let view = View {
         spec: world.spec.as_ref(),
         generation: Some(1),
@@ -265,17 +366,32 @@ fn a_slow_first_measurement_shows_as_running_after_a_second() {
     assert_eq!(decide(&view, at(500)).wake_at, Some(at(1_000)));
     let shown = decide(&view, at(1_000)).record.unwrap();
     assert_eq!((shown.phase, shown.metric_results.len()), (Phase::Running, 0));
-    let after = decide(&View { status: &shown, ..view }, at(1_000));
+    let after = decide(
+        &View {
+            status: &shown,
+            ..view
+        },
+        at(1_000),
+    );
     assert_eq!((after.record, after.wake_at, after.cancel), (None, None, vec![]));
 }
 
 #[test]
 fn a_finished_run_is_deleted_when_its_time_has_passed() {
-    let mut world = World::new(run(&[metric("m", none())], serde_json::json!({ "ttlSecondsAfterFinished": 30 })), &[]);
+    let mut world = World::new(
+        run(
+            &[metric("m", none())],
+            serde_json::json!({ "ttlSecondsAfterFinished": 30 }),
+        ),
+        &[],
+    );
     while world.status.phase != Phase::Successful {
         world.step();
     }
-    assert_eq!((world.plan().ended, world.plan().wake_at), (Some(Ended::DeleteLater), Some(at(30_010))));
+    assert_eq!(
+        (world.plan().ended, world.plan().wake_at),
+        (Some(Ended::DeleteLater), Some(at(30_010)))
+    );
     world.now = 30_010;
     assert_eq!(world.plan().ended, Some(Ended::Delete));
 }

@@ -38,11 +38,17 @@ pub enum Reference {
 
 impl Reference {
     pub(super) fn secret(key: &KeyRef) -> Self {
-        Self::Secret { name: key.name.clone(), key: key.key.clone() }
+        Self::Secret {
+            name: key.name.clone(),
+            key: key.key.clone(),
+        }
     }
 
     fn config_map(key: &KeyRef) -> Self {
-        Self::ConfigMap { name: key.name.clone(), key: key.key.clone() }
+        Self::ConfigMap {
+            name: key.name.clone(),
+            key: key.key.clone(),
+        }
     }
 }
 
@@ -92,7 +98,10 @@ fn resolve_one(path: &str, arg: &Argument, stage: Stage, problems: &mut Problems
             (Some(value), _) => Some(ArgumentValue::Text(value.clone())),
             (None, Stage::Template) => Some(ArgumentValue::Open),
             (None, Stage::Run) => {
-                problems.add(path, format!("argument {:?} was not supplied; set its value", arg.name));
+                problems.add(
+                    path,
+                    format!("argument {:?} was not supplied; set its value", arg.name),
+                );
                 // Known all the same, so that its placeholders are not reported a second time.
                 Some(ArgumentValue::Open)
             }
@@ -102,7 +111,10 @@ fn resolve_one(path: &str, arg: &Argument, stage: Stage, problems: &mut Problems
         (None, Some(key), None) => Some(ArgumentValue::Reference(Reference::secret(key))),
         (None, None, Some(key)) => Some(ArgumentValue::Reference(Reference::config_map(key))),
         (Some(_), _, _) => {
-            problems.add(path, format!("argument {:?} has both value and valueFrom; keep one", arg.name));
+            problems.add(
+                path,
+                format!("argument {:?} has both value and valueFrom; keep one", arg.name),
+            );
             None
         }
         (None, _, _) => {

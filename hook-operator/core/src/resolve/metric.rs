@@ -58,7 +58,15 @@ pub(super) fn resolve(
     let failure = condition("failureCondition", metric.failure_condition.as_ref());
     let on_no_data = on_no_data(path, metric, problems);
     let provider = provider::resolve(&format!("{path}.provider"), &metric.provider, arguments, problems)?;
-    Some(ResolvedMetric { name: metric.name.clone(), schedule, limits, success, failure, on_no_data, provider })
+    Some(ResolvedMetric {
+        name: metric.name.clone(),
+        schedule,
+        limits,
+        success,
+        failure,
+        on_no_data,
+        provider,
+    })
 }
 
 fn schedule(path: &str, metric: &Metric, problems: &mut Problems) -> Schedule {
@@ -76,7 +84,10 @@ fn limits(path: &str, metric: &Metric, problems: &mut Problems) -> Limits {
     let has_interval = metric.interval.as_deref().is_some_and(|text| !text.is_empty());
     let mut at_least = |field: &str, value: Option<i32>, least: i32| {
         if let Some(value) = value.filter(|value| *value < least) {
-            problems.add(format!("{path}.{field}"), format!("{value} is not allowed; use {least} or more"));
+            problems.add(
+                format!("{path}.{field}"),
+                format!("{value} is not allowed; use {least} or more"),
+            );
         }
         value.map(i64::from)
     };
@@ -85,13 +96,26 @@ fn limits(path: &str, metric: &Metric, problems: &mut Problems) -> Limits {
     let successful = at_least("successfulLimit", metric.successful_limit, 0).filter(|limit| *limit > 0);
     let inconclusive = at_least("inconclusiveLimit", metric.inconclusive_limit, 0).unwrap_or_default();
     let consecutive_error = at_least("consecutiveErrorLimit", metric.consecutive_error_limit, 0);
-    let consecutive_successful = at_least("consecutiveSuccessfulLimit", metric.consecutive_successful_limit, 1);
-    check_count(path, count, has_interval, &[
-        ("failureLimit", failure.unwrap_or_default()),
-        ("successfulLimit", successful.unwrap_or_default()),
-        ("inconclusiveLimit", inconclusive),
-        ("consecutiveSuccessfulLimit", consecutive_successful.unwrap_or_default()),
-    ], problems);
+    let consecutive_successful = at_least(
+        "consecutiveSuccessfulLimit",
+        metric.consecutive_successful_limit,
+        1,
+    );
+    check_count(
+        path,
+        count,
+        has_interval,
+        &[
+            ("failureLimit", failure.unwrap_or_default()),
+            ("successfulLimit", successful.unwrap_or_default()),
+            ("inconclusiveLimit", inconclusive),
+            (
+                "consecutiveSuccessfulLimit",
+                consecutive_successful.unwrap_or_default(),
+            ),
+        ],
+        problems,
+    );
     let poll_until = successful.is_some() || consecutive_successful.is_some();
     Limits {
         count: count.or((!has_interval).then_some(1)),
@@ -111,19 +135,30 @@ fn limits(path: &str, metric: &Metric, problems: &mut Problems) -> Limits {
 }
 
 /// A limit above `count` could never be reached.
-fn check_count(path: &str, count: Option<i64>, has_interval: bool, limits: &[(&str, i64)], problems: &mut Problems) {
+fn check_count(
+    path: &str,
+    count: Option<i64>,
+    has_interval: bool,
+    limits: &[(&str, i64)],
+    problems: &mut Problems,
+) {
     let Some(count) = count else { return };
     if count > 1 && !has_interval {
         let message = format!("must be specified when count > 1 (count is {count}), for example 10s");
         problems.add(format!("{path}.interval"), message);
     }
     for (field, limit) in limits.iter().filter(|(_, limit)| *limit > count) {
-        problems.add(format!("{path}.count"), format!("count {count} must be >= {field} {limit}"));
+        problems.add(
+            format!("{path}.count"),
+            format!("count {count} must be >= {field} {limit}"),
+        );
     }
 }
 
 fn on_no_data(path: &str, metric: &Metric, problems: &mut Problems) -> Phase {
-    let Some(text) = metric.on_no_data.as_ref().filter(|text| !text.is_empty()) else { return Phase::Error };
+    let Some(text) = metric.on_no_data.as_ref().filter(|text| !text.is_empty()) else {
+        return Phase::Error;
+    };
     let phase = Phase::from(text.clone());
     if !phase.is_final() {
         let message = format!("{text:?} is not allowed; use Error, Failed, Inconclusive or Successful");
@@ -133,9 +168,16 @@ fn on_no_data(path: &str, metric: &Metric, problems: &mut Problems) -> Phase {
 }
 
 /// Compiles a condition. Where values are not known yet it is compiled with stand-ins, so that a typo shows now.
-fn condition(path: &str, text: &str, arguments: &Arguments, problems: &mut Problems) -> Option<ConditionText> {
+fn condition(
+    path: &str,
+    text: &str,
+    arguments: &Arguments,
+    problems: &mut Problems,
+) -> Option<ConditionText> {
     if !mentions_argument(text) {
-        return problems.take(path, Condition::compile(text)).map(ConditionText::Ready);
+        return problems
+            .take(path, Condition::compile(text))
+            .map(ConditionText::Ready);
     }
     let template = problems.take(path, Template::parse(text))?;
     let known = |name: &str| match arguments.get(name)? {
@@ -144,12 +186,20 @@ fn condition(path: &str, text: &str, arguments: &Arguments, problems: &mut Probl
     };
     let rendered = problems.take(path, template.render_condition(&known))?;
     let compiled = problems.take(path, Condition::compile(&rendered))?;
-    let ready = template.names().all(|name| matches!(arguments.get(name), Some(ArgumentValue::Text(_))));
-    Some(if ready { ConditionText::Ready(compiled) } else { ConditionText::Open(template) })
+    let ready = template
+        .names()
+        .all(|name| matches!(arguments.get(name), Some(ArgumentValue::Text(_))));
+    Some(if ready {
+        ConditionText::Ready(compiled)
+    } else {
+        ConditionText::Open(template)
+    })
 }
 
 /// Whether a condition holds a placeholder. The original never filled in conditions, and `{{` may stand in one
 /// for a closure over a map, so only `{{ args.` counts.
 fn mentions_argument(text: &str) -> bool {
-    text.split("{{").skip(1).any(|rest| rest.trim_start().starts_with("args."))
+    text.split("{{")
+        .skip(1)
+        .any(|rest| rest.trim_start().starts_with("args."))
 }

@@ -19,7 +19,7 @@ use shared_api::metric::{Argument, Metric};
 pub use argument::{ArgumentValue, Arguments, Reference};
 pub use metric::{ConditionText, ResolvedMetric};
 pub use problem::{Problem, Problems};
-pub use provider::{BodyText, HeaderText, ResolvedProvider, ResolvedPrometheus, ResolvedWeb};
+pub use provider::{BodyText, HeaderText, ResolvedPrometheus, ResolvedProvider, ResolvedWeb};
 
 /// How metrics follow one another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -66,16 +66,32 @@ enum Stage {
 /// Resolves a run's spec.
 pub fn resolve_run(spec: &HookRunSpec) -> Result<ResolvedRun, Problems> {
     let mut problems = Problems::default();
-    let arguments = Arguments::resolve(spec.args.as_deref().unwrap_or_default(), Stage::Run, &mut problems);
+    let arguments = Arguments::resolve(
+        spec.args.as_deref().unwrap_or_default(),
+        Stage::Run,
+        &mut problems,
+    );
     let policy = resolve_policy(spec.policy.as_deref(), &mut problems);
     let timeout = seconds("timeoutSeconds", spec.timeout_seconds, 1, &mut problems);
-    let ttl = seconds("ttlSecondsAfterFinished", spec.ttl_seconds_after_finished, 0, &mut problems);
+    let ttl = seconds(
+        "ttlSecondsAfterFinished",
+        spec.ttl_seconds_after_finished,
+        0,
+        &mut problems,
+    );
     let metrics = resolve_metrics(&spec.metrics, &arguments, &mut problems);
     if !problems.is_empty() {
         return Err(problems);
     }
     let terminate = spec.terminate.unwrap_or_default();
-    Ok(ResolvedRun { policy, terminate, timeout, ttl, metrics, arguments })
+    Ok(ResolvedRun {
+        policy,
+        terminate,
+        timeout,
+        ttl,
+        metrics,
+        arguments,
+    })
 }
 
 /// Everything that would keep runs of this template from being measured; empty when it is valid.
@@ -86,7 +102,12 @@ pub fn check_template(spec: &HookTemplateSpec) -> Problems {
     let arguments = Arguments::resolve(args, Stage::Template, &mut problems);
     resolve_policy(spec.policy.as_deref(), &mut problems);
     seconds("timeoutSeconds", spec.timeout_seconds, 1, &mut problems);
-    seconds("ttlSecondsAfterFinished", spec.ttl_seconds_after_finished, 0, &mut problems);
+    seconds(
+        "ttlSecondsAfterFinished",
+        spec.ttl_seconds_after_finished,
+        0,
+        &mut problems,
+    );
     resolve_metrics(&spec.metrics, &arguments, &mut problems);
     problems
 }
@@ -96,7 +117,10 @@ fn resolve_policy(text: Option<&str>, problems: &mut Problems) -> Policy {
         "" | "Parallel" => Policy::Parallel,
         "Ordered" => Policy::Ordered,
         other => {
-            problems.add("policy", format!("{other:?} is not a policy; use Parallel or Ordered"));
+            problems.add(
+                "policy",
+                format!("{other:?} is not a policy; use Parallel or Ordered"),
+            );
             Policy::Parallel
         }
     }
@@ -106,12 +130,19 @@ fn resolve_policy(text: Option<&str>, problems: &mut Problems) -> Policy {
 fn seconds(path: &str, value: Option<i64>, least: i64, problems: &mut Problems) -> Option<Duration> {
     let value = value?;
     if value < least {
-        problems.add(path, format!("{value} is too small; use {least} or more seconds, or leave it out"));
+        problems.add(
+            path,
+            format!("{value} is too small; use {least} or more seconds, or leave it out"),
+        );
     }
     u64::try_from(value).ok().map(Duration::from_secs)
 }
 
-fn resolve_metrics(metrics: &[Metric], arguments: &Arguments, problems: &mut Problems) -> Vec<ResolvedMetric> {
+fn resolve_metrics(
+    metrics: &[Metric],
+    arguments: &Arguments,
+    problems: &mut Problems,
+) -> Vec<ResolvedMetric> {
     if metrics.is_empty() {
         problems.add("metrics", "no metrics specified; a run needs at least one");
     }
@@ -122,7 +153,10 @@ fn resolve_metrics(metrics: &[Metric], arguments: &Arguments, problems: &mut Pro
         if metric.name.is_empty() {
             problems.add(format!("{path}.name"), "must not be empty");
         } else if !names.insert(metric.name.as_str()) {
-            problems.add(format!("{path}.name"), format!("duplicate name {:?}; names must be unique", metric.name));
+            problems.add(
+                format!("{path}.name"),
+                format!("duplicate name {:?}; names must be unique", metric.name),
+            );
         }
         resolved.extend(metric::resolve(&path, metric, arguments, problems));
     }

@@ -24,7 +24,10 @@ pub struct Problems(Vec<Problem>);
 impl Problems {
     /// Notes a problem.
     pub fn add(&mut self, path: impl Into<String>, message: impl Into<String>) {
-        self.0.push(Problem { path: path.into(), message: message.into() });
+        self.0.push(Problem {
+            path: path.into(),
+            message: message.into(),
+        });
     }
 
     /// Notes the error of a fallible step and hands back its value if there is one.

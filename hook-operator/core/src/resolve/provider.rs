@@ -91,28 +91,50 @@ pub(super) fn resolve(
     arguments: &Arguments,
     problems: &mut Problems,
 ) -> Option<ResolvedProvider> {
-    let Provider { web, prometheus, kubernetes, exec } = provider;
-    let named = [web.is_some(), prometheus.is_some(), kubernetes.is_some(), exec.is_some()];
+    let Provider {
+        web,
+        prometheus,
+        kubernetes,
+        exec,
+    } = provider;
+    let named = [
+        web.is_some(),
+        prometheus.is_some(),
+        kubernetes.is_some(),
+        exec.is_some(),
+    ];
     match named.iter().filter(|set| **set).count() {
         0 => problems.add(path, "no provider specified; set web or prometheus"),
         1 => {}
         _ => problems.add(path, "multiple providers specified; keep one"),
     }
-    let mut parser = Parser { path, arguments, problems };
+    let mut parser = Parser {
+        path,
+        arguments,
+        problems,
+    };
     if let Some(web) = web {
         return parser.web(web).map(|web| ResolvedProvider::Web(Box::new(web)));
     }
     if let Some(prometheus) = prometheus {
-        return parser.prometheus(prometheus).map(|query| ResolvedProvider::Prometheus(Box::new(query)));
+        return parser
+            .prometheus(prometheus)
+            .map(|query| ResolvedProvider::Prometheus(Box::new(query)));
     }
     if kubernetes.is_some() {
         let KubernetesProvider { function, .. } = kubernetes.clone().unwrap_or_default();
         let remedy = "let the game server answer over HTTP and use web (see docs/differences.md)";
-        problems.add(format!("{path}.kubernetes"), format!("function {function:?} is not supported; {remedy}"));
+        problems.add(
+            format!("{path}.kubernetes"),
+            format!("function {function:?} is not supported; {remedy}"),
+        );
     }
     if exec.is_some() {
         let remedy = "let the game server answer over HTTP and use web (see docs/differences.md)";
-        problems.add(format!("{path}.exec"), format!("running commands in pods is not supported; {remedy}"));
+        problems.add(
+            format!("{path}.exec"),
+            format!("running commands in pods is not supported; {remedy}"),
+        );
     }
     None
 }
@@ -171,10 +193,16 @@ impl Parser<'_> {
     /// A template whose placeholders are all known.
     fn template(&mut self, path: &str, text: &str) -> Option<Template> {
         let template = self.problems.take(path, Template::parse(text))?;
-        let unknown: Vec<_> = template.names().filter(|name| self.arguments.get(name).is_none()).collect();
+        let unknown: Vec<_> = template
+            .names()
+            .filter(|name| self.arguments.get(name).is_none())
+            .collect();
         if !unknown.is_empty() {
             let names = unknown.join(", args.");
-            self.problems.add(path, format!("args.{names} not supplied; declare it under args and give it a value"));
+            self.problems.add(
+                path,
+                format!("args.{names} not supplied; declare it under args and give it a value"),
+            );
             return None;
         }
         Some(template)
@@ -182,10 +210,15 @@ impl Parser<'_> {
 
     fn url(&mut self, path: &str, text: &str) -> Option<Template> {
         let template = self.template(path, text)?;
-        let scheme = text.split_once("://").map(|(scheme, _)| scheme.to_ascii_lowercase());
+        let scheme = text
+            .split_once("://")
+            .map(|(scheme, _)| scheme.to_ascii_lowercase());
         let open = text.trim_start().starts_with("{{");
         if !open && !matches!(scheme.as_deref(), Some("http" | "https")) {
-            self.problems.add(path, format!("{text:?} is not an absolute URL; start it with http:// or https://"));
+            self.problems.add(
+                path,
+                format!("{text:?} is not an absolute URL; start it with http:// or https://"),
+            );
         }
         Some(template)
     }
@@ -194,7 +227,8 @@ impl Parser<'_> {
     fn json_path(&mut self, path: &str, text: &str) -> Option<JsonPath> {
         let parsed = self.problems.take(path, JsonPath::parse(text))?;
         if let Some(notice) = parsed.notice() {
-            self.problems.add(path, format!("{text:?} is not allowed: {notice}"));
+            self.problems
+                .add(path, format!("{text:?} is not allowed: {notice}"));
             return None;
         }
         Some(parsed)
@@ -206,7 +240,8 @@ impl Parser<'_> {
             "POST" => Method::Post,
             "PUT" => Method::Put,
             other => {
-                self.problems.add(path, format!("{other:?} is not allowed; use GET, POST or PUT"));
+                self.problems
+                    .add(path, format!("{other:?} is not allowed; use GET, POST or PUT"));
                 Method::Get
             }
         }
@@ -217,7 +252,10 @@ impl Parser<'_> {
         for (index, header) in headers.unwrap_or_default().iter().enumerate() {
             let path = format!("{path}.headers[{index}]");
             if !is_header_name(&header.key) {
-                let message = format!("{:?} is not a header name; use letters, digits and dashes", header.key);
+                let message = format!(
+                    "{:?} is not a header name; use letters, digits and dashes",
+                    header.key
+                );
                 self.problems.add(format!("{path}.key"), message);
             }
             if let Some(value) = self.header(&path, header) {
@@ -228,12 +266,18 @@ impl Parser<'_> {
     }
 
     fn header(&mut self, path: &str, header: &Header) -> Option<HeaderText> {
-        let secret = header.value_from.as_ref().and_then(|source| source.secret_key_ref.as_ref());
+        let secret = header
+            .value_from
+            .as_ref()
+            .and_then(|source| source.secret_key_ref.as_ref());
         match (&header.value, &header.value_from, secret) {
-            (Some(text), None, _) => self.template(&format!("{path}.value"), text).map(HeaderText::Text),
+            (Some(text), None, _) => self
+                .template(&format!("{path}.value"), text)
+                .map(HeaderText::Text),
             (None, Some(_), Some(key)) => Some(HeaderText::Secret(Reference::secret(key))),
             (None, Some(_), None) => {
-                self.problems.add(format!("{path}.valueFrom"), "needs secretKeyRef");
+                self.problems
+                    .add(format!("{path}.valueFrom"), "needs secretKeyRef");
                 None
             }
             (Some(_), Some(_), _) => {
@@ -249,17 +293,21 @@ impl Parser<'_> {
 
     fn body(&mut self, path: &str, web: &WebProvider, method: Method) -> Option<BodyText> {
         if (web.body.is_some() || web.json_body.is_some()) && method == Method::Get {
-            self.problems.add(format!("{path}.method"), "a body needs method POST or PUT");
+            self.problems
+                .add(format!("{path}.method"), "a body needs method POST or PUT");
         }
         match (&web.body, &web.json_body) {
             (Some(_), Some(_)) => {
-                self.problems.add(format!("{path}.body"), "body and jsonBody exclude each other; keep one");
+                self.problems.add(
+                    format!("{path}.body"),
+                    "body and jsonBody exclude each other; keep one",
+                );
                 None
             }
             (Some(text), None) => self.template(&format!("{path}.body"), text).map(BodyText::Plain),
-            (None, Some(json)) => {
-                self.template(&format!("{path}.jsonBody"), &json.to_string()).map(BodyText::Json)
-            }
+            (None, Some(json)) => self
+                .template(&format!("{path}.jsonBody"), &json.to_string())
+                .map(BodyText::Json),
             (None, None) => None,
         }
     }
@@ -267,16 +315,22 @@ impl Parser<'_> {
     fn timeout(&mut self, path: &str, seconds: Option<i64>, default: Duration) -> Duration {
         match seconds.unwrap_or_default() {
             0 => default,
-            seconds => u64::try_from(seconds).map(Duration::from_secs).unwrap_or_else(|_| {
-                let message = format!("{seconds} is negative; use a number of seconds, or leave it out");
-                self.problems.add(format!("{path}.timeoutSeconds"), message);
-                default
-            }),
+            seconds => u64::try_from(seconds).map_or_else(
+                |_| {
+                    let message = format!("{seconds} is negative; use a number of seconds, or leave it out");
+                    self.problems.add(format!("{path}.timeoutSeconds"), message);
+                    default
+                },
+                Duration::from_secs,
+            ),
         }
     }
 }
 
 /// A token of RFC 9110.
 fn is_header_name(name: &str) -> bool {
-    !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte))
+    !name.is_empty()
+        && name
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte))
 }

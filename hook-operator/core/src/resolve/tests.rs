@@ -1,5 +1,7 @@
 //! Tables of what is accepted, with which defaults, and of what is refused, with which words.
 
+#![allow(clippy::unwrap_in_result, reason = "a test may end so")]
+
 use serde_json::{Value, json};
 use shared_api::Phase;
 
@@ -7,8 +9,12 @@ use super::*;
 use crate::tally::Limits;
 
 fn web(extra: Value) -> Value {
-    let mut metric = json!({ "name": "m", "provider": { "web": { "url": "http://game:9091", "jsonPath": "{$.age}" } } });
-    metric.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
+    let mut metric =
+        json!({ "name": "m", "provider": { "web": { "url": "http://game:9091", "jsonPath": "{$.age}" } } });
+    metric
+        .as_object_mut()
+        .unwrap()
+        .extend(extra.as_object().unwrap().clone());
     metric
 }
 
@@ -17,7 +23,11 @@ fn resolve(spec: Value) -> Result<ResolvedRun, Problems> {
 }
 
 fn limits(extra: Value) -> Limits {
-    resolve(json!({ "metrics": [web(extra)] })).unwrap().metrics.remove(0).limits
+    resolve(json!({ "metrics": [web(extra)] }))
+        .unwrap()
+        .metrics
+        .remove(0)
+        .limits
 }
 
 #[test]
@@ -35,12 +45,24 @@ fn defaults_of_limits() {
         }
     );
     assert_eq!(limits(json!({ "interval": "5s" })).count, None, "no end");
-    assert_eq!(limits(json!({ "interval": "5s", "count": 0 })).count, None, "no end");
+    assert_eq!(
+        limits(json!({ "interval": "5s", "count": 0 })).count,
+        None,
+        "no end"
+    );
     let poll = limits(json!({ "interval": "5s", "count": 0, "successfulLimit": 3 }));
     assert_eq!((poll.failure, poll.consecutive_error), (None, None), "poll until");
     let strict = limits(json!({ "interval": "5s", "consecutiveSuccessfulLimit": 3, "failureLimit": 0 }));
-    assert_eq!((strict.failure, strict.consecutive_error), (Some(0), None), "what is set counts");
-    assert_eq!(limits(json!({ "failureLimit": -1 })).failure, None, "-1 is unlimited");
+    assert_eq!(
+        (strict.failure, strict.consecutive_error),
+        (Some(0), None),
+        "what is set counts"
+    );
+    assert_eq!(
+        limits(json!({ "failureLimit": -1 })).failure,
+        None,
+        "-1 is unlimited"
+    );
 }
 
 /// The paths of all problems.
@@ -55,8 +77,16 @@ fn paths(spec: Value) -> Vec<String> {
 fn every_problem_is_named_with_its_path() {
     let cases: Vec<(&str, Value, &[&str])> = vec![
         ("no metrics", json!({ "metrics": [] }), &["metrics"]),
-        ("twice the same name", json!({ "metrics": [web(json!({})), web(json!({}))] }), &["metrics[1].name"]),
-        ("count without interval", json!({ "metrics": [web(json!({ "count": 2 }))] }), &["metrics[0].interval"]),
+        (
+            "twice the same name",
+            json!({ "metrics": [web(json!({})), web(json!({}))] }),
+            &["metrics[1].name"],
+        ),
+        (
+            "count without interval",
+            json!({ "metrics": [web(json!({ "count": 2 }))] }),
+            &["metrics[0].interval"],
+        ),
         (
             "limits above count",
             json!({ "metrics": [web(json!({ "count": 2, "interval": "1s", "failureLimit": 3, "successfulLimit": 4 }))] }),
@@ -65,20 +95,37 @@ fn every_problem_is_named_with_its_path() {
         (
             "bad numbers",
             json!({ "metrics": [web(json!({ "failureLimit": -2, "consecutiveSuccessfulLimit": 0, "inconclusiveLimit": -1 }))] }),
-            &["metrics[0].failureLimit", "metrics[0].inconclusiveLimit", "metrics[0].consecutiveSuccessfulLimit"],
+            &[
+                "metrics[0].failureLimit",
+                "metrics[0].inconclusiveLimit",
+                "metrics[0].consecutiveSuccessfulLimit",
+            ],
         ),
         (
             "bad texts",
             json!({ "metrics": [web(json!({ "interval": "60", "initialDelay": "-1s", "onNoData": "ok" }))], "policy": "x" }),
-            &["policy", "metrics[0].interval", "metrics[0].initialDelay", "metrics[0].onNoData"],
+            &[
+                "policy",
+                "metrics[0].interval",
+                "metrics[0].initialDelay",
+                "metrics[0].onNoData",
+            ],
         ),
-        ("no provider", json!({ "metrics": [{ "name": "m", "provider": {} }] }), &["metrics[0].provider"]),
+        (
+            "no provider",
+            json!({ "metrics": [{ "name": "m", "provider": {} }] }),
+            &["metrics[0].provider"],
+        ),
         (
             "the original's kubernetes provider",
             json!({ "metrics": [{ "name": "m", "provider": { "kubernetes": { "function": "get", "fields": [] } } }] }),
             &["metrics[0].provider.kubernetes"],
         ),
-        ("an argument without value", json!({ "metrics": [web(json!({}))], "args": [{ "name": "PodIP" }] }), &["args[0]"]),
+        (
+            "an argument without value",
+            json!({ "metrics": [web(json!({}))], "args": [{ "name": "PodIP" }] }),
+            &["args[0]"],
+        ),
         (
             "a placeholder for nothing",
             json!({ "metrics": [{ "name": "m", "provider": { "web": { "url": "http://{{ args.PodIP }}:{{ args.Port }}" } } }] }),
@@ -87,7 +134,11 @@ fn every_problem_is_named_with_its_path() {
         (
             "a body with GET, twice",
             json!({ "metrics": [{ "name": "m", "provider": { "web": { "url": "ftp://x", "body": "a", "jsonBody": {} } } }] }),
-            &["metrics[0].provider.web.url", "metrics[0].provider.web.method", "metrics[0].provider.web.body"],
+            &[
+                "metrics[0].provider.web.url",
+                "metrics[0].provider.web.method",
+                "metrics[0].provider.web.body",
+            ],
         ),
     ];
     for (name, spec, expected) in cases {
@@ -101,7 +152,10 @@ fn all_missing_arguments_are_named_at_once() {
     let problems =
         resolve(json!({ "metrics": [{ "name": "m", "provider": { "web": { "url": url } } }] })).unwrap_err();
     let text = problems.to_string();
-    assert!(text.contains("args.PodIP") && text.contains("args.Port"), "{text}");
+    assert!(
+        text.contains("args.PodIP") && text.contains("args.Port"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -134,8 +188,14 @@ fn a_value_in_a_condition_cannot_become_code() {
         }))
     };
     assert_eq!(with("30", "asInt(result) > {{ args.least }}"), [] as [String; 0]);
-    assert_eq!(with("0 || true", "asInt(result) > {{ args.least }}"), ["metrics[0].successCondition"]);
-    assert_eq!(with("\" || true || \"", "result == \"{{ args.least }}\""), [] as [String; 0]);
+    assert_eq!(
+        with("0 || true", "asInt(result) > {{ args.least }}"),
+        ["metrics[0].successCondition"]
+    );
+    assert_eq!(
+        with("\" || true || \"", "result == \"{{ args.least }}\""),
+        [] as [String; 0]
+    );
 }
 
 #[test]
@@ -147,7 +207,12 @@ fn no_data_has_a_phase() {
 #[test]
 fn a_path_that_judges_less_than_it_says_is_refused() {
     for path in ["{'x'}", "{true}", "{.a}-{.b}", "{range .items[*]}{.status}{end}"] {
-        let metric = json!({ "name": "m", "provider": { "web": { "url": "http://game:9091", "jsonPath": path } } });
-        assert_eq!(paths(json!({ "metrics": [metric] })), ["metrics[0].provider.web.jsonPath"], "{path}");
+        let metric =
+            json!({ "name": "m", "provider": { "web": { "url": "http://game:9091", "jsonPath": path } } });
+        assert_eq!(
+            paths(json!({ "metrics": [metric] })),
+            ["metrics[0].provider.web.jsonPath"],
+            "{path}"
+        );
     }
 }

@@ -1,33 +1,15 @@
 //! This workspace's own programs, as a user would run them.
 
-use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::{LazyLock, Mutex};
 
 use serde_json::Value;
 
 use super::Error;
-use crate::keeper::lock;
 
-static BUILT: LazyLock<Mutex<HashMap<String, PathBuf>>> = LazyLock::new(Mutex::default);
-
-/// The path of a program of this workspace, built now (once per test process) with the profile of the test.
-/// Cargo's progress goes to stderr.
-///
-/// Cargo tells a test only of the programs in its own package; tests of operators live in another.
-pub fn built(package: &str, program: &str) -> Result<PathBuf, Error> {
-    // Held during the build, so that tests that want the same program wait for it.
-    let mut known = lock(&BUILT);
-    if let Some(path) = known.get(program) {
-        return Ok(path.clone());
-    }
-    let path = build(package, program)?;
-    known.insert(program.to_owned(), path.clone());
-    Ok(path)
-}
-
-fn build(package: &str, program: &str) -> Result<PathBuf, Error> {
+/// The path of a program of this workspace as users run it, built now with the release profile. Cargo's progress
+/// goes to stderr.
+pub fn built_for_release(package: &str, program: &str) -> Result<PathBuf, Error> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = Command::new(cargo)
         .args([
@@ -38,7 +20,7 @@ fn build(package: &str, program: &str) -> Result<PathBuf, Error> {
             "--bin",
             program,
         ])
-        .args((!cfg!(debug_assertions)).then_some("--release"))
+        .arg("--release")
         .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")))
         .stderr(Stdio::inherit())
         .output()

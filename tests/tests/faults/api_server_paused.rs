@@ -1,0 +1,67 @@
+//! The API server says nothing for 20 seconds in the middle of a run.
+
+use std::time::{Duration, Instant};
+
+use operator_tests::{Operator, Stage};
+use shared_api::Phase;
+use test_kit::{ControlPlane, Options, eventually};
+
+use crate::{SOON, counted, numbered, recorded, start};
+
+/// How long the API server is paused.
+const PAUSE: Duration = Duration::from_secs(20);
+
+#[tokio::test]
+async fn the_run_waits_tells_and_ends_right() {
+    // Its own control plane: others must not be paused with it.
+    let crds = shared_api::crd::all();
+    let control_plane = ControlPlane::start(Options {
+        crds,
+        ..Options::default()
+    })
+    .await
+    .unwrap();
+    let namespace = control_plane.namespace("paused").await;
+    let start = start(control_plane.kubeconfig_path(), &namespace);
+    let stage = Stage::with(&control_plane, namespace, &start).await;
+    stage.game.on("/", numbered());
+    stage
+        .create("run", counted(&stage.game.url("/"), 6, "500ms"))
+        .await;
+    stage.until("run", |status| recorded(status).len() >= 2).await;
+
+    control_plane.pause_api_server().unwrap();
+    let paused = Instant::now();
+    eventually(SOON, || async {
+        let ready = stage.operator.get("/readyz").await;
+        if ready.contains("[-] api-server no good answer") {
+            Ok(())
+        } else {
+            Err(ready)
+        }
+    })
+    .await;
+    let asked = stage.game.counts("/").received;
+    eventually(SOON, || async { (paused.elapsed() >= PAUSE).then_some(()) }).await;
+    assert_eq!(
+        stage.game.counts("/").received,
+        asked,
+        "nothing is measured before the last outcome is recorded"
+    );
+    assert_eq!(stage.operator.get("/healthz").await, "ok\n");
+    control_plane.resume_api_server().unwrap();
+
+    let status = stage.settled("run").await;
+    assert_eq!(
+        (status.phase, recorded(&status)),
+        (Phase::Successful, vec!["1", "2", "3", "4", "5", "6"])
+    );
+    assert_eq!(stage.game.counts("/").received, 6);
+    let Operator { process, .. } = &stage.operator;
+    assert_eq!(
+        process.exit_status().unwrap(),
+        None,
+        "the operator lived through it"
+    );
+    stage.operator.ready().await;
+}

@@ -1,0 +1,72 @@
+//! Somebody else changes the run between the operator's look and its write.
+
+use serde_json::json;
+use shared_api::Phase;
+
+use crate::{SOON, counted, fixture, recorded, status_writes};
+
+#[tokio::test]
+async fn a_measurement_survives_a_conflict() {
+    let fixture = fixture("conflict").await;
+    let stage = &fixture.stage;
+    let held = fixture.proxy.stall_next(status_writes("run"));
+    stage
+        .create("run", counted(&stage.game.url("/"), 3, "300ms"))
+        .await;
+    held.await_hits(1, SOON).await.unwrap();
+    stage
+        .patch("run", json!({ "metadata": { "labels": { "touched": "yes" } } }))
+        .await;
+    held.release();
+    let status = stage.settled("run").await;
+    assert_eq!(
+        (status.phase, recorded(&status)),
+        (Phase::Successful, vec!["1", "2", "3"])
+    );
+    assert_eq!(stage.game.counts("/").received, 3);
+    assert!(
+        stage
+            .operator
+            .metric("hookgate_hook_status_writes_total", "conflict")
+            .await
+            >= 1.0
+    );
+    let labels = stage
+        .runs()
+        .get("run")
+        .await
+        .unwrap()
+        .metadata
+        .labels
+        .unwrap_or_default();
+    assert_eq!(
+        labels.get("touched").map(String::as_str),
+        Some("yes"),
+        "the other's change stays"
+    );
+}
+
+#[tokio::test]
+async fn a_termination_that_crosses_a_write_is_honoured() {
+    let fixture = fixture("conflict").await;
+    let stage = &fixture.stage;
+    stage
+        .create("run", counted(&stage.game.url("/"), 100, "200ms"))
+        .await;
+    stage.until("run", |status| recorded(status).len() >= 2).await;
+    let held = fixture.proxy.stall_next(status_writes("run"));
+    held.await_hits(1, SOON).await.unwrap();
+    stage.patch("run", json!({ "spec": { "terminate": true } })).await;
+    held.release();
+    let status = stage.settled("run").await;
+    assert_eq!(
+        (status.phase, status.reason.as_deref()),
+        (Phase::Inconclusive, Some("Terminated"))
+    );
+    let asked = stage.game.counts("/").received;
+    assert_eq!(
+        recorded(&status).len(),
+        asked,
+        "every measurement that was taken is recorded"
+    );
+}

@@ -1,0 +1,73 @@
+//! HookRuns on bad days: one file a kind of fault. A proxy between the operator and the API server holds back,
+//! refuses and loses; the operator is killed; the API server is paused. What must hold is always the same: what was
+//! recorded stays, no recorded slot is measured again, and the run ends right.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test may end so")]
+
+use std::path::Path;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+use operator_tests::{Stage, Start, values, web};
+use serde_json::{Value, json};
+use shared_api::HookRunStatus;
+use test_kit::api_proxy::Matcher;
+use test_kit::webhook::Script;
+use test_kit::{Answer, ApiProxy, ControlPlane};
+
+mod api_server_paused;
+mod conflict;
+mod operator_killed;
+mod stale_watch;
+mod two_operators;
+mod writes_refused;
+
+/// The program under test.
+const PROGRAM: &str = env!("CARGO_BIN_EXE_hook-operator-under-test");
+
+/// Long enough for anything that has no reason to take long, on a busy machine.
+const SOON: Duration = operator_tests::SOON;
+
+/// A stage on the shared control plane whose operator reaches the API server through a proxy.
+struct Fixture {
+    stage: Stage<'static>,
+    proxy: ApiProxy,
+    start: Start,
+}
+
+async fn fixture(name: &str) -> Fixture {
+    let control_plane = ControlPlane::shared(shared_api::crd::all).await;
+    let proxy = ApiProxy::start(control_plane).unwrap();
+    let namespace = control_plane.namespace(name).await;
+    let start = start(&proxy.kubeconfig_path(), &namespace);
+    let stage = Stage::with(control_plane, namespace, &start).await;
+    stage.game.on("/", numbered());
+    Fixture { stage, proxy, start }
+}
+
+/// An operator that gives up a call of the API server after two seconds.
+fn start(kubeconfig: &Path, namespace: &str) -> Start {
+    Start::new(PROGRAM, kubeconfig, namespace).flags(&["--egress-allow-loopback", "--api-timeout", "2s"])
+}
+
+/// Answers 1, 2, 3, …: a value that is recorded tells which request it came from.
+fn numbered() -> Script {
+    let next = AtomicI64::new(1);
+    Script::by(move |_| Answer::json(json!({ "age": next.fetch_add(1, Ordering::Relaxed) })))
+}
+
+/// A run of so many measurements, each of which succeeds.
+fn counted(url: &str, count: i64, interval: &str) -> Value {
+    let more = json!({ "count": count, "interval": interval, "successCondition": "asInt(result) > 0" });
+    json!({ "metrics": [web("webtest", url, more)] })
+}
+
+/// Status writes of a run.
+fn status_writes(name: &str) -> Matcher {
+    Matcher::new("PATCH", format!("/hookruns/{name}/status"))
+}
+
+/// The recorded values.
+fn recorded(status: &HookRunStatus) -> Vec<&str> {
+    status.metric_results.first().map(values).unwrap_or_default()
+}

@@ -1,0 +1,61 @@
+//! The operator dies (SIGKILL) around a status write and is started again.
+
+use operator_tests::Operator;
+use shared_api::Phase;
+
+use crate::{SOON, counted, fixture, recorded, status_writes};
+
+#[tokio::test]
+async fn before_the_write_the_unrecorded_measurement_is_taken_again() {
+    let mut fixture = fixture("killed").await;
+    let stage = &mut fixture.stage;
+    stage
+        .create("run", counted(&stage.game.url("/"), 4, "300ms"))
+        .await;
+    stage.until("run", |status| recorded(status).len() >= 2).await;
+    let held = fixture.proxy.stall_next(status_writes("run"));
+    held.await_hits(1, SOON).await.unwrap();
+    stage.operator.process.kill_hard().unwrap();
+    let asked = stage.game.counts("/").received;
+    let before = stage.status("run").await;
+    fixture.proxy.clear_faults();
+
+    stage.operator = Operator::start(&fixture.start);
+    stage.operator.ready().await;
+    let after = stage.settled("run").await;
+    assert_eq!((after.phase, recorded(&after).len()), (Phase::Successful, 4));
+    let kept = recorded(&before);
+    assert_eq!(
+        recorded(&after)[..kept.len()],
+        kept[..],
+        "what was recorded stays"
+    );
+    assert_eq!(after.started_at, before.started_at);
+    // The request whose outcome died with the operator is the only one that was made twice.
+    assert_eq!(asked, kept.len() + 1);
+    assert_eq!(stage.game.counts("/").received, 5);
+}
+
+#[tokio::test]
+async fn after_the_write_the_recorded_measurement_is_not_taken_again() {
+    let mut fixture = fixture("killed").await;
+    let stage = &mut fixture.stage;
+    stage
+        .create("run", counted(&stage.game.url("/"), 4, "300ms"))
+        .await;
+    stage.until("run", |status| recorded(status).len() >= 2).await;
+    let held = fixture.proxy.stall_next_answer(status_writes("run"));
+    held.await_hits(1, SOON).await.unwrap();
+    stage.operator.process.kill_hard().unwrap();
+    let asked = stage.game.counts("/").received;
+    let before = stage.until("run", |status| recorded(status).len() == asked).await;
+    fixture.proxy.clear_faults();
+
+    stage.operator = Operator::start(&fixture.start);
+    stage.operator.ready().await;
+    let after = stage.settled("run").await;
+    assert_eq!(after.phase, Phase::Successful);
+    assert_eq!(recorded(&after), ["1", "2", "3", "4"]);
+    assert_eq!(recorded(&after)[..recorded(&before).len()], recorded(&before)[..]);
+    assert_eq!(stage.game.counts("/").received, 4, "no slot was measured twice");
+}

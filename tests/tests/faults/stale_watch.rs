@@ -1,0 +1,76 @@
+//! The watch delivers nothing for a while, then everything at once, or nothing ever again of what it held back.
+
+use serde_json::json;
+use shared_api::Phase;
+
+use crate::{SOON, counted, fixture, recorded};
+
+#[tokio::test]
+async fn a_run_goes_on_without_its_watch() {
+    let fixture = fixture("stale").await;
+    let stage = &fixture.stage;
+    stage
+        .create("run", counted(&stage.game.url("/"), 5, "200ms"))
+        .await;
+    stage.until("run", |status| recorded(status).len() == 1).await;
+    fixture.proxy.freeze_watches();
+    let status = stage.settled("run").await;
+    assert_eq!(
+        (status.phase, recorded(&status)),
+        (Phase::Successful, vec!["1", "2", "3", "4", "5"])
+    );
+
+    // The old states arrive now. None of them may bring the run back to life.
+    fixture.proxy.thaw_watches();
+    stage
+        .create("marker", counted(&stage.game.url("/marker"), 1, "1s"))
+        .await;
+    stage.game.await_requests("/marker", 1, SOON).await.unwrap();
+    assert_eq!(stage.status("run").await, status);
+    assert_eq!(stage.game.counts("/").received, 5);
+}
+
+#[tokio::test]
+async fn a_termination_that_the_watch_holds_back_is_seen_at_the_next_write() {
+    let fixture = fixture("stale").await;
+    let stage = &fixture.stage;
+    stage
+        .create("run", counted(&stage.game.url("/"), 100, "200ms"))
+        .await;
+    stage.until("run", |status| recorded(status).len() >= 2).await;
+    fixture.proxy.freeze_watches();
+    stage.patch("run", json!({ "spec": { "terminate": true } })).await;
+    let status = stage.settled("run").await;
+    assert_eq!(
+        (status.phase, status.reason.as_deref()),
+        (Phase::Inconclusive, Some("Terminated"))
+    );
+}
+
+#[tokio::test]
+async fn a_deletion_that_the_watch_loses_ends_the_session() {
+    let fixture = fixture("stale").await;
+    let stage = &fixture.stage;
+    stage
+        .create("run", counted(&stage.game.url("/"), 100, "200ms"))
+        .await;
+    stage.until("run", |status| recorded(status).len() >= 2).await;
+    fixture.proxy.freeze_watches();
+    stage.delete("run").await;
+    // The event is lost for good; the next write finds nothing, or the next list does.
+    fixture.proxy.cut_watches();
+    fixture.proxy.thaw_watches();
+    test_kit::eventually(SOON, || async {
+        let active = stage.operator.metric("hookgate_hook_active_runs", "").await;
+        if active == 0.0 { Ok(()) } else { Err(active) }
+    })
+    .await;
+    let asked = stage.game.counts("/").received;
+    // A run under the same name is another run, measured from the beginning.
+    stage
+        .create("run", counted(&stage.game.url("/"), 2, "100ms"))
+        .await;
+    let status = stage.settled("run").await;
+    assert_eq!((status.phase, recorded(&status).len()), (Phase::Successful, 2));
+    assert_eq!(stage.game.counts("/").received, asked + 2);
+}

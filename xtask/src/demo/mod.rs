@@ -1,0 +1,97 @@
+//! `cargo demo`: HookRuns living on a real control plane, from nothing, live in the terminal, and checked.
+
+mod story;
+mod teller;
+
+use std::process::ExitCode;
+
+use test_kit::{ControlPlane, Options, Process, Program, Webhook};
+
+use crate::operator;
+use story::Scene;
+use teller::Teller;
+
+/// Flags of `demo`.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Leave everything running at the end, until Ctrl-C, to look around with kubectl
+    #[arg(long)]
+    keep: bool,
+}
+
+type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
+
+/// Runs the command.
+pub(crate) fn run(args: &Args) -> ExitCode {
+    match play(args) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("\nThe demo did not go as it should: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn play(args: &Args) -> Outcome<()> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let teller = Teller::new();
+        teller.chapter("A Kubernetes control plane of our own (etcd, API server, controller manager)");
+        let crds = shared_api::crd::all();
+        let control_plane = ControlPlane::start(Options {
+            crds,
+            ..Options::default()
+        })
+        .await?;
+        let namespace = control_plane.namespace("demo").await;
+        teller.say(&format!(
+            "API server {}, namespace {namespace}, CRDs applied",
+            control_plane.api_url()
+        ));
+
+        teller.chapter("A webhook of two game servers, and hook-operator");
+        let game = Webhook::start()?;
+        let operator = start_operator(&control_plane, &namespace).await?;
+        teller.say(&format!("the webhook listens on http://{}", game.address()));
+        teller.say(&format!("hook-operator is ready (pid {})", operator.id()));
+
+        let scene = Scene {
+            control_plane: &control_plane,
+            namespace: &namespace,
+            game: &game,
+            teller: &teller,
+        };
+        let outcome = scene.play().await;
+        if outcome.is_err() {
+            eprintln!("\nThe operator's last words:\n{}", operator.tail(20));
+        }
+        outcome?;
+        teller.next_steps();
+        if args.keep {
+            let kubeconfig = control_plane.kubeconfig_path().display();
+            teller.say(&format!(
+                "still running: export KUBECONFIG={kubeconfig}; kubectl -n {namespace} get hookruns"
+            ));
+            tokio::signal::ctrl_c().await?;
+        }
+        Ok(())
+    })
+}
+
+async fn start_operator(control_plane: &ControlPlane, namespace: &str) -> Outcome<Process> {
+    let program = Program::new(std::env::current_exe()?)
+        .env("KUBECONFIG", control_plane.kubeconfig_path())
+        .args([
+            operator::COMMAND,
+            "--namespace",
+            namespace,
+            "--listen",
+            "127.0.0.1:0",
+        ])
+        .args(["--egress-allow-loopback", "--log-format", "human"]);
+    let process = Process::start(program)?;
+    process
+        .await_output("hook-operator started", story::PATIENCE)
+        .await?;
+    Ok(process)
+}

@@ -1,0 +1,73 @@
+//! What the demo says, and how.
+
+use std::io::IsTerminal;
+use std::time::Instant;
+
+use shared_api::Phase;
+
+/// Tells the story on standard output.
+pub(super) struct Teller {
+    colour: bool,
+    since: Instant,
+}
+
+impl Teller {
+    pub(super) fn new() -> Self {
+        let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        Self {
+            colour: !plain && std::io::stdout().is_terminal(),
+            since: Instant::now(),
+        }
+    }
+
+    fn paint(&self, code: &str, text: &str) -> String {
+        if self.colour {
+            format!("\x1b[{code}m{text}\x1b[0m")
+        } else {
+            text.to_owned()
+        }
+    }
+
+    /// A new part of the story.
+    pub(super) fn chapter(&self, title: &str) {
+        println!("\n{}", self.paint("1", &format!("== {title}")));
+    }
+
+    /// A line of it, with the seconds since the beginning.
+    pub(super) fn say(&self, text: &str) {
+        let seconds = self.paint("2", &format!("{:6.1}s", self.since.elapsed().as_secs_f64()));
+        println!("{seconds}  {text}");
+    }
+
+    /// A command and what it printed.
+    pub(super) fn command(&self, command: &str, output: &str) {
+        println!("{}", self.paint("36", &format!("         $ {command}")));
+        for line in output.trim_end().lines() {
+            println!("           {line}");
+        }
+    }
+
+    /// A phase in its colour.
+    pub(super) fn phase(&self, phase: Phase) -> String {
+        let code = match phase {
+            Phase::Successful => "32",
+            Phase::Failed => "31",
+            Phase::Error => "33",
+            Phase::Inconclusive => "35",
+            Phase::Running | Phase::Pending | Phase::Unset => "36",
+        };
+        self.paint(code, phase.as_str())
+    }
+
+    /// What to try now.
+    pub(super) fn next_steps(&self) {
+        self.chapter("Try next");
+        println!(
+            "  cargo demo --keep                      the same, left running for your own kubectl\n  \
+             cargo run -p kubectl-game -- hook evaluate -f examples/01-web-hook.yaml --result '{{\"players\": 0}}'\n  \
+             cargo run -p kubectl-game -- hook lint -f examples/*.yaml\n  \
+             docs/concepts.md                       what a hook is and how it is judged\n  \
+             docs/conditions.md                     the language of successCondition"
+        );
+    }
+}
