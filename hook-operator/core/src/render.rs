@@ -85,6 +85,7 @@ pub fn render(
     let filler = Filler {
         arguments,
         references,
+        redactor: &redactor,
     };
     let parts = || {
         Ok(Rendered {
@@ -103,6 +104,7 @@ pub fn render(
 struct Filler<'a> {
     arguments: &'a Arguments,
     references: &'a References,
+    redactor: &'a Redactor,
 }
 
 impl Filler<'_> {
@@ -141,6 +143,7 @@ impl Filler<'_> {
             timeout: *timeout,
             json_path: json_path.clone(),
             tls: tls.clone(),
+            redactor: self.redactor.clone(),
         })
     }
 
@@ -163,6 +166,7 @@ impl Filler<'_> {
             headers: self.headers(headers)?,
             timeout: *timeout,
             tls: tls.clone(),
+            redactor: self.redactor.clone(),
         })
     }
 

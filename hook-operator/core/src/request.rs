@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::json_path::JsonPath;
+use crate::redact::Redactor;
 
 /// What to ask, of whom.
 #[derive(Debug, Clone)]
@@ -51,6 +52,8 @@ pub struct WebRequest {
     pub json_path: Option<JsonPath>,
     /// How the server's certificate is checked.
     pub tls: Tls,
+    /// Knows the secrets that were filled in, for messages that quote an answer.
+    pub redactor: Redactor,
 }
 
 /// A request body.
@@ -75,4 +78,6 @@ pub struct PrometheusRequest {
     pub timeout: Duration,
     /// How the server's certificate is checked.
     pub tls: Tls,
+    /// Knows the secrets that were filled in, for messages that quote an answer.
+    pub redactor: Redactor,
 }

@@ -77,6 +77,7 @@ fn endpoint(address: &str) -> Result<Url, MeasurementFailure> {
 mod tests {
     use std::time::Duration;
 
+    use hook_core::redact::Redactor;
     use hook_core::request::Tls;
 
     use super::*;
@@ -108,6 +109,7 @@ mod tests {
             headers: Vec::new(),
             timeout: Duration::from_secs(1),
             tls: Tls::default(),
+            redactor: Redactor::default(),
         };
         let (post, get) = calls(&request).unwrap();
         let form = "query=sum%28x%7Ba%3D%22b%26c%22%7D%29+%2B+1";

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use hook_core::{
     answer::{Answer, FailureKind, MeasurementFailure},
+    redact::Redactor,
     request::{Method, PrometheusRequest, Request, Tls, WebRequest},
 };
 use hook_operator::provider::{EgressPolicy, Limits, Providers};
@@ -31,6 +32,7 @@ pub(crate) fn get(url: impl Into<String>) -> WebRequest {
         timeout: Duration::from_secs(20),
         json_path: None,
         tls: Tls::default(),
+        redactor: Redactor::default(),
     }
 }
 
@@ -41,6 +43,7 @@ pub(crate) fn query(address: impl Into<String>) -> PrometheusRequest {
         headers: Vec::new(),
         timeout: Duration::from_secs(20),
         tls: Tls::default(),
+        redactor: Redactor::default(),
     }
 }
 

@@ -1,6 +1,7 @@
 //! What of a refused answer's body may stand in a message: little, on one line, without what the request sent.
 
 use super::{FailureKind, MeasurementFailure};
+use crate::redact::Redactor;
 
 /// Enough to recognise an error page.
 const EXCERPT_CHARS: usize = 200;
@@ -40,8 +41,13 @@ pub(super) fn mask<S: AsRef<str>>(text: &str, secrets: &[S]) -> String {
 }
 
 /// `received status 503`, and what the page says.
-pub(super) fn refused_status(code: u16, body: &[u8], sent: &[String]) -> MeasurementFailure {
-    let page = mask(&String::from_utf8_lossy(body), sent);
+pub(super) fn refused_status(
+    code: u16,
+    body: &[u8],
+    sent: &[String],
+    redactor: &Redactor,
+) -> MeasurementFailure {
+    let page = mask(&redactor.clean(&String::from_utf8_lossy(body)), sent);
     let page = one_line(&page, EXCERPT_CHARS);
     let message = if page.is_empty() {
         format!("received status {code}")
@@ -105,7 +111,7 @@ mod tests {
     #[test]
     fn an_excerpt_is_one_short_line_without_control_characters() {
         let page = format!("  no\r\n such\t\u{1b}[31mroom\0\u{202e} {}", "x".repeat(500));
-        let failure = refused_status(404, page.as_bytes(), &[]);
+        let failure = refused_status(404, page.as_bytes(), &[], &Redactor::default());
         assert_eq!(failure.kind, FailureKind::Status);
         assert!(
             failure
@@ -121,7 +127,10 @@ mod tests {
 
     #[test]
     fn an_empty_page_leaves_the_status_alone() {
-        assert_eq!(refused_status(503, b" \n", &[]).message, "received status 503");
+        assert_eq!(
+            refused_status(503, b" \n", &[], &Redactor::default()).message,
+            "received status 503"
+        );
     }
 
     #[test]
@@ -135,7 +144,7 @@ mod tests {
         );
         let page = b"GET /room?token=s3cr3t-in-url: token abc.def.ghi unknown; want application/json";
         assert_eq!(
-            refused_status(401, page, &sent).message,
+            refused_status(401, page, &sent, &Redactor::default()).message,
             "received status 401: GET /room?token=***: token *** unknown; want application/json"
         );
     }
@@ -144,5 +153,17 @@ mod tests {
     fn a_secret_inside_another_does_not_uncover_it() {
         assert_eq!(mask("got password1234", &["word", "password1234"]), "got ***");
         assert_eq!(mask("a b", &["", "a"]), "a b");
+    }
+
+    #[test]
+    fn a_secret_of_the_body_is_masked_before_the_page_is_cut() {
+        let secret = "a-secret-that-was-sent-in-the-body";
+        let page = format!("{}{secret}", "x".repeat(EXCERPT_CHARS - 10));
+        let redactor = Redactor::new([secret].into_iter());
+        let message = refused_status(400, page.as_bytes(), &[], &redactor).message;
+        assert!(
+            !message.contains("a-se") && message.ends_with("*****"),
+            "{message}"
+        );
     }
 }

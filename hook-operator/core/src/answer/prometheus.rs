@@ -37,14 +37,15 @@ pub fn interpret_prometheus(
         None
     };
     let sent = || sensitive_parts(&request.address, &request.headers);
+    let clean = |text: &str| mask(&request.redactor.clean(text), &sent());
     if let Some(failure) = document
         .as_ref()
-        .and_then(|document| refused_query(document, &sent))
+        .and_then(|document| refused_query(document, &clean))
     {
         return Err(failure);
     }
     if !is_success(code) {
-        return Err(refused_status(code, body, &sent()));
+        return Err(refused_status(code, body, &sent(), &request.redactor));
     }
     size?;
     let document = document
@@ -67,7 +68,7 @@ pub fn interpret_prometheus(
 }
 
 /// The failure that the server itself reports; it does so with a status of 4xx or 5xx.
-fn refused_query(document: &Value, sent: &impl Fn() -> Vec<String>) -> Option<MeasurementFailure> {
+fn refused_query(document: &Value, clean: &impl Fn(&str) -> String) -> Option<MeasurementFailure> {
     if document.get("status").and_then(Value::as_str) != Some("error") {
         return None;
     }
@@ -75,7 +76,7 @@ fn refused_query(document: &Value, sent: &impl Fn() -> Vec<String>) -> Option<Me
         .iter()
         .filter_map(|key| document.get(key).and_then(Value::as_str))
         .collect();
-    let explanation = one_line(&mask(&words.join(": "), &sent()), EXPLANATION_CHARS);
+    let explanation = one_line(&clean(&words.join(": ")), EXPLANATION_CHARS);
     Some(MeasurementFailure::new(
         FailureKind::QueryFailed,
         format!("Prometheus refused the query: {explanation}"),
@@ -139,6 +140,7 @@ fn malformed(message: &str) -> MeasurementFailure {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::redact::Redactor;
     use crate::request::Tls;
 
     fn interpret(code: u16, body: &str) -> Result<Answer, MeasurementFailure> {
@@ -148,6 +150,7 @@ mod tests {
             headers: vec![("Authorization".into(), "Bearer hush-hush".into())],
             timeout: Duration::from_secs(1),
             tls: Tls::default(),
+            redactor: Redactor::default(),
         };
         interpret_prometheus(&request, code, Duration::ZERO, body.as_bytes())
     }

@@ -29,7 +29,7 @@ pub fn interpret_web(
 ) -> Result<Answer, MeasurementFailure> {
     if !is_success(code) {
         let sent = sensitive_parts(&request.url, &request.headers);
-        return Err(refused_status(code, body, &sent));
+        return Err(refused_status(code, body, &sent, &request.redactor));
     }
     check_size(body)?;
     let response = Some(Response { code, latency });
@@ -90,6 +90,7 @@ mod tests {
     use super::{super::MAX_ANSWER_BYTES, *};
     use crate::{
         json_path::JsonPath,
+        redact::Redactor,
         request::{Method, Tls},
     };
 
@@ -102,6 +103,7 @@ mod tests {
             timeout: Duration::from_secs(1),
             json_path: None,
             tls: Tls::default(),
+            redactor: Redactor::default(),
         }
     }
 
