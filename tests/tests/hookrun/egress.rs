@@ -14,12 +14,26 @@ use crate::{stage, stage_with};
 async fn metadata_and_link_local_addresses_are_refused_in_every_spelling() {
     let stage = stage("egress").await;
     let metadata = [
-        "169.254.169.254", "169.254.169.254.:80", "0xa9fea9fe", "2852039166", "0251.0376.0251.0376", "169.254.43518",
-        "[::ffff:169.254.169.254]", "[::ffff:a9fe:a9fe]", "[64:ff9b::a9fe:a9fe]", "[2002:a9fe:a9fe::1]", "[fd00:ec2::254]",
-        "100.100.100.200", "168.63.129.16",
+        "169.254.169.254",
+        "169.254.169.254.:80",
+        "0xa9fea9fe",
+        "2852039166",
+        "0251.0376.0251.0376",
+        "169.254.43518",
+        "[::ffff:169.254.169.254]",
+        "[::ffff:a9fe:a9fe]",
+        "[64:ff9b::a9fe:a9fe]",
+        "[2002:a9fe:a9fe::1]",
+        "[fd00:ec2::254]",
+        "100.100.100.200",
+        "168.63.129.16",
     ];
     let link_local = ["169.254.1.1", "[fe80::1]", "[::ffff:169.254.1.1]"];
-    let other = [("0.0.0.0", "an unspecified address"), ("[ff02::1]", "a multicast address"), ("255.255.255.255", "a reserved address")];
+    let other = [
+        ("0.0.0.0", "an unspecified address"),
+        ("[ff02::1]", "a multicast address"),
+        ("255.255.255.255", "a reserved address"),
+    ];
     let metadata = metadata.map(|host| (host, "a cloud metadata address"));
     let link_local = link_local.map(|host| (host, "a link-local address"));
     let cases: Vec<_> = metadata.into_iter().chain(link_local).chain(other).collect();
@@ -31,7 +45,10 @@ async fn metadata_and_link_local_addresses_are_refused_in_every_spelling() {
         let words = format!("{class}, which no hook may call and no flag allows");
         assert!(message.contains(&words), "{host}: {message}");
     }
-    let counted = stage.operator.metric("hookgate_hook_measurement_failures_total", "kind=\"Forbidden\"").await;
+    let counted = stage
+        .operator
+        .metric("hookgate_hook_measurement_failures_total", "kind=\"Forbidden\"")
+        .await;
     assert_eq!(counted, f64::from(u32::try_from(cases.len()).unwrap()));
 }
 
@@ -39,29 +56,58 @@ async fn metadata_and_link_local_addresses_are_refused_in_every_spelling() {
 async fn without_the_flag_loopback_is_refused_in_every_spelling() {
     let stage = stage_with("egress", &[]).await;
     stage.game.otherwise(Answer::json(json!({ "age": 45 })));
-    let hosts = ["127.0.0.1", "localhost", "LOCALHOST", "127.1", "0x7f.1", "2130706433", "[::ffff:127.0.0.1]", "127.9.9.9", "[::1]"];
+    let hosts = [
+        "127.0.0.1",
+        "localhost",
+        "LOCALHOST",
+        "127.1",
+        "0x7f.1",
+        "2130706433",
+        "[::ffff:127.0.0.1]",
+        "127.9.9.9",
+        "[::1]",
+    ];
     let port = stage.game.address().port();
     for (index, host) in hosts.iter().enumerate() {
         ask(&stage, &format!("run-{index}"), &format!("http://{host}:{port}/")).await;
     }
     for (index, host) in hosts.iter().enumerate() {
         let message = refusal(&stage, &format!("run-{index}")).await;
-        assert!(message.contains("loopback") && message.contains("--egress-allow-loopback"), "{host}: {message}");
+        assert!(
+            message.contains("loopback") && message.contains("--egress-allow-loopback"),
+            "{host}: {message}"
+        );
     }
     assert_eq!(stage.game.all_requests().len(), 0);
 }
 
 #[tokio::test]
 async fn what_is_denied_is_refused_by_name_and_by_address() {
-    let stage = stage_with("egress", &["--egress-allow-loopback", "--egress-deny", "127.0.0.2/32,*.bank.example"]).await;
+    let stage = stage_with(
+        "egress",
+        &[
+            "--egress-allow-loopback",
+            "--egress-deny",
+            "127.0.0.2/32,*.bank.example",
+        ],
+    )
+    .await;
     let denied = second_server();
     ask(&stage, "address", &denied.url("/")).await;
-    ask(&stage, "spelled", &format!("http://[::ffff:127.0.0.2]:{}/", denied.address().port())).await;
+    ask(
+        &stage,
+        "spelled",
+        &format!("http://[::ffff:127.0.0.2]:{}/", denied.address().port()),
+    )
+    .await;
     ask(&stage, "name", "http://vault.bank.example/").await;
     for (name, words) in [
         ("address", "127.0.0.2 is denied by --egress-deny 127.0.0.2/32"),
         ("spelled", "is denied by --egress-deny 127.0.0.2/32"),
-        ("name", "vault.bank.example is denied by --egress-deny *.bank.example"),
+        (
+            "name",
+            "vault.bank.example is denied by --egress-deny *.bank.example",
+        ),
     ] {
         let message = refusal(&stage, name).await;
         assert!(message.contains(words), "{name}: {message}");
@@ -72,11 +118,18 @@ async fn what_is_denied_is_refused_by_name_and_by_address() {
 
 #[tokio::test]
 async fn with_an_allow_list_nothing_else_is_called() {
-    let stage = stage_with("egress", &["--egress-allow-loopback", "--egress-allow", "127.0.0.1"]).await;
+    let stage = stage_with(
+        "egress",
+        &["--egress-allow-loopback", "--egress-allow", "127.0.0.1"],
+    )
+    .await;
     let other = second_server();
     ask(&stage, "run", &other.url("/")).await;
     let message = refusal(&stage, "run").await;
-    assert!(message.contains("127.0.0.2 is not in the operator's allow list"), "{message}");
+    assert!(
+        message.contains("127.0.0.2 is not in the operator's allow list"),
+        "{message}"
+    );
     assert_allowed(&stage).await;
     assert_eq!(other.all_requests().len(), 0);
 }
@@ -88,7 +141,9 @@ fn second_server() -> Webhook {
 }
 
 async fn ask(stage: &Stage<'_>, name: &str, url: &str) {
-    stage.measure(name, web("webtest", url, json!({ "consecutiveErrorLimit": 0 }))).await;
+    stage
+        .measure(name, web("webtest", url, json!({ "consecutiveErrorLimit": 0 })))
+        .await;
 }
 
 async fn refusal(stage: &Stage<'_>, name: &str) -> String {

@@ -18,12 +18,42 @@ async fn numbers_are_judged_as_scalar_and_as_vector() {
     let stage = stage("prometheus").await;
     let two = "label_replace(vector(3), \"room\", \"a\", \"\", \"\") or label_replace(vector(7), \"room\", \"b\", \"\", \"\")";
     let cases = [
-        ("scalar", "scalar(vector(7))", "result > 5", Phase::Successful, "7"),
-        ("large", "scalar(vector(1000000))", "result == 1000000", Phase::Successful, "1000000"),
-        ("fraction", "scalar(vector(0.99))", "result >= 0.99", Phase::Successful, "0.99"),
+        (
+            "scalar",
+            "scalar(vector(7))",
+            "result > 5",
+            Phase::Successful,
+            "7",
+        ),
+        (
+            "large",
+            "scalar(vector(1000000))",
+            "result == 1000000",
+            Phase::Successful,
+            "1000000",
+        ),
+        (
+            "fraction",
+            "scalar(vector(0.99))",
+            "result >= 0.99",
+            Phase::Successful,
+            "0.99",
+        ),
         ("vector", "vector(3)", "result[0] < 5", Phase::Successful, "[3]"),
-        ("many", two, "len(result) == 2 && all(result, # < 5)", Phase::Failed, "[3,7]"),
-        ("infinite", "vector(1)/0", "isInf(result[0])", Phase::Successful, "[+Inf]"),
+        (
+            "many",
+            two,
+            "len(result) == 2 && all(result, # < 5)",
+            Phase::Failed,
+            "[3,7]",
+        ),
+        (
+            "infinite",
+            "vector(1)/0",
+            "isInf(result[0])",
+            Phase::Successful,
+            "[+Inf]",
+        ),
         ("out-of-range", "vector(3)", "result[1] < 5", Phase::Error, "[3]"),
     ];
     for (name, query, condition, _, _) in &cases {
@@ -44,8 +74,18 @@ async fn not_a_number_is_inconclusive_unless_a_condition_asks_for_it() {
         ("vector", "vector(0)/0", "result[0] < 5", Phase::Inconclusive),
         ("negated", "vector(0)/0", "!(result[0] > 5)", Phase::Inconclusive),
         ("asked", "0/0", "isNaN(result) || result < 5", Phase::Successful),
-        ("asked-vector", "vector(0)/0", "isNaN(result[0]) || result[0] < 5", Phase::Successful),
-        ("asked-and-refused", "vector(0)/0", "!isNaN(result[0]) && result[0] < 5", Phase::Failed),
+        (
+            "asked-vector",
+            "vector(0)/0",
+            "isNaN(result[0]) || result[0] < 5",
+            Phase::Successful,
+        ),
+        (
+            "asked-and-refused",
+            "vector(0)/0",
+            "!isNaN(result[0]) && result[0] < 5",
+            Phase::Failed,
+        ),
     ];
     for (name, query, condition, _) in &cases {
         ask(&stage, name, query, json!({ "successCondition": condition })).await;
@@ -54,7 +94,10 @@ async fn not_a_number_is_inconclusive_unless_a_condition_asks_for_it() {
         let status = stage.verdict(name).await;
         assert_eq!(status.phase, phase, "{name}: {status:?}");
         let message = status.message.as_deref().unwrap();
-        assert!(phase != Phase::Inconclusive || message.contains("the answer holds NaN"), "{message}");
+        assert!(
+            phase != Phase::Inconclusive || message.contains("the answer holds NaN"),
+            "{message}"
+        );
     }
 }
 
@@ -77,9 +120,16 @@ async fn emptiness_is_an_error_unless_something_says_otherwise() {
         ("successful", Phase::Successful),
     ] {
         let status = stage.verdict(name).await;
-        assert_eq!((status.phase, value_of(&status)), (phase, "[]"), "{name}: {status:?}");
+        assert_eq!(
+            (status.phase, value_of(&status)),
+            (phase, "[]"),
+            "{name}: {status:?}"
+        );
         let message = status.message.as_deref().unwrap();
-        assert!(name == "handled" || message.contains("the query matched no series"), "{message}");
+        assert!(
+            name == "handled" || message.contains("the query matched no series"),
+            "{message}"
+        );
     }
 }
 
@@ -101,30 +151,51 @@ async fn a_refused_query_is_an_error_in_prometheus_own_words() {
     }
     // An address that leads to something else.
     stage.game.otherwise(Answer::json(json!({ "age": 45 })));
-    stage.measure("elsewhere", at_once(metric(&stage.game.url(""), "vector(1)"))).await;
+    stage
+        .measure("elsewhere", at_once(metric(&stage.game.url(""), "vector(1)")))
+        .await;
     let message = stage.settled("elsewhere").await.message.unwrap();
-    assert!(message.contains("does the address lead to a Prometheus server?"), "{message}");
+    assert!(
+        message.contains("does the address lead to a Prometheus server?"),
+        "{message}"
+    );
 }
 
 #[tokio::test]
 async fn arguments_stay_within_the_query() {
     let stage = stage("prometheus").await;
     let address = prometheus().await.url().to_owned();
-    let inside = metric(&address, "label_replace(vector(1), \"room\", \"{{ args.room }}\", \"\", \"\")");
+    let inside = metric(
+        &address,
+        "label_replace(vector(1), \"room\", \"{{ args.room }}\", \"\", \"\")",
+    );
     let code = metric(&address, "vector({{ args.room }})");
     let args = json!([{ "name": "room", "value": "\", \"\", \"\") or vector(99) #" }]);
-    stage.create("quoted", json!({ "args": args, "metrics": [inside] })).await;
-    stage.create("code", json!({ "args": args, "metrics": [at_once(code)] })).await;
+    stage
+        .create("quoted", json!({ "args": args, "metrics": [inside] }))
+        .await;
+    stage
+        .create("code", json!({ "args": args, "metrics": [at_once(code)] }))
+        .await;
     let status = stage.verdict("quoted").await;
-    assert_eq!((status.phase, value_of(&status)), (Phase::Successful, "[1]"), "{status:?}");
+    assert_eq!(
+        (status.phase, value_of(&status)),
+        (Phase::Successful, "[1]"),
+        "{status:?}"
+    );
     let status = stage.verdict("code").await;
     assert_eq!(status.phase, Phase::Error);
-    assert!(status.message.as_deref().unwrap().contains("args.room"), "{status:?}");
+    assert!(
+        status.message.as_deref().unwrap().contains("args.room"),
+        "{status:?}"
+    );
 }
 
 async fn prometheus() -> &'static Prometheus {
     static SHARED: OnceCell<Prometheus> = OnceCell::const_new();
-    SHARED.get_or_init(|| async { Prometheus::start(&Scrape::nothing()).await.unwrap() }).await
+    SHARED
+        .get_or_init(|| async { Prometheus::start(&Scrape::nothing()).await.unwrap() })
+        .await
 }
 
 async fn ask(stage: &Stage<'_>, name: &str, query: &str, more: Value) {
@@ -144,5 +215,8 @@ fn at_once(mut metric: Value) -> Value {
 }
 
 fn value_of(status: &HookRunStatus) -> &str {
-    status.metric_results[0].measurements[0].value.as_deref().unwrap_or_default()
+    status.metric_results[0].measurements[0]
+        .value
+        .as_deref()
+        .unwrap_or_default()
 }

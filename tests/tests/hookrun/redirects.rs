@@ -14,11 +14,19 @@ async fn to_the_same_host_they_are_followed() {
     let stage = stage("redirects").await;
     stage.game.on("/old", Answer::redirect("/new?room=1"));
     stage.game.on("/new", Answer::json(json!({ "age": 45 })));
-    let details = json!({ "provider": { "web": { "headers": [{ "key": "Authorization", "value": "Bearer abc" }] } } });
-    stage.measure("run", web("webtest", &stage.game.url("/old"), details)).await;
+    let details =
+        json!({ "provider": { "web": { "headers": [{ "key": "Authorization", "value": "Bearer abc" }] } } });
+    stage
+        .measure("run", web("webtest", &stage.game.url("/old"), details))
+        .await;
     assert_eq!(stage.settled("run").await.phase, Phase::Successful);
-    let [new] = &stage.game.requests("/new")[..] else { panic!("asked once") };
-    assert_eq!((new.query.as_str(), new.header("authorization")), ("room=1", Some("Bearer abc")));
+    let [new] = &stage.game.requests("/new")[..] else {
+        panic!("asked once")
+    };
+    assert_eq!(
+        (new.query.as_str(), new.header("authorization")),
+        ("room=1", Some("Bearer abc"))
+    );
 }
 
 #[tokio::test]
@@ -30,13 +38,40 @@ async fn to_anywhere_else_they_are_an_error_that_names_the_target() {
     other_port.otherwise(Answer::json(json!({ "age": 45 })));
     for (name, target) in [("host", elsewhere.url("/")), ("port", other_port.url("/"))] {
         let address = target.trim_end_matches('/');
-        assert_refused(&stage, name, &target, &format!("received status 302: it redirects to {address}; ")).await;
+        assert_refused(
+            &stage,
+            name,
+            &target,
+            &format!("received status 302: it redirects to {address}; "),
+        )
+        .await;
     }
     let metadata = "http://169.254.169.254/latest/meta-data/iam/security-credentials/";
-    assert_refused(&stage, "metadata", metadata, "169.254.169.254 is a cloud metadata address").await;
-    assert_refused(&stage, "spelled", "//0xA9FEA9FE/", "169.254.169.254 is a cloud metadata address").await;
-    assert_refused(&stage, "scheme", "file:///etc/passwd", "the scheme file is not allowed").await;
-    assert_eq!((elsewhere.all_requests().len(), other_port.all_requests().len()), (0, 0));
+    assert_refused(
+        &stage,
+        "metadata",
+        metadata,
+        "169.254.169.254 is a cloud metadata address",
+    )
+    .await;
+    assert_refused(
+        &stage,
+        "spelled",
+        "//0xA9FEA9FE/",
+        "169.254.169.254 is a cloud metadata address",
+    )
+    .await;
+    assert_refused(
+        &stage,
+        "scheme",
+        "file:///etc/passwd",
+        "the scheme file is not allowed",
+    )
+    .await;
+    assert_eq!(
+        (elsewhere.all_requests().len(), other_port.all_requests().len()),
+        (0, 0)
+    );
 }
 
 #[tokio::test]
@@ -51,7 +86,16 @@ async fn in_a_circle_they_end() {
 async fn assert_refused(stage: &Stage<'_>, name: &str, target: &str, words: &str) {
     let path = format!("/{name}");
     stage.game.on(&path, Answer::redirect(target));
-    stage.measure(name, web("webtest", &stage.game.url(&path), json!({ "consecutiveErrorLimit": 0 }))).await;
+    stage
+        .measure(
+            name,
+            web(
+                "webtest",
+                &stage.game.url(&path),
+                json!({ "consecutiveErrorLimit": 0 }),
+            ),
+        )
+        .await;
     let status = stage.settled(name).await;
     assert_eq!(status.phase, Phase::Error);
     let message = status.message.unwrap();

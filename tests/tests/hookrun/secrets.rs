@@ -25,13 +25,23 @@ async fn a_secret_reaches_header_url_and_body() {
     let stage = stage("secrets").await;
     put_secret(&stage, "credentials", "token").await;
     stage.game.otherwise(Answer::json(json!({ "age": 45 })));
-    create(&stage, "run", web("webtest", &with_token(&stage.game.url("/")), everywhere())).await;
+    create(
+        &stage,
+        "run",
+        web("webtest", &with_token(&stage.game.url("/")), everywhere()),
+    )
+    .await;
     let status = stage.settled("run").await;
     assert_eq!(status.phase, Phase::Successful, "{status:?}");
     let requests = stage.game.requests("/");
-    let [request] = requests.as_slice() else { panic!("{requests:?}") };
+    let [request] = requests.as_slice() else {
+        panic!("{requests:?}")
+    };
     assert_eq!(request.header("authorization"), Some(SECRET));
-    assert_eq!(request.header("x-token"), Some(format!("Bearer {SECRET}").as_str()));
+    assert_eq!(
+        request.header("x-token"),
+        Some(format!("Bearer {SECRET}").as_str())
+    );
     assert_eq!(request.query, format!("token={}", percent(SECRET)));
     assert_eq!(request.json().unwrap(), json!({ "token": SECRET }));
     assert_hidden(&stage).await;
@@ -48,23 +58,60 @@ async fn an_endpoint_that_sends_it_back_does_not_publish_it() {
     };
     let answers: [(&str, Script, Value); 9] = [
         // The whole answer is the value.
-        ("whole", Script::by(move |request| Answer::json(echo(request))), json!({ "provider": { "web": { "jsonPath": "" } } })),
-        ("failed", Script::by(move |request| Answer::json(echo(request))), json!({ "successCondition": "result == \"x\"",
-            "provider": { "web": { "jsonPath": "{$.text}" } } })),
-        ("condition-error", Script::by(move |request| Answer::json(echo(request))), json!({ "successCondition": "asInt(result) > 3",
-            "provider": { "web": { "jsonPath": "{$.text}" } } })),
-        ("path-error", Script::by(move |request| Answer::json(echo(request))), json!({ "provider": { "web": { "jsonPath": "{$.nothing}" } } })),
-        ("no-json", Script::by(|_| Answer::text(format!("{SECRET} is no JSON"))), json!({})),
-        ("page", Script::by(move |request| Answer::json(echo(request)).with_status(503)), json!({})),
+        (
+            "whole",
+            Script::by(move |request| Answer::json(echo(request))),
+            json!({ "provider": { "web": { "jsonPath": "" } } }),
+        ),
+        (
+            "failed",
+            Script::by(move |request| Answer::json(echo(request))),
+            json!({ "successCondition": "result == \"x\"",
+            "provider": { "web": { "jsonPath": "{$.text}" } } }),
+        ),
+        (
+            "condition-error",
+            Script::by(move |request| Answer::json(echo(request))),
+            json!({ "successCondition": "asInt(result) > 3",
+            "provider": { "web": { "jsonPath": "{$.text}" } } }),
+        ),
+        (
+            "path-error",
+            Script::by(move |request| Answer::json(echo(request))),
+            json!({ "provider": { "web": { "jsonPath": "{$.nothing}" } } }),
+        ),
+        (
+            "no-json",
+            Script::by(|_| Answer::text(format!("{SECRET} is no JSON"))),
+            json!({}),
+        ),
+        (
+            "page",
+            Script::by(move |request| Answer::json(echo(request)).with_status(503)),
+            json!({}),
+        ),
         // A page of which only the beginning is shown, and the secret stands across the cut.
-        ("cut-page", Script::by(move |_| Answer::text(format!("{} {SECRET}", filler(185))).with_status(500)), json!({})),
-        ("cut-body", Script::by(move |request| {
-            let body = String::from_utf8_lossy(&request.body).into_owned();
-            Answer::text(format!("{} {body}", filler(175))).with_status(500)
-        }), json!({})),
+        (
+            "cut-page",
+            Script::by(move |_| Answer::text(format!("{} {SECRET}", filler(185))).with_status(500)),
+            json!({}),
+        ),
+        (
+            "cut-body",
+            Script::by(move |request| {
+                let body = String::from_utf8_lossy(&request.body).into_owned();
+                Answer::text(format!("{} {body}", filler(175))).with_status(500)
+            }),
+            json!({}),
+        ),
         // The same for a value, which is cut at 1 KiB, and at 120 bytes in a message.
-        ("cut-value", Script::by(move |_| Answer::json(json!({ "age": format!("{}{SECRET}{}{SECRET}", filler(110), filler(870)) }))),
-            json!({ "successCondition": "result == \"x\"" })),
+        (
+            "cut-value",
+            Script::by(move |_| {
+                Answer::json(json!({ "age": format!("{}{SECRET}{}{SECRET}", filler(110), filler(870)) }))
+            }),
+            json!({ "successCondition": "result == \"x\"" }),
+        ),
     ];
     for (name, script, more) in answers {
         let path = format!("/{name}");
@@ -76,7 +123,10 @@ async fn an_endpoint_that_sends_it_back_does_not_publish_it() {
         assert_eq!(stage.game.counts(&path).received, 1, "{name}");
     }
     for name in ["whole", "failed"] {
-        let value = stage.status(name).await.metric_results[0].measurements[0].value.clone().unwrap();
+        let value = stage.status(name).await.metric_results[0].measurements[0]
+            .value
+            .clone()
+            .unwrap();
         assert!(value.contains("*****"), "{value}");
     }
     assert_hidden(&stage).await;
@@ -96,7 +146,10 @@ async fn an_endpoint_that_is_not_there_does_not_publish_it() {
         ("never", stage.game.url("/never")),
         ("hang-up", stage.game.url("/hang-up")),
         ("redirect", stage.game.url("/redirect")),
-        ("in-path", format!("http://{address}/nothing/{{{{ args.token }}}}")),
+        (
+            "in-path",
+            format!("http://{address}/nothing/{{{{ args.token }}}}"),
+        ),
         ("as-host", "http://{{ args.token }}/".to_owned()),
         ("forbidden", "http://169.254.169.254/{{ args.token }}".to_owned()),
     ];
@@ -128,9 +181,22 @@ async fn a_missing_secret_is_named_and_heals_when_it_comes() {
         "valueFrom": { "secretKeyRef": { "name": "other", "key": "token" } } }] } } });
     let polling = json!({ "interval": "50ms", "successfulLimit": 1 });
     create(&stage, "no-key", web("webtest", &stage.game.url("/"), wrong_key)).await;
-    create(&stage, "no-secret", web("webtest", &with_token(&stage.game.url("/")), json!({}))).await;
-    create(&stage, "waiting", web("webtest", &with_token(&stage.game.url("/")), polling)).await;
-    for (name, words) in [("no-key", "key \"token\" of Secret \"other\""), ("no-secret", "key \"token\" of Secret \"credentials\"")] {
+    create(
+        &stage,
+        "no-secret",
+        web("webtest", &with_token(&stage.game.url("/")), json!({})),
+    )
+    .await;
+    create(
+        &stage,
+        "waiting",
+        web("webtest", &with_token(&stage.game.url("/")), polling),
+    )
+    .await;
+    for (name, words) in [
+        ("no-key", "key \"token\" of Secret \"other\""),
+        ("no-secret", "key \"token\" of Secret \"credentials\""),
+    ] {
         let status = stage.verdict(name).await;
         assert_eq!(status.phase, Phase::Error);
         let message = status.message.unwrap();
@@ -168,14 +234,29 @@ async fn create(stage: &Stage<'_>, name: &str, mut metric: Value) {
         metric["consecutiveErrorLimit"] = json!(0);
     }
     let token = json!({ "name": "token", "valueFrom": { "secretKeyRef": { "name": "credentials", "key": "token" } } });
-    stage.create(name, json!({ "args": [token], "metrics": [metric] })).await;
+    stage
+        .create(name, json!({ "args": [token], "metrics": [metric] }))
+        .await;
 }
 
 async fn put_secret(stage: &Stage<'_>, name: &str, key: &str) {
     let secrets: Api<Secret> = Api::namespaced(stage.client(), &stage.namespace);
-    let metadata = ObjectMeta { name: Some(name.to_owned()), ..ObjectMeta::default() };
+    let metadata = ObjectMeta {
+        name: Some(name.to_owned()),
+        ..ObjectMeta::default()
+    };
     let string_data = Some(BTreeMap::from([(key.to_owned(), SECRET.to_owned())]));
-    secrets.create(&PostParams::default(), &Secret { metadata, string_data, ..Secret::default() }).await.unwrap();
+    secrets
+        .create(
+            &PostParams::default(),
+            &Secret {
+                metadata,
+                string_data,
+                ..Secret::default()
+            },
+        )
+        .await
+        .unwrap();
 }
 
 /// Looks for pieces of the secret wherever anything is shown. Every verdict but a success has its event first, so
@@ -183,14 +264,21 @@ async fn put_secret(stage: &Stage<'_>, name: &str, key: &str) {
 async fn assert_hidden(stage: &Stage<'_>) {
     let runs = stage.runs().list(&ListParams::default()).await.unwrap().items;
     for run in &runs {
-        let (name, status) = (run.metadata.name.as_deref().unwrap(), run.status.as_ref().unwrap());
+        let (name, status) = (
+            run.metadata.name.as_deref().unwrap(),
+            run.status.as_ref().unwrap(),
+        );
         if status.phase != Phase::Successful {
             stage.warned(name, status.phase.as_str()).await;
         }
     }
     let log = eventually(SOON, || async {
         let log = stage.operator.process.stderr();
-        if log.matches("run ended").count() >= runs.len() { Ok(log) } else { Err("not every run's end is logged") }
+        if log.matches("run ended").count() >= runs.len() {
+            Ok(log)
+        } else {
+            Err("not every run's end is logged")
+        }
     })
     .await;
     let events: Api<Event> = Api::namespaced(stage.client(), &stage.namespace);
@@ -205,7 +293,9 @@ async fn assert_hidden(stage: &Stage<'_>) {
     ];
     for (place, text) in shown {
         for piece in pieces() {
-            let around = text.find(&piece).map(|at| text.get(at.saturating_sub(300)..at + 100));
+            let around = text
+                .find(&piece)
+                .map(|at| text.get(at.saturating_sub(300)..at + 100));
             assert_eq!(around, None, "{piece:?} is in {place}");
         }
     }
@@ -216,9 +306,18 @@ fn pieces() -> Vec<String> {
     let quoted = |text: &str| serde_json::to_string(text).unwrap().trim_matches('"').to_owned();
     let once = quoted(SECRET);
     let encoded = percent(SECRET);
-    let forms = [SECRET.to_owned(), quoted(&once), once, encoded.to_lowercase(), encoded];
+    let forms = [
+        SECRET.to_owned(),
+        quoted(&once),
+        once,
+        encoded.to_lowercase(),
+        encoded,
+    ];
     let windows = |form: &String| -> Vec<String> {
-        form.as_bytes().windows(PIECE).map(|piece| String::from_utf8_lossy(piece).into_owned()).collect()
+        form.as_bytes()
+            .windows(PIECE)
+            .map(|piece| String::from_utf8_lossy(piece).into_owned())
+            .collect()
     };
     forms.iter().flat_map(windows).collect()
 }
