@@ -92,17 +92,18 @@ impl Operator {
 
     /// Waits until the operator says that it is ready.
     pub async fn ready(&self) {
-        let client = http();
         eventually(SOON, || async {
-            let answer = client
-                .get(self.url("/readyz"))
-                .send()
-                .await
-                .map_err(|error| error.to_string())?;
-            let (status, text) = (answer.status(), answer.text().await.unwrap_or_default());
-            if status.is_success() { Ok(()) } else { Err(text) }
+            let (status, text) = self.ask("/readyz").await?;
+            if status == 200 { Ok(()) } else { Err(text) }
         })
         .await;
+    }
+
+    /// Status and text of one of its endpoints, as soon as it listens.
+    pub async fn ask(&self, path: &str) -> Result<(u16, String), String> {
+        let answer = http().get(self.url(path)).send().await;
+        let answer = answer.map_err(|error| error.to_string())?;
+        Ok((answer.status().as_u16(), answer.text().await.unwrap_or_default()))
     }
 
     /// The text of one of its endpoints.
@@ -110,9 +111,8 @@ impl Operator {
     /// # Panics
     /// If it does not answer.
     pub async fn get(&self, path: &str) -> String {
-        let answer = http().get(self.url(path)).send().await;
-        let answer = answer.unwrap_or_else(|error| fail(&format!("{path}: {error}")));
-        answer.text().await.unwrap_or_default()
+        let answer = self.ask(path).await;
+        answer.unwrap_or_else(|error| fail(&format!("{path}: {error}"))).1
     }
 
     /// The sum of a metric over all series whose labels contain `labels`.
