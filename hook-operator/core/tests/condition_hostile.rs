@@ -2,6 +2,12 @@
 //!
 //! Every case must end in an answer or an error, quickly, on the stack of a tokio worker.
 
+#![expect(
+    clippy::expect_used,
+    clippy::unwrap_in_result,
+    reason = "a failed expectation is a failed test"
+)]
+
 use std::time::{Duration, Instant};
 
 use hook_core::condition::{Condition, ConditionError, ConditionErrorKind, Facts};
@@ -22,10 +28,18 @@ fn run(source: &str, result: serde_json::Value) -> Result<bool, ConditionError> 
                 response: None,
                 now: jiff::Timestamp::UNIX_EPOCH,
             };
-            let begin = Instant::now();
-            let out = Condition::compile(&source).and_then(|condition| condition.evaluate(&facts));
-            let spent = begin.elapsed();
-            assert!(spent < PATIENCE, "{spent:?} for {source:.60}");
+            // The best of three: a busy machine may take the processor away once.
+            let mut best = Duration::MAX;
+            let mut out = Ok(false);
+            for _ in 0..3 {
+                let begin = Instant::now();
+                out = Condition::compile(&source).and_then(|condition| condition.evaluate(&facts));
+                best = best.min(begin.elapsed());
+                if best < PATIENCE {
+                    break;
+                }
+            }
+            assert!(best < PATIENCE, "{best:?} for {source:.60}");
             out
         });
     worker.expect("a thread").join().expect("no panic")
@@ -261,7 +275,7 @@ fn a_large_answer_is_judged_or_refused_in_time() {
     assert_eq!(out.expect_err("too much").kind, ConditionErrorKind::Budget);
     let long = json!("x".repeat(1 << 20));
     assert_eq!(run("result contains \"y\"", long.clone()), Ok(false));
-    assert!(!run("result matches \"x+y\"", long.clone()).is_ok_and(|hit| hit));
+    assert!(run("result matches \"x+y\"", long.clone()) != Ok(true));
     assert_eq!(run("len(result) == 1048576", long), Ok(true));
 }
 
@@ -270,4 +284,84 @@ fn a_source_over_the_limit_is_refused_before_it_is_read() {
     let source = format!("true{}", " ".repeat(4093));
     assert_eq!(kind(&source), ConditionErrorKind::Budget);
     assert_eq!(run(source.get(..4096).expect("ascii"), json!(1)), Ok(true));
+}
+
+/// Cheap-looking operations on a large text, again and again: each must pay for the bytes it touches.
+#[test]
+fn work_on_a_large_text_is_paid_for() {
+    let long = json!("9".repeat(1 << 20));
+    for source in [
+        "len(toJSON(map(1..20000, result))) > 0",
+        "len(string(map(1..20000, result))) > 0",
+        "len(map(1..20000, {{(result): 1}})) > 0",
+        "let m = {(result): 1}; len(map(1..20000, keys(m))) == 0",
+        "let m = {(result): 1}; all(1..20000, {m[result] == 1})",
+        "let s = result + \"x\"; all(1..20000, {len(s[1:]) > 0})",
+        "all(1..20000, {result <= result})",
+        "all(1..20000, {result == result + \"\"})",
+        "all(1..20000, {result contains \"99999999999999999998\" or true == (# > 0)})",
+        "trim(result, result) == \"\"",
+        "all(1..20000, {not (result matches \"8\")})",
+        "len(sort(map(1..20000, result))) > 0",
+        "len(sortBy(1..20000, result)) > 0",
+        "len(groupBy(1..20000, result)) > 0",
+        "len(uniq(map(1..20000, result))) > 2",
+        "all(1..20000, {hasPrefix(result, result)})",
+        "all(1..20000, {indexOf(result, \"8\") < 0})",
+        "len(split(result, \"9\")) > 0",
+        "all(1..20000, {upper(result) != \"\"})",
+        "fromBase64(toBase64(result)) == fromBase64(toBase64(result + \"1\"))",
+    ] {
+        assert!(run(source, long.clone()) != Ok(true), "{source}");
+    }
+    assert!(run("all(1..20000, {asFloat(result) > 0})", long.clone()).is_err());
+    assert!(run("all(1..20000, {asInt(result) > 0})", long).is_err());
+}
+
+#[test]
+fn lookups_in_made_objects_are_paid_for() {
+    for source in [
+        "let p = fromPairs(map(1..20000, [#, #])); all(1..20000, {p[#] == #})",
+        "let g = groupBy(1..20000, #); all(1..20000, {len(g[#]) == 1})",
+        "all(1..100000, {$env.result == nil or true == (# > 0)})",
+    ] {
+        assert_eq!(kind(source), ConditionErrorKind::Budget, "{source}");
+    }
+}
+
+#[test]
+fn many_patterns_are_refused() {
+    let source = format!("{}false", r#""a" matches "\\pL{9}" || "#.repeat(150));
+    assert_eq!(kind(&source), ConditionErrorKind::Budget);
+}
+
+#[test]
+fn sorting_what_has_no_order_does_not_panic() {
+    let numbers = MetricValue::Vector(
+        (0..500_u32)
+            .map(|n| if n % 3 == 0 { f64::NAN } else { f64::from(n % 7) })
+            .collect(),
+    );
+    let facts = Facts {
+        result: &numbers,
+        response: None,
+        now: jiff::Timestamp::UNIX_EPOCH,
+    };
+    for source in [
+        "len(sort(result)) == 500",
+        "len(sortBy(result, -#)) == 500",
+        "median(result) >= 0 or true",
+    ] {
+        let answer = Condition::compile(source).and_then(|condition| condition.evaluate(&facts));
+        assert_eq!(answer, Ok(true), "{source}");
+    }
+    let mixed: Vec<serde_json::Value> = (0..200_u32)
+        .flat_map(|n| {
+            [
+                json!((1_u64 << 53) + u64::from(n)),
+                json!(9_007_199_254_740_992.0 + f64::from(n)),
+            ]
+        })
+        .collect();
+    assert_eq!(run("len(sort(result)) == 400", json!(mixed)), Ok(true));
 }

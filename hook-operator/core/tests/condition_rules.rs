@@ -1,5 +1,11 @@
 //! The rules of the condition language, one table per rule: condition, `result`, answer.
 
+#![expect(
+    clippy::expect_used,
+    clippy::unwrap_in_result,
+    reason = "a failed expectation is a failed test"
+)]
+
 use std::time::Duration;
 
 use hook_core::condition::{Condition, ConditionError, ConditionErrorKind, Facts};

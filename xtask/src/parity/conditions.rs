@@ -168,14 +168,17 @@ const RULES: &[Rule] = &[
         },
     },
     Rule {
-        name: "number-in-numbers",
-        // The original had text only, and the text `1` is in no list of numbers; the number 1 is.
+        name: "typed-number",
+        // The original had text only: the text `1` is in no list of numbers, and `asInt` refuses `2.5`.
+        // The number 1 is in the list, and `asInt` cuts the number 2.5, as in the typed table.
         matches: |case| {
-            // Both spellings of the question are decided by the typed value, as in the typed table.
+            let number = matches!(case.result, MetricValue::Json(Value::Number(_) | Value::Bool(_)));
+            let fraction = has_number(case.result, |number| number.fract() != 0.0);
             case.text_dialect
-                && !case.reads_as_text
-                && matches!(case.result, MetricValue::Json(Value::Number(_) | Value::Bool(_)))
-                && (case.condition.contains("result in ") || case.condition.contains("result not in "))
+                && number
+                && (case.condition.contains("result in ")
+                    || case.condition.contains("result not in ")
+                    || (fraction && case.condition.contains("asInt(")))
         },
     },
     Rule {

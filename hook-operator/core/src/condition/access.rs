@@ -4,7 +4,7 @@ use super::budget::Budget;
 use super::compare::{equal, identical};
 use super::error::Fault;
 use super::number;
-use super::value::{List, Map, Text, Value};
+use super::value::{CUT_BYTES, List, Map, Text, Value};
 
 /// An index or bound; a float is cut, as in Go.
 pub(super) fn integer(value: &Value<'_>) -> Result<i64, Fault> {
@@ -20,16 +20,16 @@ pub(super) fn integer(value: &Value<'_>) -> Result<i64, Fault> {
 }
 
 /// `base.name`.
-pub(super) fn field<'a>(base: &Value<'a>, name: &'a str) -> Result<Value<'a>, Fault> {
+pub(super) fn field<'a>(base: &Value<'a>, name: &'a str, budget: &mut Budget) -> Result<Value<'a>, Fault> {
     match base {
         Value::Map(map @ (Map::Json(_) | Map::Made { .. })) => Ok(map.get(name).unwrap_or(Value::Missing)),
-        other => fetch(other, &Value::Str(Text::Borrowed(name))),
+        other => fetch(other, &Value::Str(Text::Borrowed(name)), budget),
     }
 }
 
 /// `base.key` and `base[key]`. A missing key is [`Value::Missing`]; everything else that is not there is
 /// an error.
-pub(super) fn fetch<'a>(base: &Value<'a>, key: &Value<'a>) -> Result<Value<'a>, Fault> {
+pub(super) fn fetch<'a>(base: &Value<'a>, key: &Value<'a>, budget: &mut Budget) -> Result<Value<'a>, Fault> {
     match base {
         Value::List(list) => {
             let at = position(key, list.len())?;
@@ -41,7 +41,7 @@ pub(super) fn fetch<'a>(base: &Value<'a>, key: &Value<'a>) -> Result<Value<'a>, 
             byte.map(|byte| Value::Int(i64::from(byte)))
                 .ok_or_else(|| out_of_range(key, text.as_str().len()))
         }
-        Value::Map(map) => lookup(map, key),
+        Value::Map(map) => lookup(map, key, budget),
         Value::Nil | Value::Missing => Err(Fault::runtime(match key.as_str() {
             Some(name) => {
                 format!(
@@ -79,14 +79,14 @@ fn out_of_range(key: &Value<'_>, len: usize) -> Fault {
     ))
 }
 
-fn lookup<'a>(map: &Map<'a>, key: &Value<'a>) -> Result<Value<'a>, Fault> {
+fn lookup<'a>(map: &Map<'a>, key: &Value<'a>, budget: &mut Budget) -> Result<Value<'a>, Fault> {
+    budget.read(key.as_str().map_or(0, str::len).saturating_mul(16))?;
     let found = match (map, key) {
-        (_, Value::Str(name)) => map.get(name.as_str()),
+        (Map::Json(_) | Map::Made { .. }, Value::Str(name)) => map.get(name.as_str()),
         (Map::Pairs { entries, .. }, key) => {
-            let mut budget = Budget::new();
             let mut found = None;
             for (own, value) in entries.iter() {
-                if identical(own, key, &mut budget)? {
+                if identical(own, key, budget)? {
                     found = Some(value.clone());
                     break;
                 }
@@ -118,7 +118,7 @@ fn has_key(map: &Map<'_>, key: &Value<'_>, budget: &mut Budget) -> Result<bool, 
             }
             Ok(false)
         }
-        _ => Ok(!matches!(lookup(map, key)?, Value::Missing)),
+        _ => Ok(!matches!(lookup(map, key, budget)?, Value::Missing)),
     }
 }
 
@@ -127,6 +127,7 @@ pub(super) fn slice<'a>(
     base: &Value<'a>,
     from: Option<&Value<'a>>,
     to: Option<&Value<'a>>,
+    budget: &mut Budget,
 ) -> Result<Value<'a>, Fault> {
     let len = match base {
         Value::List(list) => list.len(),
@@ -140,9 +141,12 @@ pub(super) fn slice<'a>(
         Value::Str(Text::Borrowed(text)) if text.get(start..end).is_some() => {
             Ok(Value::Str(Text::Borrowed(text.get(start..end).unwrap_or(""))))
         }
-        Value::Str(text) => Ok(Value::text(bytes_as_text(
-            text.as_str().as_bytes().get(start..end),
-        ))),
+        Value::Str(text) => {
+            budget.text(end.saturating_sub(start))?;
+            Ok(Value::text(bytes_as_text(
+                text.as_str().as_bytes().get(start..end),
+            )))
+        }
         _ => Ok(Value::Nil),
     }
 }
@@ -154,7 +158,7 @@ fn bytes_as_text(bytes: Option<&[u8]>) -> String {
     for chunk in bytes.unwrap_or(&[]).utf8_chunks() {
         out.push_str(chunk.valid());
         for byte in chunk.invalid() {
-            out.push(char::from_u32(0x0010_FF00 + u32::from(*byte)).unwrap_or(char::REPLACEMENT_CHARACTER));
+            out.push(char::from_u32(CUT_BYTES + u32::from(*byte)).unwrap_or(char::REPLACEMENT_CHARACTER));
         }
     }
     out

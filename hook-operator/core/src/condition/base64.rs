@@ -19,6 +19,17 @@ pub(super) fn encode(bytes: &[u8]) -> String {
     out
 }
 
+fn value_of(sign: u8) -> Option<u32> {
+    Some(match sign {
+        b'A'..=b'Z' => u32::from(sign - b'A'),
+        b'a'..=b'z' => u32::from(sign - b'a') + 26,
+        b'0'..=b'9' => u32::from(sign - b'0') + 52,
+        b'+' => 62,
+        b'/' => 63,
+        _ => return None,
+    })
+}
+
 pub(super) fn decode(text: &str) -> Result<String, Fault> {
     let bad = || Fault::runtime("fromBase64: this is not base64 of UTF-8 text");
     // Go skips line ends.
@@ -35,10 +46,10 @@ pub(super) fn decode(text: &str) -> Result<String, Fault> {
         let mut block = 0_u32;
         for at in 0..4 {
             let value = match chunk.get(at) {
-                Some(sign) => SIGNS.iter().position(|own| own == sign).ok_or_else(bad)?,
+                Some(sign) => value_of(*sign).ok_or_else(bad)?,
                 None => 0,
             };
-            block = (block << 6) | u32::try_from(value).unwrap_or(0);
+            block = (block << 6) | value;
         }
         let bytes = block.to_be_bytes();
         out.extend(bytes.iter().skip(1).take(chunk.len().saturating_sub(1)));

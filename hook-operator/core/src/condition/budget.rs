@@ -8,7 +8,7 @@ pub(super) const MAX_SOURCE: usize = 4 * 1024;
 /// Operators, elements visited, entries compared.
 pub(super) const MAX_STEPS: usize = 120_000;
 /// Elements of lists and objects built on the way.
-pub(super) const MAX_ELEMENTS: usize = 40_000;
+pub(super) const MAX_ELEMENTS: usize = 25_000;
 /// Bytes of text built on the way.
 pub(super) const MAX_TEXT: usize = 2 * 1024 * 1024;
 /// Numbers in a range; Go's own limit, although ours costs no memory.

@@ -22,7 +22,7 @@ pub(super) fn call<'a>(
         (Function::ToJson, [value]) => json_text::write(value, budget).map(Value::text),
         (Function::FromJson, [value]) => json_text::read(text_arg(function, value)?, budget),
         (Function::Len, [value]) => len(value, budget),
-        (Function::Get, [base, key]) => builtin_list::get(base, key),
+        (Function::Get, [base, key]) => builtin_list::get(base, key, budget),
         (Function::Duration, [value]) => methods::parse_duration(text_arg(function, value)?),
         (Function::Date, [value, rest @ ..]) => methods::parse_date(text_arg(function, value)?, rest),
         (Function::Timezone, _) => Err(Fault::runtime("time zones are not known here; times are UTC")),

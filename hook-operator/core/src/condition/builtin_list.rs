@@ -17,8 +17,8 @@ pub(super) fn call<'a>(
     let first = args.first().unwrap_or(&Value::Nil);
     match function {
         // As in Go, these two never fail: nil where there is no element.
-        Function::First => Ok(access::fetch(first, &Value::Int(0)).unwrap_or(Value::Nil)),
-        Function::Last => Ok(access::fetch(first, &Value::Int(-1)).unwrap_or(Value::Nil)),
+        Function::First => Ok(access::fetch(first, &Value::Int(0), budget).unwrap_or(Value::Nil)),
+        Function::Last => Ok(access::fetch(first, &Value::Int(-1), budget).unwrap_or(Value::Nil)),
         Function::Keys | Function::Values | Function::ToPairs => {
             let map = as_map(first).ok_or_else(|| refused(function, first))?;
             budget.elements(map.len())?;
@@ -146,13 +146,13 @@ fn flatten<'a>(list: &List<'a>, out: &mut Vec<Value<'a>>, budget: &mut Budget) -
 }
 
 /// `get(base, key)`: like `base[key]`, but nil where an index is out of range.
-pub(super) fn get<'a>(base: &Value<'a>, key: &Value<'a>) -> Result<Value<'a>, Fault> {
+pub(super) fn get<'a>(base: &Value<'a>, key: &Value<'a>, budget: &mut Budget) -> Result<Value<'a>, Fault> {
     match base {
         Value::List(_) | Value::Str(_) => {
             access::integer(key)?;
-            Ok(access::fetch(base, key).unwrap_or(Value::Missing))
+            Ok(access::fetch(base, key, budget).unwrap_or(Value::Missing))
         }
-        Value::Map(_) => access::fetch(base, key),
+        Value::Map(_) => access::fetch(base, key, budget),
         Value::Missing => Ok(Value::Missing),
         _ => Ok(Value::Nil),
     }

@@ -5,10 +5,12 @@ use super::budget::Budget;
 use super::builtin::{integer_arg, refused, text_arg};
 use super::error::Fault;
 use super::names::Function;
-use super::value::{List, Value};
+use super::value::{List, Shape, Value};
 
 /// Bytes that a function may look at, one character at a time, for one step.
 const BYTES_PER_STEP: usize = 12;
+/// Bytes of the set of characters that `trim` takes away.
+const MAX_TRIMMED: usize = 64;
 /// Go's own limit.
 const MAX_REPEATED: usize = 1_000_000;
 
@@ -21,8 +23,12 @@ pub(super) fn call<'a>(
         return join(args, budget);
     }
     let text = text_arg(function, args.first().unwrap_or(&Value::Nil))?;
-    budget.text(text.len())?;
-    budget.step(text.len() / BYTES_PER_STEP)?;
+    if is_question(function) {
+        budget.read(text.len())?;
+    } else {
+        budget.text(text.len())?;
+        budget.step(text.len() / BYTES_PER_STEP)?;
+    }
     let second = args.get(1);
     let other = match second {
         Some(value) if function != Function::Repeat => Some(text_arg(function, value)?),
@@ -32,6 +38,11 @@ pub(super) fn call<'a>(
         Function::Upper => Value::text(text.to_uppercase()),
         Function::Lower => Value::text(text.to_lowercase()),
         Function::Trim => Value::text(match other {
+            Some(signs) if signs.len() > MAX_TRIMMED => {
+                return Err(Fault::budget(format!(
+                    "trim of more than {MAX_TRIMMED} characters"
+                )));
+            }
             Some(signs) => text.trim_matches(|sign| signs.contains(sign)),
             None => text.trim(),
         }),
@@ -65,6 +76,14 @@ pub(super) fn call<'a>(
         }
         other => return Err(Fault::runtime(format!("{other} is not a function of text"))),
     })
+}
+
+/// Functions that look at text and make none.
+fn is_question(function: Function) -> bool {
+    matches!(
+        function,
+        Function::HasPrefix | Function::HasSuffix | Function::IndexOf | Function::LastIndexOf
+    )
 }
 
 fn position<'a>(at: Option<usize>) -> Value<'a> {
@@ -122,7 +141,19 @@ fn split<'a>(
 
 fn join<'a>(args: &[Value<'a>], budget: &mut Budget) -> Result<Value<'a>, Fault> {
     let list: &List<'a> = match args.first() {
-        Some(Value::List(list)) if !matches!(list, List::Floats(_) | List::Range { .. }) => list,
+        Some(Value::List(list))
+            if !matches!(
+                list,
+                List::Floats(_)
+                    | List::Range { .. }
+                    | List::Made {
+                        shape: Shape::Pairs,
+                        ..
+                    }
+            ) =>
+        {
+            list
+        }
         other => return Err(refused(Function::Join, other.unwrap_or(&Value::Nil))),
     };
     let glue = match args.get(1) {

@@ -292,8 +292,13 @@ pub(super) fn sort_pairs<'a>(
     mut keyed: Vec<(Value<'a>, Value<'a>)>,
     descending: bool,
 ) -> Result<Value<'a>, Fault> {
-    let rounds = usize::BITS - keyed.len().leading_zeros();
-    machine.budget.step(keyed.len().saturating_mul(rounds as usize))?;
+    let rounds = (usize::BITS - keyed.len().leading_zeros()) as usize;
+    let bytes: usize = keyed
+        .iter()
+        .map(|(key, _)| key.as_str().map_or(0, str::len))
+        .sum();
+    machine.budget.step(keyed.len().saturating_mul(rounds))?;
+    machine.budget.read(bytes.saturating_mul(rounds))?;
     // All keys must be comparable with each other; neighbours of one kind are.
     for pair in keyed.windows(2) {
         if let [(a, _), (b, _)] = pair
@@ -304,7 +309,11 @@ pub(super) fn sort_pairs<'a>(
         }
     }
     keyed.sort_by(|(a, _), (b, _)| {
-        let order = order(a, b).ok().flatten().unwrap_or(std::cmp::Ordering::Equal);
+        // One scale for all numbers, NaN included: sorting needs a total order.
+        let order = match (a.as_float(), b.as_float()) {
+            (Some(x), Some(y)) => x.total_cmp(&y),
+            _ => order(a, b).ok().flatten().unwrap_or(std::cmp::Ordering::Equal),
+        };
         if descending { order.reverse() } else { order }
     });
     Value::list(keyed.into_iter().map(|(_, value)| value).collect())

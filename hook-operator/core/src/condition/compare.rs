@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 
 use super::budget::Budget;
 use super::error::Fault;
-use super::value::{List, Map, Shape, Value};
+use super::value::{List, Map, Shape, Value, holds_cut_bytes};
 
 /// `a == b`. Nothing but nil equals nil; different kinds are simply not equal.
 pub(super) fn equal(a: &Value<'_>, b: &Value<'_>, budget: &mut Budget) -> Result<bool, Fault> {
@@ -130,6 +130,9 @@ pub(super) fn identical(a: &Value<'_>, b: &Value<'_>, budget: &mut Budget) -> Re
 /// The order of two numbers, texts, times or durations; `None` where one is NaN.
 pub(super) fn order(a: &Value<'_>, b: &Value<'_>) -> Result<Option<Ordering>, NotComparable> {
     match (a, b) {
+        (Value::Str(x), Value::Str(y)) if holds_cut_bytes(x.as_str()) || holds_cut_bytes(y.as_str()) => {
+            Err(NotComparable)
+        }
         (Value::Str(x), Value::Str(y)) => Ok(Some(x.as_str().as_bytes().cmp(y.as_str().as_bytes()))),
         (Value::Time(x), Value::Time(y)) => Ok(Some(x.cmp(y))),
         (Value::Duration(x), Value::Duration(y)) => Ok(Some(x.cmp(y))),

@@ -4,6 +4,7 @@
 //! use no stack; what does recurse (other operands, closures) is bounded by the parser's nesting limit.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use jiff::Timestamp;
 
@@ -120,7 +121,8 @@ impl<'a> Machine<'a> {
                         let message = format!("an object's key must be text, this is {}", key.describe());
                         return Err(Fault::runtime(message));
                     };
-                    let name = name.to_owned();
+                    self.budget.text(name.len())?;
+                    let name = Arc::from(name);
                     entries.insert(name, self.eval(*value)?);
                 }
                 Value::map(entries)?
@@ -137,22 +139,24 @@ impl<'a> Machine<'a> {
     }
 
     fn environment(&mut self) -> Result<Value<'a>, Fault> {
-        let mut names = BTreeMap::from([("result".to_owned(), self.world.result.clone())]);
-        names.insert("response".to_owned(), self.response()?);
+        self.budget.elements(EnvFunction::NAMES.len() + 2)?;
+        let mut names = BTreeMap::from([(Arc::from("result"), self.world.result.clone())]);
+        names.insert(Arc::from("response"), self.response()?);
         for name in EnvFunction::NAMES {
-            names.insert(name.to_owned(), Value::Function);
+            names.insert(Arc::from(name), Value::Function);
         }
         Value::map(names)
     }
 
     fn response(&mut self) -> Result<Value<'a>, Fault> {
+        self.budget.elements(2)?;
         let (code, latency) = match self.world.response {
             Some((code, latency)) => (Value::Int(code), Value::Int(latency)),
             None => (Value::Nil, Value::Nil),
         };
         Value::map(BTreeMap::from([
-            ("code".to_owned(), code),
-            ("latencyMs".to_owned(), latency),
+            (Arc::from("code"), code),
+            (Arc::from("latencyMs"), latency),
         ]))
     }
 
@@ -183,7 +187,7 @@ impl<'a> Machine<'a> {
             Kind::Binary(op, _, right) => self.binary(*op, first, *right, notes)?,
             Kind::Member { key, .. } => {
                 if let Kind::Str(name) = tree.kind(*key) {
-                    return access::field(&first, name);
+                    return access::field(&first, name, &mut self.budget);
                 }
                 let key = self.eval(*key)?;
                 let key = if notes.has(Notes::SECOND_AS_TEXT) {
@@ -191,12 +195,12 @@ impl<'a> Machine<'a> {
                 } else {
                     key
                 };
-                access::fetch(&first, &key)?
+                access::fetch(&first, &key, &mut self.budget)?
             }
             Kind::Slice { from, to, .. } => {
                 let to = to.map(|to| self.eval(to)).transpose()?;
                 let from = from.map(|from| self.eval(from)).transpose()?;
-                access::slice(&first, from.as_ref(), to.as_ref())?
+                access::slice(&first, from.as_ref(), to.as_ref(), &mut self.budget)?
             }
             Kind::EnvCall(function, args) => {
                 let second = args.get(1).map(|arg| self.eval(*arg)).transpose()?;

@@ -1,6 +1,7 @@
 //! `toJSON` and `fromJSON`.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde_json::Value as Json;
 
@@ -42,7 +43,10 @@ fn to_json(value: &Value<'_>, budget: &mut Budget) -> Result<Json, Fault> {
                 _ => Json::from(*n),
             }
         }
-        Value::Str(text) => Json::from(text.as_str()),
+        Value::Str(text) => {
+            budget.text(text.as_str().len())?;
+            Json::from(text.as_str())
+        }
         Value::List(list) => {
             budget.elements(list.len())?;
             Json::Array(
@@ -55,6 +59,7 @@ fn to_json(value: &Value<'_>, budget: &mut Budget) -> Result<Json, Fault> {
             budget.elements(map.len())?;
             let mut out = serde_json::Map::new();
             for (key, value) in map.entries() {
+                budget.text(key.as_str().map_or(0, str::len))?;
                 let name = key
                     .as_str()
                     .ok_or_else(|| refused(Function::ToJson, &key))?
@@ -95,7 +100,7 @@ fn own<'a>(json: &Json, budget: &mut Budget) -> Result<Value<'a>, Fault> {
             budget.elements(entries.len())?;
             let mut out = BTreeMap::new();
             for (key, value) in entries {
-                out.insert(key.clone(), own(value, budget)?);
+                out.insert(Arc::from(key.as_str()), own(value, budget)?);
             }
             Value::map(out)
         }

@@ -121,6 +121,9 @@ pub(super) fn parse_duration<'a>(text: &str) -> Result<Value<'a>, Fault> {
 }
 
 fn go_duration(text: &str) -> Option<i64> {
+    if text.len() > 200 {
+        return None;
+    }
     let (negative, body) = match text.as_bytes().first()? {
         b'-' => (true, text.get(1..)?),
         b'+' => (false, text.get(1..)?),

@@ -206,7 +206,6 @@ fn compile(source: &str) -> Result<Condition, Fault> {
     let folded = tree
         .rewritten(fold::fold)
         .map_err(|(fault, id)| fault.at(tree.span(id)))?;
-    Patterns::of(&tree)?;
     let patterns = Patterns::of(&folded)?;
     Ok(Condition {
         inner: Arc::new(Inner {

@@ -7,6 +7,9 @@ use super::value::Value;
 /// Beyond this not every integer has a float of its own.
 const EXACT: i128 = 1 << 53;
 
+/// Longer texts are not read as numbers.
+const MAX_NUMERIC: usize = 1000;
+
 /// A JSON number: a float as in Go, except that large integers stay exact.
 pub(super) fn from_json<'a>(number: &Number) -> Value<'a> {
     let whole = number
@@ -21,11 +24,17 @@ pub(super) fn from_json<'a>(number: &Number) -> Value<'a> {
 
 /// Base-10 integer of 64 bits, as `strconv.ParseInt(s, 10, 64)` takes it.
 pub(super) fn parse_int(text: &str) -> Option<i64> {
+    if text.len() > MAX_NUMERIC {
+        return None;
+    }
     text.parse().ok()
 }
 
 /// A float as `strconv.ParseFloat(s, 64)` takes it: `1e3`, `.5`, `NaN`, `inf`, hex with an exponent, `1_0`.
 pub(super) fn parse_float(text: &str) -> Option<f64> {
+    if text.len() > MAX_NUMERIC {
+        return None;
+    }
     let (negative, body) = match text.as_bytes().first()? {
         b'+' => (false, text.get(1..)?),
         b'-' => (true, text.get(1..)?),
@@ -102,6 +111,9 @@ fn parse_hex_float(text: &str) -> Option<f64> {
 fn parse_exponent(text: &str) -> Option<i32> {
     let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
     if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
+        return None;
+    }
+    if text.len() > MAX_NUMERIC {
         return None;
     }
     text.parse().ok()

@@ -52,7 +52,7 @@ impl<'a> Machine<'a> {
             BinaryOp::Equal => Value::Bool(self.equal(&left, &right, notes)?),
             BinaryOp::NotEqual => Value::Bool(self.not_equal(&left, &right, notes)?),
             BinaryOp::Less | BinaryOp::More | BinaryOp::LessOrEqual | BinaryOp::MoreOrEqual => {
-                Value::Bool(ordered(op, &left, &right)?)
+                Value::Bool(ordered(op, &left, &right, &mut self.budget)?)
             }
             BinaryOp::In => Value::Bool(access::contains(&right, &left, &mut self.budget)?),
             BinaryOp::Range => range(&left, &right)?,
@@ -88,16 +88,16 @@ impl<'a> Machine<'a> {
     }
 
     /// `value in from..to` with two integer literals.
-    fn within(&self, value: &Value<'a>, range: NodeId) -> Result<Option<bool>, Fault> {
+    fn within(&mut self, value: &Value<'a>, range: NodeId) -> Result<Option<bool>, Fault> {
         let Kind::Binary(BinaryOp::Range, from, to) = self.tree.kind(range) else {
             return Ok(None);
         };
         let (Kind::Int(from), Kind::Int(to)) = (self.tree.kind(*from), self.tree.kind(*to)) else {
             return Ok(None);
         };
-        let above = ordered(BinaryOp::MoreOrEqual, value, &Value::Int(*from))?;
+        let above = ordered(BinaryOp::MoreOrEqual, value, &Value::Int(*from), &mut self.budget)?;
         Ok(Some(
-            above && ordered(BinaryOp::LessOrEqual, value, &Value::Int(*to))?,
+            above && ordered(BinaryOp::LessOrEqual, value, &Value::Int(*to), &mut self.budget)?,
         ))
     }
 
@@ -117,11 +117,18 @@ impl<'a> Machine<'a> {
         let list = self.eval(*list)?;
         let counted = closures::count(self, list, args.get(1).copied(), Some(limit))?;
         let bound = self.eval(bound)?;
-        Ok(Value::Bool(ordered(op, &Value::Int(counted), &bound)?))
+        Ok(Value::Bool(ordered(
+            op,
+            &Value::Int(counted),
+            &bound,
+            &mut self.budget,
+        )?))
     }
 }
 
-fn ordered(op: BinaryOp, a: &Value<'_>, b: &Value<'_>) -> Result<bool, Fault> {
+fn ordered(op: BinaryOp, a: &Value<'_>, b: &Value<'_>, budget: &mut Budget) -> Result<bool, Fault> {
+    budget.read(a.as_str().map_or(0, str::len))?;
+    budget.read(b.as_str().map_or(0, str::len))?;
     let Ok(order) = order(a, b) else {
         return Err(unfit(op.text(), a, b));
     };
@@ -151,7 +158,7 @@ fn range<'a>(from: &Value<'a>, to: &Value<'a>) -> Result<Value<'a>, Fault> {
 fn matches<'a>(pattern: &Pattern, value: &Value<'_>, budget: &mut Budget) -> Result<Value<'a>, Fault> {
     match value {
         Value::Str(text) => {
-            budget.read(text.as_str().len().saturating_mul(8))?;
+            budget.read(text.as_str().len().saturating_mul(32))?;
             Ok(Value::Bool(pattern.is_match(text.as_str())))
         }
         Value::Nil | Value::Missing => Ok(Value::Bool(false)),

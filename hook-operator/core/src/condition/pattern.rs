@@ -7,11 +7,14 @@ use regex::{Regex, RegexBuilder};
 use super::ast::{BinaryOp, Kind, NodeId, Tree};
 use super::error::Fault;
 use super::re2;
+use super::value::holds_cut_bytes;
 
 /// Bytes of a pattern.
 const MAX_PATTERN: usize = 1024;
 /// Bytes of a compiled pattern.
-const MAX_COMPILED: usize = 256 * 1024;
+const MAX_COMPILED: usize = 128 * 1024;
+/// Constant patterns of one condition.
+const MAX_PATTERNS: usize = 16;
 
 #[derive(Debug)]
 pub(super) struct Pattern(Regex);
@@ -25,6 +28,11 @@ impl Pattern {
             return Err(Fault::budget(format!(
                 "a regular expression of more than {MAX_PATTERN} bytes"
             )));
+        }
+        if holds_cut_bytes(source) {
+            return Err(Fault::runtime(
+                "a regular expression must not hold half a character",
+            ));
         }
         let rust = re2::translate(source)
             .map_err(|reason| Fault::runtime(format!("bad regular expression {source:?}: {reason}")))?;
@@ -62,6 +70,10 @@ impl Patterns {
             if let Kind::Binary(BinaryOp::Matches, _, right) = tree.kind(id)
                 && let Kind::Str(source) = tree.kind(*right)
             {
+                if out.len() >= MAX_PATTERNS {
+                    let message = format!("more than {MAX_PATTERNS} regular expressions; join them with |");
+                    return Err(Fault::budget(message).at(tree.span(id)));
+                }
                 let pattern = Pattern::compile(source).map_err(|fault| fault.at(tree.span(*right)))?;
                 out.insert(right.index(), pattern);
             }

@@ -272,7 +272,6 @@ impl Translator {
                     }
                 }
             }
-            'E' => {}
             _ => {
                 if let Some(class) = ascii_class(sign) {
                     self.write(format_args!("(?-i:[{class}])"));

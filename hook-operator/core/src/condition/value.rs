@@ -16,6 +16,15 @@ pub(super) enum Text<'a> {
     Made(Arc<str>),
 }
 
+/// Where the bytes of a character that a slice cut in two are kept: private characters of their own.
+pub(super) const CUT_BYTES: u32 = 0x0010_FF00;
+
+/// Whether text holds bytes of a cut character; their order is not Go's, and no pattern may hold them.
+pub(super) fn holds_cut_bytes(text: &str) -> bool {
+    // Their UTF-8 form starts with this byte, which hardly any other text has.
+    text.as_bytes().contains(&0xF4) && text.chars().any(|sign| u32::from(sign) >= CUT_BYTES + 0x80)
+}
+
 impl Text<'_> {
     pub(super) fn as_str(&self) -> &str {
         match self {
@@ -84,7 +93,7 @@ pub(super) enum Shape {
 pub(super) enum Map<'a> {
     Json(&'a serde_json::Map<String, Json>),
     Made {
-        entries: Arc<BTreeMap<String, Value<'a>>>,
+        entries: Arc<BTreeMap<Arc<str>, Value<'a>>>,
         depth: u8,
     },
     /// Keys of any kind; in the groups of `groupBy` an absent key is an empty list.
@@ -149,7 +158,7 @@ impl<'a> Value<'a> {
         }))
     }
 
-    pub(super) fn map(entries: BTreeMap<String, Value<'a>>) -> Result<Self, Fault> {
+    pub(super) fn map(entries: BTreeMap<Arc<str>, Value<'a>>) -> Result<Self, Fault> {
         let depth = deeper(entries.values())?;
         Ok(Value::Map(Map::Made {
             entries: Arc::new(entries),
@@ -333,7 +342,7 @@ impl<'a> Map<'a> {
                 .collect(),
             Map::Made { entries, .. } => entries
                 .iter()
-                .map(|(key, value)| (Value::text(key.clone()), value.clone()))
+                .map(|(key, value)| (Value::Str(Text::Made(key.clone())), value.clone()))
                 .collect(),
             Map::Pairs { entries, .. } => entries.to_vec(),
         }
