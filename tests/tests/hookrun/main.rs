@@ -16,6 +16,8 @@ mod egress;
 mod hostile_conditions;
 mod initial_delay;
 mod invalid_spec;
+mod kubectl;
+mod manifests;
 mod observability;
 mod one_shot;
 mod policy;
