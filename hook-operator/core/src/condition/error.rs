@@ -34,7 +34,7 @@ pub struct Span {
 }
 
 impl Span {
-    pub(super) fn new(start: usize, end: usize) -> Self {
+    pub(in crate::condition) fn new(start: usize, end: usize) -> Self {
         let fit = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
         Span {
             start: fit(start),
@@ -43,7 +43,7 @@ impl Span {
     }
 
     /// The smallest span that holds both.
-    pub(super) fn to(self, other: Span) -> Span {
+    pub(in crate::condition) fn to(self, other: Span) -> Span {
         Span {
             start: self.start.min(other.start),
             end: self.end.max(other.end),
@@ -76,14 +76,14 @@ impl std::error::Error for ConditionError {}
 
 /// An error on its way out; the first node that knows its place sets the span.
 #[derive(Debug, Clone)]
-pub(super) struct Fault {
-    pub(super) kind: ConditionErrorKind,
-    pub(super) message: String,
-    pub(super) span: Option<Span>,
+pub(in crate::condition) struct Fault {
+    pub(in crate::condition) kind: ConditionErrorKind,
+    pub(in crate::condition) message: String,
+    pub(in crate::condition) span: Option<Span>,
 }
 
 impl Fault {
-    pub(super) fn new(kind: ConditionErrorKind, message: impl Into<String>) -> Self {
+    pub(in crate::condition) fn new(kind: ConditionErrorKind, message: impl Into<String>) -> Self {
         Fault {
             kind,
             message: message.into(),
@@ -91,29 +91,29 @@ impl Fault {
         }
     }
 
-    pub(super) fn syntax(span: Span, message: impl Into<String>) -> Self {
+    pub(in crate::condition) fn syntax(span: Span, message: impl Into<String>) -> Self {
         Fault::new(ConditionErrorKind::Syntax, message).at(span)
     }
 
-    pub(super) fn mismatch(message: impl Into<String>) -> Self {
+    pub(in crate::condition) fn mismatch(message: impl Into<String>) -> Self {
         Fault::new(ConditionErrorKind::TypeMismatch, message)
     }
 
-    pub(super) fn runtime(message: impl Into<String>) -> Self {
+    pub(in crate::condition) fn runtime(message: impl Into<String>) -> Self {
         Fault::new(ConditionErrorKind::Runtime, message)
     }
 
-    pub(super) fn budget(message: impl Into<String>) -> Self {
+    pub(in crate::condition) fn budget(message: impl Into<String>) -> Self {
         Fault::new(ConditionErrorKind::Budget, message)
     }
 
     /// Sets the place unless a deeper node already did.
-    pub(super) fn at(mut self, span: Span) -> Self {
+    pub(in crate::condition) fn at(mut self, span: Span) -> Self {
         self.span.get_or_insert(span);
         self
     }
 
-    pub(super) fn bind(self, source: &str) -> ConditionError {
+    pub(in crate::condition) fn bind(self, source: &str) -> ConditionError {
         let span = self.span.unwrap_or_default();
         let (line, column) = place(source, span.start as usize);
         ConditionError {

@@ -7,13 +7,14 @@
 //!
 //! The way of a condition:
 //!
-//! | step | file | job |
-//! | --- | --- | --- |
-//! | read | `lex`, `spelling`, `escape` | text to tokens |
-//! | parse | `parse`, `parse_primary`, `precedence`, `ast`, `names` | tokens to nodes; unknown names end here |
-//! | fold | `fold`, `pattern`, `re2`, `re2_class` | constants, observable rewrites, regular expressions |
-//! | check | `check`, `check_ops`, `check_calls`, `types` | static kinds, once per kind of `result` |
-//! | run | `eval`, `operators`, `access`, `arith`, `compare`, `closures`, `env`, `builtin*`, `methods`, `json_text` | the value, within `budget` |
+//! | room | job |
+//! | --- | --- |
+//! | `syntax` | text to nodes; unknown names end here |
+//! | `prepare` | constants folded, regular expressions compiled |
+//! | `check` | the static check, once per kind of `result` |
+//! | `run` | the value, within a budget |
+//! | `value`, `number` | what conditions calculate with |
+//! | `error` | errors with their place in the text |
 
 use std::sync::{Arc, OnceLock};
 
@@ -21,49 +22,24 @@ use jiff::Timestamp;
 
 use crate::value::{MetricValue, Response};
 
-mod access;
-mod arith;
-mod ast;
-mod base64;
-mod budget;
-mod builtin;
-mod builtin_list;
-mod builtin_number;
-mod builtin_text;
 mod check;
-mod check_calls;
-mod check_ops;
-mod closures;
-mod compare;
-mod env;
 mod error;
-mod escape;
-mod eval;
-mod fold;
-mod json_text;
-mod lex;
-mod mentions;
-mod methods;
-mod names;
 mod number;
-mod operators;
-mod parse;
-mod parse_primary;
-mod pattern;
-mod precedence;
-mod re2;
-mod re2_class;
-mod spelling;
-mod types;
+mod prepare;
+mod run;
+mod syntax;
 mod value;
 
 pub use error::{ConditionError, ConditionErrorKind, Span};
 
-use ast::Tree;
 use check::{Checked, ResultKind};
 use error::Fault;
-use eval::{Machine, World};
-use pattern::Patterns;
+use prepare::pattern::Patterns;
+use prepare::{fold, mentions};
+use run::budget;
+use run::eval::{Machine, World};
+use syntax::ast::Tree;
+use syntax::parse;
 
 /// What a condition is asked about.
 #[derive(Debug, Clone, Copy)]

@@ -2,7 +2,7 @@
 
 use serde_json::Number;
 
-use super::value::Value;
+use crate::condition::value::Value;
 
 /// Beyond this not every integer has a float of its own.
 const EXACT: i128 = 1 << 53;
@@ -11,7 +11,7 @@ const EXACT: i128 = 1 << 53;
 const MAX_NUMERIC: usize = 1000;
 
 /// A JSON number: a float as in Go, except that large integers stay exact.
-pub(super) fn from_json<'a>(number: &Number) -> Value<'a> {
+pub(in crate::condition) fn from_json<'a>(number: &Number) -> Value<'a> {
     let whole = number
         .as_i64()
         .map(i128::from)
@@ -23,7 +23,7 @@ pub(super) fn from_json<'a>(number: &Number) -> Value<'a> {
 }
 
 /// Base-10 integer of 64 bits, as `strconv.ParseInt(s, 10, 64)` takes it.
-pub(super) fn parse_int(text: &str) -> Option<i64> {
+pub(in crate::condition) fn parse_int(text: &str) -> Option<i64> {
     if text.len() > MAX_NUMERIC {
         return None;
     }
@@ -31,7 +31,7 @@ pub(super) fn parse_int(text: &str) -> Option<i64> {
 }
 
 /// A float as `strconv.ParseFloat(s, 64)` takes it: `1e3`, `.5`, `NaN`, `inf`, hex with an exponent, `1_0`.
-pub(super) fn parse_float(text: &str) -> Option<f64> {
+pub(in crate::condition) fn parse_float(text: &str) -> Option<f64> {
     if text.len() > MAX_NUMERIC {
         return None;
     }
@@ -120,7 +120,7 @@ fn parse_exponent(text: &str) -> Option<i32> {
 }
 
 /// A float as Go's `%v` prints it, except that integers below 1e21 keep all their digits.
-pub(super) fn float_text(number: f64) -> String {
+pub(in crate::condition) fn float_text(number: f64) -> String {
     if number.is_nan() {
         return "NaN".to_owned();
     }
@@ -143,7 +143,7 @@ pub(super) fn float_text(number: f64) -> String {
 
 /// A float cut to an integer; `None` where Go's answer depends on the processor.
 #[expect(clippy::cast_possible_truncation, reason = "the range is checked first")]
-pub(super) fn truncate(number: f64) -> Option<i64> {
+pub(in crate::condition) fn truncate(number: f64) -> Option<i64> {
     let cut = number.trunc();
     // Both bounds are powers of two and exact as floats.
     (-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0)

@@ -6,27 +6,27 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde_json::Value as Json;
 
-use super::error::Fault;
-use super::number;
+use crate::condition::error::Fault;
+use crate::condition::number;
 
 /// Text that is borrowed from the answer or the source, or made on the way.
 #[derive(Debug, Clone)]
-pub(super) enum Text<'a> {
+pub(in crate::condition) enum Text<'a> {
     Borrowed(&'a str),
     Made(Arc<str>),
 }
 
 /// Where the bytes of a character that a slice cut in two are kept: private characters of their own.
-pub(super) const CUT_BYTES: u32 = 0x0010_FF00;
+pub(in crate::condition) const CUT_BYTES: u32 = 0x0010_FF00;
 
 /// Whether text holds bytes of a cut character; their order is not Go's, and no pattern may hold them.
-pub(super) fn holds_cut_bytes(text: &str) -> bool {
+pub(in crate::condition) fn holds_cut_bytes(text: &str) -> bool {
     // Their UTF-8 form starts with this byte, which hardly any other text has.
     text.as_bytes().contains(&0xF4) && text.chars().any(|sign| u32::from(sign) >= CUT_BYTES + 0x80)
 }
 
 impl Text<'_> {
-    pub(super) fn as_str(&self) -> &str {
+    pub(in crate::condition) fn as_str(&self) -> &str {
         match self {
             Text::Borrowed(text) => text,
             Text::Made(text) => text,
@@ -41,7 +41,7 @@ impl From<String> for Text<'_> {
 }
 
 #[derive(Debug, Clone)]
-pub(super) enum Value<'a> {
+pub(in crate::condition) enum Value<'a> {
     Nil,
     /// A key that the answer does not have. Nil everywhere, except that `!=` refuses it.
     Missing,
@@ -60,7 +60,7 @@ pub(super) enum Value<'a> {
 }
 
 #[derive(Debug, Clone)]
-pub(super) enum List<'a> {
+pub(in crate::condition) enum List<'a> {
     Json(&'a [Json]),
     Floats(&'a [f64]),
     /// `from`, `from + 1`, … in Go an `[]int`.
@@ -79,7 +79,7 @@ pub(super) enum List<'a> {
 
 /// What Go's type of a list that was made says of its elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Shape {
+pub(in crate::condition) enum Shape {
     Any,
     /// All text, made by `split`: `[]string`.
     Words,
@@ -90,7 +90,7 @@ pub(super) enum Shape {
 }
 
 #[derive(Debug, Clone)]
-pub(super) enum Map<'a> {
+pub(in crate::condition) enum Map<'a> {
     Json(&'a serde_json::Map<String, Json>),
     Made {
         entries: Arc<BTreeMap<Arc<str>, Value<'a>>>,
@@ -108,7 +108,7 @@ pub(super) enum Map<'a> {
 const MAX_DEPTH: u8 = 100;
 
 impl<'a> Value<'a> {
-    pub(super) fn json(json: &'a Json) -> Self {
+    pub(in crate::condition) fn json(json: &'a Json) -> Self {
         match json {
             Json::Null => Value::Nil,
             Json::Bool(b) => Value::Bool(*b),
@@ -119,11 +119,11 @@ impl<'a> Value<'a> {
         }
     }
 
-    pub(super) fn text(text: impl Into<String>) -> Self {
+    pub(in crate::condition) fn text(text: impl Into<String>) -> Self {
         Value::Str(Text::from(text.into()))
     }
 
-    pub(super) fn list(items: Vec<Value<'a>>) -> Result<Self, Fault> {
+    pub(in crate::condition) fn list(items: Vec<Value<'a>>) -> Result<Self, Fault> {
         let depth = deeper(items.iter())?;
         let to = items.len();
         Ok(Value::List(List::Made {
@@ -135,7 +135,7 @@ impl<'a> Value<'a> {
         }))
     }
 
-    pub(super) fn words(words: Vec<Value<'a>>) -> Self {
+    pub(in crate::condition) fn words(words: Vec<Value<'a>>) -> Self {
         let to = words.len();
         Value::List(List::Made {
             items: Arc::from(words),
@@ -146,7 +146,7 @@ impl<'a> Value<'a> {
         })
     }
 
-    pub(super) fn list_of_pairs(pairs: Vec<Value<'a>>) -> Result<Self, Fault> {
+    pub(in crate::condition) fn list_of_pairs(pairs: Vec<Value<'a>>) -> Result<Self, Fault> {
         let depth = deeper(pairs.iter())?;
         let to = pairs.len();
         Ok(Value::List(List::Made {
@@ -158,7 +158,7 @@ impl<'a> Value<'a> {
         }))
     }
 
-    pub(super) fn map(entries: BTreeMap<Arc<str>, Value<'a>>) -> Result<Self, Fault> {
+    pub(in crate::condition) fn map(entries: BTreeMap<Arc<str>, Value<'a>>) -> Result<Self, Fault> {
         let depth = deeper(entries.values())?;
         Ok(Value::Map(Map::Made {
             entries: Arc::new(entries),
@@ -166,7 +166,10 @@ impl<'a> Value<'a> {
         }))
     }
 
-    pub(super) fn pairs(entries: Vec<(Value<'a>, Value<'a>)>, groups: bool) -> Result<Self, Fault> {
+    pub(in crate::condition) fn pairs(
+        entries: Vec<(Value<'a>, Value<'a>)>,
+        groups: bool,
+    ) -> Result<Self, Fault> {
         let depth = deeper(entries.iter().flat_map(|(key, value)| [key, value]))?;
         Ok(Value::Map(Map::Pairs {
             entries: Arc::from(entries),
@@ -176,7 +179,7 @@ impl<'a> Value<'a> {
     }
 
     /// A list that does not exist.
-    pub(super) fn absent_list() -> Self {
+    pub(in crate::condition) fn absent_list() -> Self {
         Value::List(List::Made {
             items: Arc::from([]),
             from: 0,
@@ -187,7 +190,7 @@ impl<'a> Value<'a> {
     }
 
     /// Equal to nil, for `==`, `??` and `?.`.
-    pub(super) fn is_nil(&self) -> bool {
+    pub(in crate::condition) fn is_nil(&self) -> bool {
         matches!(
             self,
             Value::Nil
@@ -199,12 +202,12 @@ impl<'a> Value<'a> {
         )
     }
 
-    pub(super) fn is_number(&self) -> bool {
+    pub(in crate::condition) fn is_number(&self) -> bool {
         matches!(self, Value::Int(_) | Value::Whole(_) | Value::Float(_))
     }
 
     /// For messages.
-    pub(super) fn describe(&self) -> &'static str {
+    pub(in crate::condition) fn describe(&self) -> &'static str {
         match self {
             Value::Nil => "nil",
             Value::Missing => "a missing key",
@@ -221,7 +224,7 @@ impl<'a> Value<'a> {
     }
 
     /// As a float, if it is a number.
-    pub(super) fn as_float(&self) -> Option<f64> {
+    pub(in crate::condition) fn as_float(&self) -> Option<f64> {
         #[expect(
             clippy::cast_precision_loss,
             reason = "Go converts to float64 in the same way"
@@ -234,7 +237,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    pub(super) fn as_str(&self) -> Option<&str> {
+    pub(in crate::condition) fn as_str(&self) -> Option<&str> {
         match self {
             Value::Str(text) => Some(text.as_str()),
             _ => None,
@@ -261,7 +264,7 @@ fn deeper<'v, 'a: 'v>(parts: impl Iterator<Item = &'v Value<'a>>) -> Result<u8, 
 }
 
 impl<'a> List<'a> {
-    pub(super) fn len(&self) -> usize {
+    pub(in crate::condition) fn len(&self) -> usize {
         match self {
             List::Json(items) => items.len(),
             List::Floats(items) => items.len(),
@@ -270,7 +273,7 @@ impl<'a> List<'a> {
         }
     }
 
-    pub(super) fn get(&self, index: usize) -> Option<Value<'a>> {
+    pub(in crate::condition) fn get(&self, index: usize) -> Option<Value<'a>> {
         match self {
             List::Json(items) => items.get(index).map(Value::json),
             List::Floats(items) => items.get(index).copied().map(Value::Float),
@@ -283,12 +286,12 @@ impl<'a> List<'a> {
         }
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = Value<'a>> + '_ {
+    pub(in crate::condition) fn iter(&self) -> impl Iterator<Item = Value<'a>> + '_ {
         (0..self.len()).filter_map(|index| self.get(index))
     }
 
     /// Elements `from..to`; the bounds are within the list.
-    pub(super) fn slice(&self, from: usize, to: usize) -> List<'a> {
+    pub(in crate::condition) fn slice(&self, from: usize, to: usize) -> List<'a> {
         match self {
             List::Json(items) => List::Json(items.get(from..to).unwrap_or(&[])),
             List::Floats(items) => List::Floats(items.get(from..to).unwrap_or(&[])),
@@ -314,7 +317,7 @@ impl<'a> List<'a> {
 }
 
 impl<'a> Map<'a> {
-    pub(super) fn len(&self) -> usize {
+    pub(in crate::condition) fn len(&self) -> usize {
         match self {
             Map::Json(entries) => entries.len(),
             Map::Made { entries, .. } => entries.len(),
@@ -322,7 +325,7 @@ impl<'a> Map<'a> {
         }
     }
 
-    pub(super) fn get(&self, key: &str) -> Option<Value<'a>> {
+    pub(in crate::condition) fn get(&self, key: &str) -> Option<Value<'a>> {
         match self {
             Map::Json(entries) => entries.get(key).map(Value::json),
             Map::Made { entries, .. } => entries.get(key).cloned(),
@@ -334,7 +337,7 @@ impl<'a> Map<'a> {
     }
 
     /// In the order of the keys.
-    pub(super) fn entries(&self) -> Vec<(Value<'a>, Value<'a>)> {
+    pub(in crate::condition) fn entries(&self) -> Vec<(Value<'a>, Value<'a>)> {
         match self {
             Map::Json(entries) => entries
                 .iter()

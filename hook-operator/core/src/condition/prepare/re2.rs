@@ -1,0 +1,383 @@
+//! From Go's regular expressions (RE2 syntax) to those of the `regex` crate.
+//!
+//! Both share the engine idea but not the details: here `\d \w \s \b` are ASCII, `&&` in a class is two
+//! characters, `{` may stand for itself, `\Q…\E` quotes, and repetition counts end at 1000. What Go
+//! refuses (look-around, back-references, `a**`) is refused, so a pattern never means more than it did.
+
+use std::fmt::Write as _;
+
+use crate::condition::prepare::re2_class::ascii_class;
+
+const MAX_REPEAT: u32 = 1000;
+
+/// The same pattern in the other syntax.
+pub(in crate::condition) fn translate(source: &str) -> Result<String, String> {
+    let mut translator = Translator {
+        signs: source.chars().collect(),
+        at: 0,
+        out: String::with_capacity(source.len() * 2),
+        groups: vec![Group::default()],
+        names: Vec::new(),
+    };
+    while let Some(sign) = translator.next() {
+        translator.sign(sign)?;
+    }
+    if translator.groups.len() > 1 {
+        return Err("missing closing )".to_owned());
+    }
+    Ok(translator.out)
+}
+
+/// What has been read of one group.
+#[derive(Debug, Default, Clone, Copy)]
+struct Group {
+    /// How often the last operand may repeat, inner repetitions multiplied; `None`: no operand yet.
+    operand: Option<u32>,
+    /// The largest such product in this group.
+    largest: u32,
+    /// The last thing was a repetition, which cannot be repeated again.
+    repeated: bool,
+}
+
+pub(in crate::condition) struct Translator {
+    pub(in crate::condition) signs: Vec<char>,
+    pub(in crate::condition) at: usize,
+    pub(in crate::condition) out: String,
+    groups: Vec<Group>,
+    names: Vec<String>,
+}
+
+impl Translator {
+    pub(in crate::condition) fn peek(&self) -> Option<char> {
+        self.signs.get(self.at).copied()
+    }
+
+    pub(in crate::condition) fn next(&mut self) -> Option<char> {
+        let sign = self.peek()?;
+        self.at += 1;
+        Some(sign)
+    }
+
+    pub(in crate::condition) fn accept(&mut self, text: &str) -> bool {
+        let found = text
+            .chars()
+            .enumerate()
+            .all(|(i, sign)| self.signs.get(self.at + i) == Some(&sign));
+        if found {
+            self.at += text.chars().count();
+        }
+        found
+    }
+
+    pub(in crate::condition) fn operand(&mut self, product: u32) {
+        if let Some(group) = self.groups.last_mut() {
+            group.operand = Some(product);
+            group.largest = group.largest.max(product);
+            group.repeated = false;
+        }
+    }
+
+    /// Writing to a `String` cannot fail.
+    pub(in crate::condition) fn write(&mut self, text: std::fmt::Arguments<'_>) {
+        let _ = self.out.write_fmt(text);
+    }
+
+    fn literal(&mut self, sign: char) {
+        if sign.is_ascii_alphanumeric() || !sign.is_ascii() {
+            self.out.push(sign);
+        } else {
+            self.write(format_args!("\\x{{{:x}}}", u32::from(sign)));
+        }
+        self.operand(1);
+    }
+
+    fn sign(&mut self, sign: char) -> Result<(), String> {
+        match sign {
+            '(' => self.open(),
+            ')' => {
+                let group = self.groups.pop().unwrap_or_default();
+                if self.groups.is_empty() {
+                    return Err("unexpected )".to_owned());
+                }
+                self.out.push(')');
+                self.operand(group.largest.max(1));
+                Ok(())
+            }
+            '|' => {
+                if let Some(group) = self.groups.last_mut() {
+                    group.operand = None;
+                    group.repeated = false;
+                }
+                self.out.push('|');
+                Ok(())
+            }
+            '*' | '+' | '?' => self.repeat(&sign.to_string(), 1),
+            '{' => self.counted(),
+            '[' => self.class(),
+            '^' | '$' | '.' => {
+                self.out.push(sign);
+                self.operand(1);
+                Ok(())
+            }
+            '\\' => self.escape(),
+            _ => {
+                self.literal(sign);
+                Ok(())
+            }
+        }
+    }
+
+    fn open(&mut self) -> Result<(), String> {
+        self.out.push('(');
+        if !self.accept("?") {
+            self.groups.push(Group::default());
+            return Ok(());
+        }
+        if self.accept("P<") || (self.peek() == Some('<') && self.accept("<")) {
+            let mut name = String::new();
+            while let Some(sign) = self.next() {
+                match sign {
+                    '>' if !name.is_empty() && !self.names.contains(&name) => {
+                        self.names.push(name);
+                        self.groups.push(Group::default());
+                        return Ok(());
+                    }
+                    sign if sign.is_ascii_alphanumeric() || sign == '_' => name.push(sign),
+                    _ => break,
+                }
+            }
+            return Err("invalid named group (look-behind is not supported)".to_owned());
+        }
+        let mut flags = String::from("?");
+        let mut seen = false;
+        while let Some(sign) = self.next() {
+            flags.push(sign);
+            match sign {
+                'i' | 'm' | 's' | 'U' => seen = true,
+                '-' if !flags
+                    .get(..flags.len() - 1)
+                    .is_some_and(|before| before.contains('-')) =>
+                {
+                    seen = false;
+                }
+                ':' | ')' if flags.contains('-') && !seen => break,
+                ':' => {
+                    self.out.push_str(&flags);
+                    self.groups.push(Group::default());
+                    return Ok(());
+                }
+                ')' => {
+                    if seen {
+                        self.out.push_str(&flags);
+                    } else {
+                        // `(?)` is an empty group in Go.
+                        self.out.push_str("?:)");
+                    }
+                    return Ok(());
+                }
+                _ => break,
+            }
+        }
+        Err(format!(
+            "({flags} is not supported (no look-around, no back-references)"
+        ))
+    }
+
+    fn repeat(&mut self, op: &str, count: u32) -> Result<(), String> {
+        let lazy = self.accept("?");
+        let Some(group) = self.groups.last_mut() else {
+            return Ok(());
+        };
+        let Some(inner) = group.operand else {
+            return Err(format!("{op} repeats nothing"));
+        };
+        if group.repeated {
+            return Err(format!("{op} repeats a repetition"));
+        }
+        let product = inner.saturating_mul(count.max(1));
+        if count > 1 && product > MAX_REPEAT {
+            return Err(format!("repeats more than {MAX_REPEAT} times"));
+        }
+        group.operand = Some(product);
+        group.largest = group.largest.max(product);
+        group.repeated = true;
+        self.out.push_str(op);
+        if lazy {
+            self.out.push('?');
+        }
+        Ok(())
+    }
+
+    /// `{n}`, `{n,}`, `{n,m}`; anything else is a plain brace.
+    fn counted(&mut self) -> Result<(), String> {
+        let start = self.at;
+        let Some((low, high)) = self.counts() else {
+            self.at = start;
+            self.literal('{');
+            return Ok(());
+        };
+        let top = high.unwrap_or(low);
+        if low > MAX_REPEAT || top > MAX_REPEAT || (high.is_some() && top < low) {
+            return Err("invalid repeat count".to_owned());
+        }
+        let inside: String = self.signs.get(start..self.at).unwrap_or(&[]).iter().collect();
+        self.repeat(&format!("{{{inside}"), top)
+    }
+
+    fn counts(&mut self) -> Option<(u32, Option<u32>)> {
+        let low = self.number()?;
+        if self.accept("}") {
+            return Some((low, Some(low)));
+        }
+        if !self.accept(",") {
+            return None;
+        }
+        if self.accept("}") {
+            return Some((low, None));
+        }
+        let high = self.number()?;
+        self.accept("}").then_some((low, Some(high)))
+    }
+
+    fn number(&mut self) -> Option<u32> {
+        let start = self.at;
+        let mut number: u32 = 0;
+        while let Some(digit) = self.peek().and_then(|sign| sign.to_digit(10)) {
+            number = number.saturating_mul(10).saturating_add(digit);
+            self.at += 1;
+        }
+        let leading_zero = self.at > start + 1 && self.signs.get(start) == Some(&'0');
+        (self.at > start && !leading_zero).then_some(number)
+    }
+
+    fn escape(&mut self) -> Result<(), String> {
+        let Some(sign) = self.next() else {
+            return Err("trailing backslash".to_owned());
+        };
+        match sign {
+            'A' | 'z' => {
+                self.out.push('\\');
+                self.out.push(sign);
+                self.operand(1);
+            }
+            'b' | 'B' => {
+                self.out
+                    .push_str(if sign == 'b' { r"(?-u:\b)" } else { r"(?-u:\B)" });
+                self.operand(1);
+            }
+            'Q' => {
+                while self.peek().is_some() && !self.accept("\\E") {
+                    if let Some(sign) = self.next() {
+                        self.literal(sign);
+                    }
+                }
+            }
+            _ => {
+                if let Some(class) = ascii_class(sign) {
+                    self.write(format_args!("(?-i:[{class}])"));
+                } else if matches!(sign, 'p' | 'P') {
+                    let class = self.unicode(sign == 'P')?;
+                    self.out.push_str(&class);
+                } else {
+                    let code = self.character(sign)?;
+                    self.write(format_args!("\\x{{{:x}}}", u32::from(code)));
+                }
+                self.operand(1);
+            }
+        }
+        Ok(())
+    }
+
+    /// One escaped character.
+    pub(in crate::condition) fn character(&mut self, sign: char) -> Result<char, String> {
+        let code = match sign {
+            'a' => 7,
+            'f' => 12,
+            'n' => 10,
+            'r' => 13,
+            't' => 9,
+            'v' => 11,
+            'x' => self.hex()?,
+            '1'..='7' if !self.peek().is_some_and(|next| next.is_digit(8)) => {
+                return Err("back-references are not supported".to_owned());
+            }
+            '0'..='7' => {
+                let mut code = sign.to_digit(8).unwrap_or(0);
+                for _ in 0..2 {
+                    let Some(digit) = self.peek().and_then(|next| next.to_digit(8)) else {
+                        break;
+                    };
+                    code = code * 8 + digit;
+                    self.at += 1;
+                }
+                code
+            }
+            sign if sign.is_ascii() && !sign.is_ascii_alphanumeric() => u32::from(sign),
+            _ => return Err(format!("invalid escape \\{sign}")),
+        };
+        char::from_u32(code).ok_or_else(|| "not a character".to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::translate;
+
+    fn is_match(pattern: &str, text: &str) -> bool {
+        let rust = translate(pattern).expect("translates");
+        regex::Regex::new(&rust).expect("compiles").is_match(text)
+    }
+
+    #[test]
+    fn classes_are_ascii() {
+        assert!(!is_match(r"^\w$", "é"));
+        assert!(is_match(r"^\pL$", "é"));
+        assert!(!is_match(r"^\d$", "٣"));
+        assert!(is_match(r"^[\d.]+$", "1.2"));
+        assert!(is_match(r"é\b", "é") == is_match(r"^\B$", "a"));
+    }
+
+    #[test]
+    fn signs_that_mean_more_in_rust_are_plain_here() {
+        assert!(is_match("^[a&&b]$", "&"));
+        assert!(is_match("^[[a]b$", "[b"));
+        assert!(is_match("^a{,2}$", "a{,2}"));
+        assert!(is_match("^{$", "{"));
+        assert!(is_match(r"^\Qa.b\E$", "a.b"));
+        assert!(!is_match(r"^\Qa.b\E$", "axb"));
+        assert!(is_match(r"^\x41\101\x{41}\.\<$", "AAA.<"));
+        assert!(is_match("(?i)^abc$", "ABC"));
+        assert!(is_match("^[]a-]+$", "]-a"));
+        assert!(is_match("^[^[:digit:]]$", "x"));
+    }
+
+    #[test]
+    fn what_go_refuses_is_refused() {
+        for pattern in [
+            "(?=a)",
+            "(?<!a)",
+            r"(a)\1",
+            "a**",
+            "a{2}{3}",
+            "*a",
+            "a{1001}",
+            "(a{100}){100}",
+            "(",
+            ")",
+            "[a",
+            r"\8",
+            r"\u0041",
+            r"\Z",
+            "(?x)a",
+            "(?P<n>a)(?P<n>b)",
+            "[b-a]",
+            "[[:foo:]]",
+            r"\",
+            "(?i",
+            "a{3,2}",
+            r"\C",
+        ] {
+            assert!(translate(pattern).is_err(), "{pattern}");
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! Limits on what one evaluation may cost, so that a hostile condition ends in an error and not in an
+//! outage. Counted, not timed: the same condition always ends the same way.
+
+use crate::condition::error::Fault;
+
+/// Source text.
+pub(in crate::condition) const MAX_SOURCE: usize = 4 * 1024;
+/// Operators, elements visited, entries compared.
+pub(in crate::condition) const MAX_STEPS: usize = 120_000;
+/// Elements of lists and objects built on the way.
+pub(in crate::condition) const MAX_ELEMENTS: usize = 25_000;
+/// Bytes of text built on the way.
+pub(in crate::condition) const MAX_TEXT: usize = 2 * 1024 * 1024;
+/// Numbers in a range; Go's own limit, although ours costs no memory.
+pub(in crate::condition) const MAX_RANGE: usize = 999_999;
+/// Bytes of text that may be read for one step.
+const READ_PER_STEP: usize = 64;
+
+#[derive(Debug)]
+pub(in crate::condition) struct Budget {
+    steps: usize,
+    elements: usize,
+    text: usize,
+}
+
+impl Budget {
+    pub(in crate::condition) fn new() -> Self {
+        Budget {
+            steps: MAX_STEPS,
+            elements: MAX_ELEMENTS,
+            text: MAX_TEXT,
+        }
+    }
+
+    pub(in crate::condition) fn step(&mut self, count: usize) -> Result<(), Fault> {
+        take(&mut self.steps, count).ok_or_else(|| {
+            Fault::budget(format!(
+                "evaluation stopped after {MAX_STEPS} steps; ask for a smaller answer"
+            ))
+        })
+    }
+
+    /// Reading this many bytes of text.
+    pub(in crate::condition) fn read(&mut self, bytes: usize) -> Result<(), Fault> {
+        self.step(bytes / READ_PER_STEP)
+    }
+
+    /// Building a list or object of this many elements.
+    pub(in crate::condition) fn elements(&mut self, count: usize) -> Result<(), Fault> {
+        self.step(count)?;
+        take(&mut self.elements, count).ok_or_else(|| {
+            Fault::budget(format!(
+                "the condition builds lists of more than {MAX_ELEMENTS} elements"
+            ))
+        })
+    }
+
+    /// Building text of this many bytes.
+    pub(in crate::condition) fn text(&mut self, bytes: usize) -> Result<(), Fault> {
+        self.read(bytes)?;
+        take(&mut self.text, bytes)
+            .ok_or_else(|| Fault::budget(format!("the condition builds more than {MAX_TEXT} bytes of text")))
+    }
+}
+
+fn take(left: &mut usize, count: usize) -> Option<()> {
+    *left = left.checked_sub(count)?;
+    Some(())
+}
