@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, ObjectMeta, PostParams};
-use operator_tests::{SOON, web};
+use operator_tests::{SOON, at_once, web};
 use serde_json::{Value, json};
 use shared_api::Phase;
 use test_kit::Answer;
@@ -131,8 +131,7 @@ async fn what_would_leave_its_place_is_an_error_and_nothing_is_asked() {
         ),
     ];
     for (name, url, more, value, place) in cases {
-        let mut metric = web("webtest", &url, more);
-        metric["consecutiveErrorLimit"] = json!(0);
+        let metric = at_once(web("webtest", &url, more));
         stage
             .create(
                 name,

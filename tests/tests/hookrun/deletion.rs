@@ -1,9 +1,9 @@
 //! A run that is deleted is forgotten at once, and a new one of its name is a new one.
 
-use operator_tests::{SOON, Stage, web};
+use operator_tests::{SOON, Stage, at_once, web};
 use serde_json::json;
 use shared_api::Phase;
-use test_kit::{Answer, eventually};
+use test_kit::Answer;
 
 use crate::stage;
 
@@ -23,11 +23,11 @@ async fn a_call_in_flight_is_cancelled_and_nothing_follows() {
             .operator
             .metric("hookgate_hook_measurements_in_flight", "")
             .await,
-        1.0
+        1
     );
     stage.delete("run").await;
     stage.game.await_cancelled("/", 1, SOON).await.unwrap();
-    nothing_left(&stage).await;
+    stage.idle().await;
     assert_eq!(stage.game.counts("/").received, 1);
     assert_no_trouble(&stage);
 }
@@ -44,19 +44,11 @@ async fn between_two_measurements_polling_ends() {
         .await;
     stage.game.await_requests("/", 3, SOON).await.unwrap();
     stage.delete("run").await;
-    nothing_left(&stage).await;
+    stage.idle().await;
     let asked = stage.game.counts("/").received;
     // Another run's life is long enough for a request that should not come.
-    stage
-        .measure(
-            "other",
-            web(
-                "webtest",
-                &stage.game.url("/other"),
-                json!({ "consecutiveErrorLimit": 0 }),
-            ),
-        )
-        .await;
+    let other = web("webtest", &stage.game.url("/other"), json!({}));
+    stage.measure("other", at_once(other)).await;
     stage.verdict("other").await;
     assert_eq!(stage.game.counts("/").received, asked);
     assert_eq!(stage.game.in_flight("/"), 0);
@@ -79,7 +71,7 @@ async fn a_finalizer_does_not_keep_a_deleted_run_measured() {
     stage.game.await_in_flight("/", 1, SOON).await.unwrap();
     stage.delete("run").await;
     stage.game.await_cancelled("/", 1, SOON).await.unwrap();
-    nothing_left(&stage).await;
+    stage.idle().await;
     assert!(!stage.status("run").await.phase.is_final());
     stage
         .patch("run", json!({ "metadata": { "finalizers": null } }))
@@ -114,23 +106,6 @@ async fn a_run_of_the_same_name_is_a_new_run() {
     );
     assert_eq!(stage.game.counts("/new").received, 2);
     assert_no_trouble(&stage);
-}
-
-/// Waits until the operator has no session and no call.
-async fn nothing_left(stage: &Stage<'_>) {
-    eventually(SOON, || async {
-        let active = stage.operator.metric("hookgate_hook_active_runs", "").await;
-        let calls = stage
-            .operator
-            .metric("hookgate_hook_measurements_in_flight", "")
-            .await;
-        if (active, calls) == (0.0, 0.0) {
-            Ok(())
-        } else {
-            Err((active, calls))
-        }
-    })
-    .await;
 }
 
 fn assert_no_trouble(stage: &Stage<'_>) {

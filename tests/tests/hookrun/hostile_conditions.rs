@@ -1,6 +1,6 @@
 //! Conditions that are written to do harm end in an Error or in a plain no, and nobody else notices.
 
-use operator_tests::{SOON, Stage, web};
+use operator_tests::{SOON, Stage, at_once, web};
 use serde_json::{Value, json};
 use shared_api::Phase;
 use test_kit::{Answer, eventually};
@@ -98,11 +98,11 @@ async fn unharmed(stage: &Stage<'_>, cases: &[(String, Value)], may_end: impl Fn
     for (index, (condition, value)) in cases.iter().enumerate() {
         let path = format!("/{index}");
         stage.game.on(&path, Answer::json(json!({ "age": value })));
-        let more = json!({ "consecutiveErrorLimit": 0, "successCondition": condition });
+        let more = json!({ "successCondition": condition });
         stage
             .measure(
                 &format!("run-{index}"),
-                web("webtest", &stage.game.url(&path), more),
+                at_once(web("webtest", &stage.game.url(&path), more)),
             )
             .await;
     }

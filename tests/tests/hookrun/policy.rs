@@ -1,6 +1,6 @@
 //! `policy`: which metric is measured when, and what becomes of the others when one has ended badly.
 
-use operator_tests::{SOON, web};
+use operator_tests::{SOON, at_once, web};
 use serde_json::json;
 use shared_api::Phase;
 use shared_api::hook_run::HookRunStatus;
@@ -149,11 +149,7 @@ async fn a_metric_in_its_initial_delay_does_not_hold_up_the_end() {
         &stage.game.url("/waiting"),
         json!({ "initialDelay": "1h" }),
     );
-    let broken = web(
-        "broken",
-        &stage.game.url("/"),
-        json!({ "consecutiveErrorLimit": 0 }),
-    );
+    let broken = at_once(web("broken", &stage.game.url("/"), json!({})));
     stage.create("run", json!({ "metrics": [waiting, broken] })).await;
     let status = stage.settled("run").await;
     assert_eq!(

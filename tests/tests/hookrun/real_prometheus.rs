@@ -1,6 +1,6 @@
 //! Queries of a real Prometheus: numbers, NaN, emptiness and refusals.
 
-use operator_tests::Stage;
+use operator_tests::{Stage, at_once};
 use serde_json::{Value, json};
 use shared_api::Phase;
 use shared_api::hook_run::HookRunStatus;
@@ -206,12 +206,6 @@ async fn ask(stage: &Stage<'_>, name: &str, query: &str, more: Value) {
 
 fn metric(address: &str, query: &str) -> Value {
     json!({ "name": "players", "provider": { "prometheus": { "address": address, "query": query } } })
-}
-
-/// Its first error is its end.
-fn at_once(mut metric: Value) -> Value {
-    metric["consecutiveErrorLimit"] = json!(0);
-    metric
 }
 
 fn value_of(status: &HookRunStatus) -> &str {

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::api::events::v1::Event;
 use kube::api::{Api, ListParams, ObjectMeta, PostParams};
-use operator_tests::{SOON, Stage, free_address, web};
+use operator_tests::{SOON, Stage, at_once, free_address, web};
 use serde_json::{Value, json};
 use shared_api::Phase;
 use test_kit::webhook::{Received, Script};
@@ -231,7 +231,7 @@ fn with_token(url: &str) -> String {
 /// Creates a run of one metric that may use `args.token`; its first error ends it, unless it polls.
 async fn create(stage: &Stage<'_>, name: &str, mut metric: Value) {
     if metric["interval"].is_null() {
-        metric["consecutiveErrorLimit"] = json!(0);
+        metric = at_once(metric);
     }
     let token = json!({ "name": "token", "valueFrom": { "secretKeyRef": { "name": "credentials", "key": "token" } } });
     stage

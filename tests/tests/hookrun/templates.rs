@@ -27,10 +27,7 @@ async fn a_good_template_is_valid_and_open_arguments_are_no_mistake() {
         (valid.reason.as_str(), valid.observed_generation),
         ("SpecValid", Some(1))
     );
-    assert_eq!(
-        stage.operator.metric("hookgate_hook_invalid_templates", "").await,
-        0.0
-    );
+    gauge(&stage, 0).await;
     assert_eq!(stage.warnings("test").await, [""; 0]);
 }
 
@@ -56,10 +53,7 @@ async fn every_problem_is_named_with_path_and_position() {
         );
     }
     stage.warned("test", "SpecInvalid metrics[0].interval: ").await;
-    assert_eq!(
-        stage.operator.metric("hookgate_hook_invalid_templates", "").await,
-        1.0
-    );
+    gauge(&stage, 1).await;
 }
 
 #[tokio::test]
@@ -77,22 +71,22 @@ async fn the_condition_follows_the_spec() {
         invalid.last_transition_time >= valid.last_transition_time,
         "{invalid:?}"
     );
-    gauge(&stage, 1.0).await;
+    gauge(&stage, 1).await;
     replace_spec(&stage, &good).await;
     assert_eq!(
         condition(&stage, "test", "True").await.observed_generation,
         Some(3)
     );
-    gauge(&stage, 0.0).await;
+    gauge(&stage, 0).await;
     replace_spec(&stage, &bad).await;
     condition(&stage, "test", "False").await;
-    gauge(&stage, 1.0).await;
+    gauge(&stage, 1).await;
     stage
         .templates()
         .delete("test", &DeleteParams::default())
         .await
         .unwrap();
-    gauge(&stage, 0.0).await;
+    gauge(&stage, 0).await;
 }
 
 #[tokio::test]
@@ -167,7 +161,7 @@ async fn replace_spec(stage: &Stage<'_>, spec: &Value) {
         .unwrap();
 }
 
-async fn gauge(stage: &Stage<'_>, wanted: f64) {
+async fn gauge(stage: &Stage<'_>, wanted: u64) {
     eventually(SOON, || async {
         let seen = stage.operator.metric("hookgate_hook_invalid_templates", "").await;
         if seen == wanted { Ok(()) } else { Err(seen) }
