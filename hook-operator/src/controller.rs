@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::{Stream, StreamExt};
 use kube::core::error_boundary::InvalidObject;
@@ -13,7 +14,10 @@ use tokio::task::{AbortHandle, JoinSet};
 use crate::act::ApiLedger;
 use crate::measure::Measurer;
 use crate::observe::Observed;
-use crate::session::Session;
+use crate::session::{End, Session};
+
+/// Pause before a session that ended in a defect is opened again.
+const AFTER_DEFECT: Duration = Duration::from_secs(10);
 
 /// Namespace and name.
 type Key = (String, String);
@@ -21,10 +25,24 @@ type Key = (String, String);
 /// Keeps the sessions in step with the watch.
 pub struct Controller {
     measurer: Measurer<ApiLedger>,
-    sessions: HashMap<Key, Handle>,
-    tasks: JoinSet<(Key, String)>,
+    seats: HashMap<Key, Seat>,
+    tasks: JoinSet<(Key, String, End)>,
     /// Runs seen in the list that is being read.
     listed: Option<HashSet<Key>>,
+}
+
+/// What is known of a run besides what the watch says.
+enum Seat {
+    /// It is being measured.
+    Taken(Handle),
+    /// Its session has ended, and the watch has not shown that yet. An older state that arrives now must not bring
+    /// the run back to life: it would be measured again for a slot that is recorded.
+    Left {
+        /// Of the run.
+        uid: String,
+        /// How it ended.
+        end: End,
+    },
 }
 
 /// A session, seen from outside. Dropping it ends the session and cancels its calls.
@@ -46,7 +64,7 @@ impl Controller {
     pub fn new(measurer: Measurer<ApiLedger>) -> Self {
         Self {
             measurer,
-            sessions: HashMap::new(),
+            seats: HashMap::new(),
             tasks: JoinSet::new(),
             listed: None,
         }
@@ -61,12 +79,17 @@ impl Controller {
                     Some(event) => self.observe(event),
                     None => return,
                 },
-                Some(ended) = self.tasks.join_next(), if !self.tasks.is_empty() => self.forget(ended),
+                Some(ended) = self.tasks.join_next(), if !self.tasks.is_empty() => self.leave(ended),
             }
+            let taken = self
+                .seats
+                .values()
+                .filter(|seat| matches!(seat, Seat::Taken(_)))
+                .count();
             self.measurer
                 .metrics
                 .active_runs
-                .set(i64::try_from(self.sessions.len()).unwrap_or(i64::MAX));
+                .set(i64::try_from(taken).unwrap_or(i64::MAX));
         }
     }
 
@@ -82,12 +105,12 @@ impl Controller {
                     Ok(run) => &run.metadata,
                     Err(invalid) => &invalid.metadata,
                 };
-                self.sessions.remove(&key_of(metadata));
+                self.seats.remove(&key_of(metadata));
             }
             Event::InitDone => {
                 // What was deleted while nobody watched is in no list.
                 if let Some(listed) = self.listed.take() {
-                    self.sessions.retain(|key, _| listed.contains(key));
+                    self.seats.retain(|key, _| listed.contains(key));
                 }
             }
         }
@@ -100,48 +123,68 @@ impl Controller {
         }
         let uid = run.metadata.uid.clone().unwrap_or_default();
         if run.metadata.deletion_timestamp.is_some() {
-            self.sessions.remove(&key);
+            self.seats.remove(&key);
             return;
         }
-        match self.sessions.get(&key) {
-            Some(session) if session.uid == uid => {
+        match self.seats.get(&key) {
+            Some(Seat::Taken(session)) if session.uid == uid => {
                 session.updates.send_replace(run);
             }
+            Some(Seat::Left { uid: left, end }) if *left == uid && end.is_news_of_before(&run) => {}
             _ if is_over(&run) => {
-                self.sessions.remove(&key);
+                self.seats.remove(&key);
             }
-            _ => {
-                let session = self.open(key.clone(), uid, run);
-                self.sessions.insert(key, session);
-            }
+            _ => self.open(key, uid, run, Duration::ZERO),
         }
     }
 
-    fn open(&mut self, key: Key, uid: String, run: HookRun) -> Handle {
+    fn open(&mut self, key: Key, uid: String, run: HookRun, pause: Duration) {
         let (updates, receiver) = watch::channel(run);
-        let session = Session::new(self.measurer.clone(), receiver);
-        let identity = (key, uid.clone());
+        let measurer = self.measurer.clone();
+        let identity = (key.clone(), uid.clone());
         let task = self.tasks.spawn(async move {
-            session.drive().await;
-            identity
+            if !pause.is_zero() {
+                tokio::time::sleep(pause).await;
+            }
+            (
+                identity.0,
+                identity.1,
+                Session::new(measurer, receiver).drive().await,
+            )
         });
-        Handle { uid, updates, task }
+        self.seats.insert(key, Seat::Taken(Handle { uid, updates, task }));
     }
 
-    /// Drops what is left of a session that ended by itself.
-    fn forget(&mut self, ended: Result<(Key, String), tokio::task::JoinError>) {
+    /// Remembers how a session ended until the watch shows it.
+    fn leave(&mut self, ended: Result<(Key, String, End), tokio::task::JoinError>) {
         match ended {
-            Ok((key, uid)) => {
-                if self.sessions.get(&key).is_some_and(|session| session.uid == uid) {
-                    self.sessions.remove(&key);
+            Ok((key, uid, end)) => {
+                if self.is_taken(&key, &uid) {
+                    self.seats.insert(key, Seat::Left { uid, end });
                 }
             }
             Err(error) if error.is_cancelled() => {}
             Err(error) => {
-                // A defect: the session is opened again at the run's next event or the next list.
-                tracing::error!(%error, "a session ended without a verdict");
-                self.sessions.retain(|_, session| !session.task.is_finished());
+                tracing::error!(%error, "a session ended without a verdict; it is opened again");
+                self.reopen();
             }
+        }
+    }
+
+    fn is_taken(&self, key: &Key, uid: &str) -> bool {
+        matches!(self.seats.get(key), Some(Seat::Taken(session)) if session.uid == uid)
+    }
+
+    /// Opens the sessions again whose task has ended in a defect of ours.
+    fn reopen(&mut self) {
+        let broken = self.seats.iter().filter_map(|(key, seat)| match seat {
+            Seat::Taken(session) if session.task.is_finished() => {
+                Some((key.clone(), session.uid.clone(), session.updates.borrow().clone()))
+            }
+            Seat::Taken(_) | Seat::Left { .. } => None,
+        });
+        for (key, uid, run) in broken.collect::<Vec<_>>() {
+            self.open(key, uid, run, AFTER_DEFECT);
         }
     }
 
@@ -151,7 +194,7 @@ impl Controller {
         if let Some(listed) = &mut self.listed {
             listed.insert(key.clone());
         }
-        self.sessions.remove(&key);
+        self.seats.remove(&key);
         let ledger: Arc<ApiLedger> = self.measurer.ledger.clone();
         tokio::spawn(async move {
             let name = invalid.metadata.name.clone().unwrap_or_default();

@@ -42,10 +42,22 @@ pub struct Session<L> {
 /// Why a session ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
-    /// The run has its final phase.
-    Concluded,
+    /// The run has its final phase, recorded with this version.
+    Concluded(Version),
     /// The run is gone.
     Gone,
+}
+
+impl End {
+    /// Whether this state of the run is from before the end, and arrives late.
+    #[must_use]
+    pub fn is_news_of_before(&self, run: &HookRun) -> bool {
+        match self {
+            Self::Concluded(last) => Version::of(run).is_before(*last),
+            // Its UID never comes back to life.
+            Self::Gone => true,
+        }
+    }
 }
 
 impl<L: Ledger> Session<L> {
@@ -80,7 +92,7 @@ impl<L: Ledger> Session<L> {
             self.cancel(&cancel);
             let step = match (record, ended) {
                 (Some(status), _) => self.record(&status).await,
-                (None, Some(Ended::Keep)) => return End::Concluded,
+                (None, Some(Ended::Keep)) => return End::Concluded(Version::of(&self.run)),
                 (None, Some(Ended::Delete)) => self.delete().await,
                 (None, Some(Ended::DeleteLater) | None) => {
                     self.start(start);
@@ -181,7 +193,7 @@ impl<L: Ledger> Session<L> {
             return Err(End::Gone);
         }
         let news = self.updates.borrow_and_update().clone();
-        if is_newer(&news, &self.run) {
+        if !Version::of(&news).is_before(Version::of(&self.run)) {
             self.adopt(news);
         }
         Ok(())
@@ -265,18 +277,22 @@ impl<L: Ledger> Session<L> {
     }
 }
 
-/// Whether one state of a run is newer than another. The API server promises no order of resourceVersions to
-/// clients of its older versions; where they are not numbers the news is believed, and the precondition of the
-/// next write settles it.
-fn is_newer(news: &HookRun, known: &HookRun) -> bool {
-    let version = |run: &HookRun| {
-        run.metadata
-            .resource_version
-            .as_deref()
-            .and_then(|text| text.parse::<u64>().ok())
-    };
-    match (version(news), version(known)) {
-        (Some(news), Some(known)) => news > known,
-        _ => true,
+/// A run's resourceVersion. Older API servers promise clients no order of these; where one is not a number nothing
+/// counts as old, and the precondition of the next write settles it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Version(Option<u64>);
+
+impl Version {
+    fn of(run: &HookRun) -> Self {
+        Self(
+            run.metadata
+                .resource_version
+                .as_deref()
+                .and_then(|text| text.parse().ok()),
+        )
+    }
+
+    fn is_before(self, other: Self) -> bool {
+        matches!((self.0, other.0), (Some(this), Some(other)) if this < other)
     }
 }

@@ -32,6 +32,7 @@ pub struct HookRunSpec {
     pub metrics: Vec<Metric>,
     /// Values for placeholders.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 1000))]
     pub args: Option<Vec<Argument>>,
     /// Ends the run: metrics without a verdict become Inconclusive.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -30,6 +30,7 @@ pub struct HookTemplateSpec {
     pub metrics: Vec<Metric>,
     /// Declared arguments; one without a value must be supplied by whoever creates a run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 1000))]
     pub args: Option<Vec<Argument>>,
     /// Parallel (the default): all metrics at once. Ordered: each starts when the one before it is Successful.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -92,6 +92,7 @@ pub struct WebProvider {
     pub method: Option<String>,
     /// Headers to send; values may hold placeholders.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 100))]
     pub headers: Option<Vec<Header>>,
     /// Text to send; may hold placeholders. Excludes `jsonBody`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -158,6 +159,7 @@ pub struct PrometheusProvider {
     pub query: String,
     /// Headers to send; values may hold placeholders.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 100))]
     pub headers: Option<Vec<Header>>,
     /// Seconds for the whole exchange; 30 when unset or 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -3,7 +3,7 @@
 use serde_json::json;
 use shared_api::Phase;
 
-use crate::{SOON, counted, fixture, recorded, status_writes};
+use crate::{SOON, counted, fixture, recorded, status_writes, under_way};
 
 #[tokio::test]
 async fn a_measurement_survives_a_conflict() {
@@ -48,12 +48,8 @@ async fn a_measurement_survives_a_conflict() {
 
 #[tokio::test]
 async fn a_termination_that_crosses_a_write_is_honoured() {
-    let fixture = fixture("conflict").await;
+    let fixture = under_way("conflict", 100).await;
     let stage = &fixture.stage;
-    stage
-        .create("run", counted(&stage.game.url("/"), 100, "200ms"))
-        .await;
-    stage.until("run", |status| recorded(status).len() >= 2).await;
     let held = fixture.proxy.stall_next(status_writes("run"));
     held.await_hits(1, SOON).await.unwrap();
     stage.patch("run", json!({ "spec": { "terminate": true } })).await;

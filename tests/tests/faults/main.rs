@@ -45,6 +45,16 @@ async fn fixture(name: &str) -> Fixture {
     Fixture { stage, proxy, start }
 }
 
+/// A fixture with a run of so many measurements, two of which are recorded.
+async fn under_way(name: &str, count: i64) -> Fixture {
+    let fixture = fixture(name).await;
+    let stage = &fixture.stage;
+    let spec = counted(&stage.game.url("/"), count, "300ms");
+    stage.create("run", spec).await;
+    stage.until("run", |status| recorded(status).len() >= 2).await;
+    fixture
+}
+
 /// An operator that gives up a call of the API server after two seconds.
 fn start(kubeconfig: &Path, namespace: &str) -> Start {
     Start::new(PROGRAM, kubeconfig, namespace).flags(&["--egress-allow-loopback", "--api-timeout", "2s"])

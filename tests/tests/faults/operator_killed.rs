@@ -3,16 +3,12 @@
 use operator_tests::Operator;
 use shared_api::Phase;
 
-use crate::{SOON, counted, fixture, recorded, status_writes};
+use crate::{SOON, recorded, status_writes, under_way};
 
 #[tokio::test]
 async fn before_the_write_the_unrecorded_measurement_is_taken_again() {
-    let mut fixture = fixture("killed").await;
+    let mut fixture = under_way("killed", 4).await;
     let stage = &mut fixture.stage;
-    stage
-        .create("run", counted(&stage.game.url("/"), 4, "300ms"))
-        .await;
-    stage.until("run", |status| recorded(status).len() >= 2).await;
     let held = fixture.proxy.stall_next(status_writes("run"));
     held.await_hits(1, SOON).await.unwrap();
     stage.operator.process.kill_hard().unwrap();
@@ -38,12 +34,8 @@ async fn before_the_write_the_unrecorded_measurement_is_taken_again() {
 
 #[tokio::test]
 async fn after_the_write_the_recorded_measurement_is_not_taken_again() {
-    let mut fixture = fixture("killed").await;
+    let mut fixture = under_way("killed", 4).await;
     let stage = &mut fixture.stage;
-    stage
-        .create("run", counted(&stage.game.url("/"), 4, "300ms"))
-        .await;
-    stage.until("run", |status| recorded(status).len() >= 2).await;
     let held = fixture.proxy.stall_next_answer(status_writes("run"));
     held.await_hits(1, SOON).await.unwrap();
     stage.operator.process.kill_hard().unwrap();

@@ -3,7 +3,7 @@
 use serde_json::json;
 use shared_api::Phase;
 
-use crate::{SOON, counted, fixture, recorded};
+use crate::{SOON, counted, fixture, recorded, under_way};
 
 #[tokio::test]
 async fn a_run_goes_on_without_its_watch() {
@@ -32,12 +32,8 @@ async fn a_run_goes_on_without_its_watch() {
 
 #[tokio::test]
 async fn a_termination_that_the_watch_holds_back_is_seen_at_the_next_write() {
-    let fixture = fixture("stale").await;
+    let fixture = under_way("stale", 100).await;
     let stage = &fixture.stage;
-    stage
-        .create("run", counted(&stage.game.url("/"), 100, "200ms"))
-        .await;
-    stage.until("run", |status| recorded(status).len() >= 2).await;
     fixture.proxy.freeze_watches();
     stage.patch("run", json!({ "spec": { "terminate": true } })).await;
     let status = stage.settled("run").await;
@@ -49,12 +45,8 @@ async fn a_termination_that_the_watch_holds_back_is_seen_at_the_next_write() {
 
 #[tokio::test]
 async fn a_deletion_that_the_watch_loses_ends_the_session() {
-    let fixture = fixture("stale").await;
+    let fixture = under_way("stale", 100).await;
     let stage = &fixture.stage;
-    stage
-        .create("run", counted(&stage.game.url("/"), 100, "200ms"))
-        .await;
-    stage.until("run", |status| recorded(status).len() >= 2).await;
     fixture.proxy.freeze_watches();
     stage.delete("run").await;
     // The event is lost for good; the next write finds nothing, or the next list does.
