@@ -50,7 +50,9 @@ pub fn main() -> ExitCode {
 #[must_use]
 pub fn start(config: Config) -> ExitCode {
     if let Err(error) = telemetry::start(config.log_format, &config.log) {
-        return refuse(&error);
+        // There is no log yet that could say it.
+        eprintln!("{error}");
+        return ExitCode::FAILURE;
     }
     // Every TLS connection of this process uses the same implementation.
     let _ = rustls::crypto::ring::default_provider().install_default();

@@ -1,17 +1,21 @@
 //! The stage that every test of HookRuns stands on: a namespace of its own on a real API server, an operator
 //! process that works in it, and a sample server to be asked.
 
-use std::net::{SocketAddr, TcpListener};
-use std::path::{Path, PathBuf};
+mod metric;
+mod operator;
+
 use std::time::Duration;
 
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
-use shared_api::hook_run::{HookRunSpec, MetricResult};
+use shared_api::hook_run::HookRunSpec;
 use shared_api::hook_template::HookTemplateSpec;
-use shared_api::{HookRun, HookRunStatus, HookTemplate, Phase};
-use test_kit::{ControlPlane, Process, Program, Webhook, eventually};
+use shared_api::{HookRun, HookRunStatus, HookTemplate};
+use test_kit::{ControlPlane, Webhook, eventually};
+
+pub use metric::{at_once, merge, milliseconds, phases, values, web};
+pub use operator::{Operator, Start, free_address};
 
 /// Long enough for anything that has no reason to take long, on a busy machine.
 pub const SOON: Duration = Duration::from_mins(1);
@@ -27,108 +31,6 @@ pub struct Stage<'c> {
     pub game: Webhook,
     /// The operator.
     pub operator: Operator,
-}
-
-/// An operator process and where it answers.
-#[derive(Debug)]
-pub struct Operator {
-    /// The process.
-    pub process: Process,
-    /// Its health and metrics endpoint.
-    pub address: SocketAddr,
-}
-
-/// How an operator is started.
-#[derive(Debug, Clone)]
-pub struct Start {
-    program: PathBuf,
-    kubeconfig: PathBuf,
-    namespace: String,
-    flags: Vec<String>,
-}
-
-impl Start {
-    /// The operator `program` in one namespace.
-    #[must_use]
-    pub fn new(program: &str, kubeconfig: &Path, namespace: &str) -> Self {
-        Self {
-            program: program.into(),
-            kubeconfig: kubeconfig.into(),
-            namespace: namespace.to_owned(),
-            flags: vec!["--egress-allow-loopback".to_owned()],
-        }
-    }
-
-    /// With other flags than `--egress-allow-loopback`.
-    #[must_use]
-    pub fn flags(mut self, flags: &[&str]) -> Self {
-        self.flags = flags.iter().map(|flag| (*flag).to_owned()).collect();
-        self
-    }
-}
-
-impl Operator {
-    /// Starts an operator, without waiting for it.
-    ///
-    /// # Panics
-    /// If it cannot be started.
-    #[must_use]
-    pub fn start(start: &Start) -> Self {
-        let address = free_address();
-        let program = Program::new(&start.program)
-            .env("KUBECONFIG", &start.kubeconfig)
-            .args([
-                "--namespace",
-                &start.namespace,
-                "--listen",
-                &address.to_string(),
-                "--log",
-                "debug,hyper=info",
-            ])
-            .args(&start.flags);
-        let process = Process::start(program).unwrap_or_else(|error| fail(&format!("the operator: {error}")));
-        Self { process, address }
-    }
-
-    /// Waits until the operator says that it is ready.
-    pub async fn ready(&self) {
-        let client = http();
-        eventually(SOON, || async {
-            let answer = client
-                .get(self.url("/readyz"))
-                .send()
-                .await
-                .map_err(|error| error.to_string())?;
-            let (status, text) = (answer.status(), answer.text().await.unwrap_or_default());
-            if status.is_success() { Ok(()) } else { Err(text) }
-        })
-        .await;
-    }
-
-    /// The text of one of its endpoints.
-    ///
-    /// # Panics
-    /// If it does not answer.
-    pub async fn get(&self, path: &str) -> String {
-        let answer = http().get(self.url(path)).send().await;
-        let answer = answer.unwrap_or_else(|error| fail(&format!("{path}: {error}")));
-        answer.text().await.unwrap_or_default()
-    }
-
-    /// The sum of a metric over all series whose labels contain `labels`.
-    pub async fn metric(&self, name: &str, labels: &str) -> f64 {
-        let text = self.get("/metrics").await;
-        let lines = text
-            .lines()
-            .filter(|line| line.starts_with(name) && line.contains(labels));
-        lines
-            .filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok())
-            .sum()
-    }
-
-    fn url(&self, path: &str) -> String {
-        format!("http://{}{path}", self.address)
-    }
 }
 
 impl<'c> Stage<'c> {
@@ -184,6 +86,11 @@ impl<'c> Stage<'c> {
             .create(&PostParams::default(), &HookRun::new(name, spec))
             .await;
         created.unwrap_or_else(|error| fail(&format!("creating {name}: {error}")))
+    }
+
+    /// Creates a run of one metric.
+    pub async fn measure(&self, name: &str, metric: Value) -> HookRun {
+        self.create(name, json!({ "metrics": [metric] })).await
     }
 
     /// Creates a template from its spec.
@@ -271,19 +178,7 @@ impl<'c> Stage<'c> {
     /// If something else happens.
     pub async fn settled(&self, name: &str) -> HookRunStatus {
         let status = self.verdict(name).await;
-        eventually(SOON, || async {
-            let active = self.operator.metric("hookgate_hook_active_runs", "").await;
-            let calls = self
-                .operator
-                .metric("hookgate_hook_measurements_in_flight", "")
-                .await;
-            if (active, calls) == (0.0, 0.0) {
-                Ok(())
-            } else {
-                Err(format!("{active} runs, {calls} calls"))
-            }
-        })
-        .await;
+        self.idle().await;
         let asked = self.game.all_requests().len();
         assert_eq!(
             self.status(name).await,
@@ -296,6 +191,23 @@ impl<'c> Stage<'c> {
             "the server was asked after the verdict"
         );
         status
+    }
+
+    /// Waits until the operator has no run without a verdict, none that waits for its time to live, and no call.
+    pub async fn idle(&self) {
+        eventually(SOON, || async {
+            let active = self.operator.metric("hookgate_hook_active_runs", "").await;
+            let calls = self
+                .operator
+                .metric("hookgate_hook_measurements_in_flight", "")
+                .await;
+            if (active, calls) == (0, 0) {
+                Ok(())
+            } else {
+                Err(format!("{active} runs, {calls} calls"))
+            }
+        })
+        .await;
     }
 
     /// Notes of the warnings about an object.
@@ -339,57 +251,6 @@ impl<'c> Stage<'c> {
         list.map(|list| list.items.iter().map(ResourceExt::name_any).collect())
             .unwrap_or_default()
     }
-}
-
-/// A metric that asks a URL.
-#[must_use]
-pub fn web(name: &str, url: &str, more: Value) -> Value {
-    let mut metric = json!({ "name": name, "provider": { "web": { "url": url, "jsonPath": "{$.age}" } } });
-    merge(&mut metric, more);
-    metric
-}
-
-/// Adds fields, deeply.
-pub fn merge(target: &mut Value, more: Value) {
-    match (target, more) {
-        (Value::Object(target), Value::Object(more)) => {
-            for (key, value) in more {
-                merge(target.entry(key).or_insert(Value::Null), value);
-            }
-        }
-        (target, more) => *target = more,
-    }
-}
-
-/// Phases of a metric's measurements, oldest first.
-#[must_use]
-pub fn phases(result: &MetricResult) -> Vec<Phase> {
-    result
-        .measurements
-        .iter()
-        .map(|measurement| measurement.phase)
-        .collect()
-}
-
-/// Values of a metric's measurements, oldest first.
-#[must_use]
-pub fn values(result: &MetricResult) -> Vec<&str> {
-    result
-        .measurements
-        .iter()
-        .map(|measurement| measurement.value.as_deref().unwrap_or_default())
-        .collect()
-}
-
-/// An address on loopback that nobody listens on.
-#[must_use]
-pub fn free_address() -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
-    listener.unwrap_or_else(|error| fail(&format!("no free port: {error}")))
-}
-
-fn http() -> reqwest::Client {
-    test_kit::http_client().unwrap_or_else(|error| fail(&error.to_string()))
 }
 
 #[track_caller]

@@ -29,7 +29,7 @@ async fn a_measurement_survives_a_conflict() {
             .operator
             .metric("hookgate_hook_status_writes_total", "conflict")
             .await
-            >= 1.0
+            >= 1
     );
     let labels = stage
         .runs()

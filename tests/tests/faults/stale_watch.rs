@@ -54,7 +54,7 @@ async fn a_deletion_that_the_watch_loses_ends_the_session() {
     fixture.proxy.thaw_watches();
     test_kit::eventually(SOON, || async {
         let active = stage.operator.metric("hookgate_hook_active_runs", "").await;
-        if active == 0.0 { Ok(()) } else { Err(active) }
+        if active == 0 { Ok(()) } else { Err(active) }
     })
     .await;
     let asked = stage.game.counts("/").received;

@@ -5,11 +5,30 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may end so")]
 
-use operator_tests::Stage;
+use operator_tests::{Stage, Start};
 use test_kit::ControlPlane;
 
+mod arguments;
+mod bad_answers;
 mod count_and_limits;
+mod deletion;
+mod egress;
+mod hostile_conditions;
+mod initial_delay;
+mod invalid_spec;
+mod kubectl;
+mod manifests;
+mod observability;
 mod one_shot;
+mod policy;
+mod poll_until;
+mod real_prometheus;
+mod redirects;
+mod secrets;
+mod templates;
+mod terminate;
+mod time_to_live;
+mod timeout_seconds;
 
 /// The program under test.
 const PROGRAM: &str = env!("CARGO_BIN_EXE_hook-operator-under-test");
@@ -17,6 +36,14 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_hook-operator-under-test");
 /// A stage on the shared control plane.
 async fn stage(name: &str) -> Stage<'static> {
     Stage::on(shared().await, PROGRAM, name).await
+}
+
+/// A stage whose operator is started with these flags alone.
+async fn stage_with(name: &str, flags: &[&str]) -> Stage<'static> {
+    let control_plane = shared().await;
+    let namespace = control_plane.namespace(name).await;
+    let start = Start::new(PROGRAM, control_plane.kubeconfig_path(), &namespace).flags(flags);
+    Stage::with(control_plane, namespace, &start).await
 }
 
 async fn shared() -> &'static ControlPlane {

@@ -1,0 +1,60 @@
+//! Metrics as tests write them, and their results as tests read them.
+
+use serde_json::{Value, json};
+use shared_api::Phase;
+use shared_api::hook_run::MetricResult;
+use shared_api::time::Time;
+
+/// A metric that asks a URL.
+#[must_use]
+pub fn web(name: &str, url: &str, more: Value) -> Value {
+    let mut metric = json!({ "name": name, "provider": { "web": { "url": url, "jsonPath": "{$.age}" } } });
+    merge(&mut metric, more);
+    metric
+}
+
+/// The same metric, but its first error is its end.
+#[must_use]
+pub fn at_once(mut metric: Value) -> Value {
+    merge(&mut metric, json!({ "consecutiveErrorLimit": 0 }));
+    metric
+}
+
+/// Adds fields, deeply.
+pub fn merge(target: &mut Value, more: Value) {
+    match (target, more) {
+        (Value::Object(target), Value::Object(more)) => {
+            for (key, value) in more {
+                merge(target.entry(key).or_insert(Value::Null), value);
+            }
+        }
+        (target, more) => *target = more,
+    }
+}
+
+/// Phases of a metric's measurements, oldest first.
+#[must_use]
+pub fn phases(result: &MetricResult) -> Vec<Phase> {
+    result
+        .measurements
+        .iter()
+        .map(|measurement| measurement.phase)
+        .collect()
+}
+
+/// Values of a metric's measurements, oldest first.
+#[must_use]
+pub fn values(result: &MetricResult) -> Vec<&str> {
+    result
+        .measurements
+        .iter()
+        .map(|measurement| measurement.value.as_deref().unwrap_or_default())
+        .collect()
+}
+
+/// Milliseconds between two recorded points in time; none if one of them is not recorded.
+#[must_use]
+pub fn milliseconds(from: Option<Time>, to: Option<Time>) -> Option<i128> {
+    from.zip(to)
+        .map(|(from, to)| to.timestamp().duration_since(from.timestamp()).as_millis())
+}

@@ -1,0 +1,121 @@
+//! The operator as a process: how it is started, and what it says of itself.
+
+use std::net::{SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+
+use test_kit::{Process, Program, eventually};
+
+use crate::{SOON, fail};
+
+/// An operator process and where it answers.
+#[derive(Debug)]
+pub struct Operator {
+    /// The process.
+    pub process: Process,
+    /// Its health and metrics endpoint.
+    pub address: SocketAddr,
+}
+
+/// How an operator is started.
+#[derive(Debug, Clone)]
+pub struct Start {
+    program: PathBuf,
+    kubeconfig: PathBuf,
+    namespace: String,
+    flags: Vec<String>,
+}
+
+impl Start {
+    /// The operator `program` in one namespace.
+    #[must_use]
+    pub fn new(program: &str, kubeconfig: &Path, namespace: &str) -> Self {
+        Self {
+            program: program.into(),
+            kubeconfig: kubeconfig.into(),
+            namespace: namespace.to_owned(),
+            flags: vec!["--egress-allow-loopback".to_owned()],
+        }
+    }
+
+    /// With other flags than `--egress-allow-loopback`.
+    #[must_use]
+    pub fn flags(mut self, flags: &[&str]) -> Self {
+        self.flags = flags.iter().map(|flag| (*flag).to_owned()).collect();
+        self
+    }
+}
+
+impl Operator {
+    /// Starts an operator, without waiting for it.
+    ///
+    /// # Panics
+    /// If it cannot be started.
+    #[must_use]
+    pub fn start(start: &Start) -> Self {
+        let address = free_address();
+        let program = Program::new(&start.program)
+            .env("KUBECONFIG", &start.kubeconfig)
+            .args([
+                "--namespace",
+                &start.namespace,
+                "--listen",
+                &address.to_string(),
+                "--log",
+                "debug,hyper=info",
+            ])
+            .args(&start.flags);
+        let process = Process::start(program).unwrap_or_else(|error| fail(&format!("the operator: {error}")));
+        Self { process, address }
+    }
+
+    /// Waits until the operator says that it is ready.
+    pub async fn ready(&self) {
+        eventually(SOON, || async {
+            let (status, text) = self.ask("/readyz").await?;
+            if status == 200 { Ok(()) } else { Err(text) }
+        })
+        .await;
+    }
+
+    /// Status and text of one of its endpoints, as soon as it listens.
+    pub async fn ask(&self, path: &str) -> Result<(u16, String), String> {
+        let answer = http().get(self.url(path)).send().await;
+        let answer = answer.map_err(|error| error.to_string())?;
+        Ok((answer.status().as_u16(), answer.text().await.unwrap_or_default()))
+    }
+
+    /// The text of one of its endpoints.
+    ///
+    /// # Panics
+    /// If it does not answer.
+    pub async fn get(&self, path: &str) -> String {
+        let answer = self.ask(path).await;
+        answer.unwrap_or_else(|error| fail(&format!("{path}: {error}"))).1
+    }
+
+    /// The sum of a counter or gauge over all series whose labels contain `labels`.
+    pub async fn metric(&self, name: &str, labels: &str) -> u64 {
+        let text = self.get("/metrics").await;
+        let lines = text
+            .lines()
+            .filter(|line| line.starts_with(name) && line.contains(labels));
+        lines
+            .filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok())
+            .sum()
+    }
+
+    fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.address)
+    }
+}
+
+/// An address on loopback that nobody listens on.
+#[must_use]
+pub fn free_address() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
+    listener.unwrap_or_else(|error| fail(&format!("no free port: {error}")))
+}
+
+fn http() -> reqwest::Client {
+    test_kit::http_client().unwrap_or_else(|error| fail(&error.to_string()))
+}

@@ -1,0 +1,178 @@
+//! Endpoints that answer badly, slowly, without end or not at all: an Error that says what happened, and no harm.
+
+use std::time::Duration;
+
+use operator_tests::{SOON, Stage, at_once, free_address, milliseconds, web};
+use serde_json::{Value, json};
+use shared_api::Phase;
+use shared_api::hook_run::HookRunStatus;
+use test_kit::Answer;
+
+use crate::stage;
+
+/// The most that a connection's buffers hold beyond what was read, with room to spare.
+const BUFFERED: u64 = 64 << 20;
+/// What one measurement may add to the operator's memory, with room to spare.
+const ROOM: u64 = 50 << 20;
+
+#[tokio::test]
+async fn every_failure_is_named() {
+    let stage = stage("bad-answers").await;
+    let page = Answer::text("<h1>no room\n\tfor you</h1>").with_status(503);
+    let cases = [
+        ("status", Answer::status(503), "received status 503"),
+        ("page", page, "received status 503: <h1>no room for you</h1>"),
+        (
+            "not-found",
+            Answer::json(json!({ "age": 45 })).with_status(404),
+            "received status 404",
+        ),
+        ("html", Answer::text("<html>"), "the answer is not JSON"),
+        (
+            "half",
+            Answer::claimed_json("{\"age\": 4"),
+            "the answer is not JSON",
+        ),
+        ("empty", Answer::status(200), "the answer is empty"),
+        ("no-content", Answer::status(204), "the answer is empty"),
+        ("no-key", Answer::json(json!({ "Age": 45 })), "age"),
+        ("hang-up", Answer::hang_up(), "127.0.0.1"),
+        ("cut-short", Answer::cut_short("{\"age\": 45"), "127.0.0.1"),
+        (
+            "not-gzip",
+            Answer::json(json!({ "age": 45 })).with_header("content-encoding", "gzip"),
+            "cannot be decoded",
+        ),
+    ];
+    for (name, answer, _) in &cases {
+        stage.game.on(&format!("/{name}"), answer.clone());
+        measure(&stage, name, &stage.game.url(&format!("/{name}")), json!({})).await;
+    }
+    let nobody = free_address();
+    measure(&stage, "refused", &format!("http://{nobody}/"), json!({})).await;
+    measure(&stage, "no-such-name", "http://no-such-host.invalid/", json!({})).await;
+    for (name, _, words) in &cases {
+        assert_error(&stage.verdict(name).await, words);
+        assert_eq!(
+            stage.game.counts(&format!("/{name}")).received,
+            1,
+            "{name}: asked once, and not retried in secret"
+        );
+    }
+    assert_error(
+        &stage.verdict("refused").await,
+        &format!("connection refused by {nobody}"),
+    );
+    assert_error(
+        &stage.verdict("no-such-name").await,
+        "the name no-such-host.invalid does not resolve",
+    );
+}
+
+#[tokio::test]
+async fn what_takes_too_long_is_given_up() {
+    let stage = stage("bad-answers").await;
+    stage.game.on("/never", Answer::never());
+    stage
+        .game
+        .on("/drip", Answer::drip("{\"age\": 45}", Duration::from_millis(300)));
+    let second = json!({ "provider": { "web": { "timeoutSeconds": 1 } } });
+    for name in ["never", "drip"] {
+        measure(&stage, name, &stage.game.url(&format!("/{name}")), second.clone()).await;
+    }
+    for name in ["never", "drip"] {
+        stage
+            .game
+            .await_cancelled(&format!("/{name}"), 1, SOON)
+            .await
+            .unwrap();
+        let status = stage.settled(name).await;
+        assert_error(
+            &status,
+            &format!("timed out after 1s waiting for {}", stage.game.address()),
+        );
+        let measurement = &status.metric_results[0].measurements[0];
+        let took = milliseconds(measurement.started_at, measurement.finished_at);
+        assert!(took >= Some(1000), "{status:?}");
+    }
+    assert_eq!(
+        stage
+            .operator
+            .metric("hookgate_hook_measurement_failures_total", "kind=\"Timeout\"")
+            .await,
+        2
+    );
+}
+
+#[tokio::test]
+async fn an_answer_without_end_is_cut_and_costs_little() {
+    let stage = stage("bad-answers").await;
+    stage.game.on("/warm", Answer::json(json!({ "age": 45 })));
+    measure(&stage, "warm", &stage.game.url("/warm"), json!({})).await;
+    stage.verdict("warm").await;
+    let before = stage.operator.process.peak_rss_bytes();
+    for (name, answer) in [
+        ("endless", Answer::endless(10 << 30)),
+        ("bomb", Answer::gzip_bomb(10 << 30)),
+    ] {
+        stage.game.on(&format!("/{name}"), answer);
+        measure(&stage, name, &stage.game.url(&format!("/{name}")), json!({})).await;
+        assert_error(&stage.settled(name).await, "the answer is larger than 1 MiB");
+        let sent = stage.game.counts(&format!("/{name}")).sent_bytes;
+        assert!(sent < BUFFERED, "{name}: {sent} bytes were sent");
+    }
+    let grown = stage.operator.process.peak_rss_bytes() - before;
+    assert!(grown < ROOM, "{grown} bytes more");
+}
+
+#[tokio::test]
+async fn a_huge_value_does_not_make_a_huge_status() {
+    let stage = stage("bad-answers").await;
+    stage
+        .game
+        .on("/", Answer::json(json!({ "age": "ä".repeat(500_000) })));
+    let metric = web(
+        "webtest",
+        &stage.game.url("/"),
+        json!({
+            "count": 15, "interval": "20ms", "failureLimit": -1, "successCondition": "result == \"free\""
+        }),
+    );
+    stage.measure("run", metric).await;
+    let status = stage.settled("run").await;
+    assert_eq!(status.phase, Phase::Failed);
+    let result = &status.metric_results[0];
+    assert_eq!((result.failed, result.measurements.len()), (15, 10));
+    for measurement in &result.measurements {
+        for text in [&measurement.value, &measurement.message].map(|text| text.as_deref().unwrap()) {
+            assert!(text.len() <= 1024 && text.contains("… (cut)"), "{text}");
+        }
+    }
+    let size = serde_json::to_string(&status).unwrap().len();
+    assert!(size < 32 * 1024, "{size} bytes");
+}
+
+async fn measure(stage: &Stage<'_>, name: &str, url: &str, more: Value) {
+    stage.measure(name, at_once(web("webtest", url, more))).await;
+}
+
+#[track_caller]
+fn assert_error(status: &HookRunStatus, words: &str) {
+    assert_eq!(
+        (status.phase, status.reason.as_deref()),
+        (Phase::Error, Some("ErrorLimitExceeded")),
+        "{status:?}"
+    );
+    let measurement = &status.metric_results[0].measurements[0];
+    assert_eq!(
+        (measurement.phase, measurement.value.as_deref()),
+        (Phase::Error, None),
+        "{status:?}"
+    );
+    let message = measurement.message.as_deref().unwrap();
+    assert!(
+        message.contains(words) && message.len() <= 1024,
+        "{words:?} is not in {message:?}"
+    );
+    assert!(status.message.as_deref().unwrap().contains(words), "{status:?}");
+}

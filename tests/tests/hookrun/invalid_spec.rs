@@ -1,0 +1,244 @@
+//! A run that cannot be measured says everything that is wrong with it, at once, and disturbs nobody.
+
+use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams, PostParams};
+use operator_tests::{SOON, Stage, web};
+use serde_json::{Value, json};
+use shared_api::{HookRun, Phase};
+use test_kit::{Answer, eventually};
+
+use crate::stage;
+
+#[tokio::test]
+async fn every_problem_is_named_with_its_path() {
+    let stage = stage("invalid").await;
+    let broken = json!({
+        "name": "broken", "interval": "60", "initialDelay": "-1s",
+        "successCondition": "asInt(result) >", "failureCondition": "noSuchFunction(result)",
+        "provider": { "web": { "url": "ftp://game", "jsonPath": "{$.age", "timeoutSeconds": -1,
+            "headers": [{ "key": "X Y", "value": "{{ args.nobody }}" }] } }
+    });
+    let twice = web(
+        "broken",
+        "http://{{ args.PodIP }}/",
+        json!({ "count": 2, "interval": "1s", "failureLimit": 3 }),
+    );
+    let spec = json!({ "policy": "Random", "timeoutSeconds": 0, "metrics": [broken, twice] });
+    stage.create("run", spec).await;
+    let status = stage.settled("run").await;
+    assert_eq!(
+        (status.phase, status.reason.as_deref()),
+        (Phase::Error, Some("InvalidSpec"))
+    );
+    let message = status.message.unwrap();
+    assert!(message.starts_with("hook spec invalid: "), "{message}");
+    for path in [
+        "policy: ",
+        "timeoutSeconds: ",
+        "metrics[0].interval: ",
+        "metrics[0].initialDelay: ",
+        "metrics[0].successCondition: ",
+        "metrics[0].failureCondition: ",
+        "metrics[0].provider.web.url: ",
+        "metrics[0].provider.web.jsonPath: ",
+        "metrics[0].provider.web.timeoutSeconds: ",
+        "metrics[0].provider.web.headers[0].key: ",
+        "metrics[0].provider.web.headers[0].value: args.nobody ",
+        "metrics[1].name: ",
+        "metrics[1].count: ",
+        "metrics[1].provider.web.url: args.PodIP ",
+    ] {
+        assert!(message.contains(path), "{path} is not in {message}");
+    }
+    assert!(status.metric_results.is_empty());
+    stage
+        .warned("run", "InvalidSpec Error: hook spec invalid: ")
+        .await;
+}
+
+#[tokio::test]
+async fn an_argument_without_a_value_is_named_and_nothing_is_asked() {
+    let stage = stage("invalid").await;
+    let metric = web(
+        "webtest",
+        &format!("{}?pod={{{{ args.PodName }}}}", stage.game.url("/")),
+        json!({}),
+    );
+    stage
+        .create(
+            "run",
+            json!({ "args": [{ "name": "PodName" }], "metrics": [metric] }),
+        )
+        .await;
+    let status = stage.settled("run").await;
+    assert_eq!(status.phase, Phase::Error);
+    let message = status.message.unwrap();
+    assert_eq!(
+        message,
+        "hook spec invalid: args[0]: argument \"PodName\" was not supplied; set its value"
+    );
+    assert_eq!(stage.game.all_requests().len(), 0);
+}
+
+#[tokio::test]
+async fn providers_that_are_not_offered_are_refused_with_the_remedy() {
+    let stage = stage("invalid").await;
+    let kubernetes =
+        json!({ "fields": [{ "path": "metadata.annotations.ready", "value": "yes" }], "function": "get" });
+    let exec = json!({ "container": "game", "command": ["true"] });
+    for (name, provider) in [("kubernetes", kubernetes), ("exec", exec)] {
+        stage
+            .measure(name, json!({ "name": "old", "provider": { name: provider } }))
+            .await;
+        let status = stage.settled(name).await;
+        assert_eq!(
+            (status.phase, status.reason.as_deref()),
+            (Phase::Error, Some("InvalidSpec"))
+        );
+        let message = status.message.unwrap();
+        assert!(
+            message.contains(&format!("metrics[0].provider.{name}: ")),
+            "{message}"
+        );
+        assert!(message.contains("web"), "no remedy: {message}");
+    }
+}
+
+#[tokio::test]
+async fn what_cannot_even_be_read_gets_a_phase_and_stops_nobody() {
+    let stage = stage("invalid").await;
+    stage.game.on("/", Answer::json(json!({ "age": 45 })));
+    let polling = web(
+        "webtest",
+        &stage.game.url("/"),
+        json!({ "interval": "50ms", "successfulLimit": 1000 }),
+    );
+    stage.measure("polling", polling).await;
+    stage.game.await_requests("/", 2, SOON).await.unwrap();
+    let too_large = web(
+        "webtest",
+        &stage.game.url("/"),
+        json!({ "count": 5_000_000_000_i64, "interval": "50ms" }),
+    );
+    create_as_is(&stage, "unreadable", json!({ "metrics": [too_large] })).await;
+    let status = eventually(SOON, || async {
+        let status = as_is(&stage).get("unreadable").await.unwrap().data["status"].take();
+        if status["phase"] == "Error" {
+            Ok(status)
+        } else {
+            Err(status)
+        }
+    })
+    .await;
+    let message = status["message"].as_str().unwrap();
+    assert!(
+        message.starts_with("hook spec invalid: ") && message.contains("5000000000"),
+        "{message}"
+    );
+    assert_eq!(status["reason"], "InvalidSpec");
+    stage
+        .warned("unreadable", "InvalidSpec hook spec invalid: ")
+        .await;
+    assert!(
+        stage
+            .operator
+            .metric("hookgate_hook_unreadable_objects_total", "")
+            .await
+            >= 1
+    );
+    stage
+        .measure("after", web("webtest", &stage.game.url("/"), json!({})))
+        .await;
+    assert_eq!(stage.verdict("after").await.phase, Phase::Successful);
+    let asked = stage.game.counts("/").received;
+    stage.game.await_requests("/", asked + 2, SOON).await.unwrap();
+    assert_eq!(stage.status("polling").await.phase, Phase::Running);
+}
+
+#[tokio::test]
+async fn a_mistake_in_a_field_that_is_set_right_leaves_the_verdict() {
+    let stage = stage("invalid").await;
+    stage.game.on("/", Answer::json(json!({ "age": 45 })));
+    stage
+        .measure(
+            "run",
+            web(
+                "webtest",
+                &stage.game.url("/"),
+                json!({ "successCondition": "result >" }),
+            ),
+        )
+        .await;
+    let refused = stage.settled("run").await;
+    let right = web(
+        "webtest",
+        &stage.game.url("/"),
+        json!({ "successCondition": "result > 30" }),
+    );
+    stage
+        .patch("run", json!({ "spec": { "metrics": [right] } }))
+        .await;
+    assert_eq!(stage.settled("run").await, refused, "a verdict never changes");
+    assert_eq!(stage.game.all_requests().len(), 0);
+}
+
+/// Newer API servers know these rules and refuse the object; to older ones the operator says the same.
+#[tokio::test]
+async fn what_the_schemas_rules_say_holds_without_them_too() {
+    let stage = stage("invalid").await;
+    let url = stage.game.url("/");
+    let body = json!({ "provider": { "web": { "body": "x" } } });
+    let cases = [
+        ("count", web("webtest", &url, json!({ "count": 2 })), "interval"),
+        (
+            "limit",
+            web("webtest", &url, json!({ "failureLimit": -2 })),
+            "failureLimit",
+        ),
+        (
+            "body",
+            web("webtest", &url, body),
+            "a body needs method POST or PUT",
+        ),
+        ("none", json!({ "name": "webtest", "provider": {} }), "provider"),
+    ];
+    for (name, metric, words) in cases {
+        let spec = serde_json::from_value(json!({ "metrics": [metric] })).unwrap();
+        let created = stage
+            .runs()
+            .create(&PostParams::default(), &HookRun::new(name, spec))
+            .await;
+        let said = if let Err(refusal) = created {
+            refusal.to_string()
+        } else {
+            let status = stage.settled(name).await;
+            assert_eq!(
+                (status.phase, status.reason.as_deref()),
+                (Phase::Error, Some("InvalidSpec"))
+            );
+            status.message.unwrap()
+        };
+        assert!(said.contains(words), "{words} is not in {said}");
+    }
+    assert_eq!(stage.game.all_requests().len(), 0);
+}
+
+fn as_is(stage: &Stage<'_>) -> Api<DynamicObject> {
+    Api::namespaced_with(
+        stage.client(),
+        &stage.namespace,
+        &ApiResource::erase::<HookRun>(&()),
+    )
+}
+
+/// Writes a run without looking at it, as kubectl would.
+async fn create_as_is(stage: &Stage<'_>, name: &str, spec: Value) {
+    let run = json!({
+        "apiVersion": "tkex.tencent.com/v1alpha1", "kind": "HookRun",
+        "metadata": { "name": name }, "spec": spec
+    });
+    let params = PatchParams::apply("test").force();
+    as_is(stage)
+        .patch(name, &params, &Patch::Apply(run))
+        .await
+        .unwrap();
+}

@@ -1,0 +1,163 @@
+//! Manifests as people have them pass the API server and come back whole: those of all generations of the original
+//! (`tests/manifests`) and the project's own examples.
+
+use std::path::{Path, PathBuf};
+
+use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams};
+use serde_json::{Value, json};
+use test_kit::ControlPlane;
+
+use crate::kubectl::kubectl;
+use crate::shared;
+
+/// Where the manifests of the original's generations are.
+const MANIFESTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/manifests");
+/// Where the project's own examples are.
+const EXAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples");
+
+/// Fields that no generation ever had. The API server drops them; kubectl refuses them by itself unless it is told
+/// not to look.
+const UNKNOWN: [&str; 1] = ["/spec/serviceName"];
+
+#[tokio::test]
+async fn manifests_of_every_generation_are_stored_whole() {
+    let names = assert_stored_whole(MANIFESTS).await;
+    assert!(names.len() >= 14, "{names:?}");
+}
+
+#[tokio::test]
+async fn examples_are_stored_whole() {
+    assert_stored_whole(EXAMPLES).await;
+}
+
+#[tokio::test]
+async fn every_field_of_a_status_is_stored() {
+    let control_plane = shared().await;
+    let namespace = control_plane.namespace("manifests").await;
+    for file in [
+        "hook-run.yaml",
+        "hook-run-all-fields.yaml",
+        "game-deployment-all-fields.yaml",
+    ] {
+        for wanted in documents(&Path::new(MANIFESTS).join(file)) {
+            apply(control_plane, &namespace, &wanted);
+            let api = api(control_plane, &namespace, &wanted);
+            let patch = Patch::Merge(json!({ "status": wanted["status"] }));
+            let name = wanted["metadata"]["name"].as_str().unwrap();
+            let stored = api
+                .patch_status(name, &PatchParams::default(), &patch)
+                .await
+                .unwrap();
+            let mut lost = Vec::new();
+            compare(&wanted["status"], &stored.data["status"], "/status", &mut lost);
+            assert_eq!(lost, [""; 0], "{file}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_field_that_nobody_knows_is_dropped_and_not_refused() {
+    let control_plane = shared().await;
+    let namespace = control_plane.namespace("manifests").await;
+    let mut wanted = documents(&Path::new(MANIFESTS).join("hook-run.yaml")).remove(0);
+    wanted["spec"]["fieldOfTheFuture"] = json!({ "nested": true });
+    wanted["spec"]["metrics"][0]["provider"]["web"]["fieldOfTheFuture"] = json!(1);
+    let object = serde_json::from_value(wanted.clone()).unwrap();
+    let stored = api(control_plane, &namespace, &wanted)
+        .create(&PostParams::default(), &object)
+        .await
+        .unwrap();
+    assert_eq!(stored.data["spec"]["fieldOfTheFuture"], Value::Null);
+    let mut lost = Vec::new();
+    compare(&wanted["spec"], &stored.data["spec"], "", &mut lost);
+    assert_eq!(
+        lost,
+        ["/fieldOfTheFuture", "/metrics/0/provider/web/fieldOfTheFuture"]
+    );
+}
+
+/// Applies every document below a directory and compares it with what is stored. Returns the names of the files.
+async fn assert_stored_whole(directory: &str) -> Vec<PathBuf> {
+    let control_plane = shared().await;
+    let namespace = control_plane.namespace("manifests").await;
+    let entries = std::fs::read_dir(directory).into_iter().flatten();
+    let mut files: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+    files.retain(|path| path.extension().is_some_and(|extension| extension == "yaml"));
+    files.sort();
+    for file in &files {
+        for wanted in documents(file) {
+            let stored = apply(control_plane, &namespace, &wanted);
+            let mut lost = Vec::new();
+            for part in ["apiVersion", "kind", "metadata", "spec", "data"] {
+                compare(&wanted[part], &stored[part], &format!("/{part}"), &mut lost);
+            }
+            lost.retain(|path| !UNKNOWN.contains(&path.as_str()));
+            assert_eq!(
+                lost,
+                [""; 0],
+                "{} of {}",
+                wanted["metadata"]["name"],
+                file.display()
+            );
+        }
+    }
+    files
+}
+
+/// Applies a document as it is, but for its namespace; returns it as it is stored.
+fn apply(control_plane: &ControlPlane, namespace: &str, document: &Value) -> Value {
+    let named = document["metadata"]["generateName"].is_null();
+    let known = UNKNOWN.iter().all(|path| document.pointer(path).is_none());
+    let arguments = [
+        ["--namespace", namespace, if named { "apply" } else { "create" }],
+        [
+            "--output=json",
+            "--filename=-",
+            if known {
+                "--validate=true"
+            } else {
+                "--validate=false"
+            },
+        ],
+    ];
+    let applied = kubectl(control_plane, arguments.as_flattened(), &document.to_string());
+    serde_json::from_str(&applied).unwrap()
+}
+
+fn api(control_plane: &ControlPlane, namespace: &str, document: &Value) -> Api<DynamicObject> {
+    let kind = GroupVersionKind::gvk("tkex.tencent.com", "v1alpha1", document["kind"].as_str().unwrap());
+    Api::namespaced_with(control_plane.client(), namespace, &ApiResource::from_gvk(&kind))
+}
+
+fn documents(file: &Path) -> Vec<Value> {
+    let text = std::fs::read_to_string(file).unwrap();
+    let mut documents: Vec<Value> = serde_saphyr::from_multiple(&text).unwrap();
+    for document in &mut documents {
+        document["metadata"].as_object_mut().unwrap().remove("namespace");
+    }
+    documents
+}
+
+/// Notes the paths of all that is not stored as it was written.
+fn compare(wanted: &Value, stored: &Value, path: &str, lost: &mut Vec<String>) {
+    match (wanted, stored) {
+        (Value::Object(wanted), Value::Object(stored)) => {
+            for (key, value) in wanted {
+                compare(
+                    value,
+                    stored.get(key).unwrap_or(&Value::Null),
+                    &format!("{path}/{key}"),
+                    lost,
+                );
+            }
+        }
+        (Value::Array(wanted), Value::Array(stored)) if wanted.len() == stored.len() => {
+            for (index, (wanted, stored)) in wanted.iter().zip(stored).enumerate() {
+                compare(wanted, stored, &format!("{path}/{index}"), lost);
+            }
+        }
+        (Value::Null, _) => {}
+        (wanted, stored) if wanted == stored => {}
+        _ => lost.push(path.to_owned()),
+    }
+}

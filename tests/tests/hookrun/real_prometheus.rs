@@ -1,0 +1,216 @@
+//! Queries of a real Prometheus: numbers, NaN, emptiness and refusals.
+
+use operator_tests::{Stage, at_once};
+use serde_json::{Value, json};
+use shared_api::Phase;
+use shared_api::hook_run::HookRunStatus;
+use test_kit::prometheus::Scrape;
+use test_kit::{Answer, Prometheus};
+use tokio::sync::OnceCell;
+
+use crate::stage;
+
+/// A query that matches nothing.
+const NOTHING: &str = "nosuch_metric";
+
+#[tokio::test]
+async fn numbers_are_judged_as_scalar_and_as_vector() {
+    let stage = stage("prometheus").await;
+    let two = "label_replace(vector(3), \"room\", \"a\", \"\", \"\") or label_replace(vector(7), \"room\", \"b\", \"\", \"\")";
+    let cases = [
+        (
+            "scalar",
+            "scalar(vector(7))",
+            "result > 5",
+            Phase::Successful,
+            "7",
+        ),
+        (
+            "large",
+            "scalar(vector(1000000))",
+            "result == 1000000",
+            Phase::Successful,
+            "1000000",
+        ),
+        (
+            "fraction",
+            "scalar(vector(0.99))",
+            "result >= 0.99",
+            Phase::Successful,
+            "0.99",
+        ),
+        ("vector", "vector(3)", "result[0] < 5", Phase::Successful, "[3]"),
+        (
+            "many",
+            two,
+            "len(result) == 2 && all(result, # < 5)",
+            Phase::Failed,
+            "[3,7]",
+        ),
+        (
+            "infinite",
+            "vector(1)/0",
+            "isInf(result[0])",
+            Phase::Successful,
+            "[+Inf]",
+        ),
+        ("out-of-range", "vector(3)", "result[1] < 5", Phase::Error, "[3]"),
+    ];
+    for (name, query, condition, _, _) in &cases {
+        ask(&stage, name, query, json!({ "successCondition": condition })).await;
+    }
+    for (name, _, _, phase, value) in cases {
+        let status = stage.verdict(name).await;
+        assert_eq!(status.phase, phase, "{name}: {status:?}");
+        assert_eq!(value_of(&status), value, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn not_a_number_is_inconclusive_unless_a_condition_asks_for_it() {
+    let stage = stage("prometheus").await;
+    let cases = [
+        ("scalar", "0/0", "result < 5", Phase::Inconclusive),
+        ("vector", "vector(0)/0", "result[0] < 5", Phase::Inconclusive),
+        ("negated", "vector(0)/0", "!(result[0] > 5)", Phase::Inconclusive),
+        ("asked", "0/0", "isNaN(result) || result < 5", Phase::Successful),
+        (
+            "asked-vector",
+            "vector(0)/0",
+            "isNaN(result[0]) || result[0] < 5",
+            Phase::Successful,
+        ),
+        (
+            "asked-and-refused",
+            "vector(0)/0",
+            "!isNaN(result[0]) && result[0] < 5",
+            Phase::Failed,
+        ),
+    ];
+    for (name, query, condition, _) in &cases {
+        ask(&stage, name, query, json!({ "successCondition": condition })).await;
+    }
+    for (name, _, _, phase) in cases {
+        let status = stage.verdict(name).await;
+        assert_eq!(status.phase, phase, "{name}: {status:?}");
+        let message = status.message.as_deref().unwrap();
+        assert!(
+            phase != Phase::Inconclusive || message.contains("the answer holds NaN"),
+            "{message}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn emptiness_is_an_error_unless_something_says_otherwise() {
+    let stage = stage("prometheus").await;
+    let all_low = json!({ "successCondition": "all(result, # < 5)" });
+    let handled = json!({ "successCondition": "len(result) == 0 || result[0] < 5" });
+    ask(&stage, "default", NOTHING, all_low).await;
+    ask(&stage, "handled", NOTHING, handled).await;
+    for phase in [Phase::Failed, Phase::Inconclusive, Phase::Successful] {
+        let more = json!({ "onNoData": phase, "successCondition": "result[0] < 5" });
+        ask(&stage, &phase.as_str().to_lowercase(), NOTHING, more).await;
+    }
+    for (name, phase) in [
+        ("default", Phase::Error),
+        ("handled", Phase::Successful),
+        ("failed", Phase::Failed),
+        ("inconclusive", Phase::Inconclusive),
+        ("successful", Phase::Successful),
+    ] {
+        let status = stage.verdict(name).await;
+        assert_eq!(
+            (status.phase, value_of(&status)),
+            (phase, "[]"),
+            "{name}: {status:?}"
+        );
+        let message = status.message.as_deref().unwrap();
+        assert!(
+            name == "handled" || message.contains("the query matched no series"),
+            "{message}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_refused_query_is_an_error_in_prometheus_own_words() {
+    let stage = stage("prometheus").await;
+    ask(&stage, "bad", "sum(", json!({})).await;
+    ask(&stage, "range", "up[5m]", json!({})).await;
+    ask(&stage, "string", "\"text\"", json!({})).await;
+    for (name, words) in [
+        ("bad", "Prometheus refused the query: bad_data: "),
+        ("range", "Prometheus answered a matrix; "),
+        ("string", "Prometheus answered a string; "),
+    ] {
+        let status = stage.verdict(name).await;
+        assert_eq!(status.phase, Phase::Error, "{status:?}");
+        let message = status.message.unwrap();
+        assert!(message.contains(words), "{words} is not in {message}");
+    }
+    // An address that leads to something else.
+    stage.game.otherwise(Answer::json(json!({ "age": 45 })));
+    stage
+        .measure("elsewhere", at_once(metric(&stage.game.url(""), "vector(1)")))
+        .await;
+    let message = stage.settled("elsewhere").await.message.unwrap();
+    assert!(
+        message.contains("does the address lead to a Prometheus server?"),
+        "{message}"
+    );
+}
+
+#[tokio::test]
+async fn arguments_stay_within_the_query() {
+    let stage = stage("prometheus").await;
+    let address = prometheus().await.url().to_owned();
+    let inside = metric(
+        &address,
+        "label_replace(vector(1), \"room\", \"{{ args.room }}\", \"\", \"\")",
+    );
+    let code = metric(&address, "vector({{ args.room }})");
+    let args = json!([{ "name": "room", "value": "\", \"\", \"\") or vector(99) #" }]);
+    stage
+        .create("quoted", json!({ "args": args, "metrics": [inside] }))
+        .await;
+    stage
+        .create("code", json!({ "args": args, "metrics": [at_once(code)] }))
+        .await;
+    let status = stage.verdict("quoted").await;
+    assert_eq!(
+        (status.phase, value_of(&status)),
+        (Phase::Successful, "[1]"),
+        "{status:?}"
+    );
+    let status = stage.verdict("code").await;
+    assert_eq!(status.phase, Phase::Error);
+    assert!(
+        status.message.as_deref().unwrap().contains("args.room"),
+        "{status:?}"
+    );
+}
+
+async fn prometheus() -> &'static Prometheus {
+    static SHARED: OnceCell<Prometheus> = OnceCell::const_new();
+    SHARED
+        .get_or_init(|| async { Prometheus::start(&Scrape::nothing()).await.unwrap() })
+        .await
+}
+
+async fn ask(stage: &Stage<'_>, name: &str, query: &str, more: Value) {
+    let mut metric = at_once(metric(prometheus().await.url(), query));
+    operator_tests::merge(&mut metric, more);
+    stage.measure(name, metric).await;
+}
+
+fn metric(address: &str, query: &str) -> Value {
+    json!({ "name": "players", "provider": { "prometheus": { "address": address, "query": query } } })
+}
+
+fn value_of(status: &HookRunStatus) -> &str {
+    status.metric_results[0].measurements[0]
+        .value
+        .as_deref()
+        .unwrap_or_default()
+}

@@ -1,0 +1,95 @@
+//! Redirects are followed where the manifest's headers belong, and nowhere else.
+
+use std::net::Ipv4Addr;
+
+use operator_tests::{Stage, at_once, web};
+use serde_json::json;
+use shared_api::Phase;
+use test_kit::{Answer, Webhook};
+
+use crate::stage;
+
+#[tokio::test]
+async fn to_the_same_host_they_are_followed() {
+    let stage = stage("redirects").await;
+    stage.game.on("/old", Answer::redirect("/new?room=1"));
+    stage.game.on("/new", Answer::json(json!({ "age": 45 })));
+    let details =
+        json!({ "provider": { "web": { "headers": [{ "key": "Authorization", "value": "Bearer abc" }] } } });
+    stage
+        .measure("run", web("webtest", &stage.game.url("/old"), details))
+        .await;
+    assert_eq!(stage.settled("run").await.phase, Phase::Successful);
+    let [new] = &stage.game.requests("/new")[..] else {
+        panic!("asked once")
+    };
+    assert_eq!(
+        (new.query.as_str(), new.header("authorization")),
+        ("room=1", Some("Bearer abc"))
+    );
+}
+
+#[tokio::test]
+async fn to_anywhere_else_they_are_an_error_that_names_the_target() {
+    let stage = stage("redirects").await;
+    let elsewhere = Webhook::start_at((Ipv4Addr::new(127, 0, 0, 2), 0).into()).unwrap();
+    elsewhere.otherwise(Answer::json(json!({ "age": 45 })));
+    let other_port = Webhook::start().unwrap();
+    other_port.otherwise(Answer::json(json!({ "age": 45 })));
+    for (name, target) in [("host", elsewhere.url("/")), ("port", other_port.url("/"))] {
+        let address = target.trim_end_matches('/');
+        assert_refused(
+            &stage,
+            name,
+            &target,
+            &format!("received status 302: it redirects to {address}; "),
+        )
+        .await;
+    }
+    let metadata = "http://169.254.169.254/latest/meta-data/iam/security-credentials/";
+    assert_refused(
+        &stage,
+        "metadata",
+        metadata,
+        "169.254.169.254 is a cloud metadata address",
+    )
+    .await;
+    assert_refused(
+        &stage,
+        "spelled",
+        "//0xA9FEA9FE/",
+        "169.254.169.254 is a cloud metadata address",
+    )
+    .await;
+    assert_refused(
+        &stage,
+        "scheme",
+        "file:///etc/passwd",
+        "the scheme file is not allowed",
+    )
+    .await;
+    assert_eq!(
+        (elsewhere.all_requests().len(), other_port.all_requests().len()),
+        (0, 0)
+    );
+}
+
+#[tokio::test]
+async fn in_a_circle_they_end() {
+    let stage = stage("redirects").await;
+    stage.game.on("/circle", Answer::redirect("/circle"));
+    assert_refused(&stage, "run", "/circle", "more than 3 redirects").await;
+    assert_eq!(stage.game.counts("/circle").received, 3);
+}
+
+/// A hook that is redirected there ends in an Error with these words.
+async fn assert_refused(stage: &Stage<'_>, name: &str, target: &str, words: &str) {
+    let path = format!("/{name}");
+    stage.game.on(&path, Answer::redirect(target));
+    let metric = web("webtest", &stage.game.url(&path), json!({}));
+    stage.measure(name, at_once(metric)).await;
+    let status = stage.settled(name).await;
+    assert_eq!(status.phase, Phase::Error);
+    let message = status.message.unwrap();
+    assert!(message.contains(words), "{words:?} is not in {message:?}");
+}

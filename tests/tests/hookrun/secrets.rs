@@ -1,0 +1,331 @@
+//! A Secret's text reaches the endpoint and nothing else: no status, event, log line or metric, whatever the
+//! endpoint does with it.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::Secret;
+use k8s_openapi::api::events::v1::Event;
+use kube::api::{Api, ListParams, ObjectMeta, PostParams};
+use operator_tests::{SOON, Stage, at_once, free_address, web};
+use serde_json::{Value, json};
+use shared_api::Phase;
+use test_kit::webhook::{Received, Script};
+use test_kit::{Answer, eventually};
+
+use crate::stage;
+
+/// Needs quoting in JSON and encoding in a URL; every part of it is one of a kind.
+const SECRET: &str = "hush+Zq8 \"Vx2\\Kw7\"/Jy4%Bn5&Tr3";
+
+/// So much of a secret in one piece is a leak.
+const PIECE: usize = 6;
+
+#[tokio::test]
+async fn a_secret_reaches_header_url_and_body() {
+    let stage = stage("secrets").await;
+    put_secret(&stage, "credentials", "token").await;
+    stage.game.otherwise(Answer::json(json!({ "age": 45 })));
+    create(
+        &stage,
+        "run",
+        web("webtest", &with_token(&stage.game.url("/")), everywhere()),
+    )
+    .await;
+    let status = stage.settled("run").await;
+    assert_eq!(status.phase, Phase::Successful, "{status:?}");
+    let requests = stage.game.requests("/");
+    let [request] = requests.as_slice() else {
+        panic!("{requests:?}")
+    };
+    assert_eq!(request.header("authorization"), Some(SECRET));
+    assert_eq!(
+        request.header("x-token"),
+        Some(format!("Bearer {SECRET}").as_str())
+    );
+    assert_eq!(request.query, format!("token={}", percent(SECRET)));
+    assert_eq!(request.json().unwrap(), json!({ "token": SECRET }));
+    assert_hidden(&stage).await;
+}
+
+#[tokio::test]
+async fn an_endpoint_that_sends_it_back_does_not_publish_it() {
+    let stage = stage("secrets").await;
+    put_secret(&stage, "credentials", "token").await;
+    let filler = |length: usize| "x".repeat(length);
+    let echo = |request: &Received| {
+        let body = String::from_utf8_lossy(&request.body).into_owned();
+        json!({ "headers": request.headers, "query": request.query, "body": body, "text": SECRET, "age": 5 })
+    };
+    let answers: [(&str, Script, Value); 9] = [
+        // The whole answer is the value.
+        (
+            "whole",
+            Script::by(move |request| Answer::json(echo(request))),
+            json!({ "provider": { "web": { "jsonPath": "" } } }),
+        ),
+        (
+            "failed",
+            Script::by(move |request| Answer::json(echo(request))),
+            json!({ "successCondition": "result == \"x\"",
+            "provider": { "web": { "jsonPath": "{$.text}" } } }),
+        ),
+        (
+            "condition-error",
+            Script::by(move |request| Answer::json(echo(request))),
+            json!({ "successCondition": "asInt(result) > 3",
+            "provider": { "web": { "jsonPath": "{$.text}" } } }),
+        ),
+        (
+            "path-error",
+            Script::by(move |request| Answer::json(echo(request))),
+            json!({ "provider": { "web": { "jsonPath": "{$.nothing}" } } }),
+        ),
+        (
+            "no-json",
+            Script::by(|_| Answer::text(format!("{SECRET} is no JSON"))),
+            json!({}),
+        ),
+        (
+            "page",
+            Script::by(move |request| Answer::json(echo(request)).with_status(503)),
+            json!({}),
+        ),
+        // A page of which only the beginning is shown, and the secret stands across the cut.
+        (
+            "cut-page",
+            Script::by(move |_| Answer::text(format!("{} {SECRET}", filler(185))).with_status(500)),
+            json!({}),
+        ),
+        (
+            "cut-body",
+            Script::by(move |request| {
+                let body = String::from_utf8_lossy(&request.body).into_owned();
+                Answer::text(format!("{} {body}", filler(175))).with_status(500)
+            }),
+            json!({}),
+        ),
+        // The same for a value, which is cut at 1 KiB, and at 120 bytes in a message.
+        (
+            "cut-value",
+            Script::by(move |_| {
+                Answer::json(json!({ "age": format!("{}{SECRET}{}{SECRET}", filler(110), filler(870)) }))
+            }),
+            json!({ "successCondition": "result == \"x\"" }),
+        ),
+    ];
+    for (name, script, more) in answers {
+        let path = format!("/{name}");
+        stage.game.on(&path, script);
+        let mut metric = web("webtest", &with_token(&stage.game.url(&path)), everywhere());
+        operator_tests::merge(&mut metric, more);
+        create(&stage, name, metric).await;
+        stage.verdict(name).await;
+        assert_eq!(stage.game.counts(&path).received, 1, "{name}");
+    }
+    for name in ["whole", "failed"] {
+        let value = stage.status(name).await.metric_results[0].measurements[0]
+            .value
+            .clone()
+            .unwrap();
+        assert!(value.contains("*****"), "{value}");
+    }
+    assert_hidden(&stage).await;
+}
+
+#[tokio::test]
+async fn an_endpoint_that_is_not_there_does_not_publish_it() {
+    let stage = stage("secrets").await;
+    put_secret(&stage, "credentials", "token").await;
+    let redirect = format!("http://elsewhere/{}", percent(SECRET));
+    stage.game.on("/redirect", Answer::redirect(redirect));
+    stage.game.on("/never", Answer::never());
+    stage.game.on("/hang-up", Answer::hang_up());
+    let address = stage.game.address();
+    let metrics = [
+        ("refused", format!("http://{}/", free_address())),
+        ("never", stage.game.url("/never")),
+        ("hang-up", stage.game.url("/hang-up")),
+        ("redirect", stage.game.url("/redirect")),
+        (
+            "in-path",
+            format!("http://{address}/nothing/{{{{ args.token }}}}"),
+        ),
+        ("as-host", "http://{{ args.token }}/".to_owned()),
+        ("forbidden", "http://169.254.169.254/{{ args.token }}".to_owned()),
+    ];
+    for (name, url) in metrics {
+        let mut metric = web("webtest", &with_token(&url), everywhere());
+        metric["provider"]["web"]["timeoutSeconds"] = json!(1);
+        create(&stage, name, metric).await;
+        assert_eq!(stage.verdict(name).await.phase, Phase::Error, "{name}");
+    }
+    let prometheus = json!({ "name": "prometheus", "provider": { "prometheus": {
+        "address": stage.game.url("/in-query"), "query": "up{token=\"{{ args.token }}\"}",
+        "headers": [{ "key": "Authorization", "valueFrom": { "secretKeyRef": { "name": "credentials", "key": "token" } } }]
+    } } });
+    stage.game.otherwise(Script::by(|request| {
+        let query = String::from_utf8_lossy(&request.body).into_owned();
+        Answer::json(json!({ "status": "error", "errorType": query, "error": SECRET })).with_status(400)
+    }));
+    create(&stage, "prometheus", prometheus).await;
+    assert_eq!(stage.verdict("prometheus").await.phase, Phase::Error);
+    assert_hidden(&stage).await;
+}
+
+#[tokio::test]
+async fn a_missing_secret_is_named_and_heals_when_it_comes() {
+    let stage = stage("secrets").await;
+    stage.game.on("/", Answer::json(json!({ "age": 45 })));
+    put_secret(&stage, "other", "another-key").await;
+    let wrong_key = json!({ "provider": { "web": { "headers": [{ "key": "Authorization",
+        "valueFrom": { "secretKeyRef": { "name": "other", "key": "token" } } }] } } });
+    let polling = json!({ "interval": "50ms", "successfulLimit": 1 });
+    create(&stage, "no-key", web("webtest", &stage.game.url("/"), wrong_key)).await;
+    create(
+        &stage,
+        "no-secret",
+        web("webtest", &with_token(&stage.game.url("/")), json!({})),
+    )
+    .await;
+    create(
+        &stage,
+        "waiting",
+        web("webtest", &with_token(&stage.game.url("/")), polling),
+    )
+    .await;
+    for (name, words) in [
+        ("no-key", "key \"token\" of Secret \"other\""),
+        ("no-secret", "key \"token\" of Secret \"credentials\""),
+    ] {
+        let status = stage.verdict(name).await;
+        assert_eq!(status.phase, Phase::Error);
+        let message = status.message.unwrap();
+        assert!(message.contains(&format!("{words} does not exist")), "{message}");
+    }
+    let waiting = stage.until("waiting", |status| status.message.is_some()).await;
+    assert_eq!(waiting.phase, Phase::Running);
+    assert_eq!(stage.game.all_requests().len(), 0);
+    put_secret(&stage, "credentials", "token").await;
+    let seen = stage.game.await_requests("/", 1, SOON).await.unwrap();
+    assert_eq!(seen[0].query, format!("token={}", percent(SECRET)));
+    assert_eq!(stage.settled("waiting").await.phase, Phase::Successful);
+    assert_hidden(&stage).await;
+}
+
+/// The secret in a header of its own, within a header and in a JSON body.
+fn everywhere() -> Value {
+    json!({ "provider": { "web": {
+        "method": "POST",
+        "headers": [
+            { "key": "Authorization", "valueFrom": { "secretKeyRef": { "name": "credentials", "key": "token" } } },
+            { "key": "X-Token", "value": "Bearer {{ args.token }}" }
+        ],
+        "jsonBody": { "token": "{{ args.token }}" }
+    } } })
+}
+
+fn with_token(url: &str) -> String {
+    format!("{url}?token={{{{ args.token }}}}")
+}
+
+/// Creates a run of one metric that may use `args.token`; its first error ends it, unless it polls.
+async fn create(stage: &Stage<'_>, name: &str, mut metric: Value) {
+    if metric["interval"].is_null() {
+        metric = at_once(metric);
+    }
+    let token = json!({ "name": "token", "valueFrom": { "secretKeyRef": { "name": "credentials", "key": "token" } } });
+    stage
+        .create(name, json!({ "args": [token], "metrics": [metric] }))
+        .await;
+}
+
+async fn put_secret(stage: &Stage<'_>, name: &str, key: &str) {
+    let secrets: Api<Secret> = Api::namespaced(stage.client(), &stage.namespace);
+    let metadata = ObjectMeta {
+        name: Some(name.to_owned()),
+        ..ObjectMeta::default()
+    };
+    let string_data = Some(BTreeMap::from([(key.to_owned(), SECRET.to_owned())]));
+    secrets
+        .create(
+            &PostParams::default(),
+            &Secret {
+                metadata,
+                string_data,
+                ..Secret::default()
+            },
+        )
+        .await
+        .unwrap();
+}
+
+/// Looks for pieces of the secret wherever anything is shown. Every verdict but a success has its event first, so
+/// that the events are there to be looked at.
+async fn assert_hidden(stage: &Stage<'_>) {
+    let runs = stage.runs().list(&ListParams::default()).await.unwrap().items;
+    for run in &runs {
+        let (name, status) = (
+            run.metadata.name.as_deref().unwrap(),
+            run.status.as_ref().unwrap(),
+        );
+        if status.phase != Phase::Successful {
+            stage.warned(name, status.phase.as_str()).await;
+        }
+    }
+    let log = eventually(SOON, || async {
+        let log = stage.operator.process.stderr();
+        if log.matches("run ended").count() >= runs.len() {
+            Ok(log)
+        } else {
+            Err("not every run's end is logged")
+        }
+    })
+    .await;
+    let events: Api<Event> = Api::namespaced(stage.client(), &stage.namespace);
+    let events = events.list(&ListParams::default()).await.unwrap().items;
+    let statuses: Vec<_> = runs.iter().map(|run| &run.status).collect();
+    let shown = [
+        ("a status", serde_json::to_string(&statuses).unwrap()),
+        ("an event", serde_json::to_string(&events).unwrap()),
+        ("the log", log),
+        ("standard output", stage.operator.process.stdout()),
+        ("a metric", stage.operator.get("/metrics").await),
+    ];
+    for (place, text) in shown {
+        for piece in pieces() {
+            let around = text
+                .find(&piece)
+                .map(|at| text.get(at.saturating_sub(300)..at + 100));
+            assert_eq!(around, None, "{piece:?} is in {place}");
+        }
+    }
+}
+
+/// Every piece of the secret, as it is, as JSON writes it (once and twice) and as a URL or a form does.
+fn pieces() -> Vec<String> {
+    let quoted = |text: &str| serde_json::to_string(text).unwrap().trim_matches('"').to_owned();
+    let once = quoted(SECRET);
+    let encoded = percent(SECRET);
+    let forms = [
+        SECRET.to_owned(),
+        quoted(&once),
+        once,
+        encoded.to_lowercase(),
+        encoded,
+    ];
+    let windows = |form: &String| -> Vec<String> {
+        form.as_bytes()
+            .windows(PIECE)
+            .map(|piece| String::from_utf8_lossy(piece).into_owned())
+            .collect()
+    };
+    forms.iter().flat_map(windows).collect()
+}
+
+fn percent(text: &str) -> String {
+    let one = |byte: u8| match byte {
+        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' => char::from(byte).to_string(),
+        _ => format!("%{byte:02X}"),
+    };
+    text.bytes().map(one).collect()
+}

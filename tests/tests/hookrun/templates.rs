@@ -1,0 +1,170 @@
+//! A HookTemplate says in its `Valid` condition whether runs of it can be measured.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use kube::api::{DeleteParams, Patch, PatchParams};
+use operator_tests::{SOON, Stage, web};
+use serde_json::{Value, json};
+use test_kit::eventually;
+
+use crate::stage;
+
+#[tokio::test]
+async fn a_good_template_is_valid_and_open_arguments_are_no_mistake() {
+    let stage = stage("templates").await;
+    let metric = web(
+        "webtest",
+        "http://{{ args.PodIP }}:9091",
+        json!({
+            "count": 3, "interval": "60s", "failureLimit": 2, "successCondition": "asInt(result) > {{ args.least }}"
+        }),
+    );
+    let args = json!([{ "name": "PodIP" }, { "name": "PodName" }, { "name": "least" }]);
+    stage
+        .create_template("test", json!({ "args": args, "metrics": [metric] }))
+        .await;
+    let valid = condition(&stage, "test", "True").await;
+    assert_eq!(
+        (valid.reason.as_str(), valid.observed_generation),
+        ("SpecValid", Some(1))
+    );
+    gauge(&stage, 0).await;
+    assert_eq!(stage.warnings("test").await, [""; 0]);
+}
+
+#[tokio::test]
+async fn every_problem_is_named_with_path_and_position() {
+    let stage = stage("templates").await;
+    stage.create_template("test", broken()).await;
+    let invalid = condition(&stage, "test", "False").await;
+    assert_eq!(invalid.reason, "SpecInvalid");
+    for words in [
+        "metrics[0].interval: ",
+        "metrics[0].successCondition: ",
+        "(1:16)",
+        "metrics[0].failureCondition: ",
+        "asInteger",
+        "metrics[0].provider.web.url: args.PodIp not supplied",
+        "metrics[0].provider.web.jsonPath: ",
+    ] {
+        assert!(
+            invalid.message.contains(words),
+            "{words} is not in {}",
+            invalid.message
+        );
+    }
+    stage.warned("test", "SpecInvalid metrics[0].interval: ").await;
+    gauge(&stage, 1).await;
+}
+
+#[tokio::test]
+async fn the_condition_follows_the_spec() {
+    let stage = stage("templates").await;
+    let good = json!({ "metrics": [web("webtest", "http://game:9091", json!({}))] });
+    stage.create_template("test", good.clone()).await;
+    let valid = condition(&stage, "test", "True").await;
+    let bad =
+        json!({ "metrics": [web("webtest", "http://game:9091", json!({ "successCondition": "result >" }))] });
+    replace_spec(&stage, &bad).await;
+    let invalid = condition(&stage, "test", "False").await;
+    assert_eq!(invalid.observed_generation, Some(2));
+    assert!(
+        invalid.last_transition_time >= valid.last_transition_time,
+        "{invalid:?}"
+    );
+    gauge(&stage, 1).await;
+    replace_spec(&stage, &good).await;
+    assert_eq!(
+        condition(&stage, "test", "True").await.observed_generation,
+        Some(3)
+    );
+    gauge(&stage, 0).await;
+    replace_spec(&stage, &bad).await;
+    condition(&stage, "test", "False").await;
+    gauge(&stage, 1).await;
+    stage
+        .templates()
+        .delete("test", &DeleteParams::default())
+        .await
+        .unwrap();
+    gauge(&stage, 0).await;
+}
+
+#[tokio::test]
+async fn a_condition_that_is_true_already_is_not_written_again() {
+    let stage = stage("templates").await;
+    stage
+        .create_template(
+            "test",
+            json!({ "metrics": [web("webtest", "http://game:9091", json!({}))] }),
+        )
+        .await;
+    condition(&stage, "test", "True").await;
+    let before = stage.templates().get("test").await.unwrap();
+    stage.operator.process.restart().unwrap();
+    stage.operator.ready().await;
+    // The template was listed before this one, so whatever is to be written for it has been.
+    stage.create_template("later", broken()).await;
+    condition(&stage, "later", "False").await;
+    assert_eq!(
+        stage
+            .templates()
+            .get("test")
+            .await
+            .unwrap()
+            .metadata
+            .resource_version,
+        before.metadata.resource_version
+    );
+}
+
+fn broken() -> Value {
+    let metric = web(
+        "webtest",
+        "http://{{ args.PodIp }}:9091",
+        json!({
+            "interval": "1 minute", "successCondition": "asInt(result) >", "failureCondition": "asInteger(result) > 3",
+            "provider": { "web": { "jsonPath": "{$.age" } }
+        }),
+    );
+    json!({ "args": [{ "name": "PodIP" }], "metrics": [metric] })
+}
+
+/// Waits until `Valid` has this status for the template's current generation.
+async fn condition(stage: &Stage<'_>, name: &str, status: &str) -> Condition {
+    let templates = stage.templates();
+    eventually(SOON, || async {
+        let template = templates.get(name).await.map_err(|error| error.to_string())?;
+        let found = template.status.unwrap_or_default();
+        let conditions = found
+            .conditions
+            .iter()
+            .filter(|condition| condition.type_ == "Valid");
+        let [valid] = conditions.collect::<Vec<_>>()[..] else {
+            return Err(format!("{found:?}"));
+        };
+        let is_current = valid.observed_generation == template.metadata.generation;
+        if is_current && valid.status == status {
+            Ok(valid.clone())
+        } else {
+            Err(format!("{found:?}"))
+        }
+    })
+    .await
+}
+
+async fn replace_spec(stage: &Stage<'_>, spec: &Value) {
+    let patch = Patch::Merge(json!({ "spec": spec }));
+    stage
+        .templates()
+        .patch("test", &PatchParams::default(), &patch)
+        .await
+        .unwrap();
+}
+
+async fn gauge(stage: &Stage<'_>, wanted: u64) {
+    eventually(SOON, || async {
+        let seen = stage.operator.metric("hookgate_hook_invalid_templates", "").await;
+        if seen == wanted { Ok(()) } else { Err(seen) }
+    })
+    .await;
+}
