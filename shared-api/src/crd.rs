@@ -32,7 +32,7 @@ fn with_defaults(
         else {
             continue;
         };
-        tidy(schema);
+        clear_defaults(schema);
         let spec = schema
             .properties
             .as_mut()
@@ -49,23 +49,20 @@ fn with_defaults(
     definition
 }
 
-/// A null means an absent field: where a schema does not allow null, the API server drops it before anything looks at
-/// the object, rules included.
-fn tidy(schema: &mut JSONSchemaProps) {
+fn clear_defaults(schema: &mut JSONSchemaProps) {
     schema.default = None;
-    schema.nullable = None;
     schema
         .properties
         .iter_mut()
         .flatten()
-        .for_each(|(_, field)| tidy(field));
+        .for_each(|(_, field)| clear_defaults(field));
     match &mut schema.items {
-        Some(JSONSchemaPropsOrArray::Schema(items)) => tidy(items),
-        Some(JSONSchemaPropsOrArray::Schemas(items)) => items.iter_mut().for_each(tidy),
+        Some(JSONSchemaPropsOrArray::Schema(items)) => clear_defaults(items),
+        Some(JSONSchemaPropsOrArray::Schemas(items)) => items.iter_mut().for_each(clear_defaults),
         None => {}
     }
     if let Some(JSONSchemaPropsOrBool::Schema(values)) = &mut schema.additional_properties {
-        tidy(values);
+        clear_defaults(values);
     }
 }
 

@@ -324,13 +324,13 @@ fn template_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
 
 fn update_type_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
     schemars::json_schema!({
-        "type": "string",
+        "type": "string", "nullable": true,
         "enum": ["RollingUpdate", "InplaceUpdate", "HotPatchUpdate", "OnDelete"]
     })
 }
 
 fn int_or_percent_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-    schemars::json_schema!({ "x-kubernetes-int-or-string": true })
+    schemars::json_schema!({ "nullable": true, "x-kubernetes-int-or-string": true })
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]

@@ -57,5 +57,5 @@ pub struct HookTemplateStatus {
 }
 
 fn policy_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-    schemars::json_schema!({ "type": "string", "enum": ["Parallel", "Ordered"] })
+    schemars::json_schema!({ "type": "string", "nullable": true, "enum": ["Parallel", "Ordered"] })
 }
