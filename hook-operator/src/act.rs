@@ -224,7 +224,7 @@ impl Ledger for ApiLedger {
         let reason = status.reason.as_deref().unwrap_or_default();
         let message = status.message.as_deref().unwrap_or_default();
         let name = run.name_any();
-        tracing::info!(name, namespace = run.namespace(), phase = %status.phase, reason, message, "run ended");
+        tracing::info!(name, namespace = run.namespace(), phase = %status.phase, reason, why = message, "run ended");
         // A success is in the status; events are for what needs a person.
         if status.phase != Phase::Successful {
             self.events.warn(

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hook_core::decide::{self, Ended, Outcome, Plan, Slot, Start, View, decide};
-use hook_core::resolve::{Problems, ResolvedRun, resolve_run};
+use hook_core::resolve::{Problems, ResolvedRun, resolve_run, time_to_live};
 use jiff::Timestamp;
 use shared_api::{HookRun, HookRunStatus};
 use tokio::sync::watch;
@@ -110,6 +110,7 @@ impl<L: Ledger> Session<L> {
         let in_flight: Vec<Slot> = self.in_flight.keys().cloned().collect();
         let view = View {
             spec: self.resolved.as_ref().as_ref(),
+            time_to_live: time_to_live(&self.run.spec),
             generation: self.run.metadata.generation,
             status: &status,
             taken_up_at: self.taken_up_at,

@@ -1,4 +1,7 @@
 //! What HookTemplate and HookRun share: metrics, their providers, and arguments.
+//!
+//! In the rules a field counts as set when it is there and not null: manifests may write nulls.
+//! Rules cannot speak of `jsonBody`: its schema has no type. The operator checks it, as it checks all else again.
 
 use kube::KubeSchema;
 use schemars::JsonSchema;
@@ -7,13 +10,13 @@ use serde::{Deserialize, Serialize};
 /// One thing to measure, and how its measurements are judged.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
-#[x_kube(validation = ("!has(self.count) || self.count <= 1 || (has(self.interval) && self.interval != '')", "interval must be set when count is greater than 1"))]
-#[x_kube(validation = ("!has(self.count) || self.count >= 0", "count must not be negative"))]
-#[x_kube(validation = ("!has(self.failureLimit) || self.failureLimit >= -1", "failureLimit must be -1 (unlimited), 0 or greater"))]
-#[x_kube(validation = ("!has(self.successfulLimit) || self.successfulLimit >= 0", "successfulLimit must not be negative"))]
-#[x_kube(validation = ("!has(self.inconclusiveLimit) || self.inconclusiveLimit >= 0", "inconclusiveLimit must not be negative"))]
-#[x_kube(validation = ("!has(self.consecutiveErrorLimit) || self.consecutiveErrorLimit >= 0", "consecutiveErrorLimit must not be negative"))]
-#[x_kube(validation = ("!has(self.consecutiveSuccessfulLimit) || self.consecutiveSuccessfulLimit >= 1", "consecutiveSuccessfulLimit must be at least 1"))]
+#[x_kube(validation = ("!(has(self.count) && dyn(self.count) != null) || self.count <= 1 || ((has(self.interval) && dyn(self.interval) != null) && self.interval != '')", "interval must be set when count is greater than 1"))]
+#[x_kube(validation = ("!(has(self.count) && dyn(self.count) != null) || self.count >= 0", "count must not be negative"))]
+#[x_kube(validation = ("!(has(self.failureLimit) && dyn(self.failureLimit) != null) || self.failureLimit >= -1", "failureLimit must be -1 (unlimited), 0 or greater"))]
+#[x_kube(validation = ("!(has(self.successfulLimit) && dyn(self.successfulLimit) != null) || self.successfulLimit >= 0", "successfulLimit must not be negative"))]
+#[x_kube(validation = ("!(has(self.inconclusiveLimit) && dyn(self.inconclusiveLimit) != null) || self.inconclusiveLimit >= 0", "inconclusiveLimit must not be negative"))]
+#[x_kube(validation = ("!(has(self.consecutiveErrorLimit) && dyn(self.consecutiveErrorLimit) != null) || self.consecutiveErrorLimit >= 0", "consecutiveErrorLimit must not be negative"))]
+#[x_kube(validation = ("!(has(self.consecutiveSuccessfulLimit) && dyn(self.consecutiveSuccessfulLimit) != null) || self.consecutiveSuccessfulLimit >= 1", "consecutiveSuccessfulLimit must be at least 1"))]
 pub struct Metric {
     /// Names the metric within its template; unique there.
     pub name: String,
@@ -62,7 +65,7 @@ pub struct Metric {
 /// Where a metric's value comes from; exactly one field is set.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
-#[x_kube(validation = ("[has(self.web), has(self.prometheus), has(self.kubernetes), has(self.exec)].filter(x, x).size() == 1", "exactly one of web, prometheus, kubernetes, exec must be set"))]
+#[x_kube(validation = ("[(has(self.web) && dyn(self.web) != null), (has(self.prometheus) && dyn(self.prometheus) != null), (has(self.kubernetes) && dyn(self.kubernetes) != null), (has(self.exec) && dyn(self.exec) != null)].filter(x, x).size() == 1", "exactly one of web, prometheus, kubernetes, exec must be set"))]
 pub struct Provider {
     /// A web endpoint.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -81,8 +84,7 @@ pub struct Provider {
 /// A web endpoint that answers with JSON or text.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
-#[x_kube(validation = ("!(has(self.body) && has(self.jsonBody))", "body and jsonBody exclude each other"))]
-#[x_kube(validation = ("!(has(self.body) || has(self.jsonBody)) || (has(self.method) && self.method != 'GET')", "a body needs method POST or PUT"))]
+#[x_kube(validation = ("!(has(self.body) && dyn(self.body) != null) || ((has(self.method) && dyn(self.method) != null) && self.method != 'GET')", "a body needs method POST or PUT"))]
 pub struct WebProvider {
     /// Absolute URL, `http` or `https`; may hold placeholders such as `{{ args.PodIP }}`.
     pub url: String,
@@ -118,7 +120,7 @@ pub struct WebProvider {
 /// A header of a request: `value`, or `valueFrom`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
-#[x_kube(validation = ("has(self.value) != has(self.valueFrom)", "exactly one of value and valueFrom must be set"))]
+#[x_kube(validation = ("(has(self.value) && dyn(self.value) != null) != (has(self.valueFrom) && dyn(self.valueFrom) != null)", "exactly one of value and valueFrom must be set"))]
 pub struct Header {
     /// The header's name.
     pub key: String,
@@ -208,7 +210,7 @@ pub struct ExecProvider {
 /// An argument for placeholders: `value`, or `valueFrom`; in a template both may be missing, to be supplied.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
-#[x_kube(validation = ("!(has(self.value) && has(self.valueFrom))", "value and valueFrom exclude each other"))]
+#[x_kube(validation = ("!((has(self.value) && dyn(self.value) != null) && (has(self.valueFrom) && dyn(self.valueFrom) != null))", "value and valueFrom exclude each other"))]
 pub struct Argument {
     /// Used as `{{ args.NAME }}`.
     pub name: String,

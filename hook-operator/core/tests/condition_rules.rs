@@ -327,7 +327,7 @@ fn errors_say_what_is_wrong_where_and_what_to_do() {
             "{}",
             "`!=` on a key that the answer does not have",
         ),
-        ("result == ", "1", "unexpected the end of the condition (1:11)"),
+        ("result == ", "1", "the condition ends too early (1:11)"),
         ("result > 1", "\"45\"", "result is text: use asInt(result)"),
     ] {
         let text = ask(source, &json(result)).expect_err(source).to_string();

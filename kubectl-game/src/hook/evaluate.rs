@@ -5,18 +5,22 @@ use std::time::Duration;
 
 use clap::Args;
 use hook_core::answer::{Answer, MeasurementFailure, interpret_prometheus, interpret_web};
+use hook_core::condition::{Condition, Facts};
 use hook_core::render::{References, references, render};
 use hook_core::request::Request;
 use hook_core::resolve::ResolvedMetric;
-use hook_core::value::{MetricValue, Response};
+use hook_core::value::{MetricValue, Response, cut};
 use hook_core::verdict::{Rules, Verdict, judge};
 use jiff::Timestamp;
-use serde_json::Value;
+use serde_json::{Value, json};
 use shared_api::Phase;
 
 use super::exit_code;
 use super::input::{Chosen, Input, how_to_supply};
 use crate::paint::Paint;
+
+/// Longest value that is shown, in bytes.
+const LONGEST_VALUE: usize = 400;
 
 /// Judge a given answer.
 #[derive(Debug, Args)]
@@ -24,16 +28,16 @@ pub(crate) struct Evaluate {
     #[command(flatten)]
     input: Input,
 
-    /// The answer's body; @FILE reads it from a file. For Prometheus also a number or a list of numbers
-    #[arg(long)]
+    /// The answer's body; @FILE reads it from a file. For Prometheus also a number or a list: 0.5, [1, NaN], []
+    #[arg(long, value_name = "BODY")]
     result: String,
 
     /// The answer's HTTP status
-    #[arg(long, default_value_t = 200)]
+    #[arg(long, value_name = "STATUS", default_value_t = 200)]
     code: u16,
 
-    /// Judge this metric only
-    #[arg(long)]
+    /// Judge this metric only; without it, all metrics are given the same answer
+    #[arg(long, value_name = "NAME")]
     metric: Option<String>,
 
     /// No colours
@@ -43,7 +47,7 @@ pub(crate) struct Evaluate {
 
 impl Evaluate {
     pub(super) fn main(&self) -> Result<ExitCode, Box<dyn std::error::Error>> {
-        let chosen = self.input.choose()?;
+        let chosen = self.input.choose_to_judge()?;
         let body = match self.result.strip_prefix('@') {
             Some(file) => {
                 std::fs::read_to_string(file).map_err(|error| format!("failed to read {file}: {error}"))?
@@ -54,29 +58,36 @@ impl Evaluate {
         let metrics: Vec<_> = chosen.resolved.metrics.iter().filter(wanted).collect();
         if metrics.is_empty() {
             let name = self.metric.clone().unwrap_or_default();
-            return Err(format!("{} has no metric named {name:?}", chosen.name).into());
+            let known: Vec<_> = chosen
+                .resolved
+                .metrics
+                .iter()
+                .map(|metric| metric.name.as_str())
+                .collect();
+            let known = known.join(", ");
+            return Err(format!("--metric {name:?} is not in {}; there is {known}", chosen.name).into());
         }
         let paint = Paint::new(self.no_color);
         let mut worst = Phase::Successful;
         for metric in metrics {
-            let verdict = self.judge(&chosen, metric, &body);
-            let value = verdict
-                .value
-                .map(|value| format!("value \"{value}\"  "))
-                .unwrap_or_default();
+            let (verdict, steps) = self.judge(&chosen, metric, &body);
             let message = verdict.message.unwrap_or_default();
-            println!("{} {}  {value}{message}", paint.phase(verdict.phase), metric.name);
+            println!("{} {}: {message}", paint.phase(verdict.phase), metric.name);
+            for step in steps {
+                println!("  {}", paint.faint(&step));
+            }
             worst = worse(worst, verdict.phase);
         }
         Ok(exit_code(worst))
     }
 
-    fn judge(&self, chosen: &Chosen, metric: &ResolvedMetric, body: &str) -> Verdict {
-        let given = self.input.references();
+    /// The verdict, and the steps that led to it.
+    fn judge(&self, chosen: &Chosen, metric: &ResolvedMetric, body: &str) -> (Verdict, Vec<String>) {
         let mut values = References::new();
         for reference in references(metric, &chosen.resolved.arguments) {
             // A text that is only sent need not be known here; one that stands in a condition must.
-            let text = given
+            let text = chosen
+                .given
                 .get(&reference)
                 .cloned()
                 .unwrap_or_else(|| how_to_supply(&reference));
@@ -84,7 +95,7 @@ impl Evaluate {
         }
         let rendered = match render(metric, &chosen.resolved.arguments, &values) {
             Ok(rendered) => rendered,
-            Err(failure) => return error(&failure),
+            Err(failure) => return (error(&failure), vec![]),
         };
         let response = Response {
             code: self.code,
@@ -96,9 +107,61 @@ impl Evaluate {
             failure: rendered.failure.as_ref(),
             on_no_data: metric.on_no_data,
         };
-        judge(&rules, &outcome, Timestamp::now(), &|text| {
-            rendered.redactor.clean(text)
-        })
+        let clean = |text: &str| rendered.redactor.clean(text);
+        let now = Timestamp::now();
+        let steps = steps(&rules, &outcome, now)
+            .iter()
+            .map(|step| clean(step))
+            .collect();
+        (judge(&rules, &outcome, now, &clean), steps)
+    }
+}
+
+/// The value with its kind, and what each condition says of it.
+fn steps(rules: &Rules<'_>, outcome: &Result<Answer, MeasurementFailure>, now: Timestamp) -> Vec<String> {
+    let conditions = [
+        ("successCondition", rules.success),
+        ("failureCondition", rules.failure),
+    ];
+    let set = || {
+        conditions
+            .iter()
+            .filter_map(|(name, condition)| Some((*name, (*condition)?)))
+    };
+    let (result, response) = match outcome {
+        Ok(Answer::Value { result, response }) => (result, *response),
+        Ok(Answer::NoData { result, response, .. })
+            if set().any(|(_, condition)| condition.handles_empty()) =>
+        {
+            (result, *response)
+        }
+        Ok(Answer::NoData { .. }) | Err(_) => return vec![],
+    };
+    let value = cut(&result.text(), LONGEST_VALUE);
+    let facts = Facts {
+        result,
+        response,
+        now,
+    };
+    let says = |(name, condition): (&str, &Condition)| match condition.evaluate(&facts) {
+        Ok(holds) => format!("{name} is {holds}: {}", condition.source()),
+        Err(error) => format!("{name} has no answer: {error}"),
+    };
+    std::iter::once(format!("result is {}: {value}", kind(result)))
+        .chain(set().map(says))
+        .collect()
+}
+
+/// What a value is, for people who wonder whether `"45"` is a number.
+fn kind(result: &MetricValue) -> String {
+    match result {
+        MetricValue::Json(Value::Null) => "null".to_owned(),
+        MetricValue::Json(Value::Bool(_)) => "true or false".to_owned(),
+        MetricValue::Json(Value::Number(_)) | MetricValue::Scalar(_) => "a number".to_owned(),
+        MetricValue::Json(Value::String(_)) => "text".to_owned(),
+        MetricValue::Json(Value::Array(items)) => format!("a list of {}", items.len()),
+        MetricValue::Json(Value::Object(_)) => "an object".to_owned(),
+        MetricValue::Vector(numbers) => format!("a list of {} numbers", numbers.len()),
     }
 }
 
@@ -106,29 +169,32 @@ impl Evaluate {
 fn answer(request: &Request, response: Response, body: &str) -> Result<Answer, MeasurementFailure> {
     match request {
         Request::Web(request) => interpret_web(request, response.code, response.latency, body.as_bytes()),
-        Request::Prometheus(request) => match serde_json::from_str::<Value>(body) {
-            Ok(Value::Number(number)) => {
-                let result = MetricValue::Scalar(number.as_f64().unwrap_or(f64::NAN));
-                Ok(Answer::Value {
-                    result,
-                    response: Some(response),
-                })
-            }
-            Ok(Value::Array(numbers)) if !numbers.is_empty() && numbers.iter().all(Value::is_number) => {
-                let result = MetricValue::Vector(numbers.iter().filter_map(Value::as_f64).collect());
-                Ok(Answer::Value {
-                    result,
-                    response: Some(response),
-                })
-            }
-            Ok(Value::Array(numbers)) if numbers.is_empty() => Ok(Answer::NoData {
-                message: "the vector is empty".to_owned(),
-                result: MetricValue::Vector(vec![]),
-                response: Some(response),
-            }),
-            _ => interpret_prometheus(request, response.code, response.latency, body.as_bytes()),
-        },
+        Request::Prometheus(request) => {
+            let body = samples(body).unwrap_or_else(|| body.to_owned());
+            interpret_prometheus(request, response.code, response.latency, body.as_bytes())
+        }
     }
+}
+
+/// A number, or a list of numbers, as Prometheus would answer it; `None` where the text is neither.
+fn samples(text: &str) -> Option<String> {
+    let text = text.trim();
+    let number = |text: &str| {
+        let text = text.trim();
+        text.parse::<f64>().is_ok().then(|| json!([0, text]))
+    };
+    let (kind, result) = match text.strip_prefix('[').and_then(|text| text.strip_suffix(']')) {
+        Some("") => ("vector", json!([])),
+        Some(items) => {
+            let samples = items
+                .split(',')
+                .map(|item| Some(json!({ "value": number(item)? })));
+            ("vector", samples.collect::<Option<Value>>()?)
+        }
+        None => ("scalar", number(text)?),
+    };
+    let answer = json!({ "status": "success", "data": { "resultType": kind, "result": result } });
+    Some(answer.to_string())
 }
 
 fn error(failure: &MeasurementFailure) -> Verdict {

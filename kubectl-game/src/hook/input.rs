@@ -1,12 +1,13 @@
 //! What all hook commands take: a manifest, arguments, and texts in the place of Secrets and `ConfigMaps`.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use hook_core::resolve::{Problem, Reference, ResolvedRun, resolve_run};
+use hook_core::render::{References, Rendered, references, render};
+use hook_core::request::{Method, Request};
+use hook_core::resolve::{Problem, Reference, ResolvedMetric, ResolvedRun, resolve_run};
 use shared_api::hook_run::HookRunSpec;
-use shared_api::metric::Argument;
+use shared_api::metric::{Argument, KeyRef, Metric};
 
 use crate::manifest::{self, Document, Hook};
 
@@ -14,7 +15,7 @@ use crate::manifest::{self, Document, Hook};
 #[derive(Debug, Clone, clap::Args)]
 pub(super) struct Input {
     /// File with a HookTemplate or HookRun; - is standard input
-    #[arg(short = 'f', long = "filename", required = true)]
+    #[arg(short = 'f', long = "filename", value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
 
     /// The hook to use, where the files hold several
@@ -27,11 +28,16 @@ pub(super) struct Input {
 
     /// Text in the place of a Secret's key; @FILE reads it from a file; repeat
     #[arg(long = "secret", value_name = "NAME/KEY=VALUE")]
-    secrets: Vec<KeyAssignment>,
+    // Text until it is read: a mistake must not make the parser repeat the secret.
+    secrets: Vec<String>,
 
-    /// Text in the place of a `ConfigMap`'s key; @FILE reads it from a file; repeat
-    #[arg(long = "config-map", value_name = "NAME/KEY=VALUE")]
-    config_maps: Vec<KeyAssignment>,
+    // A doc comment would need backticks, which the terminal would show.
+    #[arg(
+        long = "config-map",
+        value_name = "NAME/KEY=VALUE",
+        help = "Text in the place of a ConfigMap's key; @FILE reads it from a file; repeat"
+    )]
+    config_maps: Vec<String>,
 }
 
 /// `NAME=VALUE`.
@@ -55,38 +61,23 @@ impl FromStr for Assignment {
     }
 }
 
-/// `NAME/KEY=VALUE`.
-#[derive(Debug, Clone)]
-struct KeyAssignment {
-    name: String,
-    key: String,
-    value: String,
-}
-
-impl FromStr for KeyAssignment {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let form = || {
-            format!(
-                "{:?} is not NAME/KEY=VALUE",
-                text.split_once('=').map_or(text, |(left, _)| left)
-            )
-        };
-        let (left, value) = text.split_once('=').ok_or_else(form)?;
-        let (name, key) = left.split_once('/').ok_or_else(form)?;
-        let value = match value.strip_prefix('@') {
-            Some(file) => {
-                std::fs::read_to_string(file).map_err(|error| format!("failed to read {file}: {error}"))?
-            }
-            None => value.to_owned(),
-        };
-        Ok(Self {
+/// Reads `NAME/KEY=VALUE`: the key's names and its text. What may be a secret is not repeated in an error.
+fn key_assignment(flag: &str, text: &str) -> Result<(KeyRef, String), String> {
+    let form = |left: &str| format!("{flag} {left:?} is not NAME/KEY=VALUE");
+    let (left, value) = text.split_once('=').ok_or_else(|| form("…"))?;
+    let (name, key) = left.split_once('/').ok_or_else(|| form(left))?;
+    let value = match value.strip_prefix('@') {
+        Some(file) => std::fs::read_to_string(file)
+            .map_err(|error| format!("{flag}: failed to read {file}: {error}"))?,
+        None => value.to_owned(),
+    };
+    Ok((
+        KeyRef {
             name: name.to_owned(),
             key: key.to_owned(),
-            value,
-        })
-    }
+        },
+        value,
+    ))
 }
 
 /// A hook that cannot be measured.
@@ -99,13 +90,25 @@ pub(super) struct Chosen {
     pub(super) name: String,
     pub(super) spec: HookRunSpec,
     pub(super) resolved: ResolvedRun,
+    /// The texts in the place of Secrets and `ConfigMaps`.
+    pub(super) given: References,
 }
 
 impl Input {
     /// Reads the manifest and fills in the arguments.
     pub(super) fn choose(&self) -> Result<Chosen, Box<dyn std::error::Error>> {
+        self.choose_with(|_| {})
+    }
+
+    /// The same where nobody will be asked: arguments that no condition mentions may stay open.
+    pub(super) fn choose_to_judge(&self) -> Result<Chosen, Box<dyn std::error::Error>> {
+        self.choose_with(stand_in)
+    }
+
+    fn choose_with(&self, mend: fn(&mut HookRunSpec)) -> Result<Chosen, Box<dyn std::error::Error>> {
         let document = manifest::choose(&self.files, self.name.as_deref())?;
-        let spec = self.complete(document.hook()?);
+        let mut spec = self.complete(document.hook()?);
+        mend(&mut spec);
         let resolved = resolve_run(&spec).map_err(|problems| {
             Unusable(
                 problems
@@ -114,17 +117,24 @@ impl Input {
                     .collect(),
             )
         })?;
+        let given = self.given()?;
+        let name = document.name().to_owned();
         Ok(Chosen {
-            name: document.name().to_owned(),
+            name,
             spec,
             resolved,
+            given,
         })
     }
 
     /// The run that a workload with these arguments would create: what is passed overrides what is declared.
     fn complete(&self, hook: Hook) -> HookRunSpec {
         let mut spec = match hook {
-            Hook::Run(spec) => spec,
+            // Nobody waits here for a finished run to be deleted.
+            Hook::Run(spec) => HookRunSpec {
+                ttl_seconds_after_finished: None,
+                ..spec
+            },
             Hook::Template(template) => HookRunSpec {
                 metrics: template.metrics,
                 args: template.args,
@@ -136,49 +146,126 @@ impl Input {
         };
         let args = spec.args.get_or_insert_default();
         for Assignment { name, value } in &self.args {
-            args.retain(|arg| arg.name != *name);
-            args.push(Argument {
+            let given = Argument {
                 name: name.clone(),
                 value: Some(value.clone()),
                 value_from: None,
-            });
+            };
+            // In its place, so that a problem's path still leads to the line that it is about.
+            match args.iter_mut().find(|arg| arg.name == *name) {
+                Some(declared) => *declared = given,
+                None => args.push(given),
+            }
         }
         spec
     }
 
-    /// The texts in the place of Secrets and `ConfigMaps`.
-    pub(super) fn references(&self) -> BTreeMap<Reference, String> {
-        let secret = |given: &KeyAssignment| {
-            let KeyAssignment { name, key, value } = given.clone();
-            (Reference::Secret { name, key }, value)
-        };
-        let config_map = |given: &KeyAssignment| {
-            let KeyAssignment { name, key, value } = given.clone();
-            (Reference::ConfigMap { name, key }, value)
-        };
-        self.secrets
-            .iter()
-            .map(secret)
-            .chain(self.config_maps.iter().map(config_map))
-            .collect()
+    fn given(&self) -> Result<References, String> {
+        let mut given = References::new();
+        for text in &self.secrets {
+            let (KeyRef { name, key }, value) = key_assignment("--secret", text)?;
+            given.insert(Reference::Secret { name, key }, value);
+        }
+        for text in &self.config_maps {
+            let (KeyRef { name, key }, value) = key_assignment("--config-map", text)?;
+            given.insert(Reference::ConfigMap { name, key }, value);
+        }
+        Ok(given)
     }
 }
 
+impl Chosen {
+    /// Whom a metric asks, with everything filled in that may be shown.
+    pub(super) fn asks(&self, metric: &ResolvedMetric) -> String {
+        let arguments = &self.resolved.arguments;
+        let known = references(metric, arguments).into_iter().map(|reference| {
+            let text = self
+                .given
+                .get(&reference)
+                .cloned()
+                .unwrap_or_else(|| "?".to_owned());
+            (reference, text)
+        });
+        match render(metric, arguments, &known.collect()) {
+            Err(_) => metric.provider.name().to_owned(),
+            Ok(Rendered {
+                request, redactor, ..
+            }) => redactor.clean(&match request {
+                Request::Web(web) => format!("{} {}", verb(web.method), web.url),
+                Request::Prometheus(prometheus) => format!("{} for {}", prometheus.address, prometheus.query),
+            }),
+        }
+    }
+}
+
+/// A problem with its place in the file, and what to do about it here.
 fn explain(document: &Document, problem: &Problem) -> String {
     let place = document.place(&format!("spec.{}", problem.path));
     let missing = problem.path.starts_with("args[") && problem.message.contains("was not supplied");
-    let remedy = if missing { " (here: --arg NAME=VALUE)" } else { "" };
+    let remedy = match document
+        .text_at(&format!("spec.{}.name", problem.path))
+        .filter(|_| missing)
+    {
+        Some(name) => format!(" (here: --arg {name}=VALUE)"),
+        None => String::new(),
+    };
     format!("{place}: {problem}{remedy}")
+}
+
+/// Gives open arguments a value that fits wherever they land and that no condition sees.
+fn stand_in(spec: &mut HookRunSpec) {
+    let texts = |text: fn(&Metric) -> Option<&String>| spec.metrics.iter().filter_map(text).cloned();
+    let conditions: Vec<String> = texts(|metric| metric.success_condition.as_ref())
+        .chain(texts(|metric| metric.failure_condition.as_ref()))
+        .collect();
+    let urls: Vec<String> = texts(|metric| metric.provider.web.as_ref().map(|web| &web.url))
+        .chain(texts(|metric| {
+            metric.provider.prometheus.as_ref().map(|server| &server.address)
+        }))
+        .collect();
+    for arg in spec.args.iter_mut().flatten() {
+        let tag = format!("args.{}", arg.name);
+        let is_seen = conditions.iter().any(|condition| condition.contains(&tag));
+        if arg.value.is_some() || arg.value_from.is_some() || is_seen {
+            continue;
+        }
+        let value = urls
+            .iter()
+            .find_map(|url| stand_in_of_url(url, &tag))
+            .unwrap_or("0");
+        arg.value = Some(value.to_owned());
+    }
+}
+
+/// What may stand for an argument in a URL's beginning, host or port; `None` elsewhere.
+fn stand_in_of_url(url: &str, tag: &str) -> Option<&'static str> {
+    let (before, _) = url.split_once(tag)?;
+    let before = before.trim_end_matches(['{', ' ']);
+    match before.split_once("://") {
+        None => Some("http://host"),
+        Some((_, authority)) if authority.contains(['/', '?', '#']) => None,
+        Some((_, authority)) => Some(if authority.ends_with(':') { "80" } else { "host" }),
+    }
+}
+
+fn verb(method: Method) -> &'static str {
+    match method {
+        Method::Get => "GET",
+        Method::Post => "POST",
+        Method::Put => "PUT",
+    }
 }
 
 /// How to supply a reference on the command line.
 pub(super) fn how_to_supply(reference: &Reference) -> String {
     match reference {
         Reference::Secret { name, key } => {
-            format!("{reference}: no cluster is asked here; pass --secret {name}/{key}=…")
+            format!("{reference} is not known here, no cluster is asked; pass --secret {name}/{key}=VALUE")
         }
         Reference::ConfigMap { name, key } => {
-            format!("{reference}: no cluster is asked here; pass --config-map {name}/{key}=…")
+            format!(
+                "{reference} is not known here, no cluster is asked; pass --config-map {name}/{key}=VALUE"
+            )
         }
     }
 }

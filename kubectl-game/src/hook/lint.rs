@@ -6,21 +6,23 @@ use std::process::ExitCode;
 use clap::Args;
 use hook_core::resolve::{Problems, check_template, resolve_run};
 
+use serde_json::Value;
+
 use super::schema::{self, Finding};
-use crate::manifest::{self, Document, Hook, ManifestError};
+use crate::manifest::{self, Document, Hook, ManifestError, pointer};
 
 /// Check hooks.
 #[derive(Debug, Args)]
 pub(crate) struct Lint {
-    /// Files with HookTemplates and HookRuns; - is standard input
-    #[arg(short = 'f', long = "filename", required = true, num_args = 1..)]
+    /// Files with HookTemplates, HookRuns and GameDeployments; - is standard input
+    #[arg(short = 'f', long = "filename", value_name = "FILE", required = true, num_args = 1..)]
     files: Vec<PathBuf>,
 }
 
 impl Lint {
     pub(super) fn main(&self) -> Result<ExitCode, Box<dyn std::error::Error>> {
         let documents = manifest::read(&self.files)?;
-        let hooks: Vec<&Document> = documents.iter().filter(|document| document.is_hook()).collect();
+        let hooks: Vec<&Document> = documents.iter().filter(|document| document.is_ours()).collect();
         if hooks.is_empty() {
             let files = self
                 .files
@@ -34,7 +36,7 @@ impl Lint {
         for hook in hooks {
             let problems = problems(hook);
             wrong += problems.len();
-            for Finding { path, message } in &problems {
+            for Finding { path, message, .. } in &problems {
                 println!(
                     "{}: {} {}: {path}: {message}",
                     hook.place(path),
@@ -53,16 +55,15 @@ impl Lint {
 /// What the schema does not allow, and what would keep the hook from being measured.
 fn problems(document: &Document) -> Vec<Finding> {
     let mut findings = schema::check(document.kind(), &document.value);
-    let found = match document.hook() {
-        Ok(Hook::Template(spec)) => check_template(&spec),
-        Ok(Hook::Run(spec)) => resolve_run(&spec).err().unwrap_or_default(),
-        Err(error) => {
+    let hook = document.is_hook().then(|| mended(document, &findings).hook());
+    let found = match hook {
+        None => Problems::default(),
+        Some(Ok(Hook::Template(spec))) => check_template(&spec),
+        Some(Ok(Hook::Run(spec))) => resolve_run(&spec).err().unwrap_or_default(),
+        Some(Err(error)) => {
             // The schema has said which field it is.
             if findings.is_empty() {
-                findings.push(Finding {
-                    path: "spec".into(),
-                    message: error.to_string(),
-                });
+                findings.push(Finding::new("spec", error.to_string()));
             }
             Problems::default()
         }
@@ -70,11 +71,29 @@ fn problems(document: &Document) -> Vec<Finding> {
     for problem in &found {
         let path = format!("spec.{}", problem.path);
         if !findings.iter().any(|finding| finding.path == path) {
-            findings.push(Finding {
-                path,
-                message: problem.message.clone(),
-            });
+            findings.push(Finding::new(path, problem.message.clone()));
         }
     }
+    findings.sort_by_key(|finding| document.places.of(&finding.path));
     findings
+}
+
+/// The document with values of a wrong type made right or taken out, so that what else is wrong can be found.
+fn mended(document: &Document, findings: &[Finding]) -> Document {
+    let mut value = document.value.clone();
+    for Finding { path, wanted, .. } in findings {
+        let (Some(wanted), Some(field)) = (wanted, value.pointer_mut(&pointer(path))) else {
+            continue;
+        };
+        *field = match (*wanted, &*field) {
+            ("string", Value::Number(_) | Value::Bool(_)) => Value::String(field.to_string()),
+            ("integer", Value::String(text)) => text.parse::<i64>().map(Value::from).unwrap_or_default(),
+            _ => Value::Null,
+        };
+    }
+    Document {
+        file: document.file.clone(),
+        value,
+        places: document.places.clone(),
+    }
 }

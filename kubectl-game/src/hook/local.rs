@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use hook_core::answer::{FailureKind, MeasurementFailure};
 use hook_core::resolve::Reference;
+use hook_core::schedule::Schedule;
 use hook_operator::ledger::{Ledger, LedgerError};
 use jiff::Timestamp;
 use shared_api::hook_run::{Measurement, MetricResult};
@@ -17,6 +19,8 @@ use crate::paint::Paint;
 /// Where a local run is recorded.
 pub(super) struct LocalLedger {
     references: BTreeMap<Reference, String>,
+    /// By metric, to say when the next measurement comes.
+    schedules: BTreeMap<String, Schedule>,
     paint: Paint,
     /// Whether measurements are shown as they come in.
     live: bool,
@@ -24,9 +28,15 @@ pub(super) struct LocalLedger {
 }
 
 impl LocalLedger {
-    pub(super) fn new(references: BTreeMap<Reference, String>, paint: Paint, live: bool) -> Self {
+    pub(super) fn new(
+        references: BTreeMap<Reference, String>,
+        schedules: BTreeMap<String, Schedule>,
+        paint: Paint,
+        live: bool,
+    ) -> Self {
         Self {
             references,
+            schedules,
             paint,
             live,
             last: Mutex::default(),
@@ -49,14 +59,29 @@ impl LocalLedger {
             let fresh = usize::try_from(taken(result) - seen).unwrap_or_default();
             let skip = result.measurements.len().saturating_sub(fresh);
             for (number, measurement) in (seen + 1..).zip(result.measurements.iter().skip(skip)) {
-                let line = self.line(&result.name, number, measurement);
+                let next = self.next(result).filter(|_| number == taken(result));
+                let line = self.line(&result.name, number, measurement, next);
                 let _ = writeln!(out, "{line}");
             }
         }
         let _ = out.flush();
     }
 
-    fn line(&self, metric: &str, number: i64, measurement: &Measurement) -> String {
+    /// How long it is from a metric's last measurement to the next one, if one will come.
+    fn next(&self, result: &MetricResult) -> Option<Duration> {
+        let schedule = self
+            .schedules
+            .get(&result.name)
+            .filter(|_| !result.phase.is_final())?;
+        let ended = result.measurements.last()?.finished_at?.timestamp();
+        schedule
+            .due(Some(result), ended)?
+            .duration_since(ended)
+            .try_into()
+            .ok()
+    }
+
+    fn line(&self, metric: &str, number: i64, measurement: &Measurement, next: Option<Duration>) -> String {
         let Measurement {
             phase,
             message,
@@ -67,17 +92,17 @@ impl LocalLedger {
         } = measurement;
         let at = finished_at.map_or_else(Timestamp::now, shared_api::time::Time::timestamp);
         let took = started_at.map(|started| at.duration_since(started.timestamp()).as_millis());
-        let value = value
-            .as_ref()
-            .map(|value| format!("value \"{value}\"  "))
-            .unwrap_or_default();
-        let message = message.as_deref().unwrap_or_default();
-        let took = took.map(|took| format!("({took} ms)")).unwrap_or_default();
+        // A message quotes the value; a success has none.
+        let value = value.as_ref().map(|value| format!("\"{value}\""));
+        let said = message.clone().or(value).unwrap_or_default();
+        let took = took.map(|took| format!("{took} ms"));
+        let next = next.map(|wait| format!("next in {} s", wait.as_secs_f64()));
+        let aside = took.into_iter().chain(next).collect::<Vec<_>>().join(", ");
         format!(
-            "{} {metric} #{number}  {} {value}{message} {}",
+            "{} {metric} #{number}  {} {said} {}",
             self.paint.faint(&at.strftime("%H:%M:%S").to_string()),
             self.paint.phase(*phase),
-            self.paint.faint(&took)
+            self.paint.faint(&format!("({aside})"))
         )
     }
 }

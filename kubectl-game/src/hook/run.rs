@@ -22,9 +22,6 @@ pub(crate) struct Run {
     #[command(flatten)]
     input: Input,
 
-    #[command(flatten)]
-    measuring: Measuring,
-
     /// Print the run's final status instead of the live lines
     #[arg(short = 'o', long = "output", value_enum)]
     output: Option<Output>,
@@ -32,6 +29,9 @@ pub(crate) struct Run {
     /// No colours
     #[arg(long)]
     no_color: bool,
+
+    #[command(flatten)]
+    measuring: Measuring,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -49,12 +49,18 @@ impl Run {
             for metric in &chosen.resolved.metrics {
                 println!(
                     "{}",
-                    paint.faint(&format!("metric {} asks {}", metric.name, metric.provider.name()))
+                    paint.faint(&format!("metric {} asks {}", metric.name, chosen.asks(metric)))
                 );
             }
         }
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let ledger = Arc::new(LocalLedger::new(self.input.references(), paint, live));
+        let schedules = chosen
+            .resolved
+            .metrics
+            .iter()
+            .map(|metric| (metric.name.clone(), metric.schedule))
+            .collect();
+        let ledger = Arc::new(LocalLedger::new(chosen.given, schedules, paint, live));
         // The machine that runs this command is the caller's own: its loopback is theirs to ask.
         let measuring = Measuring {
             egress_allow_loopback: true,
@@ -89,7 +95,7 @@ impl Run {
             Some(Output::Yaml) => print!("{}", serde_saphyr::to_string(status)?),
             None => {
                 let message = status.message.as_deref().unwrap_or_default();
-                println!("{} {name}: {message}", paint.phase(status.phase));
+                println!("{} {name}\n  {message}", paint.phase(status.phase));
             }
         }
         Ok(())

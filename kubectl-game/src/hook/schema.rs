@@ -7,6 +7,18 @@ use serde_json::{Map, Value};
 pub(super) struct Finding {
     pub(super) path: String,
     pub(super) message: String,
+    /// The type that the schema wants there, where the value has another.
+    pub(super) wanted: Option<&'static str>,
+}
+
+impl Finding {
+    pub(super) fn new(path: impl Into<String>, message: impl Into<String>) -> Self {
+        Self {
+            path: path.into(),
+            message: message.into(),
+            wanted: None,
+        }
+    }
 }
 
 /// All findings of a document of this kind; none for a kind that is not ours.
@@ -27,10 +39,7 @@ pub(super) fn check(kind: &str, document: &Value) -> Vec<Finding> {
     let spec = schema.pointer("/properties/spec").unwrap_or(&Value::Null);
     match document.get("spec") {
         Some(value) => compare("spec", spec, value, &mut findings),
-        None => findings.push(Finding {
-            path: "spec".into(),
-            message: "is missing".into(),
-        }),
+        None => findings.push(Finding::new("spec", "is missing")),
     }
     findings
 }
@@ -38,14 +47,17 @@ pub(super) fn check(kind: &str, document: &Value) -> Vec<Finding> {
 fn compare(path: &str, schema: &Value, value: &Value, findings: &mut Vec<Finding>) {
     let flag = |name: &str| schema.get(name).and_then(Value::as_bool).unwrap_or_default();
     let allowed_type = schema.get("type").and_then(Value::as_str);
-    if (value.is_null() && flag("nullable")) || flag("x-kubernetes-int-or-string") {
+    if value.is_null() || flag("x-kubernetes-int-or-string") {
         return;
     }
-    if let Some(wanted) = allowed_type.filter(|wanted| !is_of(wanted, value)) {
-        let message = format!("{} is not of type {wanted}", shown(value));
+    if let Some((wanted, words)) = allowed_type
+        .and_then(type_of)
+        .filter(|(wanted, _)| !is_of(wanted, value))
+    {
+        let message = format!("{} is not {words}", shown(value));
         findings.push(Finding {
-            path: path.to_owned(),
-            message,
+            wanted: Some(wanted),
+            ..Finding::new(path, message)
         });
         return;
     }
@@ -55,10 +67,10 @@ fn compare(path: &str, schema: &Value, value: &Value, findings: &mut Vec<Finding
         .filter(|words| !words.contains(value))
     {
         let words = words.iter().map(shown).collect::<Vec<_>>().join(", ");
-        findings.push(Finding {
-            path: path.to_owned(),
-            message: format!("{} is not one of {words}", shown(value)),
-        });
+        findings.push(Finding::new(
+            path,
+            format!("{} is not one of {words}", shown(value)),
+        ));
     }
     match value {
         Value::Object(fields) => compare_fields(path, schema, fields, findings),
@@ -91,7 +103,7 @@ fn compare_fields(path: &str, schema: &Value, fields: &Map<String, Value>, findi
                     .map(|name| format!("; did you mean {name}?"))
                     .unwrap_or_default();
                 let message = format!("unknown field: the API server would drop it{meant}");
-                findings.push(Finding { path, message });
+                findings.push(Finding::new(path, message));
             }
         }
     }
@@ -102,11 +114,21 @@ fn compare_fields(path: &str, schema: &Value, fields: &Map<String, Value>, findi
         .flatten()
         .filter_map(Value::as_str);
     for name in required.filter(|name| !fields.contains_key(*name)) {
-        findings.push(Finding {
-            path: path.to_owned(),
-            message: format!("field {name} is missing"),
-        });
+        findings.push(Finding::new(path, format!("field {name} is missing")));
     }
+}
+
+/// A type of the schema, and how people call it.
+fn type_of(name: &str) -> Option<(&'static str, &'static str)> {
+    const TYPES: [(&str, &str); 6] = [
+        ("string", "text; put it in quotes"),
+        ("integer", "a whole number; write it without quotes"),
+        ("number", "a number; write it without quotes"),
+        ("boolean", "true or false"),
+        ("array", "a list"),
+        ("object", "an object"),
+    ];
+    TYPES.into_iter().find(|(known, _)| *known == name)
 }
 
 fn is_of(wanted: &str, value: &Value) -> bool {
@@ -170,8 +192,8 @@ mod tests {
         assert_eq!(
             lines,
             [
-                "spec.metrics[0].count: \"3\" is not of type integer",
-                "spec.metrics[0].name: 5 is not of type string",
+                "spec.metrics[0].count: \"3\" is not a whole number; write it without quotes",
+                "spec.metrics[0].name: 5 is not text; put it in quotes",
                 "spec.metrics[0].provider.web.jsonpath: unknown field: the API server would drop it; did you mean jsonPath?",
                 "spec.metrics[0].provider.web: field url is missing",
                 "spec.metrics[0].sucessCondition: unknown field: the API server would drop it; did you mean successCondition?",

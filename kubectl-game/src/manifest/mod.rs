@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use serde_saphyr::{MessageFormatter, UserMessageFormatter};
 use shared_api::hook_run::HookRunSpec;
 use shared_api::hook_template::HookTemplateSpec;
 use shared_api::names::GROUP;
@@ -49,9 +50,9 @@ pub(crate) enum ManifestError {
     },
     #[error("no HookTemplate or HookRun in {0}; give a file with one of them")]
     Nothing(String),
-    #[error("{0} hold several hooks ({1}); choose one with --name")]
+    #[error("several hooks in {0}: {1}; choose one with --name")]
     Several(String, String),
-    #[error("no hook named {0:?}; there is {1}")]
+    #[error("no hook is named {0:?}; there is {1}")]
     NoSuchName(String, String),
 }
 
@@ -62,17 +63,32 @@ impl Document {
         text("apiVersion").starts_with(GROUP) && matches!(text("kind"), "HookTemplate" | "HookRun")
     }
 
+    /// Whether it is of a kind of this group whose schema is known here.
+    pub(crate) fn is_ours(&self) -> bool {
+        let group = self
+            .value
+            .get("apiVersion")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
+        self.is_hook() || (group.starts_with(GROUP) && self.kind() == "GameDeployment")
+    }
+
     /// The document's kind.
     pub(crate) fn kind(&self) -> &str {
         self.value.get("kind").and_then(Value::as_str).unwrap_or_default()
     }
 
-    /// The object's name.
+    /// The object's name, or what the API server would make one from.
     pub(crate) fn name(&self) -> &str {
-        self.value
-            .pointer("/metadata/name")
-            .and_then(Value::as_str)
-            .unwrap_or_default()
+        let text = |pointer: &str| self.value.pointer(pointer).and_then(Value::as_str);
+        text("/metadata/name")
+            .or_else(|| text("/metadata/generateName"))
+            .unwrap_or("without a name")
+    }
+
+    /// The text of a field such as `spec.args[0].name`.
+    pub(crate) fn text_at(&self, path: &str) -> Option<&str> {
+        self.value.pointer(&pointer(path)).and_then(Value::as_str)
     }
 
     /// `file:line:column` of a path such as `spec.metrics[0].interval`, or of the nearest field around it.
@@ -145,12 +161,18 @@ fn text_of(path: &Path) -> std::io::Result<String> {
     std::fs::read_to_string(path)
 }
 
+/// `spec.args[0].name` as a JSON pointer.
+pub(crate) fn pointer(path: &str) -> String {
+    format!("/{}", path.replace('[', "/").replace(']', "").replace('.', "/"))
+}
+
 fn parse(path: &Path, text: &str) -> Result<Vec<Document>, ManifestError> {
     let failed = |message: String| ManifestError::Yaml {
         path: path.to_owned(),
         message,
     };
-    let values: Vec<Value> = serde_saphyr::from_multiple(text).map_err(|error| failed(error.to_string()))?;
+    let values: Vec<Value> =
+        serde_saphyr::from_multiple(text).map_err(|error| failed(yaml_sentence(&error)))?;
     let places = position::places(text).map_err(failed)?;
     let values = values.into_iter().filter(|value| !value.is_null());
     Ok(values
@@ -161,6 +183,17 @@ fn parse(path: &Path, text: &str) -> Result<Vec<Document>, ManifestError> {
             places,
         })
         .collect())
+}
+
+/// `line:column: what is wrong`.
+fn yaml_sentence(error: &serde_saphyr::Error) -> String {
+    let message = UserMessageFormatter
+        .format_message(error.without_snippet())
+        .into_owned();
+    match error.location() {
+        Some(location) => format!("{}:{}: {message}", location.line(), location.column()),
+        None => format!(" {message}"),
+    }
 }
 
 #[cfg(test)]

@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use granit_parser::{Event, Parser, Span};
 
 /// A line and a column, counted from 1.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Place {
     pub(crate) line: usize,
     pub(crate) column: usize,
 }
 
 /// The places of one document's fields.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Places(BTreeMap<String, Place>);
 
 impl Places {

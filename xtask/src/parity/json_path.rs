@@ -159,7 +159,7 @@ fn as_floats(value: &Value) -> Value {
     }
 }
 
-/// The rule by which ours differs, if one does. Each is stated in docs/differences-paths.md.
+/// The rule by which ours differs, if one does. Each is stated in docs/differences.md.
 fn documented(
     path: &str,
     body: &str,

@@ -55,6 +55,8 @@ pub struct Outcome {
 pub struct View<'a> {
     /// The spec, or what is wrong with it.
     pub spec: Result<&'a ResolvedRun, &'a Problems>,
+    /// How long the run is kept once it has ended, valid spec or not; `None`: for good.
+    pub time_to_live: Option<Duration>,
     /// `metadata.generation` of that spec.
     pub generation: Option<i64>,
     /// The status as last recorded.
@@ -133,8 +135,8 @@ pub fn decide(view: &View<'_>, now: Timestamp) -> Plan {
 
 /// A run that has ended is only kept for as long as its time to live says.
 fn ended(view: &View<'_>, now: Timestamp) -> Plan {
-    let ttl = view.spec.ok().and_then(|run| run.ttl);
-    let delete_at = ttl
+    let delete_at = view
+        .time_to_live
         .zip(view.status.completed_at)
         .map(|(ttl, at)| after(at.timestamp(), ttl));
     let (ended, wake_at) = match delete_at {

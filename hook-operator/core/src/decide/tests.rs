@@ -3,7 +3,7 @@
 use shared_api::hook_run::HookRunSpec;
 
 use super::*;
-use crate::resolve::resolve_run;
+use crate::resolve::{resolve_run, time_to_live};
 
 mod properties;
 
@@ -14,6 +14,7 @@ fn at(milliseconds: i64) -> Timestamp {
 /// A run in a world where writes succeed and measurements take 10 ms.
 struct World {
     spec: Result<ResolvedRun, Problems>,
+    time_to_live: Option<Duration>,
     status: HookRunStatus,
     in_flight: Vec<(Slot, i64)>,
     outcomes: Vec<Outcome>,
@@ -28,6 +29,7 @@ impl World {
     fn new(spec: serde_json::Value, script: &[(&'static str, &'static str)]) -> Self {
         let spec: HookRunSpec = serde_json::from_value(spec).unwrap();
         Self {
+            time_to_live: time_to_live(&spec),
             spec: resolve_run(&spec),
             status: HookRunStatus::default(),
             in_flight: vec![],
@@ -43,6 +45,7 @@ impl World {
         let in_flight: Vec<Slot> = self.in_flight.iter().map(|(slot, _)| slot.clone()).collect();
         let view = View {
             spec: self.spec.as_ref(),
+            time_to_live: self.time_to_live,
             generation: Some(1),
             status: &self.status,
             taken_up_at: at(0),
@@ -358,6 +361,7 @@ fn a_slow_first_measurement_shows_as_running_after_a_second() {
     };
     let view = View {
         spec: world.spec.as_ref(),
+        time_to_live: None,
         generation: Some(1),
         status: &world.status,
         taken_up_at: at(0),
@@ -375,6 +379,18 @@ fn a_slow_first_measurement_shows_as_running_after_a_second() {
         at(1_000),
     );
     assert_eq!((after.record, after.wake_at, after.cancel), (None, None, vec![]));
+}
+
+#[test]
+fn an_invalid_run_has_its_time_to_live_too() {
+    let mut world = World::new(
+        run(&[], serde_json::json!({ "ttlSecondsAfterFinished": 30 })),
+        &[],
+    );
+    while world.status.phase != Phase::Error {
+        world.step();
+    }
+    assert_eq!(world.plan().ended, Some(Ended::DeleteLater));
 }
 
 #[test]

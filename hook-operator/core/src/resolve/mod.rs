@@ -40,8 +40,6 @@ pub struct ResolvedRun {
     pub terminate: bool,
     /// After this long without a verdict the run ends in Error.
     pub timeout: Option<Duration>,
-    /// How long a finished run is kept; `None`: for good.
-    pub ttl: Option<Duration>,
     /// What to measure; not empty, names unique.
     pub metrics: Vec<ResolvedMetric>,
     /// What placeholders stand for.
@@ -73,7 +71,7 @@ pub fn resolve_run(spec: &HookRunSpec) -> Result<ResolvedRun, Problems> {
     );
     let policy = resolve_policy(spec.policy.as_deref(), &mut problems);
     let timeout = seconds("timeoutSeconds", spec.timeout_seconds, 1, &mut problems);
-    let ttl = seconds(
+    seconds(
         "ttlSecondsAfterFinished",
         spec.ttl_seconds_after_finished,
         0,
@@ -88,10 +86,16 @@ pub fn resolve_run(spec: &HookRunSpec) -> Result<ResolvedRun, Problems> {
         policy,
         terminate,
         timeout,
-        ttl,
         metrics,
         arguments,
     })
+}
+
+/// How long a run is kept once it has ended, whatever else is wrong with its spec; `None`: for good.
+#[must_use]
+pub fn time_to_live(spec: &HookRunSpec) -> Option<Duration> {
+    let seconds = u64::try_from(spec.ttl_seconds_after_finished?).ok()?;
+    Some(Duration::from_secs(seconds))
 }
 
 /// Everything that would keep runs of this template from being measured; empty when it is valid.

@@ -91,10 +91,11 @@ impl Parser {
     }
 
     pub(in crate::condition) fn unexpected_with<T>(&self, remedy: &str) -> Result<T, Fault> {
-        Err(Fault::syntax(
-            self.span(),
-            format!("unexpected {}{remedy}", self.token().describe()),
-        ))
+        let found = match self.token() {
+            Token::End => "the condition ends too early".to_owned(),
+            token => format!("unexpected {}", token.describe()),
+        };
+        Err(Fault::syntax(self.span(), format!("{found}{remedy}")))
     }
 
     pub(in crate::condition) fn expect_op(&mut self, op: &str) -> Result<(), Fault> {

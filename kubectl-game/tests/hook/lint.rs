@@ -1,0 +1,56 @@
+//! `kubectl game hook lint`: everything that is wrong, with its place.
+
+use crate::{Manifest, examples, hook};
+
+#[test]
+fn every_problem_of_a_broken_file_is_reported_in_the_order_of_its_lines() {
+    let manifest = Manifest::new(include_str!("broken.yaml"));
+    let said = hook(&["lint", "-f", manifest.path()]);
+    assert_eq!((said.code, said.err.as_str()), (1, ""), "{said:?}");
+    let golden = include_str!("broken.txt");
+    let text = manifest.anonymous(&said.out);
+    assert!(text == golden, "--- expected\n{golden}\n--- said\n{text}");
+}
+
+#[test]
+fn every_example_is_clean() {
+    let files = examples();
+    assert!(files.len() >= 11, "{files:?}");
+    for file in files {
+        let said = hook(&["lint", "-f", &file]);
+        assert_eq!((said.code, said.err.as_str()), (0, ""), "{said:?}");
+        assert!(said.out.lines().all(|line| line.ends_with(": ok")), "{said:?}");
+    }
+}
+
+#[test]
+fn other_objects_are_passed_over_and_a_workload_is_compared_with_its_schema() {
+    let manifest = Manifest::new(
+        "apiVersion: v1\nkind: Service\nspec: {portz: 1}\n---\napiVersion: tkex.tencent.com/v1alpha1\n\
+         kind: GameDeployment\nmetadata: {name: g}\nspec:\n  serviceName: old\n  selector: {}\n  template: {}\n  \
+         updateStrategy:\n    type: InPlaceUpdate\n",
+    );
+    let said = hook(&["lint", "-f", manifest.path()]);
+    assert_eq!(said.code, 1, "{said:?}");
+    assert_eq!(
+        manifest.anonymous(&said.out),
+        "FILE:9:16: GameDeployment g: spec.serviceName: unknown field: the API server would drop it\n\
+         FILE:13:11: GameDeployment g: spec.updateStrategy.type: \"InPlaceUpdate\" is not one of \"RollingUpdate\", \
+         \"InplaceUpdate\", \"HotPatchUpdate\", \"OnDelete\"\n"
+    );
+}
+
+#[test]
+fn a_template_may_leave_arguments_open_and_a_run_may_not() {
+    let template = std::fs::read_to_string(crate::example("01")).unwrap();
+    let run = template.replace("kind: HookTemplate", "kind: HookRun");
+    let said = hook(&["lint", "-f", Manifest::new(&template).path()]);
+    assert_eq!(said.code, 0, "{said:?}");
+    let said = hook(&["lint", "-f", Manifest::new(&run).path()]);
+    assert_eq!(said.code, 1, "{said:?}");
+    assert!(
+        said.out
+            .contains("spec.args[0]: argument \"PodIP\" was not supplied"),
+        "{said:?}"
+    );
+}
