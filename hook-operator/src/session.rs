@@ -204,11 +204,22 @@ impl<L: Ledger> Session<L> {
         if run.spec != self.run.spec {
             self.resolved = Arc::new(resolve_run(&run.spec));
         }
+        if (&run.spec.metrics, &run.spec.args) != (&self.run.spec.metrics, &self.run.spec.args) {
+            self.forget_unrecorded();
+        }
         self.run = run;
         if let (Ok(resolved), Some(status)) = (self.resolved.as_ref(), &self.run.status) {
             self.outcomes
                 .retain(|outcome| decide::is_open(resolved, status, &outcome.slot));
         }
+    }
+
+    /// What was asked or judged by metrics that have been replaced says nothing about those that stand there now.
+    fn forget_unrecorded(&mut self) {
+        // A new set, because a call that has just ended would still be handed out by the old one.
+        self.tasks = JoinSet::new();
+        self.in_flight.clear();
+        self.outcomes.clear();
     }
 
     async fn record(&mut self, status: &HookRunStatus) -> Result<(), End> {

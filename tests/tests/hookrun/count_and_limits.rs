@@ -90,6 +90,21 @@ async fn failures_within_the_limit_are_tolerated() {
     assert_eq!(status.phase, Phase::Successful);
 }
 
+/// As the walk-through of canary rollouts promises.
+#[tokio::test]
+async fn without_tolerance_the_first_failure_decides() {
+    let stage = stage("count").await;
+    stage.game.on("/", Answer::json(json!({ "age": 45 })));
+    let metric = web(
+        "webtest",
+        &stage.game.url("/"),
+        json!({ "count": 2, "failureLimit": 0, "interval": "60s", "successCondition": "asInt(result) < 30" }),
+    );
+    stage.measure("run", metric).await;
+    assert_eq!(stage.settled("run").await.phase, Phase::Failed);
+    assert_eq!(stage.game.counts("/").received, 1);
+}
+
 /// From the end of one measurement to the start of the next there is at least the interval.
 fn assert_spacing(result: &MetricResult, least: i128) {
     for pair in result.measurements.windows(2) {

@@ -120,15 +120,9 @@ async fn what_happened_is_counted() {
 async fn every_line_of_the_log_is_json_and_a_verdict_is_one_of_them() {
     let stage = stage("observability").await;
     stage.game.on("/", Answer::json(json!({ "age": 5 })));
+    let metric = json!({ "successCondition": "result == \"a\\nb\"" });
     stage
-        .measure(
-            "run",
-            web(
-                "webtest",
-                &stage.game.url("/"),
-                json!({ "successCondition": "result == \"a\\nb\"" }),
-            ),
-        )
+        .measure("run", web("webtest", &stage.game.url("/"), metric))
         .await;
     stage.settled("run").await;
     let ended = eventually(SOON, || async {

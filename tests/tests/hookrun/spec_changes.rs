@@ -1,0 +1,87 @@
+//! A run whose spec is changed in mid-run is judged by the spec as it stands.
+
+use operator_tests::{SOON, web};
+use serde_json::json;
+use shared_api::Phase;
+use test_kit::Answer;
+
+use crate::stage;
+
+#[tokio::test]
+async fn a_corrected_address_is_asked_from_then_on() {
+    let stage = stage("spec-changes").await;
+    stage.game.on("/right", Answer::json(json!({ "age": 45 })));
+    let polling = json!({ "interval": "50ms", "successfulLimit": 2 });
+    stage
+        .measure("run", web("webtest", &stage.game.url("/wrong"), polling.clone()))
+        .await;
+    stage
+        .until("run", |status| {
+            status.metric_results.iter().any(|result| result.error >= 2)
+        })
+        .await;
+    let right = web("webtest", &stage.game.url("/right"), polling);
+    stage
+        .patch("run", json!({ "spec": { "metrics": [right] } }))
+        .await;
+    let status = stage.settled("run").await;
+    assert_eq!(
+        (status.phase, status.observed_generation),
+        (Phase::Successful, Some(2))
+    );
+    assert!(
+        status.metric_results[0].error >= 2,
+        "what was measured stays: {status:?}"
+    );
+    assert_eq!(stage.game.counts("/right").received, 2);
+}
+
+#[tokio::test]
+async fn an_answer_is_not_judged_by_a_condition_that_is_gone() {
+    let stage = stage("spec-changes").await;
+    stage.game.on("/", Answer::never());
+    let patient = json!({ "provider": { "web": { "timeoutSeconds": 600 } } });
+    let mut lax = web("webtest", &stage.game.url("/"), patient);
+    lax["successCondition"] = json!("asInt(result) > 30");
+    let mut strict = lax.clone();
+    strict["successCondition"] = json!("asInt(result) > 50");
+    stage.measure("run", lax).await;
+    stage.game.await_in_flight("/", 1, SOON).await.unwrap();
+    stage.game.on("/", Answer::json(json!({ "age": 45 })));
+    stage
+        .patch("run", json!({ "spec": { "metrics": [strict] } }))
+        .await;
+    stage.game.await_cancelled("/", 1, SOON).await.unwrap();
+    let status = stage.settled("run").await;
+    assert_eq!(
+        (status.phase, status.observed_generation),
+        (Phase::Failed, Some(2))
+    );
+    assert!(status.message.unwrap().contains("asInt(result) > 50"));
+    assert_eq!(stage.game.counts("/").received, 2);
+}
+
+#[tokio::test]
+async fn a_change_that_makes_no_sense_ends_the_run() {
+    let stage = stage("spec-changes").await;
+    stage.game.on("/", Answer::json(json!({ "age": 45 })));
+    let polling = web("webtest", &stage.game.url("/"), json!({ "interval": "50ms" }));
+    stage.measure("run", polling).await;
+    stage
+        .until("run", |status| {
+            status.metric_results.iter().any(|result| result.successful >= 2)
+        })
+        .await;
+    let typo = web(
+        "webtest",
+        &stage.game.url("/"),
+        json!({ "interval": "50ms", "successCondition": "result >" }),
+    );
+    stage.patch("run", json!({ "spec": { "metrics": [typo] } })).await;
+    let status = stage.settled("run").await;
+    assert_eq!(
+        (status.phase, status.reason.as_deref()),
+        (Phase::Error, Some("InvalidSpec"))
+    );
+    assert!(status.metric_results[0].successful >= 2);
+}
