@@ -8,6 +8,10 @@ use shared_api::Phase;
 /// Pause before another try after an error, where the metric has no interval.
 pub const ERROR_RETRY: Duration = Duration::from_secs(10);
 
+/// A shorter interval counts as this one: every measurement is a write, and one tenant's typo must not take the API
+/// server's time from all others.
+pub const SHORTEST_INTERVAL: Duration = Duration::from_millis(100);
+
 /// A metric's rhythm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Schedule {

@@ -11,6 +11,7 @@
 //! Total: whatever the status or the spec holds, there is a plan. No clock: `now` is an argument.
 
 mod adopt;
+mod budget;
 mod metrics;
 
 use jiff::Timestamp;
@@ -20,6 +21,7 @@ use shared_api::reason::HookRunReason;
 use shared_api::time::Time;
 
 use self::adopt::{Calendar, adopt};
+pub use self::budget::MAX_STATUS_BYTES;
 use crate::resolve::{Problems, ResolvedRun};
 use crate::schedule::after;
 use crate::value::cut;
@@ -131,6 +133,7 @@ pub fn decide(view: &View<'_>, now: Timestamp) -> Plan {
     let stopped = step.stop(started, now);
     conclude(run, &mut next, stopped, now);
     if next.phase.is_final() || measured || judged || must_show_start(view, run, now) {
+        budget::fit(&mut next);
         return Plan {
             record: Some(next),
             ..Plan::default()
@@ -169,6 +172,7 @@ fn refuse(view: &View<'_>, problems: &Problems, now: Timestamp) -> Plan {
     next.reason = Some(HookRunReason::InvalidSpec.to_string());
     next.message = Some(cut(&format!("hook spec invalid: {problems}"), 4 * KEPT_BYTES));
     next.completed_at = Some(now.into());
+    budget::fit(&mut next);
     Plan {
         record: Some(next),
         cancel: view.in_flight.to_vec(),

@@ -201,3 +201,33 @@ fn every_finished_run_with_a_time_to_live_is_deleted() {
         assert_eq!(plan(run, &finished, &[], at(30)).ended, Some(Ended::Delete));
     }
 }
+
+/// 100 metrics with 10 measurements of 2 KiB each are more than etcd takes, and JSON escapes make them six times that.
+#[test]
+fn no_status_outgrows_what_the_api_server_takes() {
+    let names: Vec<String> = (0..100).map(|number| format!("{number:\u{1}<253}")).collect();
+    let metrics: Vec<_> = names.iter().map(|name| polled(name, "10s")).collect();
+    let run = run(serde_json::json!({ "metrics": metrics }));
+    let text = "\u{1}".repeat(KEPT_BYTES);
+    let measurement = serde_json::json!({
+        "phase": "Failed", "startedAt": time(-10), "finishedAt": time(-10), "value": text, "message": text
+    });
+    let results: Vec<_> = names
+        .iter()
+        .map(|name| {
+            serde_json::json!({
+                "name": name, "phase": "Running", "count": 10, "failed": 10, "message": text,
+                "measurements": vec![measurement.clone(); 10]
+            })
+        })
+        .collect();
+    let large =
+        status(serde_json::json!({ "phase": "Running", "startedAt": time(-60), "metricResults": results }));
+    let outcome = success(&names[0], 10);
+    let recorded = plan(&run, &large, &[outcome], at(0)).record.unwrap();
+    let bytes = serde_json::to_vec(&recorded).unwrap().len();
+    assert!(bytes <= 512 * 1024, "{bytes} bytes");
+    let first = &recorded.metric_results[0];
+    assert_eq!((first.count, first.successful, first.failed), (11, 1, 10));
+    assert_eq!(first.measurements.last().unwrap().phase, Phase::Successful);
+}
