@@ -105,7 +105,9 @@ impl<L: Ledger> Session<L> {
         }
     }
 
-    fn plan(&self) -> Plan {
+    fn plan(&mut self) -> Plan {
+        let now = Timestamp::now();
+        self.taken_up_at = self.taken_up_at.min(now);
         let status = self.run.status.clone().unwrap_or_default();
         let in_flight: Vec<Slot> = self.in_flight.keys().cloned().collect();
         let view = View {
@@ -117,7 +119,7 @@ impl<L: Ledger> Session<L> {
             in_flight: &in_flight,
             outcomes: &self.outcomes,
         };
-        decide(&view, Timestamp::now())
+        decide(&view, now)
     }
 
     fn cancel(&mut self, slots: &[Slot]) {

@@ -4,10 +4,13 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use shared_api::Phase;
-use shared_api::hook_run::MetricResult;
 
 /// Pause before another try after an error, where the metric has no interval.
 pub const ERROR_RETRY: Duration = Duration::from_secs(10);
+
+/// A shorter interval counts as this one: every measurement is a write, and one tenant's typo must not take the API
+/// server's time from all others.
+pub const SHORTEST_INTERVAL: Duration = Duration::from_millis(100);
 
 /// A metric's rhythm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,24 +22,16 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    /// When the next measurement is due, or `None` where no further one is foreseen. `may_start` is when the
-    /// metric was allowed to begin: the run's start, or under `Ordered` the end of the metric before it.
-    /// Missed ticks are not replayed: an overdue measurement is taken once.
+    /// When the next measurement of a metric without a verdict is due. `last` is the newest measurement, with its
+    /// end. `may_start` is when the metric was allowed to begin: the run's start, or under `Ordered` the end of the
+    /// metric before it. Missed ticks are not replayed: an overdue measurement is taken once.
     #[must_use]
-    pub fn due(&self, result: Option<&MetricResult>, may_start: Timestamp) -> Option<Timestamp> {
-        let Some(last) = result.and_then(|result| result.measurements.last()) else {
-            return Some(after(may_start, self.initial_delay.unwrap_or_default()));
-        };
-        let finished = last
-            .finished_at
-            .or(last.started_at)
-            .map_or(may_start, shared_api::time::Time::timestamp);
-        match (self.interval, last.phase) {
-            (Some(interval), _) => Some(after(finished, interval)),
-            (None, Phase::Error | Phase::Unset | Phase::Pending | Phase::Running) => {
-                Some(after(finished, ERROR_RETRY))
-            }
-            (None, Phase::Successful | Phase::Failed | Phase::Inconclusive) => None,
+    pub fn due(&self, last: Option<(Phase, Timestamp)>, may_start: Timestamp) -> Timestamp {
+        match (last, self.interval) {
+            (None, _) => after(may_start, self.initial_delay.unwrap_or_default()),
+            (Some((_, finished)), Some(interval)) => after(finished, interval),
+            // After an error; or after a measurement whose counters are lost, which must not end in silence.
+            (Some((_, finished)), None) => after(finished, ERROR_RETRY),
         }
     }
 }
@@ -53,22 +48,8 @@ pub fn after(at: Timestamp, wait: Duration) -> Timestamp {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use shared_api::hook_run::Measurement;
-
     fn at(second: i64) -> Timestamp {
         Timestamp::from_second(1_700_000_000 + second).unwrap()
-    }
-
-    fn measured(phase: Phase, finished: i64) -> MetricResult {
-        let finished_at = Some(at(finished).into());
-        MetricResult {
-            measurements: vec![Measurement {
-                phase,
-                finished_at,
-                ..Measurement::default()
-            }],
-            ..MetricResult::default()
-        }
     }
 
     #[test]
@@ -82,35 +63,32 @@ mod tests {
             interval: seconds(5),
             initial_delay: seconds(30),
         };
-        assert_eq!(plain.due(None, at(0)), Some(at(0)), "at once");
-        assert_eq!(every5.due(None, at(0)), Some(at(30)), "after the initial delay");
+        assert_eq!(plain.due(None, at(0)), at(0), "at once");
+        assert_eq!(every5.due(None, at(0)), at(30), "after the initial delay");
         assert_eq!(
-            every5.due(Some(&measured(Phase::Failed, 7)), at(0)),
-            Some(at(12)),
+            every5.due(Some((Phase::Failed, at(7))), at(0)),
+            at(12),
             "finish to start"
         );
         assert_eq!(
-            every5.due(Some(&measured(Phase::Error, 7)), at(0)),
-            Some(at(12)),
+            every5.due(Some((Phase::Error, at(7))), at(0)),
+            at(12),
             "errors keep the interval"
         );
         assert_eq!(
-            plain.due(Some(&measured(Phase::Error, 7)), at(0)),
-            Some(at(17)),
+            plain.due(Some((Phase::Error, at(7))), at(0)),
+            at(17),
             "ten seconds after an error"
         );
         assert_eq!(
-            plain.due(Some(&measured(Phase::Successful, 7)), at(0)),
-            None,
-            "one measurement is enough"
+            plain.due(Some((Phase::Successful, at(7))), at(0)),
+            at(17),
+            "a metric without a verdict is never left alone"
         );
         let forever = Schedule {
             interval: Some(Duration::MAX),
             initial_delay: None,
         };
-        assert_eq!(
-            forever.due(Some(&measured(Phase::Error, 7)), at(0)),
-            Some(Timestamp::MAX)
-        );
+        assert_eq!(forever.due(Some((Phase::Error, at(7))), at(0)), Timestamp::MAX);
     }
 }

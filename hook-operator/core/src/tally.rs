@@ -38,10 +38,41 @@ pub struct Assessment {
 /// How many measurements were taken for a metric, of any outcome: the number of its next slot.
 #[must_use]
 pub fn taken(result: &MetricResult) -> i64 {
-    result.count + result.error
+    let outcomes = [
+        result.successful,
+        result.failed,
+        result.inconclusive,
+        result.error,
+    ];
+    // Not `count`: the original's holds errors too.
+    outcomes.into_iter().map(plausible).sum()
 }
 
-/// Adds a measurement to a metric's counters and list.
+/// More than any run can measure, and far from where sums overflow.
+const MOST: i64 = 1 << 53;
+
+/// A counter that a person's editor may have left. What cannot have been counted was not counted; what lies above
+/// the limit must not stay there, or the next measurement would not change it.
+fn plausible(counter: i64) -> i64 {
+    if (0..=MOST).contains(&counter) { counter } else { 0 }
+}
+
+/// Makes a result's counters agree with each other, wherever they come from.
+pub fn make_plausible(result: &mut MetricResult) {
+    for counter in [
+        &mut result.successful,
+        &mut result.failed,
+        &mut result.inconclusive,
+        &mut result.error,
+    ] {
+        *counter = plausible(*counter);
+    }
+    result.count = result.successful + result.failed + result.inconclusive;
+    result.consecutive_error = plausible(result.consecutive_error).min(result.error);
+    result.consecutive_successful = plausible(result.consecutive_successful).min(result.successful);
+}
+
+/// Adds a measurement to a metric's counters, which are plausible, and to its list.
 pub fn add(result: &mut MetricResult, measurement: Measurement) {
     match measurement.phase {
         Phase::Successful => {

@@ -2,9 +2,11 @@
 
 use jiff::Timestamp;
 use shared_api::Phase;
-use shared_api::hook_run::{HookRunStatus, MetricResult};
+use shared_api::hook_run::{HookRunStatus, Measurement, MetricResult};
 use shared_api::reason::HookRunReason;
+use shared_api::time::Time;
 
+use super::adopt::Calendar;
 use super::{Outcome, Slot};
 use crate::resolve::{Policy, ResolvedMetric, ResolvedRun};
 use crate::schedule::after;
@@ -32,12 +34,8 @@ pub(super) struct Step<'a> {
 }
 
 impl<'a> Step<'a> {
-    /// Results of metrics that the spec no longer has are dropped, and the rest stands in the spec's order.
+    /// The status must have been adopted.
     pub(super) fn new(run: &'a ResolvedRun, status: &'a mut HookRunStatus) -> Self {
-        let place = |result: &MetricResult| run.metrics.iter().position(|metric| metric.name == result.name);
-        status.metric_results.retain(|result| place(result).is_some());
-        status.metric_results.sort_by_key(place);
-        status.metric_results.dedup_by(|a, b| a.name == b.name);
         Self {
             run,
             status,
@@ -152,9 +150,9 @@ impl<'a> Step<'a> {
 }
 
 /// The next slot of every metric that may be measured, with the time when it is due.
-pub(super) fn due(run: &ResolvedRun, status: &HookRunStatus, started: Timestamp) -> Vec<(Slot, Timestamp)> {
+pub(super) fn due(run: &ResolvedRun, status: &HookRunStatus, calendar: &Calendar) -> Vec<(Slot, Timestamp)> {
     let mut slots = Vec::new();
-    let mut may_start = started;
+    let mut may_start = calendar.believe(status.started_at.map(Time::timestamp));
     for metric in &run.metrics {
         let result = find(status, &metric.name);
         if !result.is_some_and(|result| result.phase.is_final()) {
@@ -163,14 +161,13 @@ pub(super) fn due(run: &ResolvedRun, status: &HookRunStatus, started: Timestamp)
                 metric: metric.name.clone(),
                 number,
             };
-            slots.extend(metric.schedule.due(result, may_start).map(|due| (slot, due)));
+            let last = result.and_then(|result| result.measurements.last());
+            let last = last.map(|last| (last.phase, calendar.believe(ended_at(last))));
+            slots.push((slot, metric.schedule.due(last, may_start)));
         }
         if run.policy == Policy::Ordered {
-            match result
-                .filter(|result| result.phase == Phase::Successful)
-                .and_then(ended_at)
-            {
-                Some(end) => may_start = end,
+            match result.filter(|result| result.phase == Phase::Successful) {
+                Some(before) => may_start = calendar.believe(before.measurements.last().and_then(ended_at)),
                 None => break,
             }
         }
@@ -190,12 +187,11 @@ fn find<'a>(status: &'a HookRunStatus, name: &str) -> Option<&'a MetricResult> {
     status.metric_results.iter().find(|result| result.name == name)
 }
 
-fn ended_at(result: &MetricResult) -> Option<Timestamp> {
-    result
-        .measurements
-        .last()
-        .and_then(|last| last.finished_at)
-        .map(shared_api::time::Time::timestamp)
+fn ended_at(measurement: &Measurement) -> Option<Timestamp> {
+    measurement
+        .finished_at
+        .or(measurement.started_at)
+        .map(Time::timestamp)
 }
 
 fn last_message(result: &MetricResult) -> Option<&str> {

@@ -10,6 +10,8 @@
 //!
 //! Total: whatever the status or the spec holds, there is a plan. No clock: `now` is an argument.
 
+mod adopt;
+mod budget;
 mod metrics;
 
 use jiff::Timestamp;
@@ -18,6 +20,8 @@ use shared_api::hook_run::{HookRunStatus, Measurement, MetricResult};
 use shared_api::reason::HookRunReason;
 use shared_api::time::Time;
 
+use self::adopt::{Calendar, adopt};
+pub use self::budget::MAX_STATUS_BYTES;
 use crate::resolve::{Problems, ResolvedRun};
 use crate::schedule::after;
 use crate::value::cut;
@@ -61,7 +65,8 @@ pub struct View<'a> {
     pub generation: Option<i64>,
     /// The status as last recorded.
     pub status: &'a HookRunStatus,
-    /// When this process first saw the run; counts as its start until one is recorded.
+    /// When this process first saw the run; counts as its start until one is recorded. Not later than now: where
+    /// the clock was set back since, that moment.
     pub taken_up_at: Timestamp,
     /// Slots that are being measured now.
     pub in_flight: &'a [Slot],
@@ -114,8 +119,11 @@ pub fn decide(view: &View<'_>, now: Timestamp) -> Plan {
         Ok(run) => run,
         Err(problems) => return refuse(view, problems, now),
     };
-    let mut next = view.status.clone();
-    let started = next.started_at.map_or(view.taken_up_at, Time::timestamp);
+    let calendar = Calendar::new(view, now);
+    let mut known = view.status.clone();
+    adopt(run, &mut known);
+    let started = calendar.believe(known.started_at.map(Time::timestamp));
+    let mut next = known.clone();
     next.started_at = Some(started.into());
     next.observed_generation = view.generation;
     next.phase = Phase::Running;
@@ -125,20 +133,24 @@ pub fn decide(view: &View<'_>, now: Timestamp) -> Plan {
     let stopped = step.stop(started, now);
     conclude(run, &mut next, stopped, now);
     if next.phase.is_final() || measured || judged || must_show_start(view, run, now) {
+        budget::fit(&mut next);
         return Plan {
             record: Some(next),
             ..Plan::default()
         };
     }
-    continue_measuring(view, run, started, now)
+    let view = &View {
+        status: &known,
+        ..*view
+    };
+    continue_measuring(view, run, &calendar, now)
 }
 
 /// A run that has ended is only kept for as long as its time to live says.
 fn ended(view: &View<'_>, now: Timestamp) -> Plan {
-    let delete_at = view
-        .time_to_live
-        .zip(view.status.completed_at)
-        .map(|(ttl, at)| after(at.timestamp(), ttl));
+    // The original records no end.
+    let completed = Calendar::new(view, now).believe(view.status.completed_at.map(Time::timestamp));
+    let delete_at = view.time_to_live.map(|ttl| after(completed, ttl));
     let (ended, wake_at) = match delete_at {
         None => (Ended::Keep, None),
         Some(at) if at <= now => (Ended::Delete, None),
@@ -160,6 +172,7 @@ fn refuse(view: &View<'_>, problems: &Problems, now: Timestamp) -> Plan {
     next.reason = Some(HookRunReason::InvalidSpec.to_string());
     next.message = Some(cut(&format!("hook spec invalid: {problems}"), 4 * KEPT_BYTES));
     next.completed_at = Some(now.into());
+    budget::fit(&mut next);
     Plan {
         record: Some(next),
         cancel: view.in_flight.to_vec(),
@@ -229,10 +242,11 @@ fn must_show_start(view: &View<'_>, run: &ResolvedRun, now: Timestamp) -> bool {
     unseen && (clock || now >= after(view.taken_up_at, SHOW_RUNNING_AFTER))
 }
 
-fn continue_measuring(view: &View<'_>, run: &ResolvedRun, started: Timestamp, now: Timestamp) -> Plan {
+fn continue_measuring(view: &View<'_>, run: &ResolvedRun, calendar: &Calendar, now: Timestamp) -> Plan {
+    let started = calendar.believe(view.status.started_at.map(Time::timestamp));
     let mut plan = Plan::default();
     let mut wake = metrics::Earliest::default();
-    for (slot, due) in metrics::due(run, view.status, started) {
+    for (slot, due) in metrics::due(run, view.status, calendar) {
         let in_flight = view.in_flight.contains(&slot);
         if !in_flight && due <= now {
             plan.start.push(Start { slot, due });
@@ -260,7 +274,13 @@ fn continue_measuring(view: &View<'_>, run: &ResolvedRun, started: Timestamp, no
 /// Whether an outcome for this slot could still be recorded: its metric has no verdict, and this is its next slot.
 #[must_use]
 pub fn is_open(run: &ResolvedRun, status: &HookRunStatus, slot: &Slot) -> bool {
-    metrics::is_current(run, status, slot)
+    let of_metric = |result: &&MetricResult| result.name == slot.metric;
+    let mut known = HookRunStatus {
+        metric_results: status.metric_results.iter().filter(of_metric).cloned().collect(),
+        ..HookRunStatus::default()
+    };
+    adopt(run, &mut known);
+    metrics::is_current(run, &known, slot)
 }
 
 impl Outcome {
@@ -284,3 +304,5 @@ impl Outcome {
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tests_odd;

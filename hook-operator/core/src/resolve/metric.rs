@@ -8,7 +8,7 @@ use super::{ArgumentValue, Arguments, Problems};
 use crate::condition::Condition;
 use crate::duration;
 use crate::placeholder::Template;
-use crate::schedule::Schedule;
+use crate::schedule::{SHORTEST_INTERVAL, Schedule};
 use crate::tally::Limits;
 
 /// Errors in a row that are tolerated where nothing else is said.
@@ -75,7 +75,7 @@ fn schedule(path: &str, metric: &Metric, problems: &mut Problems) -> Schedule {
         problems.take(&format!("{path}.{field}"), duration::parse(text))
     };
     Schedule {
-        interval: parse("interval", metric.interval.as_ref()),
+        interval: parse("interval", metric.interval.as_ref()).map(|interval| interval.max(SHORTEST_INTERVAL)),
         initial_delay: parse("initialDelay", metric.initial_delay.as_ref()),
     }
 }

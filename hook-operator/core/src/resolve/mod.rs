@@ -21,6 +21,13 @@ pub use metric::{ConditionText, ResolvedMetric};
 pub use problem::{Problem, Problems};
 pub use provider::{BodyText, HeaderText, ResolvedPrometheus, ResolvedProvider, ResolvedWeb};
 
+/// Metrics in one spec, as the CRD's schema says too.
+pub const MAX_METRICS: usize = 100;
+/// Longest name of a metric, in bytes: names stand in the status.
+pub const MAX_NAME_BYTES: usize = 253;
+/// Longest spec, in bytes of JSON: status and metadata must fit beside it into the 1.5 MiB that etcd takes.
+pub const MAX_SPEC_BYTES: usize = 640 * 1024;
+
 /// How metrics follow one another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Policy {
@@ -64,6 +71,7 @@ enum Stage {
 /// Resolves a run's spec.
 pub fn resolve_run(spec: &HookRunSpec) -> Result<ResolvedRun, Problems> {
     let mut problems = Problems::default();
+    check_size(serde_json::to_vec(spec), &mut problems);
     let arguments = Arguments::resolve(
         spec.args.as_deref().unwrap_or_default(),
         Stage::Run,
@@ -102,6 +110,7 @@ pub fn time_to_live(spec: &HookRunSpec) -> Option<Duration> {
 #[must_use]
 pub fn check_template(spec: &HookTemplateSpec) -> Problems {
     let mut problems = Problems::default();
+    check_size(serde_json::to_vec(spec), &mut problems);
     let args: &[Argument] = spec.args.as_deref().unwrap_or_default();
     let arguments = Arguments::resolve(args, Stage::Template, &mut problems);
     resolve_policy(spec.policy.as_deref(), &mut problems);
@@ -114,6 +123,16 @@ pub fn check_template(spec: &HookTemplateSpec) -> Problems {
     );
     resolve_metrics(&spec.metrics, &arguments, &mut problems);
     problems
+}
+
+fn check_size(spec: serde_json::Result<Vec<u8>>, problems: &mut Problems) {
+    let bytes = spec.map_or(0, |text| text.len());
+    if bytes > MAX_SPEC_BYTES {
+        problems.add(
+            "spec",
+            format!("is {bytes} bytes long; the limit is {MAX_SPEC_BYTES}"),
+        );
+    }
 }
 
 fn resolve_policy(text: Option<&str>, problems: &mut Problems) -> Policy {
@@ -150,10 +169,24 @@ fn resolve_metrics(
     if metrics.is_empty() {
         problems.add("metrics", "no metrics specified; a run needs at least one");
     }
+    if metrics.len() > MAX_METRICS {
+        let message = format!(
+            "{} metrics are too many; the limit is {MAX_METRICS}",
+            metrics.len()
+        );
+        problems.add("metrics", message);
+    }
     let mut names = BTreeSet::new();
-    let mut resolved = Vec::with_capacity(metrics.len());
-    for (index, metric) in metrics.iter().enumerate() {
+    let mut resolved = Vec::new();
+    for (index, metric) in metrics.iter().enumerate().take(MAX_METRICS) {
         let path = format!("metrics[{index}]");
+        if metric.name.len() > MAX_NAME_BYTES {
+            let message = format!(
+                "is {} bytes long; the limit is {MAX_NAME_BYTES}",
+                metric.name.len()
+            );
+            problems.add(format!("{path}.name"), message);
+        }
         if metric.name.is_empty() {
             problems.add(format!("{path}.name"), "must not be empty");
         } else if !names.insert(metric.name.as_str()) {

@@ -11,6 +11,8 @@ use crate::placeholder::Template;
 use crate::request::{Method, Tls};
 
 const DEFAULT_WEB_TIMEOUT: Duration = Duration::from_secs(10);
+/// A call holds one of a bounded number of slots for as long as it lasts.
+const LONGEST_TIMEOUT: Duration = Duration::from_secs(3_600);
 const DEFAULT_PROMETHEUS_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Whom to ask.
@@ -313,16 +315,23 @@ impl Parser<'_> {
     }
 
     fn timeout(&mut self, path: &str, seconds: Option<i64>, default: Duration) -> Duration {
-        match seconds.unwrap_or_default() {
-            0 => default,
-            seconds => u64::try_from(seconds).map_or_else(
-                |_| {
-                    let message = format!("{seconds} is negative; use a number of seconds, or leave it out");
-                    self.problems.add(format!("{path}.timeoutSeconds"), message);
-                    default
-                },
-                Duration::from_secs,
-            ),
+        let (path, seconds) = (format!("{path}.timeoutSeconds"), seconds.unwrap_or_default());
+        match u64::try_from(seconds) {
+            Ok(0) => default,
+            Ok(seconds) if Duration::from_secs(seconds) <= LONGEST_TIMEOUT => Duration::from_secs(seconds),
+            Ok(seconds) => {
+                let longest = LONGEST_TIMEOUT.as_secs();
+                self.problems.add(
+                    path,
+                    format!("{seconds} is too long; the limit is {longest} seconds"),
+                );
+                default
+            }
+            Err(_) => {
+                let message = format!("{seconds} is negative; use a number of seconds, or leave it out");
+                self.problems.add(path, message);
+                default
+            }
         }
     }
 }

@@ -216,3 +216,54 @@ fn a_path_that_judges_less_than_it_says_is_refused() {
         );
     }
 }
+
+/// Old API servers check none of this, and a status must fit beside the spec.
+#[test]
+fn a_spec_that_leaves_no_room_is_refused() {
+    let many: Vec<_> = (0..101)
+        .map(|number| web(json!({ "name": format!("m{number}") })))
+        .collect();
+    let cases = [
+        (json!({ "metrics": many }), "metrics: 101 metrics"),
+        (
+            json!({ "metrics": [web(json!({ "name": "m".repeat(254) }))] }),
+            "metrics[0].name: is 254 bytes long",
+        ),
+        (
+            json!({ "metrics": [web(json!({}))], "args": [{ "name": "big", "value": "x".repeat(700 * 1024) }] }),
+            "spec: is ",
+        ),
+    ];
+    for (spec, words) in cases {
+        let problems = resolve(spec.clone()).unwrap_err().to_string();
+        assert!(
+            problems.contains(words) && problems.len() < 1_000,
+            "{words}: {problems}"
+        );
+        let template = check_template(&serde_json::from_value(spec).unwrap()).to_string();
+        assert_eq!(template, problems);
+    }
+}
+
+/// Thousands of runs without a pause between measurements would be an attack on the API server.
+#[test]
+fn no_metric_is_measured_without_a_pause_or_for_ever() {
+    for (written, meant) in [
+        ("0s", 100),
+        ("1ns", 100),
+        ("99ms", 100),
+        ("100ms", 100),
+        ("101ms", 101),
+    ] {
+        let run = resolve(json!({ "metrics": [web(json!({ "interval": written }))] })).unwrap();
+        let interval = run.metrics.first().unwrap().schedule.interval;
+        assert_eq!(interval, Some(Duration::from_millis(meant)), "{written}");
+    }
+    let with_timeout = |seconds: i64| {
+        let web = json!({ "web": { "url": "http://game/", "timeoutSeconds": seconds } });
+        resolve(json!({ "metrics": [{ "name": "m", "provider": web }] }))
+    };
+    assert!(with_timeout(3_600).is_ok());
+    let problems = with_timeout(3_601).unwrap_err().to_string();
+    assert!(problems.contains("web.timeoutSeconds: 3601 is"), "{problems}");
+}
