@@ -73,9 +73,10 @@ impl LocalLedger {
             .schedules
             .get(&result.name)
             .filter(|_| !result.phase.is_final())?;
-        let ended = result.measurements.last()?.finished_at?.timestamp();
+        let last = result.measurements.last()?;
+        let ended = last.finished_at?.timestamp();
         schedule
-            .due(Some(result), ended)?
+            .due(Some((last.phase, ended)), ended)
             .duration_since(ended)
             .try_into()
             .ok()

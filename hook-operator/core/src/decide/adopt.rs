@@ -13,7 +13,7 @@ use crate::tally;
 use std::time::Duration;
 
 /// Two processes' clocks may differ by this much without either being wrong.
-const CLOCK_SKEW: Duration = Duration::from_secs(60);
+const CLOCK_SKEW: Duration = Duration::from_mins(1);
 
 /// Drops results of metrics that the spec no longer has and brings the rest into the spec's order. Of two with one
 /// name the worse one counts. A metric is Successful only if a success was counted: the original uses the word also

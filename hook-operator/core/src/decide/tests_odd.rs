@@ -1,5 +1,7 @@
 //! Statuses that this operator did not write: of the original, of a person's editor, of a clock that was wrong.
 
+#![allow(clippy::unwrap_in_result, reason = "a test may end so")]
+
 use shared_api::hook_run::HookRunSpec;
 
 use super::*;

@@ -12,7 +12,7 @@ use crate::request::{Method, Tls};
 
 const DEFAULT_WEB_TIMEOUT: Duration = Duration::from_secs(10);
 /// A call holds one of a bounded number of slots for as long as it lasts.
-const LONGEST_TIMEOUT: Duration = Duration::from_secs(3_600);
+const LONGEST_TIMEOUT: Duration = Duration::from_hours(1);
 const DEFAULT_PROMETHEUS_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Whom to ask.
