@@ -37,6 +37,8 @@ pub struct Session<L> {
     tasks: JoinSet<Outcome>,
     outcomes: Vec<Outcome>,
     failed_writes: u32,
+    /// A final status was written, or may have been; its end is not announced yet.
+    concluding: bool,
 }
 
 /// Why a session ended.
@@ -76,6 +78,7 @@ impl<L: Ledger> Session<L> {
             tasks: JoinSet::new(),
             outcomes: Vec::new(),
             failed_writes: 0,
+            concluding: false,
         }
     }
 
@@ -90,6 +93,9 @@ impl<L: Ledger> Session<L> {
                 ended,
             } = self.plan();
             self.cancel(&cancel);
+            if ended.is_some() {
+                self.announce();
+            }
             let step = match (record, ended) {
                 (Some(status), _) => self.record(&status).await,
                 (None, Some(Ended::Keep)) => return End::Concluded(Version::of(&self.run)),
@@ -224,18 +230,25 @@ impl<L: Ledger> Session<L> {
         self.outcomes.clear();
     }
 
+    /// Says once that the run has ended, when that is recorded; also where the answer to that write was lost.
+    fn announce(&mut self) {
+        let Some(status) = self.run.status.as_ref().filter(|_| self.concluding) else {
+            return;
+        };
+        self.concluding = false;
+        let reason = status.reason.as_deref().unwrap_or_default();
+        self.measurer.metrics.completed(status.phase, reason);
+        self.measurer.ledger.concluded(&self.run);
+    }
+
     async fn record(&mut self, status: &HookRunStatus) -> Result<(), End> {
+        self.concluding = status.phase.is_final();
         let ledger = self.measurer.ledger.clone();
         match ledger.record(&self.run, status).await {
             Ok(run) => {
                 self.failed_writes = 0;
                 self.measurer.metrics.wrote("written");
                 self.adopt(run);
-                if status.phase.is_final() {
-                    let reason = status.reason.as_deref().unwrap_or_default();
-                    self.measurer.metrics.completed(status.phase, reason);
-                    ledger.concluded(&self.run);
-                }
                 Ok(())
             }
             Err(error) => self.recover(error).await,

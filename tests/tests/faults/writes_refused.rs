@@ -1,5 +1,7 @@
 //! The API server refuses, or says so although the write took effect.
 
+use operator_tests::web;
+use serde_json::json;
 use shared_api::Phase;
 use test_kit::api_proxy::{Failure, Moment};
 
@@ -34,4 +36,29 @@ async fn nothing_is_lost_and_nothing_is_measured_twice() {
         assert_eq!(fault.hits(), 2, "{failure:?}");
         assert_eq!(stage.game.counts(&path).received, 3, "{failure:?}");
     }
+}
+
+#[tokio::test]
+async fn an_end_whose_write_was_answered_by_nobody_is_announced_all_the_same() {
+    let fixture = fixture("refused").await;
+    let stage = &fixture.stage;
+    let failure = Failure::hang_up(Moment::AfterForwarding);
+    let fault = fixture.proxy.fail_next(status_writes("run"), failure, 1);
+    let never = json!({ "successCondition": "asInt(result) > 100" });
+    stage
+        .create(
+            "run",
+            json!({ "metrics": [web("webtest", &stage.game.url("/"), never)] }),
+        )
+        .await;
+    let status = stage.settled("run").await;
+    assert_eq!((status.phase, fault.hits()), (Phase::Failed, 1));
+    stage
+        .warned("run", "FailureLimitExceeded Failed: metric webtest Failed")
+        .await;
+    let completed = stage
+        .operator
+        .metric("hookgate_hook_runs_completed_total", "Failed")
+        .await;
+    assert_eq!(completed, 1);
 }

@@ -46,20 +46,20 @@ pub(super) fn run(args: &Args) -> Outcome<()> {
         let namespace = control_plane.namespace("bench").await;
         let game = Webhook::start()?;
         game.on("/", Answer::json(json!({ "players": 0 })));
-        let address = "127.0.0.1:18080";
+        let address = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.to_string();
         let program = Program::new(operator)
             .env("KUBECONFIG", control_plane.kubeconfig_path())
             .args([
                 "--namespace",
                 &namespace,
                 "--listen",
-                address,
+                &address,
                 "--egress-allow-loopback",
                 "--log",
                 "warn",
             ]);
         let process = Process::start(program)?;
-        ready(address).await?;
+        ready(&address).await?;
 
         let runs: Api<HookRun> = Api::namespaced(control_plane.client(), &namespace);
         let since = Instant::now();
