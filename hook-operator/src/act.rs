@@ -1,15 +1,17 @@
 //! Everything that this operator writes: statuses under a precondition, deletions under one, events.
 
+use std::fmt::Debug;
 use std::time::Duration;
 
 use hook_core::answer::{FailureKind, MeasurementFailure};
 use hook_core::resolve::Reference;
 use k8s_openapi::api::core::v1::{ConfigMap, ObjectReference, Secret};
 use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
-use kube::core::ObjectMeta;
+use kube::core::{ApiResource, DynamicObject, NamespaceResourceScope, ObjectMeta, PartialObjectMeta};
 use kube::{Api, Client, Resource, ResourceExt};
 use operator_runtime::client::root_cause;
 use operator_runtime::events::Events;
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 use shared_api::reason::HookRunReason;
 use shared_api::{HookRun, HookRunStatus, HookTemplate, HookTemplateStatus, Phase};
@@ -69,8 +71,37 @@ impl ApiLedger {
         }
     }
 
-    /// Records that an object could not be read as a HookRun at all. Writing the same again changes nothing.
+    /// Writes a status under the precondition that nothing newer is recorded.
+    async fn patch_status<K>(
+        &self,
+        step: &'static str,
+        metadata: &ObjectMeta,
+        status: Value,
+    ) -> Result<K, LedgerError>
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + DeserializeOwned,
+    {
+        let namespace = metadata.namespace.as_deref().unwrap_or_default();
+        let api: Api<K> = Api::namespaced(self.client.clone(), namespace);
+        let name = metadata.name.as_deref().unwrap_or_default();
+        let same = json!({ "resourceVersion": metadata.resource_version, "uid": metadata.uid });
+        let patch = json!({ "metadata": same, "status": status });
+        let (params, patch) = (PatchParams::default(), Patch::Merge(&patch));
+        self.call(step, api.patch_subresource("status", name, &params, &patch))
+            .await
+    }
+
+    /// Records that an object could not be read as a HookRun at all. A verdict that it has stays.
     pub async fn refuse_unreadable(&self, metadata: &ObjectMeta, error: &str) -> Result<(), LedgerError> {
+        let namespace = metadata.namespace.as_deref().unwrap_or_default();
+        let kind = ApiResource::erase::<HookRun>(&());
+        let api: Api<DynamicObject> = Api::namespaced_with(self.client.clone(), namespace, &kind);
+        let name = metadata.name.as_deref().unwrap_or_default();
+        let run = self.call("read a run", api.get(name)).await?;
+        let phase = run.data.pointer("/status/phase").and_then(Value::as_str);
+        if Phase::from(phase.unwrap_or_default().to_owned()).is_final() {
+            return Ok(());
+        }
         let message = format!("hook spec invalid: {error}; correct the field and create the run again");
         let status = json!({
             "phase": Phase::Error,
@@ -78,56 +109,40 @@ impl ApiLedger {
             "message": message,
             "observedGeneration": metadata.generation,
         });
-        let namespace = metadata.namespace.as_deref().unwrap_or_default();
-        let api: Api<kube::core::PartialObjectMeta<HookRun>> =
-            Api::namespaced(self.client.clone(), namespace);
-        let name = metadata.name.as_deref().unwrap_or_default();
-        let patch = json!({ "metadata": { "uid": metadata.uid }, "status": status });
-        let (params, patch) = (PatchParams::default(), Patch::Merge(&patch));
-        self.call(
-            "refuse a run",
-            api.patch_subresource("status", name, &params, &patch),
-        )
-        .await?;
-        let about = ObjectReference {
-            kind: Some("HookRun".into()),
-            ..reference_of(metadata)
-        };
+        let _: PartialObjectMeta<HookRun> = self.patch_status("refuse a run", metadata, status).await?;
+        let about = reference_of("HookRun", metadata);
         self.events
             .warn(about, HookRunReason::InvalidSpec.as_str(), "Validate", &message);
         Ok(())
     }
 
-    /// Records what was found on reading a template.
+    /// Records what was found on reading a template, which may not be readable as one. Says whether that changed it.
     pub async fn record_template(
         &self,
-        template: &HookTemplate,
+        metadata: &ObjectMeta,
         status: &HookTemplateStatus,
-    ) -> Result<(), LedgerError> {
-        let namespace = template.metadata.namespace.as_deref().unwrap_or_default();
-        let api: Api<HookTemplate> = Api::namespaced(self.client.clone(), namespace);
-        let patch = json!({
-            "metadata": { "resourceVersion": template.metadata.resource_version, "uid": template.metadata.uid },
-            "status": status,
-        });
-        let (params, patch) = (PatchParams::default(), Patch::Merge(&patch));
-        self.call(
-            "record a template's condition",
-            api.patch_status(&template.name_any(), &params, &patch),
-        )
-        .await?;
-        Ok(())
+    ) -> Result<bool, LedgerError> {
+        let status = json!(status);
+        let written: PartialObjectMeta<HookTemplate> = self
+            .patch_status("record a template's condition", metadata, status)
+            .await?;
+        Ok(written.metadata.resource_version != metadata.resource_version)
     }
 
     /// Says on a template that it cannot be measured.
-    pub fn warn_template(&self, template: &HookTemplate, reason: &str, message: &str) {
-        self.events
-            .warn(template.object_ref(&()), reason, "Validate", message);
+    pub fn warn_template(&self, metadata: &ObjectMeta, reason: &str, message: &str) {
+        self.events.warn(
+            reference_of("HookTemplate", metadata),
+            reason,
+            "Validate",
+            message,
+        );
     }
 }
 
-fn reference_of(metadata: &ObjectMeta) -> ObjectReference {
+fn reference_of(kind: &str, metadata: &ObjectMeta) -> ObjectReference {
     ObjectReference {
+        kind: Some(kind.to_owned()),
         api_version: Some(format!(
             "{}/{}",
             shared_api::names::GROUP,
@@ -148,16 +163,8 @@ impl Ledger for ApiLedger {
         };
         let new = serde_json::to_value(status).map_err(failed)?;
         let old = serde_json::to_value(&base.status).map_err(failed)?;
-        let patch = json!({
-            "metadata": { "resourceVersion": base.metadata.resource_version, "uid": base.metadata.uid },
-            "status": replacing(old, new),
-        });
-        let (params, patch) = (PatchParams::default(), Patch::Merge(&patch));
-        self.call(
-            "write a status",
-            self.runs(base).patch_status(&base.name_any(), &params, &patch),
-        )
-        .await
+        self.patch_status("write a status", &base.metadata, replacing(old, new))
+            .await
     }
 
     async fn read(&self, run: &HookRun) -> Result<HookRun, LedgerError> {

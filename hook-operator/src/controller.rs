@@ -12,11 +12,12 @@ use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinSet};
 
 use crate::act::ApiLedger;
+use crate::ledger::LedgerError;
 use crate::measure::Measurer;
 use crate::observe::Observed;
 use crate::session::{End, Session};
 
-/// Pause before a session that ended in a defect is opened again.
+/// Pause before what should not have failed is tried again.
 const AFTER_DEFECT: Duration = Duration::from_secs(10);
 
 /// Namespace and name.
@@ -199,8 +200,13 @@ impl Controller {
         tokio::spawn(async move {
             let name = invalid.metadata.name.clone().unwrap_or_default();
             tracing::warn!(name, error = invalid.error, "a HookRun cannot be read");
-            if let Err(error) = ledger.refuse_unreadable(&invalid.metadata, &invalid.error).await {
-                tracing::warn!(name, %error, "failed to record that a HookRun cannot be read");
+            while let Err(error) = ledger.refuse_unreadable(&invalid.metadata, &invalid.error).await {
+                if matches!(error, LedgerError::Conflict | LedgerError::Gone) {
+                    // The watch brings what is newer.
+                    return;
+                }
+                tracing::warn!(name, %error, "will try again to record that a HookRun cannot be read");
+                tokio::time::sleep(AFTER_DEFECT).await;
             }
         });
     }

@@ -9,6 +9,8 @@ use hook_core::resolve::check_template;
 use hook_core::value::cut;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use kube::core::ObjectMeta;
+use kube::core::error_boundary::InvalidObject;
 use kube::runtime::watcher::Event;
 use shared_api::reason::{CONDITION_VALID, TemplateReason};
 use shared_api::{HookTemplate, HookTemplateStatus};
@@ -41,7 +43,7 @@ pub async fn drive(
                     let status = assess(&template, Timestamp::now());
                     validity.insert(key_of(&template.metadata), is_valid(&status));
                     if template.status.as_ref() != Some(&status) {
-                        writes.start(template, status, ledger.clone());
+                        writes.start(template.metadata, status, ledger.clone());
                     }
                 }
                 Err(invalid) => {
@@ -49,6 +51,8 @@ pub async fn drive(
                     validity.insert(key_of(&invalid.metadata), false);
                     let name = invalid.metadata.name.as_deref().unwrap_or_default();
                     tracing::warn!(name, error = invalid.error, "a HookTemplate cannot be read");
+                    let status = unreadable(&invalid);
+                    writes.start(invalid.metadata, status, ledger.clone());
                 }
             },
             Event::Delete(template) => {
@@ -90,14 +94,7 @@ fn assess(template: &HookTemplate, now: Timestamp) -> HookTemplateStatus {
         .collect();
     let unchanged = before.iter().find(|condition| condition.type_ == CONDITION_VALID);
     let since = unchanged.map_or_else(|| Time(now), |condition| condition.last_transition_time.clone());
-    let valid = Condition {
-        last_transition_time: since,
-        message,
-        observed_generation: template.metadata.generation,
-        reason: reason.to_string(),
-        status: status.to_owned(),
-        type_: CONDITION_VALID.to_owned(),
-    };
+    let valid = condition(&template.metadata, status, reason, message, since);
     let others = before
         .iter()
         .filter(|condition| condition.type_ != CONDITION_VALID);
@@ -111,6 +108,39 @@ fn assess(template: &HookTemplate, now: Timestamp) -> HookTemplateStatus {
     }
 }
 
+/// The status of a template that cannot be read as one. It is the same each time, so that writing it again changes
+/// nothing.
+fn unreadable(invalid: &InvalidObject) -> HookTemplateStatus {
+    let InvalidObject { error, metadata } = invalid;
+    let since = metadata
+        .creation_timestamp
+        .clone()
+        .unwrap_or(Time(Timestamp::UNIX_EPOCH));
+    let message = format!("the spec cannot be read: {error}");
+    let valid = condition(metadata, "False", TemplateReason::SpecInvalid, message, since);
+    HookTemplateStatus {
+        observed_generation: metadata.generation,
+        conditions: vec![valid],
+    }
+}
+
+fn condition(
+    metadata: &ObjectMeta,
+    status: &str,
+    reason: TemplateReason,
+    message: String,
+    since: Time,
+) -> Condition {
+    Condition {
+        last_transition_time: since,
+        message,
+        observed_generation: metadata.generation,
+        reason: reason.to_string(),
+        status: status.to_owned(),
+        type_: CONDITION_VALID.to_owned(),
+    }
+}
+
 fn is_valid(status: &HookTemplateStatus) -> bool {
     status
         .conditions
@@ -118,7 +148,7 @@ fn is_valid(status: &HookTemplateStatus) -> bool {
         .any(|condition| condition.type_ == CONDITION_VALID && condition.status == "True")
 }
 
-fn key_of(metadata: &kube::core::ObjectMeta) -> (String, String) {
+fn key_of(metadata: &ObjectMeta) -> (String, String) {
     (
         metadata.namespace.clone().unwrap_or_default(),
         metadata.name.clone().unwrap_or_default(),
@@ -133,10 +163,10 @@ struct Writes {
 }
 
 impl Writes {
-    fn start(&mut self, template: HookTemplate, status: HookTemplateStatus, ledger: Arc<ApiLedger>) {
+    fn start(&mut self, template: ObjectMeta, status: HookTemplateStatus, ledger: Arc<ApiLedger>) {
         while self.tasks.try_join_next().is_some() {}
         self.newest.retain(|_, write| !write.is_finished());
-        let key = key_of(&template.metadata);
+        let key = key_of(&template);
         self.cancel(&key);
         self.newest
             .insert(key, self.tasks.spawn(write(template, status, ledger)));
@@ -150,20 +180,18 @@ impl Writes {
 }
 
 /// Tries until it is written, or until the watch has brought or will bring something newer.
-async fn write(template: HookTemplate, status: HookTemplateStatus, ledger: Arc<ApiLedger>) {
-    loop {
+async fn write(template: ObjectMeta, status: HookTemplateStatus, ledger: Arc<ApiLedger>) {
+    let changed = loop {
         match ledger.record_template(&template, &status).await {
-            Ok(()) => break,
+            Ok(changed) => break changed,
             Err(LedgerError::Conflict | LedgerError::Gone) => return,
-            Err(error) => tracing::warn!(%error, name = template.metadata.name, "will try again"),
+            Err(error) => tracing::warn!(%error, name = template.name, "will try again"),
         }
         tokio::time::sleep(PAUSE).await;
-    }
-    if !is_valid(&status) {
-        let message = status
-            .conditions
-            .last()
-            .map_or("", |condition| condition.message.as_str());
+    };
+    if changed && !is_valid(&status) {
+        let valid = status.conditions.last();
+        let message = valid.map_or("", |condition| condition.message.as_str());
         ledger.warn_template(&template, TemplateReason::SpecInvalid.as_str(), message);
     }
 }

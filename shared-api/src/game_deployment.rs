@@ -73,6 +73,9 @@ pub struct GameDeploymentSpec {
     /// Seconds that a pod must be ready before it counts as available. Unset: 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min_ready_seconds: Option<i32>,
+    /// Accepted and ignored: manifests of the original carry it, and kubectl refuses fields that no schema names.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub service_name: Option<String>,
     /// Do not add the readiness gate `InPlaceUpdateReady` to pods.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disable_readiness_gate: Option<bool>,

@@ -155,6 +155,37 @@ async fn what_cannot_even_be_read_gets_a_phase_and_stops_nobody() {
 }
 
 #[tokio::test]
+async fn a_verdict_stays_when_the_spec_becomes_unreadable() {
+    let stage = stage("invalid").await;
+    stage.game.on("/", Answer::json(json!({ "age": 45 })));
+    let metric = web(
+        "webtest",
+        &stage.game.url("/"),
+        json!({ "successCondition": "result < 30" }),
+    );
+    stage.measure("run", metric.clone()).await;
+    let verdict = stage.settled("run").await;
+    let mut unreadable = metric;
+    unreadable["count"] = json!(5_000_000_000_i64);
+    create_as_is(&stage, "run", json!({ "metrics": [unreadable] })).await;
+    eventually(SOON, || async {
+        let seen = stage
+            .operator
+            .metric("hookgate_hook_unreadable_objects_total", "")
+            .await;
+        if seen > 0 { Ok(()) } else { Err(seen) }
+    })
+    .await;
+    // The operator reads the run before it would write to it; another object shows that it is done.
+    stage
+        .measure("after", web("webtest", &stage.game.url("/"), json!({})))
+        .await;
+    stage.verdict("after").await;
+    let status = as_is(&stage).get("run").await.unwrap().data["status"].take();
+    assert_eq!(status, serde_json::to_value(verdict).unwrap());
+}
+
+#[tokio::test]
 async fn a_mistake_in_a_field_that_is_set_right_leaves_the_verdict() {
     let stage = stage("invalid").await;
     stage.game.on("/", Answer::json(json!({ "age": 45 })));

@@ -15,10 +15,6 @@ const MANIFESTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/manifests");
 /// Where the project's own examples are.
 const EXAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples");
 
-/// Fields that no generation ever had. The API server drops them; kubectl refuses them by itself unless it is told
-/// not to look.
-const UNKNOWN: [&str; 1] = ["/spec/serviceName"];
-
 #[tokio::test]
 async fn manifests_of_every_generation_are_stored_whole() {
     let names = assert_stored_whole(MANIFESTS).await;
@@ -92,7 +88,6 @@ async fn assert_stored_whole(directory: &str) -> Vec<PathBuf> {
             for part in ["apiVersion", "kind", "metadata", "spec", "data"] {
                 compare(&wanted[part], &stored[part], &format!("/{part}"), &mut lost);
             }
-            lost.retain(|path| !UNKNOWN.contains(&path.as_str()));
             assert_eq!(
                 lost,
                 [""; 0],
@@ -108,18 +103,9 @@ async fn assert_stored_whole(directory: &str) -> Vec<PathBuf> {
 /// Applies a document as it is, but for its namespace; returns it as it is stored.
 fn apply(control_plane: &ControlPlane, namespace: &str, document: &Value) -> Value {
     let named = document["metadata"]["generateName"].is_null();
-    let known = UNKNOWN.iter().all(|path| document.pointer(path).is_none());
     let arguments = [
         ["--namespace", namespace, if named { "apply" } else { "create" }],
-        [
-            "--output=json",
-            "--filename=-",
-            if known {
-                "--validate=true"
-            } else {
-                "--validate=false"
-            },
-        ],
+        ["--output=json", "--filename=-", "--validate=true"],
     ];
     let applied = kubectl(control_plane, arguments.as_flattened(), &document.to_string());
     serde_json::from_str(&applied).unwrap()

@@ -1,9 +1,10 @@
 //! A HookTemplate says in its `Valid` condition whether runs of it can be measured.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
-use kube::api::{DeleteParams, Patch, PatchParams};
+use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, Patch, PatchParams};
 use operator_tests::{SOON, Stage, web};
 use serde_json::{Value, json};
+use shared_api::HookTemplate;
 use test_kit::eventually;
 
 use crate::stage;
@@ -127,6 +128,37 @@ fn broken() -> Value {
         }),
     );
     json!({ "args": [{ "name": "PodIP" }], "metrics": [metric] })
+}
+
+#[tokio::test]
+async fn what_cannot_even_be_read_is_not_valid_and_says_so() {
+    let stage = stage("templates").await;
+    let metric = web(
+        "webtest",
+        "http://game:9091",
+        json!({ "count": 5_000_000_000_i64, "interval": "1s" }),
+    );
+    let template = json!({
+        "apiVersion": "tkex.tencent.com/v1alpha1", "kind": "HookTemplate",
+        "metadata": { "name": "test" }, "spec": { "metrics": [metric] }
+    });
+    let kind = ApiResource::erase::<HookTemplate>(&());
+    let templates: Api<DynamicObject> = Api::namespaced_with(stage.client(), &stage.namespace, &kind);
+    let params = PatchParams::apply("test").force();
+    templates
+        .patch("test", &params, &Patch::Apply(template))
+        .await
+        .unwrap();
+    let message = eventually(SOON, || async {
+        let template = templates.get("test").await.unwrap();
+        let valid = template.data.pointer("/status/conditions/0").cloned();
+        let valid = valid.filter(|valid| valid["status"] == "False")?;
+        valid["message"].as_str().map(str::to_owned)
+    })
+    .await;
+    assert!(message.contains("5000000000"), "{message}");
+    stage.warned("test", "SpecInvalid the spec cannot be read").await;
+    gauge(&stage, 1).await;
 }
 
 /// Waits until `Valid` has this status for the template's current generation.

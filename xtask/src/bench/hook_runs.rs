@@ -46,7 +46,9 @@ pub(super) fn run(args: &Args) -> Outcome<()> {
         let namespace = control_plane.namespace("bench").await;
         let game = Webhook::start()?;
         game.on("/", Answer::json(json!({ "players": 0 })));
-        let address = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.to_string();
+        let address = std::net::TcpListener::bind("127.0.0.1:0")?
+            .local_addr()?
+            .to_string();
         let program = Program::new(operator)
             .env("KUBECONFIG", control_plane.kubeconfig_path())
             .args([

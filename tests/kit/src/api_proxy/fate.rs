@@ -105,6 +105,10 @@ impl Fault {
         self.state.released.send_replace(true);
     }
 
+    pub(super) fn strike(&self) {
+        self.state.hits.send_modify(|hits| *hits += 1);
+    }
+
     pub(super) async fn until_released(&self) {
         // The sender lives in `self`, so this ends in no other way.
         let _ = self
@@ -200,7 +204,10 @@ impl Judge {
             .find(|order| order.left > 0 && order.matcher.matches(call))
         {
             order.left -= 1;
-            order.fault.state.hits.send_modify(|hits| *hits += 1);
+            // One that lets the request take effect first counts itself when that has happened.
+            if !matches!(order.strike, Strike::Stall(Moment::AfterForwarding)) {
+                order.fault.strike();
+            }
             return match order.strike {
                 Strike::Fail(failure) => Sentence::Fate(Fate::Fail(failure)),
                 Strike::Stall(moment) => Sentence::Stall(moment, order.fault.clone()),

@@ -52,6 +52,7 @@ async fn judge_and_carry(office: &Arc<Office>, call: &ApiCall, request: Request<
         }
         Sentence::Stall(Moment::AfterForwarding, fault) => {
             let answer = carry(office, call, request).await;
+            fault.strike();
             fault.until_released().await;
             answer
         }
