@@ -242,6 +242,11 @@ impl Ledger for ApiLedger {
             );
         }
     }
+
+    fn unwritable(&self, run: &HookRun, why: &str) {
+        let reason = HookRunReason::StatusNotRecorded.as_str();
+        self.events.warn(run.object_ref(&()), reason, "Record", why);
+    }
 }
 
 /// A merge patch that leaves exactly `new`: what `old` had and `new` has not is set to null.

@@ -31,6 +31,9 @@ pub trait Ledger: Send + Sync + 'static {
 
     /// Told once when a run has reached its final phase and that is recorded.
     fn concluded(&self, run: &HookRun);
+
+    /// Told now and then while a run's status cannot be recorded, so that it is not stuck in silence.
+    fn unwritable(&self, run: &HookRun, why: &str);
 }
 
 /// Why a ledger did not do what it was asked.

@@ -11,10 +11,12 @@ use std::time::Duration;
 
 use hook_core::decide::{self, Ended, Outcome, Plan, Slot, Start, View, decide};
 use hook_core::resolve::{Problems, ResolvedRun, resolve_run, time_to_live};
+use hook_core::tally;
+use hook_core::verdict::Verdict;
 use jiff::Timestamp;
-use shared_api::{HookRun, HookRunStatus};
+use shared_api::{HookRun, HookRunStatus, Phase};
 use tokio::sync::watch;
-use tokio::task::{AbortHandle, JoinSet};
+use tokio::task::{AbortHandle, JoinError, JoinSet};
 
 use crate::ledger::{Ledger, LedgerError};
 use crate::measure::Measurer;
@@ -23,6 +25,9 @@ use crate::measure::Measurer;
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 /// Longest pause between two tries of a write.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+/// The try after which a write that does not succeed is complained of, and again after so many more.
+const FIRST_COMPLAINT: u32 = 5;
+const COMPLAIN_EVERY: u32 = 100;
 /// The wall clock may jump while a session sleeps; no sleep is longer than this.
 const LONGEST_SLEEP: Duration = Duration::from_secs(30);
 
@@ -37,8 +42,6 @@ pub struct Session<L> {
     tasks: JoinSet<Outcome>,
     outcomes: Vec<Outcome>,
     failed_writes: u32,
-    /// A final status was written, or may have been; its end is not announced yet.
-    concluding: bool,
 }
 
 /// Why a session ended.
@@ -78,7 +81,6 @@ impl<L: Ledger> Session<L> {
             tasks: JoinSet::new(),
             outcomes: Vec::new(),
             failed_writes: 0,
-            concluding: false,
         }
     }
 
@@ -93,9 +95,6 @@ impl<L: Ledger> Session<L> {
                 ended,
             } = self.plan();
             self.cancel(&cancel);
-            if ended.is_some() {
-                self.announce();
-            }
             let step = match (record, ended) {
                 (Some(status), _) => self.record(&status).await,
                 (None, Some(Ended::Keep)) => return End::Concluded(Version::of(&self.run)),
@@ -188,12 +187,31 @@ impl<L: Ledger> Session<L> {
                 self.outcomes.push(outcome);
             }
             Err(error) if error.is_cancelled() => {}
-            Err(error) => {
-                // A defect in a provider: the slot is measured again.
-                tracing::error!(%error, "a measurement ended without an outcome");
-                self.in_flight.retain(|_, call| !call.is_finished());
-            }
+            Err(error) => self.fail(&error),
         }
+    }
+
+    /// A measurement that ended in a defect of ours is an error like any other: it is recorded, counted, and tried
+    /// again when its time comes.
+    fn fail(&mut self, error: &JoinError) {
+        tracing::error!(%error, "a measurement ended without an outcome");
+        let slots = self.in_flight.iter();
+        let failed = slots.filter(|(_, call)| call.id() == error.id());
+        let Some(slot) = failed.map(|(slot, _)| slot.clone()).next() else {
+            return;
+        };
+        self.in_flight.remove(&slot);
+        let now = Timestamp::now();
+        self.outcomes.push(Outcome {
+            slot,
+            started_at: now,
+            finished_at: now,
+            verdict: Verdict {
+                phase: Phase::Error,
+                value: None,
+                message: Some("the measurement ended in a defect of hook-operator; its log says more".into()),
+            },
+        });
     }
 
     /// Takes in what the watch brought; without a sender the run is gone.
@@ -230,29 +248,32 @@ impl<L: Ledger> Session<L> {
         self.outcomes.clear();
     }
 
-    /// Says once that the run has ended, when that is recorded; also where the answer to that write was lost.
-    fn announce(&mut self) {
-        let Some(status) = self.run.status.as_ref().filter(|_| self.concluding) else {
-            return;
-        };
-        self.concluding = false;
-        let reason = status.reason.as_deref().unwrap_or_default();
-        self.measurer.metrics.completed(status.phase, reason);
-        self.measurer.ledger.concluded(&self.run);
-    }
-
     async fn record(&mut self, status: &HookRunStatus) -> Result<(), End> {
-        self.concluding = status.phase.is_final();
-        let ledger = self.measurer.ledger.clone();
-        match ledger.record(&self.run, status).await {
-            Ok(run) => {
+        match self.measurer.ledger.clone().record(&self.run, status).await {
+            Ok(run) if keeps(&run, status) => {
                 self.failed_writes = 0;
                 self.measurer.metrics.wrote("written");
                 self.adopt(run);
-                Ok(())
             }
-            Err(error) => self.recover(error).await,
+            Ok(run) => {
+                self.adopt(run);
+                let message = "the API server answered without what was written".to_owned();
+                let step = "write a status";
+                self.try_again(&LedgerError::Failed { step, message }).await?;
+            }
+            Err(error) => self.recover(error).await?,
         }
+        // Also after a write whose answer was lost: then it is the reading again that shows it. The tries differ in
+        // the time of their end.
+        let ours = |kept: &HookRunStatus| {
+            (kept.phase, &kept.metric_results) == (status.phase, &status.metric_results)
+        };
+        if status.phase.is_final() && self.run.status.as_ref().is_some_and(ours) {
+            let reason = status.reason.as_deref().unwrap_or_default();
+            self.measurer.metrics.completed(status.phase, reason);
+            self.measurer.ledger.concluded(&self.run);
+        }
+        Ok(())
     }
 
     async fn delete(&mut self) -> Result<(), End> {
@@ -262,33 +283,48 @@ impl<L: Ledger> Session<L> {
         }
     }
 
-    /// After a write that did not succeed: on a conflict the run is read again, else tried again after a pause.
-    /// Nothing that was measured is dropped unless it turns out to be recorded.
+    /// After a write that did not succeed: where the run may have changed it is read again, else the write is tried
+    /// again after a pause. Nothing that was measured is dropped unless it turns out to be recorded.
     async fn recover(&mut self, error: LedgerError) -> Result<(), End> {
-        let error = match error {
-            LedgerError::Conflict => {
-                self.measurer.metrics.wrote("conflict");
-                match self.measurer.ledger.clone().read(&self.run).await {
-                    Ok(run) => {
-                        self.adopt(run);
-                        return Ok(());
-                    }
-                    Err(error) => error,
-                }
-            }
-            error => error,
+        let conflict = match error {
+            LedgerError::Conflict => true,
+            LedgerError::Gone => false,
+            LedgerError::Failed { .. } => return self.try_again(&error).await,
         };
-        if matches!(error, LedgerError::Gone) {
-            self.measurer.metrics.wrote("gone");
-            return Err(End::Gone);
+        match self.measurer.ledger.clone().read(&self.run).await {
+            Ok(run) if conflict => {
+                self.measurer.metrics.wrote("conflict");
+                self.adopt(run);
+                self.failed_writes = self.failed_writes.saturating_add(1);
+                // One conflict is daily life; where they do not end, somebody else writes as eagerly.
+                if self.failed_writes > 1 {
+                    self.pause(pause_after(self.failed_writes)).await?;
+                }
+                Ok(())
+            }
+            Ok(run) => {
+                self.adopt(run);
+                let message = "the API server shows the run and knows no status of it to write".to_owned();
+                let step = "write a status";
+                self.try_again(&LedgerError::Failed { step, message }).await
+            }
+            Err(LedgerError::Gone) => {
+                self.measurer.metrics.wrote("gone");
+                Err(End::Gone)
+            }
+            Err(error) => self.try_again(&error).await,
         }
+    }
+
+    async fn try_again(&mut self, error: &LedgerError) -> Result<(), End> {
         self.measurer.metrics.wrote("failed");
         self.failed_writes = self.failed_writes.saturating_add(1);
-        let pause = FIRST_PAUSE
-            .saturating_mul(1 << self.failed_writes.min(8))
-            .min(LONGEST_PAUSE);
+        let pause = pause_after(self.failed_writes);
         let name = self.run.metadata.name.as_deref().unwrap_or_default();
         tracing::warn!(%error, name, tries = self.failed_writes, ?pause, "the status is not recorded yet");
+        if self.failed_writes % COMPLAIN_EVERY == FIRST_COMPLAINT {
+            self.measurer.ledger.unwritable(&self.run, &error.to_string());
+        }
         self.pause(pause).await
     }
 
@@ -302,6 +338,27 @@ impl<L: Ledger> Session<L> {
             }
         }
     }
+}
+
+fn pause_after(failed_writes: u32) -> Duration {
+    FIRST_PAUSE
+        .saturating_mul(1 << failed_writes.min(8))
+        .min(LONGEST_PAUSE)
+}
+
+/// Whether a run as it was answered holds the status that was written. Fields that an older definition of the kind
+/// does not know are lost on the way and not missed.
+fn keeps(run: &HookRun, written: &HookRunStatus) -> bool {
+    let counted = |status: &HookRunStatus| -> Vec<_> {
+        let results = status.metric_results.iter();
+        results
+            .map(|result| (result.name.clone(), result.phase, tally::taken(result)))
+            .collect()
+    };
+    run.status.as_ref().is_some_and(|kept| {
+        (kept.phase, kept.started_at) == (written.phase, written.started_at)
+            && counted(kept) == counted(written)
+    })
 }
 
 /// A run's resourceVersion. Older API servers promise clients no order of these; where one is not a number nothing

@@ -46,6 +46,8 @@ reasons! {
         TimedOut,
         /// `spec.terminate` was set.
         Terminated,
+        /// Of events only: the status cannot be written; the message says why.
+        StatusNotRecorded,
     }
 }
 

@@ -58,15 +58,19 @@ pub fn judge(
         Err(failure) => return verdict(Phase::Error, None, failure.message.clone()),
     };
     let value = clean(&result.text());
+    let no_data = |message: &String| format!("no data: {message} (onNoData {})", rules.on_no_data);
     if let Some(message) = empty.filter(|_| !rules.handle_empty()) {
-        let message = format!("no data: {message} (onNoData {})", rules.on_no_data);
-        return verdict(rules.on_no_data, Some(value), message);
+        return verdict(rules.on_no_data, Some(value), no_data(message));
     }
     if has_nan(result) && !rules.mention_nan() {
         let message = format!("the answer holds NaN: {}", quoted(&value));
         return verdict(Phase::Inconclusive, Some(value), message);
     }
     let (phase, message) = rules.apply(result, response, now, &value);
+    // A vacuous truth (`all` of nothing) beside a failureCondition that knows of emptiness measures nothing.
+    if let Some(message) = empty.filter(|_| phase == Phase::Successful && !rules.succeed_on_empty()) {
+        return verdict(rules.on_no_data, Some(value), no_data(message));
+    }
     verdict(phase, Some(value), message)
 }
 
@@ -77,6 +81,13 @@ impl Rules<'_> {
 
     fn handle_empty(&self) -> bool {
         self.conditions().any(Condition::handles_empty)
+    }
+
+    /// Whether the condition that makes a success is the one that handles emptiness.
+    fn succeed_on_empty(&self) -> bool {
+        self.success
+            .or(self.failure)
+            .is_some_and(Condition::handles_empty)
     }
 
     fn mention_nan(&self) -> bool {
@@ -282,5 +293,71 @@ mod tests {
             (verdict.phase, verdict.message.as_deref()),
             (Phase::Error, Some("received status 503"))
         );
+    }
+
+    /// A failureCondition that looks at emptiness does not make a vacuous successCondition a measurement.
+    #[test]
+    fn an_empty_answer_succeeds_only_by_the_condition_that_handles_it() {
+        let empty = Ok(Answer::NoData {
+            message: "the vector is empty".into(),
+            result: MetricValue::Vector(vec![]),
+            response: None,
+        });
+        let compile = |text: &str| (!text.is_empty()).then(|| Condition::compile(text).unwrap());
+        for (success, failure, phase) in [
+            ("all(result, {# < 5})", "len(result) > 3", Phase::Error),
+            ("all(result, {# < 5})", "len(result) == 0", Phase::Failed),
+            ("len(result) == 0", "len(result) > 3", Phase::Successful),
+            ("len(result) == 0", "any(result, {# > 5})", Phase::Successful),
+            ("", "len(result) > 3", Phase::Successful),
+            ("", "any(result, {# > 5})", Phase::Error),
+        ] {
+            let (compiled_success, compiled_failure) = (compile(success), compile(failure));
+            let rules = Rules {
+                success: compiled_success.as_ref(),
+                failure: compiled_failure.as_ref(),
+                on_no_data: Phase::Error,
+            };
+            let verdict = judge(&rules, &empty, Timestamp::UNIX_EPOCH, &str::to_owned);
+            assert_eq!(
+                verdict.phase, phase,
+                "{success} / {failure}: {:?}",
+                verdict.message
+            );
+        }
+    }
+
+    /// What is shortened before secrets are taken out may keep the beginning of one.
+    #[test]
+    fn no_part_of_a_secret_is_quoted() {
+        let secret = "Zq7#xW1!".repeat(8);
+        let redactor = crate::redact::Redactor::new([secret.as_str()].into_iter());
+        for (condition, answer) in [
+            ("asInt(result) > 0", serde_json::Value::from(secret.clone())),
+            (
+                "asFloat(result.token) > 0",
+                serde_json::json!({ "token": secret }),
+            ),
+            (
+                "asInt(result) > 0",
+                serde_json::Value::from(format!("{}{secret}", "x".repeat(110))),
+            ),
+        ] {
+            let compiled = Condition::compile(condition).unwrap();
+            let rules = Rules {
+                success: Some(&compiled),
+                failure: None,
+                on_no_data: Phase::Error,
+            };
+            let outcome = Ok(Answer::Value {
+                result: MetricValue::Json(answer),
+                response: None,
+            });
+            let verdict = judge(&rules, &outcome, Timestamp::UNIX_EPOCH, &|text| {
+                redactor.clean(text)
+            });
+            let shown = format!("{verdict:?}");
+            assert!(!shown.contains("Zq7"), "{condition}: {shown}");
+        }
     }
 }

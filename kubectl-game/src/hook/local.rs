@@ -140,4 +140,6 @@ impl Ledger for LocalLedger {
     }
 
     fn concluded(&self, _run: &HookRun) {}
+
+    fn unwritable(&self, _run: &HookRun, _why: &str) {}
 }

@@ -63,11 +63,18 @@ fn as_float(value: &Value<'_>) -> Result<f64, Fault> {
     found.ok_or_else(|| not_a_number("asFloat", "a number", value))
 }
 
+/// Longest text that an error repeats, in bytes.
+const LONGEST_QUOTE: usize = 40;
+
 fn not_a_number(function: &str, wanted: &str, value: &Value<'_>) -> Fault {
     let shown = match value {
         Value::Str(text) => {
-            let cut: String = text.as_str().chars().take(40).collect();
-            format!("{cut:?}")
+            // Whole or not at all, and quoted as in JSON: secrets are taken out of messages afterwards, and neither
+            // a part of one nor one in another notation would be found.
+            match text.as_str() {
+                long if long.len() > LONGEST_QUOTE => format!("a text of {} bytes", long.len()),
+                short => serde_json::Value::from(short).to_string(),
+            }
         }
         Value::Float(n) => number::float_text(*n),
         other => other.describe().to_owned(),
