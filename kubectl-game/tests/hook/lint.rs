@@ -27,14 +27,14 @@ fn every_example_is_clean() {
 fn other_objects_are_passed_over_and_a_workload_is_compared_with_its_schema() {
     let manifest = Manifest::new(
         "apiVersion: v1\nkind: Service\nspec: {portz: 1}\n---\napiVersion: tkex.tencent.com/v1alpha1\n\
-         kind: GameDeployment\nmetadata: {name: g}\nspec:\n  serviceName: old\n  selector: {}\n  template: {}\n  \
+         kind: GameDeployment\nmetadata: {name: g}\nspec:\n  elsewhere: old\n  selector: {}\n  template: {}\n  \
          updateStrategy:\n    type: InPlaceUpdate\n",
     );
     let said = hook(&["lint", "-f", manifest.path()]);
     assert_eq!(said.code, 1, "{said:?}");
     assert_eq!(
         manifest.anonymous(&said.out),
-        "FILE:9:16: GameDeployment g: spec.serviceName: unknown field: the API server would drop it\n\
+        "FILE:9:14: GameDeployment g: spec.elsewhere: unknown field: the API server would drop it\n\
          FILE:13:11: GameDeployment g: spec.updateStrategy.type: \"InPlaceUpdate\" is not one of \"RollingUpdate\", \
          \"InplaceUpdate\", \"HotPatchUpdate\", \"OnDelete\"\n"
     );
