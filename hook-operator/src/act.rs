@@ -1,12 +1,16 @@
 //! Everything that this operator writes: statuses under a precondition, deletions under one, events.
 
+use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::time::Duration;
 
 use hook_core::answer::{FailureKind, MeasurementFailure};
 use hook_core::resolve::Reference;
+use hook_core::value::cut;
+use hook_core::verdict::KEPT_BYTES;
+use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::{ConfigMap, ObjectReference, Secret};
-use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
+use kube::api::{DeleteParams, GetParams, Patch, PatchParams, Preconditions};
 use kube::core::{ApiResource, DynamicObject, NamespaceResourceScope, ObjectMeta, PartialObjectMeta};
 use kube::{Api, Client, Resource, ResourceExt};
 use operator_runtime::client::root_cause;
@@ -45,6 +49,19 @@ impl ApiLedger {
             self.client.clone(),
             run.metadata.namespace.as_deref().unwrap_or_default(),
         )
+    }
+
+    /// Reads a Secret. The client's own way would log the whole answer, should it not parse.
+    async fn secret(&self, namespace: &str, name: &str) -> Result<SecretData, kube::Error> {
+        let path = Secret::url_path(&(), Some(namespace));
+        let request = kube::core::Request::new(path)
+            .get(name, &GetParams::default())
+            .map_err(kube::Error::BuildRequest)?;
+        let text = self.client.request_text(request).await?;
+        serde_json::from_str(&text).map_err(|_| {
+            let silent = <serde_json::Error as serde::de::Error>::custom("the answer is not a Secret");
+            kube::Error::SerdeError(silent)
+        })
     }
 
     /// One call: bounded in number and in time, its body included.
@@ -102,6 +119,8 @@ impl ApiLedger {
         if Phase::from(phase.unwrap_or_default().to_owned()).is_final() {
             return Ok(());
         }
+        // The parser's words may repeat a whole value.
+        let error = cut(error, KEPT_BYTES);
         let message = format!("hook spec invalid: {error}; correct the field and create the run again");
         let status = json!({
             "phase": Phase::Error,
@@ -138,6 +157,13 @@ impl ApiLedger {
             message,
         );
     }
+}
+
+/// What is needed of a Secret.
+#[derive(serde::Deserialize)]
+struct SecretData {
+    #[serde(default)]
+    data: BTreeMap<String, ByteString>,
 }
 
 fn reference_of(kind: &str, metadata: &ObjectMeta) -> ObjectReference {
@@ -198,15 +224,11 @@ impl Ledger for ApiLedger {
             message,
         };
         let found = match reference {
-            Reference::Secret { name, key } => {
-                let api: Api<Secret> = Api::namespaced(self.client.clone(), namespace);
-                self.call("read a Secret", api.get(name)).await.map(|secret| {
-                    secret
-                        .data
-                        .and_then(|mut data| data.remove(key))
-                        .map(|bytes| String::from_utf8(bytes.0).ok())
-                })
-            }
+            Reference::Secret { name, key } => self
+                .call("read a Secret", self.secret(namespace, name))
+                .await
+                .map(|mut secret| secret.data.remove(key))
+                .map(|found| found.map(|bytes| String::from_utf8(bytes.0).ok())),
             Reference::ConfigMap { name, key } => {
                 let api: Api<ConfigMap> = Api::namespaced(self.client.clone(), namespace);
                 let map = self.call("read a ConfigMap", api.get(name)).await;

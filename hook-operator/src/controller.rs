@@ -160,8 +160,18 @@ impl Controller {
     fn leave(&mut self, ended: Result<(Key, String, End), tokio::task::JoinError>) {
         match ended {
             Ok((key, uid, end)) => {
-                if self.is_taken(&key, &uid) {
+                let latest = match self.seats.get(&key) {
+                    Some(Seat::Taken(session)) if session.uid == uid => session.updates.borrow().clone(),
+                    _ => return,
+                };
+                if end.is_news_of_before(&latest) {
                     self.seats.insert(key, Seat::Left { uid, end });
+                    return;
+                }
+                // The watch has shown the end already; what it brought since, nobody has heard.
+                self.seats.remove(&key);
+                if end.is_before(&latest) {
+                    self.apply(latest);
                 }
             }
             Err(error) if error.is_cancelled() => {}
@@ -170,10 +180,6 @@ impl Controller {
                 self.reopen();
             }
         }
-    }
-
-    fn is_taken(&self, key: &Key, uid: &str) -> bool {
-        matches!(self.seats.get(key), Some(Seat::Taken(session)) if session.uid == uid)
     }
 
     /// Opens the sessions again whose task has ended in a defect of ours.

@@ -63,6 +63,15 @@ impl End {
             Self::Gone => true,
         }
     }
+
+    /// Whether this state came too late for the session to hear of it.
+    #[must_use]
+    pub fn is_before(&self, run: &HookRun) -> bool {
+        match self {
+            Self::Concluded(last) => last.is_before(Version::of(run)),
+            Self::Gone => false,
+        }
+    }
 }
 
 impl<L: Ledger> Session<L> {

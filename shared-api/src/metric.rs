@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 pub struct Metric {
     /// Names the metric within its template; unique there.
     pub name: String,
-    /// Time from the end of one measurement to the start of the next, for example `30s` or `1m30s`.
+    /// Time from the end of one measurement to the start of the next, for example `30s` or `1m30s`; at least 100ms.
     /// Unset: one measurement.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interval: Option<String>,
@@ -103,7 +103,7 @@ pub struct WebProvider {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "any_json_schema")]
     pub json_body: Option<serde_json::Value>,
-    /// Seconds for the whole exchange; 10 when unset or 0.
+    /// Seconds for the whole exchange, at most 3600; 10 when unset or 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_seconds: Option<i64>,
     /// What to take from a JSON answer, for example `{$.age}`. Unset: the whole body.
@@ -163,7 +163,7 @@ pub struct PrometheusProvider {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 100))]
     pub headers: Option<Vec<Header>>,
-    /// Seconds for the whole exchange; 30 when unset or 0.
+    /// Seconds for the whole exchange, at most 3600; 30 when unset or 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_seconds: Option<i64>,
     /// Accept any server certificate.
