@@ -360,4 +360,42 @@ mod tests {
             assert!(!shown.contains("Zq7"), "{condition}: {shown}");
         }
     }
+
+    #[test]
+    fn an_empty_body_opens_nothing_that_does_not_speak_of_it() {
+        let phase = |success: &str| {
+            let success = (!success.is_empty()).then(|| Condition::compile(success).unwrap());
+            let rules = Rules {
+                success: success.as_ref(),
+                failure: None,
+                on_no_data: Phase::Error,
+            };
+            let empty = Answer::NoData {
+                message: "the answer's body is empty".into(),
+                result: MetricValue::Json(json!("")),
+                response: Some(Response {
+                    code: 204,
+                    latency: std::time::Duration::ZERO,
+                }),
+            };
+            judge(&rules, &Ok(empty), Timestamp::UNIX_EPOCH, &str::to_owned).phase
+        };
+        for blind in [
+            "",
+            "result != \"busy\"",
+            "not (result contains \"busy\")",
+            "$env.result != \"busy\"",
+            "true",
+        ] {
+            assert_eq!(phase(blind), Phase::Error, "{blind}");
+        }
+        for aware in [
+            "response.code == 204",
+            "len(result) == 0",
+            "result == \"\" || result == \"drained\"",
+        ] {
+            assert_eq!(phase(aware), Phase::Successful, "{aware}");
+        }
+        assert_eq!(phase("response.code == 200"), Phase::Failed);
+    }
 }

@@ -34,6 +34,13 @@ pub fn interpret_web(
     check_size(body)?;
     let response = Some(Response { code, latency });
     let Some(path) = &request.json_path else {
+        if body.trim_ascii().is_empty() {
+            return Ok(Answer::NoData {
+                message: "the answer's body is empty".into(),
+                result: MetricValue::Json(Value::String(String::new())),
+                response,
+            });
+        }
         let result = MetricValue::Json(whole(body)?);
         return Ok(Answer::Value { result, response });
     };
@@ -128,7 +135,7 @@ mod tests {
 
     #[test]
     fn without_a_path_the_whole_body_is_the_value() {
-        let cases: [(&[u8], Value); 12] = [
+        let cases: [(&[u8], Value); 11] = [
             (b"{\"players\": 0}", json!({"players": 0})),
             (b"45", json!(45)),
             (b" 45\n", json!(45)),
@@ -139,11 +146,14 @@ mod tests {
             (b"\"ok\"", json!("ok")),
             (b"ok", json!("ok")),
             (b"{\"cut\": ", json!("{\"cut\": ")),
-            (b"", json!("")),
             ("späť".as_bytes(), json!("späť")),
         ];
         for (body, value) in cases {
             assert_eq!(interpret(200, body), Ok(value));
+        }
+        for empty in [b"".as_slice(), b" \r\n"] {
+            let answer = interpret_web(&request(), 200, Duration::ZERO, empty);
+            assert!(matches!(answer, Ok(Answer::NoData { .. })), "{answer:?}");
         }
         assert_eq!(interpret(299, b"{\"a\":1,\"a\":2}"), Ok(json!({"a": 2})));
     }

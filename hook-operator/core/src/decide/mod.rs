@@ -304,5 +304,3 @@ impl Outcome {
 
 #[cfg(test)]
 mod tests;
-#[cfg(test)]
-mod tests_odd;

@@ -5,6 +5,7 @@ use shared_api::hook_run::HookRunSpec;
 use super::*;
 use crate::resolve::{resolve_run, time_to_live};
 
+mod odd_statuses;
 mod properties;
 
 fn at(milliseconds: i64) -> Timestamp {

@@ -9,13 +9,21 @@ pub(in crate::condition) fn is_nan(tree: &Tree) -> bool {
         .any(|id| matches!(tree.kind(id), Kind::EnvCall(EnvFunction::IsNaN, _)))
 }
 
-/// Whether an empty list in `result` is looked at on purpose.
+/// Whether an empty list or an empty text in `result` is looked at on purpose, or the condition judges the exchange
+/// (`response.code == 204`) and nothing of its result.
 pub(in crate::condition) fn handles_empty(tree: &Tree) -> bool {
+    let any = |wanted: fn(&Kind) -> bool| tree.ids().any(|id| wanted(tree.kind(id)));
+    let of_the_exchange =
+        any(|kind| matches!(kind, Kind::Response)) && !any(|kind| matches!(kind, Kind::Result | Kind::Env));
+    of_the_exchange || looks_at_emptiness(tree)
+}
+
+fn looks_at_emptiness(tree: &Tree) -> bool {
     tree.ids().any(|id| match tree.kind(id) {
         Kind::Call(Function::Len, args) => args.first().is_some_and(|arg| tree.is_result(*arg)),
         Kind::Binary(BinaryOp::Equal | BinaryOp::NotEqual, left, right) => {
-            (tree.is_result(*left) && is_empty_list(tree, *right))
-                || (tree.is_result(*right) && is_empty_list(tree, *left))
+            (tree.is_result(*left) && is_empty(tree, *right))
+                || (tree.is_result(*right) && is_empty(tree, *left))
         }
         Kind::Binary(BinaryOp::Coalesce, left, _) => is_first_of_result(tree, *left),
         Kind::EnvCall(EnvFunction::Default | EnvFunction::IsNil, args) => {
@@ -25,8 +33,12 @@ pub(in crate::condition) fn handles_empty(tree: &Tree) -> bool {
     })
 }
 
-fn is_empty_list(tree: &Tree, id: NodeId) -> bool {
-    matches!(tree.kind(id), Kind::Array(items) if items.is_empty())
+fn is_empty(tree: &Tree, id: NodeId) -> bool {
+    match tree.kind(id) {
+        Kind::Array(items) => items.is_empty(),
+        Kind::Str(text) => text.is_empty(),
+        _ => false,
+    }
 }
 
 /// `first(result)`, `last(result)`, `get(result, 0)`: nil for an empty list.

@@ -4,7 +4,7 @@
 
 use shared_api::hook_run::HookRunSpec;
 
-use super::*;
+use super::super::*;
 use crate::resolve::resolve_run;
 
 fn at(second: i64) -> Timestamp {
