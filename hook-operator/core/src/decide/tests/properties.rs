@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use shared_api::Phase;
 
-use super::{World, metric, run};
+use super::world::{World, metric, run};
 
 prop_compose! {
     fn any_metric()(
