@@ -88,7 +88,8 @@ impl ApiLedger {
         }
     }
 
-    /// Writes a status under the precondition that nothing newer is recorded.
+    /// Writes a status under the precondition that nothing newer is recorded than the metadata's version, if it has
+    /// one.
     async fn patch_status<K>(
         &self,
         step: &'static str,
@@ -101,7 +102,11 @@ impl ApiLedger {
         let namespace = metadata.namespace.as_deref().unwrap_or_default();
         let api: Api<K> = Api::namespaced(self.client.clone(), namespace);
         let name = metadata.name.as_deref().unwrap_or_default();
-        let same = json!({ "resourceVersion": metadata.resource_version, "uid": metadata.uid });
+        // Without a version the patch is applied to whatever version there is; a null would be refused.
+        let mut same = json!({ "uid": metadata.uid });
+        if let Some(version) = &metadata.resource_version {
+            same["resourceVersion"] = json!(version);
+        }
         let patch = json!({ "metadata": same, "status": status });
         let (params, patch) = (PatchParams::default(), Patch::Merge(&patch));
         self.call(step, api.patch_subresource("status", name, &params, &patch))

@@ -40,6 +40,7 @@ pub async fn drive(
             Event::Init => validity.clear(),
             Event::InitApply(template) | Event::Apply(template) => match template.0 {
                 Ok(template) => {
+                    writes.refused.remove(&key_of(&template.metadata));
                     let status = assess(&template, Timestamp::now());
                     validity.insert(key_of(&template.metadata), is_valid(&status));
                     if template.status.as_ref() != Some(&status) {
@@ -51,8 +52,7 @@ pub async fn drive(
                     validity.insert(key_of(&invalid.metadata), false);
                     let name = invalid.metadata.name.as_deref().unwrap_or_default();
                     tracing::warn!(name, error = invalid.error, "a HookTemplate cannot be read");
-                    let status = unreadable(&invalid);
-                    writes.start(invalid.metadata, status, ledger.clone());
+                    writes.refuse(&invalid, &ledger);
                 }
             },
             Event::Delete(template) => {
@@ -61,6 +61,7 @@ pub async fn drive(
                     .as_ref()
                     .map_or_else(|invalid| &invalid.metadata, |good| &good.metadata);
                 validity.remove(&key_of(metadata));
+                writes.refused.remove(&key_of(metadata));
                 writes.cancel(&key_of(metadata));
             }
             Event::InitDone => {}
@@ -108,8 +109,7 @@ fn assess(template: &HookTemplate, now: Timestamp) -> HookTemplateStatus {
     }
 }
 
-/// The status of a template that cannot be read as one. It is the same each time, so that writing it again changes
-/// nothing.
+/// The status of a template that cannot be read as one; the same each time.
 fn unreadable(invalid: &InvalidObject) -> HookTemplateStatus {
     let InvalidObject { error, metadata } = invalid;
     let since = metadata
@@ -155,10 +155,16 @@ fn key_of(metadata: &ObjectMeta) -> (String, String) {
     )
 }
 
+/// UID and generation.
+type Generation = (Option<String>, Option<i64>);
+
 /// The newest write of each template; an older one that is still being tried gives way to it.
 #[derive(Default)]
 struct Writes {
     newest: HashMap<(String, String), AbortHandle>,
+    /// Generations that could not be read, by template. What an unreadable object says now cannot be compared with
+    /// what it should say, so each generation is written to once.
+    refused: HashMap<(String, String), Generation>,
     tasks: JoinSet<()>,
 }
 
@@ -170,6 +176,19 @@ impl Writes {
         self.cancel(&key);
         self.newest
             .insert(key, self.tasks.spawn(write(template, status, ledger)));
+    }
+
+    fn refuse(&mut self, invalid: &InvalidObject, ledger: &Arc<ApiLedger>) {
+        let generation = (invalid.metadata.uid.clone(), invalid.metadata.generation);
+        let known = self.refused.insert(key_of(&invalid.metadata), generation.clone());
+        if known.as_ref() != Some(&generation) {
+            // Without a version: nobody else writes this status, and a change beside it must not end the try.
+            let metadata = ObjectMeta {
+                resource_version: None,
+                ..invalid.metadata.clone()
+            };
+            self.start(metadata, unreadable(invalid), ledger.clone());
+        }
     }
 
     fn cancel(&mut self, key: &(String, String)) {
