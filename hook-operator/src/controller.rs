@@ -14,14 +14,11 @@ use tokio::task::{AbortHandle, JoinSet};
 use crate::act::ApiLedger;
 use crate::ledger::LedgerError;
 use crate::measure::Measurer;
-use crate::observe::Observed;
+use crate::observe::{Key, Observed, key_of};
 use crate::session::{End, Session};
 
 /// Pause before what should not have failed is tried again.
 const AFTER_DEFECT: Duration = Duration::from_secs(10);
-
-/// Namespace and name.
-type Key = (String, String);
 
 /// Keeps the sessions in step with the watch.
 pub struct Controller {
@@ -216,13 +213,6 @@ impl Controller {
             }
         });
     }
-}
-
-fn key_of(metadata: &kube::core::ObjectMeta) -> Key {
-    (
-        metadata.namespace.clone().unwrap_or_default(),
-        metadata.name.clone().unwrap_or_default(),
-    )
 }
 
 /// Whether there is nothing left to do for a run.

@@ -1,7 +1,7 @@
 //! The watches. Everything that this operator knows of the cluster comes through here.
 
 use futures::{Stream, StreamExt};
-use kube::core::DeserializeGuard;
+use kube::core::{DeserializeGuard, ObjectMeta};
 use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Api, Client, ResourceExt};
@@ -17,6 +17,18 @@ pub const TEMPLATES: &str = "hooktemplates-watch";
 
 /// An event about an object that may not be readable as its kind.
 pub type Observed<K> = Event<DeserializeGuard<K>>;
+
+/// Namespace and name.
+pub type Key = (String, String);
+
+/// The key of an object.
+#[must_use]
+pub fn key_of(metadata: &ObjectMeta) -> Key {
+    (
+        metadata.namespace.clone().unwrap_or_default(),
+        metadata.name.clone().unwrap_or_default(),
+    )
+}
 
 /// Makes the watches.
 pub struct Watches {

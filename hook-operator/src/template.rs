@@ -19,7 +19,7 @@ use tokio::task::{AbortHandle, JoinSet};
 use crate::act::ApiLedger;
 use crate::ledger::LedgerError;
 use crate::metrics::Metrics;
-use crate::observe::Observed;
+use crate::observe::{Key, Observed, key_of};
 
 /// Longest message of a condition, in bytes; the API convention allows 32 KiB.
 const LONGEST_MESSAGE: usize = 8 * 1024;
@@ -33,7 +33,7 @@ pub async fn drive(
     metrics: Metrics,
 ) {
     let mut templates = std::pin::pin!(templates);
-    let mut validity: HashMap<(String, String), bool> = HashMap::new();
+    let mut validity: HashMap<Key, bool> = HashMap::new();
     let mut writes = Writes::default();
     while let Some(event) = templates.next().await {
         match event {
@@ -148,23 +148,16 @@ fn is_valid(status: &HookTemplateStatus) -> bool {
         .any(|condition| condition.type_ == CONDITION_VALID && condition.status == "True")
 }
 
-fn key_of(metadata: &ObjectMeta) -> (String, String) {
-    (
-        metadata.namespace.clone().unwrap_or_default(),
-        metadata.name.clone().unwrap_or_default(),
-    )
-}
-
 /// UID and generation.
 type Generation = (Option<String>, Option<i64>);
 
 /// The newest write of each template; an older one that is still being tried gives way to it.
 #[derive(Default)]
 struct Writes {
-    newest: HashMap<(String, String), AbortHandle>,
+    newest: HashMap<Key, AbortHandle>,
     /// Generations that could not be read, by template. What an unreadable object says now cannot be compared with
     /// what it should say, so each generation is written to once.
-    refused: HashMap<(String, String), Generation>,
+    refused: HashMap<Key, Generation>,
     tasks: JoinSet<()>,
 }
 
@@ -191,7 +184,7 @@ impl Writes {
         }
     }
 
-    fn cancel(&mut self, key: &(String, String)) {
+    fn cancel(&mut self, key: &Key) {
         if let Some(write) = self.newest.remove(key) {
             write.abort();
         }

@@ -163,6 +163,13 @@ impl Phase {
     /// The final phases, best first: the order in which a run takes the worst of its metrics.
     pub const FINAL: [Self; 4] = [Self::Successful, Self::Inconclusive, Self::Error, Self::Failed];
 
+    /// The greater, the worse; a phase that is not final is worse than any that is.
+    #[must_use]
+    pub fn badness(self) -> usize {
+        let place = Self::FINAL.iter().position(|known| *known == self);
+        place.unwrap_or(Self::FINAL.len())
+    }
+
     /// Whether this phase never changes again.
     #[must_use]
     pub fn is_final(self) -> bool {

@@ -76,7 +76,9 @@ impl Evaluate {
             for step in steps {
                 println!("  {}", paint.faint(&step));
             }
-            worst = worse(worst, verdict.phase);
+            if verdict.phase.badness() > worst.badness() {
+                worst = verdict.phase;
+            }
         }
         Ok(exit_code(worst))
     }
@@ -203,9 +205,4 @@ fn error(failure: &MeasurementFailure) -> Verdict {
         value: None,
         message: Some(failure.message.clone()),
     }
-}
-
-fn worse(one: Phase, other: Phase) -> Phase {
-    let rank = |phase| Phase::FINAL.iter().position(|known| *known == phase);
-    if rank(other) > rank(one) { other } else { one }
 }

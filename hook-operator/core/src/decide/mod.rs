@@ -205,16 +205,9 @@ fn conclude(run: &ResolvedRun, next: &mut HookRunStatus, stopped: Option<metrics
 
 /// The worst phase of all metrics.
 fn worst(results: &[MetricResult]) -> Phase {
-    let rank = |phase: Phase| {
-        Phase::FINAL
-            .iter()
-            .position(|known| *known == phase)
-            .unwrap_or(Phase::FINAL.len())
-    };
-    results
-        .iter()
-        .map(|result| result.phase)
-        .max_by_key(|phase| rank(*phase))
+    let phases = results.iter().map(|result| result.phase);
+    phases
+        .max_by_key(|phase| phase.badness())
         .unwrap_or(Phase::Inconclusive)
 }
 
