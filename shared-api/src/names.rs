@@ -30,6 +30,16 @@ pub mod hook_run_label {
     pub const POD_UID: &str = "tkex.tencent.com/pod-uid";
 }
 
+/// Annotations of HookRuns: what exactly was asked, so that a verdict is used for nothing else.
+pub mod hook_run_annotation {
+    /// The act that the run is asked for: `delete`, `recreate:REVISION`, `in-place:REVISION`, `confirm:REVISION`.
+    pub const INTENT: &str = "tkex.tencent.com/intent";
+    /// Digest of the run's spec as it was rendered.
+    pub const SPEC_DIGEST: &str = "tkex.tencent.com/spec-digest";
+    /// The containers that ran when the run was created, each with a digest of its id.
+    pub const CONTAINERS: &str = "tkex.tencent.com/containers";
+}
+
 /// Values of [`hook_run_label::TYPE`].
 pub mod hook_kind {
     /// Before a pod is deleted.
@@ -40,6 +50,17 @@ pub mod hook_kind {
     pub const POST_INPLACE: &str = "post-inplace-step";
     /// A step of a canary rollout.
     pub const CANARY: &str = "canary-step";
+
+    /// The kind's value of [`super::hook_run_label::TYPE_OLD`].
+    #[must_use]
+    pub fn old_name(kind: &str) -> &'static str {
+        match kind {
+            PRE_DELETE => "PreDelete",
+            PRE_INPLACE => "PreInplace",
+            POST_INPLACE => "PostInplace",
+            _ => "CanaryStep",
+        }
+    }
 }
 
 /// Labels and annotations of pods.
@@ -50,6 +71,18 @@ pub mod pod {
     pub const INSTANCE: &str = "tkex.bkbcs.tencent.com/gamedeployment-instance-id";
     /// Annotation: the pod was chosen to be deleted.
     pub const DELETING: &str = "io.tencent.bcs.dev/game-pod-deleting";
+    /// Annotation: for which act the pod was chosen, and since when: `delete@TIME` or `recreate:REVISION@TIME`.
+    pub const CHOSEN_FOR: &str = "tkex.tencent.com/chosen-for";
+    /// Annotation: the in-place update that was written to the pod, and what its containers were before it.
+    pub const IN_PLACE_STATE: &str = "inplace-update-state";
+    /// Annotation of the original: an in-place update whose images it had not written yet.
+    pub const IN_PLACE_GRACE: &str = "inplace-update-grace";
+    /// Annotation: as [`IN_PLACE_STATE`], for a hot patch.
+    pub const HOT_PATCH_STATE: &str = "hotpatch-update-state";
+    /// Annotation: asks a kubelet that knows it to patch containers without restarting them.
+    pub const HOT_PATCH_CONTAINER: &str = "io.kubernetes.hotpatch.container";
+    /// Annotation: the revision for which the `PostInplace` hook was Successful.
+    pub const CONFIRMED: &str = "tkex.tencent.com/confirmed-revision";
     /// Annotation: lets this one pod (named by its UID) pass its hook.
     pub const SKIP_HOOK: &str = "tkex.tencent.com/skip-hook";
     /// Annotation: what deleting this pod costs; lower goes first.
@@ -58,6 +91,8 @@ pub mod pod {
     pub const INDEX: &str = "tkex.bkbcs.tencent.com/gamedeployment-index-id";
     /// Readiness gate: false while the pod is being updated in place.
     pub const IN_PLACE_READY: &str = "InPlaceUpdateReady";
+    /// Environment variable: the pod's index, where indexes are switched on.
+    pub const INDEX_VARIABLE: &str = "POD_INDEX";
 }
 
 /// Annotation of nodes: what deleting a pod on this node costs; lower goes first.
@@ -85,4 +120,8 @@ pub mod argument {
     pub const POD_IP: &str = "PodIP";
     /// The address of the pod's node.
     pub const HOST_IP: &str = "HostIP";
+    /// `PodContainer[0]`, `PodContainer[1]`, …: the names of the pod's containers.
+    pub const POD_CONTAINER: &str = "PodContainer";
+    /// `ModifiedContainer[0]`, …: the names of the containers that the update changes.
+    pub const MODIFIED_CONTAINER: &str = "ModifiedContainer";
 }

@@ -61,6 +61,74 @@ reasons! {
     }
 }
 
+reasons! {
+    /// Types of a GameDeployment's conditions. The last three are there while they are True.
+    WorkloadCondition {
+        /// At least `replicas - maxUnavailable` pods are available.
+        Available,
+        /// Where the update stands.
+        Progressing,
+        /// Scaling waits for something that needs a person.
+        ScaleBlocked,
+        /// The update waits for something that needs a person.
+        UpdateBlocked,
+        /// The spec cannot be worked on; the message names every problem.
+        InvalidSpec,
+    }
+}
+
+reasons! {
+    /// Reasons of a GameDeployment's conditions and events.
+    WorkloadReason {
+        /// Enough pods are available.
+        MinimumPodsAvailable,
+        /// Too few pods are available.
+        MinimumPodsUnavailable,
+        /// Every pod that is to be updated is.
+        RolloutComplete,
+        /// Pods are being updated.
+        RollingOut,
+        /// `paused` is set.
+        Paused,
+        /// A canary step pauses.
+        PausedByCanaryPauseStep,
+        /// The hook of a canary step has no success.
+        PausedByStepBasedHook,
+        /// Pods are being created or deleted.
+        Scaling,
+        /// The update strategy is `OnDelete`: pods change when they are deleted.
+        WaitingForDeletion,
+        /// A hook said no, or could not be measured; it is asked again on `retry: true`.
+        HookUnsuccessful,
+        /// A hook cannot be asked: its template is missing or cannot be read.
+        HookTemplateMissing,
+        /// A hook cannot be asked: arguments have no value.
+        HookArgumentsUnresolved,
+        /// A hook cannot be asked: the name of its run is taken or not valid.
+        HookRunNameInvalid,
+        /// A hook cannot be asked: the pod has no address yet.
+        PodAddressMissing,
+        /// The change cannot be made in place.
+        NotInPlaceUpdatable,
+        /// An in-place update does not come to an end.
+        InPlaceStalled,
+        /// A pod index is needed and none is free.
+        IndexesExhausted,
+        /// The API server refused a write; the message says why.
+        WriteFailed,
+        /// The spec has problems.
+        InvalidSpec,
+        /// Of events: a pod was deleted after its gate opened.
+        PodDeleted,
+        /// Of events: an in-place update of a pod began after its gate opened.
+        PodUpdateStarted,
+        /// Of events: an in-place update of a pod was finished.
+        PodUpdated,
+        /// Of events: a pod passed its gate because its annotation `skip-hook` names it.
+        HookSkipped,
+    }
+}
+
 /// Type of the HookTemplate condition that says whether the template can be measured.
 pub const CONDITION_VALID: &str = "Valid";
 

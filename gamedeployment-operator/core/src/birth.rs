@@ -1,0 +1,169 @@
+//! New pods: their names, labels, readiness gate and index.
+//!
+//! A name is a function of the workload, its generation and the names that are in use: the same decision taken twice,
+//! by two leaders or after an answer that was lost, asks for the same pod, and the API server makes it once.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Map, Value, json};
+use shared_api::names::pod as label;
+
+use crate::digest::fnv;
+use crate::gate::owner;
+use crate::plan::NewPod;
+use crate::template::Template;
+use crate::workload::{IndexRange, Workload};
+
+/// Letters and digits that make no words and are not mistaken for one another: Kubernetes' own choice.
+const ALPHABET: [char; 27] = [
+    'b', 'c', 'd', 'f', 'g', 'h', 'j', 'k', 'l', 'm', 'n', 'p', 'q', 'r', 's', 't', 'v', 'w', 'x', 'z', '2', '4', '5',
+    '6', '7', '8', '9',
+];
+const ID_LENGTH: usize = 5;
+/// Longest name of a pod whose name can be a host name.
+const LONGEST_NAME: usize = 63;
+
+/// Hands out instance ids and indexes.
+#[derive(Debug)]
+pub struct Nursery<'a> {
+    workload: &'a Workload,
+    /// Instance ids of pods and runs that exist.
+    taken: BTreeSet<String>,
+    indexes: BTreeSet<i64>,
+    next: u64,
+}
+
+impl<'a> Nursery<'a> {
+    /// With these instance ids and indexes in use.
+    #[must_use]
+    pub fn new(workload: &'a Workload, taken: BTreeSet<String>, indexes: BTreeSet<i64>) -> Self {
+        Self { workload, taken, indexes, next: 0 }
+    }
+
+    /// A pod at a revision; none where every index is in use.
+    pub fn pod(&mut self, revision: &str, template: &Template) -> Option<NewPod> {
+        let index = match self.workload.indexes {
+            Some(range) => Some(self.free_index(range)?),
+            None => None,
+        };
+        let id = self.free_id();
+        let name = format!("{}-{id}", prefix(&self.workload.name));
+        let manifest = manifest(self.workload, &name, &id, revision, template, index);
+        Some(NewPod { name, manifest })
+    }
+
+    fn free_index(&mut self, range: IndexRange) -> Option<i64> {
+        let free = (range.start..range.end).find(|index| !self.indexes.contains(index))?;
+        self.indexes.insert(free);
+        Some(free)
+    }
+
+    fn free_id(&mut self) -> String {
+        loop {
+            let seed = format!("{}/{}/{}", self.workload.uid, self.workload.generation, self.next);
+            self.next += 1;
+            let id = instance_id(fnv(seed.as_bytes()));
+            if self.taken.insert(id.clone()) {
+                return id;
+            }
+        }
+    }
+}
+
+/// The part of a pod's name before its id.
+fn prefix(workload: &str) -> &str {
+    let room = LONGEST_NAME - ID_LENGTH - 1;
+    let end = workload.char_indices().map(|(at, _)| at).take_while(|at| *at <= room).last().unwrap_or(0);
+    if workload.len() <= room { workload } else { workload.get(..end).unwrap_or(workload) }
+}
+
+fn instance_id(mut hash: u64) -> String {
+    // The low bits of neighbouring seeds are alike; mixing spreads them.
+    hash = (hash ^ (hash >> 31)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    hash ^= hash >> 29;
+    let digits = std::iter::repeat_with(|| {
+        let digit = usize::try_from(hash % 27).unwrap_or(0);
+        hash /= 27;
+        ALPHABET.get(digit).copied().unwrap_or('b')
+    });
+    digits.take(ID_LENGTH).collect()
+}
+
+fn manifest(
+    workload: &Workload,
+    name: &str,
+    id: &str,
+    revision: &str,
+    template: &Template,
+    index: Option<i64>,
+) -> Value {
+    let mut labels: BTreeMap<&str, &str> = text_of(template.labels());
+    labels.insert(label::REVISION, revision);
+    labels.insert(label::INSTANCE, id);
+    let mut annotations: BTreeMap<&str, &str> = text_of(template.annotations());
+    let index = index.map(|index| index.to_string());
+    if let Some(index) = &index {
+        annotations.insert(label::INDEX, index);
+    }
+    let mut metadata = json!({
+        "name": name,
+        "namespace": workload.namespace,
+        "labels": labels,
+        "ownerReferences": [owner(&workload.name, &workload.uid)],
+    });
+    if !annotations.is_empty() {
+        metadata["annotations"] = json!(annotations);
+    }
+    if let Some(finalizers) = template.raw().pointer("/metadata/finalizers") {
+        metadata["finalizers"] = finalizers.clone();
+    }
+    let mut spec = template.raw().get("spec").cloned().unwrap_or_else(|| json!({}));
+    if let Value::Object(spec) = &mut spec {
+        if workload.readiness_gate {
+            add_readiness_gate(spec);
+        }
+        if let Some(index) = &index {
+            add_index(spec, index);
+        }
+    }
+    json!({ "apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec })
+}
+
+fn text_of(map: &BTreeMap<String, String>) -> BTreeMap<&str, &str> {
+    map.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect()
+}
+
+fn add_readiness_gate(spec: &mut Map<String, Value>) {
+    let gate = json!({ "conditionType": label::IN_PLACE_READY });
+    match spec.get_mut("readinessGates") {
+        Some(Value::Array(gates)) => {
+            if !gates.contains(&gate) {
+                gates.push(gate);
+            }
+        }
+        _ => {
+            spec.insert("readinessGates".to_owned(), json!([gate]));
+        }
+    }
+}
+
+/// Every container knows its pod's index by an environment variable.
+fn add_index(spec: &mut Map<String, Value>, index: &str) {
+    let Some(Value::Array(containers)) = spec.get_mut("containers") else { return };
+    for container in containers.iter_mut().filter_map(Value::as_object_mut) {
+        let variable = json!({ "name": label::INDEX_VARIABLE, "value": index });
+        match container.get_mut("env") {
+            Some(Value::Array(variables)) => {
+                variables.retain(|known| known.get("name") != Some(&json!(label::INDEX_VARIABLE)));
+                // First, so that other variables can refer to it.
+                variables.insert(0, variable);
+            }
+            _ => {
+                container.insert("env".to_owned(), json!([variable]));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,265 @@
+//! The steps of a canary rollout: how many pods stay old now, and when the next step begins.
+//!
+//! The first rollout of a workload has no steps: there is nothing to compare it with. A new template begins at the
+//! first step, and so do edited steps: steps that are fulfilled already pass at once, whatever the counts are, so an
+//! edit cannot make a rollout hang. Going back to the revision that was rolled out whole needs no steps.
+
+use jiff::{SignedDuration, Timestamp};
+use shared_api::GameDeploymentStatus;
+use shared_api::game_deployment::{CanaryStatus, PauseCondition};
+use shared_api::names::{hook_kind, hook_run_annotation as annotation, hook_run_label as label};
+use shared_api::reason::WorkloadReason;
+use shared_api::{HookRun, game_deployment::HookStep};
+
+use crate::digest::digest;
+use crate::gate::{NewRun, Obstacle, Run, owned, owner, render};
+use crate::plan::{Action, Plan};
+use crate::view::View;
+use crate::workload::{Pause, Step, Workload};
+
+/// How far the pods have come, for a step to be judged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Advance {
+    /// Pods at old revisions.
+    pub old: usize,
+    /// Pods at the update revision that are available.
+    pub updated_available: usize,
+}
+
+/// Where a rollout stands.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Canary {
+    /// Pods that stay at old revisions now.
+    pub partition: usize,
+    /// The step in progress; the number of steps when all are done; none without steps.
+    pub index: Option<i32>,
+    /// Identifies the steps that the index speaks of.
+    pub hash: Option<String>,
+    /// Why it waits.
+    pub pauses: Vec<PauseCondition>,
+    /// For the status.
+    pub status: Option<CanaryStatus>,
+    /// What it waits for, in words.
+    pub waits: Option<(WorkloadReason, String)>,
+    /// The run that the step in progress rests on.
+    pub run: Option<String>,
+}
+
+/// Begins the hash of steps, so that one of the original, which cannot be computed anew, is told apart.
+const HASH_PREFIX: &str = "steps-";
+
+/// Takes the rollout as far as it has come. `advance` is told how many pods stay old.
+pub fn steer(view: &View<'_>, workload: &Workload, update: &str, stable: &str, advance: Advance, plan: &mut Plan, now: Timestamp) -> Canary {
+    if workload.steps.is_empty() {
+        return Canary { partition: workload.partition.partition(workload.replicas), ..Canary::default() };
+    }
+    let status = view.object.status.clone().unwrap_or_default();
+    let steering = Steering { view, workload, update, advance, now };
+    let mut canary = steering.resume(&status, stable);
+    let count = i32::try_from(workload.steps.len()).unwrap_or(i32::MAX);
+    while let Some(step) = steering.step(canary.index) {
+        canary.partition = steering.partition_at(canary.index);
+        if !steering.done(step, &mut canary, plan) {
+            break;
+        }
+        canary.index = canary.index.map(|index| index + 1);
+        canary.pauses.clear();
+        canary.waits = None;
+        canary.run = None;
+    }
+    if canary.index.is_none_or(|index| index >= count) {
+        canary.partition = 0;
+    }
+    canary.status = Some(CanaryStatus {
+        revision: Some(stable.to_owned()),
+        pause_start_time: None,
+        current_step_hook_run: canary.run.clone(),
+    });
+    canary
+}
+
+struct Steering<'a> {
+    view: &'a View<'a>,
+    workload: &'a Workload,
+    update: &'a str,
+    advance: Advance,
+    now: Timestamp,
+}
+
+impl Steering<'_> {
+    /// Where the status says that the rollout stands; the beginning or the end where it cannot be gone on with.
+    fn resume(&self, status: &GameDeploymentStatus, stable: &str) -> Canary {
+        let steps = self.view.object.spec.update_strategy.as_ref().and_then(|update| update.canary.as_ref());
+        let hash = format!("{HASH_PREFIX}{}", digest(&steps));
+        let end = i32::try_from(self.workload.steps.len()).unwrap_or(i32::MAX);
+        let known = status.current_step_hash.as_deref();
+        // A hash of the original cannot be compared: its index is taken as it is.
+        let same_steps = known == Some(hash.as_str()) || known.is_some_and(|known| !known.starts_with(HASH_PREFIX));
+        let same_revision = status.update_revision.as_deref() == Some(self.update);
+        let nothing_to_roll = self.update == stable;
+        let goes_on = same_steps && same_revision && !nothing_to_roll;
+        let index = match status.current_step_index {
+            Some(index) if goes_on => index.clamp(0, end),
+            _ if nothing_to_roll => end,
+            _ => 0,
+        };
+        let pauses = if goes_on { status.pause_conditions.clone() } else { Vec::new() };
+        Canary { index: Some(index), hash: Some(hash), pauses, ..Canary::default() }
+    }
+
+    fn step(&self, index: Option<i32>) -> Option<&Step> {
+        self.workload.steps.get(usize::try_from(index?).ok()?)
+    }
+
+    /// The nearest partition at or before a step; before the first one nothing is updated.
+    fn partition_at(&self, index: Option<i32>) -> usize {
+        let index = index.and_then(|index| usize::try_from(index).ok()).unwrap_or(0);
+        let steps = self.workload.steps.iter().take(index.saturating_add(1));
+        let nearest = steps.rev().find_map(|step| step.partition);
+        nearest.map_or(self.workload.replicas, |partition| partition.partition(self.workload.replicas))
+    }
+
+    /// Whether every part of a step is done; where not, says what it waits for.
+    fn done(&self, step: &Step, canary: &mut Canary, plan: &mut Plan) -> bool {
+        self.rolled(step, canary) && self.paused(step, canary, plan) && self.asked(step, canary, plan)
+    }
+
+    /// The pods that this step updates are updated and available. More of them than asked for is fine.
+    fn rolled(&self, step: &Step, canary: &mut Canary) -> bool {
+        if step.partition.is_none() {
+            return true;
+        }
+        let wanted = self.workload.replicas.saturating_sub(canary.partition);
+        let done = self.advance.old <= canary.partition && self.advance.updated_available >= wanted;
+        if !done {
+            let have = self.advance.updated_available;
+            let message = format!("canary step {}: {have} of {wanted} pods are updated and available", number(canary));
+            canary.waits = Some((WorkloadReason::RollingOut, message));
+        }
+        done
+    }
+
+    fn paused(&self, step: &Step, canary: &mut Canary, plan: &mut Plan) -> bool {
+        let Some(pause) = step.pause else { return true };
+        let reason = WorkloadReason::PausedByCanaryPauseStep;
+        let since = since(&canary.pauses, reason);
+        match pause {
+            Pause::For(seconds) => {
+                let start = since.unwrap_or_else(|| pause_from(canary, reason, self.now));
+                let end = start.checked_add(SignedDuration::from_secs(seconds)).unwrap_or(Timestamp::MAX);
+                if self.now >= end {
+                    return true;
+                }
+                plan.wake_at(end);
+                let message = format!("canary step {}: pauses until {}", number(canary), seconds_of(end));
+                canary.waits = Some((reason, message));
+                false
+            }
+            Pause::UntilResumed => self.resumed(since.is_some(), reason, canary, plan, "pauses"),
+        }
+    }
+
+    /// Whether somebody set `paused` back to false. First it is set to true, and only when that is seen is the pause
+    /// recorded: a pause without `paused` is one that somebody has ended.
+    fn resumed(&self, recorded: bool, reason: WorkloadReason, canary: &mut Canary, plan: &mut Plan, why: &str) -> bool {
+        match (recorded, self.workload.paused) {
+            (true, false) => return true,
+            (false, false) => plan.actions.push(Action::Pause),
+            (false, true) => {
+                pause_from(canary, reason, self.now);
+            }
+            (true, true) => {}
+        }
+        let message = format!(
+            "canary step {}: {why}; to go on, set spec.updateStrategy.paused to false",
+            number(canary)
+        );
+        canary.waits = Some((reason, message));
+        false
+    }
+
+    fn asked(&self, step: &Step, canary: &mut Canary, plan: &mut Plan) -> bool {
+        let Some(hook) = &step.hook else { return true };
+        let reason = WorkloadReason::PausedByStepBasedHook;
+        if since(&canary.pauses, reason).is_some() && !self.workload.paused {
+            // Somebody has looked at it and goes on past the failure.
+            return true;
+        }
+        let wanted = match self.question(hook, canary) {
+            Ok(wanted) => wanted,
+            Err(obstacle) => {
+                canary.waits = Some((obstacle.reason, format!("canary step {}: {}", number(canary), obstacle.message)));
+                return false;
+            }
+        };
+        let name = wanted.run.metadata.name.clone().unwrap_or_default();
+        let Some(run) = self.view.runs.iter().find(|run| run.name == name).filter(|run| is_same(run, &wanted)) else {
+            let message = format!("canary step {}: HookRun {name} is to be created", number(canary));
+            canary.waits = Some((WorkloadReason::RollingOut, message));
+            if self.view.cluster.has_run(&self.workload.namespace, &name) {
+                return false;
+            }
+            canary.run = Some(name);
+            plan.actions.push(Action::CreateRun(Box::new(wanted)));
+            return false;
+        };
+        canary.run = Some(name.clone());
+        if run.is_measured_success() {
+            return true;
+        }
+        if run.phase.is_final() {
+            let why = format!("HookRun {name} is {}: {}", run.phase, run.message);
+            let recorded = since(&canary.pauses, reason).is_some();
+            return self.resumed(recorded, reason, canary, plan, &why);
+        }
+        let message = format!("canary step {}: waits for the verdict of HookRun {name}", number(canary));
+        canary.waits = Some((WorkloadReason::RollingOut, message));
+        false
+    }
+
+    fn question(&self, hook: &HookStep, canary: &Canary) -> Result<NewRun, Obstacle> {
+        let spec = render(hook, self.view.cluster.template(&hook.template_name), Vec::new())?;
+        let index = canary.index.unwrap_or_default();
+        let name = format!("canary-{}-{index}-{}", self.update, hook.template_name);
+        let mut run = HookRun::new(&name, spec);
+        run.metadata = owned(&name, &self.workload.namespace, owner(&self.workload.name, &self.workload.uid));
+        let labels = [
+            (label::TYPE, hook_kind::CANARY.to_owned()),
+            (label::REVISION, self.update.to_owned()),
+            (label::CANARY_STEP, index.to_string()),
+        ];
+        run.metadata.labels = Some(labels.map(|(key, value)| (key.to_owned(), value)).into());
+        let notes = [(annotation::INTENT, format!("canary:{}:{index}", self.update)), (annotation::SPEC_DIGEST, digest(&run.spec))];
+        run.metadata.annotations = Some(notes.map(|(key, value)| (key.to_owned(), value)).into());
+        Ok(NewRun { run })
+    }
+}
+
+/// Whether a run asks what would be asked now.
+fn is_same(run: &Run, wanted: &NewRun) -> bool {
+    let notes = wanted.run.metadata.annotations.as_ref();
+    let note = |key: &str| notes.and_then(|notes| notes.get(key));
+    !run.terminating
+        && run.intent.as_ref() == note(annotation::INTENT)
+        && run.spec_digest.as_ref() == note(annotation::SPEC_DIGEST)
+}
+
+/// Records a pause, and says since when.
+fn pause_from(canary: &mut Canary, reason: WorkloadReason, now: Timestamp) -> Timestamp {
+    canary.pauses.push(PauseCondition { reason: reason.as_str().to_owned(), start_time: Some(now.into()) });
+    now
+}
+
+fn since(pauses: &[PauseCondition], reason: WorkloadReason) -> Option<Timestamp> {
+    let pause = pauses.iter().find(|pause| pause.reason == reason.as_str())?;
+    Some(pause.start_time.map_or(Timestamp::MIN, shared_api::time::Time::timestamp))
+}
+
+fn number(canary: &Canary) -> i32 {
+    canary.index.unwrap_or_default().saturating_add(1)
+}
+
+fn seconds_of(at: Timestamp) -> Timestamp {
+    Timestamp::from_second(at.as_second()).unwrap_or(at)
+}
+

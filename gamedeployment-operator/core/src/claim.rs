@@ -1,0 +1,41 @@
+//! Which pods are the workload's own: it adopts pods that it selects and that have no controller, and lets go of
+//! pods that it no longer selects, as core controllers do.
+
+use crate::gate::PodRef;
+use crate::plan::{Action, Plan};
+use crate::pod::Pod;
+use crate::view::View;
+use crate::workload::Workload;
+
+/// The workload's pods.
+#[derive(Debug, Default)]
+pub struct Claim<'a> {
+    /// Neither finished nor being deleted: these count as replicas.
+    pub active: Vec<&'a Pod>,
+    /// Every pod that is there, whoever's it is: names and indexes in use.
+    pub all: Vec<&'a Pod>,
+}
+
+/// Sorts the pods.
+#[must_use]
+pub fn claim<'a>(view: &View<'a>, workload: &Workload, plan: &mut Plan) -> Claim<'a> {
+    let mut claimed = Claim { active: Vec::new(), all: view.pods.to_vec() };
+    for pod in view.pods {
+        let selected = workload.selector.matches(&pod.labels);
+        match pod.controller.as_deref() {
+            Some(uid) if uid == workload.uid && selected => {
+                if pod.is_active() {
+                    claimed.active.push(pod);
+                }
+            }
+            Some(uid) if uid == workload.uid => {
+                if !pod.terminating {
+                    plan.actions.push(Action::Release(PodRef::of(pod)));
+                }
+            }
+            None if selected && pod.is_active() => plan.actions.push(Action::Adopt(PodRef::of(pod))),
+            Some(_) | None => {}
+        }
+    }
+    claimed
+}

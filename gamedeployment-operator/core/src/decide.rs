@@ -1,0 +1,130 @@
+//! One decision: from what is known of a workload to what is to be done.
+//!
+//! Total: whatever is known, there is a plan. Nothing is remembered between decisions; what a later one needs is
+//! written on the objects. A workload that is as it should be gets an empty plan.
+
+use jiff::Timestamp;
+
+use crate::canary::{self, Advance, Canary};
+use crate::claim::{Claim, claim};
+use crate::creation;
+use crate::gate::{Gate, Standing};
+use crate::grant::grant;
+use crate::history::{self, History};
+use crate::plan::{Action, Plan, RunRef};
+use crate::rollout::{self, Hindrances};
+use crate::scale::Counts;
+use crate::scene::Scene;
+use crate::status::{self, Findings};
+use crate::steps::{self, Confirmation};
+use crate::victims;
+use crate::view::View;
+use crate::workload::{UpdateType, Workload};
+
+/// Decides.
+#[must_use]
+pub fn decide(view: &View<'_>, now: Timestamp) -> Plan {
+    let mut plan = Plan::default();
+    if view.object.metadata.deletion_timestamp.is_some() {
+        // The garbage collector deletes the pods with it.
+        return plan;
+    }
+    let workload = match Workload::read(view.object) {
+        Ok(workload) => workload,
+        Err(problems) => {
+            status::refuse(view, &problems, &mut plan, now);
+            return plan;
+        }
+    };
+    let claimed = claim(view, &workload, &mut plan);
+    let Some(history) = history::settle(view, &workload, &claimed, &mut plan) else {
+        // What pods are updated to must be recorded before a pod is made of it.
+        return plan;
+    };
+    let mut scene = Scene::new(view, &workload, history, &claimed.active, now);
+    let findings = choose(&mut scene, &claimed, &mut plan);
+    remove_runs(&scene, &findings, &mut plan);
+    history::trim(&scene, &claimed, &mut plan);
+    status::report(&scene, &findings, &mut plan);
+    plan
+}
+
+/// Chooses the pods that something is to be done to, puts their questions and takes their next steps.
+fn choose<'a>(scene: &mut Scene<'a>, claimed: &Claim<'a>, plan: &mut Plan) -> Findings<'a> {
+    let (view, workload) = (scene.view, scene.workload);
+    let advance = Advance {
+        old: scene.old(),
+        updated_available: scene.seats.iter().filter(|seat| !seat.old && seat.available).count(),
+    };
+    let update = scene.history.update.name.as_str();
+    let canary = canary::steer(view, workload, update, &scene.history.stable(view), advance, plan, scene.now);
+    let counts = counts(scene, &canary);
+    let need = counts.need();
+    victims::choose(scene, need);
+    let mut hindrances = Hindrances::default();
+    if !workload.paused {
+        let old_left = scene.seats.iter().filter(|seat| seat.old && seat.intent.is_none()).count();
+        hindrances = rollout::choose(scene, old_left.saturating_sub(counts.partition));
+    }
+    let gate = Gate::new(workload, view.cluster, view.runs);
+    let confirmations = steps::confirm(scene, gate, plan);
+    if confirmations.iter().any(Confirmation::is_refused) {
+        steps::hold_back(scene);
+    }
+    grant(scene, gate, confirmations.iter().filter(|confirmation| confirmation.available).count());
+    steps::take(scene, plan);
+    let unmade = creation::create(scene, claimed, need, plan);
+    Findings { canary, counts, hindrances, confirmations, unmade }
+}
+
+fn counts(scene: &Scene<'_>, canary: &Canary) -> Counts {
+    let workload = scene.workload;
+    // An update in place needs no room beside the old pod, and a stopped one makes none.
+    let surges = workload.update == UpdateType::Rolling && !workload.paused;
+    Counts {
+        replicas: workload.replicas,
+        partition: canary.partition,
+        surge: if surges { workload.max_surge } else { 0 },
+        old: scene.old(),
+        updated: scene.updated(),
+    }
+}
+
+/// Removes the runs that nothing rests on: their pod is gone, their intent withdrawn, their verdict used; and where
+/// `retry` is set, those that had no success.
+fn remove_runs(scene: &Scene<'_>, findings: &Findings<'_>, plan: &mut Plan) {
+    let workload = scene.workload;
+    let mut reset = Vec::new();
+    for kind in crate::gate::HookKind::ALL {
+        let unsuccessful = |run: &&&crate::gate::Run| run.kind == Some(kind) && run.is_unsuccessful();
+        if workload.hook(kind).retry && scene.view.runs.iter().find(unsuccessful).is_none() {
+            reset.push(kind);
+        }
+    }
+    if !reset.is_empty() {
+        plan.actions.push(Action::ResetRetry(reset));
+    }
+    for run in scene.view.runs {
+        if run.terminating || run.kind.is_none() && !run.canary {
+            continue;
+        }
+        let retried = run.kind.is_some_and(|kind| workload.hook(kind).retry) && run.is_unsuccessful();
+        if retried || !is_in_use(run, scene, findings) {
+            plan.actions.push(Action::DeleteRun(RunRef { name: run.name.clone(), uid: run.uid.clone() }));
+        }
+    }
+}
+
+fn is_in_use(run: &crate::gate::Run, scene: &Scene<'_>, findings: &Findings<'_>) -> bool {
+    if run.canary {
+        return findings.canary.run.as_deref() == Some(run.name.as_str());
+    }
+    let seats = scene.seats.iter().filter_map(|seat| Some((seat.standing.as_ref()?, seat.granted)));
+    let confirmations = findings.confirmations.iter().map(|confirmation| (&confirmation.standing, true));
+    seats.chain(confirmations).any(|(standing, granted)| match standing {
+        Standing::Asking(used) | Standing::Refused(used) => used.uid == run.uid,
+        // A verdict that cannot be used at once is void: the pod will be asked again when its turn comes.
+        Standing::Open(approval) => granted && approval.rests_on(&run.uid),
+        Standing::Unasked(_) | Standing::Stale(..) | Standing::Blocked(_) => false,
+    })
+}

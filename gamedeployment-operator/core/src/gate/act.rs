@@ -1,0 +1,172 @@
+//! Approvals, and what they are good for.
+
+use shared_api::names::pod::SKIP_HOOK;
+
+use super::Intent;
+use crate::pod::Pod;
+
+/// Why a gate is open.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Grounds {
+    /// This run ended with a measured success for exactly this.
+    Verdict {
+        /// Its name.
+        run: String,
+        /// Its UID.
+        uid: String,
+    },
+    /// The workload has no hook for this.
+    NoHook,
+    /// Hot patches have no hooks.
+    HotPatch,
+    /// The pod is on no node.
+    NotScheduled,
+    /// None of its containers has started.
+    NeverStarted,
+    /// It has ended, or is being deleted already.
+    Ended,
+    /// Its node does not exist any more.
+    NodeGone,
+    /// It was approved and begun before; this is the next step of it.
+    UnderWay,
+    /// The pod's annotation `skip-hook` names it.
+    Skipped,
+}
+
+impl std::fmt::Display for Grounds {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Verdict { run, .. } => write!(f, "HookRun {run} is Successful"),
+            Self::NoHook => f.write_str("no hook is set"),
+            Self::HotPatch => f.write_str("hot patches have no hooks"),
+            Self::NotScheduled => f.write_str("the pod is on no node"),
+            Self::NeverStarted => f.write_str("none of its containers has started"),
+            Self::Ended => f.write_str("the pod has ended"),
+            Self::NodeGone => f.write_str("its node does not exist any more"),
+            Self::UnderWay => f.write_str("the update was approved and begun before"),
+            Self::Skipped => write!(f, "annotation {SKIP_HOOK} names this pod: no hook was asked"),
+        }
+    }
+}
+
+/// One pod in one version.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PodRef {
+    /// Name.
+    pub name: String,
+    /// UID: precondition of every write.
+    pub uid: String,
+    /// Version: precondition of every write.
+    pub resource_version: String,
+}
+
+impl PodRef {
+    /// A pod as it is known.
+    #[must_use]
+    pub fn of(pod: &Pod) -> Self {
+        Self {
+            name: pod.name.clone(),
+            uid: pod.uid.clone(),
+            resource_version: pod.resource_version.clone(),
+        }
+    }
+}
+
+/// One intent may be done to one pod. Nobody but the gate can make one.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Approval {
+    pod: PodRef,
+    intent: Intent,
+    grounds: Grounds,
+}
+
+/// What an approval is good for.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Act {
+    /// Delete the pod.
+    Delete(Delete),
+    /// Begin or go on to update the pod in its place.
+    Update(Update),
+    /// Nothing is to be done to the pod: its update is confirmed.
+    Confirmed(PodRef),
+}
+
+/// Leave to delete one pod. It holds what the deletion must be conditioned on.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Delete {
+    pod: PodRef,
+    grounds: Grounds,
+}
+
+/// Leave to take one pod out of service and change it to one revision.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Update {
+    pod: PodRef,
+    to: String,
+    hot: bool,
+    grounds: Grounds,
+}
+
+impl Approval {
+    pub(super) fn new(pod: &Pod, intent: &Intent, grounds: Grounds) -> Self {
+        Self { pod: PodRef::of(pod), intent: intent.clone(), grounds }
+    }
+
+    /// Why the gate is open.
+    #[must_use]
+    pub fn grounds(&self) -> &Grounds {
+        &self.grounds
+    }
+
+    /// Uses it up.
+    #[must_use]
+    pub fn into_act(self) -> Act {
+        let Self { pod, intent, grounds } = self;
+        match intent {
+            Intent::Delete | Intent::Recreate(_) => Act::Delete(Delete { pod, grounds }),
+            Intent::InPlace(to) => Act::Update(Update { pod, to, hot: false, grounds }),
+            Intent::HotPatch(to) => Act::Update(Update { pod, to, hot: true, grounds }),
+            Intent::Confirm(_) => Act::Confirmed(pod),
+        }
+    }
+}
+
+impl Delete {
+    /// The pod.
+    #[must_use]
+    pub fn pod(&self) -> &PodRef {
+        &self.pod
+    }
+
+    /// Why it may go.
+    #[must_use]
+    pub fn grounds(&self) -> &Grounds {
+        &self.grounds
+    }
+}
+
+impl Update {
+    /// The pod.
+    #[must_use]
+    pub fn pod(&self) -> &PodRef {
+        &self.pod
+    }
+
+    /// The revision that it gets.
+    #[must_use]
+    pub fn to(&self) -> &str {
+        &self.to
+    }
+
+    /// Whether it stays in service.
+    #[must_use]
+    pub fn hot(&self) -> bool {
+        self.hot
+    }
+
+    /// Why it may be changed.
+    #[must_use]
+    pub fn grounds(&self) -> &Grounds {
+        &self.grounds
+    }
+}

@@ -1,0 +1,203 @@
+//! The gate: may this be done to this pod, now?
+//!
+//! A pod that may hold players is deleted or changed only with an [`Approval`], and only this module makes
+//! approvals: their fields are private, and [`Approval::into_act`] is the one way to an [`Act`]. An approval names
+//! one pod by UID and version, one intent, and its grounds. See [`drawing`] for the states a question goes through.
+
+use crate::cluster::Cluster;
+use crate::pod::Pod;
+use crate::workload::Workload;
+
+mod act;
+pub mod drawing;
+mod intent;
+mod question;
+mod run;
+
+pub use act::{Act, Approval, Delete, Grounds, PodRef, Update};
+pub use drawing::State;
+pub use intent::{HookKind, Intent};
+pub use question::{FoundTemplate, NewRun, Obstacle, owned, owner, render};
+pub use run::Run;
+use question::Question;
+use shared_api::reason::WorkloadReason;
+
+/// Where a question about a pod stands.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Standing<'a> {
+    /// It may be done.
+    Open(Approval),
+    /// Nobody has been asked; this run would ask.
+    Unasked(Box<NewRun>),
+    /// The run has no verdict yet.
+    Asking(&'a Run),
+    /// The run ended without a measured success. The pod stays.
+    Refused(&'a Run),
+    /// The run was made for something else. It is to go before a new one comes.
+    Stale(&'a Run, String),
+    /// Nobody can be asked.
+    Blocked(Obstacle),
+}
+
+impl<'a> Standing<'a> {
+    /// The run that this rests on; one that nothing rests on is removed.
+    #[must_use]
+    pub fn run(&self) -> Option<&'a Run> {
+        match self {
+            Self::Asking(run) | Self::Refused(run) => Some(run),
+            Self::Open(_) | Self::Unasked(_) | Self::Stale(..) | Self::Blocked(_) => None,
+        }
+    }
+
+    /// The state in the drawing.
+    #[must_use]
+    pub fn state(&self) -> State {
+        match self {
+            Self::Open(_) => State::Open,
+            Self::Unasked(_) => State::Unasked,
+            Self::Asking(_) => State::Asking,
+            Self::Refused(_) => State::Refused,
+            Self::Stale(..) => State::Stale,
+            Self::Blocked(_) => State::Blocked,
+        }
+    }
+}
+
+/// The gate of one workload.
+#[derive(Clone, Copy)]
+pub struct Gate<'a> {
+    workload: &'a Workload,
+    cluster: &'a dyn Cluster,
+    runs: &'a [&'a Run],
+}
+
+impl<'a> Gate<'a> {
+    /// The gate of a workload, with all the runs that it owns.
+    #[must_use]
+    pub fn new(workload: &'a Workload, cluster: &'a dyn Cluster, runs: &'a [&'a Run]) -> Self {
+        Self { workload, cluster, runs }
+    }
+
+    /// The hook that has a say in an intent, whether it is set or not.
+    #[must_use]
+    pub fn kind(&self, intent: &Intent) -> Option<HookKind> {
+        match intent {
+            Intent::Delete | Intent::Recreate(_) => Some(HookKind::PreDelete),
+            Intent::InPlace(_) if self.workload.pre_in_place.step.is_some() => Some(HookKind::PreInplace),
+            Intent::InPlace(_) => Some(HookKind::PreDelete),
+            Intent::Confirm(_) => Some(HookKind::PostInplace),
+            Intent::HotPatch(_) => None,
+        }
+    }
+
+    /// Where the question stands whether `intent` may be done to `pod`. `modified` are the containers that an update
+    /// in place changes.
+    #[must_use]
+    pub fn assess(&self, pod: &Pod, intent: &Intent, modified: &[String]) -> Standing<'a> {
+        if let Some(grounds) = self.exempt(pod, intent, modified) {
+            return Standing::Open(Approval::new(pod, intent, grounds));
+        }
+        let Some(kind) = self.kind(intent) else {
+            return Standing::Open(Approval::new(pod, intent, Grounds::HotPatch));
+        };
+        let Some(step) = &self.workload.hook(kind).step else {
+            return Standing::Open(Approval::new(pod, intent, Grounds::NoHook));
+        };
+        if pod.annotation(shared_api::names::pod::SKIP_HOOK) == Some(pod.uid.as_str()) {
+            return Standing::Open(Approval::new(pod, intent, Grounds::Skipped));
+        }
+        let question = Question {
+            workload: &self.workload.name,
+            workload_uid: &self.workload.uid,
+            namespace: &self.workload.namespace,
+            kind,
+            intent,
+            step,
+            pod,
+            modified,
+        };
+        let wanted = match question.render(self.cluster.template(&step.template_name)) {
+            Ok(wanted) => wanted,
+            Err(obstacle) => return Standing::Blocked(obstacle),
+        };
+        match self.run_about(pod, kind, &question.name()) {
+            Some(run) => judge(run, pod, intent, wanted),
+            None => self.unasked(&question.name(), wanted),
+        }
+    }
+
+    /// Whether the pod cannot hold players, or is past the question.
+    fn exempt(&self, pod: &Pod, intent: &Intent, modified: &[String]) -> Option<Grounds> {
+        // What asks whether a pod is well has no exemption: without an answer there is none.
+        if matches!(intent, Intent::Confirm(_)) {
+            return None;
+        }
+        if pod.terminating || pod.is_finished() {
+            return Some(Grounds::Ended);
+        }
+        match &pod.node {
+            None => return Some(Grounds::NotScheduled),
+            Some(node) if self.cluster.node_is_gone(node) => return Some(Grounds::NodeGone),
+            Some(_) => {}
+        }
+        if pod.never_started() {
+            return Some(Grounds::NeverStarted);
+        }
+        let under_way = match intent {
+            Intent::InPlace(to) => crate::progress::is_under_way(pod, to, modified),
+            Intent::Delete | Intent::Recreate(_) | Intent::HotPatch(_) | Intent::Confirm(_) => false,
+        };
+        under_way.then_some(Grounds::UnderWay)
+    }
+
+    /// The run that has the question's name, or else one about this very pod.
+    fn run_about(&self, pod: &Pod, kind: HookKind, name: &str) -> Option<&'a Run> {
+        let about = |run: &&&Run| run.kind == Some(kind) && run.pod_uid.as_deref() == Some(pod.uid.as_str());
+        let named = self.runs.iter().find(|run| run.name == name);
+        named.or_else(|| self.runs.iter().find(about)).copied()
+    }
+
+    fn unasked(&self, name: &str, wanted: NewRun) -> Standing<'a> {
+        if self.cluster.has_run(&self.workload.namespace, name) {
+            let message = format!("HookRun {name} exists and does not belong to this workload; delete it");
+            return Standing::Blocked(Obstacle { reason: WorkloadReason::HookRunNameInvalid, message });
+        }
+        Standing::Unasked(Box::new(wanted))
+    }
+}
+
+/// What a run says about an intent. Anything in it that is not what would be asked now voids it.
+fn judge<'a>(run: &'a Run, pod: &Pod, intent: &Intent, wanted: NewRun) -> Standing<'a> {
+    if run.terminating {
+        return Standing::Stale(run, "it is being removed".to_owned());
+    }
+    if let Some(why) = void(run, pod, intent, &wanted) {
+        return Standing::Stale(run, why);
+    }
+    if run.is_measured_success() {
+        let grounds = Grounds::Verdict { run: run.name.clone(), uid: run.uid.clone() };
+        return Standing::Open(Approval::new(pod, intent, grounds));
+    }
+    if run.phase.is_final() { Standing::Refused(run) } else { Standing::Asking(run) }
+}
+
+/// Why a run does not count for this intent.
+fn void(run: &Run, pod: &Pod, intent: &Intent, wanted: &NewRun) -> Option<String> {
+    let notes = wanted.run.metadata.annotations.as_ref();
+    let note = |key: &str| notes.and_then(|notes| notes.get(key)).map(String::as_str);
+    if run.pod_uid.as_deref() != Some(pod.uid.as_str()) {
+        return Some("it does not name this pod".to_owned());
+    }
+    if run.revision != pod.revision() {
+        return Some(format!("the pod was at revision {}", run.revision));
+    }
+    if run.intent.as_deref() != Some(intent.text().as_str()) {
+        let asked = run.intent.as_deref().unwrap_or("something else");
+        return Some(format!("it was asked for {asked:?}"));
+    }
+    if run.spec_digest.as_deref() != note(shared_api::names::hook_run_annotation::SPEC_DIGEST) {
+        return Some("the hook or the pod's arguments have changed".to_owned());
+    }
+    let restarted = question::restarted(pod, &run.containers);
+    restarted.map(|container| format!("container {container} has restarted since"))
+}

@@ -1,0 +1,105 @@
+//! What is known of a HookRun.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use shared_api::names::{hook_run_annotation as annotation, hook_run_label as label};
+use shared_api::{HookRun, Phase};
+
+use super::HookKind;
+use crate::pod::controller_of;
+
+/// What is known of a HookRun.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Run {
+    /// Name.
+    pub name: String,
+    /// UID.
+    pub uid: String,
+    /// Version of this knowledge.
+    pub resource_version: String,
+    /// UID of its controller.
+    pub controller: Option<String>,
+    /// Which hook of a pod's life it asks; none for canary steps and for runs of people's own.
+    pub kind: Option<HookKind>,
+    /// Whether it belongs to a canary step.
+    pub canary: bool,
+    /// UID of the pod that it speaks of; none where an older operator made it.
+    pub pod_uid: Option<String>,
+    /// Instance id of that pod.
+    pub instance: String,
+    /// The pod's revision when it was made.
+    pub revision: String,
+    /// What it was asked for; none where an older operator made it.
+    pub intent: Option<String>,
+    /// Digest of its spec as it was rendered.
+    pub spec_digest: Option<String>,
+    /// The containers that ran when it was made, each with a digest of its id.
+    pub containers: BTreeMap<String, String>,
+    /// Whether it is being deleted.
+    pub terminating: bool,
+    /// Where it stands.
+    pub phase: Phase,
+    /// Whether each of its metrics counts at least one success: only then does Successful mean anything.
+    pub measured: bool,
+    /// Why it stands there.
+    pub message: String,
+    /// When it was taken up, or else created.
+    pub started: Option<Timestamp>,
+}
+
+impl Run {
+    /// Keeps what is needed of a run.
+    #[must_use]
+    pub fn read(run: &HookRun) -> Self {
+        let labels = run.metadata.labels.clone().unwrap_or_default();
+        let notes = run.metadata.annotations.clone().unwrap_or_default();
+        let text = |value: Option<&String>| value.cloned().unwrap_or_default();
+        let either = |new: &str, old: &str| text(labels.get(new).or_else(|| labels.get(old)));
+        let status = run.status.clone().unwrap_or_default();
+        let kind = either(label::TYPE, label::TYPE_OLD);
+        let created = run.metadata.creation_timestamp.as_ref().map(|Time(at)| *at);
+        let measured = |name: &str| {
+            let mut results = status.metric_results.iter();
+            results.any(|result| result.name == name && result.successful > 0 && result.phase == Phase::Successful)
+        };
+        let metrics = &run.spec.metrics;
+        Self {
+            name: text(run.metadata.name.as_ref()),
+            uid: text(run.metadata.uid.as_ref()),
+            resource_version: text(run.metadata.resource_version.as_ref()),
+            controller: controller_of(&run.metadata),
+            kind: HookKind::from_label(&kind),
+            canary: kind == shared_api::names::hook_kind::CANARY,
+            pod_uid: labels.get(label::POD_UID).cloned(),
+            instance: either(label::INSTANCE, label::INSTANCE_OLD),
+            revision: either(label::REVISION, label::REVISION_OLD),
+            intent: notes.get(annotation::INTENT).cloned(),
+            spec_digest: notes.get(annotation::SPEC_DIGEST).cloned(),
+            containers: read_containers(notes.get(annotation::CONTAINERS).map_or("", String::as_str)),
+            terminating: run.metadata.deletion_timestamp.is_some(),
+            phase: status.phase,
+            measured: !metrics.is_empty() && metrics.iter().all(|metric| measured(&metric.name)),
+            message: status.message.clone().unwrap_or_default(),
+            started: status.started_at.map(shared_api::time::Time::timestamp).or(created),
+        }
+    }
+
+    /// Whether it ended, and not with a success that was measured.
+    #[must_use]
+    pub fn is_unsuccessful(&self) -> bool {
+        self.phase.is_final() && !self.is_measured_success()
+    }
+
+    /// The only state that opens a gate.
+    #[must_use]
+    pub fn is_measured_success(&self) -> bool {
+        self.phase == Phase::Successful && self.measured
+    }
+}
+
+fn read_containers(text: &str) -> BTreeMap<String, String> {
+    let pairs = text.split(',').filter_map(|pair| pair.split_once('='));
+    pairs.map(|(name, digest)| (name.to_owned(), digest.to_owned())).collect()
+}

@@ -1,0 +1,153 @@
+//! What a decision asks for. Actions are data that carry their preconditions, and do not depend on one another: any
+//! of them may fail or be repeated without harm. The status is written after them.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use serde_json::Value;
+use shared_api::GameDeploymentStatus;
+use shared_api::reason::WorkloadReason;
+
+use crate::gate::{Delete, HookKind, NewRun, PodRef, Update};
+
+/// What is to be done now.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Plan {
+    /// In any order.
+    pub actions: Vec<Action>,
+    /// The status, if it is to change.
+    pub status: Option<Box<GameDeploymentStatus>>,
+    /// When to decide again though nothing happens.
+    pub wake: Option<Timestamp>,
+    /// What needs a person.
+    pub warnings: Vec<Warning>,
+    /// What metrics show of the workload.
+    pub gauges: Gauges,
+}
+
+/// One write.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Action {
+    /// Record a new revision.
+    CreateRevision(NewRevision),
+    /// Make an older revision the newest: a rollback.
+    RenumberRevision(RevisionRef, i64),
+    /// Forget a revision that nothing uses.
+    DeleteRevision(RevisionRef),
+    /// Become the controller of a pod that has none.
+    Adopt(PodRef),
+    /// Stop being the controller of a pod that is not selected any more.
+    Release(PodRef),
+    /// Create a pod.
+    CreatePod(Box<NewPod>),
+    /// Record on a pod that it was chosen, for what, and when.
+    Mark(PodRef, String),
+    /// Take that back.
+    Unmark(PodRef),
+    /// Delete a pod.
+    DeletePod(Delete),
+    /// Take a pod out of service for an update.
+    TakeOut(Update),
+    /// Write an update to a pod: images, metadata, revision.
+    WriteUpdate(Update, Box<PodChange>),
+    /// Put a pod into service.
+    PutIn(PodRef),
+    /// Record on a pod that its update to this revision was confirmed.
+    Confirm(PodRef, String),
+    /// Ask.
+    CreateRun(Box<NewRun>),
+    /// Remove a HookRun that nothing rests on.
+    DeleteRun(RunRef),
+    /// Set `retry` of these hooks back to false.
+    ResetRetry(Vec<HookKind>),
+    /// Set `updateStrategy.paused` to true, for a canary step.
+    Pause,
+}
+
+/// A ControllerRevision to create.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NewRevision {
+    /// Name.
+    pub name: String,
+    /// Its place in history.
+    pub number: i64,
+    /// What it holds.
+    pub data: Value,
+    /// The template's labels.
+    pub labels: BTreeMap<String, String>,
+}
+
+/// A ControllerRevision in one version.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RevisionRef {
+    /// Name.
+    pub name: String,
+    /// UID: precondition.
+    pub uid: String,
+    /// Version: precondition.
+    pub resource_version: String,
+}
+
+/// A HookRun in one version.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunRef {
+    /// Name.
+    pub name: String,
+    /// UID: precondition.
+    pub uid: String,
+}
+
+/// A pod to create.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NewPod {
+    /// Name.
+    pub name: String,
+    /// The whole object: fields that this version does not know are kept.
+    pub manifest: Value,
+}
+
+/// What an update writes to a pod.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct PodChange {
+    /// Images by container.
+    pub images: BTreeMap<String, String>,
+    /// Labels; none: the label is removed.
+    pub labels: BTreeMap<String, Option<String>>,
+    /// Annotations; none: the annotation is removed.
+    pub annotations: BTreeMap<String, Option<String>>,
+}
+
+/// An event that needs a person.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Warning {
+    /// The class.
+    pub reason: WorkloadReason,
+    /// What happened, and what to do.
+    pub message: String,
+}
+
+/// What metrics show of a workload.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Gauges {
+    /// Pods whose hook has no verdict yet.
+    pub asking: usize,
+    /// Pods whose hook has no success.
+    pub refused: usize,
+    /// Pods whose hook cannot be asked.
+    pub blocked: usize,
+    /// When the longest-waiting pod began to wait.
+    pub waiting_since: Option<Timestamp>,
+}
+
+impl Plan {
+    /// Nothing is to be done and nothing to be written.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.actions.is_empty() && self.status.is_none() && self.warnings.is_empty()
+    }
+
+    /// Wakes at this time, or earlier.
+    pub fn wake_at(&mut self, at: Timestamp) {
+        self.wake = Some(self.wake.map_or(at, |known| known.min(at)));
+    }
+}

@@ -1,0 +1,240 @@
+//! What is known of a pod, and what follows from it: whether it serves, whether it can hold players.
+//!
+//! [`Pod`] keeps a hundredth of the object: with thousands of pods this is what the operator's memory holds.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1 as api;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
+use shared_api::names;
+
+mod container;
+
+pub use container::{Container, State};
+
+/// Annotations that decisions rest on; others are not kept.
+const KEPT: [&str; 10] = [
+    names::pod::DELETING,
+    names::pod::CHOSEN_FOR,
+    names::pod::IN_PLACE_STATE,
+    names::pod::IN_PLACE_GRACE,
+    names::pod::HOT_PATCH_STATE,
+    names::pod::HOT_PATCH_CONTAINER,
+    names::pod::CONFIRMED,
+    names::pod::SKIP_HOOK,
+    names::pod::DELETION_COST,
+    names::pod::INDEX,
+];
+
+/// Phase of a pod, as the kubelet sees it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum PodPhase {
+    /// Not all containers have been started.
+    Pending,
+    /// Nobody knows.
+    Unknown,
+    /// Bound to a node, containers started.
+    Running,
+    /// All containers ended well and stay so.
+    Succeeded,
+    /// All containers ended, one not well; or the pod was evicted.
+    Failed,
+}
+
+/// The condition `InPlaceUpdateReady` of a pod.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InPlaceCondition {
+    /// Whether it is True.
+    pub ready: bool,
+    /// The revision that an update in progress goes to (the condition's message).
+    pub target: String,
+    /// Since when it has its status.
+    pub since: Option<Timestamp>,
+}
+
+/// What is known of a pod.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Pod {
+    /// Name.
+    pub name: String,
+    /// UID: a pod of the same name with another UID is another pod.
+    pub uid: String,
+    /// Version of this knowledge.
+    pub resource_version: String,
+    /// When it was created.
+    pub created: Option<Timestamp>,
+    /// Whether it is being deleted.
+    pub terminating: bool,
+    /// All labels.
+    pub labels: BTreeMap<String, String>,
+    /// The annotations that decisions rest on.
+    pub annotations: BTreeMap<String, String>,
+    /// UID of its controller.
+    pub controller: Option<String>,
+    /// Phase.
+    pub phase: PodPhase,
+    /// Name of its node.
+    pub node: Option<String>,
+    /// Its address.
+    pub ip: Option<String>,
+    /// Its node's address.
+    pub host_ip: Option<String>,
+    /// Since when it has been ready, if it is.
+    pub ready_since: Option<Timestamp>,
+    /// Whether its spec has the readiness gate `InPlaceUpdateReady`.
+    pub has_readiness_gate: bool,
+    /// The condition `InPlaceUpdateReady`, if it was written.
+    pub in_place: Option<InPlaceCondition>,
+    /// Its containers, in the spec's order.
+    pub containers: Vec<Container>,
+}
+
+impl Pod {
+    /// Keeps what is needed of a pod.
+    #[must_use]
+    pub fn read(pod: &api::Pod) -> Self {
+        let ObjectMeta { name, uid, resource_version, creation_timestamp, deletion_timestamp, .. } =
+            pod.metadata.clone();
+        let status = pod.status.as_ref();
+        let spec = pod.spec.as_ref();
+        let annotations = pod.metadata.annotations.iter().flatten();
+        let gates = spec.and_then(|spec| spec.readiness_gates.as_ref()).into_iter().flatten();
+        let text = |value: Option<&String>| value.filter(|text| !text.is_empty()).cloned();
+        Self {
+            name: name.unwrap_or_default(),
+            uid: uid.unwrap_or_default(),
+            resource_version: resource_version.unwrap_or_default(),
+            created: creation_timestamp.map(|Time(at)| at),
+            terminating: deletion_timestamp.is_some(),
+            labels: pod.metadata.labels.clone().unwrap_or_default(),
+            annotations: annotations
+                .filter(|(key, _)| KEPT.contains(&key.as_str()))
+                .map(|(key, value)| (key.clone(), value.clone()))
+                .collect(),
+            controller: controller_of(&pod.metadata),
+            phase: phase_of(status.and_then(|status| status.phase.as_deref())),
+            node: text(spec.and_then(|spec| spec.node_name.as_ref())),
+            ip: text(status.and_then(|status| status.pod_ip.as_ref())),
+            host_ip: text(status.and_then(|status| status.host_ip.as_ref())),
+            ready_since: ready_since(status, creation_of(&pod.metadata)),
+            has_readiness_gate: { gates }.any(|gate| gate.condition_type == names::pod::IN_PLACE_READY),
+            in_place: in_place_of(status),
+            containers: container::read_all(spec, status),
+        }
+    }
+
+    /// The name of its revision; empty where there is none.
+    #[must_use]
+    pub fn revision(&self) -> &str {
+        self.labels.get(names::pod::REVISION).map_or("", String::as_str)
+    }
+
+    /// Its instance id: the label, or the last part of its name.
+    #[must_use]
+    pub fn instance(&self) -> &str {
+        let label = self.labels.get(names::pod::INSTANCE).map(String::as_str);
+        label.unwrap_or_else(|| self.name.rsplit('-').next().unwrap_or_default())
+    }
+
+    /// An annotation that decisions rest on.
+    #[must_use]
+    pub fn annotation(&self, key: &str) -> Option<&str> {
+        self.annotations.get(key).map(String::as_str)
+    }
+
+    /// Neither finished nor being deleted: it counts as a replica.
+    #[must_use]
+    pub fn is_active(&self) -> bool {
+        !self.terminating && !self.is_finished()
+    }
+
+    /// Whether all its containers have ended for good.
+    #[must_use]
+    pub fn is_finished(&self) -> bool {
+        matches!(self.phase, PodPhase::Succeeded | PodPhase::Failed)
+    }
+
+    /// Running and ready, as the columns READY and `UPDATED_READY` count it.
+    #[must_use]
+    pub fn is_ready(&self) -> bool {
+        self.phase == PodPhase::Running && self.ready_since.is_some()
+    }
+
+    /// Whether its condition `InPlaceUpdateReady` keeps it out of service.
+    #[must_use]
+    pub fn is_out_of_service(&self) -> bool {
+        self.in_place.as_ref().is_some_and(|condition| !condition.ready)
+    }
+
+    /// When it will count as available if nothing changes; none while it is not ready.
+    #[must_use]
+    pub fn available_from(&self, min_ready_seconds: i64) -> Option<Timestamp> {
+        if !self.is_ready() || self.is_out_of_service() || self.terminating {
+            return None;
+        }
+        let wait = jiff::SignedDuration::from_secs(min_ready_seconds.max(0));
+        self.ready_since.map(|since| since.checked_add(wait).unwrap_or(Timestamp::MAX))
+    }
+
+    /// Whether it has been ready for `min_ready_seconds`.
+    #[must_use]
+    pub fn is_available(&self, min_ready_seconds: i64, now: Timestamp) -> bool {
+        self.available_from(min_ready_seconds).is_some_and(|from| from <= now)
+    }
+
+    /// Whether no container of it has ever run with the images that it has now. A container that crashed does not
+    /// count: it will run again.
+    #[must_use]
+    pub fn never_started(&self) -> bool {
+        match self.phase {
+            PodPhase::Pending if self.containers.iter().all(|container| container.state == State::Unknown) => true,
+            PodPhase::Pending | PodPhase::Running => {
+                !self.containers.is_empty() && self.containers.iter().all(Container::cannot_have_players)
+            }
+            PodPhase::Unknown | PodPhase::Succeeded | PodPhase::Failed => false,
+        }
+    }
+}
+
+/// UID of the owner that is marked as controller.
+#[must_use]
+pub fn controller_of(metadata: &ObjectMeta) -> Option<String> {
+    let mut owners = metadata.owner_references.iter().flatten();
+    owners.find(|owner| owner.controller == Some(true)).map(|owner| owner.uid.clone())
+}
+
+fn creation_of(metadata: &ObjectMeta) -> Option<Timestamp> {
+    metadata.creation_timestamp.as_ref().map(|Time(at)| *at)
+}
+
+fn phase_of(text: Option<&str>) -> PodPhase {
+    match text {
+        Some("Running") => PodPhase::Running,
+        Some("Succeeded") => PodPhase::Succeeded,
+        Some("Failed") => PodPhase::Failed,
+        Some("Unknown") => PodPhase::Unknown,
+        // A pod without a status was just created.
+        Some(_) | None => PodPhase::Pending,
+    }
+}
+
+fn condition<'a>(status: Option<&'a api::PodStatus>, kind: &str) -> Option<&'a api::PodCondition> {
+    status?.conditions.iter().flatten().find(|condition| condition.type_ == kind)
+}
+
+fn ready_since(status: Option<&api::PodStatus>, created: Option<Timestamp>) -> Option<Timestamp> {
+    let ready = condition(status, "Ready").filter(|condition| condition.status == "True")?;
+    let since = ready.last_transition_time.as_ref().map(|Time(at)| *at);
+    // Ready without a time: since when is not known, so as late as can be said without a clock.
+    since.or(created)
+}
+
+fn in_place_of(status: Option<&api::PodStatus>) -> Option<InPlaceCondition> {
+    let condition = condition(status, names::pod::IN_PLACE_READY)?;
+    Some(InPlaceCondition {
+        ready: condition.status == "True",
+        target: condition.message.clone().unwrap_or_default(),
+        since: condition.last_transition_time.as_ref().map(|Time(at)| *at),
+    })
+}

@@ -1,0 +1,190 @@
+//! Where an in-place update of one pod stands. All of it is written on the pod: whoever takes over goes on.
+//!
+//! 1. The condition `InPlaceUpdateReady` becomes False; its message names the revision (out of service, [`Stage::Grace`]).
+//! 2. After `gracePeriodSeconds` one write changes images, metadata and the revision's label, and records in an
+//!    annotation what the containers were before ([`Stage::Written`]).
+//! 3. When every changed container shows that it runs the new image, the condition becomes True ([`Stage::Idle`]).
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use shared_api::names;
+
+use crate::in_place::{ContainerMark, ContainerNow, Progress, finished};
+use crate::pod::{Container, Pod, State};
+
+/// What is recorded on a pod when its images are written. The original's form reads as well.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Record {
+    /// The revision that was written.
+    #[serde(default)]
+    pub revision: String,
+    /// When.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub update_timestamp: Option<Timestamp>,
+    /// The containers that it changes, as they were before.
+    #[serde(default)]
+    pub last_container_statuses: BTreeMap<String, ContainerMark>,
+}
+
+impl Record {
+    /// What is to be recorded when these containers of a pod are changed.
+    #[must_use]
+    pub fn new<'a>(pod: &Pod, to: &str, changed: impl Iterator<Item = &'a String>, at: Timestamp) -> Self {
+        let marks = changed.filter_map(|name| {
+            let container = pod.containers.iter().find(|container| container.name == *name)?;
+            Some((name.clone(), mark(container)))
+        });
+        Self { revision: to.to_owned(), update_timestamp: Some(at), last_container_statuses: marks.collect() }
+    }
+
+    /// The annotation's text.
+    #[must_use]
+    pub fn text(&self) -> String {
+        serde_json::to_string(self).unwrap_or_default()
+    }
+
+    fn read(text: Option<&str>) -> Option<Self> {
+        serde_json::from_str(text?).ok()
+    }
+}
+
+/// Where an in-place update of a pod stands.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Stage {
+    /// None is going on.
+    Idle,
+    /// The pod is out of service, or was never put into it, for no update at all.
+    OutOfService,
+    /// Out of service for this revision; nothing is changed yet.
+    Grace {
+        /// The revision.
+        to: String,
+        /// Since when.
+        since: Option<Timestamp>,
+    },
+    /// Images are written; the containers do not all run them yet.
+    Written {
+        /// Since when.
+        since: Option<Timestamp>,
+        /// When to look again though nothing happens.
+        look: Option<Timestamp>,
+        /// What the kubelet complains of.
+        complaint: Option<String>,
+    },
+    /// Everything runs; the pod is to be put back into service.
+    Finished,
+}
+
+/// Where an in-place update of this pod stands.
+#[must_use]
+pub fn stage(pod: &Pod, now: Timestamp) -> Stage {
+    let Some(condition) = &pod.in_place else {
+        // A fresh pod is not ready before somebody says that no update is going on.
+        return if pod.has_readiness_gate { Stage::OutOfService } else { hot_patch(pod, now) };
+    };
+    if condition.ready {
+        return hot_patch(pod, now);
+    }
+    let record = record(pod);
+    let written = record.filter(|record| record.revision == pod.revision());
+    match written {
+        // The original puts the label first and the images later.
+        Some(_) if pod.annotation(names::pod::IN_PLACE_GRACE).is_some() => {
+            Stage::Grace { to: pod.revision().to_owned(), since: condition.since }
+        }
+        Some(record) if is_target(&condition.target, pod) => advance(pod, &record, now),
+        _ if !condition.target.is_empty() && condition.target != pod.revision() => {
+            Stage::Grace { to: condition.target.clone(), since: condition.since }
+        }
+        Some(record) => advance(pod, &record, now),
+        None => Stage::OutOfService,
+    }
+}
+
+/// Whether the condition speaks of the revision that the pod has; the original's condition speaks of none.
+fn is_target(target: &str, pod: &Pod) -> bool {
+    target.is_empty() || target == pod.revision()
+}
+
+fn hot_patch(pod: &Pod, now: Timestamp) -> Stage {
+    let record = Record::read(pod.annotation(names::pod::HOT_PATCH_STATE));
+    match record.filter(|record| record.revision == pod.revision()) {
+        Some(record) => match advance(pod, &record, now) {
+            Stage::Finished => Stage::Idle,
+            other => other,
+        },
+        None => Stage::Idle,
+    }
+}
+
+fn advance(pod: &Pod, record: &Record, now: Timestamp) -> Stage {
+    let written = record.update_timestamp.unwrap_or(Timestamp::MIN);
+    let mut look: Option<Timestamp> = None;
+    let mut waiting = false;
+    for (name, mark) in &record.last_container_statuses {
+        let Some(container) = pod.containers.iter().find(|container| container.name == *name) else { continue };
+        match finished(mark, &container.image, &as_now(container), written, now) {
+            Progress::Done => {}
+            Progress::Waiting => waiting = true,
+            Progress::CheckAgainAt(at) => {
+                waiting = true;
+                look = Some(look.map_or(at, |known| known.min(at)));
+            }
+        }
+    }
+    if waiting {
+        let complaint = pod.containers.iter().find_map(Container::complaint);
+        Stage::Written { since: record.update_timestamp, look, complaint }
+    } else {
+        Stage::Finished
+    }
+}
+
+/// Whether an update of the pod to `to` was approved and begun, and this is its next step: the pod is out of service
+/// for that very revision, or images were written and only containers that are being changed anyway change again.
+#[must_use]
+pub fn is_under_way(pod: &Pod, to: &str, modified: &[String]) -> bool {
+    if !pod.is_out_of_service() {
+        return false;
+    }
+    let target = pod.in_place.as_ref().map_or("", |condition| condition.target.as_str());
+    let record = record(pod).filter(|record| record.revision == pod.revision());
+    let changing = |name: &String| {
+        record.as_ref().is_some_and(|record| record.last_container_statuses.contains_key(name))
+    };
+    if target == to || pod.annotation(names::pod::IN_PLACE_GRACE).is_some() && pod.revision() == to {
+        return true;
+    }
+    is_target(target, pod) && record.is_some() && modified.iter().all(changing)
+}
+
+/// The update that was written last, if one was.
+#[must_use]
+pub fn record(pod: &Pod) -> Option<Record> {
+    Record::read(pod.annotation(names::pod::IN_PLACE_STATE))
+}
+
+fn mark(container: &Container) -> ContainerMark {
+    ContainerMark {
+        image: container.running_image.clone(),
+        image_id: container.image_id.clone(),
+        container_id: container.container_id.clone(),
+        restart_count: container.restarts,
+    }
+}
+
+fn as_now(container: &Container) -> ContainerNow {
+    ContainerNow {
+        image: container.running_image.clone(),
+        image_id: container.image_id.clone(),
+        container_id: container.container_id.clone(),
+        ready: container.ready,
+        running_since: match &container.state {
+            State::Running { since } => *since,
+            State::Unknown | State::Waiting { .. } | State::Terminated => None,
+        },
+    }
+}

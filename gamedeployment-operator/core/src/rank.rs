@@ -1,0 +1,90 @@
+//! Which pod goes first.
+
+use std::cmp::Ordering;
+
+use jiff::Timestamp;
+use shared_api::names::pod::DELETION_COST;
+
+use crate::cluster::Cluster;
+use crate::pod::{Pod, PodPhase};
+
+/// What decides about a pod's place; lower goes first. A total order: no two pods are equal.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Rank {
+    scheduled: bool,
+    phase: PodPhase,
+    ready: bool,
+    node_cost: Cost,
+    pod_cost: Cost,
+    not_asked: bool,
+    /// Ready more recently goes first, and one that is not ready before all.
+    ready_since: Option<std::cmp::Reverse<Timestamp>>,
+    fewer_restarts: std::cmp::Reverse<i32>,
+    created: std::cmp::Reverse<Option<Timestamp>>,
+    name: String,
+}
+
+/// A number with a total order.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Cost(f64);
+
+impl Cost {
+    /// Where no cost is set the pod goes last, in either order.
+    fn new(cost: Option<f64>, descending: bool) -> Self {
+        let cost = cost.filter(|cost| !cost.is_nan());
+        Self(cost.map_or(f64::INFINITY, |cost| if descending { -cost } else { cost }))
+    }
+
+    fn cmp(self, other: Self) -> Ordering {
+        self.0.total_cmp(&other.0)
+    }
+}
+
+impl Rank {
+    /// The rank of a pod. `approved`: its hook has said yes already.
+    #[must_use]
+    pub fn new(pod: &Pod, cluster: &dyn Cluster, approved: bool, descending: bool) -> Self {
+        let pod_cost = pod.annotation(DELETION_COST).and_then(|text| text.trim().parse().ok());
+        let node_cost = pod.node.as_deref().and_then(|node| cluster.node_cost(node));
+        Self {
+            scheduled: pod.node.is_some(),
+            phase: pod.phase,
+            ready: pod.is_ready(),
+            // The costs of nodes are always ascending, as in the original.
+            node_cost: Cost::new(node_cost, false),
+            pod_cost: Cost::new(pod_cost, descending),
+            not_asked: !approved,
+            ready_since: pod.ready_since.map(std::cmp::Reverse),
+            fewer_restarts: std::cmp::Reverse(pod.containers.iter().map(|container| container.restarts).max().unwrap_or(0)),
+            created: std::cmp::Reverse(pod.created),
+            name: pod.name.clone(),
+        }
+    }
+}
+
+impl Eq for Rank {}
+
+impl PartialOrd for Rank {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Rank {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.scheduled
+            .cmp(&other.scheduled)
+            .then(self.phase.cmp(&other.phase))
+            .then(self.ready.cmp(&other.ready))
+            .then(self.node_cost.cmp(other.node_cost))
+            .then(self.pod_cost.cmp(other.pod_cost))
+            .then(self.not_asked.cmp(&other.not_asked))
+            .then(self.ready_since.cmp(&other.ready_since))
+            .then(self.fewer_restarts.cmp(&other.fewer_restarts))
+            .then(self.created.cmp(&other.created))
+            .then_with(|| self.name.cmp(&other.name))
+    }
+}
+
+#[cfg(test)]
+mod tests;

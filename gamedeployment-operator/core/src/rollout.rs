@@ -1,0 +1,65 @@
+//! Which pods are to be updated, and how.
+
+use crate::gate::Intent;
+use crate::progress::Stage;
+use crate::scene::{Scene, Seat};
+use crate::workload::UpdateType;
+
+/// What keeps the update from going on.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Hindrances {
+    /// Why pods cannot be updated in place, each reason once.
+    pub not_in_place: Vec<String>,
+    /// How many pods that is about.
+    pub pods: usize,
+}
+
+/// Chooses `to_update` pods among the old ones that are not to be deleted anyway: those begun first, then those
+/// chosen before, then in their order.
+pub fn choose(scene: &mut Scene<'_>, to_update: usize) -> Hindrances {
+    let mut hindrances = Hindrances::default();
+    if scene.workload.update == UpdateType::OnDelete {
+        return hindrances;
+    }
+    let target = scene.history.update.name.clone();
+    let asked: Vec<&str> = scene.view.runs.iter().filter_map(|run| run.pod_uid.as_deref()).collect();
+    let mut candidates: Vec<usize> = (0..scene.seats.len()).collect();
+    candidates.retain(|at| scene.seats.get(*at).is_some_and(|seat| seat.old && seat.intent.is_none() || is_pending(seat)));
+    candidates.sort_by_key(|at| scene.seats.get(*at).map(|seat| eagerness(seat, &asked)));
+    // A pod that the original had begun counts as updated by its label already.
+    let begun = scene.seats.iter().filter(|seat| is_pending(seat)).count();
+    for at in candidates.into_iter().take(to_update.saturating_add(begun)) {
+        let Some(pod) = scene.seats.get(at).map(|seat| seat.pod) else { continue };
+        let intent = match scene.workload.update {
+            UpdateType::Rolling | UpdateType::OnDelete => Some(Intent::Recreate(target.clone())),
+            UpdateType::InPlace | UpdateType::HotPatch => match scene.history.change(pod) {
+                Ok(_) if scene.workload.update == UpdateType::HotPatch => Some(Intent::HotPatch(target.clone())),
+                Ok(_) => Some(Intent::InPlace(target.clone())),
+                Err(_) if scene.workload.recreate_fallback => Some(Intent::Recreate(target.clone())),
+                Err(why) => {
+                    hindrances.pods += 1;
+                    if !hindrances.not_in_place.contains(&why) {
+                        hindrances.not_in_place.push(why);
+                    }
+                    None
+                }
+            },
+        };
+        if let Some(seat) = scene.seats.get_mut(at) {
+            seat.intent = intent;
+        }
+    }
+    hindrances
+}
+
+/// Begun by the original: its label is new and its images are not.
+fn is_pending(seat: &Seat<'_>) -> bool {
+    let pending = matches!(&seat.stage, Stage::Grace { to, .. } if to == seat.pod.revision());
+    seat.intent.is_none() && !seat.old && pending
+}
+
+/// Lower goes first.
+fn eagerness(seat: &Seat<'_>, asked: &[&str]) -> (bool, bool, bool) {
+    let chosen = seat.chosen.is_some() || asked.contains(&seat.pod.uid.as_str());
+    (!seat.pod.is_out_of_service(), !chosen, seat.available)
+}

@@ -1,0 +1,64 @@
+//! How many pods to create and to delete: arithmetic on counts, total over all inputs.
+//!
+//! `replicas` pods are wanted, and while old pods are still to be replaced up to `maxSurge` more. Of the wanted ones
+//! `partition` stay at old revisions: where such a pod is missing, one is created at the current revision. Raising
+//! the partition never turns an updated pod back.
+
+/// The counts of one workload.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counts {
+    /// Pods that there should be.
+    pub replicas: usize,
+    /// Pods that stay at old revisions; at most `replicas`.
+    pub partition: usize,
+    /// Pods that may be there above `replicas` while old ones are to be replaced.
+    pub surge: usize,
+    /// Pods at old revisions.
+    pub old: usize,
+    /// Pods at the update revision.
+    pub updated: usize,
+}
+
+/// What the counts ask for. Never both creation and deletion.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Need {
+    /// Pods to create at the current revision.
+    pub create_old: usize,
+    /// Pods to create at the update revision.
+    pub create_updated: usize,
+    /// Pods to delete.
+    pub delete: usize,
+    /// How many of these are to be old pods, as far as there are any.
+    pub delete_old: usize,
+}
+
+impl Counts {
+    /// Old pods that are to be replaced.
+    #[must_use]
+    pub fn to_update(&self) -> usize {
+        self.old.saturating_sub(self.partition.min(self.replicas))
+    }
+
+    /// Pods wanted now, surge included.
+    #[must_use]
+    pub fn wanted(&self) -> usize {
+        self.replicas.saturating_add(self.surge.min(self.to_update()))
+    }
+
+    /// What is to be done.
+    #[must_use]
+    pub fn need(&self) -> Need {
+        let total = self.old.saturating_add(self.updated);
+        let wanted = self.wanted();
+        if total < wanted {
+            let create = wanted - total;
+            let create_old = self.partition.min(self.replicas).saturating_sub(self.old).min(create);
+            return Need { create_old, create_updated: create - create_old, ..Need::default() };
+        }
+        let delete = total - wanted;
+        Need { delete, delete_old: self.to_update().min(delete), ..Need::default() }
+    }
+}
+
+#[cfg(test)]
+mod tests;

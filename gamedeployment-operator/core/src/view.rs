@@ -1,0 +1,34 @@
+//! Everything that a decision rests on.
+
+use shared_api::GameDeployment;
+
+use crate::cluster::Cluster;
+use crate::gate::Run;
+use crate::pod::Pod;
+use crate::revision::Revision;
+
+/// A workload as it is known, with what surrounds it.
+#[derive(Clone, Copy)]
+pub struct View<'a> {
+    /// The workload.
+    pub object: &'a GameDeployment,
+    /// Pods that it owns, and pods of its namespace that have no controller.
+    pub pods: &'a [&'a Pod],
+    /// Its ControllerRevisions.
+    pub revisions: &'a [Revision],
+    /// HookRuns that it owns.
+    pub runs: &'a [&'a Run],
+    /// What the API server refused last time, if it refused something.
+    pub trouble: Option<&'a Trouble>,
+    /// The surroundings.
+    pub cluster: &'a dyn Cluster,
+}
+
+/// Writes that were refused.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Trouble {
+    /// About creating and deleting pods.
+    pub scaling: Option<String>,
+    /// About anything else.
+    pub updating: Option<String>,
+}

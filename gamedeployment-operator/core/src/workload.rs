@@ -1,0 +1,319 @@
+//! From a GameDeployment as people wrote it to one that can be worked on, or every problem at once.
+
+
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+use shared_api::game_deployment::{
+    CanaryStep, GameDeployment, GameDeploymentSpec, HookStep, HookStrategy, UpdateStrategy,
+};
+use shared_api::names;
+
+mod amount;
+mod canary_step;
+mod index;
+mod problem;
+mod selector;
+
+pub use amount::Amount;
+pub use canary_step::{Pause, Step};
+pub use index::IndexRange;
+pub use problem::Problem;
+pub use selector::Selector;
+
+use crate::template::Template;
+
+/// Pods that may be unavailable during an update where the manifest says nothing.
+const DEFAULT_MAX_UNAVAILABLE: Amount = Amount::Percent(20);
+/// Revisions kept where the manifest says nothing.
+const DEFAULT_HISTORY: usize = 10;
+
+/// How pods get a new template.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UpdateType {
+    /// Deleted and created again.
+    Rolling,
+    /// Images are changed in the living pod.
+    InPlace,
+    /// As in place, without hooks and without taking the pod out of service.
+    HotPatch,
+    /// Only what somebody else deletes is created anew.
+    OnDelete,
+}
+
+/// A hook of the pods' life.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Hook {
+    /// What to ask; none: the gate is open.
+    pub step: Option<HookStep>,
+    /// Whether hooks without success are to be asked again.
+    pub retry: bool,
+}
+
+/// A GameDeployment that can be worked on.
+#[derive(Debug, Clone)]
+pub struct Workload {
+    /// Name.
+    pub name: String,
+    /// Namespace.
+    pub namespace: String,
+    /// UID.
+    pub uid: String,
+    /// Generation of the spec.
+    pub generation: i64,
+    /// How many pods there should be.
+    pub replicas: usize,
+    /// Which pods are its own.
+    pub selector: Selector,
+    /// What pods are made from.
+    pub template: Template,
+    /// Names of pods to delete first.
+    pub pods_to_delete: Vec<String>,
+    /// How many pods are created at a time.
+    pub create_batch: Option<Amount>,
+    /// How pods get a new template.
+    pub update: UpdateType,
+    /// Pods that stay at old revisions.
+    pub partition: Amount,
+    /// Pods that may be unavailable during an update.
+    pub max_unavailable: usize,
+    /// Pods that may exist above `replicas` during an update.
+    pub max_surge: usize,
+    /// Whether updates are stopped.
+    pub paused: bool,
+    /// Canary steps; none: the whole update at once.
+    pub steps: Vec<Step>,
+    /// Seconds between taking a pod out of service and changing its images.
+    pub grace_seconds: i64,
+    /// Whether a pod that cannot be updated in place is recreated.
+    pub recreate_fallback: bool,
+    /// Asked before a pod is deleted.
+    pub pre_delete: Hook,
+    /// Asked before a pod is updated in place.
+    pub pre_in_place: Hook,
+    /// Asked after a pod was updated in place.
+    pub post_in_place: Hook,
+    /// Revisions that are kept though no pod uses them.
+    pub history_limit: usize,
+    /// Seconds that a pod must be ready before it counts as available.
+    pub min_ready_seconds: i64,
+    /// Whether pods get the readiness gate `InPlaceUpdateReady`.
+    pub readiness_gate: bool,
+    /// Whether a higher deletion cost goes first.
+    pub cost_descending: bool,
+    /// The indexes that pods get.
+    pub indexes: Option<IndexRange>,
+}
+
+impl Workload {
+    /// Reads a GameDeployment; the error holds every problem that it has.
+    pub fn read(object: &GameDeployment) -> Result<Self, Vec<Problem>> {
+        let mut problems = Vec::new();
+        let spec = &object.spec;
+        let template = Template::read(&spec.template);
+        let replicas = count("spec.replicas", spec.replicas.map_or(1, i64::from), &mut problems);
+        let selector = read_selector(&spec.selector, &template, &mut problems);
+        let update = spec.update_strategy.clone().unwrap_or_default();
+        let surge = amount("spec.updateStrategy.maxSurge", update.max_surge.as_ref(), &mut problems)
+            .unwrap_or(Amount::Count(0));
+        let unavailable_path = "spec.updateStrategy.maxUnavailable";
+        let unavailable = amount(unavailable_path, update.max_unavailable.as_ref(), &mut problems)
+            .unwrap_or(DEFAULT_MAX_UNAVAILABLE);
+        if surge.is_zero() && unavailable.is_zero() {
+            problems.push(Problem::new(
+                unavailable_path,
+                "0",
+                "no pod could ever be updated while maxSurge is 0, too; set one of them to at least 1",
+            ));
+        }
+        let metadata = &object.metadata;
+        let annotations = metadata.annotations.clone().unwrap_or_default();
+        let indexes = index::read(&annotations, replicas, &mut problems);
+        check_template(spec, &mut problems);
+        let workload = Self {
+            name: metadata.name.clone().unwrap_or_default(),
+            namespace: metadata.namespace.clone().unwrap_or_default(),
+            uid: metadata.uid.clone().unwrap_or_default(),
+            generation: metadata.generation.unwrap_or_default(),
+            replicas,
+            selector,
+            template,
+            pods_to_delete: pods_to_delete(spec),
+            create_batch: create_batch(spec, &mut problems),
+            update: update_type(&update, &mut problems),
+            partition: amount("spec.updateStrategy.partition", update.partition.as_ref(), &mut problems)
+                .unwrap_or(Amount::Count(0)),
+            // As core controllers round: an update may always take one pod or add one.
+            max_unavailable: if surge.is_zero() { unavailable.up(replicas) } else { unavailable.down(replicas) },
+            max_surge: surge.up(replicas),
+            paused: update.paused.unwrap_or(false),
+            steps: steps(&update, &mut problems),
+            grace_seconds: grace(&update, &mut problems),
+            recreate_fallback: fallback(&update, &mut problems),
+            pre_delete: hook("spec.preDeleteUpdateStrategy", spec.pre_delete_update_strategy.as_ref(), &mut problems),
+            pre_in_place: hook(
+                "spec.preInplaceUpdateStrategy",
+                spec.pre_inplace_update_strategy.as_ref(),
+                &mut problems,
+            ),
+            post_in_place: hook(
+                "spec.postInplaceUpdateStrategy",
+                spec.post_inplace_update_strategy.as_ref(),
+                &mut problems,
+            ),
+            history_limit: spec
+                .revision_history_limit
+                .map_or(DEFAULT_HISTORY, |limit| count("spec.revisionHistoryLimit", i64::from(limit), &mut problems)),
+            min_ready_seconds: seconds("spec.minReadySeconds", spec.min_ready_seconds, &mut problems),
+            readiness_gate: !spec.disable_readiness_gate.unwrap_or(false),
+            cost_descending: annotations.get(names::workload::COST_ORDER).is_some_and(|order| order == "descend"),
+            indexes,
+        };
+        if problems.is_empty() { Ok(workload) } else { Err(problems) }
+    }
+
+    /// The hook strategy that a kind of hook belongs to.
+    #[must_use]
+    pub fn hook(&self, kind: crate::gate::HookKind) -> &Hook {
+        match kind {
+            crate::gate::HookKind::PreDelete => &self.pre_delete,
+            crate::gate::HookKind::PreInplace => &self.pre_in_place,
+            crate::gate::HookKind::PostInplace => &self.post_in_place,
+        }
+    }
+}
+
+fn count(path: &str, value: i64, problems: &mut Vec<Problem>) -> usize {
+    usize::try_from(value).unwrap_or_else(|_| {
+        problems.push(Problem::new(path, &value.to_string(), "set 0 or more"));
+        0
+    })
+}
+
+fn seconds(path: &str, value: Option<i32>, problems: &mut Vec<Problem>) -> i64 {
+    let value = i64::from(value.unwrap_or(0));
+    if value < 0 {
+        problems.push(Problem::new(path, &value.to_string(), "set 0 or more seconds"));
+    }
+    value.max(0)
+}
+
+fn amount(path: &str, value: Option<&IntOrString>, problems: &mut Vec<Problem>) -> Option<Amount> {
+    match Amount::read(value?) {
+        Ok(amount) => Some(amount),
+        Err((shown, remedy)) => {
+            problems.push(Problem::new(path, &shown, remedy));
+            None
+        }
+    }
+}
+
+fn read_selector(selector: &LabelSelector, template: &Template, problems: &mut Vec<Problem>) -> Selector {
+    let read = Selector::read(selector, problems);
+    if read.is_empty() {
+        problems.push(Problem::new("spec.selector", "", "it selects every pod; name at least one label"));
+    } else if !read.matches(template.labels()) {
+        problems.push(Problem::new(
+            "spec.selector",
+            &read.to_string(),
+            "it does not match spec.template.metadata.labels; the labels must contain what is selected",
+        ));
+    }
+    read
+}
+
+fn check_template(spec: &GameDeploymentSpec, problems: &mut Vec<Problem>) {
+    let pod = |field: &str| spec.template.pointer(&format!("/spec/{field}"));
+    if pod("containers").and_then(|list| list.as_array()).is_none_or(Vec::is_empty) {
+        problems.push(Problem::new("spec.template.spec.containers", "", "a pod needs at least one container"));
+    }
+    if let Some(policy) = pod("restartPolicy").and_then(|policy| policy.as_str())
+        && policy != "Always"
+    {
+        problems.push(Problem::new(
+            "spec.template.spec.restartPolicy",
+            policy,
+            "pods of a workload run until they are deleted; set Always or leave it out",
+        ));
+    }
+}
+
+fn pods_to_delete(spec: &GameDeploymentSpec) -> Vec<String> {
+    let strategy = spec.scale_strategy.as_ref();
+    strategy.and_then(|strategy| strategy.pods_to_delete.clone()).unwrap_or_default()
+}
+
+fn create_batch(spec: &GameDeploymentSpec, problems: &mut Vec<Problem>) -> Option<Amount> {
+    let batch = spec.scale_strategy.as_ref()?.create_batch.as_ref();
+    let path = "spec.scaleStrategy.createBatch";
+    let batch = amount(path, batch, problems)?;
+    if batch.is_zero() {
+        problems.push(Problem::new(path, "0", "no pod could be created; set at least 1, or leave it out"));
+    }
+    Some(batch)
+}
+
+fn update_type(update: &UpdateStrategy, problems: &mut Vec<Problem>) -> UpdateType {
+    match update.type_.as_deref().unwrap_or_default() {
+        "" | "RollingUpdate" => UpdateType::Rolling,
+        "InplaceUpdate" => UpdateType::InPlace,
+        "HotPatchUpdate" => UpdateType::HotPatch,
+        "OnDelete" => UpdateType::OnDelete,
+        other => {
+            let known = "use RollingUpdate, InplaceUpdate, HotPatchUpdate or OnDelete";
+            problems.push(Problem::new("spec.updateStrategy.type", other, known));
+            UpdateType::OnDelete
+        }
+    }
+}
+
+fn steps(update: &UpdateStrategy, problems: &mut Vec<Problem>) -> Vec<Step> {
+    let steps: &[CanaryStep] = match &update.canary {
+        Some(canary) => canary.steps.as_deref().unwrap_or_default(),
+        None => &[],
+    };
+    let read = steps.iter().enumerate();
+    read.map(|(number, step)| canary_step::read(number, step, problems)).collect()
+}
+
+fn grace(update: &UpdateStrategy, problems: &mut Vec<Problem>) -> i64 {
+    let in_place = update.in_place_update_strategy.as_ref();
+    let value = in_place.and_then(|strategy| strategy.grace_period_seconds);
+    seconds("spec.updateStrategy.inPlaceUpdateStrategy.gracePeriodSeconds", value, problems)
+}
+
+fn fallback(update: &UpdateStrategy, problems: &mut Vec<Problem>) -> bool {
+    let Some(strategy) = &update.in_place_update_strategy else { return false };
+    let base = "spec.updateStrategy.inPlaceUpdateStrategy";
+    match strategy.policy.as_deref().unwrap_or_default() {
+        // One write changes all containers of a pod: the orders of the original's later versions are accepted, and
+        // the kubelet restarts what changed.
+        "" | "DisOrdered" | "OrderedReady" | "OrderedUpdated" => {}
+        other => problems.push(Problem::new(
+            &format!("{base}.policy"),
+            other,
+            "use DisOrdered, OrderedReady or OrderedUpdated, or leave it out",
+        )),
+    }
+    match strategy.fallback.as_deref().unwrap_or_default() {
+        "" => false,
+        "Recreate" => true,
+        other => {
+            problems.push(Problem::new(&format!("{base}.fallback"), other, "use Recreate or leave it out"));
+            false
+        }
+    }
+}
+
+fn hook(path: &str, strategy: Option<&HookStrategy>, problems: &mut Vec<Problem>) -> Hook {
+    let Some(strategy) = strategy else { return Hook::default() };
+    if strategy.hook.as_ref().is_some_and(|step| step.template_name.is_empty()) {
+        let remedy = "name a HookTemplate of this namespace";
+        problems.push(Problem::new(&format!("{path}.hook.templateName"), "", remedy));
+    }
+    Hook { step: strategy.hook.clone(), retry: strategy.retry.unwrap_or(false) }
+}
+
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,72 @@
+//! A number of pods, or a percentage of `replicas`.
+
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+
+/// A number of pods, or a percentage of `replicas`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Amount {
+    /// Pods.
+    Count(usize),
+    /// Percent of `replicas`; may exceed 100.
+    Percent(u32),
+}
+
+impl Amount {
+    /// Reads what manifests hold; the error is the value as written and what to write instead.
+    pub fn read(value: &IntOrString) -> Result<Self, (String, &'static str)> {
+        const REMEDY: &str = "set a number of 0 or more, or a percentage such as 20%";
+        match value {
+            IntOrString::Int(number) => {
+                usize::try_from(*number).map(Self::Count).map_err(|_| (number.to_string(), REMEDY))
+            }
+            IntOrString::String(text) => {
+                let number = text.trim();
+                match number.strip_suffix('%') {
+                    Some(percent) => percent.parse().map(Self::Percent).map_err(|_| (text.clone(), REMEDY)),
+                    None => number.parse().map(Self::Count).map_err(|_| (text.clone(), REMEDY)),
+                }
+            }
+        }
+    }
+
+    /// Whether it is nothing of anything.
+    #[must_use]
+    pub fn is_zero(self) -> bool {
+        matches!(self, Self::Count(0) | Self::Percent(0))
+    }
+
+    /// Pods out of `whole`, rounded up.
+    #[must_use]
+    pub fn up(self, whole: usize) -> usize {
+        match self {
+            Self::Count(count) => count,
+            Self::Percent(percent) => share(percent, whole, 99),
+        }
+    }
+
+    /// Pods out of `whole`, rounded down.
+    #[must_use]
+    pub fn down(self, whole: usize) -> usize {
+        match self {
+            Self::Count(count) => count,
+            Self::Percent(percent) => share(percent, whole, 0),
+        }
+    }
+
+    /// Pods out of `whole` that a partition keeps back: rounded up, but less than all below 100 percent, and never
+    /// more than there are.
+    #[must_use]
+    pub fn partition(self, whole: usize) -> usize {
+        let rounded = self.up(whole).min(whole);
+        match self {
+            Self::Percent(percent) if percent < 100 => rounded.min(whole.saturating_sub(1)),
+            Self::Count(_) | Self::Percent(_) => rounded,
+        }
+    }
+}
+
+/// `percent` of `whole`, with `round` hundredths added before cutting.
+fn share(percent: u32, whole: usize, round: u128) -> usize {
+    let product = u128::from(percent) * u128::try_from(whole).unwrap_or(u128::MAX / 1_000_000_000_000) + round;
+    usize::try_from(product / 100).unwrap_or(usize::MAX)
+}

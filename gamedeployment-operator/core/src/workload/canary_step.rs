@@ -1,0 +1,55 @@
+//! Steps of a canary rollout.
+
+use shared_api::game_deployment::{CanaryStep, HookStep};
+
+use super::{Amount, Problem, amount};
+
+/// One step. A step with several fields is done when each of them is.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Step {
+    /// Pods that stay at old revisions from this step on.
+    pub partition: Option<Amount>,
+    /// Wait.
+    pub pause: Option<Pause>,
+    /// A hook that must be Successful.
+    pub hook: Option<HookStep>,
+}
+
+/// How long a step waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pause {
+    /// Until somebody sets `paused` to false.
+    UntilResumed,
+    /// Seconds.
+    For(i64),
+}
+
+pub(super) fn read(number: usize, step: &CanaryStep, problems: &mut Vec<Problem>) -> Step {
+    let base = format!("spec.updateStrategy.canary.steps[{number}]");
+    if step.partition.is_none() && step.pause.is_none() && step.hook.is_none() {
+        problems.push(Problem::new(&base, "", "set one of partition, pause and hook"));
+    }
+    if step.hook.as_ref().is_some_and(|hook| hook.template_name.is_empty()) {
+        let path = format!("{base}.hook.templateName");
+        problems.push(Problem::new(&path, "", "name a HookTemplate of this namespace"));
+    }
+    let pause = step.pause.as_ref().map(|pause| match pause.duration {
+        None => Pause::UntilResumed,
+        Some(duration) => {
+            if duration < 0 {
+                let path = format!("{base}.pause.duration");
+                problems.push(Problem::new(&path, &duration.to_string(), "set 0 or more seconds"));
+            }
+            Pause::For(i64::from(duration.max(0)))
+        }
+    });
+    if pause == Some(Pause::UntilResumed) && step.hook.is_some() {
+        let remedy = "a pause without duration and a hook are resumed in the same way; write two steps";
+        problems.push(Problem::new(&base, "", remedy));
+    }
+    Step {
+        partition: amount(&format!("{base}.partition"), step.partition.as_ref(), problems),
+        pause,
+        hook: step.hook.clone(),
+    }
+}

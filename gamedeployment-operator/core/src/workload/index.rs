@@ -1,0 +1,56 @@
+//! Indexes of pods: a number of its own for each, from a range that the workload's annotations give.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use shared_api::names::workload::{INDEX_ON, INDEX_RANGE};
+
+use super::Problem;
+
+/// Indexes from `start` up to and without `end`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct IndexRange {
+    /// The first.
+    #[serde(rename = "podStartIndex")]
+    pub start: i64,
+    /// One after the last.
+    #[serde(rename = "podEndIndex")]
+    pub end: i64,
+}
+
+impl IndexRange {
+    /// How many indexes there are.
+    #[must_use]
+    pub fn size(self) -> usize {
+        usize::try_from(self.end.saturating_sub(self.start)).unwrap_or(0)
+    }
+}
+
+pub(super) fn read(
+    annotations: &BTreeMap<String, String>,
+    replicas: usize,
+    problems: &mut Vec<Problem>,
+) -> Option<IndexRange> {
+    if annotations.get(INDEX_ON).is_none_or(|on| on != "true") {
+        return None;
+    }
+    let path = format!("metadata.annotations[{INDEX_RANGE}]");
+    let Some(text) = annotations.get(INDEX_RANGE) else {
+        return Some(IndexRange { start: 0, end: i64::MAX });
+    };
+    match serde_json::from_str::<IndexRange>(text) {
+        Ok(range) if range.start >= 0 && range.end > range.start => {
+            if range.size() < replicas {
+                let remedy = format!("it has {} indexes for {replicas} replicas; widen it", range.size());
+                problems.push(Problem::new(&path, text, remedy));
+            }
+            Some(range)
+        }
+        Ok(_) | Err(_) => {
+            let remedy = "write {\"podStartIndex\":S,\"podEndIndex\":E} with 0 <= S < E";
+            problems.push(Problem::new(&path, text, remedy));
+            None
+        }
+    }
+}

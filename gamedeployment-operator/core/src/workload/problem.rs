@@ -1,0 +1,28 @@
+//! What is wrong with a spec.
+
+/// One problem: where, what stands there, what to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    /// Path of the field, from the object's root.
+    pub path: String,
+    /// The value as written; empty where there is none.
+    pub value: String,
+    /// What is wrong with it, and what to do.
+    pub remedy: String,
+}
+
+impl Problem {
+    pub(super) fn new(path: &str, value: &str, remedy: impl Into<String>) -> Self {
+        Self { path: path.to_owned(), value: value.to_owned(), remedy: remedy.into() }
+    }
+}
+
+impl std::fmt::Display for Problem {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if self.value.is_empty() {
+            write!(f, "{}: {}", self.path, self.remedy)
+        } else {
+            write!(f, "{}: {:?}: {}", self.path, self.value, self.remedy)
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! Label selectors, as the API server understands them.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+
+use super::Problem;
+
+/// A selector that can be asked.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Selector {
+    rules: Vec<Rule>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Rule {
+    Is(String, String),
+    In(String, Vec<String>),
+    NotIn(String, Vec<String>),
+    Exists(String),
+    DoesNotExist(String),
+}
+
+impl Selector {
+    pub(super) fn read(selector: &LabelSelector, problems: &mut Vec<Problem>) -> Self {
+        let labels = selector.match_labels.iter().flatten();
+        let mut rules: Vec<Rule> = labels.map(|(key, value)| Rule::Is(key.clone(), value.clone())).collect();
+        for (number, rule) in selector.match_expressions.iter().flatten().enumerate() {
+            let (key, values) = (rule.key.clone(), rule.values.clone().unwrap_or_default());
+            match rule.operator.as_str() {
+                "In" => rules.push(Rule::In(key, values)),
+                "NotIn" => rules.push(Rule::NotIn(key, values)),
+                "Exists" => rules.push(Rule::Exists(key)),
+                "DoesNotExist" => rules.push(Rule::DoesNotExist(key)),
+                other => {
+                    let path = format!("spec.selector.matchExpressions[{number}].operator");
+                    problems.push(Problem::new(&path, other, "use In, NotIn, Exists or DoesNotExist"));
+                }
+            }
+        }
+        Self { rules }
+    }
+
+    /// Whether it has no rule, and so would select everything.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.rules.is_empty()
+    }
+
+    /// Whether it selects an object with these labels.
+    #[must_use]
+    pub fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
+        self.rules.iter().all(|rule| match rule {
+            Rule::Is(key, value) => labels.get(key) == Some(value),
+            Rule::In(key, values) => labels.get(key).is_some_and(|value| values.contains(value)),
+            Rule::NotIn(key, values) => labels.get(key).is_none_or(|value| !values.contains(value)),
+            Rule::Exists(key) => labels.contains_key(key),
+            Rule::DoesNotExist(key) => !labels.contains_key(key),
+        })
+    }
+}
+
+/// As `kubectl` writes selectors, and as the `scale` subresource wants it.
+impl std::fmt::Display for Selector {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for (number, rule) in self.rules.iter().enumerate() {
+            if number > 0 {
+                f.write_str(",")?;
+            }
+            match rule {
+                Rule::Is(key, value) => write!(f, "{key}={value}")?,
+                Rule::In(key, values) => write!(f, "{key} in ({})", values.join(","))?,
+                Rule::NotIn(key, values) => write!(f, "{key} notin ({})", values.join(","))?,
+                Rule::Exists(key) => f.write_str(key)?,
+                Rule::DoesNotExist(key) => write!(f, "!{key}")?,
+            }
+        }
+        Ok(())
+    }
+}
