@@ -1,0 +1,225 @@
+//! Names of images as container runtimes read them: `nginx` is `docker.io/library/nginx:latest`.
+//!
+//! Pulls nothing and asks no registry: two names of one image that differ by a mirror stay two names.
+
+/// An image's name, taken apart. Made by [`ImageName::read`], which takes any text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ImageName<'a> {
+    /// The registry with its port; `docker.io` where none is written.
+    pub registry: &'a str,
+    /// The repository without the registry and without `library/`.
+    pub repository: &'a str,
+    /// The tag; `latest` where there is neither tag nor digest.
+    pub tag: Option<&'a str>,
+    /// The digest with its algorithm: `sha256:…`.
+    pub digest: Option<&'a str>,
+}
+
+const DOCKER_HUB: &str = "docker.io";
+
+impl<'a> ImageName<'a> {
+    /// Takes a name apart.
+    #[must_use]
+    pub fn read(text: &'a str) -> Self {
+        let text = without_scheme(text.trim());
+        let (name, digest) = match text.split_once('@') {
+            Some((name, digest)) => (name, Some(digest)),
+            None => (text, None),
+        };
+        // A colon before the last slash belongs to the registry's port.
+        let (name, tag) = match name.rsplit_once(':') {
+            Some((before, tag)) if !tag.contains('/') => (before, Some(tag)),
+            _ => (name, None),
+        };
+        let (registry, repository) = match name.split_once('/') {
+            Some((first, rest)) if first.contains(['.', ':']) || first == "localhost" => (first, rest),
+            _ => (DOCKER_HUB, name),
+        };
+        let registry = match registry {
+            "index.docker.io" | "registry-1.docker.io" => DOCKER_HUB,
+            other => other,
+        };
+        let repository = match repository.strip_prefix("library/") {
+            Some(rest) if registry == DOCKER_HUB => rest,
+            _ => repository,
+        };
+        let tag = tag.or_else(|| digest.is_none().then_some("latest"));
+        Self {
+            registry,
+            repository,
+            tag,
+            digest,
+        }
+    }
+
+    /// Whether both names ask for the same thing: the same digest or, where not both have one, the same tag of the
+    /// same repository.
+    #[must_use]
+    pub fn same_as(&self, other: &ImageName<'_>) -> bool {
+        match (self.digest, other.digest) {
+            (Some(one), Some(two)) => one == two,
+            _ => {
+                self.tag.is_some()
+                    && self.tag == other.tag
+                    && self.registry == other.registry
+                    && self.repository == other.repository
+            }
+        }
+    }
+}
+
+/// The digest in an imageID of a container's status: `docker-pullable://nginx@sha256:…`, or a bare `sha256:…`.
+#[must_use]
+pub fn digest_of_id(image_id: &str) -> Option<&str> {
+    let id = without_scheme(image_id.trim());
+    match id.split_once('@') {
+        Some((_, digest)) => Some(digest),
+        None => id.starts_with("sha256:").then_some(id),
+    }
+}
+
+/// The policy that the API server gives to an image without one: `Always` for `latest`, else `IfNotPresent`.
+#[must_use]
+pub fn default_pull_policy(image: &str) -> &'static str {
+    // What cannot be a name has no tag, and no tag of it can move.
+    if image.trim().is_empty() {
+        return "IfNotPresent";
+    }
+    match ImageName::read(image).tag {
+        Some("latest") => "Always",
+        _ => "IfNotPresent",
+    }
+}
+
+/// Docker writes `docker-pullable://` and `docker://` before its ids.
+fn without_scheme(text: &str) -> &str {
+    text.split_once("://").map_or(text, |(_, rest)| rest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_read_as_runtimes_read_them() {
+        for (text, registry, repository, tag, digest) in [
+            ("nginx", "docker.io", "nginx", Some("latest"), None),
+            ("library/nginx", "docker.io", "nginx", Some("latest"), None),
+            (
+                "docker.io/library/nginx:1.27",
+                "docker.io",
+                "nginx",
+                Some("1.27"),
+                None,
+            ),
+            (
+                "index.docker.io/team/game",
+                "docker.io",
+                "team/game",
+                Some("latest"),
+                None,
+            ),
+            (
+                "reg.example:5000/team/game",
+                "reg.example:5000",
+                "team/game",
+                Some("latest"),
+                None,
+            ),
+            (
+                "reg.example:5000/game:v1",
+                "reg.example:5000",
+                "game",
+                Some("v1"),
+                None,
+            ),
+            ("localhost/game:v1", "localhost", "game", Some("v1"), None),
+            (
+                "reg.example/library/game:v1",
+                "reg.example",
+                "library/game",
+                Some("v1"),
+                None,
+            ),
+            ("game@sha256:aa", "docker.io", "game", None, Some("sha256:aa")),
+            (
+                "game:v1@sha256:aa",
+                "docker.io",
+                "game",
+                Some("v1"),
+                Some("sha256:aa"),
+            ),
+            (
+                "docker-pullable://r.io/game@sha256:aa",
+                "r.io",
+                "game",
+                None,
+                Some("sha256:aa"),
+            ),
+        ] {
+            let expected = ImageName {
+                registry,
+                repository,
+                tag,
+                digest,
+            };
+            assert_eq!(ImageName::read(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn names_that_ask_for_the_same_are_the_same() {
+        for (one, two, same) in [
+            ("nginx", "docker.io/library/nginx:latest", true),
+            ("nginx:1", "docker.io/library/nginx:1", true),
+            ("nginx:1", "nginx:2", false),
+            ("r.io:5000/game:v1", "r.io/game:v1", false),
+            ("mirror.io/nginx:1", "nginx:1", false),
+            ("game@sha256:aa", "mirror.io/game@sha256:aa", true),
+            ("game:v1@sha256:aa", "game:v1@sha256:bb", false),
+            ("game:v1", "game:v1@sha256:aa", true),
+            ("game", "game@sha256:aa", false),
+            ("game@sha256:aa", "other@sha256:bb", false),
+        ] {
+            assert_eq!(
+                ImageName::read(one).same_as(&ImageName::read(two)),
+                same,
+                "{one} {two}"
+            );
+            assert_eq!(
+                ImageName::read(two).same_as(&ImageName::read(one)),
+                same,
+                "{two} {one}"
+            );
+        }
+    }
+
+    #[test]
+    fn only_latest_is_pulled_always() {
+        for (image, policy) in [
+            ("game", "Always"),
+            ("game:latest", "Always"),
+            ("reg.example:5000/game", "Always"),
+            ("game:latest@sha256:aa", "Always"),
+            ("game:v1", "IfNotPresent"),
+            ("game@sha256:aa", "IfNotPresent"),
+            ("", "IfNotPresent"),
+        ] {
+            assert_eq!(default_pull_policy(image), policy, "{image}");
+        }
+    }
+
+    #[test]
+    fn an_id_shows_its_digest() {
+        for (id, digest) in [
+            ("docker-pullable://nginx@sha256:aa", Some("sha256:aa")),
+            ("docker.io/library/nginx@sha256:aa", Some("sha256:aa")),
+            ("sha256:aa", Some("sha256:aa")),
+            ("docker://sha256:aa", Some("sha256:aa")),
+            ("nginx", None),
+            ("", None),
+        ] {
+            assert_eq!(digest_of_id(id), digest, "{id}");
+        }
+    }
+}

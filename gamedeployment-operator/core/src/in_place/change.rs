@@ -1,0 +1,233 @@
+//! From two templates to what has to be written to a pod, or to the fields that forbid it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use serde_json::{Map, Value};
+
+use crate::image::default_pull_policy;
+use crate::template::Template;
+
+/// What to write to a pod of the one revision to make it a pod of the other.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Change {
+    /// New images, by container.
+    pub images: BTreeMap<String, String>,
+    /// Labels of the template.
+    pub labels: MetadataChange,
+    /// Annotations of the template.
+    pub annotations: MetadataChange,
+}
+
+impl Change {
+    /// Whether there is nothing to write.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// What to write to a map of texts.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct MetadataChange {
+    /// New keys, and keys with a new value.
+    pub set: BTreeMap<String, String>,
+    /// Keys that the template has no more, in order.
+    pub removed: Vec<String>,
+}
+
+impl MetadataChange {
+    fn between(from: &BTreeMap<String, String>, to: &BTreeMap<String, String>) -> Self {
+        let set = to.iter().filter(|(key, value)| from.get(*key) != Some(value));
+        let removed = from.keys().filter(|key| !to.contains_key(*key));
+        Self {
+            set: set.map(|(key, value)| (key.clone(), value.clone())).collect(),
+            removed: removed.cloned().collect(),
+        }
+    }
+}
+
+/// Why a pod cannot be updated in place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NotInPlace {
+    /// Every field that forbids it, with its path in the GameDeployment. Never empty.
+    pub fields: Vec<String>,
+}
+
+impl fmt::Display for NotInPlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "only images of containers, labels and annotations can change in place; take back the change of {}, or \
+             set spec.updateStrategy.inPlaceUpdateStrategy.fallback to Recreate to replace the pods",
+            self.fields.join(", ")
+        )
+    }
+}
+
+impl std::error::Error for NotInPlace {}
+
+const TEMPLATE: &str = "spec.template";
+const CONTAINERS: &str = "spec.template.spec.containers";
+
+/// What leads from one template to the other in place, or every field that forbids it.
+pub fn change(from: &Template, to: &Template) -> Result<Change, NotInPlace> {
+    let mut fields = differences(TEMPLATE, from.canonical(), to.canonical(), &["metadata", "spec"]);
+    let (one, two) = (part(from, "metadata"), part(to, "metadata"));
+    fields.extend(differences(
+        "spec.template.metadata",
+        one,
+        two,
+        &["labels", "annotations"],
+    ));
+    for field in ["labels", "annotations"] {
+        if without_texts(one.get(field)) != without_texts(two.get(field)) {
+            fields.push(format!("spec.template.metadata.{field} (a value is no text)"));
+        }
+    }
+    let (one, two) = (part(from, "spec"), part(to, "spec"));
+    fields.extend(differences("spec.template.spec", one, two, &["containers"]));
+    let containers = (one.get("containers"), two.get("containers"));
+    let images = if containers.0 == containers.1 {
+        BTreeMap::new()
+    } else {
+        let (found, mut images) = compare_containers(containers.0, containers.1);
+        fields.extend(found);
+        images.retain(|name, image| {
+            let same = from
+                .containers()
+                .iter()
+                .any(|old| old.name == *name && old.image == *image);
+            !same
+        });
+        images
+    };
+    if !fields.is_empty() {
+        return Err(NotInPlace { fields });
+    }
+    Ok(Change {
+        images,
+        labels: MetadataChange::between(from.labels(), to.labels()),
+        annotations: MetadataChange::between(from.annotations(), to.annotations()),
+    })
+}
+
+fn part<'a>(template: &'a Template, name: &str) -> &'a Value {
+    template.canonical().get(name).unwrap_or(&Value::Null)
+}
+
+/// Fields of an object that differ, apart from `allowed`; the object itself where one of them is none.
+fn differences(path: &str, from: &Value, to: &Value, allowed: &[&str]) -> Vec<String> {
+    let empty = Map::new();
+    let object = |value: &'_ Value| value.is_null() || value.is_object();
+    if !object(from) || !object(to) {
+        return if from == to {
+            Vec::new()
+        } else {
+            vec![path.to_owned()]
+        };
+    }
+    let (from, to) = (
+        from.as_object().unwrap_or(&empty),
+        to.as_object().unwrap_or(&empty),
+    );
+    let names: BTreeSet<&String> = from.keys().chain(to.keys()).collect();
+    let changed = names
+        .into_iter()
+        .filter(|name| !allowed.contains(&name.as_str()) && from.get(*name) != to.get(*name));
+    changed.map(|name| format!("{path}.{name}")).collect()
+}
+
+/// What a map of texts holds besides texts: not ours to write.
+fn without_texts(map: Option<&Value>) -> Option<Value> {
+    match map? {
+        Value::Object(fields) => {
+            let others = fields.iter().filter(|(_, value)| !value.is_string());
+            let others: Map<_, _> = others
+                .map(|(name, value)| (name.clone(), value.clone()))
+                .collect();
+            (!others.is_empty()).then_some(Value::Object(others))
+        }
+        other => Some(other.clone()),
+    }
+}
+
+/// Fields that differ, and the images of all containers of the new template.
+fn compare_containers(from: Option<&Value>, to: Option<&Value>) -> (Vec<String>, BTreeMap<String, String>) {
+    let (Some(from), Some(to)) = (named(from), named(to)) else {
+        return (vec![CONTAINERS.to_owned()], BTreeMap::new());
+    };
+    let names = |list: &[(&str, &Value)]| -> BTreeSet<String> {
+        list.iter().map(|(name, _)| (*name).to_owned()).collect()
+    };
+    let (before, after) = (names(&from), names(&to));
+    let mut fields = Vec::new();
+    fields.extend(
+        after
+            .difference(&before)
+            .map(|name| format!("{CONTAINERS} ({name} was added)")),
+    );
+    fields.extend(
+        before
+            .difference(&after)
+            .map(|name| format!("{CONTAINERS} ({name} was removed)")),
+    );
+    if before.len() != from.len() || after.len() != to.len() {
+        fields.push(format!("{CONTAINERS} (two have the same name)"));
+        return (fields, BTreeMap::new());
+    }
+    let order = |list: &[(&str, &Value)]| -> Vec<String> {
+        let names = list.iter().map(|(name, _)| (*name).to_owned());
+        names
+            .filter(|name| before.contains(name) && after.contains(name))
+            .collect()
+    };
+    if order(&from) != order(&to) {
+        fields.push(format!("{CONTAINERS} (their order changed)"));
+    }
+    let mut images = BTreeMap::new();
+    for (name, new) in &to {
+        let image = image(new);
+        images.insert((*name).to_owned(), image.to_owned());
+        let Some((_, old)) = from.iter().find(|(old, _)| old == name) else {
+            continue;
+        };
+        let path = format!("{CONTAINERS}[{name}]");
+        if image.is_empty() && *old != *new {
+            fields.push(format!("{path}.image (is empty)"));
+        }
+        fields.extend(differences(&path, old, new, &["image", "imagePullPolicy"]));
+        if policy_changed(old, new) {
+            fields.push(format!("{path}.imagePullPolicy"));
+        }
+    }
+    (fields, images)
+}
+
+/// Containers with their names; `None` where the list is no list of objects.
+fn named(list: Option<&Value>) -> Option<Vec<(&str, &Value)>> {
+    let items = match list {
+        None => return Some(Vec::new()),
+        Some(list) => list.as_array()?,
+    };
+    let named = |item| Some((Value::as_object(item)?.get("name")?.as_str()?, item));
+    items.iter().map(named).collect()
+}
+
+fn image(container: &Value) -> &str {
+    container.get("image").and_then(Value::as_str).unwrap_or_default()
+}
+
+/// Whether somebody asked for another policy. One that only follows the image's tag is no change that anybody asked
+/// for; the pod keeps what it has. In the canonical form a policy that follows the tag is absent.
+fn policy_changed(old: &Value, new: &Value) -> bool {
+    let (before, after) = (old.get("imagePullPolicy"), new.get("imagePullPolicy"));
+    if before == after {
+        return false;
+    }
+    let effective = |container: &Value, written: Option<&Value>| match written {
+        Some(policy) => policy.clone(),
+        None => default_pull_policy(image(container)).into(),
+    };
+    effective(old, before) != effective(new, after)
+}

@@ -1,0 +1,124 @@
+//! Walks a template along the tables and takes out whatever means the same as its absence.
+
+use serde_json::{Map, Value};
+
+use super::kind::{Field, Kind};
+use super::pod::TEMPLATE;
+use super::quantity::{self, Grain};
+
+/// The template's one form.
+pub(super) fn canonical(raw: &Value) -> Value {
+    let mut value = without_nulls(raw);
+    if let Value::Object(template) = &mut value {
+        // An instruction for merging, not a part of the pod.
+        template.remove("$patch");
+    }
+    shape(&mut value, &TEMPLATE);
+    value
+}
+
+/// A field that is null is a field that is absent, at any depth. A null in a list holds a place and stays.
+fn without_nulls(value: &Value) -> Value {
+    match value {
+        Value::Object(fields) => Value::Object(
+            fields
+                .iter()
+                .filter(|(_, value)| !value.is_null())
+                .map(|(name, value)| (name.clone(), without_nulls(value)))
+                .collect(),
+        ),
+        Value::Array(items) => Value::Array(items.iter().map(without_nulls).collect()),
+        other => other.clone(),
+    }
+}
+
+/// What is not an object is kept as it stands.
+fn shape(value: &mut Value, kind: &Kind) {
+    let Value::Object(fields) = value else {
+        return;
+    };
+    for (name, field) in kind.fields {
+        if let Some(value) = fields.get_mut(*name)
+            && reduce(value, field) == Verdict::Absent
+        {
+            fields.remove(*name);
+        }
+    }
+    if let Some(finish) = kind.finish {
+        finish(fields);
+    }
+}
+
+#[derive(PartialEq)]
+enum Verdict {
+    Kept,
+    Absent,
+}
+
+impl Verdict {
+    fn absent_if(absent: bool) -> Self {
+        if absent { Self::Absent } else { Self::Kept }
+    }
+}
+
+fn reduce(value: &mut Value, field: &Field) -> Verdict {
+    match field {
+        Field::Plain(defaults) => Verdict::absent_if(defaults.iter().any(|default| default.is(value))),
+        Field::Content => Verdict::absent_if(is_empty(value)),
+        Field::List(kind) => {
+            for item in value.as_array_mut().into_iter().flatten() {
+                shape(item, kind);
+            }
+            Verdict::absent_if(is_empty(value))
+        }
+        Field::Object(kind) => {
+            shape(value, kind);
+            Verdict::absent_if(is_empty(value))
+        }
+        Field::Present(kind) => {
+            shape(value, kind);
+            Verdict::Kept
+        }
+        Field::Quantity(defaults) => {
+            *value = quantity::canonical(value, Grain::Exact);
+            Verdict::absent_if(value.as_str().is_some_and(|text| defaults.contains(&text)))
+        }
+        Field::Amounts => {
+            if let Value::Object(amounts) = value {
+                for amount in amounts.values_mut() {
+                    *amount = quantity::canonical(amount, Grain::Resource);
+                }
+            }
+            Verdict::absent_if(is_empty(value))
+        }
+    }
+}
+
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Object(fields) => fields.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        _ => false,
+    }
+}
+
+/// The JSON text with the names of every object in order, however the map keeps them.
+pub(crate) fn text(value: &Value) -> String {
+    sorted(value).to_string()
+}
+
+fn sorted(value: &Value) -> Value {
+    match value {
+        Value::Object(fields) => {
+            let mut names: Vec<&String> = fields.keys().collect();
+            names.sort();
+            let pairs = names.into_iter().filter_map(|name| {
+                let value = fields.get(name)?;
+                Some((name.clone(), sorted(value)))
+            });
+            Value::Object(pairs.collect::<Map<_, _>>())
+        }
+        Value::Array(items) => Value::Array(items.iter().map(sorted).collect()),
+        other => other.clone(),
+    }
+}

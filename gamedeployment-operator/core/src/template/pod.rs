@@ -1,0 +1,270 @@
+//! What the API server makes of a pod's fields, container by container; [`super::volume`] has the volumes.
+//!
+//! The tables follow Go's types and `SetDefaults_*` of Kubernetes: a field that Go drops when it is empty means the
+//! same empty as absent; a pointer to an object does not, unless it is known that it changes nothing.
+
+use serde_json::{Map, Value};
+
+use super::kind::{ANY, Field, Kind, Literal, NO_NUMBER, NO_SWITCH, NO_TEXT};
+use super::volume::VOLUME;
+use crate::image::default_pull_policy;
+use Field::{Amounts, Content, List, Object, Plain, Present, Quantity};
+use Literal::{Number, Switch, Text};
+
+pub(super) static TEMPLATE: Kind = Kind::of(&[("metadata", Object(&METADATA)), ("spec", Object(&SPEC))]);
+
+pub(super) static METADATA: Kind = Kind::of(&[
+    ("name", NO_TEXT),
+    ("namespace", NO_TEXT),
+    ("generateName", NO_TEXT),
+    ("labels", Content),
+    ("annotations", Content),
+    ("finalizers", Content),
+    ("ownerReferences", Content),
+]);
+
+static SPEC: Kind = Kind::finished(
+    &[
+        ("containers", List(&CONTAINER)),
+        ("initContainers", List(&CONTAINER)),
+        ("ephemeralContainers", List(&CONTAINER)),
+        ("volumes", List(&VOLUME)),
+        ("affinity", Object(&AFFINITY)),
+        ("topologySpreadConstraints", List(&SPREAD)),
+        ("tolerations", List(&TOLERATION)),
+        ("securityContext", Object(&POD_SECURITY)),
+        ("dnsConfig", Object(&DNS_CONFIG)),
+        ("imagePullSecrets", List(&REFERENCE)),
+        ("hostAliases", List(&HOST_ALIAS)),
+        ("resources", Object(&AMOUNTS)),
+        ("overhead", Amounts),
+        ("nodeSelector", Content),
+        ("readinessGates", Content),
+        ("resourceClaims", Content),
+        ("schedulingGates", Content),
+        ("restartPolicy", Plain(&[Text(""), Text("Always")])),
+        ("dnsPolicy", Plain(&[Text(""), Text("ClusterFirst")])),
+        ("schedulerName", Plain(&[Text(""), Text("default-scheduler")])),
+        ("terminationGracePeriodSeconds", Plain(&[Number(30)])),
+        ("enableServiceLinks", Plain(&[Switch(true)])),
+        ("serviceAccount", NO_TEXT),
+        ("serviceAccountName", NO_TEXT),
+        ("priorityClassName", NO_TEXT),
+        ("nodeName", NO_TEXT),
+        ("hostname", NO_TEXT),
+        ("subdomain", NO_TEXT),
+        ("hostNetwork", NO_SWITCH),
+        ("hostPID", NO_SWITCH),
+        ("hostIPC", NO_SWITCH),
+    ],
+    finish_spec,
+);
+
+fn finish_spec(spec: &mut Map<String, Value>) {
+    // The older name of the same field; the newer one wins.
+    if let Some(account) = spec.remove("serviceAccount") {
+        spec.entry("serviceAccountName").or_insert(account);
+    }
+    if spec.get("hostNetwork") != Some(&Value::Bool(true)) {
+        return;
+    }
+    // On the node's network a port is the node's port.
+    for list in ["containers", "initContainers"] {
+        for container in spec
+            .get_mut(list)
+            .and_then(Value::as_array_mut)
+            .into_iter()
+            .flatten()
+        {
+            let ports = container.get_mut("ports").and_then(Value::as_array_mut);
+            for port in ports.into_iter().flatten().filter_map(Value::as_object_mut) {
+                if port.get("hostPort") == port.get("containerPort") {
+                    port.remove("hostPort");
+                }
+            }
+        }
+    }
+}
+
+static CONTAINER: Kind = Kind::finished(
+    &[
+        ("image", NO_TEXT),
+        ("command", Content),
+        ("args", Content),
+        ("workingDir", NO_TEXT),
+        ("ports", List(&PORT)),
+        ("env", List(&ENV)),
+        ("envFrom", List(&ENV_FROM)),
+        ("resources", Object(&RESOURCES)),
+        ("resizePolicy", Content),
+        ("restartPolicyRules", Content),
+        ("volumeMounts", List(&MOUNT)),
+        ("volumeDevices", Content),
+        ("livenessProbe", Present(&PROBE)),
+        ("readinessProbe", Present(&PROBE)),
+        ("startupProbe", Present(&PROBE)),
+        ("lifecycle", Object(&LIFECYCLE)),
+        ("securityContext", Object(&SECURITY)),
+        (
+            "terminationMessagePath",
+            Plain(&[Text(""), Text("/dev/termination-log")]),
+        ),
+        ("terminationMessagePolicy", Plain(&[Text(""), Text("File")])),
+        ("imagePullPolicy", NO_TEXT),
+        ("targetContainerName", NO_TEXT),
+        ("stdin", NO_SWITCH),
+        ("stdinOnce", NO_SWITCH),
+        ("tty", NO_SWITCH),
+    ],
+    |container| drop_default_policy(container, "image", "imagePullPolicy"),
+);
+
+/// The policy that follows from the image's tag means the same as none.
+pub(super) fn drop_default_policy(fields: &mut Map<String, Value>, image: &str, policy: &str) {
+    let image = fields.get(image).and_then(Value::as_str).unwrap_or_default();
+    if fields.get(policy).and_then(Value::as_str) == Some(default_pull_policy(image)) {
+        fields.remove(policy);
+    }
+}
+
+static PORT: Kind = Kind::of(&[
+    ("name", NO_TEXT),
+    ("protocol", Plain(&[Text(""), Text("TCP")])),
+    ("hostPort", NO_NUMBER),
+    ("hostIP", NO_TEXT),
+]);
+
+static ENV: Kind = Kind::of(&[("value", NO_TEXT), ("valueFrom", Present(&VALUE_FROM))]);
+static VALUE_FROM: Kind = Kind::of(&[
+    ("fieldRef", Present(&FIELD_REF)),
+    ("resourceFieldRef", Present(&RESOURCE_REF)),
+    ("configMapKeyRef", Present(&REFERENCE)),
+    ("secretKeyRef", Present(&REFERENCE)),
+]);
+pub(super) static FIELD_REF: Kind = Kind::of(&[("apiVersion", Plain(&[Text(""), Text("v1")]))]);
+/// A divisor of zero is what Go writes for none, and counts as one.
+pub(super) static RESOURCE_REF: Kind =
+    Kind::of(&[("containerName", NO_TEXT), ("divisor", Quantity(&["0", "1"]))]);
+pub(super) static REFERENCE: Kind = Kind::of(&[("name", NO_TEXT)]);
+static ENV_FROM: Kind = Kind::of(&[
+    ("prefix", NO_TEXT),
+    ("configMapRef", Present(&REFERENCE)),
+    ("secretRef", Present(&REFERENCE)),
+]);
+
+static MOUNT: Kind = Kind::of(&[
+    ("readOnly", NO_SWITCH),
+    ("subPath", NO_TEXT),
+    ("subPathExpr", NO_TEXT),
+]);
+
+pub(super) static AMOUNTS: Kind =
+    Kind::of(&[("limits", Amounts), ("requests", Amounts), ("claims", Content)]);
+static RESOURCES: Kind = Kind::finished(AMOUNTS.fields, drop_default_requests);
+
+/// A container that says how much it may use, and not how much it asks for, asks for as much.
+fn drop_default_requests(resources: &mut Map<String, Value>) {
+    let Some(Value::Object(mut requests)) = resources.remove("requests") else {
+        return;
+    };
+    if let Some(Value::Object(limits)) = resources.get("limits") {
+        requests.retain(|name, amount| limits.get(name) != Some(amount));
+    }
+    if !requests.is_empty() {
+        resources.insert("requests".to_owned(), Value::Object(requests));
+    }
+}
+
+static PROBE: Kind = Kind::of(&[
+    ("exec", Present(&EXEC)),
+    ("httpGet", Present(&HTTP_GET)),
+    ("tcpSocket", Present(&TCP_SOCKET)),
+    ("grpc", Present(&GRPC)),
+    ("initialDelaySeconds", NO_NUMBER),
+    ("timeoutSeconds", Plain(&[Number(0), Number(1)])),
+    ("periodSeconds", Plain(&[Number(0), Number(10)])),
+    ("successThreshold", Plain(&[Number(0), Number(1)])),
+    ("failureThreshold", Plain(&[Number(0), Number(3)])),
+]);
+static EXEC: Kind = Kind::of(&[("command", Content)]);
+static HTTP_GET: Kind = Kind::of(&[
+    ("path", Plain(&[Text(""), Text("/")])),
+    ("scheme", Plain(&[Text(""), Text("HTTP")])),
+    ("host", NO_TEXT),
+    ("httpHeaders", Content),
+]);
+static TCP_SOCKET: Kind = Kind::of(&[("host", NO_TEXT)]);
+static GRPC: Kind = Kind::of(&[("service", NO_TEXT)]);
+static LIFECYCLE: Kind = Kind::of(&[("postStart", Present(&HANDLER)), ("preStop", Present(&HANDLER))]);
+static HANDLER: Kind = Kind::of(&[
+    ("exec", Present(&EXEC)),
+    ("httpGet", Present(&HTTP_GET)),
+    ("tcpSocket", Present(&TCP_SOCKET)),
+]);
+
+/// An empty `seLinuxOptions` of a container takes the pod's options away.
+static SECURITY: Kind = Kind::of(&[
+    ("capabilities", Object(&CAPABILITIES)),
+    ("seLinuxOptions", Present(&SE_LINUX)),
+    ("windowsOptions", Object(&ANY)),
+    ("procMount", Plain(&[Text(""), Text("Default")])),
+]);
+static CAPABILITIES: Kind = Kind::of(&[("add", Content), ("drop", Content)]);
+static SE_LINUX: Kind = Kind::of(&[
+    ("level", NO_TEXT),
+    ("role", NO_TEXT),
+    ("type", NO_TEXT),
+    ("user", NO_TEXT),
+]);
+static POD_SECURITY: Kind = Kind::of(&[
+    ("seLinuxOptions", Present(&SE_LINUX)),
+    ("windowsOptions", Object(&ANY)),
+    ("supplementalGroups", Content),
+    ("sysctls", Content),
+]);
+
+static DNS_CONFIG: Kind = Kind::of(&[
+    ("nameservers", Content),
+    ("searches", Content),
+    ("options", List(&REFERENCE)),
+]);
+static HOST_ALIAS: Kind = Kind::of(&[("hostnames", Content)]);
+static TOLERATION: Kind = Kind::of(&[
+    ("key", NO_TEXT),
+    ("operator", NO_TEXT),
+    ("value", NO_TEXT),
+    ("effect", NO_TEXT),
+]);
+
+static AFFINITY: Kind = Kind::of(&[
+    ("nodeAffinity", Object(&NODE_AFFINITY)),
+    ("podAffinity", Object(&POD_AFFINITY)),
+    ("podAntiAffinity", Object(&POD_AFFINITY)),
+]);
+const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
+const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
+/// A node selector without terms selects no node; none at all selects every node.
+static NODE_AFFINITY: Kind = Kind::of(&[
+    (REQUIRED, Present(&NODE_SELECTOR)),
+    (PREFERRED, List(&PREFERRED_NODES)),
+]);
+static NODE_SELECTOR: Kind = Kind::of(&[("nodeSelectorTerms", List(&NODE_TERM))]);
+static PREFERRED_NODES: Kind = Kind::of(&[("preference", Object(&NODE_TERM))]);
+static NODE_TERM: Kind = Kind::of(&[
+    ("matchExpressions", List(&REQUIREMENT)),
+    ("matchFields", List(&REQUIREMENT)),
+]);
+static REQUIREMENT: Kind = Kind::of(&[("values", Content)]);
+static POD_AFFINITY: Kind = Kind::of(&[(REQUIRED, List(&POD_TERM)), (PREFERRED, List(&PREFERRED_PODS))]);
+static PREFERRED_PODS: Kind = Kind::of(&[("podAffinityTerm", Object(&POD_TERM))]);
+static POD_TERM: Kind = Kind::of(&[
+    ("labelSelector", Present(&SELECTOR)),
+    ("namespaceSelector", Present(&SELECTOR)),
+    ("namespaces", Content),
+    ("matchLabelKeys", Content),
+    ("mismatchLabelKeys", Content),
+]);
+/// An empty selector selects everything; an absent one nothing.
+pub(super) static SELECTOR: Kind =
+    Kind::of(&[("matchLabels", Content), ("matchExpressions", List(&REQUIREMENT))]);
+static SPREAD: Kind = Kind::of(&[("labelSelector", Present(&SELECTOR)), ("matchLabelKeys", Content)]);

@@ -1,0 +1,195 @@
+//! Quantities by their value: `1000m` is `1`, `1Gi` is `1024Mi`.
+//!
+//! The value is exact, in billionths (the smallest that Kubernetes knows). What is no quantity, or is too large to
+//! count so, keeps its text and equals only the same text.
+
+use serde_json::Value;
+
+/// Billionths in one.
+const ONE: i128 = 1_000_000_000;
+/// The API server rounds amounts of resources up to thousandths.
+const THOUSANDTH: i128 = 1_000_000;
+
+/// How fine a quantity is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Grain {
+    /// Amounts of resources, rounded up to thousandths.
+    Resource,
+    /// Everything else, as it stands.
+    Exact,
+}
+
+/// The value in its one form: a decimal number in a text.
+pub(super) fn canonical(value: &Value, grain: Grain) -> Value {
+    let text = match value {
+        Value::String(text) => text.clone(),
+        Value::Number(number) => number.to_string(),
+        other => return other.clone(),
+    };
+    let Some(amount) = billionths(&text) else {
+        return value.clone();
+    };
+    let amount = match grain {
+        Grain::Resource => round_up(amount, THOUSANDTH),
+        Grain::Exact => Some(amount),
+    };
+    amount.map_or_else(|| value.clone(), |amount| Value::String(decimal(amount)))
+}
+
+fn round_up(amount: i128, step: i128) -> Option<i128> {
+    match amount.rem_euclid(step) {
+        0 => Some(amount),
+        rest => amount.checked_add(step - rest),
+    }
+}
+
+fn decimal(amount: i128) -> String {
+    let sign = if amount < 0 { "-" } else { "" };
+    let (whole, rest) = (
+        amount.unsigned_abs() / ONE.unsigned_abs(),
+        amount.unsigned_abs() % ONE.unsigned_abs(),
+    );
+    let text = format!("{sign}{whole}.{rest:09}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+/// What a suffix multiplies by: two to a power and ten to a power.
+struct Scale {
+    two: u32,
+    ten: i32,
+}
+
+/// Reads a quantity; what lies between two billionths is rounded up.
+fn billionths(text: &str) -> Option<i128> {
+    let (negative, text) = match text.strip_prefix('-') {
+        Some(rest) => (true, rest),
+        None => (false, text.strip_prefix('+').unwrap_or(text)),
+    };
+    let length = text
+        .find(|letter: char| letter != '.' && !letter.is_ascii_digit())
+        .unwrap_or(text.len());
+    let (number, suffix) = text.split_at(length);
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+    if fraction.contains('.') || (whole.is_empty() && fraction.is_empty()) {
+        return None;
+    }
+    let fraction = fraction.trim_end_matches('0');
+    let scale = scale(suffix)?;
+    let digits = format!("0{whole}{fraction}").parse::<i128>().ok()?;
+    let factor = 1i128.checked_shl(scale.two)?;
+    let value = digits.checked_mul(factor)?;
+    let power = i32::try_from(fraction.len())
+        .ok()
+        .and_then(|places| scale.ten.checked_add(9)?.checked_sub(places))?;
+    let ten = 10i128.checked_pow(power.unsigned_abs())?;
+    let value = if power >= 0 {
+        value.checked_mul(ten)?
+    } else {
+        round_up(value, ten)? / ten
+    };
+    Some(if negative { -value } else { value })
+}
+
+fn scale(suffix: &str) -> Option<Scale> {
+    let ten = |ten| Some(Scale { two: 0, ten });
+    let two = |two| Some(Scale { two, ten: 0 });
+    match suffix {
+        "" => ten(0),
+        "n" => ten(-9),
+        "u" => ten(-6),
+        "m" => ten(-3),
+        "k" => ten(3),
+        "M" => ten(6),
+        "G" => ten(9),
+        "T" => ten(12),
+        "P" => ten(15),
+        "E" => ten(18),
+        "Ki" => two(10),
+        "Mi" => two(20),
+        "Gi" => two(30),
+        "Ti" => two(40),
+        "Pi" => two(50),
+        "Ei" => two(60),
+        exponent => {
+            let power = exponent.strip_prefix(['e', 'E'])?;
+            ten(power.parse::<i16>().ok()?.into())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn forms_of_one_value_are_equal() {
+        for (forms, value) in [
+            (
+                vec![
+                    json!("1000m"),
+                    json!("1"),
+                    json!(1),
+                    json!("1.0"),
+                    json!("+1"),
+                    json!("1e0"),
+                ],
+                "1",
+            ),
+            (
+                vec![
+                    json!("1Gi"),
+                    json!("1024Mi"),
+                    json!("1073741824"),
+                    json!(1_073_741_824),
+                ],
+                "1073741824",
+            ),
+            (
+                vec![
+                    json!("0.5"),
+                    json!(".5"),
+                    json!("500m"),
+                    json!(0.5),
+                    json!("0.50"),
+                    json!("5E-1"),
+                ],
+                "0.5",
+            ),
+            (
+                vec![json!("1k"), json!("1e3"), json!("1E3"), json!("1000.")],
+                "1000",
+            ),
+            (vec![json!("1.5Gi"), json!("1536Mi")], "1610612736"),
+            (vec![json!("1Ei"), json!("1024Pi")], "1152921504606846976"),
+            (vec![json!("1E"), json!("1000P")], "1000000000000000000"),
+            (
+                vec![json!("0"), json!("0.0"), json!(0), json!("0Ki"), json!("-0")],
+                "0",
+            ),
+            (
+                vec![json!("0.1m"), json!("1n"), json!("1m"), json!("0.0000000001")],
+                "0.001",
+            ),
+        ] {
+            for form in forms {
+                assert_eq!(canonical(&form, Grain::Resource), json!(value), "{form}");
+            }
+        }
+        assert_eq!(canonical(&json!("1n"), Grain::Exact), json!("0.000000001"));
+        assert_eq!(canonical(&json!("-1500m"), Grain::Exact), json!("-1.5"));
+    }
+
+    #[test]
+    fn what_is_no_quantity_keeps_its_text() {
+        for text in [
+            "", ".", "-", "1.2.3", "1kB", "Gi", "1 Gi", "1e", "1e99999", "９", "--1", "1e40", "e3",
+        ] {
+            assert_eq!(canonical(&json!(text), Grain::Resource), json!(text), "{text}");
+        }
+        for value in [json!(null), json!(true), json!([1]), json!({"a": 1})] {
+            assert_eq!(canonical(&value, Grain::Resource), value);
+        }
+    }
+}
