@@ -16,6 +16,7 @@ use crate::time::Time;
     namespaced,
     status = "HookRunStatus",
     shortname = "hr",
+    derive = "PartialEq",
     printcolumn(name = "PHASE", type_ = "string", json_path = ".status.phase"),
     printcolumn(
         name = "MESSAGE",

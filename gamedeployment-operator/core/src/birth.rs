@@ -16,8 +16,8 @@ use crate::workload::{IndexRange, Workload};
 
 /// Letters and digits that make no words and are not mistaken for one another: Kubernetes' own choice.
 const ALPHABET: [char; 27] = [
-    'b', 'c', 'd', 'f', 'g', 'h', 'j', 'k', 'l', 'm', 'n', 'p', 'q', 'r', 's', 't', 'v', 'w', 'x', 'z', '2', '4', '5',
-    '6', '7', '8', '9',
+    'b', 'c', 'd', 'f', 'g', 'h', 'j', 'k', 'l', 'm', 'n', 'p', 'q', 'r', 's', 't', 'v', 'w', 'x', 'z', '2',
+    '4', '5', '6', '7', '8', '9',
 ];
 const ID_LENGTH: usize = 5;
 /// Longest name of a pod whose name can be a host name.
@@ -37,7 +37,12 @@ impl<'a> Nursery<'a> {
     /// With these instance ids and indexes in use.
     #[must_use]
     pub fn new(workload: &'a Workload, taken: BTreeSet<String>, indexes: BTreeSet<i64>) -> Self {
-        Self { workload, taken, indexes, next: 0 }
+        Self {
+            workload,
+            taken,
+            indexes,
+            next: 0,
+        }
     }
 
     /// A pod at a revision; none where every index is in use.
@@ -73,8 +78,17 @@ impl<'a> Nursery<'a> {
 /// The part of a pod's name before its id.
 fn prefix(workload: &str) -> &str {
     let room = LONGEST_NAME - ID_LENGTH - 1;
-    let end = workload.char_indices().map(|(at, _)| at).take_while(|at| *at <= room).last().unwrap_or(0);
-    if workload.len() <= room { workload } else { workload.get(..end).unwrap_or(workload) }
+    let end = workload
+        .char_indices()
+        .map(|(at, _)| at)
+        .take_while(|at| *at <= room)
+        .last()
+        .unwrap_or(0);
+    if workload.len() <= room {
+        workload
+    } else {
+        workload.get(..end).unwrap_or(workload)
+    }
 }
 
 fn instance_id(mut hash: u64) -> String {
@@ -130,7 +144,9 @@ fn manifest(
 }
 
 fn text_of(map: &BTreeMap<String, String>) -> BTreeMap<&str, &str> {
-    map.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect()
+    map.iter()
+        .map(|(key, value)| (key.as_str(), value.as_str()))
+        .collect()
 }
 
 fn add_readiness_gate(spec: &mut Map<String, Value>) {
@@ -149,7 +165,9 @@ fn add_readiness_gate(spec: &mut Map<String, Value>) {
 
 /// Every container knows its pod's index by an environment variable.
 fn add_index(spec: &mut Map<String, Value>, index: &str) {
-    let Some(Value::Array(containers)) = spec.get_mut("containers") else { return };
+    let Some(Value::Array(containers)) = spec.get_mut("containers") else {
+        return;
+    };
     for container in containers.iter_mut().filter_map(Value::as_object_mut) {
         let variable = json!({ "name": label::INDEX_VARIABLE, "value": index });
         match container.get_mut("env") {

@@ -11,7 +11,9 @@ impl Slots {
     #[must_use]
     pub fn new(available: usize, replicas: usize, max_unavailable: usize) -> Self {
         let floor = replicas.saturating_sub(max_unavailable);
-        Self { left: available.saturating_sub(floor) }
+        Self {
+            left: available.saturating_sub(floor),
+        }
     }
 
     /// Takes a slot for a pod. A pod that is not available anyway needs none.
@@ -38,7 +40,13 @@ mod tests {
     #[test]
     fn takes_available_pods_down_to_the_floor_and_others_freely() {
         let mut slots = Slots::new(5, 5, 2);
-        assert!(slots.take(true) && slots.take(false) && slots.take(true) && !slots.take(true) && slots.take(false));
+        assert!(
+            slots.take(true)
+                && slots.take(false)
+                && slots.take(true)
+                && !slots.take(true)
+                && slots.take(false)
+        );
         assert_eq!(Slots::new(3, 5, 2).left(), 0);
         assert_eq!(Slots::new(2, 5, 2).left(), 0);
         assert_eq!(Slots::new(9, 5, 2).left(), 6);

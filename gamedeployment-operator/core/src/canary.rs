@@ -13,6 +13,7 @@ use shared_api::{HookRun, game_deployment::HookStep};
 
 use crate::digest::digest;
 use crate::gate::{NewRun, Obstacle, Run, owned, owner, render};
+use crate::history::History;
 use crate::plan::{Action, Plan};
 use crate::view::View;
 use crate::workload::{Pause, Step, Workload};
@@ -49,12 +50,30 @@ pub struct Canary {
 const HASH_PREFIX: &str = "steps-";
 
 /// Takes the rollout as far as it has come. `advance` is told how many pods stay old.
-pub fn steer(view: &View<'_>, workload: &Workload, update: &str, stable: &str, advance: Advance, plan: &mut Plan, now: Timestamp) -> Canary {
+#[must_use]
+pub fn steer(
+    view: &View<'_>,
+    workload: &Workload,
+    history: &History<'_>,
+    advance: Advance,
+    plan: &mut Plan,
+    now: Timestamp,
+) -> Canary {
+    let (update, stable) = (history.update.name.as_str(), history.current.name.as_str());
     if workload.steps.is_empty() {
-        return Canary { partition: workload.partition.partition(workload.replicas), ..Canary::default() };
+        return Canary {
+            partition: workload.partition.partition(workload.replicas),
+            ..Canary::default()
+        };
     }
     let status = view.object.status.clone().unwrap_or_default();
-    let steering = Steering { view, workload, update, advance, now };
+    let steering = Steering {
+        view,
+        workload,
+        update,
+        advance,
+        now,
+    };
     let mut canary = steering.resume(&status, stable);
     let count = i32::try_from(workload.steps.len()).unwrap_or(i32::MAX);
     while let Some(step) = steering.step(canary.index) {
@@ -89,12 +108,19 @@ struct Steering<'a> {
 impl Steering<'_> {
     /// Where the status says that the rollout stands; the beginning or the end where it cannot be gone on with.
     fn resume(&self, status: &GameDeploymentStatus, stable: &str) -> Canary {
-        let steps = self.view.object.spec.update_strategy.as_ref().and_then(|update| update.canary.as_ref());
+        let steps = self
+            .view
+            .object
+            .spec
+            .update_strategy
+            .as_ref()
+            .and_then(|update| update.canary.as_ref());
         let hash = format!("{HASH_PREFIX}{}", digest(&steps));
         let end = i32::try_from(self.workload.steps.len()).unwrap_or(i32::MAX);
         let known = status.current_step_hash.as_deref();
         // A hash of the original cannot be compared: its index is taken as it is.
-        let same_steps = known == Some(hash.as_str()) || known.is_some_and(|known| !known.starts_with(HASH_PREFIX));
+        let same_steps =
+            known == Some(hash.as_str()) || known.is_some_and(|known| !known.starts_with(HASH_PREFIX));
         let same_revision = status.update_revision.as_deref() == Some(self.update);
         let nothing_to_roll = self.update == stable;
         let goes_on = same_steps && same_revision && !nothing_to_roll;
@@ -103,8 +129,17 @@ impl Steering<'_> {
             _ if nothing_to_roll => end,
             _ => 0,
         };
-        let pauses = if goes_on { status.pause_conditions.clone() } else { Vec::new() };
-        Canary { index: Some(index), hash: Some(hash), pauses, ..Canary::default() }
+        let pauses = if goes_on {
+            status.pause_conditions.clone()
+        } else {
+            Vec::new()
+        };
+        Canary {
+            index: Some(index),
+            hash: Some(hash),
+            pauses,
+            ..Canary::default()
+        }
     }
 
     fn step(&self, index: Option<i32>) -> Option<&Step> {
@@ -116,7 +151,9 @@ impl Steering<'_> {
         let index = index.and_then(|index| usize::try_from(index).ok()).unwrap_or(0);
         let steps = self.workload.steps.iter().take(index.saturating_add(1));
         let nearest = steps.rev().find_map(|step| step.partition);
-        nearest.map_or(self.workload.replicas, |partition| partition.partition(self.workload.replicas))
+        nearest.map_or(self.workload.replicas, |partition| {
+            partition.partition(self.workload.replicas)
+        })
     }
 
     /// Whether every part of a step is done; where not, says what it waits for.
@@ -133,7 +170,10 @@ impl Steering<'_> {
         let done = self.advance.old <= canary.partition && self.advance.updated_available >= wanted;
         if !done {
             let have = self.advance.updated_available;
-            let message = format!("canary step {}: {have} of {wanted} pods are updated and available", number(canary));
+            let message = format!(
+                "canary step {}: {have} of {wanted} pods are updated and available",
+                number(canary)
+            );
             canary.waits = Some((WorkloadReason::RollingOut, message));
         }
         done
@@ -146,7 +186,9 @@ impl Steering<'_> {
         match pause {
             Pause::For(seconds) => {
                 let start = since.unwrap_or_else(|| pause_from(canary, reason, self.now));
-                let end = start.checked_add(SignedDuration::from_secs(seconds)).unwrap_or(Timestamp::MAX);
+                let end = start
+                    .checked_add(SignedDuration::from_secs(seconds))
+                    .unwrap_or(Timestamp::MAX);
                 if self.now >= end {
                     return true;
                 }
@@ -161,7 +203,14 @@ impl Steering<'_> {
 
     /// Whether somebody set `paused` back to false. First it is set to true, and only when that is seen is the pause
     /// recorded: a pause without `paused` is one that somebody has ended.
-    fn resumed(&self, recorded: bool, reason: WorkloadReason, canary: &mut Canary, plan: &mut Plan, why: &str) -> bool {
+    fn resumed(
+        &self,
+        recorded: bool,
+        reason: WorkloadReason,
+        canary: &mut Canary,
+        plan: &mut Plan,
+        why: &str,
+    ) -> bool {
         match (recorded, self.workload.paused) {
             (true, false) => return true,
             (false, false) => plan.actions.push(Action::Pause),
@@ -188,12 +237,21 @@ impl Steering<'_> {
         let wanted = match self.question(hook, canary) {
             Ok(wanted) => wanted,
             Err(obstacle) => {
-                canary.waits = Some((obstacle.reason, format!("canary step {}: {}", number(canary), obstacle.message)));
+                canary.waits = Some((
+                    obstacle.reason,
+                    format!("canary step {}: {}", number(canary), obstacle.message),
+                ));
                 return false;
             }
         };
         let name = wanted.run.metadata.name.clone().unwrap_or_default();
-        let Some(run) = self.view.runs.iter().find(|run| run.name == name).filter(|run| is_same(run, &wanted)) else {
+        let Some(run) = self
+            .view
+            .runs
+            .iter()
+            .find(|run| run.name == name)
+            .filter(|run| is_same(run, &wanted))
+        else {
             let message = format!("canary step {}: HookRun {name} is to be created", number(canary));
             canary.waits = Some((WorkloadReason::RollingOut, message));
             if self.view.cluster.has_run(&self.workload.namespace, &name) {
@@ -212,7 +270,10 @@ impl Steering<'_> {
             let recorded = since(&canary.pauses, reason).is_some();
             return self.resumed(recorded, reason, canary, plan, &why);
         }
-        let message = format!("canary step {}: waits for the verdict of HookRun {name}", number(canary));
+        let message = format!(
+            "canary step {}: waits for the verdict of HookRun {name}",
+            number(canary)
+        );
         canary.waits = Some((WorkloadReason::RollingOut, message));
         false
     }
@@ -222,14 +283,21 @@ impl Steering<'_> {
         let index = canary.index.unwrap_or_default();
         let name = format!("canary-{}-{index}-{}", self.update, hook.template_name);
         let mut run = HookRun::new(&name, spec);
-        run.metadata = owned(&name, &self.workload.namespace, owner(&self.workload.name, &self.workload.uid));
+        run.metadata = owned(
+            &name,
+            &self.workload.namespace,
+            owner(&self.workload.name, &self.workload.uid),
+        );
         let labels = [
             (label::TYPE, hook_kind::CANARY.to_owned()),
             (label::REVISION, self.update.to_owned()),
             (label::CANARY_STEP, index.to_string()),
         ];
         run.metadata.labels = Some(labels.map(|(key, value)| (key.to_owned(), value)).into());
-        let notes = [(annotation::INTENT, format!("canary:{}:{index}", self.update)), (annotation::SPEC_DIGEST, digest(&run.spec))];
+        let notes = [
+            (annotation::INTENT, format!("canary:{}:{index}", self.update)),
+            (annotation::SPEC_DIGEST, digest(&run.spec)),
+        ];
         run.metadata.annotations = Some(notes.map(|(key, value)| (key.to_owned(), value)).into());
         Ok(NewRun { run })
     }
@@ -246,13 +314,20 @@ fn is_same(run: &Run, wanted: &NewRun) -> bool {
 
 /// Records a pause, and says since when.
 fn pause_from(canary: &mut Canary, reason: WorkloadReason, now: Timestamp) -> Timestamp {
-    canary.pauses.push(PauseCondition { reason: reason.as_str().to_owned(), start_time: Some(now.into()) });
+    canary.pauses.push(PauseCondition {
+        reason: reason.as_str().to_owned(),
+        start_time: Some(now.into()),
+    });
     now
 }
 
 fn since(pauses: &[PauseCondition], reason: WorkloadReason) -> Option<Timestamp> {
     let pause = pauses.iter().find(|pause| pause.reason == reason.as_str())?;
-    Some(pause.start_time.map_or(Timestamp::MIN, shared_api::time::Time::timestamp))
+    Some(
+        pause
+            .start_time
+            .map_or(Timestamp::MIN, shared_api::time::Time::timestamp),
+    )
 }
 
 fn number(canary: &Canary) -> i32 {
@@ -262,4 +337,3 @@ fn number(canary: &Canary) -> i32 {
 fn seconds_of(at: Timestamp) -> Timestamp {
     Timestamp::from_second(at.as_second()).unwrap_or(at)
 }
-

@@ -19,7 +19,10 @@ pub struct Claim<'a> {
 /// Sorts the pods.
 #[must_use]
 pub fn claim<'a>(view: &View<'a>, workload: &Workload, plan: &mut Plan) -> Claim<'a> {
-    let mut claimed = Claim { active: Vec::new(), all: view.pods.to_vec() };
+    let mut claimed = Claim {
+        active: Vec::new(),
+        all: view.pods.to_vec(),
+    };
     for pod in view.pods {
         let selected = workload.selector.matches(&pod.labels);
         match pod.controller.as_deref() {

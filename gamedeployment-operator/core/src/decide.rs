@@ -10,7 +10,7 @@ use crate::claim::{Claim, claim};
 use crate::creation;
 use crate::gate::{Gate, Standing};
 use crate::grant::grant;
-use crate::history::{self, History};
+use crate::history;
 use crate::plan::{Action, Plan, RunRef};
 use crate::rollout::{self, Hindrances};
 use crate::scale::Counts;
@@ -54,16 +54,23 @@ fn choose<'a>(scene: &mut Scene<'a>, claimed: &Claim<'a>, plan: &mut Plan) -> Fi
     let (view, workload) = (scene.view, scene.workload);
     let advance = Advance {
         old: scene.old(),
-        updated_available: scene.seats.iter().filter(|seat| !seat.old && seat.available).count(),
+        updated_available: scene
+            .seats
+            .iter()
+            .filter(|seat| !seat.old && seat.available)
+            .count(),
     };
-    let update = scene.history.update.name.as_str();
-    let canary = canary::steer(view, workload, update, &scene.history.stable(view), advance, plan, scene.now);
+    let canary = canary::steer(view, workload, &scene.history, advance, plan, scene.now);
     let counts = counts(scene, &canary);
     let need = counts.need();
     victims::choose(scene, need);
     let mut hindrances = Hindrances::default();
     if !workload.paused {
-        let old_left = scene.seats.iter().filter(|seat| seat.old && seat.intent.is_none()).count();
+        let old_left = scene
+            .seats
+            .iter()
+            .filter(|seat| seat.old && seat.intent.is_none())
+            .count();
         hindrances = rollout::choose(scene, old_left.saturating_sub(counts.partition));
     }
     let gate = Gate::new(workload, view.cluster, view.runs);
@@ -71,10 +78,23 @@ fn choose<'a>(scene: &mut Scene<'a>, claimed: &Claim<'a>, plan: &mut Plan) -> Fi
     if confirmations.iter().any(Confirmation::is_refused) {
         steps::hold_back(scene);
     }
-    grant(scene, gate, confirmations.iter().filter(|confirmation| confirmation.available).count());
+    grant(
+        scene,
+        gate,
+        confirmations
+            .iter()
+            .filter(|confirmation| confirmation.available)
+            .count(),
+    );
     steps::take(scene, plan);
     let unmade = creation::create(scene, claimed, need, plan);
-    Findings { canary, counts, hindrances, confirmations, unmade }
+    Findings {
+        canary,
+        counts,
+        hindrances,
+        confirmations,
+        unmade,
+    }
 }
 
 fn counts(scene: &Scene<'_>, canary: &Canary) -> Counts {
@@ -110,7 +130,10 @@ fn remove_runs(scene: &Scene<'_>, findings: &Findings<'_>, plan: &mut Plan) {
         }
         let retried = run.kind.is_some_and(|kind| workload.hook(kind).retry) && run.is_unsuccessful();
         if retried || !is_in_use(run, scene, findings) {
-            plan.actions.push(Action::DeleteRun(RunRef { name: run.name.clone(), uid: run.uid.clone() }));
+            plan.actions.push(Action::DeleteRun(RunRef {
+                name: run.name.clone(),
+                uid: run.uid.clone(),
+            }));
         }
     }
 }
@@ -119,12 +142,20 @@ fn is_in_use(run: &crate::gate::Run, scene: &Scene<'_>, findings: &Findings<'_>)
     if run.canary {
         return findings.canary.run.as_deref() == Some(run.name.as_str());
     }
-    let seats = scene.seats.iter().filter_map(|seat| Some((seat.standing.as_ref()?, seat.granted)));
-    let confirmations = findings.confirmations.iter().map(|confirmation| (&confirmation.standing, true));
-    seats.chain(confirmations).any(|(standing, granted)| match standing {
-        Standing::Asking(used) | Standing::Refused(used) => used.uid == run.uid,
-        // A verdict that cannot be used at once is void: the pod will be asked again when its turn comes.
-        Standing::Open(approval) => granted && approval.rests_on(&run.uid),
-        Standing::Unasked(_) | Standing::Stale(..) | Standing::Blocked(_) => false,
-    })
+    let seats = scene
+        .seats
+        .iter()
+        .filter_map(|seat| Some((seat.standing.as_ref()?, seat.granted)));
+    let confirmations = findings
+        .confirmations
+        .iter()
+        .map(|confirmation| (&confirmation.standing, true));
+    seats
+        .chain(confirmations)
+        .any(|(standing, granted)| match standing {
+            Standing::Asking(used) | Standing::Refused(used) => used.uid == run.uid,
+            // A verdict that cannot be used at once is void: the pod will be asked again when its turn comes.
+            Standing::Open(approval) => granted && approval.rests_on(&run.uid),
+            Standing::Unasked(_) | Standing::Stale(..) | Standing::Blocked(_) => false,
+        })
 }

@@ -6,7 +6,8 @@
 
 use crate::budget::Slots;
 use crate::gate::{Gate, Intent, Standing};
-use crate::scene::{History, Scene, Seat};
+use crate::history::History;
+use crate::scene::{Scene, Seat};
 
 /// Puts the question of every pod with an intent, and hands out the slots. `confirming` available pods are waiting for
 /// their `PostInplace` hook and count as taken.
@@ -39,9 +40,10 @@ pub fn grant<'a>(scene: &mut Scene<'a>, gate: Gate<'a>, confirming: usize) {
 /// The containers that an intent changes.
 fn modified(history: &History<'_>, seat: &Seat<'_>, intent: &Intent) -> Vec<String> {
     match intent {
-        Intent::InPlace(_) | Intent::HotPatch(_) => {
-            history.change(seat.pod).map(|change| change.images.into_keys().collect()).unwrap_or_default()
-        }
+        Intent::InPlace(_) | Intent::HotPatch(_) => history
+            .change(seat.pod)
+            .map(|change| change.images.into_keys().collect())
+            .unwrap_or_default(),
         Intent::Delete | Intent::Recreate(_) | Intent::Confirm(_) => Vec::new(),
     }
 }

@@ -8,7 +8,7 @@ use crate::claim::Claim;
 use crate::in_place::{self, Change};
 use crate::plan::{Action, NewRevision, Plan, RevisionRef};
 use crate::pod::Pod;
-use crate::revision::{self, Revision};
+use crate::revision::{self, Revision, Settled};
 use crate::scene::Scene;
 use crate::view::View;
 use crate::workload::Workload;
@@ -20,20 +20,143 @@ pub struct History<'a> {
     pub update: &'a Revision,
     /// The revision that pods below the partition keep: the last one that was rolled out whole.
     pub current: &'a Revision,
-    /// Collisions of revision names so far.
-    pub collisions: i32,
 }
 
-/// Finds the revisions. None while the update revision is still to be recorded.
+/// Finds the revisions. None while the update revision is still to be recorded: what pods are made of is recorded
+/// before they are made.
 pub fn settle<'a>(
     view: &View<'a>,
     workload: &Workload,
-    claimed: &Claim<'a>,
+    claimed: &Claim<'_>,
     plan: &mut Plan,
 ) -> Option<History<'a>> {
-    let known = view.object.status.as_ref();
-    let collisions = known.and_then(|status| status.collision_count).unwrap_or(0);
-    let settled = revision::settle(&workload.template, view.revisions, &workload.name, collisions);
-    let _ = (claimed, settled, plan);
-    None
+    let settled = revision::settle(
+        &workload.template,
+        view.revisions,
+        &workload.name,
+        collisions(view),
+    );
+    let name = settled.name().to_owned();
+    match settled {
+        Settled::Newest { .. } => {}
+        Settled::Reuse { number, .. } => {
+            let known = view.revisions.iter().find(|revision| revision.name == name)?;
+            plan.actions
+                .push(Action::RenumberRevision(reference(known), number));
+        }
+        Settled::Create {
+            name, number, data, ..
+        } => {
+            let labels = workload.template.labels().clone();
+            plan.actions.push(Action::CreateRevision(NewRevision {
+                name,
+                number,
+                data,
+                labels,
+            }));
+            return None;
+        }
+    }
+    let by_name: BTreeMap<&str, &Revision> = view
+        .revisions
+        .iter()
+        .map(|revision| (revision.name.as_str(), revision))
+        .collect();
+    let update = by_name.get(name.as_str()).copied()?;
+    let current = current(view, claimed, &by_name).unwrap_or(update);
+    Some(History {
+        by_name,
+        update,
+        current,
+    })
+}
+
+/// Collisions of revision names: those recorded, and one that was just met.
+#[must_use]
+pub fn collisions(view: &View<'_>) -> i32 {
+    let recorded = view
+        .object
+        .status
+        .as_ref()
+        .and_then(|status| status.collision_count)
+        .unwrap_or(0);
+    let met = view.trouble.is_some_and(|trouble| trouble.collision);
+    recorded.saturating_add(i32::from(met))
+}
+
+/// The revision that was rolled out whole last; where nobody recorded it, the oldest that a pod has.
+fn current<'a>(
+    view: &View<'_>,
+    claimed: &Claim<'_>,
+    by_name: &BTreeMap<&str, &'a Revision>,
+) -> Option<&'a Revision> {
+    let status = view.object.status.as_ref();
+    let recorded = [
+        status.and_then(|status| status.current_revision.as_deref()),
+        status.and_then(|status| status.canary.as_ref()?.revision.as_deref()),
+    ];
+    let recorded = recorded
+        .into_iter()
+        .flatten()
+        .find_map(|name| by_name.get(name).copied());
+    recorded.or_else(|| {
+        let used = claimed
+            .active
+            .iter()
+            .filter_map(|pod| by_name.get(pod.revision()).copied());
+        used.min_by_key(|revision| revision.number)
+    })
+}
+
+/// Forgets revisions that nothing uses, beyond the limit.
+pub fn trim(scene: &Scene<'_>, claimed: &Claim<'_>, plan: &mut Plan) {
+    let history = &scene.history;
+    let mut live: BTreeSet<&str> = claimed.all.iter().map(|pod| pod.revision()).collect();
+    live.extend([history.update.name.as_str(), history.current.name.as_str()]);
+    for surplus in revision::surplus(scene.view.revisions, &live, scene.workload.history_limit) {
+        plan.actions.push(Action::DeleteRevision(reference(surplus)));
+    }
+}
+
+fn reference(revision: &Revision) -> RevisionRef {
+    RevisionRef {
+        name: revision.name.clone(),
+        uid: revision.uid.clone(),
+        resource_version: revision.resource_version.clone(),
+    }
+}
+
+impl History<'_> {
+    /// Whether a pod at this revision is what it should become.
+    #[must_use]
+    pub fn is_updated(&self, name: &str) -> bool {
+        // Two revisions can mean the same: a fleet keeps its names, whoever recorded them.
+        let same = |known: &&Revision| known.template == self.update.template;
+        name == self.update.name || self.by_name.get(name).is_some_and(same)
+    }
+
+    /// What an update in place changes in a pod, or why it cannot be made in place.
+    pub fn change(&self, pod: &Pod) -> Result<Change, String> {
+        let Some(from) = self.by_name.get(pod.revision()) else {
+            let revision = pod.revision();
+            return Err(format!(
+                "revision {revision:?} of pod {} is not recorded any more",
+                pod.name
+            ));
+        };
+        let mut change =
+            in_place::change(&from.template, &self.update.template).map_err(|not| not.to_string())?;
+        if pod.annotation(annotation::IN_PLACE_GRACE).is_some() {
+            // The original had moved the label, and not written the images yet.
+            for container in self.update.template.containers() {
+                let written = pod.containers.iter().find(|known| known.name == container.name);
+                if written.is_some_and(|known| known.image != container.image) {
+                    change
+                        .images
+                        .insert(container.name.clone(), container.image.clone());
+                }
+            }
+        }
+        Ok(change)
+    }
 }

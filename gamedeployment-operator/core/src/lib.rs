@@ -2,14 +2,52 @@
 //!
 //! | module | job |
 //! | --- | --- |
+//! | [`decide`] | from what is known of a workload to what is to be done: the order of everything below |
+//! | [`view`] | what is known; [`cluster`]: what surrounds it |
+//! | [`workload`] | from a spec as people wrote it to one that can be worked on, or every problem at once |
+//! | [`pod`] | what is kept of a pod, and what follows from it |
+//! | [`claim`] | which pods are the workload's own |
 //! | [`template`] | a pod template by its meaning: what the API server would make of it |
-//! | [`revision`] | names, data and history of ControllerRevisions |
-//! | [`in_place`] | whether one revision becomes another without a new pod, what to write, and when it is done |
+//! | [`revision`] | names, data and history of ControllerRevisions; [`history`]: which of them counts |
+//! | [`canary`] | steps of a rollout: how many pods stay old now |
+//! | [`scale`] | how many pods to create and delete; [`rank`]: who goes first |
+//! | [`victims`] | which pods are deleted; [`rollout`]: which are updated |
+//! | [`gate`] | may this be done to this pod? The only place that makes approvals |
+//! | [`budget`] | how many available pods may be taken away; [`grant`]: who gets these slots |
+//! | [`in_place`] | whether one revision becomes another without a new pod, and when that is done |
+//! | [`progress`] | where an in-place update of one pod stands |
+//! | [`steps`] | the next step of every pod |
+//! | [`creation`] | pods to create; [`birth`]: what they are |
+//! | [`status`] | counts, and a sentence for everything that waits |
+//! | [`plan`] | what is to be done, as data |
 //! | [`image`] | names of images as container runtimes read them |
 //!
 //! Nothing here has a client, a runtime, a clock, randomness, an environment or a log.
 
+pub mod birth;
+pub mod budget;
+pub mod canary;
+pub mod claim;
+pub mod cluster;
+pub mod creation;
+pub mod decide;
+pub mod digest;
+pub mod gate;
+pub mod grant;
+pub mod history;
 pub mod image;
 pub mod in_place;
+pub mod plan;
+pub mod pod;
+pub mod progress;
+pub mod rank;
 pub mod revision;
+pub mod rollout;
+pub mod scale;
+pub mod scene;
+pub mod status;
+pub mod steps;
 pub mod template;
+pub mod victims;
+pub mod view;
+pub mod workload;

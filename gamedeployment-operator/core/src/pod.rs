@@ -94,12 +94,21 @@ impl Pod {
     /// Keeps what is needed of a pod.
     #[must_use]
     pub fn read(pod: &api::Pod) -> Self {
-        let ObjectMeta { name, uid, resource_version, creation_timestamp, deletion_timestamp, .. } =
-            pod.metadata.clone();
+        let ObjectMeta {
+            name,
+            uid,
+            resource_version,
+            creation_timestamp,
+            deletion_timestamp,
+            ..
+        } = pod.metadata.clone();
         let status = pod.status.as_ref();
         let spec = pod.spec.as_ref();
         let annotations = pod.metadata.annotations.iter().flatten();
-        let gates = spec.and_then(|spec| spec.readiness_gates.as_ref()).into_iter().flatten();
+        let gates = spec
+            .and_then(|spec| spec.readiness_gates.as_ref())
+            .into_iter()
+            .flatten();
         let text = |value: Option<&String>| value.filter(|text| !text.is_empty()).cloned();
         Self {
             name: name.unwrap_or_default(),
@@ -174,13 +183,15 @@ impl Pod {
             return None;
         }
         let wait = jiff::SignedDuration::from_secs(min_ready_seconds.max(0));
-        self.ready_since.map(|since| since.checked_add(wait).unwrap_or(Timestamp::MAX))
+        self.ready_since
+            .map(|since| since.checked_add(wait).unwrap_or(Timestamp::MAX))
     }
 
     /// Whether it has been ready for `min_ready_seconds`.
     #[must_use]
     pub fn is_available(&self, min_ready_seconds: i64, now: Timestamp) -> bool {
-        self.available_from(min_ready_seconds).is_some_and(|from| from <= now)
+        self.available_from(min_ready_seconds)
+            .is_some_and(|from| from <= now)
     }
 
     /// Whether no container of it has ever run with the images that it has now. A container that crashed does not
@@ -188,7 +199,14 @@ impl Pod {
     #[must_use]
     pub fn never_started(&self) -> bool {
         match self.phase {
-            PodPhase::Pending if self.containers.iter().all(|container| container.state == State::Unknown) => true,
+            PodPhase::Pending
+                if self
+                    .containers
+                    .iter()
+                    .all(|container| container.state == State::Unknown) =>
+            {
+                true
+            }
             PodPhase::Pending | PodPhase::Running => {
                 !self.containers.is_empty() && self.containers.iter().all(Container::cannot_have_players)
             }
@@ -201,7 +219,9 @@ impl Pod {
 #[must_use]
 pub fn controller_of(metadata: &ObjectMeta) -> Option<String> {
     let mut owners = metadata.owner_references.iter().flatten();
-    owners.find(|owner| owner.controller == Some(true)).map(|owner| owner.uid.clone())
+    owners
+        .find(|owner| owner.controller == Some(true))
+        .map(|owner| owner.uid.clone())
 }
 
 fn creation_of(metadata: &ObjectMeta) -> Option<Timestamp> {
@@ -220,7 +240,11 @@ fn phase_of(text: Option<&str>) -> PodPhase {
 }
 
 fn condition<'a>(status: Option<&'a api::PodStatus>, kind: &str) -> Option<&'a api::PodCondition> {
-    status?.conditions.iter().flatten().find(|condition| condition.type_ == kind)
+    status?
+        .conditions
+        .iter()
+        .flatten()
+        .find(|condition| condition.type_ == kind)
 }
 
 fn ready_since(status: Option<&api::PodStatus>, created: Option<Timestamp>) -> Option<Timestamp> {

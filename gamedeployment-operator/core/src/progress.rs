@@ -37,7 +37,11 @@ impl Record {
             let container = pod.containers.iter().find(|container| container.name == *name)?;
             Some((name.clone(), mark(container)))
         });
-        Self { revision: to.to_owned(), update_timestamp: Some(at), last_container_statuses: marks.collect() }
+        Self {
+            revision: to.to_owned(),
+            update_timestamp: Some(at),
+            last_container_statuses: marks.collect(),
+        }
     }
 
     /// The annotation's text.
@@ -83,7 +87,11 @@ pub enum Stage {
 pub fn stage(pod: &Pod, now: Timestamp) -> Stage {
     let Some(condition) = &pod.in_place else {
         // A fresh pod is not ready before somebody says that no update is going on.
-        return if pod.has_readiness_gate { Stage::OutOfService } else { hot_patch(pod, now) };
+        return if pod.has_readiness_gate {
+            Stage::OutOfService
+        } else {
+            hot_patch(pod, now)
+        };
     };
     if condition.ready {
         return hot_patch(pod, now);
@@ -92,13 +100,15 @@ pub fn stage(pod: &Pod, now: Timestamp) -> Stage {
     let written = record.filter(|record| record.revision == pod.revision());
     match written {
         // The original puts the label first and the images later.
-        Some(_) if pod.annotation(names::pod::IN_PLACE_GRACE).is_some() => {
-            Stage::Grace { to: pod.revision().to_owned(), since: condition.since }
-        }
+        Some(_) if pod.annotation(names::pod::IN_PLACE_GRACE).is_some() => Stage::Grace {
+            to: pod.revision().to_owned(),
+            since: condition.since,
+        },
         Some(record) if is_target(&condition.target, pod) => advance(pod, &record, now),
-        _ if !condition.target.is_empty() && condition.target != pod.revision() => {
-            Stage::Grace { to: condition.target.clone(), since: condition.since }
-        }
+        _ if !condition.target.is_empty() && condition.target != pod.revision() => Stage::Grace {
+            to: condition.target.clone(),
+            since: condition.since,
+        },
         Some(record) => advance(pod, &record, now),
         None => Stage::OutOfService,
     }
@@ -125,7 +135,9 @@ fn advance(pod: &Pod, record: &Record, now: Timestamp) -> Stage {
     let mut look: Option<Timestamp> = None;
     let mut waiting = false;
     for (name, mark) in &record.last_container_statuses {
-        let Some(container) = pod.containers.iter().find(|container| container.name == *name) else { continue };
+        let Some(container) = pod.containers.iter().find(|container| container.name == *name) else {
+            continue;
+        };
         match finished(mark, &container.image, &as_now(container), written, now) {
             Progress::Done => {}
             Progress::Waiting => waiting = true,
@@ -137,7 +149,11 @@ fn advance(pod: &Pod, record: &Record, now: Timestamp) -> Stage {
     }
     if waiting {
         let complaint = pod.containers.iter().find_map(Container::complaint);
-        Stage::Written { since: record.update_timestamp, look, complaint }
+        Stage::Written {
+            since: record.update_timestamp,
+            look,
+            complaint,
+        }
     } else {
         Stage::Finished
     }
@@ -150,10 +166,15 @@ pub fn is_under_way(pod: &Pod, to: &str, modified: &[String]) -> bool {
     if !pod.is_out_of_service() {
         return false;
     }
-    let target = pod.in_place.as_ref().map_or("", |condition| condition.target.as_str());
+    let target = pod
+        .in_place
+        .as_ref()
+        .map_or("", |condition| condition.target.as_str());
     let record = record(pod).filter(|record| record.revision == pod.revision());
     let changing = |name: &String| {
-        record.as_ref().is_some_and(|record| record.last_container_statuses.contains_key(name))
+        record
+            .as_ref()
+            .is_some_and(|record| record.last_container_statuses.contains_key(name))
     };
     if target == to || pod.annotation(names::pod::IN_PLACE_GRACE).is_some() && pod.revision() == to {
         return true;
@@ -169,10 +190,10 @@ pub fn record(pod: &Pod) -> Option<Record> {
 
 fn mark(container: &Container) -> ContainerMark {
     ContainerMark {
-        image: container.running_image.clone(),
+        image: Some(container.running_image.clone()),
         image_id: container.image_id.clone(),
-        container_id: container.container_id.clone(),
-        restart_count: container.restarts,
+        container_id: Some(container.container_id.clone()),
+        restart_count: Some(container.restarts),
     }
 }
 
@@ -183,7 +204,7 @@ fn as_now(container: &Container) -> ContainerNow {
         container_id: container.container_id.clone(),
         ready: container.ready,
         running_since: match &container.state {
-            State::Running { since } => *since,
+            State::Running { since } => Some(since.unwrap_or(Timestamp::MIN)),
             State::Unknown | State::Waiting { .. } | State::Terminated => None,
         },
     }

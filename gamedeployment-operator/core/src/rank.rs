@@ -44,7 +44,9 @@ impl Rank {
     /// The rank of a pod. `approved`: its hook has said yes already.
     #[must_use]
     pub fn new(pod: &Pod, cluster: &dyn Cluster, approved: bool, descending: bool) -> Self {
-        let pod_cost = pod.annotation(DELETION_COST).and_then(|text| text.trim().parse().ok());
+        let pod_cost = pod
+            .annotation(DELETION_COST)
+            .and_then(|text| text.trim().parse().ok());
         let node_cost = pod.node.as_deref().and_then(|node| cluster.node_cost(node));
         Self {
             scheduled: pod.node.is_some(),
@@ -55,7 +57,13 @@ impl Rank {
             pod_cost: Cost::new(pod_cost, descending),
             not_asked: !approved,
             ready_since: pod.ready_since.map(std::cmp::Reverse),
-            fewer_restarts: std::cmp::Reverse(pod.containers.iter().map(|container| container.restarts).max().unwrap_or(0)),
+            fewer_restarts: std::cmp::Reverse(
+                pod.containers
+                    .iter()
+                    .map(|container| container.restarts)
+                    .max()
+                    .unwrap_or(0),
+            ),
             created: std::cmp::Reverse(pod.created),
             name: pod.name.clone(),
         }

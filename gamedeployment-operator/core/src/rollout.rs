@@ -22,18 +22,32 @@ pub fn choose(scene: &mut Scene<'_>, to_update: usize) -> Hindrances {
         return hindrances;
     }
     let target = scene.history.update.name.clone();
-    let asked: Vec<&str> = scene.view.runs.iter().filter_map(|run| run.pod_uid.as_deref()).collect();
+    let asked: Vec<&str> = scene
+        .view
+        .runs
+        .iter()
+        .filter_map(|run| run.pod_uid.as_deref())
+        .collect();
     let mut candidates: Vec<usize> = (0..scene.seats.len()).collect();
-    candidates.retain(|at| scene.seats.get(*at).is_some_and(|seat| seat.old && seat.intent.is_none() || is_pending(seat)));
+    candidates.retain(|at| {
+        scene
+            .seats
+            .get(*at)
+            .is_some_and(|seat| seat.old && seat.intent.is_none() || is_pending(seat))
+    });
     candidates.sort_by_key(|at| scene.seats.get(*at).map(|seat| eagerness(seat, &asked)));
     // A pod that the original had begun counts as updated by its label already.
     let begun = scene.seats.iter().filter(|seat| is_pending(seat)).count();
     for at in candidates.into_iter().take(to_update.saturating_add(begun)) {
-        let Some(pod) = scene.seats.get(at).map(|seat| seat.pod) else { continue };
+        let Some(pod) = scene.seats.get(at).map(|seat| seat.pod) else {
+            continue;
+        };
         let intent = match scene.workload.update {
             UpdateType::Rolling | UpdateType::OnDelete => Some(Intent::Recreate(target.clone())),
             UpdateType::InPlace | UpdateType::HotPatch => match scene.history.change(pod) {
-                Ok(_) if scene.workload.update == UpdateType::HotPatch => Some(Intent::HotPatch(target.clone())),
+                Ok(_) if scene.workload.update == UpdateType::HotPatch => {
+                    Some(Intent::HotPatch(target.clone()))
+                }
                 Ok(_) => Some(Intent::InPlace(target.clone())),
                 Err(_) if scene.workload.recreate_fallback => Some(Intent::Recreate(target.clone())),
                 Err(why) => {

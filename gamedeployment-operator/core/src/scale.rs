@@ -52,11 +52,23 @@ impl Counts {
         let wanted = self.wanted();
         if total < wanted {
             let create = wanted - total;
-            let create_old = self.partition.min(self.replicas).saturating_sub(self.old).min(create);
-            return Need { create_old, create_updated: create - create_old, ..Need::default() };
+            let create_old = self
+                .partition
+                .min(self.replicas)
+                .saturating_sub(self.old)
+                .min(create);
+            return Need {
+                create_old,
+                create_updated: create - create_old,
+                ..Need::default()
+            };
         }
         let delete = total - wanted;
-        Need { delete, delete_old: self.to_update().min(delete), ..Need::default() }
+        Need {
+            delete,
+            delete_old: self.to_update().min(delete),
+            ..Need::default()
+        }
     }
 }
 

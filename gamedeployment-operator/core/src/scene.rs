@@ -1,20 +1,23 @@
 //! The workload's pods with all that is known of each, while a decision is being made.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 use shared_api::names::pod as annotation;
 
 use crate::gate::{Intent, Standing};
-use crate::in_place::{self, Change};
+use crate::history::History;
 use crate::pod::Pod;
 use crate::progress::{Stage, stage};
 use crate::rank::Rank;
-use crate::revision::Revision;
 use crate::view::View;
 use crate::workload::Workload;
 
 /// A pod, while a decision is being made.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "independent facts, each asked by its name"
+)]
 pub struct Seat<'a> {
     /// The pod.
     pub pod: &'a Pod,
@@ -56,59 +59,25 @@ impl Chosen {
         }
         let text = pod.annotation(annotation::CHOSEN_FOR).unwrap_or_default();
         let (intent, since) = text.rsplit_once('@').unwrap_or((text, ""));
-        let intent = if intent.is_empty() { Intent::Delete.text() } else { intent.to_owned() };
-        Some(Self { intent, since: since.parse().ok() })
+        let intent = if intent.is_empty() {
+            Intent::Delete.text()
+        } else {
+            intent.to_owned()
+        };
+        Some(Self {
+            intent,
+            since: since.parse().ok(),
+        })
     }
 
     /// The annotation's text.
     #[must_use]
     pub fn text(intent: &Intent, since: Timestamp) -> String {
-        format!("{}@{}", intent.text(), shared_api::time::Time::new(since).timestamp())
-    }
-}
-
-/// The workload's revisions by name.
-pub struct History<'a> {
-    by_name: BTreeMap<&'a str, &'a Revision>,
-    /// The revision that pods are updated to.
-    pub update: &'a Revision,
-    /// The revision that pods below the partition keep.
-    pub current: &'a Revision,
-}
-
-impl<'a> History<'a> {
-    /// The revisions of a workload, once the update revision is recorded.
-    #[must_use]
-    pub fn new(revisions: &'a [Revision], update: &'a Revision, current: &'a Revision) -> Self {
-        let by_name = revisions.iter().map(|revision| (revision.name.as_str(), revision)).collect();
-        Self { by_name, update, current }
-    }
-
-    /// Whether a pod at this revision is what it should become.
-    #[must_use]
-    pub fn is_updated(&self, name: &str) -> bool {
-        // Two revisions can mean the same: a fleet keeps its names whoever recorded them.
-        let same = |known: &&Revision| known.template == self.update.template;
-        name == self.update.name || self.by_name.get(name).is_some_and(|known| same(known))
-    }
-
-    /// What a pod's update in place changes, or why it cannot be one.
-    pub fn change(&self, pod: &Pod) -> Result<Change, String> {
-        let Some(from) = self.by_name.get(pod.revision()) else {
-            let revision = pod.revision();
-            return Err(format!("revision {revision:?} of pod {} is not recorded any more", pod.name));
-        };
-        let mut change = in_place::change(&from.template, &self.update.template).map_err(|not| not.to_string())?;
-        if pod.annotation(annotation::IN_PLACE_GRACE).is_some() {
-            // The original had moved the label, and not written the images yet.
-            for container in self.update.template.containers() {
-                let written = pod.containers.iter().find(|known| known.name == container.name);
-                if written.is_some_and(|known| known.image != container.image) {
-                    change.images.insert(container.name.clone(), container.image.clone());
-                }
-            }
-        }
-        Ok(change)
+        format!(
+            "{}@{}",
+            intent.text(),
+            shared_api::time::Time::new(since).timestamp()
+        )
     }
 }
 
@@ -150,7 +119,12 @@ impl<'a> Scene<'a> {
             available: pod.is_available(workload.min_ready_seconds, now)
                 && matches!(stage(pod, now), Stage::Idle | Stage::Finished),
             chosen: Chosen::read(pod),
-            rank: Rank::new(pod, view.cluster, approved.contains(pod.uid.as_str()), workload.cost_descending),
+            rank: Rank::new(
+                pod,
+                view.cluster,
+                approved.contains(pod.uid.as_str()),
+                workload.cost_descending,
+            ),
             intent: None,
             surplus: false,
             standing: None,
@@ -158,7 +132,13 @@ impl<'a> Scene<'a> {
         });
         let mut seats: Vec<_> = seats.collect();
         seats.sort_by(|a, b| a.rank.cmp(&b.rank));
-        Self { view, workload, history, now, seats }
+        Self {
+            view,
+            workload,
+            history,
+            now,
+            seats,
+        }
     }
 
     /// Pods at old revisions.

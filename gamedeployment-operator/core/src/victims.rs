@@ -23,7 +23,11 @@ pub fn choose(scene: &mut Scene<'_>, need: Need) {
         }
     }
     for old in [true, false] {
-        for seat in scene.seats.iter_mut().filter(|seat| seat.intent.is_none() && seat.old == old) {
+        for seat in scene
+            .seats
+            .iter_mut()
+            .filter(|seat| seat.intent.is_none() && seat.old == old)
+        {
             if if old { left.delete_old } else { left.delete } > 0 {
                 left.take(seat);
             }

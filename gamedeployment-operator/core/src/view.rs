@@ -29,6 +29,8 @@ pub struct View<'a> {
 pub struct Trouble {
     /// About creating and deleting pods.
     pub scaling: Option<String>,
+    /// The name of a new revision was taken by something else.
+    pub collision: bool,
     /// About anything else.
     pub updating: Option<String>,
 }

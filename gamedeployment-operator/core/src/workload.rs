@@ -1,7 +1,5 @@
 //! From a GameDeployment as people wrote it to one that can be worked on, or every problem at once.
 
-
-
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use shared_api::game_deployment::{
@@ -52,6 +50,10 @@ pub struct Hook {
 
 /// A GameDeployment that can be worked on.
 #[derive(Debug, Clone)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "switches of the manifest, each asked by its name"
+)]
 pub struct Workload {
     /// Name.
     pub name: String,
@@ -114,8 +116,12 @@ impl Workload {
         let replicas = count("spec.replicas", spec.replicas.map_or(1, i64::from), &mut problems);
         let selector = read_selector(&spec.selector, &template, &mut problems);
         let update = spec.update_strategy.clone().unwrap_or_default();
-        let surge = amount("spec.updateStrategy.maxSurge", update.max_surge.as_ref(), &mut problems)
-            .unwrap_or(Amount::Count(0));
+        let surge = amount(
+            "spec.updateStrategy.maxSurge",
+            update.max_surge.as_ref(),
+            &mut problems,
+        )
+        .unwrap_or(Amount::Count(0));
         let unavailable_path = "spec.updateStrategy.maxUnavailable";
         let unavailable = amount(unavailable_path, update.max_unavailable.as_ref(), &mut problems)
             .unwrap_or(DEFAULT_MAX_UNAVAILABLE);
@@ -141,16 +147,28 @@ impl Workload {
             pods_to_delete: pods_to_delete(spec),
             create_batch: create_batch(spec, &mut problems),
             update: update_type(&update, &mut problems),
-            partition: amount("spec.updateStrategy.partition", update.partition.as_ref(), &mut problems)
-                .unwrap_or(Amount::Count(0)),
+            partition: amount(
+                "spec.updateStrategy.partition",
+                update.partition.as_ref(),
+                &mut problems,
+            )
+            .unwrap_or(Amount::Count(0)),
             // As core controllers round: an update may always take one pod or add one.
-            max_unavailable: if surge.is_zero() { unavailable.up(replicas) } else { unavailable.down(replicas) },
+            max_unavailable: if surge.is_zero() {
+                unavailable.up(replicas)
+            } else {
+                unavailable.down(replicas)
+            },
             max_surge: surge.up(replicas),
             paused: update.paused.unwrap_or(false),
             steps: steps(&update, &mut problems),
             grace_seconds: grace(&update, &mut problems),
             recreate_fallback: fallback(&update, &mut problems),
-            pre_delete: hook("spec.preDeleteUpdateStrategy", spec.pre_delete_update_strategy.as_ref(), &mut problems),
+            pre_delete: hook(
+                "spec.preDeleteUpdateStrategy",
+                spec.pre_delete_update_strategy.as_ref(),
+                &mut problems,
+            ),
             pre_in_place: hook(
                 "spec.preInplaceUpdateStrategy",
                 spec.pre_inplace_update_strategy.as_ref(),
@@ -161,15 +179,21 @@ impl Workload {
                 spec.post_inplace_update_strategy.as_ref(),
                 &mut problems,
             ),
-            history_limit: spec
-                .revision_history_limit
-                .map_or(DEFAULT_HISTORY, |limit| count("spec.revisionHistoryLimit", i64::from(limit), &mut problems)),
+            history_limit: spec.revision_history_limit.map_or(DEFAULT_HISTORY, |limit| {
+                count("spec.revisionHistoryLimit", i64::from(limit), &mut problems)
+            }),
             min_ready_seconds: seconds("spec.minReadySeconds", spec.min_ready_seconds, &mut problems),
             readiness_gate: !spec.disable_readiness_gate.unwrap_or(false),
-            cost_descending: annotations.get(names::workload::COST_ORDER).is_some_and(|order| order == "descend"),
+            cost_descending: annotations
+                .get(names::workload::COST_ORDER)
+                .is_some_and(|order| order == "descend"),
             indexes,
         };
-        if problems.is_empty() { Ok(workload) } else { Err(problems) }
+        if problems.is_empty() {
+            Ok(workload)
+        } else {
+            Err(problems)
+        }
     }
 
     /// The hook strategy that a kind of hook belongs to.
@@ -211,7 +235,11 @@ fn amount(path: &str, value: Option<&IntOrString>, problems: &mut Vec<Problem>) 
 fn read_selector(selector: &LabelSelector, template: &Template, problems: &mut Vec<Problem>) -> Selector {
     let read = Selector::read(selector, problems);
     if read.is_empty() {
-        problems.push(Problem::new("spec.selector", "", "it selects every pod; name at least one label"));
+        problems.push(Problem::new(
+            "spec.selector",
+            "",
+            "it selects every pod; name at least one label",
+        ));
     } else if !read.matches(template.labels()) {
         problems.push(Problem::new(
             "spec.selector",
@@ -224,8 +252,15 @@ fn read_selector(selector: &LabelSelector, template: &Template, problems: &mut V
 
 fn check_template(spec: &GameDeploymentSpec, problems: &mut Vec<Problem>) {
     let pod = |field: &str| spec.template.pointer(&format!("/spec/{field}"));
-    if pod("containers").and_then(|list| list.as_array()).is_none_or(Vec::is_empty) {
-        problems.push(Problem::new("spec.template.spec.containers", "", "a pod needs at least one container"));
+    if pod("containers")
+        .and_then(|list| list.as_array())
+        .is_none_or(Vec::is_empty)
+    {
+        problems.push(Problem::new(
+            "spec.template.spec.containers",
+            "",
+            "a pod needs at least one container",
+        ));
     }
     if let Some(policy) = pod("restartPolicy").and_then(|policy| policy.as_str())
         && policy != "Always"
@@ -240,7 +275,9 @@ fn check_template(spec: &GameDeploymentSpec, problems: &mut Vec<Problem>) {
 
 fn pods_to_delete(spec: &GameDeploymentSpec) -> Vec<String> {
     let strategy = spec.scale_strategy.as_ref();
-    strategy.and_then(|strategy| strategy.pods_to_delete.clone()).unwrap_or_default()
+    strategy
+        .and_then(|strategy| strategy.pods_to_delete.clone())
+        .unwrap_or_default()
 }
 
 fn create_batch(spec: &GameDeploymentSpec, problems: &mut Vec<Problem>) -> Option<Amount> {
@@ -248,7 +285,11 @@ fn create_batch(spec: &GameDeploymentSpec, problems: &mut Vec<Problem>) -> Optio
     let path = "spec.scaleStrategy.createBatch";
     let batch = amount(path, batch, problems)?;
     if batch.is_zero() {
-        problems.push(Problem::new(path, "0", "no pod could be created; set at least 1, or leave it out"));
+        problems.push(Problem::new(
+            path,
+            "0",
+            "no pod could be created; set at least 1, or leave it out",
+        ));
     }
     Some(batch)
 }
@@ -273,17 +314,24 @@ fn steps(update: &UpdateStrategy, problems: &mut Vec<Problem>) -> Vec<Step> {
         None => &[],
     };
     let read = steps.iter().enumerate();
-    read.map(|(number, step)| canary_step::read(number, step, problems)).collect()
+    read.map(|(number, step)| canary_step::read(number, step, problems))
+        .collect()
 }
 
 fn grace(update: &UpdateStrategy, problems: &mut Vec<Problem>) -> i64 {
     let in_place = update.in_place_update_strategy.as_ref();
     let value = in_place.and_then(|strategy| strategy.grace_period_seconds);
-    seconds("spec.updateStrategy.inPlaceUpdateStrategy.gracePeriodSeconds", value, problems)
+    seconds(
+        "spec.updateStrategy.inPlaceUpdateStrategy.gracePeriodSeconds",
+        value,
+        problems,
+    )
 }
 
 fn fallback(update: &UpdateStrategy, problems: &mut Vec<Problem>) -> bool {
-    let Some(strategy) = &update.in_place_update_strategy else { return false };
+    let Some(strategy) = &update.in_place_update_strategy else {
+        return false;
+    };
     let base = "spec.updateStrategy.inPlaceUpdateStrategy";
     match strategy.policy.as_deref().unwrap_or_default() {
         // One write changes all containers of a pod: the orders of the original's later versions are accepted, and
@@ -299,21 +347,33 @@ fn fallback(update: &UpdateStrategy, problems: &mut Vec<Problem>) -> bool {
         "" => false,
         "Recreate" => true,
         other => {
-            problems.push(Problem::new(&format!("{base}.fallback"), other, "use Recreate or leave it out"));
+            problems.push(Problem::new(
+                &format!("{base}.fallback"),
+                other,
+                "use Recreate or leave it out",
+            ));
             false
         }
     }
 }
 
 fn hook(path: &str, strategy: Option<&HookStrategy>, problems: &mut Vec<Problem>) -> Hook {
-    let Some(strategy) = strategy else { return Hook::default() };
-    if strategy.hook.as_ref().is_some_and(|step| step.template_name.is_empty()) {
+    let Some(strategy) = strategy else {
+        return Hook::default();
+    };
+    if strategy
+        .hook
+        .as_ref()
+        .is_some_and(|step| step.template_name.is_empty())
+    {
         let remedy = "name a HookTemplate of this namespace";
         problems.push(Problem::new(&format!("{path}.hook.templateName"), "", remedy));
     }
-    Hook { step: strategy.hook.clone(), retry: strategy.retry.unwrap_or(false) }
+    Hook {
+        step: strategy.hook.clone(),
+        retry: strategy.retry.unwrap_or(false),
+    }
 }
-
 
 #[cfg(test)]
 mod tests;

@@ -109,7 +109,11 @@ pub struct Update {
 
 impl Approval {
     pub(super) fn new(pod: &Pod, intent: &Intent, grounds: Grounds) -> Self {
-        Self { pod: PodRef::of(pod), intent: intent.clone(), grounds }
+        Self {
+            pod: PodRef::of(pod),
+            intent: intent.clone(),
+            grounds,
+        }
     }
 
     /// Why the gate is open.
@@ -118,14 +122,30 @@ impl Approval {
         &self.grounds
     }
 
+    /// Whether this run is its grounds.
+    #[must_use]
+    pub fn rests_on(&self, run_uid: &str) -> bool {
+        matches!(&self.grounds, Grounds::Verdict { uid, .. } if uid == run_uid)
+    }
+
     /// Uses it up.
     #[must_use]
     pub fn into_act(self) -> Act {
         let Self { pod, intent, grounds } = self;
         match intent {
             Intent::Delete | Intent::Recreate(_) => Act::Delete(Delete { pod, grounds }),
-            Intent::InPlace(to) => Act::Update(Update { pod, to, hot: false, grounds }),
-            Intent::HotPatch(to) => Act::Update(Update { pod, to, hot: true, grounds }),
+            Intent::InPlace(to) => Act::Update(Update {
+                pod,
+                to,
+                hot: false,
+                grounds,
+            }),
+            Intent::HotPatch(to) => Act::Update(Update {
+                pod,
+                to,
+                hot: true,
+                grounds,
+            }),
             Intent::Confirm(_) => Act::Confirmed(pod),
         }
     }

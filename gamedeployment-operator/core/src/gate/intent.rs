@@ -65,7 +65,9 @@ impl HookKind {
     /// The kind that a run's label names.
     #[must_use]
     pub fn from_label(label: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.label() == label || hook_kind::old_name(kind.label()) == label)
+        Self::ALL
+            .into_iter()
+            .find(|kind| kind.label() == label || hook_kind::old_name(kind.label()) == label)
     }
 }
 

@@ -17,9 +17,9 @@ mod run;
 pub use act::{Act, Approval, Delete, Grounds, PodRef, Update};
 pub use drawing::State;
 pub use intent::{HookKind, Intent};
+use question::Question;
 pub use question::{FoundTemplate, NewRun, Obstacle, owned, owner, render};
 pub use run::Run;
-use question::Question;
 use shared_api::reason::WorkloadReason;
 
 /// Where a question about a pod stands.
@@ -75,16 +75,19 @@ impl<'a> Gate<'a> {
     /// The gate of a workload, with all the runs that it owns.
     #[must_use]
     pub fn new(workload: &'a Workload, cluster: &'a dyn Cluster, runs: &'a [&'a Run]) -> Self {
-        Self { workload, cluster, runs }
+        Self {
+            workload,
+            cluster,
+            runs,
+        }
     }
 
     /// The hook that has a say in an intent, whether it is set or not.
     #[must_use]
     pub fn kind(&self, intent: &Intent) -> Option<HookKind> {
         match intent {
-            Intent::Delete | Intent::Recreate(_) => Some(HookKind::PreDelete),
             Intent::InPlace(_) if self.workload.pre_in_place.step.is_some() => Some(HookKind::PreInplace),
-            Intent::InPlace(_) => Some(HookKind::PreDelete),
+            Intent::Delete | Intent::Recreate(_) | Intent::InPlace(_) => Some(HookKind::PreDelete),
             Intent::Confirm(_) => Some(HookKind::PostInplace),
             Intent::HotPatch(_) => None,
         }
@@ -160,7 +163,10 @@ impl<'a> Gate<'a> {
     fn unasked(&self, name: &str, wanted: NewRun) -> Standing<'a> {
         if self.cluster.has_run(&self.workload.namespace, name) {
             let message = format!("HookRun {name} exists and does not belong to this workload; delete it");
-            return Standing::Blocked(Obstacle { reason: WorkloadReason::HookRunNameInvalid, message });
+            return Standing::Blocked(Obstacle {
+                reason: WorkloadReason::HookRunNameInvalid,
+                message,
+            });
         }
         Standing::Unasked(Box::new(wanted))
     }
@@ -175,10 +181,17 @@ fn judge<'a>(run: &'a Run, pod: &Pod, intent: &Intent, wanted: NewRun) -> Standi
         return Standing::Stale(run, why);
     }
     if run.is_measured_success() {
-        let grounds = Grounds::Verdict { run: run.name.clone(), uid: run.uid.clone() };
+        let grounds = Grounds::Verdict {
+            run: run.name.clone(),
+            uid: run.uid.clone(),
+        };
         return Standing::Open(Approval::new(pod, intent, grounds));
     }
-    if run.phase.is_final() { Standing::Refused(run) } else { Standing::Asking(run) }
+    if run.phase.is_final() {
+        Standing::Refused(run)
+    } else {
+        Standing::Asking(run)
+    }
 }
 
 /// Why a run does not count for this intent.

@@ -61,7 +61,11 @@ impl Question<'_> {
     /// The run's name.
     pub(super) fn name(&self) -> String {
         let (prefix, template) = (self.kind.prefix(), &self.step.template_name);
-        format!("{prefix}-{}-{}-{template}", self.pod.revision(), self.pod.instance())
+        format!(
+            "{prefix}-{}-{}-{template}",
+            self.pod.revision(),
+            self.pod.instance()
+        )
     }
 
     /// The run, or what keeps it from being made.
@@ -70,9 +74,16 @@ impl Question<'_> {
         self.check_address(&spec)?;
         let name = self.name();
         if name.len() > LONGEST_NAME {
-            let message = format!("the name of its HookRun would be {} characters long, of {LONGEST_NAME} that are \
-                 allowed: shorten the name of HookTemplate {}", name.len(), self.step.template_name);
-            return Err(Obstacle { reason: WorkloadReason::HookRunNameInvalid, message });
+            let message = format!(
+                "the name of its HookRun would be {} characters long, of {LONGEST_NAME} that are \
+                 allowed: shorten the name of HookTemplate {}",
+                name.len(),
+                self.step.template_name
+            );
+            return Err(Obstacle {
+                reason: WorkloadReason::HookRunNameInvalid,
+                message,
+            });
         }
         let mut run = HookRun::new(&name, spec);
         run.metadata.namespace = Some(self.namespace.to_owned());
@@ -98,7 +109,10 @@ impl Question<'_> {
             (label::INSTANCE_OLD, instance),
             (label::POD_UID, &self.pod.uid),
         ];
-        pairs.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
+        pairs
+            .into_iter()
+            .map(|(key, value)| (key.to_owned(), value.to_owned()))
+            .collect()
     }
 
     /// What every run of a pod is told, besides what people tell it.
@@ -115,9 +129,17 @@ impl Question<'_> {
             let values = values.into_iter().enumerate();
             values.map(move |(number, value)| (format!("{name}[{number}]"), value))
         };
-        let containers = self.pod.containers.iter().map(|container| container.name.clone()).collect();
+        let containers = self
+            .pod
+            .containers
+            .iter()
+            .map(|container| container.name.clone())
+            .collect();
         let modified = numbered(argument::MODIFIED_CONTAINER, self.modified.to_vec());
-        fixed.chain(numbered(argument::POD_CONTAINER, containers)).chain(modified).collect()
+        fixed
+            .chain(numbered(argument::POD_CONTAINER, containers))
+            .chain(modified)
+            .collect()
     }
 
     /// A hook that calls the pod needs the pod's address.
@@ -128,7 +150,10 @@ impl Question<'_> {
         let metrics = serde_json::to_string(&spec.metrics).unwrap_or_default();
         if metrics.contains(argument::POD_IP) {
             let message = "the hook uses PodIP, and the pod has no address yet".to_owned();
-            return Err(Obstacle { reason: WorkloadReason::PodAddressMissing, message });
+            return Err(Obstacle {
+                reason: WorkloadReason::PodAddressMissing,
+                message,
+            });
         }
         Ok(())
     }
@@ -142,20 +167,35 @@ pub fn render(
     added: Vec<(String, String)>,
 ) -> Result<HookRunSpec, Obstacle> {
     let name = &step.template_name;
-    let missing = |message| Obstacle { reason: WorkloadReason::HookTemplateMissing, message };
+    let missing = |message| Obstacle {
+        reason: WorkloadReason::HookTemplateMissing,
+        message,
+    };
     let template = match template {
         FoundTemplate::Found(template) => template,
-        FoundTemplate::Missing => return Err(missing(format!("HookTemplate {name} does not exist; create it"))),
+        FoundTemplate::Missing => {
+            return Err(missing(format!("HookTemplate {name} does not exist; create it")));
+        }
         FoundTemplate::Unreadable(why) => {
-            return Err(missing(format!("HookTemplate {name} cannot be read: {why}; correct it")));
+            return Err(missing(format!(
+                "HookTemplate {name} cannot be read: {why}; correct it"
+            )));
         }
     };
     let mut arguments = template.args.clone().unwrap_or_default();
-    let own = step.args.iter().flatten().filter_map(|own| Some((own.name.clone(), own.value.clone()?)));
+    let own = step
+        .args
+        .iter()
+        .flatten()
+        .filter_map(|own| Some((own.name.clone(), own.value.clone()?)));
     for (name, value) in own.chain(added) {
         match arguments.iter_mut().find(|argument| argument.name == name) {
             Some(argument) => (argument.value, argument.value_from) = (Some(value), None),
-            None => arguments.push(Argument { name, value: Some(value), value_from: None }),
+            None => arguments.push(Argument {
+                name,
+                value: Some(value),
+                value_from: None,
+            }),
         }
     }
     let open: Vec<&str> = arguments
@@ -168,7 +208,10 @@ pub fn render(
             "arguments of HookTemplate {name} have no value: {}; set them in the workload's hook.args or in the template",
             open.join(", ")
         );
-        return Err(Obstacle { reason: WorkloadReason::HookArgumentsUnresolved, message });
+        return Err(Obstacle {
+            reason: WorkloadReason::HookArgumentsUnresolved,
+            message,
+        });
     }
     Ok(HookRunSpec {
         metrics: template.metrics.clone(),
@@ -205,7 +248,8 @@ fn containers_text(pod: &Pod) -> String {
 pub(super) fn restarted<'p>(pod: &'p Pod, then: &BTreeMap<String, String>) -> Option<&'p str> {
     let mut containers = pod.containers.iter();
     let other = containers.find(|container| {
-        then.get(&container.name).is_some_and(|known| *known != digest(&container.container_id))
+        then.get(&container.name)
+            .is_some_and(|known| *known != digest(&container.container_id))
     });
     other.map(|container| container.name.as_str())
 }

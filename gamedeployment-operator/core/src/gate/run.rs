@@ -62,7 +62,9 @@ impl Run {
         let created = run.metadata.creation_timestamp.as_ref().map(|Time(at)| *at);
         let measured = |name: &str| {
             let mut results = status.metric_results.iter();
-            results.any(|result| result.name == name && result.successful > 0 && result.phase == Phase::Successful)
+            results.any(|result| {
+                result.name == name && result.successful > 0 && result.phase == Phase::Successful
+            })
         };
         let metrics = &run.spec.metrics;
         Self {
@@ -82,7 +84,10 @@ impl Run {
             phase: status.phase,
             measured: !metrics.is_empty() && metrics.iter().all(|metric| measured(&metric.name)),
             message: status.message.clone().unwrap_or_default(),
-            started: status.started_at.map(shared_api::time::Time::timestamp).or(created),
+            started: status
+                .started_at
+                .map(shared_api::time::Time::timestamp)
+                .or(created),
         }
     }
 
@@ -101,5 +106,7 @@ impl Run {
 
 fn read_containers(text: &str) -> BTreeMap<String, String> {
     let pairs = text.split(',').filter_map(|pair| pair.split_once('='));
-    pairs.map(|(name, digest)| (name.to_owned(), digest.to_owned())).collect()
+    pairs
+        .map(|(name, digest)| (name.to_owned(), digest.to_owned()))
+        .collect()
 }

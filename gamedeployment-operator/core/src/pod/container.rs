@@ -83,7 +83,10 @@ impl Container {
         match &self.state {
             State::Waiting { reason, message } if !HARMLESS.contains(&reason.as_str()) => {
                 let colon = if message.is_empty() { "" } else { ": " };
-                Some(format!("container {} is waiting: {reason}{colon}{message}", self.name))
+                Some(format!(
+                    "container {} is waiting: {reason}{colon}{message}",
+                    self.name
+                ))
             }
             State::Waiting { .. } | State::Running { .. } | State::Unknown | State::Terminated => None,
         }
@@ -97,7 +100,10 @@ pub(super) fn read_all(spec: Option<&api::PodSpec>, status: Option<&api::PodStat
     let statuses = status.and_then(|status| status.container_statuses.as_ref());
     let containers = spec.map(|spec| spec.containers.as_slice()).unwrap_or_default();
     let read = containers.iter().map(|container| {
-        let status = statuses.into_iter().flatten().find(|status| status.name == container.name);
+        let status = statuses
+            .into_iter()
+            .flatten()
+            .find(|status| status.name == container.name);
         read(container, status)
     });
     read.collect()
@@ -109,10 +115,14 @@ fn read(container: &api::Container, status: Option<&api::ContainerStatus>) -> Co
         image: container.image.clone().unwrap_or_default(),
         running_image: status.map(|status| status.image.clone()).unwrap_or_default(),
         image_id: status.map(|status| status.image_id.clone()).unwrap_or_default(),
-        container_id: status.and_then(|status| status.container_id.clone()).unwrap_or_default(),
+        container_id: status
+            .and_then(|status| status.container_id.clone())
+            .unwrap_or_default(),
         restarts: status.map_or(0, |status| status.restart_count),
         ready: status.is_some_and(|status| status.ready),
-        state: status.and_then(|status| status.state.as_ref()).map_or(State::Unknown, state_of),
+        state: status
+            .and_then(|status| status.state.as_ref())
+            .map_or(State::Unknown, state_of),
     }
 }
 

@@ -16,14 +16,20 @@ impl Amount {
     pub fn read(value: &IntOrString) -> Result<Self, (String, &'static str)> {
         const REMEDY: &str = "set a number of 0 or more, or a percentage such as 20%";
         match value {
-            IntOrString::Int(number) => {
-                usize::try_from(*number).map(Self::Count).map_err(|_| (number.to_string(), REMEDY))
-            }
+            IntOrString::Int(number) => usize::try_from(*number)
+                .map(Self::Count)
+                .map_err(|_| (number.to_string(), REMEDY)),
             IntOrString::String(text) => {
                 let number = text.trim();
                 match number.strip_suffix('%') {
-                    Some(percent) => percent.parse().map(Self::Percent).map_err(|_| (text.clone(), REMEDY)),
-                    None => number.parse().map(Self::Count).map_err(|_| (text.clone(), REMEDY)),
+                    Some(percent) => percent
+                        .parse()
+                        .map(Self::Percent)
+                        .map_err(|_| (text.clone(), REMEDY)),
+                    None => number
+                        .parse()
+                        .map(Self::Count)
+                        .map_err(|_| (text.clone(), REMEDY)),
                 }
             }
         }
@@ -67,6 +73,7 @@ impl Amount {
 
 /// `percent` of `whole`, with `round` hundredths added before cutting.
 fn share(percent: u32, whole: usize, round: u128) -> usize {
-    let product = u128::from(percent) * u128::try_from(whole).unwrap_or(u128::MAX / 1_000_000_000_000) + round;
+    let product =
+        u128::from(percent) * u128::try_from(whole).unwrap_or(u128::MAX / 1_000_000_000_000) + round;
     usize::try_from(product / 100).unwrap_or(usize::MAX)
 }

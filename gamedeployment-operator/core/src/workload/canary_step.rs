@@ -29,7 +29,11 @@ pub(super) fn read(number: usize, step: &CanaryStep, problems: &mut Vec<Problem>
     if step.partition.is_none() && step.pause.is_none() && step.hook.is_none() {
         problems.push(Problem::new(&base, "", "set one of partition, pause and hook"));
     }
-    if step.hook.as_ref().is_some_and(|hook| hook.template_name.is_empty()) {
+    if step
+        .hook
+        .as_ref()
+        .is_some_and(|hook| hook.template_name.is_empty())
+    {
         let path = format!("{base}.hook.templateName");
         problems.push(Problem::new(&path, "", "name a HookTemplate of this namespace"));
     }
@@ -38,7 +42,11 @@ pub(super) fn read(number: usize, step: &CanaryStep, problems: &mut Vec<Problem>
         Some(duration) => {
             if duration < 0 {
                 let path = format!("{base}.pause.duration");
-                problems.push(Problem::new(&path, &duration.to_string(), "set 0 or more seconds"));
+                problems.push(Problem::new(
+                    &path,
+                    &duration.to_string(),
+                    "set 0 or more seconds",
+                ));
             }
             Pause::For(i64::from(duration.max(0)))
         }

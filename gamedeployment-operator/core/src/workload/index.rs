@@ -37,12 +37,18 @@ pub(super) fn read(
     }
     let path = format!("metadata.annotations[{INDEX_RANGE}]");
     let Some(text) = annotations.get(INDEX_RANGE) else {
-        return Some(IndexRange { start: 0, end: i64::MAX });
+        return Some(IndexRange {
+            start: 0,
+            end: i64::MAX,
+        });
     };
     match serde_json::from_str::<IndexRange>(text) {
         Ok(range) if range.start >= 0 && range.end > range.start => {
             if range.size() < replicas {
-                let remedy = format!("it has {} indexes for {replicas} replicas; widen it", range.size());
+                let remedy = format!(
+                    "it has {} indexes for {replicas} replicas; widen it",
+                    range.size()
+                );
                 problems.push(Problem::new(&path, text, remedy));
             }
             Some(range)

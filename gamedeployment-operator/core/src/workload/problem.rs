@@ -13,7 +13,11 @@ pub struct Problem {
 
 impl Problem {
     pub(super) fn new(path: &str, value: &str, remedy: impl Into<String>) -> Self {
-        Self { path: path.to_owned(), value: value.to_owned(), remedy: remedy.into() }
+        Self {
+            path: path.to_owned(),
+            value: value.to_owned(),
+            remedy: remedy.into(),
+        }
     }
 }
 

@@ -24,7 +24,9 @@ enum Rule {
 impl Selector {
     pub(super) fn read(selector: &LabelSelector, problems: &mut Vec<Problem>) -> Self {
         let labels = selector.match_labels.iter().flatten();
-        let mut rules: Vec<Rule> = labels.map(|(key, value)| Rule::Is(key.clone(), value.clone())).collect();
+        let mut rules: Vec<Rule> = labels
+            .map(|(key, value)| Rule::Is(key.clone(), value.clone()))
+            .collect();
         for (number, rule) in selector.match_expressions.iter().flatten().enumerate() {
             let (key, values) = (rule.key.clone(), rule.values.clone().unwrap_or_default());
             match rule.operator.as_str() {
@@ -34,7 +36,11 @@ impl Selector {
                 "DoesNotExist" => rules.push(Rule::DoesNotExist(key)),
                 other => {
                     let path = format!("spec.selector.matchExpressions[{number}].operator");
-                    problems.push(Problem::new(&path, other, "use In, NotIn, Exists or DoesNotExist"));
+                    problems.push(Problem::new(
+                        &path,
+                        other,
+                        "use In, NotIn, Exists or DoesNotExist",
+                    ));
                 }
             }
         }

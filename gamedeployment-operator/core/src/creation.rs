@@ -1,0 +1,59 @@
+//! Pods to create.
+
+use std::collections::BTreeSet;
+
+use shared_api::names::pod as annotation;
+
+use crate::birth::Nursery;
+use crate::claim::Claim;
+use crate::plan::{Action, Plan};
+use crate::scale::Need;
+use crate::scene::Scene;
+
+/// Most pods that one decision creates: the next one follows when these are known.
+const AT_ONCE: usize = 500;
+
+/// Creates what is needed. Says how many pods could not be made because every index is in use.
+pub fn create(scene: &Scene<'_>, claimed: &Claim<'_>, need: Need, plan: &mut Plan) -> usize {
+    let workload = scene.workload;
+    let mut left = room(scene).min(AT_ONCE);
+    if need.create_old + need.create_updated == 0 {
+        return 0;
+    }
+    let ids = claimed.all.iter().map(|pod| pod.instance().to_owned());
+    let asked = scene.view.runs.iter().map(|run| run.instance.clone());
+    // An index is free when its pod is gone, not while it is still ending.
+    let owned = claimed
+        .all
+        .iter()
+        .filter(|pod| pod.controller.as_deref() == Some(workload.uid.as_str()));
+    let indexes: BTreeSet<i64> = owned
+        .filter_map(|pod| pod.annotation(annotation::INDEX)?.parse().ok())
+        .collect();
+    let mut nursery = Nursery::new(workload, ids.chain(asked).collect(), indexes);
+    let mut unmade = 0;
+    let parts = [
+        (need.create_old, scene.history.current),
+        (need.create_updated, scene.history.update),
+    ];
+    for (count, revision) in parts {
+        for _ in 0..count.min(left) {
+            match nursery.pod(&revision.name, &revision.template) {
+                Some(pod) => plan.actions.push(Action::CreatePod(Box::new(pod))),
+                None => unmade += 1,
+            }
+        }
+        left -= count.min(left);
+    }
+    unmade
+}
+
+/// How many pods may be created now, where they are to be created in batches: a batch follows when the one before it
+/// is ready.
+fn room(scene: &Scene<'_>) -> usize {
+    let Some(batch) = scene.workload.create_batch else {
+        return usize::MAX;
+    };
+    let unready = scene.seats.iter().filter(|seat| !seat.pod.is_ready()).count();
+    batch.up(scene.workload.replicas).max(1).saturating_sub(unready)
+}

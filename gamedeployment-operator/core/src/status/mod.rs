@@ -1,0 +1,172 @@
+//! The status of a workload: counts, and for everything that waits a sentence that somebody on call can act on.
+//!
+//! Nothing here changes with the time alone: a workload that waits is written to once.
+
+use jiff::Timestamp;
+use shared_api::GameDeploymentStatus;
+use shared_api::reason::{WorkloadCondition, WorkloadReason};
+
+use crate::canary::Canary;
+use crate::plan::{Plan, Warning};
+use crate::pod::Pod;
+use crate::rollout::Hindrances;
+use crate::scale::Counts;
+use crate::scene::Scene;
+use crate::steps::Confirmation;
+use crate::view::View;
+use crate::workload::{Problem, Selector};
+
+mod condition;
+mod sentence;
+mod waiting;
+
+use condition::Conditions;
+use waiting::Waiting;
+
+/// What a decision found, besides the plan.
+pub struct Findings<'a> {
+    /// Where the canary rollout stands.
+    pub canary: Canary,
+    /// The counts that were decided on.
+    pub counts: Counts,
+    /// What keeps the update from going on.
+    pub hindrances: Hindrances,
+    /// Pods that wait for their `PostInplace` hook.
+    pub confirmations: Vec<Confirmation<'a>>,
+    /// Pods that could not be made because every index is in use.
+    pub unmade: usize,
+}
+
+/// Reports a spec that cannot be worked on. Pods are counted, and nothing is done to them.
+pub fn refuse(view: &View<'_>, problems: &[Problem], plan: &mut Plan, now: Timestamp) {
+    let old = view.object.status.clone().unwrap_or_default();
+    let uid = view.object.metadata.uid.as_deref();
+    let active: Vec<&Pod> = view
+        .pods
+        .iter()
+        .copied()
+        .filter(|pod| pod.is_active() && uid.is_some() && pod.controller.as_deref() == uid)
+        .collect();
+    let message = problems
+        .iter()
+        .map(ToString::to_string)
+        .collect::<Vec<_>>()
+        .join("; ");
+    let mut conditions = Conditions::new(&old.conditions, view.object.metadata.generation, now);
+    conditions.keep(WorkloadCondition::Available);
+    conditions.set(
+        WorkloadCondition::Progressing,
+        false,
+        WorkloadReason::InvalidSpec,
+        "the spec has problems; see InvalidSpec".to_owned(),
+    );
+    conditions.set(
+        WorkloadCondition::InvalidSpec,
+        true,
+        WorkloadReason::InvalidSpec,
+        message,
+    );
+    let status = GameDeploymentStatus {
+        observed_generation: view.object.metadata.generation,
+        replicas: number(active.len()),
+        ready_replicas: number(active.iter().filter(|pod| pod.is_ready()).count()),
+        conditions: conditions.finish(),
+        ..old.clone()
+    };
+    conclude(old, status, plan);
+}
+
+/// Reports everything.
+pub fn report(scene: &Scene<'_>, findings: &Findings<'_>, plan: &mut Plan) {
+    let (view, workload) = (scene.view, scene.workload);
+    let old = view.object.status.clone().unwrap_or_default();
+    let waiting = Waiting::gather(scene, findings, &old);
+    let mut conditions = Conditions::new(&old.conditions, view.object.metadata.generation, scene.now);
+    sentence::available(scene, &mut conditions);
+    sentence::progressing(scene, findings, &waiting, &mut conditions);
+    sentence::scale_blocked(scene, findings, &waiting, &mut conditions);
+    sentence::update_blocked(scene, findings, &waiting, &mut conditions);
+    let pods = || scene.seats.iter().map(|seat| (seat.pod, seat.old));
+    let whole = is_whole(scene, findings);
+    let current = if whole {
+        &scene.history.update.name
+    } else {
+        &scene.history.current.name
+    };
+    let ready = |old_too: bool| {
+        pods()
+            .filter(|(pod, old)| pod.is_ready() && (old_too || !old))
+            .count()
+    };
+    let available = pods()
+        .filter(|(pod, _)| pod.is_available(workload.min_ready_seconds, scene.now))
+        .count();
+    plan.gauges = waiting.gauges();
+    let mut canary = findings.canary.status.clone();
+    if let Some(canary) = &mut canary {
+        canary.revision = Some(current.clone());
+    }
+    let status = GameDeploymentStatus {
+        observed_generation: view.object.metadata.generation,
+        replicas: number(scene.seats.len()),
+        ready_replicas: number(ready(true)),
+        available_replicas: number(available),
+        updated_replicas: number(scene.updated()),
+        updated_ready_replicas: number(ready(false)),
+        hook_pending_replicas: number(waiting.count()),
+        update_revision: Some(scene.history.update.name.clone()),
+        current_revision: Some(current.clone()),
+        collision_count: Some(crate::history::collisions(view)),
+        conditions: conditions.finish(),
+        pause_conditions: findings.canary.pauses.clone(),
+        label_selector: Some(Selector::to_string(&workload.selector)),
+        current_step_index: findings.canary.index,
+        current_step_hash: findings.canary.hash.clone(),
+        canary,
+        pre_delete_hook_condition: waiting.entries(crate::gate::HookKind::PreDelete),
+        pre_inplace_hook_condition: waiting.entries(crate::gate::HookKind::PreInplace),
+        post_inplace_hook_condition: waiting.entries(crate::gate::HookKind::PostInplace),
+    };
+    plan.warnings.extend(waiting.warnings(&old));
+    conclude(old, status, plan);
+}
+
+/// Whether every pod that there should be has the update revision, and nothing keeps some back.
+fn is_whole(scene: &Scene<'_>, findings: &Findings<'_>) -> bool {
+    let steps = i32::try_from(scene.workload.steps.len()).unwrap_or(i32::MAX);
+    let kept_back = match findings.canary.index {
+        Some(index) => index < steps,
+        None => !scene.workload.partition.is_zero(),
+    };
+    !kept_back && scene.old() == 0 && scene.updated() >= scene.workload.replicas
+}
+
+/// Writes the status if it changed, and says what became worse.
+fn conclude(old: GameDeploymentStatus, status: GameDeploymentStatus, plan: &mut Plan) {
+    for condition in status
+        .conditions
+        .iter()
+        .filter(|condition| condition::is_bad(condition))
+    {
+        let known = old.conditions.iter().find(|known| known.type_ == condition.type_);
+        let news =
+            known.is_none_or(|known| known.reason != condition.reason || known.status != condition.status);
+        let reason = WorkloadReason::ALL
+            .iter()
+            .find(|reason| reason.as_str() == condition.reason);
+        // Hooks without success are told pod by pod.
+        if let Some(reason) = reason.filter(|reason| news && !waiting::is_told_by_pod(**reason)) {
+            plan.warnings.push(Warning {
+                reason: *reason,
+                message: condition.message.clone(),
+            });
+        }
+    }
+    if old != status {
+        plan.status = Some(Box::new(status));
+    }
+}
+
+fn number(count: usize) -> i32 {
+    i32::try_from(count).unwrap_or(i32::MAX)
+}

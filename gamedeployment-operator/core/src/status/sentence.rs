@@ -1,0 +1,265 @@
+//! What the conditions say.
+
+use jiff::Timestamp;
+use shared_api::reason::{WorkloadCondition, WorkloadReason};
+
+use super::condition::Conditions;
+use super::waiting::{Entry, How, Waiting};
+use super::{Findings, is_whole};
+use crate::gate::{Intent, Standing};
+use crate::progress::Stage;
+use crate::scene::{Scene, Seat};
+use crate::steps::STALLED_AFTER;
+use crate::workload::UpdateType;
+
+/// Names shown in a sentence.
+const NAMED: usize = 5;
+
+pub(super) fn available(scene: &Scene<'_>, conditions: &mut Conditions<'_>) {
+    let workload = scene.workload;
+    let floor = workload.replicas.saturating_sub(workload.max_unavailable);
+    let have = scene
+        .seats
+        .iter()
+        .filter(|seat| seat.pod.is_available(workload.min_ready_seconds, scene.now))
+        .count();
+    let enough = have >= floor;
+    let reason = if enough {
+        WorkloadReason::MinimumPodsAvailable
+    } else {
+        WorkloadReason::MinimumPodsUnavailable
+    };
+    let message = if enough {
+        format!("at least {floor} pods are available")
+    } else {
+        format!("fewer than {floor} pods are available{}", not_available(scene))
+    };
+    conditions.set(WorkloadCondition::Available, enough, reason, message);
+}
+
+/// The kubelet's complaints, each once.
+fn not_available(scene: &Scene<'_>) -> String {
+    let mut complaints: Vec<String> = Vec::new();
+    for seat in scene.seats.iter().filter(|seat| !seat.pod.is_ready()) {
+        let complaint = seat
+            .pod
+            .containers
+            .iter()
+            .find_map(crate::pod::Container::complaint);
+        let complaint = complaint.map(|complaint| format!("pod {}: {complaint}", seat.pod.name));
+        complaints.extend(complaint);
+    }
+    if complaints.is_empty() {
+        String::new()
+    } else {
+        format!("; {}", some(&complaints))
+    }
+}
+
+pub(super) fn progressing(
+    scene: &Scene<'_>,
+    findings: &Findings<'_>,
+    waiting: &Waiting,
+    conditions: &mut Conditions<'_>,
+) {
+    let counts = &findings.counts;
+    let (updated, all) = (scene.updated(), scene.seats.len());
+    let mut set =
+        |progress, reason, message| conditions.set(WorkloadCondition::Progressing, progress, reason, message);
+    if let Some((reason, message)) = &findings.canary.waits {
+        let progress = *reason == WorkloadReason::RollingOut;
+        return set(progress, *reason, message.clone());
+    }
+    if scene.workload.paused && scene.old() > 0 {
+        let message = format!(
+            "updates are stopped at {updated} of {all} pods; set spec.updateStrategy.paused to false to go on"
+        );
+        return set(false, WorkloadReason::Paused, message);
+    }
+    let need = counts.need();
+    if need.create_old + need.create_updated > 0 || need.delete > 0 {
+        let (to_create, to_delete) = (need.create_old + need.create_updated, need.delete);
+        let message = format!(
+            "{to_create} pods to create, {to_delete} to delete{}",
+            waits(scene, waiting, true)
+        );
+        return set(true, WorkloadReason::Scaling, message);
+    }
+    if counts.to_update() > 0 && scene.workload.update == UpdateType::OnDelete {
+        let message = format!("{updated} of {all} pods are updated; others change when they are deleted");
+        return set(true, WorkloadReason::WaitingForDeletion, message);
+    }
+    let busy = scene.seats.iter().any(|seat| !matches!(seat.stage, Stage::Idle));
+    if counts.to_update() > 0 || busy {
+        let wanted = all.saturating_sub(counts.partition);
+        let message = format!(
+            "{updated} of {wanted} pods are updated{}",
+            waits(scene, waiting, false)
+        );
+        return set(true, WorkloadReason::RollingOut, message);
+    }
+    let message = if is_whole(scene, findings) {
+        "every pod has the update revision".to_owned()
+    } else {
+        format!("{updated} of {all} pods have the update revision; the partition keeps the others back")
+    };
+    set(true, WorkloadReason::RolloutComplete, message);
+}
+
+/// Who is waited for.
+fn waits(scene: &Scene<'_>, waiting: &Waiting, scales: bool) -> String {
+    let named = |how: How| -> Vec<String> {
+        let entries = waiting
+            .entries
+            .iter()
+            .filter(|entry| entry.how == how && entry.scales == scales);
+        entries.map(|entry| entry.condition.pod_name.clone()).collect()
+    };
+    let mut parts = Vec::new();
+    let asking = named(How::Asking);
+    if !asking.is_empty() {
+        parts.push(format!("; the hooks of {} are being asked", some(&asking)));
+    }
+    let held: Vec<String> = scene
+        .seats
+        .iter()
+        .filter(|seat| waits_for_budget(seat) && (seat.intent == Some(Intent::Delete)) == scales)
+        .map(|seat| seat.pod.name.clone())
+        .collect();
+    if !held.is_empty() {
+        let floor = scene
+            .workload
+            .replicas
+            .saturating_sub(scene.workload.max_unavailable);
+        parts.push(format!(
+            "; {} pods wait until more than {floor} are available: {}",
+            held.len(),
+            some(&held)
+        ));
+    }
+    parts.concat()
+}
+
+fn waits_for_budget(seat: &Seat<'_>) -> bool {
+    let could = matches!(
+        seat.standing,
+        Some(Standing::Open(_) | Standing::Unasked(_) | Standing::Stale(..))
+    );
+    could && !seat.granted && !seat.pod.is_out_of_service()
+}
+
+pub(super) fn scale_blocked(
+    scene: &Scene<'_>,
+    findings: &Findings<'_>,
+    waiting: &Waiting,
+    conditions: &mut Conditions<'_>,
+) {
+    let kind = WorkloadCondition::ScaleBlocked;
+    if let Some(message) = scene.view.trouble.and_then(|trouble| trouble.scaling.clone()) {
+        return conditions.set(kind, true, WorkloadReason::WriteFailed, message);
+    }
+    if findings.unmade > 0 {
+        let message = format!(
+            "{} pods have no index: every index of the range is in use; widen the annotation's range",
+            findings.unmade
+        );
+        return conditions.set(kind, true, WorkloadReason::IndexesExhausted, message);
+    }
+    if let Some((reason, message)) = hooks(waiting, |entry| entry.scales) {
+        conditions.set(kind, true, reason, message);
+    }
+}
+
+pub(super) fn update_blocked(
+    scene: &Scene<'_>,
+    findings: &Findings<'_>,
+    waiting: &Waiting,
+    conditions: &mut Conditions<'_>,
+) {
+    let kind = WorkloadCondition::UpdateBlocked;
+    if let Some(message) = scene.view.trouble.and_then(|trouble| trouble.updating.clone()) {
+        return conditions.set(kind, true, WorkloadReason::WriteFailed, message);
+    }
+    if !findings.hindrances.not_in_place.is_empty() {
+        let message = format!(
+            "{} pods: {}",
+            findings.hindrances.pods,
+            findings.hindrances.not_in_place.join("; ")
+        );
+        return conditions.set(kind, true, WorkloadReason::NotInPlaceUpdatable, message);
+    }
+    let stalled: Vec<String> = scene
+        .seats
+        .iter()
+        .filter_map(|seat| stalled(seat, scene.now))
+        .collect();
+    if !stalled.is_empty() {
+        return conditions.set(kind, true, WorkloadReason::InPlaceStalled, some(&stalled));
+    }
+    if let Some((reason, message)) = hooks(waiting, |entry| !entry.scales) {
+        return conditions.set(kind, true, reason, message);
+    }
+    if let Some((reason, message)) = &findings.canary.waits
+        && matches!(
+            reason,
+            WorkloadReason::PausedByStepBasedHook
+                | WorkloadReason::HookTemplateMissing
+                | WorkloadReason::HookArgumentsUnresolved
+        )
+    {
+        conditions.set(kind, true, *reason, message.clone());
+    }
+}
+
+/// Why an update in place does not come to its end.
+fn stalled(seat: &Seat<'_>, now: Timestamp) -> Option<String> {
+    let Stage::Written { since, complaint, .. } = &seat.stage else {
+        return None;
+    };
+    let name = &seat.pod.name;
+    if let Some(complaint) = complaint {
+        return Some(format!(
+            "pod {name}: {complaint}; correct the image, or set the template back"
+        ));
+    }
+    let overdue = since.is_some_and(|since| since.checked_add(STALLED_AFTER).is_ok_and(|end| end <= now));
+    overdue.then(|| {
+        format!(
+            "pod {name}: no end of its update in place for {} s; look at its containers",
+            STALLED_AFTER.as_secs()
+        )
+    })
+}
+
+/// The worst of the hooks that need a person.
+fn hooks(waiting: &Waiting, concerns: fn(&Entry) -> bool) -> Option<(WorkloadReason, String)> {
+    let blocked = waiting
+        .entries
+        .iter()
+        .filter(|entry| concerns(entry))
+        .filter_map(|entry| match entry.how {
+            How::Blocked(reason) => Some((reason, entry)),
+            How::Refused => Some((WorkloadReason::HookUnsuccessful, entry)),
+            How::Asking => None,
+        });
+    let blocked: Vec<_> = blocked.collect();
+    let (reason, _) = blocked.first()?;
+    let pods: Vec<String> = blocked
+        .iter()
+        .map(|(_, entry)| {
+            let message = entry.condition.message.as_deref().unwrap_or_default();
+            format!("pod {}: {message}", entry.condition.pod_name)
+        })
+        .collect();
+    Some((*reason, some(&pods)))
+}
+
+/// The first few, and how many more.
+fn some(all: &[String]) -> String {
+    let shown = all.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", ");
+    if all.len() > NAMED {
+        format!("{shown} and {} more", all.len() - NAMED)
+    } else {
+        shown
+    }
+}

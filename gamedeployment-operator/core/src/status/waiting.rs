@@ -1,0 +1,207 @@
+//! Pods that wait for a hook: who, since when, why, and what would let them go on.
+
+use jiff::Timestamp;
+use shared_api::game_deployment::HookCondition;
+use shared_api::names::pod::SKIP_HOOK;
+use shared_api::reason::WorkloadReason;
+use shared_api::{GameDeploymentStatus, Phase};
+
+use super::Findings;
+use crate::gate::{HookKind, Intent, Run, Standing};
+use crate::plan::{Gauges, Warning};
+use crate::pod::Pod;
+use crate::scene::Scene;
+
+/// Most entries of a kind that the status shows; `hookPendingReplicas` counts all.
+const SHOWN: usize = 100;
+
+/// How a pod waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum How {
+    /// Its hook has no verdict yet.
+    Asking,
+    /// Its hook has no success.
+    Refused,
+    /// Its hook cannot be asked.
+    Blocked(WorkloadReason),
+}
+
+/// A pod that waits.
+pub(super) struct Entry {
+    pub(super) kind: HookKind,
+    pub(super) how: How,
+    /// Whether the pod is to be deleted because there are too many, or because it was named.
+    pub(super) scales: bool,
+    pub(super) condition: HookCondition,
+}
+
+/// All pods that wait for a hook, longest first.
+pub(super) struct Waiting {
+    pub(super) entries: Vec<Entry>,
+}
+
+impl Waiting {
+    pub(super) fn gather(scene: &Scene<'_>, findings: &Findings<'_>, old: &GameDeploymentStatus) -> Self {
+        let gate = crate::gate::Gate::new(scene.workload, scene.view.cluster, scene.view.runs);
+        let mut entries = Vec::new();
+        for seat in &scene.seats {
+            let (Some(intent), Some(standing)) = (&seat.intent, &seat.standing) else {
+                continue;
+            };
+            let Some(kind) = gate.kind(intent) else { continue };
+            entries.extend(entry(scene, seat.pod, kind, intent, standing, old));
+        }
+        for confirmation in &findings.confirmations {
+            let intent = Intent::Confirm(confirmation.pod.revision().to_owned());
+            entries.extend(entry(
+                scene,
+                confirmation.pod,
+                HookKind::PostInplace,
+                &intent,
+                &confirmation.standing,
+                old,
+            ));
+        }
+        entries.sort_by(|a, b| {
+            let key = |entry: &Entry| (entry.condition.start_time, entry.condition.pod_name.clone());
+            key(a).cmp(&key(b))
+        });
+        Self { entries }
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// The entries of a kind, as the status shows them: those that need a person first.
+    pub(super) fn entries(&self, kind: HookKind) -> Vec<HookCondition> {
+        let of_kind = |asking: bool| {
+            let entries = self.entries.iter().filter(move |entry| entry.kind == kind);
+            entries.filter(move |entry| (entry.how == How::Asking) == asking)
+        };
+        let shown = of_kind(false).chain(of_kind(true)).take(SHOWN);
+        shown.map(|entry| entry.condition.clone()).collect()
+    }
+
+    /// What has become of hooks since the last status, pod by pod.
+    pub(super) fn warnings(&self, old: &GameDeploymentStatus) -> Vec<Warning> {
+        let mut warnings = Vec::new();
+        for entry in &self.entries {
+            let reason = match entry.how {
+                How::Asking => continue,
+                How::Refused => WorkloadReason::HookUnsuccessful,
+                How::Blocked(reason) => reason,
+            };
+            let message = entry.condition.message.clone().unwrap_or_default();
+            let told = known(old, entry.kind, &entry.condition.pod_name)
+                .is_some_and(|known| known.message.as_deref() == Some(message.as_str()));
+            if !told {
+                let message = format!("pod {}: {message}", entry.condition.pod_name);
+                warnings.push(Warning { reason, message });
+            }
+        }
+        warnings
+    }
+
+    pub(super) fn gauges(&self) -> Gauges {
+        let count = |wanted: fn(How) -> bool| self.entries.iter().filter(|entry| wanted(entry.how)).count();
+        Gauges {
+            asking: count(|how| how == How::Asking),
+            refused: count(|how| how == How::Refused),
+            blocked: count(|how| matches!(how, How::Blocked(_))),
+            waiting_since: self
+                .entries
+                .iter()
+                .filter_map(|entry| entry.condition.start_time)
+                .map(shared_api::time::Time::timestamp)
+                .min(),
+        }
+    }
+}
+
+/// Whether events of this reason are about one pod each.
+pub(super) fn is_told_by_pod(reason: WorkloadReason) -> bool {
+    matches!(
+        reason,
+        WorkloadReason::HookUnsuccessful
+            | WorkloadReason::HookTemplateMissing
+            | WorkloadReason::HookArgumentsUnresolved
+            | WorkloadReason::HookRunNameInvalid
+            | WorkloadReason::PodAddressMissing
+    )
+}
+
+fn known<'a>(old: &'a GameDeploymentStatus, kind: HookKind, pod: &str) -> Option<&'a HookCondition> {
+    let entries = match kind {
+        HookKind::PreDelete => &old.pre_delete_hook_condition,
+        HookKind::PreInplace => &old.pre_inplace_hook_condition,
+        HookKind::PostInplace => &old.post_inplace_hook_condition,
+    };
+    entries.iter().find(|entry| entry.pod_name == pod)
+}
+
+fn entry(
+    scene: &Scene<'_>,
+    pod: &Pod,
+    kind: HookKind,
+    intent: &Intent,
+    standing: &Standing<'_>,
+    old: &GameDeploymentStatus,
+) -> Option<Entry> {
+    let (how, phase, run, message) = match standing {
+        Standing::Asking(run) => (How::Asking, run.phase, Some(*run), asking(run)),
+        Standing::Refused(run) => (How::Refused, run.phase, Some(*run), refused(run, kind, pod)),
+        Standing::Blocked(obstacle) => {
+            let message = format!("its hook cannot be asked: {}", obstacle.message);
+            (How::Blocked(obstacle.reason), Phase::Pending, None, message)
+        }
+        Standing::Open(_) | Standing::Unasked(_) | Standing::Stale(..) => return None,
+    };
+    let before = known(old, kind, &pod.name)
+        .filter(|known| known.hook_run.is_none())
+        .and_then(|known| known.start_time);
+    let start = match run {
+        Some(run) => run.started,
+        None => Some(before.map_or(scene.now, shared_api::time::Time::timestamp)),
+    };
+    let condition = HookCondition {
+        pod_name: pod.name.clone(),
+        phase: if phase.is_unset() { Phase::Pending } else { phase },
+        start_time: start.map(whole_seconds),
+        hook_run: run.map(|run| run.name.clone()),
+        message: Some(message),
+    };
+    Some(Entry {
+        kind,
+        how,
+        scales: *intent == Intent::Delete,
+        condition,
+    })
+}
+
+/// As the original writes them.
+fn whole_seconds(at: Timestamp) -> shared_api::time::Time {
+    Timestamp::from_second(at.as_second()).unwrap_or(at).into()
+}
+
+fn asking(run: &Run) -> String {
+    format!("waits for the verdict of HookRun {}", run.name)
+}
+
+fn refused(run: &Run, kind: HookKind, pod: &Pod) -> String {
+    let said = if run.phase == Phase::Successful {
+        "is Successful without a measured success, which opens nothing".to_owned()
+    } else {
+        format!("is {}: {}", run.phase, run.message)
+    };
+    let consequence = match kind {
+        HookKind::PreDelete | HookKind::PreInplace => "the pod stays as it is",
+        HookKind::PostInplace => "no further pod is updated",
+    };
+    let (field, uid) = (kind.field(), &pod.uid);
+    format!(
+        "HookRun {} {said}; {consequence}. To ask again, set spec.{field}.retry to true or delete the HookRun; to pass \
+         without asking, annotate the pod with {SKIP_HOOK}={uid}",
+        run.name
+    )
+}

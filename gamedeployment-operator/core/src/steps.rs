@@ -1,0 +1,256 @@
+//! The next step of every pod: mark, ask, take out, write, put in, confirm, delete.
+//!
+//! A choice is persisted on the pod before its hook is asked, and the hook's verdict before the pod is touched.
+
+use jiff::{SignedDuration, Timestamp};
+use shared_api::names::pod as annotation;
+
+use crate::gate::{Act, Approval, Gate, Intent, PodRef, Standing};
+use crate::plan::{Action, Plan, PodChange};
+use crate::pod::Pod;
+use crate::progress::{self, Record, Stage};
+use crate::scene::{Chosen, Scene, Seat};
+
+/// A pod that was updated in place and waits for its `PostInplace` hook.
+pub struct Confirmation<'a> {
+    /// The pod.
+    pub pod: &'a Pod,
+    /// Whether it is available.
+    pub available: bool,
+    /// Where the question stands.
+    pub standing: Standing<'a>,
+}
+
+impl Confirmation<'_> {
+    /// Whether the pod is not well, by its hook.
+    #[must_use]
+    pub fn is_refused(&self) -> bool {
+        matches!(self.standing, Standing::Refused(_))
+    }
+}
+
+/// Asks the `PostInplace` hook about pods whose update in place is finished.
+pub fn confirm<'a>(scene: &Scene<'a>, gate: Gate<'a>, plan: &mut Plan) -> Vec<Confirmation<'a>> {
+    let mut waiting = Vec::new();
+    if scene.workload.post_in_place.step.is_none() {
+        return waiting;
+    }
+    for seat in scene.seats.iter().filter(|seat| wants_confirmation(seat)) {
+        let standing = gate.assess(seat.pod, &Intent::Confirm(seat.pod.revision().to_owned()), &[]);
+        match &standing {
+            Standing::Open(approval) => {
+                if let Act::Confirmed(pod) = approval.clone().into_act() {
+                    plan.actions
+                        .push(Action::Confirm(pod, seat.pod.revision().to_owned()));
+                }
+            }
+            Standing::Unasked(run) => plan.actions.push(Action::CreateRun(run.clone())),
+            Standing::Asking(_) | Standing::Refused(_) | Standing::Stale(..) | Standing::Blocked(_) => {}
+        }
+        waiting.push(Confirmation {
+            pod: seat.pod,
+            available: seat.available,
+            standing,
+        });
+    }
+    waiting
+}
+
+fn wants_confirmation(seat: &Seat<'_>) -> bool {
+    let revision = seat.pod.revision();
+    let updated_in_place = progress::record(seat.pod).is_some_and(|record| record.revision == revision);
+    !seat.old
+        && seat.intent.is_none()
+        && seat.stage == Stage::Idle
+        && updated_in_place
+        && seat.pod.annotation(annotation::CONFIRMED) != Some(revision)
+}
+
+/// Begins no further update: a pod that was updated is not well.
+pub fn hold_back(scene: &mut Scene<'_>) {
+    for seat in &mut scene.seats {
+        let update = matches!(
+            seat.intent,
+            Some(Intent::Recreate(_) | Intent::InPlace(_) | Intent::HotPatch(_))
+        );
+        if update && !seat.pod.is_out_of_service() {
+            seat.intent = None;
+        }
+    }
+}
+
+/// Takes the next step of every pod.
+pub fn take(scene: &Scene<'_>, plan: &mut Plan) {
+    for seat in &scene.seats {
+        let deletes = seat.intent.as_ref().is_some_and(Intent::deletes);
+        if seat.chosen.is_some() && !deletes {
+            plan.actions.push(Action::Unmark(PodRef::of(seat.pod)));
+            // One write to a pod at a time: each carries the version that it was decided on.
+            continue;
+        }
+        let goes_on = match (&seat.intent, &seat.standing) {
+            (Some(intent), Some(standing)) => act(scene, seat, intent, standing, plan),
+            _ => false,
+        };
+        if !goes_on {
+            settle(seat, plan);
+        }
+        wake(scene, seat, plan);
+    }
+}
+
+/// Does what the gate's answer allows. Says whether the pod is being written to.
+fn act(
+    scene: &Scene<'_>,
+    seat: &Seat<'_>,
+    intent: &Intent,
+    standing: &Standing<'_>,
+    plan: &mut Plan,
+) -> bool {
+    match standing {
+        Standing::Open(approval) if seat.granted => open(scene, seat, approval.clone(), plan),
+        Standing::Unasked(_)
+        | Standing::Asking(_)
+        | Standing::Refused(_)
+        | Standing::Stale(..)
+        | Standing::Blocked(_)
+            if needs_mark(seat, intent) =>
+        {
+            plan.actions.push(Action::Mark(
+                PodRef::of(seat.pod),
+                Chosen::text(intent, scene.now),
+            ));
+            true
+        }
+        Standing::Unasked(run) if seat.granted => {
+            plan.actions.push(Action::CreateRun(run.clone()));
+            false
+        }
+        Standing::Open(_)
+        | Standing::Unasked(_)
+        | Standing::Asking(_)
+        | Standing::Refused(_)
+        | Standing::Stale(..)
+        | Standing::Blocked(_) => false,
+    }
+}
+
+/// Whether the choice of this pod is still to be recorded on it. One to be recreated is chosen when its turn comes.
+fn needs_mark(seat: &Seat<'_>, intent: &Intent) -> bool {
+    let chosen = match intent {
+        Intent::Delete => true,
+        Intent::Recreate(_) => seat.granted,
+        Intent::InPlace(_) | Intent::HotPatch(_) | Intent::Confirm(_) => false,
+    };
+    chosen
+        && seat
+            .chosen
+            .as_ref()
+            .is_none_or(|chosen| chosen.intent != intent.text())
+}
+
+/// Uses an approval. Says whether the pod is being written to.
+fn open(scene: &Scene<'_>, seat: &Seat<'_>, approval: Approval, plan: &mut Plan) -> bool {
+    let update = match approval.into_act() {
+        Act::Delete(delete) => {
+            plan.actions.push(Action::DeletePod(delete));
+            return true;
+        }
+        Act::Confirmed(_) => return false,
+        Act::Update(update) => update,
+    };
+    let Ok(change) = scene.history.change(seat.pod) else {
+        return false;
+    };
+    let grace = SignedDuration::from_secs(scene.workload.grace_seconds);
+    let out_for = match &seat.stage {
+        Stage::Grace { to, since } if to == update.to() => Some(since.unwrap_or(Timestamp::MIN)),
+        Stage::Grace { .. } | Stage::Idle | Stage::OutOfService | Stage::Written { .. } | Stage::Finished => {
+            None
+        }
+    };
+    // A change of metadata restarts nothing: the pod stays in service.
+    let at_once = update.hot() || change.images.is_empty() && !seat.pod.is_out_of_service();
+    match out_for {
+        Some(since) => {
+            let end = since.checked_add(grace).unwrap_or(Timestamp::MAX);
+            if scene.now < end {
+                plan.wake_at(end);
+                return true;
+            }
+        }
+        None if at_once => {}
+        None => {
+            plan.actions.push(Action::TakeOut(update));
+            return true;
+        }
+    }
+    let written = written(scene, seat.pod, change, update.hot());
+    plan.actions.push(Action::WriteUpdate(update, Box::new(written)));
+    true
+}
+
+/// What an update writes to a pod, with the record that its end is seen by.
+fn written(scene: &Scene<'_>, pod: &Pod, change: crate::in_place::Change, hot: bool) -> PodChange {
+    let to = &scene.history.update.name;
+    let set = |(key, value): (String, String)| (key, Some(value));
+    let remove = |key: String| (key, None);
+    let mut labels: std::collections::BTreeMap<_, _> = change.labels.set.into_iter().map(set).collect();
+    labels.extend(change.labels.removed.into_iter().map(remove));
+    labels.insert(annotation::REVISION.to_owned(), Some(to.clone()));
+    let mut annotations: std::collections::BTreeMap<_, _> =
+        change.annotations.set.into_iter().map(set).collect();
+    annotations.extend(change.annotations.removed.into_iter().map(remove));
+    let record = Record::new(pod, to, change.images.keys(), scene.now).text();
+    if hot {
+        annotations.insert(annotation::HOT_PATCH_STATE.to_owned(), Some(record));
+        annotations.insert(
+            annotation::HOT_PATCH_CONTAINER.to_owned(),
+            Some("true".to_owned()),
+        );
+    } else {
+        annotations.insert(annotation::IN_PLACE_STATE.to_owned(), Some(record));
+        if pod.annotation(annotation::IN_PLACE_GRACE).is_some() {
+            annotations.insert(annotation::IN_PLACE_GRACE.to_owned(), None);
+        }
+    }
+    PodChange {
+        images: change.images,
+        labels,
+        annotations,
+    }
+}
+
+/// Puts a pod into service that has no reason to be out of it.
+fn settle(seat: &Seat<'_>, plan: &mut Plan) {
+    let put_in = match &seat.stage {
+        Stage::Finished | Stage::OutOfService => true,
+        // Nothing was changed yet, so nothing is lost by calling it off. What the original began is written already
+        // in its label: that is gone on with.
+        Stage::Grace { to, .. } => to != seat.pod.revision(),
+        Stage::Idle | Stage::Written { .. } => false,
+    };
+    if put_in {
+        plan.actions.push(Action::PutIn(PodRef::of(seat.pod)));
+    }
+}
+
+/// When to look at a pod again though nothing happens.
+fn wake(scene: &Scene<'_>, seat: &Seat<'_>, plan: &mut Plan) {
+    if let Stage::Written { look, since, .. } = &seat.stage {
+        if let Some(look) = look {
+            plan.wake_at(*look);
+        }
+        let overdue = since.and_then(|since| since.checked_add(STALLED_AFTER).ok());
+        if let Some(overdue) = overdue.filter(|overdue| *overdue > scene.now) {
+            plan.wake_at(overdue);
+        }
+    }
+    let available_from = seat.pod.available_from(scene.workload.min_ready_seconds);
+    if let Some(from) = available_from.filter(|from| *from > scene.now) {
+        plan.wake_at(from);
+    }
+}
+
+/// An update in place that shows no end for this long is reported.
+pub const STALLED_AFTER: SignedDuration = SignedDuration::from_mins(5);
