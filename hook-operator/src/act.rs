@@ -15,8 +15,9 @@ use kube::core::{ApiResource, DynamicObject, NamespaceResourceScope, ObjectMeta,
 use kube::{Api, Client, Resource, ResourceExt};
 use operator_runtime::calls::Calls;
 use operator_runtime::events::Events;
+use operator_runtime::patch::replacing;
 use serde::de::DeserializeOwned;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use shared_api::reason::HookRunReason;
 use shared_api::{HookRun, HookRunStatus, HookTemplate, HookTemplateStatus, Phase};
 
@@ -253,32 +254,5 @@ impl Ledger for ApiLedger {
     fn unwritable(&self, run: &HookRun, why: &str) {
         let reason = HookRunReason::StatusNotRecorded.as_str();
         self.events.warn(run.object_ref(&()), reason, "Record", why);
-    }
-}
-
-/// A merge patch that leaves exactly `new`: what `old` had and `new` has not is set to null.
-fn replacing(old: Value, new: Value) -> Value {
-    let (Value::Object(old), Value::Object(new)) = (old, new.clone()) else {
-        return new;
-    };
-    let cleared = old.into_iter().map(|(key, _)| (key, Value::Null));
-    Value::Object(cleared.chain(new).collect::<Map<_, _>>())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_patch_clears_what_is_gone() {
-        let patch = replacing(
-            json!({"phase": "Running", "message": "old"}),
-            json!({"phase": "Failed"}),
-        );
-        assert_eq!(patch, json!({"phase": "Failed", "message": null}));
-        assert_eq!(
-            replacing(Value::Null, json!({"phase": "Failed"})),
-            json!({"phase": "Failed"})
-        );
     }
 }

@@ -7,6 +7,8 @@
 //! | [`crd_wait`] | waits for the CRDs instead of crashing without them |
 //! | [`events`] | Kubernetes events, sent aside so that they never hold up a decision |
 //! | [`health`] | `/healthz`, `/readyz`, `/metrics` |
+//! | [`patch`] | merge patches that leave exactly what they hold |
+//! | [`process`] | logs, TLS, runtime, and why an operator could not start |
 //! | [`shutdown`] | SIGTERM and SIGINT |
 //! | [`telemetry`] | logs for people or machines |
 //! | [`watch`] | all objects of a kind, then every change of them |
@@ -18,6 +20,8 @@ pub mod client;
 pub mod crd_wait;
 pub mod events;
 pub mod health;
+pub mod patch;
+pub mod process;
 pub mod shutdown;
 pub mod telemetry;
 pub mod watch;
