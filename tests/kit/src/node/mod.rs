@@ -242,22 +242,24 @@ impl Nodes {
 
     /// Waits until at least `count` pods are ready and not terminating, and returns those.
     pub async fn await_ready(&self, count: usize, deadline: Duration) -> Result<Vec<PodView>, TimedOut> {
-        let ready = |pod: &&PodView| pod.ready && !pod.terminating;
-        self.await_pods(deadline, |pods| pods.iter().filter(ready).count() >= count)
-            .await?;
-        let pods = self.pods();
-        Ok(pods.iter().filter(ready).cloned().collect())
+        let ready = |pod: &PodView| pod.ready && !pod.terminating;
+        self.await_pods(deadline, |pods| {
+            pods.iter().filter(|pod| ready(pod)).count() >= count
+        })
+        .await?;
+        Ok(self.pods().into_iter().filter(ready).collect())
     }
 
-    /// Waits until this is true of the pods. Nothing is polled: every change is looked at.
+    /// Waits until this is true of the pods, in the order of their names. Nothing is polled: every change is
+    /// looked at.
     pub async fn await_pods(
         &self,
         deadline: Duration,
-        holds: impl Fn(&[PodView]) -> bool,
+        holds: impl Fn(&[&PodView]) -> bool,
     ) -> Result<(), TimedOut> {
-        let changes = self.fleet.changed.subscribe();
+        let holds = || holds(&lock(&self.fleet.views).values().collect::<Vec<_>>());
         let seen = || format!("{:?}", self.pods());
-        changed_until(changes, deadline, || holds(&self.pods()), seen).await
+        changed_until(self.fleet.changed.subscribe(), deadline, holds, seen).await
     }
 
     /// Everything that happened to pods, in order.

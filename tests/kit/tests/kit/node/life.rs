@@ -241,6 +241,10 @@ async fn a_thousand_pods_are_ready_in_seconds() {
         .delete_collection(&DeleteParams::default(), &all)
         .await
         .unwrap();
-    world.nodes.await_pods(A_WHILE, <[_]>::is_empty).await.unwrap();
+    world
+        .nodes
+        .await_pods(A_WHILE, |pods| pods.is_empty())
+        .await
+        .unwrap();
     eprintln!("1000 pods ready in {created:?}, gone in {:?}", started.elapsed());
 }

@@ -1,9 +1,11 @@
 //! Nodes that are lost and return.
 
-use k8s_openapi::api::core::v1::Node;
+use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::Api;
-use test_kit::eventually;
-use test_kit::node::{Loss, Options, Why};
+use kube::api::PostParams;
+use serde_json::json;
+use test_kit::node::{Loss, Nodes, Options, PodView, Why};
+use test_kit::{ControlPlane, eventually};
 
 use super::servers::{answers, ask};
 use super::{A_WHILE, World, end};
@@ -96,4 +98,41 @@ async fn a_node_that_is_none_cannot_be_lost() {
     let world = World::new("unknown").await;
     let refused = world.nodes.lose_node("nowhere", Loss::Dead).await.unwrap_err();
     assert_eq!(refused.to_string(), "there is no simulated node nowhere");
+}
+
+#[tokio::test]
+async fn nodes_go_on_after_the_api_server_was_away() {
+    let own = ControlPlane::start(test_kit::Options {
+        controller_manager: false,
+        ..test_kit::Options::default()
+    })
+    .await
+    .unwrap();
+    if !own.is_own() {
+        eprintln!("skipped: an existing cluster is not stopped");
+        return;
+    }
+    let namespace = own.namespace("away").await;
+    let nodes = Nodes::start(&own, &namespace, Options::default()).await.unwrap();
+    let pods: Api<Pod> = Api::namespaced(own.client(), &namespace);
+    let pod = |name: &str| {
+        let spec = json!({"containers": [{"name": "game", "image": "game:1"}]});
+        serde_json::from_value(json!({"metadata": {"name": name}, "spec": spec})).unwrap()
+    };
+    pods.create(&PostParams::default(), &pod("before")).await.unwrap();
+    nodes.await_ready(1, A_WHILE).await.unwrap();
+    own.stop_api_server().await.unwrap();
+    nodes.pod("before").crash();
+    let restarted = |pod: &PodView| pod.containers[0].restarts == 1 && pod.containers[0].ready;
+    nodes.pod("before").await_that(A_WHILE, restarted).await.unwrap();
+    own.restart_api_server().await.unwrap();
+    pods.create(&PostParams::default(), &pod("after")).await.unwrap();
+    nodes.await_ready(2, A_WHILE).await.unwrap();
+    eventually(A_WHILE, async || {
+        let status = pods.get("before").await.unwrap().status.unwrap();
+        let count = status.container_statuses.unwrap()[0].restart_count;
+        (count == 1).then_some(()).ok_or(count)
+    })
+    .await;
+    assert_eq!(nodes.terminations().len(), 1);
 }

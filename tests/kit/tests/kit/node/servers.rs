@@ -133,3 +133,18 @@ async fn a_call_under_way_breaks_with_its_container() {
         .await;
     assert!(answers(&world, "p").await, "a new server at the same address");
 }
+
+#[tokio::test]
+async fn everything_ends_with_the_simulation() {
+    let world = World::new("drop").await;
+    world.ready(["p"]).await;
+    let url = world.nodes.pod("p").url("/").unwrap();
+    let World { nodes, pods, .. } = world;
+    drop(nodes);
+    let refused = http_client().unwrap().get(url).send().await.unwrap_err();
+    assert!(refused.is_connect(), "{refused}");
+    pods.delete("p", &kube::api::DeleteParams::default())
+        .await
+        .unwrap();
+    assert!(pods.get_opt("p").await.unwrap().is_some(), "nobody ends it");
+}
