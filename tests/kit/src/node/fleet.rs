@@ -113,6 +113,13 @@ impl Fleet {
         Some((node.power, node.address.ip().to_string()))
     }
 
+    /// Does something that depends on a node's state, which stays as it is meanwhile.
+    pub(super) fn by_power<T>(&self, name: &str, act: impl FnOnce(Power) -> Option<T>) -> Option<T> {
+        let nodes = lock(&self.nodes);
+        let node = nodes.iter().find(|node| node.name == name)?;
+        act(node.power)
+    }
+
     pub(super) fn behave(&self, which: Which, behaviour: Behaviour) {
         lock(&self.rules).add(which, behaviour, self.seen.load(Ordering::Relaxed));
         self.wake_all();

@@ -58,6 +58,9 @@ use crate::wait::{TimedOut, changed_until};
 use engine::Engine;
 use fleet::{Fleet, Power};
 
+/// How long the end of everything on a lost node may take.
+const END: Duration = Duration::from_secs(10);
+
 /// Why a simulation does not start, or does not do as it was told.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -72,6 +75,9 @@ pub enum Error {
         /// Why.
         source: Box<kube::Error>,
     },
+    /// What was to end goes on.
+    #[error("failed to see everything on a lost node end")]
+    NotEnded(#[from] TimedOut),
     /// No such node.
     #[error("there is no simulated node {0}")]
     UnknownNode(String),
@@ -142,7 +148,7 @@ impl Nodes {
     /// Ends everything and deletes the Node objects. Pods remain as they are.
     pub async fn stop(self) -> Result<(), Error> {
         for name in self.node_names() {
-            self.lose(&name, Power::Dead).await?;
+            self.set_power(&name, Power::Dead).await?;
             self.call("delete a node", &name, |fleet, name| async move {
                 objects::delete(&fleet, &name).await
             })
@@ -187,11 +193,17 @@ impl Nodes {
         self.fleet.wake_all();
     }
 
-    /// A node is lost. Once this returns nothing more is reported from it.
+    /// A node is lost. Once this returns nothing more is reported from it, and on a dead one nothing runs.
     pub async fn lose_node(&self, node: &str, how: Loss) -> Result<(), Error> {
         match how {
-            Loss::Silent => self.lose(node, Power::Silent).await?,
-            Loss::Dead | Loss::Deleted => self.lose(node, Power::Dead).await?,
+            Loss::Silent => self.set_power(node, Power::Silent).await?,
+            Loss::Dead | Loss::Deleted => {
+                self.set_power(node, Power::Dead).await?;
+                let runs = |pod: &PodView| pod.containers.iter().any(|one| one.running);
+                let on_it = |pod: &&&PodView| pod.node.as_deref() == Some(node);
+                self.await_pods(END, |pods| !pods.iter().filter(on_it).any(|pod| runs(pod)))
+                    .await?;
+            }
         }
         if how == Loss::Deleted {
             return self
@@ -219,7 +231,7 @@ impl Nodes {
             }
         })
         .await?;
-        self.lose(node, Power::Up).await
+        self.set_power(node, Power::Up).await
     }
 
     /// The pods as they are now, by name.
@@ -297,7 +309,7 @@ impl Nodes {
 
     /// Changes a node's state while no call to the API server is under way: afterwards nothing of the old
     /// state can come through.
-    async fn lose(&self, node: &str, power: Power) -> Result<(), Error> {
+    async fn set_power(&self, node: &str, power: Power) -> Result<(), Error> {
         let all = u32::try_from(self.fleet.options.concurrent_calls).unwrap_or(u32::MAX);
         let _quiet = self.fleet.calls.acquire_many(all).await;
         let mut nodes = lock(&self.fleet.nodes);

@@ -46,6 +46,12 @@ enum Next {
     End,
 }
 
+/// Something to tell the API server.
+enum Call {
+    Write(Report),
+    Delete,
+}
+
 impl From<Option<Instant>> for Next {
     fn from(due: Option<Instant>) -> Self {
         due.map_or(Self::News, Self::At)
@@ -83,36 +89,48 @@ impl Worker {
             return Next::End;
         }
         let fleet = Arc::clone(&self.fleet);
-        // One call at most in a turn. It is also what keeps a lost node silent: see `Nodes::lose_node`.
-        let Ok(_permit) = fleet.calls.acquire().await else {
-            return Next::End;
-        };
         let pod = self.record.newest();
-        let node = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref());
-        let Some(node) = node else {
+        let Some(node) = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref()) else {
+            let Ok(_permit) = fleet.calls.acquire().await else {
+                return Next::End;
+            };
             let outcome = self.schedule(&pod).await;
             self.publish();
             return after(outcome, None);
         };
-        let Some((power, host_ip)) = fleet.node(node) else {
+        if fleet.node(node).is_none() {
             // Somebody else's.
             return Next::News;
-        };
+        }
         if let Err(error) = self.arrive(&pod) {
             eprintln!("simulated node: no address for pod {}: {error}", self.record.name);
             return Next::At(Instant::now() + AGAIN);
         }
-        if power == Power::Up {
-            let due = self.step(&pod).await;
-            let outcome = self.report(&pod, &host_ip).await;
+        let due = self.step(&pod, node).await;
+        if self.call(&pod, node).is_none() {
             self.publish();
-            return after(outcome, due);
+            return due.into();
         }
-        if power == Power::Dead {
-            self.die().await;
-        }
+        self.report(node).await
+    }
+
+    /// Tells the API server what is.
+    async fn report(&mut self, node: &str) -> Next {
+        let fleet = Arc::clone(&self.fleet);
+        // It is also what keeps a lost node silent: see `Nodes::lose_node`.
+        let Ok(_permit) = fleet.calls.acquire().await else {
+            return Next::End;
+        };
+        // While others were served, more may have happened here: all of it goes into one report.
+        let pod = self.record.newest();
+        let due = self.step(&pod, node).await;
+        let outcome = match self.call(&pod, node) {
+            None => Ok(()),
+            Some(Call::Write(report)) => self.write(report).await,
+            Some(Call::Delete) => self.delete().await,
+        };
         self.publish();
-        Next::News
+        after(outcome, due)
     }
 
     async fn schedule(&mut self, pod: &Pod) -> Result<(), kube::Error> {
@@ -130,7 +148,12 @@ impl Worker {
         };
         let Some(node) = node else {
             let nodes = lock(&self.fleet.nodes).len();
-            return self.write(pod, Report::unschedulable(pod, nodes)).await;
+            let report = Report::unschedulable(pod, nodes);
+            return if report.is_in(pod) {
+                Ok(())
+            } else {
+                self.write(report).await
+            };
         };
         let binding = json!({
             "apiVersion": "v1",
@@ -161,47 +184,51 @@ impl Worker {
         Ok(())
     }
 
-    async fn step(&mut self, pod: &Pod) -> Option<Instant> {
+    /// Has the pod go on to this moment. Returns when there is more to do, if nothing else happens.
+    async fn step(&mut self, pod: &Pod, node: &str) -> Option<Instant> {
         let (fleet, record) = (&self.fleet, &self.record);
         let running = self.running.as_mut()?;
         let mut log = Vec::new();
-        let mut due = advance(fleet, record, &mut running.machine, pod, &mut log);
-        if let Err(error) = serve(fleet, record, running).await {
-            eprintln!("simulated node: no game server for pod {}: {error}", record.name);
-            let retry = Instant::now() + AGAIN;
-            running.machine.refuse_game(&error.to_string(), retry, &mut log);
-            due = Some(due.map_or(retry, |due| due.min(retry)));
-        }
-        self.note(log);
-        due
+        let due = fleet.by_power(node, |power| match power {
+            Power::Up => advance(fleet, record, &mut running.machine, pod, &mut log),
+            Power::Silent => None,
+            Power::Dead => {
+                running.machine.die(Instant::now(), &mut log);
+                None
+            }
+        });
+        note(fleet, record, &mut log);
+        let Err(error) = serve(fleet, record, running).await else {
+            return due;
+        };
+        eprintln!("simulated node: no game server for pod {}: {error}", record.name);
+        let retry = Instant::now() + AGAIN;
+        running.machine.refuse_game(&error.to_string(), retry, &mut log);
+        note(fleet, record, &mut log);
+        Some(due.map_or(retry, |due| due.min(retry)))
     }
 
-    async fn report(&mut self, pod: &Pod, host_ip: &str) -> Result<(), kube::Error> {
-        let Some(running) = self.running.as_mut() else {
-            return Ok(());
+    /// What the API server is to be told, if its node is up.
+    fn call(&self, pod: &Pod, node: &str) -> Option<Call> {
+        let (Power::Up, host_ip) = self.fleet.node(node)? else {
+            return None;
         };
+        let running = self.running.as_ref()?;
         if running.machine.killed && !running.deleted {
-            delete(&self.fleet, &self.record).await?;
-            running.deleted = true;
-            // It is gone now, unless somebody has put a finalizer on it. The watch will say.
-            return Ok(());
+            return Some(Call::Delete);
         }
         if running.machine.fate == Some(Fate::Known) {
-            return Ok(());
+            return None;
         }
-        let pod_ip = running.address.ip().to_string();
         let place = Place {
-            pod_ip: &pod_ip,
-            host_ip,
+            pod_ip: &running.address.ip().to_string(),
+            host_ip: &host_ip,
         };
         let report = Report::running(pod, &running.machine, place, &lock(&self.fleet.images));
-        self.write(pod, report).await
+        (!report.is_in(pod)).then_some(Call::Write(report))
     }
 
-    async fn write(&self, pod: &Pod, report: Report) -> Result<(), kube::Error> {
-        if report.is_in(pod) {
-            return Ok(());
-        }
+    async fn write(&self, report: Report) -> Result<(), kube::Error> {
         let patch = Patch::Strategic(report.patch(&self.record.uid));
         let pods = self.fleet.pods();
         let written = pods
@@ -211,35 +238,33 @@ impl Worker {
         Ok(())
     }
 
-    async fn die(&mut self) {
-        let Some(running) = self.running.as_mut() else {
-            return;
+    async fn delete(&mut self) -> Result<(), kube::Error> {
+        let exactly_this = Preconditions {
+            uid: Some(self.record.uid.clone()),
+            resource_version: None,
         };
-        let mut log = Vec::new();
-        if let Some((_, server)) = running.server.take() {
-            server.stop().await;
+        let parameters = DeleteParams::default()
+            .grace_period(0)
+            .preconditions(exactly_this);
+        self.fleet.pods().delete(&self.record.name, &parameters).await?;
+        if let Some(running) = self.running.as_mut() {
+            // It is gone now, unless somebody has put a finalizer on it. The watch will say.
+            running.deleted = true;
         }
-        running.machine.die(Instant::now(), &mut log);
-        self.note(log);
+        Ok(())
     }
 
     async fn vanish(&mut self) {
         if let Some(running) = self.running.as_mut() {
             let mut log = Vec::new();
             running.machine.end_all(Why::Removed, &mut log);
+            note(&self.fleet, &self.record, &mut log);
             if let Some((_, server)) = running.server.take() {
                 server.stop().await;
             }
-            self.note(log);
         }
         self.fleet.happened(&self.record, What::Gone);
         self.fleet.withdraw(&self.record);
-    }
-
-    fn note(&self, log: Vec<What>) {
-        for what in log {
-            self.fleet.happened(&self.record, what);
-        }
     }
 
     fn publish(&mut self) {
@@ -300,14 +325,8 @@ async fn serve(fleet: &Fleet, record: &Record, running: &mut Running) -> std::io
     Ok(())
 }
 
-async fn delete(fleet: &Fleet, record: &Record) -> Result<(), kube::Error> {
-    let exactly_this = Preconditions {
-        uid: Some(record.uid.clone()),
-        resource_version: None,
-    };
-    let parameters = DeleteParams::default()
-        .grace_period(0)
-        .preconditions(exactly_this);
-    fleet.pods().delete(&record.name, &parameters).await?;
-    Ok(())
+fn note(fleet: &Fleet, record: &Record, log: &mut Vec<What>) {
+    for what in log.drain(..) {
+        fleet.happened(record, what);
+    }
 }
