@@ -67,7 +67,8 @@ pub(super) struct Fleet {
 }
 
 impl Fleet {
-    pub(super) fn new(namespace: &str, client: Client, options: Options) -> Self {
+    pub(super) fn new(namespace: &str, client: Client, mut options: Options) -> Self {
+        options.concurrent_calls = options.concurrent_calls.max(1);
         Self {
             namespace: namespace.to_owned(),
             client,

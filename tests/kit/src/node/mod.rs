@@ -41,6 +41,7 @@ mod watching;
 mod worker;
 
 use std::collections::BTreeSet;
+use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -55,6 +56,7 @@ pub use view::{ContainerView, PodView};
 use crate::control_plane::ControlPlane;
 use crate::keeper::lock;
 use crate::wait::{TimedOut, changed_until};
+use address::Address;
 use engine::Engine;
 use fleet::{Fleet, Power};
 
@@ -67,6 +69,14 @@ pub enum Error {
     /// No thread, no address, no file.
     #[error("failed to prepare simulated nodes")]
     Prepare(#[from] std::io::Error),
+    /// Somebody listens on this port at all addresses.
+    #[error("failed to listen on port {port}, which is to be the game servers'")]
+    Port {
+        /// The port.
+        port: u16,
+        /// Why.
+        source: std::io::Error,
+    },
     /// The API server said no.
     #[error("failed to {action}")]
     Api {
@@ -131,7 +141,10 @@ impl Nodes {
 
     /// As [`start`](Self::start), with a client configuration of the caller's.
     pub async fn start_with(config: Config, namespace: &str, options: Options) -> Result<Self, Error> {
-        let count = options.nodes;
+        let (count, port) = (options.nodes, options.port);
+        // Better now than by pods that do not start.
+        let try_port = TcpListener::bind((Address::claim()?.ip(), port));
+        drop(try_port.map_err(|source| Error::Port { port, source })?);
         let (engine, fleet) = Engine::start(namespace, config, options)?;
         let inside = Arc::clone(&fleet);
         let create = async move {
