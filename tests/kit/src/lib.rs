@@ -8,6 +8,7 @@
 //! | [`webhook`]       | a sample HTTP server that answers as told and remembers what it was asked       |
 //! | [`api_proxy`]     | a proxy before the API server that counts, fails, stalls, freezes and cuts      |
 //! | [`prometheus`]    | a real Prometheus that scrapes what the test names                              |
+//! | [`node`]          | simulated nodes: pods become ready, answer HTTP, are updated, die and misbehave  |
 //! | [`wait`]          | waiting for a condition with a deadline                                         |
 //!
 //! Whatever the kit starts ends with the process that started it, however that ends: see `keeper.rs`.
@@ -19,6 +20,7 @@ pub mod control_plane;
 mod http_client;
 mod keeper;
 mod loopback;
+pub mod node;
 mod ports;
 pub mod process;
 pub mod prometheus;
@@ -29,6 +31,7 @@ pub mod webhook;
 pub use api_proxy::ApiProxy;
 pub use control_plane::{ControlPlane, Options};
 pub use http_client::{http_client, install_tls};
+pub use node::Nodes;
 pub use process::{Process, Program};
 pub use prometheus::Prometheus;
 pub use wait::eventually;

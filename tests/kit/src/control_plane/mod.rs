@@ -4,7 +4,8 @@
 //! ([`ControlPlane::shared`]) and take a namespace each; tests that pause or stop the API server start their
 //! own ([`ControlPlane::start`]).
 //!
-//! What this is not: there is no node. A pod stays as it was written unless a test plays the kubelet.
+//! What this is not: there is no node. A pod stays as it was written unless [simulated nodes](crate::node) or
+//! the test play the kubelet.
 
 mod boot;
 mod components;
