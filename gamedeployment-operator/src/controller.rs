@@ -391,21 +391,18 @@ impl Controller {
                 self.expectations.settle(workload, kind, &key.1);
             }
         }
-        match workload {
-            Some(workload) => {
-                self.busy.remove(&workload);
-                if all {
-                    self.dirty.insert(workload);
-                } else {
-                    let later = Timestamp::now().checked_add(jiff::SignedDuration::from_secs(1));
-                    self.wakes.set(&workload, later.ok());
-                }
-            }
-            None => {
-                self.rereading = false;
-                self.dirty
-                    .extend(self.index.workloads.iter().map(|(key, _)| key.clone()));
-            }
+        let Some(workload) = workload else {
+            self.rereading = false;
+            self.dirty
+                .extend(self.index.workloads.iter().map(|(key, _)| key.clone()));
+            return;
+        };
+        self.busy.remove(&workload);
+        if all {
+            self.dirty.insert(workload);
+        } else {
+            let later = Timestamp::now().checked_add(jiff::SignedDuration::from_secs(1));
+            self.wakes.set(&workload, later.ok());
         }
     }
 

@@ -22,6 +22,10 @@ const TEMPLATES: &str = "hooktemplates-watch";
 
 /// What the watches show.
 #[derive(Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "news are taken in one at a time, never kept"
+)]
 pub enum News {
     /// Of workloads.
     Workload(Observed<GameDeployment>),

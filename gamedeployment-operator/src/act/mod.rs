@@ -7,6 +7,7 @@ use futures::StreamExt;
 use gamedeployment_core::plan::{Action, Plan, Warning};
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use k8s_openapi::api::core::v1::{ObjectReference, Pod};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::core::NamespaceResourceScope;
 use kube::{Api, Client, Resource};
 use operator_runtime::calls::{CallError, Calls};
@@ -39,6 +40,19 @@ pub struct Subject {
     pub key: Key,
     /// The object as it was decided on.
     pub object: Arc<GameDeployment>,
+}
+
+impl Subject {
+    /// For events.
+    fn as_reference(&self) -> ObjectReference {
+        self.object.object_ref(&())
+    }
+
+    /// For objects that it controls.
+    fn as_owner(&self) -> OwnerReference {
+        let uid = self.object.metadata.uid.as_deref().unwrap_or_default();
+        gamedeployment_core::gate::owner(&self.key.1, uid)
+    }
 }
 
 /// What became known by writing.
@@ -123,7 +137,7 @@ impl Hands {
         for Warning { reason, message } in &warnings {
             tracing::warn!(namespace = subject.key.0, name = subject.key.1, %reason, "{message}");
             self.events
-                .warn(self.about(subject), reason.as_str(), "Reconcile", message);
+                .warn(subject.as_reference(), reason.as_str(), "Reconcile", message);
         }
         let mut outcome = Outcome::default();
         let (pods, others): (Vec<_>, Vec<_>) = actions
@@ -236,11 +250,6 @@ impl Hands {
             Action::Pause => self.pause(subject).await,
         }
     }
-
-    /// The workload, for events.
-    fn about(&self, subject: &Subject) -> ObjectReference {
-        subject.object.object_ref(&())
-    }
 }
 
 /// A write that failed, and what is known of its object nevertheless.
@@ -256,9 +265,8 @@ impl Trouble {
     fn of(error: CallError, kind: Kind, name: &str, uid: &str) -> Self {
         let effect = match &error {
             CallError::Gone => Some(Effect::Gone(kind, name.to_owned(), uid.to_owned())),
-            CallError::Unknown { .. } => Some(Effect::Uncertain(kind, name.to_owned())),
-            // What is held is older than what is there.
-            CallError::Conflict => Some(Effect::Uncertain(kind, name.to_owned())),
+            // It may have been done; or what is held is older than what is there.
+            CallError::Unknown { .. } | CallError::Conflict => Some(Effect::Uncertain(kind, name.to_owned())),
             CallError::Refused { .. } => None,
         };
         Self {

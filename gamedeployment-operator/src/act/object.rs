@@ -1,6 +1,6 @@
 //! Writes to ControllerRevisions and HookRuns.
 
-use gamedeployment_core::gate::{NewRun, owner};
+use gamedeployment_core::gate::NewRun;
 use gamedeployment_core::plan::{NewRevision, RevisionRef, RunRef};
 use gamedeployment_core::pod::controller_of;
 use gamedeployment_core::revision::template_in;
@@ -31,7 +31,7 @@ impl Hands {
                 name: Some(name.clone()),
                 namespace: Some(subject.key.0.clone()),
                 labels: Some(labels),
-                owner_references: Some(vec![self.owner(subject)]),
+                owner_references: Some(vec![subject.as_owner()]),
                 ..ObjectMeta::default()
             },
             data: Some(RawExtension(data.clone())),
@@ -90,7 +90,7 @@ impl Hands {
             let patch = json!({ "metadata": {
                 "uid": found.metadata.uid,
                 "resourceVersion": found.metadata.resource_version,
-                "ownerReferences": [self.owner(subject)],
+                "ownerReferences": [subject.as_owner()],
             }});
             let (params, patch) = (PatchParams::default(), Patch::Strategic(&patch));
             let patched = api.patch(name, &params, &patch);
@@ -106,13 +106,6 @@ impl Hands {
             effect: None,
             collision: true,
         })
-    }
-
-    fn owner(&self, subject: &Subject) -> k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference {
-        owner(
-            &subject.object.name_any(),
-            subject.object.metadata.uid.as_deref().unwrap_or_default(),
-        )
     }
 
     pub(super) async fn renumber(

@@ -4,9 +4,9 @@ use gamedeployment_core::gate::{Delete, Grounds, PodRef, Update};
 use gamedeployment_core::plan::{NewPod, PodChange};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
+use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::core::{ApiResource, DynamicObject};
-use kube::{Api, ResourceExt};
 use operator_runtime::calls::CallError;
 use serde_json::{Value, json};
 use shared_api::GameDeployment;
@@ -272,9 +272,7 @@ impl Hands {
                 });
             }
         }
-        let owner =
-            gamedeployment_core::gate::owner(&subject.object.name_any(), uid.map_or("", String::as_str));
-        let patch = json!({ "metadata": { "ownerReferences": [owner] } });
+        let patch = json!({ "metadata": { "ownerReferences": [subject.as_owner()] } });
         self.patch(subject, "adopt a pod", None, &pod, patch).await
     }
 
@@ -289,10 +287,10 @@ impl Hands {
         let note = format!("pod {pod}: {grounds}");
         tracing::info!(namespace = subject.key.0, name = subject.key.1, pod, %reason, %grounds, "acted on a pod");
         self.events
-            .tell(self.about(subject), reason.as_str(), action, &note);
+            .tell(subject.as_reference(), reason.as_str(), action, &note);
         if *grounds == Grounds::Skipped {
             self.events.warn(
-                self.about(subject),
+                subject.as_reference(),
                 WorkloadReason::HookSkipped.as_str(),
                 action,
                 &note,
