@@ -60,6 +60,19 @@ impl<'c> Fleet<'c> {
         options: Options,
     ) -> Self {
         let namespace = control_plane.namespace(name).await;
+        Self::within(control_plane, programs, namespace, options).await
+    }
+
+    /// A fleet in a namespace that exists.
+    ///
+    /// # Panics
+    /// If something cannot be started.
+    pub async fn within(
+        control_plane: &'c ControlPlane,
+        programs: Programs,
+        namespace: String,
+        options: Options,
+    ) -> Self {
         let nodes = Nodes::start(control_plane, &namespace, options).await;
         let nodes = nodes.unwrap_or_else(|error| fail(&format!("the nodes: {error}")));
         let mut fleet = Self {
@@ -369,7 +382,9 @@ impl<'c> Fleet<'c> {
         let before = std::cell::Cell::new(None);
         eventually(SOON, || async {
             let now = operator.metric("hookgate_api_requests_total", "").await;
-            let decisions = operator.metric("hookgate_gamedeployment_decisions_total", "").await;
+            let decisions = operator
+                .metric("hookgate_gamedeployment_decisions_total", "")
+                .await;
             if before.replace(Some((now, decisions))) == Some((now, decisions)) {
                 Ok(())
             } else {
