@@ -1,4 +1,4 @@
-//! "在 PreDeleteHook 时配置可变参数": arguments of the workload and of each pod, rendered into the hook's url.
+//! "在 `PreDeleteHook` 时配置可变参数": arguments of the workload and of each pod, rendered into the hook's url.
 
 use serde_json::json;
 
