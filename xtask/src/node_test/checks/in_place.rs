@@ -1,0 +1,102 @@
+//! Pods, and their update in place: another image in the same pod.
+
+use std::time::Instant;
+
+use test_kit::real_node::samples::{GAME_V1, GAME_V1_RETAGGED, GAME_V2};
+
+use crate::node_test::Outcome;
+use crate::node_test::pod::{GAME, SIDECAR, SIDECAR_PORT, Seen, ensure};
+use crate::node_test::suite::{Check, Verdict, check};
+use crate::node_test::world::World;
+
+pub(super) const CHECKS: [Check; 3] = [
+    check!("a pod is ready and answers at its own address", pod),
+    check!(
+        "another image restarts its container in the same pod, and no other",
+        another_image
+    ),
+    check!(
+        "another name of the same image restarts its container, too",
+        another_name
+    ),
+];
+
+async fn pod(world: &World<'_>) -> Outcome<Verdict> {
+    let seen = world.ready_pod("game-0").await?;
+    let ip: std::net::IpAddr = seen.ip.parse()?;
+    ensure(
+        !ip.is_loopback() && !ip.is_unspecified(),
+        format!("{ip} is the pod's own address"),
+    )?;
+    let game = world.ask_game(&seen.ip).await?;
+    ensure(
+        game["version"] == "v1" && game["phase"] == "serving",
+        format!("v1 serves: {game}"),
+    )?;
+    let sidecar = world.ask(&seen.ip, SIDECAR_PORT).await?;
+    ensure(
+        sidecar["version"] == "v1",
+        format!("the sidecar serves: {sidecar}"),
+    )?;
+    Ok(Verdict::Passed)
+}
+
+/// What is the same pod still, with its other container untouched.
+fn ensure_same_pod(before: &Seen, after: &Seen) -> Outcome<()> {
+    ensure(before.uid == after.uid, "the pod's UID is the same")?;
+    ensure(before.ip == after.ip, "the pod's address is the same")?;
+    let (before, after) = (before.container(SIDECAR), after.container(SIDECAR));
+    ensure(
+        before == after,
+        format!("the sidecar goes on as before: {before:?} {after:?}"),
+    )
+}
+
+async fn another_image(world: &World<'_>) -> Outcome<Verdict> {
+    let before = world.ready_pod("game-0").await?;
+    let started = Instant::now();
+    world.set_image("game-0", GAME_V2).await?;
+    let restarted = |seen: &Seen| seen.is_ready() && seen.container(GAME).restarts > 0;
+    let (states, after) = world.history("game-0", restarted).await?;
+    world.note(format!(
+        "ready again after {:.1} s",
+        started.elapsed().as_secs_f64()
+    ));
+    for state in states {
+        world.note(state.line());
+    }
+    ensure_same_pod(&before, &after)?;
+    let (old, new) = (before.container(GAME), after.container(GAME));
+    ensure(
+        new.restarts == 1,
+        format!("it restarted once, not {} times", new.restarts),
+    )?;
+    ensure(old.image_id != new.image_id, "the image's id is another")?;
+    ensure(old.container_id != new.container_id, "the container is another")?;
+    let answer = world.ask_game(&after.ip).await?;
+    ensure(
+        answer["version"] == "v2",
+        format!("v2 serves at the same address: {answer}"),
+    )?;
+    Ok(Verdict::Passed)
+}
+
+/// Facts for whoever must tell when an update in place is done: see what this prints, and what it insists on.
+async fn another_name(world: &World<'_>) -> Outcome<Verdict> {
+    let mut before = world.ready_pod("game-0").await?;
+    for (restarts, image) in [(1, GAME_V1_RETAGGED), (2, GAME_V1)] {
+        world.set_image("game-0", image).await?;
+        world.note(format!("spec.image becomes {image}"));
+        let restarted = |seen: &Seen| seen.is_ready() && seen.container(GAME).restarts == restarts;
+        let (states, after) = world.history("game-0", restarted).await?;
+        for state in states {
+            world.note(format!("  {}", state.line()));
+        }
+        ensure_same_pod(&before, &after)?;
+        let (old, new) = (before.container(GAME), after.container(GAME));
+        ensure(old.image_id == new.image_id, "the image's id is the same")?;
+        ensure(old.container_id != new.container_id, "the container is another")?;
+        before = after;
+    }
+    Ok(Verdict::Passed)
+}

@@ -1,0 +1,53 @@
+//! An image that cannot be had.
+
+use std::time::Instant;
+
+use test_kit::real_node::samples::{GAME_MISSING, GAME_V1};
+
+use crate::node_test::Outcome;
+use crate::node_test::pod::{GAME, SIDECAR, Seen, ensure};
+use crate::node_test::suite::{Check, Verdict, check};
+use crate::node_test::world::World;
+
+pub(super) const CHECKS: [Check; 1] = [check!(
+    "a missing image is reported, and going back to the old one recovers the same pod",
+    missing_image
+)];
+
+async fn missing_image(world: &World<'_>) -> Outcome<Verdict> {
+    let before = world.ready_pod("game-0").await?;
+    world.set_image("game-0", GAME_MISSING).await?;
+    let complains = |seen: &Seen| {
+        let game = seen.container(GAME);
+        matches!(game.state.as_str(), "ErrImagePull" | "ImagePullBackOff")
+    };
+    let (mut states, broken) = world.history("game-0", complains).await?;
+    ensure(!broken.is_ready(), "the pod is out of service")?;
+    ensure(
+        broken.container(SIDECAR) == before.container(SIDECAR),
+        "the sidecar goes on as before",
+    )?;
+    ensure(
+        world.ask_game(&before.ip).await.is_err(),
+        "the old game server is gone already",
+    )?;
+
+    let started = Instant::now();
+    world.set_image("game-0", GAME_V1).await?;
+    let (back, after) = world.history("game-0", Seen::is_ready).await?;
+    states.extend(back);
+    for state in states {
+        world.note(state.line());
+    }
+    world.note(format!(
+        "recovered {:.1} s after going back",
+        started.elapsed().as_secs_f64()
+    ));
+    ensure(
+        before.uid == after.uid && before.ip == after.ip,
+        "it is the same pod",
+    )?;
+    let answer = world.ask_game(&after.ip).await?;
+    ensure(answer["version"] == "v1", format!("v1 serves again: {answer}"))?;
+    Ok(Verdict::Passed)
+}
