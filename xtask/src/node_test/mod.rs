@@ -45,16 +45,14 @@ pub(crate) fn run(args: &Args) -> ExitCode {
         Some(control_groups) => inside(args, control_groups),
         None => outside(args),
     };
-    outcome.unwrap_or_else(|error| match unsuitable(error.as_ref()) {
-        Some(why) => {
-            println!("node-test: SKIPPED: {why}");
-            let skipped = if args.inside.is_some() { SKIPPED } else { 0 };
-            ExitCode::from(if args.require { 1 } else { skipped })
-        }
-        None => {
+    outcome.unwrap_or_else(|error| {
+        let Some(why) = unsuitable(error.as_ref()) else {
             eprintln!("node-test: {}", whole(error.as_ref()));
-            ExitCode::FAILURE
-        }
+            return ExitCode::FAILURE;
+        };
+        println!("node-test: SKIPPED: {why}");
+        let skipped = if args.inside.is_some() { SKIPPED } else { 0 };
+        ExitCode::from(if args.require { 1 } else { skipped })
     })
 }
 
@@ -66,9 +64,8 @@ fn outside(args: &Args) -> Outcome<ExitCode> {
         let mut hung_up = signal(SignalKind::hangup())?;
         let arguments = std::env::args().skip(1).collect::<Vec<_>>();
         let enclosure = Enclosure::start(&std::env::current_exe()?, &arguments)?;
-        if args.keep
-            && let Some(process) = enclosure.first_process()
-        {
+        if args.keep {
+            let process = enclosure.first_process().await?;
             println!("to look around: nsenter --target {process} --net --mount --pid");
         }
         let status = tokio::select! {
@@ -92,21 +89,29 @@ fn outside(args: &Args) -> Outcome<ExitCode> {
 fn inside(args: &Args, control_groups: &str) -> Outcome<ExitCode> {
     let inside = Inside::enter(control_groups)?;
     runtime()?.block_on(async {
-        let started = std::time::Instant::now();
-        let node = RealNode::start(&inside, shared_api::crd::all()).await?;
-        let took = started.elapsed().as_secs_f64();
-        println!("node-test: a control plane and a node are ready after {took:.1} s");
-        let all_well = suite::play(&node, args.only.as_deref()).await;
-        if args.keep {
-            let kubeconfig = node.control_plane().kubeconfig_path().display();
-            println!("still running, in there: export KUBECONFIG={kubeconfig}");
-            std::future::pending::<()>().await;
+        let mut told_to_leave = signal(SignalKind::terminate())?;
+        tokio::select! {
+            code = play(&inside, args) => code,
+            _ = told_to_leave.recv() => Ok(ExitCode::from(INTERRUPTED)),
         }
-        Ok(if all_well {
-            ExitCode::SUCCESS
-        } else {
-            ExitCode::FAILURE
-        })
+    })
+}
+
+async fn play(inside: &Inside, args: &Args) -> Outcome<ExitCode> {
+    let started = std::time::Instant::now();
+    let node = RealNode::start(inside, shared_api::crd::all()).await?;
+    let took = started.elapsed().as_secs_f64();
+    println!("node-test: a control plane and a node are ready after {took:.1} s");
+    let all_well = suite::play(&node, args.only.as_deref()).await;
+    if args.keep {
+        let kubeconfig = node.control_plane().kubeconfig_path().display();
+        println!("still running, in there: export KUBECONFIG={kubeconfig}");
+        std::future::pending::<()>().await;
+    }
+    Ok(if all_well {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
     })
 }
 

@@ -1,6 +1,5 @@
 //! What a check works with: a namespace, clients, the operators, and the way to pods.
 
-use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -113,11 +112,5 @@ impl<'a> World<'a> {
             }
         }
         println!("--- the kubelet's last words\n{}", self.node.kubelet().tail(15));
-    }
-
-    /// The kubeconfig file, for programs that are started in other ways.
-    #[expect(dead_code, reason = "for checks with programs of their own")]
-    pub(super) fn kubeconfig(&self) -> PathBuf {
-        self.node.control_plane().kubeconfig_path().to_owned()
     }
 }

@@ -9,11 +9,15 @@
 
 use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
 
 use super::control_groups::ControlGroups;
 use super::error::{Error, io_error};
 use crate::keeper::{self, Kept, KeptDirectory};
+use crate::wait::{TimedOut, within};
 
 const NAMESPACES: [&str; 7] = [
     "--net",
@@ -25,6 +29,8 @@ const NAMESPACES: [&str; 7] = [
     "--propagation=private",
 ];
 const POLL: Duration = Duration::from_millis(50);
+const BORN_IN: Duration = Duration::from_secs(10);
+const ENDS_IN: Duration = Duration::from_secs(3);
 
 /// A running enclosure. Dropping it ends everything within.
 #[derive(Debug)]
@@ -89,27 +95,40 @@ impl Enclosure {
     /// Waits for the program to end. What else is inside ends with it.
     pub async fn wait(&self) -> Result<ExitStatus, Error> {
         loop {
-            let status = self
-                .first
-                .try_wait()
-                .map_err(io_error("wait for the enclosure"))?;
-            if let Some(status) = status {
+            if let Some(status) = self.status()? {
                 return Ok(status);
             }
             tokio::time::sleep(POLL).await;
         }
     }
 
+    fn status(&self) -> Result<Option<ExitStatus>, Error> {
+        self.first.try_wait().map_err(io_error("wait for the enclosure"))
+    }
+
     /// The process id, seen from outside, of the program within: what `nsenter --target` wants.
-    #[must_use]
-    pub fn first_process(&self) -> Option<u32> {
+    pub async fn first_process(&self) -> Result<i32, TimedOut> {
+        within(BORN_IN, || async { self.child() }).await
+    }
+
+    fn child(&self) -> Option<i32> {
         let parent = self.first.id();
         let children = std::fs::read_to_string(format!("/proc/{parent}/task/{parent}/children")).ok()?;
         children.split_whitespace().next()?.parse().ok()
     }
 
-    /// Ends everything inside at once, waits until it is gone, and says if anything is not.
+    /// Ends everything inside, waits until it is gone, and says if anything is not. The program within is told by
+    /// SIGTERM and should simply leave; it has 3 seconds for that.
     pub fn end(self) -> Result<(), Error> {
+        // First the one within is asked, so that `unshare` waits for it as a parent should.
+        if let Some(pid) = self.child().and_then(Pid::from_raw)
+            && kill_process(pid, Signal::TERM).is_ok()
+        {
+            let until = Instant::now() + ENDS_IN;
+            while self.status()?.is_none() && Instant::now() < until {
+                thread::sleep(POLL);
+            }
+        }
         self.first.kill().map_err(io_error("end the enclosure"))?;
         self.control_groups.remove()?;
         let path = self.directory.path().to_owned();

@@ -38,6 +38,8 @@ pub(super) fn start(
         .arg(format!("--hostname-override={NODE_NAME}"))
         .arg(format!("--node-ip={NODE_ADDRESS}"))
         .arg(format!("--container-runtime-endpoint={}", Containerd::endpoint()))
+        // It would look for the metadata service of a cloud, for 5 seconds.
+        .env("AWS_EC2_METADATA_DISABLED", "true")
         .args(had_another_runtime(&version).then_some("--container-runtime=remote"));
     Ok(Process::start_logging_to(program, directory, "kubelet")?)
 }
@@ -74,6 +76,6 @@ fn configuration(inside: &Inside, control_plane: &Path, directory: &Path) -> Val
         "evictionHard": { "memory.available": "0%", "nodefs.available": "0%", "imagefs.available": "0%" },
         "imageGCHighThresholdPercent": 100,
         "syncFrequency": "1s",
-        "nodeStatusUpdateFrequency": "5s",
+        "nodeStatusUpdateFrequency": "1s",
     })
 }

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::node_test::Outcome;
 use crate::node_test::pod::{Seen, ensure, manifest};
-use crate::node_test::suite::{Check, Verdict, check};
+use crate::node_test::suite::{Check, check};
 use crate::node_test::world::{PATIENCE, World};
 
 pub(super) const CHECKS: [Check; 1] = [check!(
@@ -15,7 +15,7 @@ pub(super) const CHECKS: [Check; 1] = [check!(
     deletion
 )];
 
-async fn deletion(world: &World<'_>) -> Outcome<Verdict> {
+async fn deletion(world: &World<'_>) -> Outcome<()> {
     let mut pod = manifest("game-0");
     let game = &mut pod["spec"]["containers"][0];
     game["env"] = json!([{ "name": "DRAIN_SECONDS", "value": "2" }]);
@@ -58,5 +58,5 @@ async fn deletion(world: &World<'_>) -> Outcome<Verdict> {
         took < Duration::from_secs(25),
         "it was not killed after its grace period",
     )?;
-    Ok(Verdict::Passed)
+    Ok(())
 }
