@@ -57,6 +57,7 @@ pub(crate) fn run(args: &Args) -> ExitCode {
 }
 
 fn outside(args: &Args) -> Outcome<ExitCode> {
+    suite::check_selection(args.only.as_deref())?;
     Enclosure::check()?;
     RealNode::fetch_programs()?;
     runtime()?.block_on(async {
@@ -124,7 +125,7 @@ fn unsuitable(error: &(dyn std::error::Error + 'static)) -> Option<String> {
     match error.downcast_ref::<Error>()? {
         Error::Unsuitable { .. } => Some(whole(error)),
         Error::Assets(why) => Some(format!(
-            "its programs are missing: {}; with a network and on Debian 12 they are made on first need",
+            "its programs are missing, which are made on first need on Debian 12 with a network: {}",
             whole(why)
         )),
         _ => None,

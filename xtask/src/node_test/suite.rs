@@ -30,6 +30,22 @@ macro_rules! check {
 }
 pub(super) use check;
 
+/// Whether the text selects any check; the error names them all.
+pub(super) fn check_selection(only: Option<&str>) -> Outcome<()> {
+    let names: Vec<&str> = checks::ALL
+        .iter()
+        .copied()
+        .flatten()
+        .map(|check| check.name)
+        .collect();
+    match only {
+        Some(text) if !names.iter().any(|name| name.contains(text)) => {
+            Err(format!("no check has {text:?} in its name:\n  {}", names.join("\n  ")).into())
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Plays all checks that are asked for; the others count as skipped. Returns whether none failed, and at least one was
 /// played.
 pub(super) async fn play(node: &RealNode, only: Option<&str>) -> bool {

@@ -63,8 +63,8 @@ impl<'a> World<'a> {
         Err(format!("kubectl {arguments:?}: {complaint}{text}").into())
     }
 
-    /// Starts an operator that is a hidden command of this program, and waits until it has written that it started. It
-    /// works in the namespace only, and ends when the process is dropped.
+    /// Starts an operator that is a hidden command of this program, and waits until it has written `COMMAND started`.
+    /// It works in the namespace only, and ends when the process is dropped.
     pub(super) async fn start_operator(&self, command: &str, flags: &[&str]) -> Outcome<Process> {
         let program = Program::new(std::env::current_exe()?)
             .env("KUBECONFIG", self.node.control_plane().kubeconfig_path())

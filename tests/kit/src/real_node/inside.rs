@@ -49,17 +49,23 @@ impl Inside {
                 )
             })?;
         }
-        let busybox = assets::container_runtime()?.join("busybox");
-        for command in [
-            &["ip", "link", "set", "lo", "up"][..],
-            &["ip", "address", "add", &format!("{NODE_ADDRESS}/32"), "dev", "lo"],
-        ] {
-            run(Command::new(&busybox).args(command))?;
-        }
+        addresses().or_else(|error| {
+            unsuitable(
+                &format!("cannot set up a network of its own: {error}"),
+                "run it with CAP_NET_ADMIN, for instance in a privileged container",
+            )
+        })?;
         Ok(Self {
             control_groups: control_groups.to_owned(),
         })
     }
+}
+
+fn addresses() -> Result<(), Error> {
+    let busybox = assets::container_runtime()?.join("busybox");
+    let address = format!("{NODE_ADDRESS}/32");
+    run(Command::new(&busybox).args(["ip", "link", "set", "lo", "up"]))?;
+    run(Command::new(&busybox).args(["ip", "address", "add", &address, "dev", "lo"])).map(drop)
 }
 
 fn in_memory(directory: &Path) -> io::Result<()> {

@@ -38,7 +38,7 @@ pub(super) fn start(
         .arg(format!("--hostname-override={NODE_NAME}"))
         .arg(format!("--node-ip={NODE_ADDRESS}"))
         .arg(format!("--container-runtime-endpoint={}", Containerd::endpoint()))
-        // It would look for the metadata service of a cloud, for 5 seconds.
+        // Else it looks for the metadata service of a cloud. (It also looks for Docker, for 5 seconds, whatever it is told.)
         .env("AWS_EC2_METADATA_DISABLED", "true")
         .args(had_another_runtime(&version).then_some("--container-runtime=remote"));
     Ok(Process::start_logging_to(program, directory, "kubelet")?)

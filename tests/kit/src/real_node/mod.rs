@@ -156,14 +156,17 @@ fn programs() -> Result<Programs, Error> {
             );
         }
     };
-    for component in components {
-        if programs.find(component).is_none() {
-            let (place, program) = (programs.directory().display(), component.program());
-            return enclosure::unsuitable(
-                &format!("KUBEBUILDER_ASSETS={place} has no {program}"),
-                "put it there, or unset KUBEBUILDER_ASSETS",
-            );
-        }
+    let missing: Vec<&str> = components
+        .into_iter()
+        .filter(|component| programs.find(*component).is_none())
+        .map(Component::program)
+        .collect();
+    if !missing.is_empty() {
+        let (place, missing) = (programs.directory().display(), missing.join(", "));
+        return enclosure::unsuitable(
+            &format!("KUBEBUILDER_ASSETS={place} has no {missing}"),
+            "put it there, or unset KUBEBUILDER_ASSETS",
+        );
     }
     Ok(programs)
 }
