@@ -1,6 +1,7 @@
 //! Pods of game servers, and what the kubelet says of them.
 
 use std::collections::BTreeMap;
+use std::time::Instant;
 
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod, PodCondition};
 use kube::api::{Patch, PatchParams, PostParams};
@@ -163,24 +164,30 @@ impl World<'_> {
 
     /// Waits until something holds of the pod.
     pub(super) async fn until(&self, name: &str, holds: impl Fn(&Seen) -> bool) -> Outcome<Seen> {
-        Ok(self.history(name, holds).await?.1)
+        let pods = self.pods();
+        let found = within(PATIENCE, || async {
+            let seen = Seen::of(pods.get(name).await.map_err(|error| error.to_string())?);
+            if holds(&seen) {
+                Ok(seen)
+            } else {
+                Err(format!("{seen:#?}"))
+            }
+        });
+        Ok(found.await?)
     }
 
-    /// As [`until`](Self::until), with every state of the game's container on the way.
-    pub(super) async fn history(
-        &self,
-        name: &str,
-        holds: impl Fn(&Seen) -> bool,
-    ) -> Outcome<(Vec<ContainerSeen>, Seen)> {
+    /// As [`until`](Self::until); notes every state of the game's container on the way, and when it was seen first.
+    pub(super) async fn watch(&self, name: &str, holds: impl Fn(&Seen) -> bool) -> Outcome<Seen> {
         let states = std::sync::Mutex::new(Vec::new());
+        let started = Instant::now();
         let pods = self.pods();
         let seen = within(PATIENCE, || async {
             let seen = Seen::of(pods.get(name).await.map_err(|error| error.to_string())?);
             let game = seen.container(GAME);
             if let Ok(mut states) = states.lock()
-                && states.last() != Some(&game)
+                && states.last().is_none_or(|(_, last)| *last != game)
             {
-                states.push(game);
+                states.push((started.elapsed(), game));
             }
             if holds(&seen) {
                 Ok(seen)
@@ -188,8 +195,11 @@ impl World<'_> {
                 Err(format!("{seen:#?}"))
             }
         })
-        .await?;
-        Ok((states.into_inner().unwrap_or_default(), seen))
+        .await;
+        for (after, game) in states.into_inner().unwrap_or_default() {
+            self.note(format!("{:4.1} s  {}", after.as_secs_f64(), game.line()));
+        }
+        Ok(seen?)
     }
 
     /// Changes the image of the game's container, as an update in place does.
