@@ -76,13 +76,16 @@ fn outside(args: &Args) -> Outcome<ExitCode> {
             _ = hung_up.recv() => None,
         };
         enclosure.end()?;
-        let code = status.map_or(Some(INTERRUPTED), |status| {
-            status.code().and_then(|code| u8::try_from(code).ok())
-        });
-        Ok(match code {
-            Some(SKIPPED) => ExitCode::SUCCESS,
-            Some(code) => ExitCode::from(code),
-            None => ExitCode::FAILURE,
+        let Some(status) = status else {
+            return Ok(ExitCode::from(INTERRUPTED));
+        };
+        Ok(match status.code().map(u8::try_from) {
+            Some(Ok(SKIPPED)) => ExitCode::SUCCESS,
+            Some(Ok(code)) => ExitCode::from(code),
+            _ => {
+                eprintln!("node-test: the part inside ended with {status}");
+                ExitCode::FAILURE
+            }
         })
     })
 }

@@ -120,12 +120,14 @@ impl Enclosure {
     /// Ends everything inside, waits until it is gone, and says if anything is not. The program within is told by
     /// SIGTERM and should simply leave; it has 3 seconds for that.
     pub fn end(self) -> Result<(), Error> {
-        // First the one within is asked, so that `unshare` waits for it as a parent should.
-        if let Some(pid) = self.child().and_then(Pid::from_raw)
-            && kill_process(pid, Signal::TERM).is_ok()
-        {
+        // The one within comes first, so that `unshare` can wait for it as a parent should.
+        for signal in [Signal::TERM, Signal::KILL] {
+            let Some(within) = self.child().and_then(Pid::from_raw) else {
+                break;
+            };
             let until = Instant::now() + ENDS_IN;
-            while self.status()?.is_none() && Instant::now() < until {
+            let told = kill_process(within, signal).is_ok();
+            while told && self.status()?.is_none() && Instant::now() < until {
                 thread::sleep(POLL);
             }
         }
