@@ -45,7 +45,16 @@ impl ControlGroups {
                     "make control groups writable, for instance in a privileged container",
                 );
             }
-            made.directories.push(directory);
+            made.directories.push(directory.clone());
+            // Beside those of version 1, a hierarchy of version 2 is not where the kubelet looks for controllers.
+            let alone = hierarchy == Path::new(MOUNTED_AT);
+            let missing = missing_controllers(&hierarchy, &directory);
+            if alone && !missing.is_empty() {
+                return unsuitable(
+                    &format!("new control groups lack the controllers {}", missing.join(", ")),
+                    "write `+` and the name of each to /sys/fs/cgroup/cgroup.subtree_control",
+                );
+            }
         }
         Ok(made)
     }
@@ -105,6 +114,17 @@ fn hierarchies(root: &Path) -> Vec<PathBuf> {
     found
 }
 
+/// What the kubelet wants of a new control group and its parent does not pass on. In version 1 nothing can be missing.
+fn missing_controllers(parent: &Path, child: &Path) -> Vec<&'static str> {
+    let of = |group: &Path| fs::read_to_string(group.join("cgroup.controllers")).unwrap_or_default();
+    let (there, passed_on) = (of(parent), of(child));
+    let lists = |list: &str, name: &str| list.split_whitespace().any(|one| one == name);
+    ["cpu", "cpuset", "hugetlb", "memory", "pids"]
+        .into_iter()
+        .filter(|name| lists(&there, name) && !lists(&passed_on, name))
+        .collect()
+}
+
 /// Removes a directory of directories. The files in there are the kernel's and go with them.
 fn remove_tree(directory: &Path) -> io::Result<()> {
     for entry in fs::read_dir(directory)? {
@@ -134,6 +154,24 @@ mod tests {
         assert_eq!(hierarchies(root.path()), names);
         fs::write(root.path().join("cgroup.procs"), "").unwrap();
         assert_eq!(hierarchies(root.path()), [root.path()]);
+    }
+
+    #[test]
+    fn controllers_that_are_not_passed_on_are_named() {
+        let root = tempfile::tempdir().unwrap();
+        let child = root.path().join("child");
+        fs::create_dir(&child).unwrap();
+        assert!(
+            missing_controllers(root.path(), &child).is_empty(),
+            "version 1 has no such list"
+        );
+        fs::write(
+            root.path().join("cgroup.controllers"),
+            "cpuset cpu io memory pids\n",
+        )
+        .unwrap();
+        fs::write(child.join("cgroup.controllers"), "memory pids\n").unwrap();
+        assert_eq!(missing_controllers(root.path(), &child), ["cpu", "cpuset"]);
     }
 
     #[test]
