@@ -32,7 +32,8 @@ pub mod hook_run_label {
 
 /// Annotations of HookRuns: what exactly was asked, so that a verdict is used for nothing else.
 pub mod hook_run_annotation {
-    /// The act that the run is asked for: `delete`, `recreate:REVISION`, `in-place:REVISION`, `confirm:REVISION`.
+    /// The act that the run is asked for: `delete@TIME`, `recreate:REVISION@TIME` (TIME: when the pod was chosen),
+    /// `in-place:REVISION`, `confirm:REVISION`.
     pub const INTENT: &str = "tkex.tencent.com/intent";
     /// Digest of the run's spec as it was rendered.
     pub const SPEC_DIGEST: &str = "tkex.tencent.com/spec-digest";

@@ -2,7 +2,7 @@
 //!
 //! | command | job |
 //! | --- | --- |
-//! | `demo` | HookRuns living on a real control plane, live and checked (also `cargo demo`) |
+//! | `demo` | game servers that leave only when their hook says so, live and checked (also `cargo demo`) |
 //! | `bench SCENARIO` | loads, told as a table |
 //! | `node-test` | pods of a real node: containerd, runc, the kubelet; needs root |
 //! | `gen [--check]` | writes what is generated from code |
@@ -30,7 +30,7 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Show HookRuns living on a real control plane, from nothing
+    /// Show game servers that leave only when their hook says so, on a real control plane, from nothing
     Demo(demo::Args),
     /// Measure under load, on the real control plane
     Bench(bench::Args),
@@ -39,8 +39,10 @@ enum Command {
     /// Write what is generated from code: the CRDs
     #[command(name = "gen")]
     Generate(generate::Args),
-    #[command(name = operator::COMMAND, hide = true)]
-    Operator(operator::Args),
+    #[command(name = operator::HOOKS, hide = true)]
+    Hooks(operator::Args),
+    #[command(name = operator::WORKLOADS, hide = true)]
+    Workloads(operator::Args),
     /// Compare conditions, JSON paths, templates and durations with tables of what the Go libraries say
     Parity(parity::Args),
 }
@@ -50,7 +52,8 @@ fn main() -> ExitCode {
         Command::Demo(args) => demo::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::NodeTest(args) => node_test::run(&args),
-        Command::Operator(args) => operator::run(args),
+        Command::Hooks(args) => operator::hooks(args),
+        Command::Workloads(args) => operator::workloads(args),
         Command::Generate(args) => generate::run(&args),
         Command::Parity(args) => parity::run(&args),
     }

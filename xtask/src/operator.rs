@@ -1,13 +1,14 @@
-//! This program as hook-operator: the demo needs one process more, not one build more.
+//! This program as one of the operators: the demo needs two processes more, not two builds more.
 
 use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::Parser;
-use hook_operator::config::Config;
 
-/// The hidden command's name.
-pub(crate) const COMMAND: &str = "hook-operator";
+/// The hidden command of hook-operator.
+pub(crate) const HOOKS: &str = "hook-operator";
+/// The hidden command of gamedeployment-operator.
+pub(crate) const WORKLOADS: &str = "gamedeployment-operator";
 
 /// Flags: the operator's own.
 #[derive(clap::Args)]
@@ -17,8 +18,18 @@ pub(crate) struct Args {
     flags: Vec<OsString>,
 }
 
-/// Runs the command.
-pub(crate) fn run(args: Args) -> ExitCode {
-    let name = OsString::from(COMMAND);
-    hook_operator::start(Config::parse_from(std::iter::once(name).chain(args.flags)))
+/// Runs hook-operator.
+pub(crate) fn hooks(args: Args) -> ExitCode {
+    hook_operator::start(hook_operator::config::Config::parse_from(with_name(HOOKS, args)))
+}
+
+/// Runs gamedeployment-operator.
+pub(crate) fn workloads(args: Args) -> ExitCode {
+    gamedeployment_operator::start(gamedeployment_operator::config::Config::parse_from(with_name(
+        WORKLOADS, args,
+    )))
+}
+
+fn with_name(name: &str, args: Args) -> impl Iterator<Item = OsString> {
+    std::iter::once(OsString::from(name)).chain(args.flags)
 }

@@ -99,19 +99,19 @@ fn choose<'a>(scene: &mut Scene<'a>, claimed: &Claim<'a>, plan: &mut Plan) -> Fi
 
 fn counts(scene: &Scene<'_>, canary: &Canary) -> Counts {
     let workload = scene.workload;
-    // An update in place needs no room beside the old pod, unless no pod may be unavailable; a stopped one makes none.
-    let surges = match workload.update {
-        UpdateType::Rolling => true,
-        UpdateType::InPlace | UpdateType::HotPatch => workload.max_unavailable == 0,
-        UpdateType::OnDelete => false,
-    };
-    let surges = surges && !workload.paused;
+    // An update in place needs no room beside the old pod, and a stopped one makes none.
+    let surges = workload.update == UpdateType::Rolling && !workload.paused;
     Counts {
         replicas: workload.replicas,
         partition: canary.partition,
         surge: if surges { workload.max_surge } else { 0 },
         old: scene.old(),
         updated: scene.updated(),
+        named: scene
+            .seats
+            .iter()
+            .filter(|seat| workload.pods_to_delete.contains(&seat.pod.name))
+            .count(),
     }
 }
 

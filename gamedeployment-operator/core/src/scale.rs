@@ -17,6 +17,8 @@ pub struct Counts {
     pub old: usize,
     /// Pods at the update revision.
     pub updated: usize,
+    /// Pods that somebody named to be deleted; their successors may come first, within the surge.
+    pub named: usize,
 }
 
 /// What the counts ask for. Never both creation and deletion.
@@ -42,7 +44,8 @@ impl Counts {
     /// Pods wanted now, surge included.
     #[must_use]
     pub fn wanted(&self) -> usize {
-        self.replicas.saturating_add(self.surge.min(self.to_update()))
+        let to_replace = self.to_update().saturating_add(self.named);
+        self.replicas.saturating_add(self.surge.min(to_replace))
     }
 
     /// What is to be done.

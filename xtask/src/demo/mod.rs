@@ -1,11 +1,13 @@
-//! `cargo demo`: HookRuns living on a real control plane, from nothing, live in the terminal, and checked.
+//! `cargo demo`: game servers that leave only when their hook says so, on a real control plane with simulated nodes,
+//! from nothing, live in the terminal, and checked.
 
 mod story;
 mod teller;
 
 use std::process::ExitCode;
 
-use test_kit::{ControlPlane, Options, Process, Program, Webhook};
+use test_kit::node::{self, Nodes};
+use test_kit::{ControlPlane, Options, Process, Program};
 
 use crate::operator;
 use story::Scene;
@@ -49,28 +51,31 @@ fn play(args: &Args) -> Outcome<()> {
             control_plane.api_url()
         ));
 
-        teller.chapter("A webhook of two game servers, and hook-operator");
-        let game = Webhook::start()?;
-        let operator = start_operator(&control_plane, &namespace).await?;
-        teller.say(&format!("the webhook listens on http://{}", game.address()));
-        teller.say(&format!("hook-operator is ready (pid {})", operator.id()));
+        teller.chapter("Simulated nodes with a real HTTP game server behind every pod, and both operators");
+        let nodes = Nodes::start(&control_plane, &namespace, node::Options::default()).await?;
+        let flags = ["--egress-allow-loopback"];
+        let hooks = start_operator(&control_plane, &namespace, operator::HOOKS, &flags).await?;
+        let workloads = start_operator(&control_plane, &namespace, operator::WORKLOADS, &[]).await?;
+        for (name, process) in [(operator::HOOKS, &hooks), (operator::WORKLOADS, &workloads)] {
+            teller.say(&format!("{name} is ready (pid {})", process.id()));
+        }
 
         let scene = Scene {
             control_plane: &control_plane,
             namespace: &namespace,
-            game: &game,
+            nodes: &nodes,
             teller: &teller,
         };
         let outcome = scene.play().await;
         if outcome.is_err() {
-            eprintln!("\nThe operator's last words:\n{}", operator.tail(20));
+            eprintln!("\nThe operators' last words:\n{}\n{}", hooks.tail(20), workloads.tail(20));
         }
         outcome?;
         teller.next_steps();
         if args.keep {
             let kubeconfig = control_plane.kubeconfig_path().display();
             teller.say(&format!(
-                "still running: export KUBECONFIG={kubeconfig}; kubectl -n {namespace} get hookruns"
+                "still running: export KUBECONFIG={kubeconfig}; kubectl -n {namespace} get gamedeployments,hookruns,pods"
             ));
             tokio::signal::ctrl_c().await?;
         }
@@ -78,20 +83,20 @@ fn play(args: &Args) -> Outcome<()> {
     })
 }
 
-async fn start_operator(control_plane: &ControlPlane, namespace: &str) -> Outcome<Process> {
+async fn start_operator(
+    control_plane: &ControlPlane,
+    namespace: &str,
+    command: &str,
+    flags: &[&str],
+) -> Outcome<Process> {
     let program = Program::new(std::env::current_exe()?)
         .env("KUBECONFIG", control_plane.kubeconfig_path())
-        .args([
-            operator::COMMAND,
-            "--namespace",
-            namespace,
-            "--listen",
-            "127.0.0.1:0",
-        ])
-        .args(["--egress-allow-loopback", "--log-format", "human"]);
+        .args([command, "--namespace", namespace, "--listen", "127.0.0.1:0"])
+        .args(["--log-format", "human"])
+        .args(flags);
     let process = Process::start(program)?;
     process
-        .await_output("hook-operator started", story::PATIENCE)
+        .await_output(&format!("{command} started"), story::PATIENCE)
         .await?;
     Ok(process)
 }

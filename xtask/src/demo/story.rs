@@ -1,17 +1,18 @@
-//! The story: two templates, two runs; one game server empties and may go, the other is busy and stays.
+//! The story: eight game servers. A scale-down whose hook says yes, one whose hook says no until somebody retries, and
+//! an update in place in two batches.
 
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::process::Stdio;
 use std::time::Duration;
 
-use kube::Api;
-use kube::api::PostParams;
+use kube::api::ListParams;
+use kube::{Api, ResourceExt};
 use serde_json::{Value, json};
-use shared_api::hook_run::{HookRunSpec, MetricResult};
-use shared_api::metric::Argument;
-use shared_api::{HookRun, HookRunStatus, HookTemplate, Phase};
+use shared_api::{GameDeployment, GameDeploymentStatus, HookRun};
+use test_kit::ControlPlane;
+use test_kit::node::Nodes;
 use test_kit::wait::within;
-use test_kit::{Answer, ControlPlane, Webhook};
 
 use super::Outcome;
 use super::teller::Teller;
@@ -19,71 +20,185 @@ use super::teller::Teller;
 /// How long anything may take on a busy machine.
 pub(super) const PATIENCE: Duration = Duration::from_mins(1);
 
+const GAME: &str = "arena";
+/// What must not be counted as a yes: players on a server.
+const CONDITION: &str = "asInt(result) == 0";
+
 /// The stage and who tells what happens on it.
 pub(super) struct Scene<'a> {
     pub(super) control_plane: &'a ControlPlane,
     pub(super) namespace: &'a str,
-    pub(super) game: &'a Webhook,
+    pub(super) nodes: &'a Nodes,
     pub(super) teller: &'a Teller,
 }
 
 impl Scene<'_> {
     pub(super) async fn play(&self) -> Outcome<()> {
-        let players = |number: i64| Answer::json(json!({ "players": number }));
-        self.game.on(
-            "/game-a",
-            players(3).times(1).then(players(1).times(1)).then(players(0)),
-        );
-        self.game.on("/game-b", players(12));
-
-        self.teller
-            .chapter("Two templates: \"ask until nobody plays\", and \"three times, no more\"");
-        self.apply(&self.template(
-            "drain",
-            json!({
-                "interval": "1s", "successfulLimit": 1, "successCondition": "asInt(result) == 0"
-            }),
-        ))?;
-        self.apply(&self.template(
-            "idle-now",
-            json!({
-                "interval": "1s", "count": 3, "failureLimit": 2, "successCondition": "asInt(result) == 0"
-            }),
-        ))?;
-        self.templates_valid(&["drain", "idle-now"]).await?;
-
-        self.teller.chapter("Two runs, measured for real");
-        for (run, template, server) in [("game-a", "drain", "game-a"), ("game-b", "idle-now", "game-b")] {
-            self.start(run, template, server).await?;
-        }
-        let (a, b) = tokio::join!(self.follow("game-a"), self.follow("game-b"));
-        let (a, b) = (a?, b?);
-
-        self.teller.chapter("What kubectl shows");
-        self.kubectl(&["get", "hookruns"], None)?;
-        let path = "jsonpath={.status.message}{\"\\n\"}";
-        self.kubectl(&["get", "hookrun", "game-b", "-o", path], None)?;
-        self.kubectl(
-            &["get", "events", "--field-selector", "involvedObject.kind=HookRun"],
-            None,
-        )?;
-        self.check(&a, &b)
+        self.launch().await?;
+        let first = self.empty_servers_leave().await?;
+        let second = self.busy_server_stays().await?;
+        self.update_in_two_batches().await?;
+        self.check(&first, &second).await
     }
 
-    fn template(&self, name: &str, metric: Value) -> Value {
-        let url = format!("http://{}/{{{{ args.Server }}}}", self.game.address());
-        let mut whole = json!({
-            "name": "players", "provider": { "web": { "url": url, "jsonPath": "{$.players}", "timeoutSeconds": 2 } }
-        });
-        if let (Some(whole), Value::Object(metric)) = (whole.as_object_mut(), metric) {
-            whole.extend(metric);
-        }
-        json!({
-            "apiVersion": "tkex.tencent.com/v1alpha1",
-            "kind": "HookTemplate",
-            "metadata": { "name": name, "namespace": self.namespace },
-            "spec": { "args": [{ "name": "Server" }], "metrics": [whole] }
+    async fn launch(&self) -> Outcome<()> {
+        self.teller
+            .chapter("Eight game servers, and a hook that asks each of them: does anybody play?");
+        self.nodes.every_pod().set_players(0);
+        self.apply(&template())?;
+        self.apply(&workload())?;
+        self.until("eight servers are ready", |status| status.available_replicas == 8)
+            .await?;
+        self.table()
+    }
+
+    /// Scale-down with a hook that says yes. Returns who left.
+    async fn empty_servers_leave(&self) -> Outcome<BTreeSet<String>> {
+        self.teller
+            .chapter("Scale down to seven: the hook of one server is asked, says yes, and the server leaves");
+        self.kubectl(&["scale", "--replicas=7", "gamedeployment/arena"], None)?;
+        self.until("a hook is being asked", |status| {
+            status.hook_pending_replicas == 1 || status.replicas == 7
         })
+        .await?;
+        self.table()?;
+        self.until("seven servers are left", |status| {
+            status.replicas == 7 && status.hook_pending_replicas == 0
+        })
+        .await?;
+        self.gone(7).await?;
+        self.table()?;
+        Ok(self.nodes.terminated_pods())
+    }
+
+    /// Scale-down with a hook that says no, until somebody retries. Returns who left by then.
+    async fn busy_server_stays(&self) -> Outcome<BTreeSet<String>> {
+        self.teller
+            .chapter("Players join everywhere. Scale down to six: the hook says no, and the server stays");
+        self.nodes.every_pod().set_players(5);
+        self.kubectl(&["scale", "--replicas=6", "gamedeployment/arena"], None)?;
+        let refused = |status: &GameDeploymentStatus| {
+            status
+                .pre_delete_hook_condition
+                .iter()
+                .any(|entry| entry.phase == shared_api::Phase::Failed)
+        };
+        let status = self.until("the hook has failed", refused).await?;
+        self.table()?;
+        let path = "jsonpath={.status.conditions[?(@.type==\"ScaleBlocked\")].message}{\"\\n\"}";
+        self.kubectl(&["get", "gamedeployment", GAME, "-o", path], None)?;
+        let waiting = status.pre_delete_hook_condition.first();
+        let entry = waiting
+            .map(|entry| entry.pod_name.clone())
+            .ok_or("no pod waits")?;
+        self.teller.chapter(&format!(
+            "The match on {entry} ends. Somebody retries; now the hook says yes"
+        ));
+        self.nodes.pod(&entry).set_players(0);
+        let retry =
+            "--patch=[{\"op\":\"replace\",\"path\":\"/spec/preDeleteUpdateStrategy/retry\",\"value\":true}]";
+        self.kubectl(&["patch", "gamedeployment", GAME, "--type=json", retry], None)?;
+        self.until("six servers are left", |status| {
+            status.replicas == 6 && status.hook_pending_replicas == 0
+        })
+        .await?;
+        self.gone(6).await?;
+        self.table()?;
+        Ok(self.nodes.terminated_pods())
+    }
+
+    async fn update_in_two_batches(&self) -> Outcome<()> {
+        self.teller
+            .chapter("A new image for four of six servers, in place, two at a time; each is asked before");
+        self.nodes.every_pod().set_players(0);
+        let image = "--patch=[{\"op\":\"replace\",\"path\":\"/spec/template/spec/containers/0/image\",\"value\":\"game:v2\"}]";
+        self.kubectl(&["patch", "gamedeployment", GAME, "--type=json", image], None)?;
+        for updated in [2, 4] {
+            let what = format!("{updated} servers run the new image");
+            self.until(&what, |status| status.updated_ready_replicas >= updated)
+                .await?;
+            self.table()?;
+        }
+        let done = |status: &GameDeploymentStatus| {
+            status.updated_ready_replicas == 4 && status.available_replicas == 6
+        };
+        self.until("all servers are available", done).await?;
+        self.kubectl(&["get", "pods", "-o", "wide"], None)
+    }
+
+    /// The demo is a check, too: what was told must be what should have happened.
+    async fn check(&self, first: &BTreeSet<String>, second: &BTreeSet<String>) -> Outcome<()> {
+        self.teller.chapter("Checked");
+        let pods = self.nodes.pods();
+        let restarted = pods
+            .iter()
+            .filter(|pod| pod.containers.iter().any(|container| container.restarts == 1))
+            .count();
+        let runs: Api<HookRun> = Api::namespaced(self.control_plane.client(), self.namespace);
+        let left = runs.list(&ListParams::default()).await?.items.len();
+        let facts = [
+            ("one server left after the first yes", first.len() == 1),
+            (
+                "a second one left, after the retry and no sooner",
+                second.len() == 2 && first.is_subset(second),
+            ),
+            (
+                "four servers restarted with the new image, once each",
+                restarted == 4,
+            ),
+            (
+                "six servers run, none of them was deleted",
+                pods.len() == 6 && pods.iter().all(|pod| !second.contains(&pod.name)),
+            ),
+            ("no HookRun is left", left == 0),
+        ];
+        for (fact, holds) in facts {
+            self.teller
+                .say(&format!("{} {fact}", if holds { "ok " } else { "NOT" }));
+        }
+        match facts.iter().find(|(_, holds)| !holds) {
+            None => Ok(()),
+            Some((fact, _)) => Err(format!("this should hold and does not: {fact}").into()),
+        }
+    }
+
+    /// The workload, its pods and its HookRuns, with reasons.
+    fn table(&self) -> Outcome<()> {
+        self.kubectl(&["get", "gamedeployment", "-o", "wide"], None)?;
+        self.kubectl(&["get", "hookrun", "-o", "wide"], None)?;
+        self.kubectl(&["get", "pods"], None)
+    }
+
+    /// Waits until the pods that left are gone.
+    async fn gone(&self, left: usize) -> Outcome<()> {
+        self.nodes.await_pods(PATIENCE, |pods| pods.len() == left).await?;
+        let runs: Api<HookRun> = Api::namespaced(self.control_plane.client(), self.namespace);
+        within(PATIENCE, || async {
+            let list = runs.list(&ListParams::default()).await.ok()?;
+            list.items.is_empty().then_some(())
+        })
+        .await?;
+        Ok(())
+    }
+
+    async fn until(
+        &self,
+        what: &str,
+        wanted: impl Fn(&GameDeploymentStatus) -> bool,
+    ) -> Outcome<GameDeploymentStatus> {
+        let games: Api<GameDeployment> = Api::namespaced(self.control_plane.client(), self.namespace);
+        let status = within(PATIENCE, || async {
+            let game = games.get(GAME).await.map_err(|error| error.to_string())?;
+            let status = game.status.clone().unwrap_or_default();
+            if status.observed_generation == game.metadata.generation && wanted(&status) {
+                Ok(status)
+            } else {
+                Err(format!("{} is not so: {}", game.name_any(), json!(status)))
+            }
+        });
+        let status = status.await?;
+        self.teller.say(what);
+        Ok(status)
     }
 
     fn apply(&self, manifest: &Value) -> Outcome<()> {
@@ -114,127 +229,37 @@ impl Scene<'_> {
             Err(format!("kubectl {arguments:?} failed").into())
         }
     }
-
-    async fn templates_valid(&self, names: &[&str]) -> Outcome<()> {
-        let templates: Api<HookTemplate> = Api::namespaced(self.control_plane.client(), self.namespace);
-        for name in names {
-            let message = within(PATIENCE, || async {
-                let template = templates.get(name).await.ok()?;
-                let conditions = template.status?.conditions;
-                conditions
-                    .into_iter()
-                    .find(|condition| condition.type_ == "Valid" && condition.status == "True")
-            });
-            let message = message.await?.message;
-            self.teller.say(&format!("template {name} is valid: {message}"));
-        }
-        Ok(())
-    }
-
-    /// Makes a run from a template, as a workload would.
-    async fn start(&self, name: &str, template: &str, server: &str) -> Outcome<()> {
-        let templates: Api<HookTemplate> = Api::namespaced(self.control_plane.client(), self.namespace);
-        let template = templates.get(template).await?;
-        let spec = HookRunSpec {
-            metrics: template.spec.metrics,
-            args: Some(vec![Argument {
-                name: "Server".into(),
-                value: Some(server.into()),
-                value_from: None,
-            }]),
-            ..HookRunSpec::default()
-        };
-        let runs: Api<HookRun> = Api::namespaced(self.control_plane.client(), self.namespace);
-        runs.create(&PostParams::default(), &HookRun::new(name, spec))
-            .await?;
-        self.teller.say(&format!("run {name} created: may {server} go?"));
-        Ok(())
-    }
-
-    /// Tells every measurement of a run until its verdict.
-    async fn follow(&self, name: &str) -> Outcome<HookRunStatus> {
-        let runs: Api<HookRun> = Api::namespaced(self.control_plane.client(), self.namespace);
-        let mut told = 0;
-        loop {
-            let status = within(PATIENCE, || async {
-                let status = runs
-                    .get(name)
-                    .await
-                    .map_err(|error| error.to_string())?
-                    .status
-                    .unwrap_or_default();
-                let news = measured(&status) > told || status.phase.is_final();
-                if news {
-                    Ok(status)
-                } else {
-                    Err(format!("no news of {name}"))
-                }
-            });
-            let status = status.await?;
-            told = self.tell(name, &status, told);
-            if status.phase.is_final() {
-                let message = status.message.as_deref().unwrap_or_default();
-                self.teller.say(&format!(
-                    "run {name} is {}: {message}",
-                    self.teller.phase(status.phase)
-                ));
-                return Ok(status);
-            }
-        }
-    }
-
-    fn tell(&self, name: &str, status: &HookRunStatus, told: usize) -> usize {
-        let Some(MetricResult { measurements, .. }) = status.metric_results.first() else {
-            return told;
-        };
-        for (number, measurement) in measurements.iter().enumerate().skip(told) {
-            let value = measurement.value.as_deref().unwrap_or("-");
-            let phase = self.teller.phase(measurement.phase);
-            self.teller.say(&format!(
-                "run {name}, measurement {}: players = {value}  {phase}",
-                number + 1
-            ));
-        }
-        measurements.len()
-    }
-
-    /// The demo is a check, too: what was told must be what should have happened.
-    fn check(&self, a: &HookRunStatus, b: &HookRunStatus) -> Outcome<()> {
-        self.teller.chapter("Checked");
-        let message = b.message.as_deref().unwrap_or_default();
-        let facts = [
-            (
-                "game-a was asked until nobody played, then Successful",
-                a.phase == Phase::Successful,
-            ),
-            (
-                "game-a was asked 3 times",
-                self.game.counts("/game-a").received == 3,
-            ),
-            ("game-b is Failed: its pod would stay", b.phase == Phase::Failed),
-            (
-                "game-b was asked 3 times, then no more",
-                self.game.counts("/game-b").received == 3,
-            ),
-            (
-                "game-b's status says why",
-                message.contains("\"12\" does not satisfy asInt(result) == 0"),
-            ),
-        ];
-        for (fact, holds) in facts {
-            self.teller
-                .say(&format!("{} {fact}", if holds { "ok " } else { "NOT" }));
-        }
-        match facts.iter().find(|(_, holds)| !holds) {
-            None => Ok(()),
-            Some((fact, _)) => Err(format!("this should hold and does not: {fact}").into()),
-        }
-    }
 }
 
-fn measured(status: &HookRunStatus) -> usize {
-    status
-        .metric_results
-        .first()
-        .map_or(0, |result| result.measurements.len())
+fn template() -> Value {
+    json!({
+        "apiVersion": "tkex.tencent.com/v1alpha1",
+        "kind": "HookTemplate",
+        "metadata": { "name": "nobody-plays" },
+        "spec": {
+            "args": [{ "name": "PodIP" }],
+            "metrics": [{
+                "name": "players", "count": 2, "interval": "500ms", "successCondition": CONDITION,
+                "provider": { "web": { "url": "http://{{ args.PodIP }}:9091", "jsonPath": "{$.players}" } }
+            }]
+        }
+    })
+}
+
+fn workload() -> Value {
+    json!({
+        "apiVersion": "tkex.tencent.com/v1alpha1",
+        "kind": "GameDeployment",
+        "metadata": { "name": GAME },
+        "spec": {
+            "replicas": 8,
+            "selector": { "matchLabels": { "app": GAME } },
+            "template": {
+                "metadata": { "labels": { "app": GAME } },
+                "spec": { "containers": [{ "name": "game", "image": "game:v1", "ports": [{ "containerPort": 9091 }] }] }
+            },
+            "preDeleteUpdateStrategy": { "hook": { "templateName": "nobody-plays" } },
+            "updateStrategy": { "type": "InplaceUpdate", "partition": 2, "maxUnavailable": 2 }
+        }
+    })
 }

@@ -177,7 +177,7 @@ fn judge<'a>(run: &'a Run, pod: &Pod, intent: &Intent, wanted: NewRun) -> Standi
     if run.terminating {
         return Standing::Stale(run, "it is being removed".to_owned());
     }
-    if let Some(why) = void(run, pod, intent, &wanted) {
+    if let Some(why) = void(run, pod, &wanted) {
         return Standing::Stale(run, why);
     }
     if run.is_measured_success() {
@@ -195,7 +195,7 @@ fn judge<'a>(run: &'a Run, pod: &Pod, intent: &Intent, wanted: NewRun) -> Standi
 }
 
 /// Why a run does not count for this intent.
-fn void(run: &Run, pod: &Pod, intent: &Intent, wanted: &NewRun) -> Option<String> {
+fn void(run: &Run, pod: &Pod, wanted: &NewRun) -> Option<String> {
     let notes = wanted.run.metadata.annotations.as_ref();
     let note = |key: &str| notes.and_then(|notes| notes.get(key)).map(String::as_str);
     if run.pod_uid.as_deref() != Some(pod.uid.as_str()) {
@@ -204,7 +204,7 @@ fn void(run: &Run, pod: &Pod, intent: &Intent, wanted: &NewRun) -> Option<String
     if run.revision != pod.revision() {
         return Some(format!("the pod was at revision {}", run.revision));
     }
-    if run.intent.as_deref() != Some(intent.text().as_str()) {
+    if run.intent.as_deref() != note(shared_api::names::hook_run_annotation::INTENT) {
         let asked = run.intent.as_deref().unwrap_or("something else");
         return Some(format!("it was asked for {asked:?}"));
     }

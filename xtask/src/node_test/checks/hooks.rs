@@ -24,7 +24,7 @@ async fn hook_run(world: &World<'_>) -> Outcome<()> {
     pod["spec"]["containers"][0]["env"] = json!([{ "name": "PLAYERS", "value": "2" }]);
     world.create(&pod).await?;
     let seen = world.until("game-0", Seen::is_ready).await?;
-    let operator = world.start_operator(operator::COMMAND, &[]).await?;
+    let operator = world.start_operator(operator::HOOKS, &[]).await?;
 
     let url = format!("http://{{{{ args.PodIP }}}}:{GAME_PORT}/status.json");
     let spec: HookRunSpec = serde_json::from_value(json!({
