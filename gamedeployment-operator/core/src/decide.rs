@@ -100,11 +100,12 @@ fn choose<'a>(scene: &mut Scene<'a>, claimed: &Claim<'a>, plan: &mut Plan) -> Fi
 fn counts(scene: &Scene<'_>, canary: &Canary) -> Counts {
     let workload = scene.workload;
     // An update in place needs no room beside the old pod, and a stopped one makes none.
-    let surges = workload.update == UpdateType::Rolling && !workload.paused;
+    let replaces = workload.update == UpdateType::Rolling && !workload.paused;
     Counts {
         replicas: workload.replicas,
         partition: canary.partition,
-        surge: if surges { workload.max_surge } else { 0 },
+        surge: workload.max_surge,
+        replaces,
         old: scene.old(),
         updated: scene.updated(),
         named: scene

@@ -11,8 +11,10 @@ pub struct Counts {
     pub replicas: usize,
     /// Pods that stay at old revisions; at most `replicas`.
     pub partition: usize,
-    /// Pods that may be there above `replicas` while old ones are to be replaced.
+    /// Pods that may be there above `replicas` while others are to be replaced.
     pub surge: usize,
+    /// Whether the update replaces pods, so that their successors may come first.
+    pub replaces: bool,
     /// Pods at old revisions.
     pub old: usize,
     /// Pods at the update revision.
@@ -44,7 +46,8 @@ impl Counts {
     /// Pods wanted now, surge included.
     #[must_use]
     pub fn wanted(&self) -> usize {
-        let to_replace = self.to_update().saturating_add(self.named);
+        let updates = if self.replaces { self.to_update() } else { 0 };
+        let to_replace = updates.saturating_add(self.named);
         self.replicas.saturating_add(self.surge.min(to_replace))
     }
 

@@ -93,7 +93,7 @@ pub fn take(scene: &Scene<'_>, plan: &mut Plan) {
             _ => false,
         };
         if !goes_on {
-            settle(seat, plan);
+            settle(scene, seat, plan);
         }
         wake(scene, seat, plan);
     }
@@ -224,17 +224,25 @@ fn written(scene: &Scene<'_>, pod: &Pod, change: crate::in_place::Change, hot: b
 }
 
 /// Puts a pod into service that has no reason to be out of it.
-fn settle(seat: &Seat<'_>, plan: &mut Plan) {
+fn settle(scene: &Scene<'_>, seat: &Seat<'_>, plan: &mut Plan) {
     let put_in = match &seat.stage {
         Stage::Finished | Stage::OutOfService => true,
         // Nothing was changed yet, so nothing is lost by calling it off. What the original began is written already
         // in its label: that is gone on with.
-        Stage::Grace { to, .. } => to != seat.pod.revision(),
+        // But first the verdict that it was begun with must be gone: it is not to be used twice.
+        Stage::Grace { to, .. } => to != seat.pod.revision() && !has_verdict(scene, seat.pod),
         Stage::Idle | Stage::Written { .. } => false,
     };
     if put_in {
         plan.actions.push(Action::PutIn(PodRef::of(seat.pod)));
     }
+}
+
+/// Whether a verdict about this pod is still there.
+fn has_verdict(scene: &Scene<'_>, pod: &Pod) -> bool {
+    let about = |run: &&crate::gate::Run| run.pod_uid.as_deref() == Some(pod.uid.as_str());
+    let mut runs = scene.view.runs.iter().copied();
+    runs.any(|run| about(&run) && run.is_measured_success())
 }
 
 /// When to look at a pod again though nothing happens.

@@ -3,6 +3,7 @@
 //! A choice is durable: it is written on the pod, and whoever decides next goes on with it. When `replicas` rises
 //! again, the pods chosen last are let go first.
 
+use crate::budget::Slots;
 use crate::gate::Intent;
 use crate::scale::Need;
 use crate::scene::{Scene, Seat};
@@ -13,6 +14,19 @@ pub fn choose(scene: &mut Scene<'_>, need: Need) {
     let named = |seat: &Seat<'_>| scene.workload.pods_to_delete.contains(&seat.pod.name);
     for seat in scene.seats.iter_mut().filter(|seat| named(seat)) {
         left.take(seat);
+    }
+    // Where no available pod may be taken now, those go that are not available: what was chosen before could not.
+    let workload = scene.workload;
+    if Slots::new(scene.available(), workload.replicas, workload.max_unavailable).left() == 0 {
+        for seat in scene
+            .seats
+            .iter_mut()
+            .filter(|seat| seat.intent.is_none() && !seat.available)
+        {
+            if left.delete > 0 {
+                left.take(seat);
+            }
+        }
     }
     // Those that were chosen before, longest ago first.
     let mut before: Vec<_> = scene.seats.iter_mut().filter(|seat| was_chosen(seat)).collect();

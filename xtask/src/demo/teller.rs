@@ -3,8 +3,6 @@
 use std::io::IsTerminal;
 use std::time::Instant;
 
-use shared_api::Phase;
-
 /// Tells the story on standard output.
 pub(super) struct Teller {
     colour: bool,
@@ -45,18 +43,6 @@ impl Teller {
         for line in output.trim_end().lines() {
             println!("           {line}");
         }
-    }
-
-    /// A phase in its colour.
-    pub(super) fn phase(&self, phase: Phase) -> String {
-        let code = match phase {
-            Phase::Successful => "32",
-            Phase::Failed => "31",
-            Phase::Error => "33",
-            Phase::Inconclusive => "35",
-            Phase::Running | Phase::Pending | Phase::Unset => "36",
-        };
-        self.paint(code, phase.as_str())
     }
 
     /// What to try now.

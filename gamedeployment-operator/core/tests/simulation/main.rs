@@ -1,6 +1,8 @@
 //! A small cluster in memory, and what holds for every workload in it: whatever people do, whatever nodes and hooks
 //! do, whichever write is lost and however old a view is.
 #![allow(
+    clippy::pedantic,
+    dead_code,
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,

@@ -245,8 +245,8 @@ impl World {
             return false;
         }
         let name = update.pod().name.clone();
-        // New labels take nobody out of service.
-        let took = self.serves(&name) && !change.images.is_empty();
+        // New labels take nobody out of service, and neither does a hot patch.
+        let took = self.serves(&name) && !change.images.is_empty() && !update.hot();
         self.referee.updates(&self.pods[&name], update, change, seen);
         let (version, now) = (self.next(), self.now);
         let cell = self.pods.get_mut(&name).unwrap();
