@@ -5,7 +5,13 @@
 use operator_tests::{Fleet, Programs};
 use test_kit::ControlPlane;
 
+mod hook_cannot_be_asked;
+mod no_players;
+mod operator_restarted;
+mod replicas_raised;
 mod scale_down;
+mod vanishing_pods;
+mod verdict_once;
 
 /// The programs under test.
 const PROGRAMS: Programs = Programs {
