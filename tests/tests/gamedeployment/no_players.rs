@@ -16,7 +16,8 @@ async fn a_pod_without_a_node_goes_at_once() {
     fleet.nodes.every_pod().set_players(1);
     fleet.nodes.behave(Which::future(), Behaviour::Unschedulable);
     fleet.scale(4);
-    fleet.until(|status| status.replicas == 4).await;
+    let message = fleet.until_message("Available", "no node is found for it").await;
+    assert!(message.contains("Insufficient memory"), "{message}");
     fleet.scale(2);
     fleet.settled(2).await;
     fleet.told("the pod is on no node").await;

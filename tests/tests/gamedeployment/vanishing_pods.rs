@@ -6,6 +6,7 @@ use kube::ResourceExt;
 use kube::api::DeleteParams;
 use operator_tests::Fleet;
 use operator_tests::fleet::{game, hooked, until_empty};
+use serde_json::json;
 use shared_api::names::pod::DELETING;
 use test_kit::ControlPlane;
 use test_kit::node::{Loss, Options};
@@ -14,7 +15,9 @@ use crate::{PROGRAMS, fleet};
 
 /// A fleet of so many pods, all busy, one of which is to go.
 async fn draining(fleet: &Fleet<'_>, replicas: usize) -> String {
-    fleet.hook("empty", until_empty()).await;
+    let mut hook = until_empty();
+    hook["metrics"][0]["consecutiveErrorLimit"] = json!(0);
+    fleet.hook("empty", hook).await;
     fleet.launch(&game(replicas, hooked("empty"))).await;
     fleet.nodes.every_pod().set_players(1);
     fleet.scale(replicas - 1);

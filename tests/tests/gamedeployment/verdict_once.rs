@@ -193,7 +193,9 @@ async fn a_restart_between_the_verdict_and_the_act_voids_the_verdict() {
 async fn another_hook_in_the_spec_voids_the_question() {
     let fleet = fleet("verdict-once").await;
     fleet.hook("empty", until_empty()).await;
-    fleet.hook("other", until_empty()).await;
+    let mut other = until_empty();
+    other["metrics"][0]["interval"] = json!("50ms");
+    fleet.hook("other", other).await;
     fleet.launch(&game(2, hooked("empty"))).await;
     fleet.nodes.every_pod().set_players(1);
     fleet.scale(1);
