@@ -3,11 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::events::v1::Event;
 use kube::ResourceExt;
 use kube::api::{Api, ListParams};
 use serde_json::json;
 use shared_api::names::argument;
-use shared_api::{GameDeploymentStatus, HookRun, Phase};
+use shared_api::{GameDeployment, GameDeploymentStatus, HookRun, Phase};
 use test_kit::eventually;
 
 use super::{Fleet, GAME};
@@ -33,6 +34,20 @@ impl Fleet<'_> {
                 Ok(status)
             } else {
                 Err(format!("{}\n{}", json!(status), self.last_words()))
+            }
+        })
+        .await
+    }
+
+    /// Waits until the workload, its spec too, is as wanted.
+    pub async fn until_game(&self, wanted: impl Fn(&GameDeployment) -> bool) -> GameDeployment {
+        let games = self.games();
+        eventually(SOON, || async {
+            let game = games.get(GAME).await.map_err(|error| error.to_string())?;
+            if wanted(&game) {
+                Ok(game)
+            } else {
+                Err(json!(game).to_string())
             }
         })
         .await
@@ -218,19 +233,24 @@ impl Fleet<'_> {
 
     /// Notes of the events about the workload, each with its reason.
     pub async fn events(&self) -> Vec<String> {
-        let events: Api<k8s_openapi::api::events::v1::Event> =
-            Api::namespaced(self.client(), &self.namespace);
-        let Ok(list) = events.list(&ListParams::default()).await else {
-            return vec![];
+        self.events_that(|_| true).await
+    }
+
+    /// As [`Fleet::events`], of warnings alone.
+    pub async fn warnings(&self) -> Vec<String> {
+        self.events_that(|event| event.type_.as_deref() == Some("Warning"))
+            .await
+    }
+
+    async fn events_that(&self, wanted: impl Fn(&Event) -> bool) -> Vec<String> {
+        let events: Api<Event> = Api::namespaced(self.client(), &self.namespace);
+        let list = events.list(&ListParams::default()).await;
+        let list = list.map(|list| list.items).unwrap_or_default();
+        let text = |event: Event| {
+            let (reason, note) = (event.reason.unwrap_or_default(), event.note.unwrap_or_default());
+            format!("{reason} {note}")
         };
-        let text = |event: k8s_openapi::api::events::v1::Event| {
-            format!(
-                "{} {}",
-                event.reason.unwrap_or_default(),
-                event.note.unwrap_or_default()
-            )
-        };
-        list.items.into_iter().map(text).collect()
+        list.into_iter().filter(wanted).map(text).collect()
     }
 
     /// Waits for an event that holds these words.

@@ -5,11 +5,17 @@
 use operator_tests::{Fleet, Programs};
 use test_kit::ControlPlane;
 
+mod deletion_cost;
+mod forged_runs;
 mod hook_cannot_be_asked;
 mod no_players;
 mod operator_restarted;
+mod pods_to_delete;
 mod replicas_raised;
+mod retry;
+mod run_shape;
 mod scale_down;
+mod skip_hook;
 mod vanishing_pods;
 mod verdict_once;
 
