@@ -1,20 +1,25 @@
 //! The stage of tests of GameDeployments: a namespace of its own on a real API server, simulated nodes with a real
 //! HTTP game server behind every pod, and both operators as processes.
 
-use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::process::Stdio;
 
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use k8s_openapi::api::core::v1::Pod;
-use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams};
-use kube::{Client, ResourceExt};
+use kube::Client;
+use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 use shared_api::{GameDeployment, GameDeploymentStatus, HookRun, HookTemplate};
+use test_kit::ControlPlane;
 use test_kit::node::{Nodes, Options};
-use test_kit::{ControlPlane, eventually};
 
-use crate::{Operator, SOON, Start, fail};
+use crate::{Operator, Start, fail};
+
+mod manifest;
+mod seen;
+
+pub use manifest::{empty_now, game, hooked, one_of, until_empty};
+pub use seen::{condition, images_of, pod_of};
 
 /// Name of the workload in most tests.
 pub const GAME: &str = "test-gamedeployment";
@@ -233,6 +238,47 @@ impl<'c> Fleet<'c> {
         );
     }
 
+    /// Sets `retry` of a strategy to true, with the command of the documents.
+    pub fn retry(&self, strategy: &str) {
+        let patch = format!("-p=[{{\"op\":\"replace\",\"path\":\"/spec/{strategy}/retry\",\"value\":true}}]");
+        let _ = self.kubectl(&["patch", "gamedeployment", GAME, "--type=json", &patch], "");
+    }
+
+    /// Writes annotations that decisions rest on to a pod, as a person would, and waits until the operator has seen
+    /// them.
+    ///
+    /// # Panics
+    /// If the API server refuses it.
+    pub async fn annotate(&self, pod: &str, annotations: Value) {
+        let before = self.decisions().await;
+        let patch = Patch::Merge(json!({ "metadata": { "annotations": annotations } }));
+        let patched = self.pods().patch(pod, &PatchParams::default(), &patch).await;
+        patched.map_or_else(|error| fail(&format!("annotating {pod}: {error}")), drop);
+        self.decided_since(before).await;
+    }
+
+    /// Deletes a HookRun as a person would.
+    ///
+    /// # Panics
+    /// If the API server refuses it.
+    pub async fn delete_run(&self, name: &str) {
+        let deleted = self.runs().delete(name, &DeleteParams::default()).await;
+        deleted.map_or_else(|error| fail(&format!("deleting {name}: {error}")), drop);
+    }
+
+    /// Changes a HookTemplate.
+    ///
+    /// # Panics
+    /// If the API server refuses it.
+    pub async fn change_hook(&self, name: &str, spec: Value) {
+        let patch = Patch::Merge(json!({ "spec": spec }));
+        let patched = self
+            .templates()
+            .patch(name, &PatchParams::default(), &patch)
+            .await;
+        patched.map_or_else(|error| fail(&format!("changing {name}: {error}")), drop);
+    }
+
     /// Changes the image of the first container.
     pub async fn set_image(&self, image: &str) {
         let mut game = self.game().await;
@@ -253,79 +299,6 @@ impl<'c> Fleet<'c> {
     /// The workload's status, empty where there is none.
     pub async fn status(&self) -> GameDeploymentStatus {
         self.game().await.status.unwrap_or_default()
-    }
-
-    /// Waits until the workload's status, of its newest generation, is as wanted.
-    pub async fn until(&self, wanted: impl Fn(&GameDeploymentStatus) -> bool) -> GameDeploymentStatus {
-        self.until_of(GAME, wanted).await
-    }
-
-    /// As [`Fleet::until`], of any workload.
-    pub async fn until_of(
-        &self,
-        name: &str,
-        wanted: impl Fn(&GameDeploymentStatus) -> bool,
-    ) -> GameDeploymentStatus {
-        let games = self.games();
-        eventually(SOON, || async {
-            let game = games.get(name).await.map_err(|error| error.to_string())?;
-            let status = game.status.unwrap_or_default();
-            if status.observed_generation == game.metadata.generation && wanted(&status) {
-                Ok(status)
-            } else {
-                Err(format!("{}\n{}", json!(status), self.last_words()))
-            }
-        })
-        .await
-    }
-
-    fn last_words(&self) -> String {
-        self.workloads
-            .as_ref()
-            .map(|operator| operator.process.tail(15))
-            .unwrap_or_default()
-    }
-
-    /// Waits until the HookRuns are as wanted.
-    pub async fn until_runs(&self, wanted: impl Fn(&[HookRun]) -> bool) -> Vec<HookRun> {
-        let runs = self.runs();
-        eventually(SOON, || async {
-            let list = runs
-                .list(&ListParams::default())
-                .await
-                .map_err(|error| error.to_string())?;
-            if wanted(&list.items) {
-                Ok(list.items)
-            } else {
-                let seen: Vec<_> = list
-                    .items
-                    .iter()
-                    .map(|run| (run.name_any(), run.status.clone().map(|s| s.phase)))
-                    .collect();
-                Err(format!("{seen:?}\n{}", self.last_words()))
-            }
-        })
-        .await
-    }
-
-    /// The workload's pods by name, terminating ones included.
-    pub async fn all_pods(&self) -> BTreeMap<String, Pod> {
-        let list = self.pods().list(&ListParams::default()).await;
-        let pods = list.map(|list| list.items).unwrap_or_default();
-        pods.into_iter().map(|pod| (pod.name_any(), pod)).collect()
-    }
-
-    /// Waits until the pods are as wanted.
-    pub async fn until_pods(&self, wanted: impl Fn(&BTreeMap<String, Pod>) -> bool) -> BTreeMap<String, Pod> {
-        eventually(SOON, || async {
-            let pods = self.all_pods().await;
-            if wanted(&pods) {
-                Ok(pods)
-            } else {
-                Err(format!("{:?}\n{}", pods.keys(), self.last_words()))
-            }
-        })
-        .await
     }
 
     /// Creates a workload's HookTemplate from its spec.
@@ -349,137 +322,4 @@ impl<'c> Fleet<'c> {
         let deleted = self.pods().delete(name, &DeleteParams::default()).await;
         deleted.map_or_else(|error| fail(&format!("deleting {name}: {error}")), drop);
     }
-
-    /// Waits until everything is as it should be, with no HookRun and no mark left; then sees that the operator makes
-    /// no further request.
-    ///
-    /// # Panics
-    /// If something else happens.
-    pub async fn settled(&self, replicas: usize) -> GameDeploymentStatus {
-        let wanted = i32::try_from(replicas).unwrap_or(i32::MAX);
-        let status = self
-            .until(|status| {
-                status.replicas == wanted
-                    && status.ready_replicas == wanted
-                    && status.hook_pending_replicas == 0
-                    && condition(status, "Progressing")
-                        .is_some_and(|(_, reason, _)| reason != "Scaling" && reason != "RollingOut")
-            })
-            .await;
-        self.until_runs(<[HookRun]>::is_empty).await;
-        self.until_pods(|pods| pods.len() == replicas).await;
-        self.quiet().await;
-        for (name, pod) in self.all_pods().await {
-            let marked = pod.annotations().contains_key(shared_api::names::pod::DELETING);
-            assert!(!marked, "pod {name} is still marked");
-        }
-        status
-    }
-
-    /// Waits until the operator's requests come to rest: as many decisions as it takes, none of which writes.
-    pub async fn quiet(&self) {
-        let Some(operator) = &self.workloads else { return };
-        let before = std::cell::Cell::new(None);
-        eventually(SOON, || async {
-            let now = operator.metric("hookgate_api_requests_total", "").await;
-            let decisions = operator
-                .metric("hookgate_gamedeployment_decisions_total", "")
-                .await;
-            if before.replace(Some((now, decisions))) == Some((now, decisions)) {
-                Ok(())
-            } else {
-                Err(format!("{now} requests, {decisions} decisions"))
-            }
-        })
-        .await;
-    }
-
-    /// Notes of the events about the workload, each with its reason.
-    pub async fn events(&self) -> Vec<String> {
-        let events: Api<k8s_openapi::api::events::v1::Event> =
-            Api::namespaced(self.client(), &self.namespace);
-        let Ok(list) = events.list(&ListParams::default()).await else {
-            return vec![];
-        };
-        let text = |event: k8s_openapi::api::events::v1::Event| {
-            format!(
-                "{} {}",
-                event.reason.unwrap_or_default(),
-                event.note.unwrap_or_default()
-            )
-        };
-        list.items.into_iter().map(text).collect()
-    }
-
-    /// Waits for an event that holds these words.
-    pub async fn told(&self, words: &str) {
-        eventually(SOON, || async {
-            let events = self.events().await;
-            if events.iter().any(|event| event.contains(words)) {
-                Ok(())
-            } else {
-                Err(events)
-            }
-        })
-        .await;
-    }
-}
-
-/// Status, reason and message of a condition.
-#[must_use]
-pub fn condition(status: &GameDeploymentStatus, kind: &str) -> Option<(String, String, String)> {
-    let condition = status
-        .conditions
-        .iter()
-        .find(|condition| condition.type_ == kind)?;
-    Some((
-        condition.status.clone(),
-        condition.reason.clone(),
-        condition.message.clone(),
-    ))
-}
-
-/// A workload: in-place updates, no hook, one container called `game`.
-#[must_use]
-pub fn game(replicas: usize, extra: Value) -> Value {
-    let mut manifest = json!({
-        "apiVersion": "tkex.tencent.com/v1alpha1",
-        "kind": "GameDeployment",
-        "metadata": { "name": GAME, "labels": { "app": GAME } },
-        "spec": {
-            "replicas": replicas,
-            "selector": { "matchLabels": { "app": GAME } },
-            "template": {
-                "metadata": { "labels": { "app": GAME } },
-                "spec": { "containers": [{ "name": "game", "image": "game:v1", "ports": [{ "containerPort": 9091 }] }] }
-            },
-            "updateStrategy": { "type": "InplaceUpdate", "maxUnavailable": 2 }
-        }
-    });
-    crate::merge(&mut manifest["spec"], extra);
-    manifest
-}
-
-/// A hook that asks the pod itself until nobody plays: as many times as it takes.
-#[must_use]
-pub fn until_empty() -> Value {
-    json!({
-        "args": [{ "name": "PodIP" }],
-        "metrics": [{
-            "name": "players", "interval": "100ms", "successfulLimit": 1, "successCondition": "asInt(result) == 0",
-            "provider": { "web": { "url": "http://{{ args.PodIP }}:9091", "jsonPath": "{$.players}" } }
-        }]
-    })
-}
-
-/// A hook that asks the pod itself once: may it go now?
-#[must_use]
-pub fn empty_now() -> Value {
-    json!({
-        "args": [{ "name": "PodIP" }],
-        "metrics": [{
-            "name": "players", "successCondition": "asInt(result) == 0",
-            "provider": { "web": { "url": "http://{{ args.PodIP }}:9091", "jsonPath": "{$.players}" } }
-        }]
-    })
 }

@@ -76,6 +76,8 @@ pub struct Pod {
     pub phase: PodPhase,
     /// Name of its node.
     pub node: Option<String>,
+    /// Why there is no node for it, by its scheduler's words.
+    pub unschedulable: Option<String>,
     /// Its address.
     pub ip: Option<String>,
     /// Its node's address.
@@ -124,6 +126,9 @@ impl Pod {
             controller: controller_of(&pod.metadata),
             phase: phase_of(status.and_then(|status| status.phase.as_deref())),
             node: text(spec.and_then(|spec| spec.node_name.as_ref())),
+            unschedulable: condition(status, "PodScheduled")
+                .filter(|condition| condition.status == "False")
+                .and_then(|condition| text(condition.message.as_ref())),
             ip: text(status.and_then(|status| status.pod_ip.as_ref())),
             host_ip: text(status.and_then(|status| status.host_ip.as_ref())),
             ready_since: ready_since(status, creation_of(&pod.metadata)),
@@ -192,6 +197,14 @@ impl Pod {
     pub fn is_available(&self, min_ready_seconds: i64, now: Timestamp) -> bool {
         self.available_from(min_ready_seconds)
             .is_some_and(|from| from <= now)
+    }
+
+    /// Why it does not start, as its scheduler or its kubelet says it.
+    #[must_use]
+    pub fn complaint(&self) -> Option<String> {
+        let unschedulable = self.unschedulable.as_ref().filter(|_| self.node.is_none());
+        let no_node = unschedulable.map(|why| format!("no node is found for it: {why}"));
+        no_node.or_else(|| self.containers.iter().find_map(Container::complaint))
     }
 
     /// Whether no container of it has ever run with the images that it has now. A container that crashed does not

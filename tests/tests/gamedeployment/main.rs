@@ -1,11 +1,28 @@
 //! GameDeployments on a real API server, with simulated nodes and both operators: one file a behaviour.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test may end so")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::cloned_ref_to_slice_refs,
+    reason = "a test may end so"
+)]
 
 use operator_tests::{Fleet, Programs};
 use test_kit::ControlPlane;
 
+mod deletion_cost;
+mod forged_runs;
+mod hook_cannot_be_asked;
+mod no_players;
+mod operator_restarted;
+mod pods_to_delete;
+mod replicas_raised;
+mod retry;
+mod run_shape;
 mod scale_down;
+mod skip_hook;
+mod vanishing_pods;
+mod verdict_once;
 
 /// The programs under test.
 const PROGRAMS: Programs = Programs {

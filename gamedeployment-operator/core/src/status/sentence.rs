@@ -29,23 +29,21 @@ pub(super) fn available(scene: &Scene<'_>, conditions: &mut Conditions<'_>) {
     } else {
         WorkloadReason::MinimumPodsUnavailable
     };
-    let message = if enough {
+    let count = if enough {
         format!("at least {floor} pods are available")
     } else {
-        format!("fewer than {floor} pods are available{}", not_available(scene))
+        format!("fewer than {floor} pods are available")
     };
+    // Also where there are enough: no pod fails to start in silence.
+    let message = count + &not_available(scene);
     conditions.set(WorkloadCondition::Available, enough, reason, message);
 }
 
-/// The kubelet's complaints, each once.
+/// Why pods do not start, by the words of their scheduler and their kubelet.
 fn not_available(scene: &Scene<'_>) -> String {
     let mut complaints: Vec<String> = Vec::new();
     for seat in scene.seats.iter().filter(|seat| !seat.pod.is_ready()) {
-        let complaint = seat
-            .pod
-            .containers
-            .iter()
-            .find_map(crate::pod::Container::complaint);
+        let complaint = seat.pod.complaint();
         let complaint = complaint.map(|complaint| format!("pod {}: {complaint}", seat.pod.name));
         complaints.extend(complaint);
     }

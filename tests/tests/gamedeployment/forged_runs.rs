@@ -1,0 +1,101 @@
+//! Only a measured success opens a gate: not a status, not a label.
+
+use kube::ResourceExt;
+use kube::api::{Patch, PatchParams, PostParams};
+use operator_tests::Fleet;
+use operator_tests::fleet::{game, hooked, until_empty};
+use serde_json::json;
+use shared_api::hook_run::HookRunSpec;
+use shared_api::{HookRun, Phase};
+
+use crate::fleet;
+
+/// Writes Successful to a run, as somebody with the right to write its status could.
+async fn forge(fleet: &Fleet<'_>, name: &str) {
+    let status = json!({ "status": { "phase": "Successful", "completedAt": "2026-01-01T00:00:00Z" } });
+    fleet
+        .runs()
+        .patch_status(name, &PatchParams::default(), &Patch::Merge(status))
+        .await
+        .unwrap();
+}
+
+#[tokio::test]
+async fn successful_without_a_measurement_opens_nothing() {
+    let mut fleet = fleet("forged-runs").await;
+    fleet.hook("empty", until_empty()).await;
+    fleet.launch(&game(2, hooked("empty"))).await;
+    fleet.nodes.every_pod().set_players(1);
+    // Nobody measures.
+    fleet.hooks = None;
+    fleet.scale(1);
+    let run = fleet.until_runs(|runs| runs.len() == 1).await.remove(0);
+    forge(&fleet, &run.name_any()).await;
+    let message = fleet.says("ScaleBlocked", "HookUnsuccessful").await;
+    assert!(
+        message.contains("is Successful without a measured success, which opens nothing"),
+        "{message}"
+    );
+    fleet.quiet().await;
+    assert_eq!(fleet.nodes.terminations().len(), 0);
+    fleet.start_hooks().await;
+    fleet.retry("preDeleteUpdateStrategy");
+    fleet.asked(1).await;
+    fleet.nodes.every_pod().set_players(0);
+    fleet.settled(1).await;
+    assert_eq!(fleet.nodes.terminated_pods().len(), 1);
+}
+
+/// The run that the operator would make, without the notes for what it was asked.
+async fn by_hand(fleet: &Fleet<'_>, made: &HookRun, name: &str) {
+    let spec: HookRunSpec =
+        serde_json::from_value(json!({ "metrics": made.spec.metrics, "args": made.spec.args })).unwrap();
+    let mut run = HookRun::new(name, spec);
+    run.metadata.labels.clone_from(&made.metadata.labels);
+    run.metadata
+        .owner_references
+        .clone_from(&made.metadata.owner_references);
+    fleet.runs().create(&PostParams::default(), &run).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_run_made_by_hand_with_the_right_labels_opens_nothing() {
+    let mut fleet = fleet("forged-runs").await;
+    fleet.hook("empty", until_empty()).await;
+    fleet.launch(&game(2, hooked("empty"))).await;
+    fleet.nodes.every_pod().set_players(1);
+    fleet.scale(1);
+    fleet.asked(1).await;
+    let made = fleet.until_runs(|runs| runs.len() == 1).await.remove(0);
+    // Beside the question: it is removed.
+    by_hand(&fleet, &made, "by-hand").await;
+    let left = fleet.until_runs(|runs| runs.len() == 1).await;
+    assert_eq!(left[0].metadata.uid, made.metadata.uid);
+    // In place of it, and measured with success by the real operator: it is asked anew.
+    fleet.kill_workloads();
+    fleet.delete_run(&made.name_any()).await;
+    fleet.until_runs(<[_]>::is_empty).await;
+    fleet.nodes.every_pod().set_players(0);
+    by_hand(&fleet, &made, &made.name_any()).await;
+    let forged = fleet
+        .until_runs(|runs| {
+            runs.iter().any(|run| {
+                run.status
+                    .as_ref()
+                    .is_some_and(|status| status.phase == Phase::Successful)
+            })
+        })
+        .await
+        .remove(0);
+    fleet.nodes.every_pod().set_players(1);
+    fleet.start_workloads().await;
+    fleet
+        .until_runs(|runs| runs.len() == 1 && runs[0].metadata.uid != forged.metadata.uid)
+        .await;
+    fleet.asked(1).await;
+    fleet.quiet().await;
+    assert_eq!(fleet.nodes.terminations().len(), 0);
+    fleet.nodes.every_pod().set_players(0);
+    fleet.settled(1).await;
+    assert_eq!(fleet.nodes.terminated_pods().len(), 1);
+}

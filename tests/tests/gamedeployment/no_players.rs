@@ -1,0 +1,76 @@
+//! No hook is asked about a pod that cannot have players.
+
+use std::collections::BTreeSet;
+
+use operator_tests::fleet::{condition, game, hooked, until_empty};
+use test_kit::node::{Behaviour, Which};
+
+use crate::fleet;
+
+#[tokio::test]
+async fn a_pod_without_a_node_goes_at_once() {
+    let fleet = fleet("no-players").await;
+    fleet.hook("empty", until_empty()).await;
+    fleet.launch(&game(2, hooked("empty"))).await;
+    let serving = fleet.names().await;
+    fleet.nodes.every_pod().set_players(1);
+    fleet.nodes.behave(Which::future(), Behaviour::Unschedulable);
+    fleet.scale(4);
+    let message = fleet.until_message("Available", "no node is found for it").await;
+    assert!(message.contains("Insufficient memory"), "{message}");
+    fleet.scale(2);
+    fleet.settled(2).await;
+    fleet.told("the pod is on no node").await;
+    assert_eq!(fleet.names().await, serving);
+    assert_eq!(fleet.nodes.terminated_pods(), BTreeSet::new());
+    assert!(
+        !fleet
+            .events()
+            .await
+            .iter()
+            .any(|event| event.contains("is Successful"))
+    );
+}
+
+#[tokio::test]
+async fn a_pod_whose_image_was_never_there_goes_at_once() {
+    let fleet = fleet("no-players").await;
+    fleet.hook("empty", until_empty()).await;
+    fleet.launch(&game(1, hooked("empty"))).await;
+    let serving = fleet.names().await;
+    fleet.nodes.every_pod().set_players(1);
+    fleet.nodes.behave(Which::future(), Behaviour::CannotPull);
+    fleet.scale(3);
+    let status = fleet
+        .until(|status| {
+            condition(status, "Available").is_some_and(|found| found.2.contains("ImagePullBackOff"))
+        })
+        .await;
+    assert_eq!((status.replicas, status.ready_replicas), (3, 1));
+    fleet.scale(1);
+    fleet.settled(1).await;
+    fleet.told("none of its containers has started").await;
+    assert_eq!(fleet.names().await, serving);
+    assert_eq!(fleet.nodes.terminated_pods(), BTreeSet::new());
+}
+
+#[tokio::test]
+async fn a_pod_that_runs_and_is_not_ready_is_asked() {
+    let fleet = fleet("no-players").await;
+    fleet.hook("empty", until_empty()).await;
+    fleet.launch(&game(2, hooked("empty"))).await;
+    fleet.nodes.every_pod().set_players(1);
+    let sick = fleet.names().await.first().unwrap().clone();
+    fleet.nodes.pod(&sick).behave(Behaviour::NeverReady);
+    fleet.until(|status| status.ready_replicas == 1).await;
+    fleet.scale(1);
+    let asked = fleet.asked(1).await;
+    assert_eq!(
+        asked.into_values().collect::<Vec<_>>(),
+        [sick.clone()],
+        "who is not ready goes first"
+    );
+    fleet.nodes.pod(&sick).set_players(0);
+    fleet.settled(1).await;
+    assert_eq!(fleet.nodes.terminated_pods(), BTreeSet::from([sick]));
+}

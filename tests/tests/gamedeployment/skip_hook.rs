@@ -1,0 +1,67 @@
+//! The audited way past a hook: an annotation that names one pod by its UID.
+
+use std::collections::BTreeSet;
+
+use operator_tests::fleet::{empty_now, game, hooked};
+use serde_json::json;
+use shared_api::names::pod::SKIP_HOOK;
+
+use crate::fleet;
+
+#[tokio::test]
+async fn one_pod_passes_and_everybody_can_see_it() {
+    let fleet = fleet("skip-hook").await;
+    fleet.hook("empty", empty_now()).await;
+    fleet.launch(&game(3, hooked("empty"))).await;
+    fleet.nodes.every_pod().set_players(1);
+    fleet.scale(1);
+    fleet
+        .until(|status| status.pre_delete_hook_condition.len() == 2)
+        .await;
+    let victims = fleet.marked().await;
+    let pods = fleet.all_pods().await;
+    let uid = |name: &String| pods[name].metadata.uid.clone().unwrap();
+    let (one, other) = (victims.first().unwrap().clone(), victims.last().unwrap().clone());
+    let way_out = format!(
+        "to pass without asking, annotate the pod with {SKIP_HOOK}={}",
+        uid(&one)
+    );
+    fleet.until_message("ScaleBlocked", &way_out).await;
+    // Another pod's UID, as it would be in an annotation that was copied.
+    fleet.annotate(&other, json!({ SKIP_HOOK: uid(&one) })).await;
+    fleet.annotate(&other, json!({ SKIP_HOOK: "true" })).await;
+    fleet.quiet().await;
+    assert_eq!(fleet.nodes.terminations().len(), 0);
+    fleet.annotate(&one, json!({ SKIP_HOOK: uid(&one) })).await;
+    fleet.until_pods(|pods| pods.len() == 2).await;
+    let words = format!("HookSkipped pod {one}: annotation {SKIP_HOOK} names this pod: no hook was asked");
+    fleet.told(&words).await;
+    assert!(
+        fleet
+            .warnings()
+            .await
+            .iter()
+            .any(|warning| warning.contains(&words))
+    );
+    fleet.quiet().await;
+    assert_eq!(fleet.nodes.terminated_pods(), BTreeSet::from([one]));
+    fleet.annotate(&other, json!({ SKIP_HOOK: uid(&other) })).await;
+    fleet.settled(1).await;
+    assert_eq!(fleet.nodes.terminated_pods(), victims);
+}
+
+#[tokio::test]
+async fn it_also_passes_a_hook_that_cannot_be_asked() {
+    let fleet = fleet("skip-hook").await;
+    fleet.launch(&game(1, hooked("nowhere"))).await;
+    fleet.set_image("game:v2").await;
+    fleet.says("UpdateBlocked", "HookTemplateMissing").await;
+    let (name, pod) = fleet.all_pods().await.into_iter().next().unwrap();
+    fleet
+        .annotate(&name, json!({ SKIP_HOOK: pod.metadata.uid }))
+        .await;
+    fleet.settled(1).await;
+    fleet.all_run("game:v2", 1).await;
+    assert_eq!(fleet.nodes.terminations().len(), 1);
+    fleet.told("HookSkipped").await;
+}
