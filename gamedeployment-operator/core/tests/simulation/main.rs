@@ -2,6 +2,7 @@
 //! do, whichever write is lost and however old a view is.
 #![allow(
     clippy::pedantic,
+    clippy::manual_is_multiple_of,
     dead_code,
     clippy::unwrap_used,
     clippy::expect_used,
