@@ -1,0 +1,106 @@
+//! When everything goes well, and single stories.
+
+use std::rc::Rc;
+
+use gamedeployment_core::workload::{UpdateType, Workload};
+use shared_api::reason::WorkloadCondition;
+
+use crate::setup::{Look, hook_template, strategy_of, template};
+use crate::world::{Luck, World};
+use gamedeployment_core::gate::HookKind;
+
+impl World {
+    /// From here on hooks say yes, nodes work and nobody edits: every state ends where it should, and stays there.
+    pub fn settle(&mut self) {
+        self.repair();
+        for round in 0.. {
+            assert!(round < 400, "no end:\n{}", self.describe());
+            let moved = self.all_kubelets();
+            self.all_say_yes();
+            let plan = self.step(Luck::All);
+            self.resume();
+            if moved || !plan.is_empty() {
+                continue;
+            }
+            let again = self.plan(&self.snapshot());
+            assert!(again.is_empty(), "not at rest: {again:#?}");
+            match again.wake {
+                Some(wake) => self.now = wake,
+                None => break,
+            }
+        }
+        self.check_end();
+    }
+
+    fn repair(&mut self) {
+        for name in ["pre-delete", "pre-inplace", "post-inplace", "canary"] {
+            Rc::make_mut(&mut self.templates).entry(name.to_owned()).or_insert_with(|| hook_template("http://new"));
+        }
+        let broken = self.object.spec.template["spec"]["containers"][0]["image"] == "game:bad";
+        let object = Rc::make_mut(&mut self.object);
+        if broken {
+            object.spec.template = template(Look { game: 9, ..Look::default() });
+        }
+        for kind in HookKind::ALL {
+            if let Some(strategy) = strategy_of(&mut object.spec, kind) {
+                strategy.retry = Some(true);
+            }
+        }
+        self.edited();
+        self.resume();
+        // The pod collector removes pods of nodes that are gone.
+        let gone: Vec<_> = self
+            .pods
+            .iter()
+            .filter(|(_, cell)| cell.machine.node.as_ref().is_some_and(|node| self.gone.contains(node)))
+            .map(|(name, _)| name.clone())
+            .collect();
+        for name in gone {
+            self.pods.remove(&name);
+        }
+    }
+
+    /// Somebody looks after a pause.
+    fn resume(&mut self) {
+        let object = Rc::make_mut(&mut self.object);
+        let strategy = object.spec.update_strategy.as_mut().unwrap();
+        let recorded = object.status.as_ref().is_some_and(|status| !status.pause_conditions.is_empty());
+        let steps = strategy.canary.as_ref().and_then(|canary| canary.steps.as_ref()).is_some_and(|steps| !steps.is_empty());
+        if strategy.paused == Some(true) && (recorded || !steps || self.counter % 3 == 0) {
+            strategy.paused = Some(false);
+            self.edited();
+        }
+    }
+
+    fn check_end(&self) {
+        let wanted = Workload::read(&self.object).unwrap();
+        let status = self.object.status.clone().unwrap();
+        let text = || self.describe();
+        assert_eq!(self.active(), wanted.replicas, "{}", text());
+        assert!(self.pods.values().all(|cell| !cell.read.terminating));
+        let update = status.update_revision.clone().unwrap();
+        let same = |name: &str| {
+            let of = |name: &str| self.revisions.iter().find(|revision| revision.name == name).map(|revision| revision.template.clone());
+            of(name) == of(&update)
+        };
+        let old = self.pods.values().filter(|cell| !same(cell.read.revision())).count();
+        let partition = if wanted.steps.is_empty() { wanted.partition.partition(wanted.replicas) } else { 0 };
+        let stuck = status.conditions.iter().any(|known| known.type_ == "UpdateBlocked" && known.reason == "NotInPlaceUpdatable");
+        if wanted.update != UpdateType::OnDelete && !stuck {
+            assert!(old <= partition, "{old} of {partition} old pods are left: {}", text());
+        }
+        assert_eq!(self.available(), wanted.replicas, "{}", text());
+        for cell in self.pods.values() {
+            assert!(!cell.read.annotations.contains_key("tkex.tencent.com/chosen-for"), "{}", text());
+        }
+        assert!(self.runs.is_empty(), "{}", text());
+        assert_eq!(status.hook_pending_replicas, 0);
+        for known in &status.conditions {
+            let bad = [WorkloadCondition::ScaleBlocked, WorkloadCondition::UpdateBlocked, WorkloadCondition::InvalidSpec];
+            let is_bad = bad.iter().any(|bad| bad.as_str() == known.type_);
+            assert!(!is_bad || stuck, "{}", text());
+        }
+        let available = status.conditions.iter().find(|known| known.type_ == "Available").unwrap();
+        assert_eq!(available.status, "True", "{}", text());
+    }
+}

@@ -1,0 +1,19 @@
+//! A small cluster in memory, and what holds for every workload in it: whatever people do, whatever nodes and hooks
+//! do, whichever write is lost and however old a view is.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    missing_docs,
+    unreachable_pub,
+    reason = "tests"
+)]
+
+mod cases;
+mod kubelet;
+mod people;
+mod properties;
+mod referee;
+mod setup;
+mod world;
+mod writes;

@@ -1,0 +1,135 @@
+//! The objects that a world begins with.
+
+use gamedeployment_core::gate::HookKind;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+use serde_json::{Value, json};
+use shared_api::game_deployment::{
+    Canary, CanaryPause, CanaryStep, HookStep, HookStrategy, InPlaceUpdateStrategy, UpdateStrategy,
+};
+use shared_api::metric::Metric;
+use shared_api::{GameDeployment, GameDeploymentSpec, HookTemplateSpec};
+
+pub const NAMES: [&str; 4] = ["pre-delete", "pre-inplace", "post-inplace", "canary"];
+
+/// What the pods look like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Look {
+    pub game: u8,
+    pub side: u8,
+    pub mode: u8,
+    pub tier: u8,
+}
+
+/// Image 3 does not exist.
+pub fn image(number: u8) -> String {
+    if number == 3 { "game:bad".to_owned() } else { format!("game:v{number}") }
+}
+
+pub fn template(look: Look) -> Value {
+    json!({
+        "metadata": {"labels": {"app": "game", "tier": format!("t{}", look.tier)}},
+        "spec": {"containers": [
+            {"name": "game", "image": image(look.game), "env": [{"name": "MODE", "value": look.mode.to_string()}]},
+            {"name": "side", "image": format!("side:v{}", look.side)},
+        ]},
+    })
+}
+
+pub fn hook_template(url: &str) -> HookTemplateSpec {
+    let metric = Metric { name: "players".to_owned(), ..Metric::default() };
+    let mut value = serde_json::to_value(&metric).unwrap();
+    value["provider"] = json!({"web": {"url": url}});
+    HookTemplateSpec { metrics: vec![serde_json::from_value(value).unwrap()], ..HookTemplateSpec::default() }
+}
+
+/// A number or, from 200 on, a percentage.
+pub fn amount(code: u8) -> IntOrString {
+    match code % 12 {
+        0 => IntOrString::String("0%".to_owned()),
+        1 => IntOrString::String("1%".to_owned()),
+        2 => IntOrString::String("50%".to_owned()),
+        3 => IntOrString::String("99%".to_owned()),
+        4 => IntOrString::String("100%".to_owned()),
+        5 => IntOrString::String("150%".to_owned()),
+        code => IntOrString::Int(i32::from(code) - 6),
+    }
+}
+
+pub fn steps(code: u8) -> Vec<CanaryStep> {
+    let partition = |code: u8| CanaryStep { partition: Some(amount(code)), ..CanaryStep::default() };
+    let pause = |duration: Option<i32>| CanaryStep { pause: Some(CanaryPause { duration }), ..CanaryStep::default() };
+    let hook = || CanaryStep { hook: Some(step("canary")), ..CanaryStep::default() };
+    match code % 6 {
+        0 => vec![],
+        1 => vec![partition(8), pause(None), partition(7), hook()],
+        2 => vec![hook(), partition(2), pause(Some(20))],
+        3 => vec![pause(None), pause(None), partition(10)],
+        4 => vec![partition(7), CanaryStep { pause: Some(CanaryPause { duration: Some(5) }), ..hook() }],
+        _ => vec![partition(3), hook(), hook(), partition(6)],
+    }
+}
+
+pub fn step(name: &str) -> HookStep {
+    HookStep { template_name: name.to_owned(), args: None }
+}
+
+fn strategy(name: &str, on: bool) -> Option<HookStrategy> {
+    on.then(|| HookStrategy { hook: Some(step(name)), retry: None })
+}
+
+/// A workload, made from any bytes.
+pub fn workload(code: [u8; 8]) -> GameDeployment {
+    let kind = ["RollingUpdate", "InplaceUpdate", "HotPatchUpdate", "OnDelete", "RollingUpdate", "InplaceUpdate"];
+    let hooks = code[6];
+    let surge = amount(code[4]);
+    let mut unavailable = amount(code[3]);
+    let zero = |amount: &IntOrString| *amount == IntOrString::Int(0) || *amount == IntOrString::String("0%".to_owned());
+    if zero(&surge) && zero(&unavailable) {
+        unavailable = IntOrString::Int(1);
+    }
+    let mut object = GameDeployment::new(
+        "fleet",
+        GameDeploymentSpec {
+            replicas: Some(i32::from(code[0] % 4)),
+            selector: LabelSelector {
+                match_labels: Some([("app".to_owned(), "game".to_owned())].into()),
+                match_expressions: None,
+            },
+            template: template(Look::default()),
+            update_strategy: Some(UpdateStrategy {
+                type_: Some(kind[usize::from(code[1]) % kind.len()].to_owned()),
+                partition: (code[2] % 3 == 0).then(|| amount(code[2] / 3)),
+                max_unavailable: Some(unavailable),
+                max_surge: Some(surge),
+                paused: None,
+                canary: (code[5] % 3 == 0).then(|| Canary { steps: Some(steps(code[5] / 3)) }),
+                in_place_update_strategy: Some(InPlaceUpdateStrategy {
+                    grace_period_seconds: (code[7] % 2 == 0).then_some(7),
+                    policy: None,
+                    fallback: (code[7] % 5 < 2).then(|| "Recreate".to_owned()),
+                }),
+            }),
+            pre_delete_update_strategy: strategy(NAMES[0], hooks % 8 != 0),
+            pre_inplace_update_strategy: strategy(NAMES[1], hooks / 8 % 2 == 0),
+            post_inplace_update_strategy: strategy(NAMES[2], hooks / 16 % 2 == 0),
+            revision_history_limit: Some(1),
+            min_ready_seconds: (code[7] / 16 % 3 == 0).then_some(10),
+            disable_readiness_gate: (code[7] / 64 % 4 == 3).then_some(true),
+            ..GameDeploymentSpec::default()
+        },
+    );
+    object.metadata.namespace = Some("games".to_owned());
+    object.metadata.uid = Some("gd-uid".to_owned());
+    object.metadata.generation = Some(1);
+    object
+}
+
+/// The strategy that a kind of hook belongs to.
+pub fn strategy_of(spec: &mut GameDeploymentSpec, kind: HookKind) -> &mut Option<HookStrategy> {
+    match kind {
+        HookKind::PreDelete => &mut spec.pre_delete_update_strategy,
+        HookKind::PreInplace => &mut spec.pre_inplace_update_strategy,
+        HookKind::PostInplace => &mut spec.post_inplace_update_strategy,
+    }
+}
