@@ -13,13 +13,13 @@ use k8s_openapi::api::core::v1::{ConfigMap, ObjectReference, Secret};
 use kube::api::{DeleteParams, GetParams, Patch, PatchParams, Preconditions};
 use kube::core::{ApiResource, DynamicObject, NamespaceResourceScope, ObjectMeta, PartialObjectMeta};
 use kube::{Api, Client, Resource, ResourceExt};
-use operator_runtime::client::root_cause;
+use operator_runtime::calls::Calls;
 use operator_runtime::events::Events;
+use operator_runtime::patch::replacing;
 use serde::de::DeserializeOwned;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use shared_api::reason::HookRunReason;
 use shared_api::{HookRun, HookRunStatus, HookTemplate, HookTemplateStatus, Phase};
-use tokio::sync::Semaphore;
 
 use crate::ledger::{Ledger, LedgerError};
 
@@ -27,9 +27,7 @@ use crate::ledger::{Ledger, LedgerError};
 pub struct ApiLedger {
     client: Client,
     events: Events,
-    /// Calls at a time: a burst of verdicts must not become a burst of connections.
-    calls: Semaphore,
-    timeout: Duration,
+    calls: Calls,
 }
 
 impl ApiLedger {
@@ -39,8 +37,7 @@ impl ApiLedger {
         Self {
             client,
             events,
-            calls: Semaphore::new(at_once),
-            timeout,
+            calls: Calls::new(at_once, timeout),
         }
     }
 
@@ -64,28 +61,12 @@ impl ApiLedger {
         })
     }
 
-    /// One call: bounded in number and in time, its body included.
     async fn call<T>(
         &self,
         step: &'static str,
         call: impl Future<Output = Result<T, kube::Error>> + Send,
     ) -> Result<T, LedgerError> {
-        let failed = |message: String| LedgerError::Failed { step, message };
-        let _permit = self
-            .calls
-            .acquire()
-            .await
-            .map_err(|error| failed(error.to_string()))?;
-        match tokio::time::timeout(self.timeout, call).await {
-            Ok(Ok(value)) => Ok(value),
-            Ok(Err(kube::Error::Api(status))) => match status.code {
-                404 => Err(LedgerError::Gone),
-                409 => Err(LedgerError::Conflict),
-                code => Err(failed(format!("{} ({code})", status.message))),
-            },
-            Ok(Err(error)) => Err(failed(root_cause(&error))),
-            Err(_) => Err(failed(format!("no answer within {}s", self.timeout.as_secs()))),
-        }
+        Ok(self.calls.call(step, call).await?)
     }
 
     /// Writes a status under the precondition that nothing newer is recorded than the metadata's version, if it has
@@ -273,32 +254,5 @@ impl Ledger for ApiLedger {
     fn unwritable(&self, run: &HookRun, why: &str) {
         let reason = HookRunReason::StatusNotRecorded.as_str();
         self.events.warn(run.object_ref(&()), reason, "Record", why);
-    }
-}
-
-/// A merge patch that leaves exactly `new`: what `old` had and `new` has not is set to null.
-fn replacing(old: Value, new: Value) -> Value {
-    let (Value::Object(old), Value::Object(new)) = (old, new.clone()) else {
-        return new;
-    };
-    let cleared = old.into_iter().map(|(key, _)| (key, Value::Null));
-    Value::Object(cleared.chain(new).collect::<Map<_, _>>())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_patch_clears_what_is_gone() {
-        let patch = replacing(
-            json!({"phase": "Running", "message": "old"}),
-            json!({"phase": "Failed"}),
-        );
-        assert_eq!(patch, json!({"phase": "Failed", "message": null}));
-        assert_eq!(
-            replacing(Value::Null, json!({"phase": "Failed"})),
-            json!({"phase": "Failed"})
-        );
     }
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use futures::{Stream, StreamExt};
 use kube::core::error_boundary::InvalidObject;
 use kube::runtime::watcher::Event;
+use operator_runtime::watch::{Key, Observed, key_of};
 use shared_api::HookRun;
 use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinSet};
@@ -14,7 +15,6 @@ use tokio::task::{AbortHandle, JoinSet};
 use crate::act::ApiLedger;
 use crate::ledger::LedgerError;
 use crate::measure::Measurer;
-use crate::observe::{Key, Observed, key_of};
 use crate::session::{End, Session};
 
 /// Pause before what should not have failed is tried again.

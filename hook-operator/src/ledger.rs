@@ -5,6 +5,7 @@ use std::future::Future;
 
 use hook_core::answer::MeasurementFailure;
 use hook_core::resolve::Reference;
+use operator_runtime::calls::CallError;
 use shared_api::{HookRun, HookRunStatus};
 
 /// Records statuses under the rule that nothing newer may be overwritten.
@@ -53,4 +54,16 @@ pub enum LedgerError {
         /// What went wrong.
         message: String,
     },
+}
+
+impl From<CallError> for LedgerError {
+    fn from(error: CallError) -> Self {
+        match error {
+            CallError::Gone => Self::Gone,
+            CallError::Conflict => Self::Conflict,
+            CallError::Refused { step, message } | CallError::Unknown { step, message } => {
+                Self::Failed { step, message }
+            }
+        }
+    }
 }

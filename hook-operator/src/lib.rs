@@ -19,11 +19,12 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::Parser;
-use operator_runtime::client::{ApiMeter, ConnectError};
+use operator_runtime::client::ApiMeter;
 use operator_runtime::events::Events;
 use operator_runtime::health::Health;
+use operator_runtime::process::{self, StartError};
 use operator_runtime::shutdown::Shutdown;
-use operator_runtime::{client, crd_wait, health, telemetry};
+use operator_runtime::{client, crd_wait, health};
 use prometheus_client::registry::Registry;
 use shared_api::names::HOOK_OPERATOR;
 
@@ -49,45 +50,7 @@ pub fn main() -> ExitCode {
 /// The program with these settings.
 #[must_use]
 pub fn start(config: Config) -> ExitCode {
-    if let Err(error) = telemetry::start(config.log_format, &config.log) {
-        // There is no log yet that could say it.
-        eprintln!("{error}");
-        return ExitCode::FAILURE;
-    }
-    // Every TLS connection of this process uses the same implementation.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
-        Ok(runtime) => runtime,
-        Err(error) => return refuse(&error),
-    };
-    match runtime.block_on(run(config)) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => refuse(&error),
-    }
-}
-
-fn refuse(error: &dyn std::error::Error) -> ExitCode {
-    tracing::error!("{error}");
-    ExitCode::FAILURE
-}
-
-/// Why the operator could not start.
-#[derive(Debug, thiserror::Error)]
-pub enum StartError {
-    /// No way to the API server.
-    #[error(transparent)]
-    Connect(#[from] ConnectError),
-    /// The address of the health endpoint cannot be used.
-    #[error("failed to listen on {address}: {source}; choose another with --listen")]
-    Listen {
-        /// The address.
-        address: std::net::SocketAddr,
-        /// Why.
-        source: std::io::Error,
-    },
-    /// Signals cannot be received.
-    #[error("failed to listen for signals: {0}")]
-    Signals(std::io::Error),
+    process::start(config.log_format, &config.log.clone(), run(config))
 }
 
 /// Runs the operator until a signal asks it to end.

@@ -12,6 +12,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::core::ObjectMeta;
 use kube::core::error_boundary::InvalidObject;
 use kube::runtime::watcher::Event;
+use operator_runtime::watch::{Key, Observed, key_of};
 use shared_api::reason::{CONDITION_VALID, TemplateReason};
 use shared_api::{HookTemplate, HookTemplateStatus};
 use tokio::task::{AbortHandle, JoinSet};
@@ -19,7 +20,6 @@ use tokio::task::{AbortHandle, JoinSet};
 use crate::act::ApiLedger;
 use crate::ledger::LedgerError;
 use crate::metrics::Metrics;
-use crate::observe::{Key, Observed, key_of};
 
 /// Longest message of a condition, in bytes; the API convention allows 32 KiB.
 const LONGEST_MESSAGE: usize = 8 * 1024;

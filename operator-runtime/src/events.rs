@@ -57,8 +57,17 @@ impl Events {
 
     /// Says that something needs a person's attention.
     pub fn warn(&self, about: ObjectReference, reason: &str, action: &str, note: &str) {
+        self.send(EventType::Warning, about, reason, action, note);
+    }
+
+    /// Says what was done, for those who ask afterwards.
+    pub fn tell(&self, about: ObjectReference, reason: &str, action: &str, note: &str) {
+        self.send(EventType::Normal, about, reason, action, note);
+    }
+
+    fn send(&self, type_: EventType, about: ObjectReference, reason: &str, action: &str, note: &str) {
         let event = Event {
-            type_: EventType::Warning,
+            type_,
             reason: reason.to_owned(),
             note: Some(note.chars().take(1000).collect()),
             action: action.to_owned(),

@@ -2,18 +2,26 @@
 //!
 //! | module | job |
 //! | --- | --- |
+//! | [`calls`] | calls of the API server, bounded in number and time; what came of them by class |
 //! | [`client`] | a client of the API server with bounded calls, no hidden retries, and every request counted |
 //! | [`crd_wait`] | waits for the CRDs instead of crashing without them |
 //! | [`events`] | Kubernetes events, sent aside so that they never hold up a decision |
 //! | [`health`] | `/healthz`, `/readyz`, `/metrics` |
+//! | [`patch`] | merge patches that leave exactly what they hold |
+//! | [`process`] | logs, TLS, runtime, and why an operator could not start |
 //! | [`shutdown`] | SIGTERM and SIGINT |
 //! | [`telemetry`] | logs for people or machines |
+//! | [`watch`] | all objects of a kind, then every change of them |
 //!
 //! No decision is taken here, and nothing here knows what a hook or a game server is.
 
+pub mod calls;
 pub mod client;
 pub mod crd_wait;
 pub mod events;
 pub mod health;
+pub mod patch;
+pub mod process;
 pub mod shutdown;
 pub mod telemetry;
+pub mod watch;

@@ -14,7 +14,16 @@ pub fn all() -> Vec<CustomResourceDefinition> {
     vec![
         with_defaults(HookTemplate::crd(), &[("policy", json!("Parallel"))]),
         with_defaults(HookRun::crd(), &[]),
-        with_defaults(GameDeployment::crd(), &[("replicas", json!(1))]),
+        with_defaults(
+            GameDeployment::crd(),
+            &[
+                ("replicas", json!(1)),
+                // So that a JSON patch can replace it: that is how people on call ask again.
+                ("preDeleteUpdateStrategy.retry", json!(false)),
+                ("preInplaceUpdateStrategy.retry", json!(false)),
+                ("postInplaceUpdateStrategy.retry", json!(false)),
+            ],
+        ),
     ]
 }
 
@@ -33,15 +42,10 @@ fn with_defaults(
             continue;
         };
         clear_defaults(schema);
-        let spec = schema
-            .properties
-            .as_mut()
-            .and_then(|fields| fields.get_mut("spec"));
-        let Some(fields) = spec.and_then(|spec| spec.properties.as_mut()) else {
-            continue;
-        };
-        for (name, value) in defaults {
-            if let Some(field) = fields.get_mut(*name) {
+        for (path, value) in defaults {
+            let steps = std::iter::once("spec").chain(path.split('.'));
+            let field = { steps }.try_fold(&mut *schema, |at, step| at.properties.as_mut()?.get_mut(step));
+            if let Some(field) = field {
                 field.default = Some(JSON(value.clone()));
             }
         }
@@ -74,7 +78,11 @@ mod tests {
     fn only_what_is_meant_to_be_written_has_a_default() {
         for definition in all() {
             let text = serde_json::to_string(&definition).unwrap();
-            let expected = usize::from(definition.spec.names.kind != "HookRun");
+            let expected = match definition.spec.names.kind.as_str() {
+                "HookTemplate" => 1,
+                "HookRun" => 0,
+                _ => 4,
+            };
             assert_eq!(
                 text.matches("\"default\":").count(),
                 expected,

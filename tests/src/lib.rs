@@ -1,6 +1,7 @@
 //! The stage that every test of HookRuns stands on: a namespace of its own on a real API server, an operator
 //! process that works in it, and a sample server to be asked.
 
+pub mod fleet;
 mod metric;
 mod operator;
 
@@ -14,6 +15,7 @@ use shared_api::hook_template::HookTemplateSpec;
 use shared_api::{HookRun, HookRunStatus, HookTemplate};
 use test_kit::{ControlPlane, Webhook, eventually};
 
+pub use fleet::{Fleet, Programs};
 pub use metric::{at_once, merge, milliseconds, phases, values, web};
 pub use operator::{Operator, Start, free_address};
 

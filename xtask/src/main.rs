@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | `demo` | HookRuns living on a real control plane, live and checked (also `cargo demo`) |
 //! | `bench SCENARIO` | loads, told as a table |
+//! | `node-test` | pods of a real node: containerd, runc, the kubelet; needs root |
 //! | `gen [--check]` | writes what is generated from code |
 //! | `parity DIR` | compares our languages with tables of what the Go libraries say |
 //!
@@ -12,6 +13,7 @@
 mod bench;
 mod demo;
 mod generate;
+mod node_test;
 mod operator;
 mod parity;
 
@@ -32,6 +34,8 @@ enum Command {
     Demo(demo::Args),
     /// Measure under load, on the real control plane
     Bench(bench::Args),
+    /// Check what a real kubelet and real containers do, in namespaces of their own; needs root
+    NodeTest(node_test::Args),
     /// Write what is generated from code: the CRDs
     #[command(name = "gen")]
     Generate(generate::Args),
@@ -45,6 +49,7 @@ fn main() -> ExitCode {
     match Cli::parse().command {
         Command::Demo(args) => demo::run(&args),
         Command::Bench(args) => bench::run(&args),
+        Command::NodeTest(args) => node_test::run(&args),
         Command::Operator(args) => operator::run(args),
         Command::Generate(args) => generate::run(&args),
         Command::Parity(args) => parity::run(&args),

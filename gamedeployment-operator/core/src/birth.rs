@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Map, Value, json};
 use shared_api::names::pod as label;
 
+use crate::cluster::Cluster;
 use crate::digest::fnv;
 use crate::gate::owner;
 use crate::plan::NewPod;
@@ -24,9 +25,9 @@ const ID_LENGTH: usize = 5;
 const LONGEST_NAME: usize = 63;
 
 /// Hands out instance ids and indexes.
-#[derive(Debug)]
 pub struct Nursery<'a> {
     workload: &'a Workload,
+    cluster: &'a dyn Cluster,
     /// Instance ids of pods and runs that exist.
     taken: BTreeSet<String>,
     indexes: BTreeSet<i64>,
@@ -36,9 +37,15 @@ pub struct Nursery<'a> {
 impl<'a> Nursery<'a> {
     /// With these instance ids and indexes in use.
     #[must_use]
-    pub fn new(workload: &'a Workload, taken: BTreeSet<String>, indexes: BTreeSet<i64>) -> Self {
+    pub fn new(
+        workload: &'a Workload,
+        cluster: &'a dyn Cluster,
+        taken: BTreeSet<String>,
+        indexes: BTreeSet<i64>,
+    ) -> Self {
         Self {
             workload,
+            cluster,
             taken,
             indexes,
             next: 0,
@@ -68,7 +75,8 @@ impl<'a> Nursery<'a> {
             let seed = format!("{}/{}/{}", self.workload.uid, self.workload.generation, self.next);
             self.next += 1;
             let id = instance_id(fnv(seed.as_bytes()));
-            if self.taken.insert(id.clone()) {
+            let name = format!("{}-{id}", prefix(&self.workload.name));
+            if self.taken.insert(id.clone()) && !self.cluster.has_pod(&name) {
                 return id;
             }
         }

@@ -12,4 +12,8 @@ pub trait Cluster {
     fn node_cost(&self, name: &str) -> Option<f64>;
     /// Whether any HookRun has this name.
     fn has_run(&self, namespace: &str, name: &str) -> bool;
+    /// Whether any pod of the workload's namespace has this name.
+    fn has_pod(&self, _name: &str) -> bool {
+        false
+    }
 }

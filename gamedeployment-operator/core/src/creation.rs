@@ -30,7 +30,7 @@ pub fn create(scene: &Scene<'_>, claimed: &Claim<'_>, need: Need, plan: &mut Pla
     let indexes: BTreeSet<i64> = owned
         .filter_map(|pod| pod.annotation(annotation::INDEX)?.parse().ok())
         .collect();
-    let mut nursery = Nursery::new(workload, ids.chain(asked).collect(), indexes);
+    let mut nursery = Nursery::new(workload, scene.view.cluster, ids.chain(asked).collect(), indexes);
     let mut unmade = 0;
     let parts = [
         (need.create_old, scene.history.current),

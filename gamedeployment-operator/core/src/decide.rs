@@ -99,8 +99,13 @@ fn choose<'a>(scene: &mut Scene<'a>, claimed: &Claim<'a>, plan: &mut Plan) -> Fi
 
 fn counts(scene: &Scene<'_>, canary: &Canary) -> Counts {
     let workload = scene.workload;
-    // An update in place needs no room beside the old pod, and a stopped one makes none.
-    let surges = workload.update == UpdateType::Rolling && !workload.paused;
+    // An update in place needs no room beside the old pod, unless no pod may be unavailable; a stopped one makes none.
+    let surges = match workload.update {
+        UpdateType::Rolling => true,
+        UpdateType::InPlace | UpdateType::HotPatch => workload.max_unavailable == 0,
+        UpdateType::OnDelete => false,
+    };
+    let surges = surges && !workload.paused;
     Counts {
         replicas: workload.replicas,
         partition: canary.partition,

@@ -46,8 +46,8 @@ pub enum Action {
     Unmark(PodRef),
     /// Delete a pod.
     DeletePod(Delete),
-    /// Take a pod out of service for an update.
-    TakeOut(Update),
+    /// Take a pod out of service for an update; it is out of it since then.
+    TakeOut(Update, Timestamp),
     /// Write an update to a pod: images, metadata, revision.
     WriteUpdate(Update, Box<PodChange>),
     /// Put a pod into service.

@@ -181,7 +181,9 @@ fn open(scene: &Scene<'_>, seat: &Seat<'_>, approval: Approval, plan: &mut Plan)
         }
         None if at_once => {}
         None => {
-            plan.actions.push(Action::TakeOut(update));
+            let already = seat.pod.in_place.as_ref().filter(|condition| !condition.ready);
+            let since = already.and_then(|condition| condition.since).unwrap_or(scene.now);
+            plan.actions.push(Action::TakeOut(update, since));
             return true;
         }
     }

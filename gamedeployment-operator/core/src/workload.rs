@@ -116,6 +116,7 @@ impl Workload {
         let replicas = count("spec.replicas", spec.replicas.map_or(1, i64::from), &mut problems);
         let selector = read_selector(&spec.selector, &template, &mut problems);
         let update = spec.update_strategy.clone().unwrap_or_default();
+        let type_ = update_type(&update, &mut problems);
         let surge = amount(
             "spec.updateStrategy.maxSurge",
             update.max_surge.as_ref(),
@@ -146,15 +147,15 @@ impl Workload {
             template,
             pods_to_delete: pods_to_delete(spec),
             create_batch: create_batch(spec, &mut problems),
-            update: update_type(&update, &mut problems),
+            update: type_,
             partition: amount(
                 "spec.updateStrategy.partition",
                 update.partition.as_ref(),
                 &mut problems,
             )
             .unwrap_or(Amount::Count(0)),
-            // As core controllers round: an update may always take one pod or add one.
-            max_unavailable: if surge.is_zero() {
+            // As core controllers round: an update may always take one pod or add one. Only recreation adds pods.
+            max_unavailable: if surge.is_zero() || type_ != UpdateType::Rolling {
                 unavailable.up(replicas)
             } else {
                 unavailable.down(replicas)

@@ -3,7 +3,7 @@
 # Orders arrive on stdin, one a line:
 #   keep PID      kill this process (and its group) when the owner is gone
 #   forget PID    it has ended
-#   hold DIR      remove this directory when the owner is gone
+#   hold DIR      remove this directory when the owner is gone; it may be a control group
 #   release DIR   it has been removed
 # The end of stdin means that the owner is gone, however it went: the kernel closes its pipes even on SIGKILL.
 
@@ -55,8 +55,20 @@ for one in $kept; do
   tries=100
   while [ $tries -gt 0 ] && alive "$one"; do sleep 0.05; tries=$((tries - 1)); done
 done
+# A control group is full of the kernel's files and goes once its last process has ended; its children go before it.
+remove() {
+  if [ ! -e "$1/cgroup.procs" ]; then
+    rm -rf -- "$1"
+    return
+  fi
+  tries=200
+  while [ -e "$1" ] && [ $tries -gt 0 ]; do
+    find "$1" -depth -type d -exec rmdir {} + 2>/dev/null || sleep 0.05
+    tries=$((tries - 1))
+  done
+}
 while IFS= read -r one; do
-  [ -z "$one" ] || rm -rf -- "$one"
+  [ -z "$one" ] || remove "$one"
 done <<EOF
 $held
 EOF

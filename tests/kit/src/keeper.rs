@@ -164,6 +164,18 @@ impl Drop for Kept {
     }
 }
 
+/// Has the keeper remove this directory when the owner is gone. It need not exist yet. Control groups may be among
+/// them.
+pub(crate) fn hold(directory: &Path) -> io::Result<()> {
+    order("hold", directory.as_os_str())
+}
+
+/// Tells the keeper that the directory has been removed.
+pub(crate) fn release(directory: &Path) {
+    // Should the keeper be gone, so is its list.
+    let _ = order("release", directory.as_os_str());
+}
+
 /// A directory that is removed on drop, or by the keeper.
 #[derive(Debug)]
 pub(crate) struct KeptDirectory {
@@ -191,7 +203,7 @@ impl KeptDirectory {
         let made = tempfile::Builder::new()
             .prefix(&format!("hookgate-{name}-"))
             .tempdir_in(parent)?;
-        order("hold", made.path().as_os_str())?;
+        hold(made.path())?;
         Ok(Self { path: made.keep() })
     }
 
@@ -203,7 +215,7 @@ impl KeptDirectory {
 impl Drop for KeptDirectory {
     fn drop(&mut self) {
         if fs::remove_dir_all(&self.path).is_ok() {
-            let _ = order("release", self.path.as_os_str());
+            release(&self.path);
         }
     }
 }

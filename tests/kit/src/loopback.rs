@@ -19,6 +19,7 @@ use hyper_util::rt::TokioIo;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
+use tokio::task::JoinSet;
 
 /// Instead of an answer: the connection is closed.
 #[derive(Debug, thiserror::Error)]
@@ -103,7 +104,12 @@ impl Drop for Server {
     }
 }
 
-fn run(runtime: &Runtime, stopped: oneshot::Receiver<Infallible>, serve: impl Future<Output = ()>) {
+/// Runs until told to stop, by a dropped sender.
+pub(crate) fn run(
+    runtime: &Runtime,
+    stopped: oneshot::Receiver<Infallible>,
+    serve: impl Future<Output = ()>,
+) {
     runtime.block_on(async {
         tokio::select! {
             _ = stopped => {}
@@ -112,16 +118,21 @@ fn run(runtime: &Runtime, stopped: oneshot::Receiver<Infallible>, serve: impl Fu
     });
 }
 
-async fn accept<H, A>(listener: TcpListener, handler: H)
+/// Accepts and serves connections for ever. Dropping it breaks them all.
+pub(crate) async fn accept<H, A>(listener: TcpListener, handler: H)
 where
     H: Fn(Request<Incoming>, Ends) -> A + Clone + Send + Sync + 'static,
     A: Future<Output = Answered> + Send + 'static,
 {
+    let mut conversations = JoinSet::new();
     loop {
-        match listener.accept().await {
-            Ok((stream, _)) => drop(tokio::spawn(converse(stream, handler.clone()))),
-            // Out of file descriptors, most likely: they come back.
-            Err(_) => tokio::time::sleep(std::time::Duration::from_millis(10)).await,
+        tokio::select! {
+            accepted = listener.accept() => match accepted {
+                Ok((stream, _)) => drop(conversations.spawn(converse(stream, handler.clone()))),
+                // Out of file descriptors, most likely: they come back.
+                Err(_) => tokio::time::sleep(std::time::Duration::from_millis(10)).await,
+            },
+            Some(_) = conversations.join_next() => {}
         }
     }
 }

@@ -94,12 +94,35 @@ fn our_crates_depend_on_one_another_in_one_direction() {
     let allowed: BTreeMap<&str, &[&str]> = BTreeMap::from([
         ("shared-api", &[] as &[&str]),
         ("hook-core", &["shared-api"]),
+        ("gamedeployment-core", &["shared-api"]),
         ("operator-runtime", &["shared-api"]),
+        (
+            "gamedeployment-operator",
+            &["gamedeployment-core", "operator-runtime", "shared-api"],
+        ),
         ("hook-operator", &["hook-core", "operator-runtime", "shared-api"]),
         ("kubectl-game", &["hook-core", "hook-operator", "shared-api"]),
         ("test-kit", &[]),
-        ("operator-tests", &["hook-operator", "shared-api", "test-kit"]),
-        ("xtask", &["hook-core", "hook-operator", "shared-api", "test-kit"]),
+        (
+            "operator-tests",
+            &[
+                "gamedeployment-operator",
+                "hook-operator",
+                "shared-api",
+                "test-kit",
+            ],
+        ),
+        (
+            "xtask",
+            &[
+                "gamedeployment-core",
+                "gamedeployment-operator",
+                "hook-core",
+                "hook-operator",
+                "shared-api",
+                "test-kit",
+            ],
+        ),
     ]);
     for id in &ours {
         let (name, dependencies) = &graph[*id];
@@ -127,6 +150,10 @@ fn pure_crates_name_nothing_impure() {
         (
             "hook-core",
             include_str!("../../../hook-operator/core/Cargo.toml"),
+        ),
+        (
+            "gamedeployment-core",
+            include_str!("../../../gamedeployment-operator/core/Cargo.toml"),
         ),
     ] {
         let tree = cargo(&[

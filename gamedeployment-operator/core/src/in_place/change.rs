@@ -91,15 +91,8 @@ pub fn change(from: &Template, to: &Template) -> Result<Change, NotInPlace> {
     let images = if containers.0 == containers.1 {
         BTreeMap::new()
     } else {
-        let (found, mut images) = compare_containers(containers.0, containers.1);
+        let (found, images) = compare_containers(containers.0, containers.1);
         fields.extend(found);
-        images.retain(|name, image| {
-            let same = from
-                .containers()
-                .iter()
-                .any(|old| old.name == *name && old.image == *image);
-            !same
-        });
         images
     };
     if !fields.is_empty() {
@@ -152,49 +145,26 @@ fn without_texts(map: Option<&Value>) -> Option<Value> {
     }
 }
 
-/// Fields that differ, and the images of all containers of the new template.
+type Named<'a> = Vec<(&'a str, &'a Value)>;
+
+/// Fields that differ, and the images that do.
 fn compare_containers(from: Option<&Value>, to: Option<&Value>) -> (Vec<String>, BTreeMap<String, String>) {
-    let (Some(from), Some(to)) = (named(from), named(to)) else {
-        return (vec![CONTAINERS.to_owned()], BTreeMap::new());
-    };
-    let names = |list: &[(&str, &Value)]| -> BTreeSet<String> {
-        list.iter().map(|(name, _)| (*name).to_owned()).collect()
-    };
-    let (before, after) = (names(&from), names(&to));
-    let mut fields = Vec::new();
-    fields.extend(
-        after
-            .difference(&before)
-            .map(|name| format!("{CONTAINERS} ({name} was added)")),
-    );
-    fields.extend(
-        before
-            .difference(&after)
-            .map(|name| format!("{CONTAINERS} ({name} was removed)")),
-    );
-    if before.len() != from.len() || after.len() != to.len() {
-        fields.push(format!("{CONTAINERS} (two have the same name)"));
-        return (fields, BTreeMap::new());
-    }
-    let order = |list: &[(&str, &Value)]| -> Vec<String> {
-        let names = list.iter().map(|(name, _)| (*name).to_owned());
-        names
-            .filter(|name| before.contains(name) && after.contains(name))
-            .collect()
-    };
-    if order(&from) != order(&to) {
-        fields.push(format!("{CONTAINERS} (their order changed)"));
-    }
     let mut images = BTreeMap::new();
+    let (Some(from), Some(to)) = (named(from), named(to)) else {
+        return (vec![CONTAINERS.to_owned()], images);
+    };
+    let mut fields = compare_names(&from, &to);
     for (name, new) in &to {
-        let image = image(new);
-        images.insert((*name).to_owned(), image.to_owned());
         let Some((_, old)) = from.iter().find(|(old, _)| old == name) else {
             continue;
         };
         let path = format!("{CONTAINERS}[{name}]");
+        let image = image(new);
         if image.is_empty() && *old != *new {
             fields.push(format!("{path}.image (is empty)"));
+        }
+        if image != self::image(old) {
+            images.insert((*name).to_owned(), image.to_owned());
         }
         fields.extend(differences(&path, old, new, &["image", "imagePullPolicy"]));
         if policy_changed(old, new) {
@@ -204,8 +174,34 @@ fn compare_containers(from: Option<&Value>, to: Option<&Value>) -> (Vec<String>,
     (fields, images)
 }
 
+/// Which containers came, went or moved.
+fn compare_names(from: &Named<'_>, to: &Named<'_>) -> Vec<String> {
+    let names = |list: &Named<'_>| -> BTreeSet<String> {
+        let names = list.iter().map(|(name, _)| (*name).to_owned());
+        names.collect()
+    };
+    let (before, after) = (names(from), names(to));
+    let added = after.difference(&before).map(|name| format!("{name} was added"));
+    let removed = before
+        .difference(&after)
+        .map(|name| format!("{name} was removed"));
+    let mut found: Vec<String> = added.chain(removed).collect();
+    let order = |list: &Named<'_>| -> Vec<String> {
+        let names = list.iter().map(|(name, _)| (*name).to_owned());
+        let common = names.filter(|name| before.contains(name) && after.contains(name));
+        common.collect()
+    };
+    if before.len() != from.len() || after.len() != to.len() {
+        found.push("two have the same name".to_owned());
+    } else if order(from) != order(to) {
+        found.push("their order changed".to_owned());
+    }
+    let paths = found.into_iter().map(|what| format!("{CONTAINERS} ({what})"));
+    paths.collect()
+}
+
 /// Containers with their names; `None` where the list is no list of objects.
-fn named(list: Option<&Value>) -> Option<Vec<(&str, &Value)>> {
+fn named(list: Option<&Value>) -> Option<Named<'_>> {
     let items = match list {
         None => return Some(Vec::new()),
         Some(list) => list.as_array()?,

@@ -1,5 +1,6 @@
 use std::collections::BTreeMap;
 
+use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
@@ -68,94 +69,152 @@ fn images_labels_and_annotations_change_in_place() {
     assert_eq!(between(&base(), &to), Ok(expected));
 }
 
+type Edit = fn(&mut Value);
+
+fn refused(edit: Edit, expected: &[&str]) {
+    let error = between(&base(), &with(edit)).expect_err(expected[0]);
+    assert_eq!(error.fields, expected);
+}
+
 #[test]
-fn everything_else_is_named_with_its_path() {
-    type Edit = fn(&mut Value);
-    let rows: &[(Edit, &[&str])] = &[
-        (
-            |t| t["spec"]["containers"][0]["env"][0]["value"] = json!("2"),
-            &["spec.template.spec.containers[game].env"],
-        ),
-        (
-            |t| t["spec"]["containers"][0]["resources"] = json!({"limits": {"cpu": 1}}),
-            &["spec.template.spec.containers[game].resources"],
-        ),
-        (
-            |t| t["spec"]["initContainers"][0]["image"] = json!("init:v2"),
-            &["spec.template.spec.initContainers"],
-        ),
-        (
-            |t| t["spec"]["hostNetwork"] = json!(true),
-            &["spec.template.spec.hostNetwork"],
-        ),
-        (
-            |t| t["spec"]["tomorrow"] = json!({}),
-            &["spec.template.spec.tomorrow"],
-        ),
+fn other_fields_of_the_template_are_named_with_their_paths() {
+    let rows: &[(Edit, &str)] = &[
+        (|t| t["tomorrow"] = json!(1), ".tomorrow"),
         (
             |t| t["metadata"]["finalizers"] = json!(["x"]),
-            &["spec.template.metadata.finalizers"],
+            ".metadata.finalizers",
         ),
         (
             |t| t["metadata"]["labels"]["n"] = json!(1),
-            &["spec.template.metadata.labels (a value is no text)"],
-        ),
-        (|t| t["tomorrow"] = json!(1), &["spec.template.tomorrow"]),
-        (
-            |t| t["spec"]["containers"] = json!([null]),
-            &["spec.template.spec.containers"],
+            ".metadata.labels (a value is no text)",
         ),
         (
-            |t| {
-                t["spec"]["containers"] = json!([t["spec"]["containers"][0], t["spec"]["containers"][1],
-                {"name": "bot", "image": "h:v1"}])
-            },
-            &["spec.template.spec.containers (bot was added)"],
+            |t| t["spec"]["initContainers"][0]["image"] = json!("v2"),
+            ".spec.initContainers",
         ),
-        (
-            |t| t["spec"]["containers"] = json!([t["spec"]["containers"][0]]),
-            &["spec.template.spec.containers (side was removed)"],
-        ),
-        (
-            |t| t["spec"]["containers"] = json!([t["spec"]["containers"][1], t["spec"]["containers"][0]]),
-            &["spec.template.spec.containers (their order changed)"],
-        ),
-        (
-            |t| t["spec"]["containers"][1]["name"] = json!("game"),
-            &[
-                "spec.template.spec.containers (side was removed)",
-                "spec.template.spec.containers (two have the same name)",
-            ],
-        ),
-        (
-            |t| t["spec"]["containers"][0]["image"] = json!(""),
-            &["spec.template.spec.containers[game].image (is empty)"],
-        ),
-        (
-            |t| t["spec"] = json!(1),
-            &[
-                "spec.template.spec",
-                "spec.template.spec.containers (game was removed)",
-                "spec.template.spec.containers (side was removed)",
-            ],
-        ),
-        (
-            |t| {
-                t["spec"]["containers"][0]["image"] = json!("game:v2");
-                t["spec"]["containers"][0]["args"] = json!(["x"]);
-                t["spec"]["containers"][1]["tty"] = json!(true);
-                t["spec"]["dnsPolicy"] = json!("None");
-            },
-            &[
-                "spec.template.spec.dnsPolicy",
-                "spec.template.spec.containers[game].args",
-                "spec.template.spec.containers[side].tty",
-            ],
-        ),
+        (|t| t["spec"]["hostNetwork"] = json!(true), ".spec.hostNetwork"),
+        (|t| t["spec"]["tomorrow"] = json!({}), ".spec.tomorrow"),
+        (|t| t["spec"]["containers"] = json!([null]), ".spec.containers"),
     ];
-    for (edit, expected) in rows {
-        let fields = between(&base(), &with(edit)).expect_err(expected[0]).fields;
-        assert_eq!(fields, *expected);
+    for (edit, path) in rows {
+        refused(*edit, &[&format!("spec.template{path}")]);
+    }
+    refused(
+        |t| t["spec"] = json!(1),
+        &[
+            "spec.template.spec",
+            "spec.template.spec.containers (game was removed)",
+            "spec.template.spec.containers (side was removed)",
+        ],
+    );
+}
+
+#[test]
+fn other_fields_of_containers_are_named_with_the_container() {
+    let rows: &[(Edit, &str)] = &[
+        (|game| game["env"][0]["value"] = json!("2"), "env"),
+        (
+            |game| game["resources"] = json!({"limits": {"cpu": 1}}),
+            "resources",
+        ),
+        (|game| game["tomorrow"] = json!(false), "tomorrow"),
+        (|game| game["image"] = json!(""), "image (is empty)"),
+        (|game| game["image"] = json!(5), "image (is empty)"),
+    ];
+    for (edit, field) in rows {
+        let to = with(|base| edit(&mut base["spec"]["containers"][0]));
+        let fields = between(&base(), &to).expect_err(field).fields;
+        assert_eq!(fields, [format!("spec.template.spec.containers[game].{field}")]);
+    }
+    refused(
+        |t| {
+            t["spec"]["containers"][0]["image"] = json!("game:v2");
+            t["spec"]["containers"][0]["args"] = json!(["x"]);
+            t["spec"]["containers"][1]["tty"] = json!(true);
+            t["spec"]["dnsPolicy"] = json!("None");
+        },
+        &[
+            "spec.template.spec.dnsPolicy",
+            "spec.template.spec.containers[game].args",
+            "spec.template.spec.containers[side].tty",
+        ],
+    );
+}
+
+#[test]
+fn containers_that_come_go_or_move_are_named() {
+    let list = base()["spec"]["containers"].clone();
+    let (game, side) = (&list[0], &list[1]);
+    let bot = json!({"name": "bot", "image": "bot:v1"});
+    for (containers, expected) in [
+        (json!([game, side, bot]), vec!["bot was added"]),
+        (json!([bot, game, side]), vec!["bot was added"]),
+        (json!([game]), vec!["side was removed"]),
+        (json!([side, game]), vec!["their order changed"]),
+        (
+            json!([bot, side, game]),
+            vec!["bot was added", "their order changed"],
+        ),
+        (
+            json!([game, game]),
+            vec!["side was removed", "two have the same name"],
+        ),
+        (json!([game, side, side]), vec!["two have the same name"]),
+        (json!(null), vec!["game was removed", "side was removed"]),
+    ] {
+        let fields = between(&base(), &with(|base| base["spec"]["containers"] = containers))
+            .unwrap_err()
+            .fields;
+        let expected: Vec<_> = expected
+            .into_iter()
+            .map(|what| format!("spec.template.spec.containers ({what})"))
+            .collect();
+        assert_eq!(fields, expected);
+    }
+}
+
+fn templates() -> impl Strategy<Value = Value> {
+    let labels = prop::collection::btree_map("[abc]", "[xy]?", 0..3);
+    let images = prop::collection::vec(prop::sample::select(vec!["game", "game:v1", "game:v2"]), 0..3);
+    let policy = prop::sample::select(vec![Value::Null, json!("Always"), json!("Never")]);
+    (labels.clone(), labels, images, policy).prop_map(|(labels, annotations, images, policy)| {
+        let containers = images.iter().enumerate().map(|(index, image)| {
+            json!({"name": format!("c{index}"), "image": image, "imagePullPolicy": policy})
+        });
+        let containers: Vec<_> = containers.collect();
+        json!({"metadata": {"labels": labels, "annotations": annotations}, "spec": {"containers": containers}})
+    })
+}
+
+/// What a pod of this template is after the change.
+fn apply(template: &Value, change: &Change) -> Template {
+    let mut template = template.clone();
+    for (field, change) in [("labels", &change.labels), ("annotations", &change.annotations)] {
+        let map = template["metadata"][field].as_object_mut().unwrap();
+        map.retain(|key, _| !change.removed.contains(key));
+        map.extend(change.set.iter().map(|(key, value)| (key.clone(), json!(value))));
+    }
+    for container in template["spec"]["containers"].as_array_mut().unwrap() {
+        if let Some(image) = change.images.get(container["name"].as_str().unwrap()) {
+            container["image"] = json!(image);
+        }
+    }
+    Template::read(&template)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(3_000))]
+
+    #[test]
+    fn a_change_that_is_possible_leads_to_the_other_template(from in templates(), to in templates()) {
+        if let Ok(change) = between(&from, &to) {
+            let after = apply(&from, &change);
+            let to = Template::read(&to);
+            prop_assert_eq!((after.labels(), after.annotations()), (to.labels(), to.annotations()));
+            prop_assert_eq!(after.containers(), to.containers());
+            prop_assert_eq!(change.is_empty(), Template::read(&from) == to);
+        }
+        prop_assert!(between(&from, &from).is_ok_and(|change| change.is_empty()));
     }
 }
 

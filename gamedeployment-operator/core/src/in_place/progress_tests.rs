@@ -2,13 +2,15 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::ContainerStatus;
 use serde_json::json;
 
-use super::Progress::{CheckAgainAt, Done, Waiting};
 use super::*;
 
 /// Seconds after the write.
 fn at(second: i64) -> Timestamp {
     Timestamp::from_second(1_700_000_000).unwrap() + SignedDuration::from_secs(second)
 }
+
+const A: &str = "docker.io/library/game@sha256:aa";
+const B: &str = "docker.io/library/game@sha256:bb";
 
 fn mark(image: &str, image_id: &str, container_id: &str) -> ContainerMark {
     ContainerMark {
@@ -17,6 +19,11 @@ fn mark(image: &str, image_id: &str, container_id: &str) -> ContainerMark {
         restart_count: Some(0),
         image: Some(image.to_owned()),
     }
+}
+
+/// A container with image `game:v1` of content A and the ID 1.
+fn old() -> ContainerMark {
+    mark("game:v1", A, "1")
 }
 
 fn of_the_original(image_id: &str) -> ContainerMark {
@@ -33,340 +40,115 @@ fn now(image: &str, image_id: &str, container_id: &str, since: i64) -> Container
     }
 }
 
-const A: &str = "docker.io/library/game@sha256:aa";
-const B: &str = "docker.io/library/game@sha256:bb";
-
-/// Name, mark, wanted image, status, seconds after the write, and the answer.
-type Row = (
-    &'static str,
-    ContainerMark,
-    &'static str,
-    ContainerNow,
-    i64,
-    Progress,
-);
-
-fn check(rows: Vec<Row>) {
-    for (name, mark, wanted, now, second, expected) in rows {
-        assert_eq!(
-            finished(&mark, wanted, &now, at(0), at(second)),
-            expected,
-            "{name}"
-        );
+/// Rows of: name, wanted image; the status' image, imageID (A and B stand for the constants) and containerID; seconds
+/// after the write of the container's start and of the question; `done`, `waiting`, or when to look again.
+fn check(mark: &ContainerMark, table: &str) {
+    for row in table.trim().lines() {
+        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+        let [name, wanted, image, id, container, since, second, expected] = cells[..] else {
+            panic!("{row}");
+        };
+        let id = match id {
+            "A" => A,
+            "B" => B,
+            other => other,
+        };
+        let number = |text: &str| text.parse::<i64>().unwrap();
+        let expected = match expected {
+            "done" => Progress::Done,
+            "waiting" => Progress::Waiting,
+            time => Progress::CheckAgainAt(at(number(time))),
+        };
+        let now = now(image, id, container, number(since));
+        let found = finished(mark, wanted, &now, at(0), at(number(second)));
+        assert_eq!(found, expected, "{name}");
     }
 }
 
 #[test]
 fn a_new_container_of_the_new_image_is_done_at_once() {
-    check(vec![
-        (
-            "the plain case",
-            mark("game:v1", A, "1"),
-            "game:v2",
-            now("docker.io/library/game:v2", B, "2", 3),
-            4,
-            Done,
-        ),
-        (
-            "the id alone",
-            mark("game:v1", A, "1"),
-            "game:v2",
-            now("mirror/game:v2", B, "2", 3),
-            4,
-            Done,
-        ),
-        (
-            "no name in the status",
-            mark("game:v1", A, "1"),
-            "game:v2",
-            now("", B, "2", 3),
-            4,
-            Done,
-        ),
-        (
-            "same digest, name shown",
-            mark("game:v1", A, "1"),
-            "game:v2",
-            now("game:v2", A, "2", 3),
-            4,
-            Done,
-        ),
-        (
-            "latest by default",
-            mark("game:v1", A, "1"),
-            "game",
-            now("docker.io/library/game:latest", A, "2", 3),
-            4,
-            Done,
-        ),
-        (
-            "a registry with a port",
-            mark("r.io:5000/game:v1", "", "1"),
-            "r.io:5000/game:v2",
-            now("r.io:5000/game:v2", "", "2", 3),
-            4,
-            Done,
-        ),
-        (
-            "a digest that was asked for",
-            mark("game:v1", A, "1"),
-            "game@sha256:bb",
-            now("sha256:0123", B, "2", 3),
-            4,
-            Done,
-        ),
-        (
-            "a digest under the same tag",
-            mark("game:v1", A, "1"),
-            "game:v1@sha256:bb",
-            now("game:v1", B, "2", 3),
-            4,
-            Done,
-        ),
-        (
-            "the first container of all",
-            mark("game:v1", "", ""),
-            "game:v2",
-            now("game:v2", B, "1", 3),
-            4,
-            Done,
-        ),
-    ]);
+    check(
+        &old(),
+        "the plain case      | game:v2           | docker.io/library/game:v2     | B | 2 | 3 | 4 | done
+         the id alone        | game:v2           | mirror/game:v2                | B | 2 | 3 | 4 | done
+         no name             | game:v2           |                               | B | 2 | 3 | 4 | done
+         same content, named | game:v2           | game:v2                       | A | 2 | 3 | 4 | done
+         latest by default   | game              | docker.io/library/game:latest | A | 2 | 3 | 4 | done
+         a digest asked for  | game@sha256:bb    | sha256:0123                   | B | 2 | 3 | 4 | done
+         under the same tag  | game:v1@sha256:bb | game:v1                       | B | 2 | 3 | 4 | done",
+    );
+    check(
+        &mark("r.io:5000/game:v1", "", "1"),
+        "a registry's port   | r.io:5000/game:v2 | r.io:5000/game:v2             |   | 2 | 3 | 4 | done",
+    );
+    check(
+        &mark("game:v1", "", ""),
+        "never ran before    | game:v2           | game:v2                       | B | 1 | 3 | 4 | done",
+    );
 }
 
 #[test]
-fn what_does_not_run_or_is_not_new_is_waited_for() {
+fn what_is_not_new_or_does_not_run_is_waited_for() {
+    check(
+        &old(),
+        "the old container   | game:v2 | game:v1 | A | 1 | -900 | 60 | waiting
+         under the new name  | game:v2 | game:v2 | A | 1 | -900 | 60 | waiting
+         restarted before    | game:v2 | game:v1 | A | 2 |  -90 | 60 | waiting
+         without a container | game:v2 | game:v2 | B |   |    3 | 60 | waiting",
+    );
+    let new = now("game:v2", B, "2", 3);
     let stopped = ContainerNow {
         running_since: None,
-        ..now("game:v2", B, "2", 3)
+        ..new.clone()
     };
-    let unready = ContainerNow {
-        ready: false,
-        ..now("game:v2", B, "2", 3)
-    };
-    let nothing = ContainerNow {
-        ready: true,
-        ..ContainerNow::default()
-    };
-    let crashed_before = now("game:v1", A, "2", -90);
-    check(vec![
-        (
-            "the old container",
-            mark("game:v1", A, "1"),
-            "game:v2",
-            now("game:v1", A, "1", -900),
-            60,
-            Waiting,
-        ),
-        (
-            "the old one under the new name",
-            mark("game:v1", A, "1"),
-            "game:v2",
-            now("game:v2", A, "1", -900),
-            60,
-            Waiting,
-        ),
-        (
-            "not running",
-            mark("game:v1", A, "1"),
-            "game:v2",
-            stopped,
-            60,
-            Waiting,
-        ),
-        (
-            "not ready",
-            mark("game:v1", A, "1"),
-            "game:v2",
-            unready,
-            60,
-            Waiting,
-        ),
-        (
-            "no status",
-            mark("game:v1", A, "1"),
-            "game:v2",
-            nothing,
-            60,
-            Waiting,
-        ),
-        (
-            "restarted long before the write",
-            mark("game:v1", A, "1"),
-            "game:v2",
-            crashed_before,
-            60,
-            Waiting,
-        ),
-    ]);
+    let unready = ContainerNow { ready: false, ..new };
+    for now in [stopped, unready, ContainerNow::default()] {
+        assert_eq!(
+            finished(&old(), "game:v2", &now, at(0), at(60)),
+            Progress::Waiting
+        );
+    }
 }
 
 #[test]
 fn where_nothing_else_tells_a_new_container_is_watched_for_a_while() {
-    let old = || mark("game:v1", A, "1");
-    check(vec![
-        (
-            "same digest, old name",
-            old(),
-            "game:v2",
-            now("game:v1", A, "2", 3),
-            4,
-            CheckAgainAt(at(8)),
-        ),
-        (
-            "and after it",
-            old(),
-            "game:v2",
-            now("game:v1", A, "2", 3),
-            8,
-            Done,
-        ),
-        (
-            "a mirror's name",
-            old(),
-            "r.io/game:v2",
-            now("mirror/game:v2", "mirror/game@sha256:aa", "2", 3),
-            7,
-            CheckAgainAt(at(8)),
-        ),
-        (
-            "and after it",
-            old(),
-            "r.io/game:v2",
-            now("mirror/game:v2", "mirror/game@sha256:aa", "2", 3),
-            9,
-            Done,
-        ),
-        (
-            "a crash at the write",
-            old(),
-            "game:v2",
-            now("game:v1", A, "2", -1),
-            1,
-            CheckAgainAt(at(5)),
-        ),
-        (
-            "the old tag pulled anew",
-            old(),
-            "game:v2",
-            now("game:v1", B, "2", 0),
-            1,
-            CheckAgainAt(at(5)),
-        ),
-        (
-            "the old container could show the new name",
-            mark("game:v2", A, "1"),
-            "game:v2",
-            now("game:v2", A, "2", 0),
-            1,
-            CheckAgainAt(at(5)),
-        ),
-        (
-            "a tag is no digest",
-            mark("game:v1", A, "1"),
-            "game:v1@sha256:bb",
-            now("game:v1", A, "2", 0),
-            1,
-            CheckAgainAt(at(5)),
-        ),
-        (
-            "never started before",
-            mark("game:v1", "", ""),
-            "game:v2",
-            now("game:v1", A, "1", 0),
-            1,
-            CheckAgainAt(at(5)),
-        ),
-        (
-            "a node's clock is ahead",
-            old(),
-            "game:v2",
-            now("game:v1", A, "2", 3600),
-            2,
-            CheckAgainAt(at(5)),
-        ),
-        (
-            "and after it",
-            old(),
-            "game:v2",
-            now("game:v1", A, "2", 3600),
-            5,
-            Done,
-        ),
-        (
-            "a node's clock is behind",
-            old(),
-            "game:v2",
-            now("game:v1", A, "2", -20),
-            5,
-            Done,
-        ),
-    ]);
+    check(
+        &old(),
+        "same content, old name    | game:v2           | game:v1        | A                     | 2 |    3 | 4 | 8
+         and after it              | game:v2           | game:v1        | A                     | 2 |    3 | 8 | done
+         a mirror                  | r.io/game:v2      | mirror/game:v2 | mirror/game@sha256:aa | 2 |    3 | 7 | 8
+         and after it              | r.io/game:v2      | mirror/game:v2 | mirror/game@sha256:aa | 2 |    3 | 9 | done
+         a crash before the write  | game:v2           | game:v1        | A                     | 2 |   -1 | 1 | 5
+         the old tag, pulled anew  | game:v2           | game:v1        | B                     | 2 |    0 | 1 | 5
+         a tag is no digest        | game:v1@sha256:bb | game:v1        | A                     | 2 |    0 | 1 | 5
+         a node's clock is ahead   | game:v2           | game:v1        | A                     | 2 | 3600 | 2 | 5
+         and after it              | game:v2           | game:v1        | A                     | 2 | 3600 | 5 | done
+         a node's clock is behind  | game:v2           | game:v1        | A                     | 2 |  -20 | 5 | done",
+    );
+    check(
+        &mark("game:v2", A, "1"),
+        "the old one had this name | game:v2           | game:v2        | A                     | 2 |    0 | 1 | 5",
+    );
+    check(
+        &mark("game:v1", "", ""),
+        "never ran before          | game:v2           | game:v1        | A                     | 1 |    0 | 1 | 5",
+    );
 }
 
 #[test]
 fn marks_of_the_original_are_understood() {
-    check(vec![
-        (
-            "a new id",
-            of_the_original(A),
-            "game:v2",
-            now("x", B, "2", 3),
-            4,
-            Done,
-        ),
-        (
-            "the wanted name",
-            of_the_original(A),
-            "game:v2",
-            now("docker.io/library/game:v2", A, "2", 3),
-            4,
-            Done,
-        ),
-        (
-            "still the old one",
-            of_the_original(A),
-            "game:v2",
-            now("game:v1", A, "1", -900),
-            60,
-            Waiting,
-        ),
-        (
-            "a retag behind a mirror",
-            of_the_original(A),
-            "game:v2",
-            now("mirror/x:v2", A, "2", 30),
-            31,
-            CheckAgainAt(at(35)),
-        ),
-        (
-            "and after it",
-            of_the_original(A),
-            "game:v2",
-            now("mirror/x:v2", A, "2", 30),
-            35,
-            Done,
-        ),
-        (
-            "not ready",
-            of_the_original(A),
-            "game:v2",
-            ContainerNow {
-                ready: false,
-                ..now("x", B, "2", 3)
-            },
-            4,
-            Waiting,
-        ),
-        (
-            "an empty mark",
-            of_the_original(""),
-            "game:v2",
-            now("game:v1", A, "2", -900),
-            60,
-            Waiting,
-        ),
-    ]);
+    check(
+        &of_the_original(A),
+        "a new id              | game:v2 | x                         | B | 2 |    3 |  4 | done
+         the wanted name       | game:v2 | docker.io/library/game:v2 | A | 2 |    3 |  4 | done
+         still the old one     | game:v2 | game:v1                   | A | 1 | -900 | 60 | waiting
+         a retag on a mirror   | game:v2 | mirror/x:v2               | A | 2 |   30 | 31 | 35
+         and after it          | game:v2 | mirror/x:v2               | A | 2 |   30 | 35 | done",
+    );
+    check(
+        &of_the_original(""),
+        "without any id        | game:v2 | game:v1                   | A | 2 | -900 | 60 | waiting",
+    );
 }
 
 #[test]
@@ -382,10 +164,8 @@ fn marks_keep_their_form() {
         serde_json::to_value(of_the_original(A)).unwrap(),
         json!({"imageID": A})
     );
-    assert_eq!(
-        serde_json::from_value::<ContainerMark>(json!({})).unwrap(),
-        ContainerMark::default()
-    );
+    let empty = serde_json::from_value::<ContainerMark>(json!({})).unwrap();
+    assert_eq!(empty, ContainerMark::default());
 }
 
 #[test]
@@ -397,7 +177,7 @@ fn a_status_is_read_for_the_mark_and_for_now() {
     .unwrap();
     let expected = ContainerMark {
         restart_count: Some(4),
-        ..mark("game:v1", A, "1")
+        ..old()
     };
     assert_eq!(ContainerMark::of(Some(&status)), expected);
     assert_eq!(ContainerNow::of(&status), now("game:v1", A, "1", 3));
@@ -407,32 +187,23 @@ fn a_status_is_read_for_the_mark_and_for_now() {
         ..status
     };
     assert_eq!(ContainerNow::of(&waiting).running_since, None);
-    assert_eq!(
-        ContainerMark::of(Some(&waiting)).container_id.as_deref(),
-        Some("")
-    );
-    assert_eq!(ContainerMark::of(None), mark_of_nothing());
-}
-
-fn mark_of_nothing() -> ContainerMark {
-    mark("", "", "")
+    let mark_of_waiting = ContainerMark::of(Some(&waiting));
+    assert_eq!(mark_of_waiting.container_id.as_deref(), Some(""));
+    assert_eq!(ContainerMark::of(None), mark("", "", ""));
 }
 
 #[test]
-fn the_end_of_time_is_no_panic() {
-    let now = ContainerNow {
-        running_since: Some(Timestamp::MIN),
-        ..now("game:v1", A, "2", 0)
-    };
-    for time in [Timestamp::MIN, Timestamp::MAX] {
-        let _ = finished(&mark("game:v1", A, "1"), "game:v2", &now, time, time);
+fn the_ends_of_time_are_no_panic() {
+    for since in [Timestamp::MIN, Timestamp::MAX] {
+        for time in [Timestamp::MIN, at(0), Timestamp::MAX] {
+            let now = ContainerNow {
+                running_since: Some(since),
+                ..now("game:v1", A, "2", 0)
+            };
+            let _ = finished(&old(), "game:v2", &now, time, time);
+        }
     }
-    let now = ContainerNow {
-        running_since: Some(Timestamp::MAX),
-        ..now
-    };
-    assert_eq!(
-        finished(&mark("game:v1", A, "1"), "game:v2", &now, at(0), Timestamp::MAX),
-        Done
-    );
+    let now = now("game:v1", A, "2", 3);
+    let end = finished(&old(), "game:v2", &now, Timestamp::MAX, Timestamp::MAX);
+    assert_eq!(end, Progress::Waiting, "it started long before the write");
 }

@@ -286,7 +286,7 @@ fn histories() -> impl Strategy<Value = Vec<Revision>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(5_000))]
+    #![proptest_config(ProptestConfig::with_cases(3_000))]
 
     #[test]
     fn after_its_one_write_nothing_is_left_to_write(

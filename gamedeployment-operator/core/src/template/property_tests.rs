@@ -101,7 +101,7 @@ fn with_nulls(value: &Value) -> Value {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(10_000))]
+    #![proptest_config(ProptestConfig::with_cases(5_000))]
 
     #[test]
     fn the_canonical_form_is_its_own(raw in prop_oneof![any_template(), any_json()]) {
@@ -113,7 +113,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(3_000))]
+    #![proptest_config(ProptestConfig::with_cases(1_000))]
 
     #[test]
     fn any_choice_of_defaults_is_no_change(choices in prop::collection::vec(any::<bool>(), 80)) {

@@ -103,121 +103,123 @@ fn what_templates_are_read_for() {
     assert_eq!(template.raw(), &full());
 }
 
-#[test]
-fn every_real_change_is_a_change() {
+/// Each value alone at its place in [`full`] makes another template.
+fn are_changes(prefix: &str, rows: Vec<(&str, Value)>) {
     let base = Template::read(&full());
-    let game = "/spec/containers/0";
-    let term = "/spec/affinity/podAntiAffinity/requiredDuringSchedulingIgnoredDuringExecution/0";
-    let rows = [
-        ("/metadata/labels/app".to_owned(), json!("other")),
-        ("/metadata/labels/empty".to_owned(), json!(null)),
-        ("/metadata/annotations/note".to_owned(), json!("")),
-        ("/metadata/finalizers".to_owned(), json!(["x"])),
-        ("/spec/terminationGracePeriodSeconds".to_owned(), json!(30)),
-        ("/spec/terminationGracePeriodSeconds".to_owned(), json!(0)),
-        ("/spec/serviceAccountName".to_owned(), json!("other")),
-        ("/spec/nodeSelector".to_owned(), json!(null)),
-        ("/spec/securityContext/runAsUser".to_owned(), json!(null)),
-        ("/spec/securityContext/seLinuxOptions".to_owned(), json!({})),
-        ("/spec/restartPolicy".to_owned(), json!("OnFailure")),
-        ("/spec/dnsPolicy".to_owned(), json!("Default")),
-        ("/spec/schedulerName".to_owned(), json!("games")),
-        ("/spec/enableServiceLinks".to_owned(), json!(false)),
-        ("/spec/hostNetwork".to_owned(), json!(true)),
-        ("/spec/runtimeClassName".to_owned(), json!("gvisor")),
-        ("/spec/aFieldOfTomorrow".to_owned(), json!({})),
-        ("/spec/aFieldOfTomorrow".to_owned(), json!(0)),
-        (format!("{game}/aFieldOfTomorrow"), json!("")),
-        (format!("{game}/image"), json!("reg.example:5000/game:v2")),
-        (format!("{game}/name"), json!("other")),
-        (format!("{game}/imagePullPolicy"), json!("Always")),
-        (
-            "/spec/containers/1/imagePullPolicy".to_owned(),
-            json!("IfNotPresent"),
-        ),
-        (format!("{game}/command"), json!([])),
-        (format!("{game}/args"), json!(["7777", "--port"])),
-        (format!("{game}/env/0/value"), json!("2")),
-        (
-            format!("{game}/env/2/valueFrom/fieldRef/fieldPath"),
-            json!("status.hostIP"),
-        ),
-        (
-            format!("{game}/env/3/valueFrom/resourceFieldRef/divisor"),
-            json!("1m"),
-        ),
-        (format!("{game}/envFrom/0/prefix"), json!("P_")),
-        (format!("{game}/ports/0/protocol"), json!("TCP")),
-        (format!("{game}/ports/0/hostPort"), json!(7777)),
-        (format!("{game}/resources/limits/cpu"), json!("1001m")),
-        (format!("{game}/resources/requests"), json!({"cpu": "500m"})),
-        (
-            format!("{game}/resources/requests"),
-            json!({"example.com/gpu": "1"}),
-        ),
-        (format!("{game}/volumeMounts/0/readOnly"), json!(true)),
-        (format!("{game}/livenessProbe"), json!(null)),
-        (format!("{game}/livenessProbe/httpGet/port"), json!(80)),
-        (format!("{game}/livenessProbe/failureThreshold"), json!(4)),
-        (format!("{game}/readinessProbe/tcpSocket/port"), json!("80")),
-        (format!("{game}/readinessProbe/periodSeconds"), json!(10)),
-        (
-            format!("{game}/startupProbe/terminationGracePeriodSeconds"),
-            json!(0),
-        ),
-        (format!("{game}/lifecycle/preStop/httpGet/path"), json!("/")),
-        (format!("{game}/securityContext/runAsNonRoot"), json!(null)),
-        (format!("{game}/securityContext/seLinuxOptions"), json!({})),
-        (format!("{game}/stdin"), json!(true)),
-        (
-            format!("{game}/terminationMessagePolicy"),
-            json!("FallbackToLogsOnError"),
-        ),
-        ("/spec/initContainers/0/restartPolicy".to_owned(), json!(null)),
-        ("/spec/initContainers/0/image".to_owned(), json!("init:v2")),
-        ("/spec/volumes/0/emptyDir".to_owned(), json!({"medium": "Memory"})),
-        ("/spec/volumes/0/emptyDir".to_owned(), json!({"sizeLimit": "0"})),
-        ("/spec/volumes/0/aSourceOfTomorrow".to_owned(), json!({})),
-        ("/spec/volumes/0/projected".to_owned(), json!({})),
-        ("/spec/volumes/1/hostPath/type".to_owned(), json!("Directory")),
-        ("/spec/volumes/2/secret/defaultMode".to_owned(), json!(256)),
-        ("/spec/volumes/2/secret/optional".to_owned(), json!(true)),
-        (
-            "/spec/volumes/3/configMap/items".to_owned(),
-            json!([{"key": "a", "path": "b"}]),
-        ),
-        (
-            "/spec/volumes/5/projected/sources/0/serviceAccountToken/expirationSeconds".to_owned(),
-            json!(600),
-        ),
-        (
-            "/spec/volumes/6/ephemeral/volumeClaimTemplate/spec/storageClassName".to_owned(),
-            json!(null),
-        ),
-        (
-            "/spec/volumes/6/ephemeral/volumeClaimTemplate/spec/selector".to_owned(),
-            json!({}),
-        ),
-        (format!("{term}/labelSelector"), json!(null)),
-        (format!("{term}/namespaceSelector"), json!({})),
-        (
-            "/spec/topologySpreadConstraints/0/labelSelector".to_owned(),
-            json!({}),
-        ),
-        (
-            "/spec/affinity/nodeAffinity".to_owned(),
-            json!({"requiredDuringSchedulingIgnoredDuringExecution": {}}),
-        ),
-        (
-            "/spec/tolerations/0".to_owned(),
-            json!({"operator": "Exists", "effect": "NoExecute"}),
-        ),
-        ("/spec/tolerations".to_owned(), json!(null)),
-    ];
     for (pointer, new) in rows {
-        let changed = with(&full(), &pointer, new.clone());
+        let changed = with(&full(), &format!("{prefix}/{pointer}"), new.clone());
         assert_ne!(base, Template::read(&changed), "{pointer} {new}");
     }
+}
+
+#[test]
+fn every_real_change_of_a_pod_is_a_change() {
+    are_changes(
+        "",
+        vec![
+            ("metadata/labels/app", json!("other")),
+            ("metadata/labels/empty", json!(null)),
+            ("metadata/annotations/note", json!("")),
+            ("metadata/finalizers", json!(["x"])),
+            ("spec/terminationGracePeriodSeconds", json!(30)),
+            ("spec/terminationGracePeriodSeconds", json!(0)),
+            ("spec/serviceAccountName", json!("other")),
+            ("spec/nodeSelector", json!(null)),
+            ("spec/securityContext/runAsUser", json!(null)),
+            ("spec/securityContext/seLinuxOptions", json!({})),
+            ("spec/restartPolicy", json!("OnFailure")),
+            ("spec/dnsPolicy", json!("Default")),
+            ("spec/schedulerName", json!("games")),
+            ("spec/enableServiceLinks", json!(false)),
+            ("spec/hostNetwork", json!(true)),
+            ("spec/runtimeClassName", json!("gvisor")),
+            ("spec/aFieldOfTomorrow", json!({})),
+            ("spec/aFieldOfTomorrow", json!(0)),
+            ("spec/containers/1/imagePullPolicy", json!("IfNotPresent")),
+            ("spec/initContainers/0/restartPolicy", json!(null)),
+            ("spec/initContainers/0/image", json!("init:v2")),
+            (
+                "spec/affinity/podAntiAffinity/requiredDuringSchedulingIgnoredDuringExecution/0/labelSelector",
+                json!(null),
+            ),
+            (
+                "spec/affinity/podAntiAffinity/requiredDuringSchedulingIgnoredDuringExecution/0/namespaceSelector",
+                json!({}),
+            ),
+            ("spec/topologySpreadConstraints/0/labelSelector", json!({})),
+            (
+                "spec/affinity/nodeAffinity",
+                json!({"requiredDuringSchedulingIgnoredDuringExecution": {}}),
+            ),
+            (
+                "spec/tolerations/0",
+                json!({"operator": "Exists", "effect": "NoExecute"}),
+            ),
+            ("spec/tolerations", json!(null)),
+        ],
+    );
+}
+
+#[test]
+fn every_real_change_of_a_container_is_a_change() {
+    are_changes(
+        "/spec/containers/0",
+        vec![
+            ("aFieldOfTomorrow", json!("")),
+            ("image", json!("reg.example:5000/game:v2")),
+            ("name", json!("other")),
+            ("imagePullPolicy", json!("Always")),
+            ("command", json!([])),
+            ("args", json!(["7777", "--port"])),
+            ("env/0/value", json!("2")),
+            ("env/2/valueFrom/fieldRef/fieldPath", json!("status.hostIP")),
+            ("env/3/valueFrom/resourceFieldRef/divisor", json!("1m")),
+            ("envFrom/0/prefix", json!("P_")),
+            ("ports/0/protocol", json!("TCP")),
+            ("ports/0/hostPort", json!(7777)),
+            ("resources/limits/cpu", json!("1001m")),
+            ("resources/requests", json!({"cpu": "500m"})),
+            ("resources/requests", json!({"example.com/gpu": "1"})),
+            ("volumeMounts/0/readOnly", json!(true)),
+            ("livenessProbe", json!(null)),
+            ("livenessProbe/httpGet/port", json!(80)),
+            ("livenessProbe/failureThreshold", json!(4)),
+            ("readinessProbe/tcpSocket/port", json!("80")),
+            ("readinessProbe/periodSeconds", json!(10)),
+            ("startupProbe/terminationGracePeriodSeconds", json!(0)),
+            ("lifecycle/preStop/httpGet/path", json!("/")),
+            ("securityContext/runAsNonRoot", json!(null)),
+            ("securityContext/seLinuxOptions", json!({})),
+            ("stdin", json!(true)),
+            ("terminationMessagePolicy", json!("FallbackToLogsOnError")),
+        ],
+    );
+}
+
+#[test]
+fn every_real_change_of_a_volume_is_a_change() {
+    are_changes(
+        "/spec/volumes",
+        vec![
+            ("0/emptyDir", json!({"medium": "Memory"})),
+            ("0/emptyDir", json!({"sizeLimit": "0"})),
+            ("0/aSourceOfTomorrow", json!({})),
+            ("0/projected", json!({})),
+            ("1/hostPath/type", json!("Directory")),
+            ("2/secret/defaultMode", json!(256)),
+            ("2/secret/optional", json!(true)),
+            ("3/configMap/items", json!([{"key": "a", "path": "b"}])),
+            (
+                "5/projected/sources/0/serviceAccountToken/expirationSeconds",
+                json!(600),
+            ),
+            (
+                "6/ephemeral/volumeClaimTemplate/spec/storageClassName",
+                json!(null),
+            ),
+            ("6/ephemeral/volumeClaimTemplate/spec/selector", json!({})),
+        ],
+    );
 }
 
 #[test]

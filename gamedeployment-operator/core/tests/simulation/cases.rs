@@ -34,12 +34,17 @@ impl World {
 
     fn repair(&mut self) {
         for name in ["pre-delete", "pre-inplace", "post-inplace", "canary"] {
-            Rc::make_mut(&mut self.templates).entry(name.to_owned()).or_insert_with(|| hook_template("http://new"));
+            Rc::make_mut(&mut self.templates)
+                .entry(name.to_owned())
+                .or_insert_with(|| hook_template("http://new"));
         }
         let broken = self.object.spec.template["spec"]["containers"][0]["image"] == "game:bad";
         let object = Rc::make_mut(&mut self.object);
         if broken {
-            object.spec.template = template(Look { game: 9, ..Look::default() });
+            object.spec.template = template(Look {
+                game: 9,
+                ..Look::default()
+            });
         }
         for kind in HookKind::ALL {
             if let Some(strategy) = strategy_of(&mut object.spec, kind) {
@@ -52,7 +57,12 @@ impl World {
         let gone: Vec<_> = self
             .pods
             .iter()
-            .filter(|(_, cell)| cell.machine.node.as_ref().is_some_and(|node| self.gone.contains(node)))
+            .filter(|(_, cell)| {
+                cell.machine
+                    .node
+                    .as_ref()
+                    .is_some_and(|node| self.gone.contains(node))
+            })
             .map(|(name, _)| name.clone())
             .collect();
         for name in gone {
@@ -64,8 +74,15 @@ impl World {
     fn resume(&mut self) {
         let object = Rc::make_mut(&mut self.object);
         let strategy = object.spec.update_strategy.as_mut().unwrap();
-        let recorded = object.status.as_ref().is_some_and(|status| !status.pause_conditions.is_empty());
-        let steps = strategy.canary.as_ref().and_then(|canary| canary.steps.as_ref()).is_some_and(|steps| !steps.is_empty());
+        let recorded = object
+            .status
+            .as_ref()
+            .is_some_and(|status| !status.pause_conditions.is_empty());
+        let steps = strategy
+            .canary
+            .as_ref()
+            .and_then(|canary| canary.steps.as_ref())
+            .is_some_and(|steps| !steps.is_empty());
         if strategy.paused == Some(true) && (recorded || !steps || self.counter % 3 == 0) {
             strategy.paused = Some(false);
             self.edited();
@@ -80,27 +97,59 @@ impl World {
         assert!(self.pods.values().all(|cell| !cell.read.terminating));
         let update = status.update_revision.clone().unwrap();
         let same = |name: &str| {
-            let of = |name: &str| self.revisions.iter().find(|revision| revision.name == name).map(|revision| revision.template.clone());
+            let of = |name: &str| {
+                self.revisions
+                    .iter()
+                    .find(|revision| revision.name == name)
+                    .map(|revision| revision.template.clone())
+            };
             of(name) == of(&update)
         };
-        let old = self.pods.values().filter(|cell| !same(cell.read.revision())).count();
-        let partition = if wanted.steps.is_empty() { wanted.partition.partition(wanted.replicas) } else { 0 };
-        let stuck = status.conditions.iter().any(|known| known.type_ == "UpdateBlocked" && known.reason == "NotInPlaceUpdatable");
+        let old = self
+            .pods
+            .values()
+            .filter(|cell| !same(cell.read.revision()))
+            .count();
+        let partition = if wanted.steps.is_empty() {
+            wanted.partition.partition(wanted.replicas)
+        } else {
+            0
+        };
+        let stuck = status
+            .conditions
+            .iter()
+            .any(|known| known.type_ == "UpdateBlocked" && known.reason == "NotInPlaceUpdatable");
         if wanted.update != UpdateType::OnDelete && !stuck {
-            assert!(old <= partition, "{old} of {partition} old pods are left: {}", text());
+            assert!(
+                old <= partition,
+                "{old} of {partition} old pods are left: {}",
+                text()
+            );
         }
         assert_eq!(self.available(), wanted.replicas, "{}", text());
         for cell in self.pods.values() {
-            assert!(!cell.read.annotations.contains_key("tkex.tencent.com/chosen-for"), "{}", text());
+            assert!(
+                !cell.read.annotations.contains_key("tkex.tencent.com/chosen-for"),
+                "{}",
+                text()
+            );
         }
         assert!(self.runs.is_empty(), "{}", text());
         assert_eq!(status.hook_pending_replicas, 0);
         for known in &status.conditions {
-            let bad = [WorkloadCondition::ScaleBlocked, WorkloadCondition::UpdateBlocked, WorkloadCondition::InvalidSpec];
+            let bad = [
+                WorkloadCondition::ScaleBlocked,
+                WorkloadCondition::UpdateBlocked,
+                WorkloadCondition::InvalidSpec,
+            ];
             let is_bad = bad.iter().any(|bad| bad.as_str() == known.type_);
             assert!(!is_bad || stuck, "{}", text());
         }
-        let available = status.conditions.iter().find(|known| known.type_ == "Available").unwrap();
+        let available = status
+            .conditions
+            .iter()
+            .find(|known| known.type_ == "Available")
+            .unwrap();
         assert_eq!(available.status, "True", "{}", text());
     }
 }

@@ -15,7 +15,11 @@ pub enum Process {
     /// The image cannot be had.
     NoImage,
     /// It runs this image.
-    Runs { image: String, ready: bool, since: Timestamp },
+    Runs {
+        image: String,
+        ready: bool,
+        since: Timestamp,
+    },
     /// It crashed; players may come back to it.
     Crashed,
 }
@@ -38,17 +42,22 @@ pub struct Machine {
 impl Machine {
     /// Whether somebody may be playing.
     pub fn has_players(&self) -> bool {
-        let busy = |container: &Container| matches!(container.process, Process::Runs { .. } | Process::Crashed);
+        let busy =
+            |container: &Container| matches!(container.process, Process::Runs { .. } | Process::Crashed);
         self.node.is_some() && self.containers.iter().any(busy)
     }
 
     pub fn runs_its_images(&self, pod: &api::Pod) -> bool {
         let wanted = pod.spec.iter().flat_map(|spec| &spec.containers);
         self.containers.len() == wanted.clone().count()
-            && self.containers.iter().zip(wanted).all(|(container, wanted)| match &container.process {
-                Process::Runs { image, .. } => Some(image) == wanted.image.as_ref(),
-                _ => false,
-            })
+            && self
+                .containers
+                .iter()
+                .zip(wanted)
+                .all(|(container, wanted)| match &container.process {
+                    Process::Runs { image, .. } => Some(image) == wanted.image.as_ref(),
+                    _ => false,
+                })
     }
 }
 
@@ -56,12 +65,19 @@ impl World {
     /// One thing happens to a pod: it is bound, a container starts, gets ready, ends.
     pub fn kubelet(&mut self, name: &str) -> bool {
         let (version, now) = (self.next(), self.now);
-        let Some(cell) = self.pods.get_mut(name) else { return false };
+        let Some(cell) = self.pods.get_mut(name) else {
+            return false;
+        };
         if cell.read.terminating {
             self.pods.remove(name);
             return true;
         }
-        if cell.read.node.as_deref().is_some_and(|node| self.gone.contains(node)) {
+        if cell
+            .read
+            .node
+            .as_deref()
+            .is_some_and(|node| self.gone.contains(node))
+        {
             return false;
         }
         if !cell.advance(version, now) {
@@ -75,7 +91,9 @@ impl World {
     /// A container of a pod crashes.
     pub fn crash(&mut self, name: &str, at: usize) {
         let (version, now) = (self.next(), self.now);
-        let Some(cell) = self.pods.get_mut(name) else { return };
+        let Some(cell) = self.pods.get_mut(name) else {
+            return;
+        };
         if let Some(container) = cell.machine.containers.get_mut(at)
             && matches!(container.process, Process::Runs { .. })
         {
@@ -96,8 +114,12 @@ impl Cell {
             return true;
         }
         if self.machine.containers.is_empty() {
-            let none =
-                Container { process: Process::None, id: String::new(), image: String::new(), restarts: 0 };
+            let none = Container {
+                process: Process::None,
+                id: String::new(),
+                image: String::new(),
+                restarts: 0,
+            };
             self.machine.containers = vec![none; spec.containers.len()];
         }
         let mut changed = false;
@@ -105,18 +127,26 @@ impl Cell {
             let wanted = wanted.image.clone().unwrap();
             let next = match &container.process {
                 Process::NoImage if wanted.ends_with("bad") => continue,
-                Process::NoImage | Process::None | Process::Crashed if wanted.ends_with("bad") => Process::NoImage,
+                Process::NoImage | Process::None | Process::Crashed if wanted.ends_with("bad") => {
+                    Process::NoImage
+                }
                 Process::NoImage | Process::None | Process::Crashed => {
                     container.restarts += i32::from(!container.id.is_empty());
                     container.id = format!("docker://{version}-{wanted}");
                     container.image.clone_from(&wanted);
-                    Process::Runs { image: wanted, ready: false, since: now }
+                    Process::Runs {
+                        image: wanted,
+                        ready: false,
+                        since: now,
+                    }
                 }
                 Process::Runs { image, .. } if *image != wanted => Process::None,
                 Process::Runs { ready: true, .. } => continue,
-                Process::Runs { image, since, .. } => {
-                    Process::Runs { image: image.clone(), ready: true, since: *since }
-                }
+                Process::Runs { image, since, .. } => Process::Runs {
+                    image: image.clone(),
+                    ready: true,
+                    since: *since,
+                },
             };
             container.process = next;
             changed = true;
@@ -127,20 +157,42 @@ impl Cell {
     /// Writes the status.
     pub fn report(&mut self, now: Timestamp) {
         let spec = self.api.spec.as_ref().unwrap();
-        let gated = spec.readiness_gates.as_ref().is_some_and(|gates| !gates.is_empty());
+        let gated = spec
+            .readiness_gates
+            .as_ref()
+            .is_some_and(|gates| !gates.is_empty());
         let machine = &self.machine;
-        let statuses = machine.containers.iter().zip(&spec.containers).map(|(container, wanted)| status_of(container, wanted));
+        let statuses = machine
+            .containers
+            .iter()
+            .zip(&spec.containers)
+            .map(|(container, wanted)| status_of(container, wanted));
         let statuses: Vec<_> = statuses.collect();
         let all = |is: fn(&Process) -> bool| {
-            !machine.containers.is_empty() && machine.containers.iter().all(|container| is(&container.process))
+            !machine.containers.is_empty()
+                && machine.containers.iter().all(|container| is(&container.process))
         };
         let ready = all(|process| matches!(process, Process::Runs { ready: true, .. }));
-        let started = machine.containers.iter().any(|container| !container.id.is_empty());
+        let started = machine
+            .containers
+            .iter()
+            .any(|container| !container.id.is_empty());
         let status = self.api.status.get_or_insert_default();
-        let in_place = status.conditions.iter().flatten().find(|condition| condition.type_ == IN_PLACE_READY);
+        let in_place = status
+            .conditions
+            .iter()
+            .flatten()
+            .find(|condition| condition.type_ == IN_PLACE_READY);
         let open = in_place.map_or(!gated, |condition| condition.status == "True");
         let ready = ready && (open || !gated);
-        status.phase = Some(if started && status.phase.as_deref() != Some("Failed") { "Running" } else { "Pending" }.to_owned());
+        status.phase = Some(
+            if started && status.phase.as_deref() != Some("Failed") {
+                "Running"
+            } else {
+                "Pending"
+            }
+            .to_owned(),
+        );
         if machine.node.is_some() && status.host_ip.is_none() {
             status.host_ip = Some("10.0.0.1".to_owned());
         }
@@ -152,15 +204,27 @@ impl Cell {
     }
 }
 
-pub fn set_condition(status: &mut api::PodStatus, kind: &str, on: bool, message: Option<&str>, now: Timestamp) {
+pub fn set_condition(
+    status: &mut api::PodStatus,
+    kind: &str,
+    on: bool,
+    message: Option<&str>,
+    now: Timestamp,
+) {
     let text = if on { "True" } else { "False" };
     let now = Timestamp::from_second(now.as_second()).unwrap();
     let conditions = status.conditions.get_or_insert_default();
-    let at = conditions.iter().position(|condition| condition.type_ == kind).unwrap_or_else(|| {
-        let fresh = api::PodCondition { type_: kind.to_owned(), ..api::PodCondition::default() };
-        conditions.push(fresh);
-        conditions.len() - 1
-    });
+    let at = conditions
+        .iter()
+        .position(|condition| condition.type_ == kind)
+        .unwrap_or_else(|| {
+            let fresh = api::PodCondition {
+                type_: kind.to_owned(),
+                ..api::PodCondition::default()
+            };
+            conditions.push(fresh);
+            conditions.len() - 1
+        });
     let condition = &mut conditions[at];
     if condition.status != text {
         condition.last_transition_time = Some(Time(now));
@@ -171,19 +235,34 @@ pub fn set_condition(status: &mut api::PodStatus, kind: &str, on: bool, message:
 
 fn status_of(container: &Container, wanted: &api::Container) -> api::ContainerStatus {
     let mut state = api::ContainerState::default();
-    let waiting = |reason: &str| Some(api::ContainerStateWaiting { reason: Some(reason.to_owned()), message: None });
+    let waiting = |reason: &str| {
+        Some(api::ContainerStateWaiting {
+            reason: Some(reason.to_owned()),
+            message: None,
+        })
+    };
     match &container.process {
         Process::None => state.waiting = waiting("ContainerCreating"),
         Process::NoImage => state.waiting = waiting("ImagePullBackOff"),
         Process::Crashed => state.waiting = waiting("CrashLoopBackOff"),
         Process::Runs { since, .. } => {
-            state.running = Some(api::ContainerStateRunning { started_at: Some(Time(*since)) });
+            state.running = Some(api::ContainerStateRunning {
+                started_at: Some(Time(*since)),
+            });
         }
     }
     api::ContainerStatus {
         name: wanted.name.clone(),
-        image: if container.image.is_empty() { wanted.image.clone().unwrap() } else { container.image.clone() },
-        image_id: if container.image.is_empty() { String::new() } else { format!("sha256:{}", container.image) },
+        image: if container.image.is_empty() {
+            wanted.image.clone().unwrap()
+        } else {
+            container.image.clone()
+        },
+        image_id: if container.image.is_empty() {
+            String::new()
+        } else {
+            format!("sha256:{}", container.image)
+        },
         container_id: (!container.id.is_empty()).then(|| container.id.clone()),
         restart_count: container.restarts,
         ready: matches!(container.process, Process::Runs { ready: true, .. }),

@@ -80,7 +80,9 @@ impl World {
     /// Decides on what was seen some time ago: pods, runs, or both.
     fn step_back(&mut self, at: u8) {
         let mut seen = self.snapshot();
-        let Some(old) = self.past.get(usize::from(at / 8) % self.past.len().max(1)) else { return };
+        let Some(old) = self.past.get(usize::from(at / 8) % self.past.len().max(1)) else {
+            return;
+        };
         if at & 1 == 1 {
             // Pods that were just created are not known yet.
             let known: Vec<_> = old.pods.iter().map(|pod| pod.uid.clone()).collect();
@@ -109,7 +111,11 @@ impl World {
                 let version = self.next();
                 let cell = self.pods.get_mut(&name).unwrap();
                 let uid = cell.read.uid.clone();
-                cell.api.metadata.annotations.get_or_insert_default().insert(names::SKIP_HOOK.to_owned(), uid);
+                cell.api
+                    .metadata
+                    .annotations
+                    .get_or_insert_default()
+                    .insert(names::SKIP_HOOK.to_owned(), uid);
                 cell.refresh(version);
             }
         }
@@ -126,7 +132,12 @@ impl World {
             1 => {
                 // Mostly the image.
                 let mode = u8::from(at / 16 % 8 == 7);
-                let look = Look { game: at % 4, side: at / 4 % 2, tier: at / 8 % 2, mode };
+                let look = Look {
+                    game: at % 4,
+                    side: at / 4 % 2,
+                    tier: at / 8 % 2,
+                    mode,
+                };
                 object.spec.template = template(look);
             }
             2 => strategy.partition = Some(amount(at)),
@@ -140,7 +151,10 @@ impl World {
             5 => match at % 4 {
                 0 => {
                     let list = named.map(|name| vec![name]);
-                    object.spec.scale_strategy = Some(ScaleStrategy { pods_to_delete: list, create_batch: None });
+                    object.spec.scale_strategy = Some(ScaleStrategy {
+                        pods_to_delete: list,
+                        create_batch: None,
+                    });
                 }
                 1 => {
                     if let Some(name) = asked {
@@ -148,11 +162,19 @@ impl World {
                     }
                     return;
                 }
-                _ => strategy.canary = Some(Canary { steps: Some(steps(at / 4)) }),
+                _ => {
+                    strategy.canary = Some(Canary {
+                        steps: Some(steps(at / 4)),
+                    })
+                }
             },
             6 => {
                 strategy.max_surge = Some(amount(at));
-                strategy.max_unavailable = Some(if at % 12 == 0 || at % 12 == 6 { IntOrString::Int(1) } else { amount(at / 12) });
+                strategy.max_unavailable = Some(if at % 12 == 0 || at % 12 == 6 {
+                    IntOrString::Int(1)
+                } else {
+                    amount(at / 12)
+                });
             }
             _ => {
                 let name = NAMES[usize::from(at) % 4].to_owned();

@@ -3,8 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use gamedeployment_core::gate::{HookKind, Run, Update};
 use gamedeployment_core::gate::Grounds;
+use gamedeployment_core::gate::{HookKind, Run, Update};
 use gamedeployment_core::plan::{Action, PodChange};
 use shared_api::Phase;
 use shared_api::names::pod as names;
@@ -42,14 +42,23 @@ pub struct Referee {
 
 fn processes(cell: &Cell) -> Vec<String> {
     let containers = cell.machine.containers.iter();
-    containers.filter(|container| matches!(container.process, Process::Runs { .. })).map(|container| container.id.clone()).collect()
+    containers
+        .filter(|container| matches!(container.process, Process::Runs { .. }))
+        .map(|container| container.id.clone())
+        .collect()
 }
 
 impl Referee {
     pub fn asked<'a>(&mut self, run: &Run, mut pods: impl Iterator<Item = &'a Cell>, at: u64) {
         let cell = pods.find(|cell| Some(&cell.read.uid) == run.pod_uid.as_ref());
         let processes = cell.map(processes).unwrap_or_default();
-        let asked = Asked { run: run.clone(), at, processes, yes: false, used: false };
+        let asked = Asked {
+            run: run.clone(),
+            at,
+            processes,
+            yes: false,
+            used: false,
+        };
         self.asked.insert(run.uid.clone(), asked);
     }
 
@@ -84,16 +93,28 @@ impl Referee {
                 && asked.run.intent.as_deref() == Some(intent)
                 && asked.run.pod_uid.as_deref() == Some(&pod.uid)
                 && asked.run.revision == pod.revision()
-                && asked.processes.iter().all(|id| now.contains(id) || !cell.machine.containers.iter().any(|container| name_in(id, &container.id)))
+                && asked.processes.iter().all(|id| {
+                    // One that has ended and was not started again has nobody in it.
+                    let mut containers = cell.machine.containers.iter();
+                    now.contains(id)
+                        || containers.all(|container| container.id == *id || !name_in(id, &container.id))
+                })
         });
         let Some(asked) = found else {
-            panic!("nobody said yes to {intent} of {pod:?}, chosen at {since}:\n{:#?}", self.asked);
+            panic!(
+                "nobody said yes to {intent} of {pod:?}, chosen at {since}:\n{:#?}",
+                self.asked
+            );
         };
         asked.used = true;
     }
 
     fn is_free(cell: &Cell, seen: &Snapshot) -> bool {
-        let gone = cell.machine.node.as_ref().is_some_and(|node| seen.gone.contains(node));
+        let gone = cell
+            .machine
+            .node
+            .as_ref()
+            .is_some_and(|node| seen.gone.contains(node));
         let skipped = cell.read.annotation(names::SKIP_HOOK) == Some(&cell.read.uid);
         gone || skipped || !cell.machine.has_players()
     }
@@ -102,7 +123,11 @@ impl Referee {
         if Self::is_free(cell, seen) || !has_hook(seen, HookKind::PreDelete) {
             return;
         }
-        assert!(matches!(grounds, Grounds::Verdict { .. }), "{grounds:?}: {:?}", cell.read);
+        assert!(
+            matches!(grounds, Grounds::Verdict { .. }),
+            "{grounds:?}: {:?}",
+            cell.read
+        );
         let Some((since, intent)) = self.chosen.get(&cell.read.uid).cloned() else {
             panic!("{:?} was not chosen", cell.read);
         };
@@ -110,16 +135,22 @@ impl Referee {
     }
 
     fn gate_of_update(seen: &Snapshot) -> Option<HookKind> {
-        [HookKind::PreInplace, HookKind::PreDelete].into_iter().find(|kind| has_hook(seen, *kind))
+        [HookKind::PreInplace, HookKind::PreDelete]
+            .into_iter()
+            .find(|kind| has_hook(seen, *kind))
     }
 
     pub fn takes_out(&mut self, cell: &Cell, update: &Update, seen: &Snapshot) {
         assert!(!update.hot());
         let uid = &cell.read.uid;
         let goes_on = self.out.get(uid).is_some_and(|begun| {
-            begun.to == update.to() || (!begun.written.is_empty() && modified(cell, update, seen).is_subset(&begun.written))
+            begun.to == update.to()
+                || (!begun.written.is_empty() && modified(cell, update, seen).is_subset(&begun.written))
         });
-        if !goes_on && !Self::is_free(cell, seen) && let Some(kind) = Self::gate_of_update(seen) {
+        if !goes_on
+            && !Self::is_free(cell, seen)
+            && let Some(kind) = Self::gate_of_update(seen)
+        {
             self.use_up(cell, kind, &format!("in-place:{}", update.to()), 0);
         }
         let begun = self.out.entry(uid.clone()).or_default();
@@ -131,7 +162,11 @@ impl Referee {
             return;
         }
         if !change.images.is_empty() {
-            assert!(cell.read.is_out_of_service(), "images of a pod in service are changed: {:?}", cell.read);
+            assert!(
+                cell.read.is_out_of_service(),
+                "images of a pod in service are changed: {:?}",
+                cell.read
+            );
         }
         if let Some(begun) = self.out.get_mut(&cell.read.uid) {
             assert!(begun.to == update.to(), "taken out for {}", begun.to);
@@ -139,7 +174,9 @@ impl Referee {
             return;
         }
         assert!(change.images.is_empty());
-        if !Self::is_free(cell, seen) && let Some(kind) = Self::gate_of_update(seen) {
+        if !Self::is_free(cell, seen)
+            && let Some(kind) = Self::gate_of_update(seen)
+        {
             self.use_up(cell, kind, &format!("in-place:{}", update.to()), 0);
         }
     }
@@ -147,16 +184,32 @@ impl Referee {
 
 /// Ids end with the image's name; both are of one container where these are alike.
 fn name_in(one: &str, two: &str) -> bool {
-    let name = |id: &str| id.rsplit('-').next().and_then(|image| image.split(':').next()).map(str::to_owned);
+    let name = |id: &str| {
+        id.rsplit('-')
+            .next()
+            .and_then(|image| image.split(':').next())
+            .map(str::to_owned)
+    };
     name(one) == name(two)
 }
 
 /// The containers whose images an update changes.
 fn modified(cell: &Cell, update: &Update, seen: &Snapshot) -> BTreeSet<String> {
-    let target = seen.revisions.iter().find(|revision| revision.name == update.to()).unwrap();
+    let target = seen
+        .revisions
+        .iter()
+        .find(|revision| revision.name == update.to())
+        .unwrap();
     let wanted = target.template.containers();
     let differs = |container: &&gamedeployment_core::pod::Container| {
-        wanted.iter().any(|wanted| wanted.name == container.name && wanted.image != container.image)
+        wanted
+            .iter()
+            .any(|wanted| wanted.name == container.name && wanted.image != container.image)
     };
-    cell.read.containers.iter().filter(differs).map(|container| container.name.clone()).collect()
+    cell.read
+        .containers
+        .iter()
+        .filter(differs)
+        .map(|container| container.name.clone())
+        .collect()
 }

@@ -23,7 +23,11 @@ pub struct Look {
 
 /// Image 3 does not exist.
 pub fn image(number: u8) -> String {
-    if number == 3 { "game:bad".to_owned() } else { format!("game:v{number}") }
+    if number == 3 {
+        "game:bad".to_owned()
+    } else {
+        format!("game:v{number}")
+    }
 }
 
 pub fn template(look: Look) -> Value {
@@ -37,10 +41,16 @@ pub fn template(look: Look) -> Value {
 }
 
 pub fn hook_template(url: &str) -> HookTemplateSpec {
-    let metric = Metric { name: "players".to_owned(), ..Metric::default() };
+    let metric = Metric {
+        name: "players".to_owned(),
+        ..Metric::default()
+    };
     let mut value = serde_json::to_value(&metric).unwrap();
     value["provider"] = json!({"web": {"url": url}});
-    HookTemplateSpec { metrics: vec![serde_json::from_value(value).unwrap()], ..HookTemplateSpec::default() }
+    HookTemplateSpec {
+        metrics: vec![serde_json::from_value(value).unwrap()],
+        ..HookTemplateSpec::default()
+    }
 }
 
 /// A number or, from 200 on, a percentage.
@@ -57,34 +67,64 @@ pub fn amount(code: u8) -> IntOrString {
 }
 
 pub fn steps(code: u8) -> Vec<CanaryStep> {
-    let partition = |code: u8| CanaryStep { partition: Some(amount(code)), ..CanaryStep::default() };
-    let pause = |duration: Option<i32>| CanaryStep { pause: Some(CanaryPause { duration }), ..CanaryStep::default() };
-    let hook = || CanaryStep { hook: Some(step("canary")), ..CanaryStep::default() };
+    let partition = |code: u8| CanaryStep {
+        partition: Some(amount(code)),
+        ..CanaryStep::default()
+    };
+    let pause = |duration: Option<i32>| CanaryStep {
+        pause: Some(CanaryPause { duration }),
+        ..CanaryStep::default()
+    };
+    let hook = || CanaryStep {
+        hook: Some(step("canary")),
+        ..CanaryStep::default()
+    };
     match code % 6 {
         0 => vec![],
         1 => vec![partition(8), pause(None), partition(7), hook()],
         2 => vec![hook(), partition(2), pause(Some(20))],
         3 => vec![pause(None), pause(None), partition(10)],
-        4 => vec![partition(7), CanaryStep { pause: Some(CanaryPause { duration: Some(5) }), ..hook() }],
+        4 => vec![
+            partition(7),
+            CanaryStep {
+                pause: Some(CanaryPause { duration: Some(5) }),
+                ..hook()
+            },
+        ],
         _ => vec![partition(3), hook(), hook(), partition(6)],
     }
 }
 
 pub fn step(name: &str) -> HookStep {
-    HookStep { template_name: name.to_owned(), args: None }
+    HookStep {
+        template_name: name.to_owned(),
+        args: None,
+    }
 }
 
 fn strategy(name: &str, on: bool) -> Option<HookStrategy> {
-    on.then(|| HookStrategy { hook: Some(step(name)), retry: None })
+    on.then(|| HookStrategy {
+        hook: Some(step(name)),
+        retry: None,
+    })
 }
 
 /// A workload, made from any bytes.
 pub fn workload(code: [u8; 8]) -> GameDeployment {
-    let kind = ["RollingUpdate", "InplaceUpdate", "HotPatchUpdate", "OnDelete", "RollingUpdate", "InplaceUpdate"];
+    let kind = [
+        "RollingUpdate",
+        "InplaceUpdate",
+        "HotPatchUpdate",
+        "OnDelete",
+        "RollingUpdate",
+        "InplaceUpdate",
+    ];
     let hooks = code[6];
     let surge = amount(code[4]);
     let mut unavailable = amount(code[3]);
-    let zero = |amount: &IntOrString| *amount == IntOrString::Int(0) || *amount == IntOrString::String("0%".to_owned());
+    let zero = |amount: &IntOrString| {
+        *amount == IntOrString::Int(0) || *amount == IntOrString::String("0%".to_owned())
+    };
     if zero(&surge) && zero(&unavailable) {
         unavailable = IntOrString::Int(1);
     }
@@ -103,7 +143,9 @@ pub fn workload(code: [u8; 8]) -> GameDeployment {
                 max_unavailable: Some(unavailable),
                 max_surge: Some(surge),
                 paused: None,
-                canary: (code[5] % 3 == 0).then(|| Canary { steps: Some(steps(code[5] / 3)) }),
+                canary: (code[5] % 3 == 0).then(|| Canary {
+                    steps: Some(steps(code[5] / 3)),
+                }),
                 in_place_update_strategy: Some(InPlaceUpdateStrategy {
                     grace_period_seconds: (code[7] % 2 == 0).then_some(7),
                     policy: None,

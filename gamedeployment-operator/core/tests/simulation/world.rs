@@ -6,7 +6,7 @@ use std::rc::Rc;
 use gamedeployment_core::cluster::Cluster;
 use gamedeployment_core::decide::decide;
 use gamedeployment_core::gate::{FoundTemplate, Run};
-use gamedeployment_core::plan::Plan;
+use gamedeployment_core::plan::{Action, Plan};
 use gamedeployment_core::pod::Pod;
 use gamedeployment_core::revision::Revision;
 use gamedeployment_core::view::View;
@@ -46,7 +46,9 @@ pub struct Snapshot {
 
 impl Cluster for Snapshot {
     fn template(&self, name: &str) -> FoundTemplate<'_> {
-        self.templates.get(name).map_or(FoundTemplate::Missing, FoundTemplate::Found)
+        self.templates
+            .get(name)
+            .map_or(FoundTemplate::Missing, FoundTemplate::Found)
     }
 
     fn node_is_gone(&self, name: &str) -> bool {
@@ -142,7 +144,10 @@ impl World {
             cluster: seen,
         };
         let plan = decide(&view, self.now);
-        assert!(plan.wake.is_none_or(|wake| wake > self.now), "a wake-up in the past: {plan:?}");
+        assert!(
+            plan.wake.is_none_or(|wake| wake > self.now),
+            "a wake-up in the past: {plan:?}"
+        );
         plan
     }
 
@@ -197,7 +202,10 @@ impl World {
     /// Pods that serve, as the world sees it.
     pub fn available(&self) -> usize {
         let wait = self.object.spec.min_ready_seconds.unwrap_or(0);
-        self.pods.values().filter(|cell| cell.serves(wait, self.now)).count()
+        self.pods
+            .values()
+            .filter(|cell| cell.serves(wait, self.now))
+            .count()
     }
 
     pub fn describe(&self) -> String {
@@ -219,7 +227,10 @@ impl Cell {
     }
 
     pub fn serves(&self, wait: i32, now: Timestamp) -> bool {
-        let ready = self.read.ready_since.filter(|_| self.read.is_ready() && self.read.is_active());
+        let ready = self
+            .read
+            .ready_since
+            .filter(|_| self.read.is_ready() && self.read.is_active());
         ready.is_some_and(|since| since + SignedDuration::from_secs(wait.into()) <= now)
             && !self.read.is_out_of_service()
             && self.machine.runs_its_images(&self.api)
@@ -231,4 +242,9 @@ impl RunCell {
         self.api.metadata.resource_version = Some(version.to_string());
         self.read = Rc::new(Run::read(&self.api));
     }
+}
+
+/// Whether an action makes a pod.
+pub fn creates(action: &Action) -> bool {
+    matches!(action, Action::CreatePod(_))
 }

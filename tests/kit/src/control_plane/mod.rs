@@ -4,7 +4,8 @@
 //! ([`ControlPlane::shared`]) and take a namespace each; tests that pause or stop the API server start their
 //! own ([`ControlPlane::start`]).
 //!
-//! What this is not: there is no node. A pod stays as it was written unless a test plays the kubelet.
+//! What this is not: there is no node. A pod stays as it was written unless [simulated nodes](crate::node) or
+//! the test play the kubelet.
 
 mod boot;
 mod components;
@@ -18,7 +19,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
+use k8s_openapi::api::core::v1::{Container, Namespace, Pod, ServiceAccount};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{ObjectMeta, PostParams};
 use kube::{Api, Client, Config};
@@ -218,13 +219,7 @@ impl ControlPlane {
             .as_ref()
             .is_none_or(|own| own.controller_manager.is_some())
         {
-            let accounts: Api<ServiceAccount> = Api::namespaced(client, &name);
-            within(Duration::from_secs(30), || accounts.get("default"))
-                .await
-                .map_err(|source| Error::NotReady {
-                    what: format!("a service account in {name}"),
-                    source,
-                })?;
+            await_pods_accepted(client, &name).await?;
         }
         Ok(name)
     }
@@ -316,6 +311,37 @@ impl ControlPlane {
     fn own(&self, action: &'static str) -> Result<&Own, Error> {
         self.own.as_ref().ok_or(Error::ExistingCluster { action })
     }
+}
+
+/// Waits until the namespace's service account is there, and, up to Kubernetes 1.23, the account's token: without one
+/// no pod is accepted.
+async fn await_pods_accepted(client: Client, namespace: &str) -> Result<(), Error> {
+    let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), namespace);
+    let pods: Api<Pod> = Api::namespaced(client, namespace);
+    let container = Container {
+        name: "probe".to_owned(),
+        image: Some("none".to_owned()),
+        ..Container::default()
+    };
+    let mut pod = Pod::default();
+    pod.metadata.name = Some("probe".to_owned());
+    pod.spec.get_or_insert_default().containers.push(container);
+    let dry_run = PostParams {
+        dry_run: true,
+        ..PostParams::default()
+    };
+    let accepted = within(Duration::from_secs(30), || async {
+        accounts.get("default").await.map_err(|error| error.to_string())?;
+        match pods.create(&dry_run, &pod).await {
+            Err(kube::Error::Api(refusal)) if refusal.code >= 500 => Err(refusal.message),
+            // Whatever else somebody's cluster may say of this pod, it does not speak of being too early.
+            _ => Ok(()),
+        }
+    });
+    accepted.await.map_err(|source| Error::NotReady {
+        what: format!("pods accepted in {namespace}"),
+        source,
+    })
 }
 
 fn api_error(action: impl Into<String>, source: kube::Error) -> Error {

@@ -15,55 +15,29 @@
 
 mod answer;
 mod body;
+pub(crate) mod desk;
 mod received;
 mod tally;
 
-use std::collections::HashMap;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
-
-use axum::body::{Body, Bytes};
-use axum::http::{Request, Response};
-use hyper::body::Incoming;
+use std::sync::Arc;
+use std::time::Duration;
 
 pub use answer::{Answer, Script};
 pub use received::Received;
 pub use tally::Counts;
 
-use crate::keeper::lock;
-use crate::loopback::{Answered, Ends, HangUp, Server};
+pub(crate) use desk::Desk;
+
+use crate::loopback::Server;
 use crate::wait::TimedOut;
-use answer::Payload;
-use tally::Tally;
 
 /// A running sample server. Paths that it was told nothing about answer 404.
 #[derive(Debug)]
 pub struct Webhook {
     server: Server,
     desk: Arc<Desk>,
-}
-
-/// What all connections share.
-struct Desk {
-    scripts: Mutex<Scripts>,
-    tally: Arc<Tally>,
-}
-
-#[derive(Default)]
-struct Scripts {
-    by_path: HashMap<String, Script>,
-    otherwise: Option<Script>,
-}
-
-impl std::fmt::Debug for Desk {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter
-            .debug_struct("Desk")
-            .field("tally", &self.tally)
-            .finish_non_exhaustive()
-    }
 }
 
 impl Webhook {
@@ -74,13 +48,10 @@ impl Webhook {
 
     /// Starts a server at a given address, for instance a pod's own in 127.0.0.0/8.
     pub fn start_at(address: SocketAddr) -> io::Result<Self> {
-        let desk = Arc::new(Desk {
-            scripts: Mutex::default(),
-            tally: Tally::new(),
-        });
+        let desk = Arc::new(Desk::new());
         let shared = Arc::clone(&desk);
         let server = Server::start(address, || {
-            Ok::<_, io::Error>(move |request, ends| handle(Arc::clone(&shared), request, ends))
+            Ok::<_, io::Error>(move |request, ends| desk::handle(Arc::clone(&shared), request, ends))
         })?;
         Ok(Self { server, desk })
     }
@@ -99,20 +70,18 @@ impl Webhook {
 
     /// From now on this path is answered so.
     pub fn on(&self, path: &str, script: impl Into<Script>) {
-        lock(&self.desk.scripts)
-            .by_path
-            .insert(path.to_owned(), script.into());
+        self.desk.on(path, script.into());
     }
 
     /// From now on every path without a script of its own is answered so.
     pub fn otherwise(&self, script: impl Into<Script>) {
-        lock(&self.desk.scripts).otherwise = Some(script.into());
+        self.desk.otherwise(script.into());
     }
 
     /// All requests so far, in order of arrival.
     #[must_use]
     pub fn all_requests(&self) -> Vec<Received> {
-        self.desk.tally.requests()
+        self.desk.tally().requests()
     }
 
     /// The requests for a path so far, in order of arrival.
@@ -127,7 +96,7 @@ impl Webhook {
     /// What happened on a path so far.
     #[must_use]
     pub fn counts(&self, path: &str) -> Counts {
-        self.desk.tally.counts(path)
+        self.desk.tally().counts(path)
     }
 
     /// How many requests for a path wait for their answer or read it.
@@ -144,7 +113,7 @@ impl Webhook {
         deadline: Duration,
     ) -> Result<Vec<Received>, TimedOut> {
         self.desk
-            .tally
+            .tally()
             .reach(path, deadline, |counts| counts.received >= count)
             .await?;
         Ok(self.requests(path))
@@ -158,7 +127,7 @@ impl Webhook {
         deadline: Duration,
     ) -> Result<(), TimedOut> {
         self.desk
-            .tally
+            .tally()
             .reach(path, deadline, |counts| counts.cancelled >= count)
             .await
     }
@@ -171,75 +140,8 @@ impl Webhook {
         deadline: Duration,
     ) -> Result<(), TimedOut> {
         self.desk
-            .tally
+            .tally()
             .reach(path, deadline, |counts| counts.in_flight == count)
             .await
     }
-}
-
-impl Desk {
-    fn answer_to(&self, request: &Received) -> Answer {
-        let mut scripts = lock(&self.scripts);
-        let Scripts { by_path, otherwise } = &mut *scripts;
-        match by_path.get_mut(&request.path).or(otherwise.as_mut()) {
-            Some(script) => script.next(request),
-            None => Answer::text(format!("no answer is set for {}", request.path)).with_status(404),
-        }
-    }
-}
-
-async fn handle(desk: Arc<Desk>, request: Request<Incoming>, ends: Ends) -> Answered {
-    let request = receive(request, ends).await?;
-    let in_flight = desk.tally.enter(&request);
-    let answer = desk.answer_to(&request);
-    tokio::time::sleep(answer.delay).await;
-    let payload = match answer.payload {
-        Payload::Never => std::future::pending().await,
-        Payload::HangUp => {
-            in_flight.finish(0);
-            return Err(HangUp);
-        }
-        Payload::Echo => Payload::Whole(request.echo().to_string().into()),
-        other => other,
-    };
-    let (body, announced) = body::streamed(payload, in_flight);
-    respond(answer.status, &answer.headers, announced, body).map_err(|_| HangUp)
-}
-
-async fn receive(request: Request<Incoming>, ends: Ends) -> Result<Received, HangUp> {
-    let (parts, body) = request.into_parts();
-    let body: Bytes = axum::body::to_bytes(Body::new(body), usize::MAX)
-        .await
-        .map_err(|_| HangUp)?;
-    let text = |value: &axum::http::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
-    Ok(Received {
-        at: Instant::now(),
-        from: ends.from,
-        to: ends.to,
-        method: parts.method.to_string(),
-        path: parts.uri.path().to_owned(),
-        query: parts.uri.query().unwrap_or_default().to_owned(),
-        headers: parts
-            .headers
-            .iter()
-            .map(|(name, value)| (name.to_string(), text(value)))
-            .collect(),
-        body,
-    })
-}
-
-fn respond(
-    status: u16,
-    headers: &[(String, String)],
-    announced: Option<usize>,
-    body: Body,
-) -> Result<Response<Body>, axum::http::Error> {
-    let mut response = Response::builder().status(status);
-    for (name, value) in headers {
-        response = response.header(name, value);
-    }
-    if let Some(length) = announced {
-        response = response.header("content-length", length);
-    }
-    response.body(body)
 }

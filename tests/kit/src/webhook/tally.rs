@@ -30,7 +30,7 @@ struct Ledger {
 }
 
 #[derive(Debug)]
-pub(super) struct Tally {
+pub(crate) struct Tally {
     ledger: Mutex<Ledger>,
     changed: watch::Sender<()>,
 }
@@ -43,11 +43,11 @@ impl Tally {
         })
     }
 
-    pub(super) fn requests(&self) -> Vec<Received> {
+    pub(crate) fn requests(&self) -> Vec<Received> {
         lock(&self.ledger).requests.clone()
     }
 
-    pub(super) fn counts(&self, path: &str) -> Counts {
+    pub(crate) fn counts(&self, path: &str) -> Counts {
         lock(&self.ledger).paths.get(path).copied().unwrap_or_default()
     }
 
@@ -66,7 +66,7 @@ impl Tally {
     }
 
     /// Waits until the counts are as wanted. Woken by every change, so nothing is polled.
-    pub(super) async fn reach(
+    pub(crate) async fn reach(
         &self,
         path: &str,
         deadline: Duration,

@@ -7,6 +7,7 @@
 mod api_proxy;
 mod control_plane;
 mod life;
+mod node;
 mod process;
 mod prometheus;
 mod webhook;

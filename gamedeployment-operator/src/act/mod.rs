@@ -1,0 +1,301 @@
+//! Everything that this operator writes. Every write carries the UID and, where it rests on a state, the version that
+//! it was decided on; what it returns is handed back to be known at once.
+
+use std::sync::Arc;
+
+use futures::StreamExt;
+use gamedeployment_core::plan::{Action, Plan, Warning};
+use k8s_openapi::api::apps::v1::ControllerRevision;
+use k8s_openapi::api::core::v1::{ObjectReference, Pod};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use kube::core::NamespaceResourceScope;
+use kube::{Api, Client, Resource};
+use operator_runtime::calls::{CallError, Calls};
+use operator_runtime::events::Events;
+use operator_runtime::watch::Key;
+use shared_api::{GameDeployment, HookRun};
+
+use crate::metrics::Metrics;
+
+mod object;
+mod pod;
+mod status;
+
+/// Writes at a time for one workload.
+const AT_ONCE: usize = 32;
+
+/// Where writes go.
+#[derive(Clone)]
+pub struct Hands {
+    client: Client,
+    calls: Arc<Calls>,
+    events: Events,
+    metrics: Metrics,
+}
+
+/// The workload that is written for.
+#[derive(Debug, Clone)]
+pub struct Subject {
+    /// Namespace and name.
+    pub key: Key,
+    /// The object as it was decided on.
+    pub object: Arc<GameDeployment>,
+}
+
+impl Subject {
+    /// For events.
+    fn as_reference(&self) -> ObjectReference {
+        self.object.object_ref(&())
+    }
+
+    /// For objects that it controls.
+    fn as_owner(&self) -> OwnerReference {
+        let uid = self.object.metadata.uid.as_deref().unwrap_or_default();
+        gamedeployment_core::gate::owner(&self.key.1, uid)
+    }
+}
+
+/// What became known by writing.
+#[derive(Debug)]
+pub enum Effect {
+    /// The workload is so now.
+    Workload(Box<GameDeployment>),
+    /// A pod is so now.
+    Pod(Box<Pod>),
+    /// A ControllerRevision is so now.
+    Revision(Box<ControllerRevision>),
+    /// A HookRun is so now.
+    Run(Box<HookRun>),
+    /// An object is gone.
+    Gone(Kind, String, String),
+    /// Nobody knows whether an object of this name was made or changed.
+    Uncertain(Kind, String),
+}
+
+/// Kinds that are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Kind {
+    /// The workload itself.
+    Workload,
+    /// Pods.
+    Pod,
+    /// ControllerRevisions.
+    Revision,
+    /// HookRuns.
+    Run,
+}
+
+/// What came of a plan.
+#[derive(Debug, Default)]
+pub struct Outcome {
+    /// What became known.
+    pub effects: Vec<Effect>,
+    /// Writes that failed, by what they were about.
+    pub failures: Vec<Failure>,
+}
+
+/// A write that failed.
+#[derive(Debug)]
+pub struct Failure {
+    /// Whether it was about creating or deleting pods.
+    pub scaling: bool,
+    /// Whether the name of a new revision was taken by something else.
+    pub collision: bool,
+    /// Why; none where trying again is all there is to do.
+    pub message: Option<String>,
+}
+
+impl Hands {
+    /// Hands that write through `client`.
+    #[must_use]
+    pub fn new(client: Client, calls: Calls, events: Events, metrics: Metrics) -> Self {
+        Self {
+            client,
+            calls: Arc::new(calls),
+            events,
+            metrics,
+        }
+    }
+
+    fn api<K>(&self, subject: &Subject) -> Api<K>
+    where
+        K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>,
+    {
+        Api::namespaced(self.client.clone(), &subject.key.0)
+    }
+
+    /// Carries a plan out. The status comes last, and only where nothing else was written: what was written changes
+    /// it again, and the next decision follows at once.
+    pub async fn carry_out(&self, subject: &Subject, plan: Plan) -> Outcome {
+        let Plan {
+            actions,
+            status,
+            wake: _,
+            warnings,
+            gauges: _,
+        } = plan;
+        for Warning { reason, message } in &warnings {
+            tracing::warn!(namespace = subject.key.0, name = subject.key.1, %reason, "{message}");
+            self.events
+                .warn(subject.as_reference(), reason.as_str(), "Reconcile", message);
+        }
+        let mut outcome = Outcome::default();
+        let (pods, others): (Vec<_>, Vec<_>) = actions
+            .into_iter()
+            .partition(|action| matches!(action, Action::CreatePod(_)));
+        self.all(subject, others, &mut outcome).await;
+        self.create_pods(subject, pods, &mut outcome).await;
+        if let Some(status) = status
+            && (outcome.effects.is_empty() || !outcome.failures.is_empty())
+        {
+            let written = self.write_status(subject, &status).await;
+            self.note("status", false, written, &mut outcome);
+        }
+        outcome
+    }
+
+    /// Any number of actions, in any order.
+    async fn all(&self, subject: &Subject, actions: Vec<Action>, outcome: &mut Outcome) {
+        let done = futures::stream::iter(actions).map(|action| async move {
+            let (name, scaling) = name_of(&action);
+            (name, scaling, self.one(subject, action).await)
+        });
+        let mut done = std::pin::pin!(done.buffer_unordered(AT_ONCE));
+        while let Some((name, scaling, result)) = done.next().await {
+            self.note(name, scaling, result, outcome);
+        }
+    }
+
+    /// Creates pods in batches of 1, 2, 4, …: where a quota or an admission refuses, few calls are wasted.
+    async fn create_pods(&self, subject: &Subject, pods: Vec<Action>, outcome: &mut Outcome) {
+        let mut left = pods.into_iter();
+        let mut size = 1;
+        loop {
+            let batch: Vec<Action> = left.by_ref().take(size).collect();
+            if batch.is_empty() {
+                return;
+            }
+            let failed = outcome.failures.len();
+            self.all(subject, batch, outcome).await;
+            if outcome.failures.len() > failed {
+                return;
+            }
+            size = (size * 2).min(AT_ONCE * 2);
+        }
+    }
+
+    fn note(
+        &self,
+        name: &'static str,
+        scaling: bool,
+        result: Result<Effect, Trouble>,
+        outcome: &mut Outcome,
+    ) {
+        let class = match &result {
+            Ok(_) => "done",
+            Err(Trouble {
+                error: CallError::Gone,
+                ..
+            }) => "gone",
+            Err(Trouble {
+                error: CallError::Conflict,
+                ..
+            }) => "conflict",
+            Err(Trouble {
+                error: CallError::Refused { .. },
+                ..
+            }) => "refused",
+            Err(Trouble {
+                error: CallError::Unknown { .. },
+                ..
+            }) => "unknown",
+        };
+        self.metrics.acted(name, class);
+        match result {
+            Ok(effect) => outcome.effects.push(effect),
+            Err(trouble) => {
+                tracing::debug!(action = name, error = %trouble.error, "a write failed");
+                let message = match &trouble.error {
+                    CallError::Gone | CallError::Conflict => None,
+                    error => Some(error.to_string()),
+                };
+                outcome.effects.extend(trouble.effect);
+                outcome.failures.push(Failure {
+                    scaling,
+                    collision: trouble.collision,
+                    message,
+                });
+            }
+        }
+    }
+
+    async fn one(&self, subject: &Subject, action: Action) -> Result<Effect, Trouble> {
+        match action {
+            Action::CreateRevision(revision) => self.create_revision(subject, revision).await,
+            Action::RenumberRevision(revision, number) => self.renumber(subject, revision, number).await,
+            Action::DeleteRevision(revision) => self.delete_revision(subject, revision).await,
+            Action::Adopt(pod) => self.adopt(subject, pod).await,
+            Action::Release(pod) => self.release(subject, pod).await,
+            Action::CreatePod(pod) => self.create_pod(subject, *pod).await,
+            Action::Mark(pod, text) => self.mark(subject, pod, &text).await,
+            Action::Unmark(pod) => self.unmark(subject, pod).await,
+            Action::DeletePod(delete) => self.delete_pod(subject, delete).await,
+            Action::TakeOut(update, since) => self.take_out(subject, update, since).await,
+            Action::WriteUpdate(update, change) => self.write_update(subject, update, *change).await,
+            Action::PutIn(pod) => self.put_in(subject, pod).await,
+            Action::Confirm(pod, revision) => self.confirm(subject, pod, &revision).await,
+            Action::CreateRun(run) => self.create_run(subject, *run).await,
+            Action::DeleteRun(run) => self.delete_run(subject, run).await,
+            Action::ResetRetry(kinds) => self.reset_retry(subject, &kinds).await,
+            Action::Pause => self.pause(subject).await,
+        }
+    }
+}
+
+/// A write that failed, and what is known of its object nevertheless.
+#[derive(Debug)]
+struct Trouble {
+    error: CallError,
+    effect: Option<Effect>,
+    collision: bool,
+}
+
+impl Trouble {
+    /// A write to an existing object failed: whether it took effect may be unknown, and an object may be gone.
+    fn of(error: CallError, kind: Kind, name: &str, uid: &str) -> Self {
+        let effect = match &error {
+            CallError::Gone => Some(Effect::Gone(kind, name.to_owned(), uid.to_owned())),
+            // It may have been done; or what is held is older than what is there.
+            CallError::Unknown { .. } | CallError::Conflict => Some(Effect::Uncertain(kind, name.to_owned())),
+            CallError::Refused { .. } => None,
+        };
+        Self {
+            error,
+            effect,
+            collision: false,
+        }
+    }
+}
+
+/// The action as metrics name it, and whether it is about the number of pods.
+fn name_of(action: &Action) -> (&'static str, bool) {
+    match action {
+        Action::CreateRevision(_) => ("create_revision", false),
+        Action::RenumberRevision(..) => ("renumber_revision", false),
+        Action::DeleteRevision(_) => ("delete_revision", false),
+        Action::Adopt(_) => ("adopt_pod", true),
+        Action::Release(_) => ("release_pod", true),
+        Action::CreatePod(_) => ("create_pod", true),
+        Action::Mark(..) => ("mark_pod", true),
+        Action::Unmark(_) => ("unmark_pod", true),
+        Action::DeletePod(_) => ("delete_pod", true),
+        Action::TakeOut(..) => ("take_out_pod", false),
+        Action::WriteUpdate(..) => ("update_pod", false),
+        Action::PutIn(_) => ("put_in_pod", false),
+        Action::Confirm(..) => ("confirm_pod", false),
+        Action::CreateRun(_) => ("create_hook_run", false),
+        Action::DeleteRun(_) => ("delete_hook_run", false),
+        Action::ResetRetry(_) => ("reset_retry", false),
+        Action::Pause => ("pause", false),
+    }
+}

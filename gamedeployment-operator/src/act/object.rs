@@ -1,0 +1,212 @@
+//! Writes to ControllerRevisions and HookRuns.
+
+use gamedeployment_core::gate::NewRun;
+use gamedeployment_core::plan::{NewRevision, RevisionRef, RunRef};
+use gamedeployment_core::pod::controller_of;
+use gamedeployment_core::revision::template_in;
+use k8s_openapi::api::apps::v1::ControllerRevision;
+use k8s_openapi::apimachinery::pkg::runtime::RawExtension;
+use kube::ResourceExt;
+use kube::api::{DeleteParams, ObjectMeta, Patch, PatchParams, PostParams, Preconditions};
+use operator_runtime::calls::CallError;
+use serde_json::json;
+use shared_api::HookRun;
+
+use super::{Effect, Hands, Kind, Subject, Trouble};
+
+impl Hands {
+    pub(super) async fn create_revision(
+        &self,
+        subject: &Subject,
+        new: NewRevision,
+    ) -> Result<Effect, Trouble> {
+        let NewRevision {
+            name,
+            number,
+            data,
+            labels,
+        } = new;
+        let object = ControllerRevision {
+            metadata: ObjectMeta {
+                name: Some(name.clone()),
+                namespace: Some(subject.key.0.clone()),
+                labels: Some(labels),
+                owner_references: Some(vec![subject.as_owner()]),
+                ..ObjectMeta::default()
+            },
+            data: Some(RawExtension(data.clone())),
+            revision: number,
+        };
+        let api = self.api::<ControllerRevision>(subject);
+        let created = self
+            .calls
+            .call("record a revision", api.create(&PostParams::default(), &object))
+            .await;
+        let error = match created {
+            Ok(revision) => return Ok(Effect::Revision(Box::new(revision))),
+            Err(error) => error,
+        };
+        match error {
+            CallError::Conflict => self.same_revision(subject, &name, &data).await,
+            CallError::Unknown { .. } => Err(Trouble {
+                error,
+                effect: Some(Effect::Uncertain(Kind::Revision, name)),
+                collision: false,
+            }),
+            CallError::Gone | CallError::Refused { .. } => Err(Trouble {
+                error,
+                effect: None,
+                collision: false,
+            }),
+        }
+    }
+
+    /// The name of a new revision is taken: by the same revision, whose answer was lost; by one that a workload of
+    /// this name left behind; or by something else.
+    async fn same_revision(
+        &self,
+        subject: &Subject,
+        name: &str,
+        data: &serde_json::Value,
+    ) -> Result<Effect, Trouble> {
+        let api = self.api::<ControllerRevision>(subject);
+        let failed = |error| Trouble {
+            error,
+            effect: None,
+            collision: false,
+        };
+        let found = self
+            .calls
+            .call("read a revision", api.get(name))
+            .await
+            .map_err(failed)?;
+        let holds = found.data.as_ref().and_then(|data| template_in(&data.0));
+        let same = holds.is_some() && holds == template_in(data);
+        let ours = controller_of(&found.metadata) == subject.object.metadata.uid;
+        if same && ours {
+            return Ok(Effect::Revision(Box::new(found)));
+        }
+        if same && controller_of(&found.metadata).is_none() {
+            let patch = json!({ "metadata": {
+                "uid": found.metadata.uid,
+                "resourceVersion": found.metadata.resource_version,
+                "ownerReferences": [subject.as_owner()],
+            }});
+            let (params, patch) = (PatchParams::default(), Patch::Strategic(&patch));
+            let patched = api.patch(name, &params, &patch);
+            let adopted = self
+                .calls
+                .call("adopt a revision", patched)
+                .await
+                .map_err(failed)?;
+            return Ok(Effect::Revision(Box::new(adopted)));
+        }
+        Err(Trouble {
+            error: CallError::Conflict,
+            effect: None,
+            collision: true,
+        })
+    }
+
+    pub(super) async fn renumber(
+        &self,
+        subject: &Subject,
+        revision: RevisionRef,
+        number: i64,
+    ) -> Result<Effect, Trouble> {
+        let RevisionRef {
+            name,
+            uid,
+            resource_version,
+        } = revision;
+        let patch =
+            json!({ "metadata": { "uid": uid, "resourceVersion": resource_version }, "revision": number });
+        let api = self.api::<ControllerRevision>(subject);
+        let (params, patch) = (PatchParams::default(), Patch::Merge(&patch));
+        let patched = api.patch(&name, &params, &patch);
+        let patched = self.calls.call("renumber a revision", patched).await;
+        patched
+            .map(|revision| Effect::Revision(Box::new(revision)))
+            .map_err(|error| Trouble::of(error, Kind::Revision, &name, &uid))
+    }
+
+    pub(super) async fn delete_revision(
+        &self,
+        subject: &Subject,
+        revision: RevisionRef,
+    ) -> Result<Effect, Trouble> {
+        let RevisionRef {
+            name,
+            uid,
+            resource_version,
+        } = revision;
+        let same = Preconditions {
+            uid: Some(uid.clone()),
+            resource_version: Some(resource_version),
+        };
+        let params = DeleteParams {
+            preconditions: Some(same),
+            ..DeleteParams::background()
+        };
+        let api = self.api::<ControllerRevision>(subject);
+        match self
+            .calls
+            .call("delete a revision", api.delete(&name, &params))
+            .await
+        {
+            Ok(_) | Err(CallError::Gone) => Ok(Effect::Gone(Kind::Revision, name, uid)),
+            Err(error) => Err(Trouble::of(error, Kind::Revision, &name, &uid)),
+        }
+    }
+
+    pub(super) async fn create_run(&self, subject: &Subject, new: NewRun) -> Result<Effect, Trouble> {
+        let NewRun { run } = new;
+        let name = run.name_any();
+        let api = self.api::<HookRun>(subject);
+        match self
+            .calls
+            .call("create a HookRun", api.create(&PostParams::default(), &run))
+            .await
+        {
+            Ok(run) => Ok(Effect::Run(Box::new(run))),
+            // There is one: what it is decides the next decision.
+            Err(error @ (CallError::Conflict | CallError::Unknown { .. })) => Err(Trouble {
+                error,
+                effect: Some(Effect::Uncertain(Kind::Run, name)),
+                collision: false,
+            }),
+            Err(error @ (CallError::Gone | CallError::Refused { .. })) => Err(Trouble {
+                error,
+                effect: None,
+                collision: false,
+            }),
+        }
+    }
+
+    pub(super) async fn delete_run(&self, subject: &Subject, run: RunRef) -> Result<Effect, Trouble> {
+        let RunRef { name, uid } = run;
+        let same = Preconditions {
+            uid: Some(uid.clone()),
+            resource_version: None,
+        };
+        let params = DeleteParams {
+            preconditions: Some(same),
+            ..DeleteParams::background()
+        };
+        match self
+            .calls
+            .call(
+                "delete a HookRun",
+                self.api::<HookRun>(subject).delete(&name, &params),
+            )
+            .await
+        {
+            Ok(answer) => Ok(answer.either(
+                |run| Effect::Run(Box::new(run)),
+                |_| Effect::Gone(Kind::Run, name.clone(), uid.clone()),
+            )),
+            Err(CallError::Gone) => Ok(Effect::Gone(Kind::Run, name, uid)),
+            Err(error) => Err(Trouble::of(error, Kind::Run, &name, &uid)),
+        }
+    }
+}

@@ -1,0 +1,312 @@
+//! Writes to pods.
+
+use gamedeployment_core::gate::{Delete, Grounds, PodRef, Update};
+use gamedeployment_core::plan::{NewPod, PodChange};
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Pod;
+use kube::Api;
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
+use kube::core::{ApiResource, DynamicObject};
+use operator_runtime::calls::CallError;
+use serde_json::{Value, json};
+use shared_api::GameDeployment;
+use shared_api::names::pod as annotation;
+use shared_api::reason::WorkloadReason;
+
+use super::{Effect, Hands, Kind, Subject, Trouble};
+
+impl Hands {
+    /// Creates a pod, as written: fields that this version does not know are kept.
+    pub(super) async fn create_pod(&self, subject: &Subject, pod: NewPod) -> Result<Effect, Trouble> {
+        let NewPod { name, manifest } = pod;
+        let kind = ApiResource::erase::<Pod>(&());
+        let api: Api<DynamicObject> = Api::namespaced_with(self.client.clone(), &subject.key.0, &kind);
+        let unknown = |message: String| CallError::Unknown {
+            step: "create a pod",
+            message,
+        };
+        let created = match serde_json::from_value(manifest) {
+            Ok(object) => {
+                let object: DynamicObject = object;
+                let params = PostParams::default();
+                self.calls
+                    .call("create a pod", api.create(&params, &object))
+                    .await
+            }
+            Err(error) => Err(CallError::Refused {
+                step: "create a pod",
+                message: error.to_string(),
+            }),
+        };
+        let read = created.and_then(|object| {
+            let value = serde_json::to_value(object).map_err(|error| unknown(error.to_string()))?;
+            serde_json::from_value(value).map_err(|error| unknown(error.to_string()))
+        });
+        match read {
+            Ok(pod) => Ok(Effect::Pod(pod)),
+            // Its name is a function of what was known: the same pod was made before, and its answer was lost.
+            Err(CallError::Conflict) => match self.read_pod(subject, &name).await {
+                Ok(effect) => Ok(effect),
+                Err(error) => Err(Trouble {
+                    error,
+                    effect: Some(Effect::Uncertain(Kind::Pod, name)),
+                    collision: false,
+                }),
+            },
+            Err(error) => {
+                let unknown = matches!(error, CallError::Unknown { .. });
+                let effect = unknown.then_some(Effect::Uncertain(Kind::Pod, name));
+                Err(Trouble {
+                    error,
+                    effect,
+                    collision: false,
+                })
+            }
+        }
+    }
+
+    async fn read_pod(&self, subject: &Subject, name: &str) -> Result<Effect, CallError> {
+        let pod = self
+            .calls
+            .call("read a pod", self.api::<Pod>(subject).get(name))
+            .await?;
+        Ok(Effect::Pod(Box::new(pod)))
+    }
+
+    /// A patch under the precondition that the pod is exactly the one that was decided on.
+    async fn patch(
+        &self,
+        subject: &Subject,
+        step: &'static str,
+        subresource: Option<&str>,
+        pod: &PodRef,
+        mut patch: Value,
+    ) -> Result<Effect, Trouble> {
+        patch["metadata"]["uid"] = json!(pod.uid);
+        patch["metadata"]["resourceVersion"] = json!(pod.resource_version);
+        let api = self.api::<Pod>(subject);
+        let (params, patch) = (PatchParams::default(), Patch::Strategic(&patch));
+        let call = async {
+            match subresource {
+                Some(subresource) => {
+                    api.patch_subresource(subresource, &pod.name, &params, &patch)
+                        .await
+                }
+                None => api.patch(&pod.name, &params, &patch).await,
+            }
+        };
+        let patched = self.calls.call(step, call).await;
+        patched
+            .map(|pod| Effect::Pod(Box::new(pod)))
+            .map_err(|error| Trouble::of(error, Kind::Pod, &pod.name, &pod.uid))
+    }
+
+    pub(super) async fn mark(&self, subject: &Subject, pod: PodRef, text: &str) -> Result<Effect, Trouble> {
+        let notes = json!({ annotation::DELETING: "true", annotation::CHOSEN_FOR: text });
+        self.patch(
+            subject,
+            "mark a pod",
+            None,
+            &pod,
+            json!({ "metadata": { "annotations": notes } }),
+        )
+        .await
+    }
+
+    pub(super) async fn unmark(&self, subject: &Subject, pod: PodRef) -> Result<Effect, Trouble> {
+        let notes = json!({ annotation::DELETING: null, annotation::CHOSEN_FOR: null });
+        self.patch(
+            subject,
+            "unmark a pod",
+            None,
+            &pod,
+            json!({ "metadata": { "annotations": notes } }),
+        )
+        .await
+    }
+
+    pub(super) async fn confirm(
+        &self,
+        subject: &Subject,
+        pod: PodRef,
+        revision: &str,
+    ) -> Result<Effect, Trouble> {
+        let notes = json!({ annotation::CONFIRMED: revision });
+        self.patch(
+            subject,
+            "confirm a pod",
+            None,
+            &pod,
+            json!({ "metadata": { "annotations": notes } }),
+        )
+        .await
+    }
+
+    pub(super) async fn delete_pod(&self, subject: &Subject, delete: Delete) -> Result<Effect, Trouble> {
+        let pod = delete.pod();
+        let same = Preconditions {
+            uid: Some(pod.uid.clone()),
+            resource_version: Some(pod.resource_version.clone()),
+        };
+        let params = DeleteParams {
+            preconditions: Some(same),
+            ..DeleteParams::default()
+        };
+        let deleted = self
+            .calls
+            .call(
+                "delete a pod",
+                self.api::<Pod>(subject).delete(&pod.name, &params),
+            )
+            .await;
+        match deleted {
+            Ok(answer) => {
+                self.tell(
+                    subject,
+                    WorkloadReason::PodDeleted,
+                    "Delete",
+                    &pod.name,
+                    delete.grounds(),
+                );
+                Ok(answer.either(
+                    |pod| Effect::Pod(Box::new(pod)),
+                    |_| Effect::Gone(Kind::Pod, pod.name.clone(), pod.uid.clone()),
+                ))
+            }
+            Err(error) => Err(Trouble::of(error, Kind::Pod, &pod.name, &pod.uid)),
+        }
+    }
+
+    /// Takes a pod out of service: it gets no new players, and is to be changed after the grace period.
+    pub(super) async fn take_out(
+        &self,
+        subject: &Subject,
+        update: Update,
+        since: Timestamp,
+    ) -> Result<Effect, Trouble> {
+        let condition = condition("False", "StartInPlaceUpdate", update.to(), since);
+        let status = json!({ "status": { "conditions": [condition] } });
+        let taken = self
+            .patch(
+                subject,
+                "take a pod out of service",
+                Some("status"),
+                update.pod(),
+                status,
+            )
+            .await?;
+        self.tell(
+            subject,
+            WorkloadReason::PodUpdateStarted,
+            "Update",
+            &update.pod().name,
+            update.grounds(),
+        );
+        Ok(taken)
+    }
+
+    pub(super) async fn put_in(&self, subject: &Subject, pod: PodRef) -> Result<Effect, Trouble> {
+        let condition = condition("True", "InService", "", Timestamp::now());
+        let status = json!({ "status": { "conditions": [condition] } });
+        self.patch(subject, "put a pod into service", Some("status"), &pod, status)
+            .await
+    }
+
+    /// Images, metadata, revision and the record of what was before, in one write.
+    pub(super) async fn write_update(
+        &self,
+        subject: &Subject,
+        update: Update,
+        change: PodChange,
+    ) -> Result<Effect, Trouble> {
+        let PodChange {
+            images,
+            labels,
+            annotations,
+        } = change;
+        let containers: Vec<Value> = images
+            .iter()
+            .map(|(name, image)| json!({ "name": name, "image": image }))
+            .collect();
+        let mut patch = json!({ "metadata": { "labels": labels, "annotations": annotations } });
+        if !containers.is_empty() {
+            patch["spec"] = json!({ "containers": containers });
+        }
+        let written = self
+            .patch(subject, "update a pod", None, update.pod(), patch)
+            .await?;
+        if update.grounds() != &Grounds::UnderWay {
+            self.tell(
+                subject,
+                WorkloadReason::PodUpdateStarted,
+                "Update",
+                &update.pod().name,
+                update.grounds(),
+            );
+        }
+        Ok(written)
+    }
+
+    /// Becomes the pod's controller, unless the workload itself is being deleted: that is asked, not remembered.
+    pub(super) async fn adopt(&self, subject: &Subject, pod: PodRef) -> Result<Effect, Trouble> {
+        let api = self.api::<GameDeployment>(subject);
+        let read = self
+            .calls
+            .call("read the workload", api.get(&subject.key.1))
+            .await;
+        let uid = subject.object.metadata.uid.as_ref();
+        match read {
+            Ok(now) if now.metadata.uid.as_ref() == uid && now.metadata.deletion_timestamp.is_none() => {}
+            Ok(_) => {
+                return Err(Trouble {
+                    error: CallError::Conflict,
+                    effect: None,
+                    collision: false,
+                });
+            }
+            Err(error) => {
+                return Err(Trouble {
+                    error,
+                    effect: None,
+                    collision: false,
+                });
+            }
+        }
+        let patch = json!({ "metadata": { "ownerReferences": [subject.as_owner()] } });
+        self.patch(subject, "adopt a pod", None, &pod, patch).await
+    }
+
+    pub(super) async fn release(&self, subject: &Subject, pod: PodRef) -> Result<Effect, Trouble> {
+        let gone = json!({ "$patch": "delete", "uid": subject.object.metadata.uid });
+        let patch = json!({ "metadata": { "ownerReferences": [gone] } });
+        self.patch(subject, "release a pod", None, &pod, patch).await
+    }
+
+    /// Says on the workload what was done to a pod, and why it was allowed.
+    fn tell(&self, subject: &Subject, reason: WorkloadReason, action: &str, pod: &str, grounds: &Grounds) {
+        let note = format!("pod {pod}: {grounds}");
+        tracing::info!(namespace = subject.key.0, name = subject.key.1, pod, %reason, %grounds, "acted on a pod");
+        self.events
+            .tell(subject.as_reference(), reason.as_str(), action, &note);
+        if *grounds == Grounds::Skipped {
+            self.events.warn(
+                subject.as_reference(),
+                WorkloadReason::HookSkipped.as_str(),
+                action,
+                &note,
+            );
+        }
+    }
+}
+
+fn condition(status: &str, reason: &str, message: &str, since: Timestamp) -> Value {
+    // Whole seconds: that is how the API server keeps times of conditions.
+    let since = Timestamp::from_second(since.as_second()).unwrap_or(since);
+    json!({
+        "type": annotation::IN_PLACE_READY,
+        "status": status,
+        "reason": reason,
+        "message": message,
+        "lastTransitionTime": since,
+    })
+}

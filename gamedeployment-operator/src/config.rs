@@ -1,0 +1,54 @@
+//! Flags and environment.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use clap::Parser;
+use operator_runtime::telemetry::LogFormat;
+
+/// Runs GameDeployments: pods leave only when their hook says so.
+#[derive(Debug, Clone, Parser)]
+#[command(name = "gamedeployment-operator", version, about, max_term_width = 100)]
+pub struct Config {
+    /// Work in this namespace only [default: all namespaces]
+    #[arg(long, env = "GAMEDEPLOYMENT_OPERATOR_NAMESPACE")]
+    pub namespace: Option<String>,
+
+    /// Address of /healthz, /readyz and /metrics
+    #[arg(long, env = "GAMEDEPLOYMENT_OPERATOR_LISTEN", default_value = "0.0.0.0:8080")]
+    pub listen: SocketAddr,
+
+    /// How log lines look
+    #[arg(long, env = "GAMEDEPLOYMENT_OPERATOR_LOG_FORMAT", value_enum, default_value_t = LogFormat::Json)]
+    pub log_format: LogFormat,
+
+    /// Log level, or directives such as `info,gamedeployment_operator=debug`
+    #[arg(long, env = "GAMEDEPLOYMENT_OPERATOR_LOG", default_value = "info")]
+    pub log: String,
+
+    /// Time that a call of the API server may take
+    #[arg(long, env = "GAMEDEPLOYMENT_OPERATOR_API_TIMEOUT", default_value = "10s", value_parser = duration)]
+    pub api_timeout: Duration,
+
+    /// Calls of the API server at a time
+    #[arg(long, env = "GAMEDEPLOYMENT_OPERATOR_API_CONCURRENCY", default_value_t = 64)]
+    pub api_concurrency: usize,
+
+    /// Do not watch nodes: no deletion costs of nodes, and hooks are asked about pods whose node is gone
+    #[arg(long, env = "GAMEDEPLOYMENT_OPERATOR_IGNORE_NODES")]
+    pub ignore_nodes: bool,
+}
+
+fn duration(text: &str) -> Result<Duration, humantime::DurationError> {
+    humantime::parse_duration(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_flags_are_consistent() {
+        super::Config::command().debug_assert();
+    }
+}

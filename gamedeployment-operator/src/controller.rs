@@ -1,0 +1,445 @@
+//! Decides for every workload that news is about, one decision at a time for each, and has it carried out.
+//!
+//! One task owns everything that is known, so nothing is locked: it takes news in, decides, and hands plans to tasks
+//! that write; what they learned comes back as news.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures::{FutureExt, Stream, StreamExt};
+use gamedeployment_core::decide::decide;
+use gamedeployment_core::gate::Run;
+use gamedeployment_core::plan::Plan;
+use gamedeployment_core::pod::Pod;
+use gamedeployment_core::revision::Revision;
+use gamedeployment_core::view::{Trouble, View};
+use jiff::Timestamp;
+use kube::Client;
+use operator_runtime::calls::Calls;
+use operator_runtime::watch::{Key, key_of};
+use tokio::task::JoinSet;
+
+use crate::act::{Effect, Hands, Kind, Outcome, Subject};
+use crate::expectations::{self, Expectations};
+use crate::index::{Index, Surroundings, read_revision};
+use crate::metrics::Metrics;
+use crate::observe::News;
+
+/// Pause before a workload whose writes failed is decided anew; doubles with every failure in a row.
+const FIRST_PAUSE: Duration = Duration::from_millis(250);
+/// The longest of these pauses.
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+
+/// What a task brings back.
+enum Done {
+    /// A plan was carried out.
+    Plan(Key, Outcome),
+    /// Objects were read directly.
+    Read(Option<Key>, Vec<(Kind, Key, Option<Effect>)>, bool),
+}
+
+/// Decides.
+pub struct Controller {
+    client: Client,
+    calls: Arc<Calls>,
+    hands: Hands,
+    metrics: Metrics,
+    with_nodes: bool,
+    index: Index,
+    expectations: Expectations,
+    dirty: BTreeSet<Key>,
+    /// Workloads that are being written for.
+    busy: HashSet<Key>,
+    /// When workloads are to be decided anew though nothing happens.
+    wakes: Wakes,
+    seats: HashMap<Key, Seat>,
+    tasks: JoinSet<Done>,
+    rereading: bool,
+}
+
+/// What is remembered of a workload between decisions: only what saves work or tells people.
+#[derive(Debug, Default)]
+struct Seat {
+    trouble: Trouble,
+    failures: u32,
+}
+
+/// Times at which keys are to be looked at.
+#[derive(Debug, Default)]
+struct Wakes {
+    by_time: BTreeSet<(Timestamp, Key)>,
+    by_key: BTreeMap<Key, Timestamp>,
+}
+
+impl Wakes {
+    fn set(&mut self, key: &Key, at: Option<Timestamp>) {
+        if let Some(known) = self.by_key.remove(key) {
+            self.by_time.remove(&(known, key.clone()));
+        }
+        if let Some(at) = at {
+            self.by_key.insert(key.clone(), at);
+            self.by_time.insert((at, key.clone()));
+        }
+    }
+
+    fn next(&self) -> Option<Timestamp> {
+        self.by_time.first().map(|(at, _)| *at)
+    }
+
+    fn due(&mut self, now: Timestamp) -> Vec<Key> {
+        let due: Vec<Key> = self
+            .by_time
+            .iter()
+            .take_while(|(at, _)| *at <= now)
+            .map(|(_, key)| key.clone())
+            .collect();
+        for key in &due {
+            self.set(key, None);
+        }
+        due
+    }
+}
+
+impl Controller {
+    /// A controller that knows nothing yet.
+    #[must_use]
+    pub fn new(client: Client, calls: Arc<Calls>, hands: Hands, metrics: Metrics, with_nodes: bool) -> Self {
+        Self {
+            client,
+            calls,
+            hands,
+            metrics,
+            with_nodes,
+            index: Index::default(),
+            expectations: Expectations::default(),
+            dirty: BTreeSet::new(),
+            busy: HashSet::new(),
+            wakes: Wakes::default(),
+            seats: HashMap::new(),
+            tasks: JoinSet::new(),
+            rereading: false,
+        }
+    }
+
+    /// Follows the news until they end.
+    pub async fn drive(mut self, news: impl Stream<Item = News>) {
+        let mut news = std::pin::pin!(news);
+        loop {
+            let sleep = self.until_next_look();
+            tokio::select! {
+                item = news.next() => match item {
+                    Some(item) => self.learn(item),
+                    None => return,
+                },
+                Some(done) = self.tasks.join_next(), if !self.tasks.is_empty() => self.take_back(done),
+                () = tokio::time::sleep(sleep) => {}
+            }
+            // Everything that is there already is taken in before anything is decided on.
+            while let Some(Some(item)) = news.next().now_or_never() {
+                self.learn(item);
+            }
+            while let Some(done) = self.tasks.try_join_next() {
+                self.take_back(done);
+            }
+            self.dirty.extend(self.wakes.due(Timestamp::now()));
+            if self.index.is_synced(self.with_nodes) {
+                self.reread_overdue();
+                for key in std::mem::take(&mut self.dirty) {
+                    self.consider(key);
+                }
+            }
+        }
+    }
+
+    fn learn(&mut self, news: News) {
+        self.index.learn(news, &mut self.dirty);
+    }
+
+    /// The time until something is to be done though nothing happens.
+    fn until_next_look(&self) -> Duration {
+        let wake = self.wakes.next().map(|at| {
+            let left = at.duration_since(Timestamp::now());
+            Duration::try_from(left).unwrap_or(Duration::ZERO)
+        });
+        let overdue = expectations::next_overdue(&self.index).filter(|_| !self.rereading);
+        let overdue = overdue.map(|at| at.saturating_duration_since(Instant::now()));
+        wake.into_iter()
+            .chain(overdue)
+            .min()
+            .unwrap_or(Duration::from_mins(10))
+            + Duration::from_millis(1)
+    }
+
+    /// Decides for one workload, unless it is being written for: then it comes again when that is done.
+    fn consider(&mut self, key: Key) {
+        if self.busy.contains(&key) {
+            self.dirty.insert(key);
+            return;
+        }
+        let uncertain = self.expectations.of(&key);
+        if !uncertain.is_empty() {
+            self.read(
+                Some(key.clone()),
+                uncertain
+                    .into_iter()
+                    .map(|(kind, name)| (kind, (key.0.clone(), name)))
+                    .collect(),
+            );
+            self.busy.insert(key);
+            return;
+        }
+        let Some(workload) = self.index.workloads.get(&key) else {
+            self.forget(&key);
+            return;
+        };
+        let object = match &workload.object {
+            Ok(object) => object,
+            Err(invalid) => {
+                self.metrics.unreadable.inc();
+                tracing::warn!(
+                    namespace = key.0,
+                    name = key.1,
+                    error = invalid.error,
+                    "a GameDeployment cannot be read"
+                );
+                return;
+            }
+        };
+        let started = Instant::now();
+        let uid = object.metadata.uid.clone().unwrap_or_default();
+        let plan = self.decide(&key, object, &uid);
+        self.metrics.decided(started.elapsed());
+        self.wakes.set(&key, plan.wake);
+        let status = plan.status.as_deref().or(object.status.as_ref());
+        if let Some(status) = status {
+            self.metrics.report(&key, status, plan.gauges);
+        }
+        if plan.is_empty() {
+            self.seats.remove(&key);
+            return;
+        }
+        let subject = Subject {
+            key: key.clone(),
+            object: Arc::new((**object).clone()),
+        };
+        let hands = self.hands.clone();
+        self.tasks.spawn(async move {
+            let outcome = hands.carry_out(&subject, plan).await;
+            Done::Plan(subject.key, outcome)
+        });
+        self.busy.insert(key);
+    }
+
+    fn decide(&self, key: &Key, object: &shared_api::GameDeployment, uid: &str) -> Plan {
+        let surroundings = Surroundings {
+            index: &self.index,
+            namespace: &key.0,
+        };
+        let mut pods: Vec<&Pod> = self.index.pods.owned_by(uid).collect();
+        pods.extend(self.index.pods.orphans_in(&key.0));
+        let runs: Vec<&Run> = self.index.runs.owned_by(uid).collect();
+        let revisions: Vec<Revision> = self
+            .index
+            .revisions
+            .owned_by(uid)
+            .map(|owned| owned.revision.clone())
+            .collect();
+        let view = View {
+            object,
+            pods: &pods,
+            revisions: &revisions,
+            runs: &runs,
+            trouble: self.seats.get(key).map(|seat| &seat.trouble),
+            cluster: &surroundings,
+        };
+        decide(&view, Timestamp::now())
+    }
+
+    /// A workload is gone.
+    fn forget(&mut self, key: &Key) {
+        self.metrics.forget(key);
+        self.expectations.forget(key);
+        self.wakes.set(key, None);
+        self.seats.remove(key);
+    }
+
+    fn take_back(&mut self, done: Result<Done, tokio::task::JoinError>) {
+        match done {
+            Ok(Done::Plan(key, outcome)) => {
+                self.busy.remove(&key);
+                self.conclude(key, outcome);
+            }
+            Ok(Done::Read(workload, found, all)) => self.found(workload, found, all),
+            Err(error) => {
+                tracing::error!(%error, "a task ended in a defect");
+                // Whose it was is not known; every workload is looked at again.
+                self.busy.clear();
+                self.rereading = false;
+                self.dirty
+                    .extend(self.index.workloads.iter().map(|(key, _)| key.clone()));
+            }
+        }
+    }
+
+    /// Takes in what was learned by writing, and decides when to go on.
+    fn conclude(&mut self, key: Key, outcome: Outcome) {
+        let Outcome { effects, failures } = outcome;
+        for effect in effects {
+            self.apply(&key, effect);
+        }
+        let before = self.seats.remove(&key).unwrap_or_default();
+        if failures.is_empty() {
+            self.dirty.insert(key);
+            return;
+        }
+        let first = |scaling: bool| {
+            let mut failures = failures.iter().filter(|failure| failure.scaling == scaling);
+            failures.find_map(|failure| failure.message.clone())
+        };
+        let trouble = Trouble {
+            scaling: first(true),
+            updating: first(false),
+            collision: failures.iter().any(|failure| failure.collision),
+        };
+        // A conflict is settled by reading; only refusals and silence are waited out.
+        let refused = trouble.scaling.is_some() || trouble.updating.is_some();
+        let failures = if refused {
+            before.failures.saturating_add(1)
+        } else {
+            1
+        };
+        let pause = FIRST_PAUSE
+            .saturating_mul(1 << failures.saturating_sub(1).min(10))
+            .min(LONGEST_PAUSE);
+        let pause = jiff::SignedDuration::try_from(pause).unwrap_or_default();
+        self.seats.insert(key.clone(), Seat { trouble, failures });
+        self.dirty.remove(&key);
+        self.wakes.set(&key, Timestamp::now().checked_add(pause).ok());
+    }
+
+    fn apply(&mut self, workload: &Key, effect: Effect) {
+        let namespace = workload.0.clone();
+        match effect {
+            Effect::Workload(object) => self.index.wrote_workload(*object),
+            Effect::Pod(pod) => self.index.pods.wrote(key_of(&pod.metadata), Pod::read(&pod)),
+            Effect::Revision(object) => {
+                if let Some(revision) = read_revision(&object) {
+                    self.index.revisions.wrote(key_of(&object.metadata), revision);
+                }
+            }
+            Effect::Run(run) => self.index.runs.wrote(key_of(&run.metadata), Run::read(&run)),
+            Effect::Gone(kind, name, uid) => {
+                let key = (namespace, name);
+                match kind {
+                    // The watch tells of its end.
+                    Kind::Workload => {}
+                    Kind::Pod => self.index.pods.removed(&key, &uid),
+                    Kind::Revision => self.index.revisions.removed(&key, &uid),
+                    Kind::Run => self.index.runs.removed(&key, &uid),
+                }
+            }
+            Effect::Uncertain(kind, name) => self.expectations.doubt(workload, kind, name),
+        }
+    }
+
+    /// Reads objects that were written and that the watch has not shown in time.
+    fn reread_overdue(&mut self) {
+        if self.rereading {
+            return;
+        }
+        let overdue = expectations::overdue(&self.index);
+        if !overdue.is_empty() {
+            tracing::warn!(
+                objects = overdue.len(),
+                "the watch has not shown what was written; reading it directly"
+            );
+            self.rereading = true;
+            self.read(None, overdue);
+        }
+    }
+
+    fn read(&mut self, workload: Option<Key>, objects: Vec<(Kind, Key)>) {
+        self.metrics
+            .direct_reads
+            .inc_by(objects.len().try_into().unwrap_or(0));
+        let (client, calls) = (self.client.clone(), self.calls.clone());
+        self.tasks.spawn(async move {
+            let mut found = Vec::new();
+            let mut all = true;
+            for (kind, key) in objects {
+                match expectations::read(&client, &calls, kind, &key).await {
+                    Ok(effect) => found.push((kind, key, effect)),
+                    Err(error) => {
+                        all = false;
+                        tracing::warn!(?kind, name = key.1, %error, "failed to read an object directly");
+                    }
+                }
+            }
+            Done::Read(workload, found, all)
+        });
+    }
+
+    fn found(&mut self, workload: Option<Key>, found: Vec<(Kind, Key, Option<Effect>)>, all: bool) {
+        for (kind, key, effect) in found {
+            match effect {
+                Some(effect) => self.apply(&key, effect),
+                None => self.absent(kind, &key),
+            }
+            self.certain(kind, &key);
+            if let Some(workload) = &workload {
+                self.expectations.settle(workload, kind, &key.1);
+            }
+        }
+        let Some(workload) = workload else {
+            self.rereading = false;
+            self.dirty
+                .extend(self.index.workloads.iter().map(|(key, _)| key.clone()));
+            return;
+        };
+        self.busy.remove(&workload);
+        if all {
+            self.dirty.insert(workload);
+        } else {
+            let later = Timestamp::now().checked_add(jiff::SignedDuration::from_secs(1));
+            self.wakes.set(&workload, later.ok());
+        }
+    }
+
+    /// A direct read has shown that there is no such object.
+    fn absent(&mut self, kind: Kind, key: &Key) {
+        match kind {
+            Kind::Workload => {}
+            Kind::Pod => {
+                if let Some(uid) = self.index.pods.get(key).map(|pod| pod.uid.clone()) {
+                    self.index.pods.removed(key, &uid);
+                }
+            }
+            Kind::Revision => {
+                if let Some(uid) = self
+                    .index
+                    .revisions
+                    .get(key)
+                    .map(|owned| owned.revision.uid.clone())
+                {
+                    self.index.revisions.removed(key, &uid);
+                }
+            }
+            Kind::Run => {
+                if let Some(uid) = self.index.runs.get(key).map(|run| run.uid.clone()) {
+                    self.index.runs.removed(key, &uid);
+                }
+            }
+        }
+    }
+
+    /// What is held of an object is what there is.
+    fn certain(&mut self, kind: Kind, key: &Key) {
+        match kind {
+            Kind::Workload => self.index.workloads.confirm(key),
+            Kind::Pod => self.index.pods.confirm(key),
+            Kind::Revision => self.index.revisions.confirm(key),
+            Kind::Run => self.index.runs.confirm(key),
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! Objects of one kind, as the watch shows them and as this operator has written them, whichever is newer.
+//!
+//! What a write returns counts at once: the next decision does not wait for the watch, and an older event that comes
+//! later changes nothing. An entry that no watch event has confirmed is an expectation; see [`crate::expectations`].
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::time::{Duration, Instant};
+
+use operator_runtime::watch::Key;
+
+/// What a store needs to know of what it holds.
+pub trait Stored {
+    /// UID.
+    fn uid(&self) -> &str;
+    /// Version, as the API server counts it.
+    fn version(&self) -> &str;
+    /// UID of the controller.
+    fn owner(&self) -> Option<&str>;
+}
+
+/// Objects of one kind.
+#[derive(Debug)]
+pub struct Store<T> {
+    held: HashMap<Key, Held<T>>,
+    by_owner: HashMap<String, BTreeSet<Key>>,
+    /// Keys of objects without a controller, by namespace.
+    orphans: HashMap<String, BTreeSet<Key>>,
+    /// UIDs of objects that are certainly gone: an older event must not bring them back.
+    gone: HashSet<String>,
+    /// Keys seen in the list that is being read.
+    listed: Option<HashSet<Key>>,
+    synced: bool,
+}
+
+#[derive(Debug)]
+struct Held<T> {
+    value: T,
+    /// Since when it waits for the watch to show it.
+    unconfirmed: Option<Instant>,
+}
+
+impl<T> Default for Store<T> {
+    fn default() -> Self {
+        Self {
+            held: HashMap::new(),
+            by_owner: HashMap::new(),
+            orphans: HashMap::new(),
+            gone: HashSet::new(),
+            listed: None,
+            synced: false,
+        }
+    }
+}
+
+impl<T: Stored> Store<T> {
+    /// Whether a list has been read to its end.
+    #[must_use]
+    pub fn is_synced(&self) -> bool {
+        self.synced
+    }
+
+    /// The object of this key.
+    #[must_use]
+    pub fn get(&self, key: &Key) -> Option<&T> {
+        self.held.get(key).map(|held| &held.value)
+    }
+
+    /// Everything.
+    pub fn iter(&self) -> impl Iterator<Item = (&Key, &T)> {
+        self.held.iter().map(|(key, held)| (key, &held.value))
+    }
+
+    /// Objects whose controller has this UID, in the order of their names.
+    pub fn owned_by(&self, uid: &str) -> impl Iterator<Item = &T> {
+        let keys = self.by_owner.get(uid).into_iter().flatten();
+        keys.filter_map(|key| self.get(key))
+    }
+
+    /// Objects of a namespace without a controller.
+    pub fn orphans_in(&self, namespace: &str) -> impl Iterator<Item = &T> {
+        let keys = self.orphans.get(namespace).into_iter().flatten();
+        keys.filter_map(|key| self.get(key))
+    }
+
+    /// A list begins.
+    pub fn begin_list(&mut self) {
+        self.listed = Some(HashSet::new());
+    }
+
+    /// A list has ended: what was deleted while nobody watched is in no list. Returns what is gone.
+    pub fn end_list(&mut self) -> Vec<T> {
+        self.synced = true;
+        self.gone.clear();
+        let Some(listed) = self.listed.take() else {
+            return Vec::new();
+        };
+        let absent = |(key, held): (&Key, &Held<T>)| {
+            // What was just written may be newer than the list.
+            (!listed.contains(key) && held.unconfirmed.is_none()).then(|| key.clone())
+        };
+        let absent: Vec<Key> = self.held.iter().filter_map(absent).collect();
+        absent.iter().filter_map(|key| self.take(key)).collect()
+    }
+
+    /// The watch shows an object. Returns what was held before, and whether this is news.
+    pub fn observe(&mut self, key: Key, value: T) -> (Option<T>, bool) {
+        if let Some(listed) = &mut self.listed {
+            listed.insert(key.clone());
+        }
+        if self.gone.contains(value.uid()) {
+            return (None, false);
+        }
+        if let Some(held) = self.held.get_mut(&key)
+            && held.value.uid() == value.uid()
+            && is_older(value.version(), held.value.version())
+        {
+            return (None, false);
+        }
+        (self.put(key, value, None), true)
+    }
+
+    /// The watch shows that an object is gone. Returns it, if it was held.
+    pub fn forget(&mut self, key: &Key, uid: &str) -> Option<T> {
+        self.gone.remove(uid);
+        if self.get(key).is_some_and(|held| held.uid() != uid) {
+            // Another one has its name already.
+            return None;
+        }
+        self.take(key)
+    }
+
+    /// A write or a direct read returned this object.
+    pub fn wrote(&mut self, key: Key, value: T) {
+        let newer = self
+            .get(&key)
+            .is_none_or(|held| held.uid() != value.uid() || is_older(held.version(), value.version()));
+        if newer && !self.gone.contains(value.uid()) {
+            self.put(key, value, Some(Instant::now()));
+        }
+    }
+
+    /// A write or a direct read showed that an object is gone.
+    pub fn removed(&mut self, key: &Key, uid: &str) {
+        if self.get(key).is_some_and(|held| held.uid() == uid) {
+            self.take(key);
+            self.gone.insert(uid.to_owned());
+        }
+    }
+
+    /// Keys of objects that the watch has not shown for this long after they were written.
+    #[must_use]
+    pub fn overdue(&self, after: Duration) -> Vec<Key> {
+        let late = |held: &Held<T>| held.unconfirmed.is_some_and(|since| since.elapsed() >= after);
+        self.held
+            .iter()
+            .filter(|(_, held)| late(held))
+            .map(|(key, _)| key.clone())
+            .collect()
+    }
+
+    /// When the next object is overdue.
+    #[must_use]
+    pub fn next_overdue(&self, after: Duration) -> Option<Instant> {
+        self.held
+            .values()
+            .filter_map(|held| held.unconfirmed)
+            .min()
+            .map(|since| since + after)
+    }
+
+    /// A direct read has shown that an object is as it is held: nothing more is expected.
+    pub fn confirm(&mut self, key: &Key) {
+        if let Some(held) = self.held.get_mut(key) {
+            held.unconfirmed = None;
+        }
+    }
+
+    fn put(&mut self, key: Key, value: T, unconfirmed: Option<Instant>) -> Option<T> {
+        let before = self.take(&key);
+        match value.owner() {
+            Some(owner) => self
+                .by_owner
+                .entry(owner.to_owned())
+                .or_default()
+                .insert(key.clone()),
+            None => self.orphans.entry(key.0.clone()).or_default().insert(key.clone()),
+        };
+        self.held.insert(key, Held { value, unconfirmed });
+        before
+    }
+
+    fn take(&mut self, key: &Key) -> Option<T> {
+        let held = self.held.remove(key)?;
+        let (index, at) = match held.value.owner() {
+            Some(owner) => (&mut self.by_owner, owner),
+            None => (&mut self.orphans, key.0.as_str()),
+        };
+        if let Some(keys) = index.get_mut(at) {
+            keys.remove(key);
+            if keys.is_empty() {
+                index.remove(at);
+            }
+        }
+        Some(held.value)
+    }
+}
+
+/// Whether `version` was before `than`. Versions are numbers in fact, if not by contract; one that is none is
+/// believed.
+fn is_older(version: &str, than: &str) -> bool {
+    match (version.parse::<u64>(), than.parse::<u64>()) {
+        (Ok(version), Ok(than)) => version < than,
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,81 @@
+use super::*;
+
+#[derive(Debug, Clone, PartialEq)]
+struct Thing(&'static str, &'static str, Option<&'static str>);
+
+impl Stored for Thing {
+    fn uid(&self) -> &str {
+        self.0
+    }
+
+    fn version(&self) -> &str {
+        self.1
+    }
+
+    fn owner(&self) -> Option<&str> {
+        self.2
+    }
+}
+
+fn key() -> Key {
+    ("games".to_owned(), "a".to_owned())
+}
+
+#[test]
+fn an_older_event_does_not_undo_a_write() {
+    let mut store = Store::default();
+    store.observe(key(), Thing("1", "5", Some("w")));
+    store.wrote(key(), Thing("1", "9", Some("w")));
+    assert!(!store.observe(key(), Thing("1", "7", Some("w"))).1);
+    assert_eq!(store.get(&key()), Some(&Thing("1", "9", Some("w"))));
+    assert!(store.next_overdue(Duration::ZERO).is_some());
+    assert!(store.observe(key(), Thing("1", "9", Some("w"))).1);
+    assert_eq!(store.next_overdue(Duration::ZERO), None);
+}
+
+#[test]
+fn what_is_gone_does_not_come_back_by_an_older_event() {
+    let mut store = Store::default();
+    store.observe(key(), Thing("1", "5", Some("w")));
+    store.removed(&key(), "1");
+    store.observe(key(), Thing("1", "6", Some("w")));
+    assert_eq!(store.get(&key()), None);
+    store.forget(&key(), "1");
+    store.observe(key(), Thing("2", "8", Some("w")));
+    assert_eq!(store.owned_by("w").count(), 1);
+}
+
+#[test]
+fn the_end_of_one_does_not_take_another_of_its_name() {
+    let mut store = Store::default();
+    store.observe(key(), Thing("1", "5", Some("w")));
+    store.removed(&key(), "1");
+    store.wrote(key(), Thing("2", "8", Some("w")));
+    store.forget(&key(), "1");
+    assert_eq!(store.get(&key()), Some(&Thing("2", "8", Some("w"))));
+}
+
+#[test]
+fn a_list_removes_what_is_not_in_it_but_not_what_was_just_written() {
+    let mut store = Store::default();
+    let other = ("games".to_owned(), "b".to_owned());
+    store.observe(key(), Thing("1", "5", Some("w")));
+    store.wrote(other.clone(), Thing("2", "8", Some("w")));
+    store.begin_list();
+    assert_eq!(store.end_list(), [Thing("1", "5", Some("w"))]);
+    assert!(store.get(&other).is_some() && store.is_synced());
+}
+
+#[test]
+fn an_owner_is_looked_up_and_may_change() {
+    let mut store = Store::default();
+    store.observe(key(), Thing("1", "5", None));
+    assert_eq!(store.orphans_in("games").count(), 1);
+    store.observe(key(), Thing("1", "6", Some("w")));
+    assert_eq!(
+        (store.orphans_in("games").count(), store.owned_by("w").count()),
+        (0, 1)
+    );
+    store.forget(&key(), "1");
+    assert!(store.by_owner.is_empty() && store.orphans.is_empty());
+}

@@ -1,0 +1,85 @@
+//! Calls of the API server: bounded in number and in time, and what came of each told by class.
+
+use std::time::Duration;
+
+use tokio::sync::Semaphore;
+
+use crate::client::root_cause;
+
+/// What came of a call that did not succeed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CallError {
+    /// The object does not exist (404).
+    #[error("the object does not exist any more")]
+    Gone,
+    /// It changed since it was read, or an object of that name exists (409).
+    #[error("somebody else has changed it, or made one of that name")]
+    Conflict,
+    /// The API server has understood the call, and does not do it.
+    #[error("failed to {step}: {message}")]
+    Refused {
+        /// What was to be done.
+        step: &'static str,
+        /// The API server's words.
+        message: String,
+    },
+    /// Nobody knows whether it was done.
+    #[error("failed to {step}: {message}")]
+    Unknown {
+        /// What was to be done.
+        step: &'static str,
+        /// What went wrong.
+        message: String,
+    },
+}
+
+/// Makes calls.
+#[derive(Debug)]
+pub struct Calls {
+    /// At a time: a burst of verdicts must not become a burst of connections.
+    slots: Semaphore,
+    timeout: Duration,
+}
+
+impl Calls {
+    /// At most `at_once` calls at a time, each for at most `timeout`.
+    #[must_use]
+    pub fn new(at_once: usize, timeout: Duration) -> Self {
+        Self {
+            slots: Semaphore::new(at_once),
+            timeout,
+        }
+    }
+
+    /// One call, its body included.
+    pub async fn call<T>(
+        &self,
+        step: &'static str,
+        call: impl Future<Output = Result<T, kube::Error>> + Send,
+    ) -> Result<T, CallError> {
+        let unknown = |message: String| CallError::Unknown { step, message };
+        let _slot = self
+            .slots
+            .acquire()
+            .await
+            .map_err(|error| unknown(error.to_string()))?;
+        match tokio::time::timeout(self.timeout, call).await {
+            Ok(Ok(value)) => Ok(value),
+            Ok(Err(kube::Error::Api(status))) => Err(match status.code {
+                404 => CallError::Gone,
+                409 => CallError::Conflict,
+                code => {
+                    let message = format!("{} ({code})", status.message);
+                    // Other than with 429, a server that stumbles may have done it before.
+                    if code < 500 {
+                        CallError::Refused { step, message }
+                    } else {
+                        unknown(message)
+                    }
+                }
+            }),
+            Ok(Err(error)) => Err(unknown(root_cause(&error))),
+            Err(_) => Err(unknown(format!("no answer within {}s", self.timeout.as_secs()))),
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! Merge patches.
+
+use serde_json::{Map, Value};
+
+/// A merge patch that leaves exactly `new`: what `old` had and `new` has not is set to null, at every depth.
+#[must_use]
+pub fn replacing(old: Value, new: Value) -> Value {
+    let (Value::Object(mut old), Value::Object(new)) = (old, new.clone()) else {
+        return new;
+    };
+    let mut patch = Map::new();
+    for (key, value) in new {
+        let before = old.remove(&key).unwrap_or_default();
+        patch.insert(key, replacing(before, value));
+    }
+    patch.extend(old.into_iter().map(|(key, _)| (key, Value::Null)));
+    Value::Object(patch)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_patch_clears_what_is_gone() {
+        let patch = replacing(
+            json!({"phase": "Running", "message": "old"}),
+            json!({"phase": "Failed"}),
+        );
+        assert_eq!(patch, json!({"phase": "Failed", "message": null}));
+        assert_eq!(
+            replacing(Value::Null, json!({"phase": "Failed"})),
+            json!({"phase": "Failed"})
+        );
+    }
+
+    #[test]
+    fn inner_objects_are_cleared_too() {
+        let patch = replacing(
+            json!({"canary": {"revision": "a", "run": "x"}}),
+            json!({"canary": {"revision": "b"}}),
+        );
+        assert_eq!(patch, json!({"canary": {"revision": "b", "run": null}}));
+    }
+}

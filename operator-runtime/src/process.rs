@@ -1,0 +1,55 @@
+//! The life of an operator's process: logs, TLS, runtime, and a line that says why it could not start.
+
+use std::net::SocketAddr;
+use std::process::ExitCode;
+
+use crate::client::ConnectError;
+use crate::telemetry::{self, LogFormat};
+
+/// Why an operator could not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// No way to the API server.
+    #[error(transparent)]
+    Connect(#[from] ConnectError),
+    /// The address of the health endpoint cannot be used.
+    #[error("failed to listen on {address}: {source}; choose another with --listen")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// Signals cannot be received.
+    #[error("failed to listen for signals: {0}")]
+    Signals(std::io::Error),
+}
+
+/// Runs an operator to its end.
+#[must_use]
+pub fn start(
+    format: LogFormat,
+    log: &str,
+    operator: impl Future<Output = Result<(), StartError>>,
+) -> ExitCode {
+    if let Err(error) = telemetry::start(format, log) {
+        // There is no log yet that could say it.
+        eprintln!("{error}");
+        return ExitCode::FAILURE;
+    }
+    // Every TLS connection of this process uses the same implementation.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return refuse(&error),
+    };
+    match runtime.block_on(operator) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => refuse(&error),
+    }
+}
+
+fn refuse(error: &dyn std::error::Error) -> ExitCode {
+    tracing::error!("{error}");
+    ExitCode::FAILURE
+}

@@ -1,0 +1,165 @@
+//! Container images from bytes: an OCI archive that `ctr images import` takes, with no registry and no builder.
+//!
+//! An image is one layer. Names and images are apart, so that several names can stand for the same image, as with a
+//! tag that was only renamed.
+
+mod tar;
+
+use std::fmt::Write as _;
+use std::io;
+
+use ring::digest::{SHA256, digest};
+use serde_json::{Value, json};
+
+use tar::Tar;
+
+/// An image of one layer.
+#[derive(Debug, Clone, Default)]
+pub struct Image {
+    layer: Tar,
+    command: Vec<String>,
+}
+
+impl Image {
+    /// An empty image that runs this command.
+    #[must_use]
+    pub fn new(command: &[&str]) -> Self {
+        Self {
+            layer: Tar::default(),
+            command: command.iter().map(|&word| word.to_owned()).collect(),
+        }
+    }
+
+    /// Adds a directory. Names have no leading slash; a parent comes before what it holds.
+    pub fn directory(mut self, name: &str) -> io::Result<Self> {
+        self.layer.directory(name)?;
+        Ok(self)
+    }
+
+    /// Adds a file that cannot be run.
+    pub fn file(mut self, name: &str, content: &[u8]) -> io::Result<Self> {
+        self.layer.file(name, 0o644, content)?;
+        Ok(self)
+    }
+
+    /// Adds a program.
+    pub fn program(mut self, name: &str, content: &[u8]) -> io::Result<Self> {
+        self.layer.file(name, 0o755, content)?;
+        Ok(self)
+    }
+
+    /// Adds a symbolic link.
+    pub fn link(mut self, name: &str, target: &str) -> io::Result<Self> {
+        self.layer.link(name, target)?;
+        Ok(self)
+    }
+}
+
+/// One archive with all these images under all these names.
+pub fn archive(images: &[(&str, &Image)]) -> io::Result<Vec<u8>> {
+    let mut blobs = Blobs::default();
+    let mut listed = Vec::new();
+    for (name, image) in images {
+        let mut manifest = blobs.manifest(image)?;
+        manifest["annotations"] = json!({ "io.containerd.image.name": name });
+        listed.push(manifest);
+    }
+    let mut archive = blobs.archive;
+    archive.file("oci-layout", 0o644, br#"{"imageLayoutVersion":"1.0.0"}"#)?;
+    let index = json!({ "schemaVersion": 2, "manifests": listed });
+    archive.file("index.json", 0o644, index.to_string().as_bytes())?;
+    Ok(archive.finish())
+}
+
+/// The content of an archive, by digest.
+#[derive(Default)]
+struct Blobs {
+    archive: Tar,
+    written: Vec<String>,
+}
+
+impl Blobs {
+    fn manifest(&mut self, image: &Image) -> io::Result<Value> {
+        let layer = self.add("layer.v1.tar", &image.layer.clone().finish())?;
+        let config = json!({
+            "architecture": architecture(),
+            "os": "linux",
+            "config": { "Entrypoint": image.command, "Env": ["PATH=/bin"], "WorkingDir": "/" },
+            "rootfs": { "type": "layers", "diff_ids": [layer["digest"]] },
+        });
+        let config = self.add("config.v1+json", config.to_string().as_bytes())?;
+        let manifest = json!({
+            "schemaVersion": 2,
+            "mediaType": media_type("manifest.v1+json"),
+            "config": config,
+            "layers": [layer],
+        });
+        self.add("manifest.v1+json", manifest.to_string().as_bytes())
+    }
+
+    /// Adds what is not there yet, and describes it.
+    fn add(&mut self, kind: &str, content: &[u8]) -> io::Result<Value> {
+        let hash = hexadecimal(digest(&SHA256, content).as_ref());
+        if !self.written.contains(&hash) {
+            self.archive
+                .file(&format!("blobs/sha256/{hash}"), 0o644, content)?;
+            self.written.push(hash.clone());
+        }
+        Ok(
+            json!({ "mediaType": media_type(kind), "digest": format!("sha256:{hash}"), "size": content.len() }),
+        )
+    }
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        // Writing to a string cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+fn media_type(kind: &str) -> String {
+    format!("application/vnd.oci.image.{kind}")
+}
+
+/// This machine's architecture, as images name it.
+fn architecture() -> &'static str {
+    match std::env::consts::ARCH {
+        "x86_64" => "amd64",
+        "aarch64" => "arm64",
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(images: &[(&str, &Image)]) -> String {
+        String::from_utf8_lossy(&archive(images).unwrap()).into_owned()
+    }
+
+    #[test]
+    fn two_names_of_one_image_share_all_content() {
+        let image = Image::new(&["/bin/game"]).file("version", b"v1").unwrap();
+        let other = image.clone().file("more", b"").unwrap();
+        let blobs = |images: &[(&str, &Image)]| text(images).matches("blobs/sha256/").count();
+        assert_eq!(blobs(&[("r/game:v1", &image)]), 3);
+        assert_eq!(blobs(&[("r/game:v1", &image), ("r/game:same", &image)]), 3);
+        assert_eq!(blobs(&[("r/game:v1", &image), ("r/game:v2", &other)]), 6);
+    }
+
+    #[test]
+    fn the_same_content_makes_the_same_archive() {
+        let image = || {
+            Image::new(&["/bin/game"])
+                .directory("etc")
+                .unwrap()
+                .file("etc/x", b"1")
+                .unwrap()
+        };
+        assert_eq!(text(&[("r/g:v1", &image())]), text(&[("r/g:v1", &image())]));
+        assert!(text(&[("r/g:v1", &image())]).contains(r#""io.containerd.image.name":"r/g:v1""#));
+    }
+}

@@ -1,0 +1,115 @@
+//! Loopback addresses for pods and nodes, each given to one holder at a time among all running processes.
+//!
+//! A process claims a whole block, 127.N.0.0/16, by holding a UDP socket at the block's end. The claim goes
+//! with the process, however it ends.
+
+use std::collections::HashSet;
+use std::io;
+use std::net::{Ipv4Addr, UdpSocket};
+use std::sync::{Mutex, OnceLock};
+
+use crate::keeper::lock;
+
+// Others like to use the beginning of 127.0.0.0/8.
+const FIRST_BLOCK: u8 = 16;
+const BLOCKS: u8 = 238;
+const CLAIM_PORT: u16 = 19_999;
+
+static BLOCK: OnceLock<Result<Block, String>> = OnceLock::new();
+
+struct Block {
+    number: u8,
+    _claim: UdpSocket,
+    given: Mutex<Given>,
+}
+
+#[derive(Default)]
+struct Given {
+    next: u16,
+    held: HashSet<u16>,
+}
+
+/// An address that is ours until this is dropped.
+#[derive(Debug)]
+pub(super) struct Address {
+    ip: Ipv4Addr,
+    place: u16,
+}
+
+impl Address {
+    pub(super) fn claim() -> io::Result<Self> {
+        let block = block()?;
+        let mut given = lock(&block.given);
+        for _ in 0..u16::MAX {
+            given.next = given.next.wrapping_add(1);
+            let place = given.next;
+            let [high, low] = place.to_be_bytes();
+            // 255 holds the claim, and clients tend to think of 0 and 255 as networks.
+            if high != u8::MAX && !matches!(low, 0 | u8::MAX) && given.held.insert(place) {
+                let ip = Ipv4Addr::new(127, block.number, high, low);
+                return Ok(Self { ip, place });
+            }
+        }
+        Err(io::Error::other(
+            "all loopback addresses of this process are in use",
+        ))
+    }
+
+    pub(super) fn ip(&self) -> Ipv4Addr {
+        self.ip
+    }
+}
+
+impl Drop for Address {
+    fn drop(&mut self) {
+        if let Ok(block) = block() {
+            lock(&block.given).held.remove(&self.place);
+        }
+    }
+}
+
+fn block() -> io::Result<&'static Block> {
+    let block = BLOCK.get_or_init(|| claim_block().map_err(|error| error.to_string()));
+    block.as_ref().map_err(|error| io::Error::other(error.clone()))
+}
+
+fn claim_block() -> io::Result<Block> {
+    let start = u8::try_from(std::process::id() % u32::from(BLOCKS)).unwrap_or_default();
+    let mut last = None;
+    for step in 0..BLOCKS {
+        let offset = (u16::from(start) + u16::from(step)) % u16::from(BLOCKS);
+        let number = FIRST_BLOCK + u8::try_from(offset).unwrap_or_default();
+        match UdpSocket::bind((Ipv4Addr::new(127, number, u8::MAX, 1), CLAIM_PORT)) {
+            Ok(claim) => {
+                return Ok(Block {
+                    number,
+                    _claim: claim,
+                    given: Mutex::default(),
+                });
+            }
+            Err(error) => last = Some(error),
+        }
+    }
+    let last = last.map(|error| error.to_string()).unwrap_or_default();
+    Err(io::Error::other(format!(
+        "no block of loopback addresses is free: {last}"
+    )))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_has_one_holder_at_a_time() {
+        let (one, other) = (Address::claim().unwrap(), Address::claim().unwrap());
+        assert_ne!(one.ip(), other.ip());
+        assert!(one.ip().is_loopback());
+    }
+
+    #[test]
+    fn a_second_claim_takes_another_block() {
+        let ours = block().unwrap().number;
+        assert_ne!(claim_block().unwrap().number, ours);
+    }
+}

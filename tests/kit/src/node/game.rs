@@ -1,0 +1,178 @@
+//! The game servers behind the pods' addresses.
+
+use std::collections::HashMap;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+
+use serde_json::{Map, Value, json};
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+
+use crate::keeper::lock;
+use crate::loopback;
+use crate::webhook::{Answer, Desk, desk};
+
+/// What all game servers of a simulation answer.
+#[derive(Debug)]
+pub(super) struct Games {
+    documents: Arc<Mutex<Documents>>,
+    /// Scripts for paths of all pods.
+    pub(super) everywhere: Arc<Desk>,
+    desks: Mutex<HashMap<String, Arc<Desk>>>,
+}
+
+/// The JSON documents with which paths without a script are answered.
+#[derive(Debug, Default)]
+pub(super) struct Documents {
+    all: Document,
+    pods: HashMap<String, Document>,
+}
+
+#[derive(Debug, Default, Clone)]
+struct Document {
+    whole: Option<Value>,
+    fields: Map<String, Value>,
+}
+
+impl Documents {
+    fn of(&self, pod: &str) -> Value {
+        let standard =
+            || json!({"name": "bryan", "male": "yes", "age": 45, "players": 0, "ready": true, "pod": pod});
+        let own = self.pods.get(pod).cloned().unwrap_or_default();
+        let own_whole = own.whole.is_some();
+        let mut document = own
+            .whole
+            .or_else(|| self.all.whole.clone())
+            .unwrap_or_else(standard);
+        if let Value::Object(fields) = &mut document {
+            if !own_whole {
+                fields.extend(self.all.fields.clone());
+            }
+            fields.extend(own.fields);
+        }
+        document
+    }
+
+    /// Sets a field for one pod or for all; the last word holds.
+    fn set(&mut self, pod: Option<&str>, field: &str, value: Value) {
+        let target = if let Some(pod) = pod {
+            self.pods.entry(pod.to_owned()).or_default()
+        } else {
+            for own in self.pods.values_mut() {
+                if let Some(Value::Object(whole)) = &mut own.whole {
+                    whole.insert(field.to_owned(), value.clone());
+                }
+                own.fields.remove(field);
+            }
+            &mut self.all
+        };
+        target.fields.insert(field.to_owned(), value);
+    }
+
+    fn replace(&mut self, pod: Option<&str>, whole: Value) {
+        let document = Document {
+            whole: Some(whole),
+            fields: Map::new(),
+        };
+        if let Some(pod) = pod {
+            self.pods.insert(pod.to_owned(), document);
+        } else {
+            self.pods.clear();
+            self.all = document;
+        }
+    }
+}
+
+impl Games {
+    pub(super) fn new() -> Self {
+        Self {
+            documents: Arc::default(),
+            everywhere: Arc::new(Desk::new()),
+            desks: Mutex::default(),
+        }
+    }
+
+    pub(super) fn set(&self, pod: Option<&str>, field: &str, value: Value) {
+        lock(&self.documents).set(pod, field, value);
+    }
+
+    pub(super) fn replace(&self, pod: Option<&str>, whole: Value) {
+        lock(&self.documents).replace(pod, whole);
+    }
+
+    /// The desk of the pods of this name. It is there before the pod is, and remains.
+    pub(super) fn desk(&self, pod: &str) -> Arc<Desk> {
+        let mut desks = lock(&self.desks);
+        if let Some(desk) = desks.get(pod) {
+            return Arc::clone(desk);
+        }
+        let (documents, everywhere) = (Arc::clone(&self.documents), Arc::clone(&self.everywhere));
+        let name = pod.to_owned();
+        let desk = Arc::new(Desk::with_fallback(move |request| {
+            everywhere
+                .scripted(request)
+                .unwrap_or_else(|| Answer::json(lock(&documents).of(&name)))
+        }));
+        desks.insert(pod.to_owned(), Arc::clone(&desk));
+        desk
+    }
+}
+
+/// One running game server. Its connections break when it is dropped.
+#[derive(Debug)]
+pub(super) struct GameServer {
+    serving: JoinHandle<()>,
+}
+
+impl GameServer {
+    /// Inside the simulation's runtime.
+    pub(super) fn start(address: SocketAddr, shared: Arc<Desk>) -> io::Result<Self> {
+        let listener = std::net::TcpListener::bind(address)?;
+        listener.set_nonblocking(true)?;
+        let listener = TcpListener::from_std(listener)?;
+        let handler = move |request, ends| desk::handle(Arc::clone(&shared), request, ends);
+        Ok(Self {
+            serving: tokio::spawn(loopback::accept(listener, handler)),
+        })
+    }
+
+    /// Returns when the address is free and nothing is answered any longer.
+    pub(super) async fn stop(mut self) {
+        self.serving.abort();
+        // It was cancelled: that is the wish.
+        let _ = (&mut self.serving).await;
+    }
+}
+
+impl Drop for GameServer {
+    fn drop(&mut self) {
+        self.serving.abort();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_word_on_a_field_holds() {
+        let mut documents = Documents::default();
+        documents.set(Some("p"), "players", json!(3));
+        assert_eq!(
+            (
+                documents.of("p")["players"].clone(),
+                documents.of("q")["players"].clone()
+            ),
+            (json!(3), json!(0))
+        );
+        documents.set(None, "players", json!(1));
+        assert_eq!(documents.of("p")["players"], json!(1));
+        documents.replace(Some("p"), json!({"players": 9}));
+        assert_eq!(documents.of("p"), json!({"players": 9}));
+        documents.set(None, "players", json!(2));
+        assert_eq!(documents.of("p"), json!({"players": 2}));
+        documents.replace(None, json!([]));
+        assert_eq!(documents.of("p"), json!([]));
+    }
+}

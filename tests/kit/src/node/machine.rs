@@ -1,0 +1,154 @@
+//! What a kubelet knows of one pod, and how it goes on. No API and no network here: a step takes what is,
+//! and changes what runs.
+
+use std::time::Instant;
+
+use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::jiff::Timestamp;
+
+use super::container::{Container, Moment};
+use super::history::{What, Why};
+
+/// Something that the test wants to happen to a pod once.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Order {
+    /// A container ends with an error; the first one, or the one named.
+    Crash(Option<String>),
+    Evict,
+    Succeed,
+}
+
+/// How a pod ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fate {
+    Evicted,
+    Succeeded,
+    /// It had ended before we saw it.
+    Known,
+}
+
+#[derive(Debug)]
+pub(super) struct Machine {
+    pub(super) containers: Vec<Container>,
+    pub(super) since: Timestamp,
+    pub(super) fate: Option<Fate>,
+    kill_at: Option<Instant>,
+    /// The pod was deleted, and nothing of it runs any longer.
+    pub(super) killed: bool,
+    game: usize,
+}
+
+impl Machine {
+    pub(super) fn new(pod: &Pod, game: Option<&str>, now: Instant) -> Self {
+        let spec = pod.spec.iter().flat_map(|spec| &spec.containers);
+        let containers: Vec<_> = spec.map(|one| Container::new(&one.name, now)).collect();
+        let game = containers.iter().position(|one| Some(one.name.as_str()) == game);
+        let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
+        let ended = matches!(phase, Some("Failed" | "Succeeded"));
+        Self {
+            containers,
+            since: Timestamp::now(),
+            fate: ended.then_some(Fate::Known),
+            kill_at: None,
+            killed: false,
+            game: game.unwrap_or_default(),
+        }
+    }
+
+    /// Goes on to this moment. Returns when there is more to do, if nothing else happens.
+    pub(super) fn step(
+        &mut self,
+        pod: &Pod,
+        orders: &[Order],
+        moment: &Moment<'_>,
+        log: &mut Vec<What>,
+    ) -> Option<Instant> {
+        for order in orders {
+            self.obey(order, moment.now, log);
+        }
+        if pod.metadata.deletion_timestamp.is_some() {
+            return self.terminate(moment, log);
+        }
+        if self.fate.is_some() {
+            return None;
+        }
+        let image = |name: &str| {
+            let mut spec = pod.spec.iter().flat_map(|spec| &spec.containers);
+            spec.find(|one| one.name == name)
+                .and_then(|one| one.image.as_deref())
+        };
+        let steps = self
+            .containers
+            .iter_mut()
+            .map(|one| one.step(image(&one.name).unwrap_or_default(), moment, log));
+        // All of them take their step, whatever the first one says.
+        let due: Vec<_> = steps.collect();
+        due.into_iter().flatten().min()
+    }
+
+    fn terminate(&mut self, moment: &Moment<'_>, log: &mut Vec<What>) -> Option<Instant> {
+        let kill_at = *self.kill_at.get_or_insert(moment.now + moment.timing.stop);
+        if moment.now < kill_at {
+            return Some(kill_at);
+        }
+        self.end_all(Why::Deleted, log);
+        self.killed = true;
+        None
+    }
+
+    fn obey(&mut self, order: &Order, now: Instant, log: &mut Vec<What>) {
+        match order {
+            Order::Crash(name) => {
+                let game = self.game;
+                let named = |(place, one): &(usize, &mut Container)| {
+                    name.as_ref().map_or(*place == game, |name| one.name == *name)
+                };
+                if let Some((_, container)) = self.containers.iter_mut().enumerate().find(named) {
+                    container.end_and_restart(Why::Crashed, now, log);
+                }
+            }
+            Order::Evict => {
+                self.fate = self.fate.or(Some(Fate::Evicted));
+                self.end_all(Why::Evicted, log);
+            }
+            Order::Succeed => {
+                self.fate = self.fate.or(Some(Fate::Succeeded));
+                self.end_all(Why::Completed, log);
+            }
+        }
+    }
+
+    pub(super) fn end_all(&mut self, why: Why, log: &mut Vec<What>) {
+        for container in &mut self.containers {
+            container.end(why, log);
+        }
+    }
+
+    /// The node lost its power: what ran starts again when it returns.
+    pub(super) fn die(&mut self, now: Instant, log: &mut Vec<What>) {
+        for container in &mut self.containers {
+            container.end_and_restart(Why::NodeDied, now, log);
+        }
+    }
+
+    /// The container with the game server, if it runs.
+    pub(super) fn game(&self) -> Option<&Container> {
+        self.containers.get(self.game).filter(|one| one.runs())
+    }
+
+    /// The game server could not be started.
+    pub(super) fn refuse_game(&mut self, error: &str, retry: Instant, log: &mut Vec<What>) {
+        if let Some(container) = self.containers.get_mut(self.game) {
+            container.end(Why::Crashed, log);
+            container.wait("RunContainerError", Some(error.to_owned()), retry);
+        }
+    }
+
+    pub(super) fn any_runs(&self) -> bool {
+        self.containers.iter().any(Container::runs)
+    }
+
+    pub(super) fn all_ready(&self) -> bool {
+        self.fate.is_none() && self.containers.iter().all(|one| one.ready)
+    }
+}

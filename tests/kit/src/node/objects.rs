@@ -1,0 +1,136 @@
+//! The Node objects.
+
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::Node;
+use k8s_openapi::jiff::Timestamp;
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use serde_json::{Value, json};
+
+use super::address::Address;
+use super::fleet::{Fleet, NodeState, Power};
+use super::status::time;
+use super::{Error, api_error};
+use crate::keeper::lock;
+
+/// The node lifecycle controller gives a node up after 40 s without a sign of life.
+const SIGN_OF_LIFE: Duration = Duration::from_secs(10);
+
+/// Creates a node with a name of its own, and waits for nothing.
+pub(super) async fn add(fleet: &Fleet, number: usize) -> Result<(), Error> {
+    let address = Address::claim()?;
+    let mut number = number;
+    loop {
+        let name = format!("{}-{number}", fleet.namespace);
+        match create(fleet, &name, &address.ip().to_string()).await {
+            Ok(()) => {
+                lock(&fleet.nodes).push(NodeState {
+                    name,
+                    address,
+                    power: Power::Up,
+                });
+                return Ok(());
+            }
+            // Left over from a simulation of this namespace that was not stopped, or one of this one.
+            Err(kube::Error::Api(status)) if status.code == 409 => number += 1,
+            Err(source) => return Err(api_error("create a node", source)),
+        }
+    }
+}
+
+/// Creates the object of a node and reports it ready.
+pub(super) async fn create(fleet: &Fleet, name: &str, address: &str) -> Result<(), kube::Error> {
+    let nodes = fleet.node_objects();
+    let labels = json!({
+        "kubernetes.io/hostname": name,
+        "kubernetes.io/os": "linux",
+        "made-by": "hookgate-test-kit",
+    });
+    let node: Node = serde_json::from_value(json!({"metadata": {"name": name, "labels": labels}}))
+        .map_err(kube::Error::SerdeError)?;
+    nodes.create(&PostParams::default(), &node).await?;
+    let room = json!({"cpu": "1000", "memory": "1000Gi", "pods": "10000"});
+    let status = json!({
+        "addresses": [
+            {"type": "InternalIP", "address": address},
+            {"type": "Hostname", "address": name},
+        ],
+        "capacity": room,
+        "allocatable": room,
+        "conditions": [ready_condition("True", true)],
+    });
+    write(fleet, name, status).await?;
+    // The API server marks every new node as not ready; where nobody else takes the mark away, we do.
+    let unmarked = Patch::Merge(json!({"spec": {"taints": null}}));
+    nodes.patch(name, &PatchParams::default(), &unmarked).await?;
+    Ok(())
+}
+
+/// Reports the condition Ready as `True` or `Unknown`.
+pub(super) async fn set_ready(fleet: &Fleet, name: &str, status: &str) -> Result<(), kube::Error> {
+    write(
+        fleet,
+        name,
+        json!({"conditions": [ready_condition(status, true)]}),
+    )
+    .await
+}
+
+pub(super) async fn delete(fleet: &Fleet, name: &str) -> Result<(), kube::Error> {
+    let deleted = fleet
+        .node_objects()
+        .delete(name, &DeleteParams::default().grace_period(0))
+        .await;
+    match deleted {
+        Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
+        other => other.map(drop),
+    }
+}
+
+/// Gives signs of life for the nodes that are up, for ever.
+pub(super) async fn stay_alive(fleet: &Fleet) {
+    loop {
+        tokio::time::sleep(SIGN_OF_LIFE).await;
+        let names: Vec<_> = {
+            let nodes = lock(&fleet.nodes);
+            let up = nodes.iter().filter(|node| node.power == Power::Up);
+            up.map(|node| node.name.clone()).collect()
+        };
+        for name in names {
+            // A node that is lost meanwhile must stay so.
+            let Ok(_permit) = fleet.calls.acquire().await else {
+                return;
+            };
+            if fleet.node(&name).is_some_and(|(power, _)| power == Power::Up) {
+                let sign = json!({"conditions": [ready_condition("True", false)]});
+                // The next one is due soon.
+                let _ = write(fleet, &name, sign).await;
+            }
+        }
+    }
+}
+
+fn ready_condition(status: &str, changed: bool) -> Value {
+    let now = time(Timestamp::now());
+    let (reason, message) = match status {
+        "True" => ("KubeletReady", "the simulated kubelet is ready"),
+        _ => ("NodeStatusUnknown", "Kubelet stopped posting node status."),
+    };
+    let mut condition = json!({"type": "Ready", "status": status, "reason": reason, "message": message});
+    if status == "True" {
+        condition["lastHeartbeatTime"] = now.clone().into();
+    }
+    if changed {
+        condition["lastTransitionTime"] = now.into();
+    }
+    condition
+}
+
+async fn write(fleet: &Fleet, name: &str, status: Value) -> Result<(), kube::Error> {
+    let patch = Patch::Strategic(json!({"status": status}));
+    let nodes = fleet.node_objects();
+    nodes
+        .patch_status(name, &PatchParams::default(), &patch)
+        .await
+        .map(drop)
+}

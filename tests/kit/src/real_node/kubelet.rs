@@ -1,0 +1,81 @@
+//! The kubelet.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use super::containerd::Containerd;
+use super::error::{Error, io_error};
+use super::inside::{Inside, NODE_ADDRESS, run};
+use crate::ControlPlane;
+use crate::process::{Process, Program};
+
+/// The node's name.
+pub const NODE_NAME: &str = "node-1";
+const PORT: u16 = 10250;
+
+/// Starts it. The node registers itself, and is ready some seconds later.
+pub(super) fn start(
+    program: PathBuf,
+    inside: &Inside,
+    control_plane: &ControlPlane,
+    directory: &Path,
+) -> Result<Process, Error> {
+    let file = directory.join("kubelet.json");
+    let configuration = configuration(inside, control_plane.directory()?, directory);
+    fs::write(&file, configuration.to_string()).map_err(io_error("write the kubelet's configuration"))?;
+    let version = run(Command::new(&program).arg("--version"))?;
+    let program = Program::new(program)
+        .arg(format!("--config={}", file.display()))
+        .arg(format!(
+            "--kubeconfig={}",
+            control_plane.kubeconfig_path().display()
+        ))
+        .arg(format!("--root-dir={}", directory.join("kubelet").display()))
+        .arg(format!("--cert-dir={}", directory.join("certificates").display()))
+        .arg(format!("--hostname-override={NODE_NAME}"))
+        .arg(format!("--node-ip={NODE_ADDRESS}"))
+        .arg(format!("--container-runtime-endpoint={}", Containerd::endpoint()))
+        // Else it looks for the metadata service of a cloud. (It also looks for Docker, for 5 seconds, whatever it is told.)
+        .env("AWS_EC2_METADATA_DISABLED", "true")
+        .args(had_another_runtime(&version).then_some("--container-runtime=remote"));
+    Ok(Process::start_logging_to(program, directory, "kubelet")?)
+}
+
+/// Up to 1.23 the kubelet spoke to Docker unless told otherwise; from 1.27 on it knows no such option.
+fn had_another_runtime(version: &str) -> bool {
+    (20..=23).any(|minor| version.contains(&format!("v1.{minor}.")))
+}
+
+fn configuration(inside: &Inside, control_plane: &Path, directory: &Path) -> Value {
+    json!({
+        "apiVersion": "kubelet.config.k8s.io/v1beta1",
+        "kind": "KubeletConfiguration",
+        "address": NODE_ADDRESS,
+        "port": PORT,
+        "readOnlyPort": 0,
+        "healthzPort": 0,
+        "authentication": {
+            "anonymous": { "enabled": false },
+            "webhook": { "enabled": true },
+            "x509": { "clientCAFile": control_plane.join("pki/ca.crt") },
+        },
+        "authorization": { "mode": "Webhook" },
+        "cgroupDriver": "cgroupfs",
+        "cgroupRoot": format!("/{}", inside.control_groups),
+        "cgroupsPerQOS": true,
+        "enforceNodeAllocatable": [],
+        "failSwapOn": false,
+        "resolvConf": "",
+        "makeIPTablesUtilChains": false,
+        "oomScoreAdj": 0,
+        "volumePluginDir": directory.join("volume-plugins"),
+        // A full disk or little memory is the machine's business; no pod is evicted for it, no image removed.
+        "evictionHard": { "memory.available": "0%", "nodefs.available": "0%", "imagefs.available": "0%" },
+        "imageGCHighThresholdPercent": 100,
+        "syncFrequency": "1s",
+        "nodeStatusUpdateFrequency": "1s",
+    })
+}

@@ -1,0 +1,172 @@
+//! A real node, with a control plane: containerd, runc, a CNI bridge, the kubelet and the scheduler.
+//!
+//! It needs root, and it leaves nothing behind: all of it runs in an [`Enclosure`], a process with network, mounts and
+//! process ids of its own. A program that wants a node therefore has two parts:
+//!
+//! 1. outside, as root: [`RealNode::fetch_programs`] while there is still a network, then [`Enclosure::start`] with
+//!    itself as the program;
+//! 2. inside: [`Inside::enter`], then [`RealNode::start`]. Only here can pods be reached by their addresses.
+//!
+//! What this is not: a way out. Pods reach each other and what runs inside, and nothing else; no image is pulled, and
+//! those of [`samples`] are all there are.
+
+mod containerd;
+mod control_groups;
+mod enclosure;
+mod error;
+mod inside;
+mod kubelet;
+pub mod samples;
+
+use std::fs;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::Node;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::Api;
+
+pub use enclosure::Enclosure;
+pub use error::Error;
+pub use inside::Inside;
+pub use kubelet::NODE_NAME;
+
+use crate::assets::{self, Cluster, Component, Programs};
+use crate::control_plane::{ControlPlane, Options};
+use crate::process::Process;
+use crate::wait::within;
+use containerd::Containerd;
+use error::io_error;
+
+const READY_IN: Duration = Duration::from_mins(1);
+
+/// A control plane and one ready node. All of it ends when this is dropped.
+#[derive(Debug)]
+pub struct RealNode {
+    // Dropped in this order.
+    kubelet: Process,
+    containerd: Containerd,
+    control_plane: ControlPlane,
+}
+
+impl RealNode {
+    /// Makes sure that all programs are there; builds and fetches what is not.
+    pub fn fetch_programs() -> Result<(), Error> {
+        programs().map(drop)?;
+        assets::container_runtime()?;
+        Ok(())
+    }
+
+    /// Starts everything and returns once the node is ready. The definitions are installed in the control plane.
+    pub async fn start(inside: &Inside, crds: Vec<CustomResourceDefinition>) -> Result<Self, Error> {
+        let components = programs()?;
+        let runtime = assets::container_runtime()?;
+        let directory = std::env::temp_dir().join("node");
+        fs::create_dir(&directory).map_err(io_error("make the node's directory"))?;
+        let options = Options {
+            crds,
+            scheduler: true,
+            ..Options::default()
+        };
+        let control_plane = async { Ok(ControlPlane::start(options).await?) };
+        let containerd = async {
+            let containerd = Containerd::start(&runtime, &directory).await?;
+            let images = samples::all(&runtime)?;
+            let images: Vec<_> = images.iter().map(|(name, image)| (*name, image)).collect();
+            containerd.import(&images)?;
+            Ok::<_, Error>(containerd)
+        };
+        let (control_plane, containerd) = tokio::try_join!(control_plane, containerd)?;
+        let kubelet = kubelet::start(
+            components.require(Component::Kubelet)?,
+            inside,
+            &control_plane,
+            &directory,
+        )?;
+        let node = Self {
+            kubelet,
+            containerd,
+            control_plane,
+        };
+        node.await_ready().await?;
+        Ok(node)
+    }
+
+    async fn await_ready(&self) -> Result<(), Error> {
+        let nodes: Api<Node> = Api::all(self.control_plane.client());
+        let ready = within(READY_IN, || async {
+            if let Ok(Some(status)) = self.kubelet.exit_status() {
+                return Ok(Err(format!("the kubelet ended with {status}")));
+            }
+            let node = nodes.get(NODE_NAME).await.map_err(|error| error.to_string())?;
+            let conditions = node
+                .status
+                .and_then(|status| status.conditions)
+                .unwrap_or_default();
+            let ready = conditions.iter().find(|one| one.type_ == "Ready");
+            match ready {
+                Some(ready) if ready.status == "True" => Ok(Ok(())),
+                other => Err(format!("{other:?}")),
+            }
+        });
+        let source = match ready.await {
+            Ok(Ok(())) => return Ok(()),
+            Ok(Err(last_seen)) => crate::wait::TimedOut {
+                deadline: READY_IN,
+                attempts: 1,
+                last_seen,
+            },
+            Err(timed_out) => timed_out,
+        };
+        Err(Error::NotReady {
+            what: "the node ready",
+            tail: self.kubelet.tail(20),
+            source,
+        })
+    }
+
+    /// The control plane. Its API server is reached from inside only.
+    #[must_use]
+    pub fn control_plane(&self) -> &ControlPlane {
+        &self.control_plane
+    }
+
+    /// The kubelet, for its output, and for pausing it: a node that does not answer.
+    #[must_use]
+    pub fn kubelet(&self) -> &Process {
+        &self.kubelet
+    }
+
+    /// containerd, for its output.
+    #[must_use]
+    pub fn containerd(&self) -> &Process {
+        self.containerd.process()
+    }
+}
+
+/// Those of the control plane and the node, from wherever the environment says.
+fn programs() -> Result<Programs, Error> {
+    let mut components = Component::DEFAULT.to_vec();
+    components.extend([Component::Scheduler, Component::Kubelet]);
+    let programs = match assets::cluster(&components)? {
+        Cluster::Own(programs) => programs,
+        Cluster::Existing(_) => {
+            return enclosure::unsuitable(
+                "USE_EXISTING_CLUSTER=true asks for somebody else's cluster",
+                "unset it",
+            );
+        }
+    };
+    let missing: Vec<&str> = components
+        .into_iter()
+        .filter(|component| programs.find(*component).is_none())
+        .map(Component::program)
+        .collect();
+    if !missing.is_empty() {
+        let (place, missing) = (programs.directory().display(), missing.join(", "));
+        return enclosure::unsuitable(
+            &format!("KUBEBUILDER_ASSETS={place} has no {missing}"),
+            "put it there, or unset KUBEBUILDER_ASSETS",
+        );
+    }
+    Ok(programs)
+}

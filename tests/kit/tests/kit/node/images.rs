@@ -1,0 +1,109 @@
+//! Images changed in place.
+
+use std::collections::BTreeSet;
+
+use test_kit::node::{Behaviour, Which, Why};
+
+use super::{World, end};
+
+#[tokio::test]
+async fn a_changed_image_restarts_its_container_alone() {
+    let world = World::new("inplace").await;
+    let [before, _] = world.ready(["p", "untouched"]).await;
+    let old = world.game("p").await;
+    world.set_image("p", "game:2").await;
+    let after = world
+        .that("p", |pod| {
+            pod.ready && pod.containers[0].image.as_deref() == Some("game:2")
+        })
+        .await;
+    let new = world.game("p").await;
+    assert_eq!(
+        (new.image.as_str(), new.restart_count, new.ready),
+        ("game:2", 1, true)
+    );
+    assert_ne!(new.container_id, old.container_id);
+    assert_ne!(new.image_id, old.image_id);
+    let last = new.last_state.unwrap().terminated.unwrap();
+    assert_eq!(last.container_id, old.container_id);
+    assert_eq!((&after.uid, after.ip), (&before.uid, before.ip));
+    assert_eq!(after.containers[1], before.containers[1], "the sidecar");
+    assert_eq!(world.ends(), [end("p", "game", Why::ImageChanged)]);
+    assert_eq!(world.nodes.terminated_pods(), BTreeSet::from(["p".to_owned()]));
+    let what: Vec<_> = world
+        .nodes
+        .pod("p")
+        .history()
+        .into_iter()
+        .map(|event| event.what)
+        .collect();
+    assert!(what.contains(&test_kit::node::What::NotReady), "{what:?}");
+}
+
+#[tokio::test]
+async fn a_tag_may_stand_for_the_same_digest_and_a_registry_for_another_name() {
+    let world = World::new("digests").await;
+    world.nodes.set_image_id("game:1", "game@sha256:same");
+    world.nodes.set_image_id("game:stable", "game@sha256:same");
+    world
+        .nodes
+        .set_image_alias("game:stable", "mirror.example.org/game:stable");
+    world.ready(["p"]).await;
+    let old = world.game("p").await;
+    world.set_image("p", "game:stable").await;
+    world
+        .that("p", |pod| pod.ready && pod.containers[0].restarts == 1)
+        .await;
+    let new = world.game("p").await;
+    assert_eq!(
+        (old.image_id.as_str(), new.image_id.as_str()),
+        ("game@sha256:same", "game@sha256:same")
+    );
+    assert_eq!(new.image, "mirror.example.org/game:stable");
+    assert_ne!(new.container_id, old.container_id);
+}
+
+#[tokio::test]
+async fn an_image_that_cannot_be_pulled_costs_the_running_container() {
+    let world = World::new("pull").await;
+    world
+        .nodes
+        .behave(Which::image("game:broken"), Behaviour::CannotPull);
+    world.ready(["p"]).await;
+    world.set_image("p", "game:broken").await;
+    world
+        .that("p", |pod| !pod.ready && !pod.containers[0].running)
+        .await;
+    let game = test_kit::eventually(super::A_WHILE, async || {
+        let game = world.game("p").await;
+        let waiting = game.state.clone().and_then(|state| state.waiting);
+        waiting.map(|waiting| (game, waiting))
+    })
+    .await;
+    assert_eq!(game.1.reason.as_deref(), Some("ImagePullBackOff"));
+    assert_eq!(
+        game.1.message.as_deref(),
+        Some("Back-off pulling image \"game:broken\"")
+    );
+    assert_eq!(game.0.restart_count, 0);
+    let status = world.status("p").await;
+    assert_eq!(status.phase.as_deref(), Some("Running"));
+    assert!(status.container_statuses.unwrap()[1].ready);
+    world.set_image("p", "game:3").await;
+    let healed = world.that("p", |pod| pod.ready).await;
+    assert_eq!(healed.containers[0].restarts, 1);
+    assert_eq!(world.ends(), [end("p", "game", Why::ImageChanged)]);
+}
+
+#[tokio::test]
+async fn a_pod_whose_first_image_cannot_be_pulled_is_pending_until_it_can() {
+    let world = World::new("firstpull").await;
+    world.nodes.behave(Which::pod("p"), Behaviour::CannotPull);
+    world.create("p").await;
+    let pod = world.that("p", |pod| pod.ip.is_some()).await;
+    assert_eq!(pod.phase, "Pending");
+    assert!(pod.containers.iter().all(|one| one.container_id.is_none()));
+    world.nodes.pod("p").behave(Behaviour::Normal);
+    world.that("p", |pod| pod.ready && pod.phase == "Running").await;
+    assert_eq!(world.ends(), []);
+}

@@ -1,0 +1,138 @@
+//! Nodes that are lost and return.
+
+use k8s_openapi::api::core::v1::{Node, Pod};
+use kube::Api;
+use kube::api::PostParams;
+use serde_json::json;
+use test_kit::node::{Loss, Nodes, Options, PodView, Why};
+use test_kit::{ControlPlane, eventually};
+
+use super::servers::{answers, ask};
+use super::{A_WHILE, World, end};
+
+async fn node_is(world: &World, node: &str, wanted: &str) {
+    let nodes: Api<Node> = Api::all(world.shared.client());
+    eventually(A_WHILE, async || {
+        let conditions = nodes.get(node).await.unwrap().status.unwrap().conditions.unwrap();
+        let ready = conditions.into_iter().find(|one| one.type_ == "Ready").unwrap();
+        (ready.status == wanted).then_some(()).ok_or(ready)
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_silent_node_reports_nothing_while_its_players_play_on() {
+    let world = World::with(
+        "silent",
+        Options {
+            nodes: 2,
+            ..Options::default()
+        },
+    )
+    .await;
+    let [lost, _] = world.ready(["lost", "other"]).await;
+    let node = lost.node.clone().unwrap();
+    world.nodes.lose_node(&node, Loss::Silent).await.unwrap();
+    node_is(&world, &node, "Unknown").await;
+    world.delete("lost").await;
+    world.nodes.pod("lost").crash();
+    // The other node lives: a whole life there is time enough for a mistake here.
+    let [next] = world.ready(["next"]).await;
+    assert_ne!(next.node, lost.node, "nothing is bound to a lost node");
+    world.delete("next").await;
+    world.gone("next").await;
+    let status = world.status("lost").await;
+    assert!(status.container_statuses.unwrap().iter().all(|one| one.ready));
+    assert_eq!(ask(&world, "lost").await["players"], 0);
+    assert!(world.ends().iter().all(|(pod, ..)| pod == "next"));
+    world.nodes.return_node(&node).await.unwrap();
+    node_is(&world, &node, "True").await;
+    world.gone("lost").await;
+    assert!(world.nodes.pod("other").view().unwrap().ready);
+}
+
+#[tokio::test]
+async fn a_dead_node_takes_its_games_with_it_and_returns_with_new_ones() {
+    let world = World::new("dead").await;
+    let [pod] = world.ready(["p"]).await;
+    let node = pod.node.unwrap();
+    world.nodes.lose_node(&node, Loss::Dead).await.unwrap();
+    node_is(&world, &node, "Unknown").await;
+    let silent = world
+        .that("p", |pod| pod.containers.iter().all(|one| !one.running))
+        .await;
+    assert!(silent.ready, "nobody reports otherwise");
+    assert!(!answers(&world, "p").await);
+    world.nodes.return_node(&node).await.unwrap();
+    world
+        .that("p", |pod| {
+            pod.ready && pod.containers.iter().all(|one| one.restarts == 1)
+        })
+        .await;
+    assert!(answers(&world, "p").await);
+    let expected = [
+        end("p", "game", Why::NodeDied),
+        end("p", "sidecar", Why::NodeDied),
+    ];
+    assert_eq!(world.ends(), expected);
+}
+
+#[tokio::test]
+async fn a_deleted_node_can_be_made_again() {
+    let world = World::new("nodeless").await;
+    let [pod] = world.ready(["p"]).await;
+    let node = pod.node.unwrap();
+    world.nodes.lose_node(&node, Loss::Deleted).await.unwrap();
+    let nodes: Api<Node> = Api::all(world.shared.client());
+    assert!(nodes.get_opt(&node).await.unwrap().is_none());
+    assert!(!answers(&world, "p").await);
+    world.nodes.return_node(&node).await.unwrap();
+    node_is(&world, &node, "True").await;
+    world
+        .that("p", |pod| pod.ready && pod.containers[0].restarts == 1)
+        .await;
+}
+
+#[tokio::test]
+async fn a_node_that_is_none_cannot_be_lost() {
+    let world = World::new("unknown").await;
+    let refused = world.nodes.lose_node("nowhere", Loss::Dead).await.unwrap_err();
+    assert_eq!(refused.to_string(), "there is no simulated node nowhere");
+}
+
+#[tokio::test]
+async fn nodes_go_on_after_the_api_server_was_away() {
+    let own = ControlPlane::start(test_kit::Options {
+        controller_manager: false,
+        ..test_kit::Options::default()
+    })
+    .await
+    .unwrap();
+    if !own.is_own() {
+        eprintln!("skipped: an existing cluster is not stopped");
+        return;
+    }
+    let namespace = own.namespace("away").await;
+    let nodes = Nodes::start(&own, &namespace, Options::default()).await.unwrap();
+    let pods: Api<Pod> = Api::namespaced(own.client(), &namespace);
+    let pod = |name: &str| {
+        let spec = json!({"containers": [{"name": "game", "image": "game:1"}]});
+        serde_json::from_value(json!({"metadata": {"name": name}, "spec": spec})).unwrap()
+    };
+    pods.create(&PostParams::default(), &pod("before")).await.unwrap();
+    nodes.await_ready(1, A_WHILE).await.unwrap();
+    own.stop_api_server().await.unwrap();
+    nodes.pod("before").crash();
+    let restarted = |pod: &PodView| pod.containers[0].restarts == 1 && pod.containers[0].ready;
+    nodes.pod("before").await_that(A_WHILE, restarted).await.unwrap();
+    own.restart_api_server().await.unwrap();
+    pods.create(&PostParams::default(), &pod("after")).await.unwrap();
+    nodes.await_ready(2, A_WHILE).await.unwrap();
+    eventually(A_WHILE, async || {
+        let status = pods.get("before").await.unwrap().status.unwrap();
+        let count = status.container_statuses.unwrap()[0].restart_count;
+        (count == 1).then_some(()).ok_or(count)
+    })
+    .await;
+    assert_eq!(nodes.terminations().len(), 1);
+}

@@ -1,0 +1,236 @@
+//! Pods of game servers, and what the kubelet says of them.
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use k8s_openapi::api::core::v1::{ContainerStatus, Pod, PodCondition};
+use kube::api::{Patch, PatchParams, PostParams};
+use serde_json::{Value, json};
+use test_kit::real_node::samples::{GAME_PORT, GAME_V1};
+use test_kit::wait::within;
+
+use super::Outcome;
+use super::world::{PATIENCE, World};
+
+/// The container that is updated.
+pub(super) const GAME: &str = "game";
+/// The container that is left alone.
+pub(super) const SIDECAR: &str = "sidecar";
+/// Where the sidecar serves.
+pub(super) const SIDECAR_PORT: u16 = 9092;
+
+/// A pod with a game server of version `v1` and a sidecar.
+pub(super) fn manifest(name: &str) -> Value {
+    json!({
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": { "name": name, "labels": { "app": "game" } },
+        "spec": {
+            "terminationGracePeriodSeconds": 30,
+            "containers": [
+                {
+                    "name": GAME,
+                    "image": GAME_V1,
+                    "readinessProbe": {
+                        "httpGet": { "path": "/status.json", "port": GAME_PORT }, "periodSeconds": 1
+                    },
+                },
+                {
+                    "name": SIDECAR,
+                    "image": GAME_V1,
+                    "env": [{ "name": "PORT", "value": SIDECAR_PORT.to_string() }],
+                },
+            ],
+        },
+    })
+}
+
+/// What is known of a pod at one moment.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Seen {
+    /// Its UID.
+    pub(super) uid: String,
+    /// Its address; empty while it has none.
+    pub(super) ip: String,
+    /// Its conditions by type.
+    pub(super) conditions: BTreeMap<String, PodCondition>,
+    /// Its containers by name.
+    pub(super) containers: BTreeMap<String, ContainerSeen>,
+}
+
+/// What is known of a container at one moment.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(super) struct ContainerSeen {
+    pub(super) image: String,
+    pub(super) image_id: String,
+    pub(super) container_id: String,
+    pub(super) restarts: i32,
+    pub(super) ready: bool,
+    /// `running`, `terminated`, or why it waits.
+    pub(super) state: String,
+}
+
+impl Seen {
+    /// Reads a pod.
+    pub(super) fn of(pod: Pod) -> Self {
+        let status = pod.status.unwrap_or_default();
+        let conditions = status.conditions.unwrap_or_default().into_iter();
+        let containers = status.container_statuses.unwrap_or_default().into_iter();
+        Self {
+            uid: pod.metadata.uid.unwrap_or_default(),
+            ip: status.pod_ip.unwrap_or_default(),
+            conditions: conditions.map(|one| (one.type_.clone(), one)).collect(),
+            containers: containers
+                .map(|one| (one.name.clone(), ContainerSeen::of(one)))
+                .collect(),
+        }
+    }
+
+    /// The status of one of its conditions; empty if it has none of that type.
+    pub(super) fn condition(&self, kind: &str) -> &str {
+        self.conditions.get(kind).map_or("", |one| one.status.as_str())
+    }
+
+    /// Whether its condition `Ready` is true.
+    pub(super) fn is_ready(&self) -> bool {
+        self.condition("Ready") == "True"
+    }
+
+    /// One of its containers.
+    pub(super) fn container(&self, name: &str) -> ContainerSeen {
+        self.containers.get(name).cloned().unwrap_or_default()
+    }
+}
+
+impl ContainerSeen {
+    fn of(status: ContainerStatus) -> Self {
+        let state = status.state.unwrap_or_default();
+        let waiting = state.waiting.map(|waiting| waiting.reason.unwrap_or_default());
+        let state = match (state.running, state.terminated) {
+            (Some(_), _) => "running".to_owned(),
+            (_, Some(_)) => "terminated".to_owned(),
+            _ => waiting.unwrap_or_else(|| "unknown".to_owned()),
+        };
+        Self {
+            image: status.image,
+            image_id: status.image_id,
+            container_id: status.container_id.unwrap_or_default(),
+            restarts: status.restart_count,
+            ready: status.ready,
+            state,
+        }
+    }
+
+    /// In one short line.
+    pub(super) fn line(&self) -> String {
+        let short = |id: &str| {
+            let id = id.rsplit(':').next().unwrap_or_default();
+            id.trim_start_matches("containerd://")
+                .trim_start_matches('/')
+                .chars()
+                .take(8)
+                .collect::<String>()
+        };
+        format!(
+            "{} ready={} restarts={} image={} imageID=…{} containerID=…{}",
+            self.state,
+            self.ready,
+            self.restarts,
+            self.image.rsplit('/').next().unwrap_or_default(),
+            short(&self.image_id),
+            short(&self.container_id)
+        )
+    }
+}
+
+impl World<'_> {
+    /// Creates a pod and waits until it is ready.
+    pub(super) async fn ready_pod(&self, name: &str) -> Outcome<Seen> {
+        self.create(&manifest(name)).await?;
+        self.until(name, Seen::is_ready).await
+    }
+
+    /// Creates a pod.
+    pub(super) async fn create(&self, manifest: &Value) -> Outcome<()> {
+        let pod: Pod = serde_json::from_value(manifest.clone())?;
+        self.pods().create(&PostParams::default(), &pod).await?;
+        Ok(())
+    }
+
+    /// The pod as it is now.
+    pub(super) async fn see(&self, name: &str) -> Outcome<Seen> {
+        Ok(Seen::of(self.pods().get(name).await?))
+    }
+
+    /// Waits until something holds of the pod.
+    pub(super) async fn until(&self, name: &str, holds: impl Fn(&Seen) -> bool) -> Outcome<Seen> {
+        let pods = self.pods();
+        let found = within(PATIENCE, || async {
+            let seen = Seen::of(pods.get(name).await.map_err(|error| error.to_string())?);
+            if holds(&seen) {
+                Ok(seen)
+            } else {
+                Err(format!("{seen:#?}"))
+            }
+        });
+        Ok(found.await?)
+    }
+
+    /// As [`until`](Self::until); notes every state of the game's container on the way, and when it was seen first.
+    pub(super) async fn watch(&self, name: &str, holds: impl Fn(&Seen) -> bool) -> Outcome<Seen> {
+        let states = std::sync::Mutex::new(Vec::new());
+        let started = Instant::now();
+        let pods = self.pods();
+        let seen = within(PATIENCE, || async {
+            let seen = Seen::of(pods.get(name).await.map_err(|error| error.to_string())?);
+            let game = seen.container(GAME);
+            if let Ok(mut states) = states.lock()
+                && states.last().is_none_or(|(_, last)| *last != game)
+            {
+                states.push((started.elapsed(), game));
+            }
+            if holds(&seen) {
+                Ok(seen)
+            } else {
+                Err(format!("{seen:#?}"))
+            }
+        })
+        .await;
+        for (after, game) in states.into_inner().unwrap_or_default() {
+            self.note(format!("{:4.1} s  {}", after.as_secs_f64(), game.line()));
+        }
+        Ok(seen?)
+    }
+
+    /// Changes the image of the game's container, as an update in place does.
+    pub(super) async fn set_image(&self, name: &str, image: &str) -> Outcome<()> {
+        let patch = json!({ "spec": { "containers": [{ "name": GAME, "image": image }] } });
+        let patch = Patch::Strategic(patch);
+        self.pods().patch(name, &PatchParams::default(), &patch).await?;
+        Ok(())
+    }
+
+    /// Sets one condition of the pod, as an operator does: the others stay the kubelet's.
+    pub(super) async fn set_condition(&self, name: &str, kind: &str, status: bool) -> Outcome<()> {
+        let status = if status { "True" } else { "False" };
+        let now = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+        let condition = json!({
+            "type": kind, "status": status, "reason": "Test", "message": format!("set to {status}"),
+            "lastTransitionTime": now,
+        });
+        let patch = Patch::Strategic(json!({ "status": { "conditions": [condition] } }));
+        self.pods()
+            .patch_status(name, &PatchParams::default(), &patch)
+            .await?;
+        Ok(())
+    }
+}
+
+/// Fails with the text unless the fact holds.
+pub(super) fn ensure(holds: bool, fact: impl Into<String>) -> Outcome<()> {
+    if holds {
+        Ok(())
+    } else {
+        Err(format!("this should hold and does not: {}", fact.into()).into())
+    }
+}

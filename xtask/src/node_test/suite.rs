@@ -1,0 +1,80 @@
+//! The checks, one after the other, each in a namespace of its own; and what is printed of them.
+
+use std::time::{Duration, Instant};
+
+use futures::future::BoxFuture;
+use test_kit::RealNode;
+
+use super::world::World;
+use super::{Outcome, checks, whole};
+
+/// How long a check may take on a busy machine.
+const PATIENCE: Duration = Duration::from_mins(4);
+
+/// A named check.
+pub(super) struct Check {
+    /// What should hold, as a sentence.
+    pub(super) name: &'static str,
+    /// Sees whether it holds.
+    pub(super) run: for<'a> fn(&'a World<'a>) -> BoxFuture<'a, Outcome<()>>,
+}
+
+/// A [`Check`] from a sentence and the path of an async function.
+macro_rules! check {
+    ($name:literal, $run:path) => {
+        $crate::node_test::suite::Check {
+            name: $name,
+            run: |world| Box::pin($run(world)),
+        }
+    };
+}
+pub(super) use check;
+
+/// Whether the text selects any check; the error names them all.
+pub(super) fn check_selection(only: Option<&str>) -> Outcome<()> {
+    let names: Vec<&str> = checks::ALL
+        .iter()
+        .copied()
+        .flatten()
+        .map(|check| check.name)
+        .collect();
+    match only {
+        Some(text) if !names.iter().any(|name| name.contains(text)) => {
+            Err(format!("no check has {text:?} in its name:\n  {}", names.join("\n  ")).into())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Plays all checks that are asked for; the others count as skipped. Returns whether none failed, and at least one was
+/// played.
+pub(super) async fn play(node: &RealNode, only: Option<&str>) -> bool {
+    let (mut passed, mut failed, mut skipped) = (0, 0, 0);
+    for check in checks::ALL.iter().copied().flatten() {
+        if only.is_some_and(|text| !check.name.contains(text)) {
+            skipped += 1;
+            continue;
+        }
+        let started = Instant::now();
+        let world = World::new(node).await;
+        let outcome = tokio::time::timeout(PATIENCE, (check.run)(&world)).await;
+        let outcome = outcome.unwrap_or_else(|_| Err(format!("not done within {PATIENCE:?}").into()));
+        let took = started.elapsed().as_secs_f64();
+        match &outcome {
+            Ok(()) => {
+                passed += 1;
+                println!("ok      {took:6.1} s  {}", check.name);
+            }
+            Err(error) => {
+                failed += 1;
+                println!("FAILED  {took:6.1} s  {}\n{}", check.name, whole(error.as_ref()));
+                world.last_words();
+            }
+        }
+        for fact in world.facts() {
+            println!("                   {fact}");
+        }
+    }
+    println!("{passed} passed, {failed} failed, {skipped} skipped");
+    failed == 0 && passed > 0
+}

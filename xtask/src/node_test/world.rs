@@ -1,0 +1,116 @@
+//! What a check works with: a namespace, clients, the operators, and the way to pods.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::Pod;
+use kube::{Api, Client};
+use serde_json::Value;
+use test_kit::real_node::samples::GAME_PORT;
+use test_kit::{Process, Program, RealNode, http_client};
+
+use super::Outcome;
+
+/// How long anything may take on a busy machine.
+pub(super) const PATIENCE: Duration = Duration::from_mins(1);
+/// How long a game server may take to answer.
+const ANSWER_IN: Duration = Duration::from_secs(2);
+
+/// One check's world.
+pub(super) struct World<'a> {
+    node: &'a RealNode,
+    namespace: String,
+    facts: Mutex<Vec<String>>,
+}
+
+impl<'a> World<'a> {
+    /// With a fresh namespace.
+    pub(super) async fn new(node: &'a RealNode) -> Self {
+        Self {
+            node,
+            namespace: node.control_plane().namespace("node-test").await,
+            facts: Mutex::default(),
+        }
+    }
+
+    /// An administrator's client.
+    pub(super) fn client(&self) -> Client {
+        self.node.control_plane().client()
+    }
+
+    /// The namespace.
+    pub(super) fn namespace(&self) -> &str {
+        &self.namespace
+    }
+
+    /// The pods of the namespace.
+    pub(super) fn pods(&self) -> Api<Pod> {
+        Api::namespaced(self.client(), &self.namespace)
+    }
+
+    /// What kubectl prints, in the namespace. An error is what it complains of.
+    pub(super) fn kubectl(&self, arguments: &[&str]) -> Outcome<String> {
+        let mut command = self.node.control_plane().kubectl();
+        let output = command
+            .args(["--namespace", &self.namespace])
+            .args(arguments)
+            .output()?;
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        if output.status.success() {
+            return Ok(text);
+        }
+        let complaint = String::from_utf8_lossy(&output.stderr);
+        Err(format!("kubectl {arguments:?}: {complaint}{text}").into())
+    }
+
+    /// Starts an operator that is a hidden command of this program, and waits until it has written `COMMAND started`.
+    /// It works in the namespace only, and ends when the process is dropped.
+    pub(super) async fn start_operator(&self, command: &str, flags: &[&str]) -> Outcome<Process> {
+        let program = Program::new(std::env::current_exe()?)
+            .env("KUBECONFIG", self.node.control_plane().kubeconfig_path())
+            .args([command, "--namespace", &self.namespace])
+            .args(["--listen", "127.0.0.1:0", "--log-format", "human"])
+            .args(flags);
+        let process = Process::start(program)?;
+        process
+            .await_output(&format!("{command} started"), PATIENCE)
+            .await?;
+        Ok(process)
+    }
+
+    /// What the game server at this address says of itself.
+    pub(super) async fn ask_game(&self, ip: &str) -> Outcome<Value> {
+        self.ask(ip, GAME_PORT).await
+    }
+
+    /// What the server at this address and port says of itself.
+    pub(super) async fn ask(&self, ip: &str, port: u16) -> Outcome<Value> {
+        let url = format!("http://{ip}:{port}/status.json");
+        let answer = http_client()?.get(url).timeout(ANSWER_IN).send().await?;
+        Ok(answer.error_for_status()?.json().await?)
+    }
+
+    /// Something worth knowing that was seen; printed below the check.
+    pub(super) fn note(&self, fact: impl Into<String>) {
+        self.facts
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(fact.into());
+    }
+
+    /// All that was noted.
+    pub(super) fn facts(&self) -> Vec<String> {
+        self.facts.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Prints what helps to understand a failure.
+    pub(super) fn last_words(&self) {
+        for arguments in [&["describe", "pods"][..], &["get", "hookruns", "-o", "yaml"]] {
+            match self.kubectl(arguments) {
+                Ok(text) => println!("--- kubectl {}\n{text}", arguments.join(" ")),
+                Err(error) => println!("--- {error}"),
+            }
+        }
+        println!("--- the kubelet's last words\n{}", self.node.kubelet().tail(15));
+    }
+}
