@@ -77,21 +77,30 @@ impl World {
         }
     }
 
-    /// Decides on what was seen some time ago: pods, runs, or both.
+    /// Decides on what was seen some time ago. Of its own writes an operator knows at once; one that comes into
+    /// office may create pods that another one has just created for the same generation.
     fn step_back(&mut self, at: u8) {
         let mut seen = self.snapshot();
         let Some(old) = self.past.get(usize::from(at / 8) % self.past.len().max(1)) else {
             return;
         };
-        if at & 1 == 1 {
-            // Pods that were just created are not known yet.
+        if at & 1 == 1 && old.object.metadata.generation == seen.object.metadata.generation {
             let known: Vec<_> = old.pods.iter().map(|pod| pod.uid.clone()).collect();
             seen.pods.retain(|pod| known.contains(&pod.uid));
         }
         if at & 2 == 2 {
-            seen.runs = old.runs.clone();
+            for pod in &mut seen.pods {
+                if let Some(before) = old.pods.iter().find(|before| before.uid == pod.uid) {
+                    *pod = before.clone();
+                }
+            }
         }
         if at & 4 == 4 {
+            for run in &mut seen.runs {
+                if let Some(before) = old.runs.iter().find(|before| before.uid == run.uid) {
+                    *run = before.clone();
+                }
+            }
             seen.templates = old.templates.clone();
         }
         self.step_seeing(&seen, Luck::All, false);

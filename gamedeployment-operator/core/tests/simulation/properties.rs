@@ -5,11 +5,14 @@ use proptest::prelude::*;
 
 use crate::world::World;
 
-/// Cases of each property.
-const CASES: u32 = 100_000;
+/// Cases of each property, unless `PROPTEST_CASES` says another number.
+fn cases() -> u32 {
+    let asked = std::env::var("PROPTEST_CASES").ok();
+    asked.and_then(|text| text.parse().ok()).unwrap_or(100_000)
+}
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: CASES, failure_persistence: None, max_shrink_iters: 20_000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(), failure_persistence: None, max_shrink_iters: 20_000, ..ProptestConfig::default() })]
 
     #[test]
     fn players_and_budgets_are_safe_while_everything_happens(

@@ -181,14 +181,6 @@ impl World {
         (cell.read.uid == at.uid && cell.read.resource_version == at.resource_version).then_some(cell)
     }
 
-    /// Whether the run that an act rests on is still there: it is read once more before the act.
-    fn still_stands(&self, grounds: &Grounds) -> bool {
-        match grounds {
-            Grounds::Verdict { run, uid } => self.runs.get(run).is_some_and(|run| run.read.uid == *uid),
-            _ => true,
-        }
-    }
-
     fn serves(&self, name: &str) -> bool {
         let wait = self.object.spec.min_ready_seconds.unwrap_or(0);
         self.pods[name].serves(wait, self.now)
@@ -219,7 +211,7 @@ impl World {
     }
 
     fn take_out(&mut self, update: &Update, seen: &Snapshot) -> bool {
-        if self.found(update.pod()).is_none() || !self.still_stands(update.grounds()) {
+        if self.found(update.pod()).is_none() {
             return false;
         }
         let name = update.pod().name.clone();
@@ -240,7 +232,7 @@ impl World {
     }
 
     fn write_update(&mut self, update: &Update, change: &PodChange, seen: &Snapshot) -> bool {
-        if self.found(update.pod()).is_none() || !self.still_stands(update.grounds()) {
+        if self.found(update.pod()).is_none() {
             return false;
         }
         let name = update.pod().name.clone();
