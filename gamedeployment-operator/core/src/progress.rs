@@ -30,17 +30,24 @@ pub struct Record {
 }
 
 impl Record {
-    /// What is to be recorded when these containers of a pod are changed.
+    /// What is to be recorded when these containers of a pod are changed. What an earlier update has changed and that
+    /// does not run yet stays to be waited for.
     #[must_use]
     pub fn new<'a>(pod: &Pod, to: &str, changed: impl Iterator<Item = &'a String>, at: Timestamp) -> Self {
-        let marks = changed.filter_map(|name| {
+        let mut marks = match record(pod) {
+            Some(record) if pod.is_out_of_service() && record.revision == pod.revision() => {
+                record.last_container_statuses
+            }
+            Some(_) | None => BTreeMap::new(),
+        };
+        marks.extend(changed.filter_map(|name| {
             let container = pod.containers.iter().find(|container| container.name == *name)?;
             Some((name.clone(), mark(container)))
-        });
+        }));
         Self {
             revision: to.to_owned(),
             update_timestamp: Some(at),
-            last_container_statuses: marks.collect(),
+            last_container_statuses: marks,
         }
     }
 
@@ -96,22 +103,28 @@ pub fn stage(pod: &Pod, now: Timestamp) -> Stage {
     if condition.ready {
         return hot_patch(pod, now);
     }
-    let record = record(pod);
-    let written = record.filter(|record| record.revision == pod.revision());
-    match written {
-        // The original puts the label first and the images later.
-        Some(_) if pod.annotation(names::pod::IN_PLACE_GRACE).is_some() => Stage::Grace {
-            to: pod.revision().to_owned(),
-            since: condition.since,
-        },
-        Some(record) if is_target(&condition.target, pod) => advance(pod, &record, now),
-        _ if !condition.target.is_empty() && condition.target != pod.revision() => Stage::Grace {
+    if !is_target(&condition.target, pod) {
+        return Stage::Grace {
             to: condition.target.clone(),
             since: condition.since,
-        },
+        };
+    }
+    if is_half_written(pod) {
+        return Stage::Grace {
+            to: pod.revision().to_owned(),
+            since: condition.since,
+        };
+    }
+    match record(pod).filter(|record| record.revision == pod.revision()) {
         Some(record) => advance(pod, &record, now),
         None => Stage::OutOfService,
     }
+}
+
+/// Whether the original has begun an update of this pod: it puts the label first and the images later.
+#[must_use]
+pub fn is_half_written(pod: &Pod) -> bool {
+    pod.is_out_of_service() && pod.annotation(names::pod::IN_PLACE_GRACE).is_some()
 }
 
 /// Whether the condition speaks of the revision that the pod has; the original's condition speaks of none.
@@ -176,7 +189,7 @@ pub fn is_under_way(pod: &Pod, to: &str, modified: &[String]) -> bool {
             .as_ref()
             .is_some_and(|record| record.last_container_statuses.contains_key(name))
     };
-    if target == to || pod.annotation(names::pod::IN_PLACE_GRACE).is_some() && pod.revision() == to {
+    if target == to || is_half_written(pod) && pod.revision() == to {
         return true;
     }
     is_target(target, pod) && record.is_some() && modified.iter().all(changing)

@@ -1,7 +1,7 @@
 //! Which pods are to be updated, and how.
 
 use crate::gate::Intent;
-use crate::progress::Stage;
+use crate::progress::is_half_written;
 use crate::scene::{Scene, Seat};
 use crate::workload::UpdateType;
 
@@ -68,12 +68,16 @@ pub fn choose(scene: &mut Scene<'_>, to_update: usize) -> Hindrances {
 
 /// Begun by the original: its label is new and its images are not.
 fn is_pending(seat: &Seat<'_>) -> bool {
-    let pending = matches!(&seat.stage, Stage::Grace { to, .. } if to == seat.pod.revision());
-    seat.intent.is_none() && !seat.old && pending
+    seat.intent.is_none() && !seat.old && is_half_written(seat.pod)
 }
 
 /// Lower goes first.
-fn eagerness(seat: &Seat<'_>, asked: &[&str]) -> (bool, bool, bool) {
+fn eagerness(seat: &Seat<'_>, asked: &[&str]) -> (bool, bool, bool, bool) {
     let chosen = seat.chosen.is_some() || asked.contains(&seat.pod.uid.as_str());
-    (!seat.pod.is_out_of_service(), !chosen, seat.available)
+    (
+        !is_pending(seat),
+        !seat.pod.is_out_of_service(),
+        !chosen,
+        seat.available,
+    )
 }

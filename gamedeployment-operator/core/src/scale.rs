@@ -1,6 +1,6 @@
 //! How many pods to create and to delete: arithmetic on counts, total over all inputs.
 //!
-//! `replicas` pods are wanted, and while old pods are still to be replaced up to `maxSurge` more. Of the wanted ones
+//! `replicas` pods are wanted, and while pods are being replaced up to `maxSurge` more. Of the wanted ones
 //! `partition` stay at old revisions: where such a pod is missing, one is created at the current revision. Raising
 //! the partition never turns an updated pod back.
 
@@ -11,8 +11,10 @@ pub struct Counts {
     pub replicas: usize,
     /// Pods that stay at old revisions; at most `replicas`.
     pub partition: usize,
-    /// Pods that may be there above `replicas` while old ones are to be replaced.
+    /// Pods that may be there above `replicas` while others are being replaced.
     pub surge: usize,
+    /// Pods that are being replaced, and whose successors may come before they go.
+    pub replaced: usize,
     /// Pods at old revisions.
     pub old: usize,
     /// Pods at the update revision.
@@ -42,7 +44,7 @@ impl Counts {
     /// Pods wanted now, surge included.
     #[must_use]
     pub fn wanted(&self) -> usize {
-        self.replicas.saturating_add(self.surge.min(self.to_update()))
+        self.replicas.saturating_add(self.surge.min(self.replaced))
     }
 
     /// What is to be done.

@@ -93,7 +93,7 @@ pub fn take(scene: &Scene<'_>, plan: &mut Plan) {
             _ => false,
         };
         if !goes_on {
-            settle(seat, plan);
+            settle(scene, seat, plan);
         }
         wake(scene, seat, plan);
     }
@@ -212,9 +212,9 @@ fn written(scene: &Scene<'_>, pod: &Pod, change: crate::in_place::Change, hot: b
         );
     } else {
         annotations.insert(annotation::IN_PLACE_STATE.to_owned(), Some(record));
-        if pod.annotation(annotation::IN_PLACE_GRACE).is_some() {
-            annotations.insert(annotation::IN_PLACE_GRACE.to_owned(), None);
-        }
+    }
+    if pod.annotation(annotation::IN_PLACE_GRACE).is_some() {
+        annotations.insert(annotation::IN_PLACE_GRACE.to_owned(), None);
     }
     PodChange {
         images: change.images,
@@ -224,17 +224,23 @@ fn written(scene: &Scene<'_>, pod: &Pod, change: crate::in_place::Change, hot: b
 }
 
 /// Puts a pod into service that has no reason to be out of it.
-fn settle(seat: &Seat<'_>, plan: &mut Plan) {
+fn settle(scene: &Scene<'_>, seat: &Seat<'_>, plan: &mut Plan) {
     let put_in = match &seat.stage {
         Stage::Finished | Stage::OutOfService => true,
-        // Nothing was changed yet, so nothing is lost by calling it off. What the original began is written already
-        // in its label: that is gone on with.
-        Stage::Grace { to, .. } => to != seat.pod.revision(),
+        // Nothing was changed yet, so nothing is lost by calling it off. First the verdict goes that it was begun
+        // with: it counts once. What the original began is written already in its label: that is gone on with.
+        Stage::Grace { .. } => !progress::is_half_written(seat.pod) && !has_verdict(scene, seat.pod),
         Stage::Idle | Stage::Written { .. } => false,
     };
     if put_in {
         plan.actions.push(Action::PutIn(PodRef::of(seat.pod)));
     }
+}
+
+/// Whether a run about this pod has a verdict that opens a gate.
+fn has_verdict(scene: &Scene<'_>, pod: &Pod) -> bool {
+    let mut runs = scene.view.runs.iter();
+    runs.any(|run| run.pod_uid.as_deref() == Some(pod.uid.as_str()) && run.is_measured_success())
 }
 
 /// When to look at a pod again though nothing happens.

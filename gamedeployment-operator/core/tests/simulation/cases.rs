@@ -3,6 +3,7 @@
 use std::rc::Rc;
 
 use gamedeployment_core::workload::{UpdateType, Workload};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use shared_api::reason::WorkloadCondition;
 
 use crate::setup::{hook_template, strategy_of};
@@ -68,16 +69,10 @@ impl World {
     fn resume(&mut self) {
         let object = Rc::make_mut(&mut self.object);
         let strategy = object.spec.update_strategy.as_mut().unwrap();
-        let recorded = object
-            .status
-            .as_ref()
-            .is_some_and(|status| !status.pause_conditions.is_empty());
-        let steps = strategy
-            .canary
-            .as_ref()
-            .and_then(|canary| canary.steps.as_ref())
-            .is_some_and(|steps| !steps.is_empty());
-        if strategy.paused == Some(true) && (recorded || !steps || self.counter % 3 == 0) {
+        let Some(status) = &object.status else { return };
+        let told = |known: &Condition| known.type_ == "Progressing" && known.reason == "Paused";
+        let asked_for = !status.pause_conditions.is_empty() || status.conditions.iter().any(told);
+        if strategy.paused == Some(true) && asked_for {
             strategy.paused = Some(false);
             self.edited();
         }
