@@ -35,7 +35,13 @@ pub fn choose(scene: &mut Scene<'_>, to_update: usize) -> Hindrances {
             .get(*at)
             .is_some_and(|seat| seat.old && seat.intent.is_none() || is_pending(seat))
     });
-    candidates.sort_by_key(|at| scene.seats.get(*at).map(|seat| eagerness(seat, &asked)));
+    let in_place = matches!(scene.workload.update, UpdateType::InPlace | UpdateType::HotPatch);
+    candidates.sort_by_cached_key(|at| {
+        let seat = scene.seats.get(*at)?;
+        // Of those that may stay at old revisions anyway, those stay that cannot be changed.
+        let cannot = in_place && scene.history.change(seat.pod).is_err();
+        Some((cannot, eagerness(seat, &asked)))
+    });
     // A pod that the original had begun counts as updated by its label already.
     let begun = scene.seats.iter().filter(|seat| is_pending(seat)).count();
     for at in candidates.into_iter().take(to_update.saturating_add(begun)) {
