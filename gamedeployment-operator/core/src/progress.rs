@@ -34,16 +34,22 @@ impl Record {
     /// does not run yet stays to be waited for.
     #[must_use]
     pub fn new<'a>(pod: &Pod, to: &str, changed: impl Iterator<Item = &'a String>, at: Timestamp) -> Self {
-        let mut marks = match record(pod) {
-            Some(record) if pod.is_out_of_service() && record.revision == pod.revision() => {
-                record.last_container_statuses
-            }
-            Some(_) | None => BTreeMap::new(),
+        let written = |record: &Self| record.revision == pod.revision();
+        let before = record(pod).filter(|record| pod.is_out_of_service() && written(record));
+        let hot = Self::read(pod.annotation(names::pod::HOT_PATCH_STATE)).filter(written);
+        let known = |name: &str| {
+            let mut records = [&before, &hot].into_iter().flatten();
+            records.find_map(|record| record.last_container_statuses.get(name))
         };
-        marks.extend(changed.filter_map(|name| {
+        let new = changed.filter_map(|name| {
             let container = pod.containers.iter().find(|container| container.name == *name)?;
-            Some((name.clone(), mark(container)))
-        }));
+            Some((name.clone(), mark(container, known(name))))
+        });
+        let new: Vec<_> = new.collect();
+        let mut marks = before
+            .map(|record| record.last_container_statuses)
+            .unwrap_or_default();
+        marks.extend(new);
         Self {
             revision: to.to_owned(),
             update_timestamp: Some(at),
@@ -201,8 +207,14 @@ pub fn record(pod: &Pod) -> Option<Record> {
     Record::read(pod.annotation(names::pod::IN_PLACE_STATE))
 }
 
-fn mark(container: &Container) -> ContainerMark {
+/// The mark of a container. One that has not been replaced since it was marked last is still of the image before that.
+fn mark(container: &Container, before: Option<&ContainerMark>) -> ContainerMark {
+    let same = before.filter(|mark| mark.container_id.as_deref() == Some(&container.container_id));
     ContainerMark {
+        spec_image: match same {
+            Some(mark) => mark.spec_image.clone(),
+            None => Some(container.image.clone()),
+        },
         image: Some(container.running_image.clone()),
         image_id: container.image_id.clone(),
         container_id: Some(container.container_id.clone()),

@@ -88,11 +88,16 @@ impl Question<'_> {
         let mut run = HookRun::new(&name, spec);
         run.metadata.namespace = Some(self.namespace.to_owned());
         run.metadata.labels = Some(self.labels());
-        run.metadata.annotations = Some(BTreeMap::from([
+        let mut notes = BTreeMap::from([
             (annotation::INTENT.to_owned(), self.intent.text()),
             (annotation::SPEC_DIGEST.to_owned(), digest(&run.spec)),
             (annotation::CONTAINERS.to_owned(), containers_text(self.pod)),
-        ]));
+        ]);
+        let choice = self.pod.annotation(names::pod::CHOSEN_FOR);
+        if let Some(choice) = choice.filter(|_| self.intent.deletes()) {
+            notes.insert(annotation::CHOICE.to_owned(), choice.to_owned());
+        }
+        run.metadata.annotations = Some(notes);
         run.metadata.owner_references = Some(vec![owner(self.workload, self.workload_uid)]);
         Ok(NewRun { run })
     }
