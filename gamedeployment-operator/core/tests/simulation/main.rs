@@ -15,5 +15,6 @@ mod people;
 mod properties;
 mod referee;
 mod setup;
+mod stories;
 mod world;
 mod writes;

@@ -73,7 +73,7 @@ impl World {
                 }
             }
             15 => self.pass(i64::from(at) * 100),
-            _ => self.edit(kind % 24 - 16, at),
+            _ => self.somebody_edits(kind % 24 - 16, at),
         }
     }
 
@@ -131,7 +131,7 @@ impl World {
     }
 
     /// Somebody edits the workload or what belongs to it.
-    fn edit(&mut self, kind: u8, at: u8) {
+    fn somebody_edits(&mut self, kind: u8, at: u8) {
         let named = self.pod_at(at);
         let asked = self.run_at(at);
         let object = Rc::make_mut(&mut self.object);

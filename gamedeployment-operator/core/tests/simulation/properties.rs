@@ -11,8 +11,17 @@ fn cases() -> u32 {
     asked.and_then(|text| text.parse().ok()).unwrap_or(100_000)
 }
 
+pub fn config() -> ProptestConfig {
+    ProptestConfig {
+        cases: cases(),
+        failure_persistence: None,
+        max_shrink_iters: 20_000,
+        ..ProptestConfig::default()
+    }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: cases(), failure_persistence: None, max_shrink_iters: 20_000, ..ProptestConfig::default() })]
+    #![proptest_config(config())]
 
     #[test]
     fn players_and_budgets_are_safe_while_everything_happens(
@@ -44,6 +53,25 @@ proptest! {
         let mut world = World::new(code);
         for event in events {
             world.happen(event, true);
+        }
+        world.settle();
+    }
+
+    /// Edits of steps, replicas, template, partition and `paused` at any moment of a canary rollout.
+    #[test]
+    fn no_edit_makes_a_canary_rollout_hang(
+        code in any::<[u8; 8]>(),
+        events in vec((0..7_usize, any::<u8>()), 0..24),
+    ) {
+        let mut code = code;
+        code[5] = code[5] / 3 * 3;
+        let mut world = World::new(code);
+        for (kind, at) in events {
+            let [decide, kubelet, say, replicas, look, paused, rest] = [0, 6, 12, 16, 17, 19, 21];
+            let kind = [decide, kubelet, say, replicas, look, paused, rest][kind];
+            // Of the last kind only the steps: of three codes in four.
+            let at = if kind == rest { at | 2 } else { at };
+            world.happen(u16::from_be_bytes([kind, at]), false);
         }
         world.settle();
     }
