@@ -35,6 +35,8 @@ pub mod hook_run_annotation {
     /// The act that the run is asked for: `delete@TIME`, `recreate:REVISION@TIME` (TIME: when the pod was chosen),
     /// `in-place:REVISION`, `confirm:REVISION`.
     pub const INTENT: &str = "tkex.tencent.com/intent";
+    /// Of a run before a deletion: the pod's choice that it belongs to, as [`super::pod::CHOSEN_FOR`] had it.
+    pub const CHOICE: &str = "tkex.tencent.com/choice";
     /// Digest of the run's spec as it was rendered.
     pub const SPEC_DIGEST: &str = "tkex.tencent.com/spec-digest";
     /// The containers that ran when the run was created, each with a digest of its id.

@@ -95,7 +95,10 @@ fn prefix(workload: &str) -> &str {
     if workload.len() <= room {
         workload
     } else {
-        workload.get(..end).unwrap_or(workload)
+        workload
+            .get(..end)
+            .unwrap_or(workload)
+            .trim_end_matches(['-', '.'])
     }
 }
 

@@ -170,11 +170,18 @@ impl Steering<'_> {
         let done = self.advance.old <= canary.partition && self.advance.updated_available >= wanted;
         if !done {
             let have = self.advance.updated_available;
-            let message = format!(
-                "canary step {}: {have} of {wanted} pods are updated and available",
-                number(canary)
-            );
-            canary.waits = Some((WorkloadReason::RollingOut, message));
+            let step = number(canary);
+            canary.waits = Some(if self.workload.paused {
+                let message = format!(
+                    "canary step {step}: updates are stopped at {have} of {wanted} pods; set \
+                     spec.updateStrategy.paused to false to go on"
+                );
+                (WorkloadReason::Paused, message)
+            } else {
+                let message =
+                    format!("canary step {step}: {have} of {wanted} pods are updated and available");
+                (WorkloadReason::RollingOut, message)
+            });
         }
         done
     }

@@ -12,6 +12,8 @@ use crate::workload::Workload;
 pub struct Claim<'a> {
     /// Neither finished nor being deleted: these count as replicas.
     pub active: Vec<&'a Pod>,
+    /// How many pods are about to join these.
+    pub adopted: usize,
     /// Every pod that is there, whoever's it is: names and indexes in use.
     pub all: Vec<&'a Pod>,
 }
@@ -21,6 +23,7 @@ pub struct Claim<'a> {
 pub fn claim<'a>(view: &View<'a>, workload: &Workload, plan: &mut Plan) -> Claim<'a> {
     let mut claimed = Claim {
         active: Vec::new(),
+        adopted: 0,
         all: view.pods.to_vec(),
     };
     for pod in view.pods {
@@ -36,7 +39,10 @@ pub fn claim<'a>(view: &View<'a>, workload: &Workload, plan: &mut Plan) -> Claim
                     plan.actions.push(Action::Release(PodRef::of(pod)));
                 }
             }
-            None if selected && pod.is_active() => plan.actions.push(Action::Adopt(PodRef::of(pod))),
+            None if selected && pod.is_active() => {
+                claimed.adopted += 1;
+                plan.actions.push(Action::Adopt(PodRef::of(pod)));
+            }
             Some(_) | None => {}
         }
     }

@@ -16,8 +16,10 @@ const AT_ONCE: usize = 500;
 /// Creates what is needed. Says how many pods could not be made because every index is in use.
 pub fn create(scene: &Scene<'_>, claimed: &Claim<'_>, need: Need, plan: &mut Plan) -> usize {
     let workload = scene.workload;
-    let mut left = room(scene).min(AT_ONCE);
-    if need.create_old + need.create_updated == 0 {
+    let mut left = room(scene)
+        .min(AT_ONCE)
+        .min((need.create_old + need.create_updated).saturating_sub(claimed.adopted));
+    if left == 0 {
         return 0;
     }
     let ids = claimed.all.iter().map(|pod| pod.instance().to_owned());

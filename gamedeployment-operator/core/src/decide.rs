@@ -12,9 +12,9 @@ use crate::gate::{Gate, Standing};
 use crate::grant::grant;
 use crate::history;
 use crate::plan::{Action, Plan, RunRef};
-use crate::rollout::{self, Hindrances};
+use crate::rollout;
 use crate::scale::Counts;
-use crate::scene::Scene;
+use crate::scene::{Scene, Seat};
 use crate::status::{self, Findings};
 use crate::steps::{self, Confirmation};
 use crate::victims;
@@ -64,15 +64,18 @@ fn choose<'a>(scene: &mut Scene<'a>, claimed: &Claim<'a>, plan: &mut Plan) -> Fi
     let counts = counts(scene, &canary);
     let need = counts.need();
     victims::choose(scene, need);
-    let mut hindrances = Hindrances::default();
-    if !workload.paused {
-        let old_left = scene
-            .seats
-            .iter()
-            .filter(|seat| seat.old && seat.intent.is_none())
-            .count();
-        hindrances = rollout::choose(scene, old_left.saturating_sub(counts.partition));
-    }
+    let old_left = scene
+        .seats
+        .iter()
+        .filter(|seat| seat.old && seat.intent.is_none())
+        .count();
+    // Also a stopped update ends what is half done.
+    let to_update = if workload.paused {
+        0
+    } else {
+        old_left.saturating_sub(counts.partition)
+    };
+    let hindrances = rollout::choose(scene, to_update);
     let gate = Gate::new(workload, view.cluster, view.runs);
     let confirmations = steps::confirm(scene, gate, plan);
     if confirmations.iter().any(Confirmation::is_refused) {
@@ -99,21 +102,41 @@ fn choose<'a>(scene: &mut Scene<'a>, claimed: &Claim<'a>, plan: &mut Plan) -> Fi
 
 fn counts(scene: &Scene<'_>, canary: &Canary) -> Counts {
     let workload = scene.workload;
-    // An update in place needs no room beside the old pod, and a stopped one makes none.
-    let replaces = workload.update == UpdateType::Rolling && !workload.paused;
-    Counts {
+    let mut counts = Counts {
         replicas: workload.replicas,
         partition: canary.partition,
         surge: workload.max_surge,
-        replaces,
+        replaced: 0,
         old: scene.old(),
         updated: scene.updated(),
-        named: scene
-            .seats
-            .iter()
-            .filter(|seat| workload.pods_to_delete.contains(&seat.pod.name))
-            .count(),
-    }
+    };
+    let can_change = |seat: &&Seat<'_>| workload.recreate_fallback || scene.history.change(seat.pod).is_ok();
+    // An update in place needs no room beside the old pod, unless no pod may be unavailable.
+    let updating = match workload.update {
+        UpdateType::Rolling => counts.to_update(),
+        UpdateType::InPlace | UpdateType::HotPatch if workload.max_unavailable == 0 => {
+            let old = scene.seats.iter().filter(|seat| seat.old);
+            counts.to_update().min(old.filter(can_change).count())
+        }
+        UpdateType::InPlace | UpdateType::HotPatch | UpdateType::OnDelete => 0,
+    };
+    // An update that is stopped makes no room, and takes none back: that would cost a pod that serves.
+    let updating = if workload.paused {
+        updating.min(scene.seats.len().saturating_sub(workload.replicas))
+    } else {
+        updating
+    };
+    // A pod that was named goes where one may be missing; else its successor comes first.
+    let named = |old: bool| {
+        let named = |seat: &&Seat<'_>| seat.old == old && workload.pods_to_delete.contains(&seat.pod.name);
+        if workload.max_unavailable == 0 {
+            scene.seats.iter().filter(named).count()
+        } else {
+            0
+        }
+    };
+    counts.replaced = named(false) + updating.max(named(true));
+    counts
 }
 
 /// Removes the runs that nothing rests on: their pod is gone, their intent withdrawn, their verdict used; and where
@@ -146,7 +169,11 @@ fn remove_runs(scene: &Scene<'_>, findings: &Findings<'_>, plan: &mut Plan) {
 
 fn is_in_use(run: &crate::gate::Run, scene: &Scene<'_>, findings: &Findings<'_>) -> bool {
     if run.canary {
-        return findings.canary.run.as_deref() == Some(run.name.as_str());
+        // A step that has just passed is recorded first: else it would be asked again where that record is lost.
+        let status = scene.view.object.status.as_ref();
+        let recorded = status.and_then(|status| status.canary.as_ref()?.current_step_hook_run.as_deref());
+        let name = Some(run.name.as_str());
+        return findings.canary.run.as_deref() == name || recorded == name;
     }
     let seats = scene
         .seats

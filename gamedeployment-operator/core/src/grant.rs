@@ -1,8 +1,11 @@
 //! Who is asked, and who is acted on, within the budget.
 //!
-//! A pod that is available takes a slot when it is asked about and keeps it until it is acted on: no more pods are put
-//! to the question than may be acted on. A pod whose hook has said no, or whose hook cannot be asked, serves on and
-//! takes none, so it holds up nobody.
+//! A pod to be updated takes a slot when it is asked about, if it is available, and keeps it until it is acted on: no
+//! more pods are put to the question than may be acted on. A pod whose hook has said no, or whose hook cannot be
+//! asked, serves on and takes none, so it holds up nobody.
+//!
+//! A pod to be deleted serves while it is asked about, for hours perhaps: it takes a slot only when it goes. So no
+//! other pod's deletion waits for its hook. Updates leave it its slot.
 
 use crate::budget::Slots;
 use crate::gate::{Gate, Intent, Standing};
@@ -10,10 +13,13 @@ use crate::history::History;
 use crate::scene::{Scene, Seat};
 
 /// Puts the question of every pod with an intent, and hands out the slots. `confirming` available pods are waiting for
-/// their `PostInplace` hook and count as taken.
+/// their `PostInplace` hook: updates go on when these are well.
 pub fn grant<'a>(scene: &mut Scene<'a>, gate: Gate<'a>, confirming: usize) {
-    let available = scene.available().saturating_sub(confirming);
-    let mut slots = Slots::new(available, scene.workload.replicas, scene.workload.max_unavailable);
+    let mut slots = Slots::new(
+        scene.available(),
+        scene.workload.replicas,
+        scene.workload.max_unavailable,
+    );
     let history = &scene.history;
     for seat in &mut scene.seats {
         seat.standing = seat.intent.as_ref().map(|intent| {
@@ -21,18 +27,55 @@ pub fn grant<'a>(scene: &mut Scene<'a>, gate: Gate<'a>, confirming: usize) {
             gate.assess(seat.pod, intent, &modified)
         });
     }
-    for decided in [true, false] {
-        for turn in [Turn::Surplus, Turn::Named, Turn::Update] {
-            for seat in scene.seats.iter_mut().filter(|seat| Turn::of(seat) == Some(turn)) {
-                let takes = match &seat.standing {
-                    Some(Standing::Open(_) | Standing::Asking(_)) => decided,
-                    Some(Standing::Unasked(_) | Standing::Stale(..)) => !decided,
-                    Some(Standing::Refused(_) | Standing::Blocked(_)) | None => false,
-                };
-                if takes {
-                    seat.granted = slots.take(seat.available);
-                }
+    for turn in [Turn::Surplus, Turn::Named] {
+        for seat in of(&mut scene.seats, turn, Need::Slot) {
+            seat.granted = slots.take(seat.available);
+        }
+    }
+    let mut kept = confirming;
+    for turn in [Turn::Surplus, Turn::Named] {
+        for need in [Need::Verdict, Need::Question] {
+            for seat in of(&mut scene.seats, turn, need) {
+                seat.granted = !seat.available || slots.left() > 0;
+                kept += usize::from(seat.granted && seat.available);
             }
+        }
+    }
+    for _ in 0..kept {
+        slots.take(true);
+    }
+    for need in [Need::Slot, Need::Verdict, Need::Question] {
+        for seat in of(&mut scene.seats, Turn::Update, need) {
+            seat.granted = slots.take(seat.available);
+        }
+    }
+}
+
+/// The pods whose turn it is and that lack just this.
+fn of<'s, 'a>(seats: &'s mut [Seat<'a>], turn: Turn, need: Need) -> impl Iterator<Item = &'s mut Seat<'a>> {
+    seats
+        .iter_mut()
+        .filter(move |seat| Turn::of(seat) == Some(turn) && Need::of(seat) == Some(need))
+}
+
+/// What a pod lacks to be acted on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Need {
+    /// A slot.
+    Slot,
+    /// A slot and the verdict of the hook that is being asked.
+    Verdict,
+    /// A slot, and somebody who asks.
+    Question,
+}
+
+impl Need {
+    fn of(seat: &Seat<'_>) -> Option<Self> {
+        match seat.standing.as_ref()? {
+            Standing::Open(_) => Some(Self::Slot),
+            Standing::Asking(_) => Some(Self::Verdict),
+            Standing::Unasked(_) | Standing::Stale(..) => Some(Self::Question),
+            Standing::Refused(_) | Standing::Blocked(_) => None,
         }
     }
 }

@@ -30,17 +30,30 @@ pub struct Record {
 }
 
 impl Record {
-    /// What is to be recorded when these containers of a pod are changed.
+    /// What is to be recorded when these containers of a pod are changed. What an earlier update has changed and that
+    /// does not run yet stays to be waited for.
     #[must_use]
     pub fn new<'a>(pod: &Pod, to: &str, changed: impl Iterator<Item = &'a String>, at: Timestamp) -> Self {
-        let marks = changed.filter_map(|name| {
+        let written = |record: &Self| record.revision == pod.revision();
+        let before = record(pod).filter(|record| pod.is_out_of_service() && written(record));
+        let hot = Self::read(pod.annotation(names::pod::HOT_PATCH_STATE)).filter(written);
+        let known = |name: &str| {
+            let mut records = [&before, &hot].into_iter().flatten();
+            records.find_map(|record| record.last_container_statuses.get(name))
+        };
+        let new = changed.filter_map(|name| {
             let container = pod.containers.iter().find(|container| container.name == *name)?;
-            Some((name.clone(), mark(container)))
+            Some((name.clone(), mark(container, known(name))))
         });
+        let new: Vec<_> = new.collect();
+        let mut marks = before
+            .map(|record| record.last_container_statuses)
+            .unwrap_or_default();
+        marks.extend(new);
         Self {
             revision: to.to_owned(),
             update_timestamp: Some(at),
-            last_container_statuses: marks.collect(),
+            last_container_statuses: marks,
         }
     }
 
@@ -96,22 +109,28 @@ pub fn stage(pod: &Pod, now: Timestamp) -> Stage {
     if condition.ready {
         return hot_patch(pod, now);
     }
-    let record = record(pod);
-    let written = record.filter(|record| record.revision == pod.revision());
-    match written {
-        // The original puts the label first and the images later.
-        Some(_) if pod.annotation(names::pod::IN_PLACE_GRACE).is_some() => Stage::Grace {
-            to: pod.revision().to_owned(),
-            since: condition.since,
-        },
-        Some(record) if is_target(&condition.target, pod) => advance(pod, &record, now),
-        _ if !condition.target.is_empty() && condition.target != pod.revision() => Stage::Grace {
+    if !is_target(&condition.target, pod) {
+        return Stage::Grace {
             to: condition.target.clone(),
             since: condition.since,
-        },
+        };
+    }
+    if is_half_written(pod) {
+        return Stage::Grace {
+            to: pod.revision().to_owned(),
+            since: condition.since,
+        };
+    }
+    match record(pod).filter(|record| record.revision == pod.revision()) {
         Some(record) => advance(pod, &record, now),
         None => Stage::OutOfService,
     }
+}
+
+/// Whether the original has begun an update of this pod: it puts the label first and the images later.
+#[must_use]
+pub fn is_half_written(pod: &Pod) -> bool {
+    pod.is_out_of_service() && pod.annotation(names::pod::IN_PLACE_GRACE).is_some()
 }
 
 /// Whether the condition speaks of the revision that the pod has; the original's condition speaks of none.
@@ -176,7 +195,7 @@ pub fn is_under_way(pod: &Pod, to: &str, modified: &[String]) -> bool {
             .as_ref()
             .is_some_and(|record| record.last_container_statuses.contains_key(name))
     };
-    if target == to || pod.annotation(names::pod::IN_PLACE_GRACE).is_some() && pod.revision() == to {
+    if target == to || is_half_written(pod) && pod.revision() == to {
         return true;
     }
     is_target(target, pod) && record.is_some() && modified.iter().all(changing)
@@ -188,8 +207,14 @@ pub fn record(pod: &Pod) -> Option<Record> {
     Record::read(pod.annotation(names::pod::IN_PLACE_STATE))
 }
 
-fn mark(container: &Container) -> ContainerMark {
+/// The mark of a container. One that has not been replaced since it was marked last is still of the image before that.
+fn mark(container: &Container, before: Option<&ContainerMark>) -> ContainerMark {
+    let same = before.filter(|mark| mark.container_id.as_deref() == Some(&container.container_id));
     ContainerMark {
+        spec_image: match same {
+            Some(mark) => mark.spec_image.clone(),
+            None => Some(container.image.clone()),
+        },
         image: Some(container.running_image.clone()),
         image_id: container.image_id.clone(),
         container_id: Some(container.container_id.clone()),

@@ -1,7 +1,7 @@
 //! Which pods are to be updated, and how.
 
 use crate::gate::Intent;
-use crate::progress::Stage;
+use crate::progress::is_half_written;
 use crate::scene::{Scene, Seat};
 use crate::workload::UpdateType;
 
@@ -35,7 +35,13 @@ pub fn choose(scene: &mut Scene<'_>, to_update: usize) -> Hindrances {
             .get(*at)
             .is_some_and(|seat| seat.old && seat.intent.is_none() || is_pending(seat))
     });
-    candidates.sort_by_key(|at| scene.seats.get(*at).map(|seat| eagerness(seat, &asked)));
+    let in_place = matches!(scene.workload.update, UpdateType::InPlace | UpdateType::HotPatch);
+    candidates.sort_by_cached_key(|at| {
+        let seat = scene.seats.get(*at)?;
+        // Of those that may stay at old revisions anyway, those stay that cannot be changed.
+        let cannot = in_place && scene.history.change(seat.pod).is_err();
+        Some((cannot, eagerness(seat, &asked)))
+    });
     // A pod that the original had begun counts as updated by its label already.
     let begun = scene.seats.iter().filter(|seat| is_pending(seat)).count();
     for at in candidates.into_iter().take(to_update.saturating_add(begun)) {
@@ -68,12 +74,16 @@ pub fn choose(scene: &mut Scene<'_>, to_update: usize) -> Hindrances {
 
 /// Begun by the original: its label is new and its images are not.
 fn is_pending(seat: &Seat<'_>) -> bool {
-    let pending = matches!(&seat.stage, Stage::Grace { to, .. } if to == seat.pod.revision());
-    seat.intent.is_none() && !seat.old && pending
+    seat.intent.is_none() && !seat.old && is_half_written(seat.pod)
 }
 
 /// Lower goes first.
-fn eagerness(seat: &Seat<'_>, asked: &[&str]) -> (bool, bool, bool) {
+fn eagerness(seat: &Seat<'_>, asked: &[&str]) -> (bool, bool, bool, bool) {
     let chosen = seat.chosen.is_some() || asked.contains(&seat.pod.uid.as_str());
-    (!seat.pod.is_out_of_service(), !chosen, seat.available)
+    (
+        !is_pending(seat),
+        !seat.pod.is_out_of_service(),
+        !chosen,
+        seat.available,
+    )
 }

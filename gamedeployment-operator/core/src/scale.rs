@@ -1,6 +1,6 @@
 //! How many pods to create and to delete: arithmetic on counts, total over all inputs.
 //!
-//! `replicas` pods are wanted, and while old pods are still to be replaced up to `maxSurge` more. Of the wanted ones
+//! `replicas` pods are wanted, and while pods are being replaced up to `maxSurge` more. Of the wanted ones
 //! `partition` stay at old revisions: where such a pod is missing, one is created at the current revision. Raising
 //! the partition never turns an updated pod back.
 
@@ -11,16 +11,14 @@ pub struct Counts {
     pub replicas: usize,
     /// Pods that stay at old revisions; at most `replicas`.
     pub partition: usize,
-    /// Pods that may be there above `replicas` while others are to be replaced.
+    /// Pods that may be there above `replicas` while others are being replaced.
     pub surge: usize,
-    /// Whether the update replaces pods, so that their successors may come first.
-    pub replaces: bool,
+    /// Pods that are being replaced, and whose successors may come before they go.
+    pub replaced: usize,
     /// Pods at old revisions.
     pub old: usize,
     /// Pods at the update revision.
     pub updated: usize,
-    /// Pods that somebody named to be deleted; their successors may come first, within the surge.
-    pub named: usize,
 }
 
 /// What the counts ask for. Never both creation and deletion.
@@ -46,9 +44,7 @@ impl Counts {
     /// Pods wanted now, surge included.
     #[must_use]
     pub fn wanted(&self) -> usize {
-        let updates = if self.replaces { self.to_update() } else { 0 };
-        let to_replace = updates.saturating_add(self.named);
-        self.replicas.saturating_add(self.surge.min(to_replace))
+        self.replicas.saturating_add(self.surge.min(self.replaced))
     }
 
     /// What is to be done.

@@ -203,6 +203,10 @@ fn written(scene: &Scene<'_>, pod: &Pod, change: crate::in_place::Change, hot: b
     let mut annotations: std::collections::BTreeMap<_, _> =
         change.annotations.set.into_iter().map(set).collect();
     annotations.extend(change.annotations.removed.into_iter().map(remove));
+    if pod.annotation(annotation::CONFIRMED).is_some() {
+        // That was said of an earlier update, though it may have gone to the same revision.
+        annotations.insert(annotation::CONFIRMED.to_owned(), None);
+    }
     let record = Record::new(pod, to, change.images.keys(), scene.now).text();
     if hot {
         annotations.insert(annotation::HOT_PATCH_STATE.to_owned(), Some(record));
@@ -212,9 +216,9 @@ fn written(scene: &Scene<'_>, pod: &Pod, change: crate::in_place::Change, hot: b
         );
     } else {
         annotations.insert(annotation::IN_PLACE_STATE.to_owned(), Some(record));
-        if pod.annotation(annotation::IN_PLACE_GRACE).is_some() {
-            annotations.insert(annotation::IN_PLACE_GRACE.to_owned(), None);
-        }
+    }
+    if pod.annotation(annotation::IN_PLACE_GRACE).is_some() {
+        annotations.insert(annotation::IN_PLACE_GRACE.to_owned(), None);
     }
     PodChange {
         images: change.images,
@@ -227,10 +231,9 @@ fn written(scene: &Scene<'_>, pod: &Pod, change: crate::in_place::Change, hot: b
 fn settle(scene: &Scene<'_>, seat: &Seat<'_>, plan: &mut Plan) {
     let put_in = match &seat.stage {
         Stage::Finished | Stage::OutOfService => true,
-        // Nothing was changed yet, so nothing is lost by calling it off. What the original began is written already
-        // in its label: that is gone on with.
-        // But first the verdict that it was begun with must be gone: it is not to be used twice.
-        Stage::Grace { to, .. } => to != seat.pod.revision() && !has_verdict(scene, seat.pod),
+        // Nothing was changed yet, so nothing is lost by calling it off. First the verdict goes that it was begun
+        // with: it counts once. What the original began is written already in its label: that is gone on with.
+        Stage::Grace { .. } => !progress::is_half_written(seat.pod) && !has_verdict(scene, seat.pod),
         Stage::Idle | Stage::Written { .. } => false,
     };
     if put_in {
@@ -238,11 +241,10 @@ fn settle(scene: &Scene<'_>, seat: &Seat<'_>, plan: &mut Plan) {
     }
 }
 
-/// Whether a verdict about this pod is still there.
+/// Whether a run about this pod has a verdict that opens a gate.
 fn has_verdict(scene: &Scene<'_>, pod: &Pod) -> bool {
-    let about = |run: &&crate::gate::Run| run.pod_uid.as_deref() == Some(pod.uid.as_str());
-    let mut runs = scene.view.runs.iter().copied();
-    runs.any(|run| about(&run) && run.is_measured_success())
+    let mut runs = scene.view.runs.iter();
+    runs.any(|run| run.pod_uid.as_deref() == Some(pod.uid.as_str()) && run.is_measured_success())
 }
 
 /// When to look at a pod again though nothing happens.

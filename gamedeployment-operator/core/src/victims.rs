@@ -3,7 +3,6 @@
 //! A choice is durable: it is written on the pod, and whoever decides next goes on with it. When `replicas` rises
 //! again, the pods chosen last are let go first.
 
-use crate::budget::Slots;
 use crate::gate::Intent;
 use crate::scale::Need;
 use crate::scene::{Scene, Seat};
@@ -15,22 +14,12 @@ pub fn choose(scene: &mut Scene<'_>, need: Need) {
     for seat in scene.seats.iter_mut().filter(|seat| named(seat)) {
         left.take(seat);
     }
-    // Those that were chosen before, longest ago first. Where no available pod may be taken now, others that are not
-    // available go before those that are.
-    let workload = scene.workload;
-    let stuck = Slots::new(scene.available(), workload.replicas, workload.max_unavailable).left() == 0;
-    for turn in [Turn::Chosen, Turn::Unavailable, Turn::Rest] {
-        let fits = |seat: &&mut Seat<'_>| match turn {
-            Turn::Chosen => was_chosen(seat) && !(stuck && seat.available),
-            Turn::Unavailable => stuck && seat.intent.is_none() && !seat.available,
-            Turn::Rest => was_chosen(seat),
-        };
-        let mut seats: Vec<_> = scene.seats.iter_mut().filter(fits).collect();
-        seats.sort_by_key(|seat| seat.chosen.as_ref().and_then(|chosen| chosen.since));
-        for seat in seats {
-            if left.delete > 0 {
-                left.take(seat);
-            }
+    // Those that were chosen before, longest ago first.
+    let mut before: Vec<_> = scene.seats.iter_mut().filter(|seat| was_chosen(seat)).collect();
+    before.sort_by_key(|seat| seat.chosen.as_ref().and_then(|chosen| chosen.since));
+    for seat in before {
+        if left.delete > 0 {
+            left.take(seat);
         }
     }
     for old in [true, false] {
@@ -50,14 +39,6 @@ pub fn choose(scene: &mut Scene<'_>, need: Need) {
             left.take(seat);
         }
     }
-}
-
-/// Who is taken first.
-#[derive(Clone, Copy)]
-enum Turn {
-    Chosen,
-    Unavailable,
-    Rest,
 }
 
 impl Need {

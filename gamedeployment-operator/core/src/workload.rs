@@ -126,14 +126,12 @@ impl Workload {
         let unavailable_path = "spec.updateStrategy.maxUnavailable";
         let unavailable = amount(unavailable_path, update.max_unavailable.as_ref(), &mut problems)
             .unwrap_or(DEFAULT_MAX_UNAVAILABLE);
-        let in_place = matches!(type_, UpdateType::InPlace | UpdateType::HotPatch);
-        if unavailable.is_zero() && (surge.is_zero() || in_place) {
-            let remedy = if in_place {
-                "an update in place takes pods out of service and adds none; set at least 1"
-            } else {
-                "no pod could ever be updated while maxSurge is 0, too; set one of them to at least 1"
-            };
-            problems.push(Problem::new(unavailable_path, "0", remedy));
+        if surge.is_zero() && unavailable.is_zero() {
+            problems.push(Problem::new(
+                unavailable_path,
+                "0",
+                "no pod could ever be updated while maxSurge is 0, too; set one of them to at least 1",
+            ));
         }
         let metadata = &object.metadata;
         let annotations = metadata.annotations.clone().unwrap_or_default();

@@ -2,7 +2,7 @@
 
 use gamedeployment_core::gate::{Delete, Grounds, PodRef, Update};
 use gamedeployment_core::plan::{NewPod, PodChange};
-use jiff::Timestamp;
+use jiff::{RoundMode, Timestamp, TimestampRound, Unit};
 use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
@@ -184,6 +184,9 @@ impl Hands {
         update: Update,
         since: Timestamp,
     ) -> Result<Effect, Trouble> {
+        // The API server keeps whole seconds. Rounded up, so that the grace period is never shorter than promised.
+        let up = TimestampRound::new().smallest(Unit::Second).mode(RoundMode::Ceil);
+        let since = since.round(up).unwrap_or(since);
         let condition = condition("False", "StartInPlaceUpdate", update.to(), since);
         let status = json!({ "status": { "conditions": [condition] } });
         let taken = self

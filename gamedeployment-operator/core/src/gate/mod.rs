@@ -20,6 +20,7 @@ pub use intent::{HookKind, Intent};
 use question::Question;
 pub use question::{FoundTemplate, NewRun, Obstacle, owned, owner, render};
 pub use run::Run;
+use shared_api::names::pod as names;
 use shared_api::reason::WorkloadReason;
 
 /// Where a question about a pod stands.
@@ -106,7 +107,7 @@ impl<'a> Gate<'a> {
         let Some(step) = &self.workload.hook(kind).step else {
             return Standing::Open(Approval::new(pod, intent, Grounds::NoHook));
         };
-        if pod.annotation(shared_api::names::pod::SKIP_HOOK) == Some(pod.uid.as_str()) {
+        if pod.annotation(names::SKIP_HOOK) == Some(pod.uid.as_str()) {
             return Standing::Open(Approval::new(pod, intent, Grounds::Skipped));
         }
         let question = Question {
@@ -177,7 +178,7 @@ fn judge<'a>(run: &'a Run, pod: &Pod, intent: &Intent, wanted: NewRun) -> Standi
     if run.terminating {
         return Standing::Stale(run, "it is being removed".to_owned());
     }
-    if let Some(why) = void(run, pod, &wanted) {
+    if let Some(why) = void(run, pod, intent, &wanted) {
         return Standing::Stale(run, why);
     }
     if run.is_measured_success() {
@@ -195,7 +196,7 @@ fn judge<'a>(run: &'a Run, pod: &Pod, intent: &Intent, wanted: NewRun) -> Standi
 }
 
 /// Why a run does not count for this intent.
-fn void(run: &Run, pod: &Pod, wanted: &NewRun) -> Option<String> {
+fn void(run: &Run, pod: &Pod, intent: &Intent, wanted: &NewRun) -> Option<String> {
     let notes = wanted.run.metadata.annotations.as_ref();
     let note = |key: &str| notes.and_then(|notes| notes.get(key)).map(String::as_str);
     if run.pod_uid.as_deref() != Some(pod.uid.as_str()) {
@@ -204,12 +205,17 @@ fn void(run: &Run, pod: &Pod, wanted: &NewRun) -> Option<String> {
     if run.revision != pod.revision() {
         return Some(format!("the pod was at revision {}", run.revision));
     }
-    if run.intent.as_deref() != note(shared_api::names::hook_run_annotation::INTENT) {
+    if run.intent.as_deref() != Some(intent.text().as_str()) {
         let asked = run.intent.as_deref().unwrap_or("something else");
         return Some(format!("it was asked for {asked:?}"));
     }
     if run.spec_digest.as_deref() != note(shared_api::names::hook_run_annotation::SPEC_DIGEST) {
         return Some("the hook or the pod's arguments have changed".to_owned());
+    }
+    // A pod that was let go and is chosen again is asked again.
+    let chosen = pod.annotation(names::DELETING) == Some("true");
+    if intent.deletes() && (!chosen || run.choice.as_deref() != pod.annotation(names::CHOSEN_FOR)) {
+        return Some("it was asked when the pod was chosen before".to_owned());
     }
     let restarted = question::restarted(pod, &run.containers);
     restarted.map(|container| format!("container {container} has restarted since"))

@@ -88,25 +88,18 @@ impl Question<'_> {
         let mut run = HookRun::new(&name, spec);
         run.metadata.namespace = Some(self.namespace.to_owned());
         run.metadata.labels = Some(self.labels());
-        run.metadata.annotations = Some(BTreeMap::from([
-            (annotation::INTENT.to_owned(), self.intent_text()),
+        let mut notes = BTreeMap::from([
+            (annotation::INTENT.to_owned(), self.intent.text()),
             (annotation::SPEC_DIGEST.to_owned(), digest(&run.spec)),
             (annotation::CONTAINERS.to_owned(), containers_text(self.pod)),
-        ]));
+        ]);
+        let choice = self.pod.annotation(names::pod::CHOSEN_FOR);
+        if let Some(choice) = choice.filter(|_| self.intent.deletes()) {
+            notes.insert(annotation::CHOICE.to_owned(), choice.to_owned());
+        }
+        run.metadata.annotations = Some(notes);
         run.metadata.owner_references = Some(vec![owner(self.workload, self.workload_uid)]);
         Ok(NewRun { run })
-    }
-
-    /// The intent, and where the pod was chosen for it, when: a pod that was let go and is chosen again is asked again.
-    fn intent_text(&self) -> String {
-        let text = self.intent.text();
-        let chosen = self.pod.annotation(names::pod::CHOSEN_FOR).unwrap_or_default();
-        let same = chosen.rsplit_once('@').is_some_and(|(intent, _)| intent == text);
-        if self.intent.deletes() && same {
-            chosen.to_owned()
-        } else {
-            text
-        }
     }
 
     fn labels(&self) -> BTreeMap<String, String> {

@@ -33,6 +33,8 @@ pub struct Run {
     pub revision: String,
     /// What it was asked for; none where an older operator made it.
     pub intent: Option<String>,
+    /// The choice of the pod that it belongs to, where it was asked before a deletion.
+    pub choice: Option<String>,
     /// Digest of its spec as it was rendered.
     pub spec_digest: Option<String>,
     /// The containers that ran when it was made, each with a digest of its id.
@@ -78,6 +80,7 @@ impl Run {
             instance: either(label::INSTANCE, label::INSTANCE_OLD),
             revision: either(label::REVISION, label::REVISION_OLD),
             intent: notes.get(annotation::INTENT).cloned(),
+            choice: notes.get(annotation::CHOICE).cloned(),
             spec_digest: notes.get(annotation::SPEC_DIGEST).cloned(),
             containers: read_containers(notes.get(annotation::CONTAINERS).map_or("", String::as_str)),
             terminating: run.metadata.deletion_timestamp.is_some(),

@@ -17,6 +17,9 @@ pub const SETTLE: SignedDuration = SignedDuration::from_secs(5);
 /// A container that started so long before the write is of the old image; no node's clock is that wrong.
 const CLOCKS_DIFFER: SignedDuration = SignedDuration::from_secs(60);
 
+/// A kubelet that works has replaced a container long before.
+const NEVER_SO_LATE: SignedDuration = SignedDuration::from_secs(60);
+
 /// What a container was before its image was written. Kept in an annotation of the pod, and written together with
 /// the image: between a mark and a later write the container could crash and come back with another containerID.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,6 +37,10 @@ pub struct ContainerMark {
     /// The image's name by the container's status, which may be another than the pod's. For people.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub image: Option<String>,
+    /// The image that the pod asked for when this container started, where that is known: when that is asked for
+    /// again before the kubelet has ended it, it stays.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub spec_image: Option<String>,
 }
 
 impl ContainerMark {
@@ -49,6 +56,7 @@ impl ContainerMark {
             ),
             restart_count: Some(status.map(|status| status.restart_count).unwrap_or_default()),
             image: Some(status.map(|status| status.image.clone()).unwrap_or_default()),
+            spec_image: None,
         }
     }
 }
@@ -118,13 +126,21 @@ pub fn finished(
         // The original's mark cannot tell a restart; a container that started after the write is a new one.
         None => named || other || since >= later(written_at, SETTLE),
     };
+    let old_name = mark.image.as_deref().filter(|image| !image.is_empty());
+    let shows_old = old_name.is_some_and(|old| shows(now, old));
     if !replaced {
-        return Progress::Waiting;
+        // The image was changed and changed back, and the kubelet has not seen it, or is just ending the container.
+        return if mark.spec_image.as_deref() == Some(wanted_image) {
+            wait_until(later(written_at, SETTLE), at)
+        } else if named && shows_old {
+            // Or it crashed meanwhile. No kubelet leaves a container so long that is to be replaced.
+            wait_until(later(written_at, NEVER_SO_LATE), at)
+        } else {
+            Progress::Waiting
+        };
     }
     // A name that the old container had too proves nothing, nor does its tag, pulled anew; a digest does.
     let digest = named && other && ImageName::read(wanted_image).digest.is_some();
-    let old_name = mark.image.as_deref().filter(|image| !image.is_empty());
-    let shows_old = old_name.is_some_and(|old| shows(now, old));
     if digest || ((named || other) && !shows_old) {
         return Progress::Done;
     }
@@ -134,7 +150,10 @@ pub fn finished(
     }
     // A start that is still to come is a clock that goes wrong, and says nothing.
     let started = if since > at { written_at } else { since };
-    let settled = later(started.max(written_at), SETTLE);
+    wait_until(later(started.max(written_at), SETTLE), at)
+}
+
+fn wait_until(settled: Timestamp, at: Timestamp) -> Progress {
     if at >= settled {
         Progress::Done
     } else {

@@ -18,6 +18,7 @@ fn mark(image: &str, image_id: &str, container_id: &str) -> ContainerMark {
         container_id: Some(container_id.to_owned()),
         restart_count: Some(0),
         image: Some(image.to_owned()),
+        spec_image: None,
     }
 }
 

@@ -80,7 +80,7 @@ impl World {
         {
             return false;
         }
-        if !cell.advance(version, now) {
+        if !cell.advance(version, now, self.every_image_exists) {
             return false;
         }
         cell.report(now);
@@ -105,7 +105,7 @@ impl World {
 }
 
 impl Cell {
-    fn advance(&mut self, version: u64, now: Timestamp) -> bool {
+    fn advance(&mut self, version: u64, now: Timestamp, every_image_exists: bool) -> bool {
         let spec = self.api.spec.as_mut().unwrap();
         if self.machine.node.is_none() {
             let node = format!("node-{version}");
@@ -125,11 +125,10 @@ impl Cell {
         let mut changed = false;
         for (container, wanted) in self.machine.containers.iter_mut().zip(&spec.containers) {
             let wanted = wanted.image.clone().unwrap();
+            let missing = wanted.ends_with("bad") && !every_image_exists;
             let next = match &container.process {
-                Process::NoImage if wanted.ends_with("bad") => continue,
-                Process::NoImage | Process::None | Process::Crashed if wanted.ends_with("bad") => {
-                    Process::NoImage
-                }
+                Process::NoImage if missing => continue,
+                Process::None | Process::Crashed if missing => Process::NoImage,
                 Process::NoImage | Process::None | Process::Crashed => {
                     container.restarts += i32::from(!container.id.is_empty());
                     container.id = format!("docker://{version}-{wanted}");

@@ -1,9 +1,6 @@
 //! A small cluster in memory, and what holds for every workload in it: whatever people do, whatever nodes and hooks
 //! do, whichever write is lost and however old a view is.
 #![allow(
-    clippy::pedantic,
-    clippy::manual_is_multiple_of,
-    dead_code,
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
@@ -18,5 +15,6 @@ mod people;
 mod properties;
 mod referee;
 mod setup;
+mod stories;
 mod world;
 mod writes;

@@ -73,25 +73,34 @@ impl World {
                 }
             }
             15 => self.pass(i64::from(at) * 100),
-            _ => self.edit(kind % 24 - 16, at),
+            _ => self.somebody_edits(kind % 24 - 16, at),
         }
     }
 
-    /// Decides on what was seen some time ago: pods, runs, or both.
+    /// Decides on what was seen some time ago. Of its own writes an operator knows at once; one that comes into
+    /// office may create pods that another one has just created for the same generation.
     fn step_back(&mut self, at: u8) {
         let mut seen = self.snapshot();
         let Some(old) = self.past.get(usize::from(at / 8) % self.past.len().max(1)) else {
             return;
         };
-        if at & 1 == 1 {
-            // Pods that were just created are not known yet.
+        if at & 1 == 1 && old.object.metadata.generation == seen.object.metadata.generation {
             let known: Vec<_> = old.pods.iter().map(|pod| pod.uid.clone()).collect();
             seen.pods.retain(|pod| known.contains(&pod.uid));
         }
         if at & 2 == 2 {
-            seen.runs = old.runs.clone();
+            for pod in &mut seen.pods {
+                if let Some(before) = old.pods.iter().find(|before| before.uid == pod.uid) {
+                    *pod = before.clone();
+                }
+            }
         }
         if at & 4 == 4 {
+            for run in &mut seen.runs {
+                if let Some(before) = old.runs.iter().find(|before| before.uid == run.uid) {
+                    *run = before.clone();
+                }
+            }
             seen.templates = old.templates.clone();
         }
         self.step_seeing(&seen, Luck::All, false);
@@ -122,7 +131,7 @@ impl World {
     }
 
     /// Somebody edits the workload or what belongs to it.
-    fn edit(&mut self, kind: u8, at: u8) {
+    fn somebody_edits(&mut self, kind: u8, at: u8) {
         let named = self.pod_at(at);
         let asked = self.run_at(at);
         let object = Rc::make_mut(&mut self.object);
@@ -170,10 +179,11 @@ impl World {
             },
             6 => {
                 strategy.max_surge = Some(amount(at));
-                // Nothing could be updated with 0 of both, or in place with none unavailable: that is refused.
-                let wanted = amount(at / 12);
-                let zero = [IntOrString::Int(0), IntOrString::String("0%".to_owned())].contains(&wanted);
-                strategy.max_unavailable = Some(if zero { IntOrString::Int(1) } else { wanted });
+                strategy.max_unavailable = Some(if at % 12 == 0 || at % 12 == 6 {
+                    IntOrString::Int(1)
+                } else {
+                    amount(at / 12)
+                });
             }
             _ => {
                 let name = NAMES[usize::from(at) % 4].to_owned();

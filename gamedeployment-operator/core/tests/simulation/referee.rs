@@ -68,6 +68,15 @@ impl Referee {
         }
     }
 
+    /// An older operator has begun an update: it was approved, and its images are still to be written.
+    pub fn begun_before(&mut self, cell: &Cell, to: &str) {
+        let begun = Begun {
+            to: to.to_owned(),
+            written: ["game".to_owned(), "side".to_owned()].into(),
+        };
+        self.out.insert(cell.read.uid.clone(), begun);
+    }
+
     pub fn changed(&mut self, cell: &Cell, action: &Action, at: u64) {
         let uid = cell.read.uid.clone();
         match action {
@@ -90,12 +99,7 @@ impl Referee {
                 && !asked.used
                 && asked.at > since
                 && asked.run.kind == Some(kind)
-                && asked
-                    .run
-                    .intent
-                    .as_deref()
-                    .and_then(|asked| asked.split('@').next())
-                    == Some(intent)
+                && asked.run.intent.as_deref() == Some(intent)
                 && asked.run.pod_uid.as_deref() == Some(&pod.uid)
                 && asked.run.revision == pod.revision()
                 && asked.processes.iter().all(|id| {

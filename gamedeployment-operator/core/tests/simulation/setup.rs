@@ -125,8 +125,7 @@ pub fn workload(code: [u8; 8]) -> GameDeployment {
     let zero = |amount: &IntOrString| {
         *amount == IntOrString::Int(0) || *amount == IntOrString::String("0%".to_owned())
     };
-    let type_ = kind[usize::from(code[1]) % kind.len()];
-    if zero(&unavailable) && (zero(&surge) || matches!(type_, "InplaceUpdate" | "HotPatchUpdate")) {
+    if zero(&surge) && zero(&unavailable) {
         unavailable = IntOrString::Int(1);
     }
     let mut object = GameDeployment::new(
@@ -139,7 +138,7 @@ pub fn workload(code: [u8; 8]) -> GameDeployment {
             },
             template: template(Look::default()),
             update_strategy: Some(UpdateStrategy {
-                type_: Some(type_.to_owned()),
+                type_: Some(kind[usize::from(code[1]) % kind.len()].to_owned()),
                 partition: (code[2] % 3 == 0).then(|| amount(code[2] / 3)),
                 max_unavailable: Some(unavailable),
                 max_surge: Some(surge),

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use gamedeployment_core::cluster::Cluster;
 use gamedeployment_core::decide::decide;
 use gamedeployment_core::gate::{FoundTemplate, Run};
-use gamedeployment_core::plan::{Action, Plan};
+use gamedeployment_core::plan::Plan;
 use gamedeployment_core::pod::Pod;
 use gamedeployment_core::revision::Revision;
 use gamedeployment_core::view::View;
@@ -74,6 +74,8 @@ pub struct World {
     pub gone: Rc<BTreeSet<String>>,
     pub now: Timestamp,
     pub counter: u64,
+    /// Whether somebody has pushed what was missing.
+    pub every_image_exists: bool,
     pub referee: Referee,
     /// What was seen lately, newest last.
     pub past: Vec<Snapshot>,
@@ -100,6 +102,7 @@ impl World {
             gone: Rc::default(),
             now: Timestamp::from_second(1_700_000_000).unwrap(),
             counter: 0,
+            every_image_exists: false,
             referee: Referee::default(),
             past: Vec::new(),
         };
@@ -242,9 +245,4 @@ impl RunCell {
         self.api.metadata.resource_version = Some(version.to_string());
         self.read = Rc::new(Run::read(&self.api));
     }
-}
-
-/// Whether an action makes a pod.
-pub fn creates(action: &Action) -> bool {
-    matches!(action, Action::CreatePod(_))
 }

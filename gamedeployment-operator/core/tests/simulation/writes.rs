@@ -24,8 +24,8 @@ impl World {
     pub fn write(&mut self, action: &Action, seen: &Snapshot, fresh: bool) -> bool {
         match action {
             Action::CreateRevision(new) => self.create_revision(new),
-            Action::RenumberRevision(at, number) => self.change_revision(at, Some(*number), fresh),
-            Action::DeleteRevision(at) => self.change_revision(at, None, fresh),
+            Action::RenumberRevision(at, number) => self.change_revision(at, Some(*number)),
+            Action::DeleteRevision(at) => self.change_revision(at, None),
             Action::CreatePod(new) => self.create_pod(new, seen, fresh),
             Action::CreateRun(new) => self.create_run(new),
             Action::DeleteRun(at) => {
@@ -83,7 +83,7 @@ impl World {
         self.read_revisions();
     }
 
-    fn change_revision(&mut self, at: &RevisionRef, number: Option<i64>, fresh: bool) {
+    fn change_revision(&mut self, at: &RevisionRef, number: Option<i64>) {
         let version = self.next();
         let Some(object) = self.objects.get_mut(&at.name) else {
             return;
@@ -96,8 +96,7 @@ impl World {
             object.metadata.resource_version = Some(version.to_string());
         } else {
             let used = self.pods.values().any(|cell| cell.read.revision() == at.name);
-            // On an old view a pod of it may not be seen yet: it can then only be recreated, after its hook.
-            assert!(!fresh || !used, "revision {} is in use", at.name);
+            assert!(!used, "revision {} is in use", at.name);
             self.objects.remove(&at.name);
         }
         self.read_revisions();
@@ -182,14 +181,6 @@ impl World {
         (cell.read.uid == at.uid && cell.read.resource_version == at.resource_version).then_some(cell)
     }
 
-    /// Whether the run that an act rests on is still there: it is read once more before the act.
-    fn still_stands(&self, grounds: &Grounds) -> bool {
-        match grounds {
-            Grounds::Verdict { run, uid } => self.runs.get(run).is_some_and(|run| run.read.uid == *uid),
-            _ => true,
-        }
-    }
-
     fn serves(&self, name: &str) -> bool {
         let wait = self.object.spec.min_ready_seconds.unwrap_or(0);
         self.pods[name].serves(wait, self.now)
@@ -220,7 +211,7 @@ impl World {
     }
 
     fn take_out(&mut self, update: &Update, seen: &Snapshot) -> bool {
-        if self.found(update.pod()).is_none() || !self.still_stands(update.grounds()) {
+        if self.found(update.pod()).is_none() {
             return false;
         }
         let name = update.pod().name.clone();
@@ -241,12 +232,12 @@ impl World {
     }
 
     fn write_update(&mut self, update: &Update, change: &PodChange, seen: &Snapshot) -> bool {
-        if self.found(update.pod()).is_none() || !self.still_stands(update.grounds()) {
+        if self.found(update.pod()).is_none() {
             return false;
         }
         let name = update.pod().name.clone();
-        // New labels take nobody out of service, and neither does a hot patch.
-        let took = self.serves(&name) && !change.images.is_empty() && !update.hot();
+        // New labels take nobody out of service.
+        let took = self.serves(&name) && !change.images.is_empty();
         self.referee.updates(&self.pods[&name], update, change, seen);
         let (version, now) = (self.next(), self.now);
         let cell = self.pods.get_mut(&name).unwrap();

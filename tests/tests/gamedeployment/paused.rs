@@ -1,0 +1,67 @@
+//! `paused` stops updates, and nothing else.
+
+use operator_tests::fleet::{game, hooked, until_empty};
+use serde_json::json;
+use test_kit::node::Behaviour;
+
+use crate::fleet;
+
+#[tokio::test]
+async fn pods_are_created_and_healed_while_updates_stop() {
+    let fleet = fleet("paused").await;
+    fleet
+        .launch(&game(2, json!({ "updateStrategy": { "paused": true } })))
+        .await;
+    let old = fleet.names().await;
+    fleet.set_image("game:v2").await;
+    let message = fleet.says("Progressing", "Paused").await;
+    assert_eq!(
+        message,
+        "updates are stopped at 0 of 2 pods; set spec.updateStrategy.paused to false to go on"
+    );
+    fleet.scale(3);
+    fleet
+        .until(|status| (status.ready_replicas, status.updated_ready_replicas) == (3, 1))
+        .await;
+    let sick = old.first().unwrap();
+    fleet.nodes.pod(sick).crash();
+    fleet.until(|status| status.ready_replicas == 3).await;
+    fleet.nodes.pod(sick).behave(Behaviour::NeverReady);
+    fleet.until(|status| status.ready_replicas == 2).await;
+    fleet.nodes.pod(sick).behave(Behaviour::Normal);
+    fleet.delete_pod(old.last().unwrap()).await;
+    fleet
+        .until(|status| (status.ready_replicas, status.replicas) == (3, 3))
+        .await;
+    let status = fleet.settled(3).await;
+    assert_eq!(
+        status.updated_replicas, 2,
+        "who was deleted came back updated, the other stays"
+    );
+    fleet
+        .patch(json!({ "spec": { "updateStrategy": { "paused": false } } }))
+        .await;
+    fleet.settled(3).await;
+    fleet.all_run("game:v2", 3).await;
+}
+
+#[tokio::test]
+async fn a_question_that_was_put_is_withdrawn_and_a_scale_down_goes_on() {
+    let fleet = fleet("paused").await;
+    fleet.hook("empty", until_empty()).await;
+    fleet.launch(&game(2, hooked("empty"))).await;
+    fleet.nodes.every_pod().set_players(1);
+    fleet.set_image("game:v2").await;
+    fleet.asked(2).await;
+    fleet
+        .patch(json!({ "spec": { "updateStrategy": { "paused": true } } }))
+        .await;
+    fleet.until_runs(<[_]>::is_empty).await;
+    fleet.nodes.every_pod().set_players(0);
+    fleet.settled(2).await;
+    assert_eq!(fleet.nodes.terminations().len(), 0);
+    fleet.scale(1);
+    fleet.settled(1).await;
+    assert_eq!(fleet.nodes.terminations().len(), 1);
+    assert_eq!(fleet.status().await.updated_replicas, 0);
+}
