@@ -239,11 +239,11 @@ impl Controller {
         let mut pods: Vec<&Pod> = self.index.pods.owned_by(uid).collect();
         pods.extend(self.index.pods.orphans_in(&key.0));
         let runs: Vec<&Run> = self.index.runs.owned_by(uid).collect();
-        let revisions: Vec<Revision> = self
-            .index
-            .revisions
+        let revisions = &self.index.revisions;
+        let revisions: Vec<&Revision> = revisions
             .owned_by(uid)
-            .map(|owned| owned.revision.clone())
+            .chain(revisions.orphans_in(&key.0))
+            .map(|owned| &owned.revision)
             .collect();
         let view = View {
             object,

@@ -32,8 +32,7 @@ pub mod hook_run_label {
 
 /// Annotations of HookRuns: what exactly was asked, so that a verdict is used for nothing else.
 pub mod hook_run_annotation {
-    /// The act that the run is asked for: `delete@TIME`, `recreate:REVISION@TIME` (TIME: when the pod was chosen),
-    /// `in-place:REVISION`, `confirm:REVISION`.
+    /// The act that the run is asked for: `delete`, `recreate:REVISION`, `in-place:REVISION`, `confirm:REVISION`.
     pub const INTENT: &str = "tkex.tencent.com/intent";
     /// Of a run before a deletion: the pod's choice that it belongs to, as [`super::pod::CHOSEN_FOR`] had it.
     pub const CHOICE: &str = "tkex.tencent.com/choice";

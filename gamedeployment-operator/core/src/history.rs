@@ -30,19 +30,18 @@ pub fn settle<'a>(
     claimed: &Claim<'_>,
     plan: &mut Plan,
 ) -> Option<History<'a>> {
-    let settled = revision::settle(
-        &workload.template,
-        view.revisions,
-        &workload.name,
-        collisions(view),
-    );
+    let known = known(view, workload, plan);
+    let settled = revision::settle(&workload.template, &known, &workload.name, collisions(view));
     let name = settled.name().to_owned();
     match settled {
         Settled::Newest { .. } => {}
         Settled::Reuse { number, .. } => {
-            let known = view.revisions.iter().find(|revision| revision.name == name)?;
-            plan.actions
-                .push(Action::RenumberRevision(reference(known), number));
+            let known = known.iter().find(|revision| revision.name == name)?;
+            // One that is being adopted has another version afterwards.
+            if known.orphan.is_none() {
+                plan.actions
+                    .push(Action::RenumberRevision(reference(known), number));
+            }
         }
         Settled::Create {
             name, number, data, ..
@@ -57,10 +56,9 @@ pub fn settle<'a>(
             return None;
         }
     }
-    let by_name: BTreeMap<&str, &Revision> = view
-        .revisions
+    let by_name: BTreeMap<&str, &Revision> = known
         .iter()
-        .map(|revision| (revision.name.as_str(), revision))
+        .map(|revision| (revision.name.as_str(), *revision))
         .collect();
     let update = by_name.get(name.as_str()).copied()?;
     let current = current(view, claimed, &by_name).unwrap_or(update);
@@ -69,6 +67,20 @@ pub fn settle<'a>(
         update,
         current,
     })
+}
+
+/// The workload's own revisions, and those without a controller that its selector finds: it adopts them, as it does
+/// with pods. They are what such pods were made from.
+fn known<'a>(view: &View<'a>, workload: &Workload, plan: &mut Plan) -> Vec<&'a Revision> {
+    let is_known = |revision: &&Revision| {
+        let orphan = revision.orphan.as_ref();
+        orphan.is_none_or(|labels| workload.selector.matches(labels))
+    };
+    let known: Vec<&Revision> = view.revisions.iter().copied().filter(is_known).collect();
+    let orphans = known.iter().filter(|revision| revision.orphan.is_some());
+    plan.actions
+        .extend(orphans.map(|orphan| Action::AdoptRevision(reference(orphan))));
+    known
 }
 
 /// Collisions of revision names: those recorded, and one that was just met.
@@ -113,7 +125,9 @@ pub fn trim(scene: &Scene<'_>, claimed: &Claim<'_>, plan: &mut Plan) {
     let history = &scene.history;
     let mut live: BTreeSet<&str> = claimed.all.iter().map(|pod| pod.revision()).collect();
     live.extend([history.update.name.as_str(), history.current.name.as_str()]);
-    for surplus in revision::surplus(scene.view.revisions, &live, scene.workload.history_limit) {
+    let owned = history.by_name.values().copied();
+    let owned: Vec<&Revision> = owned.filter(|revision| revision.orphan.is_none()).collect();
+    for surplus in revision::surplus(&owned, &live, scene.workload.history_limit) {
         plan.actions.push(Action::DeleteRevision(reference(surplus)));
     }
 }

@@ -30,6 +30,8 @@ pub struct Plan {
 pub enum Action {
     /// Record a new revision.
     CreateRevision(NewRevision),
+    /// Become the controller of a revision that has none.
+    AdoptRevision(RevisionRef),
     /// Make an older revision the newest: a rollback.
     RenumberRevision(RevisionRef, i64),
     /// Forget a revision that nothing uses.

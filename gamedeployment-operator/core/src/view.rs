@@ -14,8 +14,8 @@ pub struct View<'a> {
     pub object: &'a GameDeployment,
     /// Pods that it owns, and pods of its namespace that have no controller.
     pub pods: &'a [&'a Pod],
-    /// Its ControllerRevisions.
-    pub revisions: &'a [Revision],
+    /// ControllerRevisions that it owns, and those of its namespace that have no controller.
+    pub revisions: &'a [&'a Revision],
     /// HookRuns that it owns.
     pub runs: &'a [&'a Run],
     /// What the API server refused last time, if it refused something.

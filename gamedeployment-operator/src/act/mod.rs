@@ -117,6 +117,28 @@ impl Hands {
         }
     }
 
+    /// Nothing is adopted by a workload that is being deleted: that is asked, not remembered.
+    async fn still_there(&self, subject: &Subject) -> Result<(), Trouble> {
+        let api = self.api::<GameDeployment>(subject);
+        let read = self
+            .calls
+            .call("read the workload", api.get(&subject.key.1))
+            .await;
+        let uid = subject.object.metadata.uid.as_ref();
+        let error = match read {
+            Ok(now) if now.metadata.uid.as_ref() == uid && now.metadata.deletion_timestamp.is_none() => {
+                return Ok(());
+            }
+            Ok(_) => CallError::Conflict,
+            Err(error) => error,
+        };
+        Err(Trouble {
+            error,
+            effect: None,
+            collision: false,
+        })
+    }
+
     fn api<K>(&self, subject: &Subject) -> Api<K>
     where
         K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>,
@@ -232,6 +254,7 @@ impl Hands {
     async fn one(&self, subject: &Subject, action: Action) -> Result<Effect, Trouble> {
         match action {
             Action::CreateRevision(revision) => self.create_revision(subject, revision).await,
+            Action::AdoptRevision(revision) => self.adopt_revision(subject, revision).await,
             Action::RenumberRevision(revision, number) => self.renumber(subject, revision, number).await,
             Action::DeleteRevision(revision) => self.delete_revision(subject, revision).await,
             Action::Adopt(pod) => self.adopt(subject, pod).await,
@@ -281,6 +304,7 @@ impl Trouble {
 fn name_of(action: &Action) -> (&'static str, bool) {
     match action {
         Action::CreateRevision(_) => ("create_revision", false),
+        Action::AdoptRevision(_) => ("adopt_revision", false),
         Action::RenumberRevision(..) => ("renumber_revision", false),
         Action::DeleteRevision(_) => ("delete_revision", false),
         Action::Adopt(_) => ("adopt_pod", true),

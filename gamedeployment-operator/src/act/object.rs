@@ -87,25 +87,47 @@ impl Hands {
             return Ok(Effect::Revision(Box::new(found)));
         }
         if same && controller_of(&found.metadata).is_none() {
-            let patch = json!({ "metadata": {
-                "uid": found.metadata.uid,
-                "resourceVersion": found.metadata.resource_version,
-                "ownerReferences": [subject.as_owner()],
-            }});
-            let (params, patch) = (PatchParams::default(), Patch::Strategic(&patch));
-            let patched = api.patch(name, &params, &patch);
-            let adopted = self
-                .calls
-                .call("adopt a revision", patched)
-                .await
-                .map_err(failed)?;
-            return Ok(Effect::Revision(Box::new(adopted)));
+            let uid = found.metadata.uid.unwrap_or_default();
+            let resource_version = found.metadata.resource_version.unwrap_or_default();
+            let name = name.to_owned();
+            let found = RevisionRef {
+                name,
+                uid,
+                resource_version,
+            };
+            return self.adopt_revision(subject, found).await;
         }
         Err(Trouble {
             error: CallError::Conflict,
             effect: None,
             collision: true,
         })
+    }
+
+    /// Becomes the controller of a revision that has none, unless the workload itself is being deleted.
+    pub(super) async fn adopt_revision(
+        &self,
+        subject: &Subject,
+        revision: RevisionRef,
+    ) -> Result<Effect, Trouble> {
+        self.still_there(subject).await?;
+        let RevisionRef {
+            name,
+            uid,
+            resource_version,
+        } = revision;
+        let patch = json!({ "metadata": {
+            "uid": uid,
+            "resourceVersion": resource_version,
+            "ownerReferences": [subject.as_owner()],
+        }});
+        let api = self.api::<ControllerRevision>(subject);
+        let (params, patch) = (PatchParams::default(), Patch::Strategic(&patch));
+        let patched = api.patch(&name, &params, &patch);
+        let patched = self.calls.call("adopt a revision", patched).await;
+        patched
+            .map(|revision| Effect::Revision(Box::new(revision)))
+            .map_err(|error| Trouble::of(error, Kind::Revision, &name, &uid))
     }
 
     pub(super) async fn renumber(

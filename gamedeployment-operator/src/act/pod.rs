@@ -9,7 +9,6 @@ use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::core::{ApiResource, DynamicObject};
 use operator_runtime::calls::CallError;
 use serde_json::{Value, json};
-use shared_api::GameDeployment;
 use shared_api::names::pod as annotation;
 use shared_api::reason::WorkloadReason;
 
@@ -252,29 +251,7 @@ impl Hands {
 
     /// Becomes the pod's controller, unless the workload itself is being deleted: that is asked, not remembered.
     pub(super) async fn adopt(&self, subject: &Subject, pod: PodRef) -> Result<Effect, Trouble> {
-        let api = self.api::<GameDeployment>(subject);
-        let read = self
-            .calls
-            .call("read the workload", api.get(&subject.key.1))
-            .await;
-        let uid = subject.object.metadata.uid.as_ref();
-        match read {
-            Ok(now) if now.metadata.uid.as_ref() == uid && now.metadata.deletion_timestamp.is_none() => {}
-            Ok(_) => {
-                return Err(Trouble {
-                    error: CallError::Conflict,
-                    effect: None,
-                    collision: false,
-                });
-            }
-            Err(error) => {
-                return Err(Trouble {
-                    error,
-                    effect: None,
-                    collision: false,
-                });
-            }
-        }
+        self.still_there(subject).await?;
         let patch = json!({ "metadata": { "ownerReferences": [subject.as_owner()] } });
         self.patch(subject, "adopt a pod", None, &pod, patch).await
     }

@@ -18,6 +18,7 @@ mod in_place_gate;
 mod in_place_steps;
 mod no_players;
 mod operator_restarted;
+mod original_fleets;
 mod partition;
 mod paused;
 mod pods_to_delete;

@@ -8,14 +8,16 @@ mod name;
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Borrow;
 use std::cmp::Reverse;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use serde_json::{Value, json};
 
 pub use name::name_of;
 
+use crate::pod::controller_of;
 use crate::template::Template;
 
 /// One entry of the history.
@@ -31,6 +33,8 @@ pub struct Revision {
     pub number: i64,
     /// What its pods are made from.
     pub template: Template,
+    /// Where no controller owns it: its labels, by which a workload finds it.
+    pub orphan: Option<BTreeMap<String, String>>,
 }
 
 impl Revision {
@@ -45,6 +49,9 @@ impl Revision {
             resource_version: metadata.resource_version.clone()?,
             number: object.revision,
             template: template_in(&object.data.as_ref()?.0)?,
+            orphan: controller_of(metadata)
+                .is_none()
+                .then(|| metadata.labels.clone().unwrap_or_default()),
         })
     }
 
@@ -119,15 +126,19 @@ impl Settled {
 /// itself meets a name that is taken, read that object: it is either this template's, and only the cache is late, or
 /// somebody else's; then call again with `collision_count + 1`.
 #[must_use]
-pub fn settle(
+pub fn settle<R: Borrow<Revision>>(
     template: &Template,
-    history: &[Revision],
+    history: &[R],
     game_deployment: &str,
     collision_count: i32,
 ) -> Settled {
+    let history: Vec<&Revision> = history.iter().map(Borrow::borrow).collect();
     let highest = history.iter().map(|revision| revision.number).max();
     let next = highest.unwrap_or_default().max(0).saturating_add(1);
-    let equal = history.iter().filter(|revision| revision.template == *template);
+    let equal = history
+        .iter()
+        .copied()
+        .filter(|revision| revision.template == *template);
     if let Some(found) = equal.min_by_key(|revision| revision.age()) {
         let name = found.name.clone();
         let contested = history
@@ -140,7 +151,7 @@ pub fn settle(
             Settled::Reuse { name, number: next }
         };
     }
-    let (name, collision_count) = free_name(template, history, game_deployment, collision_count);
+    let (name, collision_count) = free_name(template, &history, game_deployment, collision_count);
     Settled::Create {
         name,
         number: next,
@@ -154,7 +165,7 @@ const TRIES: i32 = 100_000;
 
 fn free_name(
     template: &Template,
-    history: &[Revision],
+    history: &[&Revision],
     game_deployment: &str,
     collision_count: i32,
 ) -> (String, i32) {
@@ -176,10 +187,15 @@ fn free_name(
 /// `keep_live` names what is in use: the update revision, the current one, the canary's, and those of pods. They do
 /// not count towards the limit.
 #[must_use]
-pub fn surplus<'a>(history: &'a [Revision], keep_live: &BTreeSet<&str>, limit: usize) -> Vec<&'a Revision> {
+pub fn surplus<'a, R: Borrow<Revision>>(
+    history: &'a [R],
+    keep_live: &BTreeSet<&str>,
+    limit: usize,
+) -> Vec<&'a Revision> {
     let unused = history
         .iter()
-        .filter(|revision| !keep_live.contains(revision.name.as_str()));
+        .map(Borrow::borrow)
+        .filter(|revision: &&Revision| !keep_live.contains(revision.name.as_str()));
     let mut unused: Vec<&Revision> = unused.collect();
     unused.sort_by_key(|revision| revision.age());
     let mut surplus: Vec<&Revision> = unused.into_iter().skip(limit).collect();

@@ -14,6 +14,7 @@ fn revision(name: &str, number: i64, template: &Template) -> Revision {
         resource_version: "1".to_owned(),
         number,
         template: template.clone(),
+        orphan: None,
     }
 }
 

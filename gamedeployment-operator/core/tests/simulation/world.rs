@@ -137,11 +137,12 @@ impl World {
 
     pub fn plan(&self, seen: &Snapshot) -> Plan {
         let pods: Vec<&Pod> = seen.pods.iter().map(|pod| &**pod).collect();
+        let revisions: Vec<&Revision> = seen.revisions.iter().collect();
         let runs: Vec<&Run> = seen.runs.iter().map(|run| &**run).collect();
         let view = View {
             object: &seen.object,
             pods: &pods,
-            revisions: &seen.revisions,
+            revisions: &revisions,
             runs: &runs,
             trouble: None,
             cluster: seen,

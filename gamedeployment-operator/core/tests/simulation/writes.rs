@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use gamedeployment_core::gate::{Grounds, HookKind, NewRun, PodRef, Run, Update};
+use gamedeployment_core::gate::{Grounds, HookKind, NewRun, PodRef, Run, Update, owner};
 use gamedeployment_core::plan::{Action, NewPod, NewRevision, PodChange, RevisionRef};
 use gamedeployment_core::pod::Pod;
 use gamedeployment_core::revision::Revision;
@@ -24,6 +24,7 @@ impl World {
     pub fn write(&mut self, action: &Action, seen: &Snapshot, fresh: bool) -> bool {
         match action {
             Action::CreateRevision(new) => self.create_revision(new),
+            Action::AdoptRevision(at) => panic!("{at:?} has an owner"),
             Action::RenumberRevision(at, number) => self.change_revision(at, Some(*number)),
             Action::DeleteRevision(at) => self.change_revision(at, None),
             Action::CreatePod(new) => self.create_pod(new, seen, fresh),
@@ -79,6 +80,7 @@ impl World {
         object.metadata.name = Some(new.name.clone());
         object.metadata.uid = Some(format!("revision-{version}"));
         object.metadata.resource_version = Some(version.to_string());
+        object.metadata.owner_references = Some(vec![owner("fleet", "gd-uid")]);
         self.objects.insert(new.name.clone(), object);
         self.read_revisions();
     }
