@@ -2,6 +2,7 @@
 //! HTTP game server behind every pod, and both operators as processes.
 
 use std::io::Write as _;
+use std::path::Path;
 use std::process::Stdio;
 
 use k8s_openapi::api::apps::v1::ControllerRevision;
@@ -95,13 +96,14 @@ impl<'c> Fleet<'c> {
 
     /// Starts gamedeployment-operator, in place of one that runs.
     pub async fn start_workloads(&mut self) {
+        self.start_workloads_at(self.control_plane.kubeconfig_path())
+            .await;
+    }
+
+    /// Starts gamedeployment-operator, in place of one that runs, on the way to the API server that a file names.
+    pub async fn start_workloads_at(&mut self, kubeconfig: &Path) {
         self.workloads = None;
-        let start = Start::new(
-            self.programs.workloads,
-            self.control_plane.kubeconfig_path(),
-            &self.namespace,
-        )
-        .flags(&[]);
+        let start = Start::new(self.programs.workloads, kubeconfig, &self.namespace).flags(&[]);
         let operator = Operator::start(&start);
         operator.ready().await;
         self.workloads = Some(operator);

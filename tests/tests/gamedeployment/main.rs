@@ -17,6 +17,7 @@ mod hot_patch;
 mod in_place_gate;
 mod in_place_steps;
 mod no_players;
+mod nothing_to_do;
 mod operator_restarted;
 mod original_fleets;
 mod partition;
