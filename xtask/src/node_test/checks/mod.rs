@@ -4,15 +4,18 @@ mod deletion;
 mod hooks;
 mod in_place;
 mod readiness;
+
+mod workload;
 mod wrong_image;
 
 use super::suite::Check;
 
 /// In the order in which they are played.
-pub(super) const ALL: [&[Check]; 5] = [
+pub(super) const ALL: [&[Check]; 6] = [
     &in_place::CHECKS,
     &readiness::CHECKS,
     &wrong_image::CHECKS,
     &hooks::CHECKS,
     &deletion::CHECKS,
+    &workload::CHECKS,
 ];
