@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use clap::Parser;
+use operator_runtime::leader::LeaderArgs;
 use operator_runtime::telemetry::LogFormat;
 
 /// Runs GameDeployments: pods leave only when their hook says so.
@@ -37,6 +38,10 @@ pub struct Config {
     /// Do not watch nodes: no deletion costs of nodes, and hooks are asked about pods whose node is gone
     #[arg(long, env = "GAMEDEPLOYMENT_OPERATOR_IGNORE_NODES")]
     pub ignore_nodes: bool,
+
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "the text would stand in front of every flag's own")]
+    pub leader: LeaderArgs,
 }
 
 fn duration(text: &str) -> Result<Duration, humantime::DurationError> {

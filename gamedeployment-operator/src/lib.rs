@@ -21,6 +21,7 @@ use operator_runtime::calls::Calls;
 use operator_runtime::client::ApiMeter;
 use operator_runtime::events::Events;
 use operator_runtime::health::Health;
+use operator_runtime::leader::{self, Election, Fence, LeaderMetrics};
 use operator_runtime::process::{self, StartError};
 use operator_runtime::shutdown::Shutdown;
 use operator_runtime::{client, crd_wait, health};
@@ -58,13 +59,18 @@ pub async fn run(config: Config) -> Result<(), StartError> {
     meter.register(&mut registry);
     let metrics = metrics::Metrics::default();
     metrics.register(&mut registry);
-    let client = client::connect(&meter, config.api_timeout).await?;
+    let elects = config.leader.leader_election;
+    let fence = if elects { Fence::closed() } else { Fence::open() };
+    let elections = LeaderMetrics::default();
+    elections.register(&mut registry);
+    let client = client::connect(&meter, config.api_timeout, &fence).await?;
+    let unfenced = client::connect(&meter, config.api_timeout, &Fence::open()).await?;
     let events = Events::start(client.clone(), GAMEDEPLOYMENT_OPERATOR, &mut registry);
     let with_nodes = !config.ignore_nodes;
     let mut checks = vec![crd_wait::CHECK];
     checks.extend(observe::CHECKS);
     checks.extend(with_nodes.then_some(observe::NODES));
-    let health = Health::new(&checks, meter);
+    let health = Health::new(meter);
     let served = health::serve(config.listen, health.clone(), registry).await;
     let address = served.map_err(|source| StartError::Listen {
         address: config.listen,
@@ -74,7 +80,8 @@ pub async fn run(config: Config) -> Result<(), StartError> {
 
     let calls = || Calls::new(config.api_concurrency, config.api_timeout);
     let hands = act::Hands::new(client.clone(), calls(), events, metrics.clone());
-    let work = async {
+    let work = Box::pin(async {
+        health.require(&checks);
         crd_wait::wait_for(
             &client,
             &["gamedeployments", "hookruns", "hooktemplates"],
@@ -85,11 +92,19 @@ pub async fn run(config: Config) -> Result<(), StartError> {
         let controller =
             controller::Controller::new(client.clone(), Arc::new(calls()), hands, metrics, with_nodes);
         controller.drive(news).await;
-    };
+    });
     // Ending drops the writes in flight: whoever takes over finds on the objects how far they have come.
-    tokio::select! {
-        () = work => tracing::error!("the watches ended"),
-        () = shutdown.requested() => tracing::info!("asked to end"),
-    }
-    Ok(())
+    let election = elects.then(|| {
+        let namespace = config.namespace.as_deref();
+        Election::new(
+            unfenced,
+            GAMEDEPLOYMENT_OPERATOR,
+            namespace,
+            &config.leader,
+            fence,
+            elections,
+            health.clone(),
+        )
+    });
+    leader::work(election, work, &mut shutdown).await
 }

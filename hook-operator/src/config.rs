@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use clap::Parser;
+use operator_runtime::leader::LeaderArgs;
 use operator_runtime::telemetry::LogFormat;
 
 use crate::provider::{EgressPolicy, EgressRule, Limits, Providers};
@@ -35,6 +36,10 @@ pub struct Config {
     /// Calls of the API server at a time
     #[arg(long, env = "HOOK_OPERATOR_API_CONCURRENCY", default_value_t = 64)]
     pub api_concurrency: usize,
+
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "the text would stand in front of every flag's own")]
+    pub leader: LeaderArgs,
 
     #[command(flatten)]
     #[expect(missing_docs, reason = "the text would stand in front of every flag's own")]

@@ -22,6 +22,7 @@ use clap::Parser;
 use operator_runtime::client::ApiMeter;
 use operator_runtime::events::Events;
 use operator_runtime::health::Health;
+use operator_runtime::leader::{self, Election, Fence, LeaderMetrics};
 use operator_runtime::process::{self, StartError};
 use operator_runtime::shutdown::Shutdown;
 use operator_runtime::{client, crd_wait, health};
@@ -61,10 +62,16 @@ pub async fn run(config: Config) -> Result<(), StartError> {
     meter.register(&mut registry);
     let metrics = metrics::Metrics::default();
     metrics.register(&mut registry);
-    let client = client::connect(&meter, config.api_timeout).await?;
+    let elects = config.leader.leader_election;
+    let fence = if elects { Fence::closed() } else { Fence::open() };
+    let elections = LeaderMetrics::default();
+    elections.register(&mut registry);
+    let client = client::connect(&meter, config.api_timeout, &fence).await?;
+    let unfenced = client::connect(&meter, config.api_timeout, &Fence::open()).await?;
     let events = Events::start(client.clone(), HOOK_OPERATOR, &mut registry);
     let providers = config.measuring.providers();
-    let health = Health::new(&[crd_wait::CHECK, observe::RUNS, observe::TEMPLATES], meter);
+    let checks = [crd_wait::CHECK, observe::RUNS, observe::TEMPLATES];
+    let health = Health::new(meter);
     let served = health::serve(config.listen, health.clone(), registry).await;
     let address = served.map_err(|source| StartError::Listen {
         address: config.listen,
@@ -74,7 +81,8 @@ pub async fn run(config: Config) -> Result<(), StartError> {
 
     let ledger = act::ApiLedger::new(client.clone(), events, config.api_concurrency, config.api_timeout);
     let ledger = Arc::new(ledger);
-    let work = async {
+    let work = Box::pin(async {
+        health.require(&checks);
         crd_wait::wait_for(&client, &["hookruns", "hooktemplates"], &health).await;
         let watches = observe::Watches::new(client.clone(), config.namespace.as_deref(), health.clone());
         let measurer = measure::Measurer {
@@ -85,12 +93,20 @@ pub async fn run(config: Config) -> Result<(), StartError> {
         let runs = controller::Controller::new(measurer).drive(watches.runs());
         let templates = template::drive(watches.templates(), ledger.clone(), metrics.clone());
         tokio::join!(runs, templates);
-    };
+    });
     // Ending drops every session: calls in flight are cancelled, and what is not recorded is measured again by
     // whoever takes over.
-    tokio::select! {
-        () = work => tracing::error!("the watches ended"),
-        () = shutdown.requested() => tracing::info!("asked to end"),
-    }
-    Ok(())
+    let election = elects.then(|| {
+        let namespace = config.namespace.as_deref();
+        Election::new(
+            unfenced,
+            HOOK_OPERATOR,
+            namespace,
+            &config.leader,
+            fence,
+            elections,
+            health.clone(),
+        )
+    });
+    leader::work(election, work, &mut shutdown).await
 }

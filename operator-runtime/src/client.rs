@@ -19,6 +19,8 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::registry::Registry;
 use tower::{BoxError, Layer, Service};
 
+use crate::leader::Fence;
+
 /// Time that connecting may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -92,9 +94,14 @@ pub fn root_cause(error: &dyn std::error::Error) -> String {
 }
 
 /// A client from the environment: `KUBECONFIG`, the default kubeconfig, or the pod's service account.
-pub async fn connect(meter: &ApiMeter, call_timeout: Duration) -> Result<Client, ConnectError> {
+/// Writes pass while the fence is open.
+pub async fn connect(
+    meter: &ApiMeter,
+    call_timeout: Duration,
+    fence: &Fence,
+) -> Result<Client, ConnectError> {
     let config = Config::infer().await?;
-    Ok(with_config(config, meter, call_timeout)?)
+    Ok(with_config(config, meter, call_timeout, fence)?)
 }
 
 /// A client for one configuration.
@@ -102,12 +109,14 @@ pub fn with_config(
     mut config: Config,
     meter: &ApiMeter,
     call_timeout: Duration,
+    fence: &Fence,
 ) -> Result<Client, kube::Error> {
     config.default_retry = false;
     config.connect_timeout = Some(CONNECT_TIMEOUT);
     let layer = MeterLayer {
         meter: meter.clone(),
         call_timeout,
+        fence: fence.clone(),
     };
     Ok(ClientBuilder::try_from(config)?.with_layer(&layer).build())
 }
@@ -126,6 +135,7 @@ pub enum ConnectError {
 struct MeterLayer {
     meter: ApiMeter,
     call_timeout: Duration,
+    fence: Fence,
 }
 
 impl<S> Layer<S> for MeterLayer {
@@ -136,6 +146,7 @@ impl<S> Layer<S> for MeterLayer {
             inner,
             meter: self.meter.clone(),
             call_timeout: self.call_timeout,
+            fence: self.fence.clone(),
         }
     }
 }
@@ -146,6 +157,7 @@ struct Metered<S> {
     inner: S,
     meter: ApiMeter,
     call_timeout: Duration,
+    fence: Fence,
 }
 
 impl<S, B> Service<Request<Body>> for Metered<S>
@@ -165,7 +177,16 @@ where
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
         let (verb, resource) = classify(request.method(), request.uri());
-        let (meter, limit) = (self.meter.clone(), self.call_timeout);
+        let (meter, mut limit) = (self.meter.clone(), self.call_timeout);
+        if request.method() != Method::GET {
+            match self.fence.left() {
+                Ok(left) => limit = limit.min(left),
+                Err(closed) => {
+                    let error = BoxError::from(closed);
+                    return Box::pin(async move { Err(error) });
+                }
+            }
+        }
         let call = self.inner.call(request);
         Box::pin(async move {
             let outcome = match tokio::time::timeout(limit, call).await {

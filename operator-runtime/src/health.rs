@@ -21,27 +21,35 @@ use crate::client::ApiMeter;
 /// The state that the endpoints report.
 #[derive(Debug, Clone)]
 pub struct Health {
-    checks: Arc<Mutex<BTreeMap<&'static str, Result<(), String>>>>,
+    checks: Arc<Mutex<BTreeMap<&'static str, Result<String, String>>>>,
     meter: ApiMeter,
 }
 
 impl Health {
-    /// Not ready until every one of these checks has passed.
+    /// Ready as soon as the API server answers, until more is required.
     #[must_use]
-    pub fn new(checks: &[&'static str], meter: ApiMeter) -> Self {
-        let waiting = checks
-            .iter()
-            .map(|check| (*check, Err("not yet".to_owned())))
-            .collect();
+    pub fn new(meter: ApiMeter) -> Self {
         Self {
-            checks: Arc::new(Mutex::new(waiting)),
+            checks: Arc::default(),
             meter,
         }
     }
 
     /// Reports that a check passes.
     pub fn pass(&self, check: &'static str) {
-        self.set(check, Ok(()));
+        self.set(check, Ok("ok".to_owned()));
+    }
+
+    /// Reports that a check passes, in these words.
+    pub fn pass_saying(&self, check: &'static str, words: impl Into<String>) {
+        self.set(check, Ok(words.into()));
+    }
+
+    /// From now on these checks must pass, too.
+    pub fn require(&self, checks: &[&'static str]) {
+        for check in checks {
+            self.fail(check, "not yet");
+        }
     }
 
     /// Reports that a check does not pass, and why.
@@ -49,7 +57,7 @@ impl Health {
         self.set(check, Err(why.into()));
     }
 
-    fn set(&self, check: &'static str, state: Result<(), String>) {
+    fn set(&self, check: &'static str, state: Result<String, String>) {
         self.checks
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -60,13 +68,13 @@ impl Health {
     #[must_use]
     pub fn report(&self) -> (bool, String) {
         let mut checks = self.checks.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let answers = self.meter.trouble().map_or(Ok(()), |trouble| {
+        let answers = self.meter.trouble().map_or(Ok("ok".to_owned()), |trouble| {
             let seconds = Timestamp::now().duration_since(trouble.since).as_secs();
             Err(format!("no good answer for {seconds}s: {}", trouble.error))
         });
         checks.insert("api-server", answers);
-        let line = |(check, state): (&&str, &Result<(), String>)| match state {
-            Ok(()) => format!("[+] {check} ok\n"),
+        let line = |(check, state): (&&str, &Result<String, String>)| match state {
+            Ok(words) => format!("[+] {check} {words}\n"),
             Err(why) => format!("[-] {check} {why}\n"),
         };
         (

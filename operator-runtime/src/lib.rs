@@ -7,6 +7,7 @@
 //! | [`crd_wait`] | waits for the CRDs instead of crashing without them |
 //! | [`events`] | Kubernetes events, sent aside so that they never hold up a decision |
 //! | [`health`] | `/healthz`, `/readyz`, `/metrics` |
+//! | [`leader`] | leader election with a Lease, and the fence that no late write passes |
 //! | [`patch`] | merge patches that leave exactly what they hold |
 //! | [`process`] | logs, TLS, runtime, and why an operator could not start |
 //! | [`shutdown`] | SIGTERM and SIGINT |
@@ -20,6 +21,7 @@ pub mod client;
 pub mod crd_wait;
 pub mod events;
 pub mod health;
+pub mod leader;
 pub mod patch;
 pub mod process;
 pub mod shutdown;

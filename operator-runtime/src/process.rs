@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use crate::client::ConnectError;
 use crate::telemetry::{self, LogFormat};
 
-/// Why an operator could not start.
+/// Why an operator could not start, or not go on.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// No way to the API server.
@@ -23,6 +23,12 @@ pub enum StartError {
     /// Signals cannot be received.
     #[error("failed to listen for signals: {0}")]
     Signals(std::io::Error),
+    /// Another process leads now.
+    #[error("lost the lead: {0}; ending, so that this process starts anew as a candidate")]
+    LostLead(String),
+    /// The work came to an end that it should not have.
+    #[error("the watches ended; this is a defect, please report it")]
+    WorkEnded,
 }
 
 /// Runs an operator to its end.

@@ -23,6 +23,7 @@ pub struct Start {
     kubeconfig: PathBuf,
     namespace: String,
     flags: Vec<String>,
+    elects: bool,
 }
 
 impl Start {
@@ -34,7 +35,16 @@ impl Start {
             kubeconfig: kubeconfig.into(),
             namespace: namespace.to_owned(),
             flags: vec!["--egress-allow-loopback".to_owned()],
+            elects: false,
         }
+    }
+
+    /// As one of several candidates. Otherwise it works at once: who follows one that was killed need not wait for the
+    /// end of its lease.
+    #[must_use]
+    pub fn elects(mut self) -> Self {
+        self.elects = true;
+        self
     }
 
     /// With other flags than `--egress-allow-loopback`.
@@ -62,6 +72,8 @@ impl Operator {
                 &address.to_string(),
                 "--log",
                 "debug,hyper=info",
+                "--leader-election",
+                if start.elects { "true" } else { "false" },
             ])
             .args(&start.flags);
         let process = Process::start(program).unwrap_or_else(|error| fail(&format!("the operator: {error}")));

@@ -1,0 +1,170 @@
+//! Several processes, one of which works: how the lead is won, given back, lost and succeeded to.
+
+use std::path::Path;
+
+use k8s_openapi::api::coordination::v1::Lease;
+use kube::Api;
+use kube::api::{Patch, PatchParams};
+use operator_tests::{Operator, Stage, Start};
+use serde_json::json;
+use shared_api::Phase;
+use test_kit::{ApiProxy, ControlPlane, eventually};
+
+use crate::{PROGRAM, SOON, counted, numbered, recorded};
+
+/// A candidate for the lease of its namespace.
+fn candidate(kubeconfig: &Path, namespace: &str, lease: &str) -> Start {
+    let flags = [
+        "--egress-allow-loopback",
+        "--api-timeout",
+        "2s",
+        "--lease-duration",
+        lease,
+    ];
+    Start::new(PROGRAM, kubeconfig, namespace).flags(&flags).elects()
+}
+
+/// A stage whose operator leads, and a second candidate that waits.
+async fn two(lease: &str) -> (Stage<'static>, Operator) {
+    let control_plane = ControlPlane::shared(shared_api::crd::all).await;
+    let namespace = control_plane.namespace("leader").await;
+    let start = candidate(control_plane.kubeconfig_path(), &namespace, lease);
+    let stage = Stage::with(control_plane, namespace, &start).await;
+    stage.game.on("/", numbered());
+    leads(&stage.operator).await;
+    let other = Operator::start(&start);
+    other.ready().await;
+    (stage, other)
+}
+
+async fn leads(operator: &Operator) {
+    eventually(SOON, || async {
+        let text = operator.ask("/metrics").await?.1;
+        if text.lines().any(|line| line == "hookgate_leader 1") {
+            Ok(())
+        } else {
+            Err(operator.process.tail(5))
+        }
+    })
+    .await;
+}
+
+fn lease(stage: &Stage<'_>) -> Api<Lease> {
+    Api::namespaced(stage.client(), &stage.namespace)
+}
+
+async fn ended_in_failure(operator: &Operator) -> String {
+    let status = eventually(SOON, || async {
+        let status = operator
+            .process
+            .exit_status()
+            .map_err(|error| error.to_string())?;
+        status.ok_or_else(|| operator.process.tail(5))
+    })
+    .await;
+    assert_eq!(status.code(), Some(1));
+    operator.process.tail(5)
+}
+
+#[tokio::test]
+async fn one_works_and_the_other_says_who() {
+    let (stage, other) = two("3s").await;
+    stage
+        .create("run", counted(&stage.game.url("/"), 8, "200ms"))
+        .await;
+    let status = stage.settled("run").await;
+    assert_eq!((status.phase, recorded(&status).len()), (Phase::Successful, 8));
+    assert_eq!(stage.game.counts("/").received, 8, "the other one asked, too");
+    assert_eq!(other.metric("hookgate_leader", "").await, 0);
+    let holder = lease(&stage)
+        .get("hook-operator")
+        .await
+        .unwrap()
+        .spec
+        .unwrap()
+        .holder_identity
+        .unwrap();
+    let says = other.get("/readyz").await;
+    assert!(
+        says.contains(&format!("[+] leader-election led by {holder}")),
+        "{says}"
+    );
+    let writes = other
+        .metric("hookgate_api_requests_total", "verb=\"patch\"")
+        .await;
+    assert_eq!(writes, 0);
+}
+
+#[tokio::test]
+async fn who_is_asked_to_end_gives_the_lead_back() {
+    // Nobody could wait for the end of this lease.
+    let (stage, other) = two("1h").await;
+    let status = stage.operator.process.terminate(SOON).await.unwrap();
+    assert!(status.success(), "{status}");
+    leads(&other).await;
+    let spec = lease(&stage).get("hook-operator").await.unwrap().spec.unwrap();
+    assert_eq!(spec.lease_transitions, Some(1));
+}
+
+#[tokio::test]
+async fn who_is_killed_is_succeeded_and_the_run_goes_on() {
+    let (stage, other) = two("3s").await;
+    stage
+        .create("run", counted(&stage.game.url("/"), 6, "300ms"))
+        .await;
+    stage.until("run", |status| recorded(status).len() >= 2).await;
+    stage.operator.process.kill_hard().unwrap();
+    leads(&other).await;
+    let status = stage.until("run", |status| status.phase.is_final()).await;
+    assert_eq!((status.phase, recorded(&status).len()), (Phase::Successful, 6));
+}
+
+#[tokio::test]
+async fn who_was_asleep_and_wakes_up_writes_nothing_and_ends() {
+    let (stage, other) = two("3s").await;
+    stage
+        .create("run", counted(&stage.game.url("/"), 6, "300ms"))
+        .await;
+    stage.until("run", |status| recorded(status).len() >= 2).await;
+    stage.operator.process.pause().unwrap();
+    leads(&other).await;
+    let status = stage.until("run", |status| status.phase.is_final()).await;
+    assert_eq!((status.phase, recorded(&status).len()), (Phase::Successful, 6));
+    let before = stage.runs().get("run").await.unwrap().metadata.resource_version;
+    stage.operator.process.resume().unwrap();
+    let words = ended_in_failure(&stage.operator).await;
+    assert!(words.contains("lost the lead"), "{words}");
+    assert_eq!(
+        stage.runs().get("run").await.unwrap().metadata.resource_version,
+        before
+    );
+}
+
+#[tokio::test]
+async fn who_cannot_renew_stops_before_another_begins() {
+    let control_plane = ControlPlane::shared(shared_api::crd::all).await;
+    let proxy = ApiProxy::start(control_plane).unwrap();
+    let namespace = control_plane.namespace("leader").await;
+    let start = candidate(&proxy.kubeconfig_path(), &namespace, "3s");
+    let stage = Stage::with(control_plane, namespace, &start).await;
+    leads(&stage.operator).await;
+    let way = test_kit::api_proxy::Matcher::any("/leases");
+    let fault = proxy.fail_next(way, test_kit::api_proxy::Failure::refused(500), u32::MAX);
+    let words = ended_in_failure(&stage.operator).await;
+    assert!(words.contains("could not be renewed in time"), "{words}");
+    fault.release();
+}
+
+#[tokio::test]
+async fn a_lead_that_is_given_away_by_force_ends() {
+    let (stage, other) = two("3s").await;
+    let held = json!({ "spec": { "holderIdentity": "somebody" } });
+    let patch = Patch::Merge(&held);
+    lease(&stage)
+        .patch("hook-operator", &PatchParams::default(), &patch)
+        .await
+        .unwrap();
+    let words = ended_in_failure(&stage.operator).await;
+    assert!(words.contains("was taken by somebody"), "{words}");
+    leads(&other).await;
+}
