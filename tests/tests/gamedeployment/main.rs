@@ -10,6 +10,8 @@
 use operator_tests::{Fleet, Programs};
 use test_kit::ControlPlane;
 
+mod canary_hook;
+mod canary_steps;
 mod deletion_cost;
 mod forged_runs;
 mod hook_cannot_be_asked;

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use shared_api::game_deployment::HookCondition;
 use shared_api::names::pod::SKIP_HOOK;
-use shared_api::reason::WorkloadReason;
+use shared_api::reason::{WorkloadCondition, WorkloadReason};
 use shared_api::{GameDeploymentStatus, Phase};
 
 use super::Findings;
@@ -103,6 +103,13 @@ impl Waiting {
         warnings
     }
 
+    /// Whether the pods that a condition is about are each told of. Of a canary step's hook they are not.
+    pub(super) fn told_by_pod(&self, condition: &str) -> bool {
+        let scales = condition == WorkloadCondition::ScaleBlocked.as_str();
+        let mut entries = self.entries.iter();
+        entries.any(|entry| entry.scales == scales && entry.how != How::Asking)
+    }
+
     pub(super) fn gauges(&self) -> Gauges {
         let count = |wanted: fn(How) -> bool| self.entries.iter().filter(|entry| wanted(entry.how)).count();
         Gauges {
@@ -119,8 +126,8 @@ impl Waiting {
     }
 }
 
-/// Whether events of this reason are about one pod each.
-pub(super) fn is_told_by_pod(reason: WorkloadReason) -> bool {
+/// Whether a reason is one of a pod's hook; a canary step can have it, too.
+pub(super) fn is_about_pods(reason: WorkloadReason) -> bool {
     matches!(
         reason,
         WorkloadReason::HookUnsuccessful
