@@ -1,12 +1,14 @@
 //! What the conditions say.
 
 use jiff::Timestamp;
+use shared_api::names::pod as annotation;
 use shared_api::reason::{WorkloadCondition, WorkloadReason};
 
 use super::condition::Conditions;
 use super::waiting::{Entry, How, Waiting};
 use super::{Findings, is_whole};
 use crate::gate::{Intent, Standing};
+use crate::pod::Pod;
 use crate::progress::Stage;
 use crate::scene::{Scene, Seat};
 use crate::steps::STALLED_AFTER;
@@ -78,8 +80,9 @@ pub(super) fn progressing(
     if need.create_old + need.create_updated > 0 || need.delete > 0 {
         let (to_create, to_delete) = (need.create_old + need.create_updated, need.delete);
         let message = format!(
-            "{to_create} pods to create, {to_delete} to delete{}",
-            waits(scene, waiting, true)
+            "{to_create} pods to create, {to_delete} to delete{}{}",
+            waits(scene, waiting, true),
+            waits_for_index(scene, findings)
         );
         return set(true, WorkloadReason::Scaling, message);
     }
@@ -138,6 +141,41 @@ fn waits(scene: &Scene<'_>, waiting: &Waiting, scales: bool) -> String {
     parts.concat()
 }
 
+/// An index is free again when its pod is gone.
+fn waits_for_index(scene: &Scene<'_>, findings: &Findings<'_>) -> String {
+    let ending = holding_an_index(scene, |pod| pod.terminating);
+    if findings.unmade == 0 || ending.is_empty() {
+        return String::new();
+    }
+    let count = findings.unmade.min(ending.len());
+    format!(
+        "; {count} pods wait for the index of a pod that is ending: {}",
+        some(&ending)
+    )
+}
+
+/// The workload's pods that hold an index of the range, though they do not count any more.
+fn holding_an_index(scene: &Scene<'_>, wanted: fn(&Pod) -> bool) -> Vec<String> {
+    let Some(range) = scene.workload.indexes else {
+        return Vec::new();
+    };
+    let holds = |pod: &Pod| {
+        let index = pod
+            .annotation(annotation::INDEX)
+            .and_then(|text| text.parse().ok());
+        index.is_some_and(|index: i64| (range.start..range.end).contains(&index))
+    };
+    let own = |pod: &Pod| pod.controller.as_deref() == Some(scene.workload.uid.as_str());
+    let pods = scene
+        .view
+        .pods
+        .iter()
+        .filter(|pod| own(pod) && wanted(pod) && holds(pod));
+    let mut names: Vec<String> = pods.map(|pod| pod.name.clone()).collect();
+    names.sort();
+    names
+}
+
 fn waits_for_budget(seat: &Seat<'_>) -> bool {
     let could = matches!(
         seat.standing,
@@ -156,9 +194,15 @@ pub(super) fn scale_blocked(
     if let Some(message) = scene.view.trouble.and_then(|trouble| trouble.scaling.clone()) {
         return conditions.set(kind, true, WorkloadReason::WriteFailed, message);
     }
-    if findings.unmade > 0 {
+    if findings.unmade > holding_an_index(scene, |pod| pod.terminating).len() {
+        let ended = holding_an_index(scene, |pod| pod.is_finished() && !pod.terminating);
+        let or = if ended.is_empty() {
+            String::new()
+        } else {
+            format!(", or delete pods that have ended: {}", some(&ended))
+        };
         let message = format!(
-            "{} pods have no index: every index of the range is in use; widen the annotation's range",
+            "{} pods have no index: every index of the range is in use; widen the annotation's range{or}",
             findings.unmade
         );
         return conditions.set(kind, true, WorkloadReason::IndexesExhausted, message);
