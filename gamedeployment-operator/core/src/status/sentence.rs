@@ -1,13 +1,13 @@
 //! What the conditions say.
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use shared_api::names::pod as annotation;
 use shared_api::reason::{WorkloadCondition, WorkloadReason};
 
 use super::condition::Conditions;
 use super::waiting::{Entry, How, Waiting};
 use super::{Findings, is_whole};
-use crate::gate::{Intent, Standing};
+use crate::gate::Standing;
 use crate::pod::Pod;
 use crate::progress::Stage;
 use crate::scene::{Scene, Seat};
@@ -64,8 +64,10 @@ pub(super) fn progressing(
 ) {
     let counts = &findings.counts;
     let (updated, all) = (scene.updated(), scene.seats.len());
-    let mut set =
-        |progress, reason, message| conditions.set(WorkloadCondition::Progressing, progress, reason, message);
+    let mut set = |progress, reason, message: String| {
+        let message = message + &waits(scene, waiting) + &under_way(scene) + &not_begun(scene);
+        conditions.set(WorkloadCondition::Progressing, progress, reason, message);
+    };
     if let Some((reason, message)) = &findings.canary.waits {
         let progress = *reason == WorkloadReason::RollingOut;
         return set(progress, *reason, message.clone());
@@ -80,8 +82,7 @@ pub(super) fn progressing(
     if need.create_old + need.create_updated > 0 || need.delete > 0 {
         let (to_create, to_delete) = (need.create_old + need.create_updated, need.delete);
         let message = format!(
-            "{to_create} pods to create, {to_delete} to delete{}{}",
-            waits(scene, waiting, true),
+            "{to_create} pods to create, {to_delete} to delete{}",
             waits_for_index(scene, findings)
         );
         return set(true, WorkloadReason::Scaling, message);
@@ -93,52 +94,87 @@ pub(super) fn progressing(
     let busy = scene.seats.iter().any(|seat| !matches!(seat.stage, Stage::Idle));
     if counts.to_update() > 0 || busy {
         let wanted = all.saturating_sub(counts.partition);
-        let message = format!(
-            "{updated} of {wanted} pods are updated{}",
-            waits(scene, waiting, false)
-        );
+        let message = format!("{updated} of {wanted} pods are updated");
         return set(true, WorkloadReason::RollingOut, message);
     }
     let message = if is_whole(scene, findings) {
         "every pod has the update revision".to_owned()
     } else {
-        format!("{updated} of {all} pods have the update revision; the partition keeps the others back")
+        format!(
+            "{updated} of {all} pods have the update revision; the others stay until \
+             spec.updateStrategy.partition is lowered"
+        )
     };
     set(true, WorkloadReason::RolloutComplete, message);
 }
 
 /// Who is waited for.
-fn waits(scene: &Scene<'_>, waiting: &Waiting, scales: bool) -> String {
-    let named = |how: How| -> Vec<String> {
-        let entries = waiting
-            .entries
-            .iter()
-            .filter(|entry| entry.how == how && entry.scales == scales);
-        entries.map(|entry| entry.condition.pod_name.clone()).collect()
-    };
+fn waits(scene: &Scene<'_>, waiting: &Waiting) -> String {
+    let asking = waiting.entries.iter().filter(|entry| entry.how == How::Asking);
+    let asking: Vec<String> = asking.map(|entry| entry.condition.pod_name.clone()).collect();
     let mut parts = Vec::new();
-    let asking = named(How::Asking);
     if !asking.is_empty() {
         parts.push(format!("; the hooks of {} are being asked", some(&asking)));
     }
-    let held: Vec<String> = scene
-        .seats
-        .iter()
-        .filter(|seat| waits_for_budget(seat) && (seat.intent == Some(Intent::Delete)) == scales)
-        .map(|seat| seat.pod.name.clone())
-        .collect();
+    let held = names(scene, waits_for_budget);
     if !held.is_empty() {
-        let floor = scene
-            .workload
-            .replicas
-            .saturating_sub(scene.workload.max_unavailable);
+        let workload = scene.workload;
+        let floor = workload.replicas.saturating_sub(workload.max_unavailable);
+        let (count, held) = (held.len(), some(&held));
         parts.push(format!(
-            "; {} pods wait until more than {floor} are available: {}",
-            held.len(),
-            some(&held)
+            "; {count} pods wait until more than {floor} are available: {held}"
         ));
+        let missing = names(scene, |seat| !seat.available);
+        if !missing.is_empty() {
+            parts.push(format!("; not available: {}", some(&missing)));
+        }
     }
     parts.concat()
+}
+
+/// Pods in the midst of an update in place.
+fn under_way(scene: &Scene<'_>) -> String {
+    let grace = SignedDuration::from_secs(scene.workload.grace_seconds);
+    let mut pods: Vec<String> = Vec::new();
+    for seat in &scene.seats {
+        let name = &seat.pod.name;
+        match &seat.stage {
+            Stage::Grace { since, .. } => {
+                let end = since.and_then(|since| since.checked_add(grace).ok());
+                let end = end.map_or_else(|| "now".to_owned(), |end| format!("at {end}"));
+                pods.push(format!("pod {name} is out of service, its images change {end}"));
+            }
+            Stage::Written { .. } => pods.push(format!("pod {name} is being updated")),
+            Stage::OutOfService | Stage::Finished => {
+                pods.push(format!("pod {name} comes back into service"));
+            }
+            Stage::Idle => {}
+        }
+    }
+    pods.sort();
+    if pods.is_empty() {
+        String::new()
+    } else {
+        format!("; {}", some(&pods))
+    }
+}
+
+/// Pods that stay as they are until something lets them be updated.
+fn not_begun(scene: &Scene<'_>) -> String {
+    let pods = names(scene, |seat| seat.old && seat.intent.is_none());
+    if pods.is_empty() {
+        String::new()
+    } else {
+        format!("; not updated yet: {}", some(&pods))
+    }
+}
+
+/// Names of pods in an order that stays.
+fn names(scene: &Scene<'_>, wanted: fn(&Seat<'_>) -> bool) -> Vec<String> {
+    let pods = scene.seats.iter().filter(|seat| wanted(seat));
+    let mut names: Vec<String> = pods.map(|seat| seat.pod.name.clone()).collect();
+    names.sort();
+    names
 }
 
 /// An index is free again when its pod is gone.
