@@ -75,18 +75,21 @@ impl Waiting {
 
     /// The entries of a kind, as the status shows them: those that need a person first.
     pub(super) fn entries(&self, kind: HookKind) -> Vec<HookCondition> {
-        let of_kind = |asking: bool| {
+        self.shown(kind).map(|entry| entry.condition.clone()).collect()
+    }
+
+    fn shown(&self, kind: HookKind) -> impl Iterator<Item = &Entry> {
+        let of_kind = move |asking: bool| {
             let entries = self.entries.iter().filter(move |entry| entry.kind == kind);
             entries.filter(move |entry| (entry.how == How::Asking) == asking)
         };
-        let shown = of_kind(false).chain(of_kind(true)).take(SHOWN);
-        shown.map(|entry| entry.condition.clone()).collect()
+        of_kind(false).chain(of_kind(true)).take(SHOWN)
     }
 
-    /// What has become of hooks since the last status, pod by pod.
+    /// What has become of hooks since the last status, pod by pod; of those that it shows, for no others are known.
     pub(super) fn warnings(&self, old: &GameDeploymentStatus) -> Vec<Warning> {
         let mut warnings = Vec::new();
-        for entry in &self.entries {
+        for entry in HookKind::ALL.into_iter().flat_map(|kind| self.shown(kind)) {
             let reason = match entry.how {
                 How::Asking => continue,
                 How::Refused => WorkloadReason::HookUnsuccessful,
