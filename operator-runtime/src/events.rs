@@ -1,5 +1,9 @@
 //! Kubernetes events. They are sent aside: a slow API server loses events, never time.
 
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
 use futures::StreamExt;
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::Client;
@@ -12,6 +16,11 @@ use tokio::sync::mpsc;
 const WAITING: usize = 1024;
 /// Events sent at a time.
 const AT_ONCE: usize = 4;
+
+/// For so long an event that says the same is a repetition, which is counted on the first one.
+const REPETITION: Duration = Duration::from_mins(6);
+/// Events that are remembered for that.
+const REMEMBERED: usize = 1024;
 
 /// Takes events and sends them when it can.
 #[derive(Debug, Clone)]
@@ -31,13 +40,14 @@ impl Events {
             "Events that could not be sent",
             dropped.clone(),
         );
-        let recorder = Recorder::new(
+        let recorders = Recorders {
             client,
-            Reporter {
+            reporter: Reporter {
                 controller: reporter.to_owned(),
                 instance: None,
             },
-        );
+            known: Mutex::default(),
+        };
         let lost = dropped.clone();
         tokio::spawn(async move {
             let waiting = futures::stream::unfold(waiting, async |mut waiting: mpsc::Receiver<_>| {
@@ -45,6 +55,7 @@ impl Events {
             });
             waiting
                 .for_each_concurrent(AT_ONCE, async |(event, about): (Event, ObjectReference)| {
+                    let recorder = recorders.of(&event, &about);
                     if let Err(error) = recorder.publish(&event, &about).await {
                         lost.inc();
                         tracing::warn!(%error, reason = event.reason, name = about.name, "failed to send an event");
@@ -76,5 +87,34 @@ impl Events {
         if self.queue.try_send((event, about)).is_err() {
             self.dropped.inc();
         }
+    }
+}
+
+/// A recorder takes all events of one reason about one object for repetitions, whatever they say: of many pods that
+/// were deleted it would name the first. So what is said differently has a recorder of its own.
+struct Recorders {
+    client: Client,
+    reporter: Reporter,
+    known: Mutex<HashMap<Said, (Recorder, Instant)>>,
+}
+
+/// UID of the object, reason and note.
+type Said = (Option<String>, String, Option<String>);
+
+impl Recorders {
+    fn of(&self, event: &Event, about: &ObjectReference) -> Recorder {
+        let said = (about.uid.clone(), event.reason.clone(), event.note.clone());
+        let now = Instant::now();
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.len() >= REMEMBERED {
+            known.retain(|_, (_, at)| now.duration_since(*at) < REPETITION);
+        }
+        if known.len() >= REMEMBERED {
+            known.clear();
+        }
+        let new = || Recorder::new(self.client.clone(), self.reporter.clone());
+        let (recorder, at) = known.entry(said).or_insert_with(|| (new(), now));
+        *at = now;
+        recorder.clone()
     }
 }

@@ -16,6 +16,7 @@ use test_kit::node::{Nodes, Options};
 
 use crate::{Operator, Start, fail};
 
+mod explained;
 mod manifest;
 mod seen;
 

@@ -146,7 +146,7 @@ impl Hands {
         Api::namespaced(self.client.clone(), &subject.key.0)
     }
 
-    /// Carries a plan out. The status comes last, and only where nothing else was written: what was written changes
+    /// Carries a plan out. The status and what is told with it come last, and only where nothing else was written: what was written changes
     /// it again, and the next decision follows at once.
     pub async fn carry_out(&self, subject: &Subject, plan: Plan) -> Outcome {
         let Plan {
@@ -156,11 +156,6 @@ impl Hands {
             warnings,
             gauges: _,
         } = plan;
-        for Warning { reason, message } in &warnings {
-            tracing::warn!(namespace = subject.key.0, name = subject.key.1, %reason, "{message}");
-            self.events
-                .warn(subject.as_reference(), reason.as_str(), "Reconcile", message);
-        }
         let mut outcome = Outcome::default();
         let (pods, others): (Vec<_>, Vec<_>) = actions
             .into_iter()
@@ -171,9 +166,22 @@ impl Hands {
             && (outcome.effects.is_empty() || !outcome.failures.is_empty())
         {
             let written = self.write_status(subject, &status).await;
+            // What is not recorded is told by the decision that follows: so nothing is told twice.
+            let later = matches!(&written, Err(trouble) if matches!(trouble.error, CallError::Conflict | CallError::Gone));
+            if !later {
+                self.warn(subject, warnings);
+            }
             self.note("status", false, written, &mut outcome);
         }
         outcome
+    }
+
+    fn warn(&self, subject: &Subject, warnings: Vec<Warning>) {
+        for Warning { reason, message } in warnings {
+            tracing::warn!(namespace = subject.key.0, name = subject.key.1, %reason, "{message}");
+            self.events
+                .warn(subject.as_reference(), reason.as_str(), "Reconcile", &message);
+        }
     }
 
     /// Any number of actions, in any order.

@@ -147,8 +147,14 @@ impl Fleet<'_> {
         }
     }
 
-    /// Waits until the operator's requests come to rest: as many decisions as it takes, none of which writes.
+    /// Waits until the operator's requests come to rest: as many decisions as it takes, none of which writes. Whoever
+    /// waits then, waits for a reason that the status names.
     pub async fn quiet(&self) {
+        self.at_rest().await;
+        self.explained().await;
+    }
+
+    async fn at_rest(&self) {
         let Some(operator) = &self.workloads else { return };
         let before = std::cell::Cell::new(None);
         eventually(SOON, || async {

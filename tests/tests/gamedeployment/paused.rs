@@ -15,9 +15,13 @@ async fn pods_are_created_and_healed_while_updates_stop() {
     let old = fleet.names().await;
     fleet.set_image("game:v2").await;
     let message = fleet.says("Progressing", "Paused").await;
+    let names: Vec<&str> = old.iter().map(String::as_str).collect();
+    let names = names.join(", ");
     assert_eq!(
         message,
-        "updates are stopped at 0 of 2 pods; set spec.updateStrategy.paused to false to go on"
+        format!(
+            "updates are stopped at 0 of 2 pods; set spec.updateStrategy.paused to false to go on; not updated yet: {names}"
+        )
     );
     fleet.scale(3);
     fleet

@@ -73,7 +73,7 @@ pub fn refuse(view: &View<'_>, problems: &[Problem], plan: &mut Plan, now: Times
         conditions: conditions.finish(),
         ..old.clone()
     };
-    conclude(old, status, plan);
+    conclude(old, status, |_| false, plan);
 }
 
 /// Reports everything.
@@ -128,7 +128,7 @@ pub fn report(scene: &Scene<'_>, findings: &Findings<'_>, plan: &mut Plan) {
         post_inplace_hook_condition: waiting.entries(crate::gate::HookKind::PostInplace),
     };
     plan.warnings.extend(waiting.warnings(&old));
-    conclude(old, status, plan);
+    conclude(old, status, |kind| waiting.told_by_pod(kind), plan);
 }
 
 /// Whether every pod that there should be has the update revision, and nothing keeps some back.
@@ -141,8 +141,13 @@ fn is_whole(scene: &Scene<'_>, findings: &Findings<'_>) -> bool {
     !kept_back && scene.old() == 0 && scene.updated() >= scene.workload.replicas
 }
 
-/// Writes the status if it changed, and says what became worse.
-fn conclude(old: GameDeploymentStatus, status: GameDeploymentStatus, plan: &mut Plan) {
+/// Writes the status if it changed, and says what became worse. Conditions that are `told` by pod are said already.
+fn conclude(
+    old: GameDeploymentStatus,
+    status: GameDeploymentStatus,
+    told: impl Fn(&str) -> bool,
+    plan: &mut Plan,
+) {
     for condition in status
         .conditions
         .iter()
@@ -154,8 +159,8 @@ fn conclude(old: GameDeploymentStatus, status: GameDeploymentStatus, plan: &mut 
         let reason = WorkloadReason::ALL
             .iter()
             .find(|reason| reason.as_str() == condition.reason);
-        // Hooks without success are told pod by pod.
-        if let Some(reason) = reason.filter(|reason| news && !waiting::is_told_by_pod(**reason)) {
+        let told = |reason: &WorkloadReason| waiting::is_about_pods(*reason) && told(&condition.type_);
+        if let Some(reason) = reason.filter(|reason| news && !told(reason)) {
             plan.warnings.push(Warning {
                 reason: *reason,
                 message: condition.message.clone(),

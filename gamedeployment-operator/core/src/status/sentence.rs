@@ -1,12 +1,14 @@
 //! What the conditions say.
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
+use shared_api::names::pod as annotation;
 use shared_api::reason::{WorkloadCondition, WorkloadReason};
 
 use super::condition::Conditions;
 use super::waiting::{Entry, How, Waiting};
 use super::{Findings, is_whole};
-use crate::gate::{Intent, Standing};
+use crate::gate::Standing;
+use crate::pod::Pod;
 use crate::progress::Stage;
 use crate::scene::{Scene, Seat};
 use crate::steps::STALLED_AFTER;
@@ -62,8 +64,10 @@ pub(super) fn progressing(
 ) {
     let counts = &findings.counts;
     let (updated, all) = (scene.updated(), scene.seats.len());
-    let mut set =
-        |progress, reason, message| conditions.set(WorkloadCondition::Progressing, progress, reason, message);
+    let mut set = |progress, reason, message: String| {
+        let message = message + &waits(scene, waiting) + &under_way(scene) + &not_begun(scene);
+        conditions.set(WorkloadCondition::Progressing, progress, reason, message);
+    };
     if let Some((reason, message)) = &findings.canary.waits {
         let progress = *reason == WorkloadReason::RollingOut;
         return set(progress, *reason, message.clone());
@@ -79,7 +83,7 @@ pub(super) fn progressing(
         let (to_create, to_delete) = (need.create_old + need.create_updated, need.delete);
         let message = format!(
             "{to_create} pods to create, {to_delete} to delete{}",
-            waits(scene, waiting, true)
+            waits_for_index(scene, findings)
         );
         return set(true, WorkloadReason::Scaling, message);
     }
@@ -90,52 +94,122 @@ pub(super) fn progressing(
     let busy = scene.seats.iter().any(|seat| !matches!(seat.stage, Stage::Idle));
     if counts.to_update() > 0 || busy {
         let wanted = all.saturating_sub(counts.partition);
-        let message = format!(
-            "{updated} of {wanted} pods are updated{}",
-            waits(scene, waiting, false)
-        );
+        let message = format!("{updated} of {wanted} pods are updated");
         return set(true, WorkloadReason::RollingOut, message);
     }
     let message = if is_whole(scene, findings) {
         "every pod has the update revision".to_owned()
     } else {
-        format!("{updated} of {all} pods have the update revision; the partition keeps the others back")
+        format!(
+            "{updated} of {all} pods have the update revision; the others stay until \
+             spec.updateStrategy.partition is lowered"
+        )
     };
     set(true, WorkloadReason::RolloutComplete, message);
 }
 
 /// Who is waited for.
-fn waits(scene: &Scene<'_>, waiting: &Waiting, scales: bool) -> String {
-    let named = |how: How| -> Vec<String> {
-        let entries = waiting
-            .entries
-            .iter()
-            .filter(|entry| entry.how == how && entry.scales == scales);
-        entries.map(|entry| entry.condition.pod_name.clone()).collect()
-    };
+fn waits(scene: &Scene<'_>, waiting: &Waiting) -> String {
+    let asking = waiting.entries.iter().filter(|entry| entry.how == How::Asking);
+    let asking: Vec<String> = asking.map(|entry| entry.condition.pod_name.clone()).collect();
     let mut parts = Vec::new();
-    let asking = named(How::Asking);
     if !asking.is_empty() {
         parts.push(format!("; the hooks of {} are being asked", some(&asking)));
     }
-    let held: Vec<String> = scene
-        .seats
-        .iter()
-        .filter(|seat| waits_for_budget(seat) && (seat.intent == Some(Intent::Delete)) == scales)
-        .map(|seat| seat.pod.name.clone())
-        .collect();
+    let held = names(scene, waits_for_budget);
     if !held.is_empty() {
-        let floor = scene
-            .workload
-            .replicas
-            .saturating_sub(scene.workload.max_unavailable);
+        let workload = scene.workload;
+        let floor = workload.replicas.saturating_sub(workload.max_unavailable);
+        let (count, held) = (held.len(), some(&held));
         parts.push(format!(
-            "; {} pods wait until more than {floor} are available: {}",
-            held.len(),
-            some(&held)
+            "; {count} pods wait until more than {floor} are available: {held}"
         ));
+        let missing = names(scene, |seat| !seat.available);
+        if !missing.is_empty() {
+            parts.push(format!("; not available: {}", some(&missing)));
+        }
     }
     parts.concat()
+}
+
+/// Pods in the midst of an update in place.
+fn under_way(scene: &Scene<'_>) -> String {
+    let grace = SignedDuration::from_secs(scene.workload.grace_seconds);
+    let mut pods: Vec<String> = Vec::new();
+    for seat in &scene.seats {
+        let name = &seat.pod.name;
+        match &seat.stage {
+            Stage::Grace { since, .. } => {
+                let end = since.and_then(|since| since.checked_add(grace).ok());
+                let end = end.map_or_else(|| "now".to_owned(), |end| format!("at {end}"));
+                pods.push(format!("pod {name} is out of service, its images change {end}"));
+            }
+            Stage::Written { .. } => pods.push(format!("pod {name} is being updated")),
+            Stage::OutOfService | Stage::Finished => {
+                pods.push(format!("pod {name} comes back into service"));
+            }
+            Stage::Idle => {}
+        }
+    }
+    pods.sort();
+    if pods.is_empty() {
+        String::new()
+    } else {
+        format!("; {}", some(&pods))
+    }
+}
+
+/// Pods that stay as they are until something lets them be updated.
+fn not_begun(scene: &Scene<'_>) -> String {
+    let pods = names(scene, |seat| seat.old && seat.intent.is_none());
+    if pods.is_empty() {
+        String::new()
+    } else {
+        format!("; not updated yet: {}", some(&pods))
+    }
+}
+
+/// Names of pods in an order that stays.
+fn names(scene: &Scene<'_>, wanted: fn(&Seat<'_>) -> bool) -> Vec<String> {
+    let pods = scene.seats.iter().filter(|seat| wanted(seat));
+    let mut names: Vec<String> = pods.map(|seat| seat.pod.name.clone()).collect();
+    names.sort();
+    names
+}
+
+/// An index is free again when its pod is gone.
+fn waits_for_index(scene: &Scene<'_>, findings: &Findings<'_>) -> String {
+    let ending = holding_an_index(scene, |pod| pod.terminating);
+    if findings.unmade == 0 || ending.is_empty() {
+        return String::new();
+    }
+    let count = findings.unmade.min(ending.len());
+    format!(
+        "; {count} pods wait for the index of a pod that is ending: {}",
+        some(&ending)
+    )
+}
+
+/// The workload's pods that hold an index of the range, though they do not count any more.
+fn holding_an_index(scene: &Scene<'_>, wanted: fn(&Pod) -> bool) -> Vec<String> {
+    let Some(range) = scene.workload.indexes else {
+        return Vec::new();
+    };
+    let holds = |pod: &Pod| {
+        let index = pod
+            .annotation(annotation::INDEX)
+            .and_then(|text| text.parse().ok());
+        index.is_some_and(|index: i64| (range.start..range.end).contains(&index))
+    };
+    let own = |pod: &Pod| pod.controller.as_deref() == Some(scene.workload.uid.as_str());
+    let pods = scene
+        .view
+        .pods
+        .iter()
+        .filter(|pod| own(pod) && wanted(pod) && holds(pod));
+    let mut names: Vec<String> = pods.map(|pod| pod.name.clone()).collect();
+    names.sort();
+    names
 }
 
 fn waits_for_budget(seat: &Seat<'_>) -> bool {
@@ -156,9 +230,15 @@ pub(super) fn scale_blocked(
     if let Some(message) = scene.view.trouble.and_then(|trouble| trouble.scaling.clone()) {
         return conditions.set(kind, true, WorkloadReason::WriteFailed, message);
     }
-    if findings.unmade > 0 {
+    if findings.unmade > holding_an_index(scene, |pod| pod.terminating).len() {
+        let ended = holding_an_index(scene, |pod| pod.is_finished() && !pod.terminating);
+        let or = if ended.is_empty() {
+            String::new()
+        } else {
+            format!(", or delete pods that have ended: {}", some(&ended))
+        };
         let message = format!(
-            "{} pods have no index: every index of the range is in use; widen the annotation's range",
+            "{} pods have no index: every index of the range is in use; widen the annotation's range{or}",
             findings.unmade
         );
         return conditions.set(kind, true, WorkloadReason::IndexesExhausted, message);

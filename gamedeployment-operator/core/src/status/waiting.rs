@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use shared_api::game_deployment::HookCondition;
 use shared_api::names::pod::SKIP_HOOK;
-use shared_api::reason::WorkloadReason;
+use shared_api::reason::{WorkloadCondition, WorkloadReason};
 use shared_api::{GameDeploymentStatus, Phase};
 
 use super::Findings;
@@ -75,18 +75,21 @@ impl Waiting {
 
     /// The entries of a kind, as the status shows them: those that need a person first.
     pub(super) fn entries(&self, kind: HookKind) -> Vec<HookCondition> {
-        let of_kind = |asking: bool| {
+        self.shown(kind).map(|entry| entry.condition.clone()).collect()
+    }
+
+    fn shown(&self, kind: HookKind) -> impl Iterator<Item = &Entry> {
+        let of_kind = move |asking: bool| {
             let entries = self.entries.iter().filter(move |entry| entry.kind == kind);
             entries.filter(move |entry| (entry.how == How::Asking) == asking)
         };
-        let shown = of_kind(false).chain(of_kind(true)).take(SHOWN);
-        shown.map(|entry| entry.condition.clone()).collect()
+        of_kind(false).chain(of_kind(true)).take(SHOWN)
     }
 
-    /// What has become of hooks since the last status, pod by pod.
+    /// What has become of hooks since the last status, pod by pod; of those that it shows, for no others are known.
     pub(super) fn warnings(&self, old: &GameDeploymentStatus) -> Vec<Warning> {
         let mut warnings = Vec::new();
-        for entry in &self.entries {
+        for entry in HookKind::ALL.into_iter().flat_map(|kind| self.shown(kind)) {
             let reason = match entry.how {
                 How::Asking => continue,
                 How::Refused => WorkloadReason::HookUnsuccessful,
@@ -101,6 +104,13 @@ impl Waiting {
             }
         }
         warnings
+    }
+
+    /// Whether the pods that a condition is about are each told of. Of a canary step's hook they are not.
+    pub(super) fn told_by_pod(&self, condition: &str) -> bool {
+        let scales = condition == WorkloadCondition::ScaleBlocked.as_str();
+        let mut entries = self.entries.iter();
+        entries.any(|entry| entry.scales == scales && entry.how != How::Asking)
     }
 
     pub(super) fn gauges(&self) -> Gauges {
@@ -119,8 +129,8 @@ impl Waiting {
     }
 }
 
-/// Whether events of this reason are about one pod each.
-pub(super) fn is_told_by_pod(reason: WorkloadReason) -> bool {
+/// Whether a reason is one of a pod's hook; a canary step can have it, too.
+pub(super) fn is_about_pods(reason: WorkloadReason) -> bool {
     matches!(
         reason,
         WorkloadReason::HookUnsuccessful

@@ -1,0 +1,191 @@
+//! Canary steps with hooks: a success goes on, everything else waits for a person and says why.
+
+use kube::ResourceExt;
+use operator_tests::Fleet;
+use operator_tests::fleet::{GAME, game};
+use serde_json::{Value, json};
+use shared_api::names::hook_run_label as label;
+use test_kit::Webhook;
+use test_kit::webhook::Answer;
+
+use crate::fleet;
+
+const FAILED: &str = "PausedByStepBasedHook";
+
+/// Half of the pods, then the hook.
+fn half_then_hook() -> Value {
+    let hook = json!({ "templateName": "healthy", "args": [{ "name": "room", "value": "lobby" }] });
+    json!({ "updateStrategy": { "canary": { "steps": [{ "partition": 1 }, { "hook": hook }] } } })
+}
+
+/// Asks a sample server whether the release is well.
+fn healthy(server: &Webhook, more: Value) -> Value {
+    let mut hook = json!({
+        "args": [{ "name": "room" }],
+        "metrics": [{
+            "name": "healthy", "successCondition": "result == \"yes\"",
+            "provider": { "web": { "url": server.url("/{{ args.room }}"), "jsonPath": "{$.healthy}" } }
+        }]
+    });
+    operator_tests::merge(&mut hook["metrics"][0], more);
+    hook
+}
+
+async fn paused(fleet: &Fleet<'_>) -> Option<bool> {
+    fleet.game().await.spec.update_strategy.unwrap().paused
+}
+
+#[tokio::test]
+async fn a_success_goes_on_by_itself() {
+    let fleet = fleet("canary-hook").await;
+    let server = Webhook::start().unwrap();
+    server.on("/lobby", Answer::json(json!({ "healthy": "not yet" })));
+    let patient = json!({ "interval": "100ms", "successfulLimit": 1 });
+    fleet.hook("healthy", healthy(&server, patient)).await;
+    fleet.launch(&game(2, half_then_hook())).await;
+    assert_eq!(server.all_requests().len(), 0, "the first rollout asks nobody");
+    fleet.set_image("game:v2").await;
+    let asked = fleet.asked(1).await;
+    let update = fleet.status().await.update_revision.unwrap();
+    let name = format!("canary-{update}-1-healthy");
+    assert_eq!(asked.keys().collect::<Vec<_>>(), [&name]);
+    let run = fleet.runs().get(&name).await.unwrap();
+    let labels = [
+        (label::TYPE, "canary-step"),
+        (label::REVISION, update.as_str()),
+        (label::CANARY_STEP, "1"),
+    ];
+    for (key, value) in labels {
+        assert_eq!(run.labels().get(key).map(String::as_str), Some(value));
+    }
+    let status = fleet
+        .until(|status| {
+            let canary = status.canary.as_ref();
+            canary.and_then(|canary| canary.current_step_hook_run.as_ref()) == Some(&name)
+        })
+        .await;
+    assert_eq!(
+        (status.current_step_index, status.updated_ready_replicas),
+        (Some(1), 1)
+    );
+    let words = format!("canary step 2: waits for the verdict of HookRun {name}");
+    fleet.until_message("Progressing", &words).await;
+    fleet.quiet().await;
+    assert_eq!(fleet.nodes.terminations().len(), 1);
+    server.on("/lobby", Answer::json(json!({ "healthy": "yes" })));
+    fleet.until(|status| status.updated_ready_replicas == 2).await;
+    let status = fleet.settled(2).await;
+    fleet.all_run("game:v2", 2).await;
+    assert_eq!(
+        (status.current_step_index, status.pause_conditions.len()),
+        (Some(2), 0)
+    );
+    assert_eq!(status.canary.unwrap().current_step_hook_run, None);
+    assert_eq!(paused(&fleet).await, None, "nobody was needed");
+}
+
+#[tokio::test]
+async fn a_failure_pauses_says_why_and_a_person_goes_on_past_it() {
+    let fleet = fleet("canary-hook").await;
+    let server = Webhook::start().unwrap();
+    server.on("/lobby", Answer::json(json!({ "healthy": "no" })));
+    fleet.hook("healthy", healthy(&server, json!({}))).await;
+    fleet.launch(&game(2, half_then_hook())).await;
+    fleet.set_image("game:v2").await;
+    let message = fleet.says("UpdateBlocked", FAILED).await;
+    let words = [
+        "canary step 2: HookRun canary-",
+        " is Failed: ",
+        "\"no\" does not satisfy result == \"yes\"",
+        "to go on, set spec.updateStrategy.paused to false",
+    ];
+    assert!(words.iter().all(|words| message.contains(words)), "{message}");
+    let status = fleet.until(|status| !status.pause_conditions.is_empty()).await;
+    let pause = &status.pause_conditions[0];
+    assert_eq!(
+        (pause.reason.as_str(), pause.start_time.is_some()),
+        (FAILED, true)
+    );
+    fleet
+        .until_game(|game| game.spec.update_strategy.as_ref().unwrap().paused == Some(true))
+        .await;
+    fleet.told(&format!("{FAILED} canary step 2")).await;
+    let labels = format!("gamedeployment=\"{GAME}\",condition=\"UpdateBlocked\"");
+    let operator = fleet.workloads.as_ref().unwrap();
+    assert_eq!(
+        operator.metric("hookgate_gamedeployment_blocked", &labels).await,
+        1
+    );
+    fleet.quiet().await;
+    assert_eq!(
+        (fleet.nodes.terminations().len(), server.all_requests().len()),
+        (1, 1)
+    );
+    fleet
+        .patch(json!({ "spec": { "updateStrategy": { "paused": false } } }))
+        .await;
+    fleet.cleared("UpdateBlocked").await;
+    let status = fleet.settled(2).await;
+    fleet.all_run("game:v2", 2).await;
+    assert_eq!(
+        (status.current_step_index, status.pause_conditions.len()),
+        (Some(2), 0)
+    );
+    assert_eq!(
+        operator.metric("hookgate_gamedeployment_blocked", &labels).await,
+        0
+    );
+    assert_eq!(server.all_requests().len(), 1, "nobody was asked again");
+}
+
+#[tokio::test]
+async fn a_run_deleted_by_hand_is_asked_again_and_its_success_goes_on_when_nobody_pauses_any_more() {
+    let fleet = fleet("canary-hook").await;
+    let server = Webhook::start().unwrap();
+    server.on("/lobby", Answer::json(json!({ "healthy": "no" })));
+    fleet.hook("healthy", healthy(&server, json!({}))).await;
+    fleet.launch(&game(2, half_then_hook())).await;
+    fleet.set_image("game:v2").await;
+    fleet.says("UpdateBlocked", FAILED).await;
+    let run = fleet.until_runs(|runs| runs.len() == 1).await.remove(0);
+    server.on("/lobby", Answer::json(json!({ "healthy": "yes" })));
+    fleet.delete_run(&run.name_any()).await;
+    fleet.cleared("UpdateBlocked").await;
+    fleet.until_runs(<[_]>::is_empty).await;
+    let message = fleet.says("Progressing", "Paused").await;
+    assert!(
+        message.starts_with("updates are stopped at 1 of 2 pods; set spec.updateStrategy.paused to false"),
+        "{message}"
+    );
+    fleet
+        .patch(json!({ "spec": { "updateStrategy": { "paused": false } } }))
+        .await;
+    fleet.until(|status| status.updated_ready_replicas == 2).await;
+    fleet.settled(2).await;
+    fleet.all_run("game:v2", 2).await;
+    assert_eq!(server.all_requests().len(), 2);
+}
+
+#[tokio::test]
+async fn a_template_that_is_missing_is_named_and_heals_by_itself() {
+    let fleet = fleet("canary-hook").await;
+    let server = Webhook::start().unwrap();
+    server.on("/lobby", Answer::json(json!({ "healthy": "yes" })));
+    fleet.launch(&game(2, half_then_hook())).await;
+    fleet.set_image("game:v2").await;
+    let message = fleet.says("UpdateBlocked", "HookTemplateMissing").await;
+    assert!(
+        message.starts_with("canary step 2: HookTemplate healthy does not exist; create it"),
+        "{message}"
+    );
+    fleet
+        .told("HookTemplateMissing canary step 2: HookTemplate healthy does not exist")
+        .await;
+    fleet.quiet().await;
+    assert_eq!(fleet.nodes.terminations().len(), 1);
+    fleet.hook("healthy", healthy(&server, json!({}))).await;
+    fleet.cleared("UpdateBlocked").await;
+    let status = fleet.settled(2).await;
+    fleet.all_run("game:v2", 2).await;
+    assert_eq!(status.current_step_index, Some(2));
+}

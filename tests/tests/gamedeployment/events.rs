@@ -1,0 +1,212 @@
+//! What is told: every pod by its name, everything once, and as a gauge for as long as it holds.
+
+use k8s_openapi::api::events::v1::Event;
+use kube::api::{Api, ListParams};
+use operator_tests::Fleet;
+use operator_tests::fleet::{GAME, empty_now, game, hooked, until_empty};
+use serde_json::json;
+use shared_api::names::pod::SKIP_HOOK;
+use test_kit::eventually;
+use test_kit::node::{Behaviour, Which};
+
+use crate::fleet;
+
+/// How often it was told with this reason, and of which words.
+async fn told(fleet: &Fleet<'_>, reason: &str, words: &str) -> i32 {
+    let events: Api<Event> = Api::namespaced(fleet.client(), &fleet.namespace);
+    let events = events
+        .list(&ListParams::default())
+        .await
+        .unwrap()
+        .items
+        .into_iter();
+    let about = events.filter(|event| {
+        event.reason.as_deref() == Some(reason) && event.note.as_deref().unwrap_or_default().contains(words)
+    });
+    about
+        .map(|event| event.series.map_or(1, |series| series.count))
+        .sum()
+}
+
+async fn until_told(fleet: &Fleet<'_>, reason: &str, words: &str, times: i32) {
+    eventually(operator_tests::SOON, || async {
+        let count = told(fleet, reason, words).await;
+        if count == times { Ok(()) } else { Err(count) }
+    })
+    .await;
+}
+
+async fn gauge(fleet: &Fleet<'_>, name: &str, label: &str) -> u64 {
+    let name = format!("hookgate_gamedeployment_{name}{{");
+    let labels = format!("gamedeployment=\"{GAME}\",{label}");
+    fleet.workloads.as_ref().unwrap().metric(&name, &labels).await
+}
+
+async fn until_gauge(fleet: &Fleet<'_>, name: &str, label: &str, value: u64) {
+    eventually(operator_tests::SOON, || async {
+        let now = gauge(fleet, name, label).await;
+        if now == value { Ok(()) } else { Err(now) }
+    })
+    .await;
+}
+
+/// Much happens that changes nothing about what was told.
+async fn stir(fleet: &Fleet<'_>, cost: usize) {
+    for (number, name) in fleet.names().await.into_iter().enumerate() {
+        fleet
+            .annotate(
+                &name,
+                json!({ "controller.kubernetes.io/pod-deletion-cost": (cost + number).to_string() }),
+            )
+            .await;
+    }
+    fleet
+        .patch(json!({ "spec": { "revisionHistoryLimit": 7 } }))
+        .await;
+    fleet.quiet().await;
+}
+
+#[tokio::test]
+async fn every_pod_whose_hook_says_no_is_told_of_once_and_again_when_it_is_asked_again() {
+    let mut fleet = fleet("events").await;
+    fleet.hook("empty", empty_now()).await;
+    fleet.launch(&game(4, hooked("empty"))).await;
+    fleet.nodes.every_pod().set_players(3);
+    fleet.scale(1);
+    fleet
+        .until(|status| status.pre_delete_hook_condition.len() == 3)
+        .await;
+    let reason = "HookUnsuccessful";
+    fleet.says("ScaleBlocked", reason).await;
+    for victim in fleet.marked().await {
+        until_told(&fleet, reason, &format!("pod {victim}: "), 1).await;
+    }
+    until_gauge(&fleet, "hook_waiting_pods", "state=\"refused\"", 3).await;
+    until_gauge(&fleet, "blocked", "condition=\"ScaleBlocked\"", 1).await;
+    assert!(waiting_since(&fleet).await > 1_700_000_000);
+    stir(&fleet, 0).await;
+    fleet.start_workloads().await;
+    stir(&fleet, 100).await;
+    assert_eq!(told(&fleet, reason, "").await, 3, "nothing is new");
+    fleet.retry("preDeleteUpdateStrategy");
+    until_told(&fleet, reason, "", 6).await;
+    fleet.nodes.every_pod().set_players(0);
+    fleet.retry("preDeleteUpdateStrategy");
+    fleet.settled(1).await;
+    for victim in fleet.nodes.terminated_pods() {
+        until_told(&fleet, "PodDeleted", &format!("pod {victim}: "), 1).await;
+    }
+    until_gauge(&fleet, "hook_waiting_pods", "", 0).await;
+    until_gauge(&fleet, "blocked", "", 0).await;
+    assert_eq!(told(&fleet, reason, "").await, 6);
+}
+
+/// Since when the pod waits that waits longest; a gauge without further labels.
+async fn waiting_since(fleet: &Fleet<'_>) -> u64 {
+    let operator = fleet.workloads.as_ref().unwrap();
+    let labels = format!("gamedeployment=\"{GAME}\"");
+    operator
+        .metric("hookgate_gamedeployment_hook_waiting_since_seconds", &labels)
+        .await
+}
+
+#[tokio::test]
+async fn every_pod_that_passes_without_a_question_is_told_of() {
+    let fleet = fleet("events").await;
+    fleet.hook("empty", until_empty()).await;
+    fleet.launch(&game(3, hooked("empty"))).await;
+    fleet.nodes.every_pod().set_players(1);
+    fleet.scale(1);
+    fleet.asked(2).await;
+    let pods = fleet.all_pods().await;
+    for name in fleet.marked().await {
+        fleet
+            .annotate(&name, json!({ SKIP_HOOK: pods[&name].metadata.uid }))
+            .await;
+        until_told(&fleet, "HookSkipped", &format!("pod {name}: "), 1).await;
+    }
+    fleet.settled(1).await;
+    assert_eq!(told(&fleet, "HookSkipped", "").await, 2);
+}
+
+#[tokio::test]
+async fn what_keeps_a_workload_from_going_on_is_told_once_and_shown_as_long_as_it_holds() {
+    let fleet = fleet("events").await;
+    fleet.launch(&game(2, hooked("nowhere"))).await;
+    fleet.scale(1);
+    fleet.says("ScaleBlocked", "HookTemplateMissing").await;
+    until_told(&fleet, "HookTemplateMissing", "create it", 1).await;
+    until_gauge(&fleet, "hook_waiting_pods", "state=\"blocked\"", 1).await;
+    stir(&fleet, 10).await;
+    assert_eq!(told(&fleet, "HookTemplateMissing", "").await, 1);
+    fleet
+        .patch(json!({ "spec": { "preDeleteUpdateStrategy": null } }))
+        .await;
+    fleet.settled(1).await;
+    until_gauge(&fleet, "blocked", "", 0).await;
+    fleet
+        .nodes
+        .behave(Which::image("game:broken"), Behaviour::CannotPull);
+    fleet.set_image("game:broken").await;
+    fleet.says("UpdateBlocked", "InPlaceStalled").await;
+    until_told(&fleet, "InPlaceStalled", "ImagePullBackOff", 1).await;
+    until_gauge(&fleet, "blocked", "condition=\"UpdateBlocked\"", 1).await;
+    until_gauge(&fleet, "pods", "state=\"ready\"", 0).await;
+    stir(&fleet, 20).await;
+    assert_eq!(told(&fleet, "InPlaceStalled", "").await, 1);
+    fleet.patch(json!({ "spec": { "minReadySeconds": -1 } })).await;
+    until_told(&fleet, "InvalidSpec", "spec.minReadySeconds", 1).await;
+    until_gauge(&fleet, "blocked", "condition=\"InvalidSpec\"", 1).await;
+    stir(&fleet, 30).await;
+    assert_eq!(told(&fleet, "InvalidSpec", "").await, 1);
+    fleet.patch(json!({ "spec": { "minReadySeconds": 0 } })).await;
+    fleet.set_image("game:v1").await;
+    fleet.settled(1).await;
+    until_gauge(&fleet, "blocked", "", 0).await;
+    until_gauge(&fleet, "pods", "state=\"ready\"", 1).await;
+    // Gauges go with their workload.
+    let _ = fleet.kubectl(&["delete", "gamedeployment", GAME], "");
+    eventually(operator_tests::SOON, || async {
+        let text = fleet.workloads.as_ref().unwrap().get("/metrics").await;
+        let left: Vec<String> = text
+            .lines()
+            .filter(|line| line.contains(GAME))
+            .map(str::to_owned)
+            .collect();
+        if left.is_empty() { Ok(()) } else { Err(left) }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn more_pods_than_the_status_shows_are_counted_and_nobody_is_told_of_again_and_again() {
+    let fleet = fleet("many-events").await;
+    fleet.launch(&game(105, hooked("nowhere"))).await;
+    fleet.scale(1);
+    let status = fleet.until(|status| status.hook_pending_replicas == 104).await;
+    assert_eq!(status.pre_delete_hook_condition.len(), 100);
+    let message = fleet.says("ScaleBlocked", "HookTemplateMissing").await;
+    assert!(message.contains(" more"), "{message}");
+    until_told(&fleet, "HookTemplateMissing", "", 100).await;
+    let sent = || async {
+        fleet
+            .workloads
+            .as_ref()
+            .unwrap()
+            .metric("hookgate_api_requests_total", "events")
+            .await
+    };
+    fleet.quiet().await;
+    let before = sent().await;
+    for number in 1..4 {
+        fleet
+            .patch(json!({ "spec": { "revisionHistoryLimit": number } }))
+            .await;
+        fleet.until(|_| true).await;
+    }
+    fleet.quiet().await;
+    assert_eq!(
+        (sent().await, told(&fleet, "HookTemplateMissing", "").await),
+        (before, 100)
+    );
+}

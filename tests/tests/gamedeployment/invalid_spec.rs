@@ -1,0 +1,218 @@
+//! A spec that cannot be worked on: every problem is named with what to write instead, and nothing is touched.
+
+use kube::ResourceExt;
+use kube::api::{Patch, PatchParams};
+use operator_tests::Fleet;
+use operator_tests::fleet::{GAME, condition, game, hooked, until_empty};
+use serde_json::{Value, json};
+use shared_api::GameDeployment;
+use shared_api::names::workload::{INDEX_ON, INDEX_RANGE};
+
+use crate::fleet;
+
+const PROBLEMS: [(&str, &str); 13] = [
+    (
+        r#"{"updateStrategy":{"maxUnavailable":0,"maxSurge":0}}"#,
+        r#"spec.updateStrategy.maxUnavailable: "0": no pod could ever be updated while maxSurge is 0, too; set one of them to at least 1"#,
+    ),
+    (
+        r#"{"updateStrategy":{"maxUnavailable":"some"}}"#,
+        r#"spec.updateStrategy.maxUnavailable: "some": set a number of 0 or more, or a percentage such as 20%"#,
+    ),
+    (
+        r#"{"updateStrategy":{"partition":-1}}"#,
+        r#"spec.updateStrategy.partition: "-1": set a number of 0 or more, or a percentage such as 20%"#,
+    ),
+    (
+        r#"{"updateStrategy":{"maxSurge":"5.5%"}}"#,
+        r#"spec.updateStrategy.maxSurge: "5.5%": set a number of 0 or more, or a percentage such as 20%"#,
+    ),
+    (
+        r#"{"minReadySeconds":-3}"#,
+        r#"spec.minReadySeconds: "-3": set 0 or more seconds"#,
+    ),
+    (
+        r#"{"revisionHistoryLimit":-1}"#,
+        r#"spec.revisionHistoryLimit: "-1": set 0 or more"#,
+    ),
+    (
+        r#"{"scaleStrategy":{"createBatch":0}}"#,
+        r#"spec.scaleStrategy.createBatch: "0": no pod could be created; set at least 1, or leave it out"#,
+    ),
+    (
+        r#"{"updateStrategy":{"inPlaceUpdateStrategy":{"fallback":"Restart"}}}"#,
+        r#"spec.updateStrategy.inPlaceUpdateStrategy.fallback: "Restart": use Recreate or leave it out"#,
+    ),
+    (
+        r#"{"updateStrategy":{"inPlaceUpdateStrategy":{"policy":"Sometimes"}}}"#,
+        r#"spec.updateStrategy.inPlaceUpdateStrategy.policy: "Sometimes": use DisOrdered, OrderedReady or OrderedUpdated, or leave it out"#,
+    ),
+    (
+        r#"{"updateStrategy":{"canary":{"steps":[{"partition":1},{}]}}}"#,
+        "spec.updateStrategy.canary.steps[1]: set one of partition, pause and hook",
+    ),
+    (
+        r#"{"updateStrategy":{"canary":{"steps":[{"pause":{"duration":-5}}]}}}"#,
+        r#"spec.updateStrategy.canary.steps[0].pause.duration: "-5": set 0 or more seconds"#,
+    ),
+    (
+        r#"{"template":{"metadata":{"labels":{"app":"another"}}}}"#,
+        r#"spec.selector: "app=test-gamedeployment": it does not match spec.template.metadata.labels; the labels must contain what is selected"#,
+    ),
+    (
+        r#"{"template":{"spec":{"restartPolicy":"Never"}}}"#,
+        r#"spec.template.spec.restartPolicy: "Never": pods of a workload run until they are deleted; set Always or leave it out"#,
+    ),
+];
+
+/// Puts the spec back to what it was, and makes it wrong in this way.
+async fn make_wrong(fleet: &Fleet<'_>, right: &Value, wrong: &str) {
+    let mut manifest = right.clone();
+    operator_tests::merge(&mut manifest["spec"], serde_json::from_str(wrong).unwrap());
+    set_spec(fleet, &manifest).await;
+}
+
+async fn set_spec(fleet: &Fleet<'_>, manifest: &Value) {
+    let patch =
+        serde_json::from_value(json!([{ "op": "replace", "path": "/spec", "value": manifest["spec"] }]))
+            .unwrap();
+    let patch: Patch<GameDeployment> = Patch::Json(patch);
+    fleet
+        .games()
+        .patch(GAME, &PatchParams::default(), &patch)
+        .await
+        .unwrap();
+}
+
+#[tokio::test]
+async fn every_problem_is_named_with_its_place_its_value_and_what_to_write() {
+    let fleet = fleet("invalid-spec").await;
+    let right = game(2, json!({}));
+    fleet.launch(&right).await;
+    fleet.settled(2).await;
+    let before = fleet.all_pods().await;
+    for (wrong, message) in PROBLEMS {
+        make_wrong(&fleet, &right, wrong).await;
+        let status = fleet
+            .until(|status| condition(status, "InvalidSpec").is_some())
+            .await;
+        let found = condition(&status, "InvalidSpec").unwrap();
+        assert_eq!(
+            found,
+            ("True".into(), "InvalidSpec".into(), message.into()),
+            "{wrong}"
+        );
+        let progressing = condition(&status, "Progressing").unwrap();
+        assert_eq!(
+            (progressing.0.as_str(), progressing.1.as_str()),
+            ("False", "InvalidSpec")
+        );
+    }
+    // Annotations are no part of the generation.
+    set_spec(&fleet, &right).await;
+    fleet.cleared("InvalidSpec").await;
+    let annotations = json!({ INDEX_ON: "true", INDEX_RANGE: "{\"podStartIndex\":3,\"podEndIndex\":4}" });
+    fleet
+        .patch(json!({ "metadata": { "annotations": annotations } }))
+        .await;
+    let message = fleet.says("InvalidSpec", "InvalidSpec").await;
+    assert!(
+        message.ends_with("it has 1 indexes for 2 replicas; widen it"),
+        "{message}"
+    );
+    fleet
+        .patch(json!({ "metadata": { "annotations": { INDEX_RANGE: "from 1 to 5" } } }))
+        .await;
+    let remedy = "\"from 1 to 5\": write {\"podStartIndex\":S,\"podEndIndex\":E} with 0 <= S < E";
+    fleet.until_message("InvalidSpec", remedy).await;
+    fleet.patch(json!({ "metadata": { "annotations": null } })).await;
+    fleet.cleared("InvalidSpec").await;
+    fleet.settled(2).await;
+    assert_eq!(fleet.all_pods().await, before);
+    assert_eq!(fleet.nodes.terminations().len(), 0);
+}
+
+#[tokio::test]
+async fn nothing_is_touched_until_it_is_corrected_and_then_all_goes_on() {
+    let fleet = fleet("invalid-spec").await;
+    fleet.hook("empty", until_empty()).await;
+    fleet.launch(&game(3, hooked("empty"))).await;
+    fleet.nodes.every_pod().set_players(1);
+    fleet.scale(2);
+    let asked = fleet.asked(1).await;
+    let run = fleet.until_runs(|runs| runs.len() == 1).await.remove(0);
+    let wrong = json!({ "replicas": 0, "minReadySeconds": -1, "updateStrategy": { "partition": "x", "maxUnavailable": 0 } });
+    fleet.patch(json!({ "spec": wrong })).await;
+    fleet.set_image("game:v2").await;
+    let message = fleet.says("InvalidSpec", "InvalidSpec").await;
+    let paths = [
+        "spec.minReadySeconds: ",
+        "spec.updateStrategy.partition: ",
+        "spec.updateStrategy.maxUnavailable: ",
+    ];
+    assert!(
+        paths.iter().all(|path| message.contains(path)),
+        "all at once: {message}"
+    );
+    fleet.told("InvalidSpec spec.updateStrategy.maxUnavailable").await;
+    let labels = format!("gamedeployment=\"{GAME}\",condition=\"InvalidSpec\"");
+    let operator = fleet.workloads.as_ref().unwrap();
+    assert_eq!(
+        operator.metric("hookgate_gamedeployment_blocked", &labels).await,
+        1
+    );
+    // What was asked may be answered: nothing is done with it.
+    fleet.nodes.every_pod().set_players(0);
+    fleet
+        .until_runs(|runs| {
+            runs.len() == 1 && runs[0].status.as_ref().is_some_and(|s| s.completed_at.is_some())
+        })
+        .await;
+    let other = fleet
+        .names()
+        .await
+        .into_iter()
+        .find(|name| !asked.values().any(|pod| pod == name))
+        .unwrap();
+    fleet.delete_pod(&other).await;
+    let status = fleet
+        .until(|status| (status.replicas, status.ready_replicas) == (2, 2))
+        .await;
+    fleet.quiet().await;
+    assert!(condition(&status, "ScaleBlocked").is_none());
+    assert_eq!(fleet.names().await.len(), 2, "also nobody is replaced");
+    assert_eq!(
+        fleet.runs().get(&run.name_any()).await.unwrap().metadata.uid,
+        run.metadata.uid
+    );
+    let right = json!({ "replicas": 1, "minReadySeconds": 0, "updateStrategy": { "partition": 0, "maxUnavailable": 1 } });
+    fleet.patch(json!({ "spec": right })).await;
+    let status = fleet.settled(1).await;
+    assert_eq!(condition(&status, "InvalidSpec"), None);
+    fleet.all_run("game:v2", 1).await;
+    assert_eq!(
+        operator.metric("hookgate_gamedeployment_blocked", &labels).await,
+        0
+    );
+}
+
+#[tokio::test]
+async fn a_workload_that_is_born_wrong_comes_to_life_when_it_is_corrected() {
+    let fleet = fleet("invalid-spec").await;
+    fleet.apply(&game(
+        2,
+        json!({ "selector": { "matchLabels": { "app": "another" } } }),
+    ));
+    let message = fleet.says("InvalidSpec", "InvalidSpec").await;
+    assert!(
+        message.starts_with("spec.selector: \"app=another\": "),
+        "{message}"
+    );
+    fleet.quiet().await;
+    assert_eq!(fleet.all_pods().await.len(), 0);
+    fleet
+        .patch(json!({ "spec": { "selector": { "matchLabels": { "app": GAME } } } }))
+        .await;
+    let status = fleet.settled(2).await;
+    assert_eq!(condition(&status, "InvalidSpec"), None);
+}
