@@ -132,7 +132,7 @@ fn an_image_changed_and_changed_back_is_no_stall() {
                 spec.template = template(Look {
                     game: 1,
                     ..Look::default()
-                })
+                });
             });
             for _ in 0..8 {
                 world.step(Luck::All);
@@ -222,7 +222,7 @@ fn what_the_original_had_half_done_is_finished() {
             spec.template = template(Look {
                 game: 1,
                 ..Look::default()
-            })
+            });
         });
         world.step(Luck::All);
         let revision = world

@@ -1,6 +1,7 @@
 //! A cluster: API objects with versions, what the nodes really do, and the time.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
 use std::rc::Rc;
 
 use gamedeployment_core::cluster::Cluster;
@@ -214,10 +215,10 @@ impl World {
     pub fn describe(&self) -> String {
         let mut text = format!("{:?}\nstatus {:#?}\n", self.object.spec, self.object.status);
         for cell in self.pods.values() {
-            text += &format!("{:?}\n{:?}\n", cell.read, cell.machine);
+            writeln!(text, "{:?}\n{:?}", cell.read, cell.machine).unwrap();
         }
         for run in self.runs.values() {
-            text += &format!("{:?}\n", run.read);
+            writeln!(text, "{:?}", run.read).unwrap();
         }
         text
     }
