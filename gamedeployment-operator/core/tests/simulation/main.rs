@@ -3,8 +3,10 @@
 #![allow(clippy::unwrap_used, clippy::panic, unreachable_pub, reason = "tests")]
 
 mod cases;
+mod hooks;
 mod kubelet;
 mod people;
+mod promises;
 mod properties;
 mod referee;
 mod setup;
