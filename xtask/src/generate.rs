@@ -6,6 +6,8 @@ use std::process::ExitCode;
 use kube::ResourceExt;
 use serde_json::Value;
 
+use crate::gate_page;
+
 /// Flags of `gen`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -51,6 +53,12 @@ pub(crate) fn run(args: &Args) -> ExitCode {
 
 /// Every generated file: its path in the repository and its text.
 fn files() -> Result<Vec<(PathBuf, String)>, serde_json::Error> {
+    let mut files = definitions()?;
+    files.push((PathBuf::from(gate_page::PATH), gate_page::page()));
+    Ok(files)
+}
+
+fn definitions() -> Result<Vec<(PathBuf, String)>, serde_json::Error> {
     shared_api::crd::all()
         .into_iter()
         .map(|definition| {

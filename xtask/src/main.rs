@@ -12,6 +12,7 @@
 
 mod bench;
 mod demo;
+mod gate_page;
 mod generate;
 mod node_test;
 mod operator;
@@ -36,7 +37,7 @@ enum Command {
     Bench(bench::Args),
     /// Check what a real kubelet and real containers do, in namespaces of their own; needs root
     NodeTest(node_test::Args),
-    /// Write what is generated from code: the CRDs
+    /// Write what is generated from code: the CRDs, the drawing of the gate
     #[command(name = "gen")]
     Generate(generate::Args),
     #[command(name = operator::HOOKS, hide = true)]

@@ -43,6 +43,8 @@ pub mod progress;
 pub mod rank;
 pub mod revision;
 pub mod rollout;
+#[cfg(test)]
+mod samples;
 pub mod scale;
 pub mod scene;
 pub mod status;

@@ -58,3 +58,6 @@ fn was_chosen(seat: &Seat<'_>) -> bool {
     let delete = Intent::Delete.text();
     seat.intent.is_none() && seat.chosen.as_ref().is_some_and(|chosen| chosen.intent == delete)
 }
+
+#[cfg(test)]
+mod tests;

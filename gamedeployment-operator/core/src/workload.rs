@@ -377,4 +377,6 @@ fn hook(path: &str, strategy: Option<&HookStrategy>, problems: &mut Vec<Problem>
 }
 
 #[cfg(test)]
+mod part_tests;
+#[cfg(test)]
 mod tests;

@@ -46,10 +46,29 @@ pub const WAYS: &[(State, &str, State)] = &[
     (State::Blocked, "obstacle gone", State::Unasked),
     (
         State::Blocked,
-        "no hook, skip-hook, pod cannot hold players",
+        "obstacle gone, HookRun still there",
+        State::Asking,
+    ),
+    (
+        State::Blocked,
+        "obstacle gone, HookRun still there",
+        State::Refused,
+    ),
+    (
+        State::Blocked,
+        "obstacle gone, HookRun of something else still there",
+        State::Stale,
+    ),
+    (
+        State::Blocked,
+        "no hook, skip-hook, pod cannot hold players, or obstacle gone after a measured success",
         State::Open,
     ),
-    (State::Asking, "measured success", State::Open),
+    (
+        State::Asking,
+        "measured success, or no hook, skip-hook, pod cannot hold players",
+        State::Open,
+    ),
     (
         State::Asking,
         "Failed, Error, Inconclusive, success not measured",
@@ -76,12 +95,33 @@ pub const WAYS: &[(State, &str, State)] = &[
     ),
     (State::Stale, "HookRun removed", State::Unasked),
     (State::Stale, "template missing", State::Blocked),
+    (State::Stale, "changed back, HookRun still there", State::Asking),
+    (State::Stale, "changed back, HookRun still there", State::Refused),
+    (
+        State::Stale,
+        "no hook, skip-hook, pod cannot hold players, or changed back after a measured success",
+        State::Open,
+    ),
     (
         State::Open,
         "intent, hook, pod or container changed",
         State::Stale,
     ),
-    (State::Open, "not used: HookRun removed", State::Unasked),
+    (
+        State::Open,
+        "not used and HookRun removed, or hook set, skip-hook withdrawn",
+        State::Unasked,
+    ),
+    (
+        State::Open,
+        "hook set, skip-hook withdrawn, HookRun still there",
+        State::Asking,
+    ),
+    (
+        State::Open,
+        "hook set, skip-hook withdrawn, HookRun still there",
+        State::Refused,
+    ),
     (State::Open, "template missing", State::Blocked),
 ];
 

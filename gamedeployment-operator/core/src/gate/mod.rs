@@ -220,3 +220,6 @@ fn void(run: &Run, pod: &Pod, intent: &Intent, wanted: &NewRun) -> Option<String
     let restarted = question::restarted(pod, &run.containers);
     restarted.map(|container| format!("container {container} has restarted since"))
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,1 +1,236 @@
-//! To come.
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::samples::{Around, pod, status};
+
+const COST: &str = "/metadata/annotations/controller.kubernetes.io~1pod-deletion-cost";
+
+/// What a pod of a table is like.
+struct Entry {
+    what: &'static str,
+    over: Vec<(&'static str, Value)>,
+    approved: bool,
+}
+
+fn entry(what: &'static str, over: &[(&'static str, Value)]) -> Entry {
+    Entry {
+        what,
+        over: over.to_vec(),
+        approved: false,
+    }
+}
+
+fn rank(entry: &Entry, name: &str, around: &Around, descending: bool) -> Rank {
+    Rank::new(&pod(name, &entry.over), around, entry.approved, descending)
+}
+
+/// Each entry goes before the next, whatever the pods are called.
+fn assert_order(entries: &[Entry], around: &Around, descending: bool) {
+    for (first, second) in entries.iter().zip(entries.iter().skip(1)) {
+        for (a, b) in [("a", "b"), ("b", "a")] {
+            let (one, two) = (
+                rank(first, a, around, descending),
+                rank(second, b, around, descending),
+            );
+            assert!(one < two, "{} goes before {}", first.what, second.what);
+        }
+    }
+}
+
+fn ready_at(text: &str) -> Vec<(&'static str, Value)> {
+    let ready = json!([{"type": "Ready", "status": "True", "lastTransitionTime": text}]);
+    vec![("/status/conditions", ready)]
+}
+
+#[test]
+fn those_go_first_that_serve_least() {
+    let unassigned = [
+        ("/spec/nodeName", Value::Null),
+        ("/status/phase", json!("Pending")),
+    ];
+    let not_ready = ("/status/conditions", json!([]));
+    let entries = [
+        entry("unassigned", &unassigned),
+        entry(
+            "pending",
+            &[("/status/phase", json!("Pending")), not_ready.clone()],
+        ),
+        entry(
+            "unknown",
+            &[("/status/phase", json!("Unknown")), not_ready.clone()],
+        ),
+        entry("not ready", &[not_ready]),
+        entry("ready", &[]),
+    ];
+    assert_order(&entries, &Around::default(), false);
+}
+
+#[test]
+fn a_pod_that_serves_less_goes_first_whatever_it_costs() {
+    let around = Around {
+        costs: vec![("dear", 900.0)],
+        ..Around::default()
+    };
+    let entries = [
+        entry(
+            "not ready and dear",
+            &[
+                ("/status/conditions", json!([])),
+                (COST, json!("900")),
+                ("/spec/nodeName", json!("dear")),
+            ],
+        ),
+        entry("ready and cheap", &[(COST, json!("-900"))]),
+    ];
+    assert_order(&entries, &around, false);
+}
+
+#[test]
+fn costs_of_pods_decide_in_the_order_that_the_workload_says_and_pods_without_go_last() {
+    let cost = |text: &str| entry("a pod with a cost", &[(COST, json!(text))]);
+    let ascending = [
+        cost("-5.5"),
+        cost("0"),
+        cost(" 3 "),
+        cost("20"),
+        entry("no cost", &[]),
+    ];
+    assert_order(&ascending, &Around::default(), false);
+    let descending = [
+        cost("20"),
+        cost("3"),
+        cost("0"),
+        cost("-5.5"),
+        entry("no cost", &[]),
+    ];
+    assert_order(&descending, &Around::default(), true);
+}
+
+#[test]
+fn a_cost_that_is_no_number_counts_as_none() {
+    for text in ["", "much", "NaN", "1,5"] {
+        let (odd, none) = (entry("odd", &[(COST, json!(text))]), entry("none", &[]));
+        let around = Around::default();
+        assert_eq!(
+            rank(&odd, "a", &around, false),
+            rank(&none, "a", &around, false),
+            "{text:?}"
+        );
+    }
+}
+
+#[test]
+fn cheap_nodes_are_emptied_first_in_either_order_of_the_pods_costs() {
+    let around = Around {
+        costs: vec![("cheap", -1.0), ("dear", 7.0)],
+        ..Around::default()
+    };
+    for descending in [false, true] {
+        let entries = [
+            entry("on a cheap node", &[("/spec/nodeName", json!("cheap"))]),
+            entry("on a dear node", &[("/spec/nodeName", json!("dear"))]),
+            entry("on a node without cost", &[]),
+        ];
+        assert_order(&entries, &around, descending);
+    }
+}
+
+#[test]
+fn the_node_decides_before_the_pod_as_in_the_original() {
+    let around = Around {
+        costs: vec![("cheap", 1.0), ("dear", 2.0)],
+        ..Around::default()
+    };
+    let entries = [
+        entry(
+            "dear, on a cheap node",
+            &[("/spec/nodeName", json!("cheap")), (COST, json!("9"))],
+        ),
+        entry(
+            "cheap, on a dear node",
+            &[("/spec/nodeName", json!("dear")), (COST, json!("1"))],
+        ),
+    ];
+    assert_order(&entries, &around, false);
+}
+
+#[test]
+fn a_pod_whose_hook_has_said_yes_goes_before_one_that_is_still_to_be_asked() {
+    let approved = Entry {
+        approved: true,
+        ..entry("approved", &[])
+    };
+    let cheaper = entry("cheaper", &[(COST, json!("1"))]);
+    let newer = entry("newer", &ready_at("2024-05-01T00:00:00Z"));
+    assert_order(&[cheaper, approved, newer], &Around::default(), false);
+}
+
+#[test]
+fn the_newest_goes_first_among_equals_and_then_one_that_crashed_more() {
+    let mut crashed = status("one");
+    crashed["restartCount"] = json!(3);
+    let created = |at: &str| ("/metadata/creationTimestamp", json!(at));
+    let entries = [
+        entry("ready since May", &ready_at("2024-05-01T00:00:00Z")),
+        entry("ready since April", &ready_at("2024-04-01T00:00:00Z")),
+        entry("restarted", &[("/status/containerStatuses", json!([crashed]))]),
+        entry("created in January", &[created("2024-01-01T00:00:00Z")]),
+        entry("created in December", &[created("2023-12-01T00:00:00Z")]),
+    ];
+    assert_order(&entries, &Around::default(), false);
+}
+
+#[test]
+fn names_decide_among_pods_that_are_alike() {
+    let (one, around) = (entry("a pod", &[]), Around::default());
+    assert!(rank(&one, "a", &around, false) < rank(&one, "b", &around, false));
+}
+
+/// A pod by a few bytes: each decides one thing of it.
+fn any_rank(code: [u8; 9]) -> Rank {
+    let pick = |at: usize, from: &[&str]| from[usize::from(code[at]) % from.len()].to_owned();
+    let ready = json!([{"type": "Ready", "status": pick(2, &["True", "False"]),
+        "lastTransitionTime": pick(3, &["2024-01-01T00:00:00Z", "2024-02-01T00:00:00Z"])}]);
+    let mut container = status("one");
+    container["restartCount"] = json!(code[4] % 3);
+    let over = [
+        ("/spec/nodeName", json!(pick(0, &["", "cheap", "dear", "other"]))),
+        (
+            "/status/phase",
+            json!(pick(1, &["Pending", "Unknown", "Running"])),
+        ),
+        ("/status/conditions", ready),
+        ("/status/containerStatuses", json!([container])),
+        (COST, json!(pick(5, &["1", "-0", "0", "NaN", "inf", "-inf", "x"]))),
+        (
+            "/metadata/creationTimestamp",
+            json!(pick(6, &["2024-01-01T00:00:00Z", "2023-01-01T00:00:00Z"])),
+        ),
+    ];
+    let around = Around {
+        costs: vec![("cheap", -0.0), ("dear", f64::NAN)],
+        ..Around::default()
+    };
+    Rank::new(
+        &pod(&pick(7, &["a", "b"]), &over),
+        &around,
+        code[8] % 2 == 1,
+        false,
+    )
+}
+
+proptest! {
+    #![proptest_config(crate::samples::config())]
+
+    /// Total, and transitive: sorting has one result, whatever order the pods came in.
+    #[test]
+    fn ranks_are_a_total_order(codes in any::<[[u8; 9]; 3]>()) {
+        let [a, b, c] = codes.map(any_rank);
+        prop_assert_eq!(a.cmp(&b), b.cmp(&a).reverse());
+        prop_assert!(a.name == b.name || a != b && a.cmp(&b) != Ordering::Equal);
+        if a <= b && b <= c {
+            prop_assert!(a <= c);
+        }
+    }
+}

@@ -1,1 +1,130 @@
-//! To come.
+use proptest::prelude::*;
+
+use super::*;
+
+fn counts(replicas: usize, partition: usize, surge: usize, old: usize, updated: usize) -> Counts {
+    Counts {
+        replicas,
+        partition,
+        surge,
+        replaced: old.saturating_sub(partition.min(replicas)),
+        old,
+        updated,
+    }
+}
+
+fn create(create_old: usize, create_updated: usize) -> Need {
+    Need {
+        create_old,
+        create_updated,
+        ..Need::default()
+    }
+}
+
+fn delete(delete: usize, delete_old: usize) -> Need {
+    Need {
+        delete,
+        delete_old,
+        ..Need::default()
+    }
+}
+
+#[test]
+fn what_the_counts_ask_for() {
+    // replicas, partition, surge, old, updated
+    let table = [
+        (
+            "nothing is wanted, nothing is there",
+            counts(0, 0, 0, 0, 0),
+            Need::default(),
+        ),
+        ("all is well", counts(3, 0, 0, 0, 3), Need::default()),
+        ("a new fleet", counts(3, 0, 0, 0, 0), create(0, 3)),
+        (
+            "a new fleet with a partition",
+            counts(3, 2, 0, 0, 0),
+            create(2, 1),
+        ),
+        (
+            "an old pod died below the partition",
+            counts(3, 3, 0, 2, 0),
+            create(1, 0),
+        ),
+        ("an updated pod died", counts(5, 2, 0, 2, 2), create(0, 1)),
+        ("both died", counts(5, 2, 0, 1, 2), create(1, 1)),
+        ("too many, all updated", counts(2, 0, 0, 0, 5), delete(3, 0)),
+        (
+            "too many during an update: old ones go",
+            counts(3, 0, 0, 4, 1),
+            delete(2, 2),
+        ),
+        (
+            "too many, and the partition keeps old ones",
+            counts(3, 3, 0, 4, 1),
+            delete(2, 1),
+        ),
+        (
+            "an update without surge waits for deletions",
+            counts(3, 0, 0, 3, 0),
+            Need::default(),
+        ),
+        ("an update with surge", counts(3, 0, 2, 3, 0), create(0, 2)),
+        (
+            "surge is no more than what is replaced",
+            counts(3, 2, 5, 3, 0),
+            create(0, 1),
+        ),
+        ("the last one is replaced", counts(3, 0, 1, 1, 3), Need::default()),
+        (
+            "surge is taken back at the end",
+            counts(3, 0, 1, 0, 4),
+            delete(1, 0),
+        ),
+        (
+            "raising the partition turns nobody back",
+            counts(3, 3, 0, 1, 2),
+            Need::default(),
+        ),
+        (
+            "a partition above replicas is all of them",
+            counts(3, 9, 0, 4, 0),
+            delete(1, 1),
+        ),
+        (
+            "a partition above replicas makes no more of them",
+            counts(3, 9, 1, 2, 0),
+            create(1, 0),
+        ),
+    ];
+    for (what, counts, need) in table {
+        assert_eq!(counts.need(), need, "{what}: {counts:?}");
+    }
+}
+
+/// Small numbers, where everything meets, and the largest.
+fn number() -> impl Strategy<Value = usize> {
+    prop_oneof![8 => 0..8_usize, 1 => any::<usize>(), 1 => Just(usize::MAX)]
+}
+
+proptest! {
+    #![proptest_config(crate::samples::config())]
+
+    #[test]
+    fn the_arithmetic_is_total_and_never_asks_for_more_than_it_may(
+        replicas in number(), partition in number(), surge in number(), replaced in number(),
+        old in number(), updated in number(),
+    ) {
+        let counts = Counts { replicas, partition, surge, replaced, old, updated };
+        let need = counts.need();
+        let total = old.saturating_add(updated);
+        let created = need.create_old.saturating_add(need.create_updated);
+        prop_assert!(created == 0 || need.delete == 0);
+        prop_assert!(need.delete_old <= need.delete);
+        // After that there are as many as wanted, and that is never more than replicas and surge.
+        prop_assert_eq!(total.saturating_add(created) - need.delete, counts.wanted());
+        prop_assert!(counts.wanted() >= replicas && counts.wanted() <= replicas.saturating_add(surge));
+        // No old pod is made beyond the partition, and none beyond it is chosen because it is old.
+        prop_assert!(need.create_old == 0 || old + need.create_old <= partition.min(replicas));
+        prop_assert!(need.delete_old == 0 || old - need.delete_old >= partition.min(replicas));
+    }
+}

@@ -77,3 +77,6 @@ fn share(percent: u32, whole: usize, round: u128) -> usize {
         u128::from(percent) * u128::try_from(whole).unwrap_or(u128::MAX / 1_000_000_000_000) + round;
     usize::try_from(product / 100).unwrap_or(usize::MAX)
 }
+
+#[cfg(test)]
+mod tests;

@@ -84,3 +84,6 @@ impl std::fmt::Display for Selector {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,1 +1,362 @@
-//! To come.
+use serde_json::{Value, json};
+
+use super::*;
+use crate::samples::{object, workload};
+
+const UPDATE: &str = "/spec/updateStrategy";
+
+fn problems(over: &[(&str, Value)]) -> Vec<Problem> {
+    Workload::read(&object(over)).err().unwrap_or_default()
+}
+
+/// One problem, at this path, with this value and this in its remedy.
+pub(super) fn assert_refused(over: &[(&str, Value)], path: &str, value: &str, remedy: &str) {
+    let found = problems(over);
+    let [problem] = found.as_slice() else {
+        panic!("{over:?}: {found:#?}");
+    };
+    assert_eq!((problem.path.as_str(), problem.value.as_str()), (path, value));
+    assert!(problem.remedy.contains(remedy), "{}", problem.remedy);
+}
+
+#[test]
+fn what_a_manifest_leaves_out_has_defaults() {
+    let read = workload(&[]);
+    assert_eq!(read.replicas, 1);
+    assert_eq!(read.update, UpdateType::Rolling);
+    assert_eq!(read.partition, Amount::Count(0));
+    assert_eq!((read.max_unavailable, read.max_surge), (1, 0));
+    assert_eq!(workload(&[("/spec/replicas", json!(10))]).max_unavailable, 2);
+    assert_eq!(workload(&[("/spec/replicas", json!(11))]).max_unavailable, 3);
+    assert!(!read.paused && read.steps.is_empty() && !read.recreate_fallback);
+    assert_eq!(
+        (read.grace_seconds, read.min_ready_seconds, read.history_limit),
+        (0, 0, 10)
+    );
+    assert!(read.readiness_gate && !read.cost_descending);
+    assert!(read.create_batch.is_none() && read.pods_to_delete.is_empty() && read.indexes.is_none());
+    for kind in crate::gate::HookKind::ALL {
+        assert_eq!(read.hook(kind), &Hook::default());
+    }
+}
+
+#[test]
+fn what_a_manifest_says_is_read() {
+    let hook = |name: &str| json!({"hook": {"templateName": name}, "retry": name == "b"});
+    let read = workload(&[
+        ("/spec/replicas", json!(7)),
+        (
+            "/spec/scaleStrategy",
+            json!({"podsToDelete": ["fleet-a"], "createBatch": "50%"}),
+        ),
+        (
+            UPDATE,
+            json!({"type": "InplaceUpdate", "paused": true, "partition": "50%", "maxSurge": 2}),
+        ),
+        (
+            "/spec/updateStrategy/inPlaceUpdateStrategy",
+            json!({"gracePeriodSeconds": 30, "policy": "OrderedReady", "fallback": "Recreate"}),
+        ),
+        ("/spec/preDeleteUpdateStrategy", hook("a")),
+        ("/spec/preInplaceUpdateStrategy", hook("b")),
+        ("/spec/postInplaceUpdateStrategy", hook("c")),
+        ("/spec/revisionHistoryLimit", json!(0)),
+        ("/spec/minReadySeconds", json!(5)),
+        ("/spec/disableReadinessGate", json!(true)),
+        (
+            "/metadata/annotations/io.tencent.bcs.dev~1pod-deletion-cost-sort-method",
+            json!("descend"),
+        ),
+    ]);
+    assert_eq!(read.pods_to_delete, ["fleet-a"]);
+    assert_eq!(read.create_batch, Some(Amount::Percent(50)));
+    assert!(read.update == UpdateType::InPlace && read.paused && read.recreate_fallback);
+    assert_eq!(
+        (read.max_surge, read.max_unavailable, read.partition.partition(7)),
+        (2, 2, 4)
+    );
+    assert_eq!(
+        (read.grace_seconds, read.min_ready_seconds, read.history_limit),
+        (30, 5, 0)
+    );
+    assert!(!read.readiness_gate && read.cost_descending);
+    let names = crate::gate::HookKind::ALL.map(|kind| {
+        let hook = read.hook(kind);
+        (hook.step.as_ref().unwrap().template_name.clone(), hook.retry)
+    });
+    assert_eq!(
+        names,
+        [
+            ("a".to_owned(), false),
+            ("b".to_owned(), true),
+            ("c".to_owned(), false)
+        ]
+    );
+}
+
+#[test]
+fn the_four_ways_to_update_have_these_names() {
+    let table = [
+        ("", UpdateType::Rolling),
+        ("RollingUpdate", UpdateType::Rolling),
+        ("InplaceUpdate", UpdateType::InPlace),
+        ("HotPatchUpdate", UpdateType::HotPatch),
+        ("OnDelete", UpdateType::OnDelete),
+    ];
+    for (name, wanted) in table {
+        assert_eq!(
+            workload(&[("/spec/updateStrategy/type", json!(name))]).update,
+            wanted
+        );
+    }
+}
+
+/// Where a value is written, the value, and the path, the value and the remedy of the problem.
+type Refusal = (&'static str, Value, &'static str, &'static str, &'static str);
+
+#[track_caller]
+fn assert_all_refused(table: Vec<Refusal>) {
+    for (at, value, path, shown, remedy) in table {
+        assert_refused(&[(at, value)], path, shown, remedy);
+    }
+}
+
+#[test]
+fn problems_of_the_spec_name_field_value_and_remedy() {
+    assert_all_refused(vec![
+        (
+            "/spec/replicas",
+            json!(-1),
+            "spec.replicas",
+            "-1",
+            "set 0 or more",
+        ),
+        (
+            "/spec/minReadySeconds",
+            json!(-3),
+            "spec.minReadySeconds",
+            "-3",
+            "0 or more seconds",
+        ),
+        (
+            "/spec/revisionHistoryLimit",
+            json!(-2),
+            "spec.revisionHistoryLimit",
+            "-2",
+            "set 0 or more",
+        ),
+        (
+            "/spec/selector",
+            json!({}),
+            "spec.selector",
+            "",
+            "name at least one label",
+        ),
+        (
+            "/spec/selector",
+            json!({"matchLabels": {"app": "web"}}),
+            "spec.selector",
+            "app=web",
+            "must contain what is selected",
+        ),
+        (
+            "/spec/selector/matchExpressions",
+            json!([{"key": "app", "operator": "Is"}]),
+            "spec.selector.matchExpressions[0].operator",
+            "Is",
+            "use In, NotIn, Exists or DoesNotExist",
+        ),
+        (
+            "/spec/template/spec/containers",
+            json!([]),
+            "spec.template.spec.containers",
+            "",
+            "at least one container",
+        ),
+        (
+            "/spec/template/spec/restartPolicy",
+            json!("Never"),
+            "spec.template.spec.restartPolicy",
+            "Never",
+            "set Always",
+        ),
+    ]);
+}
+
+#[test]
+fn problems_of_amounts_name_field_value_and_remedy() {
+    let amount = "set a number of 0 or more, or a percentage such as 20%";
+    assert_all_refused(vec![
+        (
+            "/spec/updateStrategy/partition",
+            json!("many"),
+            "spec.updateStrategy.partition",
+            "many",
+            amount,
+        ),
+        (
+            "/spec/updateStrategy/partition",
+            json!(-1),
+            "spec.updateStrategy.partition",
+            "-1",
+            amount,
+        ),
+        (
+            "/spec/updateStrategy/maxSurge",
+            json!("-1%"),
+            "spec.updateStrategy.maxSurge",
+            "-1%",
+            amount,
+        ),
+        (
+            "/spec/updateStrategy/maxUnavailable",
+            json!("1.5%"),
+            "spec.updateStrategy.maxUnavailable",
+            "1.5%",
+            amount,
+        ),
+        (
+            "/spec/scaleStrategy/createBatch",
+            json!("%"),
+            "spec.scaleStrategy.createBatch",
+            "%",
+            amount,
+        ),
+    ]);
+}
+
+#[test]
+fn problems_of_strategies_name_field_value_and_remedy() {
+    assert_all_refused(vec![
+        (
+            "/spec/updateStrategy/type",
+            json!("Recreate"),
+            "spec.updateStrategy.type",
+            "Recreate",
+            "use RollingUpdate",
+        ),
+        (
+            "/spec/scaleStrategy/createBatch",
+            json!("0%"),
+            "spec.scaleStrategy.createBatch",
+            "0",
+            "no pod could be created",
+        ),
+        (
+            "/spec/updateStrategy/inPlaceUpdateStrategy",
+            json!({"gracePeriodSeconds": -1}),
+            "spec.updateStrategy.inPlaceUpdateStrategy.gracePeriodSeconds",
+            "-1",
+            "0 or more seconds",
+        ),
+        (
+            "/spec/updateStrategy/inPlaceUpdateStrategy",
+            json!({"policy": "Random"}),
+            "spec.updateStrategy.inPlaceUpdateStrategy.policy",
+            "Random",
+            "use DisOrdered",
+        ),
+        (
+            "/spec/updateStrategy/inPlaceUpdateStrategy",
+            json!({"fallback": "Restart"}),
+            "spec.updateStrategy.inPlaceUpdateStrategy.fallback",
+            "Restart",
+            "use Recreate or leave it out",
+        ),
+    ]);
+}
+
+#[test]
+fn a_hook_without_a_template_is_refused() {
+    let hook = json!({"hook": {"templateName": ""}});
+    assert_all_refused(vec![
+        (
+            "/spec/preDeleteUpdateStrategy",
+            hook.clone(),
+            "spec.preDeleteUpdateStrategy.hook.templateName",
+            "",
+            "name a HookTemplate",
+        ),
+        (
+            "/spec/preInplaceUpdateStrategy",
+            hook.clone(),
+            "spec.preInplaceUpdateStrategy.hook.templateName",
+            "",
+            "name a HookTemplate",
+        ),
+        (
+            "/spec/postInplaceUpdateStrategy",
+            hook,
+            "spec.postInplaceUpdateStrategy.hook.templateName",
+            "",
+            "name a HookTemplate",
+        ),
+    ]);
+}
+
+#[test]
+fn an_update_that_may_neither_take_nor_add_a_pod_is_refused() {
+    for (unavailable, surge) in [
+        (json!(0), json!(0)),
+        (json!("0%"), json!("0%")),
+        (json!("0"), Value::Null),
+    ] {
+        let over = [(UPDATE, json!({"maxUnavailable": unavailable, "maxSurge": surge}))];
+        let remedy = "set one of them to at least 1";
+        assert_refused(&over, "spec.updateStrategy.maxUnavailable", "0", remedy);
+    }
+    for (unavailable, surge) in [
+        (json!(0), json!(1)),
+        (json!("1%"), json!(0)),
+        (json!(0), json!("1%")),
+    ] {
+        let over = [(UPDATE, json!({"maxUnavailable": unavailable, "maxSurge": surge}))];
+        let read = workload(&over);
+        assert!(read.max_unavailable + read.max_surge > 0);
+    }
+}
+
+#[test]
+fn every_problem_is_told_at_once() {
+    let found = problems(&[
+        ("/spec/replicas", json!(-1)),
+        ("/spec/selector", json!({})),
+        (UPDATE, json!({"type": "x", "partition": -1, "maxUnavailable": 0})),
+    ]);
+    assert_eq!(found.len(), 5, "{found:#?}");
+    assert_eq!(found[0].to_string(), "spec.replicas: \"-1\": set 0 or more");
+    assert_eq!(
+        found[1].to_string(),
+        "spec.selector: it selects every pod; name at least one label"
+    );
+}
+
+#[test]
+fn budgets_are_rounded_as_core_controllers_round_them() {
+    // type, maxUnavailable, maxSurge, replicas, what may be missing, what may be added
+    let table = [
+        ("RollingUpdate", "20%", "0%", 4, 1, 0),
+        ("RollingUpdate", "25%", "25%", 5, 1, 2),
+        ("RollingUpdate", "1%", "1%", 99, 0, 1),
+        ("RollingUpdate", "0%", "100%", 3, 0, 3),
+        ("RollingUpdate", "150%", "0%", 4, 6, 0),
+        // Only recreation adds pods: in place, something must be allowed to be missing.
+        ("InplaceUpdate", "1%", "1%", 99, 1, 1),
+        ("HotPatchUpdate", "1%", "1%", 99, 1, 1),
+        ("RollingUpdate", "20%", "0%", 0, 0, 0),
+    ];
+    for (kind, unavailable, surge, replicas, missing, added) in table {
+        let read = workload(&[
+            ("/spec/replicas", json!(replicas)),
+            (
+                UPDATE,
+                json!({"type": kind, "maxUnavailable": unavailable, "maxSurge": surge}),
+            ),
+        ]);
+        assert_eq!(
+            (read.max_unavailable, read.max_surge),
+            (missing, added),
+            "{kind} {unavailable} {surge}"
+        );
+    }
+}

@@ -1,17 +1,12 @@
 //! A small cluster in memory, and what holds for every workload in it: whatever people do, whatever nodes and hooks
 //! do, whichever write is lost and however old a view is.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    missing_docs,
-    unreachable_pub,
-    reason = "tests"
-)]
+#![allow(clippy::unwrap_used, clippy::panic, unreachable_pub, reason = "tests")]
 
 mod cases;
+mod hooks;
 mod kubelet;
 mod people;
+mod promises;
 mod properties;
 mod referee;
 mod setup;

@@ -41,10 +41,9 @@ impl World {
     pub fn happen(&mut self, code: u16, faults: bool) {
         let [kind, at] = code.to_be_bytes();
         match kind % 24 {
-            0..=3 => drop(self.step(Luck::All)),
             4 if faults => drop(self.step(Luck::Some(u32::from(at).wrapping_mul(0x9e37_79b9)))),
             5 if faults => self.step_back(at),
-            4 | 5 => drop(self.step(Luck::All)),
+            0..=5 => drop(self.step(Luck::All)),
             6..=8 => drop(self.all_kubelets()),
             9 => {
                 if let Some(name) = self.pod_at(at) {
@@ -150,7 +149,7 @@ impl World {
                 object.spec.template = template(look);
             }
             2 => strategy.partition = Some(amount(at)),
-            3 => strategy.paused = Some(at % 3 == 0),
+            3 => strategy.paused = Some(at.is_multiple_of(3)),
             4 => {
                 let kind = HookKind::ALL[usize::from(at) % 3];
                 if let Some(strategy) = strategy_of(&mut object.spec, kind) {
@@ -174,12 +173,12 @@ impl World {
                 _ => {
                     strategy.canary = Some(Canary {
                         steps: Some(steps(at / 4)),
-                    })
+                    });
                 }
             },
             6 => {
                 strategy.max_surge = Some(amount(at));
-                strategy.max_unavailable = Some(if at % 12 == 0 || at % 12 == 6 {
+                strategy.max_unavailable = Some(if at.is_multiple_of(6) {
                     IntOrString::Int(1)
                 } else {
                     amount(at / 12)

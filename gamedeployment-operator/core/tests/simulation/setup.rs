@@ -53,7 +53,7 @@ pub fn hook_template(url: &str) -> HookTemplateSpec {
     }
 }
 
-/// A number or, from 200 on, a percentage.
+/// A number of pods or a percentage.
 pub fn amount(code: u8) -> IntOrString {
     match code % 12 {
         0 => IntOrString::String("0%".to_owned()),
@@ -139,24 +139,24 @@ pub fn workload(code: [u8; 8]) -> GameDeployment {
             template: template(Look::default()),
             update_strategy: Some(UpdateStrategy {
                 type_: Some(kind[usize::from(code[1]) % kind.len()].to_owned()),
-                partition: (code[2] % 3 == 0).then(|| amount(code[2] / 3)),
+                partition: (code[2].is_multiple_of(3)).then(|| amount(code[2] / 3)),
                 max_unavailable: Some(unavailable),
                 max_surge: Some(surge),
                 paused: None,
-                canary: (code[5] % 3 == 0).then(|| Canary {
+                canary: (code[5].is_multiple_of(3)).then(|| Canary {
                     steps: Some(steps(code[5] / 3)),
                 }),
                 in_place_update_strategy: Some(InPlaceUpdateStrategy {
-                    grace_period_seconds: (code[7] % 2 == 0).then_some(7),
+                    grace_period_seconds: (code[7].is_multiple_of(2)).then_some(7),
                     policy: None,
                     fallback: (code[7] % 5 < 2).then(|| "Recreate".to_owned()),
                 }),
             }),
-            pre_delete_update_strategy: strategy(NAMES[0], hooks % 8 != 0),
-            pre_inplace_update_strategy: strategy(NAMES[1], hooks / 8 % 2 == 0),
-            post_inplace_update_strategy: strategy(NAMES[2], hooks / 16 % 2 == 0),
+            pre_delete_update_strategy: strategy(NAMES[0], !hooks.is_multiple_of(8)),
+            pre_inplace_update_strategy: strategy(NAMES[1], (hooks / 8).is_multiple_of(2)),
+            post_inplace_update_strategy: strategy(NAMES[2], (hooks / 16).is_multiple_of(2)),
             revision_history_limit: Some(1),
-            min_ready_seconds: (code[7] / 16 % 3 == 0).then_some(10),
+            min_ready_seconds: ((code[7] / 16).is_multiple_of(3)).then_some(10),
             disable_readiness_gate: (code[7] / 64 % 4 == 3).then_some(true),
             ..GameDeploymentSpec::default()
         },

@@ -1,0 +1,148 @@
+//! A verdict counts for exactly what it was asked for.
+
+use serde_json::{Value, json};
+use shared_api::hook_run::MetricResult;
+use shared_api::{HookRun, HookTemplateSpec, Phase};
+
+use super::*;
+use crate::samples::{pod, status, workload};
+
+/// A cluster with one HookTemplate.
+struct One(HookTemplateSpec);
+
+impl Cluster for One {
+    fn template(&self, _: &str) -> FoundTemplate<'_> {
+        FoundTemplate::Found(&self.0)
+    }
+
+    fn node_is_gone(&self, _: &str) -> bool {
+        false
+    }
+
+    fn node_cost(&self, _: &str) -> Option<f64> {
+        None
+    }
+
+    fn has_run(&self, _: &str, _: &str) -> bool {
+        false
+    }
+}
+
+fn one(url: &str) -> One {
+    let spec = json!({"metrics": [{"name": "players", "provider": {"web": {"url": url}}}]});
+    One(serde_json::from_value(spec).unwrap())
+}
+
+const MARK: &str = "/metadata/annotations/io.tencent.bcs.dev~1game-pod-deleting";
+const CHOSEN: &str = "/metadata/annotations/tkex.tencent.com~1chosen-for";
+const REVISION: &str = "/metadata/labels/controller-revision-hash";
+
+/// A pod that was chosen to be deleted, with something else written over it.
+fn chosen(over: &[(&str, Value)]) -> Pod {
+    let mut all = vec![
+        (MARK, json!("true")),
+        (CHOSEN, json!("delete@2024-05-01T00:00:00Z")),
+    ];
+    all.extend_from_slice(over);
+    pod("fleet-a", &all)
+}
+
+fn fleet() -> Workload {
+    let hook = json!({"hook": {"templateName": "ask"}});
+    workload(&[("/spec/preDeleteUpdateStrategy", hook)])
+}
+
+/// The run that asks about a pod, ended.
+fn ended(pod: &Pod, intent: &Intent, phase: Phase, successful: i64) -> HookRun {
+    let (fleet, around) = (fleet(), one("http://one"));
+    let Standing::Unasked(new) = Gate::new(&fleet, &around, &[]).assess(pod, intent, &[]) else {
+        panic!("nobody has asked");
+    };
+    let mut run = new.run;
+    run.metadata.uid = Some("run-1".to_owned());
+    let status = run.status.get_or_insert_default();
+    status.phase = phase;
+    status.metric_results = vec![MetricResult {
+        name: "players".to_owned(),
+        phase,
+        successful,
+        ..MetricResult::default()
+    }];
+    run
+}
+
+fn state(run: &HookRun, pod: &Pod, intent: &Intent, around: &One) -> State {
+    let (fleet, read) = (fleet(), Run::read(run));
+    Gate::new(&fleet, around, &[&read])
+        .assess(pod, intent, &[])
+        .state()
+}
+
+#[test]
+fn only_a_measured_success_opens_the_gate() {
+    let (pod, around) = (chosen(&[]), one("http://one"));
+    let table = [
+        (Phase::Successful, 1, State::Open),
+        (Phase::Successful, 0, State::Refused),
+        (Phase::Failed, 1, State::Refused),
+        (Phase::Error, 1, State::Refused),
+        (Phase::Inconclusive, 1, State::Refused),
+        (Phase::Running, 1, State::Asking),
+        (Phase::Pending, 0, State::Asking),
+    ];
+    for (phase, successful, wanted) in table {
+        let run = ended(&pod, &Intent::Delete, phase, successful);
+        assert_eq!(state(&run, &pod, &Intent::Delete, &around), wanted, "{phase}");
+    }
+}
+
+#[test]
+fn a_verdict_is_void_where_one_thing_of_the_pod_is_another() {
+    let run = ended(&chosen(&[]), &Intent::Delete, Phase::Successful, 1);
+    let around = one("http://one");
+    let still = [("/metadata/resourceVersion", json!("9"))];
+    assert_eq!(
+        state(&run, &chosen(&still), &Intent::Delete, &around),
+        State::Open
+    );
+    let table = [
+        ("/metadata/uid", json!("uid-other")),
+        (REVISION, json!("new")),
+        (MARK, json!("false")),
+        (CHOSEN, json!("delete@2024-05-02T00:00:00Z")),
+        (CHOSEN, json!("")),
+        ("/status/podIP", json!("10.1.0.2")),
+        ("/status/containerStatuses", json!([status("two")])),
+    ];
+    for (path, value) in table {
+        let other = chosen(&[(path, value.clone())]);
+        assert_eq!(
+            state(&run, &other, &Intent::Delete, &around),
+            State::Stale,
+            "{path} {value}"
+        );
+    }
+}
+
+#[test]
+fn a_verdict_is_void_for_another_intent_another_hook_and_while_it_is_being_removed() {
+    let pod = chosen(&[]);
+    let mut run = ended(&pod, &Intent::Delete, Phase::Successful, 1);
+    let around = one("http://one");
+    for to in ["old", "new"] {
+        assert_eq!(
+            state(&run, &pod, &Intent::Recreate(to.to_owned()), &around),
+            State::Stale
+        );
+        assert_eq!(
+            state(&run, &pod, &Intent::InPlace(to.to_owned()), &around),
+            State::Stale
+        );
+    }
+    assert_eq!(
+        state(&run, &pod, &Intent::Delete, &one("http://two")),
+        State::Stale
+    );
+    run.metadata.deletion_timestamp = serde_json::from_value(json!("2024-05-01T00:00:00Z")).unwrap();
+    assert_eq!(state(&run, &pod, &Intent::Delete, &around), State::Stale);
+}

@@ -1,0 +1,132 @@
+//! Objects for tests: as small as they can be, with what a test is about written over them.
+
+use k8s_openapi::api::core::v1 as api;
+use serde_json::{Map, Value, json};
+use shared_api::GameDeployment;
+
+use crate::cluster::Cluster;
+use crate::gate::FoundTemplate;
+use crate::pod::Pod;
+use crate::revision::Revision;
+use crate::template::Template;
+use crate::workload::Workload;
+
+/// Writes values at paths such as `/spec/replicas`, and makes the objects on the way.
+fn write_over(base: &mut Value, over: &[(&str, Value)]) {
+    for (path, new) in over {
+        let mut at = &mut *base;
+        for key in path.split('/').skip(1) {
+            let key = key.replace("~1", "/");
+            if !at.is_object() {
+                *at = Value::Object(Map::new());
+            }
+            at = at.as_object_mut().unwrap().entry(key).or_insert(Value::Null);
+        }
+        *at = new.clone();
+    }
+}
+
+pub(crate) fn template(image: &str) -> Value {
+    json!({
+        "metadata": {"labels": {"app": "game"}},
+        "spec": {"containers": [{"name": "game", "image": image}]},
+    })
+}
+
+/// A workload `fleet` without anything that could be left out.
+pub(crate) fn object(over: &[(&str, Value)]) -> GameDeployment {
+    let mut base = json!({
+        "apiVersion": "tkex.tencent.com/v1alpha1",
+        "kind": "GameDeployment",
+        "metadata": {"name": "fleet", "namespace": "games", "uid": "gd-uid", "generation": 1},
+        "spec": {"selector": {"matchLabels": {"app": "game"}}, "template": template("game:v2")},
+    });
+    write_over(&mut base, over);
+    serde_json::from_value(base).unwrap()
+}
+
+pub(crate) fn workload(over: &[(&str, Value)]) -> Workload {
+    Workload::read(&object(over)).unwrap()
+}
+
+/// A pod of `fleet` at revision `old` that has been ready since 2024.
+pub(crate) fn pod(name: &str, over: &[(&str, Value)]) -> Pod {
+    let mut base = json!({
+        "metadata": {
+            "name": name, "uid": format!("uid-{name}"), "resourceVersion": "1",
+            "creationTimestamp": "2024-01-01T00:00:00Z",
+            "labels": {"app": "game", "controller-revision-hash": "old"},
+            "ownerReferences": [{"apiVersion": "v", "kind": "k", "name": "fleet", "uid": "gd-uid", "controller": true}],
+        },
+        "spec": {"nodeName": "node", "containers": [{"name": "game", "image": "game:v1"}]},
+        "status": {
+            "phase": "Running", "podIP": "10.1.0.1", "hostIP": "10.0.0.1",
+            "conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": "2024-01-01T00:01:00Z"}],
+            "containerStatuses": [status("one")],
+        },
+    });
+    write_over(&mut base, over);
+    let pod: api::Pod = serde_json::from_value(base).unwrap();
+    Pod::read(&pod)
+}
+
+/// A running container.
+pub(crate) fn status(id: &str) -> Value {
+    json!({
+        "name": "game", "image": "game:v1", "imageID": "sha256:1", "containerID": id, "restartCount": 0,
+        "ready": true, "state": {"running": {"startedAt": "2024-01-01T00:00:30Z"}},
+    })
+}
+
+/// The revisions `old` and `new`.
+pub(crate) fn revisions() -> Vec<Revision> {
+    let revision = |name: &str, number, image| Revision {
+        name: name.to_owned(),
+        uid: format!("uid-{name}"),
+        resource_version: "1".to_owned(),
+        number,
+        template: Template::read(&template(image)),
+        orphan: None,
+    };
+    vec![revision("old", 1, "game:v1"), revision("new", 2, "game:v2")]
+}
+
+/// Surroundings with these costs of nodes and names of pods in use.
+#[derive(Default)]
+pub(crate) struct Around {
+    pub(crate) costs: Vec<(&'static str, f64)>,
+    pub(crate) pods: Vec<String>,
+}
+
+impl Cluster for Around {
+    fn template(&self, _: &str) -> FoundTemplate<'_> {
+        FoundTemplate::Missing
+    }
+
+    fn node_is_gone(&self, _: &str) -> bool {
+        false
+    }
+
+    fn node_cost(&self, name: &str) -> Option<f64> {
+        let known = self.costs.iter().find(|(node, _)| *node == name);
+        known.map(|(_, cost)| *cost)
+    }
+
+    fn has_run(&self, _: &str, _: &str) -> bool {
+        false
+    }
+
+    fn has_pod(&self, name: &str) -> bool {
+        self.pods.iter().any(|known| known == name)
+    }
+}
+
+/// Cases of each property, unless `PROPTEST_CASES` says another number.
+pub(crate) fn config() -> proptest::test_runner::Config {
+    let asked = std::env::var("PROPTEST_CASES").ok();
+    proptest::test_runner::Config {
+        cases: asked.and_then(|text| text.parse().ok()).unwrap_or(100_000),
+        failure_persistence: None,
+        ..proptest::test_runner::Config::default()
+    }
+}

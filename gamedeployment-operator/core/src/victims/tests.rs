@@ -1,0 +1,161 @@
+use serde_json::{Value, json};
+
+use super::*;
+use crate::claim::claim;
+use crate::history;
+use crate::plan::Plan;
+use crate::pod::Pod;
+use crate::revision::Revision;
+use crate::samples::{Around, object, pod, revisions};
+use crate::view::View;
+use crate::workload::Workload;
+
+const MARK: &str = "/metadata/annotations/io.tencent.bcs.dev~1game-pod-deleting";
+const CHOSEN: &str = "/metadata/annotations/tkex.tencent.com~1chosen-for";
+const COST: &str = "/metadata/annotations/controller.kubernetes.io~1pod-deletion-cost";
+const REVISION: &str = "/metadata/labels/controller-revision-hash";
+
+/// A pod that goes the earlier the lower its cost is.
+fn costing(name: &str, cost: u32, over: &[(&str, Value)]) -> Pod {
+    let mut all = vec![(COST, json!(cost.to_string()))];
+    all.extend_from_slice(over);
+    pod(name, &all)
+}
+
+fn updated(name: &str, cost: u32) -> Pod {
+    costing(name, cost, &[(REVISION, json!("new"))])
+}
+
+fn chosen(name: &str, cost: u32, text: &str) -> Pod {
+    costing(name, cost, &[(MARK, json!("true")), (CHOSEN, json!(text))])
+}
+
+fn need(delete: usize, delete_old: usize) -> Need {
+    Need {
+        delete,
+        delete_old,
+        ..Need::default()
+    }
+}
+
+/// The names of the pods to delete and, of these, of the ones that are one too many.
+fn victims(pods: &[Pod], named: &[&str], need: Need) -> (Vec<String>, Vec<String>) {
+    let object = object(&[("/spec/scaleStrategy", json!({"podsToDelete": named}))]);
+    let (around, revisions) = (Around::default(), revisions());
+    let pods: Vec<&Pod> = pods.iter().collect();
+    let revisions: Vec<&Revision> = revisions.iter().collect();
+    let view = View {
+        object: &object,
+        pods: &pods,
+        revisions: &revisions,
+        runs: &[],
+        trouble: None,
+        cluster: &around,
+    };
+    let workload = Workload::read(&object).unwrap();
+    let mut plan = Plan::default();
+    let own = claim(&view, &workload, &mut plan);
+    let history = history::settle(&view, &workload, &own, &mut plan).unwrap();
+    let now = "2024-06-01T00:00:00Z".parse().unwrap();
+    let mut scene = Scene::new(&view, &workload, history, &own.active, now);
+    choose(&mut scene, need);
+    let sorted = |surplus: bool| {
+        let seats = scene
+            .seats
+            .iter()
+            .filter(|seat| seat.intent.is_some() && (seat.surplus || !surplus));
+        let mut list: Vec<String> = seats.map(|seat| seat.pod.name.clone()).collect();
+        list.sort();
+        list
+    };
+    (sorted(false), sorted(true))
+}
+
+#[track_caller]
+fn assert_victims(pods: &[Pod], named: &[&str], need: Need, all: &[&str], surplus: &[&str]) {
+    let (found, found_surplus) = victims(pods, named, need);
+    assert_eq!(found, all);
+    assert_eq!(found_surplus, surplus, "surplus");
+}
+
+#[test]
+fn those_go_that_rank_first_and_no_more_than_there_are_too_many() {
+    let pods = [costing("a", 3, &[]), costing("b", 1, &[]), costing("c", 2, &[])];
+    assert_victims(&pods, &[], need(0, 0), &[], &[]);
+    assert_victims(&pods, &[], need(2, 2), &["b", "c"], &["b", "c"]);
+    assert_victims(&pods, &[], need(9, 9), &["a", "b", "c"], &["a", "b", "c"]);
+}
+
+#[test]
+fn a_named_pod_goes_before_all_others_and_counts_against_what_is_too_many() {
+    let pods = [
+        costing("a", 3, &[]),
+        costing("b", 1, &[]),
+        chosen("c", 2, "delete@2024-05-01T00:00:00Z"),
+    ];
+    assert_victims(&pods, &["a"], need(1, 1), &["a"], &["a"]);
+    assert_victims(&pods, &["a"], need(2, 2), &["a", "c"], &["a", "c"]);
+}
+
+#[test]
+fn a_named_pod_goes_also_where_there_are_not_too_many() {
+    let pods = [costing("a", 3, &[]), costing("b", 1, &[])];
+    assert_victims(&pods, &["a", "nobody"], need(0, 0), &["a"], &[]);
+    assert_victims(&pods, &["a", "b"], need(1, 1), &["a", "b"], &["b"]);
+}
+
+#[test]
+fn a_choice_that_was_made_stays_whatever_ranks_first_now() {
+    let pods = [
+        costing("a", 1, &[]),
+        chosen("b", 9, "delete@2024-05-01T00:00:00Z"),
+    ];
+    assert_victims(&pods, &[], need(1, 1), &["b"], &["b"]);
+    // The original's mark says neither for what nor when.
+    let pods = [costing("a", 1, &[]), costing("b", 9, &[(MARK, json!("true"))])];
+    assert_victims(&pods, &[], need(1, 1), &["b"], &["b"]);
+}
+
+#[test]
+fn of_those_chosen_before_the_ones_chosen_last_are_let_go_first() {
+    let pods = [
+        chosen("a", 1, "delete@2024-05-03T00:00:00Z"),
+        chosen("b", 2, "delete@2024-05-01T00:00:00Z"),
+        chosen("c", 3, "delete@2024-05-02T00:00:00Z"),
+    ];
+    assert_victims(&pods, &[], need(1, 1), &["b"], &["b"]);
+    assert_victims(&pods, &[], need(2, 2), &["b", "c"], &["b", "c"]);
+}
+
+#[test]
+fn a_pod_chosen_to_be_recreated_is_not_chosen_to_be_deleted() {
+    let pods = [
+        costing("a", 1, &[]),
+        chosen("b", 9, "recreate:new@2024-05-01T00:00:00Z"),
+    ];
+    assert_victims(&pods, &[], need(1, 1), &["a"], &["a"]);
+}
+
+#[test]
+fn old_pods_go_first_as_far_as_the_arithmetic_asks_for_them() {
+    let pods = [
+        costing("a", 8, &[]),
+        costing("b", 9, &[]),
+        updated("c", 1),
+        updated("d", 2),
+    ];
+    assert_victims(&pods, &[], need(1, 1), &["a"], &["a"]);
+    assert_victims(&pods, &[], need(2, 1), &["a", "c"], &["a", "c"]);
+    assert_victims(&pods, &[], need(2, 0), &["c", "d"], &["c", "d"]);
+    // The partition is no reason to keep more pods than wanted.
+    assert_victims(&pods, &[], need(3, 0), &["a", "c", "d"], &["a", "c", "d"]);
+}
+
+#[test]
+fn old_pods_that_were_named_or_chosen_before_count_as_old_ones_that_go() {
+    let old = "delete@2024-05-01T00:00:00Z";
+    let pods = [costing("a", 1, &[]), chosen("b", 9, old), updated("c", 5)];
+    assert_victims(&pods, &[], need(2, 1), &["b", "c"], &["b", "c"]);
+    let pods = [costing("a", 1, &[]), costing("b", 9, &[]), updated("c", 5)];
+    assert_victims(&pods, &["b"], need(2, 1), &["b", "c"], &["b", "c"]);
+}

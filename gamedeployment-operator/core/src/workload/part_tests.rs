@@ -1,0 +1,101 @@
+//! Parts of a manifest with forms of their own: steps of a canary, indexes.
+
+use serde_json::json;
+
+use super::tests::assert_refused;
+use super::*;
+use crate::samples::workload;
+
+#[test]
+fn steps_of_a_canary_are_refused_with_their_number() {
+    let base = "spec.updateStrategy.canary.steps[1]";
+    let table = [
+        (json!({}), "", "", "set one of partition, pause and hook"),
+        (
+            json!({"partition": "x"}),
+            ".partition",
+            "x",
+            "a percentage such as 20%",
+        ),
+        (
+            json!({"pause": {"duration": -1}}),
+            ".pause.duration",
+            "-1",
+            "set 0 or more seconds",
+        ),
+        (
+            json!({"hook": {"templateName": ""}}),
+            ".hook.templateName",
+            "",
+            "name a HookTemplate",
+        ),
+        (
+            json!({"pause": {}, "hook": {"templateName": "t"}}),
+            "",
+            "",
+            "write two steps",
+        ),
+    ];
+    for (step, path, value, remedy) in table {
+        let steps = json!({"steps": [{"partition": 1}, step]});
+        let over = [("/spec/updateStrategy/canary", steps)];
+        assert_refused(&over, &format!("{base}{path}"), value, remedy);
+    }
+}
+
+#[test]
+fn steps_of_a_canary_are_read() {
+    let steps = json!({"steps": [
+        {"partition": "99%"}, {"pause": {}}, {"pause": {"duration": 0}, "hook": {"templateName": "t"}},
+    ]});
+    let read = workload(&[("/spec/updateStrategy/canary", steps)]).steps;
+    assert_eq!(read[0].partition, Some(Amount::Percent(99)));
+    assert_eq!(read[1].pause, Some(Pause::UntilResumed));
+    assert_eq!(read[2].pause, Some(Pause::For(0)));
+    assert_eq!(read[2].hook.as_ref().unwrap().template_name, "t");
+    assert_eq!(workload(&[("/spec/updateStrategy/canary", json!({}))]).steps, []);
+}
+
+#[test]
+fn indexes_are_read_where_they_are_switched_on() {
+    let on = (
+        "/metadata/annotations/tkex.bkbcs.tencent.com~1gamedeployment-index-on",
+        json!("true"),
+    );
+    let at = "/metadata/annotations/tkex.bkbcs.tencent.com~1gamedeployment-index-range";
+    let range = |text: &str| (at, json!(text));
+    let three = ("/spec/replicas", json!(3));
+    let good = r#"{"podStartIndex":2,"podEndIndex":5}"#;
+    assert_eq!(workload(&[range(good)]).indexes, None);
+    assert_eq!(
+        workload(std::slice::from_ref(&on))
+            .indexes
+            .map(|range| range.start),
+        Some(0)
+    );
+    let read = workload(&[on.clone(), range(good), three.clone()])
+        .indexes
+        .unwrap();
+    assert_eq!((read.start, read.end, read.size()), (2, 5, 3));
+    let path = "metadata.annotations[tkex.bkbcs.tencent.com/gamedeployment-index-range]";
+    let small = r#"{"podStartIndex":3,"podEndIndex":5}"#;
+    assert_refused(
+        &[on.clone(), range(small), three],
+        path,
+        small,
+        "2 indexes for 3 replicas; widen it",
+    );
+    for text in [
+        "",
+        "5",
+        r#"{"podStartIndex":-1,"podEndIndex":5}"#,
+        r#"{"podStartIndex":5,"podEndIndex":5}"#,
+    ] {
+        assert_refused(&[on.clone(), range(text)], path, text, "with 0 <= S < E");
+    }
+    let extreme = IndexRange {
+        start: i64::MIN,
+        end: i64::MAX,
+    };
+    assert_eq!(extreme.size(), usize::try_from(i64::MAX).unwrap());
+}

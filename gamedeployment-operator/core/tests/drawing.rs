@@ -1,0 +1,246 @@
+//! Plays the gate through everything that can happen to a pod, its hook and its run, one thing at a time: the ways
+//! that its questions go are those of the drawing, and no other.
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+
+use gamedeployment_core::cluster::Cluster;
+use gamedeployment_core::gate::drawing::WAYS;
+use gamedeployment_core::gate::{FoundTemplate, Gate, Intent, Run, Standing, State};
+use gamedeployment_core::pod::Pod;
+use gamedeployment_core::workload::Workload;
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
+use serde_json::json;
+use shared_api::hook_run::MetricResult;
+use shared_api::{HookRun, HookTemplateSpec, Phase};
+
+/// Everything that an answer of the gate rests on, about one pod.
+struct Situation {
+    workload: Workload,
+    without_hook: Workload,
+    templates: [HookTemplateSpec; 2],
+    /// Which of them is there, if any.
+    template: Option<usize>,
+    hook: bool,
+    name_taken: bool,
+    node_gone: bool,
+    pod: Pod,
+    intent: Intent,
+    run: Option<HookRun>,
+    counter: u32,
+}
+
+fn workload(hook: bool) -> Workload {
+    let mut object = json!({
+        "apiVersion": "tkex.tencent.com/v1alpha1", "kind": "GameDeployment",
+        "metadata": {"name": "fleet", "namespace": "games", "uid": "gd-uid"},
+        "spec": {
+            "selector": {"matchLabels": {"app": "game"}},
+            "template": {"metadata": {"labels": {"app": "game"}}, "spec": {"containers": [{"name": "game"}]}},
+        },
+    });
+    if hook {
+        object["spec"]["preDeleteUpdateStrategy"] = json!({"hook": {"templateName": "ask"}});
+    }
+    Workload::read(&serde_json::from_value(object).unwrap()).unwrap()
+}
+
+fn template(url: &str) -> HookTemplateSpec {
+    serde_json::from_value(json!({"metrics": [{"name": "players", "provider": {"web": {"url": url}}}]}))
+        .unwrap()
+}
+
+/// A running pod that was chosen to be deleted.
+fn pod() -> Pod {
+    let object = json!({
+        "metadata": {
+            "name": "fleet-a", "uid": "uid-1",
+            "labels": {"controller-revision-hash": "old"},
+            "annotations": {"io.tencent.bcs.dev/game-pod-deleting": "true", "tkex.tencent.com/chosen-for": "delete@0"},
+        },
+        "spec": {"nodeName": "node", "containers": [{"name": "game", "image": "game:v1"}]},
+        "status": {"phase": "Running", "podIP": "10.1.0.1", "containerStatuses": [{
+            "name": "game", "image": "game:v1", "imageID": "1", "containerID": "c0", "restartCount": 0, "ready": true,
+            "state": {"running": {}},
+        }]},
+    });
+    Pod::read(&serde_json::from_value(object).unwrap())
+}
+
+impl Cluster for Situation {
+    fn template(&self, _: &str) -> FoundTemplate<'_> {
+        match self.template {
+            Some(at) => FoundTemplate::Found(&self.templates[at]),
+            None => FoundTemplate::Missing,
+        }
+    }
+
+    fn node_is_gone(&self, _: &str) -> bool {
+        self.node_gone
+    }
+
+    fn node_cost(&self, _: &str) -> Option<f64> {
+        None
+    }
+
+    fn has_run(&self, _: &str, _: &str) -> bool {
+        self.name_taken || self.run.is_some()
+    }
+}
+
+const ENDS: [(Phase, bool); 6] = [
+    (Phase::Running, false),
+    (Phase::Failed, true),
+    (Phase::Error, true),
+    (Phase::Inconclusive, true),
+    (Phase::Successful, false),
+    (Phase::Successful, true),
+];
+
+impl Situation {
+    fn new() -> Self {
+        Self {
+            workload: workload(true),
+            without_hook: workload(false),
+            templates: [template("http://one"), template("http://two")],
+            template: Some(0),
+            hook: true,
+            name_taken: false,
+            node_gone: false,
+            pod: pod(),
+            intent: Intent::Delete,
+            run: None,
+            counter: 0,
+        }
+    }
+
+    /// Where the question stands, and the run that would be made now.
+    fn assess(&self) -> (State, Option<HookRun>) {
+        let read = self.run.as_ref().map(Run::read);
+        let runs: Vec<&Run> = read.iter().collect();
+        let workload = if self.hook {
+            &self.workload
+        } else {
+            &self.without_hook
+        };
+        let standing = Gate::new(workload, self, &runs).assess(&self.pod, &self.intent, &[]);
+        let state = standing.state();
+        match standing {
+            Standing::Unasked(new) => (state, Some(new.run)),
+            _ => (state, None),
+        }
+    }
+
+    fn choose(&mut self, intent: Intent) {
+        self.counter += 1;
+        let text = format!("{}@{}", intent.text(), self.counter);
+        self.pod
+            .annotations
+            .insert("tkex.tencent.com/chosen-for".to_owned(), text);
+        self.intent = intent;
+    }
+
+    /// One thing happens.
+    fn happen(&mut self, event: u8) {
+        let at = usize::from(event / 16);
+        match event % 16 {
+            // The operator asks, or removes a run that nothing rests on; somebody removes a run.
+            0..=2 => {
+                if let (_, Some(mut run)) = self.assess() {
+                    self.counter += 1;
+                    run.metadata.uid = Some(format!("run-{}", self.counter));
+                    self.run = Some(run);
+                }
+            }
+            3 => self.run = None,
+            4..=6 => {
+                if let Some(run) = &mut self.run {
+                    end(run, ENDS[at % ENDS.len()]);
+                }
+            }
+            7 => self.template = [None, Some(0), Some(1)][at % 3],
+            8 => self.hook = !self.hook,
+            9 => {
+                let key = "tkex.tencent.com/skip-hook".to_owned();
+                if self.pod.annotations.remove(&key).is_none() {
+                    self.pod.annotations.insert(key, self.pod.uid.clone());
+                }
+            }
+            10 => self.name_taken = !self.name_taken,
+            11 => self.choose([Intent::Delete, Intent::Recreate("new".to_owned())][at % 2].clone()),
+            12 => {
+                self.counter += 1;
+                self.pod.containers[0].container_id = format!("c{}", self.counter);
+            }
+            13 if at < 2 => self.pod.terminating = true,
+            14 if at < 2 => self.node_gone = true,
+            15 => {
+                if let Some(run) = &mut self.run {
+                    run.metadata.deletion_timestamp =
+                        serde_json::from_str("\"2024-01-01T00:00:00Z\"").unwrap();
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// A run is taken up or ends; one that has ended stays so.
+fn end(run: &mut HookRun, (phase, measured): (Phase, bool)) {
+    let status = run.status.get_or_insert_default();
+    if status.phase.is_final() {
+        return;
+    }
+    status.phase = phase;
+    status.metric_results = vec![MetricResult {
+        name: "players".to_owned(),
+        phase,
+        successful: i64::from(measured),
+        ..MetricResult::default()
+    }];
+}
+
+/// Mermaid ends a label at either.
+#[test]
+fn no_cause_has_a_colon_or_a_semicolon() {
+    for (_, cause, _) in WAYS {
+        assert!(!cause.contains([':', ';']), "{cause}");
+    }
+}
+
+#[test]
+fn questions_go_the_ways_of_the_drawing_and_no_other() {
+    let taken: RefCell<BTreeMap<(State, State), Vec<u8>>> = RefCell::default();
+    let config = ProptestConfig {
+        cases: 10_000,
+        ..ProptestConfig::default()
+    };
+    // Always the same plays: whether each way is taken is no matter of luck.
+    let mut runner = TestRunner::new_with_rng(config, TestRng::deterministic_rng(RngAlgorithm::ChaCha));
+    let played = runner.run(&vec(any::<u8>(), 1..60), |events| {
+        let mut situation = Situation::new();
+        let mut before = situation.assess().0;
+        for (at, event) in events.iter().enumerate() {
+            situation.happen(*event);
+            let (after, _) = situation.assess();
+            if before != after {
+                let mut taken = taken.borrow_mut();
+                taken
+                    .entry((before, after))
+                    .or_insert_with(|| events[..=at].to_vec());
+            }
+            before = after;
+        }
+        Ok(())
+    });
+    played.unwrap();
+    let taken = taken.into_inner();
+    let drawn: BTreeSet<(State, State)> = WAYS.iter().map(|(from, _, to)| (*from, *to)).collect();
+    let not_taken: Vec<_> = drawn.iter().filter(|way| !taken.contains_key(way)).collect();
+    let not_drawn: Vec<_> = taken.iter().filter(|(way, _)| !drawn.contains(way)).collect();
+    assert!(not_taken.is_empty(), "drawn, and never taken: {not_taken:?}");
+    assert!(not_drawn.is_empty(), "taken, and not drawn: {not_drawn:#?}");
+}
