@@ -88,7 +88,8 @@ pub struct ScaleStrategy {
     /// Names of pods to delete first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pods_to_delete: Option<Vec<String>>,
-    /// How many pods are created at a time when the workload is new; a number or a percentage of `replicas`.
+    /// Pods are created only while fewer than so many are not ready; a number or a percentage of `replicas`. Unset: no
+    /// limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "int_or_percent_schema")]
     pub create_batch: Option<IntOrString>,
@@ -134,7 +135,7 @@ pub struct Canary {
     pub steps: Option<Vec<CanaryStep>>,
 }
 
-/// One step of a canary rollout; one of its fields is set.
+/// One step of a canary rollout; it is done when each of its fields is.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CanaryStep {

@@ -12,7 +12,7 @@ use shared_api::reason::WorkloadReason;
 use shared_api::{HookRun, game_deployment::HookStep};
 
 use crate::digest::digest;
-use crate::gate::{NewRun, Obstacle, Run, owned, owner, render};
+use crate::gate::{NewRun, Obstacle, Run, check_name, owned, owner, render};
 use crate::history::History;
 use crate::plan::{Action, Plan};
 use crate::view::View;
@@ -252,6 +252,15 @@ impl Steering<'_> {
             }
         };
         let name = wanted.run.metadata.name.clone().unwrap_or_default();
+        let ours = self.view.runs.iter().any(|run| run.name == name);
+        if !ours && self.view.cluster.has_run(&self.workload.namespace, &name) {
+            let message = format!(
+                "canary step {}: HookRun {name} exists and does not belong to this workload; delete it",
+                number(canary)
+            );
+            canary.waits = Some((WorkloadReason::HookRunNameInvalid, message));
+            return false;
+        }
         let Some(run) = self
             .view
             .runs
@@ -289,6 +298,7 @@ impl Steering<'_> {
         let spec = render(hook, self.view.cluster.template(&hook.template_name), Vec::new())?;
         let index = canary.index.unwrap_or_default();
         let name = format!("canary-{}-{index}-{}", self.update, hook.template_name);
+        check_name(&name, &hook.template_name)?;
         let mut run = HookRun::new(&name, spec);
         run.metadata = owned(
             &name,

@@ -8,7 +8,7 @@ use serde_json::Value;
 use shared_api::GameDeploymentStatus;
 use shared_api::reason::WorkloadReason;
 
-use crate::gate::{Delete, HookKind, NewRun, PodRef, Update};
+use crate::gate::{Confirmed, Delete, HookKind, NewRun, PodRef, Update};
 
 /// What is to be done now.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -52,10 +52,10 @@ pub enum Action {
     TakeOut(Update, Timestamp),
     /// Write an update to a pod: images, metadata, revision.
     WriteUpdate(Update, Box<PodChange>),
-    /// Put a pod into service.
-    PutIn(PodRef),
-    /// Record on a pod that its update to this revision was confirmed.
-    Confirm(PodRef, String),
+    /// Put a pod into service, and say to which revision it was updated, if it was.
+    PutIn(PodRef, Option<String>),
+    /// Record on a pod that its update was confirmed.
+    Confirm(Confirmed),
     /// Ask.
     CreateRun(Box<NewRun>),
     /// Remove a HookRun that nothing rests on.

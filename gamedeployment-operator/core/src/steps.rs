@@ -39,9 +39,8 @@ pub fn confirm<'a>(scene: &Scene<'a>, gate: Gate<'a>, plan: &mut Plan) -> Vec<Co
         let standing = gate.assess(seat.pod, &Intent::Confirm(seat.pod.revision().to_owned()), &[]);
         match &standing {
             Standing::Open(approval) => {
-                if let Act::Confirmed(pod) = approval.clone().into_act() {
-                    plan.actions
-                        .push(Action::Confirm(pod, seat.pod.revision().to_owned()));
+                if let Act::Confirmed(confirmed) = approval.clone().into_act() {
+                    plan.actions.push(Action::Confirm(confirmed));
                 }
             }
             Standing::Unasked(run) => plan.actions.push(Action::CreateRun(run.clone())),
@@ -237,7 +236,9 @@ fn settle(scene: &Scene<'_>, seat: &Seat<'_>, plan: &mut Plan) {
         Stage::Idle | Stage::Written { .. } => false,
     };
     if put_in {
-        plan.actions.push(Action::PutIn(PodRef::of(seat.pod)));
+        let updated = matches!(seat.stage, Stage::Finished) && progress::record(seat.pod).is_some();
+        let to = updated.then(|| seat.pod.revision().to_owned());
+        plan.actions.push(Action::PutIn(PodRef::of(seat.pod), to));
     }
 }
 

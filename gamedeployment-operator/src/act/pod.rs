@@ -1,6 +1,6 @@
 //! Writes to pods.
 
-use gamedeployment_core::gate::{Delete, Grounds, PodRef, Update};
+use gamedeployment_core::gate::{Confirmed, Delete, Grounds, PodRef, Update};
 use gamedeployment_core::plan::{NewPod, PodChange};
 use jiff::{RoundMode, Timestamp, TimestampRound, Unit};
 use k8s_openapi::api::core::v1::Pod;
@@ -124,21 +124,15 @@ impl Hands {
         .await
     }
 
-    pub(super) async fn confirm(
-        &self,
-        subject: &Subject,
-        pod: PodRef,
-        revision: &str,
-    ) -> Result<Effect, Trouble> {
-        let notes = json!({ annotation::CONFIRMED: revision });
-        self.patch(
-            subject,
-            "confirm a pod",
-            None,
-            &pod,
-            json!({ "metadata": { "annotations": notes } }),
-        )
-        .await
+    pub(super) async fn confirm(&self, subject: &Subject, confirmed: Confirmed) -> Result<Effect, Trouble> {
+        let notes = json!({ annotation::CONFIRMED: confirmed.revision() });
+        let patch = json!({ "metadata": { "annotations": notes } });
+        let pod = confirmed.pod();
+        let written = self.patch(subject, "confirm a pod", None, pod, patch).await?;
+        if *confirmed.grounds() == Grounds::Skipped {
+            self.skipped(subject, "Confirm", &pod.name, confirmed.grounds());
+        }
+        Ok(written)
     }
 
     pub(super) async fn delete_pod(&self, subject: &Subject, delete: Delete) -> Result<Effect, Trouble> {
@@ -207,11 +201,23 @@ impl Hands {
         Ok(taken)
     }
 
-    pub(super) async fn put_in(&self, subject: &Subject, pod: PodRef) -> Result<Effect, Trouble> {
+    pub(super) async fn put_in(
+        &self,
+        subject: &Subject,
+        pod: PodRef,
+        updated: Option<String>,
+    ) -> Result<Effect, Trouble> {
         let condition = condition("True", "InService", "", Timestamp::now());
         let status = json!({ "status": { "conditions": [condition] } });
-        self.patch(subject, "put a pod into service", Some("status"), &pod, status)
-            .await
+        let written = self
+            .patch(subject, "put a pod into service", Some("status"), &pod, status)
+            .await?;
+        if let Some(revision) = updated {
+            let note = format!("pod {}: updated in place to {revision}", pod.name);
+            let reason = WorkloadReason::PodUpdated.as_str();
+            self.events.tell(subject.as_reference(), reason, "Update", &note);
+        }
+        Ok(written)
     }
 
     /// Images, metadata, revision and the record of what was before, in one write.
@@ -262,6 +268,15 @@ impl Hands {
         self.patch(subject, "release a pod", None, &pod, patch).await
     }
 
+    /// Nobody passes unasked without a Warning that names the pod.
+    fn skipped(&self, subject: &Subject, action: &str, pod: &str, grounds: &Grounds) {
+        let (reason, note) = (
+            WorkloadReason::HookSkipped.as_str(),
+            format!("pod {pod}: {grounds}"),
+        );
+        self.events.warn(subject.as_reference(), reason, action, &note);
+    }
+
     /// Says on the workload what was done to a pod, and why it was allowed.
     fn tell(&self, subject: &Subject, reason: WorkloadReason, action: &str, pod: &str, grounds: &Grounds) {
         let note = format!("pod {pod}: {grounds}");
@@ -269,12 +284,7 @@ impl Hands {
         self.events
             .tell(subject.as_reference(), reason.as_str(), action, &note);
         if *grounds == Grounds::Skipped {
-            self.events.warn(
-                subject.as_reference(),
-                WorkloadReason::HookSkipped.as_str(),
-                action,
-                &note,
-            );
+            self.skipped(subject, action, pod, grounds);
         }
     }
 }

@@ -88,7 +88,15 @@ pub enum Act {
     /// Begin or go on to update the pod in its place.
     Update(Update),
     /// Nothing is to be done to the pod: its update is confirmed.
-    Confirmed(PodRef),
+    Confirmed(Confirmed),
+}
+
+/// The update of one pod is confirmed.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Confirmed {
+    pod: PodRef,
+    revision: String,
+    grounds: Grounds,
 }
 
 /// Leave to delete one pod. It holds what the deletion must be conditioned on.
@@ -146,7 +154,11 @@ impl Approval {
                 hot: true,
                 grounds,
             }),
-            Intent::Confirm(_) => Act::Confirmed(pod),
+            Intent::Confirm(revision) => Act::Confirmed(Confirmed {
+                pod,
+                revision,
+                grounds,
+            }),
         }
     }
 }
@@ -159,6 +171,26 @@ impl Delete {
     }
 
     /// Why it may go.
+    #[must_use]
+    pub fn grounds(&self) -> &Grounds {
+        &self.grounds
+    }
+}
+
+impl Confirmed {
+    /// The pod.
+    #[must_use]
+    pub fn pod(&self) -> &PodRef {
+        &self.pod
+    }
+
+    /// The revision that it has.
+    #[must_use]
+    pub fn revision(&self) -> &str {
+        &self.revision
+    }
+
+    /// Why it counts as confirmed.
     #[must_use]
     pub fn grounds(&self) -> &Grounds {
         &self.grounds

@@ -14,11 +14,11 @@ mod intent;
 mod question;
 mod run;
 
-pub use act::{Act, Approval, Delete, Grounds, PodRef, Update};
+pub use act::{Act, Approval, Confirmed, Delete, Grounds, PodRef, Update};
 pub use drawing::State;
 pub use intent::{HookKind, Intent};
 use question::Question;
-pub use question::{FoundTemplate, NewRun, Obstacle, owned, owner, render};
+pub use question::{FoundTemplate, NewRun, Obstacle, check_name, owned, owner, render};
 pub use run::Run;
 use shared_api::names::pod as names;
 use shared_api::reason::WorkloadReason;

@@ -44,6 +44,15 @@ pub struct NewRun {
     pub run: HookRun,
 }
 
+impl NewRun {
+    /// Whether it asks whether a pod may be deleted that is not wanted any more.
+    #[must_use]
+    pub fn asks_to_delete(&self) -> bool {
+        let notes = self.run.metadata.annotations.as_ref();
+        notes.and_then(|notes| notes.get(annotation::INTENT)) == Some(&Intent::Delete.text())
+    }
+}
+
 /// What is asked about a pod.
 pub(super) struct Question<'a> {
     pub(super) workload: &'a str,
@@ -73,18 +82,7 @@ impl Question<'_> {
         let spec = render(self.step, template, self.arguments())?;
         self.check_address(&spec)?;
         let name = self.name();
-        if name.len() > LONGEST_NAME {
-            let message = format!(
-                "the name of its HookRun would be {} characters long, of {LONGEST_NAME} that are \
-                 allowed: shorten the name of HookTemplate {}",
-                name.len(),
-                self.step.template_name
-            );
-            return Err(Obstacle {
-                reason: WorkloadReason::HookRunNameInvalid,
-                message,
-            });
-        }
+        check_name(&name, &self.step.template_name)?;
         let mut run = HookRun::new(&name, spec);
         run.metadata.namespace = Some(self.namespace.to_owned());
         run.metadata.labels = Some(self.labels());
@@ -162,6 +160,22 @@ impl Question<'_> {
         }
         Ok(())
     }
+}
+
+/// Whether a run's name is one that the API server takes.
+pub fn check_name(name: &str, template: &str) -> Result<(), Obstacle> {
+    if name.len() <= LONGEST_NAME {
+        return Ok(());
+    }
+    let message = format!(
+        "the name of its HookRun would be {} characters long, of {LONGEST_NAME} that are allowed: shorten the name of \
+         HookTemplate {template}",
+        name.len()
+    );
+    Err(Obstacle {
+        reason: WorkloadReason::HookRunNameInvalid,
+        message,
+    })
 }
 
 /// The spec of a run: the template's metrics and policy, its arguments overridden by the workload's, and what the

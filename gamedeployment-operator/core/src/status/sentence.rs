@@ -283,6 +283,7 @@ pub(super) fn update_blocked(
             WorkloadReason::PausedByStepBasedHook
                 | WorkloadReason::HookTemplateMissing
                 | WorkloadReason::HookArgumentsUnresolved
+                | WorkloadReason::HookRunNameInvalid
         )
     {
         conditions.set(kind, true, *reason, message.clone());

@@ -85,7 +85,7 @@ impl Referee {
                 self.chosen.insert(uid, (at, intent));
             }
             Action::Unmark(_) => drop(self.chosen.remove(&uid)),
-            Action::PutIn(_) => drop(self.out.remove(&uid)),
+            Action::PutIn(..) => drop(self.out.remove(&uid)),
             _ => {}
         }
     }

@@ -54,10 +54,11 @@ impl World {
             Action::DeletePod(delete) => return self.delete_pod(delete.pod(), delete.grounds(), seen),
             Action::TakeOut(update, _) => return self.take_out(update, seen),
             Action::WriteUpdate(update, change) => return self.write_update(update, change, seen),
-            Action::Adopt(at) | Action::Release(at) | Action::Unmark(at) | Action::PutIn(at) => {
+            Action::Adopt(at) | Action::Release(at) | Action::Unmark(at) | Action::PutIn(at, _) => {
                 self.change_pod(at, action);
             }
-            Action::Mark(at, _) | Action::Confirm(at, _) => self.change_pod(at, action),
+            Action::Mark(at, _) => self.change_pod(at, action),
+            Action::Confirm(confirmed) => self.change_pod(confirmed.pod(), action),
         }
         false
     }
@@ -281,8 +282,10 @@ impl World {
                 notes.insert(names::DELETING.to_owned(), "true".to_owned());
                 notes.insert(names::CHOSEN_FOR.to_owned(), text.clone());
             }
-            Action::Confirm(_, revision) => drop(notes.insert(names::CONFIRMED.to_owned(), revision.clone())),
-            Action::PutIn(_) => {
+            Action::Confirm(confirmed) => {
+                drop(notes.insert(names::CONFIRMED.to_owned(), confirmed.revision().to_owned()));
+            }
+            Action::PutIn(..) => {
                 let status = cell.api.status.get_or_insert_default();
                 set_condition(status, names::IN_PLACE_READY, true, None, now);
                 cell.report(now);
