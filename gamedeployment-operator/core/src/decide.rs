@@ -89,7 +89,7 @@ fn choose<'a>(scene: &mut Scene<'a>, claimed: &Claim<'a>, plan: &mut Plan) -> Fi
             .filter(|confirmation| confirmation.available)
             .count(),
     );
-    steps::take(scene, plan);
+    steps::take(scene, gate, plan);
     let unmade = creation::create(scene, claimed, need, plan);
     Findings {
         canary,
@@ -145,8 +145,7 @@ fn remove_runs(scene: &Scene<'_>, findings: &Findings<'_>, plan: &mut Plan) {
     let workload = scene.workload;
     let mut reset = Vec::new();
     for kind in crate::gate::HookKind::ALL {
-        let unsuccessful = |run: &&&crate::gate::Run| run.kind == Some(kind) && run.is_unsuccessful();
-        if workload.hook(kind).retry && scene.view.runs.iter().find(unsuccessful).is_none() {
+        if workload.hook(kind).retry && !scene.is_clearing(kind) {
             reset.push(kind);
         }
     }

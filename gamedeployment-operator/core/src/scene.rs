@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 use shared_api::names::pod as annotation;
 
-use crate::gate::{Intent, Standing};
+use crate::gate::{HookKind, Intent, Run, Standing};
 use crate::history::History;
 use crate::pod::Pod;
 use crate::progress::{Stage, stage};
@@ -151,6 +151,14 @@ impl<'a> Scene<'a> {
     #[must_use]
     pub fn updated(&self) -> usize {
         self.seats.len() - self.old()
+    }
+
+    /// Whether somebody wants hooks of this kind asked again, and runs of theirs without success are still there. Nobody
+    /// new is asked before these are gone: else one failure would follow another, and that would never be over.
+    #[must_use]
+    pub fn is_clearing(&self, kind: HookKind) -> bool {
+        let unsuccessful = |run: &&Run| run.kind == Some(kind) && run.is_unsuccessful();
+        self.workload.hook(kind).retry && self.view.runs.iter().any(unsuccessful)
     }
 
     /// Available pods.

@@ -5,7 +5,7 @@
 use jiff::{SignedDuration, Timestamp};
 use shared_api::names::pod as annotation;
 
-use crate::gate::{Act, Approval, Gate, Intent, PodRef, Standing};
+use crate::gate::{Act, Approval, Gate, HookKind, Intent, PodRef, Standing};
 use crate::plan::{Action, Plan, PodChange};
 use crate::pod::Pod;
 use crate::progress::{self, Record, Stage};
@@ -43,8 +43,14 @@ pub fn confirm<'a>(scene: &Scene<'a>, gate: Gate<'a>, plan: &mut Plan) -> Vec<Co
                     plan.actions.push(Action::Confirm(confirmed));
                 }
             }
-            Standing::Unasked(run) => plan.actions.push(Action::CreateRun(run.clone())),
-            Standing::Asking(_) | Standing::Refused(_) | Standing::Stale(..) | Standing::Blocked(_) => {}
+            Standing::Unasked(run) if !scene.is_clearing(HookKind::PostInplace) => {
+                plan.actions.push(Action::CreateRun(run.clone()));
+            }
+            Standing::Unasked(_)
+            | Standing::Asking(_)
+            | Standing::Refused(_)
+            | Standing::Stale(..)
+            | Standing::Blocked(_) => {}
         }
         waiting.push(Confirmation {
             pod: seat.pod,
@@ -79,7 +85,7 @@ pub fn hold_back(scene: &mut Scene<'_>) {
 }
 
 /// Takes the next step of every pod.
-pub fn take(scene: &Scene<'_>, plan: &mut Plan) {
+pub fn take(scene: &Scene<'_>, gate: Gate<'_>, plan: &mut Plan) {
     for seat in &scene.seats {
         let deletes = seat.intent.as_ref().is_some_and(Intent::deletes);
         if seat.chosen.is_some() && !deletes {
@@ -88,7 +94,7 @@ pub fn take(scene: &Scene<'_>, plan: &mut Plan) {
             continue;
         }
         let goes_on = match (&seat.intent, &seat.standing) {
-            (Some(intent), Some(standing)) => act(scene, seat, intent, standing, plan),
+            (Some(intent), Some(standing)) => act(scene, gate, seat, intent, standing, plan),
             _ => false,
         };
         if !goes_on {
@@ -101,6 +107,7 @@ pub fn take(scene: &Scene<'_>, plan: &mut Plan) {
 /// Does what the gate's answer allows. Says whether the pod is being written to.
 fn act(
     scene: &Scene<'_>,
+    gate: Gate<'_>,
     seat: &Seat<'_>,
     intent: &Intent,
     standing: &Standing<'_>,
@@ -121,7 +128,9 @@ fn act(
             ));
             true
         }
-        Standing::Unasked(run) if seat.granted => {
+        Standing::Unasked(run)
+            if seat.granted && !gate.kind(intent).is_some_and(|kind| scene.is_clearing(kind)) =>
+        {
             plan.actions.push(Action::CreateRun(run.clone()));
             false
         }

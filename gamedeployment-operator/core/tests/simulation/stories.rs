@@ -347,3 +347,24 @@ fn retry_of_every_kind_asks_again() {
         assert_eq!(strategy.unwrap().retry, Some(false));
     }
 }
+
+/// One pod's hook is asked while the other one's failure is being removed: each decision finds a failure to remove.
+#[test]
+fn retry_is_over_though_hooks_fail_one_after_the_other_for_ever() {
+    for kind in ["RollingUpdate", "InplaceUpdate"] {
+        let mut world = fleet(2, kind);
+        world.edit(|spec| {
+            spec.template = template(Look {
+                game: 1,
+                ..Look::default()
+            });
+        });
+        world.rest();
+        assert_eq!(world.runs.len(), 1, "{kind}: one pod at a time");
+        world.edit(|spec| strategy_of(spec, HookKind::PreDelete).as_mut().unwrap().retry = Some(true));
+        world.come_to_rest(|_| Phase::Failed);
+        let strategy = strategy_of(&mut Rc::make_mut(&mut world.object).spec, HookKind::PreDelete).clone();
+        assert_eq!(strategy.unwrap().retry, Some(false), "{kind}");
+        assert_eq!(world.runs.len(), 2, "{kind}: both were asked again");
+    }
+}
