@@ -189,7 +189,7 @@ async fn a_surplus_pod_that_may_go_stays_while_it_is_needed() {
         "it is one of the last that serve"
     );
     fleet.nodes.pod(&others[0]).behave(Behaviour::Normal);
-    fleet.until(|status| status.replicas == 3).await;
+    fleet.until_pods(|pods| !pods.contains_key(&victim)).await;
     assert_eq!(fleet.nodes.terminated_pods(), BTreeSet::from([victim]));
     fleet.nodes.pod(&others[1]).behave(Behaviour::Normal);
     fleet.settled(3).await;

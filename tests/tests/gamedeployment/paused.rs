@@ -34,8 +34,9 @@ async fn pods_are_created_and_healed_while_updates_stop() {
     fleet.until(|status| status.ready_replicas == 2).await;
     fleet.nodes.pod(sick).behave(Behaviour::Normal);
     fleet.delete_pod(old.last().unwrap()).await;
+    // Before the operator sees that it is gone the counts are the same.
     fleet
-        .until(|status| (status.ready_replicas, status.replicas) == (3, 3))
+        .until(|status| (status.ready_replicas, status.updated_replicas) == (3, 2))
         .await;
     let status = fleet.settled(3).await;
     assert_eq!(
