@@ -1,7 +1,9 @@
 //! Hooks of some pods say no for ever: what becomes of the others. Every case there is, not a sample of them.
 
+use std::cell::OnceCell;
 use std::collections::BTreeSet;
 
+use gamedeployment_core::gate::HookKind;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use shared_api::Phase;
 use shared_api::names::pod as names;
@@ -181,4 +183,59 @@ fn victims_are_let_go_when_replicas_rise_the_youngest_first_and_nobody_is_killed
             }
         }
     }
+}
+
+/// Two pods are updated at a time; one of the first two is not well after it.
+#[test]
+fn an_update_that_did_a_pod_no_good_stops_though_there_is_room_for_the_next_pod() {
+    let mut world = World::new([0, 1, 1, 7, 0, 1, 1, 3 | 16]);
+    world.scale(4);
+    world.begin();
+    world.edit(|spec| {
+        spec.update_strategy.as_mut().unwrap().max_unavailable = Some(IntOrString::Int(2));
+        spec.template = template(Look {
+            game: 1,
+            ..Look::default()
+        });
+    });
+    let unwell = OnceCell::new();
+    world.come_to_rest(|run| match run.kind {
+        Some(HookKind::PostInplace) if unwell.get_or_init(|| run.pod_uid.clone()) == &run.pod_uid => {
+            Phase::Failed
+        }
+        Some(HookKind::PreDelete | HookKind::PreInplace | HookKind::PostInplace) | None => Phase::Successful,
+    });
+    let cells = world.pods.values();
+    let updated = cells.filter(|cell| cell.read.containers[0].running_image == "game:v1");
+    assert_eq!(
+        (updated.count(), world.available()),
+        (2, 4),
+        "{}",
+        world.describe()
+    );
+}
+
+#[test]
+fn a_yes_that_cannot_be_used_at_once_is_forgotten() {
+    let mut world = fleet(2, false);
+    world.edit(|spec| {
+        spec.template = template(Look {
+            game: 1,
+            ..Look::default()
+        });
+    });
+    world.rest();
+    let asked: Vec<_> = world.runs.values().map(|run| run.read.clone()).collect();
+    assert_eq!(asked.len(), 1);
+    let about = |name: &String| world.pods[name].read.uid == *asked[0].pod_uid.as_ref().unwrap();
+    let other = names_of(&world).into_iter().find(|name| !about(name)).unwrap();
+    world.crash(&other, 0);
+    world.answer(|_| Phase::Successful);
+    world.step(Luck::All);
+    assert_eq!(
+        world.uids().len(),
+        2,
+        "nobody may go while the other pod does not serve"
+    );
+    assert!(world.runs.values().all(|run| run.read.uid != asked[0].uid));
 }

@@ -167,7 +167,7 @@ proptest! {
     #[test]
     fn a_partition_that_moves_turns_no_pod_back_and_lets_no_more_pods_be_updated_than_it_says(
         code in any::<[u8; 8]>(),
-        events in vec((0..6_u8, any::<u8>()), 1..32),
+        events in vec((0..6_u8, any::<u8>()), 1..20),
     ) {
         let mut world = updating(code);
         play(&mut world, &events, PARTITION);
@@ -177,7 +177,7 @@ proptest! {
     #[test]
     fn replicas_that_rise_and_fall_during_an_update_end_at_what_is_wanted(
         code in any::<[u8; 8]>(),
-        events in vec((0..6_u8, any::<u8>()), 1..32),
+        events in vec((0..6_u8, any::<u8>()), 1..20),
     ) {
         let mut world = updating(code);
         play(&mut world, &events, REPLICAS);
@@ -188,7 +188,7 @@ proptest! {
     #[test]
     fn hooks_that_say_no_for_ever_hold_up_no_other_pod(
         code in any::<[u8; 8]>(),
-        events in vec(any::<u16>(), 0..24),
+        events in vec(any::<u16>(), 0..12),
         bits in any::<u8>(),
     ) {
         let mut world = World::new(code);
