@@ -52,7 +52,8 @@ pub fn create(scene: &Scene<'_>, claimed: &Claim<'_>, need: Need, plan: &mut Pla
 
 /// How many pods may be created now, where they are to be created in batches: a batch follows when the one before it
 /// is ready.
-fn room(scene: &Scene<'_>) -> usize {
+#[must_use]
+pub fn room(scene: &Scene<'_>) -> usize {
     let Some(batch) = scene.workload.create_batch else {
         return usize::MAX;
     };

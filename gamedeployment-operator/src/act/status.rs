@@ -1,10 +1,16 @@
 //! Writes to the workload itself: its status, and the two exceptions in its spec.
 
 use gamedeployment_core::gate::HookKind;
-use kube::api::{Patch, PatchParams};
+use jiff::Timestamp;
+use kube::api::{ApiResource, DynamicObject, Patch, PatchParams};
+use kube::core::error_boundary::InvalidObject;
+use kube::{Api, Resource};
 use operator_runtime::calls::CallError;
 use operator_runtime::patch::replacing;
+use operator_runtime::watch::Key;
 use serde_json::{Value, json};
+use shared_api::reason::{WorkloadCondition, WorkloadReason};
+use shared_api::time::Time;
 use shared_api::{GameDeployment, GameDeploymentStatus};
 
 use super::{Effect, Hands, Kind, Subject, Trouble};
@@ -42,6 +48,46 @@ impl Hands {
             json!({ "status": status }),
         )
         .await
+    }
+
+    /// Records that an object cannot be read as a GameDeployment at all. What its status says of pods stays.
+    pub async fn refuse_unreadable(&self, key: &Key, invalid: &InvalidObject) -> Result<(), CallError> {
+        let metadata = &invalid.metadata;
+        let kind = ApiResource::erase::<GameDeployment>(&());
+        let api: Api<DynamicObject> = Api::namespaced_with(self.client.clone(), &key.0, &kind);
+        let found = self.calls.call("read the workload", api.get(&key.1)).await?;
+        let known = found.data.pointer("/status/conditions").and_then(Value::as_array);
+        let invalid_spec = WorkloadCondition::InvalidSpec.as_str();
+        let mut conditions = known.cloned().unwrap_or_default();
+        // The parser's words may repeat a whole value.
+        let words: String = invalid.error.chars().take(1000).collect();
+        let message = format!("it cannot be read: {words}; correct the field. Nothing is done to its pods");
+        let said = |condition: &Value| {
+            condition["type"] == invalid_spec
+                && condition["status"] == "True"
+                && condition["message"] == message
+        };
+        if conditions.iter().any(said) {
+            return Ok(());
+        }
+        conditions.retain(|condition| condition["type"] != invalid_spec);
+        conditions.push(json!({
+            "type": invalid_spec, "status": "True", "reason": WorkloadReason::InvalidSpec.as_str(),
+            "message": message, "observedGeneration": metadata.generation,
+            "lastTransitionTime": Time::new(Timestamp::now()),
+        }));
+        let patch = json!({
+            "metadata": { "uid": metadata.uid, "resourceVersion": metadata.resource_version },
+            "status": { "conditions": conditions },
+        });
+        let (params, patch) = (PatchParams::default(), Patch::Merge(&patch));
+        self.calls
+            .call("refuse a workload", api.patch_status(&key.1, &params, &patch))
+            .await?;
+        let about = found.object_ref(&kind);
+        let reason = WorkloadReason::InvalidSpec.as_str();
+        self.events.warn(about, reason, "Validate", &message);
+        Ok(())
     }
 
     /// A patch under the precondition that nothing newer is recorded than what was decided on.

@@ -216,3 +216,42 @@ async fn a_workload_that_is_born_wrong_comes_to_life_when_it_is_corrected() {
     let status = fleet.settled(2).await;
     assert_eq!(condition(&status, "InvalidSpec"), None);
 }
+
+#[tokio::test]
+async fn what_cannot_even_be_read_says_so_and_heals() {
+    let fleet = fleet("unreadable").await;
+    fleet.launch(&game(2, json!({}))).await;
+    fleet.settled(2).await;
+    let before = fleet.names().await;
+    // The schema of an API server of 1.20 lets it pass.
+    let wait = |seconds: u64| {
+        let patch = json!({ "spec": { "minReadySeconds": seconds, "replicas": 1 } }).to_string();
+        fleet.kubectl(
+            &["patch", "gamedeployment", GAME, "--type=merge", "--patch", &patch],
+            "",
+        )
+    };
+    let _ = wait(5_000_000_000);
+    fleet.told("InvalidSpec it cannot be read: ").await;
+    let shown = fleet.kubectl(&["get", "gamedeployment", GAME, "--output", "yaml"], "");
+    for words in [
+        "type: InvalidSpec",
+        "type: Available",
+        "updatedReadyReplicas: 2",
+        "5000000000",
+    ] {
+        assert!(shown.contains(words), "{words}: {shown}");
+    }
+    let operator = fleet.workloads.as_ref().unwrap();
+    assert_eq!(
+        operator
+            .metric("hookgate_gamedeployment_unreadable_total", "")
+            .await,
+        1
+    );
+    assert_eq!(fleet.names().await, before);
+
+    let _ = wait(0);
+    fleet.settled(1).await;
+    fleet.cleared("InvalidSpec").await;
+}

@@ -13,6 +13,7 @@ use test_kit::ControlPlane;
 mod adoption;
 mod canary_hook;
 mod canary_steps;
+mod create_batch;
 mod deletion_cost;
 mod events;
 mod forged_runs;

@@ -83,7 +83,7 @@ pub(super) fn progressing(
         let (to_create, to_delete) = (need.create_old + need.create_updated, need.delete);
         let message = format!(
             "{to_create} pods to create, {to_delete} to delete{}",
-            waits_for_index(scene, findings)
+            waits_for_index(scene, findings) + &waits_for_batch(scene, to_create)
         );
         return set(true, WorkloadReason::Scaling, message);
     }
@@ -175,6 +175,18 @@ fn names(scene: &Scene<'_>, wanted: fn(&Seat<'_>) -> bool) -> Vec<String> {
     let mut names: Vec<String> = pods.map(|seat| seat.pod.name.clone()).collect();
     names.sort();
     names
+}
+
+/// Pods are created in batches, and the one before is not ready yet.
+fn waits_for_batch(scene: &Scene<'_>, to_create: usize) -> String {
+    if to_create <= crate::creation::room(scene) {
+        return String::new();
+    }
+    let unready = names(scene, |seat| !seat.pod.is_ready());
+    format!(
+        "; spec.scaleStrategy.createBatch lets more be created when these are ready: {}",
+        some(&unready)
+    )
 }
 
 /// An index is free again when its pod is gone.

@@ -3,7 +3,10 @@
 //! One task owns everything that is known, so nothing is locked: it takes news in, decides, and hands plans to tasks
 //! that write; what they learned comes back as news.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+mod reading;
+mod wakes;
+
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -16,18 +19,22 @@ use gamedeployment_core::revision::Revision;
 use gamedeployment_core::view::{Trouble, View};
 use jiff::Timestamp;
 use kube::Client;
+use kube::core::error_boundary::InvalidObject;
 use operator_runtime::calls::Calls;
-use operator_runtime::watch::{Key, key_of};
+use operator_runtime::watch::Key;
 use tokio::task::JoinSet;
 
 use crate::act::{Effect, Hands, Kind, Outcome, Subject};
 use crate::expectations::{self, Expectations};
-use crate::index::{Index, Surroundings, read_revision};
+use crate::index::{Index, Surroundings};
 use crate::metrics::Metrics;
 use crate::observe::News;
+use wakes::Wakes;
 
 /// Pause before a workload whose writes failed is decided anew; doubles with every failure in a row.
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
+/// Pause before something is tried again that no decision rests on.
+const LATER: jiff::SignedDuration = jiff::SignedDuration::from_secs(1);
 /// The longest of these pauses.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
@@ -37,6 +44,8 @@ enum Done {
     Plan(Key, Outcome),
     /// Objects were read directly.
     Read(Option<Key>, Vec<(Kind, Key, Option<Effect>)>, bool),
+    /// It was said, or not, that an object cannot be read.
+    Refused(Key, bool),
 }
 
 /// Decides.
@@ -63,42 +72,8 @@ pub struct Controller {
 struct Seat {
     trouble: Trouble,
     failures: u32,
-}
-
-/// Times at which keys are to be looked at.
-#[derive(Debug, Default)]
-struct Wakes {
-    by_time: BTreeSet<(Timestamp, Key)>,
-    by_key: BTreeMap<Key, Timestamp>,
-}
-
-impl Wakes {
-    fn set(&mut self, key: &Key, at: Option<Timestamp>) {
-        if let Some(known) = self.by_key.remove(key) {
-            self.by_time.remove(&(known, key.clone()));
-        }
-        if let Some(at) = at {
-            self.by_key.insert(key.clone(), at);
-            self.by_time.insert((at, key.clone()));
-        }
-    }
-
-    fn next(&self) -> Option<Timestamp> {
-        self.by_time.first().map(|(at, _)| *at)
-    }
-
-    fn due(&mut self, now: Timestamp) -> Vec<Key> {
-        let due: Vec<Key> = self
-            .by_time
-            .iter()
-            .take_while(|(at, _)| *at <= now)
-            .map(|(_, key)| key.clone())
-            .collect();
-        for key in &due {
-            self.set(key, None);
-        }
-        due
-    }
+    /// Of an object that cannot be read: what was said of it.
+    unreadable: Option<String>,
 }
 
 impl Controller {
@@ -196,13 +171,8 @@ impl Controller {
         let object = match &workload.object {
             Ok(object) => object,
             Err(invalid) => {
-                self.metrics.unreadable.inc();
-                tracing::warn!(
-                    namespace = key.0,
-                    name = key.1,
-                    error = invalid.error,
-                    "a GameDeployment cannot be read"
-                );
+                let invalid = invalid.clone();
+                self.refuse(key, invalid);
                 return;
             }
         };
@@ -229,6 +199,23 @@ impl Controller {
             Done::Plan(subject.key, outcome)
         });
         self.busy.insert(key);
+    }
+
+    /// Says of an object that cannot be read what is wrong with it, once.
+    fn refuse(&mut self, key: Key, invalid: InvalidObject) {
+        let seat = self.seats.entry(key.clone()).or_default();
+        if seat.unreadable.as_ref() == Some(&invalid.error) {
+            return;
+        }
+        seat.unreadable = Some(invalid.error.clone());
+        self.metrics.unreadable.inc();
+        let (namespace, name, error) = (&key.0, &key.1, &invalid.error);
+        tracing::warn!(namespace, name, error, "a GameDeployment cannot be read");
+        let hands = self.hands.clone();
+        self.tasks.spawn(async move {
+            let refused = hands.refuse_unreadable(&key, &invalid).await;
+            Done::Refused(key, refused.is_ok())
+        });
     }
 
     fn decide(&self, key: &Key, object: &shared_api::GameDeployment, uid: &str) -> Plan {
@@ -271,6 +258,11 @@ impl Controller {
                 self.conclude(key, outcome);
             }
             Ok(Done::Read(workload, found, all)) => self.found(workload, found, all),
+            Ok(Done::Refused(_, true)) => {}
+            Ok(Done::Refused(key, false)) => {
+                self.seats.remove(&key);
+                self.wakes.set(&key, Timestamp::now().checked_add(LATER).ok());
+            }
             Err(error) => {
                 tracing::error!(%error, "a task ended in a defect");
                 // Whose it was is not known; every workload is looked at again.
@@ -313,133 +305,16 @@ impl Controller {
             .saturating_mul(1 << failures.saturating_sub(1).min(10))
             .min(LONGEST_PAUSE);
         let pause = jiff::SignedDuration::try_from(pause).unwrap_or_default();
-        self.seats.insert(key.clone(), Seat { trouble, failures });
+        let unreadable = None;
+        self.seats.insert(
+            key.clone(),
+            Seat {
+                trouble,
+                failures,
+                unreadable,
+            },
+        );
         self.dirty.remove(&key);
         self.wakes.set(&key, Timestamp::now().checked_add(pause).ok());
-    }
-
-    fn apply(&mut self, workload: &Key, effect: Effect) {
-        let namespace = workload.0.clone();
-        match effect {
-            Effect::Workload(object) => self.index.wrote_workload(*object),
-            Effect::Pod(pod) => self.index.pods.wrote(key_of(&pod.metadata), Pod::read(&pod)),
-            Effect::Revision(object) => {
-                if let Some(revision) = read_revision(&object) {
-                    self.index.revisions.wrote(key_of(&object.metadata), revision);
-                }
-            }
-            Effect::Run(run) => self.index.runs.wrote(key_of(&run.metadata), Run::read(&run)),
-            Effect::Gone(kind, name, uid) => {
-                let key = (namespace, name);
-                match kind {
-                    // The watch tells of its end.
-                    Kind::Workload => {}
-                    Kind::Pod => self.index.pods.removed(&key, &uid),
-                    Kind::Revision => self.index.revisions.removed(&key, &uid),
-                    Kind::Run => self.index.runs.removed(&key, &uid),
-                }
-            }
-            Effect::Uncertain(kind, name) => self.expectations.doubt(workload, kind, name),
-        }
-    }
-
-    /// Reads objects that were written and that the watch has not shown in time.
-    fn reread_overdue(&mut self) {
-        if self.rereading {
-            return;
-        }
-        let overdue = expectations::overdue(&self.index);
-        if !overdue.is_empty() {
-            tracing::warn!(
-                objects = overdue.len(),
-                "the watch has not shown what was written; reading it directly"
-            );
-            self.rereading = true;
-            self.read(None, overdue);
-        }
-    }
-
-    fn read(&mut self, workload: Option<Key>, objects: Vec<(Kind, Key)>) {
-        self.metrics
-            .direct_reads
-            .inc_by(objects.len().try_into().unwrap_or(0));
-        let (client, calls) = (self.client.clone(), self.calls.clone());
-        self.tasks.spawn(async move {
-            let mut found = Vec::new();
-            let mut all = true;
-            for (kind, key) in objects {
-                match expectations::read(&client, &calls, kind, &key).await {
-                    Ok(effect) => found.push((kind, key, effect)),
-                    Err(error) => {
-                        all = false;
-                        tracing::warn!(?kind, name = key.1, %error, "failed to read an object directly");
-                    }
-                }
-            }
-            Done::Read(workload, found, all)
-        });
-    }
-
-    fn found(&mut self, workload: Option<Key>, found: Vec<(Kind, Key, Option<Effect>)>, all: bool) {
-        for (kind, key, effect) in found {
-            match effect {
-                Some(effect) => self.apply(&key, effect),
-                None => self.absent(kind, &key),
-            }
-            self.certain(kind, &key);
-            if let Some(workload) = &workload {
-                self.expectations.settle(workload, kind, &key.1);
-            }
-        }
-        let Some(workload) = workload else {
-            self.rereading = false;
-            self.dirty
-                .extend(self.index.workloads.iter().map(|(key, _)| key.clone()));
-            return;
-        };
-        self.busy.remove(&workload);
-        if all {
-            self.dirty.insert(workload);
-        } else {
-            let later = Timestamp::now().checked_add(jiff::SignedDuration::from_secs(1));
-            self.wakes.set(&workload, later.ok());
-        }
-    }
-
-    /// A direct read has shown that there is no such object.
-    fn absent(&mut self, kind: Kind, key: &Key) {
-        match kind {
-            Kind::Workload => {}
-            Kind::Pod => {
-                if let Some(uid) = self.index.pods.get(key).map(|pod| pod.uid.clone()) {
-                    self.index.pods.removed(key, &uid);
-                }
-            }
-            Kind::Revision => {
-                if let Some(uid) = self
-                    .index
-                    .revisions
-                    .get(key)
-                    .map(|owned| owned.revision.uid.clone())
-                {
-                    self.index.revisions.removed(key, &uid);
-                }
-            }
-            Kind::Run => {
-                if let Some(uid) = self.index.runs.get(key).map(|run| run.uid.clone()) {
-                    self.index.runs.removed(key, &uid);
-                }
-            }
-        }
-    }
-
-    /// What is held of an object is what there is.
-    fn certain(&mut self, kind: Kind, key: &Key) {
-        match kind {
-            Kind::Workload => self.index.workloads.confirm(key),
-            Kind::Pod => self.index.pods.confirm(key),
-            Kind::Revision => self.index.revisions.confirm(key),
-            Kind::Run => self.index.runs.confirm(key),
-        }
     }
 }
