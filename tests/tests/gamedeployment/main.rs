@@ -21,6 +21,7 @@ mod head_of_line;
 mod hook_cannot_be_asked;
 mod hot_patch;
 mod in_place_gate;
+mod in_place_hooks;
 mod in_place_steps;
 mod invalid_spec;
 mod misbehaving_pods;
