@@ -146,8 +146,8 @@ impl Hands {
         Api::namespaced(self.client.clone(), &subject.key.0)
     }
 
-    /// Carries a plan out. The status and what is told with it come last, and only where nothing else was written: what was written changes
-    /// it again, and the next decision follows at once.
+    /// Carries a plan out. The status and what is told with it come last, and only where nothing else was written:
+    /// what was written changes it again, and the next decision follows at once.
     pub async fn carry_out(&self, subject: &Subject, plan: Plan) -> Outcome {
         let Plan {
             actions,
