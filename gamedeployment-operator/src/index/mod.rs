@@ -1,22 +1,27 @@
 //! What is known of the cluster, and which workloads a piece of news is about.
 
+mod read;
+mod surroundings;
+
 use std::collections::{BTreeSet, HashMap};
 
-use gamedeployment_core::cluster::Cluster;
-use gamedeployment_core::gate::{FoundTemplate, Run};
-use gamedeployment_core::pod::{Pod, controller_of};
+use gamedeployment_core::gate::Run;
+use gamedeployment_core::pod::Pod;
 use gamedeployment_core::revision::Revision;
-use k8s_openapi::api::apps::v1::ControllerRevision;
 use k8s_openapi::api::core::v1 as api;
 use kube::core::DeserializeGuard;
 use kube::core::error_boundary::InvalidObject;
 use kube::runtime::watcher::Event;
 use operator_runtime::watch::{Key, Observed, key_of};
 use shared_api::game_deployment::HookStep;
-use shared_api::{GameDeployment, HookTemplate, HookTemplateSpec, names};
+use shared_api::{GameDeployment, HookTemplate, HookTemplateSpec};
 
 use crate::observe::News;
 use crate::store::{Store, Stored};
+
+pub use read::read_revision;
+use read::{pods_differ, read_node, read_template, runs_differ};
+pub use surroundings::Surroundings;
 
 /// A workload, readable or not.
 #[derive(Debug)]
@@ -268,55 +273,6 @@ impl Index {
     }
 }
 
-/// What a namespace's workloads see around them.
-#[derive(Debug, Clone, Copy)]
-pub struct Surroundings<'a> {
-    /// What is known.
-    pub index: &'a Index,
-    /// The namespace.
-    pub namespace: &'a str,
-}
-
-impl Surroundings<'_> {
-    fn key(&self, name: &str) -> Key {
-        (self.namespace.to_owned(), name.to_owned())
-    }
-}
-
-impl Cluster for Surroundings<'_> {
-    fn template(&self, name: &str) -> FoundTemplate<'_> {
-        match self
-            .index
-            .templates
-            .get(&self.key(name))
-            .map(|template| &template.spec)
-        {
-            None => FoundTemplate::Missing,
-            Some(Ok(spec)) => FoundTemplate::Found(spec),
-            Some(Err(why)) => FoundTemplate::Unreadable(why),
-        }
-    }
-
-    fn node_is_gone(&self, name: &str) -> bool {
-        self.index.nodes_known && !self.index.nodes.contains_key(name)
-    }
-
-    fn node_cost(&self, name: &str) -> Option<f64> {
-        self.index.nodes.get(name)?.cost
-    }
-
-    fn has_run(&self, namespace: &str, name: &str) -> bool {
-        self.index
-            .runs
-            .get(&(namespace.to_owned(), name.to_owned()))
-            .is_some()
-    }
-
-    fn has_pod(&self, name: &str) -> bool {
-        self.index.pods.get(&self.key(name)).is_some()
-    }
-}
-
 impl Workload {
     fn new(read: Result<GameDeployment, InvalidObject>) -> Self {
         let metadata = match &read {
@@ -416,60 +372,4 @@ where
         Event::InitDone => owners.extend(store.end_list().iter().map(|gone| Owner::of(gone, ""))),
     }
     owners
-}
-
-/// A version alone is no news: the next write that it makes fail is tried again with this one.
-fn pods_differ(known: &Pod, new: &Pod) -> bool {
-    Pod {
-        resource_version: String::new(),
-        ..known.clone()
-    } != Pod {
-        resource_version: String::new(),
-        ..new.clone()
-    }
-}
-
-fn runs_differ(known: &Run, new: &Run) -> bool {
-    Run {
-        resource_version: String::new(),
-        ..known.clone()
-    } != Run {
-        resource_version: String::new(),
-        ..new.clone()
-    }
-}
-
-/// What is kept of a ControllerRevision; none of one that does not hold a template.
-#[must_use]
-pub fn read_revision(object: &ControllerRevision) -> Option<OwnedRevision> {
-    Some(OwnedRevision {
-        owner: controller_of(&object.metadata),
-        revision: Revision::read(object)?,
-    })
-}
-
-fn read_template(read: Result<HookTemplate, InvalidObject>) -> (Key, Template) {
-    let (metadata, spec) = match read {
-        Ok(template) => (template.metadata, Ok(Box::new(template.spec))),
-        Err(invalid) => (invalid.metadata, Err(invalid.error)),
-    };
-    let template = Template {
-        uid: metadata.uid.clone().unwrap_or_default(),
-        version: metadata.resource_version.clone().unwrap_or_default(),
-        spec,
-    };
-    (key_of(&metadata), template)
-}
-
-fn read_node(read: Result<api::Node, InvalidObject>) -> (String, NodeFacts) {
-    let metadata = match read {
-        Ok(node) => node.metadata,
-        Err(invalid) => invalid.metadata,
-    };
-    let cost = metadata
-        .annotations
-        .as_ref()
-        .and_then(|notes| notes.get(names::NODE_DELETION_COST));
-    let cost = cost.and_then(|text| text.trim().parse().ok());
-    (metadata.name.unwrap_or_default(), NodeFacts { cost })
 }
