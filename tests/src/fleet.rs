@@ -112,12 +112,13 @@ impl<'c> Fleet<'c> {
 
     /// Starts hook-operator, in place of one that runs.
     pub async fn start_hooks(&mut self) {
+        self.start_hooks_at(self.control_plane.kubeconfig_path()).await;
+    }
+
+    /// Starts hook-operator, in place of one that runs, on the way to the API server that a file names.
+    pub async fn start_hooks_at(&mut self, kubeconfig: &Path) {
         self.hooks = None;
-        let start = Start::new(
-            self.programs.hooks,
-            self.control_plane.kubeconfig_path(),
-            &self.namespace,
-        );
+        let start = Start::new(self.programs.hooks, kubeconfig, &self.namespace);
         let operator = Operator::start(&start);
         operator.ready().await;
         self.hooks = Some(operator);

@@ -94,6 +94,8 @@ impl ApiCall {
 pub struct Matcher {
     methods: Methods,
     path: String,
+    /// A text that their path must not contain.
+    except: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -111,6 +113,7 @@ impl Matcher {
         Self {
             methods: Methods::One(method),
             path: path.into(),
+            except: None,
         }
     }
 
@@ -120,6 +123,7 @@ impl Matcher {
         Self {
             methods: Methods::Any,
             path: path.into(),
+            except: None,
         }
     }
 
@@ -129,6 +133,7 @@ impl Matcher {
         Self {
             methods: Methods::Watches,
             path: path.into(),
+            except: None,
         }
     }
 
@@ -138,7 +143,15 @@ impl Matcher {
         Self {
             methods: Methods::Writes,
             path: path.into(),
+            except: None,
         }
+    }
+
+    /// But not those whose path contains this text.
+    #[must_use]
+    pub fn except(mut self, path: impl Into<String>) -> Self {
+        self.except = Some(path.into());
+        self
     }
 
     pub(super) fn matches(&self, call: &ApiCall) -> bool {
@@ -148,7 +161,8 @@ impl Matcher {
             Methods::Writes => call.method != "GET",
             Methods::Watches => call.is_watch(),
         };
-        method && call.path.contains(&self.path)
+        let excepted = self.except.as_ref().is_some_and(|text| call.path.contains(text));
+        method && call.path.contains(&self.path) && !excepted
     }
 }
 

@@ -100,6 +100,12 @@ impl Fault {
         changed_until(self.state.hits.subscribe(), deadline, holds, seen).await
     }
 
+    /// Waits until it strikes, however long that takes.
+    pub async fn struck(&self) {
+        // The sender lives in `self`, so this ends in no other way.
+        let _ = self.state.hits.subscribe().wait_for(|hits| *hits > 0).await;
+    }
+
     /// Strikes no more, and lets go of what it holds.
     pub fn release(&self) {
         self.state.released.send_replace(true);
@@ -134,6 +140,8 @@ pub(super) enum Sentence {
 #[derive(Debug)]
 struct Order {
     matcher: Matcher,
+    /// Matching requests that go through before it strikes.
+    spares: u32,
     left: u32,
     strike: Strike,
     fault: Fault,
@@ -165,17 +173,18 @@ impl std::fmt::Debug for Judge {
 
 impl Judge {
     pub(super) fn order_failure(&self, matcher: Matcher, failure: Failure, times: u32) -> Fault {
-        self.order(matcher, Strike::Fail(failure), times)
+        self.order(matcher, Strike::Fail(failure), 0, times)
     }
 
-    pub(super) fn order_stall(&self, matcher: Matcher, moment: Moment) -> Fault {
-        self.order(matcher, Strike::Stall(moment), 1)
+    pub(super) fn order_stall(&self, matcher: Matcher, moment: Moment, spares: u32) -> Fault {
+        self.order(matcher, Strike::Stall(moment), spares, 1)
     }
 
-    fn order(&self, matcher: Matcher, strike: Strike, left: u32) -> Fault {
+    fn order(&self, matcher: Matcher, strike: Strike, spares: u32, left: u32) -> Fault {
         let fault = Fault::new();
         lock(&self.orders).push(Order {
             matcher,
+            spares,
             left,
             strike,
             fault: fault.clone(),
@@ -203,6 +212,10 @@ impl Judge {
             .iter_mut()
             .find(|order| order.left > 0 && order.matcher.matches(call))
         {
+            if order.spares > 0 {
+                order.spares -= 1;
+                return Sentence::Fate(Fate::Forward);
+            }
             order.left -= 1;
             // One that lets the request take effect first counts itself when that has happened.
             if !matches!(order.strike, Strike::Stall(Moment::AfterForwarding)) {

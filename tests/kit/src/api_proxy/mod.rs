@@ -174,12 +174,20 @@ impl ApiProxy {
 
     /// The next request that matches is held back, before it is forwarded, until [`Fault::release`].
     pub fn stall_next(&self, matcher: Matcher) -> Fault {
-        self.office.judge.order_stall(matcher, Moment::BeforeForwarding)
+        self.office
+            .judge
+            .order_stall(matcher, Moment::BeforeForwarding, 0)
     }
 
     /// The next request that matches takes effect, and its answer is held back until [`Fault::release`].
     pub fn stall_next_answer(&self, matcher: Matcher) -> Fault {
-        self.office.judge.order_stall(matcher, Moment::AfterForwarding)
+        self.office.judge.order_stall(matcher, Moment::AfterForwarding, 0)
+    }
+
+    /// After so many others, a request that matches is held back until [`Fault::release`]: before it is forwarded, or
+    /// when it has taken effect.
+    pub fn stall_after(&self, matcher: Matcher, spares: u32, moment: Moment) -> Fault {
+        self.office.judge.order_stall(matcher, moment, spares)
     }
 
     /// Decides on every request for which there is no order.
