@@ -96,8 +96,11 @@ impl Waiting {
                 How::Blocked(reason) => reason,
             };
             let message = entry.condition.message.clone().unwrap_or_default();
-            let told = known(old, entry.kind, &entry.condition.pod_name)
-                .is_some_and(|known| known.message.as_deref() == Some(message.as_str()));
+            // A hook that is asked again and says the same has another beginning, though its run has the same name.
+            let told = known(old, entry.kind, &entry.condition.pod_name).is_some_and(|known| {
+                known.message.as_deref() == Some(message.as_str())
+                    && known.start_time == entry.condition.start_time
+            });
             if !told {
                 let message = format!("pod {}: {message}", entry.condition.pod_name);
                 warnings.push(Warning { reason, message });
