@@ -18,13 +18,9 @@ use std::sync::Arc;
 
 use clap::Parser;
 use operator_runtime::calls::Calls;
-use operator_runtime::client::ApiMeter;
-use operator_runtime::events::Events;
-use operator_runtime::health::Health;
-use operator_runtime::leader::{self, Election, Fence, LeaderMetrics};
+use operator_runtime::crd_wait;
 use operator_runtime::process::{self, StartError};
-use operator_runtime::shutdown::Shutdown;
-use operator_runtime::{client, crd_wait, health};
+use operator_runtime::shell::{Settings, Shell};
 use prometheus_client::registry::Registry;
 use shared_api::names::GAMEDEPLOYMENT_OPERATOR;
 
@@ -53,33 +49,26 @@ pub fn start(config: Config) -> ExitCode {
 
 /// Runs the operator until a signal asks it to end.
 pub async fn run(config: Config) -> Result<(), StartError> {
-    let mut shutdown = Shutdown::on_signals().map_err(StartError::Signals)?;
     let mut registry = Registry::default();
-    let meter = ApiMeter::default();
-    meter.register(&mut registry);
     let metrics = metrics::Metrics::default();
     metrics.register(&mut registry);
-    let elects = config.leader.leader_election;
-    let fence = if elects { Fence::closed() } else { Fence::open() };
-    let elections = LeaderMetrics::default();
-    elections.register(&mut registry);
-    let client = client::connect(&meter, config.api_timeout, &fence).await?;
-    let unfenced = client::connect(&meter, config.api_timeout, &Fence::open()).await?;
-    let events = Events::start(client.clone(), GAMEDEPLOYMENT_OPERATOR, &mut registry);
+    let settings = Settings {
+        name: GAMEDEPLOYMENT_OPERATOR,
+        version: env!("CARGO_PKG_VERSION"),
+        listen: config.listen,
+        api_timeout: config.api_timeout,
+        namespace: config.namespace.as_deref(),
+        leader: &config.leader,
+    };
+    let shell = Shell::start(settings, registry).await?;
+    let (client, health) = (shell.client.clone(), shell.health.clone());
     let with_nodes = !config.ignore_nodes;
     let mut checks = vec![crd_wait::CHECK];
     checks.extend(observe::CHECKS);
     checks.extend(with_nodes.then_some(observe::NODES));
-    let health = Health::new(meter);
-    let served = health::serve(config.listen, health.clone(), registry).await;
-    let address = served.map_err(|source| StartError::Listen {
-        address: config.listen,
-        source,
-    })?;
-    tracing::info!(%address, version = env!("CARGO_PKG_VERSION"), "gamedeployment-operator started");
-
     let calls = || Calls::new(config.api_concurrency, config.api_timeout);
-    let hands = act::Hands::new(client.clone(), calls(), events, metrics.clone());
+    let hands = act::Hands::new(client.clone(), calls(), shell.events.clone(), metrics.clone());
+    // Ending drops the writes in flight: whoever takes over finds on the objects how far they have come.
     let work = Box::pin(async {
         health.require(&checks);
         crd_wait::wait_for(
@@ -93,18 +82,5 @@ pub async fn run(config: Config) -> Result<(), StartError> {
             controller::Controller::new(client.clone(), Arc::new(calls()), hands, metrics, with_nodes);
         controller.drive(news).await;
     });
-    // Ending drops the writes in flight: whoever takes over finds on the objects how far they have come.
-    let election = elects.then(|| {
-        let namespace = config.namespace.as_deref();
-        Election::new(
-            unfenced,
-            GAMEDEPLOYMENT_OPERATOR,
-            namespace,
-            &config.leader,
-            fence,
-            elections,
-            health.clone(),
-        )
-    });
-    leader::work(election, work, &mut shutdown).await
+    shell.work(work).await
 }

@@ -19,13 +19,9 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::Parser;
-use operator_runtime::client::ApiMeter;
-use operator_runtime::events::Events;
-use operator_runtime::health::Health;
-use operator_runtime::leader::{self, Election, Fence, LeaderMetrics};
+use operator_runtime::crd_wait;
 use operator_runtime::process::{self, StartError};
-use operator_runtime::shutdown::Shutdown;
-use operator_runtime::{client, crd_wait, health};
+use operator_runtime::shell::{Settings, Shell};
 use prometheus_client::registry::Registry;
 use shared_api::names::HOOK_OPERATOR;
 
@@ -56,33 +52,31 @@ pub fn start(config: Config) -> ExitCode {
 
 /// Runs the operator until a signal asks it to end.
 pub async fn run(config: Config) -> Result<(), StartError> {
-    let mut shutdown = Shutdown::on_signals().map_err(StartError::Signals)?;
     let mut registry = Registry::default();
-    let meter = ApiMeter::default();
-    meter.register(&mut registry);
     let metrics = metrics::Metrics::default();
     metrics.register(&mut registry);
-    let elects = config.leader.leader_election;
-    let fence = if elects { Fence::closed() } else { Fence::open() };
-    let elections = LeaderMetrics::default();
-    elections.register(&mut registry);
-    let client = client::connect(&meter, config.api_timeout, &fence).await?;
-    let unfenced = client::connect(&meter, config.api_timeout, &Fence::open()).await?;
-    let events = Events::start(client.clone(), HOOK_OPERATOR, &mut registry);
+    let settings = Settings {
+        name: HOOK_OPERATOR,
+        version: env!("CARGO_PKG_VERSION"),
+        listen: config.listen,
+        api_timeout: config.api_timeout,
+        namespace: config.namespace.as_deref(),
+        leader: &config.leader,
+    };
+    let shell = Shell::start(settings, registry).await?;
+    let (client, health) = (shell.client.clone(), shell.health.clone());
     let providers = config.measuring.providers();
-    let checks = [crd_wait::CHECK, observe::RUNS, observe::TEMPLATES];
-    let health = Health::new(meter);
-    let served = health::serve(config.listen, health.clone(), registry).await;
-    let address = served.map_err(|source| StartError::Listen {
-        address: config.listen,
-        source,
-    })?;
-    tracing::info!(%address, version = env!("CARGO_PKG_VERSION"), "hook-operator started");
-
-    let ledger = act::ApiLedger::new(client.clone(), events, config.api_concurrency, config.api_timeout);
+    let ledger = act::ApiLedger::new(
+        client.clone(),
+        shell.events.clone(),
+        config.api_concurrency,
+        config.api_timeout,
+    );
     let ledger = Arc::new(ledger);
+    // Ending drops every session: calls in flight are cancelled, and what is not recorded is measured again by
+    // whoever takes over.
     let work = Box::pin(async {
-        health.require(&checks);
+        health.require(&[crd_wait::CHECK, observe::RUNS, observe::TEMPLATES]);
         crd_wait::wait_for(&client, &["hookruns", "hooktemplates"], &health).await;
         let watches = observe::Watches::new(client.clone(), config.namespace.as_deref(), health.clone());
         let measurer = measure::Measurer {
@@ -94,19 +88,5 @@ pub async fn run(config: Config) -> Result<(), StartError> {
         let templates = template::drive(watches.templates(), ledger.clone(), metrics.clone());
         tokio::join!(runs, templates);
     });
-    // Ending drops every session: calls in flight are cancelled, and what is not recorded is measured again by
-    // whoever takes over.
-    let election = elects.then(|| {
-        let namespace = config.namespace.as_deref();
-        Election::new(
-            unfenced,
-            HOOK_OPERATOR,
-            namespace,
-            &config.leader,
-            fence,
-            elections,
-            health.clone(),
-        )
-    });
-    leader::work(election, work, &mut shutdown).await
+    shell.work(work).await
 }

@@ -10,6 +10,7 @@
 //! | [`leader`] | leader election with a Lease, and the fence that no late write passes |
 //! | [`patch`] | merge patches that leave exactly what they hold |
 //! | [`process`] | logs, TLS, runtime, and why an operator could not start |
+//! | [`shell`] | what every operator stands on before it does its own work |
 //! | [`shutdown`] | SIGTERM and SIGINT |
 //! | [`telemetry`] | logs for people or machines |
 //! | [`watch`] | all objects of a kind, then every change of them |
@@ -24,6 +25,7 @@ pub mod health;
 pub mod leader;
 pub mod patch;
 pub mod process;
+pub mod shell;
 pub mod shutdown;
 pub mod telemetry;
 pub mod watch;

@@ -9,7 +9,7 @@ use k8s_openapi::apimachinery::pkg::runtime::RawExtension;
 use kube::ResourceExt;
 use kube::api::{DeleteParams, ObjectMeta, Patch, PatchParams, PostParams, Preconditions};
 use operator_runtime::calls::CallError;
-use serde_json::json;
+use serde_json::{Value, json};
 use shared_api::HookRun;
 
 use super::{Effect, Hands, Kind, Subject, Trouble};
@@ -111,23 +111,9 @@ impl Hands {
         revision: RevisionRef,
     ) -> Result<Effect, Trouble> {
         self.still_there(subject).await?;
-        let RevisionRef {
-            name,
-            uid,
-            resource_version,
-        } = revision;
-        let patch = json!({ "metadata": {
-            "uid": uid,
-            "resourceVersion": resource_version,
-            "ownerReferences": [subject.as_owner()],
-        }});
-        let api = self.api::<ControllerRevision>(subject);
-        let (params, patch) = (PatchParams::default(), Patch::Strategic(&patch));
-        let patched = api.patch(&name, &params, &patch);
-        let patched = self.calls.call("adopt a revision", patched).await;
-        patched
-            .map(|revision| Effect::Revision(Box::new(revision)))
-            .map_err(|error| Trouble::of(error, Kind::Revision, &name, &uid))
+        let patch = json!({ "metadata": { "ownerReferences": [subject.as_owner()] } });
+        self.patch_revision(subject, "adopt a revision", revision, patch)
+            .await
     }
 
     pub(super) async fn renumber(
@@ -136,17 +122,29 @@ impl Hands {
         revision: RevisionRef,
         number: i64,
     ) -> Result<Effect, Trouble> {
+        let patch = json!({ "revision": number });
+        self.patch_revision(subject, "renumber a revision", revision, patch)
+            .await
+    }
+
+    /// A patch under the precondition that the revision is exactly the one that was decided on.
+    async fn patch_revision(
+        &self,
+        subject: &Subject,
+        step: &'static str,
+        revision: RevisionRef,
+        mut patch: Value,
+    ) -> Result<Effect, Trouble> {
         let RevisionRef {
             name,
             uid,
             resource_version,
         } = revision;
-        let patch =
-            json!({ "metadata": { "uid": uid, "resourceVersion": resource_version }, "revision": number });
+        patch["metadata"]["uid"] = json!(uid);
+        patch["metadata"]["resourceVersion"] = json!(resource_version);
         let api = self.api::<ControllerRevision>(subject);
-        let (params, patch) = (PatchParams::default(), Patch::Merge(&patch));
-        let patched = api.patch(&name, &params, &patch);
-        let patched = self.calls.call("renumber a revision", patched).await;
+        let (params, patch) = (PatchParams::default(), Patch::Strategic(&patch));
+        let patched = self.calls.call(step, api.patch(&name, &params, &patch)).await;
         patched
             .map(|revision| Effect::Revision(Box::new(revision)))
             .map_err(|error| Trouble::of(error, Kind::Revision, &name, &uid))

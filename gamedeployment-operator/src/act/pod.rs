@@ -100,35 +100,32 @@ impl Hands {
             .map_err(|error| Trouble::of(error, Kind::Pod, &pod.name, &pod.uid))
     }
 
+    /// Writes annotations, and removes those that are null.
+    async fn annotate(
+        &self,
+        subject: &Subject,
+        step: &'static str,
+        pod: &PodRef,
+        notes: Value,
+    ) -> Result<Effect, Trouble> {
+        let patch = json!({ "metadata": { "annotations": notes } });
+        self.patch(subject, step, None, pod, patch).await
+    }
+
     pub(super) async fn mark(&self, subject: &Subject, pod: PodRef, text: &str) -> Result<Effect, Trouble> {
         let notes = json!({ annotation::DELETING: "true", annotation::CHOSEN_FOR: text });
-        self.patch(
-            subject,
-            "mark a pod",
-            None,
-            &pod,
-            json!({ "metadata": { "annotations": notes } }),
-        )
-        .await
+        self.annotate(subject, "mark a pod", &pod, notes).await
     }
 
     pub(super) async fn unmark(&self, subject: &Subject, pod: PodRef) -> Result<Effect, Trouble> {
         let notes = json!({ annotation::DELETING: null, annotation::CHOSEN_FOR: null });
-        self.patch(
-            subject,
-            "unmark a pod",
-            None,
-            &pod,
-            json!({ "metadata": { "annotations": notes } }),
-        )
-        .await
+        self.annotate(subject, "unmark a pod", &pod, notes).await
     }
 
     pub(super) async fn confirm(&self, subject: &Subject, confirmed: Confirmed) -> Result<Effect, Trouble> {
         let notes = json!({ annotation::CONFIRMED: confirmed.revision() });
-        let patch = json!({ "metadata": { "annotations": notes } });
         let pod = confirmed.pod();
-        let written = self.patch(subject, "confirm a pod", None, pod, patch).await?;
+        let written = self.annotate(subject, "confirm a pod", pod, notes).await?;
         if *confirmed.grounds() == Grounds::Skipped {
             self.skipped(subject, "Confirm", &pod.name, confirmed.grounds());
         }

@@ -184,6 +184,15 @@ impl Fleet<'_> {
         runs.iter().map(|run| (run.name_any(), pod_of(run))).collect()
     }
 
+    /// Waits until every HookRun that is there has succeeded.
+    pub async fn approved(&self) {
+        let successful = |run: &HookRun| {
+            let status = run.status.as_ref();
+            status.is_some_and(|status| status.phase == Phase::Successful)
+        };
+        self.until_runs(|runs| runs.iter().all(successful)).await;
+    }
+
     /// Waits until a condition has this reason, and returns its message.
     pub async fn says(&self, kind: &str, reason: &str) -> String {
         let holds =

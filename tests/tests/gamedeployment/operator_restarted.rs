@@ -2,7 +2,6 @@
 
 use operator_tests::fleet::{game, hooked, until_empty};
 use serde_json::json;
-use shared_api::Phase;
 use shared_api::names::pod::DELETION_COST;
 
 use crate::fleet;
@@ -43,15 +42,7 @@ async fn a_verdict_that_came_meanwhile_counts_and_a_withdrawn_intent_does_not() 
     let victims = fleet.asked(2).await;
     fleet.kill_workloads();
     fleet.nodes.every_pod().set_players(0);
-    fleet
-        .until_runs(|runs| {
-            runs.iter().all(|run| {
-                run.status
-                    .as_ref()
-                    .is_some_and(|status| status.phase == Phase::Successful)
-            })
-        })
-        .await;
+    fleet.approved().await;
     // Both may go by their hooks, and only one is to go any more.
     fleet.nodes.every_pod().set_players(1);
     fleet.scale(2);

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use operator_tests::Fleet;
 use operator_tests::fleet::{game, hooked, images_of, until_empty};
 use serde_json::json;
+use shared_api::HookRun;
 use shared_api::names::hook_run_annotation::INTENT;
-use shared_api::{HookRun, Phase};
 use test_kit::node::What;
 
 use crate::fleet;
@@ -23,18 +23,6 @@ fn started(fleet: &Fleet<'_>) -> BTreeSet<String> {
         _ => None,
     });
     images.collect()
-}
-
-async fn approved(fleet: &Fleet<'_>) {
-    fleet
-        .until_runs(|runs| {
-            runs.iter().all(|run| {
-                run.status
-                    .as_ref()
-                    .is_some_and(|status| status.phase == Phase::Successful)
-            })
-        })
-        .await;
 }
 
 #[tokio::test]
@@ -96,7 +84,7 @@ async fn a_success_for_another_revision_opens_nothing() {
     fleet.asked(1).await;
     fleet.kill_workloads();
     fleet.nodes.every_pod().set_players(0);
-    approved(&fleet).await;
+    fleet.approved().await;
     fleet.nodes.every_pod().set_players(1);
     fleet.set_image("game:v3").await;
     fleet.start_workloads().await;
@@ -164,7 +152,7 @@ async fn a_restart_between_the_verdict_and_the_act_voids_the_verdict() {
     let (_, victim) = fleet.asked(1).await.into_iter().next().unwrap();
     fleet.kill_workloads();
     fleet.nodes.every_pod().set_players(0);
-    approved(&fleet).await;
+    fleet.approved().await;
     // Those who were on it come back to it.
     fleet.nodes.every_pod().set_players(1);
     fleet.nodes.pod(&victim).crash();
