@@ -46,13 +46,12 @@ async fn refused(terminal: &Terminal<'_>) -> String {
     assert_eq!(asked, failed);
     terminal.shows_game("5 6 6 6 6").await;
     let pod = format!("test-gamedeployment-{}", failed[0]);
+    // The hook may fail before the pods have been ready for minReadySeconds.
     let status = terminal
         .fleet
         .until(|status| {
-            status
-                .pre_delete_hook_condition
-                .iter()
-                .any(|entry| entry.phase.as_str() == "Failed")
+            let mut asked = status.pre_delete_hook_condition.iter();
+            status.available_replicas == 6 && asked.any(|entry| entry.phase.as_str() == "Failed")
         })
         .await;
     let name = status.update_revision.clone().unwrap();
