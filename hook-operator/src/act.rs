@@ -5,9 +5,7 @@ use std::fmt::Debug;
 use std::time::Duration;
 
 use hook_core::answer::{FailureKind, MeasurementFailure};
-use hook_core::resolve::Reference;
-use hook_core::value::cut;
-use hook_core::verdict::KEPT_BYTES;
+use hook_core::resolve::{Reference, run_unreadable};
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::{ConfigMap, ObjectReference, Secret};
 use kube::api::{DeleteParams, GetParams, Patch, PatchParams, Preconditions};
@@ -105,9 +103,7 @@ impl ApiLedger {
         if Phase::from(phase.unwrap_or_default().to_owned()).is_final() {
             return Ok(());
         }
-        // The parser's words may repeat a whole value.
-        let error = cut(error, KEPT_BYTES);
-        let message = format!("hook spec invalid: {error}; correct the field and create the run again");
+        let message = run_unreadable(error);
         let status = json!({
             "phase": Phase::Error,
             "reason": HookRunReason::InvalidSpec.as_str(),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::{Stream, StreamExt};
-use hook_core::resolve::check_template;
+use hook_core::resolve::{check_template, template_unreadable};
 use hook_core::value::cut;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
@@ -116,7 +116,7 @@ fn unreadable(invalid: &InvalidObject) -> HookTemplateStatus {
         .creation_timestamp
         .clone()
         .unwrap_or(Time(Timestamp::UNIX_EPOCH));
-    let message = format!("the spec cannot be read: {error}");
+    let message = template_unreadable(error);
     let valid = condition(metadata, "False", TemplateReason::SpecInvalid, message, since);
     HookTemplateStatus {
         observed_generation: metadata.generation,

@@ -33,6 +33,9 @@ fn with_defaults(
     mut definition: CustomResourceDefinition,
     defaults: &[(&str, Value)],
 ) -> CustomResourceDefinition {
+    // By this label the deletion guard of `deploy/admission.yaml` tells them from all others.
+    let labels = definition.metadata.labels.get_or_insert_default();
+    labels.insert("app.kubernetes.io/part-of".to_owned(), "hookgate".to_owned());
     for version in &mut definition.spec.versions {
         let Some(schema) = version
             .schema

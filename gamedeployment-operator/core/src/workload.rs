@@ -16,7 +16,7 @@ mod selector;
 pub use amount::Amount;
 pub use canary_step::{Pause, Step};
 pub use index::IndexRange;
-pub use problem::Problem;
+pub use problem::{Problem, sentence, unreadable};
 pub use selector::Selector;
 
 use crate::template::Template;

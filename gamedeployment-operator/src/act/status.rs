@@ -1,6 +1,7 @@
 //! Writes to the workload itself: its status, and the two exceptions in its spec.
 
 use gamedeployment_core::gate::HookKind;
+use gamedeployment_core::workload;
 use jiff::Timestamp;
 use kube::api::{ApiResource, DynamicObject, Patch, PatchParams};
 use kube::core::error_boundary::InvalidObject;
@@ -59,9 +60,7 @@ impl Hands {
         let known = found.data.pointer("/status/conditions").and_then(Value::as_array);
         let invalid_spec = WorkloadCondition::InvalidSpec.as_str();
         let mut conditions = known.cloned().unwrap_or_default();
-        // The parser's words may repeat a whole value.
-        let words: String = invalid.error.chars().take(1000).collect();
-        let message = format!("it cannot be read: {words}; correct the field. Nothing is done to its pods");
+        let message = workload::unreadable(&invalid.error);
         let said = |condition: &Value| {
             condition["type"] == invalid_spec
                 && condition["status"] == "True"

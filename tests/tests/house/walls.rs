@@ -101,11 +101,21 @@ fn our_crates_depend_on_one_another_in_one_direction() {
             &["gamedeployment-core", "operator-runtime", "shared-api"],
         ),
         ("hook-operator", &["hook-core", "operator-runtime", "shared-api"]),
+        (
+            "admission",
+            &[
+                "gamedeployment-core",
+                "hook-core",
+                "operator-runtime",
+                "shared-api",
+            ],
+        ),
         ("kubectl-game", &["hook-core", "hook-operator", "shared-api"]),
         ("test-kit", &[]),
         (
             "operator-tests",
             &[
+                "admission",
                 "gamedeployment-operator",
                 "hook-operator",
                 "shared-api",

@@ -14,7 +14,7 @@ use crate::scale::Counts;
 use crate::scene::Scene;
 use crate::steps::Confirmation;
 use crate::view::View;
-use crate::workload::{Problem, Selector};
+use crate::workload::{self, Problem, Selector};
 
 mod condition;
 mod sentence;
@@ -47,11 +47,6 @@ pub fn refuse(view: &View<'_>, problems: &[Problem], plan: &mut Plan, now: Times
         .copied()
         .filter(|pod| pod.is_active() && uid.is_some() && pod.controller.as_deref() == uid)
         .collect();
-    let message = problems
-        .iter()
-        .map(ToString::to_string)
-        .collect::<Vec<_>>()
-        .join("; ");
     let mut conditions = Conditions::new(&old.conditions, view.object.metadata.generation, now);
     conditions.keep(WorkloadCondition::Available);
     conditions.set(
@@ -64,7 +59,7 @@ pub fn refuse(view: &View<'_>, problems: &[Problem], plan: &mut Plan, now: Times
         WorkloadCondition::InvalidSpec,
         true,
         WorkloadReason::InvalidSpec,
-        message,
+        workload::sentence(problems),
     );
     let status = GameDeploymentStatus {
         observed_generation: view.object.metadata.generation,

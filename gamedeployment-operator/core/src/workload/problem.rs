@@ -1,4 +1,4 @@
-//! What is wrong with a spec.
+//! What is wrong with a spec, and how it is said: in a status, and by whoever checks an object before it is stored.
 
 /// One problem: where, what stands there, what to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,4 +29,19 @@ impl std::fmt::Display for Problem {
             write!(f, "{}: {:?}: {}", self.path, self.value, self.remedy)
         }
     }
+}
+
+/// All of them in one sentence.
+#[must_use]
+pub fn sentence(problems: &[Problem]) -> String {
+    let words: Vec<String> = problems.iter().map(ToString::to_string).collect();
+    words.join("; ")
+}
+
+/// What is said of an object that cannot be read as a GameDeployment at all.
+#[must_use]
+pub fn unreadable(error: &str) -> String {
+    // The parser's words may repeat a whole value.
+    let words: String = error.chars().take(1000).collect();
+    format!("it cannot be read: {words}; correct the field. Nothing is done to its pods")
 }

@@ -22,7 +22,7 @@ use shared_api::time::Time;
 
 use self::adopt::{Calendar, adopt};
 pub use self::budget::MAX_STATUS_BYTES;
-use crate::resolve::{Problems, ResolvedRun};
+use crate::resolve::{Problems, ResolvedRun, run_invalid};
 use crate::schedule::after;
 use crate::value::cut;
 use crate::verdict::{KEPT_BYTES, Verdict};
@@ -170,7 +170,7 @@ fn refuse(view: &View<'_>, problems: &Problems, now: Timestamp) -> Plan {
     next.observed_generation = view.generation;
     next.phase = Phase::Error;
     next.reason = Some(HookRunReason::InvalidSpec.to_string());
-    next.message = Some(cut(&format!("hook spec invalid: {problems}"), 4 * KEPT_BYTES));
+    next.message = Some(cut(&run_invalid(problems), 4 * KEPT_BYTES));
     next.completed_at = Some(now.into());
     budget::fit(&mut next);
     Plan {

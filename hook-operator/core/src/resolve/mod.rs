@@ -18,7 +18,7 @@ use shared_api::metric::{Argument, Metric};
 
 pub use argument::{ArgumentValue, Arguments, Reference};
 pub use metric::{ConditionText, ResolvedMetric};
-pub use problem::{Problem, Problems};
+pub use problem::{Problem, Problems, run_invalid, run_unreadable, template_unreadable};
 pub use provider::{BodyText, HeaderText, ResolvedPrometheus, ResolvedProvider, ResolvedWeb};
 
 /// Metrics in one spec, as the CRD's schema says too.

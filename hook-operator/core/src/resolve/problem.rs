@@ -1,6 +1,10 @@
-//! Everything that is wrong with a spec, each with its path.
+//! Everything that is wrong with a spec, each with its path, and how it is said: in a status, and by whoever checks an
+//! object before it is stored.
 
 use std::fmt;
+
+use crate::value::cut;
+use crate::verdict::KEPT_BYTES;
 
 /// One thing that is wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,6 +57,12 @@ impl Problems {
     }
 }
 
+impl FromIterator<Problem> for Problems {
+    fn from_iter<T: IntoIterator<Item = Problem>>(problems: T) -> Self {
+        Self(problems.into_iter().collect())
+    }
+}
+
 impl<'a> IntoIterator for &'a Problems {
     type Item = &'a Problem;
     type IntoIter = std::slice::Iter<'a, Problem>;
@@ -72,4 +82,24 @@ impl fmt::Display for Problems {
         }
         Ok(())
     }
+}
+
+/// What is said of a run with these problems.
+#[must_use]
+pub fn run_invalid(problems: &Problems) -> String {
+    format!("hook spec invalid: {problems}")
+}
+
+/// What is said of an object that cannot be read as a HookRun at all.
+#[must_use]
+pub fn run_unreadable(error: &str) -> String {
+    // The parser's words may repeat a whole value.
+    let error = cut(error, KEPT_BYTES);
+    format!("hook spec invalid: {error}; correct the field and create the run again")
+}
+
+/// What is said of an object that cannot be read as a HookTemplate at all.
+#[must_use]
+pub fn template_unreadable(error: &str) -> String {
+    format!("the spec cannot be read: {error}")
 }

@@ -1,0 +1,138 @@
+//! One authority and the one certificate that it signed.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair,
+    KeyUsagePurpose,
+};
+use rustls::RootCertStore;
+use rustls::client::WebPkiServerVerifier;
+use rustls::client::danger::ServerCertVerifier;
+use rustls::crypto::CryptoProvider;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::sign::CertifiedKey;
+
+/// A certificate is valid from before its making: clocks of API servers may be late.
+const BACKDATED: Duration = Duration::from_hours(1);
+
+/// One authority and the one certificate that it signed, as PEM.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Generation {
+    /// What callers must trust.
+    pub authority: String,
+    /// What is presented to them.
+    pub certificate: String,
+    /// Its private key.
+    pub key: String,
+    /// When it was made.
+    pub since: Timestamp,
+    /// When it expires.
+    pub until: Timestamp,
+}
+
+/// Without the key.
+impl std::fmt::Debug for Generation {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Generation({} to {})", self.since, self.until)
+    }
+}
+
+/// Why there is no certificate, or why one is of no use.
+#[derive(Debug, thiserror::Error)]
+pub enum CertificateError {
+    /// It could not be made.
+    #[error("failed to make a certificate: {0}")]
+    Make(#[from] rcgen::Error),
+    /// The time in question is none that a certificate can name.
+    #[error("failed to make a certificate: its time of expiry cannot be written")]
+    Time,
+    /// It is not PEM.
+    #[error("it cannot be read: {0}")]
+    Pem(#[from] rustls::pki_types::pem::Error),
+    /// A caller would not accept it.
+    #[error("a caller would refuse it: {0}")]
+    Refused(#[from] rustls::Error),
+    /// The authority cannot be used.
+    #[error("its authority cannot be used: {0}")]
+    Authority(#[from] rustls::client::VerifierBuilderError),
+    /// A name that cannot be in a certificate.
+    #[error("{0:?} is neither a host name nor an IP address")]
+    Host(String),
+}
+
+impl Generation {
+    /// Makes one for these names and addresses.
+    pub fn make(hosts: &[String], now: Timestamp, validity: Duration) -> Result<Self, CertificateError> {
+        // Certificates count whole seconds.
+        let since = Timestamp::from_second(now.as_second()).map_err(|_| CertificateError::Time)?;
+        let until = since.checked_add(validity).map_err(|_| CertificateError::Time)?;
+        let from = since.checked_sub(BACKDATED).map_err(|_| CertificateError::Time)?;
+        let second = |at: Timestamp| u64::try_from(at.as_second()).map_err(|_| CertificateError::Time);
+        let epoch = rcgen::date_time_ymd(1970, 1, 1);
+        let not_before = epoch + Duration::from_secs(second(from)?);
+        let not_after = epoch + Duration::from_secs(second(until)?);
+
+        let mut params = CertificateParams::default();
+        let name = format!("hookgate-admission authority of {since}");
+        params.distinguished_name.push(DnType::CommonName, name);
+        params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
+        (params.not_before, params.not_after) = (not_before, not_after);
+        let authority = CertifiedIssuer::self_signed(params, KeyPair::generate()?)?;
+
+        let mut params = CertificateParams::new(hosts.to_vec())?;
+        params
+            .distinguished_name
+            .push(DnType::CommonName, "hookgate-admission");
+        params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+        params.insert_extended_key_usage(ExtendedKeyUsagePurpose::ServerAuth);
+        params.use_authority_key_identifier_extension = true;
+        (params.not_before, params.not_after) = (not_before, not_after);
+        let key = KeyPair::generate()?;
+        Ok(Self {
+            authority: authority.pem(),
+            certificate: params.signed_by(&key, &authority)?.pem(),
+            key: key.serialize_pem(),
+            since,
+            until,
+        })
+    }
+
+    /// What a handshake needs, if callers accept it now and until its expiry for each of these names. What stands in a
+    /// Secret may have been changed by anybody: nothing in it is taken on trust.
+    pub fn check(&self, hosts: &[String], now: Timestamp) -> Result<Arc<CertifiedKey>, CertificateError> {
+        let provider = CryptoProvider::get_default()
+            .cloned()
+            .unwrap_or_else(|| Arc::new(rustls::crypto::ring::default_provider()));
+        let authority = CertificateDer::from_pem_slice(self.authority.as_bytes())?;
+        let certificate = CertificateDer::from_pem_slice(self.certificate.as_bytes())?;
+        let key = PrivateKeyDer::from_pem_slice(self.key.as_bytes())?;
+        let mut roots = RootCertStore::empty();
+        roots.add(authority)?;
+        let verifier =
+            WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider.clone()).build()?;
+        let last = self
+            .until
+            .checked_sub(Duration::from_secs(1))
+            .unwrap_or(self.until);
+        for host in hosts {
+            let name =
+                ServerName::try_from(host.as_str()).map_err(|_| CertificateError::Host(host.clone()))?;
+            for at in [now, last] {
+                let since_1970 =
+                    Duration::try_from(at.duration_since(Timestamp::UNIX_EPOCH)).unwrap_or_default();
+                let at = UnixTime::since_unix_epoch(since_1970);
+                verifier.verify_server_cert(&certificate, &[], &name, &[], at)?;
+            }
+        }
+        Ok(Arc::new(CertifiedKey::from_der(
+            vec![certificate],
+            key,
+            &provider,
+        )?))
+    }
+}

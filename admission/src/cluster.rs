@@ -1,0 +1,85 @@
+//! What the guard asks the API server. What cannot be found out counts against the deletion.
+
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::Namespace;
+use kube::api::{ApiResource, DynamicObject, GroupVersionKind, ListParams};
+use kube::{Api, Client};
+use operator_runtime::calls::Calls;
+use shared_api::names::GROUP;
+
+use crate::guard::Ruling;
+use crate::review::Verdict;
+
+/// Questions at a time.
+const AT_ONCE: usize = 16;
+/// Time for one question: the API server waits for the answer, 10 s in `deploy/admission.yaml`.
+const LONGEST: Duration = Duration::from_secs(4);
+
+/// The cluster as far as the guard looks at it.
+#[derive(Debug)]
+pub struct Cluster {
+    client: ClientDebug,
+    calls: Calls,
+}
+
+/// A client has no `Debug` of its own.
+struct ClientDebug(Client);
+
+impl std::fmt::Debug for ClientDebug {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Client")
+    }
+}
+
+impl Cluster {
+    /// By this client, each question for at most `timeout`.
+    #[must_use]
+    pub fn new(client: Client, timeout: Duration) -> Self {
+        Self {
+            client: ClientDebug(client),
+            calls: Calls::new(AT_ONCE, timeout.min(LONGEST)),
+        }
+    }
+
+    /// Finds out what a ruling depends on.
+    pub async fn settle(&self, ruling: Ruling) -> Verdict {
+        let (refusal, open) = match ruling {
+            Ruling::Given(verdict) => return verdict,
+            Ruling::UnlessNamespaceEnds { namespace, refusal } => {
+                (refusal, self.namespace_ends(&namespace).await)
+            }
+            Ruling::UnlessNoObjects {
+                version,
+                plural,
+                refusal,
+            } => (refusal, self.no_objects(&version, &plural).await),
+        };
+        match open {
+            Ok(true) => Verdict::Allowed(Vec::new()),
+            Ok(false) => Verdict::Forbidden(refusal),
+            Err(why) => Verdict::Forbidden(format!("{refusal} ({why})")),
+        }
+    }
+
+    async fn namespace_ends(&self, name: &str) -> Result<bool, String> {
+        let api: Api<Namespace> = Api::all(self.client.0.clone());
+        let call = self
+            .calls
+            .call("read the namespace", api.get_metadata(name))
+            .await;
+        let found =
+            call.map_err(|error| format!("whether the namespace is being deleted is not known: {error}"))?;
+        Ok(found.metadata.deletion_timestamp.is_some())
+    }
+
+    async fn no_objects(&self, version: &str, plural: &str) -> Result<bool, String> {
+        let kind = GroupVersionKind::gvk(GROUP, version, "");
+        let kind = ApiResource::from_gvk_with_plural(&kind, plural);
+        let api: Api<DynamicObject> = Api::all_with(self.client.0.clone(), &kind);
+        let one = ListParams::default().limit(1);
+        let call = self.calls.call("list the objects", api.list_metadata(&one)).await;
+        let found = call.map_err(|error| format!("whether there are objects is not known: {error}"))?;
+        Ok(found.items.is_empty())
+    }
+}

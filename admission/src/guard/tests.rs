@@ -1,0 +1,134 @@
+use serde_json::json;
+
+use super::*;
+
+fn request(kind: (&str, &str), old: &Value) -> Request {
+    let (group, kind) = kind;
+    serde_json::from_value(json!({
+        "uid": "u", "kind": { "group": group, "version": "v1", "kind": kind }, "operation": "DELETE",
+        "name": "game", "namespace": "games", "userInfo": { "username": "jane" }, "oldObject": old
+    }))
+    .unwrap()
+}
+
+fn workload(label: Option<&str>, spec: i64, status: i64) -> Request {
+    let labels = label.map_or(json!({}), |value| json!({ DELETION_ALLOW: value }));
+    let old = json!({
+        "metadata": { "name": "game", "generation": 3, "labels": labels },
+        "spec": { "replicas": spec }, "status": { "replicas": status, "observedGeneration": 3 }
+    });
+    request((GROUP, "GameDeployment"), &old)
+}
+
+fn is_allowed(request: &Request) -> bool {
+    judge(request, &["robot".to_owned()]) == Ruling::Given(Verdict::Allowed(Vec::new()))
+}
+
+#[test]
+fn a_workload_goes_with_always_and_with_cascading_once_it_is_empty() {
+    let cases = [
+        (None, 0, 0, false),
+        (None, 3, 3, false),
+        (Some("Always"), 3, 3, true),
+        (Some("Cascading"), 3, 3, false),
+        // Pods that still wait for their hook have players on them.
+        (Some("Cascading"), 0, 2, false),
+        (Some("Cascading"), 3, 0, false),
+        (Some("Cascading"), 0, 0, true),
+        (Some("always"), 0, 0, false),
+    ];
+    for (label, spec, status, allowed) in cases {
+        let request = workload(label, spec, status);
+        assert_eq!(is_allowed(&request), allowed, "{label:?} {spec} {status}");
+    }
+}
+
+#[test]
+fn a_status_that_is_behind_counts_for_nothing() {
+    let mut request = workload(Some("Cascading"), 0, 0);
+    request.old_object["metadata"]["generation"] = json!(4);
+    assert!(!is_allowed(&request));
+    request.old_object["status"] = Value::Null;
+    assert!(!is_allowed(&request));
+    request.old_object["metadata"]["generation"] = Value::Null;
+    assert!(!is_allowed(&request));
+}
+
+#[test]
+fn the_refusal_says_why_and_gives_the_command() {
+    let said = |request: &Request| match judge(request, &[]) {
+        Ruling::UnlessNamespaceEnds { namespace, refusal } => {
+            assert_eq!(namespace, "games");
+            refusal
+        }
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(
+        said(&workload(None, 3, 2)),
+        "deletion of GameDeployment game is refused: its pods (spec.replicas 3, status.replicas 2) go with it, and no \
+         hook is asked, and it has no label io.tencent.bcs.dev/deletion-allow. To allow it: kubectl label \
+         gamedeployment game --namespace games io.tencent.bcs.dev/deletion-allow=Always --overwrite"
+    );
+    let cascading = said(&workload(Some("Cascading"), 0, 2));
+    assert!(cascading.contains("status.replicas 2) go with it") && cascading.contains("Scale it to 0"));
+    assert!(said(&workload(Some("Never"), 0, 2)).contains("deletion-allow is \"Never\""));
+    let old = json!({ "metadata": { "labels": { DELETION_ALLOW: "Cascading" } } });
+    let template = said(&request((GROUP, "HookTemplate"), &old));
+    assert!(
+        template.contains("gates that ask it stay closed without it")
+            && template.contains("label hooktemplate game"),
+        "{template}"
+    );
+}
+
+#[test]
+fn a_definition_goes_with_always_and_with_cascading_once_nothing_is_left() {
+    let kind = ("apiextensions.k8s.io", "CustomResourceDefinition");
+    let definition = |group: &str, label: &str| {
+        let old = json!({
+            "metadata": { "labels": { DELETION_ALLOW: label } },
+            "spec": { "group": group, "names": { "plural": "games" }, "versions": [{ "name": "v1", "served": true }] }
+        });
+        let mut request = request(kind, &old);
+        request.namespace = None;
+        request
+    };
+    assert!(is_allowed(&definition("another.example", "")));
+    assert!(is_allowed(&definition(GROUP, "Always")));
+    let Ruling::Given(Verdict::Forbidden(refusal)) = judge(&definition(GROUP, ""), &[]) else {
+        panic!("not refused");
+    };
+    let command =
+        "kubectl label customresourcedefinition game io.tencent.bcs.dev/deletion-allow=Always --overwrite";
+    assert!(refusal.ends_with(command), "{refusal}");
+    let ruling = judge(&definition(GROUP, "Cascading"), &[]);
+    assert!(
+        matches!(&ruling, Ruling::UnlessNoObjects { version, plural, .. } if (version.as_str(), plural.as_str()) == ("v1", "games")),
+        "{ruling:?}"
+    );
+}
+
+#[test]
+fn what_is_no_deletion_of_ours_is_not_held_up() {
+    let refused = workload(None, 3, 3);
+    assert!(!is_allowed(&refused));
+    let mut exempt = refused.clone();
+    exempt.user_info.username = Some("robot".to_owned());
+    let mut update = refused.clone();
+    update.operation = "UPDATE".to_owned();
+    let mut status = refused.clone();
+    status.sub_resource = Some("status".to_owned());
+    let mut ends = refused.clone();
+    ends.old_object["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+    let mut other = refused.clone();
+    other.kind.group = "apps".to_owned();
+    for request in [exempt, update, status, ends, other] {
+        assert!(is_allowed(&request), "{request:?}");
+    }
+}
+
+#[test]
+fn a_deletion_that_does_not_say_of_what_is_refused() {
+    let request = request((GROUP, "GameDeployment"), &Value::Null);
+    assert!(!is_allowed(&request));
+}

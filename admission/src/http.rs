@@ -1,0 +1,134 @@
+//! The two paths that the API server asks: `/validate` and `/guard`.
+//!
+//! A body has a limit in bytes and a time in which it must arrive. Nothing of an object is logged: its environment may
+//! hold secrets, and a message about it may repeat a value.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use axum::Router;
+use axum::body::{Body, to_bytes};
+use axum::extract::State;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::post;
+
+use crate::cluster::Cluster;
+use crate::guard;
+use crate::metrics::Metrics;
+use crate::review::{self, Request, Verdict};
+use crate::validate;
+
+/// Longest body, in bytes: an object and what it was before, 3 MiB each, as API servers limit requests, and the rest.
+const LONGEST_BODY: usize = 7 * 1024 * 1024;
+/// Time in which a body must have arrived.
+const BODY_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// What answering takes.
+#[derive(Debug)]
+pub struct Desk {
+    /// What the guard asks the API server.
+    pub cluster: Cluster,
+    /// Users whose deletions need no label.
+    pub exempt: Vec<String>,
+    /// What Prometheus is told.
+    pub metrics: Metrics,
+    /// Set once this process is to end: each answer is then the last one on its connection.
+    pub ending: Arc<AtomicBool>,
+}
+
+/// Serves both paths.
+pub fn router(desk: Desk) -> Router {
+    Router::new()
+        .route("/validate", post(validate))
+        .route("/guard", post(guard))
+        .with_state(Arc::new(desk))
+}
+
+async fn validate(State(desk): State<Arc<Desk>>, body: Body) -> Response {
+    answer(&desk, "validate", body, async |request| {
+        // On a thread of its own: a hook of 100 conditions is compiled meanwhile.
+        let judged = tokio::task::spawn_blocking(move || validate::judge(&request)).await;
+        judged.map_err(|error| error.to_string())
+    })
+    .await
+}
+
+async fn guard(State(desk): State<Arc<Desk>>, body: Body) -> Response {
+    answer(&desk, "guard", body, async |request| {
+        let ruling = guard::judge(&request, &desk.exempt);
+        Ok(desk.cluster.settle(ruling).await)
+    })
+    .await
+}
+
+/// Reads a question, has it judged, and tells of it.
+async fn answer(
+    desk: &Desk,
+    path: &'static str,
+    body: Body,
+    judge: impl AsyncFnOnce(Request) -> Result<Verdict, String>,
+) -> Response {
+    let since = Instant::now();
+    let refuse = |code: StatusCode, words: String| {
+        desk.metrics.malformed();
+        tracing::warn!(path, code = code.as_u16(), words, "a request cannot be read");
+        (code, words).into_response()
+    };
+    let body = match tokio::time::timeout(BODY_TIMEOUT, to_bytes(body, LONGEST_BODY)).await {
+        Ok(Ok(body)) => body,
+        Ok(Err(error)) => {
+            let words = format!("the body cannot be read: {error}; at most {LONGEST_BODY} bytes are");
+            return refuse(StatusCode::BAD_REQUEST, words);
+        }
+        Err(_) => {
+            return refuse(
+                StatusCode::REQUEST_TIMEOUT,
+                "the body did not arrive in time".to_owned(),
+            );
+        }
+    };
+    let request = match review::read(&body) {
+        Ok(request) => request,
+        // The parser's words may repeat a value: the caller has it already, and the log must not.
+        Err(error) => {
+            desk.metrics.malformed();
+            tracing::warn!(path, bytes = body.len(), "a request is not an AdmissionReview");
+            return (StatusCode::BAD_REQUEST, error.to_string()).into_response();
+        }
+    };
+    drop(body);
+    let asked = request.clone_head();
+    match judge(request).await {
+        Ok(verdict) => {
+            desk.metrics
+                .answered(path, &asked, verdict.as_str(), since.elapsed());
+            tell(path, &asked, &verdict);
+            let text = review::answer(&asked.uid, &verdict).to_string();
+            let mut answer = ([(header::CONTENT_TYPE, "application/json")], text).into_response();
+            if desk.ending.load(Ordering::Relaxed) {
+                // API servers keep connections, and would ask on this one until it is cut.
+                let headers = answer.headers_mut();
+                headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
+            }
+            answer
+        }
+        Err(error) => {
+            desk.metrics.answered(path, &asked, "failed", since.elapsed());
+            tracing::error!(path, error, "a question ended in a defect");
+            (StatusCode::INTERNAL_SERVER_ERROR, "a defect; the log says more").into_response()
+        }
+    }
+}
+
+fn tell(path: &str, asked: &Request, verdict: &Verdict) {
+    let (kind, name, namespace) = (&asked.kind.kind, asked.name(), asked.namespace());
+    let (operation, user) = (&asked.operation, asked.user_info.username.as_deref());
+    match verdict {
+        Verdict::Allowed(_) => tracing::debug!(path, kind, namespace, name, operation, user, "allowed"),
+        Verdict::Invalid(_) | Verdict::Forbidden(_) => {
+            tracing::info!(path, kind, namespace, name, operation, user, "refused");
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! hookgate-admission: an optional component that says before an object is stored what the operators would say of it
+//! after, and that refuses deletions which would kill players. The operators neither need it nor know of it.
+//!
+//! | module | job |
+//! | --- | --- |
+//! | [`config`] | flags and environment |
+//! | [`review`] | the words exchanged with the API server |
+//! | [`validate`] | the operators' own judgement of an object, for what a write makes wrong |
+//! | [`guard`] | the deletion guard: what goes only with a label that allows it |
+//! | [`cluster`] | what the guard asks the API server |
+//! | [`http`] | the two paths that the API server asks, with their limits |
+//! | [`serve`] | TLS and HTTP, until a signal |
+//! | [`certificates`] | certificates that look after themselves |
+//! | [`metrics`] | what Prometheus is told |
+//!
+//! What a spec means is decided in the cores; there is no second opinion here.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use clap::Parser;
+use operator_runtime::calls::Calls;
+use operator_runtime::client::{self, ApiMeter};
+use operator_runtime::health::{self, Health};
+use operator_runtime::leader::Fence;
+use operator_runtime::process::{self, StartError};
+use operator_runtime::shutdown::Shutdown;
+use prometheus_client::registry::Registry;
+use tokio::net::TcpListener;
+
+pub mod certificates;
+pub mod cluster;
+pub mod config;
+pub mod guard;
+pub mod http;
+pub mod metrics;
+pub mod review;
+pub mod serve;
+pub mod validate;
+
+use certificates::store::Store;
+use certificates::{Keeper, Presented, Terms, keep};
+use config::Config;
+
+/// Calls of the API server about certificates at a time.
+const CALLS: usize = 2;
+/// The check in `/readyz` that fails once the process is to end.
+const ENDING: &str = "ending";
+
+/// The program: parses flags, runs until a signal, and says in one line why it could not.
+#[must_use]
+pub fn main() -> ExitCode {
+    start(Config::parse())
+}
+
+/// The program with these settings.
+#[must_use]
+pub fn start(config: Config) -> ExitCode {
+    process::start(config.log_format, &config.log.clone(), run(config))
+}
+
+/// Runs until a signal asks it to end. There is no leader: every replica answers.
+pub async fn run(config: Config) -> Result<(), StartError> {
+    let shutdown = Shutdown::on_signals().map_err(StartError::Signals)?;
+    let mut registry = Registry::default();
+    let metrics = metrics::Metrics::default();
+    metrics.register(&mut registry);
+    let meter = ApiMeter::default();
+    meter.register(&mut registry);
+    let client = client::connect(&meter, config.api_timeout, &Fence::open()).await?;
+    let health = Health::new(meter);
+    health.require(&[keep::CERTIFICATE, keep::CONFIGURATION]);
+    let refused = |address| move |source| StartError::Listen { address, source };
+    let address = health::serve(config.listen, health.clone(), registry).await;
+    let address = address.map_err(refused(config.listen))?;
+    let listener = TcpListener::bind(config.listen_tls).await;
+    let listener = listener.map_err(refused(config.listen_tls))?;
+    let (version, tls) = (env!("CARGO_PKG_VERSION"), config.listen_tls);
+    tracing::info!(%address, %tls, version, "hookgate-admission started");
+
+    let namespace = config.namespace.as_deref().unwrap_or(client.default_namespace());
+    let names = &config.certificates;
+    let calls = Calls::new(CALLS, config.api_timeout);
+    let presented = Arc::new(Presented::default());
+    let keeper = Keeper::new(
+        Store::new(&client, namespace, &names.secret, &names.configuration, calls),
+        names.hosts(namespace),
+        Terms {
+            validity: names.certificate_validity,
+        },
+        presented.clone(),
+        health.clone(),
+        metrics.clone(),
+    );
+    let ending = Arc::new(AtomicBool::new(false));
+    let desk = http::Desk {
+        cluster: cluster::Cluster::new(client.clone(), config.api_timeout),
+        exempt: config.guard_exempt_user.clone(),
+        metrics: metrics.clone(),
+        ending: ending.clone(),
+    };
+    let server = serve::Server {
+        listener,
+        presented,
+        router: http::router(desk),
+        metrics,
+    };
+    let mut signal = shutdown.clone();
+    let farewell = async {
+        signal.requested().await;
+        ending.store(true, Ordering::Relaxed);
+        health.fail(ENDING, "asked to end; ask another replica");
+        std::future::pending::<()>().await;
+    };
+    // Until the last answer is given, the certificate is kept.
+    tokio::select! {
+        () = server.run(shutdown, config.drain) => Ok(()),
+        () = keeper.run() => Err(StartError::WorkEnded),
+        () = farewell => Ok(()),
+    }
+}

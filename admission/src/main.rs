@@ -1,0 +1,5 @@
+//! The hookgate-admission program.
+
+fn main() -> std::process::ExitCode {
+    admission::main()
+}

@@ -1,0 +1,116 @@
+//! What Prometheus is told. Labels are classes; what a request says is sorted into them, never repeated.
+
+use std::time::Duration;
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::Registry;
+
+use crate::review::Request;
+
+const SECONDS: [f64; 9] = [0.0005, 0.001, 0.005, 0.025, 0.1, 0.5, 1.0, 2.5, 5.0];
+
+/// This component's metrics.
+#[derive(Debug, Clone)]
+pub struct Metrics {
+    requests: Family<RequestLabels, Counter>,
+    malformed: Counter,
+    seconds: Histogram,
+    handshakes_failed: Counter,
+    renewals: Counter,
+    expiry: Gauge,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct RequestLabels {
+    path: &'static str,
+    kind: &'static str,
+    operation: &'static str,
+    outcome: &'static str,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        Self {
+            requests: Family::default(),
+            malformed: Counter::default(),
+            seconds: Histogram::new(SECONDS),
+            handshakes_failed: Counter::default(),
+            renewals: Counter::default(),
+            expiry: Gauge::default(),
+        }
+    }
+}
+
+impl Metrics {
+    /// Offers everything at `/metrics`.
+    pub fn register(&self, registry: &mut Registry) {
+        let registry = registry.sub_registry_with_prefix("hookgate_admission");
+        let help = "Questions answered, by path, kind, operation and outcome (allowed, refused, failed)";
+        registry.register("requests", help, self.requests.clone());
+        let help = "Requests that held no question that can be read";
+        registry.register("malformed_requests", help, self.malformed.clone());
+        let help = "From the arrival of a question to its answer";
+        registry.register("request_duration_seconds", help, self.seconds.clone());
+        let help = "TLS connections that did not come about; a caller that does not trust the certificate is among them";
+        registry.register("tls_handshakes_failed", help, self.handshakes_failed.clone());
+        let help = "Certificates that this process made";
+        registry.register("certificate_renewals", help, self.renewals.clone());
+        let help = "When the certificate that is presented expires, in seconds since 1970; 0: there is none";
+        registry.register("certificate_expiry_timestamp_seconds", help, self.expiry.clone());
+    }
+
+    /// A question was answered, or could not be.
+    pub fn answered(&self, path: &'static str, request: &Request, outcome: &'static str, took: Duration) {
+        let labels = RequestLabels {
+            path,
+            kind: kind(&request.kind.kind),
+            operation: operation(&request.operation),
+            outcome,
+        };
+        self.requests.get_or_create(&labels).inc();
+        self.seconds.observe(took.as_secs_f64());
+    }
+
+    /// Something came that is no question.
+    pub fn malformed(&self) {
+        self.malformed.inc();
+    }
+
+    /// A TLS connection did not come about.
+    pub fn handshake_failed(&self) {
+        self.handshakes_failed.inc();
+    }
+
+    /// This process made a certificate, and it was recorded.
+    pub fn renewed(&self) {
+        self.renewals.inc();
+    }
+
+    /// The certificate that is presented expires then.
+    pub fn expires(&self, at: jiff::Timestamp) {
+        self.expiry.set(at.as_second());
+    }
+}
+
+fn kind(kind: &str) -> &'static str {
+    let known = [
+        "GameDeployment",
+        "HookTemplate",
+        "HookRun",
+        "CustomResourceDefinition",
+    ];
+    known.into_iter().find(|known| *known == kind).unwrap_or("other")
+}
+
+fn operation(operation: &str) -> &'static str {
+    match operation {
+        "CREATE" => "create",
+        "UPDATE" => "update",
+        "DELETE" => "delete",
+        _ => "other",
+    }
+}

@@ -1,0 +1,127 @@
+//! TLS and HTTP/1.1, until a signal asks to end.
+//!
+//! The certificate is looked up at every handshake: a new one is used from the next connection on, and nobody is cut
+//! off. Connections, handshakes and idle connections are bounded. On a signal questions are answered for a while longer,
+//! as whoever sends them learns of the end a moment later; then each connection ends after its current answer.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::graceful::{GracefulShutdown, Watcher};
+use hyper_util::service::TowerToHyperService;
+use operator_runtime::shutdown::Shutdown;
+use rustls::ServerConfig;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_rustls::TlsAcceptor;
+
+use crate::certificates::Presented;
+use crate::metrics::Metrics;
+
+/// Connections at a time.
+const CONNECTIONS: usize = 512;
+/// Time for a TLS handshake.
+const HANDSHAKE: Duration = Duration::from_secs(5);
+/// Time for the next head on a connection; longer than the 90 s for which API servers keep idle connections, so that
+/// it is not this side that closes one on which a question is under way.
+const IDLE: Duration = Duration::from_mins(2);
+/// After the drain: time in which the last answers must have been given.
+const LAST_ANSWERS: Duration = Duration::from_secs(10);
+/// After an `accept` that failed, for instance for want of file descriptors.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// What serves.
+#[derive(Debug)]
+pub struct Server {
+    /// Where callers connect.
+    pub listener: TcpListener,
+    /// The certificate.
+    pub presented: Arc<Presented>,
+    /// What answers.
+    pub router: Router,
+    /// What Prometheus is told.
+    pub metrics: Metrics,
+}
+
+impl Server {
+    /// Serves until a signal, and then for `drain` and the last answers.
+    pub async fn run(self, mut shutdown: Shutdown, drain: Duration) {
+        let mut tls = ServerConfig::builder()
+            .with_no_client_auth()
+            .with_cert_resolver(self.presented.clone());
+        tls.alpn_protocols = vec![b"http/1.1".to_vec()];
+        let acceptor = TlsAcceptor::from(Arc::new(tls));
+        let graceful = GracefulShutdown::new();
+        let slots = Arc::new(Semaphore::new(CONNECTIONS));
+        let mut end = std::pin::pin!(async {
+            shutdown.requested().await;
+            tracing::info!("asked to end");
+            tokio::time::sleep(drain).await;
+        });
+        loop {
+            let accepted = async {
+                let slot = slots.clone().acquire_owned().await;
+                (slot, self.listener.accept().await)
+            };
+            tokio::select! {
+                () = &mut end => break,
+                (slot, accepted) = accepted => match (slot, accepted) {
+                    (Ok(slot), Ok((stream, _))) => {
+                        let connection = Connection {
+                            acceptor: acceptor.clone(),
+                            router: self.router.clone(),
+                            metrics: self.metrics.clone(),
+                            watcher: graceful.watcher(),
+                            slot,
+                        };
+                        tokio::spawn(connection.serve(stream));
+                    }
+                    (_, accepted) => {
+                        let error = accepted.err();
+                        tracing::warn!(?error, "failed to accept a connection");
+                        tokio::time::sleep(PAUSE).await;
+                    }
+                },
+            }
+        }
+        drop(self.listener);
+        if tokio::time::timeout(LAST_ANSWERS, graceful.shutdown())
+            .await
+            .is_err()
+        {
+            tracing::warn!("connections were cut that did not end in time");
+        }
+    }
+}
+
+struct Connection {
+    acceptor: TlsAcceptor,
+    router: Router,
+    metrics: Metrics,
+    watcher: Watcher,
+    slot: OwnedSemaphorePermit,
+}
+
+impl Connection {
+    async fn serve(self, stream: TcpStream) {
+        let handshake = tokio::time::timeout(HANDSHAKE, self.acceptor.accept(stream)).await;
+        let stream = match handshake.map_err(std::io::Error::from) {
+            Ok(Ok(stream)) => stream,
+            Ok(Err(error)) | Err(error) => {
+                self.metrics.handshake_failed();
+                tracing::debug!(%error, "a TLS connection did not come about");
+                return;
+            }
+        };
+        let mut http = http1::Builder::new();
+        http.timer(TokioTimer::new()).header_read_timeout(IDLE);
+        let connection = http.serve_connection(TokioIo::new(stream), TowerToHyperService::new(self.router));
+        if let Err(error) = self.watcher.watch(connection).await {
+            tracing::debug!(%error, "a connection ended early");
+        }
+        drop(self.slot);
+    }
+}

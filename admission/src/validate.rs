@@ -1,0 +1,164 @@
+//! What the operators would say of an object, said before it is stored.
+//!
+//! The judgement and its words are those of the cores: [`Workload::read`], [`resolve_run`] and [`check_template`]. Here
+//! is only what an object was before: an update is refused for what it makes wrong, never for what was wrong already,
+//! so that finalizers, labels and other people's fields can be changed on an object that is not valid.
+
+use gamedeployment_core::workload::{self, Workload};
+use hook_core::resolve::{
+    Problem, Problems, check_template, resolve_run, run_invalid, run_unreadable, template_unreadable,
+};
+use kube::Resource;
+use kube::core::DeserializeGuard;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use shared_api::metric::Metric;
+use shared_api::names::GROUP;
+use shared_api::{GameDeployment, HookRun, HookTemplate};
+
+use crate::review::{GroupKind, Request, Verdict};
+
+/// A kind that the operators check.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Checked {
+    /// By gamedeployment-operator.
+    GameDeployment,
+    /// By hook-operator.
+    HookTemplate,
+    /// By hook-operator.
+    HookRun,
+}
+
+impl Checked {
+    /// The kind of a request, if it is one of these.
+    #[must_use]
+    pub fn of(kind: &GroupKind) -> Option<Self> {
+        match (kind.group.as_str(), kind.kind.as_str()) {
+            (GROUP, "GameDeployment") => Some(Self::GameDeployment),
+            (GROUP, "HookTemplate") => Some(Self::HookTemplate),
+            (GROUP, "HookRun") => Some(Self::HookRun),
+            _ => None,
+        }
+    }
+}
+
+/// Judges a creation or an update; whatever else is asked for is allowed.
+#[must_use]
+pub fn judge(request: &Request) -> Verdict {
+    let allowed = Verdict::Allowed(Vec::new());
+    let Some(kind) = Checked::of(&request.kind).filter(|_| request.is_whole()) else {
+        return allowed;
+    };
+    let (object, old) = (&request.object, &request.old_object);
+    // What is being deleted can only lose its finalizers, and nothing is measured or run for it any more.
+    let ends = !object["metadata"]["deletionTimestamp"].is_null();
+    if ends || !matches!(request.operation.as_str(), "CREATE" | "UPDATE") {
+        return allowed;
+    }
+    let news = match kind {
+        Checked::GameDeployment => news(object, old, workload_problems, workload::sentence),
+        Checked::HookTemplate => news(object, old, template_problems, |problems| {
+            Problems::from_iter(problems.to_vec()).to_string()
+        }),
+        Checked::HookRun => news(object, old, run_problems, |problems| {
+            run_invalid(&problems.iter().cloned().collect())
+        }),
+    };
+    match news {
+        Err(sentence) => Verdict::Invalid(sentence),
+        Ok(known) => {
+            let known = known
+                .into_iter()
+                .map(|problem| format!("not refused, because it was so before: {problem}"));
+            Verdict::Allowed(known.chain(risks(kind, object)).collect())
+        }
+    }
+}
+
+/// What is wrong with an object, or why it cannot be read at all.
+type Found<P> = Result<Vec<P>, String>;
+
+/// The sentence about what is wrong now and was not before; if there is nothing, what was wrong before.
+fn news<P: PartialEq + ToString>(
+    object: &Value,
+    old: &Value,
+    problems: impl Fn(&Value) -> Found<P>,
+    sentence: impl Fn(&[P]) -> String,
+) -> Result<Vec<String>, String> {
+    // Most objects are good: then nobody asks what they were.
+    let before = || {
+        if old.is_null() {
+            Ok(Vec::new())
+        } else {
+            problems(old)
+        }
+    };
+    match problems(object) {
+        Ok(now) if now.is_empty() => Ok(Vec::new()),
+        Ok(now) => {
+            let before = before().unwrap_or_default();
+            let (known, new): (Vec<P>, Vec<P>) =
+                now.into_iter().partition(|problem| before.contains(problem));
+            if new.is_empty() {
+                Ok(known.iter().map(ToString::to_string).collect())
+            } else {
+                Err(sentence(&new))
+            }
+        }
+        Err(unreadable) if before().err().as_ref() == Some(&unreadable) => Ok(vec![unreadable]),
+        Err(unreadable) => Err(unreadable),
+    }
+}
+
+/// Reads an object as the operators' watches do, so that what is said of one that cannot be read is the same.
+fn parse<K: Resource + DeserializeOwned>(object: &Value) -> Result<K, String> {
+    match DeserializeGuard::<K>::deserialize(object) {
+        Ok(DeserializeGuard(Ok(object))) => Ok(object),
+        Ok(DeserializeGuard(Err(invalid))) => Err(invalid.error),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+fn workload_problems(object: &Value) -> Found<workload::Problem> {
+    let object: GameDeployment = parse(object).map_err(|error| workload::unreadable(&error))?;
+    Ok(Workload::read(&object).err().unwrap_or_default())
+}
+
+fn template_problems(object: &Value) -> Found<Problem> {
+    let template: HookTemplate = parse(object).map_err(|error| template_unreadable(&error))?;
+    Ok(check_template(&template.spec).iter().cloned().collect())
+}
+
+fn run_problems(object: &Value) -> Found<Problem> {
+    let run: HookRun = parse(object).map_err(|error| run_unreadable(&error))?;
+    let problems = resolve_run(&run.spec).err().unwrap_or_default();
+    Ok(problems.iter().cloned().collect())
+}
+
+/// What is legal and may still surprise.
+fn risks(kind: Checked, object: &Value) -> Vec<String> {
+    let metrics = match kind {
+        Checked::GameDeployment => return Vec::new(),
+        Checked::HookTemplate | Checked::HookRun => object.pointer("/spec/metrics").and_then(Value::as_array),
+    };
+    let metrics = metrics.into_iter().flatten().enumerate();
+    metrics
+        .filter_map(|(index, metric)| Some((index, Metric::deserialize(metric).ok()?)))
+        .flat_map(|(index, metric)| {
+            let web = { metric.provider.web }.and_then(|web| web.insecure_skip_verify);
+            let prometheus = { metric.provider.prometheus }.and_then(|server| server.insecure_skip_verify);
+            [("web", web), ("prometheus", prometheus)].map(|(name, skips)| (index, name, skips))
+        })
+        .filter(|(_, _, skips)| *skips == Some(true))
+        .map(|(index, name, _)| {
+            format!(
+                "metrics[{index}].provider.{name}.insecureSkipVerify: the endpoint's certificate is not checked: \
+                 whoever is on the way can answer for it, and open the gate"
+            )
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,143 @@
+use serde_json::json;
+
+use super::*;
+
+fn request(kind: &str, object: &Value, old: &Value) -> Request {
+    let operation = if old.is_null() { "CREATE" } else { "UPDATE" };
+    serde_json::from_value(json!({
+        "uid": "u", "kind": { "group": GROUP, "version": "v1alpha1", "kind": kind }, "operation": operation,
+        "object": object, "oldObject": old
+    }))
+    .unwrap()
+}
+
+fn game(wrong: Value) -> Value {
+    let mut game = json!({
+        "apiVersion": "tkex.tencent.com/v1alpha1", "kind": "GameDeployment", "metadata": { "name": "game" },
+        "spec": {
+            "replicas": 1, "selector": { "matchLabels": { "app": "game" } },
+            "template": { "metadata": { "labels": { "app": "game" } }, "spec": { "containers": [{ "name": "game" }] } }
+        }
+    });
+    for (key, value) in wrong.as_object().unwrap() {
+        game["spec"][key] = value.clone();
+    }
+    game
+}
+
+fn run(condition: &str) -> Value {
+    json!({
+        "apiVersion": "tkex.tencent.com/v1alpha1", "kind": "HookRun", "metadata": { "name": "run" },
+        "spec": { "metrics": [{
+            "name": "web", "successCondition": condition, "provider": { "web": { "url": "http://game:9091" } }
+        }] }
+    })
+}
+
+fn refusal(request: &Request) -> String {
+    match judge(request) {
+        Verdict::Invalid(message) => message,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn warnings(request: &Request) -> Vec<String> {
+    match judge(request) {
+        Verdict::Allowed(warnings) => warnings,
+        other => panic!("{other:?}"),
+    }
+}
+
+const LATER: &str = r#"spec.minReadySeconds: "-1": set 0 or more seconds"#;
+const HISTORY: &str = r#"spec.revisionHistoryLimit: "-2": set 0 or more"#;
+
+#[test]
+fn all_problems_are_said_at_once_in_the_operators_words() {
+    let bad = game(json!({ "minReadySeconds": -1, "revisionHistoryLimit": -2 }));
+    let said = refusal(&request("GameDeployment", &bad, &Value::Null));
+    let object: GameDeployment = serde_json::from_value(bad).unwrap();
+    assert_eq!(said, workload::sentence(&Workload::read(&object).unwrap_err()));
+    assert!(said.contains(LATER) && said.contains(HISTORY), "{said}");
+    let said = refusal(&request("HookRun", &run("result >"), &Value::Null));
+    assert!(
+        said.starts_with("hook spec invalid: metrics[0].successCondition: "),
+        "{said}"
+    );
+    let said = refusal(&request("HookTemplate", &run("result >"), &Value::Null));
+    assert!(said.starts_with("metrics[0].successCondition: "), "{said}");
+}
+
+#[test]
+fn an_update_is_refused_for_what_it_makes_wrong_alone() {
+    let old = game(json!({ "minReadySeconds": -1 }));
+    let mut labelled = old.clone();
+    labelled["metadata"]["labels"] = json!({ "a": "b" });
+    let known = [format!("not refused, because it was so before: {LATER}")];
+    assert_eq!(warnings(&request("GameDeployment", &labelled, &old)), known);
+    let worse = game(json!({ "minReadySeconds": -1, "revisionHistoryLimit": -2 }));
+    assert_eq!(refusal(&request("GameDeployment", &worse, &old)), HISTORY);
+    let other = game(json!({ "minReadySeconds": -7 }));
+    assert!(refusal(&request("GameDeployment", &other, &old)).contains("-7"));
+    let good = game(json!({}));
+    assert_eq!(warnings(&request("GameDeployment", &good, &old)), [""; 0]);
+    assert_eq!(
+        refusal(&request("GameDeployment", &old, &good)),
+        LATER,
+        "it was good"
+    );
+}
+
+#[test]
+fn what_cannot_be_read_is_refused_unless_it_could_not_before() {
+    let bad = game(json!({ "minReadySeconds": 5_000_000_000_i64 }));
+    let said = refusal(&request("GameDeployment", &bad, &Value::Null));
+    assert!(
+        said.starts_with("it cannot be read: ") && said.contains("5000000000"),
+        "{said}"
+    );
+    assert_eq!(warnings(&request("GameDeployment", &bad, &bad)).len(), 1);
+    // What was wrong beside it could not be seen.
+    let half = game(json!({ "minReadySeconds": -1 }));
+    assert_eq!(refusal(&request("GameDeployment", &half, &bad)), LATER);
+    let mut unreadable = run("true");
+    unreadable["spec"]["metrics"][0]["count"] = json!(5_000_000_000_i64);
+    let said = refusal(&request("HookRun", &unreadable, &Value::Null));
+    assert!(
+        said.starts_with("hook spec invalid: ") && said.ends_with("create the run again"),
+        "{said}"
+    );
+    let said = refusal(&request("HookTemplate", &unreadable, &Value::Null));
+    assert!(said.starts_with("the spec cannot be read: "), "{said}");
+}
+
+#[test]
+fn what_is_being_deleted_and_parts_of_objects_pass() {
+    let bad = game(json!({ "minReadySeconds": -1 }));
+    let mut ends = bad.clone();
+    ends["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+    assert_eq!(
+        warnings(&request("GameDeployment", &ends, &game(json!({})))),
+        [""; 0]
+    );
+    let mut status = request("GameDeployment", &bad, &game(json!({})));
+    status.sub_resource = Some("status".to_owned());
+    assert_eq!(warnings(&status), [""; 0]);
+    let mut deletion = request("GameDeployment", &bad, &Value::Null);
+    deletion.operation = "DELETE".to_owned();
+    assert_eq!(warnings(&deletion), [""; 0]);
+    let mut other = request("GameDeployment", &bad, &Value::Null);
+    other.kind.group = "apps".to_owned();
+    assert_eq!(warnings(&other), [""; 0]);
+}
+
+#[test]
+fn a_certificate_that_is_not_checked_is_legal_and_told() {
+    let mut risky = run("true");
+    risky["spec"]["metrics"][0]["provider"]["web"]["insecureSkipVerify"] = json!(true);
+    let warnings = warnings(&request("HookRun", &risky, &Value::Null));
+    assert_eq!(warnings.len(), 1);
+    assert!(
+        warnings[0].starts_with("metrics[0].provider.web.insecureSkipVerify: "),
+        "{warnings:?}"
+    );
+}

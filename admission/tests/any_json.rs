@@ -1,0 +1,194 @@
+//! Whatever arrives: the answer is an AdmissionReview about the request of that uid, or a refusal to read it. Nothing
+//! ends the program.
+
+use admission::guard::{self, Ruling};
+use admission::review::{self, Verdict};
+use admission::validate;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+/// Any JSON, with words that mean something here among its strings and keys.
+fn any_json() -> impl Strategy<Value = Value> {
+    let word = prop_oneof![
+        Just("Always".to_owned()),
+        Just("Cascading".to_owned()),
+        Just("20%".to_owned()),
+        Just("{{ args.PodIP }}".to_owned()),
+        Just("asInt(result) < 30".to_owned()),
+        ".{0,12}",
+    ];
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any::<f64>().prop_map(Value::from),
+        word.clone().prop_map(Value::from),
+    ];
+    leaf.prop_recursive(4, 32, 4, move |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            prop::collection::vec((word.clone(), inner), 0..4)
+                .prop_map(|fields| { Value::Object(fields.into_iter().collect()) }),
+        ]
+    })
+}
+
+fn objects() -> [Value; 3] {
+    let hook = json!({
+        "apiVersion": "tkex.tencent.com/v1alpha1", "kind": "HookRun", "metadata": { "name": "run", "labels": {} },
+        "spec": {
+            "policy": "Ordered", "args": [{ "name": "PodIP", "value": "10.0.0.1" }], "timeoutSeconds": 60,
+            "metrics": [{
+                "name": "web", "interval": "5s", "count": 3, "failureLimit": 1, "successCondition": "result < 30",
+                "provider": { "web": {
+                    "url": "http://{{ args.PodIP }}:9091", "jsonPath": "{$.age}", "method": "POST", "body": "x",
+                    "headers": [{ "key": "A", "value": "b" }]
+                } }
+            }]
+        }
+    });
+    let game = json!({
+        "apiVersion": "tkex.tencent.com/v1alpha1", "kind": "GameDeployment",
+        "metadata": { "name": "game", "generation": 1, "labels": {}, "annotations": {
+            "tkex.bkbcs.tencent.com/gamedeployment-index-on": "true",
+            "tkex.bkbcs.tencent.com/gamedeployment-index-range": "{\"podStartIndex\":0,\"podEndIndex\":4}"
+        } },
+        "spec": {
+            "replicas": 1, "selector": { "matchLabels": { "app": "game" } },
+            "template": { "metadata": { "labels": { "app": "game" } }, "spec": { "containers": [{ "name": "game" }] } },
+            "updateStrategy": { "type": "InplaceUpdate", "maxSurge": 1, "canary": { "steps": [{ "partition": 1 }] } },
+            "preDeleteUpdateStrategy": { "hook": { "templateName": "t" } }
+        },
+        "status": { "replicas": 0, "observedGeneration": 1 }
+    });
+    let definition = json!({
+        "metadata": { "name": "games", "labels": {} },
+        "spec": {
+            "group": "tkex.tencent.com", "names": { "plural": "games" }, "versions": [{ "name": "v1", "served": true }]
+        }
+    });
+    [hook, game, definition]
+}
+
+/// A proper review.
+fn review(object: usize, operation: usize, both: bool) -> Value {
+    let kinds = [
+        ("tkex.tencent.com", "HookRun"),
+        ("tkex.tencent.com", "GameDeployment"),
+        ("apiextensions.k8s.io", "CustomResourceDefinition"),
+    ];
+    let operations = ["CREATE", "UPDATE", "DELETE"];
+    let (group, kind) = kinds[object];
+    let object = objects()[object].clone();
+    json!({
+        "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
+        "request": {
+            "uid": "a-b-c", "kind": { "group": group, "version": "v1", "kind": kind },
+            "operation": operations[operation], "name": "n", "namespace": "games",
+            "userInfo": { "username": "jane" },
+            "object": object, "oldObject": if both { object.clone() } else { Value::Null }
+        }
+    })
+}
+
+/// Puts something else in the place of one value of a document.
+fn replace_one(document: &mut Value, mut number: usize, other: &Value) -> Result<(), usize> {
+    if number == 0 {
+        *document = other.clone();
+        return Ok(());
+    }
+    number -= 1;
+    let inner: Vec<&mut Value> = match document {
+        Value::Object(fields) => fields.values_mut().collect(),
+        Value::Array(items) => items.iter_mut().collect(),
+        _ => Vec::new(),
+    };
+    for value in inner {
+        match replace_one(value, number, other) {
+            Ok(()) => return Ok(()),
+            Err(left) => number = left,
+        }
+    }
+    Err(number)
+}
+
+/// What the program does with a body, but for what the guard asks the API server.
+fn check(body: &[u8]) -> Result<(), TestCaseError> {
+    let request = match review::read(body) {
+        Ok(request) => request,
+        Err(error) => {
+            prop_assert!(!error.to_string().is_empty());
+            return Ok(());
+        }
+    };
+    let guarded = match guard::judge(&request, &[]) {
+        Ruling::Given(verdict) => verdict,
+        Ruling::UnlessNamespaceEnds { refusal, .. } | Ruling::UnlessNoObjects { refusal, .. } => {
+            Verdict::Forbidden(refusal)
+        }
+    };
+    for verdict in [guarded, validate::judge(&request)] {
+        let text = review::answer(&request.uid, &verdict).to_string();
+        let answer: Value = serde_json::from_str(&text).unwrap();
+        prop_assert_eq!(&answer["apiVersion"], "admission.k8s.io/v1");
+        prop_assert_eq!(&answer["kind"], "AdmissionReview");
+        let response = &answer["response"];
+        prop_assert_eq!(response["uid"].as_str(), Some(request.uid.as_str()));
+        let allowed = response["allowed"].as_bool();
+        let message = response["status"]["message"].as_str().unwrap_or_default();
+        prop_assert!(
+            allowed.is_some() && (allowed == Some(true)) == message.is_empty(),
+            "{}",
+            text
+        );
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    #[test]
+    fn any_json_is_answered_or_refused(body in any_json()) {
+        check(body.to_string().as_bytes())?;
+    }
+
+    #[test]
+    fn any_bytes_are_answered_or_refused(body in prop::collection::vec(any::<u8>(), 0..200)) {
+        check(&body)?;
+    }
+
+    #[test]
+    fn a_review_with_anything_in_it_is_answered_or_refused(
+        (object, operation, both) in (0..3_usize, 0..3_usize, any::<bool>()),
+        changes in prop::collection::vec((0..120_usize, any_json()), 0..4),
+    ) {
+        let mut review = review(object, operation, both);
+        for (number, other) in changes {
+            // The first few would replace the whole of it.
+            let _ = replace_one(&mut review, number + 3, &other);
+        }
+        check(review.to_string().as_bytes())?;
+    }
+}
+
+#[test]
+fn proper_reviews_are_answered() {
+    for (object, operation) in [(0, 0), (1, 0), (2, 2)] {
+        let review = review(object, operation, operation > 0).to_string();
+        let request = review::read(review.as_bytes()).unwrap();
+        assert_eq!(validate::judge(&request), Verdict::Allowed(Vec::new()));
+    }
+}
+
+#[test]
+fn what_is_nested_without_end_is_refused() {
+    let deep = "[".repeat(100_000);
+    assert!(review::read(deep.as_bytes()).is_err());
+    let deep = format!(
+        "{{\"request\":{}1{}}}",
+        "{\"a\":".repeat(50_000),
+        "}".repeat(50_000)
+    );
+    assert!(review::read(deep.as_bytes()).is_err());
+}

@@ -1,0 +1,266 @@
+//! The component as it is installed: its service account with its rights, its configuration, its replicas.
+
+use std::io::Write as _;
+use std::net::SocketAddr;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
+use k8s_openapi::api::core::v1::{Namespace, Secret};
+use kube::api::{Api, Patch, PatchParams, PostParams};
+use operator_tests::{SOON, free_address, merge};
+use serde_json::{Value, json};
+use test_kit::{ControlPlane, Process, Program, eventually};
+
+use crate::deploy;
+
+/// One process of the component.
+#[derive(Debug)]
+pub(crate) struct Replica {
+    pub(crate) process: Process,
+    pub(crate) health: SocketAddr,
+    pub(crate) tls: SocketAddr,
+}
+
+/// The component, for one namespace.
+#[derive(Debug)]
+pub(crate) struct Installation<'c> {
+    pub(crate) control_plane: &'c ControlPlane,
+    pub(crate) namespace: String,
+    /// Of everything that is named hookgate-admission in the file.
+    pub(crate) name: String,
+    pub(crate) documents: Vec<Value>,
+}
+
+impl<'c> Installation<'c> {
+    /// In a namespace of its own.
+    pub(crate) async fn new(control_plane: &'c ControlPlane) -> Self {
+        let namespace = control_plane.namespace("admission").await;
+        Self::within(control_plane, namespace).await
+    }
+
+    /// In a namespace that exists: gives the service account its rights.
+    pub(crate) async fn within(control_plane: &'c ControlPlane, namespace: String) -> Self {
+        let name = format!("adm-{namespace}");
+        let documents = deploy::documents(&name, &namespace);
+        let installation = Self {
+            control_plane,
+            namespace,
+            name,
+            documents,
+        };
+        installation.watch_over(&installation.namespace).await;
+        let kinds = [
+            "ServiceAccount",
+            "Role",
+            "RoleBinding",
+            "ClusterRole",
+            "ClusterRoleBinding",
+        ];
+        let rights = deploy::of_kinds(&installation.documents, &kinds);
+        installation.must(&["apply", "--filename", "-"], &rights);
+        installation
+    }
+
+    /// Has the webhooks asked about one more namespace.
+    pub(crate) async fn watch_over(&self, namespace: &str) {
+        let namespaces: Api<Namespace> = Api::all(self.control_plane.client());
+        let patch = Patch::Merge(json!({ "metadata": { "labels": { deploy::LABEL: self.name } } }));
+        let params = PatchParams::default();
+        namespaces.patch(namespace, &params, &patch).await.unwrap();
+    }
+
+    /// Starts a replica, without waiting for it.
+    pub(crate) fn replica(&self, flags: &[&str]) -> Replica {
+        let account = format!("system:serviceaccount:{}:{}", self.namespace, self.name);
+        let own = format!("system:serviceaccounts:{}", self.namespace);
+        let groups = ["system:serviceaccounts", &own, "system:authenticated"];
+        let kubeconfig = self.control_plane.kubeconfig_as(&account, &groups).unwrap();
+        let (health, tls) = (free_address(), free_address());
+        let program = Program::new(crate::PROGRAM)
+            .env("KUBECONFIG", kubeconfig)
+            .args(["--namespace", &self.namespace, "--server-name", "127.0.0.1"])
+            .args(["--listen", &health.to_string(), "--listen-tls", &tls.to_string()])
+            .args(["--secret", &format!("{}-certificates", self.name)])
+            .args(["--configuration", &self.name])
+            .args(["--log", "debug,hyper=info,h2=info", "--drain", "1s"])
+            .args(flags.iter().copied());
+        let process = Process::start(program).unwrap();
+        Replica { process, health, tls }
+    }
+
+    /// Installs the configuration, with these changes to each of its webhooks.
+    pub(crate) async fn configure(&self, address: SocketAddr, changes: &Value) {
+        let mut wanted = deploy::configuration(&self.documents, &self.name, address);
+        for webhook in wanted["webhooks"].as_array_mut().unwrap() {
+            merge(webhook, changes.clone());
+        }
+        let wanted = serde_json::from_value(wanted).unwrap();
+        let created = self
+            .configurations()
+            .create(&PostParams::default(), &wanted)
+            .await;
+        created.unwrap();
+    }
+
+    /// A replica that is asked, and is known to be.
+    pub(crate) async fn running(control_plane: &'c ControlPlane, flags: &[&str]) -> (Self, Replica) {
+        let installation = Self::new(control_plane).await;
+        let replica = installation.replica(flags);
+        installation.configure(replica.tls, &json!({})).await;
+        replica.ready().await;
+        installation.asked().await;
+        (installation, replica)
+    }
+
+    /// Waits until the API server asks: it learns of configurations by watching them.
+    pub(crate) async fn asked(&self) {
+        let bad = bad_template("probe").to_string();
+        let create = ["create", "--dry-run=server", "--filename", "-"];
+        eventually(SOON, || async {
+            match self.kubectl(&create, &bad) {
+                Err(said) if said.contains("denied the request") => Ok(()),
+                other => Err(other),
+            }
+        })
+        .await;
+    }
+
+    pub(crate) fn configurations(&self) -> Api<ValidatingWebhookConfiguration> {
+        Api::all(self.control_plane.client())
+    }
+
+    pub(crate) fn secrets(&self) -> Api<Secret> {
+        Api::namespaced(self.control_plane.client(), &self.namespace)
+    }
+
+    pub(crate) fn secret_name(&self) -> String {
+        format!("{}-certificates", self.name)
+    }
+
+    /// What the first webhook trusts.
+    pub(crate) async fn bundle(&self) -> String {
+        let found = self.configurations().get(&self.name).await.unwrap();
+        let webhooks = found.webhooks.unwrap();
+        let bundles: Vec<_> = webhooks
+            .iter()
+            .map(|webhook| webhook.client_config.ca_bundle.clone())
+            .collect();
+        assert!(bundles.iter().all(|bundle| *bundle == bundles[0]), "all the same");
+        let bundle = bundles[0].clone().unwrap_or_default();
+        String::from_utf8(bundle.0).unwrap()
+    }
+
+    /// kubectl in the namespace: what it says, or what it complains of.
+    pub(crate) fn kubectl(&self, arguments: &[&str], input: &str) -> Result<String, String> {
+        let mut command = self.control_plane.kubectl();
+        command.args(["--namespace", &self.namespace]).args(arguments);
+        run(command, input)
+    }
+
+    /// kubectl in the namespace, which must do as it is told.
+    pub(crate) fn must(&self, arguments: &[&str], input: &str) -> String {
+        let said = self.kubectl(arguments, input);
+        said.unwrap_or_else(|error| panic!("kubectl {arguments:?}: {error}"))
+    }
+
+    /// kubectl in the namespace, which must be refused by a webhook. Returns the webhook's words.
+    pub(crate) fn refused(&self, arguments: &[&str], input: &str) -> String {
+        let said = match self.kubectl(arguments, input) {
+            Ok(said) => panic!("kubectl {arguments:?} was allowed: {said}"),
+            Err(said) => said,
+        };
+        let words = said.split_once("denied the request: ");
+        words.unwrap_or_else(|| panic!("{said}")).1.trim_end().to_owned()
+    }
+}
+
+impl Replica {
+    pub(crate) async fn ready(&self) {
+        eventually(SOON, || async {
+            let (status, text) = self.ask("/readyz").await?;
+            if status == 200 {
+                return Ok(());
+            }
+            Err(format!("{text}{}", self.process.tail(10)))
+        })
+        .await;
+    }
+
+    /// Status and text of a path of health and metrics.
+    pub(crate) async fn ask(&self, path: &str) -> Result<(u16, String), String> {
+        let client = test_kit::http_client().unwrap();
+        let answer = client.get(format!("http://{}{path}", self.health)).send().await;
+        let answer = answer.map_err(|error| error.to_string())?;
+        Ok((answer.status().as_u16(), answer.text().await.unwrap_or_default()))
+    }
+
+    /// The sum of a metric over the series whose labels contain all of these.
+    pub(crate) async fn metric(&self, name: &str, labels: &[&str]) -> u64 {
+        let (_, text) = self.ask("/metrics").await.unwrap();
+        let lines = text
+            .lines()
+            .filter(|line| line.starts_with(name) && labels.iter().all(|label| line.contains(label)));
+        lines
+            .filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok())
+            .sum()
+    }
+
+    /// Sends bytes to a path of the TLS side, on a connection of its own that trusts `bundle` alone.
+    pub(crate) async fn post(
+        &self,
+        bundle: &str,
+        path: &str,
+        body: Vec<u8>,
+    ) -> Result<(u16, String), String> {
+        test_kit::install_tls();
+        let words = |error: reqwest::Error| format!("{error:?}");
+        let authorities = reqwest::Certificate::from_pem_bundle(bundle.as_bytes()).map_err(words)?;
+        let client = reqwest::Client::builder()
+            .no_proxy()
+            .timeout(Duration::from_secs(10))
+            .tls_certs_only(authorities)
+            .build()
+            .map_err(words)?;
+        let answer = client
+            .post(format!("https://{}{path}", self.tls))
+            .body(body)
+            .send()
+            .await;
+        let answer = answer.map_err(words)?;
+        Ok((answer.status().as_u16(), answer.text().await.unwrap_or_default()))
+    }
+}
+
+/// Runs a command with this input.
+pub(crate) fn run(mut command: Command, input: &str) -> Result<String, String> {
+    command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let text =
+        String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    if output.status.success() {
+        Ok(text)
+    } else {
+        Err(text)
+    }
+}
+
+/// A template whose condition does not compile.
+pub(crate) fn bad_template(name: &str) -> Value {
+    hook("HookTemplate", name, "result >")
+}
+
+/// A HookTemplate or HookRun with this condition.
+pub(crate) fn hook(kind: &str, name: &str, condition: &str) -> Value {
+    json!({
+        "apiVersion": "tkex.tencent.com/v1alpha1", "kind": kind, "metadata": { "name": name },
+        "spec": { "metrics": [{
+            "name": "web", "successCondition": condition, "provider": { "web": { "url": "http://127.0.0.1:1/" } }
+        }] }
+    })
+}

@@ -1,0 +1,33 @@
+//! hookgate-admission on a real API server, with the rights and the webhooks of `deploy/admission.yaml`: one file a
+//! promise. Its webhooks are asked about the test's own namespace only.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::cloned_ref_to_slice_refs,
+    reason = "a test may end so"
+)]
+
+mod balancer;
+mod certificates;
+mod definitions;
+mod deletion;
+mod deploy;
+mod installation;
+mod operations;
+mod unchanged;
+mod words;
+
+use test_kit::ControlPlane;
+
+/// The program under test.
+const PROGRAM: &str = env!("CARGO_BIN_EXE_admission-under-test");
+/// The operators, where a test compares with them.
+const OPERATORS: operator_tests::Programs = operator_tests::Programs {
+    workloads: env!("CARGO_BIN_EXE_gamedeployment-operator-under-test"),
+    hooks: env!("CARGO_BIN_EXE_hook-operator-under-test"),
+};
+
+async fn shared() -> &'static ControlPlane {
+    ControlPlane::shared(shared_api::crd::all).await
+}

@@ -1,0 +1,179 @@
+//! What is wrong is refused in the operators' own words, and what is good is stored.
+
+use std::path::Path;
+
+use operator_tests::fleet::{GAME, condition, game};
+use operator_tests::{Fleet, SOON};
+use serde_json::{Value, json};
+use shared_api::Phase;
+use test_kit::eventually;
+
+use crate::installation::{Installation, bad_template, hook};
+use crate::{OPERATORS, shared};
+
+/// GameDeployments with something wrong; the last cannot even be read.
+fn bad_games() -> Vec<Value> {
+    let several =
+        json!({ "minReadySeconds": -3, "updateStrategy": { "partition": "x", "maxUnavailable": 0 } });
+    let selector = json!({ "selector": { "matchLabels": { "app": "another" } } });
+    let step = json!({ "updateStrategy": { "canary": { "steps": [{ "partition": 1 }, {}] } } });
+    let unreadable = json!({ "minReadySeconds": 5_000_000_000_i64 });
+    [several, selector, step, unreadable]
+        .into_iter()
+        .map(|wrong| game(1, wrong))
+        .collect()
+}
+
+/// HookRuns and HookTemplates with something wrong.
+fn bad_hooks(kind: &str) -> Vec<Value> {
+    let several = json!({ "policy": "Parallel", "timeoutSeconds": 0, "metrics": [{
+        "name": "m", "interval": "60", "initialDelay": "-1s", "failureCondition": "noSuchFunction(result)",
+        "provider": { "web": { "url": "ftp://game", "jsonPath": "{$.age" } }
+    }] });
+    let exec = json!({ "metrics": [{ "name": "m", "provider": { "exec": { "command": ["true"] } } }] });
+    let too_large = json!({ "metrics": [{
+        "name": "m", "count": 5_000_000_000_i64, "interval": "1s", "provider": { "web": { "url": "http://game" } }
+    }] });
+    let specs = [several, exec, too_large];
+    let mut all: Vec<Value> = specs
+        .into_iter()
+        .map(|spec| {
+            let mut bad = hook(kind, "bad", "true");
+            bad["spec"] = spec;
+            bad
+        })
+        .collect();
+    all.push(hook(kind, "bad", "result >"));
+    all
+}
+
+/// What the operators say of an object that they were given.
+async fn said_by_operators(fleet: &Fleet<'_>, object: &Value) -> String {
+    let kind = object["kind"].as_str().unwrap();
+    let name = object["metadata"]["name"].as_str().unwrap();
+    let _ = fleet.kubectl(
+        &["create", "--validate=false", "--filename", "-"],
+        &object.to_string(),
+    );
+    let said = eventually(SOON, || async {
+        let text = fleet.kubectl(&["get", kind, name, "--output=json"], "");
+        let status = serde_json::from_str::<Value>(&text).unwrap()["status"].take();
+        let conditions = status["conditions"].as_array().into_iter().flatten();
+        let found = match kind {
+            "HookRun" if status["phase"] == "Error" => status["message"].as_str(),
+            "HookTemplate" => { conditions }
+                .find(|condition| condition["type"] == "Valid" && condition["status"] == "False")
+                .and_then(|condition| condition["message"].as_str()),
+            _ => { conditions }
+                .find(|condition| condition["type"] == "InvalidSpec" && condition["status"] == "True")
+                .and_then(|condition| condition["message"].as_str()),
+        };
+        found.map(str::to_owned).ok_or_else(|| status.to_string())
+    })
+    .await;
+    let _ = fleet.kubectl(&["delete", kind, name], "");
+    said
+}
+
+#[tokio::test]
+async fn what_is_wrong_is_refused_in_the_operators_words() {
+    let control_plane = shared().await;
+    let fleet = Fleet::on(control_plane, OPERATORS, "admission").await;
+    let mut bad = bad_games();
+    bad.extend(bad_hooks("HookTemplate"));
+    bad.extend(bad_hooks("HookRun"));
+    let mut operators = Vec::new();
+    for object in &bad {
+        operators.push(said_by_operators(&fleet, object).await);
+    }
+    let installation = Installation::within(control_plane, fleet.namespace.clone()).await;
+    let replica = installation.replica(&[]);
+    installation.configure(replica.tls, &json!({})).await;
+    replica.ready().await;
+    installation.asked().await;
+    for (object, said) in bad.iter().zip(&operators) {
+        let create = ["create", "--validate=false", "--filename", "-"];
+        assert_eq!(&installation.refused(&create, &object.to_string()), said);
+    }
+    assert_eq!(
+        installation.must(&["get", "gd,ht,hr", "--output=name"], ""),
+        "No resources found in ".to_owned() + &installation.namespace + " namespace.\n"
+    );
+}
+
+#[tokio::test]
+async fn examples_are_admitted() {
+    let (installation, replica) = Installation::running(shared().await, &[]).await;
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples");
+    let mut seen = 0;
+    for entry in std::fs::read_dir(examples).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|extension| extension == "yaml") {
+            let text = std::fs::read_to_string(&path).unwrap();
+            let said = installation.must(&["create", "--filename", "-"], &text);
+            assert!(!said.contains("Warning"), "{}: {said}", path.display());
+            seen += 1;
+        }
+    }
+    assert!(seen >= 13, "{seen}");
+    let allowed = ["operation=\"create\"", "outcome=\"allowed\""];
+    assert!(
+        replica
+            .metric("hookgate_admission_requests_total", &allowed)
+            .await
+            >= 13
+    );
+}
+
+/// Without an answer objects are stored, and the operators say of them what would have been said before.
+#[tokio::test]
+async fn without_the_component_the_operators_refuse_all_the_same() {
+    let control_plane = shared().await;
+    let fleet = Fleet::on(control_plane, OPERATORS, "admission").await;
+    let installation = Installation::within(control_plane, fleet.namespace.clone()).await;
+    let replica = installation.replica(&[]);
+    installation.configure(replica.tls, &json!({})).await;
+    replica.ready().await;
+    installation.asked().await;
+    let bad = &bad_games()[1];
+    let refusal = installation.refused(&["create", "--filename", "-"], &bad.to_string());
+    replica.process.kill_hard().unwrap();
+    fleet.apply(bad);
+    assert_eq!(fleet.says("InvalidSpec", "InvalidSpec").await, refusal);
+    fleet.apply(&hook("HookRun", "bad", "result >"));
+    let status = eventually(SOON, || async {
+        let run = fleet.runs().get("bad").await.map_err(|error| error.to_string())?;
+        run.status
+            .filter(|status| status.phase.is_final())
+            .ok_or_else(|| "not final".to_owned())
+    })
+    .await;
+    assert_eq!(
+        (status.phase, status.reason.as_deref()),
+        (Phase::Error, Some("InvalidSpec"))
+    );
+    fleet.quiet().await;
+    assert_eq!(fleet.all_pods().await.len(), 0);
+    // The guard is the other way round: what cannot be asked about does not go.
+    let said = installation
+        .kubectl(&["delete", "gamedeployment", GAME], "")
+        .unwrap_err();
+    assert!(
+        said.contains("failed calling webhook \"guard.hookgate.tkex.tencent.com\""),
+        "{said}"
+    );
+    // And what is corrected comes to life, still without anybody to ask.
+    fleet
+        .patch(json!({ "spec": { "selector": { "matchLabels": { "app": GAME } } } }))
+        .await;
+    let status = fleet.settled(1).await;
+    assert_eq!(condition(&status, "InvalidSpec"), None);
+    assert!(
+        installation
+            .kubectl(
+                &["create", "--filename", "-"],
+                &bad_template("stored").to_string()
+            )
+            .is_ok()
+    );
+}
