@@ -179,7 +179,8 @@ pub fn answer(uid: &str, verdict: &Verdict) -> Value {
             let warnings: Vec<String> = warnings.iter().map(cut).collect();
             json!({ "uid": uid, "allowed": true, "warnings": warnings })
         }
-        Verdict::Invalid(message) => refused(422, "Invalid", message),
+        // Not 422: of that kubectl up to 1.20 says that the request is invalid, and no word more.
+        Verdict::Invalid(message) => refused(400, "BadRequest", message),
         Verdict::Forbidden(message) => refused(403, "Forbidden", message),
     };
     json!({ "apiVersion": API_VERSION, "kind": KIND, "response": response })

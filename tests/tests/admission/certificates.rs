@@ -43,7 +43,8 @@ async fn both_are_trusted(installation: &Installation<'_>, replicas: [&Replica; 
     }
 }
 
-#[tokio::test]
+// The balancer goes on while kubectl is waited for.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn certificates_are_rotated_while_requests_go_on() {
     let installation = Installation::new(shared().await).await;
     let (one, other, _balancer) = two(&installation, "12s").await;
@@ -128,7 +129,8 @@ async fn certificates_are_rotated_while_requests_go_on() {
     }
 }
 
-#[tokio::test]
+// The balancer goes on while kubectl is waited for.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn replicas_share_one_authority() {
     let installation = Installation::new(shared().await).await;
     let (one, other, _balancer) = two(&installation, "90d").await;
@@ -150,7 +152,8 @@ async fn replicas_share_one_authority() {
     assert!((-120..=1).contains(&away), "{away}");
 }
 
-#[tokio::test]
+// The balancer goes on while kubectl is waited for.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_somebody_breaks_heals() {
     let installation = Installation::new(shared().await).await;
     // 1 s until a new authority is trusted, and no renewal during the test.

@@ -83,7 +83,8 @@ impl<'c> Installation<'c> {
             .args(["--listen", &health.to_string(), "--listen-tls", &tls.to_string()])
             .args(["--secret", &format!("{}-certificates", self.name)])
             .args(["--configuration", &self.name])
-            .args(["--log", "debug,hyper=info,h2=info", "--drain", "1s"])
+            .args(["--log", "debug,hyper=info,h2=info"])
+            .env("HOOKGATE_ADMISSION_DRAIN", "1s")
             .args(flags.iter().copied());
         let process = Process::start(program).unwrap();
         Replica { process, health, tls }

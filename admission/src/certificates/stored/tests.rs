@@ -35,7 +35,7 @@ fn what_is_written_is_what_is_read() {
     let bundle = stored.bundle();
     assert!(bundle.starts_with(&new.authority) && bundle.ends_with(&old.authority));
     // An authority leaves the bundle when nothing that it signed can be accepted any more.
-    let later = Stored::read(&stored.write(), &hosts(), now() + 30 * DAY);
+    let later = Stored::read(&stored.write(), &hosts(), now() + 31 * DAY);
     assert_eq!(later, store(&new, None));
 }
 
@@ -89,7 +89,7 @@ fn nothing_in_a_secret_is_taken_on_trust() {
         Stored::read(&data, &["another.svc".to_owned()], now()),
         Stored::default()
     );
-    assert_eq!(Stored::read(&data, &hosts(), now() + 90 * DAY), Stored::default());
+    assert_eq!(Stored::read(&data, &hosts(), now() + 91 * DAY), Stored::default());
     assert_eq!(Stored::read(&data, &hosts(), now() - DAY), Stored::default());
 }
 
