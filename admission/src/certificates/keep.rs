@@ -28,6 +28,9 @@ const BACKSTOP: Duration = Duration::from_secs(30);
 /// Between two looks at least, whoever else writes in a loop.
 const BREATH: Duration = Duration::from_millis(100);
 
+/// Writes in a row for which this process may be too late before that is told: it may also be a namespace that is gone.
+const LATE: usize = 10;
+
 /// Why a step could not be taken.
 #[derive(Debug, thiserror::Error)]
 enum Trouble {
@@ -37,6 +40,26 @@ enum Trouble {
     Secret(CallError),
     #[error(transparent)]
     Configuration(CallError),
+}
+
+impl Trouble {
+    /// Whether what was read was no longer there, or another, when it was to be written.
+    fn is_late(&self) -> bool {
+        match self {
+            Self::Certificate(_) => false,
+            Self::Secret(error) | Self::Configuration(error) => {
+                matches!(error, CallError::Conflict | CallError::Gone)
+            }
+        }
+    }
+
+    /// The check in `/readyz` that does not pass for it.
+    fn check(&self) -> &'static str {
+        match self {
+            Self::Certificate(_) | Self::Secret(_) => CERTIFICATE,
+            Self::Configuration(_) => CONFIGURATION,
+        }
+    }
 }
 
 /// Keeps them.
@@ -84,27 +107,23 @@ impl Keeper {
     /// Never ends.
     pub async fn run(mut self) {
         let mut changes = std::pin::pin!(self.store.changes());
+        let mut late = 0;
         loop {
             let pause = match self.step().await {
-                Ok(pause) => pause,
+                Ok(pause) => {
+                    late = 0;
+                    pause
+                }
+                // Somebody else was first: what they wrote is read at once.
+                Err(trouble) if trouble.is_late() && late < LATE => {
+                    late += 1;
+                    BREATH
+                }
                 Err(trouble) => {
-                    let check = match &trouble {
-                        Trouble::Certificate(_) | Trouble::Secret(_) => CERTIFICATE,
-                        Trouble::Configuration(_) => CONFIGURATION,
-                    };
-                    // Somebody else was first: what they wrote is read at once.
-                    if matches!(&trouble, Trouble::Secret(CallError::Conflict | CallError::Gone))
-                        || matches!(
-                            &trouble,
-                            Trouble::Configuration(CallError::Conflict | CallError::Gone)
-                        )
-                    {
-                        BREATH
-                    } else {
-                        tracing::warn!(check, error = %trouble, "will try again");
-                        self.health.fail(check, trouble.to_string());
-                        RETRY
-                    }
+                    let check = trouble.check();
+                    tracing::warn!(check, error = %trouble, "will try again");
+                    self.health.fail(check, trouble.to_string());
+                    RETRY
                 }
             };
             tokio::time::sleep(BREATH).await;

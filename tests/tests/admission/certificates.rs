@@ -1,10 +1,12 @@
 //! Certificates look after themselves: they are rotated while requests go on, shared by replicas, and heal.
+//!
+//! Tests have several threads: the balancer goes on while kubectl is waited for.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
 use operator_tests::SOON;
 use serde_json::json;
 use shared_api::HookTemplate;
@@ -34,14 +36,12 @@ fn authorities(bundle: &str) -> Vec<String> {
     parts.filter(|part| !part.is_empty()).collect()
 }
 
-/// TLS connections that did not come about.
-async fn handshakes_failed(replicas: [&Replica; 2]) -> u64 {
-    let mut failed = 0;
-    for replica in replicas {
-        let name = "hookgate_admission_tls_handshakes_failed_total";
-        failed += replica.metric(name, &[]).await;
-    }
-    failed
+const HANDSHAKES_FAILED: &str = "hookgate_admission_tls_handshakes_failed_total";
+const RENEWALS: &str = "hookgate_admission_certificate_renewals_total";
+
+/// A metric of both replicas together.
+async fn sum([one, other]: [&Replica; 2], name: &str) -> u64 {
+    one.metric(name, &[]).await + other.metric(name, &[]).await
 }
 
 /// Asks both replicas directly, as an API server would that reads the bundle now.
@@ -53,60 +53,61 @@ async fn both_are_trusted(installation: &Installation<'_>, replicas: [&Replica; 
     }
 }
 
-// The balancer goes on while kubectl is waited for.
+/// Has the API server ask as fast as it can, until told to stop; says how often, or what went wrong.
+fn caller(
+    installation: &Installation<'_>,
+    stop: &Arc<AtomicBool>,
+) -> tokio::task::JoinHandle<Result<u64, String>> {
+    let templates: Api<HookTemplate> =
+        Api::namespaced(installation.control_plane.client(), &installation.namespace);
+    let good = hook("HookTemplate", "good", "result > 1");
+    let template: HookTemplate = serde_json::from_value(good).unwrap();
+    let (stop, mut params) = (stop.clone(), PostParams::default());
+    params.dry_run = true;
+    tokio::spawn(async move {
+        let mut asked = 0;
+        while !stop.load(Ordering::Relaxed) {
+            let created = templates.create(&params, &template).await;
+            created.map_err(|error| format!("request {asked}: {error}"))?;
+            asked += 1;
+        }
+        Ok(asked)
+    })
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn certificates_are_rotated_while_requests_go_on() {
     let installation = Installation::new(shared().await).await;
     let (one, other, _balancer) = two(&installation, "12s").await;
+    let replicas = [&one, &other];
     let stop = Arc::new(AtomicBool::new(false));
-    let templates: kube::Api<HookTemplate> =
-        kube::Api::namespaced(installation.control_plane.client(), &installation.namespace);
-    // Through the API server, on whatever connections it keeps.
-    let callers: Vec<_> = (0..3)
-        .map(|_| {
-            let (stop, templates) = (stop.clone(), templates.clone());
-            let template: HookTemplate =
-                serde_json::from_value(hook("HookTemplate", "good", "result > 1")).unwrap();
-            tokio::spawn(async move {
-                let params = PostParams {
-                    dry_run: true,
-                    ..PostParams::default()
-                };
-                let mut asked = 0_u64;
-                while !stop.load(Ordering::Relaxed) {
-                    let created = templates.create(&params, &template).await;
-                    created.map_err(|error| format!("request {asked}: {error}"))?;
-                    asked += 1;
-                }
-                Ok::<u64, String>(asked)
-            })
-        })
-        .collect();
-    let failed = handshakes_failed([&one, &other]).await;
+    let callers: Vec<_> = (0..3).map(|_| caller(&installation, &stop)).collect();
+    let failed = sum(replicas, HANDSHAKES_FAILED).await;
+    // Three rotations, and the first certificates long expired.
     let mut seen = authorities(&installation.bundle().await);
-    // Two rotations, and the first certificate long expired.
-    let deadline = SOON + SOON;
-    let rotated = tokio::time::timeout(deadline, async {
+    let rotated = tokio::time::timeout(SOON + SOON, async {
         while seen.len() < 4 {
-            both_are_trusted(&installation, [&one, &other]).await;
-            for authority in authorities(&installation.bundle().await) {
-                if !seen.contains(&authority) {
-                    seen.push(authority);
-                }
-            }
+            both_are_trusted(&installation, replicas).await;
+            let bundle = authorities(&installation.bundle().await);
+            seen.extend(
+                { bundle.into_iter() }
+                    .filter(|authority| !seen.contains(authority))
+                    .collect::<Vec<_>>(),
+            );
         }
     });
     rotated.await.unwrap();
     assert_eq!(
-        handshakes_failed([&one, &other]).await,
+        sum(replicas, HANDSHAKES_FAILED).await,
         failed,
         "everybody trusted what was presented"
     );
     // The last of them is presented before the callers stop.
-    let newest = seen.last().unwrap().clone();
+    let newest = installation.bundle().await;
+    let newest = &authorities(&newest)[0];
     eventually(SOON, || async {
-        for replica in [&one, &other] {
-            replica.post(&newest, "/validate", b"{}".to_vec()).await?;
+        for replica in replicas {
+            replica.post(newest, "/validate", b"{}".to_vec()).await?;
         }
         Ok::<_, String>(())
     })
@@ -116,18 +117,11 @@ async fn certificates_are_rotated_while_requests_go_on() {
     for caller in callers {
         asked += caller.await.unwrap().unwrap();
     }
+    println!("{asked} requests, {} generations", seen.len());
     assert!(asked > 100, "{asked}");
-    println!("{asked} requests in {} generations", seen.len());
-    let renewals = one
-        .metric("hookgate_admission_certificate_renewals_total", &[])
-        .await
-        + other
-            .metric("hookgate_admission_certificate_renewals_total", &[])
-            .await;
-    assert!(renewals >= 4, "{renewals}");
+    assert_eq!(sum(replicas, RENEWALS).await, 4, "each was made once");
 }
 
-// The balancer goes on while kubectl is waited for.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn replicas_share_one_authority() {
     let installation = Installation::new(shared().await).await;
@@ -135,13 +129,7 @@ async fn replicas_share_one_authority() {
     let bundle = installation.bundle().await;
     assert_eq!(authorities(&bundle).len(), 1, "{bundle}");
     both_are_trusted(&installation, [&one, &other]).await;
-    let renewals = one
-        .metric("hookgate_admission_certificate_renewals_total", &[])
-        .await
-        + other
-            .metric("hookgate_admission_certificate_renewals_total", &[])
-            .await;
-    assert_eq!(renewals, 1, "one of them made it");
+    assert_eq!(sum([&one, &other], RENEWALS).await, 1, "one of them made it");
     let expiry = one
         .metric("hookgate_admission_certificate_expiry_timestamp_seconds", &[])
         .await;
@@ -150,113 +138,94 @@ async fn replicas_share_one_authority() {
     assert!((-120..=1).contains(&away), "{away}");
 }
 
-// The balancer goes on while kubectl is waited for.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_somebody_breaks_heals() {
+async fn a_bundle_that_somebody_edits_heals() {
     let installation = Installation::new(shared().await).await;
-    // 1 s until a new authority is trusted, and no renewal during the test.
     let (one, other, _balancer) = two(&installation, "1h").await;
-    let secret = installation.secret_name();
     let before = installation.bundle().await;
-    let healed = |words: &'static str| {
-        let (installation, replicas) = (&installation, [&one, &other]);
-        async move {
-            eventually(SOON, || async {
-                let secret = installation.secrets().get_opt(&installation.secret_name()).await;
-                let data = secret.unwrap().and_then(|secret| secret.data).unwrap_or_default();
-                let authority = data
-                    .get("ca.crt")
-                    .map(|value| String::from_utf8_lossy(&value.0).into_owned());
-                let bundle = installation.bundle().await;
-                if authority
-                    .as_ref()
-                    .is_some_and(|authority| bundle.starts_with(authority))
-                {
-                    Ok(())
-                } else {
-                    Err(format!("{words}: {authority:?} {bundle}"))
-                }
-            })
-            .await;
-            both_are_trusted(installation, replicas).await;
-        }
-    };
-
-    let params = PatchParams::default();
-    let webhooks = json!([{ "op": "replace", "path": "/webhooks/0/clientConfig/caBundle", "value": "" }]);
-    let edited = Patch::Json::<()>(serde_json::from_value(webhooks).unwrap());
-    installation
-        .configurations()
-        .patch(&installation.name, &params, &edited)
-        .await
-        .unwrap();
-    eventually(SOON, || async {
-        let found = installation
-            .configurations()
-            .get(&installation.name)
-            .await
-            .unwrap();
-        let webhooks = found.webhooks.unwrap();
-        let bundles: Vec<_> = { webhooks.iter() }
-            .map(|webhook| webhook.client_config.ca_bundle.clone())
-            .collect();
-        let healed = bundles
-            .iter()
-            .all(|bundle| bundle.as_ref().is_some_and(|text| text.0 == before.as_bytes()));
-        if healed { Ok(()) } else { Err(bundles) }
-    })
-    .await;
+    for value in ["", "bm9uc2Vuc2U="] {
+        let edit = json!([{ "op": "replace", "path": "/webhooks/0/clientConfig/caBundle", "value": value }]);
+        let edit = Patch::Json::<()>(serde_json::from_value(edit).unwrap());
+        let (configurations, params) = (installation.configurations(), PatchParams::default());
+        // What is not PEM the API server may refuse by itself.
+        let _ = configurations.patch(&installation.name, &params, &edit).await;
+        eventually(SOON, || async {
+            let found = configurations.get(&installation.name).await.unwrap();
+            let webhooks = found.webhooks.unwrap();
+            let mut bundles = webhooks
+                .iter()
+                .map(|webhook| webhook.client_config.ca_bundle.as_ref());
+            let healed = bundles.all(|bundle| bundle.is_some_and(|text| text.0 == before.as_bytes()));
+            if healed { Ok(()) } else { Err("not yet") }
+        })
+        .await;
+    }
     both_are_trusted(&installation, [&one, &other]).await;
+    assert_eq!(
+        sum([&one, &other], RENEWALS).await,
+        1,
+        "no new certificate for that"
+    );
+}
 
-    installation
-        .secrets()
-        .delete(&secret, &DeleteParams::default())
-        .await
-        .unwrap();
-    healed("the Secret was deleted").await;
-    let after = installation.bundle().await;
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_secret_that_somebody_deletes_or_breaks_heals() {
+    let installation = Installation::new(shared().await).await;
+    let (one, other, _balancer) = two(&installation, "1h").await;
+    let (secrets, name) = (installation.secrets(), installation.secret_name());
+    let before = installation.bundle().await;
+    secrets.delete(&name, &DeleteParams::default()).await.unwrap();
+    let after = new_secret(&installation, &before).await;
     assert!(
         authorities(&after).len() == 2 && after.ends_with(&before),
         "what is presented stays trusted: {after}"
     );
+    both_are_trusted(&installation, [&one, &other]).await;
 
     let garbage = Patch::Merge(json!({ "data": { "tls.key": "bm8ga2V5" } }));
-    installation
-        .secrets()
-        .patch(&secret, &params, &garbage)
+    secrets
+        .patch(&name, &PatchParams::default(), &garbage)
         .await
         .unwrap();
-    eventually(SOON, || async {
-        let found = installation.secrets().get(&secret).await.unwrap();
-        let key = found
-            .data
-            .unwrap_or_default()
-            .remove("tls.key")
-            .unwrap_or_default();
-        if key.0 == b"no key" {
-            Err("not yet")
-        } else {
-            Ok(())
-        }
-    })
-    .await;
-    healed("the Secret was broken").await;
+    let last = new_secret(&installation, &after).await;
+    assert_eq!(authorities(&last).len(), 2, "{last}");
+    both_are_trusted(&installation, [&one, &other]).await;
+    assert_eq!(
+        sum([&one, &other], RENEWALS).await,
+        3,
+        "each loss cost one certificate"
+    );
+    installation.asked().await;
+}
 
-    let params = DeleteParams::default();
-    installation
-        .configurations()
-        .delete(&installation.name, &params)
-        .await
-        .unwrap();
+/// Waits until there is a Secret with another certificate than this bundle begins with, and the bundle begins with its
+/// authority. Returns the bundle.
+async fn new_secret(installation: &Installation<'_>, before: &str) -> String {
     eventually(SOON, || async {
-        let (status, text) = one.ask("/readyz").await?;
+        let secret = installation.secrets().get_opt(&installation.secret_name()).await;
+        let data = secret.unwrap().and_then(|secret| secret.data).unwrap_or_default();
+        let authority = data.get("ca.crt").ok_or("none")?;
+        let bundle = installation.bundle().await;
+        let healed =
+            bundle.as_bytes().starts_with(&authority.0) && !before.as_bytes().starts_with(&authority.0);
+        if healed { Ok(bundle) } else { Err("not yet") }
+    })
+    .await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_a_configuration_it_says_so_and_waits_for_one() {
+    let (installation, replica) = Installation::running(shared().await, &[]).await;
+    let configurations = installation.configurations();
+    let params = DeleteParams::default();
+    configurations.delete(&installation.name, &params).await.unwrap();
+    eventually(SOON, || async {
+        let (status, text) = replica.ask("/readyz").await?;
         let told = status == 503 && text.contains("[-] configuration there is none of this name");
         if told { Ok(()) } else { Err(text) }
     })
     .await;
-    installation
-        .configure(one.tls, &json!({ "failurePolicy": "Fail" }))
-        .await;
-    one.ready().await;
+    installation.configure(replica.tls, &json!({})).await;
+    replica.ready().await;
     installation.asked().await;
 }

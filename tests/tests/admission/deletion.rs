@@ -149,10 +149,10 @@ async fn garbage_collection_is_not_held_up() {
         &["get", "configmap", "owner", "--output=jsonpath={.metadata.uid}"],
         "",
     );
-    let mut owned = game(1, json!({}));
-    owned["metadata"]["ownerReferences"] =
+    let mut dependent = game(1, json!({}));
+    dependent["metadata"]["ownerReferences"] =
         json!([{ "apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": uid }]);
-    installation.must(&["create", "--filename", "-"], &owned.to_string());
+    installation.must(&["create", "--filename", "-"], &dependent.to_string());
     let jane = ["--as=jane", "--as-group=system:masters"];
     let delete = |kind, name| [&["delete", kind, name, "--wait=false"], &jane[..]].concat();
     assert!(

@@ -2,7 +2,7 @@
 
 use std::io::Write as _;
 use std::net::SocketAddr;
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
@@ -233,15 +233,9 @@ impl Replica {
     }
 }
 
-/// Runs a command with this input.
-pub(crate) fn run(mut command: Command, input: &str) -> Result<String, String> {
-    command
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
-    let mut child = command.spawn().unwrap();
-    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
-    let output = child.wait_with_output().unwrap();
+/// Runs a command with this input: what it says, or what it complains of.
+pub(crate) fn run(command: Command, input: &str) -> Result<String, String> {
+    let output = output_of(command, input);
     let text =
         String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
     if output.status.success() {
@@ -249,6 +243,16 @@ pub(crate) fn run(mut command: Command, input: &str) -> Result<String, String> {
     } else {
         Err(text)
     }
+}
+
+fn output_of(mut command: Command, input: &str) -> Output {
+    command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+    child.wait_with_output().unwrap()
 }
 
 /// A template whose condition does not compile.

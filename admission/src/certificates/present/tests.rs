@@ -1,6 +1,6 @@
 use super::*;
 
-const SETTLING: Duration = Duration::from_secs(60);
+const SETTLING: Duration = Duration::from_mins(1);
 const HOUR: Duration = Duration::from_hours(1);
 
 fn now() -> Timestamp {
@@ -47,7 +47,7 @@ fn a_new_certificate_waits_until_its_authority_has_been_in_the_bundle_for_a_whil
         chosen(&stored, Some("old"), &trust, at)
     };
     let second = Duration::from_secs(1);
-    assert_eq!(look("old", 0 * second), "old");
+    assert_eq!(look("old", Duration::ZERO), "old");
     assert_eq!(look("newold", second), "old");
     assert_eq!(look("newold", 60 * second), "old");
     assert_eq!(look("newold", 61 * second), "new");
