@@ -19,7 +19,7 @@ pub struct Metrics {
     requests: Family<RequestLabels, Counter>,
     malformed: Counter,
     seconds: Histogram,
-    handshakes_failed: Counter,
+    handshakes_failed: Family<HandshakeLabels, Counter>,
     renewals: Counter,
     expiry: Gauge,
 }
@@ -32,13 +32,18 @@ struct RequestLabels {
     outcome: &'static str,
 }
 
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct HandshakeLabels {
+    reason: &'static str,
+}
+
 impl Default for Metrics {
     fn default() -> Self {
         Self {
             requests: Family::default(),
             malformed: Counter::default(),
             seconds: Histogram::new(SECONDS),
-            handshakes_failed: Counter::default(),
+            handshakes_failed: Family::default(),
             renewals: Counter::default(),
             expiry: Gauge::default(),
         }
@@ -55,7 +60,8 @@ impl Metrics {
         registry.register("malformed_requests", help, self.malformed.clone());
         let help = "From the arrival of a question to its answer";
         registry.register("request_duration_seconds", help, self.seconds.clone());
-        let help = "TLS connections that did not come about; a caller that does not trust the certificate is among them";
+        let help = "TLS connections that did not come about, by reason (refused: the caller does not trust the \
+                    certificate; timeout; other: the caller went away, or does not speak TLS)";
         registry.register("tls_handshakes_failed", help, self.handshakes_failed.clone());
         let help = "Certificates that this process made";
         registry.register("certificate_renewals", help, self.renewals.clone());
@@ -81,8 +87,10 @@ impl Metrics {
     }
 
     /// A TLS connection did not come about.
-    pub fn handshake_failed(&self) {
-        self.handshakes_failed.inc();
+    pub fn handshake_failed(&self, reason: &'static str) {
+        self.handshakes_failed
+            .get_or_create(&HandshakeLabels { reason })
+            .inc();
     }
 
     /// This process made a certificate, and it was recorded.

@@ -108,13 +108,15 @@ struct Connection {
 impl Connection {
     async fn serve(self, stream: TcpStream) {
         let handshake = tokio::time::timeout(HANDSHAKE, self.acceptor.accept(stream)).await;
-        let stream = match handshake.map_err(std::io::Error::from) {
+        let stream = match handshake {
             Ok(Ok(stream)) => stream,
-            Ok(Err(error)) | Err(error) => {
-                self.metrics.handshake_failed();
-                tracing::debug!(%error, "a TLS connection did not come about");
+            Ok(Err(error)) => {
+                let reason = if is_refused(&error) { "refused" } else { "other" };
+                self.metrics.handshake_failed(reason);
+                tracing::debug!(reason, %error, "a TLS connection did not come about");
                 return;
             }
+            Err(_) => return self.metrics.handshake_failed("timeout"),
         };
         let mut http = http1::Builder::new();
         http.timer(TokioTimer::new()).header_read_timeout(IDLE);
@@ -124,4 +126,10 @@ impl Connection {
         }
         drop(self.slot);
     }
+}
+
+/// Whether it is the caller that said no: to the certificate, as a rule.
+fn is_refused(error: &std::io::Error) -> bool {
+    let error = error.get_ref().and_then(|error| error.downcast_ref());
+    matches!(error, Some(rustls::Error::AlertReceived(_)))
 }

@@ -191,6 +191,8 @@ impl Keeper {
                 tracing::info!(%until, "a certificate was made");
                 Ok((next, None))
             }
+            // Another replica was first. What was found is out of date: the bundle must not be written from it.
+            Err(error @ (CallError::Conflict | CallError::Gone)) => Err(Trouble::Secret(error)),
             Err(error) if stored.newer.is_some() => Ok((stored, Some(Trouble::Secret(error)))),
             Err(error) => Err(Trouble::Secret(error)),
         }

@@ -36,7 +36,7 @@ fn authorities(bundle: &str) -> Vec<String> {
     parts.filter(|part| !part.is_empty()).collect()
 }
 
-const HANDSHAKES_FAILED: &str = "hookgate_admission_tls_handshakes_failed_total";
+const HANDSHAKES_FAILED: &str = "hookgate_admission_tls_handshakes_failed_total{reason=\"refused\"";
 const RENEWALS: &str = "hookgate_admission_certificate_renewals_total";
 
 /// A metric of both replicas together.
@@ -117,6 +117,16 @@ async fn certificates_are_rotated_while_requests_go_on() {
     for caller in callers {
         asked += caller.await.unwrap().unwrap();
     }
+    // Who trusts nothing but the first of them now says no, and is counted.
+    let failed = sum(replicas, HANDSHAKES_FAILED).await;
+    for replica in replicas {
+        assert!(replica.post(&seen[0], "/validate", b"{}".to_vec()).await.is_err());
+    }
+    eventually(SOON, || async {
+        let refused = sum(replicas, HANDSHAKES_FAILED).await - failed;
+        if refused == 2 { Ok(()) } else { Err(refused) }
+    })
+    .await;
     println!("{asked} requests, {} generations", seen.len());
     assert!(asked > 100, "{asked}");
     assert_eq!(sum(replicas, RENEWALS).await, 4, "each was made once");
