@@ -79,8 +79,10 @@ fn workload(request: &Request, label: Option<&str>) -> String {
     );
     let wanted = spec.as_i64().unwrap_or(1);
     let pods = status.as_i64().unwrap_or_default();
-    let words =
-        format!("its pods (spec.replicas {wanted}, status.replicas {pods}) go with it, and no hook is asked");
+    let words = format!(
+        "it takes its pods (spec.replicas {wanted}, status.replicas {pods}) with it or leaves them to nobody, and no \
+         hook is asked"
+    );
     if label == Some("Cascading") {
         return format!(
             "{words}; its label {DELETION_ALLOW}=Cascading allows it when both are 0 and the operator has seen the \
