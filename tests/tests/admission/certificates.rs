@@ -208,6 +208,33 @@ async fn a_secret_that_somebody_deletes_or_breaks_heals() {
     installation.asked().await;
 }
 
+/// As the document says it is done.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_key_that_was_stolen_can_be_withdrawn() {
+    let installation = Installation::new(shared().await).await;
+    // 3 s until a new authority is trusted, and 40 s until a renewal.
+    let (one, other, _balancer) = two(&installation, "60s").await;
+    let (secrets, name) = (installation.secrets(), installation.secret_name());
+    let stolen = installation.bundle().await;
+    secrets.delete(&name, &DeleteParams::default()).await.unwrap();
+    let first = new_secret(&installation, &stolen).await;
+    let fresh = &authorities(&first)[0];
+    eventually(SOON, || async {
+        for replica in [&one, &other] {
+            replica.post(fresh, "/validate", b"{}".to_vec()).await?;
+        }
+        Ok::<_, String>(())
+    })
+    .await;
+    secrets.delete(&name, &DeleteParams::default()).await.unwrap();
+    let second = authorities(&new_secret(&installation, &first).await);
+    assert!(
+        second.contains(fresh) && !second.contains(&authorities(&stolen)[0]),
+        "{second:?}"
+    );
+    both_are_trusted(&installation, [&one, &other]).await;
+}
+
 /// Waits until there is a Secret with another certificate than this bundle begins with, and the bundle begins with its
 /// authority. Returns the bundle.
 async fn new_secret(installation: &Installation<'_>, before: &str) -> String {

@@ -15,6 +15,7 @@ mod deletion;
 mod deploy;
 mod installation;
 mod operations;
+mod together;
 mod unchanged;
 mod words;
 
