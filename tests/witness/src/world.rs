@@ -245,28 +245,25 @@ impl Clock {
     }
 }
 
-/// The answer to a change of `scale` is no whole object: what it leaves out is as it was.
+/// Some answers are no whole objects: that to a change of `scale`, and those to the garbage collector, which asks for
+/// metadata alone. What they leave out is as it was.
 pub(crate) fn complete(events: &mut [Event]) {
     events.sort_by_key(|event| (event.object().map(revision).unwrap_or_default(), event.done));
     let mut known: BTreeMap<String, usize> = BTreeMap::new();
     for index in 0..events.len() {
-        let Some(object) = events[index]
-            .object()
-            .filter(|_| events[index].resource == "gamedeployments")
-        else {
+        let Some(part) = events[index].object() else {
             continue;
         };
-        let id = uid(object).to_owned();
+        let id = uid(part).to_owned();
+        let is_part = events[index].subresource == "scale" || part["kind"] == "PartialObjectMetadata";
+        let before = known.get(&id).filter(|_| is_part);
+        let mut whole = before.map_or(Value::Null, |index| events[*index].response.clone());
         if events[index].subresource == "scale" {
-            let (replicas, revision) = (
-                &object["spec"]["replicas"],
-                &object["metadata"]["resourceVersion"],
-            );
-            let (replicas, revision) = (replicas.clone(), revision.clone());
-            let before = known.get(&id).map(|index| events[*index].response.clone());
-            let mut whole = before.unwrap_or_default();
-            whole["spec"]["replicas"] = replicas;
-            whole["metadata"]["resourceVersion"] = revision;
+            whole["spec"]["replicas"] = part["spec"]["replicas"].clone();
+            whole["metadata"]["resourceVersion"] = part["metadata"]["resourceVersion"].clone();
+            events[index].response = whole;
+        } else if part["kind"] == "PartialObjectMetadata" {
+            whole["metadata"] = part["metadata"].clone();
             events[index].response = whole;
         }
         known.insert(id, index);

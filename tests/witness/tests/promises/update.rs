@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::log::{HOOKS, Log, NEW};
+use crate::log::{Call, HOOKS, Log, NEW, OPERATOR};
 
 fn of(hook: &str, kind: &str) -> Log {
     let hook_of = json!({ "hook": { "templateName": "empty" } });
@@ -96,4 +96,24 @@ fn images_of_a_pod_in_service_change_only_by_a_hot_patch() {
     let mut log = of("preDeleteUpdateStrategy", "InplaceUpdate");
     log.patch("a", "", images());
     log.is_caught("while it was in service");
+}
+
+#[test]
+fn an_answer_of_metadata_alone_leaves_the_rest_as_it_was() {
+    let mut log = of("preDeleteUpdateStrategy", "InplaceUpdate");
+    let mut part = log.object("pods", "a")["metadata"].clone();
+    part["resourceVersion"] = json!("200");
+    let part = json!({ "kind": "PartialObjectMetadata", "metadata": part });
+    log.line(Call("collector", "patch", "pods", ""), "a", Value::Null, part);
+    let adopted = |image: &str| {
+        json!({ "metadata": { "name": "a", "uid": "uid-of-a", "resourceVersion": "201" },
+            "spec": { "nodeName": "node", "containers": [{ "name": "game", "image": image }] } })
+    };
+    let request = json!({ "metadata": { "uid": "uid-of-a", "resourceVersion": "200" } });
+    let call = Call(OPERATOR, "patch", "pods", "");
+    log.line(call, "a", request.clone(), adopted("game:v1"));
+    log.is_clean();
+    log.lines.pop();
+    log.line(call, "a", request, adopted("game:v2"));
+    log.is_caught("from [(\"game\", \"game:v1\")] to [(\"game\", \"game:v2\")]");
 }
