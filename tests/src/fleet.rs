@@ -17,9 +17,15 @@ use test_kit::node::{Nodes, Options};
 use crate::{Operator, Start, fail};
 
 mod explained;
+mod identity;
 mod manifest;
 mod seen;
+mod witnessed;
 
+use identity::Identities;
+use witnessed::Beginning;
+
+pub use identity::{GROUPS, HOOKS_USER, WORKLOADS_USER};
 pub use manifest::{empty_now, game, hooked, one_of, until_empty};
 pub use seen::{condition, images_of, pod_of};
 
@@ -35,7 +41,7 @@ pub struct Programs {
     pub hooks: &'static str,
 }
 
-/// A namespace with both operators and simulated nodes.
+/// A namespace with both operators and simulated nodes. When it ends, the [witness] judges what they did.
 pub struct Fleet<'c> {
     /// The control plane that it stands on.
     pub control_plane: &'c ControlPlane,
@@ -47,7 +53,11 @@ pub struct Fleet<'c> {
     pub workloads: Option<Operator>,
     /// hook-operator; none while it is down.
     pub hooks: Option<Operator>,
+    /// Texts that must stand nowhere in the API server's audit log.
+    pub secrets: Vec<String>,
     programs: Programs,
+    identities: Identities,
+    beginning: Option<Beginning>,
 }
 
 impl<'c> Fleet<'c> {
@@ -80,6 +90,8 @@ impl<'c> Fleet<'c> {
         namespace: String,
         options: Options,
     ) -> Self {
+        let beginning = Beginning::of(control_plane);
+        let identities = Identities::on(control_plane).await;
         let nodes = Nodes::start(control_plane, &namespace, options).await;
         let nodes = nodes.unwrap_or_else(|error| fail(&format!("the nodes: {error}")));
         let mut fleet = Self {
@@ -88,7 +100,10 @@ impl<'c> Fleet<'c> {
             nodes,
             workloads: None,
             hooks: None,
+            secrets: Vec::new(),
             programs,
+            identities,
+            beginning,
         };
         fleet.start_workloads().await;
         fleet.start_hooks().await;
@@ -97,8 +112,8 @@ impl<'c> Fleet<'c> {
 
     /// Starts gamedeployment-operator, in place of one that runs.
     pub async fn start_workloads(&mut self) {
-        self.start_workloads_at(self.control_plane.kubeconfig_path())
-            .await;
+        let kubeconfig = self.identities.workloads.clone();
+        self.start_workloads_at(&kubeconfig).await;
     }
 
     /// Starts gamedeployment-operator, in place of one that runs, on the way to the API server that a file names.
@@ -113,11 +128,7 @@ impl<'c> Fleet<'c> {
     /// Starts hook-operator, in place of one that runs.
     pub async fn start_hooks(&mut self) {
         self.hooks = None;
-        let start = Start::new(
-            self.programs.hooks,
-            self.control_plane.kubeconfig_path(),
-            &self.namespace,
-        );
+        let start = Start::new(self.programs.hooks, &self.identities.hooks, &self.namespace);
         let operator = Operator::start(&start);
         operator.ready().await;
         self.hooks = Some(operator);
