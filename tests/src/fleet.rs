@@ -11,9 +11,11 @@ use kube::Client;
 use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 use shared_api::{GameDeployment, GameDeploymentStatus, HookRun, HookTemplate};
-use test_kit::ControlPlane;
 use test_kit::node::{Nodes, Options};
+use test_kit::{ApiProxy, ControlPlane};
 
+use crate::identity::{GROUPS, HOOKS_USER, Identities, WORKLOADS_USER};
+use crate::witnessed::Beginning;
 use crate::{Operator, Start, fail};
 
 mod explained;
@@ -35,7 +37,7 @@ pub struct Programs {
     pub hooks: &'static str,
 }
 
-/// A namespace with both operators and simulated nodes.
+/// A namespace with both operators and simulated nodes. When it ends, the [witness] judges what they did.
 pub struct Fleet<'c> {
     /// The control plane that it stands on.
     pub control_plane: &'c ControlPlane,
@@ -48,6 +50,8 @@ pub struct Fleet<'c> {
     /// hook-operator; none while it is down.
     pub hooks: Option<Operator>,
     programs: Programs,
+    identities: Identities,
+    beginning: Option<Beginning>,
 }
 
 impl<'c> Fleet<'c> {
@@ -80,6 +84,8 @@ impl<'c> Fleet<'c> {
         namespace: String,
         options: Options,
     ) -> Self {
+        let beginning = Beginning::of(control_plane);
+        let identities = Identities::on(control_plane).await;
         let nodes = Nodes::start(control_plane, &namespace, options).await;
         let nodes = nodes.unwrap_or_else(|error| fail(&format!("the nodes: {error}")));
         let mut fleet = Self {
@@ -89,6 +95,8 @@ impl<'c> Fleet<'c> {
             workloads: None,
             hooks: None,
             programs,
+            identities,
+            beginning,
         };
         fleet.start_workloads().await;
         fleet.start_hooks().await;
@@ -97,12 +105,11 @@ impl<'c> Fleet<'c> {
 
     /// Starts gamedeployment-operator, in place of one that runs.
     pub async fn start_workloads(&mut self) {
-        self.start_workloads_at(self.control_plane.kubeconfig_path())
-            .await;
+        let kubeconfig = self.identities.workloads.clone();
+        self.start_workloads_at(&kubeconfig).await;
     }
 
-    /// Starts gamedeployment-operator, in place of one that runs, on the way to the API server that a file names.
-    pub async fn start_workloads_at(&mut self, kubeconfig: &Path) {
+    async fn start_workloads_at(&mut self, kubeconfig: &Path) {
         self.workloads = None;
         let start = Start::new(self.programs.workloads, kubeconfig, &self.namespace).flags(&[]);
         let operator = Operator::start(&start);
@@ -110,13 +117,27 @@ impl<'c> Fleet<'c> {
         self.workloads = Some(operator);
     }
 
-    /// Starts hook-operator, in place of one that runs.
-    pub async fn start_hooks(&mut self) {
-        self.start_hooks_at(self.control_plane.kubeconfig_path()).await;
+    /// Starts gamedeployment-operator, in place of one that runs, behind a proxy.
+    pub async fn start_workloads_behind(&mut self, proxy: &ApiProxy) {
+        let kubeconfig = proxy.kubeconfig_as(WORKLOADS_USER, &GROUPS);
+        let kubeconfig = kubeconfig.unwrap_or_else(|error| fail(&format!("a kubeconfig: {error}")));
+        self.start_workloads_at(&kubeconfig).await;
     }
 
-    /// Starts hook-operator, in place of one that runs, on the way to the API server that a file names.
-    pub async fn start_hooks_at(&mut self, kubeconfig: &Path) {
+    /// Starts hook-operator, in place of one that runs.
+    pub async fn start_hooks(&mut self) {
+        let kubeconfig = self.identities.hooks.clone();
+        self.start_hooks_at(&kubeconfig).await;
+    }
+
+    /// Starts hook-operator, in place of one that runs, behind a proxy.
+    pub async fn start_hooks_behind(&mut self, proxy: &ApiProxy) {
+        let kubeconfig = proxy.kubeconfig_as(HOOKS_USER, &GROUPS);
+        let kubeconfig = kubeconfig.unwrap_or_else(|error| fail(&format!("a kubeconfig: {error}")));
+        self.start_hooks_at(&kubeconfig).await;
+    }
+
+    async fn start_hooks_at(&mut self, kubeconfig: &Path) {
         self.hooks = None;
         let start = Start::new(self.programs.hooks, kubeconfig, &self.namespace);
         let operator = Operator::start(&start);
@@ -325,5 +346,15 @@ impl<'c> Fleet<'c> {
     pub async fn delete_pod(&self, name: &str) {
         let deleted = self.pods().delete(name, &DeleteParams::default()).await;
         deleted.map_or_else(|error| fail(&format!("deleting {name}: {error}")), drop);
+    }
+}
+
+impl Drop for Fleet<'_> {
+    fn drop(&mut self) {
+        self.workloads = None;
+        self.hooks = None;
+        if let Some(beginning) = self.beginning.as_ref().filter(|_| !std::thread::panicking()) {
+            beginning.judge(&self.namespace, &[]);
+        }
     }
 }

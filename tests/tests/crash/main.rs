@@ -37,8 +37,8 @@ async fn play(story: &Story, who: Who, number: u32, moment: Moment) -> bool {
     let proxy = ApiProxy::start(control_plane).unwrap();
     let mut fleet = Fleet::on(control_plane, PROGRAMS, story.name).await;
     match who {
-        Who::Workloads => fleet.start_workloads_at(&proxy.kubeconfig_path()).await,
-        Who::Hooks => fleet.start_hooks_at(&proxy.kubeconfig_path()).await,
+        Who::Workloads => fleet.start_workloads_behind(&proxy).await,
+        Who::Hooks => fleet.start_hooks_behind(&proxy).await,
     }
     // Events are told aside, and nothing rests on them.
     let matcher = Matcher::writes(format!("/namespaces/{}/", fleet.namespace)).except("/events");
