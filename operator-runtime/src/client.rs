@@ -3,11 +3,12 @@
 //! The library's own retry layer replays requests by status alone, writes included; here the caller decides,
 //! because only the caller knows whether a write may be repeated.
 
+use std::collections::HashMap;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use http::{Method, Request, Response};
 use jiff::Timestamp;
@@ -29,6 +30,8 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 pub struct ApiMeter {
     requests: Family<RequestLabels, Counter>,
     trouble: Arc<Mutex<Option<Trouble>>>,
+    /// When a watch of a resource was granted last.
+    watches: Arc<Mutex<HashMap<String, Instant>>>,
 }
 
 /// Since when, and how, requests fail.
@@ -63,7 +66,18 @@ impl ApiMeter {
             .clone()
     }
 
+    /// Whether the API server has granted a watch of this resource since.
+    #[must_use]
+    pub fn watches_since(&self, resource: &str, moment: Instant) -> bool {
+        let watches = self.watches.lock().unwrap_or_else(PoisonError::into_inner);
+        watches.get(resource).is_some_and(|granted| *granted > moment)
+    }
+
     fn observe(&self, verb: &'static str, resource: String, outcome: Result<u16, &BoxError>) {
+        if verb == "watch" && outcome.as_ref().is_ok_and(|code| *code == 200) {
+            let mut watches = self.watches.lock().unwrap_or_else(PoisonError::into_inner);
+            watches.insert(resource.clone(), Instant::now());
+        }
         let code = outcome.map_or_else(|_| "error".to_owned(), |code| code.to_string());
         self.requests
             .get_or_create(&RequestLabels { verb, resource, code })

@@ -2,8 +2,8 @@
 //! HTTP game server behind every pod, and both operators as processes.
 
 use std::io::Write as _;
-use std::path::Path;
 use std::process::Stdio;
+use std::time::Duration;
 
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use k8s_openapi::api::core::v1::Pod;
@@ -11,18 +11,20 @@ use kube::Client;
 use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 use shared_api::{GameDeployment, GameDeploymentStatus, HookRun, HookTemplate};
+use test_kit::ControlPlane;
 use test_kit::node::{Nodes, Options};
-use test_kit::{ApiProxy, ControlPlane};
 
-use crate::identity::{GROUPS, HOOKS_USER, Identities, WORKLOADS_USER};
+use crate::identity::Identities;
 use crate::witnessed::Beginning;
-use crate::{Operator, Start, fail};
+use crate::{Operator, fail};
 
 mod explained;
 mod manifest;
+mod operators;
 mod seen;
 
 pub use manifest::{empty_now, game, hooked, one_of, until_empty};
+pub use operators::Who;
 pub use seen::{condition, images_of, pod_of};
 
 /// Name of the workload in most tests.
@@ -49,6 +51,8 @@ pub struct Fleet<'c> {
     pub workloads: Option<Operator>,
     /// hook-operator; none while it is down.
     pub hooks: Option<Operator>,
+    /// How long the operators may have been kept from seeing what changes, for the witness's measure.
+    pub blind: Duration,
     programs: Programs,
     identities: Identities,
     beginning: Option<Beginning>,
@@ -94,6 +98,7 @@ impl<'c> Fleet<'c> {
             nodes,
             workloads: None,
             hooks: None,
+            blind: Duration::ZERO,
             programs,
             identities,
             beginning,
@@ -101,53 +106,6 @@ impl<'c> Fleet<'c> {
         fleet.start_workloads().await;
         fleet.start_hooks().await;
         fleet
-    }
-
-    /// Starts gamedeployment-operator, in place of one that runs.
-    pub async fn start_workloads(&mut self) {
-        let kubeconfig = self.identities.workloads.clone();
-        self.start_workloads_at(&kubeconfig).await;
-    }
-
-    async fn start_workloads_at(&mut self, kubeconfig: &Path) {
-        self.workloads = None;
-        let start = Start::new(self.programs.workloads, kubeconfig, &self.namespace).flags(&[]);
-        let operator = Operator::start(&start);
-        operator.ready().await;
-        self.workloads = Some(operator);
-    }
-
-    /// Starts gamedeployment-operator, in place of one that runs, behind a proxy.
-    pub async fn start_workloads_behind(&mut self, proxy: &ApiProxy) {
-        let kubeconfig = proxy.kubeconfig_as(WORKLOADS_USER, &GROUPS);
-        let kubeconfig = kubeconfig.unwrap_or_else(|error| fail(&format!("a kubeconfig: {error}")));
-        self.start_workloads_at(&kubeconfig).await;
-    }
-
-    /// Starts hook-operator, in place of one that runs.
-    pub async fn start_hooks(&mut self) {
-        let kubeconfig = self.identities.hooks.clone();
-        self.start_hooks_at(&kubeconfig).await;
-    }
-
-    /// Starts hook-operator, in place of one that runs, behind a proxy.
-    pub async fn start_hooks_behind(&mut self, proxy: &ApiProxy) {
-        let kubeconfig = proxy.kubeconfig_as(HOOKS_USER, &GROUPS);
-        let kubeconfig = kubeconfig.unwrap_or_else(|error| fail(&format!("a kubeconfig: {error}")));
-        self.start_hooks_at(&kubeconfig).await;
-    }
-
-    async fn start_hooks_at(&mut self, kubeconfig: &Path) {
-        self.hooks = None;
-        let start = Start::new(self.programs.hooks, kubeconfig, &self.namespace);
-        let operator = Operator::start(&start);
-        operator.ready().await;
-        self.hooks = Some(operator);
-    }
-
-    /// Ends gamedeployment-operator as a node that dies would.
-    pub fn kill_workloads(&mut self) {
-        self.workloads = None;
     }
 
     /// An administrator's client.
@@ -354,7 +312,7 @@ impl Drop for Fleet<'_> {
         self.workloads = None;
         self.hooks = None;
         if let Some(beginning) = self.beginning.as_ref().filter(|_| !std::thread::panicking()) {
-            beginning.judge(&self.namespace, &[]);
+            beginning.judge(&self.namespace, &[], self.blind);
         }
     }
 }

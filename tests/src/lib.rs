@@ -6,6 +6,7 @@ pub mod fleet;
 mod identity;
 mod metric;
 mod operator;
+pub mod proof;
 mod witnessed;
 
 use std::time::Duration;
@@ -278,7 +279,7 @@ impl Drop for Stage<'_> {
             // What it does after this is not judged.
             let ended = self.operator.process.kill_hard();
             ended.unwrap_or_else(|error| fail(&format!("ending the operator: {error}")));
-            beginning.judge(&self.namespace, &self.secrets);
+            beginning.judge(&self.namespace, &self.secrets, Duration::ZERO);
         }
     }
 }

@@ -3,7 +3,9 @@
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
+use jiff::SignedDuration;
 use test_kit::ControlPlane;
 use witness::{Report, Scope};
 
@@ -26,7 +28,7 @@ impl Beginning {
     }
 
     /// Judges what was done in a namespace since. The operators have ended: what they do later is not judged.
-    pub(crate) fn judge(&self, namespace: &str, secrets: &[String]) {
+    pub(crate) fn judge(&self, namespace: &str, secrets: &[String], blind: Duration) {
         let Self { log, length } = self;
         if *length == 0 {
             fail("the audit log is empty: nothing can be judged");
@@ -37,6 +39,7 @@ impl Beginning {
             workloads: WORKLOADS_USER,
             hooks: HOOKS_USER,
             forbidden: secrets,
+            blind: SignedDuration::try_from(blind).unwrap_or(SignedDuration::MAX),
         };
         conclude(&witness::examine(added.lines(), &scope), namespace);
     }

@@ -6,6 +6,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may end so")]
 
+use operator_tests::fleet::Who;
 use operator_tests::{Fleet, Programs};
 use test_kit::api_proxy::{Matcher, Moment};
 use test_kit::{ApiProxy, ControlPlane};
@@ -24,33 +25,19 @@ const STRIDE: u32 = 20;
 /// More writes than any story has.
 const ENOUGH: u32 = 400;
 
-/// Which operator dies.
-#[derive(Debug, Clone, Copy)]
-enum Who {
-    Workloads,
-    Hooks,
-}
-
 /// Plays a story whose operator dies at one of its writes. Says whether there was such a write.
 async fn play(story: &Story, who: Who, number: u32, moment: Moment) -> bool {
     let control_plane = ControlPlane::shared(shared_api::crd::all).await;
     let proxy = ApiProxy::start(control_plane).unwrap();
     let mut fleet = Fleet::on(control_plane, PROGRAMS, story.name).await;
-    match who {
-        Who::Workloads => fleet.start_workloads_behind(&proxy).await,
-        Who::Hooks => fleet.start_hooks_behind(&proxy).await,
-    }
+    fleet.start_behind(&proxy, who).await;
     // Events are told aside, and nothing rests on them.
     let matcher = Matcher::writes(format!("/namespaces/{}/", fleet.namespace)).except("/events");
     let fault = proxy.stall_after(matcher, number, moment);
     let fleet = fleet;
     let dying = async {
         fault.struck().await;
-        let operator = match who {
-            Who::Workloads => &fleet.workloads,
-            Who::Hooks => &fleet.hooks,
-        };
-        let process = &operator.as_ref().unwrap().process;
+        let process = &fleet.operator(who).unwrap().process;
         process.kill_hard().unwrap();
         proxy.clear_faults();
         process.restart().unwrap();

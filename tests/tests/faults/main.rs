@@ -19,6 +19,7 @@ mod api_server_paused;
 mod conflict;
 mod leader;
 mod operator_killed;
+mod quiet_watch;
 mod stale_watch;
 mod two_operators;
 mod writes_refused;

@@ -15,7 +15,7 @@ mod world;
 
 use std::fmt;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use event::Event;
 use world::World;
@@ -31,6 +31,8 @@ pub struct Scope<'a> {
     pub hooks: &'a str,
     /// Texts that nobody may write anywhere, such as the values of secrets.
     pub forbidden: &'a [String],
+    /// How long the operators may have been kept from seeing what changes.
+    pub blind: SignedDuration,
 }
 
 /// A promise that was broken.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::{Judge, PODS_KNOWN_IN, SPEC_KNOWN_IN, named};
+use super::{Judge, named};
 use crate::object::{active, available, controller, name};
 use crate::workload;
 use crate::world::{Order, Step, before};
@@ -19,7 +19,9 @@ impl<'j> Judge<'j> {
     /// Not more pods than there may be.
     pub(super) fn created(&self, step: &Step<'_>, pod: &Value) -> Option<String> {
         let owner = controller(pod);
-        let specs = self.world.lately("gamedeployments", owner, step, SPEC_KNOWN_IN);
+        let specs = self
+            .world
+            .lately("gamedeployments", owner, step, self.spec_known_in());
         let Some(most) = specs.into_iter().map(workload::ceiling).max() else {
             return Some(format!(
                 "{} was created for a GameDeployment that is not there ({owner})",
@@ -33,9 +35,10 @@ impl<'j> Judge<'j> {
         let now = u64::try_from(others.len()).unwrap_or(u64::MAX).saturating_add(1);
         (now > most).then(|| {
             format!(
-                "{} was created as the {now}th of at most {most} (replicas + maxSurge, the most of the last 2 s); \
+                "{} was created as the {now}th of at most {most} (replicas + maxSurge, the most of the last {:#}); \
                  the others: {}",
                 named(pod),
+                self.spec_known_in(),
                 others.join(", ")
             )
         })
@@ -51,7 +54,7 @@ impl<'j> Judge<'j> {
         let decided = step
             .event
             .received
-            .checked_sub(PODS_KNOWN_IN)
+            .checked_sub(self.pods_known_in())
             .unwrap_or(step.event.received);
         let was_available = available(pod, wait, decided);
         self.takes.push(Take {
@@ -61,7 +64,9 @@ impl<'j> Judge<'j> {
         if !was_available {
             return None;
         }
-        let specs = self.world.lately("gamedeployments", owner, step, SPEC_KNOWN_IN);
+        let specs = self
+            .world
+            .lately("gamedeployments", owner, step, self.spec_known_in());
         let floor = specs.into_iter().map(workload::floor).min()?;
         let most = { self.moments(owner, step).into_iter() }
             .map(|moment| self.available_at(owner, wait, step, moment))
@@ -69,8 +74,10 @@ impl<'j> Judge<'j> {
         (most <= floor).then(|| {
             format!(
                 "gamedeployment-operator {verb} {}, which was available, though at most {most} pods were in the last \
-                 1 s and {floor} must stay (replicas - maxUnavailable, the least of the last 2 s)",
-                named(pod)
+                 {:#} and {floor} must stay (replicas - maxUnavailable, the least of the last {:#})",
+                named(pod),
+                self.pods_known_in(),
+                self.spec_known_in()
             )
         })
     }
@@ -80,7 +87,7 @@ impl<'j> Judge<'j> {
         let from = step
             .event
             .received
-            .checked_sub(PODS_KNOWN_IN)
+            .checked_sub(self.pods_known_in())
             .unwrap_or(step.event.received);
         let recent = self.world.all("pods").flat_map(|(_, versions)| {
             versions.iter().filter(|version| {

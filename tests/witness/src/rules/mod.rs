@@ -17,9 +17,9 @@ use crate::object::text;
 use crate::world::{Step, World};
 use crate::{Scope, Violation};
 
-/// How long a spec may be unknown to the operator.
+/// How long a spec may be unknown to an operator that nothing keeps from seeing.
 const SPEC_KNOWN_IN: SignedDuration = SignedDuration::from_secs(2);
-/// How long it may be unknown that a pod is not available any more.
+/// How long it may be unknown to such an operator that a pod is not available any more.
 const PODS_KNOWN_IN: SignedDuration = SignedDuration::from_secs(1);
 
 /// What a line tells that nobody may know.
@@ -76,6 +76,16 @@ struct Judge<'j> {
 }
 
 impl<'j> Judge<'j> {
+    /// How long a spec may be unknown to the operator.
+    fn spec_known_in(&self) -> SignedDuration {
+        SPEC_KNOWN_IN.saturating_add(self.scope.blind)
+    }
+
+    /// How long it may be unknown that a pod is not available any more.
+    fn pods_known_in(&self) -> SignedDuration {
+        PODS_KNOWN_IN.saturating_add(self.scope.blind)
+    }
+
     fn of_workloads(&mut self, step: &'j Step<'j>) -> Vec<String> {
         let mut found = form::of_workloads(step);
         let event = step.event;

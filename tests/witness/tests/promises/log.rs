@@ -222,6 +222,7 @@ impl Log {
             workloads: OPERATOR,
             hooks: HOOKS,
             forbidden,
+            blind: SignedDuration::ZERO,
         };
         witness::examine(self.lines.iter().map(String::as_str), &scope)
     }
