@@ -41,7 +41,13 @@ pub struct Trouble {
     pub since: Timestamp,
     /// How the newest one failed.
     pub error: String,
+    /// When that was.
+    newest: Instant,
 }
+
+/// For so long a failed request that no other followed says something. An API server that does not answer fails the
+/// watches, which try again far sooner; without that, it answers and there was just nothing to ask it.
+const TELLING: Duration = Duration::from_secs(30);
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct RequestLabels {
@@ -60,10 +66,9 @@ impl ApiMeter {
     /// Why the API server cannot be reached, if it cannot.
     #[must_use]
     pub fn trouble(&self) -> Option<Trouble> {
-        self.trouble
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        let trouble = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
+        let telling = |trouble: &&Trouble| trouble.newest.elapsed() < TELLING;
+        trouble.as_ref().filter(telling).cloned()
     }
 
     /// Whether the API server has granted a watch of this resource since.
@@ -93,6 +98,7 @@ impl ApiMeter {
                 .as_ref()
                 .map_or_else(Timestamp::now, |trouble| trouble.since),
             error,
+            newest: Instant::now(),
         });
     }
 }

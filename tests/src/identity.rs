@@ -18,7 +18,7 @@ pub(crate) const WORKLOADS_USER: &str = "system:serviceaccount:hookgate:gamedepl
 /// The user as which hook-operator runs.
 pub(crate) const HOOKS_USER: &str = "system:serviceaccount:hookgate:hook-operator";
 /// The groups of both.
-pub(crate) const GROUPS: [&str; 3] = [
+pub const GROUPS: [&str; 3] = [
     "system:serviceaccounts",
     "system:serviceaccounts:hookgate",
     "system:authenticated",

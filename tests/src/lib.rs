@@ -22,7 +22,7 @@ use test_kit::{ControlPlane, Webhook, eventually};
 use witnessed::Beginning;
 
 pub use fleet::{Fleet, Programs};
-pub use identity::{allow_election, hooks_kubeconfig, hooks_kubeconfig_behind};
+pub use identity::{GROUPS, allow_election, hooks_kubeconfig, hooks_kubeconfig_behind};
 pub use metric::{at_once, merge, milliseconds, phases, values, web};
 pub use operator::{Operator, Start, free_address};
 

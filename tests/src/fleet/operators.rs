@@ -7,7 +7,7 @@ use crate::identity::{GROUPS, HOOKS_USER, WORKLOADS_USER};
 use crate::{Operator, Start, fail};
 
 /// One of the two operators.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Who {
     /// gamedeployment-operator.
     Workloads,
@@ -46,15 +46,18 @@ impl Fleet<'_> {
 
     /// Starts an operator in place of one that runs, and waits until it is ready.
     pub async fn start(&mut self, who: Who, start: &Start) {
+        self.start_unready(who, start).ready().await;
+    }
+
+    /// The same without waiting.
+    pub fn start_unready(&mut self, who: Who, start: &Start) -> &Operator {
         let place = match who {
             Who::Workloads => &mut self.workloads,
             Who::Hooks => &mut self.hooks,
         };
         // The one that runs ends first.
         *place = None;
-        let operator = Operator::start(start);
-        operator.ready().await;
-        *place = Some(operator);
+        place.insert(Operator::start(start))
     }
 
     /// Starts gamedeployment-operator, in place of one that runs.

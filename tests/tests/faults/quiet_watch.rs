@@ -1,5 +1,7 @@
-//! The watch of a kind of which nothing ever changes breaks off: that it is back is known without an event.
+//! Nothing happens any more after a failure: that all is well again is known all the same.
 
+use operator_tests::web;
+use serde_json::json;
 use test_kit::api_proxy::{Failure, Matcher};
 use test_kit::eventually;
 
@@ -27,4 +29,20 @@ async fn ready_again_though_nothing_changes() {
         if status == 200 { Ok(()) } else { Err(report) }
     })
     .await;
+}
+
+#[tokio::test]
+async fn ready_again_though_there_is_nothing_more_to_ask() {
+    let fixture = fixture("quiet").await;
+    let stage = &fixture.stage;
+    // What it says last of a run that has failed is refused.
+    let said = fixture
+        .proxy
+        .fail_next(Matcher::new("POST", "/events"), Failure::refused(500), u32::MAX);
+    let never = json!({ "successCondition": "false" });
+    let metric = web("webtest", &stage.game.url("/"), never);
+    stage.create("run", json!({ "metrics": [metric] })).await;
+    said.await_hits(1, SOON).await.unwrap();
+    stage.settled("run").await;
+    stage.operator.ready().await;
 }

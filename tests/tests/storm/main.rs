@@ -20,6 +20,7 @@ use test_kit::api_proxy::{Deed, Deeds};
 use test_kit::{ApiProxy, ControlPlane};
 
 mod people;
+mod two_leaders;
 mod workloads;
 
 use people::People;
