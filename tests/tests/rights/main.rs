@@ -7,6 +7,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may end so")]
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use futures::stream::{self, StreamExt as _};
 use operator_tests::fleet::Who;
@@ -28,6 +29,9 @@ const PROGRAMS: Programs = Programs {
 
 /// Stories at a time.
 const AT_A_TIME: usize = 4;
+
+/// In this time a request has its answer.
+const ANSWER: Duration = Duration::from_secs(10);
 
 static STRICT: OnceCell<ControlPlane> = OnceCell::const_new();
 
@@ -98,13 +102,14 @@ async fn is_missed(missing: &Grant) -> bool {
             {
                 return;
             }
-            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+            tokio::time::sleep(Duration::from_millis(50)).await;
         }
     };
-    let told = story::tell(&fleet, &proxies);
+    let mut refused = std::pin::pin!(refused);
     tokio::select! {
-        () = refused => true,
-        () = told => false,
+        () = &mut refused => true,
+        // The story may end with the very request that is about to be refused.
+        () = story::tell(&fleet, &proxies) => tokio::time::timeout(ANSWER, refused).await.is_ok(),
     }
 }
 
