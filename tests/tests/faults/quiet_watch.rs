@@ -11,6 +11,8 @@ use crate::{SOON, fixture};
 async fn ready_again_though_nothing_changes() {
     let fixture = fixture("quiet").await;
     let operator = &fixture.stage.operator;
+    // Of runs and of templates: a watch that is not open yet cannot be cut.
+    fixture.proxy.await_open_watches(2, SOON).await.unwrap();
     let templates = Matcher::watches("/hooktemplates");
     let fault = fixture
         .proxy
