@@ -10,7 +10,10 @@ use serde_json::{Value, json};
 use test_kit::api_proxy::ApiCall;
 use test_kit::{ControlPlane, eventually};
 
-const RIGHTS: &str = include_str!("../../../deploy/rbac.yaml");
+/// Of operators that look at all namespaces.
+pub(crate) const EVERYWHERE: &str = include_str!("../../../deploy/rbac.yaml");
+/// Of operators that look at one.
+pub(crate) const NAMESPACED: &str = include_str!("../../../deploy/rbac-namespaced.yaml");
 
 /// One verb on one resource.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -39,7 +42,7 @@ impl Grant {
     /// Makes a user who has all rights of the operator but this one. Returns the user's name.
     pub(crate) async fn take_away(&self, control_plane: &ControlPlane, namespace: &str) -> String {
         let user = format!("without-{namespace}");
-        for (who, role) in roles() {
+        for (who, role) in roles(EVERYWHERE) {
             if who == Some(self.who) || who.is_none() {
                 let rules: Vec<Value> = rules(&role)
                     .iter()
@@ -52,13 +55,13 @@ impl Grant {
                 let version = format!("{group}/v1");
                 apply(
                     control_plane,
-                    &json!({
+                    json!({
                         "apiVersion": version, "kind": kind, "metadata": metadata, "rules": rules
                     }),
                 );
                 apply(
                     control_plane,
-                    &json!({
+                    json!({
                         "apiVersion": version, "kind": format!("{kind}Binding"), "metadata": metadata,
                         "roleRef": { "apiGroup": group, "kind": kind, "name": metadata["name"] },
                         "subjects": [{ "apiGroup": group, "kind": "User", "name": user }]
@@ -92,7 +95,7 @@ impl Grant {
     /// Waits until the API server knows what the user may do. All that is granted becomes known at once or before.
     async fn until_known(&self, control_plane: &ControlPlane, namespace: &str, user: &str) {
         let reviews: Api<SubjectAccessReview> = Api::all(control_plane.client());
-        for grant in granted()
+        for grant in granted(EVERYWHERE)
             .iter()
             .filter(|grant| grant.who == self.who && *grant != self)
         {
@@ -117,8 +120,8 @@ impl Grant {
 }
 
 /// The manifests' roles, and whose they are: none for what both have.
-fn roles() -> Vec<(Option<Who>, Value)> {
-    let all = RIGHTS
+fn roles(rights: &str) -> Vec<(Option<Who>, Value)> {
+    let all = rights
         .split("\n---\n")
         .map(|text| serde_saphyr::from_str::<Value>(text).unwrap());
     all.filter(|manifest| matches!(manifest["kind"].as_str(), Some("ClusterRole" | "Role")))
@@ -138,10 +141,10 @@ fn rules(role: &Value) -> Vec<Value> {
     role["rules"].as_array().unwrap().clone()
 }
 
-/// Everything that is granted.
-pub(crate) fn granted() -> Vec<Grant> {
+/// Everything that a file grants.
+pub(crate) fn granted(rights: &str) -> Vec<Grant> {
     let mut all = Vec::new();
-    for (who, role) in roles() {
+    for (who, role) in roles(rights) {
         for who in who.map_or(vec![Who::Workloads, Who::Hooks], |who| vec![who]) {
             for rule in rules(&role) {
                 for resource in rule["resources"].as_array().unwrap() {
@@ -160,7 +163,7 @@ pub(crate) fn granted() -> Vec<Grant> {
 }
 
 fn group_of(resource: &str) -> String {
-    let rules = roles().into_iter().flat_map(|(_, role)| rules(&role));
+    let rules = roles(EVERYWHERE).into_iter().flat_map(|(_, role)| rules(&role));
     let mut found = rules.filter(|rule| {
         let resources = rule["resources"].as_array().unwrap();
         resources
@@ -170,7 +173,8 @@ fn group_of(resource: &str) -> String {
     found.next().unwrap()["apiGroups"][0].as_str().unwrap().to_owned()
 }
 
-fn apply(control_plane: &ControlPlane, manifest: &Value) {
+/// Applies a manifest, or several.
+pub(crate) fn apply(control_plane: &ControlPlane, manifest: impl std::fmt::Display) {
     let mut command = control_plane.kubectl();
     command
         .args(["apply", "--filename", "-"])

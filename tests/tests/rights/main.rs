@@ -1,4 +1,4 @@
-//! The rights of `deploy/rbac.yaml` are what the operators need, no more and no less: a story that uses every one of
+//! The rights of `deploy/rbac.yaml` and `deploy/rbac-namespaced.yaml` are what the operators need, no more and no less: a story that uses every one of
 //! them is never refused, and with any one of them taken away it is. On an API server that also wants to know who may
 //! block the deletion of an owner.
 //!
@@ -20,12 +20,14 @@ use tokio::sync::OnceCell;
 mod grants;
 mod story;
 
-use grants::{Grant, granted};
+use grants::{EVERYWHERE, Grant, NAMESPACED, apply, granted};
 
 const PROGRAMS: Programs = Programs {
     workloads: env!("CARGO_BIN_EXE_gamedeployment-operator-under-test"),
     hooks: env!("CARGO_BIN_EXE_hook-operator-under-test"),
 };
+
+const BOTH: [Who; 2] = [Who::Workloads, Who::Hooks];
 
 /// Stories at a time.
 const AT_A_TIME: usize = 4;
@@ -60,7 +62,7 @@ async fn fleet_without(missing: Option<&Grant>) -> (Fleet<'static>, [ApiProxy; 2
         ApiProxy::start(control_plane).unwrap(),
         ApiProxy::start(control_plane).unwrap(),
     ];
-    for (who, proxy) in [Who::Workloads, Who::Hooks].into_iter().zip(&proxies) {
+    for (who, proxy) in BOTH.into_iter().zip(&proxies) {
         let start = match missing.filter(|missing| missing.who == who) {
             Some(missing) => {
                 let user = missing.take_away(control_plane, &fleet.namespace).await;
@@ -113,38 +115,77 @@ async fn is_missed(missing: &Grant) -> bool {
     }
 }
 
-#[tokio::test]
-async fn every_right_is_used_and_nothing_is_refused() {
-    let (fleet, proxies) = fleet_without(None).await;
-    story::tell(&fleet, &proxies).await;
+/// Tells the story, in which nothing may be refused, and each right of a file is used. Says how many there are.
+async fn told_with(fleet: &Fleet<'_>, proxies: &[ApiProxy; 2], rights: &str) -> usize {
+    story::tell(fleet, proxies).await;
     let mut used = BTreeSet::new();
-    for (who, proxy) in [Who::Workloads, Who::Hooks].into_iter().zip(&proxies) {
+    for (who, proxy) in BOTH.into_iter().zip(proxies) {
         let requests = proxy.requests();
         let refused: Vec<&Entry> = requests.iter().filter(|entry| was_refused(entry)).collect();
         assert!(refused.is_empty(), "{refused:?}");
-        let resources = requests.iter().filter(|entry| !entry.call.resource.is_empty());
+        let resources = { requests.iter() }.filter(|entry| !entry.call.resource.is_empty());
         used.extend(resources.map(|entry| Grant::new(who, entry.call.verb, &entry.call.resource)));
     }
-    let granted: BTreeSet<Grant> = granted().into_iter().collect();
-    // Not a request: a condition on creating what is owned. The other test takes it away.
-    let hidden = BTreeSet::from([Grant::new(Who::Workloads, "update", "gamedeployments/finalizers")]);
-    let unused: Vec<&Grant> = granted
-        .difference(&used)
-        .filter(|grant| !hidden.contains(grant))
+    let granted: BTreeSet<Grant> = granted(rights).into_iter().collect();
+    // Not a request: a condition on creating what is owned. Another test takes it away.
+    let hidden = Grant::new(Who::Workloads, "update", "gamedeployments/finalizers");
+    let unused: Vec<&Grant> = { granted.difference(&used) }
+        .filter(|grant| **grant != hidden)
         .collect();
     assert!(unused.is_empty(), "granted and never used: {unused:?}");
     let more: Vec<&Grant> = used.difference(&granted).collect();
     assert!(more.is_empty(), "used and not granted: {more:?}");
+    granted.len()
+}
+
+#[tokio::test]
+async fn every_right_is_used_and_nothing_is_refused() {
+    let (fleet, proxies) = fleet_without(None).await;
+    let granted = told_with(&fleet, &proxies, EVERYWHERE).await;
     played(
         "rights",
         "a story with all rights",
-        &[("granted", &granted.len()), ("refused", &0)],
+        &[("granted", &granted), ("refused", &0)],
+    );
+}
+
+#[tokio::test]
+async fn in_one_namespace_no_right_outside_of_it_is_needed() {
+    let control_plane = strict().await;
+    let mut fleet = Fleet::on(control_plane, PROGRAMS, "rights").await;
+    let namespace = fleet.namespace.clone();
+    apply(
+        control_plane,
+        NAMESPACED.replace("namespace: games", &format!("namespace: {namespace}")),
+    );
+    let proxies = [
+        ApiProxy::start(control_plane).unwrap(),
+        ApiProxy::start(control_plane).unwrap(),
+    ];
+    let groups = ["system:serviceaccounts", "system:authenticated"];
+    for (who, proxy) in BOTH.into_iter().zip(&proxies) {
+        let (program, name, flag) = match who {
+            Who::Workloads => (PROGRAMS.workloads, "gamedeployment-operator", "--ignore-nodes"),
+            Who::Hooks => (PROGRAMS.hooks, "hook-operator", "--egress-allow-loopback"),
+        };
+        let user = format!("system:serviceaccount:{namespace}:{name}");
+        let kubeconfig = proxy.kubeconfig_as(&user, &groups).unwrap();
+        let start = Start::new(program, &kubeconfig, &namespace)
+            .flags(&[flag])
+            .elects();
+        fleet.start_unready(who, &start);
+    }
+    let granted = told_with(&fleet, &proxies, NAMESPACED).await;
+    played(
+        "rights",
+        "a story in one namespace, with its Roles alone",
+        &[("granted", &granted), ("refused", &0)],
     );
 }
 
 #[tokio::test]
 async fn without_any_one_right_something_is_refused() {
-    let all = granted();
+    let all = granted(EVERYWHERE);
     let some = ["gamedeployments/finalizers", "pods/status", "secrets"];
     let chosen: Vec<&Grant> = { all.iter() }
         .filter(|grant| Extent::asked() == Extent::All || some.contains(&grant.resource.as_str()))
