@@ -44,7 +44,7 @@ async fn ask_with_a_secret(fleet: &Fleet<'_>, proxy: &ApiProxy) {
                 { "name": "secret", "valueFrom": from("secretKeyRef") },
                 { "name": "map", "valueFrom": from("configMapKeyRef") }
             ],
-            "metrics": [{ "name": "one", "successCondition": "true", "provider": {
+            "metrics": [{ "name": "one", "consecutiveErrorLimit": 0, "successCondition": "true", "provider": {
                 "web": { "url": "http://127.0.0.1:1/{{ args.secret }}/{{ args.map }}", "jsonPath": "{$}" }
             } }]
         } }
