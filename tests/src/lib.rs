@@ -25,6 +25,7 @@ pub use fleet::{Fleet, Programs};
 pub use identity::{GROUPS, allow_election, hooks_kubeconfig, hooks_kubeconfig_behind};
 pub use metric::{at_once, merge, milliseconds, phases, values, web};
 pub use operator::{Operator, Start, free_address};
+pub use witnessed::judged;
 
 /// Long enough for anything that has no reason to take long, on a busy machine.
 pub const SOON: Duration = Duration::from_mins(1);

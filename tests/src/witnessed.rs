@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use jiff::SignedDuration;
@@ -11,6 +12,14 @@ use witness::{Report, Scope};
 
 use crate::fail;
 use crate::identity::{HOOKS_USER, WORKLOADS_USER};
+
+/// Writes that were judged in this process.
+static JUDGED: AtomicUsize = AtomicUsize::new(0);
+
+/// How many writes of operators the witness has judged in this process.
+pub fn judged() -> usize {
+    JUDGED.load(Ordering::Relaxed)
+}
 
 /// Where the audit log ended when a test began.
 #[derive(Debug)]
@@ -41,7 +50,9 @@ impl Beginning {
             forbidden: secrets,
             blind: SignedDuration::try_from(blind).unwrap_or(SignedDuration::MAX),
         };
-        conclude(&witness::examine(added.lines(), &scope), namespace);
+        let report = witness::examine(added.lines(), &scope);
+        JUDGED.fetch_add(report.judged, Ordering::Relaxed);
+        conclude(&report, namespace);
     }
 }
 

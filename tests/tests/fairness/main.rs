@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may end so")]
 
 use futures::stream::{self, StreamExt as _};
-use kube::api::{Api, PostParams};
+use kube::api::{Api, ListParams, PostParams};
 use operator_tests::proof::{Extent, played};
 use operator_tests::{Operator, SOON, Start, hooks_kubeconfig_behind};
 use serde_json::{Value, json};
@@ -65,7 +65,7 @@ async fn all_final(control_plane: &ControlPlane, namespace: &str) {
     let api: Api<HookRun> = Api::namespaced(control_plane.client(), namespace);
     eventually(SOON, || async {
         let all = api
-            .list(&Default::default())
+            .list(&ListParams::default())
             .await
             .map_err(|error| error.to_string())?
             .items;
@@ -80,7 +80,7 @@ async fn all_final(control_plane: &ControlPlane, namespace: &str) {
     .await;
 }
 
-fn status_write<'e>(entry: &&'e Entry) -> bool {
+fn status_write(entry: &Entry) -> bool {
     entry.call.verb == "patch" && entry.call.resource.ends_with("/status")
 }
 
@@ -113,7 +113,7 @@ async fn thousands_of_broken_hooks_hold_up_nobody_else() {
     let writes: Vec<Entry> = proxy
         .requests()
         .into_iter()
-        .filter(|entry| status_write(&entry))
+        .filter(|entry| status_write(entry))
         .collect();
     let last = writes
         .iter()
@@ -174,19 +174,19 @@ async fn hanging_webhooks_hold_up_nobody_else() {
     let flags = ["--egress-allow-loopback", "--max-in-flight-per-host", "10"];
     let operator = Operator::start(&Start::everywhere(PROGRAM, &kubeconfig).flags(&flags));
     all_final(&control_plane, &few).await;
-    let served = server.counts("/hangs").received;
+    let asked = server.counts("/hangs").received;
     played(
         "fairness",
         "hanging webhooks of one tenant beside a few quick ones of another, on one host",
         &[
             ("hanging", &200),
             ("few", &FEW),
-            ("of the hanging asked before the last of the few", &served),
+            ("of the hanging asked before the last of the few", &asked),
         ],
     );
     assert!(
-        served < 100,
-        "{served} of 200 that hang were asked before the last of {FEW}"
+        asked < 100,
+        "{asked} of 200 that hang were asked before the last of {FEW}"
     );
     drop(operator);
 }

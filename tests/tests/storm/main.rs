@@ -151,6 +151,7 @@ async fn after_every_storm_all_is_as_wanted_and_no_promise_was_broken() {
             ("answers lost after the effect", &of(Deed::AnswerLost)),
             ("delayed and overtaken", &of(Deed::Delayed)),
             ("never answered", &of(Deed::Stalled)),
+            ("writes judged by the witness", &operator_tests::judged()),
         ],
     );
     assert!(

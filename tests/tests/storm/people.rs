@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use fastrand::Rng;
+use kube::api::{DeleteParams, ListParams};
 use operator_tests::fleet::{Who, condition, images_of};
 use operator_tests::{Fleet, SOON};
 use serde_json::json;
@@ -77,15 +78,21 @@ impl<'s> People<'s> {
         let names: Vec<String> = self.fleet.all_pods().await.into_keys().collect();
         if let Some(name) = rng.choice(&names) {
             // It may be gone by now.
-            let _ = self.fleet.pods().delete(name, &Default::default()).await;
+            let _ = self.fleet.pods().delete(name, &DeleteParams::default()).await;
         }
     }
 
     async fn take_a_run_away(&self, rng: &mut Rng) {
-        let runs = self.fleet.runs().list(&Default::default()).await.unwrap().items;
+        let runs = self
+            .fleet
+            .runs()
+            .list(&ListParams::default())
+            .await
+            .unwrap()
+            .items;
         if let Some(name) = rng.choice(&runs).and_then(|run| run.metadata.name.as_ref()) {
             // It may be gone by now.
-            let _ = self.fleet.runs().delete(name, &Default::default()).await;
+            let _ = self.fleet.runs().delete(name, &DeleteParams::default()).await;
         }
     }
 
@@ -109,7 +116,7 @@ impl<'s> People<'s> {
         // Those that a hook had said no to: the person on call is told of them, and retries.
         eventually(SOON, || async {
             let status = fleet.status().await;
-            if self.is_refused(&status) {
+            if is_refused(&status) {
                 self.retry();
             }
             if self.is_done(&status) {
@@ -122,13 +129,6 @@ impl<'s> People<'s> {
         fleet.settled(self.replicas).await;
         let images = images_of(fleet.all_pods().await.values());
         assert_eq!(images, BTreeSet::from([self.image.to_owned()]));
-    }
-
-    fn is_refused(&self, status: &GameDeploymentStatus) -> bool {
-        ["ScaleBlocked", "UpdateBlocked"].iter().any(|kind| {
-            condition(status, kind)
-                .is_some_and(|(state, reason, _)| state == "True" && reason == "HookUnsuccessful")
-        })
     }
 
     fn is_done(&self, status: &GameDeploymentStatus) -> bool {
@@ -151,4 +151,11 @@ impl<'s> People<'s> {
             })
             .join("\n--\n")
     }
+}
+
+fn is_refused(status: &GameDeploymentStatus) -> bool {
+    ["ScaleBlocked", "UpdateBlocked"].iter().any(|kind| {
+        condition(status, kind)
+            .is_some_and(|(state, reason, _)| state == "True" && reason == "HookUnsuccessful")
+    })
 }
