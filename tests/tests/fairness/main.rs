@@ -113,7 +113,7 @@ async fn thousands_of_broken_hooks_hold_up_nobody_else() {
     let writes: Vec<Entry> = proxy
         .requests()
         .into_iter()
-        .filter(|entry| status_write(entry))
+        .filter(status_write)
         .collect();
     let last = writes
         .iter()
