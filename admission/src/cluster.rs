@@ -66,7 +66,7 @@ impl Cluster {
         let api: Api<Namespace> = Api::all(self.client.0.clone());
         let call = self
             .calls
-            .call("read the namespace", api.get_metadata(name))
+            .call(name, "read the namespace", api.get_metadata(name))
             .await;
         let found =
             call.map_err(|error| format!("whether the namespace is being deleted is not known: {error}"))?;
@@ -78,7 +78,10 @@ impl Cluster {
         let kind = ApiResource::from_gvk_with_plural(&kind, plural);
         let api: Api<DynamicObject> = Api::all_with(self.client.0.clone(), &kind);
         let one = ListParams::default().limit(1);
-        let call = self.calls.call("list the objects", api.list_metadata(&one)).await;
+        let call = self
+            .calls
+            .call("", "list the objects", api.list_metadata(&one))
+            .await;
         let found = call.map_err(|error| format!("whether there are objects is not known: {error}"))?;
         Ok(found.items.is_empty())
     }

@@ -125,7 +125,7 @@ where
         + std::fmt::Debug,
 {
     let api: Api<K> = Api::namespaced(client.clone(), namespace);
-    match calls.call("read an object", api.get(name)).await {
+    match calls.call(namespace, "read an object", api.get(name)).await {
         Ok(object) => Ok(Some(Box::new(object))),
         Err(CallError::Gone) => Ok(None),
         Err(error) => Err(error),

@@ -40,10 +40,7 @@ impl ApiLedger {
     }
 
     fn runs(&self, run: &HookRun) -> Api<HookRun> {
-        Api::namespaced(
-            self.client.clone(),
-            run.metadata.namespace.as_deref().unwrap_or_default(),
-        )
+        Api::namespaced(self.client.clone(), namespace_of(run))
     }
 
     /// Reads a Secret. The client's own way would log the whole answer, should it not parse.
@@ -61,10 +58,11 @@ impl ApiLedger {
 
     async fn call<T>(
         &self,
+        namespace: &str,
         step: &'static str,
         call: impl Future<Output = Result<T, kube::Error>> + Send,
     ) -> Result<T, LedgerError> {
-        Ok(self.calls.call(step, call).await?)
+        Ok(self.calls.call(namespace, step, call).await?)
     }
 
     /// Writes a status under the precondition that nothing newer is recorded than the metadata's version, if it has
@@ -88,8 +86,12 @@ impl ApiLedger {
         }
         let patch = json!({ "metadata": same, "status": status });
         let (params, patch) = (PatchParams::default(), Patch::Merge(&patch));
-        self.call(step, api.patch_subresource("status", name, &params, &patch))
-            .await
+        self.call(
+            namespace,
+            step,
+            api.patch_subresource("status", name, &params, &patch),
+        )
+        .await
     }
 
     /// Records that an object could not be read as a HookRun at all. A verdict that it has stays.
@@ -98,7 +100,7 @@ impl ApiLedger {
         let kind = ApiResource::erase::<HookRun>(&());
         let api: Api<DynamicObject> = Api::namespaced_with(self.client.clone(), namespace, &kind);
         let name = metadata.name.as_deref().unwrap_or_default();
-        let run = self.call("read a run", api.get(name)).await?;
+        let run = self.call(namespace, "read a run", api.get(name)).await?;
         let phase = run.data.pointer("/status/phase").and_then(Value::as_str);
         if Phase::from(phase.unwrap_or_default().to_owned()).is_final() {
             return Ok(());
@@ -148,6 +150,10 @@ struct SecretData {
     data: BTreeMap<String, ByteString>,
 }
 
+fn namespace_of(run: &HookRun) -> &str {
+    run.metadata.namespace.as_deref().unwrap_or_default()
+}
+
 fn reference_of(kind: &str, metadata: &ObjectMeta) -> ObjectReference {
     ObjectReference {
         kind: Some(kind.to_owned()),
@@ -177,7 +183,11 @@ impl Ledger for ApiLedger {
 
     async fn read(&self, run: &HookRun) -> Result<HookRun, LedgerError> {
         let current = self
-            .call("read a run", self.runs(run).get(&run.name_any()))
+            .call(
+                namespace_of(run),
+                "read a run",
+                self.runs(run).get(&run.name_any()),
+            )
             .await?;
         if current.metadata.uid == run.metadata.uid {
             Ok(current)
@@ -195,8 +205,12 @@ impl Ledger for ApiLedger {
             preconditions: Some(same),
             ..DeleteParams::background()
         };
-        self.call("delete a run", self.runs(run).delete(&run.name_any(), &params))
-            .await?;
+        self.call(
+            namespace_of(run),
+            "delete a run",
+            self.runs(run).delete(&run.name_any(), &params),
+        )
+        .await?;
         Ok(())
     }
 
@@ -207,13 +221,13 @@ impl Ledger for ApiLedger {
         };
         let found = match reference {
             Reference::Secret { name, key } => self
-                .call("read a Secret", self.secret(namespace, name))
+                .call(namespace, "read a Secret", self.secret(namespace, name))
                 .await
                 .map(|mut secret| secret.data.remove(key))
                 .map(|found| found.map(|bytes| String::from_utf8(bytes.0).ok())),
             Reference::ConfigMap { name, key } => {
                 let api: Api<ConfigMap> = Api::namespaced(self.client.clone(), namespace);
-                let map = self.call("read a ConfigMap", api.get(name)).await;
+                let map = self.call(namespace, "read a ConfigMap", api.get(name)).await;
                 map.map(|map| map.data.and_then(|mut data| data.remove(key)).map(Some))
             }
         };

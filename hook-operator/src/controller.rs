@@ -79,15 +79,10 @@ impl Controller {
                 },
                 Some(ended) = self.tasks.join_next(), if !self.tasks.is_empty() => self.leave(ended),
             }
-            let taken = self
-                .seats
-                .values()
-                .filter(|seat| matches!(seat, Seat::Taken(_)))
-                .count();
             self.measurer
                 .metrics
                 .active_runs
-                .set(i64::try_from(taken).unwrap_or(i64::MAX));
+                .set(i64::try_from(self.tasks.len()).unwrap_or(i64::MAX));
         }
     }
 

@@ -46,7 +46,7 @@ impl<L: Ledger> Measurer<L> {
         let _in_flight = InFlight::enter(&self.metrics);
         let started_at = Timestamp::now();
         let (verdict, failure) = match self.prepare(namespace, metric, arguments).await {
-            Ok(rendered) => self.ask(metric, &rendered).await,
+            Ok(rendered) => self.ask(namespace, metric, &rendered).await,
             Err(failure) => judged(metric, None, Err(failure)),
         };
         let finished_at = Timestamp::now();
@@ -81,10 +81,11 @@ impl<L: Ledger> Measurer<L> {
 
     async fn ask(
         &self,
+        namespace: &str,
         metric: &ResolvedMetric,
         rendered: &Rendered,
     ) -> (Verdict, Option<MeasurementFailure>) {
-        let outcome = self.providers.measure(&rendered.request).await;
+        let outcome = self.providers.measure(namespace, &rendered.request).await;
         judged(metric, Some(rendered), outcome)
     }
 }

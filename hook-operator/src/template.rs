@@ -1,6 +1,6 @@
 //! The `Valid` condition of HookTemplates: a typo shows when the template is applied, not when a pod waits.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -33,26 +33,31 @@ pub async fn drive(
     metrics: Metrics,
 ) {
     let mut templates = std::pin::pin!(templates);
-    let mut validity: HashMap<Key, bool> = HashMap::new();
+    let mut invalid: HashSet<Key> = HashSet::new();
     let mut writes = Writes::default();
     while let Some(event) = templates.next().await {
         match event {
-            Event::Init => validity.clear(),
+            Event::Init => invalid.clear(),
             Event::InitApply(template) | Event::Apply(template) => match template.0 {
                 Ok(template) => {
                     writes.refused.remove(&key_of(&template.metadata));
                     let status = assess(&template, Timestamp::now());
-                    validity.insert(key_of(&template.metadata), is_valid(&status));
+                    let key = key_of(&template.metadata);
+                    let _ = if is_valid(&status) {
+                        invalid.remove(&key)
+                    } else {
+                        invalid.insert(key)
+                    };
                     if template.status.as_ref() != Some(&status) {
                         writes.start(template.metadata, status, ledger.clone());
                     }
                 }
-                Err(invalid) => {
+                Err(unreadable) => {
                     metrics.unreadable.inc();
-                    validity.insert(key_of(&invalid.metadata), false);
-                    let name = invalid.metadata.name.as_deref().unwrap_or_default();
-                    tracing::warn!(name, error = invalid.error, "a HookTemplate cannot be read");
-                    writes.refuse(&invalid, &ledger);
+                    invalid.insert(key_of(&unreadable.metadata));
+                    let name = unreadable.metadata.name.as_deref().unwrap_or_default();
+                    tracing::warn!(name, error = unreadable.error, "a HookTemplate cannot be read");
+                    writes.refuse(&unreadable, &ledger);
                 }
             },
             Event::Delete(template) => {
@@ -60,16 +65,15 @@ pub async fn drive(
                     .0
                     .as_ref()
                     .map_or_else(|invalid| &invalid.metadata, |good| &good.metadata);
-                validity.remove(&key_of(metadata));
+                invalid.remove(&key_of(metadata));
                 writes.refused.remove(&key_of(metadata));
                 writes.cancel(&key_of(metadata));
             }
             Event::InitDone => {}
         }
-        let invalid = validity.values().filter(|valid| !**valid).count();
         metrics
             .invalid_templates
-            .set(i64::try_from(invalid).unwrap_or(i64::MAX));
+            .set(i64::try_from(invalid.len()).unwrap_or(i64::MAX));
     }
 }
 
@@ -164,7 +168,10 @@ struct Writes {
 impl Writes {
     fn start(&mut self, template: ObjectMeta, status: HookTemplateStatus, ledger: Arc<ApiLedger>) {
         while self.tasks.try_join_next().is_some() {}
-        self.newest.retain(|_, write| !write.is_finished());
+        // Not for every template: of ten thousand each would be looked at ten thousand times.
+        if self.newest.len() > 2 * self.tasks.len() + 64 {
+            self.newest.retain(|_, write| !write.is_finished());
+        }
         let key = key_of(&template);
         self.cancel(&key);
         self.newest

@@ -1,10 +1,10 @@
-//! Calls of the API server: bounded in number and in time, and what came of each told by class.
+//! Calls of the API server: bounded in number and in time, shared fairly between namespaces, and what came of each told
+//! by class.
 
 use std::time::Duration;
 
-use tokio::sync::Semaphore;
-
 use crate::client::root_cause;
+use crate::slots::Slots;
 
 /// What came of a call that did not succeed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -37,7 +37,7 @@ pub enum CallError {
 #[derive(Debug)]
 pub struct Calls {
     /// At a time: a burst of verdicts must not become a burst of connections.
-    slots: Semaphore,
+    slots: Slots,
     timeout: Duration,
 }
 
@@ -46,23 +46,20 @@ impl Calls {
     #[must_use]
     pub fn new(at_once: usize, timeout: Duration) -> Self {
         Self {
-            slots: Semaphore::new(at_once),
+            slots: Slots::new(at_once),
             timeout,
         }
     }
 
-    /// One call, its body included.
+    /// One call for a namespace, its body included.
     pub async fn call<T>(
         &self,
+        namespace: &str,
         step: &'static str,
         call: impl Future<Output = Result<T, kube::Error>> + Send,
     ) -> Result<T, CallError> {
         let unknown = |message: String| CallError::Unknown { step, message };
-        let _slot = self
-            .slots
-            .acquire()
-            .await
-            .map_err(|error| unknown(error.to_string()))?;
+        let _slot = self.slots.take(namespace).await;
         match tokio::time::timeout(self.timeout, call).await {
             Ok(Ok(value)) => Ok(value),
             Ok(Err(kube::Error::Api(status))) => Err(match status.code {

@@ -3,11 +3,12 @@
 //! The library's own retry layer replays requests by status alone, writes included; here the caller decides,
 //! because only the caller knows whether a write may be repeated.
 
+use std::collections::HashMap;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use http::{Method, Request, Response};
 use jiff::Timestamp;
@@ -29,6 +30,8 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 pub struct ApiMeter {
     requests: Family<RequestLabels, Counter>,
     trouble: Arc<Mutex<Option<Trouble>>>,
+    /// When a watch of a resource was granted last.
+    watches: Arc<Mutex<HashMap<String, Instant>>>,
 }
 
 /// Since when, and how, requests fail.
@@ -38,7 +41,13 @@ pub struct Trouble {
     pub since: Timestamp,
     /// How the newest one failed.
     pub error: String,
+    /// When that was.
+    newest: Instant,
 }
+
+/// For so long a failed request that no other followed says something. An API server that does not answer fails the
+/// watches, which try again far sooner; without that, it answers and there was just nothing to ask it.
+const TELLING: Duration = Duration::from_secs(30);
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct RequestLabels {
@@ -57,13 +66,23 @@ impl ApiMeter {
     /// Why the API server cannot be reached, if it cannot.
     #[must_use]
     pub fn trouble(&self) -> Option<Trouble> {
-        self.trouble
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        let trouble = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
+        let telling = |trouble: &&Trouble| trouble.newest.elapsed() < TELLING;
+        trouble.as_ref().filter(telling).cloned()
+    }
+
+    /// Whether the API server has granted a watch of this resource since.
+    #[must_use]
+    pub fn watches_since(&self, resource: &str, moment: Instant) -> bool {
+        let watches = self.watches.lock().unwrap_or_else(PoisonError::into_inner);
+        watches.get(resource).is_some_and(|granted| *granted > moment)
     }
 
     fn observe(&self, verb: &'static str, resource: String, outcome: Result<u16, &BoxError>) {
+        if verb == "watch" && outcome.as_ref().is_ok_and(|code| *code == 200) {
+            let mut watches = self.watches.lock().unwrap_or_else(PoisonError::into_inner);
+            watches.insert(resource.clone(), Instant::now());
+        }
         let code = outcome.map_or_else(|_| "error".to_owned(), |code| code.to_string());
         self.requests
             .get_or_create(&RequestLabels { verb, resource, code })
@@ -79,6 +98,7 @@ impl ApiMeter {
                 .as_ref()
                 .map_or_else(Timestamp::now, |trouble| trouble.since),
             error,
+            newest: Instant::now(),
         });
     }
 }

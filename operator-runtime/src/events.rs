@@ -1,7 +1,7 @@
 //! Kubernetes events. They are sent aside: a slow API server loses events, never time.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use futures::StreamExt;
@@ -14,6 +14,8 @@ use tokio::sync::mpsc;
 
 /// Events that wait to be sent; further ones are dropped and counted.
 const WAITING: usize = 1024;
+/// Of these, events about objects of one namespace: who has much to be told of leaves room for others.
+const WAITING_OF_ONE: usize = WAITING / 4;
 /// Events sent at a time.
 const AT_ONCE: usize = 4;
 
@@ -26,6 +28,8 @@ const REMEMBERED: usize = 1024;
 #[derive(Debug, Clone)]
 pub struct Events {
     queue: mpsc::Sender<(Event, ObjectReference)>,
+    /// How many wait, by namespace.
+    waiting: Arc<Mutex<HashMap<String, usize>>>,
     dropped: Counter,
 }
 
@@ -49,21 +53,29 @@ impl Events {
             known: Mutex::default(),
         };
         let lost = dropped.clone();
+        let counts: Arc<Mutex<HashMap<String, usize>>> = Arc::default();
+        let shared = Arc::clone(&counts);
         tokio::spawn(async move {
             let waiting = futures::stream::unfold(waiting, async |mut waiting: mpsc::Receiver<_>| {
                 waiting.recv().await.map(|item| (item, waiting))
             });
             waiting
                 .for_each_concurrent(AT_ONCE, async |(event, about): (Event, ObjectReference)| {
+                    let namespace = about.namespace.clone().unwrap_or_default();
                     let recorder = recorders.of(&event, &about);
                     if let Err(error) = recorder.publish(&event, &about).await {
                         lost.inc();
                         tracing::warn!(%error, reason = event.reason, name = about.name, "failed to send an event");
                     }
+                    leave(&shared, &namespace);
                 })
                 .await;
         });
-        Self { queue, dropped }
+        Self {
+            queue,
+            waiting: counts,
+            dropped,
+        }
     }
 
     /// Says that something needs a person's attention.
@@ -84,8 +96,32 @@ impl Events {
             action: action.to_owned(),
             secondary: None,
         };
-        if self.queue.try_send((event, about)).is_err() {
+        let namespace = about.namespace.clone().unwrap_or_default();
+        if !enter(&self.waiting, &namespace) {
             self.dropped.inc();
+        } else if self.queue.try_send((event, about)).is_err() {
+            leave(&self.waiting, &namespace);
+            self.dropped.inc();
+        }
+    }
+}
+
+/// Counts one more that waits, if there is room for it.
+fn enter(waiting: &Mutex<HashMap<String, usize>>, namespace: &str) -> bool {
+    let mut waiting = waiting.lock().unwrap_or_else(PoisonError::into_inner);
+    let count = waiting.entry(namespace.to_owned()).or_default();
+    let room = *count < WAITING_OF_ONE;
+    *count += usize::from(room);
+    room
+}
+
+/// Counts one less.
+fn leave(waiting: &Mutex<HashMap<String, usize>>, namespace: &str) {
+    let mut waiting = waiting.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(count) = waiting.get_mut(namespace) {
+        *count = count.saturating_sub(1);
+        if *count == 0 {
+            waiting.remove(namespace);
         }
     }
 }

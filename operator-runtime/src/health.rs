@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
 use axum::Router;
 use axum::extract::State;
@@ -21,8 +22,20 @@ use crate::client::ApiMeter;
 /// The state that the endpoints report.
 #[derive(Debug, Clone)]
 pub struct Health {
-    checks: Arc<Mutex<BTreeMap<&'static str, Result<String, String>>>>,
+    checks: Arc<Mutex<BTreeMap<&'static str, Check>>>,
     meter: ApiMeter,
+}
+
+#[derive(Debug, Clone)]
+enum Check {
+    Passes(String),
+    Fails(String),
+    /// A watch has broken off. That it is back is known when the API server grants it: it may have nothing to tell.
+    Interrupted {
+        why: String,
+        resource: String,
+        since: Instant,
+    },
 }
 
 impl Health {
@@ -37,12 +50,12 @@ impl Health {
 
     /// Reports that a check passes.
     pub fn pass(&self, check: &'static str) {
-        self.set(check, Ok("ok".to_owned()));
+        self.set(check, Check::Passes("ok".to_owned()));
     }
 
     /// Reports that a check passes, in these words.
     pub fn pass_saying(&self, check: &'static str, words: impl Into<String>) {
-        self.set(check, Ok(words.into()));
+        self.set(check, Check::Passes(words.into()));
     }
 
     /// From now on these checks must pass, too.
@@ -54,10 +67,18 @@ impl Health {
 
     /// Reports that a check does not pass, and why.
     pub fn fail(&self, check: &'static str, why: impl Into<String>) {
-        self.set(check, Err(why.into()));
+        self.set(check, Check::Fails(why.into()));
     }
 
-    fn set(&self, check: &'static str, state: Result<String, String>) {
+    /// Reports that the watch of a resource has broken off, and why. The check passes again as soon as the API server
+    /// grants another.
+    pub fn interrupt(&self, check: &'static str, resource: impl Into<String>, why: impl Into<String>) {
+        let (why, resource, since) = (why.into(), resource.into(), Instant::now());
+        let interrupted = Check::Interrupted { why, resource, since };
+        self.set(check, interrupted);
+    }
+
+    fn set(&self, check: &'static str, state: Check) {
         self.checks
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -67,7 +88,10 @@ impl Health {
     /// Whether all is well, and a line for each check.
     #[must_use]
     pub fn report(&self) -> (bool, String) {
-        let mut checks = self.checks.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let checks = self.checks.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let mut checks: BTreeMap<&'static str, Result<String, String>> = { checks.into_iter() }
+            .map(|(check, state)| (check, self.judge(state)))
+            .collect();
         let answers = self.meter.trouble().map_or(Ok("ok".to_owned()), |trouble| {
             let seconds = Timestamp::now().duration_since(trouble.since).as_secs();
             Err(format!("no good answer for {seconds}s: {}", trouble.error))
@@ -81,6 +105,18 @@ impl Health {
             checks.values().all(Result::is_ok),
             checks.iter().map(line).collect(),
         )
+    }
+}
+
+impl Health {
+    fn judge(&self, check: Check) -> Result<String, String> {
+        match check {
+            Check::Passes(words) => Ok(words),
+            Check::Interrupted { resource, since, .. } if self.meter.watches_since(&resource, since) => {
+                Ok("ok".to_owned())
+            }
+            Check::Fails(why) | Check::Interrupted { why, .. } => Err(why),
+        }
     }
 }
 

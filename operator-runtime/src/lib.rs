@@ -27,5 +27,6 @@ pub mod patch;
 pub mod process;
 pub mod shell;
 pub mod shutdown;
+pub mod slots;
 pub mod telemetry;
 pub mod watch;

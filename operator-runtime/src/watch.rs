@@ -1,9 +1,12 @@
 //! Watches: all objects of a kind, then every change of them, for ever.
 
+use std::time::Duration;
+
 use futures::{Stream, StreamExt};
 use kube::core::{DeserializeGuard, ObjectMeta};
 use kube::runtime::WatchStreamExt;
-use kube::runtime::watcher::{self, Event, watcher};
+use kube::runtime::utils::Backoff;
+use kube::runtime::watcher::{self, DefaultBackoff, Event, watcher};
 use kube::{Api, ResourceExt};
 use serde::de::DeserializeOwned;
 
@@ -25,6 +28,26 @@ pub fn key_of(metadata: &ObjectMeta) -> Key {
     )
 }
 
+/// When a watch begins again after failures: kube's own measure would leave an operator blind for up to a minute, so
+/// this is a fifth of it. 160 ms after the first, twice as much after each, 6 s at most, and as much again by chance: not
+/// all watches of all operators come back at once.
+#[derive(Default)]
+struct Soon(DefaultBackoff);
+
+impl Iterator for Soon {
+    type Item = Duration;
+
+    fn next(&mut self) -> Option<Duration> {
+        self.0.next().map(|delay| delay / 5)
+    }
+}
+
+impl Backoff for Soon {
+    fn reset(&mut self) {
+        self.0.reset();
+    }
+}
+
 /// All objects that `api` lists, then every change of them; never ends. `check` in `/readyz` tells how it is.
 pub fn watch<K>(
     api: Api<DeserializeGuard<K>>,
@@ -35,7 +58,7 @@ where
     K: kube::Resource<DynamicType = ()> + Clone + std::fmt::Debug + DeserializeOwned + Send + 'static,
 {
     watcher(api, watcher::Config::default())
-        .default_backoff()
+        .backoff(Soon::default())
         .modify(|object| object.managed_fields_mut().clear())
         .filter_map(move |observed| {
             let event = match observed {
@@ -48,7 +71,7 @@ where
                 }
                 Err(error) => {
                     tracing::warn!(check, error = root_cause(&error), "the watch was interrupted");
-                    health.fail(check, root_cause(&error));
+                    health.interrupt(check, K::plural(&()), root_cause(&error));
                     None
                 }
             };

@@ -2,8 +2,8 @@
 //! HTTP game server behind every pod, and both operators as processes.
 
 use std::io::Write as _;
-use std::path::Path;
 use std::process::Stdio;
+use std::time::Duration;
 
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use k8s_openapi::api::core::v1::Pod;
@@ -14,13 +14,17 @@ use shared_api::{GameDeployment, GameDeploymentStatus, HookRun, HookTemplate};
 use test_kit::ControlPlane;
 use test_kit::node::{Nodes, Options};
 
-use crate::{Operator, Start, fail};
+use crate::identity::Identities;
+use crate::witnessed::Beginning;
+use crate::{Operator, fail};
 
 mod explained;
 mod manifest;
+mod operators;
 mod seen;
 
 pub use manifest::{empty_now, game, hooked, one_of, until_empty};
+pub use operators::Who;
 pub use seen::{condition, images_of, pod_of};
 
 /// Name of the workload in most tests.
@@ -35,7 +39,7 @@ pub struct Programs {
     pub hooks: &'static str,
 }
 
-/// A namespace with both operators and simulated nodes.
+/// A namespace with both operators and simulated nodes. When it ends, the [witness] judges what they did.
 pub struct Fleet<'c> {
     /// The control plane that it stands on.
     pub control_plane: &'c ControlPlane,
@@ -47,7 +51,11 @@ pub struct Fleet<'c> {
     pub workloads: Option<Operator>,
     /// hook-operator; none while it is down.
     pub hooks: Option<Operator>,
+    /// How long the operators may have been kept from seeing what changes, for the witness's measure.
+    pub blind: Duration,
     programs: Programs,
+    identities: Identities,
+    beginning: Option<Beginning>,
 }
 
 impl<'c> Fleet<'c> {
@@ -80,6 +88,8 @@ impl<'c> Fleet<'c> {
         namespace: String,
         options: Options,
     ) -> Self {
+        let beginning = Beginning::of(control_plane);
+        let identities = Identities::on(control_plane).await;
         let nodes = Nodes::start(control_plane, &namespace, options).await;
         let nodes = nodes.unwrap_or_else(|error| fail(&format!("the nodes: {error}")));
         let mut fleet = Self {
@@ -88,45 +98,14 @@ impl<'c> Fleet<'c> {
             nodes,
             workloads: None,
             hooks: None,
+            blind: Duration::ZERO,
             programs,
+            identities,
+            beginning,
         };
         fleet.start_workloads().await;
         fleet.start_hooks().await;
         fleet
-    }
-
-    /// Starts gamedeployment-operator, in place of one that runs.
-    pub async fn start_workloads(&mut self) {
-        self.start_workloads_at(self.control_plane.kubeconfig_path())
-            .await;
-    }
-
-    /// Starts gamedeployment-operator, in place of one that runs, on the way to the API server that a file names.
-    pub async fn start_workloads_at(&mut self, kubeconfig: &Path) {
-        self.workloads = None;
-        let start = Start::new(self.programs.workloads, kubeconfig, &self.namespace).flags(&[]);
-        let operator = Operator::start(&start);
-        operator.ready().await;
-        self.workloads = Some(operator);
-    }
-
-    /// Starts hook-operator, in place of one that runs.
-    pub async fn start_hooks(&mut self) {
-        self.start_hooks_at(self.control_plane.kubeconfig_path()).await;
-    }
-
-    /// Starts hook-operator, in place of one that runs, on the way to the API server that a file names.
-    pub async fn start_hooks_at(&mut self, kubeconfig: &Path) {
-        self.hooks = None;
-        let start = Start::new(self.programs.hooks, kubeconfig, &self.namespace);
-        let operator = Operator::start(&start);
-        operator.ready().await;
-        self.hooks = Some(operator);
-    }
-
-    /// Ends gamedeployment-operator as a node that dies would.
-    pub fn kill_workloads(&mut self) {
-        self.workloads = None;
     }
 
     /// An administrator's client.
@@ -325,5 +304,15 @@ impl<'c> Fleet<'c> {
     pub async fn delete_pod(&self, name: &str) {
         let deleted = self.pods().delete(name, &DeleteParams::default()).await;
         deleted.map_or_else(|error| fail(&format!("deleting {name}: {error}")), drop);
+    }
+}
+
+impl Drop for Fleet<'_> {
+    fn drop(&mut self) {
+        self.workloads = None;
+        self.hooks = None;
+        if let Some(beginning) = self.beginning.as_ref().filter(|_| !std::thread::panicking()) {
+            beginning.judge(&self.namespace, &[], self.blind);
+        }
     }
 }

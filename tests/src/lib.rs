@@ -1,9 +1,13 @@
 //! The stage that every test of HookRuns stands on: a namespace of its own on a real API server, an operator
-//! process that works in it, and a sample server to be asked.
+//! process that works in it with the rights of `deploy/rbac.yaml`, and a sample server to be asked. At its end the
+//! [witness] judges what the operator did.
 
 pub mod fleet;
+mod identity;
 mod metric;
 mod operator;
+pub mod proof;
+mod witnessed;
 
 use std::time::Duration;
 
@@ -15,9 +19,13 @@ use shared_api::hook_template::HookTemplateSpec;
 use shared_api::{HookRun, HookRunStatus, HookTemplate};
 use test_kit::{ControlPlane, Webhook, eventually};
 
+use witnessed::Beginning;
+
 pub use fleet::{Fleet, Programs};
+pub use identity::{GROUPS, allow_election, hooks_kubeconfig, hooks_kubeconfig_behind};
 pub use metric::{at_once, merge, milliseconds, phases, values, web};
 pub use operator::{Operator, Start, free_address};
+pub use witnessed::judged;
 
 /// Long enough for anything that has no reason to take long, on a busy machine.
 pub const SOON: Duration = Duration::from_mins(1);
@@ -33,14 +41,22 @@ pub struct Stage<'c> {
     pub game: Webhook,
     /// The operator.
     pub operator: Operator,
+    /// Texts that must stand nowhere in the API server's audit log.
+    pub secrets: Vec<String>,
+    beginning: Option<Beginning>,
 }
 
 impl<'c> Stage<'c> {
     /// A stage on a control plane, with an operator that is ready.
     pub async fn on(control_plane: &'c ControlPlane, program: &str, name: &str) -> Self {
         let namespace = control_plane.namespace(name).await;
-        let start = Start::new(program, control_plane.kubeconfig_path(), &namespace);
-        Self::with(control_plane, namespace, &start).await
+        let kubeconfig = hooks_kubeconfig(control_plane).await;
+        Self::with(
+            control_plane,
+            namespace.clone(),
+            &Start::new(program, &kubeconfig, &namespace),
+        )
+        .await
     }
 
     /// A stage with an operator started in a way of its own.
@@ -48,6 +64,7 @@ impl<'c> Stage<'c> {
     /// # Panics
     /// If the sample server cannot be started.
     pub async fn with(control_plane: &'c ControlPlane, namespace: String, start: &Start) -> Self {
+        let beginning = Beginning::of(control_plane);
         let game = Webhook::start().unwrap_or_else(|error| fail(&format!("the sample server: {error}")));
         let operator = Operator::start(start);
         operator.ready().await;
@@ -56,6 +73,8 @@ impl<'c> Stage<'c> {
             namespace,
             game,
             operator,
+            secrets: Vec::new(),
+            beginning,
         }
     }
 
@@ -252,6 +271,17 @@ impl<'c> Stage<'c> {
         let list = self.runs().list(&ListParams::default()).await;
         list.map(|list| list.items.iter().map(ResourceExt::name_any).collect())
             .unwrap_or_default()
+    }
+}
+
+impl Drop for Stage<'_> {
+    fn drop(&mut self) {
+        if let Some(beginning) = self.beginning.as_ref().filter(|_| !std::thread::panicking()) {
+            // What it does after this is not judged.
+            let ended = self.operator.process.kill_hard();
+            ended.unwrap_or_else(|error| fail(&format!("ending the operator: {error}")));
+            beginning.judge(&self.namespace, &self.secrets, Duration::ZERO);
+        }
     }
 }
 

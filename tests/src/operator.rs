@@ -21,7 +21,7 @@ pub struct Operator {
 pub struct Start {
     program: PathBuf,
     kubeconfig: PathBuf,
-    namespace: String,
+    namespace: Option<String>,
     flags: Vec<String>,
     elects: bool,
 }
@@ -33,9 +33,18 @@ impl Start {
         Self {
             program: program.into(),
             kubeconfig: kubeconfig.into(),
-            namespace: namespace.to_owned(),
+            namespace: Some(namespace.to_owned()),
             flags: vec!["--egress-allow-loopback".to_owned()],
             elects: false,
+        }
+    }
+
+    /// The operator `program` in all namespaces. Only on a control plane that no other test uses.
+    #[must_use]
+    pub fn everywhere(program: &str, kubeconfig: &Path) -> Self {
+        Self {
+            namespace: None,
+            ..Self::new(program, kubeconfig, "")
         }
     }
 
@@ -66,8 +75,6 @@ impl Operator {
         let program = Program::new(&start.program)
             .env("KUBECONFIG", &start.kubeconfig)
             .args([
-                "--namespace",
-                &start.namespace,
                 "--listen",
                 &address.to_string(),
                 "--log",
@@ -75,6 +82,12 @@ impl Operator {
                 "--leader-election",
                 if start.elects { "true" } else { "false" },
             ])
+            .args(
+                start
+                    .namespace
+                    .iter()
+                    .flat_map(|namespace| ["--namespace", namespace]),
+            )
             .args(&start.flags);
         let process = Process::start(program).unwrap_or_else(|error| fail(&format!("the operator: {error}")));
         Self { process, address }

@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | `demo` | game servers that leave only when their hook says so, live and checked (also `cargo demo`) |
 //! | `bench SCENARIO` | loads, told as a table |
+//! | `prove [--quick]` | all that can go wrong, and what was counted; fails if a promise was broken |
 //! | `node-test` | pods of a real node: containerd, runc, the kubelet; needs root |
 //! | `gen [--check]` | writes what is generated from code |
 //! | `parity DIR` | compares our languages with tables of what the Go libraries say |
@@ -17,6 +18,7 @@ mod generate;
 mod node_test;
 mod operator;
 mod parity;
+mod prove;
 
 use std::process::ExitCode;
 
@@ -35,6 +37,8 @@ enum Command {
     Demo(demo::Args),
     /// Measure under load, on the real control plane
     Bench(bench::Args),
+    /// Try to make the operators break a promise: crashes, faults, two leaders, hostile tenants
+    Prove(prove::Args),
     /// Check what a real kubelet and real containers do, in namespaces of their own; needs root
     NodeTest(node_test::Args),
     /// Write what is generated from code: the CRDs, the drawing of the gate
@@ -52,6 +56,7 @@ fn main() -> ExitCode {
     match Cli::parse().command {
         Command::Demo(args) => demo::run(&args),
         Command::Bench(args) => bench::run(&args),
+        Command::Prove(args) => prove::run(&args),
         Command::NodeTest(args) => node_test::run(&args),
         Command::Hooks(args) => operator::hooks(args),
         Command::Workloads(args) => operator::workloads(args),

@@ -17,6 +17,9 @@ use serde_json::json;
 
 use super::stored::Stored;
 
+/// For whom these calls are: nobody else's namespace waits behind them.
+const OWN: &str = "";
+
 /// Both objects.
 #[derive(Debug)]
 pub struct Store {
@@ -47,7 +50,7 @@ impl Store {
     /// The Secret, if there is one.
     pub async fn secret(&self) -> Result<Option<Secret>, CallError> {
         self.calls
-            .call("read the Secret", self.secrets.get_opt(&self.secret))
+            .call(OWN, "read the Secret", self.secrets.get_opt(&self.secret))
             .await
     }
 
@@ -71,10 +74,10 @@ impl Store {
         secret.data = Some(stored.write());
         let written = if found.is_some() {
             let call = self.secrets.replace(&self.secret, &params, &secret);
-            self.calls.call("replace the Secret", call).await
+            self.calls.call(OWN, "replace the Secret", call).await
         } else {
             let call = self.secrets.create(&params, &secret);
-            self.calls.call("create the Secret", call).await
+            self.calls.call(OWN, "create the Secret", call).await
         };
         written.map(drop)
     }
@@ -83,7 +86,7 @@ impl Store {
     pub async fn configuration(&self) -> Result<Option<ValidatingWebhookConfiguration>, CallError> {
         let call = self.configurations.get_opt(&self.configuration);
         self.calls
-            .call("read the ValidatingWebhookConfiguration", call)
+            .call(OWN, "read the ValidatingWebhookConfiguration", call)
             .await
     }
 
@@ -101,7 +104,7 @@ impl Store {
         let (params, patch) = (PatchParams::default(), Patch::Strategic(&patch));
         let call = self.configurations.patch(&self.configuration, &params, &patch);
         self.calls
-            .call("patch the ValidatingWebhookConfiguration", call)
+            .call(OWN, "patch the ValidatingWebhookConfiguration", call)
             .await
             .map(drop)
     }

@@ -122,7 +122,7 @@ impl Hands {
         let api = self.api::<GameDeployment>(subject);
         let read = self
             .calls
-            .call("read the workload", api.get(&subject.key.1))
+            .call(&subject.key.0, "read the workload", api.get(&subject.key.1))
             .await;
         let uid = subject.object.metadata.uid.as_ref();
         let error = match read {

@@ -40,7 +40,11 @@ impl Hands {
         let api = self.api::<ControllerRevision>(subject);
         let created = self
             .calls
-            .call("record a revision", api.create(&PostParams::default(), &object))
+            .call(
+                &subject.key.0,
+                "record a revision",
+                api.create(&PostParams::default(), &object),
+            )
             .await;
         let error = match created {
             Ok(revision) => return Ok(Effect::Revision(Box::new(revision))),
@@ -77,7 +81,7 @@ impl Hands {
         };
         let found = self
             .calls
-            .call("read a revision", api.get(name))
+            .call(&subject.key.0, "read a revision", api.get(name))
             .await
             .map_err(failed)?;
         let holds = found.data.as_ref().and_then(|data| template_in(&data.0));
@@ -144,7 +148,10 @@ impl Hands {
         patch["metadata"]["resourceVersion"] = json!(resource_version);
         let api = self.api::<ControllerRevision>(subject);
         let (params, patch) = (PatchParams::default(), Patch::Strategic(&patch));
-        let patched = self.calls.call(step, api.patch(&name, &params, &patch)).await;
+        let patched = self
+            .calls
+            .call(&subject.key.0, step, api.patch(&name, &params, &patch))
+            .await;
         patched
             .map(|revision| Effect::Revision(Box::new(revision)))
             .map_err(|error| Trouble::of(error, Kind::Revision, &name, &uid))
@@ -171,7 +178,7 @@ impl Hands {
         let api = self.api::<ControllerRevision>(subject);
         match self
             .calls
-            .call("delete a revision", api.delete(&name, &params))
+            .call(&subject.key.0, "delete a revision", api.delete(&name, &params))
             .await
         {
             Ok(_) | Err(CallError::Gone) => Ok(Effect::Gone(Kind::Revision, name, uid)),
@@ -185,7 +192,11 @@ impl Hands {
         let api = self.api::<HookRun>(subject);
         match self
             .calls
-            .call("create a HookRun", api.create(&PostParams::default(), &run))
+            .call(
+                &subject.key.0,
+                "create a HookRun",
+                api.create(&PostParams::default(), &run),
+            )
             .await
         {
             Ok(run) => Ok(Effect::Run(Box::new(run))),
@@ -216,6 +227,7 @@ impl Hands {
         match self
             .calls
             .call(
+                &subject.key.0,
                 "delete a HookRun",
                 self.api::<HookRun>(subject).delete(&name, &params),
             )

@@ -29,7 +29,7 @@ impl Hands {
                 let object: DynamicObject = object;
                 let params = PostParams::default();
                 self.calls
-                    .call("create a pod", api.create(&params, &object))
+                    .call(&subject.key.0, "create a pod", api.create(&params, &object))
                     .await
             }
             Err(error) => Err(CallError::Refused {
@@ -67,7 +67,7 @@ impl Hands {
     async fn read_pod(&self, subject: &Subject, name: &str) -> Result<Effect, CallError> {
         let pod = self
             .calls
-            .call("read a pod", self.api::<Pod>(subject).get(name))
+            .call(&subject.key.0, "read a pod", self.api::<Pod>(subject).get(name))
             .await?;
         Ok(Effect::Pod(Box::new(pod)))
     }
@@ -94,7 +94,7 @@ impl Hands {
                 None => api.patch(&pod.name, &params, &patch).await,
             }
         };
-        let patched = self.calls.call(step, call).await;
+        let patched = self.calls.call(&subject.key.0, step, call).await;
         patched
             .map(|pod| Effect::Pod(Box::new(pod)))
             .map_err(|error| Trouble::of(error, Kind::Pod, &pod.name, &pod.uid))
@@ -145,6 +145,7 @@ impl Hands {
         let deleted = self
             .calls
             .call(
+                &subject.key.0,
                 "delete a pod",
                 self.api::<Pod>(subject).delete(&pod.name, &params),
             )

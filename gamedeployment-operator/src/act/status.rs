@@ -56,7 +56,10 @@ impl Hands {
         let metadata = &invalid.metadata;
         let kind = ApiResource::erase::<GameDeployment>(&());
         let api: Api<DynamicObject> = Api::namespaced_with(self.client.clone(), &key.0, &kind);
-        let found = self.calls.call("read the workload", api.get(&key.1)).await?;
+        let found = self
+            .calls
+            .call(&key.0, "read the workload", api.get(&key.1))
+            .await?;
         let known = found.data.pointer("/status/conditions").and_then(Value::as_array);
         let invalid_spec = WorkloadCondition::InvalidSpec.as_str();
         let mut conditions = known.cloned().unwrap_or_default();
@@ -81,7 +84,11 @@ impl Hands {
         });
         let (params, patch) = (PatchParams::default(), Patch::Merge(&patch));
         self.calls
-            .call("refuse a workload", api.patch_status(&key.1, &params, &patch))
+            .call(
+                &key.0,
+                "refuse a workload",
+                api.patch_status(&key.1, &params, &patch),
+            )
             .await?;
         let about = found.object_ref(&kind);
         let reason = WorkloadReason::InvalidSpec.as_str();
@@ -108,7 +115,7 @@ impl Hands {
                 None => api.patch(name, &params, &patch).await,
             }
         };
-        let patched: Result<GameDeployment, CallError> = self.calls.call(step, call).await;
+        let patched: Result<GameDeployment, CallError> = self.calls.call(&subject.key.0, step, call).await;
         let uid = metadata.uid.as_deref().unwrap_or_default();
         patched
             .map(|object| Effect::Workload(Box::new(object)))

@@ -1,5 +1,5 @@
 //! How many calls run at once. A call takes a slot of its host first and of the whole second, so calls that queue
-//! for a host which hangs hold nothing that another host's calls need.
+//! for a host which hangs hold nothing that another host's calls need. Both are shared fairly between namespaces.
 
 use std::{
     collections::HashMap,
@@ -11,10 +11,8 @@ use std::{
 };
 
 use hook_core::answer::{FailureKind, MeasurementFailure};
-use tokio::{
-    sync::{OwnedSemaphorePermit, Semaphore},
-    time::{Instant, timeout_at},
-};
+use operator_runtime::slots::{Slot as FairSlot, Slots as FairSlots};
+use tokio::time::{Instant, timeout_at};
 
 /// Bounds on calls that run at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,17 +35,17 @@ impl Default for Limits {
     }
 }
 
-/// The slots for calls. First come, first served.
+/// The slots for calls.
 pub(super) struct Slots {
     limits: Limits,
-    overall: Arc<Semaphore>,
+    overall: FairSlots,
     waiting: AtomicUsize,
     /// Hosts that somebody calls or waits for; no others.
     hosts: Mutex<HashMap<String, Host>>,
 }
 
 struct Host {
-    semaphore: Arc<Semaphore>,
+    slots: FairSlots,
     /// Calls and waiters.
     users: usize,
 }
@@ -55,8 +53,8 @@ struct Host {
 /// The right to make one call, given back when dropped.
 pub(super) struct Slot {
     // Given back in this order: the permits before the host may be forgotten.
-    _overall: OwnedSemaphorePermit,
-    _host: OwnedSemaphorePermit,
+    _overall: FairSlot,
+    _host: FairSlot,
     _seat: Seat,
 }
 
@@ -71,39 +69,35 @@ struct Waiting<'a>(&'a AtomicUsize);
 
 impl Slots {
     pub(super) fn new(limits: Limits) -> Self {
-        let within = |size: usize| size.clamp(1, Semaphore::MAX_PERMITS);
-        let limits = Limits {
-            overall: within(limits.overall),
-            per_host: within(limits.per_host),
-            ..limits
-        };
         Self {
             limits,
-            overall: Arc::new(Semaphore::new(limits.overall)),
+            overall: FairSlots::new(limits.overall),
             waiting: AtomicUsize::new(0),
             hosts: Mutex::default(),
         }
     }
 
     pub(super) fn in_flight(&self) -> usize {
-        self.limits
-            .overall
-            .saturating_sub(self.overall.available_permits())
+        self.overall.taken()
     }
 
     pub(super) fn waiting(&self) -> usize {
         self.waiting.load(Ordering::Relaxed)
     }
 
-    /// Waits for a slot, no longer than the limits say.
-    pub(super) async fn take(self: &Arc<Self>, host: &str) -> Result<Slot, MeasurementFailure> {
+    /// Waits for a slot for a namespace, no longer than the limits say.
+    pub(super) async fn take(
+        self: &Arc<Self>,
+        namespace: &str,
+        host: &str,
+    ) -> Result<Slot, MeasurementFailure> {
         let _waiting = Waiting::begin(&self.waiting);
         let deadline = Instant::now() + self.limits.wait;
-        let (seat, semaphore) = Seat::take(self, host);
+        let (seat, slots) = Seat::take(self, host);
         let in_use = format!("{} calls to {host} are under way", self.limits.per_host);
-        let host_permit = self.permit(semaphore, deadline, &in_use).await?;
+        let host_permit = self.wait(&slots, namespace, deadline, &in_use).await?;
         let in_use = format!("{} calls are under way", self.limits.overall);
-        let overall = self.permit(Arc::clone(&self.overall), deadline, &in_use).await?;
+        let overall = self.wait(&self.overall, namespace, deadline, &in_use).await?;
         Ok(Slot {
             _overall: overall,
             _host: host_permit,
@@ -111,31 +105,30 @@ impl Slots {
         })
     }
 
-    async fn permit(
+    async fn wait(
         &self,
-        semaphore: Arc<Semaphore>,
+        slots: &FairSlots,
+        namespace: &str,
         deadline: Instant,
         in_use: &str,
-    ) -> Result<OwnedSemaphorePermit, MeasurementFailure> {
-        // A semaphore is never closed here, so the only way to get none is to run out of time.
-        match timeout_at(deadline, semaphore.acquire_owned()).await {
-            Ok(Ok(permit)) => Ok(permit),
-            Ok(Err(_)) | Err(_) => Err(MeasurementFailure::new(
+    ) -> Result<FairSlot, MeasurementFailure> {
+        timeout_at(deadline, slots.take(namespace)).await.map_err(|_| {
+            MeasurementFailure::new(
                 FailureKind::Timeout,
                 format!(
                     "not asked: waited {:?} for a free slot while {in_use}",
                     self.limits.wait
                 ),
-            )),
-        }
+            )
+        })
     }
 }
 
 impl Seat {
-    fn take(slots: &Arc<Slots>, name: &str) -> (Self, Arc<Semaphore>) {
+    fn take(slots: &Arc<Slots>, name: &str) -> (Self, FairSlots) {
         let mut hosts = slots.hosts.lock().unwrap_or_else(PoisonError::into_inner);
         let host = hosts.entry(name.to_owned()).or_insert_with(|| Host {
-            semaphore: Arc::new(Semaphore::new(slots.limits.per_host)),
+            slots: FairSlots::new(slots.limits.per_host),
             users: 0,
         });
         host.users += 1;
@@ -143,7 +136,7 @@ impl Seat {
             slots: Arc::clone(slots),
             host: name.to_owned(),
         };
-        (seat, Arc::clone(&host.semaphore))
+        (seat, host.slots.clone())
     }
 }
 
@@ -188,33 +181,33 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_full_host_makes_its_own_callers_wait_and_no_others() {
         let slots = slots(9, 1);
-        let held = slots.take("slow:80").await.unwrap();
-        let failure = slots.take("slow:80").await.err().unwrap();
+        let held = slots.take("games", "slow:80").await.unwrap();
+        let failure = slots.take("games", "slow:80").await.err().unwrap();
         assert_eq!(failure.kind, FailureKind::Timeout);
         assert_eq!(
             failure.message,
             "not asked: waited 3s for a free slot while 1 calls to slow:80 are under way"
         );
-        assert!(slots.take("other:80").await.is_ok());
+        assert!(slots.take("games", "other:80").await.is_ok());
         assert_eq!((slots.in_flight(), slots.waiting()), (1, 0));
         drop(held);
-        assert!(slots.take("slow:80").await.is_ok());
+        assert!(slots.take("games", "slow:80").await.is_ok());
     }
 
     #[tokio::test(start_paused = true)]
     async fn those_who_wait_for_a_full_host_hold_nothing_of_the_whole() {
         let slots = slots(2, 1);
-        let _held = slots.take("slow:80").await.unwrap();
+        let _held = slots.take("games", "slow:80").await.unwrap();
         let waiters: Vec<_> = (0..5)
             .map(|_| {
                 let slots = Arc::clone(&slots);
-                tokio::spawn(async move { slots.take("slow:80").await.is_ok() })
+                tokio::spawn(async move { slots.take("games", "slow:80").await.is_ok() })
             })
             .collect();
         while slots.waiting() < 5 {
             tokio::task::yield_now().await;
         }
-        assert!(slots.take("other:80").await.is_ok());
+        assert!(slots.take("games", "other:80").await.is_ok());
         for waiter in waiters {
             assert!(!waiter.await.unwrap());
         }
@@ -223,8 +216,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn the_whole_is_bounded_too() {
         let slots = slots(1, 9);
-        let _held = slots.take("a:80").await.unwrap();
-        let failure = slots.take("b:80").await.err().unwrap();
+        let _held = slots.take("games", "a:80").await.unwrap();
+        let failure = slots.take("games", "b:80").await.err().unwrap();
         assert!(
             failure.message.ends_with("while 1 calls are under way"),
             "{failure}"
@@ -234,8 +227,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_host_is_forgotten_with_its_last_user() {
         let slots = slots(9, 1);
-        let first = slots.take("a:80").await.unwrap();
-        assert!(slots.take("a:80").await.is_err());
+        let first = slots.take("games", "a:80").await.unwrap();
+        assert!(slots.take("games", "a:80").await.is_err());
         assert_eq!(slots.hosts.lock().unwrap().len(), 1);
         drop(first);
         assert_eq!(slots.hosts.lock().unwrap().len(), 0);
@@ -244,6 +237,6 @@ mod tests {
 
     #[tokio::test]
     async fn a_limit_of_none_still_lets_one_call_run() {
-        assert!(slots(0, 0).take("a:80").await.is_ok());
+        assert!(slots(0, 0).take("games", "a:80").await.is_ok());
     }
 }

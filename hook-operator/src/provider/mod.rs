@@ -64,14 +64,14 @@ impl Providers {
         }
     }
 
-    /// Takes one measurement. Dropping the future ends the call and closes its connection.
+    /// Takes one measurement for a namespace; namespaces share the limits fairly. Dropping the future ends the call and closes its connection.
     ///
     /// # Errors
     /// Whatever keeps the answer from being a value; see [`hook_core::answer::FailureKind`]. Nothing is retried.
-    pub async fn measure(&self, request: &Request) -> Result<Answer, MeasurementFailure> {
+    pub async fn measure(&self, namespace: &str, request: &Request) -> Result<Answer, MeasurementFailure> {
         match request {
-            Request::Web(request) => web::measure(&self.shared, request).await,
-            Request::Prometheus(request) => prometheus::measure(&self.shared, request).await,
+            Request::Web(request) => web::measure(&self.shared, namespace, request).await,
+            Request::Prometheus(request) => prometheus::measure(&self.shared, namespace, request).await,
         }
     }
 

@@ -18,6 +18,7 @@ use super::{
 /// Asks the server once, at its own current time.
 pub(super) async fn measure(
     shared: &Shared,
+    namespace: &str,
     request: &PrometheusRequest,
 ) -> Result<Answer, MeasurementFailure> {
     let (post, get) = calls(request)?;
@@ -29,7 +30,7 @@ pub(super) async fn measure(
         }
         Ok(reply)
     };
-    let reply = exchange::within(shared, &url, &request.tls, request.timeout, send).await?;
+    let reply = exchange::within(shared, namespace, &url, &request.tls, request.timeout, send).await?;
     interpret_prometheus(request, reply.code, reply.latency, &reply.body)
 }
 

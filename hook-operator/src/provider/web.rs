@@ -12,11 +12,15 @@ use super::{
 };
 
 /// Asks the endpoint once.
-pub(super) async fn measure(shared: &Shared, request: &WebRequest) -> Result<Answer, MeasurementFailure> {
+pub(super) async fn measure(
+    shared: &Shared,
+    namespace: &str,
+    request: &WebRequest,
+) -> Result<Answer, MeasurementFailure> {
     let call = call(request)?;
     let url = call.url.clone();
     let send = |client| async move { exchange::send(shared, &client, call).await };
-    let reply = exchange::within(shared, &url, &request.tls, request.timeout, send).await?;
+    let reply = exchange::within(shared, namespace, &url, &request.tls, request.timeout, send).await?;
     interpret_web(request, reply.code, reply.latency, &reply.body)
 }
 

@@ -49,14 +49,14 @@ pub(crate) fn query(address: impl Into<String>) -> PrometheusRequest {
 
 /// The value's text, as status shows it.
 pub(crate) async fn value(providers: &Providers, request: WebRequest) -> String {
-    match providers.measure(&Request::Web(request)).await {
+    match providers.measure("games", &Request::Web(request)).await {
         Ok(Answer::Value { result, .. }) => result.text(),
         other => panic!("no value: {other:?}"),
     }
 }
 
 pub(crate) async fn failure(providers: &Providers, request: WebRequest) -> MeasurementFailure {
-    match providers.measure(&Request::Web(request)).await {
+    match providers.measure("games", &Request::Web(request)).await {
         Err(failure) => failure,
         Ok(answer) => panic!("no failure: {answer:?}"),
     }

@@ -17,7 +17,7 @@ async fn dropping_the_future_closes_the_connection_and_frees_the_slot() {
     let call = tokio::spawn({
         let providers = providers.clone();
         let request = Request::Web(get(format!("http://{server}/")));
-        async move { providers.measure(&request).await }
+        async move { providers.measure("games", &request).await }
     });
     server::reaches(&opened, 1).await;
     assert_eq!(providers.in_flight(), 1);
@@ -49,7 +49,8 @@ async fn dropping_it_while_the_body_is_read_does_so_too() {
     .await;
     let providers = providers();
     let request = Request::Web(get(format!("http://{server}/")));
-    let abandoned = tokio::time::timeout(Duration::from_millis(200), providers.measure(&request)).await;
+    let abandoned =
+        tokio::time::timeout(Duration::from_millis(200), providers.measure("games", &request)).await;
     assert!(abandoned.is_err());
     server::reaches(&opened, 1).await;
     server::reaches(&done, 1).await;

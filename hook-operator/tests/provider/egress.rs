@@ -37,7 +37,7 @@ async fn a_name_or_address_of_loopback_is_refused_without_its_flag() {
     }
     let request = Request::Prometheus(query(format!("http://localhost:{port}")));
     assert_eq!(
-        strict().measure(&request).await.unwrap_err().kind,
+        strict().measure("games", &request).await.unwrap_err().kind,
         FailureKind::Forbidden
     );
     assert_eq!(connections.load(Ordering::SeqCst), 0);

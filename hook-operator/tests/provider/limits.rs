@@ -26,7 +26,7 @@ async fn a_host_that_hangs_does_not_delay_another() {
         .map(|_| {
             let providers = providers.clone();
             let request = Request::Web(get(format!("http://{hanging}/")));
-            tokio::spawn(async move { providers.measure(&request).await })
+            tokio::spawn(async move { providers.measure("games", &request).await })
         })
         .collect();
     server::reaches(&opened, 4).await;

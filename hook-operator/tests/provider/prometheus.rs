@@ -40,7 +40,8 @@ async fn a_query_is_posted_below_the_base_address_with_its_headers() {
     let routes = Router::new().route("/thanos/api/v1/query", post(seen));
     let mut request = query(format!("http://{}/thanos/", server::serve(routes).await));
     request.headers = vec![("X-Scope-OrgID".into(), "team-a".into())];
-    let Ok(Answer::Value { result, response }) = providers().measure(&Request::Prometheus(request)).await
+    let Ok(Answer::Value { result, response }) =
+        providers().measure("games", &Request::Prometheus(request)).await
     else {
         panic!("no value")
     };
@@ -56,7 +57,7 @@ async fn a_server_that_takes_no_post_is_asked_with_a_get() {
     }
     let routes = Router::new().route("/api/v1/query", get(seen));
     let request = Request::Prometheus(query(format!("http://{}", server::serve(routes).await)));
-    let Ok(Answer::Value { result, .. }) = providers().measure(&request).await else {
+    let Ok(Answer::Value { result, .. }) = providers().measure("games", &request).await else {
         panic!("no value")
     };
     assert_eq!(result.text(), "0.99");
@@ -69,7 +70,7 @@ async fn no_series_is_no_data() {
         r#"{"status":"success","data":{"resultType":"vector","result":[]}}"#,
     )
     .await;
-    let Ok(Answer::NoData { message, result, .. }) = providers().measure(&request).await else {
+    let Ok(Answer::NoData { message, result, .. }) = providers().measure("games", &request).await else {
         panic!("data")
     };
     assert_eq!(
@@ -120,7 +121,7 @@ async fn failures_are_told_apart() {
     ];
     for (status, body, kind, beginning) in cases {
         let request = answering(status, body).await;
-        let failure = providers().measure(&request).await.unwrap_err();
+        let failure = providers().measure("games", &request).await.unwrap_err();
         assert_failure(&failure, kind, beginning);
     }
 }
@@ -134,7 +135,7 @@ async fn an_endless_answer_is_left() {
     })
     .await;
     let request = Request::Prometheus(query(format!("http://{server}")));
-    let failure = providers().measure(&request).await.unwrap_err();
+    let failure = providers().measure("games", &request).await.unwrap_err();
     assert_failure(
         &failure,
         FailureKind::MalformedAnswer,
@@ -150,7 +151,7 @@ async fn an_address_without_a_scheme_is_refused() {
         ("ftp://prometheus", FailureKind::Forbidden),
     ] {
         let failure = providers()
-            .measure(&Request::Prometheus(query(address)))
+            .measure("games", &Request::Prometheus(query(address)))
             .await
             .unwrap_err();
         assert_eq!(failure.kind, kind, "{address}: {failure}");

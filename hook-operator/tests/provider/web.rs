@@ -44,7 +44,9 @@ async fn json_and_text_are_values_and_the_exchange_has_facts() {
     for (body, text) in cases {
         let server = server::bytes(answer(body)).await;
         let request = get(format!("http://{server}/"));
-        let Ok(Answer::Value { result, response }) = providers().measure(&Request::Web(request)).await else {
+        let Ok(Answer::Value { result, response }) =
+            providers().measure("games", &Request::Web(request)).await
+        else {
             panic!("{body}")
         };
         assert_eq!(result.text(), text);

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use operator_tests::{Operator, Stage};
+use operator_tests::{Operator, Stage, hooks_kubeconfig};
 use shared_api::Phase;
 use test_kit::{ControlPlane, Options, eventually};
 
@@ -17,12 +17,13 @@ async fn the_run_waits_tells_and_ends_right() {
     let crds = shared_api::crd::all();
     let control_plane = ControlPlane::start(Options {
         crds,
+        audit: true,
         ..Options::default()
     })
     .await
     .unwrap();
     let namespace = control_plane.namespace("paused").await;
-    let start = start(control_plane.kubeconfig_path(), &namespace);
+    let start = start(&hooks_kubeconfig(&control_plane).await, &namespace);
     let stage = Stage::with(&control_plane, namespace, &start).await;
     stage.game.on("/", numbered());
     stage

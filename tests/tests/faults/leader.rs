@@ -5,7 +5,7 @@ use std::path::Path;
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::Api;
 use kube::api::{Patch, PatchParams};
-use operator_tests::{Operator, Stage, Start};
+use operator_tests::{Operator, Stage, Start, allow_election, hooks_kubeconfig, hooks_kubeconfig_behind};
 use serde_json::json;
 use shared_api::Phase;
 use test_kit::{ApiProxy, ControlPlane, eventually};
@@ -28,7 +28,8 @@ fn candidate(kubeconfig: &Path, namespace: &str, lease: &str) -> Start {
 async fn two(lease: &str) -> (Stage<'static>, Operator) {
     let control_plane = ControlPlane::shared(shared_api::crd::all).await;
     let namespace = control_plane.namespace("leader").await;
-    let start = candidate(control_plane.kubeconfig_path(), &namespace, lease);
+    allow_election(control_plane, &namespace);
+    let start = candidate(&hooks_kubeconfig(control_plane).await, &namespace, lease);
     let stage = Stage::with(control_plane, namespace, &start).await;
     stage.game.on("/", numbered());
     leads(&stage.operator).await;
@@ -145,7 +146,9 @@ async fn who_cannot_renew_stops_before_another_begins() {
     let control_plane = ControlPlane::shared(shared_api::crd::all).await;
     let proxy = ApiProxy::start(control_plane).unwrap();
     let namespace = control_plane.namespace("leader").await;
-    let start = candidate(&proxy.kubeconfig_path(), &namespace, "3s");
+    allow_election(control_plane, &namespace);
+    let kubeconfig = hooks_kubeconfig_behind(control_plane, &proxy).await;
+    let start = candidate(&kubeconfig, &namespace, "3s");
     let stage = Stage::with(control_plane, namespace, &start).await;
     leads(&stage.operator).await;
     let way = test_kit::api_proxy::Matcher::any("/leases");

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-use operator_tests::{Stage, Start, values, web};
+use operator_tests::{Stage, Start, hooks_kubeconfig_behind, values, web};
 use serde_json::{Value, json};
 use shared_api::HookRunStatus;
 use test_kit::api_proxy::Matcher;
@@ -19,6 +19,7 @@ mod api_server_paused;
 mod conflict;
 mod leader;
 mod operator_killed;
+mod quiet_watch;
 mod stale_watch;
 mod two_operators;
 mod writes_refused;
@@ -40,7 +41,7 @@ async fn fixture(name: &str) -> Fixture {
     let control_plane = ControlPlane::shared(shared_api::crd::all).await;
     let proxy = ApiProxy::start(control_plane).unwrap();
     let namespace = control_plane.namespace(name).await;
-    let start = start(&proxy.kubeconfig_path(), &namespace);
+    let start = start(&hooks_kubeconfig_behind(control_plane, &proxy).await, &namespace);
     let stage = Stage::with(control_plane, namespace, &start).await;
     stage.game.on("/", numbered());
     Fixture { stage, proxy, start }

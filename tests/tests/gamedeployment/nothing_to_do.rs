@@ -1,7 +1,7 @@
 //! A workload that is as it should be costs nothing: no request, however large it is and whoever looks at it.
 
 use operator_tests::Fleet;
-use operator_tests::fleet::game;
+use operator_tests::fleet::{Who, game};
 use serde_json::json;
 use shared_api::names::pod::DELETION_COST;
 use test_kit::ApiProxy;
@@ -39,7 +39,7 @@ async fn touch(fleet: &Fleet<'_>, cost: u8) {
 async fn a_thousand_pods_at_rest_cost_no_request_also_after_a_restart() {
     let mut fleet = fleet("nothing-to-do").await;
     let proxy = ApiProxy::start(fleet.control_plane).unwrap();
-    fleet.start_workloads_at(&proxy.kubeconfig_path()).await;
+    fleet.start_behind(&proxy, Who::Workloads).await;
     fleet.launch(&game(PODS, json!({}))).await;
     fleet.settled(PODS).await;
 
@@ -49,7 +49,7 @@ async fn a_thousand_pods_at_rest_cost_no_request_also_after_a_restart() {
     assert_eq!(requests_since(&proxy, before), Vec::<String>::new());
 
     let before = proxy.requests().len();
-    fleet.start_workloads_at(&proxy.kubeconfig_path()).await;
+    fleet.start_behind(&proxy, Who::Workloads).await;
     touch(&fleet, 3).await;
     let requests = requests_since(&proxy, before);
     // What a start costs: one list for each kind that is watched, and the question whether the kinds are installed.

@@ -5,7 +5,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may end so")]
 
-use operator_tests::{Stage, Start};
+use operator_tests::{Stage, Start, hooks_kubeconfig};
 use test_kit::ControlPlane;
 
 mod arguments;
@@ -45,7 +45,7 @@ async fn stage(name: &str) -> Stage<'static> {
 async fn stage_with(name: &str, flags: &[&str]) -> Stage<'static> {
     let control_plane = shared().await;
     let namespace = control_plane.namespace(name).await;
-    let start = Start::new(PROGRAM, control_plane.kubeconfig_path(), &namespace).flags(flags);
+    let start = Start::new(PROGRAM, &hooks_kubeconfig(control_plane).await, &namespace).flags(flags);
     Stage::with(control_plane, namespace, &start).await
 }
 

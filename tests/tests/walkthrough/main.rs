@@ -28,6 +28,7 @@ const PROGRAMS: Programs = Programs {
 async fn the_document_from_its_first_command_to_its_last() {
     let control_plane = ControlPlane::start(test_kit::Options {
         crds: shared_api::crd::all(),
+        audit: true,
         ..test_kit::Options::default()
     })
     .await

@@ -35,10 +35,11 @@ pub(super) struct Reply {
     pub(super) body: Vec<u8>,
 }
 
-/// Makes calls to the host of `url` within one slot and one timeout, which covers them all; waiting for the slot is
+/// Makes calls for a namespace to the host of `url` within one slot and one timeout, which covers them all; waiting for the slot is
 /// not part of it.
 pub(super) async fn within<F>(
     shared: &Shared,
+    namespace: &str,
     url: &Url,
     tls: &Tls,
     timeout: Duration,
@@ -53,7 +54,7 @@ where
         .check_url(url)
         .map_err(|refusal| failure::forbidden(&refusal))?;
     let client = shared.clients.get(url, tls)?;
-    let _slot = shared.slots.take(&failure::place(url)).await?;
+    let _slot = shared.slots.take(namespace, &failure::place(url)).await?;
     tokio::time::timeout(timeout, calls(client))
         .await
         .unwrap_or_else(|_| Err(failure::timed_out(timeout, url)))

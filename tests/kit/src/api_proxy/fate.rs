@@ -62,6 +62,26 @@ pub enum Fate {
     Fail(Failure),
     /// It is forwarded after the first delay, and answered after the second.
     Delay(Duration, Duration),
+    /// It is held back for ever: until all faults are ended.
+    Stall(Moment),
+    /// It is a watch, and its events do not come as they should.
+    Disturb(Trouble),
+}
+
+/// What befalls the events of one watch. All of it ends when all faults are ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trouble {
+    /// Each comes so much later.
+    Late(Duration),
+    /// After so many, nothing comes for so long.
+    Freeze(u32, Duration),
+    /// After so many, the connection breaks.
+    Cut(u32),
+    /// After so many, at least one is lost, and all that follow for so long. Then the API server says that the version
+    /// is too old (410): what was lost is never told.
+    Lose(u32, Duration),
+    /// It begins at an older version than was asked for: what was told is told again.
+    Rewind,
 }
 
 /// A fault that was ordered: how often it struck, and its end.
@@ -156,10 +176,21 @@ enum Strike {
 type Decide = Box<dyn FnMut(&ApiCall) -> Fate + Send>;
 
 /// The standing orders, and the one who decides on all other requests.
-#[derive(Default)]
 pub(super) struct Judge {
     orders: Mutex<Vec<Order>>,
     otherwise: Mutex<Option<Decide>>,
+    /// Released when all faults are ended.
+    reign: Mutex<Fault>,
+}
+
+impl Default for Judge {
+    fn default() -> Self {
+        Self {
+            orders: Mutex::default(),
+            otherwise: Mutex::default(),
+            reign: Mutex::new(Fault::new()),
+        }
+    }
 }
 
 impl std::fmt::Debug for Judge {
@@ -201,6 +232,12 @@ impl Judge {
             order.fault.release();
         }
         self.decide_by(None);
+        std::mem::replace(&mut *lock(&self.reign), Fault::new()).release();
+    }
+
+    /// What is released when all faults are ended.
+    pub(super) fn reign(&self) -> Fault {
+        lock(&self.reign).clone()
     }
 
     pub(super) fn judge(&self, call: &ApiCall) -> Sentence {
@@ -227,6 +264,9 @@ impl Judge {
             };
         }
         let decided = lock(&self.otherwise).as_mut().map(|decide| decide(call));
-        Sentence::Fate(decided.unwrap_or_default())
+        match decided.unwrap_or_default() {
+            Fate::Stall(moment) => Sentence::Stall(moment, self.reign()),
+            fate => Sentence::Fate(fate),
+        }
     }
 }

@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::Office;
 use super::call::ApiCall;
-use super::fate::{Failure, Fate, Moment, Sentence};
+use super::fate::{Failure, Fate, Moment, Sentence, Trouble};
 use super::watches;
 use crate::loopback::{Answered, HangUp};
 
@@ -32,26 +32,28 @@ pub(super) async fn handle(office: Arc<Office>, request: Request<Incoming>) -> A
 
 async fn judge_and_carry(office: &Arc<Office>, call: &ApiCall, request: Request<Incoming>) -> Answered {
     match office.judge.judge(call) {
-        Sentence::Fate(Fate::Forward) => carry(office, call, request).await,
+        // A stall was passed as a sentence of its own.
+        Sentence::Fate(Fate::Forward | Fate::Stall(_)) => carry(office, call, request, None).await,
+        Sentence::Fate(Fate::Disturb(trouble)) => carry(office, call, request, Some(trouble)).await,
         Sentence::Fate(Fate::Delay(before, after)) => {
             tokio::time::sleep(before).await;
-            let answer = carry(office, call, request).await;
+            let answer = carry(office, call, request, None).await;
             tokio::time::sleep(after).await;
             answer
         }
         Sentence::Fate(Fate::Fail(failure)) => {
             if failure.moment == Moment::AfterForwarding {
-                let answer = carry(office, call, request).await?;
+                let answer = carry(office, call, request, None).await?;
                 take_effect(call, answer).await;
             }
             fail(failure, call)
         }
         Sentence::Stall(Moment::BeforeForwarding, fault) => {
             fault.until_released().await;
-            carry(office, call, request).await
+            carry(office, call, request, None).await
         }
         Sentence::Stall(Moment::AfterForwarding, fault) => {
-            let answer = carry(office, call, request).await;
+            let answer = carry(office, call, request, None).await;
             fault.strike();
             fault.until_released().await;
             answer
@@ -59,7 +61,12 @@ async fn judge_and_carry(office: &Arc<Office>, call: &ApiCall, request: Request<
     }
 }
 
-async fn carry(office: &Arc<Office>, call: &ApiCall, request: Request<Incoming>) -> Answered {
+async fn carry(
+    office: &Arc<Office>,
+    call: &ApiCall,
+    request: Request<Incoming>,
+    trouble: Option<Trouble>,
+) -> Answered {
     let (parts, body) = request.into_parts();
     if parts.headers.contains_key(UPGRADE) {
         return status_answer(
@@ -70,6 +77,7 @@ async fn carry(office: &Arc<Office>, call: &ApiCall, request: Request<Incoming>)
     // What a client sends is small. A failure here is the client's end.
     let body = to_bytes(Body::new(body), usize::MAX).await.map_err(|_| HangUp)?;
     let path = parts.uri.path_and_query().map_or("/", |path| path.as_str());
+    let path = office.beginnings.of(call, path, trouble);
     let mut outgoing = Request::builder().method(parts.method).uri(path);
     if let Some(headers) = outgoing.headers_mut() {
         *headers = passed_on(parts.headers);
@@ -87,7 +95,8 @@ async fn carry(office: &Arc<Office>, call: &ApiCall, request: Request<Incoming>)
     let body = Body::new(body);
     let streams = call.is_watch() && parts.status.is_success();
     let mut response = Response::new(if streams {
-        watches::through(&office.valves, body)
+        let trouble = trouble.map(|trouble| (trouble, office.judge.reign()));
+        watches::through(&office.valves, body, trouble)
     } else {
         body
     });

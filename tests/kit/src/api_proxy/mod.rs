@@ -4,14 +4,15 @@
 //! administrator, or as whom the program impersonates. Answers are streamed. Upgraded connections (exec,
 //! attach, port-forward) are not carried.
 //!
-//! Faults are ordered one by one ([`ApiProxy::fail_next`], [`ApiProxy::stall_next`]) or decided on every
-//! request ([`ApiProxy::decide_by`]); orders come first.
+//! Faults are ordered one by one ([`ApiProxy::fail_next`], [`ApiProxy::stall_next`]), decided on every request
+//! ([`ApiProxy::decide_by`]), or chosen by a seed ([`ApiProxy::begin_weather`]); orders come first.
 
 mod call;
 mod fate;
 mod forward;
 mod journal;
 mod watches;
+mod weather;
 
 use std::fs;
 use std::io;
@@ -25,8 +26,9 @@ use kube::{Client, Config};
 use serde_json::{Value, json};
 
 pub use call::{ApiCall, Matcher};
-pub use fate::{Failure, Fate, Fault, Moment};
+pub use fate::{Failure, Fate, Fault, Moment, Trouble};
 pub use journal::{Entry, Outcome};
+pub use weather::{Deed, Deeds};
 
 use crate::control_plane::{ControlPlane, kubeconfig};
 use crate::keeper::KeptDirectory;
@@ -34,7 +36,8 @@ use crate::loopback::Server;
 use crate::wait::{TimedOut, changed_until};
 use fate::Judge;
 use journal::Journal;
-use watches::Valves;
+use watches::{Beginnings, Valves};
+use weather::Weather;
 
 /// Why there is no proxy.
 #[derive(Debug, thiserror::Error)]
@@ -62,6 +65,7 @@ struct Office {
     judge: Judge,
     journal: Journal,
     valves: Arc<Valves>,
+    beginnings: Beginnings,
 }
 
 impl std::fmt::Debug for Office {
@@ -93,6 +97,7 @@ impl ApiProxy {
                 judge: Judge::default(),
                 journal: Journal::default(),
                 valves: Valves::new(),
+                beginnings: Beginnings::default(),
             };
             let office = Arc::new(office);
             made = Some(Arc::clone(&office));
@@ -193,6 +198,14 @@ impl ApiProxy {
     /// Decides on every request for which there is no order.
     pub fn decide_by(&self, decide: impl FnMut(&ApiCall) -> Fate + Send + 'static) {
         self.office.judge.decide_by(Some(Box::new(decide)));
+    }
+
+    /// Bad weather: faults of every kind on every request, chosen by a seed. The same seed does the same to the first,
+    /// second, third … request of a verb and resource. Ends with [`Self::clear_faults`].
+    pub fn begin_weather(&self, seed: u64) -> Deeds {
+        let (mut weather, deeds) = Weather::new(seed);
+        self.decide_by(move |call| weather.fate(call));
+        deeds
     }
 
     /// Ends all faults: what is held back goes on, and nothing fails any more.

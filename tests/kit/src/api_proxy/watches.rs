@@ -1,11 +1,17 @@
-//! Open watches: freezing their events, and cutting them.
+//! Open watches: freezing their events, cutting them, and the trouble that each may have of its own.
 
+use std::collections::{BTreeSet, HashMap};
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use axum::body::{Body, Bytes};
 use futures::stream::{self, StreamExt as _};
 use tokio::sync::{mpsc, watch};
+use tokio::time::Instant;
+
+use super::call::ApiCall;
+use super::fate::{Fault, Trouble};
+use crate::keeper::lock;
 
 /// The valves of all watches.
 #[derive(Debug)]
@@ -40,12 +46,24 @@ impl Valves {
 
 /// One watch on its way to the client.
 struct Passage {
-    pieces: mpsc::UnboundedReceiver<io::Result<Bytes>>,
+    events: mpsc::UnboundedReceiver<Arrived>,
     frozen: watch::Receiver<bool>,
     cuts: watch::Receiver<u64>,
+    trouble: Option<(Trouble, Fault)>,
+    delivered: u32,
     ended: bool,
     _open: Open,
 }
+
+/// An event, which is a line, and when it came.
+type Arrived = io::Result<(Instant, Bytes)>;
+
+/// What the API server says to a client that asks for a version that it has forgotten.
+const GONE: &str = concat!(
+    r#"{"type":"ERROR","object":{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","#,
+    r#""message":"too old resource version","reason":"Expired","code":410}}"#,
+    "\n"
+);
 
 /// Counts a watch for as long as it lives.
 struct Open(Arc<Valves>);
@@ -63,15 +81,18 @@ impl Drop for Open {
     }
 }
 
-/// Leads the events of a watch through the valves. What arrives while they are frozen is held in memory, so
-/// that the API server does not take the client for a slow one and end the watch by itself.
-pub(super) fn through(valves: &Arc<Valves>, events: Body) -> Body {
-    let (sender, pieces) = mpsc::unbounded_channel();
-    tokio::spawn(pump(events, sender));
+/// Leads the events of a watch through the valves, and into its trouble until that is released. What arrives while
+/// they are frozen is held in memory, so that the API server does not take the client for a slow one and end the watch
+/// by itself.
+pub(super) fn through(valves: &Arc<Valves>, body: Body, trouble: Option<(Trouble, Fault)>) -> Body {
+    let (sender, events) = mpsc::unbounded_channel();
+    tokio::spawn(pump(body, sender));
     let passage = Passage {
-        pieces,
+        events,
         frozen: valves.frozen.subscribe(),
         cuts: valves.cuts.subscribe(),
+        trouble,
+        delivered: 0,
         ended: false,
         _open: Open::new(valves),
     };
@@ -86,41 +107,104 @@ impl Passage {
         if self.ended {
             return None;
         }
-        let Self {
-            pieces, frozen, cuts, ..
-        } = self;
-        let delivered = async {
-            let piece = pieces.recv().await;
-            // After the receipt: the valves may have been frozen in the meantime. An error means that the
-            // proxy is gone, and this with it.
-            let _ = frozen.wait_for(|frozen| !frozen).await;
-            piece
-        };
+        let mut cuts = self.cuts.clone();
         tokio::select! {
             biased;
             _ = cuts.changed() => {
                 self.ended = true;
                 Some(Err(io::Error::other("cut on purpose")))
             }
-            piece = delivered => piece,
+            piece = self.delivery() => piece,
+        }
+    }
+
+    async fn delivery(&mut self) -> Option<io::Result<Bytes>> {
+        let arrived = self.events.recv().await?;
+        // After the receipt: the valves may have been frozen in the meantime. An error means that the proxy is gone,
+        // and this with it.
+        let _ = self.frozen.wait_for(|frozen| !frozen).await;
+        let (at, event) = match arrived {
+            Ok(arrived) => arrived,
+            Err(error) => return Some(Err(error)),
+        };
+        let Some((trouble, end)) = self.trouble.clone() else {
+            return Some(Ok(event));
+        };
+        let until = |moment: Instant| async move {
+            tokio::select! {
+                () = tokio::time::sleep_until(moment) => {}
+                () = end.until_released() => {}
+            }
+        };
+        match trouble {
+            Trouble::Late(by) => until(at + by).await,
+            Trouble::Freeze(after, time) if self.delivered == after => until(Instant::now() + time).await,
+            Trouble::Cut(after) if self.delivered == after => {
+                self.ended = true;
+                return Some(Err(io::Error::other("cut on purpose")));
+            }
+            Trouble::Lose(after, time) if self.delivered == after => {
+                until(Instant::now() + time).await;
+                self.ended = true;
+                return Some(Ok(Bytes::from_static(GONE.as_bytes())));
+            }
+            _ => {}
+        }
+        self.delivered += 1;
+        Some(Ok(event))
+    }
+}
+
+/// Reads events as they come, so that it is known when.
+async fn pump(body: Body, sender: mpsc::UnboundedSender<Arrived>) {
+    let mut pieces = body.into_data_stream();
+    let mut rest: Vec<u8> = Vec::new();
+    loop {
+        let piece = tokio::select! {
+            piece = pieces.next() => piece,
+            () = sender.closed() => return,
+        };
+        let piece = match piece {
+            Some(Ok(piece)) => piece,
+            Some(Err(error)) => {
+                // Nobody listens any more: then nobody misses it.
+                let _ = sender.send(Err(io::Error::other(error)));
+                return;
+            }
+            None => return,
+        };
+        rest.extend_from_slice(&piece);
+        while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
+            let event: Vec<u8> = rest.drain(..=end).collect();
+            if sender.send(Ok((Instant::now(), event.into()))).is_err() {
+                return;
+            }
         }
     }
 }
 
-async fn pump(events: Body, sender: mpsc::UnboundedSender<io::Result<Bytes>>) {
-    let mut events = events.into_data_stream();
-    loop {
-        let piece = tokio::select! {
-            piece = events.next() => piece,
-            () = sender.closed() => return,
+/// The versions at which watches of each path have begun.
+#[derive(Debug, Default)]
+pub(super) struct Beginnings(Mutex<HashMap<String, BTreeSet<u64>>>);
+
+impl Beginnings {
+    /// The path and query of a request; for a watch that is to be rewound, at the oldest version known.
+    pub(super) fn of(&self, call: &ApiCall, path: &str, trouble: Option<Trouble>) -> String {
+        let asked = { call.query.split('&') }.find_map(|parameter| parameter.strip_prefix(VERSION));
+        let version = asked.and_then(|version| version.parse::<u64>().ok());
+        let Some(version) = version.filter(|version| call.is_watch() && *version > 0) else {
+            return path.to_owned();
         };
-        match piece {
-            Some(piece) => {
-                if sender.send(piece.map_err(io::Error::other)).is_err() {
-                    return;
-                }
-            }
-            None => return,
+        let mut begun = lock(&self.0);
+        let begun = begun.entry(call.path.clone()).or_default();
+        begun.insert(version);
+        let oldest = begun.first().copied().unwrap_or(version);
+        if trouble == Some(Trouble::Rewind) {
+            path.replace(&format!("{VERSION}{version}"), &format!("{VERSION}{oldest}"))
+        } else {
+            path.to_owned()
         }
     }
 }
+
+const VERSION: &str = "resourceVersion=";

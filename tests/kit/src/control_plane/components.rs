@@ -90,7 +90,9 @@ impl Setting<'_> {
                 .arg(format!(
                     "--audit-log-path={}",
                     self.directory.join("audit.log").display()
-                ));
+                ))
+                // It is read as one file, and what was answered is in it.
+                .args(["--audit-log-maxsize=1000000", "--audit-log-mode=blocking"]);
         }
         program.args(&self.options.api_server_arguments)
     }
@@ -134,8 +136,29 @@ impl Setting<'_> {
     }
 }
 
-/// Every request with who, what and when, but no bodies.
-pub(super) const AUDIT_POLICY: &str = r#"{"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"], "rules": [{"level": "Metadata"}]}"#;
+/// Who wrote what and when. What is only read is left out, and so is what only says that somebody is alive. Objects that
+/// hold no secrets are there with the request and the answer.
+pub(super) const AUDIT_POLICY: &str = r#"{
+  "apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"],
+  "rules": [
+    {"level": "None", "verbs": ["get", "list", "watch"]},
+    {"level": "None", "resources": [
+      {"group": "", "resources": ["events"]},
+      {"group": "events.k8s.io"},
+      {"group": "coordination.k8s.io"},
+      {"group": "authentication.k8s.io"},
+      {"group": "authorization.k8s.io"}
+    ]},
+    {"level": "RequestResponse", "resources": [
+      {"group": "", "resources": ["pods", "pods/*", "nodes", "nodes/*"]},
+      {"group": "apps", "resources": ["controllerrevisions"]},
+      {"group": "tkex.tencent.com", "resources": [
+        "gamedeployments", "gamedeployments/*", "hookruns", "hookruns/*", "hooktemplates", "hooktemplates/*"
+      ]}
+    ]},
+    {"level": "Metadata"}
+  ]
+}"#;
 
 /// What the program says of itself.
 fn answer(program: &Path, question: &str) -> String {

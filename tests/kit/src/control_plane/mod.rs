@@ -44,7 +44,8 @@ pub struct Options {
     pub controller_manager: bool,
     /// The scheduler, for tests with real nodes. Off by default; it is built on first need.
     pub scheduler: bool,
-    /// An audit log of every request, at [`ControlPlane::audit_log`]. Off by default.
+    /// An audit log of what was written, at [`ControlPlane::audit_log`]: of pods, nodes, ControllerRevisions and our
+    /// kinds with request and answer, of all else without, of events and leases nothing. Off by default.
     pub audit: bool,
     /// More flags for the API server.
     pub api_server_arguments: Vec<String>,
@@ -122,7 +123,7 @@ impl ControlPlane {
     }
 
     /// The control plane of this test process, started by whichever test is first. Its definitions are
-    /// those of that first call. Do not pause or stop it: others are using it.
+    /// those of that first call. It has an audit log. Do not pause or stop it: others are using it.
     ///
     /// # Panics
     /// If it cannot be started.
@@ -130,6 +131,7 @@ impl ControlPlane {
         let start = || async {
             Self::start(Options {
                 crds: crds(),
+                audit: true,
                 ..Options::default()
             })
             .await
@@ -275,7 +277,7 @@ impl ControlPlane {
         own.await_api_server().await
     }
 
-    /// The audit log, one JSON object a line, if [`Options::audit`] is set.
+    /// The audit log, one JSON object a line, if [`Options::audit`] is set: else there is no such file.
     pub fn audit_log(&self) -> Result<PathBuf, Error> {
         Ok(self.own("the audit log")?.directory.path().join("audit.log"))
     }

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value, json};
 use tokio::net::TcpListener;
@@ -127,10 +128,8 @@ pub(super) struct GameServer {
 
 impl GameServer {
     /// Inside the simulation's runtime.
-    pub(super) fn start(address: SocketAddr, shared: Arc<Desk>) -> io::Result<Self> {
-        let listener = std::net::TcpListener::bind(address)?;
-        listener.set_nonblocking(true)?;
-        let listener = TcpListener::from_std(listener)?;
+    pub(super) async fn start(address: SocketAddr, shared: Arc<Desk>) -> io::Result<Self> {
+        let listener = listen(address).await?;
         let handler = move |request, ends| desk::handle(Arc::clone(&shared), request, ends);
         Ok(Self {
             serving: tokio::spawn(loopback::accept(listener, handler)),
@@ -142,6 +141,20 @@ impl GameServer {
         self.serving.abort();
         // It was cancelled: that is the wish.
         let _ = (&mut self.serving).await;
+    }
+}
+
+/// A program that this process starts at the same moment holds all our sockets until it is itself: an address that was
+/// given back may be in use for that long.
+async fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    let patience = Instant::now() + Duration::from_secs(1);
+    loop {
+        match TcpListener::bind(address).await {
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse && Instant::now() < patience => {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            bound => return bound,
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{ListParams, Patch, PatchParams, PostParams, WatchEvent, WatchParams};
 use kube::{Api, Client, Error};
 use serde_json::json;
-use test_kit::api_proxy::{Failure, Fate, Matcher, Moment, Outcome};
+use test_kit::api_proxy::{Failure, Fate, Matcher, Moment, Outcome, Trouble};
 use test_kit::{ApiProxy, ControlPlane};
 
 const A_WHILE: Duration = Duration::from_secs(20);
@@ -220,4 +220,64 @@ async fn an_api_server_that_is_away_gives_no_answer() {
     let maps: Api<ConfigMap> = Api::default_namespaced(Client::try_from(proxy.config()).unwrap());
     assert_eq!(code(&maps.get("a").await.unwrap_err()), None);
     assert_eq!(proxy.requests()[0].outcome, Outcome::HungUp);
+}
+
+/// What a watch of three new maps tells, one of them told to it in this trouble; until it breaks or says no more.
+async fn told(trouble: Trouble) -> Vec<String> {
+    let Scene { proxy, maps, direct } = scene().await;
+    let start = direct
+        .create(&PostParams::default(), &map("first"))
+        .await
+        .unwrap();
+    let start = start.metadata.resource_version.unwrap();
+    let other = direct
+        .create(&PostParams::default(), &map("second"))
+        .await
+        .unwrap();
+    let newer = other.metadata.resource_version.unwrap();
+    // The proxy knows an older version once somebody has asked for it.
+    drop(maps.watch(&WatchParams::default(), &start).await.unwrap());
+    proxy.decide_by(move |call| {
+        if call.verb == "watch" {
+            Fate::Disturb(trouble)
+        } else {
+            Fate::Forward
+        }
+    });
+    let mut events = Box::pin(maps.watch(&WatchParams::default(), &newer).await.unwrap());
+    for name in ["a", "b", "c"] {
+        direct.create(&PostParams::default(), &map(name)).await.unwrap();
+    }
+    let mut told = Vec::new();
+    while told.last().is_none_or(|last| last != "c") {
+        let next = tokio::time::timeout(A_WHILE, events.next()).await.unwrap();
+        told.push(match next {
+            Some(Ok(WatchEvent::Added(map))) => map.metadata.name.unwrap(),
+            Some(Ok(WatchEvent::Error(status))) => status.code.to_string(),
+            Some(Ok(other)) => panic!("{other:?}"),
+            Some(Err(_)) | None => return told,
+        });
+    }
+    told
+}
+
+#[tokio::test]
+async fn a_watch_may_come_late_stop_for_a_while_or_break() {
+    let moment = Duration::from_millis(50);
+    assert_eq!(told(Trouble::Late(moment)).await, ["a", "b", "c"]);
+    assert_eq!(told(Trouble::Freeze(1, moment)).await, ["a", "b", "c"]);
+    assert_eq!(told(Trouble::Cut(2)).await, ["a", "b"]);
+}
+
+#[tokio::test]
+async fn a_watch_may_lose_events_and_be_told_that_its_version_is_too_old() {
+    assert_eq!(
+        told(Trouble::Lose(1, Duration::from_millis(50))).await,
+        ["a", "410"]
+    );
+}
+
+#[tokio::test]
+async fn a_watch_may_be_told_again_what_was_told() {
+    assert_eq!(told(Trouble::Rewind).await, ["second", "a", "b", "c"]);
 }

@@ -1,0 +1,183 @@
+//! Bad weather: faults of every kind, chosen by a seed.
+
+use std::collections::{BTreeMap, HashMap};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use fastrand::Rng;
+
+use super::call::ApiCall;
+use super::fate::{Failure, Fate, Moment, Trouble};
+use crate::keeper::lock;
+
+/// A kind of fault.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Deed {
+    /// Events came late, or for a while not at all, or were told again from an older version.
+    StaleWatch,
+    /// Events were lost, and the API server said 410.
+    LostEvents,
+    /// A watch broke off, and what was on its way was lost.
+    CutWatch,
+    /// A request was refused with 409, 429, 500, 503 or 504, or the connection closed; it had no effect.
+    Refused,
+    /// A request took effect, and the answer said otherwise or never came.
+    AnswerLost,
+    /// A request or its answer was held back, so that others overtook it.
+    Delayed,
+    /// A request was never answered.
+    Stalled,
+}
+
+/// How often each was done.
+#[derive(Debug, Clone, Default)]
+pub struct Deeds(Arc<Mutex<BTreeMap<Deed, u64>>>);
+
+impl Deeds {
+    /// The numbers so far.
+    #[must_use]
+    pub fn counts(&self) -> BTreeMap<Deed, u64> {
+        lock(&self.0).clone()
+    }
+
+    fn add(&self, deed: Deed) {
+        *lock(&self.0).entry(deed).or_default() += 1;
+    }
+}
+
+/// Answers in place of the API server's.
+const ERRORS: [u16; 5] = [409, 429, 500, 503, 504];
+
+pub(super) struct Weather {
+    seed: u64,
+    /// How many requests of a verb and resource there were.
+    seen: HashMap<(&'static str, String), u64>,
+    deeds: Deeds,
+}
+
+impl Weather {
+    pub(super) fn new(seed: u64) -> (Self, Deeds) {
+        let deeds = Deeds::default();
+        let weather = Self {
+            seed,
+            seen: HashMap::new(),
+            deeds: deeds.clone(),
+        };
+        (weather, deeds)
+    }
+
+    pub(super) fn fate(&mut self, call: &ApiCall) -> Fate {
+        let seen = self.seen.entry((call.verb, call.resource.clone())).or_default();
+        *seen += 1;
+        let mut hasher = DefaultHasher::new();
+        (self.seed, call.verb, &call.resource, *seen).hash(&mut hasher);
+        let mut rng = Rng::with_seed(hasher.finish());
+        let (deed, fate) = match call.verb {
+            "watch" => of_watch(&mut rng),
+            "get" | "list" => of_read(&mut rng),
+            _ => of_write(&mut rng),
+        };
+        if let Some(deed) = deed {
+            self.deeds.add(deed);
+        }
+        fate
+    }
+}
+
+type Decided = (Option<Deed>, Fate);
+
+fn of_watch(rng: &mut Rng) -> Decided {
+    let after = rng.u32(0..8);
+    let time = Duration::from_millis(rng.u64(100..1500));
+    let trouble = |deed, trouble| (Some(deed), Fate::Disturb(trouble));
+    match rng.u8(0..100) {
+        0..15 => trouble(Deed::StaleWatch, Trouble::Late(time)),
+        15..30 => trouble(Deed::StaleWatch, Trouble::Freeze(after, time)),
+        30..40 => trouble(Deed::StaleWatch, Trouble::Rewind),
+        40..60 => trouble(Deed::LostEvents, Trouble::Lose(after, time)),
+        60..70 => trouble(Deed::CutWatch, Trouble::Cut(after)),
+        70..75 => (Some(Deed::Refused), refused(rng)),
+        75..78 => (Some(Deed::LostEvents), Fate::Fail(Failure::refused(410))),
+        _ => (None, Fate::Forward),
+    }
+}
+
+fn of_read(rng: &mut Rng) -> Decided {
+    match rng.u8(0..100) {
+        0..12 => (Some(Deed::Refused), refused(rng)),
+        12..15 => (Some(Deed::AnswerLost), lost(rng)),
+        15..25 => (Some(Deed::Delayed), delayed(rng)),
+        25 => (Some(Deed::Stalled), Fate::Stall(Moment::AfterForwarding)),
+        _ => (None, Fate::Forward),
+    }
+}
+
+fn of_write(rng: &mut Rng) -> Decided {
+    match rng.u8(0..100) {
+        0..8 => (Some(Deed::Refused), refused(rng)),
+        8..16 => (Some(Deed::AnswerLost), lost(rng)),
+        16..28 => (Some(Deed::Delayed), delayed(rng)),
+        28 => (Some(Deed::Stalled), Fate::Stall(Moment::BeforeForwarding)),
+        29 => (Some(Deed::Stalled), Fate::Stall(Moment::AfterForwarding)),
+        _ => (None, Fate::Forward),
+    }
+}
+
+fn refused(rng: &mut Rng) -> Fate {
+    Fate::Fail(match rng.choice(ERRORS) {
+        Some(status) if rng.u8(0..5) > 0 => Failure::refused(status),
+        _ => Failure::hang_up(Moment::BeforeForwarding),
+    })
+}
+
+fn lost(rng: &mut Rng) -> Fate {
+    Fate::Fail(match rng.choice(ERRORS) {
+        Some(status) if rng.bool() => Failure::after_effect(status),
+        _ => Failure::hang_up(Moment::AfterForwarding),
+    })
+}
+
+fn delayed(rng: &mut Rng) -> Fate {
+    let mut time = || Duration::from_millis(rng.u64(0..400));
+    Fate::Delay(time(), time())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fates(seed: u64) -> Vec<Fate> {
+        let (mut weather, _) = Weather::new(seed);
+        let call = |verb| ApiCall {
+            verb,
+            resource: "pods".into(),
+            ..ApiCall::default()
+        };
+        let calls = ["watch", "list", "patch"].map(call);
+        (0..300).map(|n| weather.fate(&calls[n % 3])).collect()
+    }
+
+    #[test]
+    fn a_seed_does_the_same_again_and_another_does_not() {
+        assert_eq!(fates(1), fates(1));
+        assert_ne!(fates(1), fates(2));
+    }
+
+    #[test]
+    fn every_kind_of_fault_comes() {
+        let (mut weather, deeds) = Weather::new(7);
+        for verb in ["watch", "list", "patch"] {
+            let call = ApiCall {
+                verb,
+                ..ApiCall::default()
+            };
+            for _ in 0..1000 {
+                let _ = weather.fate(&call);
+            }
+        }
+        let counts = deeds.counts();
+        assert_eq!(counts.len(), 7, "{counts:?}");
+        assert!(counts.values().all(|count| *count > 10), "{counts:?}");
+    }
+}

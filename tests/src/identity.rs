@@ -1,0 +1,127 @@
+//! Who the operators are: the service accounts of `deploy/rbac.yaml`, with the rights that stand there and no others.
+
+use std::collections::BTreeSet;
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::Stdio;
+
+use k8s_openapi::api::authorization::v1::SubjectAccessReview;
+use kube::api::{Api, PostParams};
+use serde_json::json;
+use test_kit::{ApiProxy, ControlPlane, eventually};
+use tokio::sync::Mutex;
+
+use crate::{SOON, fail};
+
+/// The user as which gamedeployment-operator runs.
+pub(crate) const WORKLOADS_USER: &str = "system:serviceaccount:hookgate:gamedeployment-operator";
+/// The user as which hook-operator runs.
+pub(crate) const HOOKS_USER: &str = "system:serviceaccount:hookgate:hook-operator";
+/// The groups of both.
+pub const GROUPS: [&str; 3] = [
+    "system:serviceaccounts",
+    "system:serviceaccounts:hookgate",
+    "system:authenticated",
+];
+
+const RIGHTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../deploy/rbac.yaml");
+
+/// Control planes that have the rights, by their URL.
+static INSTALLED: Mutex<BTreeSet<String>> = Mutex::const_new(BTreeSet::new());
+
+/// Kubeconfigs of both operators.
+#[derive(Debug)]
+pub(crate) struct Identities {
+    pub(crate) workloads: PathBuf,
+    pub(crate) hooks: PathBuf,
+}
+
+impl Identities {
+    /// Gives both operators their rights, once on each control plane.
+    pub(crate) async fn on(control_plane: &ControlPlane) -> Self {
+        let mut installed = INSTALLED.lock().await;
+        if !installed.contains(control_plane.api_url()) {
+            install(control_plane).await;
+            installed.insert(control_plane.api_url().to_owned());
+        }
+        let kubeconfig = |user| {
+            let written = control_plane.kubeconfig_as(user, &GROUPS);
+            written.unwrap_or_else(|error| fail(&format!("a kubeconfig for {user}: {error}")))
+        };
+        Self {
+            workloads: kubeconfig(WORKLOADS_USER),
+            hooks: kubeconfig(HOOKS_USER),
+        }
+    }
+}
+
+/// A kubeconfig of hook-operator, with the rights of `deploy/rbac.yaml`.
+pub async fn hooks_kubeconfig(control_plane: &ControlPlane) -> PathBuf {
+    Identities::on(control_plane).await.hooks
+}
+
+/// The same on the way through a proxy.
+pub async fn hooks_kubeconfig_behind(control_plane: &ControlPlane, proxy: &ApiProxy) -> PathBuf {
+    let _ = Identities::on(control_plane).await;
+    let written = proxy.kubeconfig_as(HOOKS_USER, &GROUPS);
+    written.unwrap_or_else(|error| fail(&format!("a kubeconfig: {error}")))
+}
+
+/// Lets both operators keep their leases in a test's namespace, as they may in their own.
+pub fn allow_election(control_plane: &ControlPlane, namespace: &str) {
+    let rights = rights();
+    let (_, election) = rights
+        .split_once("# Leader election")
+        .unwrap_or_else(|| fail(&format!("{RIGHTS} says nothing of leader election")));
+    let (_, manifests) = election.split_once('\n').unwrap_or_default();
+    let here = manifests.replacen("namespace: hookgate", &format!("namespace: {namespace}"), 2);
+    apply(control_plane, &here);
+}
+
+fn rights() -> String {
+    std::fs::read_to_string(RIGHTS).unwrap_or_else(|error| fail(&format!("{RIGHTS}: {error}")))
+}
+
+fn apply(control_plane: &ControlPlane, manifests: &str) {
+    let mut command = control_plane.kubectl();
+    command.args(["apply", "--filename", "-"]).stdin(Stdio::piped());
+    command.stdout(Stdio::null()).stderr(Stdio::piped());
+    let applied = command.spawn().and_then(|mut child| {
+        if let Some(mut input) = child.stdin.take() {
+            input.write_all(manifests.as_bytes())?;
+        }
+        child.wait_with_output()
+    });
+    let applied = applied.unwrap_or_else(|error| fail(&format!("kubectl: {error}")));
+    if !applied.status.success() {
+        fail(&format!("{RIGHTS}: {}", String::from_utf8_lossy(&applied.stderr)));
+    }
+}
+
+async fn install(control_plane: &ControlPlane) {
+    apply(control_plane, &rights());
+    // The API server learns of roles by watching them, a moment later.
+    for (user, group, resource) in [
+        (WORKLOADS_USER, "", "pods"),
+        (HOOKS_USER, "tkex.tencent.com", "hookruns"),
+    ] {
+        let review = json!({
+            "metadata": {},
+            "spec": { "user": user, "groups": GROUPS, "resourceAttributes":
+                { "namespace": "default", "verb": "patch", "group": group, "resource": resource, "subresource": "status" } }
+        });
+        let review: SubjectAccessReview =
+            serde_json::from_value(review).unwrap_or_else(|error| fail(&error.to_string()));
+        let reviews: Api<SubjectAccessReview> = Api::all(control_plane.client());
+        eventually(SOON, || async {
+            let answer = reviews.create(&PostParams::default(), &review).await;
+            let status = answer.map_err(|error| error.to_string())?.status;
+            if status.as_ref().is_some_and(|status| status.allowed) {
+                Ok(())
+            } else {
+                Err(format!("{user} may not patch {resource}/status: {status:?}"))
+            }
+        })
+        .await;
+    }
+}

@@ -1,0 +1,61 @@
+//! What a suite of the proof has played, for the table of `cargo xtask prove`.
+
+use std::fmt::Display;
+use std::fs::OpenOptions;
+use std::io::Write as _;
+
+use crate::fail;
+
+/// How much is played, by the variable `PROVE`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Extent {
+    /// A sample of each kind: every run of the tests.
+    Sample,
+    /// What continuous integration plays (`PROVE=quick`).
+    Quick,
+    /// Everything (`PROVE=all`).
+    All,
+}
+
+impl Extent {
+    /// What is asked for.
+    ///
+    /// # Panics
+    /// If it is none of these.
+    #[must_use]
+    pub fn asked() -> Self {
+        match std::env::var("PROVE").as_deref() {
+            Err(_) | Ok("") => Self::Sample,
+            Ok("quick") => Self::Quick,
+            Ok("all") => Self::All,
+            Ok(other) => fail(&format!("PROVE={other}: say quick or all, or do not set it")),
+        }
+    }
+
+    /// The number for this extent.
+    #[must_use]
+    pub fn of(self, sample: u64, quick: u64, all: u64) -> u64 {
+        match self {
+            Self::Sample => sample,
+            Self::Quick => quick,
+            Self::All => all,
+        }
+    }
+}
+
+/// Tells what was played and how often; also in the file `PROVE_ROWS`, a line each: part, what, and numbers with names.
+///
+/// # Panics
+/// If the file cannot be written.
+pub fn played(part: &str, what: &str, numbers: &[(&str, &dyn Display)]) {
+    let numbers: Vec<String> = { numbers.iter() }
+        .map(|(name, number)| format!("{name}={number}"))
+        .collect();
+    let row = format!("{part}\t{what}\t{}\n", numbers.join("\t"));
+    print!("{row}");
+    if let Ok(path) = std::env::var("PROVE_ROWS") {
+        let file = OpenOptions::new().create(true).append(true).open(&path);
+        let written = file.and_then(|mut file| file.write_all(row.as_bytes()));
+        written.unwrap_or_else(|error| fail(&format!("{path}: {error}")));
+    }
+}

@@ -1,0 +1,188 @@
+//! A tenant who makes thousands of broken or hanging hooks does not hold up another one. What is counted is order, not
+//! time: of all that the operator does for the crowd, how much is done before the few others are served.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test may end so")]
+
+use futures::stream::{self, StreamExt as _};
+use kube::api::{Api, ListParams, PostParams};
+use operator_tests::proof::{Extent, played};
+use operator_tests::{Operator, SOON, Start, hooks_kubeconfig_behind};
+use serde_json::{Value, json};
+use shared_api::{HookRun, HookTemplate};
+use test_kit::api_proxy::Entry;
+use test_kit::{Answer, ApiProxy, ControlPlane, Options, Webhook, eventually};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_hook-operator-under-test");
+
+/// Runs of the tenant who is to be served whatever the others do.
+const FEW: usize = 10;
+
+/// A control plane without any other operator, since this one looks at all namespaces.
+async fn alone() -> ControlPlane {
+    let options = Options {
+        crds: shared_api::crd::all(),
+        ..Options::default()
+    };
+    ControlPlane::start(options).await.unwrap()
+}
+
+async fn runs(control_plane: &ControlPlane, namespace: &str, count: usize, spec: Value) {
+    let api: Api<HookRun> = Api::namespaced(control_plane.client(), namespace);
+    let spec = serde_json::from_value(spec).unwrap();
+    let made = stream::iter(0..count).map(|number| {
+        let (api, run) = (
+            api.clone(),
+            HookRun::new(&format!("run-{number:05}"), Clone::clone(&spec)),
+        );
+        async move { api.create(&PostParams::default(), &run).await.map(drop) }
+    });
+    let made: Vec<_> = made.buffer_unordered(32).collect().await;
+    assert!(made.iter().all(Result::is_ok), "{made:?}");
+}
+
+async fn templates(control_plane: &ControlPlane, namespace: &str, count: usize, spec: Value) {
+    let api: Api<HookTemplate> = Api::namespaced(control_plane.client(), namespace);
+    let spec = serde_json::from_value(spec).unwrap();
+    let made = stream::iter(0..count).map(|number| {
+        let (api, one) = (
+            api.clone(),
+            HookTemplate::new(&format!("template-{number:05}"), Clone::clone(&spec)),
+        );
+        async move { api.create(&PostParams::default(), &one).await.map(drop) }
+    });
+    let made: Vec<_> = made.buffer_unordered(32).collect().await;
+    assert!(made.iter().all(Result::is_ok), "{made:?}");
+}
+
+fn asking(url: &str, condition: &str) -> Value {
+    json!({ "metrics": [{
+        "name": "one", "successCondition": condition,
+        "provider": { "web": { "url": url, "jsonPath": "{$.age}" } }
+    }] })
+}
+
+async fn all_final(control_plane: &ControlPlane, namespace: &str) {
+    let api: Api<HookRun> = Api::namespaced(control_plane.client(), namespace);
+    eventually(SOON, || async {
+        let all = api
+            .list(&ListParams::default())
+            .await
+            .map_err(|error| error.to_string())?
+            .items;
+        let waiting = all
+            .iter()
+            .filter(|run| !run.status.as_ref().is_some_and(|status| status.phase.is_final()));
+        match waiting.count() {
+            0 => Ok(()),
+            count => Err(format!("{count} wait in {namespace}")),
+        }
+    })
+    .await;
+}
+
+fn status_write(entry: &Entry) -> bool {
+    entry.call.verb == "patch" && entry.call.resource.ends_with("/status")
+}
+
+#[tokio::test]
+async fn thousands_of_broken_hooks_hold_up_nobody_else() {
+    let control_plane = alone().await;
+    let crowd = usize::try_from(Extent::asked().of(600, 2000, 10_000)).unwrap();
+    // Lists are in the order of names: the crowd comes first.
+    let (many, few) = (
+        control_plane.namespace("a-crowd").await,
+        control_plane.namespace("z-few").await,
+    );
+    let server = Webhook::start().unwrap();
+    server.on("/", Answer::json(json!({ "age": 45 })));
+    runs(&control_plane, &many, crowd, asking("not a URL", "asInt(")).await;
+    templates(&control_plane, &many, crowd, asking("not a URL", "asInt(")).await;
+    runs(
+        &control_plane,
+        &few,
+        FEW,
+        asking(&server.url("/"), "asInt(result) > 30"),
+    )
+    .await;
+    let proxy = ApiProxy::start(&control_plane).unwrap();
+    // With few calls at a time the order is theirs to choose, not the API server's.
+    let flags = ["--egress-allow-loopback", "--api-concurrency", "4"];
+    let kubeconfig = hooks_kubeconfig_behind(&control_plane, &proxy).await;
+    let operator = Operator::start(&Start::everywhere(PROGRAM, &kubeconfig).flags(&flags));
+    all_final(&control_plane, &few).await;
+    let writes: Vec<Entry> = proxy.requests().into_iter().filter(status_write).collect();
+    let last = writes
+        .iter()
+        .rposition(|entry| entry.call.namespace == few)
+        .unwrap();
+    let before = writes[..last]
+        .iter()
+        .filter(|entry| entry.call.namespace == many)
+        .count();
+    played(
+        "fairness",
+        "broken runs and templates of one tenant beside a few runs of another",
+        &[
+            ("broken", &(2 * crowd)),
+            ("few", &FEW),
+            ("of the broken served before the last of the few", &before),
+        ],
+    );
+    assert!(
+        before < crowd / 2,
+        "{before} of {} were served before the last of {FEW}",
+        2 * crowd
+    );
+    all_final(&control_plane, &many).await;
+    drop(operator);
+}
+
+#[tokio::test]
+async fn hanging_webhooks_hold_up_nobody_else() {
+    let control_plane = alone().await;
+    let (many, few) = (
+        control_plane.namespace("a-crowd").await,
+        control_plane.namespace("z-few").await,
+    );
+    let server = Webhook::start().unwrap();
+    server.on("/", Answer::json(json!({ "age": 45 })));
+    server.on(
+        "/hangs",
+        Answer::json(json!({ "age": 45 })).after(std::time::Duration::from_secs(2)),
+    );
+    // Both ask the same host, whose slots are all taken.
+    runs(
+        &control_plane,
+        &many,
+        200,
+        asking(&server.url("/hangs"), "asInt(result) > 30"),
+    )
+    .await;
+    runs(
+        &control_plane,
+        &few,
+        FEW,
+        asking(&server.url("/"), "asInt(result) > 30"),
+    )
+    .await;
+    let proxy = ApiProxy::start(&control_plane).unwrap();
+    let kubeconfig = hooks_kubeconfig_behind(&control_plane, &proxy).await;
+    let flags = ["--egress-allow-loopback", "--max-in-flight-per-host", "10"];
+    let operator = Operator::start(&Start::everywhere(PROGRAM, &kubeconfig).flags(&flags));
+    all_final(&control_plane, &few).await;
+    let asked = server.counts("/hangs").received;
+    played(
+        "fairness",
+        "hanging webhooks of one tenant beside a few quick ones of another, on one host",
+        &[
+            ("hanging", &200),
+            ("few", &FEW),
+            ("of the hanging asked before the last of the few", &asked),
+        ],
+    );
+    assert!(
+        asked < 100,
+        "{asked} of 200 that hang were asked before the last of {FEW}"
+    );
+    drop(operator);
+}

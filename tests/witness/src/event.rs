@@ -1,0 +1,94 @@
+//! One line of the audit log.
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+/// A write that the API server has answered.
+#[derive(Debug)]
+pub(crate) struct Event {
+    /// When the request came.
+    pub(crate) received: Timestamp,
+    /// When it was answered. The write took effect in between.
+    pub(crate) done: Timestamp,
+    /// Who asked, or in whose name.
+    pub(crate) user: String,
+    pub(crate) verb: String,
+    /// Such as `pods`.
+    pub(crate) resource: String,
+    /// Such as `status`; empty where there is none.
+    pub(crate) subresource: String,
+    pub(crate) namespace: String,
+    pub(crate) name: String,
+    /// HTTP status.
+    pub(crate) code: u64,
+    /// Whether the user had no right to it.
+    pub(crate) no_right: bool,
+    pub(crate) request: Value,
+    pub(crate) response: Value,
+}
+
+impl Event {
+    /// Reads a line. Nothing: it is no write, or one that was only tried out.
+    pub(crate) fn read(line: &str) -> Result<Option<Self>, String> {
+        let mut value: Value = serde_json::from_str(line).map_err(|error| error.to_string())?;
+        let text = |path: &str| {
+            let found = value.pointer(path).and_then(Value::as_str);
+            found.unwrap_or_default().to_owned()
+        };
+        let time = |path: &str| {
+            let found = text(path).parse::<Timestamp>();
+            found.map_err(|error| format!("{path}: {error}"))
+        };
+        let verb = text("/verb");
+        let writes = matches!(verb.as_str(), "create" | "update" | "patch" | "delete");
+        if !writes || text("/stage") != "ResponseComplete" || text("/requestURI").contains("dryRun=") {
+            return Ok(None);
+        }
+        let impersonated = text("/impersonatedUser/username");
+        let user = if impersonated.is_empty() {
+            text("/user/username")
+        } else {
+            impersonated
+        };
+        let mut event = Self {
+            received: time("/requestReceivedTimestamp")?,
+            done: time("/stageTimestamp")?,
+            user,
+            verb,
+            resource: text("/objectRef/resource"),
+            subresource: text("/objectRef/subresource"),
+            namespace: text("/objectRef/namespace"),
+            name: text("/objectRef/name"),
+            code: value
+                .pointer("/responseStatus/code")
+                .and_then(Value::as_u64)
+                .unwrap_or_default(),
+            no_right: value["annotations"]["authorization.k8s.io/decision"] == "forbid",
+            request: Value::Null,
+            response: Value::Null,
+        };
+        event.request = value["requestObject"].take();
+        event.response = value["responseObject"].take();
+        // A third of each object, and nothing that is judged.
+        if let Some(metadata) = event.response.get_mut("metadata").and_then(Value::as_object_mut) {
+            metadata.remove("managedFields");
+        }
+        Ok(Some(event))
+    }
+
+    /// Whether it belongs to a namespace, or may: nodes belong to none.
+    pub(crate) fn is_about(&self, namespace: &str) -> bool {
+        self.namespace == namespace || self.resource == "nodes"
+    }
+
+    /// Whether it was carried out.
+    pub(crate) fn succeeded(&self) -> bool {
+        (200..300).contains(&self.code)
+    }
+
+    /// The object that the API server answered with; nothing where that was only a word of success.
+    pub(crate) fn object(&self) -> Option<&Value> {
+        let is_object = self.response["metadata"]["uid"].is_string();
+        is_object.then_some(&self.response)
+    }
+}

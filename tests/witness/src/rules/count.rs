@@ -1,0 +1,120 @@
+//! Never too many pods, never too few available.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::{Judge, named};
+use crate::object::{active, available, controller, name};
+use crate::workload;
+use crate::world::{Order, Step, before};
+
+/// A pod that was deleted or taken out of service.
+pub(super) struct Take<'j> {
+    uid: &'j str,
+    order: Order,
+}
+
+impl<'j> Judge<'j> {
+    /// Not more pods than there may be.
+    pub(super) fn created(&self, step: &Step<'_>, pod: &Value) -> Option<String> {
+        let owner = controller(pod);
+        let specs = self
+            .world
+            .lately("gamedeployments", owner, step, self.spec_known_in());
+        let Some(most) = specs.into_iter().map(workload::ceiling).max() else {
+            return Some(format!(
+                "{} was created for a GameDeployment that is not there ({owner})",
+                named(pod)
+            ));
+        };
+        let others: Vec<&str> = { self.pods_of(owner, step.order) }
+            .filter(|(_, pod)| active(pod))
+            .map(|(_, pod)| name(pod))
+            .collect();
+        let now = u64::try_from(others.len()).unwrap_or(u64::MAX).saturating_add(1);
+        (now > most).then(|| {
+            format!(
+                "{} was created as the {now}th of at most {most} (replicas + maxSurge, the most of the last {:#}); \
+                 the others: {}",
+                named(pod),
+                self.spec_known_in(),
+                others.join(", ")
+            )
+        })
+    }
+
+    /// Not fewer available pods than the budget leaves. What the operator took itself it has to know; what became
+    /// unavailable otherwise a moment ago it need not.
+    pub(super) fn taken(&mut self, step: &'j Step<'j>, pod: &'j Value, verb: &str) -> Option<String> {
+        let owner = controller(pod);
+        let game = self.workload(pod, step)?;
+        // Whether it is available by now may be a matter of the clock alone: it was decided on a moment ago.
+        let wait = workload::min_ready_seconds(game);
+        let decided = step
+            .event
+            .received
+            .checked_sub(self.pods_known_in())
+            .unwrap_or(step.event.received);
+        let was_available = available(pod, wait, decided);
+        self.takes.push(Take {
+            uid: step.uid,
+            order: step.order,
+        });
+        if !was_available {
+            return None;
+        }
+        let specs = self
+            .world
+            .lately("gamedeployments", owner, step, self.spec_known_in());
+        let floor = specs.into_iter().map(workload::floor).min()?;
+        let most = { self.moments(owner, step).into_iter() }
+            .map(|moment| self.available_at(owner, wait, step, moment))
+            .max()?;
+        (most <= floor).then(|| {
+            format!(
+                "gamedeployment-operator {verb} {}, which was available, though at most {most} pods were in the last \
+                 {:#} and {floor} must stay (replicas - maxUnavailable, the least of the last {:#})",
+                named(pod),
+                self.pods_known_in(),
+                self.spec_known_in()
+            )
+        })
+    }
+
+    /// Places in the order just before which the workload's pods may have been seen.
+    fn moments(&self, owner: &str, step: &Step<'_>) -> BTreeSet<Order> {
+        let from = step
+            .event
+            .received
+            .checked_sub(self.pods_known_in())
+            .unwrap_or(step.event.received);
+        let recent = self.world.all("pods").flat_map(|(_, versions)| {
+            versions.iter().filter(|version| {
+                let ours = version.object.is_none_or(|pod| controller(pod) == owner);
+                ours && version.order < step.order && version.at >= from
+            })
+        });
+        let mut moments: BTreeSet<Order> = recent.map(|version| version.order).collect();
+        moments.insert(step.order);
+        moments
+    }
+
+    /// How many pods were available just before `moment`, without those that the operator took between then and `step`.
+    fn available_at(&self, owner: &str, wait: i64, step: &Step<'_>, moment: Order) -> u64 {
+        let taken = |uid: &str| {
+            let mut takes = self.takes.iter();
+            takes.any(|take| take.uid == uid && take.order >= moment && take.order < step.order)
+        };
+        let seen = { self.pods_of(owner, moment) }
+            .filter(|(uid, pod)| available(pod, wait, step.event.done) && !taken(uid));
+        u64::try_from(seen.count()).unwrap_or(u64::MAX)
+    }
+
+    /// The workload's pods just before a place in the order.
+    fn pods_of(&self, owner: &str, order: Order) -> impl Iterator<Item = (&'j str, &'j Value)> {
+        let pods = self.world.all("pods");
+        let known = pods.filter_map(move |(uid, versions)| Some((uid, before(versions, order)?)));
+        known.filter(move |(_, pod)| controller(pod) == owner)
+    }
+}

@@ -1,0 +1,86 @@
+//! How writes look: under which preconditions, and who may write what.
+
+use serde_json::Value;
+
+use crate::object::text;
+use crate::world::Step;
+
+/// Of gamedeployment-operator.
+pub(super) fn of_workloads(step: &Step<'_>) -> Vec<String> {
+    let event = step.event;
+    let mut found = Vec::new();
+    found.extend(right(step, "gamedeployment-operator"));
+    let (resource, subresource) = (event.resource.as_str(), event.subresource.as_str());
+    if (resource, subresource) == ("hookruns", "status") {
+        found.push(said(
+            step,
+            "gamedeployment-operator wrote a verdict itself, which only hook-operator may",
+        ));
+    }
+    // API servers of old do not record what is sent to delete a custom resource: that says nothing either way.
+    let unrecorded = event.request.is_null();
+    let wanted: &[&str] = match (event.verb.as_str(), resource) {
+        ("delete", "hookruns") if unrecorded => &[],
+        ("delete", "pods") => &["/preconditions/uid", "/preconditions/resourceVersion"],
+        ("delete", "hookruns" | "controllerrevisions") => &["/preconditions/uid"],
+        ("patch" | "update", "pods" | "gamedeployments" | "controllerrevisions") => {
+            &["/metadata/uid", "/metadata/resourceVersion"]
+        }
+        _ => &[],
+    };
+    let missing: Vec<&str> = { wanted.iter() }
+        .filter(|path| text(&event.request, path).is_empty())
+        .copied()
+        .collect();
+    if !missing.is_empty() {
+        found.push(said(
+            step,
+            &format!(
+                "without {}: it may meet another object or state",
+                missing.join(" and ")
+            ),
+        ));
+    }
+    let generated = text(&event.request, "/metadata/generateName");
+    if event.verb == "create" && !generated.is_empty() {
+        found.push(said(
+            step,
+            &format!("under a random name {generated}…: done twice it makes two"),
+        ));
+    }
+    found
+}
+
+/// Of hook-operator.
+pub(super) fn of_hooks(step: &Step<'_>) -> Vec<String> {
+    let mut found = Vec::new();
+    found.extend(right(step, "hook-operator"));
+    if step.event.resource == "pods" {
+        found.push(said(step, "hook-operator wrote a pod, which it never may"));
+    }
+    found
+}
+
+/// A refusal for want of a right: the documents name too few, or the operator does too much.
+fn right(step: &Step<'_>, who: &str) -> Option<String> {
+    step.event
+        .no_right
+        .then(|| said(step, &format!("{who} has no right to this by deploy/rbac.yaml")))
+}
+
+fn said(step: &Step<'_>, what: &str) -> String {
+    let event = step.event;
+    let slash = if event.subresource.is_empty() { "" } else { "/" };
+    let name = match event.name.as_str() {
+        "" => text(&event.request, "/metadata/name"),
+        name => name,
+    };
+    let request = match &event.request {
+        Value::Null => String::new(),
+        request => format!("; the request: {request}"),
+    };
+    format!(
+        "{} of {}{slash}{} {name}: {what}{request}",
+        event.verb, event.resource, event.subresource
+    )
+}

@@ -1,0 +1,167 @@
+//! No pod that may have players is deleted or changed without a measured verdict for exactly that.
+
+use serde_json::Value;
+
+use super::{Judge, named};
+use crate::object::{
+    annotation, controller, images, items, label, may_have_players, name, out_for, text, uid,
+};
+use crate::workload;
+use crate::world::{Step, Version};
+
+const BEFORE_DELETION: (&str, &str) = ("preDeleteUpdateStrategy", "pre-delete-step");
+const BEFORE_UPDATE: (&str, &str) = ("preInplaceUpdateStrategy", "pre-inplace-step");
+
+/// Whether a write begins an update in place: what was begun for the same revision goes on.
+pub(super) fn is_taken_out(before: &Value, after: &Value) -> bool {
+    let began = |pod| {
+        crate::object::condition(pod, "InPlaceUpdateReady")
+            .is_some_and(|found| found["reason"] == "StartInPlaceUpdate")
+    };
+    out_for(after).is_some() && began(after) && out_for(before) != out_for(after)
+}
+
+impl Judge<'_> {
+    pub(super) fn gate_of_deletion(&mut self, step: &Step<'_>, pod: &Value) -> Option<String> {
+        let game = self.workload(pod, step)?;
+        if !workload::has_hook(game, BEFORE_DELETION.0) || self.passes(step, pod) {
+            return None;
+        }
+        let fits = |intent: &str| intent == "delete" || intent.starts_with("recreate:");
+        self.verdict(step, pod, BEFORE_DELETION.1, "its deletion", &fits)
+    }
+
+    pub(super) fn gate_of_update(
+        &mut self,
+        step: &Step<'_>,
+        before: &Value,
+        after: &Value,
+    ) -> Option<String> {
+        let game = self.workload(before, step)?;
+        let hook = [BEFORE_UPDATE, BEFORE_DELETION]
+            .into_iter()
+            .find(|(field, _)| workload::has_hook(game, field));
+        // What was written already on a verdict may be written over with something newer.
+        let half_written = out_for(before).is_some_and(|to| to == label(before, "controller-revision-hash"));
+        let (_, kind) = hook.filter(|_| !half_written && !self.passes(step, before))?;
+        let wanted = format!("in-place:{}", out_for(after).unwrap_or_default());
+        self.verdict(step, before, kind, &wanted, &|intent| intent == wanted)
+    }
+
+    /// Images change only while nobody is sent to the pod, unless the workload wants it otherwise.
+    pub(super) fn images_changed(&self, step: &Step<'_>, before: &Value, after: &Value) -> Option<String> {
+        let hot = self
+            .workload(before, step)
+            .is_some_and(|game| workload::kind(game) == "HotPatchUpdate");
+        if images(before) == images(after) || hot || out_for(before).is_some() {
+            return None;
+        }
+        Some(format!(
+            "the images of {} were changed from {:?} to {:?} while it was in service",
+            named(before),
+            images(before),
+            images(after)
+        ))
+    }
+
+    /// Whether no hook is asked about the pod.
+    fn passes(&self, step: &Step<'_>, pod: &Value) -> bool {
+        let node = text(pod, "/spec/nodeName");
+        !may_have_players(pod)
+            || self.world.node_is_gone(node, step.order)
+            || annotation(pod, "tkex.tencent.com/skip-hook") == uid(pod)
+    }
+
+    /// Uses up the verdict that allows this, or says what is wrong with those that there are.
+    fn verdict(
+        &mut self,
+        step: &Step<'_>,
+        pod: &Value,
+        kind: &str,
+        purpose: &str,
+        fits: &dyn Fn(&str) -> bool,
+    ) -> Option<String> {
+        let mut known = Vec::new();
+        for (run, versions) in self.world.all("hookruns") {
+            let end = versions.partition_point(|version| version.order < step.order);
+            let versions = &versions[..end];
+            let about = { versions.iter().filter_map(|version| version.object) }
+                .any(|run| label(run, "tkex.tencent.com/pod-uid") == uid(pod));
+            if !about {
+                continue;
+            }
+            let flaw = self.flaw(versions, pod, kind, fits);
+            match flaw.or_else(|| self.used.get(run).map(|used| format!("was used for {used}"))) {
+                None => {
+                    self.used
+                        .insert(run, format!("{purpose} at revision {}", step.order.0));
+                    return None;
+                }
+                Some(flaw) => {
+                    let run = versions
+                        .iter()
+                        .find_map(|version| version.object)
+                        .map_or(run, name);
+                    known.push(format!("HookRun {run} {flaw}"));
+                }
+            }
+        }
+        let known = match known.as_slice() {
+            [] => "no HookRun speaks of it".to_owned(),
+            known => known.join("; "),
+        };
+        Some(format!(
+            "{} of {} without a verdict for {purpose}: its hook ({kind}) is set and somebody may play on it; {known}",
+            step.event.verb,
+            named(pod)
+        ))
+    }
+
+    /// Why a run allows nothing.
+    fn flaw(
+        &self,
+        versions: &[Version<'_>],
+        pod: &Value,
+        kind: &str,
+        fits: &dyn Fn(&str) -> bool,
+    ) -> Option<String> {
+        let Some(run) = versions.last().and_then(|version| version.object) else {
+            return Some("was deleted".to_owned());
+        };
+        let revision = label(pod, "controller-revision-hash");
+        let intent = annotation(run, "tkex.tencent.com/intent");
+        let phase = text(run, "/status/phase");
+        let succeeded = |version: &&Version<'_>| {
+            version
+                .object
+                .is_some_and(|run| text(run, "/status/phase") == "Successful")
+        };
+        let author = versions.iter().find(succeeded).map_or("", |version| version.by);
+        if controller(run) != controller(pod) {
+            Some(format!("belongs to another workload, {:?}", controller(run)))
+        } else if label(run, "hookrun-type") != kind {
+            Some(format!("is of the type {:?}", label(run, "hookrun-type")))
+        } else if label(run, "workload-revision") != revision {
+            Some(format!(
+                "speaks of revision {:?}, the pod has {revision:?}",
+                label(run, "workload-revision")
+            ))
+        } else if !fits(intent) {
+            Some(format!("was asked for {intent:?}"))
+        } else if phase != "Successful" {
+            Some(format!("has the phase {phase:?}"))
+        } else if !measured(run) {
+            Some("is Successful without one Successful measurement".to_owned())
+        } else if author == self.scope.workloads {
+            Some("was judged by gamedeployment-operator itself".to_owned())
+        } else {
+            None
+        }
+    }
+}
+
+fn measured(run: &Value) -> bool {
+    let results = items(run, "/status/metricResults");
+    { results.flat_map(|result| items(result, "/measurements")) }
+        .any(|measurement| measurement["phase"] == "Successful")
+}

@@ -1,0 +1,271 @@
+//! The histories of all objects, in the order of etcd's revisions.
+//!
+//! The API server gives no revision of a removal. It is put where it does the operators the most good: pods and nodes
+//! go as early as the times allow, HookRuns and workloads as late.
+
+use std::collections::BTreeMap;
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::Value;
+
+use crate::event::Event;
+use crate::object::{name, revision, terminating, text, uid};
+
+/// A place in the order of all writes: a revision, and whether it is a removal that follows it.
+pub(crate) type Order = (u64, bool);
+
+/// An object from one write on.
+#[derive(Debug)]
+pub(crate) struct Version<'e> {
+    pub(crate) order: Order,
+    /// When the write was answered.
+    pub(crate) at: Timestamp,
+    /// Who wrote.
+    pub(crate) by: &'e str,
+    /// None: it is gone.
+    pub(crate) object: Option<&'e Value>,
+}
+
+/// A write and its place.
+#[derive(Debug)]
+pub(crate) struct Step<'e> {
+    pub(crate) order: Order,
+    pub(crate) event: &'e Event,
+    /// UID of the object that was written.
+    pub(crate) uid: &'e str,
+    /// Whether it changed anything.
+    pub(crate) changed: bool,
+}
+
+/// The histories by kind and UID.
+#[derive(Debug, Default)]
+pub(crate) struct World<'e> {
+    objects: BTreeMap<&'e str, BTreeMap<&'e str, Vec<Version<'e>>>>,
+}
+
+impl<'e> World<'e> {
+    /// Puts the histories together, and the writes into their order.
+    pub(crate) fn of(events: &'e [Event]) -> (Self, Vec<Step<'e>>) {
+        let clock = Clock::of(events);
+        let mut placed: Vec<(Order, &Event)> =
+            events.iter().map(|event| (clock.place(event), event)).collect();
+        placed.sort_by_key(|(order, event)| (*order, event.done));
+        let mut world = Self::default();
+        let steps = { placed.into_iter() }.map(|(order, event)| world.take_in(order, event));
+        let steps = steps.collect();
+        (world, steps)
+    }
+
+    fn take_in(&mut self, order: Order, event: &'e Event) -> Step<'e> {
+        let uid = self.uid_of(event);
+        let mut step = Step {
+            order,
+            event,
+            uid,
+            changed: false,
+        };
+        let gone = removes(event);
+        if !event.succeeded() || uid.is_empty() || !gone && event.object().is_none() {
+            return step;
+        }
+        let versions = self
+            .objects
+            .entry(&event.resource)
+            .or_default()
+            .entry(uid)
+            .or_default();
+        // A patch that changes nothing is answered with what is there.
+        step.changed = versions
+            .last()
+            .is_none_or(|last| last.order < order && last.object.is_some());
+        if step.changed {
+            versions.push(Version {
+                order,
+                at: event.done,
+                by: &event.user,
+                object: event.object().filter(|_| !gone),
+            });
+        }
+        step
+    }
+
+    /// The UID by the answer; where that has none, by the name as far as it is known.
+    fn uid_of(&self, event: &'e Event) -> &'e str {
+        let said = match event.object() {
+            Some(object) => uid(object),
+            None => text(&event.response, "/details/uid"),
+        };
+        if !said.is_empty() || !event.succeeded() {
+            return said;
+        }
+        let known = self.objects.get(event.resource.as_str()).into_iter().flatten();
+        let mut named = known.filter(|(_, versions)| {
+            let last = versions.last().and_then(|version| version.object);
+            last.is_some_and(|object| name(object) == event.name)
+        });
+        named.next_back().map_or("", |(uid, _)| uid)
+    }
+
+    /// All objects of a kind: UIDs and histories.
+    pub(crate) fn all(&self, resource: &str) -> impl Iterator<Item = (&'e str, &[Version<'e>])> {
+        let found = self.objects.get(resource).into_iter().flatten();
+        found.map(|(uid, versions)| (*uid, versions.as_slice()))
+    }
+
+    /// The history of one object.
+    pub(crate) fn history(&self, resource: &str, uid: &str) -> &[Version<'e>] {
+        let found = self.objects.get(resource).and_then(|objects| objects.get(uid));
+        found.map(Vec::as_slice).unwrap_or_default()
+    }
+
+    /// An object as it was just before a place in the order.
+    pub(crate) fn before(&self, resource: &str, uid: &str, order: Order) -> Option<&'e Value> {
+        before(self.history(resource, uid), order)
+    }
+
+    /// What an object was at some moment of the time `back` before a write: the newest last.
+    pub(crate) fn lately(
+        &self,
+        resource: &str,
+        uid: &str,
+        step: &Step<'_>,
+        back: SignedDuration,
+    ) -> Vec<&'e Value> {
+        let versions = self.history(resource, uid);
+        let end = versions.partition_point(|version| version.order < step.order);
+        let from = step.event.received.checked_sub(back).unwrap_or(Timestamp::MIN);
+        let overlooked = { versions[..end].iter().rev() }
+            .take_while(|version| version.at >= from)
+            .count();
+        let begin = end.saturating_sub(overlooked + 1);
+        versions[begin..end]
+            .iter()
+            .filter_map(|version| version.object)
+            .collect()
+    }
+
+    /// Whether a node was there and is not any more.
+    pub(crate) fn node_is_gone(&self, node: &str, order: Order) -> bool {
+        let named = |versions: &[Version<'_>]| {
+            versions
+                .first()
+                .and_then(|first| first.object)
+                .is_some_and(|object| name(object) == node)
+        };
+        let mut histories = self
+            .all("nodes")
+            .filter(|(_, versions)| named(versions))
+            .peekable();
+        histories.peek().is_some() && histories.all(|(_, versions)| before(versions, order).is_none())
+    }
+}
+
+/// The version just before a place in the order.
+pub(crate) fn before<'e>(versions: &[Version<'e>], order: Order) -> Option<&'e Value> {
+    let end = versions.partition_point(|version| version.order < order);
+    versions[..end].last().and_then(|version| version.object)
+}
+
+/// Whether a write removed its object at once.
+fn removes(event: &Event) -> bool {
+    if !event.succeeded() {
+        return false;
+    }
+    if event.resource == "pods" && event.subresource == "eviction" {
+        return true;
+    }
+    let waits = |object: &Value| {
+        let has_finalizers = object["metadata"]["finalizers"]
+            .as_array()
+            .is_some_and(|all| !all.is_empty());
+        terminating(object)
+            && (has_finalizers || object["metadata"]["deletionGracePeriodSeconds"].as_u64() > Some(0))
+    };
+    event.verb == "delete" && event.subresource.is_empty() && !event.object().is_some_and(waits)
+}
+
+/// Which revisions were made when, as far as the log tells.
+struct Clock {
+    /// Times of answers, and the newest revision that was made by then.
+    made: Vec<(Timestamp, u64)>,
+    /// Times of requests, and the oldest revision that was made by one since.
+    to_be_made: Vec<(Timestamp, u64)>,
+}
+
+impl Clock {
+    fn of(events: &[Event]) -> Self {
+        let with_revision = events.iter().filter(|event| event.succeeded() && !removes(event));
+        let mut writes: Vec<(u64, &Event)> = with_revision
+            .filter_map(|event| Some((revision(event.object()?), event)))
+            .collect();
+        // A patch that changes nothing is answered with a revision that another write made.
+        writes.sort_by_key(|(revision, event)| (*revision, event.done));
+        writes.dedup_by_key(|(revision, _)| *revision);
+        let mut made: Vec<_> = writes
+            .iter()
+            .map(|(revision, event)| (event.done, *revision))
+            .collect();
+        made.sort_unstable();
+        let mut newest = 0;
+        for (_, revision) in &mut made {
+            newest = newest.max(*revision);
+            *revision = newest;
+        }
+        let mut to_be_made: Vec<_> = writes
+            .iter()
+            .map(|(revision, event)| (event.received, *revision))
+            .collect();
+        to_be_made.sort_unstable();
+        let mut oldest = u64::MAX;
+        for (_, revision) in to_be_made.iter_mut().rev() {
+            oldest = oldest.min(*revision);
+            *revision = oldest;
+        }
+        Self { made, to_be_made }
+    }
+
+    fn place(&self, event: &Event) -> Order {
+        let answered = event.object().map(revision).unwrap_or_default();
+        if !removes(event) {
+            return (answered, false);
+        }
+        let earliest = matches!(event.resource.as_str(), "pods" | "nodes");
+        if earliest {
+            let index = self.made.partition_point(|(at, _)| *at <= event.received);
+            let newest = index.checked_sub(1).map_or(0, |index| self.made[index].1);
+            (newest.max(answered), true)
+        } else {
+            let index = self.to_be_made.partition_point(|(at, _)| *at <= event.done);
+            let next = self
+                .to_be_made
+                .get(index)
+                .map_or(u64::MAX, |(_, revision)| *revision);
+            (next.saturating_sub(1), true)
+        }
+    }
+}
+
+/// Some answers are no whole objects: that to a change of `scale`, and those to the garbage collector, which asks for
+/// metadata alone. What they leave out is as it was.
+pub(crate) fn complete(events: &mut [Event]) {
+    events.sort_by_key(|event| (event.object().map(revision).unwrap_or_default(), event.done));
+    let mut known: BTreeMap<String, usize> = BTreeMap::new();
+    for index in 0..events.len() {
+        let Some(part) = events[index].object() else {
+            continue;
+        };
+        let id = uid(part).to_owned();
+        let is_part = events[index].subresource == "scale" || part["kind"] == "PartialObjectMetadata";
+        let before = known.get(&id).filter(|_| is_part);
+        let mut whole = before.map_or(Value::Null, |index| events[*index].response.clone());
+        if events[index].subresource == "scale" {
+            whole["spec"]["replicas"] = part["spec"]["replicas"].clone();
+            whole["metadata"]["resourceVersion"] = part["metadata"]["resourceVersion"].clone();
+            events[index].response = whole;
+        } else if part["kind"] == "PartialObjectMetadata" {
+            whole["metadata"] = part["metadata"].clone();
+            events[index].response = whole;
+        }
+        known.insert(id, index);
+    }
+}

@@ -1,0 +1,210 @@
+//! Deletions and their verdicts.
+
+use serde_json::{Value, json};
+
+use crate::log::{Call, HOOKS, Log, OPERATOR, SOMEBODY};
+
+fn hooked() -> Log {
+    let hook = json!({ "hook": { "templateName": "empty" } });
+    Log::of(
+        json!({ "replicas": 2, "preDeleteUpdateStrategy": hook, "updateStrategy": { "maxUnavailable": 2 } }),
+    )
+}
+
+/// A pod that runs is asked about; then something else; then it is deleted.
+fn story(then: impl FnOnce(&mut Log)) -> Log {
+    let mut log = hooked();
+    log.pod("a");
+    log.allow("run", "a");
+    then(&mut log);
+    log.delete("a");
+    log
+}
+
+/// A pod with an unusual run is deleted.
+fn with_run(intent: &str, special: Value) -> Log {
+    let mut log = hooked();
+    log.pod("a");
+    log.ask("run", "a", intent, special);
+    log.say_yes(HOOKS, "run");
+    log.delete("a");
+    log
+}
+
+#[test]
+fn a_pod_whose_hook_said_yes_may_go() {
+    story(|_| {}).is_clean();
+    with_run("recreate:arena-2", json!({})).is_clean();
+}
+
+#[test]
+fn a_pod_that_nobody_asked_about_may_not() {
+    let mut log = hooked();
+    log.pod("a");
+    log.delete("a");
+    log.is_caught("no HookRun speaks of it");
+}
+
+#[test]
+fn without_a_hook_every_pod_may_go() {
+    let mut log = hooked();
+    log.pod("a");
+    log.edit(json!({ "preDeleteUpdateStrategy": null }));
+    log.delete("a");
+    log.is_clean();
+}
+
+#[test]
+fn a_hook_counts_from_the_moment_at_which_it_is_set() {
+    let mut log = Log::of(json!({ "replicas": 1, "updateStrategy": { "maxUnavailable": 1 } }));
+    log.pod("a");
+    log.edit(json!({ "preDeleteUpdateStrategy": { "hook": { "templateName": "empty" } } }));
+    log.delete("a");
+    log.is_caught("no HookRun speaks of it");
+}
+
+#[test]
+fn a_run_counts_only_for_what_it_was_asked() {
+    with_run(
+        "in-place:arena-2",
+        json!({ "metadata": { "labels": { "hookrun-type": "pre-delete-step" } } }),
+    )
+    .is_caught("was asked for \"in-place:arena-2\"");
+    with_run(
+        "delete",
+        json!({ "metadata": { "labels": { "hookrun-type": "post-inplace-step" } } }),
+    )
+    .is_caught("is of the type");
+    with_run(
+        "delete",
+        json!({ "metadata": { "labels": { "workload-revision": "arena-0" } } }),
+    )
+    .is_caught("speaks of revision \"arena-0\"");
+    with_run(
+        "delete",
+        json!({ "metadata": { "labels": { "tkex.tencent.com/pod-uid": "other" } } }),
+    )
+    .is_caught("no HookRun speaks of it");
+    with_run("delete", json!({ "metadata": { "ownerReferences": [] } }))
+        .is_caught("belongs to another workload");
+}
+
+#[test]
+fn only_a_measured_success_of_somebody_else_counts() {
+    let verdict = |status: Value, user: &str| {
+        let mut log = hooked();
+        log.pod("a");
+        log.ask("run", "a", "delete", json!({}));
+        let patch = json!({ "status": status });
+        log.write(
+            Call(user, "patch", "hookruns", "status"),
+            "run",
+            patch.clone(),
+            patch,
+        );
+        log.delete("a");
+        log
+    };
+    verdict(json!({ "phase": "Failed" }), HOOKS).is_caught("has the phase \"Failed\"");
+    let unmeasured =
+        json!({ "phase": "Successful", "metricResults": [{ "measurements": [{ "phase": "Error" }] }] });
+    verdict(unmeasured, SOMEBODY).is_caught("without one Successful measurement");
+
+    let mut log = hooked();
+    log.pod("a");
+    log.ask("run", "a", "delete", json!({}));
+    log.say_yes(OPERATOR, "run");
+    log.delete("a");
+    let texts: Vec<String> = { log.report().violations.into_iter() }
+        .map(|violation| violation.to_string())
+        .collect();
+    assert!(
+        texts.len() == 2 && texts[0].contains("wrote a verdict itself") && texts[1].contains("was judged by"),
+        "{texts:#?}"
+    );
+}
+
+#[test]
+fn a_run_that_was_deleted_counts_no_more() {
+    story(|log| log.remove(SOMEBODY, "hookruns", "run")).is_caught("was deleted");
+}
+
+#[test]
+fn a_removal_that_overlaps_counts_as_later() {
+    let mut log = story(|_| {});
+    // As if the run's deletion had been asked for while the pod's was under way.
+    log.wait(-15);
+    log.remove(OPERATOR, "hookruns", "run");
+    log.is_clean();
+}
+
+#[test]
+fn a_verdict_is_used_once() {
+    let mut log = hooked();
+    log.pod("a");
+    let in_place = json!({ "metadata": { "labels": { "hookrun-type": "pre-delete-step" } } });
+    log.ask("run", "a", "in-place:arena-2", in_place);
+    log.say_yes(HOOKS, "run");
+    let out = |status: &str| {
+        json!({ "status": { "conditions": [
+        { "type": "InPlaceUpdateReady", "status": status, "reason": "StartInPlaceUpdate", "message": "arena-2" }] } })
+    };
+    log.patch("a", "status", out("False"));
+    log.patch("a", "status", out("True"));
+    log.is_clean();
+    log.patch("a", "status", out("False"));
+    log.is_caught("was used for in-place:arena-2");
+}
+
+#[test]
+fn a_pod_with_the_skip_annotation_of_its_own_uid_passes() {
+    let annotated = |uid: &str| {
+        let mut log = hooked();
+        log.pod("a");
+        let patch = json!({ "metadata": { "annotations": { "tkex.tencent.com/skip-hook": uid } } });
+        log.write(Call(SOMEBODY, "patch", "pods", ""), "a", patch.clone(), patch);
+        log.delete("a");
+        log
+    };
+    annotated("uid-of-a").is_clean();
+    annotated("true").is_caught("no HookRun speaks of it");
+}
+
+#[test]
+fn a_pod_that_nobody_can_play_on_passes() {
+    let said = |change: Value| {
+        let mut log = hooked();
+        log.pod("a");
+        log.kubelet("a", change);
+        log.delete("a");
+        log
+    };
+    let container = |status: Value| said(json!({ "status": { "containerStatuses": [status] } }));
+    let waiting = |reason: &str| json!({ "waiting": { "reason": reason } });
+    said(json!({ "status": { "phase": "Failed" } })).is_clean();
+    said(json!({ "spec": { "nodeName": "" } })).is_clean();
+    container(json!({ "state": waiting("ImagePullBackOff"), "restartCount": 3, "containerID": "c" }))
+        .is_clean();
+    container(json!({ "state": waiting("ContainerCreating") })).is_clean();
+    container(json!({ "state": waiting("CrashLoopBackOff"), "restartCount": 3 })).is_caught("no HookRun");
+    container(json!({ "state": { "terminated": {} }, "containerID": "c" })).is_caught("no HookRun");
+}
+
+#[test]
+fn a_pod_whose_node_is_gone_passes_and_one_whose_node_came_back_does_not() {
+    let mut log = hooked();
+    log.pod("a");
+    log.pod("b");
+    log.remove(SOMEBODY, "nodes", "node");
+    log.delete("a");
+    log.is_clean();
+    let again = json!({ "metadata": { "name": "node", "uid": "another", "resourceVersion": "900" } });
+    log.line(Call(SOMEBODY, "create", "nodes", ""), "node", json!({}), again);
+    log.wait(10_000);
+    let mut request = log.preconditions("b");
+    request["gracePeriodSeconds"] = json!(30);
+    let ending = json!({ "metadata": { "name": "b", "uid": "uid-of-b", "resourceVersion": "901",
+        "deletionTimestamp": "2026-01-02T04:00:00Z", "deletionGracePeriodSeconds": 30 } });
+    log.line(Call(OPERATOR, "delete", "pods", ""), "b", request, ending);
+    log.is_caught("pod b (uid-of-b)");
+}

@@ -1,0 +1,258 @@
+//! Small audit logs made by hand, with the objects of one namespace behind them.
+
+use std::collections::BTreeMap;
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
+use witness::{Report, Scope};
+
+pub(crate) const OPERATOR: &str = "system:serviceaccount:hookgate:gamedeployment-operator";
+pub(crate) const HOOKS: &str = "system:serviceaccount:hookgate:hook-operator";
+pub(crate) const SOMEBODY: &str = "jane";
+
+/// The revision of pods, and the one that they are updated to.
+pub(crate) const OLD: &str = "arena-1";
+pub(crate) const NEW: &str = "arena-2";
+
+/// Who does what to which resource.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Call<'a>(
+    pub(crate) &'a str,
+    pub(crate) &'a str,
+    pub(crate) &'a str,
+    pub(crate) &'a str,
+);
+
+/// A log that is being written.
+#[derive(Debug)]
+pub(crate) struct Log {
+    revision: u64,
+    now: Timestamp,
+    pub(crate) lines: Vec<String>,
+    objects: BTreeMap<(String, String), Value>,
+}
+
+impl Log {
+    /// A workload `arena` with this spec, and a node.
+    pub(crate) fn of(spec: Value) -> Self {
+        let mut log = Self {
+            revision: 100,
+            now: "2026-01-02T03:04:05Z".parse().unwrap(),
+            lines: Vec::new(),
+            objects: BTreeMap::new(),
+        };
+        log.put(SOMEBODY, "nodes", "node", json!({}));
+        log.put(SOMEBODY, "gamedeployments", "arena", json!({ "spec": spec }));
+        log
+    }
+
+    pub(crate) fn wait(&mut self, milliseconds: i64) {
+        self.now += SignedDuration::from_millis(milliseconds);
+    }
+
+    pub(crate) fn object(&self, resource: &str, name: &str) -> Value {
+        self.objects[&(resource.to_owned(), name.to_owned())].clone()
+    }
+
+    /// A line. The answer is the object as it is known.
+    pub(crate) fn line(&mut self, call: Call<'_>, name: &str, request: Value, response: Value) {
+        self.answered(call, name, (request, response), 200);
+    }
+
+    pub(crate) fn answered(
+        &mut self,
+        Call(user, verb, resource, subresource): Call<'_>,
+        name: &str,
+        (request, response): (Value, Value),
+        code: u64,
+    ) {
+        let received = self.now;
+        self.wait(10);
+        let line = json!({
+            "stage": "ResponseComplete", "verb": verb, "requestURI": format!("/{resource}/{name}"),
+            "user": { "username": "admin" }, "impersonatedUser": { "username": user },
+            "objectRef": { "resource": resource, "subresource": subresource, "namespace": "games", "name": name },
+            "responseStatus": { "code": code },
+            "requestObject": request, "responseObject": response,
+            "requestReceivedTimestamp": received, "stageTimestamp": self.now,
+        });
+        self.wait(10);
+        self.lines.push(line.to_string());
+    }
+
+    /// Merges into an object, or makes it, and logs that as a write.
+    pub(crate) fn write(&mut self, call: Call<'_>, name: &str, request: Value, change: Value) {
+        self.revision += 1;
+        let key = (call.2.to_owned(), name.to_owned());
+        let object = self.objects.entry(key).or_insert_with(|| json!({}));
+        merge(object, change);
+        let uid = format!("uid-of-{name}");
+        let said = json!({ "name": name, "uid": uid, "resourceVersion": self.revision.to_string() });
+        merge(object, json!({ "metadata": said }));
+        let response = object.clone();
+        self.line(call, name, request, response);
+    }
+
+    pub(crate) fn put(&mut self, user: &str, resource: &str, name: &str, change: Value) {
+        self.write(Call(user, "create", resource, ""), name, change.clone(), change);
+    }
+
+    /// Somebody changes the workload's spec.
+    pub(crate) fn edit(&mut self, spec: Value) {
+        let patch = json!({ "spec": spec });
+        self.write(
+            Call(SOMEBODY, "patch", "gamedeployments", ""),
+            "arena",
+            patch.clone(),
+            patch,
+        );
+    }
+
+    /// The operator creates a pod that nobody runs yet.
+    pub(crate) fn newborn(&mut self, name: &str) {
+        let owner = json!({ "kind": "GameDeployment", "controller": true, "uid": "uid-of-arena" });
+        let pod = json!({
+            "metadata": { "ownerReferences": [owner], "labels": { "controller-revision-hash": OLD } },
+            "spec": { "containers": [{ "name": "game", "image": "game:v1" }] },
+        });
+        self.put(OPERATOR, "pods", name, pod);
+    }
+
+    /// The operator creates a pod, and the kubelet runs it: since long ago, as far as its condition says.
+    pub(crate) fn pod(&mut self, name: &str) {
+        self.newborn(name);
+        let status = json!({
+            "phase": "Running",
+            "conditions": [{ "type": "Ready", "status": "True", "lastTransitionTime": "2026-01-02T00:00:00Z" }],
+            "containerStatuses": [{ "name": "game", "containerID": "c", "state": { "running": {} } }],
+        });
+        self.kubelet(name, json!({ "spec": { "nodeName": "node" }, "status": status }));
+    }
+
+    /// The kubelet says something of a pod.
+    pub(crate) fn kubelet(&mut self, name: &str, change: Value) {
+        self.write(
+            Call("kubelet", "patch", "pods", "status"),
+            name,
+            change.clone(),
+            change,
+        );
+    }
+
+    /// The operator asks about a pod, with what is special about this run.
+    pub(crate) fn ask(&mut self, run: &str, pod: &str, intent: &str, special: Value) {
+        let kind = if intent.starts_with("in-place") {
+            "pre-inplace-step"
+        } else {
+            "pre-delete-step"
+        };
+        let owner = json!({ "kind": "GameDeployment", "controller": true, "uid": "uid-of-arena" });
+        let mut object = json!({ "metadata": {
+            "ownerReferences": [owner],
+            "annotations": { "tkex.tencent.com/intent": intent },
+            "labels": {
+                "tkex.tencent.com/pod-uid": format!("uid-of-{pod}"),
+                "hookrun-type": kind,
+                "workload-revision": OLD,
+            },
+        }});
+        merge(&mut object, special);
+        self.put(OPERATOR, "hookruns", run, object);
+    }
+
+    /// Somebody writes a verdict.
+    pub(crate) fn say_yes(&mut self, user: &str, run: &str) {
+        let result = json!({ "name": "players", "phase": "Successful", "successful": 1,
+            "measurements": [{ "phase": "Successful" }] });
+        let patch = json!({ "status": { "phase": "Successful", "metricResults": [result] } });
+        self.write(
+            Call(user, "patch", "hookruns", "status"),
+            run,
+            patch.clone(),
+            patch,
+        );
+    }
+
+    /// A question before a deletion, and its yes.
+    pub(crate) fn allow(&mut self, run: &str, pod: &str) {
+        self.ask(run, pod, "delete", json!({}));
+        self.say_yes(HOOKS, run);
+    }
+
+    /// What the operator sends to delete a pod.
+    pub(crate) fn preconditions(&self, pod: &str) -> Value {
+        let metadata = &self.object("pods", pod)["metadata"];
+        json!({ "preconditions": { "uid": metadata["uid"], "resourceVersion": metadata["resourceVersion"] } })
+    }
+
+    /// The operator deletes a pod, which then has time to end.
+    pub(crate) fn delete(&mut self, pod: &str) {
+        let request = self.preconditions(pod);
+        let ending = json!({ "deletionTimestamp": self.now, "deletionGracePeriodSeconds": 30 });
+        let call = Call(OPERATOR, "delete", "pods", "");
+        self.write(call, pod, request, json!({ "metadata": ending }));
+    }
+
+    /// Somebody removes an object that is no pod.
+    pub(crate) fn remove(&mut self, user: &str, resource: &str, name: &str) {
+        let uid = format!("uid-of-{name}");
+        let (request, answer) = (
+            json!({ "preconditions": { "uid": uid } }),
+            json!({ "details": { "uid": uid } }),
+        );
+        self.line(Call(user, "delete", resource, ""), name, request, answer);
+    }
+
+    /// The operator patches a pod as it should.
+    pub(crate) fn patch(&mut self, pod: &str, subresource: &str, change: Value) {
+        let mut request = change.clone();
+        let metadata = &self.object("pods", pod)["metadata"];
+        request["metadata"]["uid"] = metadata["uid"].clone();
+        request["metadata"]["resourceVersion"] = metadata["resourceVersion"].clone();
+        self.write(Call(OPERATOR, "patch", "pods", subresource), pod, request, change);
+    }
+
+    pub(crate) fn report(&self) -> Report {
+        self.report_with(&[])
+    }
+
+    pub(crate) fn report_with(&self, forbidden: &[String]) -> Report {
+        let scope = Scope {
+            namespace: "games",
+            workloads: OPERATOR,
+            hooks: HOOKS,
+            forbidden,
+            blind: SignedDuration::ZERO,
+        };
+        witness::examine(self.lines.iter().map(String::as_str), &scope)
+    }
+
+    /// Nothing was wrong, and something was judged.
+    pub(crate) fn is_clean(&self) {
+        let report = self.report();
+        assert!(report.judged > 0);
+        assert_eq!(report.violations, []);
+    }
+
+    /// One thing was wrong; the sentence has these words.
+    pub(crate) fn is_caught(&self, words: &str) {
+        let violations = self.report().violations;
+        let texts: Vec<String> = violations.iter().map(ToString::to_string).collect();
+        assert!(
+            texts.len() == 1 && texts[0].contains(words),
+            "{words}: {texts:#?}"
+        );
+    }
+}
+
+/// A merge patch, but lists are replaced.
+fn merge(into: &mut Value, from: Value) {
+    match (into, from) {
+        (Value::Object(into), Value::Object(from)) => {
+            for (key, value) in from {
+                merge(into.entry(key).or_insert(Value::Null), value);
+            }
+        }
+        (into, from) => *into = from,
+    }
+}

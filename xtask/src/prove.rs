@@ -1,0 +1,195 @@
+//! `cargo xtask prove`: the suites that try to make the operators break a promise, in one run, and a table of what they
+//! played.
+//!
+//! Each part is a test program that also runs with `cargo test`, there with a sample. This file starts them one after
+//! the other, says how far they are, and gathers their numbers; whether a promise was broken is for them to say.
+
+use std::fs::{self, File};
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+use std::time::{Duration, Instant};
+
+/// Plays all that can go wrong, and fails if a promise was broken.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// The part that continuous integration plays: ten minutes at most
+    #[arg(long)]
+    quick: bool,
+    /// Only these parts; separate by commas
+    #[arg(long, value_delimiter = ',')]
+    only: Vec<String>,
+}
+
+struct Part {
+    name: &'static str,
+    what: &'static str,
+    /// Of cargo; a second list where the quick run is another.
+    arguments: &'static [&'static str],
+}
+
+const PARTS: [Part; 6] = [
+    Part {
+        name: "simulation",
+        what: "both operators' decisions in a world of their own",
+        arguments: &["test", "--locked", "-p", "simulation"],
+    },
+    Part {
+        name: "mutants",
+        what: "bugs that are put in on purpose, and must be found",
+        arguments: &["xtask", "mutants"],
+    },
+    Part {
+        name: "rights",
+        what: "every right is needed, and no other",
+        arguments: &["test", "--locked", "-p", "operator-tests", "--test", "rights"],
+    },
+    Part {
+        name: "fairness",
+        what: "a crowd holds up nobody else",
+        arguments: &["test", "--locked", "-p", "operator-tests", "--test", "fairness"],
+    },
+    Part {
+        name: "storm",
+        what: "faults of every kind between the operators and the API server, and two leaders",
+        arguments: &["test", "--locked", "-p", "operator-tests", "--test", "storm"],
+    },
+    Part {
+        name: "crash",
+        what: "each operator dies before and after each of its writes",
+        arguments: &["test", "--locked", "-p", "operator-tests", "--test", "crash"],
+    },
+];
+
+pub(crate) fn run(args: &Args) -> ExitCode {
+    match prove(args) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("prove: {error}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn prove(args: &Args) -> Result<bool, String> {
+    if let Some(unknown) = { args.only.iter() }.find(|name| PARTS.iter().all(|part| part.name != **name)) {
+        let names: Vec<&str> = PARTS.iter().map(|part| part.name).collect();
+        return Err(format!("--only {unknown}: there are {}", names.join(", ")));
+    }
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/prove");
+    fs::create_dir_all(&directory).map_err(|error| format!("{}: {error}", directory.display()))?;
+    let rows = directory.join("rows.tsv");
+    File::create(&rows).map_err(|error| format!("{}: {error}", rows.display()))?;
+    let mut ends = Vec::new();
+    let chosen = { PARTS.iter() }
+        .filter(|part| args.only.is_empty() || args.only.iter().any(|name| name == part.name));
+    for part in chosen {
+        ends.push(part.play(args.quick, &directory, &rows)?);
+    }
+    let table = table(&fs::read_to_string(&rows).map_err(|error| format!("{}: {error}", rows.display()))?);
+    println!("\n{table}");
+    let file = directory.join("table.md");
+    fs::write(&file, table).map_err(|error| format!("{}: {error}", file.display()))?;
+    for end in &ends {
+        println!("{}", end.line());
+    }
+    let failed = ends.iter().filter(|end| !end.good).count();
+    println!("\n{} parts proven, {failed} failed", ends.len() - failed);
+    Ok(failed == 0)
+}
+
+/// How a part ended.
+struct End {
+    part: &'static Part,
+    good: bool,
+    took: Duration,
+    log: PathBuf,
+}
+
+impl End {
+    fn line(&self) -> String {
+        let (name, seconds) = (self.part.name, self.took.as_secs());
+        if self.good {
+            format!("{name}: held, {seconds} s")
+        } else {
+            format!("{name}: BROKEN after {seconds} s; see {}", self.log.display())
+        }
+    }
+}
+
+impl Part {
+    fn play(&'static self, quick: bool, directory: &Path, rows: &Path) -> Result<End, String> {
+        print!("{}: {} ... ", self.name, self.what);
+        std::io::stdout().flush().map_err(|error| error.to_string())?;
+        let log = directory.join(format!("{}.log", self.name));
+        let file = File::create(&log).map_err(|error| format!("{}: {error}", log.display()))?;
+        let both = file.try_clone().map_err(|error| error.to_string())?;
+        let mut command = Command::new(env!("CARGO"));
+        command.args(self.arguments);
+        if self.arguments.first() == Some(&"xtask") {
+            command.args(quick.then_some("--quick"));
+        } else {
+            command.args(["--", "--nocapture"]);
+        }
+        command
+            .env("PROVE", if quick { "quick" } else { "all" })
+            .env("PROVE_ROWS", rows)
+            .stdout(file)
+            .stderr(both);
+        let begun = Instant::now();
+        let status = command.status().map_err(|error| format!("cargo: {error}"))?;
+        let end = End {
+            part: self,
+            good: status.success(),
+            took: begun.elapsed(),
+            log,
+        };
+        println!(
+            "{} ({} s)",
+            if end.good { "held" } else { "BROKEN" },
+            end.took.as_secs()
+        );
+        if !end.good {
+            let text = fs::read_to_string(&end.log).unwrap_or_default();
+            let lines: Vec<&str> = text.lines().collect();
+            println!(
+                "{}",
+                lines
+                    .get(lines.len().saturating_sub(30)..)
+                    .unwrap_or_default()
+                    .join("\n")
+            );
+        }
+        Ok(end)
+    }
+}
+
+/// The rows that the parts have told, as Markdown that is aligned for a terminal.
+fn table(rows: &str) -> String {
+    let mut cells: Vec<[&str; 4]> = vec![["part", "what was played", "counted", "number"]];
+    for row in rows.lines() {
+        let mut fields = row.split('\t');
+        let (part, what) = (
+            fields.next().unwrap_or_default(),
+            fields.next().unwrap_or_default(),
+        );
+        for (place, field) in fields.enumerate() {
+            let (name, number) = field.rsplit_once('=').unwrap_or((field, ""));
+            let (part, what) = if place == 0 { (part, what) } else { ("", "") };
+            cells.push([part, what, name, number]);
+        }
+    }
+    let width = |column: usize| {
+        let texts = cells.iter().filter_map(|row| row.get(column));
+        texts.map(|text| text.chars().count()).max().unwrap_or_default()
+    };
+    let [first, second, third, fourth] = [0, 1, 2, 3].map(width);
+    let line = |[part, what, name, count]: [&str; 4]| {
+        format!("| {part:<first$} | {what:<second$} | {name:<third$} | {count:>fourth$} |\n")
+    };
+    let rule = [first, second, third, fourth].map(|width| "-".repeat(width));
+    let mut lines: Vec<String> = cells.iter().map(|row| line(*row)).collect();
+    lines.insert(1, line(rule.each_ref().map(String::as_str)));
+    lines.concat()
+}
