@@ -1,0 +1,2 @@
+//! The seeds that are played before every change.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
