@@ -10,6 +10,7 @@ mod promises;
 mod properties;
 mod referee;
 mod setup;
+mod status_last;
 mod stories;
 mod world;
 mod writes;
