@@ -10,7 +10,7 @@ use shared_api::{HookRunStatus, Phase};
 
 use crate::games::act::{self, CallError, Effect, Landed};
 use crate::games::{Request, Seen};
-use crate::objects::RunObject;
+use crate::objects::{PodObject, RunObject};
 use crate::process::Answer;
 use crate::referee::{Acted, Room};
 use crate::weather::Fate;
@@ -200,9 +200,9 @@ impl World {
         landed
     }
 
-    fn room(&self, pod: Option<&crate::objects::PodObject>, seen: &Seen, late: bool) -> Room {
+    fn room(&self, pod: Option<&PodObject>, seen: &Seen, late: bool) -> Room {
         let wait = seen.object.api.spec.min_ready_seconds.unwrap_or(0);
-        let own = |pod: &crate::objects::PodObject| pod.id.owner.as_deref() == Some(seen.object.uid());
+        let own = |pod: &PodObject| is_own(pod, seen);
         Room {
             active: 0,
             available: self.server.pods.iter().filter(|pod| own(pod) && self.serves(pod, wait)).count(),
@@ -215,16 +215,14 @@ impl World {
     fn note(
         &mut self,
         action: &Action,
-        before: Option<Rc<crate::objects::PodObject>>,
+        before: Option<Rc<PodObject>>,
         mut room: Room,
         seen: &Seen,
         late: bool,
         landed: &Landed,
     ) {
-        let own = |pod: &&Rc<crate::objects::PodObject>| {
-            pod.id.owner.as_deref() == Some(seen.object.uid()) && pod.read.is_active()
-        };
-        room.active = self.server.pods.iter().filter(own).count();
+        let pods = self.server.pods.iter();
+        room.active = pods.filter(|pod| is_own(pod, seen) && pod.read.is_active()).count();
         if late {
             self.foreign += 1;
         }
@@ -265,6 +263,11 @@ impl World {
     }
 }
 
+/// Whether a pod belongs to the workload: by its controller, and by its labels, without which it is released.
+fn is_own(pod: &PodObject, seen: &Seen) -> bool {
+    pod.id.owner.as_deref() == Some(seen.object.uid()) && pod.read.labels.contains_key("app")
+}
+
 fn answer_about(run: &RunObject, answer: Result<Option<Rc<RunObject>>, CallError>) -> Answer {
     Answer::Run {
         name: run.id.name.clone(),
@@ -274,7 +277,8 @@ fn answer_about(run: &RunObject, answer: Result<Option<Rc<RunObject>>, CallError
 }
 
 /// The existing pod that an action is about.
-fn pod_of(action: &Action) -> Option<&str> {
+#[must_use]
+pub fn pod_of(action: &Action) -> Option<&str> {
     match action {
         Action::Adopt(at) | Action::Release(at) | Action::Mark(at, _) | Action::Unmark(at) | Action::PutIn(at, _) => {
             Some(&at.name)

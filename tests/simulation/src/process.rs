@@ -15,6 +15,7 @@ use jiff::{SignedDuration, Timestamp};
 use crate::candidate::{Call, Candidate, Terms, Written};
 use crate::games::Games;
 use crate::games::act::{CallError, Landed};
+use crate::games::index::KINDS;
 use crate::hooks::Hooks;
 use crate::objects::RunObject;
 use crate::weather::Fate;
@@ -66,6 +67,8 @@ pub struct Process {
     pub starts_at: Option<Timestamp>,
     /// Until when it stands still.
     pub paused_until: Timestamp,
+    /// Until when its watches show nothing.
+    pub frozen: [Timestamp; KINDS],
     candidate: Candidate,
     looks_at: Timestamp,
     pending: Option<(Call, Duration, Written)>,
@@ -84,6 +87,7 @@ impl Process {
             incarnation: 0,
             starts_at: None,
             paused_until: now,
+            frozen: [now; KINDS],
             candidate: candidate(operator, number, 0),
             looks_at: now,
             pending: None,
@@ -121,6 +125,7 @@ impl Process {
         self.incarnation += 1;
         self.starts_at = Some(now + again);
         self.paused_until = now;
+        self.frozen = [now; KINDS];
         self.candidate = candidate(self.operator, self.number, self.incarnation);
         self.pending = None;
         self.fence = None;
@@ -233,7 +238,7 @@ impl World {
         let at = dice.usize(..self.processes.len());
         let (now, name) = (self.now, self.processes[at].name());
         let operator = self.processes[at].operator;
-        match dice.u8(..10) {
+        match dice.u8(..16) {
             0..=3 => {
                 let again = SignedDuration::from_millis(dice.i64(200..20_000));
                 self.processes[at].end(now, again);
@@ -256,6 +261,22 @@ impl World {
                 }
                 self.totals.crashes += 1;
                 self.tell(|| format!("{name} is asked to end"));
+            }
+            9..=12 => {
+                let kind = dice.usize(..KINDS);
+                let until = now + SignedDuration::from_millis(dice.i64(500..60_000));
+                self.processes[at].frozen[kind] = until;
+                self.tell(|| format!("watch {kind} of {name} freezes"));
+            }
+            13 | 14 => {
+                let kind = dice.usize(..KINDS);
+                self.totals.relists += 1;
+                match &mut self.processes[at].work {
+                    Work::None => {}
+                    Work::Hooks(hooks) => hooks.lose_watch(),
+                    Work::Games(games) => games.lose_watch(kind),
+                }
+                self.tell(|| format!("watch {kind} of {name} is lost, and lists anew"));
             }
             _ => {
                 self.server.drop_lease(operator);

@@ -7,6 +7,7 @@ use fastrand::Rng;
 use gamedeployment_core::gate::HookKind;
 use gamedeployment_core::workload::{UpdateType, Workload};
 use jiff::SignedDuration;
+use shared_api::Phase;
 use shared_api::names::pod as names;
 
 use crate::endpoint::{Mood, question};
@@ -64,6 +65,7 @@ impl World {
         }
         for process in &mut self.processes {
             process.paused_until = self.now;
+            process.frozen = [self.now; KINDS];
         }
         for machine in self.machines.values_mut() {
             machine.sick = false;
@@ -89,6 +91,10 @@ impl World {
             let code = self.code;
             self.server.create_workload(workload(code), self.now);
         }
+        self.retry();
+    }
+
+    fn retry(&mut self) {
         let ask_again = |spec: &mut shared_api::GameDeploymentSpec| {
             for kind in HookKind::ALL {
                 if let Some(strategy) = strategy_of(spec, kind) {
@@ -97,6 +103,24 @@ impl World {
             }
         };
         self.edit(ask_again, || "retry of every hook".to_owned());
+    }
+
+    /// Somebody looks after hooks that the status calls unsuccessful.
+    fn ask_again(&mut self) {
+        let Some(object) = self.server.workloads.get(FLEET).cloned() else { return };
+        let Some(status) = &object.api.status else { return };
+        let hooks = [
+            &status.pre_delete_hook_condition,
+            &status.pre_inplace_hook_condition,
+            &status.post_inplace_hook_condition,
+        ];
+        let bad = |phase: Phase| phase.is_final() && phase != Phase::Successful;
+        let mut spec = object.api.spec.clone();
+        let mut kinds = HookKind::ALL.into_iter();
+        let asked = kinds.any(|kind| strategy_of(&mut spec, kind).as_ref().is_some_and(|known| known.retry == Some(true)));
+        if !asked && hooks.into_iter().flatten().any(|entry| bad(entry.phase)) {
+            self.retry();
+        }
     }
 
     /// Rounds of everything, until nothing happens any more, now or later.
@@ -161,6 +185,9 @@ impl World {
         }
         if tends || self.is_canary() {
             self.resume();
+        }
+        if tends {
+            self.ask_again();
         }
     }
 
@@ -239,6 +266,12 @@ impl World {
     #[must_use]
     pub fn describe(&self) -> String {
         let mut text = String::new();
+        for process in &self.processes {
+            text += &format!("{} {:?} fence {:?} inbox {}\n", process.name(), process.starts_at, process.fence, process.inbox.len());
+            if let Work::Games(games) = &process.work {
+                text += &games.describe();
+            }
+        }
         for object in self.server.workloads.iter() {
             text += &format!("{:?}\nstatus {:#?}\n", object.api.spec, object.api.status);
         }

@@ -153,6 +153,8 @@ impl World {
                 return;
             }
         }
+        // Nobody has anything to do: the time of something comes nearer.
+        self.pass(SignedDuration::from_millis(dice.i64(100..3000)), dice);
     }
 
     /// Others have changed something.
@@ -179,6 +181,9 @@ impl World {
         let kind = dice.usize(..KINDS);
         for turn in 0..KINDS {
             let kind = (kind + turn) % KINDS;
+            if self.processes[at].frozen[kind] > self.now {
+                continue;
+            }
             if self.show_kind(at, kind) {
                 if !self.weather.lag {
                     while self.show_kind(at, kind) {}

@@ -184,12 +184,18 @@ pub fn perform(server: &mut Server, request: &Request, seen: Option<&Seen>, now:
                 gone_anyway(server.delete_revision(&at.name, Some(&at.uid), version)).map(|()| gone)
             }
             Action::RenumberRevision(at, number) => patch_revision(server, at, |object| object.revision = *number),
-            Action::AdoptRevision(at) => adopt_revision(server, at, seen.unwrap()),
+            Action::AdoptRevision(at) => match still_there(server, seen.unwrap()) {
+                Ok(()) => adopt_revision(server, at, seen.unwrap()),
+                Err(error) => return Landed::failed(error.into(), None),
+            },
             Action::ResetRetry(kinds) => reset_retry(server, seen.unwrap(), kinds),
             Action::Pause => patch_spec(server, seen.unwrap(), |spec| {
                 spec.update_strategy.get_or_insert_default().paused = Some(true);
             }),
             Action::DeletePod(delete) => delete_pod(server, delete.pod(), now),
+            Action::Adopt(_) if still_there(server, seen.unwrap()).is_err() => {
+                return Landed::failed(CallError::Conflict, None);
+            }
             other => on_pod(server, other, seen.unwrap(), now),
         },
     };
@@ -260,6 +266,9 @@ fn create_revision(server: &mut Server, new: &NewRevision, seen: &Seen, now: Tim
             uid: found.id.uid.clone(),
             resource_version: found.id.version.clone(),
         };
+        if let Err(error) = still_there(server, seen) {
+            return Landed::failed(error.into(), None);
+        }
         return match adopt_revision(server, &at, seen) {
             Ok(effect) => Landed::done(effect),
             Err(error) => Landed::trouble(error.into(), Kind::Revision, &at.name, &at.uid),
@@ -290,7 +299,6 @@ fn patch_revision(
 }
 
 fn adopt_revision(server: &mut Server, at: &RevisionRef, seen: &Seen) -> Result<Effect, Refusal> {
-    still_there(server, seen)?;
     let owner = owner(&seen.object.id.name, seen.object.uid());
     patch_revision(server, at, |object| object.metadata.owner_references = Some(vec![owner]))
 }
@@ -315,9 +323,6 @@ fn reset_retry(server: &mut Server, seen: &Seen, kinds: &[HookKind]) -> Result<E
 
 /// The writes that patch a pod.
 fn on_pod(server: &mut Server, action: &Action, seen: &Seen, now: Timestamp) -> Result<Effect, Refusal> {
-    if matches!(action, Action::Adopt(_)) {
-        still_there(server, seen)?;
-    }
     let (_, name, uid) = target(&Request::Act(action.clone()), Some(seen));
     let version = match action {
         Action::Adopt(at)

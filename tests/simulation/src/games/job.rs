@@ -66,6 +66,12 @@ impl Job {
         }
     }
 
+    /// Where it stands.
+    #[must_use]
+    pub fn describe(&self) -> String {
+        format!("{:?} waits for {:?}, has {:?}", self.stage, self.under_way, self.failures)
+    }
+
     #[must_use]
     pub fn is_done(&self) -> bool {
         self.stage == Stage::Done

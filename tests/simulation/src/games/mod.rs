@@ -21,6 +21,7 @@ use jiff::{SignedDuration, Timestamp};
 use shared_api::GameDeploymentStatus;
 
 use crate::objects::{RevisionObject, WorkloadObject, key};
+use crate::server::table::Watch;
 use act::{Effect, Kind, Landed};
 use index::{Index, Watches};
 pub use job::Job;
@@ -93,6 +94,19 @@ impl Games {
         self.next
     }
 
+    /// The watch of a kind breaks, and begins with a list.
+    pub fn lose_watch(&mut self, kind: usize) {
+        let watches = &mut self.watches;
+        match kind {
+            0 => watches.workloads = Watch::Closed,
+            1 => watches.pods = Watch::Closed,
+            2 => watches.revisions = Watch::Closed,
+            3 => watches.runs = Watch::Closed,
+            4 => watches.templates = Watch::Closed,
+            _ => watches.nodes = Watch::Closed,
+        }
+    }
+
     /// Lets a watch show one thing.
     pub fn learn(&mut self, server: &crate::server::Server, kind: usize) -> index::Shown {
         self.index.learn(server, &mut self.watches, kind, &mut self.dirty)
@@ -114,6 +128,23 @@ impl Games {
 
     fn is_busy(&self, name: &str) -> bool {
         self.jobs.contains_key(name) || self.reads.values().any(|(of, ..)| of.as_deref() == Some(name))
+    }
+
+    /// What it has in mind.
+    #[must_use]
+    pub fn describe(&self) -> String {
+        let Self {
+            uncertain,
+            dirty,
+            jobs,
+            reads,
+            wakes,
+            seats,
+            ..
+        } = self;
+        let jobs: Vec<_> = jobs.values().map(Job::describe).collect();
+        let known: Vec<_> = self.index.revisions.iter().map(|(_, object)| &object.id).collect();
+        format!("{uncertain:?} {dirty:?} {jobs:?} {reads:?} {wakes:?} {seats:?}\n{known:?}\n")
     }
 
     /// Looks at the next workload that something is known of. Returns a plan that is to be carried out, or direct

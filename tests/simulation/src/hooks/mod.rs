@@ -35,6 +35,11 @@ pub struct Hooks {
 }
 
 impl Hooks {
+    /// The watch breaks, and begins with a list.
+    pub fn lose_watch(&mut self) {
+        self.watch = Watch::Closed;
+    }
+
     /// Lets the watch show one thing. Says whether there was something, and whether the watch was too old.
     pub fn learn(&mut self, server: &Server, now: Timestamp) -> (bool, bool) {
         let any = server.runs.has_news(&self.watch);

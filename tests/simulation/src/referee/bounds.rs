@@ -4,12 +4,15 @@
 //! leader, unless its sender had given it up before it took effect. Where a view is as things are, and nobody else has
 //! changed anything since, the bounds hold on what is really there.
 
+use std::collections::BTreeSet;
+
 use gamedeployment_core::gate::PodRef;
 use gamedeployment_core::plan::{Action, Plan};
 use gamedeployment_core::workload::Workload;
 
 use super::{Acted, Referee};
 use crate::games::index::Index;
+use crate::network::pod_of;
 use crate::objects::key;
 use crate::server::Server;
 
@@ -26,9 +29,21 @@ pub struct Room {
     pub calm: bool,
 }
 
+/// The pod that an action writes to in the version that was decided on; empty: the workload.
+fn versioned(action: &Action) -> Option<&str> {
+    match action {
+        Action::ResetRetry(_) | Action::Pause => Some(""),
+        other => pod_of(other),
+    }
+}
+
 impl Referee {
     /// A decision was made that does something.
     pub fn decided(&self, plan: &Plan, index: &Index, server: &Server, workload: &str) {
+        let mut written = BTreeSet::new();
+        for name in plan.actions.iter().filter_map(versioned) {
+            assert!(written.insert(name), "of two writes to {name} in one version one must fail: {plan:#?}");
+        }
         for pod in server.pods.iter().filter(|pod| pod.id.owner.as_deref() == Some(workload)) {
             let Some(ours) = self.ours.get(&pod.id.uid) else { continue };
             let known = index.pods.get(&key(&pod.id.name));
