@@ -205,8 +205,8 @@ impl World {
         let own = |pod: &PodObject| is_own(pod, seen);
         Room {
             active: 0,
-            available: self.server.pods.iter().filter(|pod| own(pod) && self.serves(pod, wait)).count(),
-            serves: pod.is_some_and(|pod| own(pod) && self.serves(pod, wait)),
+            available: self.server.pods.iter().filter(|pod| own(pod) && self.serves(pod, wait, seen.at)).count(),
+            serves: pod.is_some_and(|pod| own(pod) && self.serves(pod, wait, seen.at)),
             calm: seen.fresh && seen.foreign == self.foreign && !late,
         }
     }

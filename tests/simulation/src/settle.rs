@@ -249,7 +249,7 @@ impl World {
         let updates = wanted.update != UpdateType::OnDelete && !stuck;
         assert!(!updates || old <= partition, "{old} of {partition} old pods are left: {}", text());
         let wait = object.api.spec.min_ready_seconds.unwrap_or(0);
-        let serve = pods.iter().filter(|pod| self.serves(pod, wait)).count();
+        let serve = pods.iter().filter(|pod| self.serves(pod, wait, self.now)).count();
         assert_eq!(serve, wanted.replicas, "{}", text());
         let chosen: BTreeSet<_> = pods.iter().filter(|pod| pod.read.annotation(names::CHOSEN_FOR).is_some()).collect::<Vec<_>>().iter().map(|pod| &pod.id.name).collect();
         assert!(chosen.is_empty(), "{}", text());

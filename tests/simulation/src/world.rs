@@ -313,6 +313,7 @@ impl World {
             revisions: games.index.revisions.owned_by(uid).cloned().collect(),
             fresh,
             foreign: self.foreign,
+            at: self.now,
         });
         let requests = games.begin(decision, seen.clone());
         self.send_all(at, requests, Some(seen));
@@ -345,12 +346,12 @@ impl World {
         self.kubelet(&pod)
     }
 
-    /// Whether a pod really serves.
+    /// Whether a pod really serves, and has done so for long enough at this time.
     #[must_use]
-    pub fn serves(&self, pod: &PodObject, wait: i32) -> bool {
+    pub fn serves(&self, pod: &PodObject, wait: i32, at: Timestamp) -> bool {
         let read = &pod.read;
         let ready = read.ready_since.filter(|_| read.is_ready() && read.is_active());
-        ready.is_some_and(|since| since + SignedDuration::from_secs(wait.into()) <= self.now)
+        ready.is_some_and(|since| since + SignedDuration::from_secs(wait.into()) <= at)
             && !read.in_place.as_ref().is_some_and(|condition| !condition.ready)
             && self.machines.get(&pod.id.uid).is_some_and(|machine| machine.runs_its_images(&pod.api))
     }

@@ -42,6 +42,8 @@ pub struct Seen {
     pub fresh: bool,
     /// How much others had changed until then.
     pub foreign: u64,
+    /// When that was.
+    pub at: Timestamp,
 }
 
 /// A decision that is to be carried out.
