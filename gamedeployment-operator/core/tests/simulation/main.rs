@@ -9,6 +9,7 @@ mod people;
 mod promises;
 mod properties;
 mod referee;
+mod restarts;
 mod setup;
 mod status_last;
 mod stories;

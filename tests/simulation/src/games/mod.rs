@@ -22,6 +22,7 @@ use shared_api::GameDeploymentStatus;
 
 use crate::objects::{RevisionObject, WorkloadObject, key};
 use crate::server::table::Watch;
+use crate::store::Mark;
 use act::{Effect, Kind, Landed};
 use index::{Index, Watches};
 pub use job::Job;
@@ -78,7 +79,7 @@ pub struct Games {
     dirty: BTreeSet<String>,
     jobs: BTreeMap<String, Job>,
     /// Direct reads under way, by number: for a workload, or of what is overdue.
-    reads: BTreeMap<u64, (Option<String>, Kind, String)>,
+    reads: BTreeMap<u64, (Option<String>, Kind, String, Mark)>,
     /// Workloads with a direct read that failed.
     read_failed: BTreeSet<String>,
     wakes: BTreeMap<String, Timestamp>,
@@ -145,7 +146,7 @@ impl Games {
             ..
         } = self;
         let jobs: Vec<_> = jobs.values().map(Job::describe).collect();
-        let known: Vec<_> = self.index.revisions.iter().map(|(_, object)| &object.id).collect();
+        let known: Vec<_> = self.index.workloads.iter().map(|(_, object)| &object.id).collect();
         format!("{uncertain:?} {dirty:?} {jobs:?} {reads:?} {wakes:?} {seats:?}\n{known:?}\n")
     }
 
@@ -301,7 +302,8 @@ impl Games {
 
     fn read(&mut self, workload: Option<String>, kind: Kind, name: String, reads: &mut Vec<Sent>) {
         let id = self.number();
-        self.reads.insert(id, (workload, kind, name.clone()));
+        let mark = self.mark(kind, &name);
+        self.reads.insert(id, (workload, kind, name.clone(), mark));
         reads.push((id, Request::Read(kind, name)));
     }
 
@@ -329,14 +331,15 @@ impl Games {
 
     /// An object was read directly.
     fn found(&mut self, id: u64, landed: Landed, now: Timestamp) {
-        let Some((workload, kind, name)) = self.reads.remove(&id) else { return };
+        let Some((workload, kind, name, mark)) = self.reads.remove(&id) else { return };
         let known = landed.error.is_none();
-        if known {
+        let still = self.mark(kind, &name) == mark;
+        if known && still {
             match landed.effect {
                 Some(effect) => self.apply(workload.as_deref().unwrap_or_default(), effect),
                 None => self.absent(kind, &name),
             }
-            self.certain(kind, &name);
+            self.certain(kind, &name, now);
         }
         let Some(workload) = workload else {
             if !self.reads.values().any(|(of, ..)| of.is_none()) {
@@ -345,7 +348,9 @@ impl Games {
             }
             return;
         };
-        if known {
+        if known && !still {
+            // It stays uncertain, and is read again.
+        } else if known {
             if let Some(objects) = self.uncertain.get_mut(&workload) {
                 objects.remove(&(kind, name));
                 if objects.is_empty() {
@@ -387,13 +392,26 @@ impl Games {
         }
     }
 
-    fn certain(&mut self, kind: Kind, name: &str) {
+    fn mark(&self, kind: Kind, name: &str) -> Mark {
         let key = key(name);
         match kind {
-            Kind::Workload => self.index.workloads.confirm(&key),
-            Kind::Pod => self.index.pods.confirm(&key),
-            Kind::Revision => self.index.revisions.confirm(&key),
-            Kind::Run => self.index.runs.confirm(&key),
+            Kind::Workload => self.index.workloads.mark(&key),
+            Kind::Pod => self.index.pods.mark(&key),
+            Kind::Revision => self.index.revisions.mark(&key),
+            Kind::Run => self.index.runs.mark(&key),
+        }
+    }
+
+    fn certain(&mut self, kind: Kind, name: &str, now: Timestamp) {
+        let key = key(name);
+        match kind {
+            Kind::Workload => self.index.workloads.wait_anew(&key),
+            Kind::Pod => self.index.pods.wait_anew(&key),
+            Kind::Revision => self.index.revisions.wait_anew(&key),
+            Kind::Run => self.index.runs.wait_anew(&key),
+        }
+        if let Some(since) = self.unconfirmed.get_mut(&(kind, name.to_owned())) {
+            *since = now;
         }
     }
 }
