@@ -6,6 +6,7 @@
 //! | `bench SCENARIO` | loads, told as a table |
 //! | `node-test` | pods of a real node: containerd, runc, the kubelet; needs root |
 //! | `gen [--check]` | writes what is generated from code |
+//! | `mutants` | seeds bugs one at a time, and sees that the suite finds each |
 //! | `parity DIR` | compares our languages with tables of what the Go libraries say |
 //!
 //! Each command is a module with an `Args` and a `run`; this file only chooses between them.
@@ -14,6 +15,7 @@ mod bench;
 mod demo;
 mod gate_page;
 mod generate;
+mod mutants;
 mod node_test;
 mod operator;
 mod parity;
@@ -40,6 +42,8 @@ enum Command {
     /// Write what is generated from code: the CRDs, the drawing of the gate
     #[command(name = "gen")]
     Generate(generate::Args),
+    /// Seed bugs in a copy of the tree, one at a time, and see that the suite finds each
+    Mutants(mutants::Args),
     #[command(name = operator::HOOKS, hide = true)]
     Hooks(operator::Args),
     #[command(name = operator::WORKLOADS, hide = true)]
@@ -53,6 +57,7 @@ fn main() -> ExitCode {
         Command::Demo(args) => demo::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::NodeTest(args) => node_test::run(&args),
+        Command::Mutants(args) => mutants::run(&args),
         Command::Hooks(args) => operator::hooks(args),
         Command::Workloads(args) => operator::workloads(args),
         Command::Generate(args) => generate::run(&args),

@@ -100,5 +100,8 @@ fn what_was_read_directly_is_not_taken_away_by_an_older_list() {
     store.wait_anew(&key());
     store.begin_list();
     assert!(store.end_list().is_empty());
-    assert!(store.next_overdue(Duration::ZERO).is_some(), "the watch must show it");
+    assert!(
+        store.next_overdue(Duration::ZERO).is_some(),
+        "the watch must show it"
+    );
 }

@@ -161,6 +161,7 @@ impl World {
                 self.tell(|| format!("somebody deletes pod {name}"));
             }
             2 | 3 => {
+                let uid = if dice.bool() { uid } else { "another".to_owned() };
                 let _ = self.server.patch_pod(&name, None, None, |pod| {
                     let notes = pod.metadata.annotations.get_or_insert_default();
                     notes.insert(names::SKIP_HOOK.to_owned(), uid);

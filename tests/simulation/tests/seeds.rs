@@ -39,6 +39,13 @@ fn no_promise_is_broken_in_any_world() {
     println!("{totals}{seconds:>12.1} seconds");
     let _ = std::panic::take_hook();
     // Where nothing happens nothing is proven.
-    let missing: Vec<_> = totals.all().into_iter().filter(|(_, count)| *count == 0).collect();
-    assert!(missing.is_empty() || wanted < 1_000_000, "never happened: {missing:?}");
+    let missing: Vec<_> = totals
+        .all()
+        .into_iter()
+        .filter(|(_, count)| *count == 0)
+        .collect();
+    assert!(
+        missing.is_empty() || wanted < 1_000_000,
+        "never happened: {missing:?}"
+    );
 }

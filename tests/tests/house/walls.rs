@@ -103,6 +103,7 @@ fn our_crates_depend_on_one_another_in_one_direction() {
         ("hook-operator", &["hook-core", "operator-runtime", "shared-api"]),
         ("kubectl-game", &["hook-core", "hook-operator", "shared-api"]),
         ("test-kit", &[]),
+        ("simulation", &["gamedeployment-core", "hook-core", "shared-api"]),
         (
             "operator-tests",
             &[

@@ -44,6 +44,14 @@ impl Referee {
         for name in plan.actions.iter().filter_map(versioned) {
             assert!(written.insert(name), "of two writes to {name} in one version one must fail: {plan:#?}");
         }
+        for action in &plan.actions {
+            let Action::ResetRetry(kinds) = action else { continue };
+            let left = index.runs.owned_by(workload).find(|run| {
+                let of_these = run.read.kind.is_some_and(|kind| kinds.contains(&kind));
+                of_these && run.read.is_unsuccessful() && !run.read.terminating
+            });
+            assert!(left.is_none(), "retry is forgotten before {left:#?} is gone");
+        }
         for pod in server.pods.iter().filter(|pod| pod.id.owner.as_deref() == Some(workload)) {
             let Some(ours) = self.ours.get(&pod.id.uid) else { continue };
             let known = index.pods.get(&key(&pod.id.name));

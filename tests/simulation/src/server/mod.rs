@@ -118,7 +118,9 @@ pub fn whole(at: Timestamp) -> Timestamp {
 fn check<T: Object>(object: Option<&Rc<T>>, uid: Option<&str>, version: Option<&str>) -> Result<Rc<T>, Refusal> {
     let object = object.ok_or(Refusal::Gone)?;
     let id = object.id();
-    let same = uid.is_none_or(|uid| uid == id.uid) && version.is_none_or(|version| version == id.version);
+    // An empty precondition is none.
+    let holds = |asked: Option<&str>, is: &str| asked.is_none_or(|asked| asked.is_empty() || asked == is);
+    let same = holds(uid, &id.uid) && holds(version, &id.version);
     if same {
         Ok(object.clone())
     } else {
