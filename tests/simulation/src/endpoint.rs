@@ -105,9 +105,17 @@ impl World {
             return;
         };
         let Ok(resolved) = resolved.as_ref() else { return };
-        let Some(metric) = resolved.metric(&slot.metric) else { return };
-        let written = run.api.spec.metrics.iter().find(|metric| metric.name == slot.metric);
-        let conditions = written.map(|metric| (metric.success_condition.clone(), metric.failure_condition.clone()));
+        let Some(metric) = resolved.metric(&slot.metric) else {
+            return;
+        };
+        let written = run
+            .api
+            .spec
+            .metrics
+            .iter()
+            .find(|metric| metric.name == slot.metric);
+        let conditions =
+            written.map(|metric| (metric.success_condition.clone(), metric.failure_condition.clone()));
         self.calls.push(Call {
             process,
             incarnation: self.processes[process].incarnation,
@@ -132,9 +140,16 @@ impl World {
             },
             Err(_) => String::new(),
         };
-        let pod = self.server.pods.iter().find(|pod| pod.read.ip.as_deref() == Some(&host));
+        let pod = self
+            .server
+            .pods
+            .iter()
+            .find(|pod| pod.read.ip.as_deref() == Some(&host));
         let pod = pod.map(|pod| pod.id.uid.clone());
-        let runs = pod.as_ref().and_then(|uid| self.machines.get(uid)).is_some_and(|machine| !machine.processes().is_empty());
+        let runs = pod
+            .as_ref()
+            .and_then(|uid| self.machines.get(uid))
+            .is_some_and(|machine| !machine.processes().is_empty());
         let mood = if host == "canary" {
             Some(self.canary_mood)
         } else {
@@ -149,7 +164,11 @@ impl World {
         let mood = mood.filter(|_| !hangs);
         let verdict = verdict(&call, mood, hangs, self.now);
         let expected = expected(&call, mood);
-        assert_eq!(verdict.phase, expected, "{mood:?} was judged {verdict:?} by {:?}", call.conditions);
+        assert_eq!(
+            verdict.phase, expected,
+            "{mood:?} was judged {verdict:?} by {:?}",
+            call.conditions
+        );
         let taken = Taken {
             slot: call.slot.clone(),
             phase: expected,
@@ -166,7 +185,14 @@ impl World {
             finished_at: self.now,
             verdict,
         };
-        self.deliver_outcome(call.process, call.incarnation, call.run, call.uid, call.number, outcome);
+        self.deliver_outcome(
+            call.process,
+            call.incarnation,
+            call.run,
+            call.uid,
+            call.number,
+            outcome,
+        );
     }
 }
 
@@ -178,8 +204,14 @@ fn host_of(url: &str) -> &str {
 fn verdict(call: &Call, mood: Option<Mood>, hangs: bool, now: Timestamp) -> Verdict {
     let answer: Result<Answer, MeasurementFailure> = match (&call.rendered, mood) {
         (Err(failure), _) => Err(failure.clone()),
-        (Ok(_), None) if hangs => Err(MeasurementFailure::new(FailureKind::Timeout, "no answer within 10s")),
-        (Ok(_), None) => Err(MeasurementFailure::new(FailureKind::Unreachable, "connection refused")),
+        (Ok(_), None) if hangs => Err(MeasurementFailure::new(
+            FailureKind::Timeout,
+            "no answer within 10s",
+        )),
+        (Ok(_), None) => Err(MeasurementFailure::new(
+            FailureKind::Unreachable,
+            "connection refused",
+        )),
         (Ok(rendered), Some(mood)) => match &rendered.request {
             Request::Web(web) => {
                 let (code, body) = match mood.manner {
@@ -226,7 +258,10 @@ fn metric(name: &str, url: &str, more: Value) -> Value {
         "provider": {"web": {"url": url, "jsonPath": "{$.players}"}},
         "successCondition": "asInt(result) == 0",
     });
-    metric.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    metric
+        .as_object_mut()
+        .unwrap()
+        .extend(more.as_object().unwrap().clone());
     metric
 }
 
@@ -238,22 +273,44 @@ pub fn question(code: u8, url: &str) -> HookTemplateSpec {
     let (metrics, more) = match code % 8 {
         0 => (one(json!({})), json!({})),
         1 => (one(json!({"interval": "5s", "successfulLimit": 1})), json!({})),
-        2 => (one(json!({"interval": "2s", "count": 3, "failureLimit": 1, "failureCondition": both})), json!({})),
-        3 => (one(json!({"interval": "1s", "consecutiveSuccessfulLimit": 2, "initialDelay": "3s"})), json!({})),
-        4 => (one(json!({"interval": "3s", "successfulLimit": 2})), json!({"timeoutSeconds": 60})),
+        2 => (
+            one(json!({"interval": "2s", "count": 3, "failureLimit": 1, "failureCondition": both})),
+            json!({}),
+        ),
+        3 => (
+            one(json!({"interval": "1s", "consecutiveSuccessfulLimit": 2, "initialDelay": "3s"})),
+            json!({}),
+        ),
+        4 => (
+            one(json!({"interval": "3s", "successfulLimit": 2})),
+            json!({"timeoutSeconds": 60}),
+        ),
         5 => {
             let first = metric("players", url, json!({"interval": "1s", "count": 2}));
-            let second = metric("matches", url, json!({"failureCondition": both, "consecutiveErrorLimit": 1}));
+            let second = metric(
+                "matches",
+                url,
+                json!({"failureCondition": both, "consecutiveErrorLimit": 1}),
+            );
             (vec![first, second], json!({"policy": "Ordered"}))
         }
         6 => {
             let first = metric("players", url, json!({}));
-            let second = metric("matches", url, json!({"interval": "1s", "count": 4, "failureLimit": 3, "inconclusiveLimit": 1, "failureCondition": both}));
+            let second = metric(
+                "matches",
+                url,
+                json!({"interval": "1s", "count": 4, "failureLimit": 3, "inconclusiveLimit": 1, "failureCondition": both}),
+            );
             (vec![first, second], json!({}))
         }
-        _ => (one(json!({"interval": "1s", "count": 12, "failureLimit": 4, "consecutiveErrorLimit": 2})), json!({})),
+        _ => (
+            one(json!({"interval": "1s", "count": 12, "failureLimit": 4, "consecutiveErrorLimit": 2})),
+            json!({}),
+        ),
     };
     let mut spec = json!({ "metrics": metrics });
-    spec.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    spec.as_object_mut()
+        .unwrap()
+        .extend(more.as_object().unwrap().clone());
     serde_json::from_value(spec).unwrap()
 }

@@ -19,7 +19,11 @@ pub enum Process {
     /// The image cannot be had.
     NoImage,
     /// It runs this image.
-    Runs { image: String, ready: bool, since: Timestamp },
+    Runs {
+        image: String,
+        ready: bool,
+        since: Timestamp,
+    },
     /// It crashed; players may come back to it.
     Crashed,
 }
@@ -45,7 +49,8 @@ impl Machine {
     /// Whether somebody may be playing.
     #[must_use]
     pub fn has_players(&self) -> bool {
-        let busy = |container: &Container| matches!(container.process, Process::Runs { .. } | Process::Crashed);
+        let busy =
+            |container: &Container| matches!(container.process, Process::Runs { .. } | Process::Crashed);
         self.node.is_some() && self.containers.iter().any(busy)
     }
 
@@ -53,17 +58,25 @@ impl Machine {
     #[must_use]
     pub fn processes(&self) -> Vec<String> {
         let runs = |container: &&Container| matches!(container.process, Process::Runs { .. });
-        self.containers.iter().filter(runs).map(|container| container.id.clone()).collect()
+        self.containers
+            .iter()
+            .filter(runs)
+            .map(|container| container.id.clone())
+            .collect()
     }
 
     #[must_use]
     pub fn runs_its_images(&self, pod: &api::Pod) -> bool {
         let wanted = pod.spec.iter().flat_map(|spec| &spec.containers);
         self.containers.len() == wanted.clone().count()
-            && self.containers.iter().zip(wanted).all(|(container, wanted)| match &container.process {
-                Process::Runs { image, .. } => Some(image) == wanted.image.as_ref(),
-                _ => false,
-            })
+            && self
+                .containers
+                .iter()
+                .zip(wanted)
+                .all(|(container, wanted)| match &container.process {
+                    Process::Runs { image, .. } => Some(image) == wanted.image.as_ref(),
+                    _ => false,
+                })
     }
 
     fn advance(&mut self, pod: &api::Pod, number: u64, now: Timestamp, every_image_exists: bool) -> bool {
@@ -112,9 +125,14 @@ impl Machine {
     /// Writes the status.
     fn report(&self, pod: &mut api::Pod, now: Timestamp) {
         let spec = pod.spec.as_ref().unwrap();
-        let gated = spec.readiness_gates.as_ref().is_some_and(|gates| !gates.is_empty());
+        let gated = spec
+            .readiness_gates
+            .as_ref()
+            .is_some_and(|gates| !gates.is_empty());
         let pairs = self.containers.iter().zip(&spec.containers);
-        let statuses: Vec<_> = pairs.map(|(container, wanted)| status_of(container, wanted)).collect();
+        let statuses: Vec<_> = pairs
+            .map(|(container, wanted)| status_of(container, wanted))
+            .collect();
         let is_ready = |container: &Container| matches!(container.process, Process::Runs { ready: true, .. });
         let ready = !self.containers.is_empty() && self.containers.iter().all(is_ready);
         let started = self.containers.iter().any(|container| !container.id.is_empty());
@@ -127,11 +145,18 @@ impl Machine {
         let open = in_place.map_or(!gated, |condition| condition.status == "True");
         status.phase = Some(if started { "Running" } else { "Pending" }.to_owned());
         if let Some(node) = &self.node {
-            status.host_ip.get_or_insert_with(|| format!("10.0.0.{}", node.len()));
+            status
+                .host_ip
+                .get_or_insert_with(|| format!("10.0.0.{}", node.len()));
         }
         if started && status.pod_ip.is_none() {
             // Addresses are unique here, so that an endpoint is a pod's.
-            let number = pod.metadata.uid.as_deref().unwrap_or_default().replace("pod-", "");
+            let number = pod
+                .metadata
+                .uid
+                .as_deref()
+                .unwrap_or_default()
+                .replace("pod-", "");
             status.pod_ip = Some(address(number.parse().unwrap_or(0)));
         }
         status.container_statuses = (!statuses.is_empty()).then_some(statuses);
@@ -140,10 +165,21 @@ impl Machine {
 }
 
 fn address(number: u64) -> String {
-    format!("10.{}.{}.{}", 1 + number / 62500 % 250, number / 250 % 250, number % 250)
+    format!(
+        "10.{}.{}.{}",
+        1 + number / 62500 % 250,
+        number / 250 % 250,
+        number % 250
+    )
 }
 
-pub fn set_condition(status: &mut api::PodStatus, kind: &str, on: bool, message: Option<&str>, now: Timestamp) {
+pub fn set_condition(
+    status: &mut api::PodStatus,
+    kind: &str,
+    on: bool,
+    message: Option<&str>,
+    now: Timestamp,
+) {
     let text = if on { "True" } else { "False" };
     let conditions = status.conditions.get_or_insert_default();
     let at = conditions.iter().position(|condition| condition.type_ == kind);
@@ -183,8 +219,16 @@ fn status_of(container: &Container, wanted: &api::Container) -> api::ContainerSt
     let named = !container.image.is_empty();
     api::ContainerStatus {
         name: wanted.name.clone(),
-        image: if named { container.image.clone() } else { wanted.image.clone().unwrap() },
-        image_id: if named { format!("sha256:{}", container.image) } else { String::new() },
+        image: if named {
+            container.image.clone()
+        } else {
+            wanted.image.clone().unwrap()
+        },
+        image_id: if named {
+            format!("sha256:{}", container.image)
+        } else {
+            String::new()
+        },
         container_id: (!container.id.is_empty()).then(|| container.id.clone()),
         restart_count: container.restarts,
         ready: matches!(container.process, Process::Runs { ready: true, .. }),
@@ -197,7 +241,11 @@ impl World {
     /// One thing happens to a pod: it is bound, a container starts, gets ready, ends; or what has happened is reported.
     pub fn kubelet(&mut self, pod: &Rc<PodObject>) -> bool {
         let (name, uid) = (&pod.id.name, &pod.id.uid);
-        let gone = pod.read.node.as_ref().is_some_and(|node| self.server.nodes.get(node).is_none());
+        let gone = pod
+            .read
+            .node
+            .as_ref()
+            .is_some_and(|node| self.server.nodes.get(node).is_none());
         if pod.read.terminating && !gone {
             self.foreign += 1;
             self.server.remove_pod(pod);
@@ -231,7 +279,9 @@ impl World {
     fn report(&mut self, pod: &PodObject, machine: &Machine) -> bool {
         let now = self.now;
         let before = self.server.version();
-        let _ = self.server.patch_pod(&pod.id.name, None, None, |pod| machine.report(pod, now));
+        let _ = self
+            .server
+            .patch_pod(&pod.id.name, None, None, |pod| machine.report(pod, now));
         let changed = self.server.version() > before;
         self.foreign += u64::from(changed);
         changed
@@ -242,7 +292,9 @@ impl World {
         if pod.read.is_finished() {
             return;
         }
-        let Some(machine) = self.machines.get_mut(&pod.id.uid) else { return };
+        let Some(machine) = self.machines.get_mut(&pod.id.uid) else {
+            return;
+        };
         let count = machine.containers.len().max(1);
         if let Some(container) = machine.containers.get_mut(at % count)
             && matches!(container.process, Process::Runs { .. })

@@ -26,6 +26,7 @@
 // The shells' files name their crates; here these names mean this crate.
 extern crate self as operator_runtime;
 
+#[rustfmt::skip]
 #[path = "../../../operator-runtime/src/leader/candidate.rs"]
 pub mod candidate;
 pub mod endpoint;
@@ -41,6 +42,7 @@ pub mod server;
 pub mod settle;
 #[path = "../../../gamedeployment-operator/core/tests/simulation/setup.rs"]
 pub mod setup;
+#[rustfmt::skip]
 #[path = "../../../gamedeployment-operator/src/store.rs"]
 pub mod store;
 pub mod story;

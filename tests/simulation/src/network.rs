@@ -73,7 +73,9 @@ impl World {
 
     fn fail(&mut self, process: usize, what: &What, error: CallError) {
         let answer = match what {
-            What::Games(id, request, seen) => Answer::Games(*id, act::failed(request, seen.as_deref(), error)),
+            What::Games(id, request, seen) => {
+                Answer::Games(*id, act::failed(request, seen.as_deref(), error))
+            }
             What::Record(run, _) | What::ReadRun(run) | What::DeleteRun(run) => Answer::Run {
                 name: run.id.name.clone(),
                 uid: run.id.uid.clone(),
@@ -100,7 +102,9 @@ impl World {
             self.fail(process, &what, CallError::Unknown);
         }
         let limbo = self.weather.limbo;
-        self.flights.retain(|flight| !flight.given_up || (limbo && flight.what.writes() && now < flight.deadline + LIMBO));
+        self.flights.retain(|flight| {
+            !flight.given_up || (limbo && flight.what.writes() && now < flight.deadline + LIMBO)
+        });
     }
 
     /// A request arrives.
@@ -112,7 +116,11 @@ impl World {
         if matches!(fate, Fate::Refused | Fate::Stumbles) {
             if alive && !flight.given_up {
                 self.totals.refused += 1;
-                let error = if fate == Fate::Refused { CallError::Refused } else { CallError::Unknown };
+                let error = if fate == Fate::Refused {
+                    CallError::Refused
+                } else {
+                    CallError::Unknown
+                };
                 self.fail(flight.process, &flight.what, error);
             }
             return;
@@ -140,19 +148,29 @@ impl World {
     fn perform(&mut self, flight: &Flight) -> Answer {
         let late = flight.given_up;
         match &flight.what {
-            What::Games(id, request, seen) => Answer::Games(*id, self.perform_games(request, seen.as_deref(), late)),
+            What::Games(id, request, seen) => {
+                Answer::Games(*id, self.perform_games(request, seen.as_deref(), late))
+            }
             What::Record(base, status) => {
                 let id = &base.id;
                 let before = self.server.runs.get(&id.name).cloned();
-                let written =
-                    self.server.write_run_status(&id.name, Some(&id.uid), Some(&id.version), (**status).clone());
+                let written = self.server.write_run_status(
+                    &id.name,
+                    Some(&id.uid),
+                    Some(&id.version),
+                    (**status).clone(),
+                );
                 if let (Ok(_), Some(before)) = (&written, &before) {
                     self.recorded(before, status);
                 }
                 answer_about(base, written.map(Some).map_err(CallError::from))
             }
             What::ReadRun(base) => {
-                let found = self.server.runs.get(&base.id.name).filter(|found| found.id.uid == base.id.uid);
+                let found = self
+                    .server
+                    .runs
+                    .get(&base.id.name)
+                    .filter(|found| found.id.uid == base.id.uid);
                 answer_about(base, found.cloned().map(Some).ok_or(CallError::Gone))
             }
             What::DeleteRun(base) => {
@@ -170,7 +188,9 @@ impl World {
         });
         let count = |status: &HookRunStatus| -> i64 {
             let results = status.metric_results.iter();
-            results.map(|result| result.successful + result.failed + result.inconclusive + result.error).sum()
+            results
+                .map(|result| result.successful + result.failed + result.inconclusive + result.error)
+                .sum()
         };
         let known = before.api.status.as_ref().map_or(0, count);
         self.totals.recorded += u64::try_from(count(status) - known).unwrap_or(0);
@@ -205,7 +225,12 @@ impl World {
         let own = |pod: &PodObject| is_own(pod, seen);
         Room {
             active: 0,
-            available: self.server.pods.iter().filter(|pod| own(pod) && self.serves(pod, wait, seen.at)).count(),
+            available: self
+                .server
+                .pods
+                .iter()
+                .filter(|pod| own(pod) && self.serves(pod, wait, seen.at))
+                .count(),
             serves: pod.is_some_and(|pod| own(pod) && self.serves(pod, wait, seen.at)),
             calm: seen.fresh && seen.foreign == self.foreign && !late,
         }
@@ -222,12 +247,17 @@ impl World {
         landed: &Landed,
     ) {
         let pods = self.server.pods.iter();
-        room.active = pods.filter(|pod| is_own(pod, seen) && pod.read.is_active()).count();
+        room.active = pods
+            .filter(|pod| is_own(pod, seen) && pod.read.is_active())
+            .count();
         if late {
             self.foreign += 1;
         }
         let uid = before.as_ref().map(|pod| pod.id.uid.clone());
-        let machine = uid.and_then(|uid| self.machines.get(&uid)).cloned().unwrap_or_default();
+        let machine = uid
+            .and_then(|uid| self.machines.get(&uid))
+            .cloned()
+            .unwrap_or_default();
         self.tell(|| format!("done{}: {}", if late { " late" } else { "" }, brief(action)));
         let version = self.server.version();
         match action {
@@ -280,9 +310,11 @@ fn answer_about(run: &RunObject, answer: Result<Option<Rc<RunObject>>, CallError
 #[must_use]
 pub fn pod_of(action: &Action) -> Option<&str> {
     match action {
-        Action::Adopt(at) | Action::Release(at) | Action::Mark(at, _) | Action::Unmark(at) | Action::PutIn(at, _) => {
-            Some(&at.name)
-        }
+        Action::Adopt(at)
+        | Action::Release(at)
+        | Action::Mark(at, _)
+        | Action::Unmark(at)
+        | Action::PutIn(at, _) => Some(&at.name),
         Action::DeletePod(delete) => Some(&delete.pod().name),
         Action::TakeOut(update, _) | Action::WriteUpdate(update, _) => Some(&update.pod().name),
         Action::Confirm(confirmed) => Some(&confirmed.pod().name),
@@ -296,13 +328,21 @@ fn brief(action: &Action) -> String {
         Action::CreatePod(new) => format!("create pod {}", new.name),
         Action::DeletePod(delete) => format!("delete pod {} ({})", delete.pod().name, delete.grounds()),
         Action::TakeOut(update, _) => {
-            format!("take {} out for {} ({})", update.pod().name, update.to(), update.grounds())
+            format!(
+                "take {} out for {} ({})",
+                update.pod().name,
+                update.to(),
+                update.grounds()
+            )
         }
         Action::WriteUpdate(update, change) => {
             let images: Vec<_> = change.images.values().collect();
             format!("write {} {images:?} ({})", update.pod().name, update.grounds())
         }
-        Action::CreateRun(new) => format!("create run {}", new.run.metadata.name.as_deref().unwrap_or_default()),
+        Action::CreateRun(new) => format!(
+            "create run {}",
+            new.run.metadata.name.as_deref().unwrap_or_default()
+        ),
         Action::DeleteRun(at) => format!("delete run {}", at.name),
         Action::CreateRevision(new) => format!("create revision {}", new.name),
         Action::Mark(at, text) => format!("mark {} {text}", at.name),

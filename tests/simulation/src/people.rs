@@ -26,7 +26,10 @@ impl World {
         match dice.u8(..40) {
             0..=7 => {
                 let replicas = dice.i32(0..5);
-                self.edit(|spec| spec.replicas = Some(replicas), || format!("replicas {replicas}"));
+                self.edit(
+                    |spec| spec.replicas = Some(replicas),
+                    || format!("replicas {replicas}"),
+                );
             }
             8..=12 => {
                 let (game, side, tier) = (dice.u8(..8), dice.u8(..2), dice.u8(..2));
@@ -37,7 +40,10 @@ impl World {
                     mode,
                     tier,
                 };
-                self.edit(|spec| spec.template = template(look), || format!("template {look:?}"));
+                self.edit(
+                    |spec| spec.template = template(look),
+                    || format!("template {look:?}"),
+                );
             }
             13..=16 => {
                 let kind = HookKind::ALL[dice.usize(..3)];
@@ -73,7 +79,9 @@ impl World {
 
     /// Somebody edits the workload.
     pub fn edit(&mut self, change: impl FnOnce(&mut GameDeploymentSpec), words: impl FnOnce() -> String) {
-        let _ = self.server.patch_workload(FLEET, None, None, |object| change(&mut object.spec));
+        let _ = self
+            .server
+            .patch_workload(FLEET, None, None, |object| change(&mut object.spec));
         self.foreign += 1;
         self.tell(|| format!("somebody sets {}", words()));
     }
@@ -122,7 +130,9 @@ impl World {
 
     /// Somebody does something to a HookRun.
     fn touch_run(&mut self, dice: &mut Rng) {
-        let Some(run) = self.server.runs.nth(dice.usize(..16)).cloned() else { return };
+        let Some(run) = self.server.runs.nth(dice.usize(..16)).cloned() else {
+            return;
+        };
         let name = run.id.name.clone();
         match dice.u8(..4) {
             0 | 1 => {
@@ -175,7 +185,9 @@ impl World {
                 self.tell(|| format!("somebody takes the label off pod {name}"));
             }
             _ => {
-                let _ = self.server.patch_pod(&name, None, None, |pod| pod.metadata.owner_references = None);
+                let _ = self
+                    .server
+                    .patch_pod(&name, None, None, |pod| pod.metadata.owner_references = None);
                 self.tell(|| format!("somebody takes the owner off pod {name}"));
             }
         }
@@ -211,8 +223,15 @@ impl World {
         self.totals.workloads += 1;
         if dice.u8(..3) == 0 {
             for pod in self.server.pods.iter().cloned().collect::<Vec<_>>() {
-                if pod.id.owner.as_deref().is_some_and(|owner| owner.starts_with("workload")) {
-                    let _ = self.server.patch_pod(&pod.id.name, None, None, |pod| pod.metadata.owner_references = None);
+                if pod
+                    .id
+                    .owner
+                    .as_deref()
+                    .is_some_and(|owner| owner.starts_with("workload"))
+                {
+                    let _ = self.server.patch_pod(&pod.id.name, None, None, |pod| {
+                        pod.metadata.owner_references = None
+                    });
                 }
             }
             for object in self.server.revisions.iter().cloned().collect::<Vec<_>>() {

@@ -194,7 +194,11 @@ impl World {
         } else {
             Written::Unknown
         };
-        let written = if fate == Fate::Lost { Written::Unknown } else { written };
+        let written = if fate == Fate::Lost {
+            Written::Unknown
+        } else {
+            written
+        };
         let process = &mut self.processes[at];
         if self.weather.lag && dice.u8(..4) == 0 {
             // The answer takes its time, and the process may stand still meanwhile.
@@ -257,7 +261,9 @@ impl World {
                 let held = process.left(now).is_some().then(|| process.candidate.next());
                 process.end(now, SignedDuration::from_secs(2));
                 if let Some(call @ Call::Renew { .. }) = held {
-                    let _ = self.server.write_lease(operator, "", &call, Duration::from_secs(1));
+                    let _ = self
+                        .server
+                        .write_lease(operator, "", &call, Duration::from_secs(1));
                 }
                 self.totals.crashes += 1;
                 self.tell(|| format!("{name} is asked to end"));
@@ -286,7 +292,15 @@ impl World {
     }
 
     /// A measurement's outcome reaches the process that asked, if it still lives.
-    pub fn deliver_outcome(&mut self, process: usize, life: u64, name: String, uid: String, call: u64, outcome: Outcome) {
+    pub fn deliver_outcome(
+        &mut self,
+        process: usize,
+        life: u64,
+        name: String,
+        uid: String,
+        call: u64,
+        outcome: Outcome,
+    ) {
         let process = &mut self.processes[process];
         if process.incarnation == life {
             let outcome = Box::new(outcome);

@@ -39,7 +39,11 @@ impl World {
         let mut dice = Rng::with_seed(2);
         self.dismiss_moods(Mood::YES);
         let pods: Vec<_> = self.server.pods.iter().cloned().collect();
-        for (at, pod) in pods.iter().enumerate().filter(|(at, _)| bits >> (at % 8) & 1 == 1) {
+        for (at, pod) in pods
+            .iter()
+            .enumerate()
+            .filter(|(at, _)| bits >> (at % 8) & 1 == 1)
+        {
             let manner = [Mood::NO, Mood::any(&mut dice)][at % 2];
             self.moods.insert(pod.id.uid.clone(), manner);
         }
@@ -79,7 +83,13 @@ impl World {
         };
         for _ in 0..200 {
             self.collect_pods();
-            let pods: Vec<_> = self.server.pods.iter().filter(|pod| pod.read.terminating).cloned().collect();
+            let pods: Vec<_> = self
+                .server
+                .pods
+                .iter()
+                .filter(|pod| pod.read.terminating)
+                .cloned()
+                .collect();
             for pod in pods {
                 self.kubelet(&pod);
             }
@@ -107,7 +117,9 @@ impl World {
 
     /// Somebody looks after hooks that the status calls unsuccessful.
     fn ask_again(&mut self) {
-        let Some(object) = self.server.workloads.get(FLEET).cloned() else { return };
+        let Some(object) = self.server.workloads.get(FLEET).cloned() else {
+            return;
+        };
         let Some(status) = &object.api.status else { return };
         let hooks = [
             &status.pre_delete_hook_condition,
@@ -117,7 +129,11 @@ impl World {
         let bad = |phase: Phase| phase.is_final() && phase != Phase::Successful;
         let mut spec = object.api.spec.clone();
         let mut kinds = HookKind::ALL.into_iter();
-        let asked = kinds.any(|kind| strategy_of(&mut spec, kind).as_ref().is_some_and(|known| known.retry == Some(true)));
+        let asked = kinds.any(|kind| {
+            strategy_of(&mut spec, kind)
+                .as_ref()
+                .is_some_and(|known| known.retry == Some(true))
+        });
         if !asked && hooks.into_iter().flatten().any(|entry| bad(entry.phase)) {
             self.retry();
         }
@@ -193,19 +209,32 @@ impl World {
 
     fn is_canary(&self) -> bool {
         let object = self.server.workloads.get(FLEET);
-        object.is_some_and(|object| object.api.status.as_ref().is_some_and(|status| status.canary.is_some()))
+        object.is_some_and(|object| {
+            object
+                .api
+                .status
+                .as_ref()
+                .is_some_and(|status| status.canary.is_some())
+        })
     }
 
     /// Somebody looks after a pause.
     fn resume(&mut self) {
-        let Some(object) = self.server.workloads.get(FLEET).cloned() else { return };
+        let Some(object) = self.server.workloads.get(FLEET).cloned() else {
+            return;
+        };
         let Some(status) = &object.api.status else { return };
-        let paused = object.api.spec.update_strategy.as_ref().and_then(|update| update.paused) == Some(true);
+        let paused = object
+            .api
+            .spec
+            .update_strategy
+            .as_ref()
+            .and_then(|update| update.paused)
+            == Some(true);
         let recorded = |reason: &str| status.pause_conditions.iter().any(|pause| pause.reason == reason);
-        let asked_for = status
-            .conditions
-            .iter()
-            .any(|known| known.type_ == "Progressing" && (known.reason == "Paused" || recorded(&known.reason)));
+        let asked_for = status.conditions.iter().any(|known| {
+            known.type_ == "Progressing" && (known.reason == "Paused" || recorded(&known.reason))
+        });
         if paused && asked_for {
             let go_on = |spec: &mut shared_api::GameDeploymentSpec| {
                 spec.update_strategy.as_mut().unwrap().paused = Some(false);
@@ -216,14 +245,20 @@ impl World {
 
     /// At rest: a day later there is still nothing to do.
     fn check_rest(&mut self, yes: bool) {
-        let Some(object) = self.server.workloads.get(FLEET).cloned() else { return };
+        let Some(object) = self.server.workloads.get(FLEET).cloned() else {
+            return;
+        };
         let leads = |process: &&crate::process::Process| process.operator == GAMES && process.works();
         let leader = self.processes.iter().find(leads);
         let Some(Work::Games(games)) = leader.map(|leader| &leader.work) else {
             panic!("nobody leads");
         };
         let later = games.decide(&object, self.now + SignedDuration::from_hours(24));
-        assert!(later.is_empty() && later.wake.is_none(), "not at rest: {later:#?}\n{}", self.describe());
+        assert!(
+            later.is_empty() && later.wake.is_none(),
+            "not at rest: {later:#?}\n{}",
+            self.describe()
+        );
         let open = self.server.runs.iter().find(|run| !run.read.phase.is_final());
         assert!(!yes || open.is_none(), "a run has no end: {open:#?}");
     }
@@ -234,26 +269,51 @@ impl World {
         let object = self.server.workloads.get(FLEET).unwrap();
         let wanted = Workload::read(&object.api).unwrap();
         let status = object.api.status.clone().unwrap();
-        let own = |pod: &&std::rc::Rc<crate::objects::PodObject>| pod.id.owner.as_deref() == Some(object.uid());
+        let own =
+            |pod: &&std::rc::Rc<crate::objects::PodObject>| pod.id.owner.as_deref() == Some(object.uid());
         let pods: Vec<_> = self.server.pods.iter().filter(own).collect();
         assert_eq!(pods.len(), wanted.replicas, "{}", text());
         let update = status.update_revision.clone().unwrap();
-        let meaning = |name: &str| self.server.revisions.get(name).map(|revision| &revision.read.template);
+        let meaning = |name: &str| {
+            self.server
+                .revisions
+                .get(name)
+                .map(|revision| &revision.read.template)
+        };
         let is_old = |name: &str| name != update && meaning(name) != meaning(&update);
         let old = pods.iter().filter(|pod| is_old(pod.read.revision())).count();
-        let partition = if wanted.steps.is_empty() { wanted.partition.partition(wanted.replicas) } else { 0 };
+        let partition = if wanted.steps.is_empty() {
+            wanted.partition.partition(wanted.replicas)
+        } else {
+            0
+        };
         let stuck = status
             .conditions
             .iter()
             .any(|known| known.type_ == "UpdateBlocked" && known.reason == "NotInPlaceUpdatable");
         let updates = wanted.update != UpdateType::OnDelete && !stuck;
-        assert!(!updates || old <= partition, "{old} of {partition} old pods are left: {}", text());
+        assert!(
+            !updates || old <= partition,
+            "{old} of {partition} old pods are left: {}",
+            text()
+        );
         let wait = object.api.spec.min_ready_seconds.unwrap_or(0);
         let serve = pods.iter().filter(|pod| self.serves(pod, wait, self.now)).count();
         assert_eq!(serve, wanted.replicas, "{}", text());
-        let chosen: BTreeSet<_> = pods.iter().filter(|pod| pod.read.annotation(names::CHOSEN_FOR).is_some()).collect::<Vec<_>>().iter().map(|pod| &pod.id.name).collect();
+        let chosen: BTreeSet<_> = pods
+            .iter()
+            .filter(|pod| pod.read.annotation(names::CHOSEN_FOR).is_some())
+            .collect::<Vec<_>>()
+            .iter()
+            .map(|pod| &pod.id.name)
+            .collect();
         assert!(chosen.is_empty(), "{}", text());
-        let runs: Vec<_> = self.server.runs.iter().filter(|run| run.id.owner.as_deref() == Some(object.uid())).collect();
+        let runs: Vec<_> = self
+            .server
+            .runs
+            .iter()
+            .filter(|run| run.id.owner.as_deref() == Some(object.uid()))
+            .collect();
         assert!(runs.is_empty(), "runs that nothing rests on: {}", text());
         assert_eq!(status.hook_pending_replicas, 0, "{}", text());
         for known in &status.conditions {
@@ -267,7 +327,13 @@ impl World {
     pub fn describe(&self) -> String {
         let mut text = String::new();
         for process in &self.processes {
-            text += &format!("{} {:?} fence {:?} inbox {}\n", process.name(), process.starts_at, process.fence, process.inbox.len());
+            text += &format!(
+                "{} {:?} fence {:?} inbox {}\n",
+                process.name(),
+                process.starts_at,
+                process.fence,
+                process.inbox.len()
+            );
             if let Work::Games(games) = &process.work {
                 text += &games.describe();
             }

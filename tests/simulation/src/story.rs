@@ -36,7 +36,10 @@ pub fn steps_of(seed: u64, count: usize) -> Vec<u64> {
 /// Broken promises are caught here, and say nothing by themselves.
 pub fn be_quiet() {
     std::panic::set_hook(Box::new(|info| {
-        let place = info.location().map(|at| format!("{}:{}", at.file(), at.line())).unwrap_or_default();
+        let place = info
+            .location()
+            .map(|at| format!("{}:{}", at.file(), at.line()))
+            .unwrap_or_default();
         let payload = info.payload();
         let words = payload.downcast_ref::<String>().cloned();
         let words = words.or_else(|| payload.downcast_ref::<&str>().map(|text| (*text).to_owned()));
@@ -81,14 +84,18 @@ pub fn prove(seed: u64, count: usize, shrinks: bool) -> Result<Totals, Box<Broke
         Ok(totals) => return Ok(totals),
         Err(broken) => broken,
     };
-    let breaks = |steps: &[u64]| play(seed, steps, false).is_err_and(|(_, other, _)| place(&other) == place(&why));
+    let breaks =
+        |steps: &[u64]| play(seed, steps, false).is_err_and(|(_, other, _)| place(&other) == place(&why));
     let mut steps = all[..done].to_vec();
     if shrinks {
         steps = shrink(steps, breaks);
     }
     let (why, lines) = match play(seed, &steps, true) {
         Err((_, why, lines)) => (why, lines),
-        Ok(_) => (why, vec!["it does not happen again: something here is not drawn from the seed".to_owned()]),
+        Ok(_) => (
+            why,
+            vec!["it does not happen again: something here is not drawn from the seed".to_owned()],
+        ),
     };
     Err(Box::new(Broken {
         seed,
@@ -126,12 +133,23 @@ fn shrink(mut steps: Vec<u64>, breaks: impl Fn(&[u64]) -> bool) -> Vec<u64> {
 
 impl std::fmt::Display for Broken {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        writeln!(f, "seed {}: {} of {} steps are left", self.seed, self.steps.len(), self.of)?;
+        writeln!(
+            f,
+            "seed {}: {} of {} steps are left",
+            self.seed,
+            self.steps.len(),
+            self.of
+        )?;
         for line in &self.lines {
             writeln!(f, "{line}")?;
         }
         writeln!(f, "\nbroken: {}", self.why)?;
         let seed = self.seed;
-        writeln!(f, "again: cargo run -p simulation -- --seeds {seed}..{} --steps {} --story", seed + 1, self.of)
+        writeln!(
+            f,
+            "again: cargo run -p simulation -- --seeds {seed}..{} --steps {} --story",
+            seed + 1,
+            self.of
+        )
     }
 }

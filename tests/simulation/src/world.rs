@@ -60,9 +60,9 @@ impl World {
     pub fn new(seed: u64) -> Self {
         let mut dice = Rng::with_seed(seed);
         let code = dice.u64(..).to_le_bytes();
-        let processes = [HOOKS, GAMES].into_iter().flat_map(|operator| {
-            (0..PROCESSES).map(move |number| Process::new(operator, number, EPOCH))
-        });
+        let processes = [HOOKS, GAMES]
+            .into_iter()
+            .flat_map(|operator| (0..PROCESSES).map(move |number| Process::new(operator, number, EPOCH)));
         let mut world = Self {
             now: EPOCH,
             server: Server::default(),
@@ -108,7 +108,9 @@ impl World {
         if let Some(mood) = self.moods.get(uid) {
             return *mood;
         }
-        let bytes = uid.bytes().fold(self.temper, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte.into()));
+        let bytes = uid.bytes().fold(self.temper, |sum, byte| {
+            sum.wrapping_mul(31).wrapping_add(byte.into())
+        });
         Mood::any(&mut Rng::with_seed(bytes))
     }
 
@@ -227,7 +229,9 @@ impl World {
                     Work::Games(games) => games.has_work(now),
                 }
         };
-        let Some(at) = self.pick(dice, busy) else { return false };
+        let Some(at) = self.pick(dice, busy) else {
+            return false;
+        };
         self.work(at);
         true
     }
@@ -269,7 +273,9 @@ impl World {
                 let follow = games.answered(id, landed, now);
                 self.send_all(at, follow, seen);
             }
-            (Work::Hooks(hooks), Answer::Run { name, uid, answer }) => hooks.answered(&name, &uid, answer, now),
+            (Work::Hooks(hooks), Answer::Run { name, uid, answer }) => {
+                hooks.answered(&name, &uid, answer, now)
+            }
             (
                 Work::Hooks(hooks),
                 Answer::Outcome {
@@ -305,7 +311,8 @@ impl World {
         self.totals.stale += u64::from(!fresh);
         let uid = decision.object.uid();
         if !decision.plan.actions.is_empty() {
-            self.referee.decided(&decision.plan, &games.index, &self.server, uid);
+            self.referee
+                .decided(&decision.plan, &games.index, &self.server, uid);
         }
         let seen = Rc::new(Seen {
             object: decision.object.clone(),
@@ -353,7 +360,10 @@ impl World {
         let ready = read.ready_since.filter(|_| read.is_ready() && read.is_active());
         ready.is_some_and(|since| since + SignedDuration::from_secs(wait.into()) <= at)
             && !read.in_place.as_ref().is_some_and(|condition| !condition.ready)
-            && self.machines.get(&pod.id.uid).is_some_and(|machine| machine.runs_its_images(&pod.api))
+            && self
+                .machines
+                .get(&pod.id.uid)
+                .is_some_and(|machine| machine.runs_its_images(&pod.api))
     }
 }
 

@@ -111,14 +111,20 @@ fn target(request: &Request, seen: Option<&Seen>) -> (Kind, String, Option<Strin
     let revision = |at: &RevisionRef| (Kind::Revision, at.name.clone(), Some(at.uid.clone()));
     let workload = || {
         let object = &seen.unwrap().object;
-        (Kind::Workload, object.id.name.clone(), Some(object.id.uid.clone()))
+        (
+            Kind::Workload,
+            object.id.name.clone(),
+            Some(object.id.uid.clone()),
+        )
     };
     match request {
         Request::Status(_) => workload(),
         Request::Read(kind, name) => (*kind, name.clone(), None),
         Request::Act(action) => match action {
             Action::CreateRevision(new) => (Kind::Revision, new.name.clone(), None),
-            Action::AdoptRevision(at) | Action::RenumberRevision(at, _) | Action::DeleteRevision(at) => revision(at),
+            Action::AdoptRevision(at) | Action::RenumberRevision(at, _) | Action::DeleteRevision(at) => {
+                revision(at)
+            }
             Action::CreatePod(new) => (Kind::Pod, new.name.clone(), None),
             Action::Adopt(at)
             | Action::Release(at)
@@ -183,7 +189,9 @@ pub fn perform(server: &mut Server, request: &Request, seen: Option<&Seen>, now:
                 let version = Some(at.resource_version.as_str());
                 gone_anyway(server.delete_revision(&at.name, Some(&at.uid), version)).map(|()| gone)
             }
-            Action::RenumberRevision(at, number) => patch_revision(server, at, |object| object.revision = *number),
+            Action::RenumberRevision(at, number) => {
+                patch_revision(server, at, |object| object.revision = *number)
+            }
             Action::AdoptRevision(at) => match still_there(server, seen.unwrap()) {
                 Ok(()) => adopt_revision(server, at, seen.unwrap()),
                 Err(error) => return Landed::failed(error.into(), None),
@@ -231,7 +239,10 @@ fn create_pod(server: &mut Server, new: &NewPod, now: Timestamp) -> Landed {
         // The same pod was made before.
         Err(Refusal::Conflict) => match server.pods.get(&new.name) {
             Some(pod) => Landed::done(Effect::Pod(pod.clone())),
-            None => Landed::failed(CallError::Gone, Some(Effect::Uncertain(Kind::Pod, new.name.clone()))),
+            None => Landed::failed(
+                CallError::Gone,
+                Some(Effect::Uncertain(Kind::Pod, new.name.clone())),
+            ),
         },
         Err(error) => Landed::failed(error.into(), None),
     }
@@ -252,7 +263,12 @@ fn create_revision(server: &mut Server, new: &NewRevision, seen: &Seen, now: Tim
         Ok(revision) => return Landed::done(Effect::Revision(revision)),
         Err(error) => error,
     };
-    let Some(found) = server.revisions.get(&new.name).filter(|_| error == Refusal::Conflict).cloned() else {
+    let Some(found) = server
+        .revisions
+        .get(&new.name)
+        .filter(|_| error == Refusal::Conflict)
+        .cloned()
+    else {
         return Landed::failed(error.into(), None);
     };
     let holds = found.api.data.as_ref().and_then(|data| template_in(&data.0));
@@ -300,7 +316,9 @@ fn patch_revision(
 
 fn adopt_revision(server: &mut Server, at: &RevisionRef, seen: &Seen) -> Result<Effect, Refusal> {
     let owner = owner(&seen.object.id.name, seen.object.uid());
-    patch_revision(server, at, |object| object.metadata.owner_references = Some(vec![owner]))
+    patch_revision(server, at, |object| {
+        object.metadata.owner_references = Some(vec![owner])
+    })
 }
 
 fn patch_spec(
@@ -309,7 +327,9 @@ fn patch_spec(
     change: impl FnOnce(&mut shared_api::GameDeploymentSpec),
 ) -> Result<Effect, Refusal> {
     let id = &seen.object.id;
-    let patched = server.patch_workload(&id.name, Some(&id.uid), Some(&id.version), |object| change(&mut object.spec));
+    let patched = server.patch_workload(&id.name, Some(&id.uid), Some(&id.version), |object| {
+        change(&mut object.spec)
+    });
     patched.map(Effect::Workload)
 }
 
@@ -334,7 +354,9 @@ fn on_pod(server: &mut Server, action: &Action, seen: &Seen, now: Timestamp) -> 
         Action::Confirm(confirmed) => &confirmed.pod().resource_version,
         other => panic!("not about a pod: {other:?}"),
     };
-    let patched = server.patch_pod(&name, uid.as_deref(), Some(version), |pod| patch(pod, action, seen, now));
+    let patched = server.patch_pod(&name, uid.as_deref(), Some(version), |pod| {
+        patch(pod, action, seen, now)
+    });
     patched.map(Effect::Pod)
 }
 

@@ -50,7 +50,9 @@ enum Owner {
 }
 
 fn owner_of<T: Stored>(object: &T) -> Owner {
-    object.owner().map_or(Owner::Nobody, |uid| Owner::Uid(uid.to_owned()))
+    object
+        .owner()
+        .map_or(Owner::Nobody, |uid| Owner::Uid(uid.to_owned()))
 }
 
 /// What came of letting a watch show one thing.
@@ -89,7 +91,12 @@ impl Index {
             }
             1 => {
                 let (news, shown) = next(&server.pods, &mut watches.pods);
-                (learn(&mut self.pods, news, |known, new| pods_differ(&known.read, &new.read)), shown)
+                (
+                    learn(&mut self.pods, news, |known, new| {
+                        pods_differ(&known.read, &new.read)
+                    }),
+                    shown,
+                )
             }
             2 => {
                 let (news, shown) = next(&server.revisions, &mut watches.revisions);
@@ -97,14 +104,22 @@ impl Index {
             }
             3 => {
                 let (news, shown) = next(&server.runs, &mut watches.runs);
-                (learn(&mut self.runs, news, |known, new| runs_differ(&known.read, &new.read)), shown)
+                (
+                    learn(&mut self.runs, news, |known, new| {
+                        runs_differ(&known.read, &new.read)
+                    }),
+                    shown,
+                )
             }
             4 => {
                 let (news, shown) = next(&server.templates, &mut watches.templates);
                 if news.is_some() {
                     about.extend(self.names());
                 }
-                (learn(&mut self.templates, news, |known, new| known.spec != new.spec), shown)
+                (
+                    learn(&mut self.templates, news, |known, new| known.spec != new.spec),
+                    shown,
+                )
             }
             _ => {
                 let (news, shown) = next(&server.nodes, &mut watches.nodes);
@@ -217,18 +232,26 @@ where
 
 fn pods_differ(known: &Pod, new: &Pod) -> bool {
     let resource_version = new.resource_version.clone();
-    Pod { resource_version, ..known.clone() } != *new
+    Pod {
+        resource_version,
+        ..known.clone()
+    } != *new
 }
 
 fn runs_differ(known: &Run, new: &Run) -> bool {
     let resource_version = new.resource_version.clone();
-    Run { resource_version, ..known.clone() } != *new
+    Run {
+        resource_version,
+        ..known.clone()
+    } != *new
 }
 
 impl Cluster for Index {
     fn template(&self, name: &str) -> FoundTemplate<'_> {
         let found = self.templates.get(&key(name));
-        found.map_or(FoundTemplate::Missing, |template| FoundTemplate::Found(&template.spec))
+        found.map_or(FoundTemplate::Missing, |template| {
+            FoundTemplate::Found(&template.spec)
+        })
     }
 
     fn node_is_gone(&self, name: &str) -> bool {

@@ -69,7 +69,10 @@ impl Job {
     /// Where it stands.
     #[must_use]
     pub fn describe(&self) -> String {
-        format!("{:?} waits for {:?}, has {:?}", self.stage, self.under_way, self.failures)
+        format!(
+            "{:?} waits for {:?}, has {:?}",
+            self.stage, self.under_way, self.failures
+        )
     }
 
     #[must_use]
@@ -130,7 +133,10 @@ impl Job {
                     self.stage = Stage::Status;
                     let quiet = self.effects.is_empty() || !self.failures.is_empty();
                     let status = self.status.take().filter(|_| quiet);
-                    status.map(|status| (Request::Status(status), false)).into_iter().collect()
+                    status
+                        .map(|status| (Request::Status(status), false))
+                        .into_iter()
+                        .collect()
                 }
                 Stage::Status | Stage::Done => {
                     self.stage = Stage::Done;

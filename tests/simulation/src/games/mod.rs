@@ -146,14 +146,24 @@ impl Games {
             ..
         } = self;
         let jobs: Vec<_> = jobs.values().map(Job::describe).collect();
-        let known: Vec<_> = self.index.workloads.iter().map(|(_, object)| &object.id).collect();
+        let known: Vec<_> = self
+            .index
+            .workloads
+            .iter()
+            .map(|(_, object)| &object.id)
+            .collect();
         format!("{uncertain:?} {dirty:?} {jobs:?} {reads:?} {wakes:?} {seats:?}\n{known:?}\n")
     }
 
     /// Looks at the next workload that something is known of. Returns a plan that is to be carried out, or direct
     /// reads that come before one.
     pub fn consider(&mut self, now: Timestamp, reads: &mut Vec<Sent>) -> Option<Decision> {
-        let due: Vec<String> = self.wakes.iter().filter(|(_, at)| **at <= now).map(|(name, _)| name.clone()).collect();
+        let due: Vec<String> = self
+            .wakes
+            .iter()
+            .filter(|(_, at)| **at <= now)
+            .map(|(name, _)| name.clone())
+            .collect();
         for name in due {
             self.wakes.remove(&name);
             self.dirty.insert(name);
@@ -191,7 +201,12 @@ impl Games {
         let index = &self.index;
         let uid = object.uid();
         let mut pods: Vec<&Pod> = index.pods.owned_by(uid).map(|pod| &pod.read).collect();
-        pods.extend(index.pods.orphans_in(crate::objects::NAMESPACE).map(|pod| &pod.read));
+        pods.extend(
+            index
+                .pods
+                .orphans_in(crate::objects::NAMESPACE)
+                .map(|pod| &pod.read),
+        );
         let runs: Vec<&Run> = index.runs.owned_by(uid).map(|run| &run.read).collect();
         let revisions: Vec<&Revision> = index
             .revisions
@@ -208,7 +223,10 @@ impl Games {
             cluster: index,
         };
         let plan = decide(&view, now);
-        assert!(plan.wake.is_none_or(|wake| wake > now), "a wake-up in the past: {plan:?}");
+        assert!(
+            plan.wake.is_none_or(|wake| wake > now),
+            "a wake-up in the past: {plan:?}"
+        );
         plan
     }
 
@@ -275,7 +293,11 @@ impl Games {
             collision: job.failures.iter().any(|failure| failure.collision),
         };
         let refused = trouble.scaling.is_some() || trouble.updating.is_some();
-        let failures = if refused { before.failures.saturating_add(1) } else { 1 };
+        let failures = if refused {
+            before.failures.saturating_add(1)
+        } else {
+            1
+        };
         let pause = FIRST_PAUSE * (1 << failures.saturating_sub(1).min(10));
         self.seats.insert(name.to_owned(), Seat { trouble, failures });
         self.dirty.remove(name);
@@ -295,7 +317,10 @@ impl Games {
                 Kind::Run => self.index.runs.removed(&key(&name), &uid),
             },
             Effect::Uncertain(kind, name) => {
-                self.uncertain.entry(workload.to_owned()).or_default().insert((kind, name));
+                self.uncertain
+                    .entry(workload.to_owned())
+                    .or_default()
+                    .insert((kind, name));
             }
         }
     }
@@ -331,7 +356,9 @@ impl Games {
 
     /// An object was read directly.
     fn found(&mut self, id: u64, landed: Landed, now: Timestamp) {
-        let Some((workload, kind, name, mark)) = self.reads.remove(&id) else { return };
+        let Some((workload, kind, name, mark)) = self.reads.remove(&id) else {
+            return;
+        };
         let known = landed.error.is_none();
         let still = self.mark(kind, &name) == mark;
         if known && still {
@@ -344,7 +371,8 @@ impl Games {
         let Some(workload) = workload else {
             if !self.reads.values().any(|(of, ..)| of.is_none()) {
                 self.rereading = false;
-                self.dirty.extend(self.index.workloads.iter().map(|(key, _)| key.1.clone()));
+                self.dirty
+                    .extend(self.index.workloads.iter().map(|(key, _)| key.1.clone()));
             }
             return;
         };

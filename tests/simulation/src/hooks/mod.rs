@@ -22,7 +22,10 @@ use session::{End, Session, Wish};
 enum Seat {
     Taken(Box<Session>),
     /// Its session has ended, and the watch has not shown that yet.
-    Left { uid: String, end: End },
+    Left {
+        uid: String,
+        end: End,
+    },
 }
 
 /// One operator's memory.
@@ -73,7 +76,8 @@ impl Hooks {
             Some(Seat::Left { uid, end }) if *uid == run.id.uid && end.is_news_of_before(&run) => {}
             _ if is_over(&run) => drop(self.seats.remove(&name)),
             _ => {
-                self.seats.insert(name.clone(), Seat::Taken(Box::new(Session::new(run, now))));
+                self.seats
+                    .insert(name.clone(), Seat::Taken(Box::new(Session::new(run, now))));
                 self.stirred.insert(name);
             }
         }
@@ -116,7 +120,9 @@ impl Hooks {
 
     /// Remembers how a session ended until the watch shows it.
     fn leave(&mut self, name: &str, end: End, now: Timestamp) {
-        let Some(Seat::Taken(session)) = self.seats.get(name) else { return };
+        let Some(Seat::Taken(session)) = self.seats.get(name) else {
+            return;
+        };
         let latest = session.latest();
         let uid = session.uid().to_owned();
         if end.is_news_of_before(&latest) {
@@ -130,8 +136,16 @@ impl Hooks {
     }
 
     /// A write or a read has been answered.
-    pub fn answered(&mut self, name: &str, uid: &str, answer: Result<Option<Rc<RunObject>>, CallError>, now: Timestamp) {
-        let Some(Seat::Taken(session)) = self.seats.get_mut(name) else { return };
+    pub fn answered(
+        &mut self,
+        name: &str,
+        uid: &str,
+        answer: Result<Option<Rc<RunObject>>, CallError>,
+        now: Timestamp,
+    ) {
+        let Some(Seat::Taken(session)) = self.seats.get_mut(name) else {
+            return;
+        };
         if session.uid() != uid {
             return;
         }

@@ -67,7 +67,9 @@ enum Waits {
     Until(Timestamp),
     Pauses(Timestamp),
     Record(Box<HookRunStatus>),
-    Read { conflict: bool },
+    Read {
+        conflict: bool,
+    },
     Delete,
 }
 
@@ -255,7 +257,11 @@ impl Session {
     }
 
     /// A write or a read has been answered.
-    pub fn answered(&mut self, answer: Result<Option<Rc<RunObject>>, CallError>, now: Timestamp) -> Result<(), End> {
+    pub fn answered(
+        &mut self,
+        answer: Result<Option<Rc<RunObject>>, CallError>,
+        now: Timestamp,
+    ) -> Result<(), End> {
         match std::mem::replace(&mut self.waits, Waits::No) {
             Waits::Record(status) => match answer {
                 Ok(Some(run)) if keeps(&run, &status) => {
@@ -322,7 +328,8 @@ fn keeps(run: &RunObject, written: &HookRunStatus) -> bool {
             .collect()
     };
     run.api.status.as_ref().is_some_and(|kept| {
-        (kept.phase, kept.started_at) == (written.phase, written.started_at) && counted(kept) == counted(written)
+        (kept.phase, kept.started_at) == (written.phase, written.started_at)
+            && counted(kept) == counted(written)
     })
 }
 

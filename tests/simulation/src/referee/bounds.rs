@@ -42,18 +42,29 @@ impl Referee {
     pub fn decided(&self, plan: &Plan, index: &Index, server: &Server, workload: &str) {
         let mut written = BTreeSet::new();
         for name in plan.actions.iter().filter_map(versioned) {
-            assert!(written.insert(name), "of two writes to {name} in one version one must fail: {plan:#?}");
+            assert!(
+                written.insert(name),
+                "of two writes to {name} in one version one must fail: {plan:#?}"
+            );
         }
         for action in &plan.actions {
-            let Action::ResetRetry(kinds) = action else { continue };
+            let Action::ResetRetry(kinds) = action else {
+                continue;
+            };
             let left = index.runs.owned_by(workload).find(|run| {
                 let of_these = run.read.kind.is_some_and(|kind| kinds.contains(&kind));
                 of_these && run.read.is_unsuccessful() && !run.read.terminating
             });
             assert!(left.is_none(), "retry is forgotten before {left:#?} is gone");
         }
-        for pod in server.pods.iter().filter(|pod| pod.id.owner.as_deref() == Some(workload)) {
-            let Some(ours) = self.ours.get(&pod.id.uid) else { continue };
+        for pod in server
+            .pods
+            .iter()
+            .filter(|pod| pod.id.owner.as_deref() == Some(workload))
+        {
+            let Some(ours) = self.ours.get(&pod.id.uid) else {
+                continue;
+            };
             let known = index.pods.get(&key(&pod.id.name));
             let known = known.filter(|known| known.id.uid == pod.id.uid);
             let version = known.and_then(|known| known.id.version.parse::<u64>().ok());
@@ -63,7 +74,11 @@ impl Referee {
                 pod.read
             );
         }
-        for known in index.pods.owned_by(workload).filter(|known| known.read.is_active()) {
+        for known in index
+            .pods
+            .owned_by(workload)
+            .filter(|known| known.read.is_active())
+        {
             assert!(
                 !self.ended.contains(&known.id.uid),
                 "a decision does not know that we have ended {}\n{plan:#?}",
@@ -80,13 +95,21 @@ impl Referee {
                 "a write without its precondition: {action:#?}"
             );
             let before = acted.before.as_ref().unwrap();
-            assert_eq!((&before.id.uid, &before.id.version), (&at.uid, &at.resource_version), "{action:#?}");
+            assert_eq!(
+                (&before.id.uid, &before.id.version),
+                (&at.uid, &at.resource_version),
+                "{action:#?}"
+            );
         };
         match action {
             Action::DeletePod(delete) => carries(delete.pod()),
             Action::TakeOut(update, _) | Action::WriteUpdate(update, _) => carries(update.pod()),
             Action::Confirm(confirmed) => carries(confirmed.pod()),
-            Action::Adopt(at) | Action::Release(at) | Action::Mark(at, _) | Action::Unmark(at) | Action::PutIn(at, _) => {
+            Action::Adopt(at)
+            | Action::Release(at)
+            | Action::Mark(at, _)
+            | Action::Unmark(at)
+            | Action::PutIn(at, _) => {
                 carries(at);
             }
             Action::DeleteRun(at) => assert!(!at.uid.is_empty()),

@@ -54,7 +54,8 @@ impl Referee {
             Action::Confirm(confirmed) => self.confirms(confirmed, acted),
             Action::Mark(_, text) => {
                 let intent = text.rsplit_once('@').unwrap().0.to_owned();
-                self.chosen.insert(pod(acted).id.uid.clone(), (acted.version, intent));
+                self.chosen
+                    .insert(pod(acted).id.uid.clone(), (acted.version, intent));
                 false
             }
             Action::Unmark(_) => {
@@ -81,7 +82,8 @@ impl Referee {
             let answers = taken.get(&asked.run.id.uid).map_or(&[] as &[_], Vec::as_slice);
             metrics.iter().all(|metric| {
                 let mut answers = answers.iter().filter(|taken| taken.slot.metric == metric.name);
-                answers.any(|taken| taken.phase == Phase::Successful && taken.pod.as_deref() == Some(&pod.uid))
+                answers
+                    .any(|taken| taken.phase == Phase::Successful && taken.pod.as_deref() == Some(&pod.uid))
             })
         };
         let found = self.asked.values_mut().find(|asked| {
@@ -103,7 +105,10 @@ impl Referee {
         let Some(asked) = found else {
             panic!(
                 "nobody said yes to {intent} of {pod:#?}, chosen at {since}:\n{:#?}",
-                self.asked.values().filter(|asked| asked.run.read.pod_uid.as_deref() == Some(&pod.uid)).collect::<Vec<_>>()
+                self.asked
+                    .values()
+                    .filter(|asked| asked.run.read.pod_uid.as_deref() == Some(&pod.uid))
+                    .collect::<Vec<_>>()
             );
         };
         asked.used = true;
@@ -116,7 +121,11 @@ impl Referee {
             return false;
         }
         let grounds = delete.grounds();
-        assert!(matches!(grounds, Grounds::Verdict { .. }), "{grounds:?}: {:#?}", pod.read);
+        assert!(
+            matches!(grounds, Grounds::Verdict { .. }),
+            "{grounds:?}: {:#?}",
+            pod.read
+        );
         let Some((since, intent)) = self.chosen.get(&pod.id.uid).cloned() else {
             panic!("{:#?} was not chosen", pod.read);
         };
@@ -148,10 +157,19 @@ impl Referee {
         }
         let pod = pod(acted);
         if !change.images.is_empty() {
-            assert!(pod.read.is_out_of_service(), "images of a pod in service are changed: {:#?}", pod.read);
+            assert!(
+                pod.read.is_out_of_service(),
+                "images of a pod in service are changed: {:#?}",
+                pod.read
+            );
         }
         if let Some(begun) = self.out.get_mut(&pod.id.uid) {
-            assert!(begun.to == update.to(), "taken out for {}, written {}", begun.to, update.to());
+            assert!(
+                begun.to == update.to(),
+                "taken out for {}, written {}",
+                begun.to,
+                update.to()
+            );
             begun.written.extend(change.images.keys().cloned());
             return false;
         }
@@ -170,7 +188,12 @@ impl Referee {
         if skipped || !has_hook(acted.seen, HookKind::PostInplace) {
             return false;
         }
-        self.use_up(acted, HookKind::PostInplace, &format!("confirm:{}", confirmed.revision()), 0)
+        self.use_up(
+            acted,
+            HookKind::PostInplace,
+            &format!("confirm:{}", confirmed.revision()),
+            0,
+        )
     }
 }
 
@@ -179,7 +202,9 @@ fn pod<'a>(acted: &'a Acted<'_>) -> &'a PodObject {
 }
 
 fn gate_of_update(seen: &Seen) -> Option<HookKind> {
-    [HookKind::PreInplace, HookKind::PreDelete].into_iter().find(|kind| has_hook(seen, *kind))
+    [HookKind::PreInplace, HookKind::PreDelete]
+        .into_iter()
+        .find(|kind| has_hook(seen, *kind))
 }
 
 fn is_free(pod: &PodObject, acted: &Acted<'_>) -> bool {
@@ -201,11 +226,20 @@ fn is_same_container(one: &str, two: &str) -> bool {
 
 /// The containers whose images an update changes.
 fn modified(pod: &PodObject, update: &Update, seen: &Seen) -> BTreeSet<String> {
-    let target = seen.revisions.iter().find(|revision| revision.id.name == update.to()).unwrap();
+    let target = seen
+        .revisions
+        .iter()
+        .find(|revision| revision.id.name == update.to())
+        .unwrap();
     let wanted = target.read.template.containers();
     let differs = |container: &&gamedeployment_core::pod::Container| {
         let mut wanted = wanted.iter();
         wanted.any(|wanted| wanted.name == container.name && wanted.image != container.image)
     };
-    pod.read.containers.iter().filter(differs).map(|container| container.name.clone()).collect()
+    pod.read
+        .containers
+        .iter()
+        .filter(differs)
+        .map(|container| container.name.clone())
+        .collect()
 }

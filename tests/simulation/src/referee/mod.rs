@@ -65,5 +65,7 @@ impl Referee {
 /// The hook of a kind of the pods' life, where one is set.
 fn has_hook(seen: &Seen, kind: HookKind) -> bool {
     let mut spec = seen.object.api.spec.clone();
-    strategy_of(&mut spec, kind).as_ref().is_some_and(|strategy| strategy.hook.is_some())
+    strategy_of(&mut spec, kind)
+        .as_ref()
+        .is_some_and(|strategy| strategy.hook.is_some())
 }

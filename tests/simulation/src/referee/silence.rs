@@ -9,12 +9,17 @@ use crate::world::{FLEET, World};
 impl World {
     /// What waits, and is not spoken of.
     pub fn check_words(&self) {
-        let Some(object) = self.server.workloads.get(FLEET) else { return };
+        let Some(object) = self.server.workloads.get(FLEET) else {
+            return;
+        };
         let Ok(wanted) = Workload::read(&object.api) else {
             return;
         };
         let status = object.api.status.clone().unwrap_or_default();
-        assert_eq!(status.observed_generation, object.api.metadata.generation, "{status:#?}");
+        assert_eq!(
+            status.observed_generation, object.api.metadata.generation,
+            "{status:#?}"
+        );
         let hooks = [
             &status.pre_delete_hook_condition,
             &status.pre_inplace_hook_condition,
@@ -22,12 +27,18 @@ impl World {
         ];
         let entries: Vec<_> = hooks.into_iter().flatten().collect();
         for entry in &entries {
-            assert!(entry.message.as_ref().is_some_and(|message| !message.is_empty()), "{entry:#?}");
+            assert!(
+                entry.message.as_ref().is_some_and(|message| !message.is_empty()),
+                "{entry:#?}"
+            );
             assert!(entry.start_time.is_some(), "{entry:#?}");
         }
         let said = |name: &str| {
             entries.iter().any(|entry| entry.pod_name == name)
-                || status.conditions.iter().any(|condition| condition.message.contains(name))
+                || status
+                    .conditions
+                    .iter()
+                    .any(|condition| condition.message.contains(name))
         };
         let own = |pod: &&std::rc::Rc<crate::objects::PodObject>| {
             pod.id.owner.as_deref() == Some(object.uid()) && pod.read.is_active()
@@ -37,27 +48,54 @@ impl World {
         for pod in &pods {
             if pod.read.annotation(names::DELETING) == Some("true") {
                 chosen += 1;
-                assert!(said(&pod.id.name), "{} is to go, and waits in silence: {status:#?}", pod.id.name);
+                assert!(
+                    said(&pod.id.name),
+                    "{} is to go, and waits in silence: {status:#?}",
+                    pod.id.name
+                );
             }
             if pod.read.is_out_of_service() {
-                assert!(said(&pod.id.name), "{} is out of service in silence: {status:#?}", pod.id.name);
+                assert!(
+                    said(&pod.id.name),
+                    "{} is out of service in silence: {status:#?}",
+                    pod.id.name
+                );
             }
         }
         let surplus = pods.len().saturating_sub(wanted.replicas + wanted.max_surge);
-        assert!(chosen >= surplus, "{surplus} pods too many, {chosen} chosen: {status:#?}");
+        assert!(
+            chosen >= surplus,
+            "{surplus} pods too many, {chosen} chosen: {status:#?}"
+        );
         let update = status.update_revision.as_deref().unwrap_or_default();
-        let meaning = |name: &str| self.server.revisions.get(name).map(|revision| &revision.read.template);
+        let meaning = |name: &str| {
+            self.server
+                .revisions
+                .get(name)
+                .map(|revision| &revision.read.template)
+        };
         let is_old = |name: &str| name != update && meaning(name) != meaning(update);
         for pod in pods.iter().filter(|pod| is_old(pod.read.revision())) {
             let stays = wanted.update == UpdateType::OnDelete
                 || wanted.paused
                 || !wanted.partition.is_zero()
                 || !wanted.steps.is_empty()
-                || status.conditions.iter().any(|known| known.type_ == "UpdateBlocked" && known.status == "True");
-            assert!(stays || said(&pod.id.name), "{} is old in silence: {status:#?}", pod.id.name);
+                || status
+                    .conditions
+                    .iter()
+                    .any(|known| known.type_ == "UpdateBlocked" && known.status == "True");
+            assert!(
+                stays || said(&pod.id.name),
+                "{} is old in silence: {status:#?}",
+                pod.id.name
+            );
         }
         for run in self.server.runs.iter().filter(|run| run.id.owner.is_some()) {
-            assert!(says_why(&run.api), "a run without a verdict says nothing: {:#?}", run.api.status);
+            assert!(
+                says_why(&run.api),
+                "a run without a verdict says nothing: {:#?}",
+                run.api.status
+            );
         }
     }
 }

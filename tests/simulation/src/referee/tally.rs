@@ -19,7 +19,9 @@ pub(super) struct Recorded {
 }
 
 fn total(result: Option<&MetricResult>) -> i64 {
-    result.map_or(0, |result| result.successful + result.failed + result.inconclusive + result.error)
+    result.map_or(0, |result| {
+        result.successful + result.failed + result.inconclusive + result.error
+    })
 }
 
 fn result<'a>(status: Option<&'a HookRunStatus>, name: &str) -> Option<&'a MetricResult> {
@@ -31,11 +33,21 @@ impl Referee {
     pub fn recorded(&mut self, before: &RunObject, status: &HookRunStatus) {
         let old = before.api.status.as_ref();
         let run = &before.api;
-        assert!(!before.read.phase.is_final(), "a final phase changes: {status:#?}");
+        assert!(
+            !before.read.phase.is_final(),
+            "a final phase changes: {status:#?}"
+        );
         for known in old.iter().flat_map(|old| &old.metric_results) {
             let kept = result(Some(status), &known.name);
-            assert!(total(kept) >= total(Some(known)), "measurements of {} are lost: {status:#?}", known.name);
-            assert!(!known.phase.is_final() || kept.is_some_and(|kept| kept.phase == known.phase), "{status:#?}");
+            assert!(
+                total(kept) >= total(Some(known)),
+                "measurements of {} are lost: {status:#?}",
+                known.name
+            );
+            assert!(
+                !known.phase.is_final() || kept.is_some_and(|kept| kept.phase == known.phase),
+                "{status:#?}"
+            );
         }
         let mut previous: Option<&Metric> = None;
         for metric in &run.spec.metrics {
@@ -47,7 +59,11 @@ impl Referee {
                     && let Some(previous) = previous
                 {
                     let first = result(old, &previous.name).map(|result| result.phase);
-                    assert_eq!(first, Some(Phase::Successful), "measured before its turn: {status:#?}");
+                    assert_eq!(
+                        first,
+                        Some(Phase::Successful),
+                        "measured before its turn: {status:#?}"
+                    );
                 }
                 self.add(before, metric, new.unwrap());
             }
@@ -60,8 +76,15 @@ impl Referee {
     fn add(&mut self, before: &RunObject, metric: &Metric, new: &MetricResult) {
         let uid = &before.id.uid;
         let number = total(Some(new)) - 1;
-        let recorded = self.recorded.entry((uid.clone(), metric.name.clone())).or_default();
-        assert_eq!(i64::try_from(recorded.phases.len()).unwrap(), number, "recorded twice, or lost: {new:#?}");
+        let recorded = self
+            .recorded
+            .entry((uid.clone(), metric.name.clone()))
+            .or_default();
+        assert_eq!(
+            i64::try_from(recorded.phases.len()).unwrap(),
+            number,
+            "recorded twice, or lost: {new:#?}"
+        );
         let last = new.measurements.last().unwrap();
         let taken = self.taken.get(uid).into_iter().flatten().find(|taken| {
             taken.slot.metric == metric.name
@@ -72,20 +95,43 @@ impl Referee {
         let Some(taken) = taken else {
             panic!("nobody has measured this: {new:#?}\n{:#?}", self.taken.get(uid));
         };
-        assert_eq!(taken.phase, last.phase, "the answer was {:?}: {new:#?}", taken.phase);
-        let pause = metric.interval.as_deref().map_or(SignedDuration::from_secs(10), signed);
+        assert_eq!(
+            taken.phase, last.phase,
+            "the answer was {:?}: {new:#?}",
+            taken.phase
+        );
+        let pause = metric
+            .interval
+            .as_deref()
+            .map_or(SignedDuration::from_secs(10), signed);
         if let Some(before) = &recorded.last {
-            assert!(taken.began >= before.ended + pause, "measured before its time: {taken:#?} after {before:#?}");
+            assert!(
+                taken.began >= before.ended + pause,
+                "measured before its time: {taken:#?} after {before:#?}"
+            );
         } else if let Some(delay) = metric.initial_delay.as_deref() {
             let created = before.api.metadata.creation_timestamp.as_ref().unwrap().0;
-            assert!(taken.began >= created + signed(delay), "measured before its time: {taken:#?}");
+            assert!(
+                taken.began >= created + signed(delay),
+                "measured before its time: {taken:#?}"
+            );
         }
         recorded.phases.push(taken.phase);
         recorded.last = Some(taken.clone());
         let count = |wanted: Phase| recorded.phases.iter().filter(|phase| **phase == wanted).count();
         let counted = [new.successful, new.failed, new.inconclusive, new.error];
-        let really = [Phase::Successful, Phase::Failed, Phase::Inconclusive, Phase::Error].map(count);
-        assert_eq!(counted.map(|count| usize::try_from(count).unwrap()), really, "{new:#?}");
+        let really = [
+            Phase::Successful,
+            Phase::Failed,
+            Phase::Inconclusive,
+            Phase::Error,
+        ]
+        .map(count);
+        assert_eq!(
+            counted.map(|count| usize::try_from(count).unwrap()),
+            really,
+            "{new:#?}"
+        );
         assert_eq!(new.measurements.len(), recorded.phases.len().min(10), "{new:#?}");
     }
 
@@ -105,10 +151,19 @@ impl Referee {
         }
         let good = status.phase == Phase::Successful;
         assert_eq!(good, all_good, "{status:#?}\nof {:#?}", run.spec);
-        let stops = status.metric_results.iter().any(|result| result.phase.is_final() && result.phase != Phase::Successful);
-        assert!(!stops || status.phase.is_final(), "one metric has ended badly, and the run goes on: {status:#?}");
+        let stops = status
+            .metric_results
+            .iter()
+            .any(|result| result.phase.is_final() && result.phase != Phase::Successful);
+        assert!(
+            !stops || status.phase.is_final(),
+            "one metric has ended badly, and the run goes on: {status:#?}"
+        );
         let has_words = status.message.as_ref().is_some_and(|message| !message.is_empty());
-        assert!(has_words || good || !status.phase.is_final(), "ended without a word: {status:#?}");
+        assert!(
+            has_words || good || !status.phase.is_final(),
+            "ended without a word: {status:#?}"
+        );
         if good && let Some(asked) = self.asked.get_mut(uid) {
             asked.yes = true;
         }
@@ -126,7 +181,8 @@ fn expected(metric: &Metric, phases: &[Phase]) -> Option<Phase> {
 }
 
 fn verdict(metric: &Metric, phases: &[Phase]) -> Option<Phase> {
-    let count = |wanted: Phase| i32::try_from(phases.iter().filter(|phase| **phase == wanted).count()).unwrap();
+    let count =
+        |wanted: Phase| i32::try_from(phases.iter().filter(|phase| **phase == wanted).count()).unwrap();
     let in_a_row = |wanted: Phase, ends: fn(Phase) -> bool| {
         let tail = phases.iter().rev().take_while(|phase| !ends(**phase));
         i32::try_from(tail.filter(|phase| **phase == wanted).count()).unwrap()
@@ -138,7 +194,11 @@ fn verdict(metric: &Metric, phases: &[Phase]) -> Option<Phase> {
         None if polls => i32::MAX,
         None => otherwise,
     };
-    let (good, bad, unclear) = (count(Phase::Successful), count(Phase::Failed), count(Phase::Inconclusive));
+    let (good, bad, unclear) = (
+        count(Phase::Successful),
+        count(Phase::Failed),
+        count(Phase::Inconclusive),
+    );
     if bad > unlimited(metric.failure_limit, 0) {
         return Some(Phase::Failed);
     }
@@ -152,7 +212,10 @@ fn verdict(metric: &Metric, phases: &[Phase]) -> Option<Phase> {
         return Some(Phase::Error);
     }
     let streak = in_a_row(Phase::Successful, |phase| phase != Phase::Successful);
-    if metric.consecutive_successful_limit.is_some_and(|limit| streak >= limit) {
+    if metric
+        .consecutive_successful_limit
+        .is_some_and(|limit| streak >= limit)
+    {
         return Some(Phase::Successful);
     }
     let most = metric.count.or(metric.interval.is_none().then_some(1))?;

@@ -12,7 +12,9 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 
 use crate::candidate::{Call, Found, Written};
-use crate::objects::{NodeObject, Object, PodObject, RevisionObject, RunObject, TemplateObject, WorkloadObject};
+use crate::objects::{
+    NodeObject, Object, PodObject, RevisionObject, RunObject, TemplateObject, WorkloadObject,
+};
 use table::Table;
 
 /// Why a write was not done.
@@ -81,7 +83,13 @@ impl Server {
     }
 
     /// Writes a Lease as a candidate asks for it.
-    pub fn write_lease(&mut self, of: usize, holder: &str, call: &Call, lease: std::time::Duration) -> Written {
+    pub fn write_lease(
+        &mut self,
+        of: usize,
+        holder: &str,
+        call: &Call,
+        lease: std::time::Duration,
+    ) -> Written {
         let version = self.next().to_string();
         let (expected, transitions) = match call {
             Call::Read => return Written::Unknown,
@@ -115,7 +123,11 @@ pub fn whole(at: Timestamp) -> Timestamp {
 }
 
 /// Whether an object is the one that a write speaks of, in the version that it was decided on.
-fn check<T: Object>(object: Option<&Rc<T>>, uid: Option<&str>, version: Option<&str>) -> Result<Rc<T>, Refusal> {
+fn check<T: Object>(
+    object: Option<&Rc<T>>,
+    uid: Option<&str>,
+    version: Option<&str>,
+) -> Result<Rc<T>, Refusal> {
     let object = object.ok_or(Refusal::Gone)?;
     let id = object.id();
     // An empty precondition is none.

@@ -10,7 +10,9 @@ use k8s_openapi::apimachinery::pkg::runtime::RawExtension;
 use shared_api::{GameDeployment, HookRun, HookRunStatus, HookTemplateSpec};
 
 use super::{Refusal, Server, check, whole};
-use crate::objects::{Identity, NodeObject, Object, RevisionObject, RunObject, TemplateObject, WorkloadObject};
+use crate::objects::{
+    Identity, NodeObject, Object, RevisionObject, RunObject, TemplateObject, WorkloadObject,
+};
 
 impl Server {
     pub fn create_run(&mut self, run: &HookRun, now: Timestamp) -> Result<Rc<RunObject>, Refusal> {
@@ -47,7 +49,9 @@ impl Server {
 
     /// Changes a run's spec or metadata, as a person would.
     pub fn edit_run(&mut self, name: &str, change: impl FnOnce(&mut HookRun)) {
-        let Some(known) = self.runs.get(name).cloned() else { return };
+        let Some(known) = self.runs.get(name).cloned() else {
+            return;
+        };
         let mut run = known.api.clone();
         change(&mut run);
         if run != known.api {
@@ -57,7 +61,12 @@ impl Server {
         }
     }
 
-    pub fn delete_run(&mut self, name: &str, uid: Option<&str>, version: Option<&str>) -> Result<(), Refusal> {
+    pub fn delete_run(
+        &mut self,
+        name: &str,
+        uid: Option<&str>,
+        version: Option<&str>,
+    ) -> Result<(), Refusal> {
         let known = check(self.runs.get(name), uid, version)?;
         let mut last = known.api.clone();
         self.bump(&mut last.metadata);
@@ -107,7 +116,12 @@ impl Server {
         Ok(object)
     }
 
-    pub fn delete_revision(&mut self, name: &str, uid: Option<&str>, version: Option<&str>) -> Result<(), Refusal> {
+    pub fn delete_revision(
+        &mut self,
+        name: &str,
+        uid: Option<&str>,
+        version: Option<&str>,
+    ) -> Result<(), Refusal> {
         let known = check(self.revisions.get(name), uid, version)?;
         let mut last = known.api.clone();
         self.bump(&mut last.metadata);
@@ -146,7 +160,9 @@ impl Server {
 
     /// Deletes a workload; in the foreground it stays until what it owns is gone.
     pub fn delete_workload(&mut self, name: &str, foreground: bool, now: Timestamp) {
-        let Some(known) = self.workloads.get(name).cloned() else { return };
+        let Some(known) = self.workloads.get(name).cloned() else {
+            return;
+        };
         if foreground {
             let _ = self.patch_workload(name, None, None, |object| {
                 object.metadata.deletion_timestamp.get_or_insert(Time(whole(now)));
@@ -164,10 +180,22 @@ impl Server {
             let mut known = self.workloads.iter();
             known.any(|known| known.id.uid == owner && known.api.metadata.deletion_timestamp.is_none())
         };
-        let orphaned = |id: &Identity| id.owner.as_deref().is_some_and(|owner| !owner.starts_with("other") && !live(owner));
+        let orphaned = |id: &Identity| {
+            id.owner
+                .as_deref()
+                .is_some_and(|owner| !owner.starts_with("other") && !live(owner))
+        };
         let run = self.runs.iter().find(|run| orphaned(&run.id)).cloned();
-        let pod = self.pods.iter().find(|pod| orphaned(&pod.id) && !pod.read.terminating).cloned();
-        let revision = self.revisions.iter().find(|revision| orphaned(&revision.id)).cloned();
+        let pod = self
+            .pods
+            .iter()
+            .find(|pod| orphaned(&pod.id) && !pod.read.terminating)
+            .cloned();
+        let revision = self
+            .revisions
+            .iter()
+            .find(|revision| orphaned(&revision.id))
+            .cloned();
         if let Some(run) = run {
             let _ = self.delete_run(&run.id.name, None, None);
             return true;
@@ -180,9 +208,15 @@ impl Server {
             let _ = self.delete_revision(&revision.id.name, None, None);
             return true;
         }
-        let ending = self.workloads.iter().find(|known| known.api.metadata.deletion_timestamp.is_some());
+        let ending = self
+            .workloads
+            .iter()
+            .find(|known| known.api.metadata.deletion_timestamp.is_some());
         if let Some(ending) = ending.cloned()
-            && !self.pods.iter().any(|pod| pod.id.owner.as_deref() == Some(ending.uid()))
+            && !self
+                .pods
+                .iter()
+                .any(|pod| pod.id.owner.as_deref() == Some(ending.uid()))
         {
             self.delete_workload(&ending.id.name, false, now);
             return true;
@@ -204,7 +238,9 @@ impl Server {
     }
 
     pub fn remove_template(&mut self, name: &str) {
-        let Some(known) = self.templates.get(name).cloned() else { return };
+        let Some(known) = self.templates.get(name).cloned() else {
+            return;
+        };
         let version = self.next().to_string();
         let id = Identity {
             version,
