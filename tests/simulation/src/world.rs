@@ -317,7 +317,12 @@ impl World {
         let seen = Rc::new(Seen {
             object: decision.object.clone(),
             nodes: games.index.nodes.clone(),
-            revisions: games.index.revisions.owned_by(uid).cloned().collect(),
+            revisions: games
+                .index
+                .revisions
+                .iter()
+                .map(|(_, known)| known.clone())
+                .collect(),
             fresh,
             foreign: self.foreign,
             at: self.now,
