@@ -1,7 +1,7 @@
 //! `cargo xtask mutants`: seeds one bug after another in a copy of the tree, and sees that the suite finds each.
 //!
-//! The bugs are data: `tests/simulation/mutations.yaml`. The simulation is played first; the cores' own tests only
-//! where it finds nothing. All copies share one build directory, so only what a bug touches is compiled anew.
+//! The bugs are data: `tests/simulation/mutations.yaml`. The simulation is played first; the own tests of what
+//! is wrong only where it finds nothing. All copies share one build directory, so only what a bug touches is compiled anew.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -246,18 +246,21 @@ impl Bench {
         write(&good.replacen(text.as_str(), instead, 1))?;
         let found = self.build().and_then(|()| match self.simulate()? {
             Some(found) => Ok(Some(found)),
-            None => self.core_tests(),
+            None => self.own_tests(file),
         });
         write(&good)?;
         found.map_err(|error| format!("{name}: {error}"))
     }
 
-    fn core_tests(&self) -> Result<Option<String>, String> {
-        let packages = ["--package", "hook-core", "--package", "gamedeployment-core"];
-        let arguments: Vec<&str> = ["test", "--locked", "--quiet"]
-            .into_iter()
-            .chain(packages)
-            .collect();
+    /// The own tests of the package that holds a file.
+    fn own_tests(&self, file: &str) -> Result<Option<String>, String> {
+        let package = match file.split_once("/src/") {
+            Some(("hook-operator/core", _)) => "hook-core",
+            Some(("gamedeployment-operator/core", _)) => "gamedeployment-core",
+            Some((package, _)) => package,
+            None => return Err(format!("{file} is no source of a package")),
+        };
+        let arguments = ["test", "--locked", "--quiet", "--package", package];
         let tested = self.cargo(&arguments)?;
         if tested.status.success() {
             return Ok(None);
@@ -265,7 +268,7 @@ impl Bench {
         let text = String::from_utf8_lossy(&tested.stdout);
         let failed = text.lines().find_map(|line| line.strip_prefix("---- "));
         let name = failed.and_then(|line| line.split(' ').next());
-        Ok(Some(format!("test {}", name.unwrap_or("of a core"))))
+        Ok(Some(format!("test {}", name.unwrap_or("of its package"))))
     }
 }
 

@@ -256,7 +256,7 @@ impl World {
             return false;
         }
         let now = self.now;
-        let number = self.server.next();
+        let number = self.server.number();
         let machine = self.machines.entry(uid.clone()).or_default();
         if machine.node.is_none() {
             let at = usize::try_from(number).unwrap();

@@ -53,13 +53,12 @@ impl World {
         let sender = &self.processes[process];
         let mut limit = CALL;
         if what.writes() {
-            match sender.left(now) {
-                Some(left) => limit = limit.min(SignedDuration::try_from(left).unwrap()),
-                None => {
-                    self.totals.fenced += 1;
-                    self.fail(process, &what, CallError::Unknown);
-                    return;
-                }
+            if let Some(left) = sender.left(now) {
+                limit = limit.min(SignedDuration::try_from(left).unwrap());
+            } else {
+                self.totals.fenced += 1;
+                self.fail(process, &what, CallError::Unknown);
+                return;
             }
         }
         self.flights.push(Flight {

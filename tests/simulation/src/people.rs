@@ -230,7 +230,7 @@ impl World {
                     .is_some_and(|owner| owner.starts_with("workload"))
                 {
                     let _ = self.server.patch_pod(&pod.id.name, None, None, |pod| {
-                        pod.metadata.owner_references = None
+                        pod.metadata.owner_references = None;
                     });
                 }
             }

@@ -2,6 +2,7 @@
 //! for ever, what waits says why, and nobody else waits for it.
 
 use std::collections::BTreeSet;
+use std::fmt::Write;
 
 use fastrand::Rng;
 use gamedeployment_core::gate::HookKind;
@@ -188,7 +189,7 @@ impl World {
         let pods: Vec<_> = self.server.pods.iter().cloned().collect();
         for pod in pods {
             self.totals.steps += u64::from(self.kubelet(&pod));
-            if self.moods.get(&pod.id.uid).is_none() {
+            if !self.moods.contains_key(&pod.id.uid) {
                 self.moods.insert(pod.id.uid.clone(), Mood::YES);
             }
         }
@@ -327,8 +328,9 @@ impl World {
     pub fn describe(&self) -> String {
         let mut text = String::new();
         for process in &self.processes {
-            text += &format!(
-                "{} {:?} fence {:?} inbox {}\n",
+            let _ = writeln!(
+                text,
+                "{} {:?} fence {:?} inbox {}",
                 process.name(),
                 process.starts_at,
                 process.fence,
@@ -339,13 +341,13 @@ impl World {
             }
         }
         for object in self.server.workloads.iter() {
-            text += &format!("{:?}\nstatus {:#?}\n", object.api.spec, object.api.status);
+            let _ = writeln!(text, "{:?}\nstatus {:#?}", object.api.spec, object.api.status);
         }
         for pod in self.server.pods.iter() {
-            text += &format!("{:?}\n{:?}\n", pod.read, self.machines.get(&pod.id.uid));
+            let _ = writeln!(text, "{:?}\n{:?}", pod.read, self.machines.get(&pod.id.uid));
         }
         for run in self.server.runs.iter() {
-            text += &format!("{:?}\n{:?}\n", run.read, run.api.status);
+            let _ = writeln!(text, "{:?}\n{:?}", run.read, run.api.status);
         }
         text
     }

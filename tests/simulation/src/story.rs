@@ -63,12 +63,11 @@ pub fn play(seed: u64, steps: &[u64], tell: bool) -> Result<Totals, (usize, Stri
         }
         world.settle();
     }));
-    match played {
-        Ok(()) => Ok(world.totals),
-        Err(_) => {
-            let why = WORDS.with(|known| known.borrow().clone());
-            Err((done, why, world.story.take().unwrap_or_default()))
-        }
+    if let Ok(()) = played {
+        Ok(world.totals)
+    } else {
+        let why = WORDS.with(|known| known.borrow().clone());
+        Err((done, why, world.story.take().unwrap_or_default()))
     }
 }
 

@@ -200,9 +200,8 @@ impl World {
     pub fn show_kind(&mut self, at: usize, kind: usize) -> bool {
         let process = &mut self.processes[at];
         let (any, expired) = match &mut process.work {
-            Work::None => (false, false),
             Work::Hooks(hooks) if kind == 3 => hooks.learn(&self.server, self.now),
-            Work::Hooks(_) => (false, false),
+            Work::None | Work::Hooks(_) => (false, false),
             Work::Games(games) => {
                 let shown = games.learn(&self.server, kind);
                 (shown.any, shown.expired)
@@ -274,7 +273,7 @@ impl World {
                 self.send_all(at, follow, seen);
             }
             (Work::Hooks(hooks), Answer::Run { name, uid, answer }) => {
-                hooks.answered(&name, &uid, answer, now)
+                hooks.answered(&name, &uid, answer, now);
             }
             (
                 Work::Hooks(hooks),
@@ -364,7 +363,7 @@ impl World {
         let read = &pod.read;
         let ready = read.ready_since.filter(|_| read.is_ready() && read.is_active());
         ready.is_some_and(|since| since + SignedDuration::from_secs(wait.into()) <= at)
-            && !read.in_place.as_ref().is_some_and(|condition| !condition.ready)
+            && read.in_place.as_ref().is_none_or(|condition| condition.ready)
             && self
                 .machines
                 .get(&pod.id.uid)

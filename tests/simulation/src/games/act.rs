@@ -315,7 +315,7 @@ fn patch_revision(
 fn adopt_revision(server: &mut Server, at: &RevisionRef, seen: &Seen) -> Result<Effect, Refusal> {
     let owner = owner(&seen.object.id.name, seen.object.uid());
     patch_revision(server, at, |object| {
-        object.metadata.owner_references = Some(vec![owner])
+        object.metadata.owner_references = Some(vec![owner]);
     })
 }
 
@@ -326,7 +326,7 @@ fn patch_spec(
 ) -> Result<Effect, Refusal> {
     let id = &seen.object.id;
     let patched = server.patch_workload(&id.name, Some(&id.uid), Some(&id.version), |object| {
-        change(&mut object.spec)
+        change(&mut object.spec);
     });
     patched.map(Effect::Workload)
 }
@@ -353,7 +353,7 @@ fn on_pod(server: &mut Server, action: &Action, seen: &Seen, now: Timestamp) -> 
         other => panic!("not about a pod: {other:?}"),
     };
     let patched = server.patch_pod(&name, uid.as_deref(), Some(version), |pod| {
-        patch(pod, action, seen, now)
+        patch(pod, action, seen, now);
     });
     patched.map(Effect::Pod)
 }

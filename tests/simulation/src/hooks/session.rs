@@ -128,7 +128,10 @@ impl Session {
     /// Goes on as far as it can without an answer.
     pub fn go_on(&mut self, now: Timestamp, wishes: &mut Vec<Wish>) -> Result<(), End> {
         match self.waits {
-            Waits::Record(_) | Waits::Read { .. } | Waits::Delete => return self.ask_again(wishes),
+            Waits::Record(_) | Waits::Read { .. } | Waits::Delete => {
+                self.ask_again(wishes);
+                return Ok(());
+            }
             Waits::Pauses(until) => {
                 self.hear();
                 if now < until {
@@ -174,14 +177,13 @@ impl Session {
     }
 
     /// After a conflict the run is read; the wish is made here because an answer makes none.
-    fn ask_again(&mut self, wishes: &mut Vec<Wish>) -> Result<(), End> {
+    fn ask_again(&mut self, wishes: &mut Vec<Wish>) {
         if let Waits::Read { .. } = self.waits
             && self.collected
         {
             self.collected = false;
             wishes.push(Wish::Read(self.run.clone()));
         }
-        Ok(())
     }
 
     fn plan(&mut self, now: Timestamp) -> Plan {

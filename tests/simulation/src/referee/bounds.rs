@@ -88,7 +88,7 @@ impl Referee {
     }
 
     /// The preconditions of a write, and the bounds that it must keep.
-    pub(super) fn check_write(&self, action: &Action, acted: &Acted<'_>) {
+    pub(super) fn check_write(action: &Action, acted: &Acted<'_>) {
         let carries = |at: &PodRef| {
             assert!(
                 !at.uid.is_empty() && !at.resource_version.is_empty(),

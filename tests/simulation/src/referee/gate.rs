@@ -46,7 +46,7 @@ impl Referee {
 
     /// An action of gamedeployment-operator took effect. Says whether it used a yes up.
     pub fn acted(&mut self, action: &Action, acted: &Acted<'_>) -> bool {
-        self.check_write(action, acted);
+        Self::check_write(action, acted);
         let used = match action {
             Action::DeletePod(delete) => self.deletes(delete, acted),
             Action::TakeOut(update, _) => self.takes_out(update, acted),

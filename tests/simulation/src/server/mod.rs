@@ -55,7 +55,7 @@ pub struct Server {
 
 impl Server {
     /// The next version; also what UIDs are made of.
-    pub fn next(&mut self) -> u64 {
+    pub fn number(&mut self) -> u64 {
         self.version += 1;
         self.version
     }
@@ -66,7 +66,7 @@ impl Server {
     }
 
     fn birth(&mut self, metadata: &mut ObjectMeta, kind: &str, now: Timestamp) {
-        let version = self.next();
+        let version = self.number();
         metadata.uid = Some(format!("{kind}-{version}"));
         metadata.resource_version = Some(version.to_string());
         metadata.creation_timestamp = Some(Time(whole(now)));
@@ -74,7 +74,7 @@ impl Server {
     }
 
     fn bump(&mut self, metadata: &mut ObjectMeta) {
-        metadata.resource_version = Some(self.next().to_string());
+        metadata.resource_version = Some(self.number().to_string());
     }
 
     #[must_use]
@@ -90,7 +90,7 @@ impl Server {
         call: &Call,
         lease: std::time::Duration,
     ) -> Written {
-        let version = self.next().to_string();
+        let version = self.number().to_string();
         let (expected, transitions) = match call {
             Call::Read => return Written::Unknown,
             Call::Create => (None, 0),

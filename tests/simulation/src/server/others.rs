@@ -225,7 +225,7 @@ impl Server {
     }
 
     pub fn put_template(&mut self, name: &str, spec: HookTemplateSpec) {
-        let version = self.next().to_string();
+        let version = self.number().to_string();
         let known = self.templates.get(name).map(|known| known.id.uid.clone());
         let uid = known.unwrap_or_else(|| format!("template-{version}"));
         let id = Identity {
@@ -241,7 +241,7 @@ impl Server {
         let Some(known) = self.templates.get(name).cloned() else {
             return;
         };
-        let version = self.next().to_string();
+        let version = self.number().to_string();
         let id = Identity {
             version,
             ..known.id.clone()
@@ -252,7 +252,7 @@ impl Server {
 
     /// A node joins; it is there until it is removed.
     pub fn add_node(&mut self) -> String {
-        let version = self.next().to_string();
+        let version = self.number().to_string();
         let name = format!("node-{version}");
         let id = Identity {
             name: name.clone(),
@@ -266,7 +266,7 @@ impl Server {
 
     pub fn remove_node(&mut self, name: &str) {
         if let Some(known) = self.nodes.get(name).cloned() {
-            let version = self.next().to_string();
+            let version = self.number().to_string();
             let id = Identity {
                 version,
                 ..known.id().clone()

@@ -12,8 +12,12 @@ use crate::objects::PodObject;
 
 impl Server {
     pub fn create_pod(&mut self, manifest: &Value, now: Timestamp) -> Result<Rc<PodObject>, Refusal> {
-        let mut pod: api::Pod = serde_json::from_value(manifest.clone()).unwrap();
-        if self.pods.get(pod.metadata.name.as_deref().unwrap()).is_some() {
+        let mut pod = read(manifest);
+        if self
+            .pods
+            .get(pod.metadata.name.as_deref().unwrap_or_default())
+            .is_some()
+        {
             return Err(Refusal::Conflict);
         }
         if self.quota.is_some_and(|quota| self.pods.len() >= quota) {
@@ -73,4 +77,8 @@ impl Server {
         self.bump(&mut last.metadata);
         self.pods.remove(PodObject::new(last));
     }
+}
+
+fn read(manifest: &Value) -> api::Pod {
+    serde_json::from_value(manifest.clone()).unwrap()
 }
