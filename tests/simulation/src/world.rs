@@ -111,7 +111,13 @@ impl World {
         let bytes = uid.bytes().fold(self.temper, |sum, byte| {
             sum.wrapping_mul(31).wrapping_add(byte.into())
         });
-        Mood::any(&mut Rng::with_seed(bytes))
+        // Some say something else each time.
+        let times = if bytes.is_multiple_of(3) {
+            self.totals.measurements
+        } else {
+            0
+        };
+        Mood::any(&mut Rng::with_seed(bytes.wrapping_add(times)))
     }
 
     /// One step.
