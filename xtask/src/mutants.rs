@@ -13,8 +13,8 @@ use serde_json::Value;
 
 /// Where the bugs are.
 const LIST: &str = "tests/simulation/mutations.yaml";
-/// Seeds that are played against each: about four thousand steps come from one.
-const SEEDS: &str = "0..250";
+/// Seeds that are played against each; one comes to about four thousand steps.
+const SEEDS: &str = "0..1500";
 /// A simulation that takes longer has no end.
 const PATIENCE: Duration = Duration::from_mins(4);
 /// With `--quick` every so many of them is tried.

@@ -299,12 +299,12 @@ pub fn question(code: u8, url: &str) -> HookTemplateSpec {
             let second = metric(
                 "matches",
                 url,
-                json!({"interval": "1s", "count": 4, "failureLimit": 3, "inconclusiveLimit": 1, "failureCondition": both}),
+                json!({"interval": "1s", "count": 12, "failureLimit": 12, "inconclusiveLimit": 12, "failureCondition": both}),
             );
             (vec![first, second], json!({}))
         }
         _ => (
-            one(json!({"interval": "1s", "count": 12, "failureLimit": 4, "consecutiveErrorLimit": 2})),
+            one(json!({"interval": "1s", "count": 3, "failureLimit": 3, "consecutiveErrorLimit": 2})),
             json!({}),
         ),
     };

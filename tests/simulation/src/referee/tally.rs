@@ -160,6 +160,11 @@ impl Referee {
             "one metric has ended badly, and the run goes on: {status:#?}"
         );
         let has_words = status.message.as_ref().is_some_and(|message| !message.is_empty());
+        let troubled = status.metric_results.iter().any(|result| {
+            let last = result.measurements.last().map(|last| last.phase);
+            !result.phase.is_final() && last.is_some_and(|last| last != Phase::Successful)
+        });
+        assert!(has_words || !troubled, "goes on without a word: {status:#?}");
         assert!(
             has_words || good || !status.phase.is_final(),
             "ended without a word: {status:#?}"
