@@ -32,7 +32,7 @@ const PARTS: [Part; 6] = [
     Part {
         name: "simulation",
         what: "both operators' decisions in a world of their own",
-        arguments: &["test", "--locked", "-p", "simulation"],
+        arguments: &["test", "--locked", "--workspace", "--test", "seeds"],
     },
     Part {
         name: "mutants",
