@@ -1,7 +1,7 @@
 //! `cargo xtask mutants`: seeds one bug after another in a copy of the tree, and sees that the suite finds each.
 //!
 //! The bugs are data: `tests/simulation/mutations.yaml`. The simulation is played against each, or the one test
-//! that the list names. All copies share one build directory, so only what a bug touches is compiled anew.
+//! that the list names. They are built where the tree itself is, so only what a bug touches is compiled anew.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -160,7 +160,8 @@ impl Bench {
         let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
         let bench = Self {
             tree: target.join("mutants/tree"),
-            build: target.join("mutants/build"),
+            // What is not ours is compiled there already.
+            build: target,
         };
         let known = git(root)?;
         for path in &known {
@@ -214,8 +215,8 @@ impl Bench {
             "build",
             "--locked",
             "--quiet",
-            "--package",
-            "simulation",
+            // With the features of the whole, for the same reason.
+            "--workspace",
             "--bin",
             "simulate",
         ])?;
