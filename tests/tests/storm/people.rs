@@ -115,11 +115,13 @@ impl<'s> People<'s> {
         self.set(json!({ "paused": false })).await;
         // Those that a hook had said no to: the person on call is told of them, and retries.
         eventually(SOON, || async {
-            let status = fleet.status().await;
+            let game = fleet.game().await;
+            let status = game.status.unwrap_or_default();
             if is_refused(&status) {
                 self.retry();
             }
-            if self.is_done(&status) {
+            // A status of before the last change says nothing of it.
+            if status.observed_generation == game.metadata.generation && self.is_done(&status) {
                 Ok(())
             } else {
                 Err(format!("{status:#?}\n{}", self.logs()))
@@ -128,7 +130,8 @@ impl<'s> People<'s> {
         .await;
         fleet.settled(self.replicas).await;
         let images = images_of(fleet.all_pods().await.values());
-        assert_eq!(images, BTreeSet::from([self.image.to_owned()]));
+        let status = fleet.status().await;
+        assert_eq!(images, BTreeSet::from([self.image.to_owned()]), "{status:#?}");
     }
 
     fn is_done(&self, status: &GameDeploymentStatus) -> bool {
