@@ -1,8 +1,6 @@
 //! The stage of tests of GameDeployments: a namespace of its own on a real API server, simulated nodes with a real
 //! HTTP game server behind every pod, and both operators as processes.
 
-use std::io::Write as _;
-use std::process::Stdio;
 use std::time::Duration;
 
 use k8s_openapi::api::apps::v1::ControllerRevision;
@@ -16,7 +14,7 @@ use test_kit::node::{Nodes, Options};
 
 use crate::identity::Identities;
 use crate::witnessed::Beginning;
-use crate::{Operator, fail};
+use crate::{Operator, fail, kubectl};
 
 mod explained;
 mod manifest;
@@ -150,25 +148,8 @@ impl<'c> Fleet<'c> {
     /// If it fails.
     #[must_use]
     pub fn kubectl(&self, arguments: &[&str], input: &str) -> String {
-        let mut command = self.control_plane.kubectl();
-        command.args(["--namespace", &self.namespace]).args(arguments);
-        command
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
-        let output = command.spawn().and_then(|mut child| {
-            if let Some(mut stdin) = child.stdin.take() {
-                stdin.write_all(input.as_bytes())?;
-            }
-            child.wait_with_output()
-        });
-        let output = output.unwrap_or_else(|error| fail(&format!("kubectl: {error}")));
-        let text =
-            String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
-        if !output.status.success() {
-            fail(&format!("kubectl {arguments:?}: {text}"));
-        }
-        text
+        let within = ["--namespace", &self.namespace];
+        kubectl(self.control_plane, &[&within, arguments].concat(), input)
     }
 
     /// Creates or changes an object with `kubectl apply`.

@@ -1,9 +1,7 @@
 //! Who the operators are: the service accounts of `deploy/rbac.yaml`, with the rights that stand there and no others.
 
 use std::collections::BTreeSet;
-use std::io::Write as _;
 use std::path::PathBuf;
-use std::process::Stdio;
 
 use k8s_openapi::api::authorization::v1::SubjectAccessReview;
 use kube::api::{Api, PostParams};
@@ -11,7 +9,7 @@ use serde_json::json;
 use test_kit::{ApiProxy, ControlPlane, eventually};
 use tokio::sync::Mutex;
 
-use crate::{SOON, fail};
+use crate::{SOON, fail, kubectl};
 
 /// The user as which gamedeployment-operator runs.
 pub(crate) const WORKLOADS_USER: &str = "system:serviceaccount:hookgate:gamedeployment-operator";
@@ -25,6 +23,8 @@ pub const GROUPS: [&str; 3] = [
 ];
 
 const RIGHTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../deploy/rbac.yaml");
+
+const APPLY: [&str; 3] = ["apply", "--filename", "-"];
 
 /// Control planes that have the rights, by their URL.
 static INSTALLED: Mutex<BTreeSet<String>> = Mutex::const_new(BTreeSet::new());
@@ -75,31 +75,15 @@ pub fn allow_election(control_plane: &ControlPlane, namespace: &str) {
         .unwrap_or_else(|| fail(&format!("{RIGHTS} says nothing of leader election")));
     let (_, manifests) = election.split_once('\n').unwrap_or_default();
     let here = manifests.replacen("namespace: hookgate", &format!("namespace: {namespace}"), 2);
-    apply(control_plane, &here);
+    let _ = kubectl(control_plane, &APPLY, &here);
 }
 
 fn rights() -> String {
     std::fs::read_to_string(RIGHTS).unwrap_or_else(|error| fail(&format!("{RIGHTS}: {error}")))
 }
 
-fn apply(control_plane: &ControlPlane, manifests: &str) {
-    let mut command = control_plane.kubectl();
-    command.args(["apply", "--filename", "-"]).stdin(Stdio::piped());
-    command.stdout(Stdio::null()).stderr(Stdio::piped());
-    let applied = command.spawn().and_then(|mut child| {
-        if let Some(mut input) = child.stdin.take() {
-            input.write_all(manifests.as_bytes())?;
-        }
-        child.wait_with_output()
-    });
-    let applied = applied.unwrap_or_else(|error| fail(&format!("kubectl: {error}")));
-    if !applied.status.success() {
-        fail(&format!("{RIGHTS}: {}", String::from_utf8_lossy(&applied.stderr)));
-    }
-}
-
 async fn install(control_plane: &ControlPlane) {
-    apply(control_plane, &rights());
+    let _ = kubectl(control_plane, &APPLY, &rights());
     // The API server learns of roles by watching them, a moment later.
     for (user, group, resource) in [
         (WORKLOADS_USER, "", "pods"),

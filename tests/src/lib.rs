@@ -9,6 +9,8 @@ mod operator;
 pub mod proof;
 mod witnessed;
 
+use std::io::Write as _;
+use std::process::Stdio;
 use std::time::Duration;
 
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams};
@@ -283,6 +285,33 @@ impl Drop for Stage<'_> {
             beginning.judge(&self.namespace, &self.secrets, Duration::ZERO);
         }
     }
+}
+
+/// Runs kubectl as administrator and returns what it prints.
+///
+/// # Panics
+/// If it fails.
+#[must_use]
+pub fn kubectl(control_plane: &ControlPlane, arguments: &[&str], input: &str) -> String {
+    let mut command = control_plane.kubectl();
+    command
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let output = command.spawn().and_then(|mut child| {
+        if let Some(mut stdin) = child.stdin.take() {
+            stdin.write_all(input.as_bytes())?;
+        }
+        child.wait_with_output()
+    });
+    let output = output.unwrap_or_else(|error| fail(&format!("kubectl: {error}")));
+    let text =
+        String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    if !output.status.success() {
+        fail(&format!("kubectl {arguments:?}: {text}"));
+    }
+    text
 }
 
 #[track_caller]

@@ -15,6 +15,17 @@ pub enum Who {
     Hooks,
 }
 
+impl Who {
+    /// Its name, which is its Lease's, too.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Workloads => "gamedeployment-operator",
+            Self::Hooks => "hook-operator",
+        }
+    }
+}
+
 impl Fleet<'_> {
     /// How an operator of this fleet is started, on the straight way to the API server or behind a proxy.
     ///

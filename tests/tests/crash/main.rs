@@ -70,10 +70,7 @@ async fn every_write(at: usize, story: &Story, who: Who) -> u32 {
         }
         deaths += died;
         if died == 0 {
-            let operator = match who {
-                Who::Workloads => "gamedeployment-operator",
-                Who::Hooks => "hook-operator",
-            };
+            let operator = who.name();
             // At most: how many writes there are differs with how they come together.
             played(
                 "crash",

@@ -3,11 +3,19 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may end so")]
 
+use std::fmt::Debug;
+
 use futures::stream::{self, StreamExt as _};
+use k8s_openapi::NamespaceResourceScope;
+use kube::Resource;
 use kube::api::{Api, ListParams, PostParams};
 use operator_tests::proof::{Extent, played};
 use operator_tests::{Operator, SOON, Start, hooks_kubeconfig_behind};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+use shared_api::hook_run::HookRunSpec;
+use shared_api::hook_template::HookTemplateSpec;
 use shared_api::{HookRun, HookTemplate};
 use test_kit::api_proxy::Entry;
 use test_kit::{Answer, ApiProxy, ControlPlane, Options, Webhook, eventually};
@@ -26,32 +34,38 @@ async fn alone() -> ControlPlane {
     ControlPlane::start(options).await.unwrap()
 }
 
-async fn runs(control_plane: &ControlPlane, namespace: &str, count: usize, spec: Value) {
-    let api: Api<HookRun> = Api::namespaced(control_plane.client(), namespace);
-    let spec = serde_json::from_value(spec).unwrap();
-    let made = stream::iter(0..count).map(|number| {
-        let (api, run) = (
-            api.clone(),
-            HookRun::new(&format!("run-{number:05}"), Clone::clone(&spec)),
-        );
-        async move { api.create(&PostParams::default(), &run).await.map(drop) }
+/// Creates so many objects of one kind, made from their names.
+async fn create<K>(control_plane: &ControlPlane, namespace: &str, count: usize, made: impl Fn(&str) -> K)
+where
+    K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>
+        + Clone
+        + Debug
+        + Serialize
+        + DeserializeOwned,
+{
+    let api: Api<K> = Api::namespaced(control_plane.client(), namespace);
+    let created = stream::iter(0..count).map(|number| {
+        let (api, object) = (api.clone(), made(&format!("one-{number:05}")));
+        async move { api.create(&PostParams::default(), &object).await.map(drop) }
     });
-    let made: Vec<_> = made.buffer_unordered(32).collect().await;
-    assert!(made.iter().all(Result::is_ok), "{made:?}");
+    let created: Vec<_> = created.buffer_unordered(32).collect().await;
+    assert!(created.iter().all(Result::is_ok), "{created:?}");
+}
+
+async fn runs(control_plane: &ControlPlane, namespace: &str, count: usize, spec: Value) {
+    let spec: HookRunSpec = serde_json::from_value(spec).unwrap();
+    create(control_plane, namespace, count, |name| {
+        HookRun::new(name, spec.clone())
+    })
+    .await;
 }
 
 async fn templates(control_plane: &ControlPlane, namespace: &str, count: usize, spec: Value) {
-    let api: Api<HookTemplate> = Api::namespaced(control_plane.client(), namespace);
-    let spec = serde_json::from_value(spec).unwrap();
-    let made = stream::iter(0..count).map(|number| {
-        let (api, one) = (
-            api.clone(),
-            HookTemplate::new(&format!("template-{number:05}"), Clone::clone(&spec)),
-        );
-        async move { api.create(&PostParams::default(), &one).await.map(drop) }
-    });
-    let made: Vec<_> = made.buffer_unordered(32).collect().await;
-    assert!(made.iter().all(Result::is_ok), "{made:?}");
+    let spec: HookTemplateSpec = serde_json::from_value(spec).unwrap();
+    create(control_plane, namespace, count, |name| {
+        HookTemplate::new(name, spec.clone())
+    })
+    .await;
 }
 
 fn asking(url: &str, condition: &str) -> Value {

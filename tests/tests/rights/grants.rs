@@ -1,11 +1,9 @@
 //! What `deploy/rbac.yaml` grants, and users to whom all but one of it is granted.
 
-use std::process::Stdio;
-
 use k8s_openapi::api::authorization::v1::SubjectAccessReview;
 use kube::api::{Api, PostParams};
 use operator_tests::fleet::Who;
-use operator_tests::{GROUPS, SOON};
+use operator_tests::{GROUPS, SOON, kubectl};
 use serde_json::{Value, json};
 use test_kit::api_proxy::ApiCall;
 use test_kit::{ControlPlane, eventually};
@@ -175,12 +173,9 @@ fn group_of(resource: &str) -> String {
 
 /// Applies a manifest, or several.
 pub(crate) fn apply(control_plane: &ControlPlane, manifest: impl std::fmt::Display) {
-    let mut command = control_plane.kubectl();
-    command
-        .args(["apply", "--filename", "-"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::null());
-    let mut child = command.spawn().unwrap();
-    std::io::Write::write_all(&mut child.stdin.take().unwrap(), manifest.to_string().as_bytes()).unwrap();
-    assert!(child.wait().unwrap().success(), "{manifest}");
+    let _ = kubectl(
+        control_plane,
+        &["apply", "--filename", "-"],
+        &manifest.to_string(),
+    );
 }

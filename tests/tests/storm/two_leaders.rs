@@ -30,12 +30,7 @@ struct Candidate {
 impl Candidate {
     async fn of(fleet: &Fleet<'_>, who: Who) -> Self {
         let proxy = ApiProxy::start(fleet.control_plane).unwrap();
-        let flags: &[&str] = if who == Who::Hooks {
-            &["--egress-allow-loopback"]
-        } else {
-            &[]
-        };
-        let start = fleet.start_of(who, Some(&proxy)).flags(flags).elects();
+        let start = fleet.start_of(who, Some(&proxy)).elects();
         let operator = Operator::start(&start);
         operator.ready().await;
         Self {
@@ -82,10 +77,7 @@ async fn move_lease(fleet: &Fleet<'_>, who: Who, from: &Candidate, to: &Candidat
         .stall_after(Matcher::any("/leases"), 0, Moment::BeforeForwarding);
     stalled.struck().await;
     let leases: Api<Lease> = Api::namespaced(fleet.client(), &fleet.namespace);
-    let name = match who {
-        Who::Workloads => "gamedeployment-operator",
-        Who::Hooks => "hook-operator",
-    };
+    let name = who.name();
     let nobody = Patch::Merge(json!({ "spec": { "holderIdentity": "" } }));
     leases
         .patch(name, &PatchParams::default(), &nobody)
