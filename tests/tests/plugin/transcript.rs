@@ -1,0 +1,93 @@
+//! `get -w` on a terminal, through a scale-down whose hook says no first.
+
+use std::process::Command;
+
+use operator_tests::SOON;
+use operator_tests::fleet::{GAME, empty_now, game, hooked};
+use test_kit::eventually;
+
+use crate::fleet;
+use crate::plugin::{PROGRAM, Plugin};
+use crate::terminal::Terminal;
+
+async fn until(terminal: &Terminal, wanted: impl Fn(&str) -> bool) -> Vec<String> {
+    eventually(SOON, || async {
+        let lines = terminal.shows();
+        let shown = lines.join("\n");
+        if wanted(&shown) {
+            Ok(lines)
+        } else {
+            Err(format!("{shown}\n{:?}", terminal.transcript()))
+        }
+    })
+    .await
+}
+
+#[tokio::test]
+async fn the_tree_is_redrawn_in_place_and_stays_when_it_ends() {
+    let fleet = fleet("plugin").await;
+    fleet.hook("empty", empty_now()).await;
+    fleet.launch(&game(3, hooked("empty"))).await;
+    fleet.nodes.every_pod().set_players(3);
+    let mut command = Command::new(PROGRAM);
+    command
+        .args(["get", GAME, "-w", "-n", &fleet.namespace])
+        .env("KUBECONFIG", fleet.control_plane.kubeconfig_path())
+        .env("LC_ALL", "C.UTF-8")
+        .env_remove("NO_COLOR");
+    let mut terminal = Terminal::start(command, 40, 100);
+    until(&terminal, |shown| {
+        shown.contains("✔ RolloutComplete") && shown.matches("✔ Ready").count() == 3
+    })
+    .await;
+    let plugin = Plugin { fleet: &fleet };
+    plugin.ok(&format!("scale {GAME} --replicas 2")).await;
+    let lines = until(&terminal, |shown| {
+        shown.contains("✖ HookUnsuccessful") && shown.contains("✖ PreDelete") && shown.contains("last \"3\"")
+    })
+    .await;
+    assert!(
+        lines
+            .iter()
+            .any(|line| line.contains("◇ PreDelete") && line.contains("✖ Failed")),
+        "{lines:?}"
+    );
+    assert!(
+        lines.contains(&format!("  kubectl game retry {GAME} -n {}", fleet.namespace)),
+        "{lines:?}"
+    );
+
+    terminal.resize(40, 72);
+    let narrow = |shown: &str| {
+        let mut lines = shown.lines().filter(|line| !line.contains("kubectl game"));
+        shown.contains("✖ Failed") && lines.all(|line| line.chars().count() <= 72)
+    };
+    until(&terminal, narrow).await;
+    terminal.resize(6, 72);
+    until(&terminal, |shown| {
+        shown.contains("more lines: make the window larger")
+    })
+    .await;
+    terminal.resize(40, 100);
+
+    fleet.nodes.every_pod().set_players(0);
+    plugin.ok(&format!("retry {GAME}")).await;
+    until(&terminal, |shown| {
+        shown.contains("✔ RolloutComplete")
+            && shown.contains("2 desired, 2 there")
+            && !shown.contains("PreDelete")
+    })
+    .await;
+    assert_eq!(terminal.interrupt(), 0, "{}", terminal.transcript());
+    let transcript = terminal.transcript();
+    // Once at the beginning, once for each size: nothing else wipes the screen.
+    assert_eq!(transcript.matches("\x1b[2J").count(), 4, "{transcript:?}");
+    assert_eq!(transcript.matches("\x1b[?1049h").count(), 1);
+    assert!(transcript.contains("\x1b[31m"), "colours: {transcript:?}");
+    let (_, after) = transcript.split_once("\x1b[?25h\x1b[?1049l").unwrap();
+    assert!(
+        after.contains("✔ RolloutComplete") && after.matches("✔ Ready").count() == 2,
+        "{after}"
+    );
+    fleet.settled(2).await;
+}
