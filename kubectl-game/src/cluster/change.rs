@@ -3,8 +3,9 @@
 use kube::api::{Patch, PatchParams};
 use kube::{Resource, ResourceExt};
 use serde_json::{Value, json};
+use shared_api::GameDeployment;
 
-use super::failure::Failure;
+use super::failure::{Ask, Failure};
 use super::fetch::Kind;
 use super::flags::Cluster;
 
@@ -77,23 +78,24 @@ impl Cluster {
     }
 
     /// Sets the number of pods by the `scale` subresource, as kubectl does; decided anew as in [`Cluster::change`].
-    pub(crate) async fn scale<K: Kind, T>(
+    pub(crate) async fn scale<T>(
         &self,
         name: &str,
-        decide: impl Fn(&K) -> Result<(u32, T), Failure>,
+        decide: impl Fn(&GameDeployment) -> Result<(u32, T), Failure>,
     ) -> Result<T, Failure> {
+        let ask = Ask {
+            resource: "gamedeployments.tkex.tencent.com/scale",
+            ..self.ask::<GameDeployment>("patch", Some(name))
+        };
         let mut attempt = 1;
         loop {
-            let object: K = self.get(name).await?;
-            let (replicas, told) = decide(&object)?;
+            let game: GameDeployment = self.get(name).await?;
+            let (replicas, told) = decide(&game)?;
             let mut patch = json!({ "spec": { "replicas": replicas } });
-            pin(&mut patch, &object);
-            let parameters = PatchParams::default();
-            let scaled = self
-                .api::<K>()
-                .patch_scale(name, &parameters, &Patch::Merge(&patch))
-                .await;
-            match scaled.map_err(|error| self.ask::<K>("patch", Some(name)).failed(&error)) {
+            pin(&mut patch, &game);
+            let (games, parameters) = (self.api::<GameDeployment>(), PatchParams::default());
+            let scaled = games.patch_scale(name, &parameters, &Patch::Merge(&patch)).await;
+            match scaled.map_err(|error| ask.failed(&error)) {
                 Err(Failure::Conflict(_)) if attempt < ATTEMPTS => attempt += 1,
                 outcome => return outcome.map(|_| told),
             }

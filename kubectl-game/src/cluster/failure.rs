@@ -70,9 +70,14 @@ impl Ask<'_> {
                 let flag = self
                     .namespace
                     .map_or_else(|| "-A".to_owned(), |namespace| format!("-n {namespace}"));
+                // As a role names a part of an object, and as kubectl asks about it.
+                let part = resource.split_once('/').map_or_else(
+                    || (*resource).to_owned(),
+                    |(whole, part)| format!("{whole} --subresource={part}"),
+                );
                 Failure::Forbidden(format!(
                     "{user} may not {verb} {resource} {place}; somebody who may must grant it: a Role with verb \
-                     {verb:?} for {resource}, and a RoleBinding. Check with: kubectl auth can-i {verb} {resource} {flag}"
+                     {verb:?} for {resource}, and a RoleBinding. Check with: kubectl auth can-i {verb} {part} {flag}"
                 ))
             }
             404 if status
@@ -148,6 +153,23 @@ mod tests {
              a Role with verb \"patch\" for gamedeployments.tkex.tencent.com, and a RoleBinding. Check with: kubectl auth \
              can-i patch gamedeployments.tkex.tencent.com -n games"
         );
+    }
+
+    #[test]
+    fn a_part_of_an_object_is_named_as_roles_and_kubectl_name_it() {
+        let ask = Ask {
+            resource: "gamedeployments.tkex.tencent.com/scale",
+            ..ASK
+        };
+        let said = ask
+            .refused(&status(403, "User \"jane\" cannot patch"))
+            .to_string();
+        assert!(
+            said.contains("for gamedeployments.tkex.tencent.com/scale, and"),
+            "{said}"
+        );
+        let check = "can-i patch gamedeployments.tkex.tencent.com --subresource=scale -n games";
+        assert!(said.ends_with(check), "{said}");
     }
 
     #[test]

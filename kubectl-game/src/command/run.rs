@@ -8,7 +8,7 @@ use shared_api::HookRun;
 
 use super::follow::{Picture, Source, follow};
 use super::{As, DONE, Look, Outcome, print, print_answer, print_lines};
-use crate::cluster::{Failure, Flags, Listed, LiveList, News, name_of};
+use crate::cluster::{Failure, Flags, Listed, LiveList, News, Unreadable, name_of};
 use crate::draw::document;
 use crate::draw::{Style, lists, run, screen};
 use crate::view::run::RunView;
@@ -117,7 +117,7 @@ impl List {
             };
             eprintln!("there is no {which} {}", place(everywhere, &cluster.namespace));
         } else {
-            print_lines(&lists::runs(&listed, everywhere, screen::whole(paint)));
+            print_lines(&Listing::of(listed, everywhere).lines(screen::whole(paint)));
         }
         DONE
     }
@@ -198,9 +198,21 @@ struct Table {
     failing: bool,
 }
 
+/// All runs of a moment.
 struct Listing {
-    listed: Listed<HookRun>,
+    runs: Vec<RunView>,
+    unreadable: Vec<Unreadable>,
     everywhere: bool,
+}
+
+impl Listing {
+    fn of(listed: Listed<HookRun>, everywhere: bool) -> Self {
+        Self {
+            runs: listed.objects.iter().map(RunView::of).collect(),
+            unreadable: listed.unreadable,
+            everywhere,
+        }
+    }
 }
 
 impl Source for Table {
@@ -210,13 +222,12 @@ impl Source for Table {
 
     fn picture(&self) -> Option<Result<Box<dyn Picture>, Failure>> {
         let listed = choose(self.live.listed()?, self.failing);
-        let everywhere = self.everywhere;
-        Some(Ok(Box::new(Listing { listed, everywhere })))
+        Some(Ok(Box::new(Listing::of(listed, self.everywhere))))
     }
 }
 
 impl Picture for Listing {
     fn lines(&self, style: Style) -> Vec<String> {
-        lists::runs(&self.listed, self.everywhere, style)
+        lists::runs(&self.runs, &self.unreadable, self.everywhere, style)
     }
 }

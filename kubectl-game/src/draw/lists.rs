@@ -85,18 +85,22 @@ pub(crate) fn is_failing(run: &HookRun) -> bool {
 }
 
 /// `kubectl game hook list`.
-pub(crate) fn runs(listed: &Listed<HookRun>, everywhere: bool, style: Style) -> Vec<String> {
+pub(crate) fn runs(
+    runs: &[RunView],
+    unreadable: &[Unreadable],
+    everywhere: bool,
+    style: Style,
+) -> Vec<String> {
     let mut header = vec!["NAME", "HOOK", "PHASE", "AGE", "INFO"];
-    let mut rows: Vec<Row> = { listed.objects.iter() }
+    let mut rows: Vec<Row> = { runs.iter() }
         .map(|run| {
-            let run = RunView::of(run);
             let said: Vec<String> = { run.metrics.iter() }
                 .map(|metric| format!("{}: {}", metric.name, info(metric, style)))
                 .collect();
             let mut cells = vec![
                 Cell::new(run.name.clone()),
                 Cell::new(run.kind.clone()),
-                phase(&run),
+                phase(run),
                 Cell::new(style.age(run.created)),
                 Cell::new(said.join("; ")),
             ];
@@ -106,7 +110,7 @@ pub(crate) fn runs(listed: &Listed<HookRun>, everywhere: bool, style: Style) -> 
             row(cells)
         })
         .collect();
-    rows.extend(listed.unreadable.iter().map(
+    rows.extend(unreadable.iter().map(
         |Unreadable {
              namespace,
              name,

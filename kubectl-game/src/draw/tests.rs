@@ -117,17 +117,11 @@ fn tables_of_workloads_runs_and_revisions() {
         ],
         unreadable: vec![Unreadable::new("games", "broken", "invalid type")],
     };
-    let runs = Listed {
-        objects: vec![
-            samples::refused().runs[0].clone(),
-            samples::asking().runs[0].clone(),
-        ],
-        unreadable: vec![],
-    };
+    let runs = [samples::refused(), samples::asking()].map(|snapshot| RunView::of(&snapshot.runs[0]));
     let tables = [
         lists::games(&games, false, style),
         lists::games(&games, true, Style { width: None, ..style }),
-        lists::runs(&runs, false, style),
+        lists::runs(&runs, &[], false, style),
         lists::history(&revision::history(&samples::paused()), style),
     ];
     insta::assert_snapshot!(tables.map(|lines| lines.join("\n")).join("\n\n"));

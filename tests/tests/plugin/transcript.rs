@@ -2,8 +2,8 @@
 
 use std::process::Command;
 
-use operator_tests::SOON;
 use operator_tests::fleet::{GAME, empty_now, game, hooked};
+use operator_tests::{Fleet, SOON};
 use test_kit::eventually;
 
 use crate::fleet;
@@ -23,19 +23,25 @@ async fn until(terminal: &Terminal, wanted: impl Fn(&str) -> bool) -> Vec<String
     .await
 }
 
+/// The plugin on a terminal of 40 lines and 100 columns.
+fn terminal(fleet: &Fleet<'_>, words: &[&str]) -> Terminal {
+    let mut command = Command::new(PROGRAM);
+    command
+        .args(words)
+        .args(["-n", &fleet.namespace])
+        .env("KUBECONFIG", fleet.control_plane.kubeconfig_path())
+        .env("LC_ALL", "C.UTF-8")
+        .env_remove("NO_COLOR");
+    Terminal::start(command, 40, 100)
+}
+
 #[tokio::test]
 async fn the_tree_is_redrawn_in_place_and_stays_when_it_ends() {
     let fleet = fleet("plugin").await;
     fleet.hook("empty", empty_now()).await;
     fleet.launch(&game(3, hooked("empty"))).await;
     fleet.nodes.every_pod().set_players(3);
-    let mut command = Command::new(PROGRAM);
-    command
-        .args(["get", GAME, "-w", "-n", &fleet.namespace])
-        .env("KUBECONFIG", fleet.control_plane.kubeconfig_path())
-        .env("LC_ALL", "C.UTF-8")
-        .env_remove("NO_COLOR");
-    let mut terminal = Terminal::start(command, 40, 100);
+    let mut terminal = terminal(&fleet, &["get", GAME, "-w"]);
     until(&terminal, |shown| {
         shown.contains("✔ RolloutComplete") && shown.matches("✔ Ready").count() == 3
     })
@@ -90,4 +96,25 @@ async fn the_tree_is_redrawn_in_place_and_stays_when_it_ends() {
         "{after}"
     );
     fleet.settled(2).await;
+}
+
+#[tokio::test]
+async fn tables_are_redrawn_as_well_and_without_colours_where_nobody_wants_them() {
+    let fleet = fleet("plugin").await;
+    fleet.hook("empty", empty_now()).await;
+    fleet.launch(&game(2, hooked("empty"))).await;
+    let games = terminal(&fleet, &["list", "-w", "--no-color"]);
+    let runs = terminal(&fleet, &["hook", "list", "-w", "--failing", "--no-color"]);
+    until(&games, |shown| shown.contains("✔ RolloutComplete")).await;
+    until(&runs, |shown| shown.starts_with("NAME")).await;
+    fleet.nodes.every_pod().set_players(1);
+    fleet.scale(1);
+    until(&games, |shown| shown.contains("✖ HookUnsuccessful")).await;
+    until(&runs, |shown| shown.contains("PreDelete  ✖ Failed")).await;
+    for mut terminal in [games, runs] {
+        assert_eq!(terminal.interrupt(), 0, "{}", terminal.transcript());
+        let transcript = terminal.transcript();
+        assert!(!transcript.contains("\x1b[3"), "{transcript:?}");
+    }
+    fleet.quiet().await;
 }
