@@ -32,6 +32,9 @@ pub struct Store<T> {
     synced: bool,
 }
 
+/// What was held of a key at some time: UID and version.
+pub type Mark = Option<(String, String)>;
+
 #[derive(Debug)]
 struct Held<T> {
     value: T,
@@ -168,10 +171,25 @@ impl<T: Stored> Store<T> {
             .map(|since| since + after)
     }
 
-    /// A direct read has shown that an object is as it is held: nothing more is expected.
-    pub fn confirm(&mut self, key: &Key) {
+    /// What is held of a key, for [`Store::is_still`].
+    #[must_use]
+    pub fn mark(&self, key: &Key) -> Mark {
+        let held = self.get(key)?;
+        Some((held.uid().to_owned(), held.version().to_owned()))
+    }
+
+    /// Whether nothing was learned of a key since. What a direct read answers says nothing where something was: it may
+    /// be older, and would bring back what has ended, or deny for good what has begun.
+    #[must_use]
+    pub fn is_still(&self, key: &Key, mark: &Mark) -> bool {
+        self.mark(key) == *mark
+    }
+
+    /// A direct read has shown that an object is as it is held. The watch has time again to show it: a list that is
+    /// older than the read must not take it away.
+    pub fn wait_anew(&mut self, key: &Key) {
         if let Some(held) = self.held.get_mut(key) {
-            held.unconfirmed = None;
+            held.unconfirmed = held.unconfirmed.map(|_| Instant::now());
         }
     }
 

@@ -7,6 +7,7 @@
 //! | `prove [--quick]` | all that can go wrong, and what was counted; fails if a promise was broken |
 //! | `node-test` | pods of a real node: containerd, runc, the kubelet; needs root |
 //! | `gen [--check]` | writes what is generated from code |
+//! | `mutants` | seeds bugs one at a time, and sees that the suite finds each |
 //! | `parity DIR` | compares our languages with tables of what the Go libraries say |
 //!
 //! Each command is a module with an `Args` and a `run`; this file only chooses between them.
@@ -15,6 +16,7 @@ mod bench;
 mod demo;
 mod gate_page;
 mod generate;
+mod mutants;
 mod node_test;
 mod operator;
 mod parity;
@@ -44,6 +46,8 @@ enum Command {
     /// Write what is generated from code: the CRDs, the drawing of the gate
     #[command(name = "gen")]
     Generate(generate::Args),
+    /// Seed bugs in a copy of the tree, one at a time, and see that the suite finds each
+    Mutants(mutants::Args),
     #[command(name = operator::HOOKS, hide = true)]
     Hooks(operator::Args),
     #[command(name = operator::WORKLOADS, hide = true)]
@@ -58,6 +62,7 @@ fn main() -> ExitCode {
         Command::Bench(args) => bench::run(&args),
         Command::Prove(args) => prove::run(&args),
         Command::NodeTest(args) => node_test::run(&args),
+        Command::Mutants(args) => mutants::run(&args),
         Command::Hooks(args) => operator::hooks(args),
         Command::Workloads(args) => operator::workloads(args),
         Command::Generate(args) => generate::run(&args),

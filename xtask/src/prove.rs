@@ -24,7 +24,7 @@ pub(crate) struct Args {
 struct Part {
     name: &'static str,
     what: &'static str,
-    /// Of cargo; a second list where the quick run is another.
+    /// Of cargo. The whole workspace, as with `cargo test`: for a part of it, crates would be compiled anew.
     arguments: &'static [&'static str],
 }
 
@@ -32,7 +32,7 @@ const PARTS: [Part; 6] = [
     Part {
         name: "simulation",
         what: "both operators' decisions in a world of their own",
-        arguments: &["test", "--locked", "-p", "simulation"],
+        arguments: &["test", "--locked", "--workspace", "--test", "seeds"],
     },
     Part {
         name: "mutants",
@@ -42,22 +42,22 @@ const PARTS: [Part; 6] = [
     Part {
         name: "rights",
         what: "every right is needed, and no other",
-        arguments: &["test", "--locked", "-p", "operator-tests", "--test", "rights"],
+        arguments: &["test", "--locked", "--workspace", "--test", "rights"],
     },
     Part {
         name: "fairness",
         what: "a crowd holds up nobody else",
-        arguments: &["test", "--locked", "-p", "operator-tests", "--test", "fairness"],
+        arguments: &["test", "--locked", "--workspace", "--test", "fairness"],
     },
     Part {
         name: "storm",
         what: "faults of every kind between the operators and the API server, and two leaders",
-        arguments: &["test", "--locked", "-p", "operator-tests", "--test", "storm"],
+        arguments: &["test", "--locked", "--workspace", "--test", "storm"],
     },
     Part {
         name: "crash",
         what: "each operator dies before and after each of its writes",
-        arguments: &["test", "--locked", "-p", "operator-tests", "--test", "crash"],
+        arguments: &["test", "--locked", "--workspace", "--test", "crash"],
     },
 ];
 

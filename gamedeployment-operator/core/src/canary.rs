@@ -67,14 +67,16 @@ pub fn steer(
         };
     }
     let status = view.object.status.clone().unwrap_or_default();
-    let steering = Steering {
+    let mut steering = Steering {
         view,
         workload,
         update,
         advance,
+        from: None,
         now,
     };
     let mut canary = steering.resume(&status, stable);
+    steering.from = canary.index;
     let count = i32::try_from(workload.steps.len()).unwrap_or(i32::MAX);
     while let Some(step) = steering.step(canary.index) {
         canary.partition = steering.partition_at(canary.index);
@@ -102,6 +104,8 @@ struct Steering<'a> {
     workload: &'a Workload,
     update: &'a str,
     advance: Advance,
+    /// The step that this decision began at.
+    from: Option<i32>,
     now: Timestamp,
 }
 
@@ -209,7 +213,8 @@ impl Steering<'_> {
     }
 
     /// Whether somebody set `paused` back to false. First it is set to true, and only when that is seen is the pause
-    /// recorded: a pause without `paused` is one that somebody has ended.
+    /// recorded: a pause without `paused` is one that somebody has ended. A step that is only being reached is recorded
+    /// before that: else `paused` would count for the pause before, which somebody has just ended, again and again.
     fn resumed(
         &self,
         recorded: bool,
@@ -220,6 +225,7 @@ impl Steering<'_> {
     ) -> bool {
         match (recorded, self.workload.paused) {
             (true, false) => return true,
+            (false, false) if canary.index != self.from => {}
             (false, false) => plan.actions.push(Action::Pause),
             (false, true) => {
                 pause_from(canary, reason, self.now);

@@ -149,7 +149,8 @@ fn remove_runs(scene: &Scene<'_>, findings: &Findings<'_>, plan: &mut Plan) {
             reset.push(kind);
         }
     }
-    if !reset.is_empty() {
+    // One write to the workload at a time: each carries the version that it was decided on.
+    if !reset.is_empty() && !plan.actions.contains(&Action::Pause) {
         plan.actions.push(Action::ResetRetry(reset));
     }
     for run in scene.view.runs {

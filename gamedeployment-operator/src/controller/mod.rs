@@ -29,6 +29,7 @@ use crate::expectations::{self, Expectations};
 use crate::index::{Index, Surroundings};
 use crate::metrics::Metrics;
 use crate::observe::News;
+use crate::store::Mark;
 use wakes::Wakes;
 
 /// Pause before a workload whose writes failed is decided anew; doubles with every failure in a row.
@@ -43,7 +44,7 @@ enum Done {
     /// A plan was carried out.
     Plan(Key, Outcome),
     /// Objects were read directly.
-    Read(Option<Key>, Vec<(Kind, Key, Option<Effect>)>, bool),
+    Read(Option<Key>, Vec<(Kind, Key, Mark, Option<Effect>)>, bool),
     /// It was said, or not, that an object cannot be read.
     Refused(Key, bool),
 }

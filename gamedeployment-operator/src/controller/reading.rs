@@ -9,6 +9,7 @@ use super::{Controller, Done, LATER};
 use crate::act::{Effect, Kind};
 use crate::expectations;
 use crate::index::read_revision;
+use crate::store::Mark;
 
 impl Controller {
     /// What was learned by writing or reading.
@@ -58,12 +59,17 @@ impl Controller {
             .direct_reads
             .inc_by(objects.len().try_into().unwrap_or(0));
         let (client, calls) = (self.client.clone(), self.calls.clone());
+        let marked = objects.into_iter().map(|(kind, key)| {
+            let mark = self.mark(kind, &key);
+            (kind, key, mark)
+        });
+        let objects: Vec<_> = marked.collect();
         self.tasks.spawn(async move {
             let mut found = Vec::new();
             let mut all = true;
-            for (kind, key) in objects {
+            for (kind, key, mark) in objects {
                 match expectations::read(&client, &calls, kind, &key).await {
-                    Ok(effect) => found.push((kind, key, effect)),
+                    Ok(effect) => found.push((kind, key, mark, effect)),
                     Err(error) => {
                         all = false;
                         tracing::warn!(?kind, name = key.1, %error, "failed to read an object directly");
@@ -77,10 +83,14 @@ impl Controller {
     pub(super) fn found(
         &mut self,
         workload: Option<Key>,
-        found: Vec<(Kind, Key, Option<Effect>)>,
+        found: Vec<(Kind, Key, Mark, Option<Effect>)>,
         all: bool,
     ) {
-        for (kind, key, effect) in found {
+        for (kind, key, mark, effect) in found {
+            // What was learned meanwhile may be newer than the answer: what was uncertain is read again.
+            if !self.is_still(kind, &key, &mark) {
+                continue;
+            }
             match effect {
                 Some(effect) => self.apply(&key, effect),
                 None => self.absent(kind, &key),
@@ -132,13 +142,31 @@ impl Controller {
         }
     }
 
+    fn mark(&self, kind: Kind, key: &Key) -> Mark {
+        match kind {
+            Kind::Workload => self.index.workloads.mark(key),
+            Kind::Pod => self.index.pods.mark(key),
+            Kind::Revision => self.index.revisions.mark(key),
+            Kind::Run => self.index.runs.mark(key),
+        }
+    }
+
+    fn is_still(&self, kind: Kind, key: &Key, mark: &Mark) -> bool {
+        match kind {
+            Kind::Workload => self.index.workloads.is_still(key, mark),
+            Kind::Pod => self.index.pods.is_still(key, mark),
+            Kind::Revision => self.index.revisions.is_still(key, mark),
+            Kind::Run => self.index.runs.is_still(key, mark),
+        }
+    }
+
     /// What is held of an object is what there is.
     fn certain(&mut self, kind: Kind, key: &Key) {
         match kind {
-            Kind::Workload => self.index.workloads.confirm(key),
-            Kind::Pod => self.index.pods.confirm(key),
-            Kind::Revision => self.index.revisions.confirm(key),
-            Kind::Run => self.index.runs.confirm(key),
+            Kind::Workload => self.index.workloads.wait_anew(key),
+            Kind::Pod => self.index.pods.wait_anew(key),
+            Kind::Revision => self.index.revisions.wait_anew(key),
+            Kind::Run => self.index.runs.wait_anew(key),
         }
     }
 }

@@ -79,3 +79,29 @@ fn an_owner_is_looked_up_and_may_change() {
     store.forget(&key(), "1");
     assert!(store.by_owner.is_empty() && store.orphans.is_empty());
 }
+
+#[test]
+fn a_direct_read_counts_only_where_nothing_was_learned_meanwhile() {
+    let mut store = Store::default();
+    store.observe(key(), Thing("1", "5", Some("w")));
+    let mark = store.mark(&key());
+    assert!(store.is_still(&key(), &mark));
+    store.forget(&key(), "1");
+    assert!(!store.is_still(&key(), &mark), "it would come back to life");
+    let nothing = store.mark(&key());
+    store.observe(key(), Thing("2", "8", Some("w")));
+    assert!(!store.is_still(&key(), &nothing), "it would be denied for good");
+}
+
+#[test]
+fn what_was_read_directly_is_not_taken_away_by_an_older_list() {
+    let mut store = Store::default();
+    store.wrote(key(), Thing("1", "5", Some("w")));
+    store.wait_anew(&key());
+    store.begin_list();
+    assert!(store.end_list().is_empty());
+    assert!(
+        store.next_overdue(Duration::ZERO).is_some(),
+        "the watch must show it"
+    );
+}

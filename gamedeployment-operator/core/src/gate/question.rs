@@ -256,14 +256,15 @@ pub fn owner(name: &str, uid: &str) -> OwnerReference {
     }
 }
 
-/// The containers that run, each with a digest of its id: one that restarts is another one.
+/// The containers, each with a digest of its id: one that restarts is another one. Also those that do not run: who
+/// plays in one that starts after the question was not asked about.
 fn containers_text(pod: &Pod) -> String {
-    let running = pod.containers.iter().filter(|container| container.is_running());
-    let pairs = running.map(|container| format!("{}={}", container.name, digest(&container.container_id)));
+    let containers = pod.containers.iter();
+    let pairs = containers.map(|container| format!("{}={}", container.name, digest(&container.container_id)));
     pairs.collect::<Vec<_>>().join(",")
 }
 
-/// A container that ran when the run was made and is another one now.
+/// A container that is another one than when the run was made.
 pub(super) fn restarted<'p>(pod: &'p Pod, then: &BTreeMap<String, String>) -> Option<&'p str> {
     let mut containers = pod.containers.iter();
     let other = containers.find(|container| {

@@ -37,7 +37,7 @@ pub struct Run {
     pub choice: Option<String>,
     /// Digest of its spec as it was rendered.
     pub spec_digest: Option<String>,
-    /// The containers that ran when it was made, each with a digest of its id.
+    /// The containers when it was made, each with a digest of its id.
     pub containers: BTreeMap<String, String>,
     /// Whether it is being deleted.
     pub terminating: bool,

@@ -1,5 +1,6 @@
 //! No pod that may have players is deleted or changed without a measured verdict for exactly that.
 
+use jiff::Timestamp;
 use serde_json::Value;
 
 use super::{Judge, named};
@@ -90,7 +91,7 @@ impl Judge<'_> {
             if !about {
                 continue;
             }
-            let flaw = self.flaw(versions, pod, kind, fits);
+            let flaw = self.flaw(self.as_known(versions, step), pod, kind, fits);
             match flaw.or_else(|| self.used.get(run).map(|used| format!("was used for {used}"))) {
                 None => {
                     self.used
@@ -115,6 +116,22 @@ impl Judge<'_> {
             step.event.verb,
             named(pod)
         ))
+    }
+
+    /// A run's history as the operator may have known it: that somebody else has just deleted it, it need not know.
+    /// The success was measured all the same.
+    fn as_known<'v, 'e>(&self, versions: &'v [Version<'e>], step: &Step<'_>) -> &'v [Version<'e>] {
+        let from = { step.event.received }
+            .checked_sub(self.pods_known_in())
+            .unwrap_or(Timestamp::MIN);
+        match versions.split_last() {
+            Some((last, rest))
+                if last.object.is_none() && last.by != self.scope.workloads && last.at >= from =>
+            {
+                rest
+            }
+            _ => versions,
+        }
     }
 
     /// Why a run allows nothing.

@@ -2,7 +2,8 @@
 //!
 //! A controller cannot know what somebody changes at the same moment. So numbers of a spec count in the most generous
 //! of the versions of the last 2 s, and pods that became unavailable by themselves within the last 1 s as available.
-//! What it wrote itself it has to know at once. Hooks have no such grace: who sets one can rely on it.
+//! What it wrote itself it has to know at once. Hooks have no such grace: who sets one can rely on it. Only a HookRun whose
+//! success was measured, and which somebody else has deleted within the last 1 s, still counts.
 
 mod count;
 mod form;

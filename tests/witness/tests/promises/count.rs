@@ -131,7 +131,7 @@ fn a_loss_that_nobody_could_know_of_is_forgiven_for_a_second() {
         log
     };
     lost(500).is_clean();
-    lost(1500).is_caught("at most 2 pods were in the last 1 s and 2 must stay");
+    lost(1500).is_caught("at most 2 pods were in the last 1s and 2 must stay");
 }
 
 #[test]

@@ -1,0 +1,316 @@
+//! What the games answer when they are asked, and what the referee knows of it.
+
+use std::time::Duration;
+
+use hook_core::answer::{Answer, FailureKind, MeasurementFailure, interpret_web};
+use hook_core::decide::{Outcome, Slot};
+use hook_core::render::{References, Rendered, render};
+use hook_core::request::Request;
+use hook_core::verdict::{Rules, Verdict, judge};
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
+use shared_api::{HookTemplateSpec, Phase};
+
+use crate::hooks::session::Wish;
+use crate::world::World;
+
+/// How an endpoint behaves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Manner {
+    Answers,
+    Stumbles,
+    Hangs,
+    Babbles,
+}
+
+/// What a pod's game has to say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Mood {
+    pub players: u8,
+    pub manner: Manner,
+}
+
+impl Mood {
+    pub const YES: Self = Self {
+        players: 0,
+        manner: Manner::Answers,
+    };
+
+    pub const NO: Self = Self {
+        players: 9,
+        manner: Manner::Answers,
+    };
+
+    #[must_use]
+    pub fn any(dice: &mut fastrand::Rng) -> Self {
+        match dice.u8(..12) {
+            0..=5 => Self::YES,
+            6 | 7 => Self::NO,
+            8 => Self {
+                players: 3,
+                manner: Manner::Answers,
+            },
+            9 => Self {
+                players: 0,
+                manner: Manner::Stumbles,
+            },
+            10 => Self {
+                players: 0,
+                manner: Manner::Hangs,
+            },
+            _ => Self {
+                players: 0,
+                manner: Manner::Babbles,
+            },
+        }
+    }
+}
+
+/// A measurement under way.
+#[derive(Debug)]
+pub struct Call {
+    pub process: usize,
+    pub incarnation: u64,
+    pub run: String,
+    pub uid: String,
+    pub slot: Slot,
+    pub number: u64,
+    began: Timestamp,
+    rendered: Result<Rendered, MeasurementFailure>,
+    conditions: (Option<String>, Option<String>),
+    on_no_data: Phase,
+}
+
+/// A measurement as the world knows that it was taken.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Taken {
+    pub slot: Slot,
+    pub phase: Phase,
+    pub began: Timestamp,
+    pub ended: Timestamp,
+    /// UID of the pod that answered.
+    pub pod: Option<String>,
+}
+
+impl World {
+    /// A process begins to measure.
+    pub fn ask(&mut self, process: usize, wish: Wish) {
+        let Wish::Measure {
+            run,
+            resolved,
+            slot,
+            number,
+        } = wish
+        else {
+            return;
+        };
+        let Ok(resolved) = resolved.as_ref() else { return };
+        let Some(metric) = resolved.metric(&slot.metric) else {
+            return;
+        };
+        let written = run
+            .api
+            .spec
+            .metrics
+            .iter()
+            .find(|metric| metric.name == slot.metric);
+        let conditions =
+            written.map(|metric| (metric.success_condition.clone(), metric.failure_condition.clone()));
+        self.calls.push(Call {
+            process,
+            incarnation: self.processes[process].incarnation,
+            run: run.id.name.clone(),
+            uid: run.id.uid.clone(),
+            number,
+            began: self.now,
+            rendered: render(metric, &resolved.arguments, &References::new()),
+            conditions: conditions.unwrap_or_default(),
+            on_no_data: metric.on_no_data,
+            slot,
+        });
+    }
+
+    /// The answer to one measurement arrives, if there is one by now.
+    pub fn answer(&mut self, at: usize) {
+        let call = &self.calls[at];
+        let host = match &call.rendered {
+            Ok(rendered) => match &rendered.request {
+                Request::Web(web) => host_of(&web.url).to_owned(),
+                Request::Prometheus(_) => String::new(),
+            },
+            Err(_) => String::new(),
+        };
+        let pod = self
+            .server
+            .pods
+            .iter()
+            .find(|pod| pod.read.ip.as_deref() == Some(&host));
+        let pod = pod.map(|pod| pod.id.uid.clone());
+        let runs = pod
+            .as_ref()
+            .and_then(|uid| self.machines.get(uid))
+            .is_some_and(|machine| !machine.processes().is_empty());
+        let mood = if host == "canary" {
+            Some(self.canary_mood)
+        } else {
+            pod.as_ref().filter(|_| runs).map(|uid| self.mood(uid))
+        };
+        let hangs = mood.is_some_and(|mood| mood.manner == Manner::Hangs);
+        let late = self.now >= call.began + SignedDuration::from_secs(10);
+        if hangs && !late {
+            return;
+        }
+        let call = self.calls.swap_remove(at);
+        let mood = mood.filter(|_| !hangs);
+        let verdict = verdict(&call, mood, hangs, self.now);
+        let expected = expected(&call, mood);
+        assert_eq!(
+            verdict.phase, expected,
+            "{mood:?} was judged {verdict:?} by {:?}",
+            call.conditions
+        );
+        let taken = Taken {
+            slot: call.slot.clone(),
+            phase: expected,
+            began: call.began,
+            ended: self.now,
+            pod,
+        };
+        self.totals.measurements += 1;
+        self.tell(|| format!("{} is measured for {}: {expected}", call.slot.metric, call.run));
+        self.referee.measured(&call.uid, taken);
+        let outcome = Outcome {
+            slot: call.slot,
+            started_at: call.began,
+            finished_at: self.now,
+            verdict,
+        };
+        self.deliver_outcome(
+            call.process,
+            call.incarnation,
+            call.run,
+            call.uid,
+            call.number,
+            outcome,
+        );
+    }
+}
+
+fn host_of(url: &str) -> &str {
+    let rest = url.strip_prefix("http://").unwrap_or(url);
+    rest.split([':', '/']).next().unwrap_or_default()
+}
+
+fn verdict(call: &Call, mood: Option<Mood>, hangs: bool, now: Timestamp) -> Verdict {
+    let answer: Result<Answer, MeasurementFailure> = match (&call.rendered, mood) {
+        (Err(failure), _) => Err(failure.clone()),
+        (Ok(_), None) if hangs => Err(MeasurementFailure::new(
+            FailureKind::Timeout,
+            "no answer within 10s",
+        )),
+        (Ok(_), None) => Err(MeasurementFailure::new(
+            FailureKind::Unreachable,
+            "connection refused",
+        )),
+        (Ok(rendered), Some(mood)) => match &rendered.request {
+            Request::Web(web) => {
+                let (code, body) = match mood.manner {
+                    Manner::Stumbles => (503, "busy".to_owned()),
+                    Manner::Babbles => (200, "<html>welcome</html>".to_owned()),
+                    Manner::Answers | Manner::Hangs => (200, format!("{{\"players\":{}}}", mood.players)),
+                };
+                interpret_web(web, code, Duration::from_millis(5), body.as_bytes())
+            }
+            Request::Prometheus(_) => Err(MeasurementFailure::new(FailureKind::Unreachable, "nobody")),
+        },
+    };
+    let rendered = call.rendered.as_ref().ok();
+    let rules = Rules {
+        success: rendered.and_then(|rendered| rendered.success.as_ref()),
+        failure: rendered.and_then(|rendered| rendered.failure.as_ref()),
+        on_no_data: call.on_no_data,
+    };
+    judge(&rules, &answer, now, &str::to_owned)
+}
+
+/// What a mood amounts to, by the few conditions that this world uses; without the operators' language.
+fn expected(call: &Call, mood: Option<Mood>) -> Phase {
+    let Some(Mood {
+        players,
+        manner: Manner::Answers,
+    }) = mood.filter(|_| call.rendered.is_ok())
+    else {
+        return Phase::Error;
+    };
+    let (success, failure) = (call.conditions.0.is_some(), call.conditions.1.is_some());
+    match (success, failure) {
+        (_, true) if players > 5 => Phase::Failed,
+        (true, _) if players == 0 => Phase::Successful,
+        (true, true) => Phase::Inconclusive,
+        (true, false) => Phase::Failed,
+        (false, _) => Phase::Successful,
+    }
+}
+
+fn metric(name: &str, url: &str, more: Value) -> Value {
+    let mut metric = json!({
+        "name": name,
+        "provider": {"web": {"url": url, "jsonPath": "{$.players}"}},
+        "successCondition": "asInt(result) == 0",
+    });
+    metric
+        .as_object_mut()
+        .unwrap()
+        .extend(more.as_object().unwrap().clone());
+    metric
+}
+
+/// What people ask, of many kinds.
+#[must_use]
+pub fn question(code: u8, url: &str) -> HookTemplateSpec {
+    let one = |more: Value| vec![metric("players", url, more)];
+    let both = "asInt(result) > 5";
+    let (metrics, more) = match code % 8 {
+        0 => (one(json!({})), json!({})),
+        1 => (one(json!({"interval": "5s", "successfulLimit": 1})), json!({})),
+        2 => (
+            one(json!({"interval": "2s", "count": 3, "failureLimit": 1, "failureCondition": both})),
+            json!({}),
+        ),
+        3 => (
+            one(json!({"interval": "1s", "consecutiveSuccessfulLimit": 2, "initialDelay": "3s"})),
+            json!({}),
+        ),
+        4 => (
+            one(json!({"interval": "3s", "successfulLimit": 2})),
+            json!({"timeoutSeconds": 60}),
+        ),
+        5 => {
+            let first = metric("players", url, json!({"interval": "1s", "count": 2}));
+            let second = metric(
+                "matches",
+                url,
+                json!({"failureCondition": both, "consecutiveErrorLimit": 1}),
+            );
+            (vec![first, second], json!({"policy": "Ordered"}))
+        }
+        6 => {
+            let first = metric("players", url, json!({}));
+            let second = metric(
+                "matches",
+                url,
+                json!({"interval": "1s", "count": 12, "failureLimit": 12, "inconclusiveLimit": 12, "failureCondition": both}),
+            );
+            (vec![first, second], json!({}))
+        }
+        _ => (
+            one(json!({"interval": "1s", "count": 3, "failureLimit": 3, "consecutiveErrorLimit": 2})),
+            json!({}),
+        ),
+    };
+    let mut spec = json!({ "metrics": metrics });
+    spec.as_object_mut()
+        .unwrap()
+        .extend(more.as_object().unwrap().clone());
+    serde_json::from_value(spec).unwrap()
+}

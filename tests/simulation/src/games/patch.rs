@@ -1,0 +1,63 @@
+//! What the shell's patches make of a pod.
+
+use gamedeployment_core::gate::owner;
+use gamedeployment_core::plan::{Action, PodChange};
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1 as api;
+use shared_api::names::pod as names;
+
+use super::Seen;
+use crate::kubelet::set_condition;
+
+/// Changes a pod as an action says.
+pub(super) fn patch(pod: &mut api::Pod, action: &Action, seen: &Seen, now: Timestamp) {
+    let notes = pod.metadata.annotations.get_or_insert_default();
+    match action {
+        Action::Adopt(_) => {
+            pod.metadata.owner_references = Some(vec![owner(&seen.object.id.name, seen.object.uid())]);
+        }
+        Action::Release(_) => pod.metadata.owner_references = None,
+        Action::Unmark(_) => {
+            notes.remove(names::DELETING);
+            notes.remove(names::CHOSEN_FOR);
+        }
+        Action::Mark(_, text) => {
+            notes.insert(names::DELETING.to_owned(), "true".to_owned());
+            notes.insert(names::CHOSEN_FOR.to_owned(), text.clone());
+        }
+        Action::Confirm(confirmed) => {
+            notes.insert(names::CONFIRMED.to_owned(), confirmed.revision().to_owned());
+        }
+        Action::PutIn(..) => {
+            let status = pod.status.get_or_insert_default();
+            set_condition(status, names::IN_PLACE_READY, true, None, now);
+        }
+        Action::TakeOut(update, _) => {
+            let status = pod.status.get_or_insert_default();
+            // A pod out of service is not ready any more: the kubelet says that with its next report.
+            set_condition(status, names::IN_PLACE_READY, false, Some(update.to()), now);
+        }
+        Action::WriteUpdate(_, change) => write_update(pod, change),
+        other => panic!("not about a pod: {other:?}"),
+    }
+}
+
+fn write_update(pod: &mut api::Pod, change: &PodChange) {
+    for container in &mut pod.spec.as_mut().unwrap().containers {
+        if let Some(image) = change.images.get(&container.name) {
+            container.image = Some(image.clone());
+        }
+    }
+    for (map, changes) in [
+        (&mut pod.metadata.labels, &change.labels),
+        (&mut pod.metadata.annotations, &change.annotations),
+    ] {
+        let map = map.get_or_insert_default();
+        for (key, value) in changes {
+            match value {
+                Some(value) => drop(map.insert(key.clone(), value.clone())),
+                None => drop(map.remove(key)),
+            }
+        }
+    }
+}

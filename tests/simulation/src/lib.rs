@@ -1,0 +1,54 @@
+//! Both operators in one seeded world: whatever people, nodes, endpoints, networks and clocks do, a gate opens only on a
+//! measured success, and nothing is stuck in silence.
+//!
+//! | module | job |
+//! | --- | --- |
+//! | [`world`] | the state, and one step of it; [`weather`]: what goes wrong, and how often |
+//! | [`server`] | the API server; [`objects`]: what it holds |
+//! | [`process`] | the operators' processes: crashes, pauses, leases, fences; [`network`]: requests under way |
+//! | [`hooks`] | hook-operator around its core; [`games`]: gamedeployment-operator around its core |
+//! | [`kubelet`] | nodes and containers; [`endpoint`]: what games answer to hooks; [`people`]: who changes their mind |
+//! | [`referee`] | what must hold at every step |
+//! | [`settle`] | faults stop: everything converges, and stays |
+//! | [`story`] | seeds, their totals, and how a failing one is shrunk and told |
+//!
+//! What is the real thing: both cores, the store of gamedeployment-operator, and the candidate of the leader election,
+//! taken in as files, because their crates need a client. What is modelled: the loops of both shells around these.
+//! Everything is drawn from a seed by [`fastrand`]; there is no thread, no clock and no hash order in it.
+// The shells' files have unit tests of their own, which are compiled where they live.
+#![cfg(not(test))]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::missing_panics_doc,
+    missing_docs,
+    reason = "tests: a broken promise is a panic"
+)]
+
+// The shells' files name their crates; here these names mean this crate.
+extern crate self as operator_runtime;
+
+#[rustfmt::skip]
+#[path = "../../../operator-runtime/src/leader/candidate.rs"]
+pub mod candidate;
+pub mod endpoint;
+pub mod games;
+pub mod hooks;
+pub mod kubelet;
+pub mod network;
+pub mod objects;
+pub mod people;
+pub mod process;
+pub mod referee;
+pub mod server;
+pub mod settle;
+#[path = "../../../gamedeployment-operator/core/tests/simulation/setup.rs"]
+pub mod setup;
+#[rustfmt::skip]
+#[path = "../../../gamedeployment-operator/src/store.rs"]
+pub mod store;
+pub mod story;
+pub mod totals;
+pub mod watch;
+pub mod weather;
+pub mod world;

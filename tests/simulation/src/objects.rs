@@ -1,0 +1,164 @@
+//! API objects in one version each, with what the operators keep of them, read once.
+
+use std::rc::Rc;
+
+use gamedeployment_core::gate::Run;
+use gamedeployment_core::pod::{Pod, controller_of};
+use gamedeployment_core::revision::Revision;
+use k8s_openapi::api::apps::v1::ControllerRevision;
+use k8s_openapi::api::core::v1 as api;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use shared_api::{GameDeployment, HookRun, HookTemplateSpec};
+
+use crate::store::Stored;
+use crate::watch::Key;
+
+/// The one namespace.
+pub const NAMESPACE: &str = "games";
+
+/// The key of an object of this name.
+#[must_use]
+pub fn key(name: &str) -> Key {
+    (NAMESPACE.to_owned(), name.to_owned())
+}
+
+/// Metadata, with what every object has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Identity {
+    pub name: String,
+    pub uid: String,
+    pub version: String,
+    pub owner: Option<String>,
+}
+
+impl Identity {
+    fn of(metadata: &ObjectMeta) -> Self {
+        Self {
+            name: metadata.name.clone().unwrap_or_default(),
+            uid: metadata.uid.clone().unwrap_or_default(),
+            version: metadata.resource_version.clone().unwrap_or_default(),
+            owner: controller_of(metadata),
+        }
+    }
+}
+
+/// What a table holds.
+pub trait Object {
+    fn id(&self) -> &Identity;
+}
+
+macro_rules! object {
+    ($name:ident) => {
+        impl Object for $name {
+            fn id(&self) -> &Identity {
+                &self.id
+            }
+        }
+
+        impl Stored for Rc<$name> {
+            fn uid(&self) -> &str {
+                &self.id.uid
+            }
+
+            fn version(&self) -> &str {
+                &self.id.version
+            }
+
+            fn owner(&self) -> Option<&str> {
+                self.id.owner.as_deref()
+            }
+        }
+    };
+}
+
+#[derive(Debug)]
+pub struct PodObject {
+    pub id: Identity,
+    pub api: api::Pod,
+    pub read: Pod,
+}
+
+#[derive(Debug)]
+pub struct RunObject {
+    pub id: Identity,
+    pub api: HookRun,
+    pub read: Run,
+}
+
+#[derive(Debug)]
+pub struct RevisionObject {
+    pub id: Identity,
+    pub api: ControllerRevision,
+    pub read: Revision,
+}
+
+#[derive(Debug)]
+pub struct WorkloadObject {
+    pub id: Identity,
+    pub api: GameDeployment,
+}
+
+#[derive(Debug)]
+pub struct TemplateObject {
+    pub id: Identity,
+    pub spec: HookTemplateSpec,
+}
+
+#[derive(Debug)]
+pub struct NodeObject {
+    pub id: Identity,
+}
+
+object!(PodObject);
+object!(RunObject);
+object!(RevisionObject);
+object!(WorkloadObject);
+object!(TemplateObject);
+object!(NodeObject);
+
+impl PodObject {
+    #[must_use]
+    pub fn new(api: api::Pod) -> Rc<Self> {
+        Rc::new(Self {
+            id: Identity::of(&api.metadata),
+            read: Pod::read(&api),
+            api,
+        })
+    }
+}
+
+impl RunObject {
+    #[must_use]
+    pub fn new(api: HookRun) -> Rc<Self> {
+        Rc::new(Self {
+            id: Identity::of(&api.metadata),
+            read: Run::read(&api),
+            api,
+        })
+    }
+}
+
+impl RevisionObject {
+    #[must_use]
+    pub fn new(api: ControllerRevision) -> Rc<Self> {
+        Rc::new(Self {
+            id: Identity::of(&api.metadata),
+            read: Revision::read(&api).unwrap(),
+            api,
+        })
+    }
+}
+
+impl WorkloadObject {
+    #[must_use]
+    pub fn new(api: GameDeployment) -> Rc<Self> {
+        let mut id = Identity::of(&api.metadata);
+        id.owner = None;
+        Rc::new(Self { id, api })
+    }
+
+    #[must_use]
+    pub fn uid(&self) -> &str {
+        &self.id.uid
+    }
+}

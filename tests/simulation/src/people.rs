@@ -1,0 +1,308 @@
+//! People who change their mind, and what happens to pods without anybody wanting it.
+
+use fastrand::Rng;
+use gamedeployment_core::gate::HookKind;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+use serde_json::json;
+use shared_api::game_deployment::{Canary, ScaleStrategy};
+use shared_api::names::pod as names;
+use shared_api::{GameDeploymentSpec, HookRunStatus, Phase};
+
+use crate::endpoint::{Mood, question};
+use crate::setup::{Look, NAMES, amount, steps, strategy_of, template, workload};
+use crate::world::{FLEET, World, url};
+
+impl World {
+    /// Somebody does something.
+    pub fn somebody_acts(&mut self, dice: &mut Rng) {
+        if self.server.workloads.is_empty() {
+            let mut code = self.code;
+            code[0] = dice.u8(..);
+            self.server.create_workload(workload(code), self.now);
+            self.foreign += 1;
+            return self.tell(|| "somebody creates the workload".to_owned());
+        }
+        match dice.u8(..40) {
+            0..=7 => {
+                let replicas = dice.i32(0..5);
+                self.edit(
+                    |spec| spec.replicas = Some(replicas),
+                    || format!("replicas {replicas}"),
+                );
+            }
+            8..=12 => {
+                let (game, side, tier) = (dice.u8(..8), dice.u8(..2), dice.u8(..2));
+                let mode = u8::from(dice.u8(..8) == 0);
+                let look = Look {
+                    game: if game > 3 { game - 4 } else { game.min(2) },
+                    side,
+                    mode,
+                    tier,
+                };
+                self.edit(
+                    |spec| spec.template = template(look),
+                    || format!("template {look:?}"),
+                );
+            }
+            13..=16 => {
+                let kind = HookKind::ALL[dice.usize(..3)];
+                let change = |spec: &mut GameDeploymentSpec| {
+                    if let Some(strategy) = strategy_of(spec, kind) {
+                        strategy.retry = Some(true);
+                    }
+                };
+                self.edit(change, || format!("retry {kind:?}"));
+            }
+            17..=24 => self.edit_strategy(dice),
+            25..=28 => {
+                let name = NAMES[dice.usize(..4)];
+                if dice.u8(..3) == 0 {
+                    self.server.remove_template(name);
+                    self.tell(|| format!("somebody deletes template {name}"));
+                } else {
+                    let code = dice.u8(..8);
+                    self.server.put_template(name, question(code, url(name)));
+                    self.tell(|| format!("somebody writes template {name}, kind {code}"));
+                }
+            }
+            29..=32 => self.touch_run(dice),
+            33..=37 => self.touch_pod(dice),
+            38 => self.replace_workload(dice),
+            _ => {
+                let quota = dice.bool().then(|| dice.usize(..6));
+                self.server.quota = quota;
+                self.tell(|| format!("the quota is {quota:?}"));
+            }
+        }
+    }
+
+    /// Somebody edits the workload.
+    pub fn edit(&mut self, change: impl FnOnce(&mut GameDeploymentSpec), words: impl FnOnce() -> String) {
+        let _ = self
+            .server
+            .patch_workload(FLEET, None, None, |object| change(&mut object.spec));
+        self.foreign += 1;
+        self.tell(|| format!("somebody sets {}", words()));
+    }
+
+    fn edit_strategy(&mut self, dice: &mut Rng) {
+        let (one, two, named) = (dice.u8(..), dice.u8(..), self.any_pod(dice));
+        let named = named.map(|pod| vec![pod.id.name.clone()]);
+        let kind = dice.u8(..8);
+        let change = |spec: &mut GameDeploymentSpec| {
+            let strategy = spec.update_strategy.as_mut().unwrap();
+            match kind {
+                0 | 1 => strategy.partition = Some(amount(one)),
+                2 => strategy.paused = Some(one.is_multiple_of(3)),
+                3 => {
+                    let surge = amount(one);
+                    let zero = [IntOrString::Int(0), IntOrString::String("0%".to_owned())];
+                    let unavailable = amount(two);
+                    let none = zero.contains(&surge) && zero.contains(&unavailable);
+                    strategy.max_surge = Some(surge);
+                    strategy.max_unavailable = Some(if none { IntOrString::Int(1) } else { unavailable });
+                }
+                4 => {
+                    let list = (one % 4 != 0).then_some(named).flatten();
+                    spec.scale_strategy = list.map(|list| ScaleStrategy {
+                        pods_to_delete: Some(list),
+                        create_batch: None,
+                    });
+                }
+                5 => {
+                    let steps = Some(steps(one));
+                    strategy.canary = Some(Canary { steps });
+                }
+                6 => {
+                    let kinds = ["RollingUpdate", "InplaceUpdate", "HotPatchUpdate", "OnDelete"];
+                    strategy.type_ = Some(kinds[usize::from(one) % 4].to_owned());
+                }
+                _ => spec.min_ready_seconds = Some(i32::from(one % 2) * 10),
+            }
+        };
+        self.edit(change, || format!("strategy field {kind} by {one} {two}"));
+    }
+
+    fn any_pod(&self, dice: &mut Rng) -> Option<std::rc::Rc<crate::objects::PodObject>> {
+        self.server.pods.nth(dice.usize(..16)).cloned()
+    }
+
+    /// Somebody does something to a HookRun.
+    fn touch_run(&mut self, dice: &mut Rng) {
+        let Some(run) = self.server.runs.nth(dice.usize(..16)).cloned() else {
+            return;
+        };
+        let name = run.id.name.clone();
+        match dice.u8(..4) {
+            0 | 1 => {
+                let _ = self.server.delete_run(&name, None, None);
+                self.tell(|| format!("somebody deletes run {name}"));
+            }
+            2 => {
+                self.server.edit_run(&name, |run| run.spec.terminate = Some(true));
+                self.tell(|| format!("somebody terminates run {name}"));
+            }
+            _ if run.read.phase.is_final() => {}
+            _ => {
+                // As the original says it of runs that measured nothing.
+                let status = HookRunStatus {
+                    phase: Phase::Successful,
+                    ..run.api.status.clone().unwrap_or_default()
+                };
+                let _ = self.server.write_run_status(&name, None, None, status);
+                self.tell(|| format!("somebody calls run {name} Successful"));
+            }
+        }
+    }
+
+    /// Somebody does something to a pod.
+    fn touch_pod(&mut self, dice: &mut Rng) {
+        let now = self.now;
+        if dice.u8(..8) == 0 {
+            return self.bare_pod(dice);
+        }
+        let Some(pod) = self.any_pod(dice) else { return };
+        let (name, uid) = (pod.id.name.clone(), pod.id.uid.clone());
+        self.foreign += 1;
+        match dice.u8(..6) {
+            0 | 1 => {
+                let _ = self.server.delete_pod(&name, None, None, now);
+                self.tell(|| format!("somebody deletes pod {name}"));
+            }
+            2 | 3 => {
+                let uid = if dice.bool() { uid } else { "another".to_owned() };
+                let _ = self.server.patch_pod(&name, None, None, |pod| {
+                    let notes = pod.metadata.annotations.get_or_insert_default();
+                    notes.insert(names::SKIP_HOOK.to_owned(), uid);
+                });
+                self.tell(|| format!("somebody lets pod {name} pass unasked"));
+            }
+            4 => {
+                let _ = self.server.patch_pod(&name, None, None, |pod| {
+                    pod.metadata.labels.get_or_insert_default().remove("app");
+                });
+                self.tell(|| format!("somebody takes the label off pod {name}"));
+            }
+            _ => {
+                let _ = self
+                    .server
+                    .patch_pod(&name, None, None, |pod| pod.metadata.owner_references = None);
+                self.tell(|| format!("somebody takes the owner off pod {name}"));
+            }
+        }
+    }
+
+    /// A pod that nobody controls, or somebody else.
+    fn bare_pod(&mut self, dice: &mut Rng) {
+        let version = self.server.version();
+        let mut look = template(Look::default());
+        look["metadata"]["name"] = json!(format!("bare-{version}"));
+        look["metadata"]["namespace"] = json!("games");
+        if dice.bool() {
+            let owner = OwnerReference {
+                api_version: "apps/v1".to_owned(),
+                kind: "ReplicaSet".to_owned(),
+                name: "other".to_owned(),
+                uid: "other-1".to_owned(),
+                controller: Some(true),
+                block_owner_deletion: None,
+            };
+            look["metadata"]["ownerReferences"] = json!([owner]);
+        }
+        let now = self.now;
+        let _ = self.server.create_pod(&look, now);
+        self.foreign += 1;
+        self.tell(|| format!("somebody creates pod bare-{version}"));
+    }
+
+    /// The workload is deleted, with or without what it owns.
+    fn replace_workload(&mut self, dice: &mut Rng) {
+        let now = self.now;
+        self.foreign += 1;
+        self.totals.workloads += 1;
+        if dice.u8(..3) == 0 {
+            for pod in self.server.pods.iter().cloned().collect::<Vec<_>>() {
+                if pod
+                    .id
+                    .owner
+                    .as_deref()
+                    .is_some_and(|owner| owner.starts_with("workload"))
+                {
+                    let _ = self.server.patch_pod(&pod.id.name, None, None, |pod| {
+                        pod.metadata.owner_references = None;
+                    });
+                }
+            }
+            for object in self.server.revisions.iter().cloned().collect::<Vec<_>>() {
+                let release = |object: &mut k8s_openapi::api::apps::v1::ControllerRevision| {
+                    object.metadata.owner_references = None;
+                };
+                let _ = self.server.patch_revision(&object.id.name, None, None, release);
+            }
+            self.server.delete_workload(FLEET, false, now);
+            return self.tell(|| "somebody deletes the workload and leaves its pods".to_owned());
+        }
+        let foreground = dice.bool();
+        self.server.delete_workload(FLEET, foreground, now);
+        self.tell(|| "somebody deletes the workload".to_owned());
+    }
+
+    /// Something happens to pods, nodes and games.
+    pub fn trouble(&mut self, dice: &mut Rng) {
+        if dice.u8(..8) == 0 {
+            self.canary_mood = Mood::any(dice);
+            return;
+        }
+        let Some(pod) = self.any_pod(dice) else { return };
+        let (name, uid) = (pod.id.name.clone(), pod.id.uid.clone());
+        match dice.u8(..16) {
+            0..=7 => {
+                let mood = Mood::any(dice);
+                self.tell(|| format!("the game of {name} is now {mood:?}"));
+                self.moods.insert(uid, mood);
+            }
+            8..=10 => {
+                self.tell(|| format!("a container of {name} crashes"));
+                self.crash_container(&pod, dice.usize(..2));
+            }
+            11 => {
+                self.tell(|| format!("{name} is evicted"));
+                self.end_pod(&pod, "Failed");
+            }
+            12 => {
+                if let Some(node) = &pod.read.node {
+                    self.tell(|| format!("node {node} is gone"));
+                    self.server.remove_node(node);
+                    self.foreign += 1;
+                }
+            }
+            13 => {
+                let sick = dice.bool();
+                if let Some(machine) = self.machines.get_mut(&uid) {
+                    machine.sick = sick;
+                }
+            }
+            14 => {
+                self.server.add_node();
+                self.foreign += 1;
+            }
+            _ => self.collect_pods(),
+        }
+    }
+
+    /// The pod collector removes pods of nodes that are gone, and pods that have ended.
+    pub fn collect_pods(&mut self) {
+        let pods: Vec<_> = self.server.pods.iter().cloned().collect();
+        for pod in pods {
+            let node = pod.read.node.as_deref();
+            let gone = node.is_some_and(|node| self.server.nodes.get(node).is_none());
+            if gone || pod.read.is_finished() {
+                self.tell(|| format!("pod {} is collected", pod.id.name));
+                self.foreign += 1;
+                self.server.remove_pod(&pod);
+                self.machines.remove(&pod.id.uid);
+            }
+        }
+    }
+}

@@ -1,0 +1,315 @@
+//! The operators' processes: each waits for its Lease, works while it leads, and ends when it has lost it. Any of them
+//! may crash, stand still, be asked to end, or see an old state.
+//!
+//! The candidate is the real one; the fence is its rule: a write is sent only while `leads_until` lies ahead, and its
+//! answer is waited for no longer than that.
+
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::time::Duration;
+
+use fastrand::Rng;
+use hook_core::decide::Outcome;
+use jiff::{SignedDuration, Timestamp};
+
+use crate::candidate::{Call, Candidate, Terms, Written};
+use crate::games::Games;
+use crate::games::act::{CallError, Landed};
+use crate::games::index::KINDS;
+use crate::hooks::Hooks;
+use crate::objects::RunObject;
+use crate::weather::Fate;
+use crate::world::{EPOCH, World};
+
+/// As the operators' flag has it.
+pub const TERMS: Terms = Terms {
+    lease: Duration::from_secs(15),
+};
+
+/// What a process is to take in.
+#[derive(Debug)]
+pub enum Answer {
+    Games(u64, Landed),
+    Run {
+        name: String,
+        uid: String,
+        answer: Result<Option<Rc<RunObject>>, CallError>,
+    },
+    Outcome {
+        name: String,
+        uid: String,
+        call: u64,
+        outcome: Box<Outcome>,
+    },
+}
+
+/// What a leader does.
+#[derive(Debug, Default)]
+pub enum Work {
+    #[default]
+    None,
+    Hooks(Box<Hooks>),
+    Games(Box<Games>),
+}
+
+/// Operators: the index of the Lease.
+pub const HOOKS: usize = 0;
+pub const GAMES: usize = 1;
+
+/// One process.
+#[derive(Debug)]
+pub struct Process {
+    pub operator: usize,
+    pub number: usize,
+    /// Counts its lives.
+    pub incarnation: u64,
+    /// When it starts again, if it does not run.
+    pub starts_at: Option<Timestamp>,
+    /// Until when it stands still.
+    pub paused_until: Timestamp,
+    /// Until when its watches show nothing.
+    pub frozen: [Timestamp; KINDS],
+    candidate: Candidate,
+    looks_at: Timestamp,
+    pending: Option<(Call, Duration, Written)>,
+    /// What the fence is set to.
+    pub fence: Option<Duration>,
+    pub inbox: VecDeque<Answer>,
+    pub work: Work,
+}
+
+impl Process {
+    #[must_use]
+    pub fn new(operator: usize, number: usize, now: Timestamp) -> Self {
+        Self {
+            operator,
+            number,
+            incarnation: 0,
+            starts_at: None,
+            paused_until: now,
+            frozen: [now; KINDS],
+            candidate: candidate(operator, number, 0),
+            looks_at: now,
+            pending: None,
+            fence: None,
+            inbox: VecDeque::new(),
+            work: Work::None,
+        }
+    }
+
+    #[must_use]
+    pub fn name(&self) -> String {
+        let operator = ["hook-operator", "gamedeployment-operator"][self.operator];
+        format!("{operator} {}", self.number)
+    }
+
+    #[must_use]
+    pub fn runs(&self, now: Timestamp) -> bool {
+        self.starts_at.is_none() && now >= self.paused_until
+    }
+
+    #[must_use]
+    pub fn works(&self) -> bool {
+        !matches!(self.work, Work::None)
+    }
+
+    /// How long a write that begins now may take: the fence's rule.
+    #[must_use]
+    pub fn left(&self, now: Timestamp) -> Option<Duration> {
+        let left = self.fence?.checked_sub(clock(now))?;
+        (!left.is_zero()).then_some(left)
+    }
+
+    /// It is gone with all that it knew.
+    pub fn end(&mut self, now: Timestamp, again: SignedDuration) {
+        self.incarnation += 1;
+        self.starts_at = Some(now + again);
+        self.paused_until = now;
+        self.frozen = [now; KINDS];
+        self.candidate = candidate(self.operator, self.number, self.incarnation);
+        self.pending = None;
+        self.fence = None;
+        self.inbox.clear();
+        self.work = Work::None;
+    }
+}
+
+fn candidate(operator: usize, number: usize, incarnation: u64) -> Candidate {
+    Candidate::new(format!("{operator}-{number}-{incarnation}"), TERMS)
+}
+
+/// The clock of processes, which no change of the time moves.
+#[must_use]
+pub fn clock(now: Timestamp) -> Duration {
+    Duration::try_from(now.duration_since(EPOCH)).unwrap()
+}
+
+impl World {
+    /// Lets every process look at its Lease that wants to by now.
+    pub fn elect(&mut self, dice: &mut Rng) {
+        for at in 0..self.processes.len() {
+            let process = &mut self.processes[at];
+            if process.starts_at.is_some_and(|start| start <= self.now) {
+                process.starts_at = None;
+                process.looks_at = self.now;
+            }
+            if process.runs(self.now) && process.looks_at <= self.now {
+                self.look(at, dice);
+            }
+        }
+    }
+
+    /// One look or one renewal: `Election::step`.
+    fn look(&mut self, at: usize, dice: &mut Rng) {
+        let now = self.now;
+        let operator = self.processes[at].operator;
+        let led = self.processes[at].works();
+        let process = &mut self.processes[at];
+        let pause = SignedDuration::try_from(TERMS.pause()).unwrap() * dice.i32(80..=120) / 100;
+        process.looks_at = now + pause;
+        if let Some((call, began, written)) = process.pending.take() {
+            process.candidate.wrote(&call, began, written);
+            self.publish(at);
+            return self.take_office(at, led);
+        }
+        let mut call = process.candidate.next();
+        if call == Call::Read {
+            if self.weather.fate(dice, false) != Fate::Done {
+                return self.take_office(at, led);
+            }
+            let found = self.server.lease(operator);
+            let follows = self.processes[at].candidate.read(found, clock(now));
+            self.publish(at);
+            match follows {
+                Some(follows) => call = follows,
+                None => return self.take_office(at, led),
+            }
+        }
+        let began = clock(now);
+        let name = self.processes[at].candidate.name().to_owned();
+        let fate = self.weather.fate(dice, true);
+        let done = matches!(fate, Fate::Done | Fate::Lost);
+        let written = if done {
+            self.server.write_lease(operator, &name, &call, TERMS.lease)
+        } else {
+            Written::Unknown
+        };
+        let written = if fate == Fate::Lost {
+            Written::Unknown
+        } else {
+            written
+        };
+        let process = &mut self.processes[at];
+        if self.weather.lag && dice.u8(..4) == 0 {
+            // The answer takes its time, and the process may stand still meanwhile.
+            process.pending = Some((call, began, written));
+            process.looks_at = now + SignedDuration::from_millis(dice.i64(100..4000));
+            return self.take_office(at, led);
+        }
+        process.candidate.wrote(&call, began, written);
+        self.publish(at);
+        self.take_office(at, led);
+    }
+
+    fn publish(&mut self, at: usize) {
+        let now = clock(self.now);
+        let process = &mut self.processes[at];
+        process.fence = process.candidate.leads_until(now);
+    }
+
+    /// Begins to work, or ends, as the lead has come or gone.
+    fn take_office(&mut self, at: usize, led: bool) {
+        let now = self.now;
+        let process = &mut self.processes[at];
+        let leads = process.candidate.leads_until(clock(now)).is_some();
+        if leads && !led {
+            process.work = match process.operator {
+                HOOKS => Work::Hooks(Box::default()),
+                _ => Work::Games(Box::default()),
+            };
+            self.totals.leaders += 1;
+            let name = self.processes[at].name();
+            self.tell(|| format!("{name} leads"));
+        } else if led && !leads {
+            process.end(now, SignedDuration::from_secs(1));
+            let name = self.processes[at].name();
+            self.tell(|| format!("{name} has lost its lease and ends"));
+        }
+    }
+
+    /// Something happens to a process.
+    pub fn strike(&mut self, dice: &mut Rng) {
+        let at = dice.usize(..self.processes.len());
+        let (now, name) = (self.now, self.processes[at].name());
+        let operator = self.processes[at].operator;
+        match dice.u8(..16) {
+            0..=3 => {
+                let again = SignedDuration::from_millis(dice.i64(200..20_000));
+                self.processes[at].end(now, again);
+                self.totals.crashes += 1;
+                self.tell(|| format!("{name} crashes"));
+            }
+            4..=6 => {
+                let pause = SignedDuration::from_millis(dice.i64(500..45_000));
+                self.processes[at].paused_until = now + pause;
+                self.totals.pauses += 1;
+                self.tell(|| format!("{name} stands still for {pause:#}"));
+            }
+            7 | 8 => {
+                // Asked to end: the work is dropped, then the lead is given back.
+                let process = &mut self.processes[at];
+                let held = process.left(now).is_some().then(|| process.candidate.next());
+                process.end(now, SignedDuration::from_secs(2));
+                if let Some(call @ Call::Renew { .. }) = held {
+                    let _ = self
+                        .server
+                        .write_lease(operator, "", &call, Duration::from_secs(1));
+                }
+                self.totals.crashes += 1;
+                self.tell(|| format!("{name} is asked to end"));
+            }
+            9..=12 => {
+                let kind = dice.usize(..KINDS);
+                let until = now + SignedDuration::from_millis(dice.i64(500..60_000));
+                self.processes[at].frozen[kind] = until;
+                self.tell(|| format!("watch {kind} of {name} freezes"));
+            }
+            13 | 14 => {
+                let kind = dice.usize(..KINDS);
+                self.totals.relists += 1;
+                match &mut self.processes[at].work {
+                    Work::None => {}
+                    Work::Hooks(hooks) => hooks.lose_watch(),
+                    Work::Games(games) => games.lose_watch(kind),
+                }
+                self.tell(|| format!("watch {kind} of {name} is lost, and lists anew"));
+            }
+            _ => {
+                self.server.drop_lease(operator);
+                self.tell(|| format!("somebody deletes the Lease of {name}"));
+            }
+        }
+    }
+
+    /// A measurement's outcome reaches the process that asked, if it still lives.
+    pub fn deliver_outcome(
+        &mut self,
+        process: usize,
+        life: u64,
+        name: String,
+        uid: String,
+        call: u64,
+        outcome: Outcome,
+    ) {
+        let process = &mut self.processes[process];
+        if process.incarnation == life {
+            let outcome = Box::new(outcome);
+            process.inbox.push_back(Answer::Outcome {
+                name,
+                uid,
+                call,
+                outcome,
+            });
+        }
+    }
+}

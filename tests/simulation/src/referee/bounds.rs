@@ -1,0 +1,160 @@
+//! Never too many pods, never too few available because of us; and every write carries what it was decided on.
+//!
+//! What holds whatever the views are: every decision knows every write of ours that has taken effect, whoever was
+//! leader, unless its sender had given it up before it took effect. Where a view is as things are, and nobody else has
+//! changed anything since, the bounds hold on what is really there.
+
+use std::collections::BTreeSet;
+
+use gamedeployment_core::gate::PodRef;
+use gamedeployment_core::plan::{Action, Plan};
+use gamedeployment_core::workload::Workload;
+
+use super::{Acted, Referee};
+use crate::games::index::Index;
+use crate::network::pod_of;
+use crate::objects::key;
+use crate::server::Server;
+
+/// What there was just before a write, counted on what is really there.
+#[derive(Debug, Clone, Copy)]
+pub struct Room {
+    /// Pods that count, after it.
+    pub active: usize,
+    /// Pods that served, before it.
+    pub available: usize,
+    /// Whether the pod that it is about was one of them.
+    pub serves: bool,
+    /// Whether the view was as things are, and nobody else has changed anything since.
+    pub calm: bool,
+}
+
+/// The pod that an action writes to in the version that was decided on; empty: the workload.
+fn versioned(action: &Action) -> Option<&str> {
+    match action {
+        Action::ResetRetry(_) | Action::Pause => Some(""),
+        other => pod_of(other),
+    }
+}
+
+impl Referee {
+    /// A decision was made that does something.
+    pub fn decided(&self, plan: &Plan, index: &Index, server: &Server, workload: &str) {
+        let mut written = BTreeSet::new();
+        for name in plan.actions.iter().filter_map(versioned) {
+            assert!(
+                written.insert(name),
+                "of two writes to {name} in one version one must fail: {plan:#?}"
+            );
+        }
+        for action in &plan.actions {
+            let Action::ResetRetry(kinds) = action else {
+                continue;
+            };
+            let left = index.runs.owned_by(workload).find(|run| {
+                let of_these = run.read.kind.is_some_and(|kind| kinds.contains(&kind));
+                of_these && run.read.is_unsuccessful() && !run.read.terminating
+            });
+            assert!(left.is_none(), "retry is forgotten before {left:#?} is gone");
+        }
+        for pod in server
+            .pods
+            .iter()
+            .filter(|pod| pod.id.owner.as_deref() == Some(workload))
+        {
+            let Some(ours) = self.ours.get(&pod.id.uid) else {
+                continue;
+            };
+            let known = index.pods.get(&key(&pod.id.name));
+            let known = known.filter(|known| known.id.uid == pod.id.uid);
+            let version = known.and_then(|known| known.id.version.parse::<u64>().ok());
+            assert!(
+                version.is_some_and(|version| version >= *ours),
+                "a decision does not know of our own write {ours} to {:#?}: {version:?}\n{plan:#?}",
+                pod.read
+            );
+        }
+        for known in index
+            .pods
+            .owned_by(workload)
+            .filter(|known| known.read.is_active())
+        {
+            assert!(
+                !self.ended.contains(&known.id.uid),
+                "a decision does not know that we have ended {}\n{plan:#?}",
+                known.id.name
+            );
+        }
+    }
+
+    /// The preconditions of a write, and the bounds that it must keep.
+    pub(super) fn check_write(action: &Action, acted: &Acted<'_>) {
+        let carries = |at: &PodRef| {
+            assert!(
+                !at.uid.is_empty() && !at.resource_version.is_empty(),
+                "a write without its precondition: {action:#?}"
+            );
+            let before = acted.before.as_ref().unwrap();
+            assert_eq!(
+                (&before.id.uid, &before.id.version),
+                (&at.uid, &at.resource_version),
+                "{action:#?}"
+            );
+        };
+        match action {
+            Action::DeletePod(delete) => carries(delete.pod()),
+            Action::TakeOut(update, _) | Action::WriteUpdate(update, _) => carries(update.pod()),
+            Action::Confirm(confirmed) => carries(confirmed.pod()),
+            Action::Adopt(at)
+            | Action::Release(at)
+            | Action::Mark(at, _)
+            | Action::Unmark(at)
+            | Action::PutIn(at, _) => {
+                carries(at);
+            }
+            Action::DeleteRun(at) => assert!(!at.uid.is_empty()),
+            Action::AdoptRevision(at) | Action::RenumberRevision(at, _) | Action::DeleteRevision(at) => {
+                assert!(!at.uid.is_empty() && !at.resource_version.is_empty());
+            }
+            _ => {}
+        }
+        let room = acted.room;
+        if !room.calm {
+            return;
+        }
+        let wanted = Workload::read(&acted.seen.object.api).unwrap();
+        if matches!(action, Action::CreatePod(_)) {
+            let most = wanted.replicas + wanted.max_surge;
+            assert!(room.active <= most, "{} pods of at most {most}", room.active);
+        }
+        let takes = match action {
+            Action::DeletePod(_) | Action::TakeOut(..) => room.serves,
+            Action::WriteUpdate(_, change) => room.serves && !change.images.is_empty(),
+            _ => false,
+        };
+        let floor = wanted.replicas.saturating_sub(wanted.max_unavailable);
+        assert!(
+            !takes || room.available > floor,
+            "one of {} available pods is taken, with a floor of {floor}: {action:#?}",
+            room.available
+        );
+    }
+
+    pub(super) fn remember(&mut self, action: &Action, acted: &Acted<'_>) {
+        if acted.late {
+            return;
+        }
+        let Some(pod) = &acted.before else { return };
+        self.ours.insert(pod.id.uid.clone(), acted.version);
+        if matches!(action, Action::DeletePod(_)) {
+            self.ended.insert(pod.id.uid.clone());
+        }
+    }
+
+    /// A pod was made by us.
+    pub fn made(&mut self, uid: &str, version: u64, late: bool) {
+        if !late {
+            self.ours.insert(uid.to_owned(), version);
+        }
+    }
+}

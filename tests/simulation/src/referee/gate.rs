@@ -1,0 +1,245 @@
+//! No gated pod is deleted or changed by us without a measured yes: for this pod, this intent and revision, used once.
+
+use std::collections::BTreeSet;
+
+use gamedeployment_core::gate::{Confirmed, Delete, Grounds, HookKind, Update};
+use gamedeployment_core::plan::{Action, PodChange};
+use shared_api::Phase;
+use shared_api::names::pod as names;
+
+use super::{Acted, Referee, has_hook};
+use crate::games::Seen;
+use crate::kubelet::Machine;
+use crate::objects::{PodObject, RunObject};
+
+/// A question as it was put.
+#[derive(Debug)]
+pub(super) struct Asked {
+    run: std::rc::Rc<RunObject>,
+    at: u64,
+    /// The processes that it was about.
+    processes: Vec<String>,
+    pub(super) yes: bool,
+    used: bool,
+}
+
+/// What was begun in a pod with a yes.
+#[derive(Debug, Default)]
+pub(super) struct Begun {
+    to: String,
+    /// Containers whose images were written since.
+    written: BTreeSet<String>,
+}
+
+impl Referee {
+    /// One of the operators has put a question.
+    pub fn asked(&mut self, run: &std::rc::Rc<RunObject>, machine: Option<&Machine>, at: u64) {
+        let asked = Asked {
+            run: run.clone(),
+            at,
+            processes: machine.map(Machine::processes).unwrap_or_default(),
+            yes: false,
+            used: false,
+        };
+        self.asked.insert(run.id.uid.clone(), asked);
+    }
+
+    /// An action of gamedeployment-operator took effect. Says whether it used a yes up.
+    pub fn acted(&mut self, action: &Action, acted: &Acted<'_>) -> bool {
+        Self::check_write(action, acted);
+        let used = match action {
+            Action::DeletePod(delete) => self.deletes(delete, acted),
+            Action::TakeOut(update, _) => self.takes_out(update, acted),
+            Action::WriteUpdate(update, change) => self.updates(update, change, acted),
+            Action::Confirm(confirmed) => self.confirms(confirmed, acted),
+            Action::Mark(_, text) => {
+                let intent = text.rsplit_once('@').unwrap().0.to_owned();
+                self.chosen
+                    .insert(pod(acted).id.uid.clone(), (acted.version, intent));
+                false
+            }
+            Action::Unmark(_) => {
+                self.chosen.remove(&pod(acted).id.uid);
+                false
+            }
+            Action::PutIn(..) => {
+                self.out.remove(&pod(acted).id.uid);
+                false
+            }
+            _ => false,
+        };
+        self.remember(action, acted);
+        used
+    }
+
+    /// Uses up a yes for this pod and this intent, which must be newer than `since`.
+    fn use_up(&mut self, acted: &Acted<'_>, kind: HookKind, intent: &str, since: u64) -> bool {
+        let pod = &pod(acted).read;
+        let now = &acted.machine;
+        let taken = &self.taken;
+        let answered = |asked: &Asked| {
+            let metrics = &asked.run.api.spec.metrics;
+            let answers = taken.get(&asked.run.id.uid).map_or(&[] as &[_], Vec::as_slice);
+            metrics.iter().all(|metric| {
+                let mut answers = answers.iter().filter(|taken| taken.slot.metric == metric.name);
+                answers
+                    .any(|taken| taken.phase == Phase::Successful && taken.pod.as_deref() == Some(&pod.uid))
+            })
+        };
+        let found = self.asked.values_mut().find(|asked| {
+            let run = &asked.run.read;
+            asked.yes
+                && !asked.used
+                && asked.at > since
+                && run.kind == Some(kind)
+                && run.intent.as_deref() == Some(intent)
+                && run.pod_uid.as_deref() == Some(&pod.uid)
+                && run.revision == pod.revision()
+                && answered(asked)
+                && asked.processes.iter().all(|id| {
+                    // One that has ended and was not started again has nobody in it.
+                    let mut containers = now.containers.iter();
+                    containers.all(|container| container.id == *id || !is_same_container(id, &container.id))
+                })
+        });
+        let Some(asked) = found else {
+            panic!(
+                "nobody said yes to {intent} of {pod:#?}, chosen at {since}:\n{:#?}",
+                self.asked
+                    .values()
+                    .filter(|asked| asked.run.read.pod_uid.as_deref() == Some(&pod.uid))
+                    .collect::<Vec<_>>()
+            );
+        };
+        asked.used = true;
+        true
+    }
+
+    fn deletes(&mut self, delete: &Delete, acted: &Acted<'_>) -> bool {
+        let pod = pod(acted);
+        if is_free(pod, acted) || !has_hook(acted.seen, HookKind::PreDelete) {
+            return false;
+        }
+        let grounds = delete.grounds();
+        assert!(
+            matches!(grounds, Grounds::Verdict { .. }),
+            "{grounds:?}: {:#?}",
+            pod.read
+        );
+        let Some((since, intent)) = self.chosen.get(&pod.id.uid).cloned() else {
+            panic!("{:#?} was not chosen", pod.read);
+        };
+        self.use_up(acted, HookKind::PreDelete, &intent, since)
+    }
+
+    fn takes_out(&mut self, update: &Update, acted: &Acted<'_>) -> bool {
+        assert!(!update.hot());
+        let pod = pod(acted);
+        let goes_on = self.out.get(&pod.id.uid).is_some_and(|begun| {
+            begun.to == update.to()
+                || (!begun.written.is_empty() && modified(pod, update, acted.seen).is_subset(&begun.written))
+        });
+        let mut used = false;
+        if !goes_on
+            && !is_free(pod, acted)
+            && let Some(kind) = gate_of_update(acted.seen)
+        {
+            used = self.use_up(acted, kind, &format!("in-place:{}", update.to()), 0);
+        }
+        let begun = self.out.entry(pod.id.uid.clone()).or_default();
+        update.to().clone_into(&mut begun.to);
+        used
+    }
+
+    fn updates(&mut self, update: &Update, change: &PodChange, acted: &Acted<'_>) -> bool {
+        if update.hot() {
+            return false;
+        }
+        let pod = pod(acted);
+        if !change.images.is_empty() {
+            assert!(
+                pod.read.is_out_of_service(),
+                "images of a pod in service are changed: {:#?}",
+                pod.read
+            );
+        }
+        if let Some(begun) = self.out.get_mut(&pod.id.uid) {
+            assert!(
+                begun.to == update.to(),
+                "taken out for {}, written {}",
+                begun.to,
+                update.to()
+            );
+            begun.written.extend(change.images.keys().cloned());
+            return false;
+        }
+        assert!(change.images.is_empty(), "never taken out: {:#?}", pod.read);
+        if !is_free(pod, acted)
+            && let Some(kind) = gate_of_update(acted.seen)
+        {
+            return self.use_up(acted, kind, &format!("in-place:{}", update.to()), 0);
+        }
+        false
+    }
+
+    fn confirms(&mut self, confirmed: &Confirmed, acted: &Acted<'_>) -> bool {
+        let pod = pod(acted);
+        let skipped = pod.read.annotation(names::SKIP_HOOK) == Some(&pod.id.uid);
+        if skipped || !has_hook(acted.seen, HookKind::PostInplace) {
+            return false;
+        }
+        self.use_up(
+            acted,
+            HookKind::PostInplace,
+            &format!("confirm:{}", confirmed.revision()),
+            0,
+        )
+    }
+}
+
+fn pod<'a>(acted: &'a Acted<'_>) -> &'a PodObject {
+    acted.before.as_ref().unwrap()
+}
+
+fn gate_of_update(seen: &Seen) -> Option<HookKind> {
+    [HookKind::PreInplace, HookKind::PreDelete]
+        .into_iter()
+        .find(|kind| has_hook(seen, *kind))
+}
+
+fn is_free(pod: &PodObject, acted: &Acted<'_>) -> bool {
+    let node = acted.machine.node.as_ref();
+    let gone = node.is_some_and(|node| !acted.seen.nodes.contains(node));
+    let skipped = pod.read.annotation(names::SKIP_HOOK) == Some(&pod.id.uid);
+    let ended = pod.read.terminating || pod.read.is_finished();
+    gone || skipped || ended || !acted.machine.has_players()
+}
+
+/// Ids end with the image's name; both are of one container where these are alike.
+fn is_same_container(one: &str, two: &str) -> bool {
+    let name = |id: &str| {
+        let image = id.rsplit('-').next()?;
+        image.split(':').next().map(str::to_owned)
+    };
+    name(one) == name(two)
+}
+
+/// The containers whose images an update changes.
+fn modified(pod: &PodObject, update: &Update, seen: &Seen) -> BTreeSet<String> {
+    let target = seen
+        .revisions
+        .iter()
+        .find(|revision| revision.id.name == update.to())
+        .unwrap();
+    let wanted = target.read.template.containers();
+    let differs = |container: &&gamedeployment_core::pod::Container| {
+        let mut wanted = wanted.iter();
+        wanted.any(|wanted| wanted.name == container.name && wanted.image != container.image)
+    };
+    pod.read
+        .containers
+        .iter()
+        .filter(differs)
+        .map(|container| container.name.clone())
+        .collect()
+}

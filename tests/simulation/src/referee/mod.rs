@@ -1,0 +1,71 @@
+//! Watches from outside, and shares no judgement with the cores: it knows what really happened.
+//!
+//! | promise | where |
+//! | --- | --- |
+//! | no gated pod is deleted or changed without a measured yes for it, for this, used once | [`gate`] |
+//! | never too many pods, never too few available because of us | [`bounds`] |
+//! | every measurement is recorded once, none is lost, and verdicts follow from them | [`tally`] |
+//! | every write carries what it was decided on | [`bounds`] |
+//! | nothing waits in silence | [`silence`] |
+
+mod bounds;
+mod gate;
+pub mod silence;
+mod tally;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+
+use gamedeployment_core::gate::HookKind;
+
+use crate::endpoint::Taken;
+use crate::games::Seen;
+use crate::kubelet::Machine;
+use crate::objects::PodObject;
+use crate::setup::strategy_of;
+
+pub use bounds::Room;
+
+/// A write that took effect, with what was there just before.
+pub struct Acted<'a> {
+    pub seen: &'a Seen,
+    pub before: Option<Rc<PodObject>>,
+    pub machine: Machine,
+    /// The server's version after it.
+    pub version: u64,
+    /// Whether its sender had given it up before.
+    pub late: bool,
+    pub room: Room,
+}
+
+/// What it remembers.
+#[derive(Debug, Default)]
+pub struct Referee {
+    asked: BTreeMap<String, gate::Asked>,
+    /// By UID of the pod: since when, and for what, it is chosen.
+    chosen: BTreeMap<String, (u64, String)>,
+    out: BTreeMap<String, gate::Begun>,
+    /// Measurements that were taken, by UID of the run.
+    taken: BTreeMap<String, Vec<Taken>>,
+    /// Phases that were recorded, by UID of the run and metric.
+    recorded: BTreeMap<(String, String), tally::Recorded>,
+    /// The version of the last write of ours to a pod, by its UID.
+    ours: BTreeMap<String, u64>,
+    /// Pods that were ended by us.
+    ended: BTreeSet<String>,
+}
+
+impl Referee {
+    /// A measurement was taken.
+    pub fn measured(&mut self, run: &str, taken: Taken) {
+        self.taken.entry(run.to_owned()).or_default().push(taken);
+    }
+}
+
+/// The hook of a kind of the pods' life, where one is set.
+fn has_hook(seen: &Seen, kind: HookKind) -> bool {
+    let mut spec = seen.object.api.spec.clone();
+    strategy_of(&mut spec, kind)
+        .as_ref()
+        .is_some_and(|strategy| strategy.hook.is_some())
+}

@@ -1,0 +1,101 @@
+//! Nothing waits in silence: at rest, every pod that should go or change and has not is named, with a reason.
+
+use gamedeployment_core::workload::{UpdateType, Workload};
+use shared_api::names::pod as names;
+
+use super::tally::says_why;
+use crate::world::{FLEET, World};
+
+impl World {
+    /// What waits, and is not spoken of.
+    pub fn check_words(&self) {
+        let Some(object) = self.server.workloads.get(FLEET) else {
+            return;
+        };
+        let Ok(wanted) = Workload::read(&object.api) else {
+            return;
+        };
+        let status = object.api.status.clone().unwrap_or_default();
+        assert_eq!(
+            status.observed_generation, object.api.metadata.generation,
+            "{status:#?}"
+        );
+        let hooks = [
+            &status.pre_delete_hook_condition,
+            &status.pre_inplace_hook_condition,
+            &status.post_inplace_hook_condition,
+        ];
+        let entries: Vec<_> = hooks.into_iter().flatten().collect();
+        for entry in &entries {
+            assert!(
+                entry.message.as_ref().is_some_and(|message| !message.is_empty()),
+                "{entry:#?}"
+            );
+            assert!(entry.start_time.is_some(), "{entry:#?}");
+        }
+        let said = |name: &str| {
+            entries.iter().any(|entry| entry.pod_name == name)
+                || status
+                    .conditions
+                    .iter()
+                    .any(|condition| condition.message.contains(name))
+        };
+        let own = |pod: &&std::rc::Rc<crate::objects::PodObject>| {
+            pod.id.owner.as_deref() == Some(object.uid()) && pod.read.is_active()
+        };
+        let pods: Vec<_> = self.server.pods.iter().filter(own).collect();
+        let mut chosen = 0;
+        for pod in &pods {
+            if pod.read.annotation(names::DELETING) == Some("true") {
+                chosen += 1;
+                assert!(
+                    said(&pod.id.name),
+                    "{} is to go, and waits in silence: {status:#?}",
+                    pod.id.name
+                );
+            }
+            if pod.read.is_out_of_service() {
+                assert!(
+                    said(&pod.id.name),
+                    "{} is out of service in silence: {status:#?}",
+                    pod.id.name
+                );
+            }
+        }
+        let surplus = pods.len().saturating_sub(wanted.replicas + wanted.max_surge);
+        assert!(
+            chosen >= surplus,
+            "{surplus} pods too many, {chosen} chosen: {status:#?}"
+        );
+        let update = status.update_revision.as_deref().unwrap_or_default();
+        let meaning = |name: &str| {
+            self.server
+                .revisions
+                .get(name)
+                .map(|revision| &revision.read.template)
+        };
+        let is_old = |name: &str| name != update && meaning(name) != meaning(update);
+        for pod in pods.iter().filter(|pod| is_old(pod.read.revision())) {
+            let stays = wanted.update == UpdateType::OnDelete
+                || wanted.paused
+                || !wanted.partition.is_zero()
+                || !wanted.steps.is_empty()
+                || status
+                    .conditions
+                    .iter()
+                    .any(|known| known.type_ == "UpdateBlocked" && known.status == "True");
+            assert!(
+                stays || said(&pod.id.name),
+                "{} is old in silence: {status:#?}",
+                pod.id.name
+            );
+        }
+        for run in self.server.runs.iter().filter(|run| run.id.owner.is_some()) {
+            assert!(
+                says_why(&run.api),
+                "a run without a verdict says nothing: {:#?}",
+                run.api.status
+            );
+        }
+    }
+}

@@ -1,0 +1,277 @@
+//! Writes to HookRuns, ControllerRevisions, workloads, templates and nodes, and the garbage collector.
+
+use std::rc::Rc;
+
+use gamedeployment_core::plan::NewRevision;
+use jiff::Timestamp;
+use k8s_openapi::api::apps::v1::ControllerRevision;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{OwnerReference, Time};
+use k8s_openapi::apimachinery::pkg::runtime::RawExtension;
+use shared_api::{GameDeployment, HookRun, HookRunStatus, HookTemplateSpec};
+
+use super::{Refusal, Server, check, whole};
+use crate::objects::{
+    Identity, NodeObject, Object, RevisionObject, RunObject, TemplateObject, WorkloadObject,
+};
+
+impl Server {
+    pub fn create_run(&mut self, run: &HookRun, now: Timestamp) -> Result<Rc<RunObject>, Refusal> {
+        if self.runs.get(run.metadata.name.as_deref().unwrap()).is_some() {
+            return Err(Refusal::Conflict);
+        }
+        let mut run = run.clone();
+        run.status = None;
+        self.birth(&mut run.metadata, "run", now);
+        let run = RunObject::new(run);
+        self.runs.put(run.clone());
+        Ok(run)
+    }
+
+    /// Replaces a run's status. Without a version: whatever it is.
+    pub fn write_run_status(
+        &mut self,
+        name: &str,
+        uid: Option<&str>,
+        version: Option<&str>,
+        status: HookRunStatus,
+    ) -> Result<Rc<RunObject>, Refusal> {
+        let known = check(self.runs.get(name), uid, version)?;
+        if known.api.status.as_ref() == Some(&status) {
+            return Ok(known);
+        }
+        let mut run = known.api.clone();
+        run.status = Some(status);
+        self.bump(&mut run.metadata);
+        let run = RunObject::new(run);
+        self.runs.put(run.clone());
+        Ok(run)
+    }
+
+    /// Changes a run's spec or metadata, as a person would.
+    pub fn edit_run(&mut self, name: &str, change: impl FnOnce(&mut HookRun)) {
+        let Some(known) = self.runs.get(name).cloned() else {
+            return;
+        };
+        let mut run = known.api.clone();
+        change(&mut run);
+        if run != known.api {
+            run.metadata.generation = run.metadata.generation.map(|generation| generation + 1);
+            self.bump(&mut run.metadata);
+            self.runs.put(RunObject::new(run));
+        }
+    }
+
+    pub fn delete_run(
+        &mut self,
+        name: &str,
+        uid: Option<&str>,
+        version: Option<&str>,
+    ) -> Result<(), Refusal> {
+        let known = check(self.runs.get(name), uid, version)?;
+        let mut last = known.api.clone();
+        self.bump(&mut last.metadata);
+        self.runs.remove(RunObject::new(last));
+        Ok(())
+    }
+
+    pub fn create_revision(
+        &mut self,
+        new: &NewRevision,
+        owner: OwnerReference,
+        now: Timestamp,
+    ) -> Result<Rc<RevisionObject>, Refusal> {
+        if self.revisions.get(&new.name).is_some() {
+            return Err(Refusal::Conflict);
+        }
+        let mut object = ControllerRevision {
+            data: Some(RawExtension(new.data.clone())),
+            revision: new.number,
+            ..ControllerRevision::default()
+        };
+        object.metadata.name = Some(new.name.clone());
+        object.metadata.labels = Some(new.labels.clone());
+        object.metadata.owner_references = Some(vec![owner]);
+        self.birth(&mut object.metadata, "revision", now);
+        let object = RevisionObject::new(object);
+        self.revisions.put(object.clone());
+        Ok(object)
+    }
+
+    pub fn patch_revision(
+        &mut self,
+        name: &str,
+        uid: Option<&str>,
+        version: Option<&str>,
+        change: impl FnOnce(&mut ControllerRevision),
+    ) -> Result<Rc<RevisionObject>, Refusal> {
+        let known = check(self.revisions.get(name), uid, version)?;
+        let mut object = known.api.clone();
+        change(&mut object);
+        if object == known.api {
+            return Ok(known);
+        }
+        self.bump(&mut object.metadata);
+        let object = RevisionObject::new(object);
+        self.revisions.put(object.clone());
+        Ok(object)
+    }
+
+    pub fn delete_revision(
+        &mut self,
+        name: &str,
+        uid: Option<&str>,
+        version: Option<&str>,
+    ) -> Result<(), Refusal> {
+        let known = check(self.revisions.get(name), uid, version)?;
+        let mut last = known.api.clone();
+        self.bump(&mut last.metadata);
+        self.revisions.remove(RevisionObject::new(last));
+        Ok(())
+    }
+
+    pub fn create_workload(&mut self, mut object: GameDeployment, now: Timestamp) {
+        self.birth(&mut object.metadata, "workload", now);
+        self.workloads.put(WorkloadObject::new(object));
+    }
+
+    /// Changes a workload. The generation counts changes of the spec.
+    pub fn patch_workload(
+        &mut self,
+        name: &str,
+        uid: Option<&str>,
+        version: Option<&str>,
+        change: impl FnOnce(&mut GameDeployment),
+    ) -> Result<Rc<WorkloadObject>, Refusal> {
+        let known = check(self.workloads.get(name), uid, version)?;
+        let mut object = known.api.clone();
+        change(&mut object);
+        let same_spec = object.spec == known.api.spec;
+        if same_spec && object.status == known.api.status && object.metadata == known.api.metadata {
+            return Ok(known);
+        }
+        if !same_spec {
+            object.metadata.generation = object.metadata.generation.map(|generation| generation + 1);
+        }
+        self.bump(&mut object.metadata);
+        let object = WorkloadObject::new(object);
+        self.workloads.put(object.clone());
+        Ok(object)
+    }
+
+    /// Deletes a workload; in the foreground it stays until what it owns is gone.
+    pub fn delete_workload(&mut self, name: &str, foreground: bool, now: Timestamp) {
+        let Some(known) = self.workloads.get(name).cloned() else {
+            return;
+        };
+        if foreground {
+            let _ = self.patch_workload(name, None, None, |object| {
+                object.metadata.deletion_timestamp.get_or_insert(Time(whole(now)));
+            });
+            return;
+        }
+        let mut last = known.api.clone();
+        self.bump(&mut last.metadata);
+        self.workloads.remove(WorkloadObject::new(last));
+    }
+
+    /// One thing that the garbage collector has to do. Says the pod that it deletes, if it is one.
+    pub fn collect_garbage(&mut self, now: Timestamp) -> bool {
+        let live = |owner: &str| {
+            let mut known = self.workloads.iter();
+            known.any(|known| known.id.uid == owner && known.api.metadata.deletion_timestamp.is_none())
+        };
+        let orphaned = |id: &Identity| {
+            id.owner
+                .as_deref()
+                .is_some_and(|owner| !owner.starts_with("other") && !live(owner))
+        };
+        let run = self.runs.iter().find(|run| orphaned(&run.id)).cloned();
+        let pod = self
+            .pods
+            .iter()
+            .find(|pod| orphaned(&pod.id) && !pod.read.terminating)
+            .cloned();
+        let revision = self
+            .revisions
+            .iter()
+            .find(|revision| orphaned(&revision.id))
+            .cloned();
+        if let Some(run) = run {
+            let _ = self.delete_run(&run.id.name, None, None);
+            return true;
+        }
+        if let Some(pod) = pod {
+            let _ = self.delete_pod(&pod.id.name, None, None, now);
+            return true;
+        }
+        if let Some(revision) = revision {
+            let _ = self.delete_revision(&revision.id.name, None, None);
+            return true;
+        }
+        let ending = self
+            .workloads
+            .iter()
+            .find(|known| known.api.metadata.deletion_timestamp.is_some());
+        if let Some(ending) = ending.cloned()
+            && !self
+                .pods
+                .iter()
+                .any(|pod| pod.id.owner.as_deref() == Some(ending.uid()))
+        {
+            self.delete_workload(&ending.id.name, false, now);
+            return true;
+        }
+        false
+    }
+
+    pub fn put_template(&mut self, name: &str, spec: HookTemplateSpec) {
+        let version = self.number().to_string();
+        let known = self.templates.get(name).map(|known| known.id.uid.clone());
+        let uid = known.unwrap_or_else(|| format!("template-{version}"));
+        let id = Identity {
+            name: name.to_owned(),
+            uid,
+            version,
+            owner: None,
+        };
+        self.templates.put(Rc::new(TemplateObject { id, spec }));
+    }
+
+    pub fn remove_template(&mut self, name: &str) {
+        let Some(known) = self.templates.get(name).cloned() else {
+            return;
+        };
+        let version = self.number().to_string();
+        let id = Identity {
+            version,
+            ..known.id.clone()
+        };
+        let spec = known.spec.clone();
+        self.templates.remove(Rc::new(TemplateObject { id, spec }));
+    }
+
+    /// A node joins; it is there until it is removed.
+    pub fn add_node(&mut self) -> String {
+        let version = self.number().to_string();
+        let name = format!("node-{version}");
+        let id = Identity {
+            name: name.clone(),
+            uid: name.clone(),
+            version,
+            owner: None,
+        };
+        self.nodes.put(Rc::new(NodeObject { id }));
+        name
+    }
+
+    pub fn remove_node(&mut self, name: &str) {
+        if let Some(known) = self.nodes.get(name).cloned() {
+            let version = self.number().to_string();
+            let id = Identity {
+                version,
+                ..known.id().clone()
+            };
+            self.nodes.remove(Rc::new(NodeObject { id }));
+        }
+    }
+}

@@ -1,0 +1,354 @@
+//! Faults stop. With hooks that say yes everything converges within a bound, and stays as it is; with hooks that say no
+//! for ever, what waits says why, and nobody else waits for it.
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+
+use fastrand::Rng;
+use gamedeployment_core::gate::HookKind;
+use gamedeployment_core::workload::{UpdateType, Workload};
+use jiff::SignedDuration;
+use shared_api::Phase;
+use shared_api::names::pod as names;
+
+use crate::endpoint::{Mood, question};
+use crate::games::index::KINDS;
+use crate::process::{GAMES, Work};
+use crate::setup::{NAMES, strategy_of, workload};
+use crate::weather::Weather;
+use crate::world::{FLEET, World, url};
+
+/// Rounds of about a second within which everything must have come to rest.
+const ROUNDS: usize = 1500;
+/// A second without any write: at rest, if nothing wakes up later.
+const QUIET: usize = 45;
+
+impl World {
+    /// Everything works from here on, and people look after what needs them.
+    pub fn settle(&mut self) {
+        self.repair();
+        let mut dice = Rng::with_seed(1);
+        self.dismiss_moods(Mood::YES);
+        self.come_to_rest(&mut dice, true);
+        self.check_end();
+        self.totals.converged += 1;
+    }
+
+    /// Hooks of some pods say no for ever.
+    pub fn settle_with_refusals(&mut self, bits: u8) {
+        self.repair();
+        let mut dice = Rng::with_seed(2);
+        self.dismiss_moods(Mood::YES);
+        let pods: Vec<_> = self.server.pods.iter().cloned().collect();
+        for (at, pod) in pods
+            .iter()
+            .enumerate()
+            .filter(|(at, _)| bits >> (at % 8) & 1 == 1)
+        {
+            let manner = [Mood::NO, Mood::any(&mut dice)][at % 2];
+            self.moods.insert(pod.id.uid.clone(), manner);
+        }
+        self.come_to_rest(&mut dice, false);
+        self.check_words();
+    }
+
+    /// Every game has the same to say, now and later.
+    fn dismiss_moods(&mut self, mood: Mood) {
+        self.canary_mood = mood;
+        self.moods.clear();
+        let uids: Vec<_> = self.server.pods.iter().map(|pod| pod.id.uid.clone()).collect();
+        self.moods.extend(uids.into_iter().map(|uid| (uid, mood)));
+    }
+
+    fn repair(&mut self) {
+        self.tell(|| "from here on everything works".to_owned());
+        self.weather = Weather::fine();
+        self.server.quota = None;
+        self.every_image_exists = true;
+        for name in NAMES {
+            self.server.put_template(name, question(0, url(name)));
+        }
+        for process in &mut self.processes {
+            process.paused_until = self.now;
+            process.frozen = [self.now; KINDS];
+        }
+        for machine in self.machines.values_mut() {
+            machine.sick = false;
+        }
+        while self.server.nodes.len() < 2 {
+            self.server.add_node();
+        }
+        let ending = |world: &Self| {
+            let object = world.server.workloads.get(FLEET);
+            object.is_some_and(|object| object.api.metadata.deletion_timestamp.is_some())
+        };
+        for _ in 0..200 {
+            self.collect_pods();
+            let pods: Vec<_> = self
+                .server
+                .pods
+                .iter()
+                .filter(|pod| pod.read.terminating)
+                .cloned()
+                .collect();
+            for pod in pods {
+                self.kubelet(&pod);
+            }
+            if !self.server.collect_garbage(self.now) && !ending(self) {
+                break;
+            }
+        }
+        if self.server.workloads.is_empty() {
+            let code = self.code;
+            self.server.create_workload(workload(code), self.now);
+        }
+        self.retry();
+    }
+
+    fn retry(&mut self) {
+        let ask_again = |spec: &mut shared_api::GameDeploymentSpec| {
+            for kind in HookKind::ALL {
+                if let Some(strategy) = strategy_of(spec, kind) {
+                    strategy.retry = Some(true);
+                }
+            }
+        };
+        self.edit(ask_again, || "retry of every hook".to_owned());
+    }
+
+    /// Somebody looks after hooks that the status calls unsuccessful.
+    fn ask_again(&mut self) {
+        let Some(object) = self.server.workloads.get(FLEET).cloned() else {
+            return;
+        };
+        let Some(status) = &object.api.status else { return };
+        let hooks = [
+            &status.pre_delete_hook_condition,
+            &status.pre_inplace_hook_condition,
+            &status.post_inplace_hook_condition,
+        ];
+        let bad = |phase: Phase| phase.is_final() && phase != Phase::Successful;
+        let mut spec = object.api.spec.clone();
+        let mut kinds = HookKind::ALL.into_iter();
+        let asked = kinds.any(|kind| {
+            strategy_of(&mut spec, kind)
+                .as_ref()
+                .is_some_and(|known| known.retry == Some(true))
+        });
+        if !asked && hooks.into_iter().flatten().any(|entry| bad(entry.phase)) {
+            self.retry();
+        }
+    }
+
+    /// Rounds of everything, until nothing happens any more, now or later.
+    fn come_to_rest(&mut self, dice: &mut Rng, tends: bool) {
+        let mut quiet = 0;
+        for round in 0.. {
+            assert!(round < ROUNDS, "no end:\n{}", self.describe());
+            let before = self.totals.writes;
+            let foreign = self.foreign;
+            self.round(dice, tends);
+            let busy = self.totals.writes > before || self.foreign > foreign || !self.flights.is_empty();
+            quiet = if busy { 0 } else { quiet + 1 };
+            if quiet >= QUIET && !self.wakes_soon() {
+                break;
+            }
+        }
+        self.check_rest(tends);
+    }
+
+    /// Whether a leader of gamedeployment-operator has work for some later time.
+    fn wakes_soon(&self) -> bool {
+        let leader = self.processes.iter().find_map(|process| match &process.work {
+            Work::Games(games) => Some(games.index.is_synced() && games.wakes_at().is_some()),
+            _ => None,
+        });
+        leader.unwrap_or(true)
+    }
+
+    /// About a second in which everybody does what there is to do.
+    fn round(&mut self, dice: &mut Rng, tends: bool) {
+        self.pass(SignedDuration::from_millis(1000), dice);
+        for at in 0..self.processes.len() {
+            for kind in 0..KINDS {
+                while self.show_kind(at, kind) {
+                    self.totals.steps += 1;
+                }
+            }
+        }
+        for _ in 0..6 {
+            for at in 0..self.processes.len() {
+                self.work(at);
+                self.totals.steps += 1;
+            }
+            while !self.flights.is_empty() {
+                self.land(0, dice);
+                self.totals.steps += 1;
+            }
+        }
+        let pods: Vec<_> = self.server.pods.iter().cloned().collect();
+        for pod in pods {
+            self.totals.steps += u64::from(self.kubelet(&pod));
+            if !self.moods.contains_key(&pod.id.uid) {
+                self.moods.insert(pod.id.uid.clone(), Mood::YES);
+            }
+        }
+        for at in (0..self.calls.len()).rev() {
+            self.answer(at);
+            self.totals.steps += 1;
+        }
+        while self.server.collect_garbage(self.now) {
+            self.foreign += 1;
+        }
+        if tends || self.is_canary() {
+            self.resume();
+        }
+        if tends {
+            self.ask_again();
+        }
+    }
+
+    fn is_canary(&self) -> bool {
+        let object = self.server.workloads.get(FLEET);
+        object.is_some_and(|object| {
+            object
+                .api
+                .status
+                .as_ref()
+                .is_some_and(|status| status.canary.is_some())
+        })
+    }
+
+    /// Somebody looks after a pause.
+    fn resume(&mut self) {
+        let Some(object) = self.server.workloads.get(FLEET).cloned() else {
+            return;
+        };
+        let Some(status) = &object.api.status else { return };
+        let paused = object
+            .api
+            .spec
+            .update_strategy
+            .as_ref()
+            .and_then(|update| update.paused)
+            == Some(true);
+        let recorded = |reason: &str| status.pause_conditions.iter().any(|pause| pause.reason == reason);
+        let asked_for = status.conditions.iter().any(|known| {
+            known.type_ == "Progressing" && (known.reason == "Paused" || recorded(&known.reason))
+        });
+        if paused && asked_for {
+            let go_on = |spec: &mut shared_api::GameDeploymentSpec| {
+                spec.update_strategy.as_mut().unwrap().paused = Some(false);
+            };
+            self.edit(go_on, || "paused false".to_owned());
+        }
+    }
+
+    /// At rest: a day later there is still nothing to do.
+    fn check_rest(&mut self, yes: bool) {
+        let Some(object) = self.server.workloads.get(FLEET).cloned() else {
+            return;
+        };
+        let leads = |process: &&crate::process::Process| process.operator == GAMES && process.works();
+        let leader = self.processes.iter().find(leads);
+        let Some(Work::Games(games)) = leader.map(|leader| &leader.work) else {
+            panic!("nobody leads");
+        };
+        let later = games.decide(&object, self.now + SignedDuration::from_hours(24));
+        assert!(
+            later.is_empty() && later.wake.is_none(),
+            "not at rest: {later:#?}\n{}",
+            self.describe()
+        );
+        let open = self.server.runs.iter().find(|run| !run.read.phase.is_final());
+        assert!(!yes || open.is_none(), "a run has no end: {open:#?}");
+    }
+
+    fn check_end(&self) {
+        self.check_words();
+        let text = || self.describe();
+        let object = self.server.workloads.get(FLEET).unwrap();
+        let wanted = Workload::read(&object.api).unwrap();
+        let status = object.api.status.clone().unwrap();
+        let own =
+            |pod: &&std::rc::Rc<crate::objects::PodObject>| pod.id.owner.as_deref() == Some(object.uid());
+        let pods: Vec<_> = self.server.pods.iter().filter(own).collect();
+        assert_eq!(pods.len(), wanted.replicas, "{}", text());
+        let update = status.update_revision.clone().unwrap();
+        let meaning = |name: &str| {
+            self.server
+                .revisions
+                .get(name)
+                .map(|revision| &revision.read.template)
+        };
+        let is_old = |name: &str| name != update && meaning(name) != meaning(&update);
+        let old = pods.iter().filter(|pod| is_old(pod.read.revision())).count();
+        let partition = if wanted.steps.is_empty() {
+            wanted.partition.partition(wanted.replicas)
+        } else {
+            0
+        };
+        let stuck = status
+            .conditions
+            .iter()
+            .any(|known| known.type_ == "UpdateBlocked" && known.reason == "NotInPlaceUpdatable");
+        let updates = wanted.update != UpdateType::OnDelete && !stuck;
+        assert!(
+            !updates || old <= partition,
+            "{old} of {partition} old pods are left: {}",
+            text()
+        );
+        let wait = object.api.spec.min_ready_seconds.unwrap_or(0);
+        let serve = pods.iter().filter(|pod| self.serves(pod, wait, self.now)).count();
+        assert_eq!(serve, wanted.replicas, "{}", text());
+        let chosen: BTreeSet<_> = pods
+            .iter()
+            .filter(|pod| pod.read.annotation(names::CHOSEN_FOR).is_some())
+            .collect::<Vec<_>>()
+            .iter()
+            .map(|pod| &pod.id.name)
+            .collect();
+        assert!(chosen.is_empty(), "{}", text());
+        let runs: Vec<_> = self
+            .server
+            .runs
+            .iter()
+            .filter(|run| run.id.owner.as_deref() == Some(object.uid()))
+            .collect();
+        assert!(runs.is_empty(), "runs that nothing rests on: {}", text());
+        assert_eq!(status.hook_pending_replicas, 0, "{}", text());
+        for known in &status.conditions {
+            let bad = ["ScaleBlocked", "UpdateBlocked", "InvalidSpec"].contains(&known.type_.as_str());
+            assert!(!bad || stuck, "{}", text());
+        }
+    }
+
+    /// Everything, for whoever looks for a reason.
+    #[must_use]
+    pub fn describe(&self) -> String {
+        let mut text = String::new();
+        for process in &self.processes {
+            let _ = writeln!(
+                text,
+                "{} {:?} fence {:?} inbox {}",
+                process.name(),
+                process.starts_at,
+                process.fence,
+                process.inbox.len()
+            );
+            if let Work::Games(games) = &process.work {
+                text += &games.describe();
+            }
+        }
+        for object in self.server.workloads.iter() {
+            let _ = writeln!(text, "{:?}\nstatus {:#?}", object.api.spec, object.api.status);
+        }
+        for pod in self.server.pods.iter() {
+            let _ = writeln!(text, "{:?}\n{:?}", pod.read, self.machines.get(&pod.id.uid));
+        }
+        for run in self.server.runs.iter() {
+            let _ = writeln!(text, "{:?}\n{:?}", run.read, run.api.status);
+        }
+        text
+    }
+}

@@ -1,0 +1,154 @@
+//! A seed played to its end; and where a promise is broken, the shortest story that breaks it.
+
+use std::cell::RefCell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use fastrand::Rng;
+
+use crate::totals::Totals;
+use crate::world::World;
+
+thread_local! {
+    /// What a broken promise says, and where it stands.
+    static WORDS: RefCell<String> = const { RefCell::new(String::new()) };
+}
+
+/// A story that breaks a promise.
+#[derive(Debug)]
+pub struct Broken {
+    pub seed: u64,
+    /// The steps that are left of it.
+    pub steps: Vec<u64>,
+    /// How many there were.
+    pub of: usize,
+    pub why: String,
+    /// One line for everything that happens in it.
+    pub lines: Vec<String>,
+}
+
+/// The steps of a seed.
+#[must_use]
+pub fn steps_of(seed: u64, count: usize) -> Vec<u64> {
+    let mut dice = Rng::with_seed(seed ^ 0x005E_ED0F_57E9_5000);
+    std::iter::repeat_with(|| dice.u64(..)).take(count).collect()
+}
+
+/// Broken promises are caught here, and say nothing by themselves.
+pub fn be_quiet() {
+    std::panic::set_hook(Box::new(|info| {
+        let place = info
+            .location()
+            .map(|at| format!("{}:{}", at.file(), at.line()))
+            .unwrap_or_default();
+        let payload = info.payload();
+        let words = payload.downcast_ref::<String>().cloned();
+        let words = words.or_else(|| payload.downcast_ref::<&str>().map(|text| (*text).to_owned()));
+        let text = format!("{place}: {}", words.unwrap_or_default());
+        WORDS.with(|known| *known.borrow_mut() = text);
+    }));
+}
+
+/// Plays steps of a world. Where a promise is broken: after how many steps, and how.
+pub fn play(seed: u64, steps: &[u64], tell: bool) -> Result<Totals, (usize, String, Vec<String>)> {
+    let mut world = World::new(seed);
+    world.story = tell.then(Vec::new);
+    let mut done = 0;
+    let played = catch_unwind(AssertUnwindSafe(|| {
+        for step in steps {
+            done += 1;
+            world.step(*step);
+        }
+        if seed.is_multiple_of(3) {
+            world.settle_with_refusals(seed.to_le_bytes()[0] ^ 0b0101);
+        }
+        world.settle();
+    }));
+    if let Ok(()) = played {
+        Ok(world.totals)
+    } else {
+        let why = WORDS.with(|known| known.borrow().clone());
+        Err((done, why, world.story.take().unwrap_or_default()))
+    }
+}
+
+/// Where a promise was broken, without the numbers in its words.
+fn place(why: &str) -> &str {
+    why.split(": ").next().unwrap_or_default()
+}
+
+/// Plays a seed; a broken promise comes back as the shortest story that was found.
+pub fn prove(seed: u64, count: usize, shrinks: bool) -> Result<Totals, Box<Broken>> {
+    let all = steps_of(seed, count);
+    let (done, why, _) = match play(seed, &all, false) {
+        Ok(totals) => return Ok(totals),
+        Err(broken) => broken,
+    };
+    let breaks =
+        |steps: &[u64]| play(seed, steps, false).is_err_and(|(_, other, _)| place(&other) == place(&why));
+    let mut steps = all[..done].to_vec();
+    if shrinks {
+        steps = shrink(steps, breaks);
+    }
+    let (why, lines) = match play(seed, &steps, true) {
+        Err((_, why, lines)) => (why, lines),
+        Ok(_) => (
+            why,
+            vec!["it does not happen again: something here is not drawn from the seed".to_owned()],
+        ),
+    };
+    Err(Box::new(Broken {
+        seed,
+        steps,
+        of: all.len(),
+        why,
+        lines,
+    }))
+}
+
+/// Leaves steps out, ever smaller pieces, as long as the story still breaks.
+fn shrink(mut steps: Vec<u64>, breaks: impl Fn(&[u64]) -> bool) -> Vec<u64> {
+    let mut size = steps.len().div_ceil(2).max(1);
+    loop {
+        let mut at = 0;
+        let mut shorter = false;
+        while at < steps.len() {
+            let mut left = steps[..at].to_vec();
+            left.extend(&steps[(at + size).min(steps.len())..]);
+            if breaks(&left) {
+                steps = left;
+                shorter = true;
+            } else {
+                at += size;
+            }
+        }
+        if size == 1 && !shorter {
+            return steps;
+        }
+        if size > 1 {
+            size = size.div_ceil(2);
+        }
+    }
+}
+
+impl std::fmt::Display for Broken {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        writeln!(
+            f,
+            "seed {}: {} of {} steps are left",
+            self.seed,
+            self.steps.len(),
+            self.of
+        )?;
+        for line in &self.lines {
+            writeln!(f, "{line}")?;
+        }
+        writeln!(f, "\nbroken: {}", self.why)?;
+        let seed = self.seed;
+        writeln!(
+            f,
+            "again: cargo run -p simulation -- --seeds {seed}..{} --steps {} --story",
+            seed + 1,
+            self.of
+        )
+    }
+}

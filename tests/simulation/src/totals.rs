@@ -1,0 +1,65 @@
+//! What happened, counted: a simulation in which nothing happens proves nothing.
+
+use std::fmt;
+use std::ops::AddAssign;
+
+macro_rules! totals {
+    ($($name:ident: $text:literal),+ $(,)?) => {
+        /// Counts.
+        #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+        pub struct Totals { $(pub $name: u64),+ }
+
+        impl Totals {
+            /// Each with its name.
+            #[must_use]
+            pub fn all(&self) -> Vec<(&'static str, u64)> {
+                vec![$(($text, self.$name)),+]
+            }
+        }
+
+        impl AddAssign for Totals {
+            fn add_assign(&mut self, other: Self) {
+                $(self.$name += other.$name;)+
+            }
+        }
+    };
+}
+
+totals! {
+    seeds: "seeds",
+    steps: "steps",
+    decisions: "decisions",
+    stale: "decisions on a stale view",
+    writes: "writes",
+    conflicts: "conflicts",
+    refused: "refused writes",
+    lost: "lost answers",
+    late: "writes after their sender gave them up",
+    fenced: "writes kept back by the fence",
+    crashes: "crashes",
+    pauses: "pauses",
+    leaders: "leadership changes",
+    relists: "lists after a lost watch",
+    measurements: "measurements",
+    recorded: "measurements recorded",
+    verdicts: "verdicts",
+    successes: "successful verdicts",
+    approvals: "approvals used",
+    deletions: "pods deleted",
+    in_place: "pods updated in place",
+    confirmations: "updates confirmed",
+    created: "pods created",
+    edits: "edits by people",
+    retries: "retries reset",
+    workloads: "workloads deleted",
+    converged: "worlds that converged",
+}
+
+impl fmt::Display for Totals {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (name, count) in self.all() {
+            writeln!(f, "{count:>12} {name}")?;
+        }
+        Ok(())
+    }
+}

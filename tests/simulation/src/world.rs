@@ -1,0 +1,408 @@
+//! The world, and one step of it. What happens in a step is drawn from the step's own number: a list of numbers is a
+//! story, and a story with steps left out is one, too.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use fastrand::Rng;
+use jiff::{SignedDuration, Timestamp};
+
+use crate::endpoint::{Call, Mood, question};
+use crate::games::index::KINDS;
+use crate::games::{Games, Request, Seen, Sent};
+use crate::hooks::session::Wish;
+use crate::kubelet::Machine;
+use crate::network::{Flight, What};
+use crate::objects::{Object, PodObject, key};
+use crate::process::{Answer, GAMES, HOOKS, Process, Work};
+use crate::referee::Referee;
+use crate::server::Server;
+use crate::server::table::Table;
+use crate::setup::{NAMES, workload};
+use crate::store::{Store, Stored};
+use crate::totals::Totals;
+use crate::weather::Weather;
+
+/// When it begins.
+pub const EPOCH: Timestamp = Timestamp::constant(1_700_000_000, 0);
+/// Processes of each operator.
+const PROCESSES: usize = 2;
+/// The workload's name.
+pub const FLEET: &str = "fleet";
+
+/// Everything there is.
+#[derive(Debug)]
+pub struct World {
+    pub now: Timestamp,
+    pub server: Server,
+    pub machines: BTreeMap<String, Machine>,
+    pub moods: BTreeMap<String, Mood>,
+    pub canary_mood: Mood,
+    pub every_image_exists: bool,
+    pub processes: Vec<Process>,
+    pub flights: Vec<Flight>,
+    pub calls: Vec<Call>,
+    pub weather: Weather,
+    pub referee: Referee,
+    /// How much others than the operators have changed of pods, nodes and the workload.
+    pub foreign: u64,
+    pub totals: Totals,
+    /// One line for everything that happens, where somebody wants to read it.
+    pub story: Option<Vec<String>>,
+    /// What pods' games say at first.
+    temper: u64,
+    pub code: [u8; 8],
+}
+
+impl World {
+    /// A world as its seed makes it.
+    #[must_use]
+    pub fn new(seed: u64) -> Self {
+        let mut dice = Rng::with_seed(seed);
+        let code = dice.u64(..).to_le_bytes();
+        let processes = [HOOKS, GAMES]
+            .into_iter()
+            .flat_map(|operator| (0..PROCESSES).map(move |number| Process::new(operator, number, EPOCH)));
+        let mut world = Self {
+            now: EPOCH,
+            server: Server::default(),
+            machines: BTreeMap::new(),
+            moods: BTreeMap::new(),
+            canary_mood: Mood::YES,
+            every_image_exists: false,
+            processes: processes.collect(),
+            flights: Vec::new(),
+            calls: Vec::new(),
+            weather: Weather::any(&mut dice),
+            referee: Referee::default(),
+            foreign: 0,
+            totals: Totals {
+                seeds: 1,
+                ..Totals::default()
+            },
+            story: None,
+            temper: dice.u64(..),
+            code,
+        };
+        for _ in 0..3 {
+            world.server.add_node();
+        }
+        for name in NAMES {
+            world.server.put_template(name, question(dice.u8(..), url(name)));
+        }
+        world.server.create_workload(workload(code), EPOCH);
+        world
+    }
+
+    /// Tells what happens, if somebody listens.
+    pub fn tell(&mut self, words: impl FnOnce() -> String) {
+        if let Some(story) = &mut self.story {
+            let after = self.now.duration_since(EPOCH).as_millis();
+            story.push(format!("{:>5}.{:03}  {}", after / 1000, after % 1000, words()));
+        }
+    }
+
+    /// What a pod's game says: as it was told to, else as its world is tempered.
+    #[must_use]
+    pub fn mood(&self, uid: &str) -> Mood {
+        if let Some(mood) = self.moods.get(uid) {
+            return *mood;
+        }
+        let bytes = uid.bytes().fold(self.temper, |sum, byte| {
+            sum.wrapping_mul(31).wrapping_add(byte.into())
+        });
+        // Some say something else each time.
+        let times = if bytes.is_multiple_of(3) {
+            self.totals.measurements
+        } else {
+            0
+        };
+        Mood::any(&mut Rng::with_seed(bytes.wrapping_add(times)))
+    }
+
+    /// One step.
+    pub fn step(&mut self, number: u64) {
+        let mut dice = Rng::with_seed(number);
+        self.totals.steps += 1;
+        let longest = if dice.u8(..30) == 0 { 15_000 } else { 40 };
+        self.pass(SignedDuration::from_millis(dice.i64(1..=longest)), &mut dice);
+        let Weather {
+            processes,
+            people,
+            trouble,
+            ..
+        } = self.weather;
+        let rare = dice.u16(..1000);
+        if rare < processes {
+            self.strike(&mut dice);
+        } else if rare < processes + people {
+            self.totals.edits += 1;
+            self.somebody_acts(&mut dice);
+        } else if rare < processes + people + trouble {
+            self.trouble(&mut dice);
+        } else {
+            self.go_on(&mut dice);
+        }
+    }
+
+    /// One of the things that happen all the time.
+    fn go_on(&mut self, dice: &mut Rng) {
+        let first = dice.u8(..16);
+        for turn in 0..16 {
+            let done = match (first + turn) % 16 {
+                0..=4 => self.let_work(dice),
+                5..=8 => self.show(dice),
+                9..=11 => self.arrive(dice),
+                12 => self.some_call(dice),
+                13 | 14 => self.some_kubelet(dice),
+                _ => self.server.collect_garbage(self.now) && self.changed(),
+            };
+            if done {
+                return;
+            }
+        }
+        // Nobody has anything to do: the time of something comes nearer.
+        self.pass(SignedDuration::from_millis(dice.i64(100..3000)), dice);
+    }
+
+    /// Others have changed something.
+    fn changed(&mut self) -> bool {
+        self.foreign += 1;
+        true
+    }
+
+    /// Time passes; Leases are looked at meanwhile.
+    pub fn pass(&mut self, time: SignedDuration, dice: &mut Rng) {
+        let end = self.now + time;
+        while self.now < end {
+            self.now = end.min(self.now + SignedDuration::from_millis(700));
+            self.elect(dice);
+        }
+        self.give_up();
+    }
+
+    /// A watch shows something to a process that works.
+    fn show(&mut self, dice: &mut Rng) -> bool {
+        let Some(at) = self.pick(dice, |process, _| process.works()) else {
+            return false;
+        };
+        let kind = dice.usize(..KINDS);
+        for turn in 0..KINDS {
+            let kind = (kind + turn) % KINDS;
+            if self.processes[at].frozen[kind] > self.now {
+                continue;
+            }
+            if self.show_kind(at, kind) {
+                if !self.weather.lag {
+                    while self.show_kind(at, kind) {}
+                }
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Lets the watch of one kind show one thing.
+    pub fn show_kind(&mut self, at: usize, kind: usize) -> bool {
+        let process = &mut self.processes[at];
+        let (any, expired) = match &mut process.work {
+            Work::Hooks(hooks) if kind == 3 => hooks.learn(&self.server, self.now),
+            Work::None | Work::Hooks(_) => (false, false),
+            Work::Games(games) => {
+                let shown = games.learn(&self.server, kind);
+                (shown.any, shown.expired)
+            }
+        };
+        self.totals.relists += u64::from(expired);
+        any
+    }
+
+    /// A process that runs and is such, beginning anywhere.
+    fn pick(&self, dice: &mut Rng, such: impl Fn(&Process, Timestamp) -> bool) -> Option<usize> {
+        let first = dice.usize(..self.processes.len());
+        let mut places = (0..self.processes.len()).map(|turn| (first + turn) % self.processes.len());
+        places.find(|at| self.processes[*at].runs(self.now) && such(&self.processes[*at], self.now))
+    }
+
+    /// A process takes in what it was answered, and does one thing.
+    fn let_work(&mut self, dice: &mut Rng) -> bool {
+        let busy = |process: &Process, now: Timestamp| {
+            !process.inbox.is_empty()
+                || match &process.work {
+                    Work::None => false,
+                    Work::Hooks(hooks) => hooks.has_work(now),
+                    Work::Games(games) => games.has_work(now),
+                }
+        };
+        let Some(at) = self.pick(dice, busy) else {
+            return false;
+        };
+        self.work(at);
+        true
+    }
+
+    /// A process takes in what it was answered, and does one thing.
+    pub fn work(&mut self, at: usize) {
+        while let Some(answer) = self.processes[at].inbox.pop_front() {
+            self.take(at, answer);
+        }
+        let now = self.now;
+        match &mut self.processes[at].work {
+            Work::None => {}
+            Work::Hooks(hooks) => {
+                for wish in hooks.work(now) {
+                    match wish {
+                        Wish::Record(run, status) => self.send(at, What::Record(run, status)),
+                        Wish::Read(run) => self.send(at, What::ReadRun(run)),
+                        Wish::Delete(run) => self.send(at, What::DeleteRun(run)),
+                        measure @ Wish::Measure { .. } => self.ask(at, measure),
+                    }
+                }
+            }
+            Work::Games(games) => {
+                let mut reads = Vec::new();
+                let decision = games.consider(now, &mut reads);
+                self.send_all(at, reads, None);
+                if let Some(decision) = decision {
+                    self.decided(at, decision);
+                }
+            }
+        }
+    }
+
+    fn take(&mut self, at: usize, answer: Answer) {
+        let now = self.now;
+        match (&mut self.processes[at].work, answer) {
+            (Work::Games(games), Answer::Games(id, landed)) => {
+                let seen = games.seen(id);
+                let follow = games.answered(id, landed, now);
+                self.send_all(at, follow, seen);
+            }
+            (Work::Hooks(hooks), Answer::Run { name, uid, answer }) => {
+                hooks.answered(&name, &uid, answer, now);
+            }
+            (
+                Work::Hooks(hooks),
+                Answer::Outcome {
+                    name,
+                    uid,
+                    call,
+                    outcome,
+                },
+            ) => hooks.measured(&name, &uid, call, *outcome),
+            _ => {}
+        }
+    }
+
+    fn send_all(&mut self, at: usize, requests: Vec<Sent>, seen: Option<Rc<Seen>>) {
+        for (id, request) in requests {
+            let seen = seen.clone().filter(|_| !matches!(request, Request::Read(..)));
+            self.send(at, What::Games(id, request, seen));
+        }
+    }
+
+    /// A decision is judged, and its first writes are sent.
+    fn decided(&mut self, at: usize, decision: crate::games::Decision) {
+        self.totals.decisions += 1;
+        if decision.plan.is_empty() {
+            return;
+        }
+        let writes = !decision.plan.actions.is_empty() || decision.plan.status.is_some();
+        assert!(writes, "warns and writes nothing, for ever: {:#?}", decision.plan);
+        let Work::Games(games) = &mut self.processes[at].work else {
+            return;
+        };
+        let fresh = is_fresh(games, &self.server);
+        self.totals.stale += u64::from(!fresh);
+        let uid = decision.object.uid();
+        if !decision.plan.actions.is_empty() {
+            self.referee
+                .decided(&decision.plan, &games.index, &self.server, uid);
+        }
+        let seen = Rc::new(Seen {
+            object: decision.object.clone(),
+            nodes: games.index.nodes.clone(),
+            revisions: games
+                .index
+                .revisions
+                .iter()
+                .map(|(_, known)| known.clone())
+                .collect(),
+            fresh,
+            foreign: self.foreign,
+            at: self.now,
+        });
+        let requests = games.begin(decision, seen.clone());
+        self.send_all(at, requests, Some(seen));
+    }
+
+    /// A request arrives at the API server.
+    fn arrive(&mut self, dice: &mut Rng) -> bool {
+        if self.flights.is_empty() {
+            return false;
+        }
+        let at = dice.usize(..self.flights.len());
+        self.land(at, dice);
+        true
+    }
+
+    fn some_call(&mut self, dice: &mut Rng) -> bool {
+        if self.calls.is_empty() {
+            return false;
+        }
+        let before = self.calls.len();
+        self.answer(dice.usize(..before));
+        self.calls.len() < before
+    }
+
+    fn some_kubelet(&mut self, dice: &mut Rng) -> bool {
+        let at = dice.usize(..8);
+        let Some(pod) = self.server.pods.nth(at).cloned() else {
+            return false;
+        };
+        self.kubelet(&pod)
+    }
+
+    /// Whether a pod really serves, and has done so for long enough at this time.
+    #[must_use]
+    pub fn serves(&self, pod: &PodObject, wait: i32, at: Timestamp) -> bool {
+        let read = &pod.read;
+        let ready = read.ready_since.filter(|_| read.is_ready() && read.is_active());
+        ready.is_some_and(|since| since + SignedDuration::from_secs(wait.into()) <= at)
+            && read.in_place.as_ref().is_none_or(|condition| condition.ready)
+            && self
+                .machines
+                .get(&pod.id.uid)
+                .is_some_and(|machine| machine.runs_its_images(&pod.api))
+    }
+}
+
+/// Where the question of a template is put.
+#[must_use]
+pub fn url(name: &str) -> &'static str {
+    if name == "canary" {
+        "http://canary/players"
+    } else {
+        "http://{{args.PodIP}}:8080/players"
+    }
+}
+
+/// Whether everything that a decision rests on is known as it is.
+fn is_fresh(games: &Games, server: &Server) -> bool {
+    fn same<T: Object>(table: &Table<T>, store: &Store<Rc<T>>) -> bool
+    where
+        Rc<T>: Stored,
+    {
+        store.iter().count() == table.len()
+            && table.iter().all(|object| {
+                let known = store.get(&key(&object.id().name));
+                known.is_some_and(|known| known.id() == object.id())
+            })
+    }
+    let index = &games.index;
+    same(&server.workloads, &index.workloads)
+        && same(&server.pods, &index.pods)
+        && same(&server.runs, &index.runs)
+        && same(&server.revisions, &index.revisions)
+        && server.nodes.len() == index.nodes.len()
+}

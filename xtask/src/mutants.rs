@@ -1,0 +1,335 @@
+//! `cargo xtask mutants`: seeds one bug after another in a copy of the tree, and sees that the suite finds each.
+//!
+//! The bugs are data: `tests/simulation/mutations.yaml`. The simulation is played against each, or the one test
+//! that the list names. All copies share one build directory, so only what a bug touches is compiled anew.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::fs::OpenOptions;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitCode, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+/// Where the bugs are.
+const LIST: &str = "tests/simulation/mutations.yaml";
+/// Seeds that are played against each; one comes to about four thousand steps.
+const SEEDS: &str = "0..1500";
+/// A simulation that takes longer has no end.
+const PATIENCE: Duration = Duration::from_mins(4);
+/// With `--quick` every so many of them is tried.
+const QUICK_EVERY: usize = 11;
+
+/// Flags of `mutants`.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Only the bugs whose name holds this text
+    #[arg(long, value_name = "TEXT")]
+    only: Option<String>,
+
+    /// About four of them
+    #[arg(long)]
+    quick: bool,
+
+    /// Only the simulation: what it does not find survives
+    #[arg(long)]
+    simulation_only: bool,
+}
+
+/// One seeded bug.
+struct Mutation {
+    name: String,
+    file: String,
+    text: String,
+    instead: String,
+    /// Package and name of the test that finds it, where the simulation may not.
+    test: Option<(String, String)>,
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &Args) -> ExitCode {
+    match tried(args) {
+        Ok(survivors) if survivors.is_empty() => ExitCode::SUCCESS,
+        Ok(survivors) => {
+            eprintln!("error: nothing finds: {}", survivors.join("; "));
+            ExitCode::FAILURE
+        }
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Tries the mutations; returns those that survive.
+fn tried(args: &Args) -> Result<Vec<String>, String> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let list = read(&root.join(LIST))?;
+    let all = mutations(&list)?;
+    let wanted: Vec<&Mutation> = all
+        .iter()
+        .enumerate()
+        .filter(|(at, _)| !args.quick || at % QUICK_EVERY == 0)
+        .map(|(_, mutation)| mutation)
+        .filter(|mutation| args.only.as_ref().is_none_or(|text| mutation.name.contains(text)))
+        .collect();
+    if wanted.is_empty() {
+        return Err("there is no such bug".to_owned());
+    }
+    let bench = Bench::new(&root)?;
+    println!("the tree as it is");
+    bench.build()?;
+    if let Some(found) = bench.simulate()? {
+        return Err(format!("the suite fails without any bug: {found}"));
+    }
+    let tried = wanted.len();
+    let mut survivors = Vec::new();
+    let mut table = String::from("| bug | found by | seconds |\n| --- | --- | --- |\n");
+    for mutation in wanted {
+        let began = Instant::now();
+        let found = bench.try_one(mutation, args.simulation_only)?;
+        let seconds = began.elapsed().as_secs();
+        println!(
+            "{seconds:>5} s  {}: {}",
+            mutation.name,
+            found.as_deref().unwrap_or("SURVIVES")
+        );
+        let by = found.as_deref().unwrap_or("**nothing**");
+        let _ = writeln!(table, "| {} | {by} | {seconds} |", mutation.name);
+        if found.is_none() {
+            survivors.push(mutation.name.clone());
+        }
+    }
+    println!("\n{table}");
+    if let Some(path) = std::env::var_os("PROVE_ROWS") {
+        let row = format!(
+            "mutants\tbugs that are seeded on purpose\tseeded={tried}\tnot found={}\n",
+            survivors.len()
+        );
+        let file = OpenOptions::new().append(true).create(true).open(&path);
+        let written = file.and_then(|mut file| file.write_all(row.as_bytes()));
+        written.map_err(|error| format!("failed to write {}: {error}", path.display()))?;
+    }
+    Ok(survivors)
+}
+
+fn read(path: &Path) -> Result<String, String> {
+    std::fs::read_to_string(path).map_err(|error| format!("failed to read {}: {error}", path.display()))
+}
+
+fn mutations(list: &str) -> Result<Vec<Mutation>, String> {
+    let all: Vec<Value> = serde_saphyr::from_str(list).map_err(|error| format!("{LIST}: {error}"))?;
+    let of = |value: &Value| {
+        let field = |name: &str| {
+            let text = value.get(name).and_then(Value::as_str);
+            text.map(str::to_owned)
+                .ok_or_else(|| format!("{LIST}: a bug has no {name}: {value}"))
+        };
+        Ok(Mutation {
+            name: field("name")?,
+            file: field("file")?,
+            text: field("text")?,
+            instead: field("instead")?,
+            test: test_of(value)?,
+        })
+    };
+    all.iter().map(of).collect()
+}
+
+fn test_of(value: &Value) -> Result<Option<(String, String)>, String> {
+    let Some(test) = value.get("test").and_then(Value::as_str) else {
+        return Ok(None);
+    };
+    let (package, name) = { test.split_once(' ') }
+        .ok_or_else(|| format!("{LIST}: test: {test}: say a package and the name of a test"))?;
+    Ok(Some((package.to_owned(), name.to_owned())))
+}
+
+/// A copy of the tree, and where it is built.
+struct Bench {
+    tree: PathBuf,
+    build: PathBuf,
+}
+
+impl Bench {
+    /// Copies what git knows of, uncommitted changes included. What is the same already is left alone, so that nothing
+    /// is compiled for it.
+    fn new(root: &Path) -> Result<Self, String> {
+        let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
+        let bench = Self {
+            tree: target.join("mutants/tree"),
+            build: target.join("mutants/build"),
+        };
+        let known = git(root)?;
+        for path in &known {
+            let (from, to) = (root.join(path), bench.tree.join(path));
+            let Ok(new) = std::fs::read(&from) else { continue };
+            if std::fs::read(&to).is_ok_and(|old| old == new) {
+                continue;
+            }
+            let parent = to.parent().unwrap_or(&bench.tree);
+            let written = std::fs::create_dir_all(parent).and_then(|()| std::fs::write(&to, new));
+            written.map_err(|error| format!("failed to copy {path}: {error}"))?;
+        }
+        bench.remove_others(&known)?;
+        Ok(bench)
+    }
+
+    /// Removes sources of the copy that are not in the tree any more: cargo would find them as tests.
+    fn remove_others(&self, known: &BTreeSet<String>) -> Result<(), String> {
+        let mut rooms = vec![self.tree.clone()];
+        while let Some(room) = rooms.pop() {
+            let entries = std::fs::read_dir(&room).map_err(|error| format!("{}: {error}", room.display()))?;
+            for path in entries.filter_map(Result::ok).map(|entry| entry.path()) {
+                let name = path
+                    .strip_prefix(&self.tree)
+                    .unwrap_or(&path)
+                    .to_string_lossy()
+                    .into_owned();
+                if path.is_dir() {
+                    rooms.push(path);
+                } else if !known.contains(&name) && name != "Cargo.lock" {
+                    std::fs::remove_file(&path).map_err(|error| format!("{name}: {error}"))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn cargo(&self, arguments: &[&str]) -> Result<Output, String> {
+        let mut command = Command::new("cargo");
+        command
+            .args(arguments)
+            .current_dir(&self.tree)
+            .env("CARGO_TARGET_DIR", &self.build);
+        command
+            .output()
+            .map_err(|error| format!("failed to start cargo: {error}"))
+    }
+
+    fn build(&self) -> Result<(), String> {
+        let built = self.cargo(&[
+            "build",
+            "--locked",
+            "--quiet",
+            "--package",
+            "simulation",
+            "--bin",
+            "simulate",
+        ])?;
+        if built.status.success() {
+            return Ok(());
+        }
+        Err(format!(
+            "it does not compile:\n{}",
+            String::from_utf8_lossy(&built.stderr)
+        ))
+    }
+
+    /// What the simulation finds, if it finds something.
+    fn simulate(&self) -> Result<Option<String>, String> {
+        let child = Command::new(self.build.join("debug/simulate"))
+            .args(["--seeds", SEEDS, "--short"])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn();
+        let child = child.map_err(|error| format!("failed to start the simulation: {error}"))?;
+        let Some(output) = wait(child)? else {
+            return Ok(Some("simulation: it has no end".to_owned()));
+        };
+        if output.status.success() {
+            return Ok(None);
+        }
+        let text = String::from_utf8_lossy(&output.stdout);
+        let line = text
+            .lines()
+            .find(|line| line.starts_with("seed "))
+            .unwrap_or("it ends");
+        let place = line.split("src/").nth(1).unwrap_or(line);
+        let words: String = place.chars().take(90).collect();
+        Ok(Some(format!("simulation: {}", words.replace('|', "/"))))
+    }
+
+    /// What finds this bug, if anything does.
+    fn try_one(&self, mutation: &Mutation, simulation_only: bool) -> Result<Option<String>, String> {
+        let Mutation {
+            name,
+            file,
+            text,
+            instead,
+            test,
+        } = mutation;
+        let path = self.tree.join(file);
+        let good = read(&path)?;
+        let count = good.matches(text.as_str()).count();
+        if count != 1 {
+            return Err(format!(
+                "{name}: its text stands {count} times in {file}, not once"
+            ));
+        }
+        let write = |text: &str| {
+            std::fs::write(&path, text).map_err(|error| format!("failed to write {file}: {error}"))
+        };
+        write(&good.replacen(text.as_str(), instead, 1))?;
+        let found = match test.as_ref().filter(|_| !simulation_only) {
+            Some((package, test)) => self.own_test(package, test),
+            None => self.build().and_then(|()| self.simulate()),
+        };
+        write(&good)?;
+        found.map_err(|error| format!("{name}: {error}"))
+    }
+
+    /// Whether a test of a package finds it. A test that does not exist finds nothing.
+    fn own_test(&self, package: &str, test: &str) -> Result<Option<String>, String> {
+        let arguments = [
+            "test",
+            "--locked",
+            "--quiet",
+            "--no-fail-fast",
+            "--package",
+            package,
+            test,
+        ];
+        let tested = self.cargo(&arguments)?;
+        let printed = String::from_utf8_lossy(&tested.stdout);
+        let failed = printed
+            .lines()
+            .any(|line| line.starts_with("---- ") && line.contains(test));
+        if !tested.status.success() && !failed {
+            let words = String::from_utf8_lossy(&tested.stderr);
+            return Err(format!("its test does not run:\n{words}"));
+        }
+        Ok(failed.then(|| format!("test {test}")))
+    }
+}
+
+/// Waits for a process to end; one that does not is ended.
+fn wait(mut child: Child) -> Result<Option<Output>, String> {
+    let began = Instant::now();
+    let failed = |error: std::io::Error| error.to_string();
+    while child.try_wait().map_err(failed)?.is_none() {
+        if began.elapsed() > PATIENCE {
+            child.kill().map_err(failed)?;
+            child.wait().map_err(failed)?;
+            return Ok(None);
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    child.wait_with_output().map(Some).map_err(failed)
+}
+
+/// The files of the tree.
+fn git(root: &Path) -> Result<BTreeSet<String>, String> {
+    let output = Command::new("git")
+        .args(["ls-files", "--cached", "--others", "--exclude-standard"])
+        .current_dir(root)
+        .output()
+        .map_err(|error| format!("failed to start git: {error}"))?;
+    if !output.status.success() {
+        return Err(String::from_utf8_lossy(&output.stderr).into_owned());
+    }
+    let text = String::from_utf8_lossy(&output.stdout);
+    Ok(text.lines().map(str::to_owned).collect())
+}
