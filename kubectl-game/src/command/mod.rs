@@ -36,6 +36,7 @@ use std::process::ExitCode;
 
 use crate::cluster::Failure;
 use crate::draw::document::Output;
+use crate::draw::text::{clean, wrap};
 use crate::paint::Paint;
 
 /// How a command ended: its exit code, or why it could not do its work.
@@ -78,18 +79,33 @@ pub(crate) fn print_lines(lines: &[String]) {
 
 /// Prints a paragraph, broken to the terminal's width, and commands that may be typed next.
 pub(crate) fn print_answer(text: &str, next: &[String]) {
-    let style = crate::draw::screen::style(Paint::PLAIN);
-    let mut lines = match style.width {
-        Some(width) => crate::draw::text::wrap(text, width),
-        None => vec![text.to_owned()],
-    };
+    print_lines(&answer(
+        text,
+        next,
+        crate::draw::screen::style(Paint::PLAIN).width,
+    ));
+}
+
+fn answer(text: &str, next: &[String], width: Option<usize>) -> Vec<String> {
+    // What a game server answered may stand in it: the terminal must not obey that.
+    let text = clean(text);
+    let mut lines = width.map_or_else(|| vec![text.clone()], |width| wrap(&text, width));
     if !next.is_empty() {
         lines.push(String::new());
         lines.push("Next:".to_owned());
-        lines.extend(next.iter().map(|command| format!("  {command}")));
+        lines.extend(next.iter().map(|command| format!("  {}", clean(command))));
     }
-    print_lines(&lines);
+    lines
 }
 
 /// It worked.
 pub(crate) const DONE: Outcome = Ok(ExitCode::SUCCESS);
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn an_answer_of_a_game_server_cannot_command_the_terminal() {
+        let lines = super::answer("it said \x1b]0;owned\x07", &["kubectl get".to_owned()], Some(40));
+        assert_eq!(lines, ["it said ]0;owned", "", "Next:", "  kubectl get"]);
+    }
+}

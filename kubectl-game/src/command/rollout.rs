@@ -10,7 +10,7 @@ use shared_api::reason::WorkloadReason;
 use super::{DONE, Outcome, print_answer};
 use crate::cluster::{Failure, Flags, name_of};
 use crate::view::{age, status_of};
-use crate::why::is_paused;
+use crate::why::{is_paused, pauses_for_a_time};
 
 /// Whether an update goes on.
 #[derive(Debug, Clone, Args)]
@@ -96,6 +96,10 @@ fn promote(game: &GameDeployment, paused: bool, now: Timestamp) -> Result<String
             "{name} goes on past the hook of canary step {step}, which did not say yes."
         )),
         (None, Some(_), true) => Ok(format!("{name} goes on past the pause of canary step {step}.")),
+        // The status is written first.
+        (None, Some(_), false) if !pauses_for_a_time(game) => refused(format!(
+            "canary step {step} of {name} has just been reached, and the operator is about to pause it; repeat the command"
+        )),
         (None, Some(pause), false) => {
             let since = pause
                 .start_time
@@ -154,7 +158,11 @@ mod tests {
             answer(&samples::canary("PausedByStepBasedHook", true).game, Act::Promote),
             Ok(false)
         );
-        let timed = samples::canary("PausedByCanaryPauseStep", false).game;
+        let mut timed = samples::canary("PausedByCanaryPauseStep", false).game;
+        assert!(words(&timed).contains("repeat the command"), "{}", words(&timed));
+        let strategy = timed.spec.update_strategy.as_mut().unwrap();
+        let steps = strategy.canary.as_mut().unwrap().steps.as_mut().unwrap();
+        steps[1].pause.as_mut().unwrap().duration = Some(600);
         assert!(words(&timed).contains("goes on by itself"), "{}", words(&timed));
         let mut by_hand = samples::canary("PausedByCanaryPauseStep", true).game;
         by_hand.status.as_mut().unwrap().pause_conditions.clear();

@@ -64,7 +64,8 @@ impl Skip {
                 Ok((json!({ "metadata": { "annotations": annotations } }), ()))
             })
             .await?;
-        let text = format!("{what} A Warning event HookSkipped will name it.");
+        let text =
+            format!("{what} A Warning event HookSkipped will name it. The command below takes it back.");
         print_answer(&text, &[undo(name, &cluster.flags)]);
         DONE
     }
@@ -72,7 +73,7 @@ impl Skip {
 
 /// The command that takes it back.
 fn undo(pod: &str, flags: &str) -> String {
-    format!("kubectl annotate pod {pod} {SKIP_HOOK}- {SKIP_HOOK_REASON}-{flags}    # takes it back")
+    format!("kubectl annotate pod {pod} {SKIP_HOOK}- {SKIP_HOOK_REASON}-{flags}")
 }
 
 /// What will happen to the pod.

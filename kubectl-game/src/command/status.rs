@@ -9,6 +9,7 @@ use shared_api::GameDeployment;
 
 use super::{Outcome, print};
 use crate::cluster::{Cluster, Failure, Flags, LiveList, News, interrupted, name_of};
+use crate::draw::text::clean;
 use crate::verdict::Verdict;
 use crate::why::brief;
 
@@ -122,6 +123,6 @@ fn say(verdict: &Verdict) -> Option<Said> {
         Verdict::Waiting(words) => ("waiting", words, None),
         Verdict::Blocked(words) => ("blocked", words, Some(Said::Blocked)),
     };
-    print(&format!("{what}: {}\n", brief(words)));
+    print(&format!("{what}: {}\n", clean(&brief(words))));
     said
 }

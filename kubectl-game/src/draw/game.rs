@@ -3,7 +3,7 @@
 use super::Style;
 use super::run::{info, message, phase};
 use super::table::{self, Cell, Note, Row};
-use super::text::{clean, wrap};
+use super::text::{clean, command, wrap};
 use crate::paint::Tone;
 use crate::view::GameView;
 use crate::view::pod::PodView;
@@ -30,7 +30,8 @@ pub(crate) fn lines(view: &GameView, style: Style) -> Vec<String> {
     if !view.next.is_empty() {
         lines.push(String::new());
         lines.push(style.paint.bold("Next:"));
-        lines.extend(view.next.iter().map(|command| format!("  {command}")));
+        let columns = style.width.unwrap_or(usize::MAX);
+        lines.extend(view.next.iter().flat_map(|next| command(next, columns)));
     }
     lines
 }

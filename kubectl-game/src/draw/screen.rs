@@ -96,8 +96,9 @@ impl Screen {
     fn redraw(&mut self, size: (usize, usize)) -> String {
         let mut out = String::new();
         if !self.open {
-            // The alternate screen, without a cursor.
-            out.push_str("\x1b[?1049h\x1b[?25l");
+            // The alternate screen, without a cursor, and with lines that end at its edge: one that went on in the next
+            // row would stand there until that row changes.
+            out.push_str("\x1b[?1049h\x1b[?25l\x1b[?7l");
             self.open = true;
         }
         if self.size != size {
@@ -131,7 +132,7 @@ impl Screen {
         }
         self.open = false;
         let mut out = std::io::stdout().lock();
-        let _ = write!(out, "\x1b[?25h\x1b[?1049l");
+        let _ = write!(out, "\x1b[?7h\x1b[?25h\x1b[?1049l");
         for line in &self.last {
             let _ = writeln!(out, "{line}");
         }
@@ -169,7 +170,7 @@ mod tests {
         let first = frame(&mut screen, &["a", "b"], (24, 80));
         assert_eq!(
             first,
-            "\x1b[?1049h\x1b[?25l\x1b[2J\x1b[1;1Ha\x1b[K\x1b[2;1Hb\x1b[K"
+            "\x1b[?1049h\x1b[?25l\x1b[?7l\x1b[2J\x1b[1;1Ha\x1b[K\x1b[2;1Hb\x1b[K"
         );
         assert_eq!(frame(&mut screen, &["a", "b"], (24, 80)), "");
         assert_eq!(frame(&mut screen, &["a", "c"], (24, 80)), "\x1b[2;1Hc\x1b[K");

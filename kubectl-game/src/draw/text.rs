@@ -70,6 +70,26 @@ pub(crate) fn wrap(text: &str, columns: usize) -> Vec<String> {
     lines
 }
 
+/// A command in lines of at most so many columns, as a shell takes it: broken between words, with a backslash.
+pub(crate) fn command(text: &str, columns: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split(' ') {
+        // Room for what stands before it, and for the backslash.
+        match lines.last_mut() {
+            Some(line) if width(line) + 1 + width(word) + 2 <= columns => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            Some(line) => {
+                line.push_str(" \\");
+                lines.push(format!("    {word}"));
+            }
+            None => lines.push(format!("  {word}")),
+        }
+    }
+    lines
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -86,6 +106,18 @@ mod tests {
         assert_eq!(wrap("a bb  ccc dddddd", 4), ["a bb", "ccc", "dddd", "dd"]);
         assert_eq!(wrap("", 4), Vec::<String>::new());
         assert_eq!(wrap("玩家玩家", 3), ["玩", "家", "玩", "家"]);
+    }
+
+    #[test]
+    fn a_broken_command_is_one_for_the_shell() {
+        assert_eq!(
+            command("kubectl game get arena -w", 40),
+            ["  kubectl game get arena -w"]
+        );
+        assert_eq!(
+            command("kubectl game get arena -n games", 20),
+            ["  kubectl game get \\", "    arena -n games"]
+        );
     }
 
     #[test]

@@ -13,7 +13,7 @@ mod remedy;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use remedy::{flag_of, is_paused};
+pub(crate) use remedy::{flag_of, is_paused, pauses_for_a_time};
 
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;

@@ -161,7 +161,7 @@ pub(crate) fn flag_of(kind: HookKind) -> &'static str {
 }
 
 fn canary_pause(snapshot: &Snapshot) -> Remedy {
-    if is_paused(&snapshot.game) {
+    if is_paused(&snapshot.game) || !pauses_for_a_time(&snapshot.game) {
         return Remedy {
             words: "It goes on when somebody promotes it.".to_owned(),
             commands: vec![ours(snapshot, "promote")],
@@ -187,6 +187,17 @@ fn canary_hook(snapshot: &Snapshot) -> Remedy {
             .chain([ours(snapshot, "promote"), ours(snapshot, "undo")])
             .collect(),
     }
+}
+
+/// Whether the canary step in progress pauses for a time, and not until somebody goes on.
+pub(crate) fn pauses_for_a_time(game: &GameDeployment) -> bool {
+    let strategy = game.spec.update_strategy.as_ref();
+    let steps = strategy.and_then(|strategy| strategy.canary.as_ref()?.steps.as_ref());
+    let place = status_of(game)
+        .current_step_index
+        .and_then(|index| usize::try_from(index).ok());
+    let step = steps.zip(place).and_then(|(steps, place)| steps.get(place));
+    step.and_then(|step| step.pause.as_ref()?.duration).is_some()
 }
 
 /// Whether somebody, or a canary step, has paused it.

@@ -2,10 +2,12 @@
 
 use std::collections::BTreeSet;
 
+use kube::ResourceExt;
 use operator_tests::fleet::{GAME, empty_now, game, hooked};
 
 use crate::fleet;
 use crate::plugin::Plugin;
+use crate::terminal::{terminal, until};
 
 #[tokio::test]
 async fn a_pod_passes_when_a_person_insists_and_no_other_does() {
@@ -33,6 +35,23 @@ async fn a_pod_passes_when_a_person_insists_and_no_other_does() {
     );
     let empty = plugin.refused(&format!("skip {pod} --reason ' ' --yes")).await;
     assert!(empty.contains("--reason has no words"), "{empty}");
+    let mut asked = terminal(&fleet, &["skip", pod, "--reason", "the event is over"]);
+    until(&asked, |shown| {
+        shown.contains("is thrown out") && shown.ends_with("Type yes to go on:")
+    })
+    .await;
+    asked.types("no");
+    assert_eq!(asked.ended(), 2, "{}", asked.transcript());
+    assert!(
+        asked.transcript().contains("nothing was changed"),
+        "{}",
+        asked.transcript()
+    );
+    let untouched = fleet.pods().get(pod).await.unwrap();
+    assert!(
+        !untouched.annotations().contains_key("tkex.tencent.com/skip-hook"),
+        "{untouched:?}"
+    );
     assert_eq!(fleet.marked().await, marked);
 
     let said = plugin

@@ -6,9 +6,39 @@ use std::os::fd::OwnedFd;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 
+use operator_tests::{Fleet, SOON};
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
+use test_kit::eventually;
+
+use crate::plugin::PROGRAM;
+
+/// The plugin in a fleet's namespace, on a terminal of 40 lines and 100 columns.
+pub(crate) fn terminal(fleet: &Fleet<'_>, words: &[&str]) -> Terminal {
+    let mut command = Command::new(PROGRAM);
+    command
+        .args(words)
+        .args(["-n", &fleet.namespace])
+        .env("KUBECONFIG", fleet.control_plane.kubeconfig_path())
+        .env("LC_ALL", "C.UTF-8")
+        .env_remove("NO_COLOR");
+    Terminal::start(command, 40, 100)
+}
+
+/// Waits until a terminal shows what is wanted.
+pub(crate) async fn until(terminal: &Terminal, wanted: impl Fn(&str) -> bool) -> Vec<String> {
+    eventually(SOON, || async {
+        let lines = terminal.shows();
+        let shown = lines.join("\n");
+        if wanted(&shown) {
+            Ok(lines)
+        } else {
+            Err(format!("{shown}\n{:?}", terminal.transcript()))
+        }
+    })
+    .await
+}
 
 /// A terminal with a program on it.
 pub(crate) struct Terminal {
@@ -21,7 +51,7 @@ pub(crate) struct Terminal {
 
 impl Terminal {
     /// Starts a program on a terminal of this size.
-    pub(crate) fn start(mut command: Command, lines: u16, columns: u16) -> Self {
+    fn start(mut command: Command, lines: u16, columns: u16) -> Self {
         let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
         grantpt(&master).unwrap();
         unlockpt(&master).unwrap();
@@ -73,9 +103,20 @@ impl Terminal {
         shown(&self.transcript())
     }
 
+    /// Types a line.
+    pub(crate) fn types(&self, line: &str) {
+        let typed = format!("{line}\n");
+        assert_eq!(rustix::io::write(&self.master, typed.as_bytes()), Ok(typed.len()));
+    }
+
     /// Presses Ctrl-C, and waits for the program's end.
     pub(crate) fn interrupt(&mut self) -> i32 {
         kill_process(Pid::from_child(&self.child), Signal::INT).unwrap();
+        self.ended()
+    }
+
+    /// Waits for the program's end.
+    pub(crate) fn ended(&mut self) -> i32 {
         let code = self.child.wait().unwrap().code().unwrap();
         self.reader.take().unwrap().join().unwrap();
         code
@@ -123,7 +164,7 @@ fn shown(text: &str) -> Vec<String> {
                         lines = vec![Vec::new()];
                         (line, column) = (0, 0);
                     }
-                    (_, 'm') | ("?25", 'l' | 'h') => {}
+                    (_, 'm') | ("?25" | "?7", 'l' | 'h') => {}
                     (place, 'H') => {
                         let (row, _) = place.split_once(';').unwrap();
                         (line, column) = (row.parse::<usize>().unwrap() - 1, 0);

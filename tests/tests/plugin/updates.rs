@@ -110,6 +110,13 @@ async fn a_canary_is_promoted_past_its_pause() {
         .await;
     plugin.ok(&format!("set image {GAME} game=game:v2")).await;
     fleet.says("Progressing", "PausedByCanaryPauseStep").await;
+    let paused = |game: &shared_api::GameDeployment| {
+        let strategy = game.spec.update_strategy.as_ref();
+        strategy.and_then(|strategy| strategy.paused) == Some(true)
+    };
+    fleet.until_game(paused).await;
+    // The status of the newest spec.
+    fleet.says("Progressing", "PausedByCanaryPauseStep").await;
     let tree = plugin.ok(&format!("get {GAME}")).await;
     assert!(tree.contains("canary step 2 of 2, paused"), "{tree}");
     assert_eq!(tree.matches("# revision").count(), 2, "{tree}");
