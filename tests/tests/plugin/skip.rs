@@ -25,33 +25,7 @@ async fn a_pod_passes_when_a_person_insists_and_no_other_does() {
     let marked = fleet.marked().await;
     let pod = marked.iter().next().unwrap();
 
-    let unsure = plugin
-        .refused(&format!("skip {pod} --reason 'the event is over'"))
-        .await;
-    assert!(unsure.contains("whoever plays on it is thrown out"), "{unsure}");
-    assert!(
-        unsure.ends_with("Nobody can be asked here whether it is meant: add --yes\n"),
-        "{unsure}"
-    );
-    let empty = plugin.refused(&format!("skip {pod} --reason ' ' --yes")).await;
-    assert!(empty.contains("--reason has no words"), "{empty}");
-    let mut asked = terminal(&fleet, &["skip", pod, "--reason", "the event is over"]);
-    until(&asked, |shown| {
-        shown.contains("is thrown out") && shown.ends_with("Type yes to go on:")
-    })
-    .await;
-    asked.types("no");
-    assert_eq!(asked.ended(), 2, "{}", asked.transcript());
-    assert!(
-        asked.transcript().contains("nothing was changed"),
-        "{}",
-        asked.transcript()
-    );
-    let untouched = fleet.pods().get(pod).await.unwrap();
-    assert!(
-        !untouched.annotations().contains_key("tkex.tencent.com/skip-hook"),
-        "{untouched:?}"
-    );
+    nothing_happens_unless_it_is_meant(&plugin, pod).await;
     assert_eq!(fleet.marked().await, marked);
 
     let said = plugin
@@ -71,4 +45,35 @@ async fn a_pod_passes_when_a_person_insists_and_no_other_does() {
     fleet.quiet().await;
     let tree = plugin.ok(&format!("get {GAME}")).await;
     assert_eq!(tree.matches("x Failed").count(), 1, "{tree}");
+}
+
+/// Without a yes, typed or given, the pod stays as it is.
+async fn nothing_happens_unless_it_is_meant(plugin: &Plugin<'_>, pod: &str) {
+    let unsure = plugin
+        .refused(&format!("skip {pod} --reason 'the event is over'"))
+        .await;
+    assert!(unsure.contains("whoever plays on it is thrown out"), "{unsure}");
+    assert!(
+        unsure.ends_with("Nobody can be asked here whether it is meant: add --yes\n"),
+        "{unsure}"
+    );
+    let empty = plugin.refused(&format!("skip {pod} --reason ' ' --yes")).await;
+    assert!(empty.contains("--reason has no words"), "{empty}");
+    let mut asked = terminal(plugin.fleet, &["skip", pod, "--reason", "the event is over"]);
+    until(&asked, |shown| {
+        shown.contains("is thrown out") && shown.ends_with("Type yes to go on:")
+    })
+    .await;
+    asked.types("no");
+    assert_eq!(asked.ended(), 2, "{}", asked.transcript());
+    assert!(
+        asked.transcript().contains("nothing was changed"),
+        "{}",
+        asked.transcript()
+    );
+    let untouched = plugin.fleet.pods().get(pod).await.unwrap();
+    assert!(
+        !untouched.annotations().contains_key("tkex.tencent.com/skip-hook"),
+        "{untouched:?}"
+    );
 }
