@@ -1,46 +1,168 @@
-//! Colours and signs. Plain where the output is no terminal, `NO_COLOR` is set or `--no-color` is given.
+//! Colours and signs. Plain where the output is no terminal, `NO_COLOR` is set or `--no-color` is given; letters of
+//! ASCII alone where the terminal's locale has no others.
 
 use std::io::IsTerminal;
 
+use serde::Serialize;
 use shared_api::Phase;
 
 /// How to show things.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Paint {
     colour: bool,
+    signs: bool,
+}
+
+/// What a word means to whoever reads it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Tone {
+    /// As it should be.
+    Good,
+    /// Something is going on by itself.
+    Busy,
+    /// Somebody stopped it.
+    Paused,
+    /// A person is needed.
+    Bad,
+    /// Not as it should be; may mend itself.
+    Warn,
+    /// Neither this nor that.
+    Unclear,
+    /// Over.
+    Gone,
+}
+
+impl From<Phase> for Tone {
+    fn from(phase: Phase) -> Self {
+        match phase {
+            Phase::Successful => Self::Good,
+            Phase::Failed => Self::Bad,
+            Phase::Error => Self::Warn,
+            Phase::Inconclusive => Self::Unclear,
+            Phase::Running | Phase::Pending | Phase::Unset => Self::Busy,
+        }
+    }
 }
 
 impl Paint {
     /// For standard output.
     pub(crate) fn new(no_color: bool) -> Self {
         let wanted = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+        let terminal = std::io::stdout().is_terminal();
         Self {
-            colour: wanted && !no_color && std::io::stdout().is_terminal(),
+            colour: wanted && !no_color && terminal,
+            signs: terminal && is_utf8(|name| std::env::var(name).ok()),
         }
+    }
+
+    /// Without colours and signs, as for a file.
+    pub(crate) const PLAIN: Self = Self {
+        colour: false,
+        signs: false,
+    };
+
+    /// As on a terminal of this kind.
+    #[cfg(test)]
+    pub(crate) fn of(colour: bool, signs: bool) -> Self {
+        Self { colour, signs }
+    }
+
+    /// Whether signs beyond ASCII are shown.
+    pub(crate) fn signs(self) -> bool {
+        self.signs
     }
 
     /// A phase with its sign, in its colour, padded to one width.
     pub(crate) fn phase(self, phase: Phase) -> String {
-        let (sign, plain, colour) = match phase {
-            Phase::Successful => ('✔', '+', 32),
-            Phase::Failed => ('✖', 'x', 31),
-            Phase::Error => ('⚠', '!', 33),
-            Phase::Inconclusive => ('?', '?', 35),
-            Phase::Running | Phase::Pending | Phase::Unset => ('◌', '-', 36),
+        self.tone(phase.into(), &format!("{:<12}", phase.as_str()))
+    }
+
+    /// A word with the sign of its tone, in its colour.
+    pub(crate) fn tone(self, tone: Tone, text: &str) -> String {
+        self.coloured(tone, &format!("{} {text}", self.sign(tone)))
+    }
+
+    /// Text in the colour of a tone.
+    pub(crate) fn coloured(self, tone: Tone, text: &str) -> String {
+        let colour = match tone {
+            Tone::Good => 32,
+            Tone::Bad => 31,
+            Tone::Warn | Tone::Paused => 33,
+            Tone::Unclear => 35,
+            Tone::Busy => 36,
+            Tone::Gone => 2,
         };
-        if self.colour {
-            format!("\x1b[{colour}m{sign} {:<12}\x1b[0m", phase.as_str())
-        } else {
-            format!("{plain} {:<12}", phase.as_str())
-        }
+        self.escaped(colour, text)
+    }
+
+    fn sign(self, tone: Tone) -> char {
+        let (sign, plain) = match tone {
+            Tone::Good => ('✔', '+'),
+            Tone::Bad => ('✖', 'x'),
+            Tone::Warn => ('⚠', '!'),
+            Tone::Unclear => ('?', '?'),
+            Tone::Busy => ('◌', '-'),
+            Tone::Paused => ('‖', '='),
+            Tone::Gone => ('·', '.'),
+        };
+        if self.signs { sign } else { plain }
     }
 
     /// Something beside the point.
     pub(crate) fn faint(self, text: &str) -> String {
+        self.escaped(2, text)
+    }
+
+    /// A heading.
+    pub(crate) fn bold(self, text: &str) -> String {
+        self.escaped(1, text)
+    }
+
+    fn escaped(self, code: u8, text: &str) -> String {
         if self.colour {
-            format!("\x1b[2m{text}\x1b[0m")
+            format!("\x1b[{code}m{text}\x1b[0m")
         } else {
             text.to_owned()
         }
+    }
+}
+
+/// Whether the locale's letters are those of Unicode; the first of the variables that is set decides.
+fn is_utf8(variable: impl Fn(&str) -> Option<String>) -> bool {
+    let set = ["LC_ALL", "LC_CTYPE", "LANG"]
+        .into_iter()
+        .find_map(|name| variable(name).filter(|value| !value.is_empty()));
+    let locale = set.unwrap_or_default().to_lowercase();
+    locale.contains("utf-8") || locale.contains("utf8")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_variable_that_is_set_decides_on_signs() {
+        let locale = |all: &'static str, lang: &'static str| {
+            move |name: &str| match name {
+                "LC_ALL" => Some(all.to_owned()),
+                "LANG" => Some(lang.to_owned()),
+                _ => None,
+            }
+        };
+        assert!(is_utf8(locale("", "de_DE.UTF-8")));
+        assert!(is_utf8(locale("C.utf8", "C")));
+        assert!(!is_utf8(locale("C", "de_DE.UTF-8")));
+        assert!(!is_utf8(|_| None));
+    }
+
+    #[test]
+    fn without_colours_no_escape_is_written() {
+        assert_eq!(Paint::PLAIN.tone(Tone::Bad, "Failed"), "x Failed");
+        assert_eq!(Paint::of(false, true).tone(Tone::Bad, "Failed"), "✖ Failed");
+        assert_eq!(
+            Paint::of(true, false).tone(Tone::Bad, "Failed"),
+            "\x1b[31mx Failed\x1b[0m"
+        );
     }
 }

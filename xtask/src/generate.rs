@@ -55,6 +55,8 @@ pub(crate) fn run(args: &Args) -> ExitCode {
 fn files() -> Result<Vec<(PathBuf, String)>, serde_json::Error> {
     let mut files = definitions()?;
     files.push((PathBuf::from(gate_page::PATH), gate_page::page()));
+    let (path, text) = kubectl_game::page();
+    files.push((PathBuf::from(path), text));
     Ok(files)
 }
 

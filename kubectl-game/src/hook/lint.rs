@@ -4,9 +4,11 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
+use gamedeployment_core::workload::{self, Workload};
 use hook_core::resolve::{Problems, check_template, resolve_run};
 
 use serde_json::Value;
+use shared_api::GameDeployment;
 
 use super::schema::{self, Finding};
 use crate::manifest::{self, Document, Hook, ManifestError, pointer};
@@ -20,7 +22,7 @@ pub(crate) struct Lint {
 }
 
 impl Lint {
-    pub(super) fn main(&self) -> Result<ExitCode, Box<dyn std::error::Error>> {
+    pub(crate) fn main(&self) -> Result<ExitCode, Box<dyn std::error::Error>> {
         let documents = manifest::read(&self.files)?;
         let hooks: Vec<&Document> = documents.iter().filter(|document| document.is_ours()).collect();
         if hooks.is_empty() {
@@ -74,8 +76,40 @@ fn problems(document: &Document) -> Vec<Finding> {
             findings.push(Finding::new(path, problem.message.clone()));
         }
     }
+    for (path, message) in workload_problems(document) {
+        let around = |finding: &Finding| finding.path.starts_with(&path) || path.starts_with(&finding.path);
+        // The schema has said what is wrong with this field.
+        if !findings.iter().any(around) {
+            findings.push(Finding::new(path, message));
+        }
+    }
     findings.sort_by_key(|finding| document.places.of(&finding.path));
     findings
+}
+
+/// What would keep gamedeployment-operator from working on a workload, in its words: each with its path.
+fn workload_problems(document: &Document) -> Vec<(String, String)> {
+    if document.is_hook() {
+        return vec![];
+    }
+    // Reading takes no name, but the kind has one.
+    let mut value = document.value.clone();
+    if let Value::Object(fields) = &mut value {
+        fields.entry("metadata").or_insert_with(|| serde_json::json!({}));
+    }
+    let game: GameDeployment = match serde_json::from_value(value) {
+        Ok(game) => game,
+        Err(error) => return vec![("spec".to_owned(), workload::unreadable(&error.to_string()))],
+    };
+    let problems = Workload::read(&game).err().unwrap_or_default();
+    let said = problems.into_iter().map(|problem| {
+        let path = problem.path.clone();
+        let sentence = problem.to_string();
+        // The path stands in front of the sentence already.
+        let message = sentence.strip_prefix(&format!("{path}: ")).map(str::to_owned);
+        (path, message.unwrap_or(sentence))
+    });
+    said.collect()
 }
 
 /// The document with values of a wrong type made right or taken out, so that what else is wrong can be found.

@@ -1,4 +1,4 @@
-//! `kubectl game hook`: hooks tried out without a cluster, by the operator's own code.
+//! `kubectl game hook`: hooks tried out without a cluster, by the operator's own code; and HookRuns of a cluster.
 
 mod evaluate;
 mod input;
@@ -12,10 +12,13 @@ use std::process::ExitCode;
 use clap::Subcommand;
 use shared_api::Phase;
 
+use crate::command;
+pub(crate) use lint::Lint;
+
 /// Exit code where the question could not even be put: bad flags, files or manifests.
 pub(crate) const EXIT_USAGE: u8 = 64;
 
-/// Hooks without a cluster.
+/// Hooks without a cluster, and HookRuns in one.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Measure a HookTemplate or HookRun for real, from this machine
@@ -27,8 +30,8 @@ pub(crate) enum Command {
     Run(run::Run),
     /// Report everything that is wrong with hooks, with path and position
     ///
-    /// HookTemplates and HookRuns are compiled as in the operator. GameDeployments are compared with their schema.
-    /// Other objects in the files are passed over.
+    /// HookTemplates, HookRuns and GameDeployments are read as by the operators, whose words are used. Other objects in
+    /// the files are passed over. The same as kubectl game lint.
     ///
     /// Exit code: 0 nothing wrong, 1 problems found, 64 bad usage.
     Lint(lint::Lint),
@@ -39,14 +42,46 @@ pub(crate) enum Command {
     ///
     /// Exit code: 0 Successful, 1 Failed, 2 Error, 3 Inconclusive, 64 bad usage.
     Evaluate(evaluate::Evaluate),
+    /// Show a HookRun of the cluster: what was measured, and its verdict
+    ///
+    /// Exit code: 0, or 64 bad usage or the cluster cannot be asked.
+    Get(command::run::Get),
+    /// List HookRuns of the cluster
+    ///
+    /// Exit code: 0, or 64 bad usage or the cluster cannot be asked.
+    List(command::run::List),
+    /// End a HookRun of the cluster without waiting for its verdict
+    ///
+    /// Its metrics without a verdict become Inconclusive; the gate stays closed.
+    ///
+    /// Exit code: 0, or 64 bad usage or the cluster cannot be asked.
+    Terminate(command::run::Terminate),
 }
 
-/// Runs a command.
+impl Command {
+    /// Whether no cluster is asked.
+    pub(crate) fn is_local(&self) -> bool {
+        matches!(self, Self::Run(_) | Self::Lint(_) | Self::Evaluate(_))
+    }
+
+    /// Runs a command that asks the cluster.
+    pub(crate) async fn ask(&self) -> command::Outcome {
+        match self {
+            Self::Get(get) => get.main().await,
+            Self::List(list) => list.main().await,
+            Self::Terminate(terminate) => terminate.main().await,
+            Self::Run(_) | Self::Lint(_) | Self::Evaluate(_) => command::DONE,
+        }
+    }
+}
+
+/// Runs a command that asks no cluster.
 pub(crate) fn main(command: &Command) -> Result<ExitCode, Box<dyn std::error::Error>> {
     match command {
         Command::Run(run) => run.main(),
         Command::Lint(lint) => lint.main(),
         Command::Evaluate(evaluate) => evaluate.main(),
+        Command::Get(_) | Command::List(_) | Command::Terminate(_) => Ok(ExitCode::SUCCESS),
     }
 }
 

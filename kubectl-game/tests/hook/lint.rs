@@ -24,7 +24,7 @@ fn every_example_is_clean() {
 }
 
 #[test]
-fn other_objects_are_passed_over_and_a_workload_is_compared_with_its_schema() {
+fn other_objects_are_passed_over_and_a_workload_is_read_as_by_its_operator() {
     let manifest = Manifest::new(
         "apiVersion: v1\nkind: Service\nspec: {portz: 1}\n---\napiVersion: tkex.tencent.com/v1alpha1\n\
          kind: GameDeployment\nmetadata: {name: g}\nspec:\n  elsewhere: old\n  selector: {}\n  template: {}\n  \
@@ -35,6 +35,8 @@ fn other_objects_are_passed_over_and_a_workload_is_compared_with_its_schema() {
     assert_eq!(
         manifest.anonymous(&said.out),
         "FILE:9:14: GameDeployment g: spec.elsewhere: unknown field: the API server would drop it\n\
+         FILE:10:13: GameDeployment g: spec.selector: it selects every pod; name at least one label\n\
+         FILE:11:13: GameDeployment g: spec.template.spec.containers: a pod needs at least one container\n\
          FILE:13:11: GameDeployment g: spec.updateStrategy.type: \"InPlaceUpdate\" is not one of \"RollingUpdate\", \
          \"InplaceUpdate\", \"HotPatchUpdate\", \"OnDelete\"\n"
     );

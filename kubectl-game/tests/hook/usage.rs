@@ -136,3 +136,29 @@ fn help_fits_a_terminal_and_says_the_exit_codes() {
     }
     assert_eq!(hook(&[]).code, 64);
 }
+
+#[test]
+fn a_completion_script_is_one_that_bash_can_read() {
+    let program = env!("CARGO_BIN_EXE_kubectl-game");
+    for shell in ["bash", "zsh", "fish"] {
+        let output = Command::new(program)
+            .args(["completion", shell])
+            .output()
+            .unwrap();
+        let script = String::from_utf8(output.stdout).unwrap();
+        assert!(
+            output.status.success() && script.contains("hook") && script.contains("kubectl-game"),
+            "{script}"
+        );
+    }
+    let script = Command::new(program)
+        .args(["completion", "bash"])
+        .output()
+        .unwrap()
+        .stdout;
+    let read = Command::new("bash")
+        .args(["-n", "-c", &String::from_utf8(script).unwrap()])
+        .status()
+        .unwrap();
+    assert!(read.success());
+}

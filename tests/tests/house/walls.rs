@@ -110,7 +110,10 @@ fn our_crates_depend_on_one_another_in_one_direction() {
                 "shared-api",
             ],
         ),
-        ("kubectl-game", &["hook-core", "hook-operator", "shared-api"]),
+        (
+            "kubectl-game",
+            &["gamedeployment-core", "hook-core", "hook-operator", "shared-api"],
+        ),
         ("test-kit", &[]),
         // It judges the operators, so it shares nothing with them.
         ("witness", &[]),
@@ -121,6 +124,7 @@ fn our_crates_depend_on_one_another_in_one_direction() {
                 "admission",
                 "gamedeployment-operator",
                 "hook-operator",
+                "kubectl-game",
                 "shared-api",
                 "test-kit",
                 "witness",
@@ -133,6 +137,7 @@ fn our_crates_depend_on_one_another_in_one_direction() {
                 "gamedeployment-operator",
                 "hook-core",
                 "hook-operator",
+                "kubectl-game",
                 "shared-api",
                 "test-kit",
             ],

@@ -1,0 +1,116 @@
+//! Writes, each with the state that it was decided on: what somebody else changes meanwhile is looked at again.
+
+use kube::api::{Patch, PatchParams};
+use kube::{Resource, ResourceExt};
+use serde_json::{Value, json};
+use shared_api::GameDeployment;
+
+use super::failure::{Ask, Failure};
+use super::fetch::Kind;
+use super::flags::Cluster;
+
+/// Who writes, for the object's managed fields.
+const FIELD_MANAGER: &str = "kubectl-game";
+/// The operator writes a status often; more than so many writes between reading and writing say something else.
+const ATTEMPTS: usize = 5;
+
+impl Cluster {
+    /// Changes an object by a merge patch that is decided anew whenever somebody else was faster.
+    ///
+    /// `decide` gives the patch and what to tell about it, or why nothing is to be written.
+    pub(crate) async fn change<K: Kind, T>(
+        &self,
+        name: &str,
+        decide: impl Fn(&K) -> Result<(Value, T), Failure>,
+    ) -> Result<T, Failure> {
+        let mut attempt = 1;
+        loop {
+            let object: K = self.get(name).await?;
+            let (mut patch, told) = decide(&object)?;
+            pin(&mut patch, &object);
+            match self.merge::<K>(name, &patch).await {
+                Err(Failure::Conflict(_)) if attempt < ATTEMPTS => attempt += 1,
+                outcome => return outcome.map(|()| told),
+            }
+        }
+    }
+
+    /// The same with the operations of a JSON patch, which can replace an object in an object whole.
+    pub(crate) async fn replace<K: Kind, T>(
+        &self,
+        name: &str,
+        decide: impl Fn(&K) -> Result<(Vec<Value>, T), Failure>,
+    ) -> Result<T, Failure> {
+        let mut attempt = 1;
+        loop {
+            let object: K = self.get(name).await?;
+            let (mut operations, told) = decide(&object)?;
+            let version = json!({
+                "op": "replace", "path": "/metadata/resourceVersion", "value": object.resource_version()
+            });
+            operations.push(version);
+            let operations = serde_json::from_value(Value::Array(operations))
+                .map_err(|error| Failure::Other(format!("failed to write the patch: {error}")))?;
+            match self.patch::<K>(name, &Patch::Json::<()>(operations)).await {
+                Err(Failure::Conflict(_)) if attempt < ATTEMPTS => attempt += 1,
+                outcome => return outcome.map(|()| told),
+            }
+        }
+    }
+
+    async fn merge<K: Kind>(&self, name: &str, patch: &Value) -> Result<(), Failure> {
+        self.patch::<K>(name, &Patch::Merge(patch)).await
+    }
+
+    async fn patch<K: Kind>(
+        &self,
+        name: &str,
+        patch: &Patch<impl serde::Serialize + std::fmt::Debug>,
+    ) -> Result<(), Failure> {
+        let parameters = PatchParams {
+            field_manager: Some(FIELD_MANAGER.to_owned()),
+            ..PatchParams::default()
+        };
+        let patched = self.api::<K>().patch(name, &parameters, patch).await;
+        patched
+            .map(drop)
+            .map_err(|error| self.ask::<K>("patch", Some(name)).failed(&error))
+    }
+
+    /// Sets the number of pods by the `scale` subresource, as kubectl does; decided anew as in [`Cluster::change`].
+    pub(crate) async fn scale<T>(
+        &self,
+        name: &str,
+        decide: impl Fn(&GameDeployment) -> Result<(u32, T), Failure>,
+    ) -> Result<T, Failure> {
+        let ask = Ask {
+            resource: "gamedeployments.tkex.tencent.com/scale",
+            ..self.ask::<GameDeployment>("patch", Some(name))
+        };
+        let mut attempt = 1;
+        loop {
+            let game: GameDeployment = self.get(name).await?;
+            let (replicas, told) = decide(&game)?;
+            let mut patch = json!({ "spec": { "replicas": replicas } });
+            pin(&mut patch, &game);
+            let (games, parameters) = (self.api::<GameDeployment>(), PatchParams::default());
+            let scaled = games.patch_scale(name, &parameters, &Patch::Merge(&patch)).await;
+            match scaled.map_err(|error| ask.failed(&error)) {
+                Err(Failure::Conflict(_)) if attempt < ATTEMPTS => attempt += 1,
+                outcome => return outcome.map(|_| told),
+            }
+        }
+    }
+}
+
+/// Makes a merge patch one for exactly the object that was read.
+fn pin(patch: &mut Value, object: &impl Resource) {
+    let meta = object.meta();
+    if let Value::Object(fields) = patch {
+        let metadata = fields.entry("metadata").or_insert_with(|| json!({}));
+        if let Value::Object(metadata) = metadata {
+            metadata.insert("uid".to_owned(), json!(meta.uid));
+            metadata.insert("resourceVersion".to_owned(), json!(meta.resource_version));
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! From the API's errors to what the reader can do about them.
+
+use kube::core::Status;
+
+/// Why a command could not do its work.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Failure {
+    /// The object does not exist.
+    #[error("{0}")]
+    NotFound(String),
+    /// Somebody else changed the object meanwhile.
+    #[error("{0}")]
+    Conflict(String),
+    /// The command refuses, with the reason.
+    #[error("{0}")]
+    Refused(String),
+    /// The user may not.
+    #[error("{0}")]
+    Forbidden(String),
+    /// Anything else.
+    #[error("{0}")]
+    Other(String),
+}
+
+/// What was asked of the API server, for the sentence about its answer.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ask<'a> {
+    /// As roles name it.
+    pub(crate) verb: &'static str,
+    /// As roles name it, with its group: `hookruns.tkex.tencent.com`.
+    pub(crate) resource: &'static str,
+    /// Name of the object, if it is about one.
+    pub(crate) name: Option<&'a str>,
+    /// Where; none: in all namespaces.
+    pub(crate) namespace: Option<&'a str>,
+}
+
+impl Ask<'_> {
+    /// The sentence about an error.
+    pub(crate) fn failed(&self, error: &kube::Error) -> Failure {
+        match error {
+            kube::Error::Api(status) => self.refused(status),
+            kube::Error::SerdeError(error) => Failure::Other(format!(
+                "{} cannot be read: {error}; correct the field with kubectl edit",
+                self.object()
+            )),
+            other => Failure::Other(format!(
+                "the cluster does not answer: {}; is the context the right one, and the cluster up?",
+                root_cause(other)
+            )),
+        }
+    }
+
+    /// The sentence about the API server's own words.
+    pub(crate) fn refused(&self, status: &Status) -> Failure {
+        let Self { verb, resource, .. } = self;
+        let place = self.namespace.map_or_else(
+            || "in all namespaces".to_owned(),
+            |namespace| format!("in namespace {namespace}"),
+        );
+        match status.code {
+            401 => Failure::Other("the cluster does not know you: log in again, then repeat".to_owned()),
+            403 if is_about_rights(status) => {
+                let user = status
+                    .message
+                    .split('"')
+                    .skip_while(|part| !part.ends_with("User "))
+                    .nth(1);
+                let user = user.map_or_else(|| "you".to_owned(), |user| format!("{user:?}"));
+                let flag = self
+                    .namespace
+                    .map_or_else(|| "-A".to_owned(), |namespace| format!("-n {namespace}"));
+                // As a role names a part of an object, and as kubectl asks about it.
+                let part = resource.split_once('/').map_or_else(
+                    || (*resource).to_owned(),
+                    |(whole, part)| format!("{whole} --subresource={part}"),
+                );
+                Failure::Forbidden(format!(
+                    "{user} may not {verb} {resource} {place}; somebody who may must grant it: a Role with verb \
+                     {verb:?} for {resource}, and a RoleBinding. Check with: kubectl auth can-i {verb} {part} {flag}"
+                ))
+            }
+            404 if status
+                .details
+                .as_ref()
+                .is_none_or(|details| details.name.is_empty()) =>
+            {
+                Failure::Other(format!(
+                    "the cluster knows no {resource}: are the CRDs installed (kubectl apply -f shared-api/crds), and is \
+                     the context the right one?"
+                ))
+            }
+            404 => Failure::NotFound(format!("{} does not exist", self.object())),
+            409 => Failure::Conflict(format!(
+                "{} was changed by somebody else meanwhile; look at it, then repeat the command",
+                self.object()
+            )),
+            _ => Failure::Other(format!(
+                "the API server refuses to {verb} {}: {}",
+                self.object(),
+                status.message
+            )),
+        }
+    }
+
+    fn object(&self) -> String {
+        match self.name {
+            Some(name) => format!("{} {name}", self.resource),
+            None => self.resource.to_owned(),
+        }
+    }
+}
+
+/// An admission webhook answers 403, too; its words say why.
+fn is_about_rights(status: &Status) -> bool {
+    status.message.contains(" cannot ") && status.message.contains("User \"")
+}
+
+/// The innermost error's text.
+pub(crate) fn root_cause(error: &dyn std::error::Error) -> String {
+    let mut cause = error;
+    while let Some(source) = cause.source() {
+        cause = source;
+    }
+    cause.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ASK: Ask<'static> = Ask {
+        verb: "patch",
+        resource: "gamedeployments.tkex.tencent.com",
+        name: Some("arena"),
+        namespace: Some("games"),
+    };
+
+    fn status(code: u16, message: &str) -> Status {
+        serde_json::from_value(serde_json::json!({
+            "status": "Failure", "code": code, "message": message, "reason": "", "details": { "name": "arena" }
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn a_right_that_is_missing_is_named_with_how_to_check_it() {
+        let words = "gamedeployments.tkex.tencent.com \"arena\" is forbidden: User \"jane\" cannot patch resource \
+                     \"gamedeployments\" in API group \"tkex.tencent.com\" in the namespace \"games\"";
+        assert_eq!(
+            ASK.refused(&status(403, words)).to_string(),
+            "\"jane\" may not patch gamedeployments.tkex.tencent.com in namespace games; somebody who may must grant it: \
+             a Role with verb \"patch\" for gamedeployments.tkex.tencent.com, and a RoleBinding. Check with: kubectl auth \
+             can-i patch gamedeployments.tkex.tencent.com -n games"
+        );
+    }
+
+    #[test]
+    fn a_part_of_an_object_is_named_as_roles_and_kubectl_name_it() {
+        let ask = Ask {
+            resource: "gamedeployments.tkex.tencent.com/scale",
+            ..ASK
+        };
+        let said = ask
+            .refused(&status(403, "User \"jane\" cannot patch"))
+            .to_string();
+        assert!(
+            said.contains("for gamedeployments.tkex.tencent.com/scale, and"),
+            "{said}"
+        );
+        let check = "can-i patch gamedeployments.tkex.tencent.com --subresource=scale -n games";
+        assert!(said.ends_with(check), "{said}");
+    }
+
+    #[test]
+    fn the_words_of_an_admission_webhook_are_passed_on() {
+        let words = "admission webhook \"guard\" denied the request: no";
+        assert_eq!(
+            ASK.refused(&status(403, words)),
+            Failure::Other(format!(
+                "the API server refuses to patch gamedeployments.tkex.tencent.com arena: {words}"
+            ))
+        );
+    }
+
+    #[test]
+    fn a_conflict_is_told_from_the_rest() {
+        assert!(matches!(ASK.refused(&status(409, "")), Failure::Conflict(_)));
+        assert!(matches!(ASK.refused(&status(404, "")), Failure::NotFound(_)));
+        let unknown = Status {
+            details: None,
+            ..status(404, "the server could not find the requested resource")
+        };
+        assert!(
+            ASK.refused(&unknown)
+                .to_string()
+                .contains("are the CRDs installed")
+        );
+    }
+}

@@ -1,0 +1,216 @@
+//! Objects as they change: watches that mend themselves, and the newest state of everything that they told.
+
+use std::hash::Hash;
+
+use futures::future::FutureExt;
+use futures::stream::{BoxStream, SelectAll, StreamExt};
+use k8s_openapi::api::apps::v1::ControllerRevision;
+use k8s_openapi::api::core::v1::Pod;
+use kube::Api;
+use kube::api::ListParams;
+use kube::core::DeserializeGuard;
+use kube::runtime::WatchStreamExt;
+use kube::runtime::reflector::{self, Lookup, Store};
+use kube::runtime::watcher::{self, watcher};
+use shared_api::{GameDeployment, HookRun};
+
+use super::failure::{Ask, Failure, root_cause};
+use super::fetch::{Kind, Listed, Snapshot, Unreadable, selector_of};
+use super::flags::Cluster;
+
+/// What a watch told.
+#[derive(Debug)]
+pub(crate) enum News {
+    /// Something may have changed.
+    Changed,
+    /// The cluster does not answer at the moment; it is asked again.
+    Trouble(String),
+    /// It makes no sense to go on.
+    End(Failure),
+}
+
+type Events = BoxStream<'static, News>;
+
+/// One workload with everything about it, as it changes.
+pub(crate) struct Live {
+    name: String,
+    flags: String,
+    events: SelectAll<Events>,
+    games: Store<DeserializeGuard<GameDeployment>>,
+    pods: Store<DeserializeGuard<Pod>>,
+    runs: Store<DeserializeGuard<HookRun>>,
+    revisions: Store<DeserializeGuard<ControllerRevision>>,
+}
+
+impl Live {
+    /// Begins to watch a workload. That it is there, and may be read, is found out first.
+    pub(crate) async fn of(cluster: &Cluster, name: &str) -> Result<Self, Failure> {
+        let snapshot = cluster.snapshot(name).await?;
+        let one = watcher::Config::default().fields(&format!("metadata.name={name}"));
+        let selected = watcher::Config::default().labels_from(&selector_of(&snapshot.game));
+        let (games, game_events) = watch(cluster, false, one);
+        let (pods, pod_events) = watch(cluster, false, selected);
+        let (runs, run_events) = watch(cluster, false, watcher::Config::default());
+        let (revisions, revision_events) = watch(cluster, false, watcher::Config::default());
+        Ok(Self {
+            name: name.to_owned(),
+            flags: cluster.flags.clone(),
+            events: futures::stream::select_all([game_events, pod_events, run_events, revision_events]),
+            games,
+            pods,
+            runs,
+            revisions,
+        })
+    }
+
+    /// Waits for something to happen.
+    pub(crate) async fn news(&mut self) -> News {
+        next(&mut self.events).await
+    }
+
+    /// The newest state; none while not everything is known yet, an error when the workload is gone.
+    pub(crate) fn snapshot(&self) -> Option<Result<Snapshot, Failure>> {
+        let known = is_ready(&self.games)
+            && is_ready(&self.pods)
+            && is_ready(&self.runs)
+            && is_ready(&self.revisions);
+        known.then(|| {
+            let Listed { objects, unreadable } = Listed::of(state(&self.games));
+            let Some(game) = objects.into_iter().next() else {
+                return Err(match unreadable.into_iter().next() {
+                    Some(Unreadable { name, error, .. }) => Failure::Other(format!(
+                        "GameDeployment {name} cannot be read: {error}; correct the field with kubectl edit"
+                    )),
+                    None => Failure::NotFound(format!("GameDeployment {} is gone", self.name)),
+                });
+            };
+            let objects = |pods, runs, revisions| Snapshot::of(game, pods, runs, revisions, &self.flags);
+            Ok(objects(
+                Listed::of(state(&self.pods)).objects,
+                Listed::of(state(&self.runs)),
+                Listed::of(state(&self.revisions)).objects,
+            ))
+        })
+    }
+}
+
+/// All objects of a kind, as they change.
+pub(crate) struct LiveList<K: Kind> {
+    events: SelectAll<Events>,
+    objects: Store<DeserializeGuard<K>>,
+}
+
+impl<K: Kind> LiveList<K>
+where
+    DeserializeGuard<K>: Lookup<DynamicType = ()>,
+{
+    /// Begins to watch all, or the one of that name.
+    pub(crate) async fn of(cluster: &Cluster, everywhere: bool, name: Option<&str>) -> Result<Self, Failure> {
+        let _: Listed<K> = cluster.list(everywhere, &ListParams::default().limit(1)).await?;
+        let all = watcher::Config::default();
+        let config = name.map_or(all.clone(), |name| all.fields(&format!("metadata.name={name}")));
+        let (objects, events) = watch(cluster, everywhere, config);
+        Ok(Self {
+            events: futures::stream::select_all([events]),
+            objects,
+        })
+    }
+
+    /// Waits for something to happen.
+    pub(crate) async fn news(&mut self) -> News {
+        next(&mut self.events).await
+    }
+
+    /// The newest state; none while it is not known yet.
+    pub(crate) fn listed(&self) -> Option<Listed<K>> {
+        is_ready(&self.objects).then(|| Listed::of(state(&self.objects)))
+    }
+}
+
+async fn next(events: &mut SelectAll<Events>) -> News {
+    match events.next().await {
+        Some(news) => news,
+        None => News::End(Failure::Other(
+            "the watch has ended; repeat the command".to_owned(),
+        )),
+    }
+}
+
+fn watch<K: Kind>(
+    cluster: &Cluster,
+    everywhere: bool,
+    config: watcher::Config,
+) -> (Store<DeserializeGuard<K>>, Events)
+where
+    DeserializeGuard<K>: Lookup<DynamicType = ()>,
+{
+    let api: Api<DeserializeGuard<K>> = cluster.guarded(everywhere);
+    let (store, writer) = reflector::store();
+    let namespace = (!everywhere).then(|| cluster.namespace.clone());
+    let events = watcher(api, config).default_backoff().reflect(writer);
+    let events = events.map(move |event| {
+        let ask = Ask {
+            verb: "watch",
+            resource: K::RESOURCE,
+            name: None,
+            namespace: namespace.as_deref(),
+        };
+        event.map_or_else(|error| judge(&error, &ask), |_| News::Changed)
+    });
+    (store, events.boxed())
+}
+
+/// Whether it makes sense to go on.
+fn judge(error: &watcher::Error, ask: &Ask<'_>) -> News {
+    let failed = match error {
+        watcher::Error::InitialListFailed(error)
+        | watcher::Error::WatchStartFailed(error)
+        | watcher::Error::WatchFailed(error) => ask.failed(error),
+        watcher::Error::WatchError(status) => ask.refused(status),
+        watcher::Error::NoResourceVersion => Failure::Other(root_cause(error)),
+    };
+    match failed {
+        Failure::Forbidden(_) => News::End(failed),
+        other => News::Trouble(other.to_string()),
+    }
+}
+
+fn is_ready<K>(store: &Store<K>) -> bool
+where
+    K: Lookup + Clone + 'static,
+    K::DynamicType: Eq + Hash + Clone,
+{
+    store.wait_until_ready().now_or_never().is_some()
+}
+
+fn state<K>(store: &Store<DeserializeGuard<K>>) -> Vec<DeserializeGuard<K>>
+where
+    K: Clone + 'static,
+    DeserializeGuard<K>: Lookup<DynamicType = ()>,
+{
+    let objects = store.state();
+    objects
+        .iter()
+        .map(|object| DeserializeGuard::clone(object))
+        .collect()
+}
+
+/// Waits for Ctrl-C or a request to end.
+pub(crate) async fn interrupted() {
+    let interrupt = tokio::signal::ctrl_c();
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        match signal(SignalKind::terminate()) {
+            Ok(mut terminate) => {
+                tokio::select! {
+                    _ = interrupt => {}
+                    _ = terminate.recv() => {}
+                }
+            }
+            Err(_) => drop(interrupt.await),
+        }
+    }
+    #[cfg(not(unix))]
+    drop(interrupt.await);
+}

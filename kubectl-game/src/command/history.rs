@@ -1,0 +1,77 @@
+//! `kubectl game history`: the revisions of a workload, and the template of one.
+
+use clap::Args;
+use shared_api::GameDeployment;
+
+use super::{As, DONE, Look, Outcome, print, print_lines};
+use crate::cluster::{Failure, Flags, Snapshot, name_of};
+use crate::draw::document::{self, Output};
+use crate::draw::{lists, screen};
+use crate::view::revision;
+
+/// The revisions of a workload.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct History {
+    /// GameDeployment
+    name: String,
+
+    /// Show the template of this revision
+    #[arg(long, value_name = "NUMBER")]
+    revision: Option<i64>,
+
+    #[command(flatten)]
+    output: As,
+
+    #[command(flatten)]
+    look: Look,
+
+    #[command(flatten)]
+    flags: Flags,
+}
+
+impl History {
+    pub(crate) async fn main(&self) -> Outcome {
+        let cluster = self.flags.cluster().await?;
+        let name = name_of::<GameDeployment>(&self.name)?;
+        let snapshot = cluster.snapshot(name).await?;
+        if let Some(number) = self.revision {
+            return self.one(&snapshot, number);
+        }
+        match self.output.output {
+            None => {
+                let style = screen::whole(self.look.paint());
+                print_lines(&lists::history(&revision::history(&snapshot), style));
+            }
+            Some(output) => print(&document::list(&snapshot.revisions, output)?),
+        }
+        DONE
+    }
+
+    fn one(&self, snapshot: &Snapshot, number: i64) -> Outcome {
+        let found = snapshot
+            .revisions
+            .iter()
+            .find(|revision| revision.revision == number);
+        let Some(found) = found else {
+            let known: Vec<String> = snapshot
+                .revisions
+                .iter()
+                .map(|revision| revision.revision.to_string())
+                .collect();
+            let words = format!(
+                "{} has no revision {number}; there is {}",
+                self.name,
+                known.join(", ")
+            );
+            return Err(Failure::Refused(words));
+        };
+        match self.output.output {
+            Some(Output::Name) => print(&document::object(found, Output::Name)?),
+            output => {
+                let template = revision::template_of(found).unwrap_or_default();
+                print(&document::structured(&template, output.unwrap_or(Output::Yaml))?);
+            }
+        }
+        DONE
+    }
+}

@@ -1,0 +1,87 @@
+//! `kubectl game list`: all workloads of a namespace, or of all namespaces.
+
+use clap::Args;
+use kube::api::ListParams;
+use shared_api::GameDeployment;
+
+use super::follow::{Picture, Source, follow};
+use super::{As, DONE, Look, Outcome, print, print_lines};
+use crate::cluster::{Failure, Flags, Listed, LiveList, News};
+use crate::draw::document;
+use crate::draw::{Style, lists, screen};
+
+/// All workloads.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct List {
+    /// In all namespaces
+    #[arg(short = 'A', long)]
+    all_namespaces: bool,
+
+    /// Go on showing them as they change, until Ctrl-C
+    #[arg(short = 'w', long, conflicts_with = "output")]
+    watch: bool,
+
+    #[command(flatten)]
+    output: As,
+
+    #[command(flatten)]
+    look: Look,
+
+    #[command(flatten)]
+    flags: Flags,
+}
+
+/// The table as it changes.
+struct Table {
+    live: LiveList<GameDeployment>,
+    everywhere: bool,
+}
+
+struct Listing {
+    listed: Listed<GameDeployment>,
+    everywhere: bool,
+}
+
+impl List {
+    pub(crate) async fn main(&self) -> Outcome {
+        let cluster = self.flags.cluster().await?;
+        let everywhere = self.all_namespaces;
+        let paint = self.look.paint();
+        if self.watch {
+            let live = LiveList::of(&cluster, everywhere, None).await?;
+            follow(Table { live, everywhere }, paint).await?;
+            return DONE;
+        }
+        let listed: Listed<GameDeployment> = cluster.list(everywhere, &ListParams::default()).await?;
+        if let Some(output) = self.output.output {
+            print(&document::list(&listed.objects, output)?);
+        } else if listed.objects.is_empty() && listed.unreadable.is_empty() {
+            let place = if everywhere {
+                "in the cluster".to_owned()
+            } else {
+                format!("in namespace {}; look in all with -A", cluster.namespace)
+            };
+            eprintln!("there is no GameDeployment {place}");
+        } else {
+            print_lines(&lists::games(&listed, everywhere, screen::whole(paint)));
+        }
+        DONE
+    }
+}
+
+impl Source for Table {
+    async fn news(&mut self) -> News {
+        self.live.news().await
+    }
+
+    fn picture(&self) -> Option<Result<Box<dyn Picture>, Failure>> {
+        let (listed, everywhere) = (self.live.listed()?, self.everywhere);
+        Some(Ok(Box::new(Listing { listed, everywhere })))
+    }
+}
+
+impl Picture for Listing {
+    fn lines(&self, style: Style) -> Vec<String> {
+        lists::games(&self.listed, self.everywhere, style)
+    }
+}

@@ -1,0 +1,222 @@
+//! `kubectl game retry`: asks hooks again that ended without success.
+
+use clap::{Args, ValueEnum};
+use gamedeployment_core::gate::HookKind;
+use kube::ResourceExt;
+use serde_json::{Value, json};
+use shared_api::GameDeployment;
+use shared_api::game_deployment::HookCondition;
+use shared_api::reason::{WorkloadCondition, WorkloadReason};
+
+use super::{DONE, Outcome, print_answer};
+use crate::cluster::{Failure, Flags, name_of};
+use crate::verdict::strategy;
+use crate::view::state::held;
+use crate::view::{entries, hook_name, status_of};
+use crate::why::flag_of;
+
+/// Pods named in a sentence.
+const NAMED: usize = 5;
+
+/// Asks again.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Retry {
+    /// GameDeployment
+    name: String,
+
+    /// Only this hook [default: those that said no]
+    #[arg(long, value_enum)]
+    hook: Option<Hook>,
+
+    /// Also where no hook has said no
+    #[arg(long)]
+    force: bool,
+
+    #[command(flatten)]
+    flags: Flags,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Hook {
+    /// Before a pod is deleted
+    PreDelete,
+    /// Before a pod is updated in place
+    PreInplace,
+    /// After a pod was updated in place
+    PostInplace,
+}
+
+impl From<Hook> for HookKind {
+    fn from(hook: Hook) -> Self {
+        match hook {
+            Hook::PreDelete => Self::PreDelete,
+            Hook::PreInplace => Self::PreInplace,
+            Hook::PostInplace => Self::PostInplace,
+        }
+    }
+}
+
+impl Retry {
+    pub(crate) async fn main(&self) -> Outcome {
+        let cluster = self.flags.cluster().await?;
+        let name = name_of::<GameDeployment>(&self.name)?;
+        let only = self.hook.map(HookKind::from);
+        let told = cluster
+            .change(name, |game: &GameDeployment| {
+                decide(game, only, self.force, &cluster.flags)
+            })
+            .await?;
+        print_answer(&told, &[format!("kubectl game get {name} -w{}", cluster.flags)]);
+        DONE
+    }
+}
+
+/// The patch, and what to tell about it; or why there is nothing to ask again.
+fn decide(
+    game: &GameDeployment,
+    only: Option<HookKind>,
+    force: bool,
+    flags: &str,
+) -> Result<(Value, String), Failure> {
+    let name = game.name_any();
+    let has = |kind: &HookKind| strategy(game, *kind).is_some_and(|strategy| strategy.hook.is_some());
+    let there: Vec<HookKind> = HookKind::ALL.into_iter().filter(has).collect();
+    if there.is_empty() {
+        return Err(Failure::Refused(format!(
+            "{name} has no hook: its gates are open"
+        )));
+    }
+    if let Some(kind) = only.filter(|kind| !there.contains(kind)) {
+        let flags: Vec<_> = there.iter().map(|kind| flag_of(*kind)).collect();
+        let words = format!(
+            "{name} has no {} hook; there is --hook {}",
+            hook_name(kind),
+            flags.join(", ")
+        );
+        return Err(Failure::Refused(words));
+    }
+    let status = status_of(game);
+    let refused = |kind: HookKind| {
+        let entries = entries(&status, kind)
+            .iter()
+            .filter(|entry| entry.phase.is_final());
+        entries.map(|entry| entry.pod_name.clone()).collect::<Vec<_>>()
+    };
+    let asked = there
+        .into_iter()
+        .filter(|kind| only.is_none_or(|only| only == *kind));
+    let asked: Vec<(HookKind, Vec<String>)> = { asked }
+        .map(|kind| (kind, refused(kind)))
+        .filter(|(_, pods)| force || !pods.is_empty())
+        .collect();
+    if asked.is_empty() {
+        return Err(Failure::Refused(nothing(game, flags)));
+    }
+    let mut spec = serde_json::Map::new();
+    let mut told = Vec::new();
+    for (kind, pods) in &asked {
+        spec.insert(kind.field().to_owned(), json!({ "retry": true }));
+        told.push(if pods.is_empty() {
+            format!(
+                "{name}: its {} hooks that ended without success are asked again, if there are any.",
+                hook_name(*kind)
+            )
+        } else {
+            format!(
+                "{name}: the {} hook of {} is asked again.",
+                hook_name(*kind),
+                some(pods)
+            )
+        });
+    }
+    Ok((json!({ "spec": spec }), told.join(" ")))
+}
+
+/// Why there is nothing to ask again, and what waits instead.
+fn nothing(game: &GameDeployment, flags: &str) -> String {
+    let (name, status) = (game.name_any(), status_of(game));
+    let open = |wanted: fn(&HookCondition) -> bool| {
+        let entries = HookKind::ALL.into_iter().flat_map(|kind| entries(&status, kind));
+        let entries = entries.filter(|entry| !entry.phase.is_final() && wanted(entry));
+        entries.map(|entry| entry.pod_name.clone()).collect::<Vec<_>>()
+    };
+    let (asking, blocked) = (
+        open(|entry| entry.hook_run.is_some()),
+        open(|entry| entry.hook_run.is_none()),
+    );
+    let mut words = vec![format!(
+        "no hook of a pod of {name} has said no, so there is nothing to ask again"
+    )];
+    if !asking.is_empty() {
+        words.push(format!("being asked right now: {}", some(&asking)));
+    }
+    if !blocked.is_empty() {
+        words.push(format!(
+            "the hook of {} cannot be asked, and goes on by itself when the cause is gone: kubectl game why gd/{name}{flags}",
+            some(&blocked)
+        ));
+    }
+    let step = held(&status, WorkloadCondition::UpdateBlocked)
+        .filter(|found| found.reason == WorkloadReason::PausedByStepBasedHook.as_str());
+    if step.is_some() {
+        words.push(format!(
+            "the hook of a canary step did; how to go on: kubectl game why gd/{name}{flags}"
+        ));
+    }
+    words.push("--force sets retry all the same".to_owned());
+    words.join("; ")
+}
+
+fn some(pods: &[String]) -> String {
+    let shown = pods.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", ");
+    match pods.len().checked_sub(NAMED) {
+        None | Some(0) => shown,
+        Some(more) => format!("{shown} and {more} more"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::view::samples;
+
+    #[test]
+    fn only_the_hook_that_said_no_is_asked_again() {
+        let game = samples::refused().game;
+        let (patch, told) = decide(&game, None, false, "").unwrap();
+        assert_eq!(
+            patch,
+            json!({ "spec": { "preDeleteUpdateStrategy": { "retry": true } } })
+        );
+        assert_eq!(told, "arena: the PreDelete hook of arena-x7k2p is asked again.");
+    }
+
+    #[test]
+    fn where_nothing_waits_it_says_so_and_what_waits_instead() {
+        let refused = |game: &GameDeployment| decide(game, None, false, "").unwrap_err().to_string();
+        assert_eq!(
+            refused(&samples::asking().game),
+            "no hook of a pod of arena has said no, so there is nothing to ask again; being asked right now: arena-x7k2p; \
+             --force sets retry all the same"
+        );
+        let words = refused(&samples::blocked().game);
+        assert!(
+            words.contains("cannot be asked, and goes on by itself"),
+            "{words}"
+        );
+        assert_eq!(
+            refused(&samples::without_hook().game),
+            "arena has no hook: its gates are open"
+        );
+    }
+
+    #[test]
+    fn a_hook_that_the_workload_has_not_is_refused_even_by_force() {
+        let game = samples::refused().game;
+        let words = decide(&game, Some(HookKind::PostInplace), true, "")
+            .unwrap_err()
+            .to_string();
+        assert_eq!(words, "arena has no PostInplace hook; there is --hook pre-delete");
+        assert!(decide(&samples::asking().game, None, true, "").is_ok());
+    }
+}

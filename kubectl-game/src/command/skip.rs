@@ -1,0 +1,133 @@
+//! `kubectl game skip`: lets one pod pass its gate without a question, by a person's word. The reason is recorded.
+
+use std::io::{BufRead, IsTerminal, Write};
+
+use clap::Args;
+use gamedeployment_core::gate::HookKind;
+use k8s_openapi::api::core::v1::Pod;
+use kube::ResourceExt;
+use serde_json::json;
+use shared_api::names::pod::{SKIP_HOOK, SKIP_HOOK_REASON};
+
+use super::why::owner_of;
+use super::{DONE, Outcome, print_answer};
+use crate::cluster::{Failure, Flags, Snapshot, name_of};
+use crate::view::hook_name;
+use crate::view::pod::waiting;
+
+/// Lets one pod pass.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Skip {
+    /// Pod
+    pod: String,
+
+    /// Why; recorded on the pod
+    #[arg(long, value_name = "TEXT")]
+    reason: String,
+
+    /// Do not ask whether it is meant
+    #[arg(short = 'y', long)]
+    yes: bool,
+
+    #[command(flatten)]
+    flags: Flags,
+}
+
+impl Skip {
+    pub(crate) async fn main(&self) -> Outcome {
+        if self.reason.trim().is_empty() {
+            return Err(Failure::Refused(
+                "--reason has no words: say why the pod may go unasked".to_owned(),
+            ));
+        }
+        let cluster = self.flags.cluster().await?;
+        let name = name_of::<Pod>(&self.pod)?;
+        let pod: Pod = cluster.get(name).await?;
+        let snapshot = Snapshot::alone(cluster.get(&owner_of(&pod)?).await?);
+        let uid = pod.uid().unwrap_or_default();
+        if pod.annotations().get(SKIP_HOOK) == Some(&uid) {
+            let text = format!("{name} passes its hooks already.");
+            print_answer(&text, &[undo(name, &cluster.flags)]);
+            return DONE;
+        }
+        let what = consequence(&snapshot, name);
+        if !self.yes {
+            confirm(&what)?;
+        }
+        cluster
+            .change(name, |now: &Pod| {
+                if now.uid().as_ref() != Some(&uid) {
+                    let words = format!("pod {name} is another one now; look at it, then repeat the command");
+                    return Err(Failure::Conflict(words));
+                }
+                let annotations = json!({ SKIP_HOOK: uid, SKIP_HOOK_REASON: self.reason });
+                Ok((json!({ "metadata": { "annotations": annotations } }), ()))
+            })
+            .await?;
+        let text =
+            format!("{what} A Warning event HookSkipped will name it. The command below takes it back.");
+        print_answer(&text, &[undo(name, &cluster.flags)]);
+        DONE
+    }
+}
+
+/// The command that takes it back.
+fn undo(pod: &str, flags: &str) -> String {
+    format!("kubectl annotate pod {pod} {SKIP_HOOK}- {SKIP_HOOK_REASON}-{flags}")
+}
+
+/// What will happen to the pod.
+fn consequence(snapshot: &Snapshot, pod: &str) -> String {
+    let now = match waiting(snapshot, pod) {
+        Some((kind @ HookKind::PreDelete, _)) => format!(
+            "{pod} waits for its {} hook: it will be deleted or updated without being asked, and whoever plays on it is \
+             thrown out.",
+            hook_name(kind)
+        ),
+        Some((kind @ HookKind::PreInplace, _)) => format!(
+            "{pod} waits for its {} hook: its containers will be restarted without it being asked, and whoever plays on \
+             it is thrown out.",
+            hook_name(kind)
+        ),
+        Some((kind @ HookKind::PostInplace, _)) => format!(
+            "{pod} waits for its {} hook: its update will count as confirmed, and the next pods are updated.",
+            hook_name(kind)
+        ),
+        None => format!("{pod} waits for no hook now."),
+    };
+    format!("{now} As long as it has the annotation, it passes later hooks as well.")
+}
+
+fn confirm(what: &str) -> Result<(), Failure> {
+    if !std::io::stdin().is_terminal() {
+        return Err(Failure::Refused(format!(
+            "{what} Nobody can be asked here whether it is meant: add --yes"
+        )));
+    }
+    let mut out = std::io::stderr().lock();
+    let _ = write!(out, "{what}\nType yes to go on: ");
+    let _ = out.flush();
+    let mut answer = String::new();
+    let read = std::io::stdin().lock().read_line(&mut answer);
+    match read {
+        Ok(_) if answer.trim() == "yes" => Ok(()),
+        _ => Err(Failure::Refused("nothing was changed".to_owned())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::view::samples;
+
+    #[test]
+    fn what_will_happen_is_said_before_it_happens() {
+        let words = consequence(&samples::refused(), "arena-x7k2p");
+        assert!(
+            words.starts_with("arena-x7k2p waits for its PreDelete hook: it will be deleted"),
+            "{words}"
+        );
+        let words = consequence(&samples::refused(), "arena-b4n8c");
+        assert!(words.starts_with("arena-b4n8c waits for no hook now."), "{words}");
+    }
+}

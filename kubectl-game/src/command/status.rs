@@ -1,0 +1,128 @@
+//! `kubectl game status`: waits until a rollout or a change of scale is complete, for scripts.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::{ArgAction, Args};
+use hook_core::duration;
+use shared_api::GameDeployment;
+
+use super::{Outcome, print};
+use crate::cluster::{Cluster, Failure, Flags, LiveList, News, interrupted, name_of};
+use crate::draw::text::clean;
+use crate::verdict::Verdict;
+use crate::why::brief;
+
+/// It needs a person.
+const BLOCKED: u8 = 1;
+/// The time is over.
+const TIMEOUT: u8 = 3;
+
+/// Waits until a workload is as its spec wants it.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Status {
+    /// GameDeployment
+    name: String,
+
+    /// Wait until it is complete or blocked; false: say where it stands now
+    #[arg(short = 'w', long, value_name = "BOOL", default_value_t = true, action = ArgAction::Set,
+        num_args = 0..=1, default_missing_value = "true", require_equals = true)]
+    watch: bool,
+
+    /// Longest time to wait, for example 90s or 10m [default: no limit]
+    #[arg(short = 't', long, value_name = "TIME", value_parser = time)]
+    timeout: Option<Duration>,
+
+    #[command(flatten)]
+    flags: Flags,
+}
+
+fn time(text: &str) -> Result<Duration, String> {
+    duration::parse(text).map_err(|error| error.to_string())
+}
+
+impl Status {
+    pub(crate) async fn main(&self) -> Outcome {
+        let cluster = self.flags.cluster().await?;
+        let name = name_of::<GameDeployment>(&self.name)?;
+        // Only the workload is looked at: a script needs no other right.
+        let game: GameDeployment = cluster.get(name).await?;
+        let more = format!("find out more with: kubectl game why gd/{name}{}", cluster.flags);
+        let said = if self.watch {
+            self.wait(&cluster, name).await?
+        } else {
+            say(&Verdict::of(&game))
+        };
+        Ok(match said {
+            Some(Said::Complete) => ExitCode::SUCCESS,
+            Some(Said::Blocked) => {
+                eprintln!("{more}");
+                ExitCode::from(BLOCKED)
+            }
+            None => {
+                let text = self.timeout.filter(|_| self.watch).map(duration::display);
+                let when = text.map(|text| format!(" after {text}")).unwrap_or_default();
+                eprintln!("not complete{when}; {more}");
+                ExitCode::from(TIMEOUT)
+            }
+        })
+    }
+
+    /// Until there is a verdict; none when the time is over.
+    async fn wait(&self, cluster: &Cluster, name: &str) -> Result<Option<Said>, Failure> {
+        let live = LiveList::of(cluster, false, Some(name)).await?;
+        let settled = until_settled(live, name);
+        match self.timeout {
+            None => settled.await.map(Some),
+            Some(timeout) => match tokio::time::timeout(timeout, settled).await {
+                Ok(said) => said.map(Some),
+                Err(_) => Ok(None),
+            },
+        }
+    }
+}
+
+/// A verdict that is not waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Said {
+    Complete,
+    Blocked,
+}
+
+/// Says each new verdict, until one is final.
+async fn until_settled(mut live: LiveList<GameDeployment>, name: &str) -> Result<Said, Failure> {
+    let mut end = std::pin::pin!(interrupted());
+    let mut last = None;
+    loop {
+        if let Some(listed) = live.listed() {
+            let game = listed.objects.first();
+            let game = game.ok_or_else(|| Failure::NotFound(format!("GameDeployment {name} is gone")))?;
+            let verdict = Verdict::of(game);
+            if last.as_ref() != Some(&verdict) {
+                if let Some(said) = say(&verdict) {
+                    return Ok(said);
+                }
+                last = Some(verdict);
+            }
+        }
+        tokio::select! {
+            () = &mut end => return Err(Failure::Other("interrupted".to_owned())),
+            news = live.news() => match news {
+                News::Changed => {}
+                News::Trouble(words) => eprintln!("{words}; trying again"),
+                News::End(failure) => return Err(failure),
+            },
+        }
+    }
+}
+
+/// Prints a verdict; what it is where nothing is to be waited for.
+fn say(verdict: &Verdict) -> Option<Said> {
+    let (what, words, said) = match verdict {
+        Verdict::Complete(words) => ("complete", words, Some(Said::Complete)),
+        Verdict::Waiting(words) => ("waiting", words, None),
+        Verdict::Blocked(words) => ("blocked", words, Some(Said::Blocked)),
+    };
+    print(&format!("{what}: {}\n", clean(&brief(words))));
+    said
+}

@@ -1,0 +1,72 @@
+//! `kubectl game why`: why a pod or a workload waits, and what to type next.
+
+use clap::Args;
+use k8s_openapi::api::core::v1::Pod;
+use kube::ResourceExt;
+use shared_api::GameDeployment;
+
+use super::{DONE, Outcome, print_answer};
+use crate::cluster::{Cluster, Failure, Flags, Kind, name_of};
+use crate::why;
+
+/// Why something waits.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Why {
+    /// Pod or GameDeployment: pod/NAME, gd/NAME, or the NAME of either
+    name: String,
+
+    #[command(flatten)]
+    flags: Flags,
+}
+
+impl Why {
+    pub(crate) async fn main(&self) -> Outcome {
+        let cluster = self.flags.cluster().await?;
+        let answer = match self.name.split_once('/') {
+            Some((kind, name)) if GameDeployment::ALIASES.contains(&kind.to_lowercase().as_str()) => {
+                why::game(&cluster.snapshot(name).await?)
+            }
+            Some(_) => {
+                let name = name_of::<Pod>(&self.name).map_err(|_| {
+                    Failure::Refused(format!("{} is neither pod/NAME nor gd/NAME", self.name))
+                })?;
+                of_pod(&cluster, &cluster.get(name).await?).await?
+            }
+            None => match cluster.get::<Pod>(&self.name).await {
+                Ok(pod) => of_pod(&cluster, &pod).await?,
+                Err(Failure::NotFound(no_pod)) => match cluster.snapshot(&self.name).await {
+                    Ok(snapshot) => why::game(&snapshot),
+                    Err(Failure::NotFound(no_game)) => {
+                        return Err(Failure::NotFound(format!("{no_pod}.\n       And {no_game}")));
+                    }
+                    Err(other) => return Err(other),
+                },
+                Err(other) => return Err(other),
+            },
+        };
+        print_answer(&answer.text, &answer.next);
+        DONE
+    }
+}
+
+async fn of_pod(cluster: &Cluster, pod: &Pod) -> Result<why::Answer, Failure> {
+    let name = owner_of(pod)?;
+    let snapshot = cluster.snapshot(&name).await?;
+    Ok(why::pod(&snapshot, pod))
+}
+
+/// Name of the GameDeployment that a pod belongs to.
+pub(super) fn owner_of(pod: &Pod) -> Result<String, Failure> {
+    let controller = { pod.owner_references().iter() }.find(|owner| owner.controller == Some(true));
+    let ours = controller.filter(|owner| owner.kind == "GameDeployment");
+    ours.map(|owner| owner.name.clone()).ok_or_else(|| {
+        let whose = controller.map_or_else(
+            || "nobody controls it".to_owned(),
+            |owner| format!("{} {} controls it", owner.kind, owner.name),
+        );
+        Failure::Refused(format!(
+            "pod {} belongs to no GameDeployment: {whose}, and no hook is asked about it",
+            pod.name_any()
+        ))
+    })
+}

@@ -1,0 +1,80 @@
+//! `-o json`, `yaml`, `name`.
+
+use clap::ValueEnum;
+use kube::ResourceExt;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::cluster::{Failure, Kind};
+
+/// What is printed instead of lines for people.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Output {
+    /// JSON
+    Json,
+    /// YAML
+    Yaml,
+    /// Kind and name, one a line
+    Name,
+}
+
+/// `gamedeployment.tkex.tencent.com/arena`.
+pub(crate) fn name<K: Kind>(object: &str) -> String {
+    let kind = K::kind(&()).to_lowercase();
+    let group = K::group(&());
+    if group.is_empty() {
+        format!("{kind}/{object}\n")
+    } else {
+        format!("{kind}.{group}/{object}\n")
+    }
+}
+
+/// Something as JSON or YAML, with a line break at its end.
+pub(crate) fn structured(value: &impl Serialize, output: Output) -> Result<String, Failure> {
+    let failed = |error: &dyn std::fmt::Display| Failure::Other(format!("failed to write it: {error}"));
+    match output {
+        Output::Yaml => serde_saphyr::to_string(value).map_err(|error| failed(&error)),
+        Output::Json | Output::Name => {
+            let text = serde_json::to_string_pretty(value).map_err(|error| failed(&error))?;
+            Ok(text + "\n")
+        }
+    }
+}
+
+/// One object.
+pub(crate) fn object<K: Kind>(object: &K, output: Output) -> Result<String, Failure> {
+    match output {
+        Output::Name => Ok(name::<K>(&object.name_any())),
+        Output::Json | Output::Yaml => structured(&typed(object), output),
+    }
+}
+
+/// Several objects, as kubectl prints them.
+pub(crate) fn list<K: Kind>(objects: &[K], output: Output) -> Result<String, Failure> {
+    match output {
+        Output::Name => Ok(objects
+            .iter()
+            .map(|object| name::<K>(&object.name_any()))
+            .collect()),
+        Output::Json | Output::Yaml => {
+            let items: Vec<Value> = objects.iter().map(typed).collect();
+            structured(
+                &json!({ "apiVersion": "v1", "kind": "List", "metadata": {}, "items": items }),
+                output,
+            )
+        }
+    }
+}
+
+/// An object with its kind, which lists leave out, and without what only servers read.
+fn typed<K: Kind>(object: &K) -> Value {
+    let mut value = serde_json::to_value(object).unwrap_or_default();
+    if let Value::Object(fields) = &mut value {
+        fields.insert("apiVersion".to_owned(), json!(K::api_version(&())));
+        fields.insert("kind".to_owned(), json!(K::kind(&())));
+        if let Some(Value::Object(metadata)) = fields.get_mut("metadata") {
+            metadata.remove("managedFields");
+        }
+    }
+    value
+}

@@ -1,0 +1,252 @@
+//! The tree of a workload: revisions, their pods, their HookRuns.
+
+use super::Style;
+use super::run::{info, message, phase};
+use super::table::{self, Cell, Note, Row};
+use super::text::{clean, command, wrap};
+use crate::paint::Tone;
+use crate::view::GameView;
+use crate::view::pod::PodView;
+use crate::view::revision::RevisionView;
+use crate::view::run::RunView;
+
+/// Columns of the names at the top.
+const HEAD: usize = 12;
+/// Lines of the operator's sentence.
+const SAID: usize = 4;
+
+/// `kubectl game get`.
+pub(crate) fn lines(view: &GameView, style: Style) -> Vec<String> {
+    let mut lines = head(view, style);
+    lines.push(String::new());
+    lines.extend(table::lines(
+        &["NAME", "STATUS", "AGE", "INFO"],
+        &tree(view, style),
+        style,
+    ));
+    for words in &view.unreadable {
+        lines.extend(broken(&format!("! {words}"), style));
+    }
+    if !view.next.is_empty() {
+        lines.push(String::new());
+        lines.push(style.paint.bold("Next:"));
+        let columns = style.width.unwrap_or(usize::MAX);
+        lines.extend(view.next.iter().flat_map(|next| command(next, columns)));
+    }
+    lines
+}
+
+fn head(view: &GameView, style: Style) -> Vec<String> {
+    let counts = view.counts;
+    let mut pods = format!(
+        "{} desired, {} there, {} ready, {} available, {} updated",
+        counts.desired, counts.current, counts.ready, counts.available, counts.updated
+    );
+    if counts.waiting > 0 {
+        pods = format!("{pods}, {} waiting", counts.waiting);
+    }
+    let mut lines = Vec::new();
+    for (name, value) in [
+        ("Name:", view.name.clone()),
+        ("Namespace:", view.namespace.clone()),
+        ("Strategy:", view.strategy.clone()),
+        ("Pods:", pods),
+    ] {
+        lines.extend(item(name, &value, style));
+    }
+    let since = view.state.since.filter(|_| style.now.is_some());
+    let since = since
+        .map(|since| format!(" for {}", style.age(Some(since))))
+        .unwrap_or_default();
+    let word = style
+        .paint
+        .tone(view.state.tone, &format!("{}{since}", view.state.word));
+    lines.push(format!("{:<HEAD$}{word}", "Status:"));
+    let blank = " ".repeat(HEAD);
+    lines.extend(
+        said(&view.state.message, style)
+            .into_iter()
+            .map(|line| format!("{blank}{line}")),
+    );
+    lines
+}
+
+fn item(name: &str, value: &str, style: Style) -> Vec<String> {
+    let value = broken(value, style).into_iter().enumerate();
+    value
+        .map(|(place, line)| format!("{:<HEAD$}{line}", if place == 0 { name } else { "" }))
+        .collect()
+}
+
+fn broken(text: &str, style: Style) -> Vec<String> {
+    let text = clean(text);
+    match style.width {
+        None if text.is_empty() => vec![],
+        None => vec![text],
+        Some(width) => wrap(&text, width.saturating_sub(HEAD + 4)),
+    }
+}
+
+/// The operator's sentence, as far as a glance takes; `why` tells it whole.
+fn said(message: &str, style: Style) -> Vec<String> {
+    let mut lines = broken(&crate::why::brief(message), style);
+    if lines.len() > SAID {
+        lines.truncate(SAID);
+        if let Some(last) = lines.last_mut() {
+            last.push_str(style.sign(" …", " ..."));
+        }
+    }
+    lines
+}
+
+/// Lines of a tree: what stands before a node, and before what hangs on it.
+struct Branch {
+    node: String,
+    below: String,
+}
+
+fn branch(lead: &str, last: bool, style: Style) -> Branch {
+    let (node, below) = match (last, style.paint.signs()) {
+        (false, true) => ("├─", "│ "),
+        (true, true) => ("└─", "  "),
+        (false, false) => ("|-", "| "),
+        (true, false) => ("`-", "  "),
+    };
+    Branch {
+        node: format!("{lead}{node}"),
+        below: format!("{lead}{below}"),
+    }
+}
+
+fn tree(view: &GameView, style: Style) -> Vec<Row> {
+    let root = Cell::new(format!("{} {}", style.sign("⟳", "@"), view.name));
+    let mut rows = vec![Row {
+        cells: vec![
+            root,
+            Cell::toned(view.state.tone, &view.state.word),
+            Cell::new(style.age(view.created)),
+        ],
+        notes: vec![],
+    }];
+    let branches = view.steps.len() + view.revisions.len();
+    let mut place = 0;
+    let mut next = || {
+        place += 1;
+        branch("", place == branches, style)
+    };
+    for run in &view.steps {
+        run_rows(run, &next(), &mut rows, style);
+    }
+    for revision in &view.revisions {
+        let branch = next();
+        rows.push(revision_row(revision, &branch, style));
+        for (place, pod) in revision.pods.iter().enumerate() {
+            pod_rows(
+                pod,
+                &branch.below,
+                place + 1 == revision.pods.len(),
+                &mut rows,
+                style,
+            );
+        }
+    }
+    rows
+}
+
+fn revision_row(revision: &RevisionView, branch: &Branch, style: Style) -> Row {
+    let number = revision
+        .number
+        .map_or_else(|| "?".to_owned(), |number| number.to_string());
+    let name = format!("{}# revision {number}", branch.node);
+    let tone = if revision.update { Tone::Good } else { Tone::Gone };
+    let mut info = vec![revision.name.clone()];
+    info.extend(revision.images.clone());
+    Row {
+        cells: vec![
+            Cell::new(name),
+            Cell::toned(tone, revision.role()),
+            Cell::new(style.age(revision.created)),
+            Cell::new(info.join(" ")),
+        ],
+        notes: vec![],
+    }
+}
+
+fn pod_rows(pod: &PodView, lead: &str, last: bool, rows: &mut Vec<Row>, style: Style) {
+    let branch = branch(lead, last, style);
+    let (ready, all) = pod.ready;
+    let mut info = vec![format!("ready {ready}/{all}")];
+    info.extend((pod.restarts > 0).then(|| format!("restarts {}", pod.restarts)));
+    info.extend(pod.skips.then(|| "skips its hooks".to_owned()));
+    let hangs = if pod.runs.is_empty() {
+        "  "
+    } else {
+        style.sign("│ ", "| ")
+    };
+    let note = pod.message.as_ref().map(|message| Note {
+        lead: format!("{}{hangs}", branch.below),
+        text: message.clone(),
+        faint: false,
+    });
+    rows.push(Row {
+        cells: vec![
+            Cell::new(format!("{}{} {}", branch.node, style.sign("□", "o"), pod.name)),
+            Cell::toned(pod.tone, &pod.word),
+            Cell::new(style.age(pod.created)),
+            Cell::new(info.join(", ")),
+        ],
+        notes: note.into_iter().collect(),
+    });
+    for (place, run) in pod.runs.iter().enumerate() {
+        let branch = self::branch(&branch.below, place + 1 == pod.runs.len(), style);
+        run_rows(run, &branch, rows, style);
+    }
+}
+
+fn run_rows(run: &RunView, branch: &Branch, rows: &mut Vec<Row>, style: Style) {
+    let kind = if run.kind.is_empty() { "hook" } else { &run.kind };
+    let single = match run.metrics.as_slice() {
+        [metric] => format!("{}: {}", metric.name, info(metric, style)),
+        many => format!("{} metrics", many.len()),
+    };
+    let lead = format!("{}  ", branch.below);
+    let name = Note {
+        lead: lead.clone(),
+        text: run.name.clone(),
+        faint: true,
+    };
+    let mut notes = vec![name];
+    notes.extend(message(run, &lead));
+    rows.push(Row {
+        cells: vec![
+            Cell::new(format!("{}{} {kind}", branch.node, style.sign("◇", "*"))),
+            phase(run),
+            Cell::new(style.age(run.created)),
+            Cell::new(single),
+        ],
+        notes: if run.metrics.len() == 1 {
+            notes.clone()
+        } else {
+            vec![]
+        },
+    });
+    if run.metrics.len() == 1 {
+        return;
+    }
+    for (place, metric) in run.metrics.iter().enumerate() {
+        let last = place + 1 == run.metrics.len();
+        rows.push(Row {
+            cells: vec![
+                Cell::new(format!(
+                    "{}{}",
+                    self::branch(&branch.below, last, style).node,
+                    metric.name
+                )),
+                Cell::toned(metric.phase.into(), metric.phase.as_str()),
+                Cell::default(),
+                Cell::new(info(metric, style)),
+            ],
+            notes: if last { notes.clone() } else { vec![] },
+        });
+    }
+}

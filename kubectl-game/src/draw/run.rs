@@ -1,0 +1,119 @@
+//! A HookRun: what was measured, what was answered last, when it is asked next.
+
+use shared_api::Phase;
+
+use super::Style;
+use super::table::{self, Cell, Note, Row};
+use crate::paint::Tone;
+use crate::view::run::{MetricView, Outcomes, RunView};
+
+/// The measurements of a metric in a few words: `1/3 ✔1 ✖1 last "3", next in 4s`.
+pub(crate) fn info(metric: &MetricView, style: Style) -> String {
+    let MetricView { done, wanted, .. } = metric;
+    let mut words = vec![match wanted {
+        Some(wanted) => format!("{done}/{wanted}"),
+        None => format!("{done}"),
+    }];
+    let outcomes = outcomes(metric.outcomes, style);
+    words.extend((!outcomes.is_empty()).then_some(outcomes));
+    words.extend(metric.last.as_ref().map(|last| format!("last {last:?}")));
+    if let Some(next) = metric.next.filter(|_| style.now.is_some()) {
+        words.push(format!("next {}", style.until(next)));
+    }
+    words.join(" ")
+}
+
+fn outcomes(outcomes: Outcomes, style: Style) -> String {
+    let Outcomes {
+        successful,
+        failed,
+        inconclusive,
+        error,
+    } = outcomes;
+    let counts = [
+        (successful, style.sign("✔", "+")),
+        (failed, style.sign("✖", "x")),
+        (inconclusive, "?"),
+        (error, style.sign("⚠", "!")),
+    ];
+    let counts = counts.into_iter().filter(|(count, _)| *count > 0);
+    counts
+        .map(|(count, sign)| format!("{sign}{count}"))
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+/// A phase with its sign.
+pub(crate) fn phase(run: &RunView) -> Cell {
+    Cell::toned(run.phase.into(), run.word())
+}
+
+/// `kubectl game hook get`.
+pub(crate) fn lines(run: &RunView, style: Style) -> Vec<String> {
+    let head = |name: &str, value: String| Row {
+        cells: vec![Cell::new(name), Cell::new(value)],
+        notes: vec![],
+    };
+    let mut rows = vec![
+        head("Name:", run.name.clone()),
+        head("Namespace:", run.namespace.clone()),
+    ];
+    if !run.kind.is_empty() {
+        rows.push(head("Asks:", asks(run)));
+    }
+    let reason = run
+        .reason
+        .as_ref()
+        .map(|reason| format!(", {reason}"))
+        .unwrap_or_default();
+    let age = style.age(run.created);
+    rows.push(Row {
+        cells: vec![
+            Cell::new("Phase:"),
+            Cell::toned(run.phase.into(), &format!("{}{reason}, age {age}", run.word())),
+        ],
+        notes: message(run, &" ".repeat(12)),
+    });
+    let mut lines = table::lines(&[], &rows, style);
+    lines.push(String::new());
+    let metrics: Vec<Row> = { run.metrics.iter() }
+        .map(|metric| metric_row(metric, "", style))
+        .collect();
+    lines.extend(table::lines(&["METRIC", "STATUS", "INFO"], &metrics, style));
+    lines
+}
+
+fn asks(run: &RunView) -> String {
+    match &run.pod {
+        Some(pod) => format!("{}, about pod {pod}", run.kind),
+        None => run.kind.clone(),
+    }
+}
+
+fn metric_row(metric: &MetricView, lead: &str, style: Style) -> Row {
+    let word = match metric.phase {
+        Phase::Unset => "Pending",
+        phase => phase.as_str(),
+    };
+    Row {
+        cells: vec![
+            Cell::new(format!("{lead}{}", metric.name)),
+            Cell::toned(Tone::from(metric.phase), word),
+            Cell::new(info(metric, style)),
+        ],
+        notes: vec![],
+    }
+}
+
+/// What a run says, below it.
+pub(crate) fn message(run: &RunView, lead: &str) -> Vec<Note> {
+    // A success needs no words.
+    let said = run.message.as_ref().filter(|_| run.phase != Phase::Successful);
+    said.map(|message| Note {
+        lead: lead.to_owned(),
+        text: message.clone(),
+        faint: false,
+    })
+    .into_iter()
+    .collect()
+}

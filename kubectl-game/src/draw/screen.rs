@@ -1,0 +1,191 @@
+//! A picture that changes. On a terminal it is redrawn in place, on the alternate screen, and only lines that differ are
+//! written, so that nothing flickers; what was shown last stays when it ends. Elsewhere each change is a block.
+
+use std::fmt::Write as _;
+use std::io::{IsTerminal, Write as _};
+
+use jiff::Timestamp;
+
+use super::Style;
+use super::text::cut;
+use crate::paint::Paint;
+
+/// Lines and columns where a terminal does not say how many it has.
+const USUAL: (usize, usize) = (24, 80);
+
+/// Where a changing picture is shown.
+pub(crate) struct Screen {
+    paint: Paint,
+    terminal: bool,
+    open: bool,
+    shown: Vec<String>,
+    size: (usize, usize),
+    /// The last picture whole, and without what changes with the time alone.
+    last: Vec<String>,
+    essence: Option<Vec<String>>,
+}
+
+/// The terminal's lines and columns; none where there is no terminal.
+pub(crate) fn size() -> Option<(usize, usize)> {
+    if !std::io::stdout().is_terminal() {
+        return None;
+    }
+    let size = terminal_size::terminal_size();
+    Some(size.map_or(USUAL, |(columns, lines)| (lines.0.into(), columns.0.into())))
+}
+
+/// How lines are drawn on standard output now.
+pub(crate) fn style(paint: Paint) -> Style {
+    Style {
+        paint,
+        width: size().map(|(_, columns)| columns),
+        now: Some(Timestamp::now()),
+    }
+}
+
+/// The same without a cut: names in a table are there to be copied.
+pub(crate) fn whole(paint: Paint) -> Style {
+    Style {
+        width: None,
+        ..style(paint)
+    }
+}
+
+impl Screen {
+    /// Standard output.
+    pub(crate) fn new(paint: Paint) -> Self {
+        Self {
+            paint,
+            terminal: size().is_some(),
+            open: false,
+            shown: Vec::new(),
+            size: (0, 0),
+            last: Vec::new(),
+            essence: None,
+        }
+    }
+
+    /// Shows a picture; `draw` is asked for it in a style.
+    pub(crate) fn show(&mut self, draw: impl Fn(Style) -> Vec<String>) -> std::io::Result<()> {
+        let style = style(self.paint);
+        self.last = draw(style);
+        if self.terminal {
+            let size = size().unwrap_or(USUAL);
+            let written = self.redraw(size);
+            let mut out = std::io::stdout().lock();
+            out.write_all(written.as_bytes())?;
+            return out.flush();
+        }
+        let essence = Some(draw(Style { now: None, ..style }));
+        if essence == self.essence {
+            return Ok(());
+        }
+        let first = self.essence.is_none();
+        self.essence = essence;
+        let mut out = std::io::stdout().lock();
+        if !first {
+            writeln!(out)?;
+        }
+        for line in &self.last {
+            writeln!(out, "{line}")?;
+        }
+        out.flush()
+    }
+
+    /// What is to be written to a terminal of this size for the newest picture.
+    fn redraw(&mut self, size: (usize, usize)) -> String {
+        let mut out = String::new();
+        if !self.open {
+            // The alternate screen, without a cursor, and with lines that end at its edge: one that went on in the next
+            // row would stand there until that row changes.
+            out.push_str("\x1b[?1049h\x1b[?25l\x1b[?7l");
+            self.open = true;
+        }
+        if self.size != size {
+            out.push_str("\x1b[2J");
+            self.shown.clear();
+            self.size = size;
+        }
+        let (height, width) = size;
+        let mut lines: Vec<String> = self.last.iter().take(height).cloned().collect();
+        if self.last.len() > height && height > 0 {
+            let hidden = self.last.len() - height + 1;
+            lines.truncate(height - 1);
+            let words = format!("{hidden} more lines: make the window larger");
+            lines.push(self.paint.faint(&cut(&words, width, "")));
+        }
+        let nothing = String::new();
+        for place in 0..lines.len().max(self.shown.len()) {
+            let line = lines.get(place).unwrap_or(&nothing);
+            if self.shown.get(place) != Some(line) {
+                let _ = write!(out, "\x1b[{};1H{line}\x1b[K", place + 1);
+            }
+        }
+        self.shown = lines;
+        out
+    }
+
+    /// Ends: the terminal is as before, and what was shown last stands on it.
+    pub(crate) fn close(&mut self) {
+        if !self.open {
+            return;
+        }
+        self.open = false;
+        let mut out = std::io::stdout().lock();
+        let _ = write!(out, "\x1b[?7h\x1b[?25h\x1b[?1049l");
+        for line in &self.last {
+            let _ = writeln!(out, "{line}");
+        }
+        let _ = out.flush();
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn screen() -> Screen {
+        let mut screen = Screen::new(Paint::PLAIN);
+        screen.terminal = true;
+        screen
+    }
+
+    fn frame(screen: &mut Screen, lines: &[&str], size: (usize, usize)) -> String {
+        screen.last = lines.iter().map(|line| (*line).to_owned()).collect();
+        let written = screen.redraw(size);
+        // Nothing is left to be put back when the test ends.
+        screen.open = true;
+        written
+    }
+
+    #[test]
+    fn only_lines_that_differ_are_written() {
+        let mut screen = screen();
+        let first = frame(&mut screen, &["a", "b"], (24, 80));
+        assert_eq!(
+            first,
+            "\x1b[?1049h\x1b[?25l\x1b[?7l\x1b[2J\x1b[1;1Ha\x1b[K\x1b[2;1Hb\x1b[K"
+        );
+        assert_eq!(frame(&mut screen, &["a", "b"], (24, 80)), "");
+        assert_eq!(frame(&mut screen, &["a", "c"], (24, 80)), "\x1b[2;1Hc\x1b[K");
+        assert_eq!(frame(&mut screen, &["a"], (24, 80)), "\x1b[2;1H\x1b[K");
+        screen.open = false;
+    }
+
+    #[test]
+    fn another_size_draws_all_anew_and_says_what_it_has_no_room_for() {
+        let mut screen = screen();
+        frame(&mut screen, &["a", "b", "c"], (24, 80));
+        assert_eq!(
+            frame(&mut screen, &["a", "b", "c"], (2, 80)),
+            "\x1b[2J\x1b[1;1Ha\x1b[K\x1b[2;1H2 more lines: make the window larger\x1b[K"
+        );
+        screen.open = false;
+    }
+}

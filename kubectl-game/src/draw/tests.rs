@@ -1,0 +1,169 @@
+//! Pictures of workloads and HookRuns, as terminals of several kinds show them.
+
+use super::*;
+use crate::cluster::{Listed, Snapshot, Unreadable};
+use crate::view::run::RunView;
+use crate::view::{GameView, revision, samples};
+
+fn style(paint: Paint, width: Option<usize>) -> Style {
+    Style {
+        paint,
+        width,
+        now: Some(samples::now()),
+    }
+}
+
+fn tree(snapshot: &Snapshot, style: Style) -> String {
+    let lines = game::lines(&GameView::of(snapshot), style);
+    if let Some(width) = style.width {
+        for line in &lines {
+            let bare: String = line
+                .split('\x1b')
+                .map(|part| part.split_once('m').map_or(part, |(_, rest)| rest))
+                .collect();
+            let bare = if line.contains('\x1b') { bare } else { line.clone() };
+            assert!(
+                text::width(&bare) <= width,
+                "{} columns: {bare}",
+                text::width(&bare)
+            );
+        }
+    }
+    lines.join("\n")
+}
+
+#[test]
+fn a_hook_that_said_no_in_letters_of_ascii() {
+    insta::assert_snapshot!(tree(&samples::refused(), style(Paint::PLAIN, Some(80))));
+}
+
+#[test]
+fn a_hook_that_said_no_with_signs_and_without_colours() {
+    insta::assert_snapshot!(tree(&samples::refused(), style(Paint::of(false, true), Some(80))));
+}
+
+#[test]
+fn a_hook_that_said_no_in_colours() {
+    let drawn = tree(&samples::refused(), style(Paint::of(true, true), Some(80)));
+    insta::assert_snapshot!(drawn.replace('\x1b', "ESC"));
+}
+
+#[test]
+fn a_hook_that_is_being_asked() {
+    insta::assert_snapshot!(tree(&samples::asking(), style(Paint::of(false, true), Some(80))));
+}
+
+#[test]
+fn a_hook_that_cannot_be_asked() {
+    insta::assert_snapshot!(tree(&samples::blocked(), style(Paint::of(false, true), Some(80))));
+}
+
+#[test]
+fn a_file_gets_whole_lines() {
+    insta::assert_snapshot!(tree(&samples::refused(), style(Paint::PLAIN, None)));
+}
+
+#[test]
+fn an_update_that_is_paused_with_two_revisions() {
+    insta::assert_snapshot!(tree(&samples::paused(), style(Paint::of(false, true), Some(80))));
+}
+
+#[test]
+fn everything_is_as_it_should_be() {
+    insta::assert_snapshot!(tree(
+        &samples::complete(),
+        style(Paint::of(false, true), Some(80))
+    ));
+}
+
+#[test]
+fn a_narrow_terminal_cuts_and_breaks() {
+    for width in [44, 60, 72] {
+        tree(&samples::asking(), style(Paint::of(true, true), Some(width)));
+    }
+    insta::assert_snapshot!(tree(&samples::asking(), style(Paint::of(false, true), Some(60))));
+}
+
+#[test]
+fn what_changes_with_the_time_alone_can_be_left_out() {
+    let timeless = |snapshot: &Snapshot| {
+        let style = Style {
+            now: None,
+            ..style(Paint::PLAIN, None)
+        };
+        tree(snapshot, style)
+    };
+    let drawn = timeless(&samples::asking());
+    assert!(!drawn.contains("next ") && !drawn.contains("2m"), "{drawn}");
+}
+
+#[test]
+fn a_run_by_itself() {
+    let runs = [samples::refused(), samples::asking()].map(|snapshot| {
+        let run = RunView::of(&snapshot.runs[0]);
+        run::lines(&run, style(Paint::of(false, true), Some(80))).join("\n")
+    });
+    insta::assert_snapshot!(runs.join("\n\n"));
+}
+
+#[test]
+fn tables_of_workloads_runs_and_revisions() {
+    let style = style(Paint::of(false, true), Some(80));
+    let games = Listed {
+        objects: vec![
+            samples::refused().game,
+            samples::complete().game,
+            samples::paused().game,
+        ],
+        unreadable: vec![Unreadable::new("games", "broken", "invalid type")],
+    };
+    let runs = [samples::refused(), samples::asking()].map(|snapshot| RunView::of(&snapshot.runs[0]));
+    let tables = [
+        lists::games(&games, false, style),
+        lists::games(&games, true, Style { width: None, ..style }),
+        lists::runs(&runs, &[], false, style),
+        lists::history(&revision::history(&samples::paused()), style),
+    ];
+    insta::assert_snapshot!(tables.map(|lines| lines.join("\n")).join("\n\n"));
+}
+
+#[test]
+fn the_picture_as_json() {
+    let view = GameView::of(&samples::refused());
+    insta::assert_snapshot!(document::structured(&view, document::Output::Json).unwrap());
+}
+
+/// What the guide shows is what is drawn.
+#[test]
+fn the_guide_shows_what_is_drawn() {
+    let (_, page) = crate::page();
+    let shown = |command: &str| {
+        let (_, text) = page.split_once(&format!("$ {command}\n")).unwrap();
+        text.split_once("\n```").unwrap().0
+    };
+    let drawn = tree(&samples::refused(), style(Paint::of(false, true), Some(80)));
+    assert_eq!(shown("kubectl game get arena"), drawn);
+    let snapshot = samples::refused();
+    let answer = crate::why::pod(&snapshot, &snapshot.pods[2]);
+    let commands: Vec<String> = answer.next.iter().map(|command| format!("  {command}")).collect();
+    let text = text::wrap(&answer.text, 80).join("\n");
+    assert_eq!(
+        shown("kubectl game why pod/arena-x7k2p"),
+        format!("{text}\n\nNext:\n{}", commands.join("\n"))
+    );
+}
+
+#[test]
+fn a_run_that_cannot_be_read_is_not_left_out_in_silence() {
+    let mut snapshot = samples::complete();
+    snapshot.unreadable = vec![Unreadable::new(
+        "games",
+        "broken",
+        "invalid type: map, expected a sequence",
+    )];
+    let drawn = tree(&snapshot, style(Paint::PLAIN, Some(80)));
+    assert!(
+        drawn.contains("! HookRun broken cannot be read: invalid type: map, expected a"),
+        "{drawn}"
+    );
+}

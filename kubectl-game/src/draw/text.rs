@@ -1,0 +1,127 @@
+//! Widths, cuts and breaks of text. Players' names and values may hold letters that are two columns wide.
+
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+/// Columns that a text takes on a terminal.
+pub(crate) fn width(text: &str) -> usize {
+    UnicodeWidthStr::width(text)
+}
+
+/// Text without line breaks and without what a terminal would obey: values come from strangers.
+pub(crate) fn clean(text: &str) -> String {
+    text.chars()
+        .map(|letter| if letter.is_control() { ' ' } else { letter })
+        .collect()
+}
+
+/// At most so many columns, with a mark where something was cut off.
+pub(crate) fn cut(text: &str, columns: usize, mark: &str) -> String {
+    if width(text) <= columns {
+        return text.to_owned();
+    }
+    let room = columns.saturating_sub(width(mark));
+    let mut taken = 0;
+    let mut kept = String::new();
+    for letter in text.chars() {
+        taken += letter.width().unwrap_or(0);
+        if taken > room {
+            break;
+        }
+        kept.push(letter);
+    }
+    let mark: String = mark.chars().take(columns).collect();
+    kept + &mark
+}
+
+/// Text filled up with blanks.
+pub(crate) fn pad(text: &str, columns: usize) -> String {
+    let missing = columns.saturating_sub(width(text));
+    format!("{text}{}", " ".repeat(missing))
+}
+
+/// Text in lines of at most so many columns, broken at blanks; a word that is longer is broken where it must be.
+pub(crate) fn wrap(text: &str, columns: usize) -> Vec<String> {
+    let columns = columns.max(1);
+    let mut lines = Vec::new();
+    let mut line = String::new();
+    for word in text.split_whitespace() {
+        let mut rest = word;
+        let with_blank = usize::from(!line.is_empty());
+        if !line.is_empty() && width(&line) + with_blank + width(rest) > columns {
+            lines.push(std::mem::take(&mut line));
+        }
+        while width(rest) > columns {
+            let head = cut(rest, columns, "");
+            let (_, tail) = rest.split_at(head.len());
+            if head.is_empty() {
+                break;
+            }
+            lines.push(head);
+            rest = tail;
+        }
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(rest);
+    }
+    if !line.is_empty() {
+        lines.push(line);
+    }
+    lines
+}
+
+/// A command in lines of at most so many columns, as a shell takes it: broken between words, with a backslash.
+pub(crate) fn command(text: &str, columns: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split(' ') {
+        // Room for what stands before it, and for the backslash.
+        match lines.last_mut() {
+            Some(line) if width(line) + 1 + width(word) + 2 <= columns => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            Some(line) => {
+                line.push_str(" \\");
+                lines.push(format!("    {word}"));
+            }
+            None => lines.push(format!("  {word}")),
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wide_letters_count_twice() {
+        assert_eq!(width("玩家3"), 5);
+        assert_eq!(cut("玩家玩家", 5, "…"), "玩家…");
+        assert_eq!(pad("玩", 4), "玩  ");
+    }
+
+    #[test]
+    fn text_is_broken_at_blanks_and_long_words_where_they_must_be() {
+        assert_eq!(wrap("a bb  ccc dddddd", 4), ["a bb", "ccc", "dddd", "dd"]);
+        assert_eq!(wrap("", 4), Vec::<String>::new());
+        assert_eq!(wrap("玩家玩家", 3), ["玩", "家", "玩", "家"]);
+    }
+
+    #[test]
+    fn a_broken_command_is_one_for_the_shell() {
+        assert_eq!(
+            command("kubectl game get arena -w", 40),
+            ["  kubectl game get arena -w"]
+        );
+        assert_eq!(
+            command("kubectl game get arena -n games", 20),
+            ["  kubectl game get \\", "    arena -n games"]
+        );
+    }
+
+    #[test]
+    fn a_value_cannot_command_the_terminal() {
+        assert_eq!(clean("a\x1b[2Jb\nc"), "a [2Jb c");
+    }
+}

@@ -1,0 +1,163 @@
+//! Whether a rollout or a change of scale is complete, goes on, or needs a person: what `status` waits for. Pure.
+
+use gamedeployment_core::gate::HookKind;
+use shared_api::GameDeployment;
+use shared_api::game_deployment::HookStrategy;
+use shared_api::reason::{WorkloadCondition, WorkloadReason};
+
+use crate::view::state::{condition, held, reason, unseen};
+use crate::view::{Counts, status_of};
+
+/// Where a workload stands, for somebody who waits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// Everything is as the spec wants it.
+    Complete(String),
+    /// It goes on by itself, or when somebody resumes it.
+    Waiting(String),
+    /// It needs a person.
+    Blocked(String),
+}
+
+impl Verdict {
+    /// Judges a workload.
+    pub(crate) fn of(game: &GameDeployment) -> Self {
+        if let Some(message) = unseen(game) {
+            return Self::Waiting(format!("Unseen: {message}"));
+        }
+        if let Some(kind) = HookKind::ALL
+            .into_iter()
+            .find(|kind| strategy(game, *kind).is_some_and(retries))
+        {
+            return Self::Waiting(format!(
+                "the {} hooks are about to be asked again",
+                crate::view::hook_name(kind)
+            ));
+        }
+        let status = status_of(game);
+        for kind in [
+            WorkloadCondition::InvalidSpec,
+            WorkloadCondition::ScaleBlocked,
+            WorkloadCondition::UpdateBlocked,
+        ] {
+            if let Some(found) = held(&status, kind) {
+                let words = format!("{}: {}", found.reason, found.message);
+                let itself = reason(&found.reason).is_some_and(mends_itself);
+                return if itself {
+                    Self::Waiting(words)
+                } else {
+                    Self::Blocked(words)
+                };
+            }
+        }
+        let Some(progressing) = condition(&status, WorkloadCondition::Progressing) else {
+            return Self::Waiting(
+                "Unseen: gamedeployment-operator has not said anything about it yet".to_owned(),
+            );
+        };
+        let words = format!("{}: {}", progressing.reason, progressing.message);
+        match reason(&progressing.reason) {
+            Some(WorkloadReason::RolloutComplete) => complete(game, words),
+            _ => Self::Waiting(words),
+        }
+    }
+}
+
+/// What is to be updated is; the rest must be there and well, too.
+fn complete(game: &GameDeployment, words: String) -> Verdict {
+    let counts = Counts::of(game);
+    if counts.waiting > 0 {
+        return Verdict::Waiting(format!("pods that wait for a hook: {}", counts.waiting));
+    }
+    let (there, available) = (counts.current, counts.available);
+    if there != counts.desired || available < counts.desired {
+        let desired = counts.desired;
+        return Verdict::Waiting(format!(
+            "{available} of {desired} pods are available, {there} are there"
+        ));
+    }
+    Verdict::Complete(words)
+}
+
+/// Whether the operator tries again by itself, so that waiting makes sense.
+fn mends_itself(reason: WorkloadReason) -> bool {
+    matches!(
+        reason,
+        WorkloadReason::WriteFailed | WorkloadReason::PodAddressMissing
+    )
+}
+
+fn retries(strategy: &HookStrategy) -> bool {
+    strategy.retry == Some(true)
+}
+
+/// A hook's part of the spec.
+pub(crate) fn strategy(game: &GameDeployment, kind: HookKind) -> Option<&HookStrategy> {
+    let spec = &game.spec;
+    match kind {
+        HookKind::PreDelete => spec.pre_delete_update_strategy.as_ref(),
+        HookKind::PreInplace => spec.pre_inplace_update_strategy.as_ref(),
+        HookKind::PostInplace => spec.post_inplace_update_strategy.as_ref(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::view::samples;
+
+    fn judged(game: &GameDeployment) -> (&'static str, String) {
+        match Verdict::of(game) {
+            Verdict::Complete(words) => ("complete", words),
+            Verdict::Waiting(words) => ("waiting", words),
+            Verdict::Blocked(words) => ("blocked", words),
+        }
+    }
+
+    #[test]
+    fn complete_is_what_is_updated_there_available_and_asked() {
+        let complete = samples::complete().game;
+        assert_eq!(judged(&complete).0, "complete");
+        let mut game = complete.clone();
+        game.status.as_mut().unwrap().available_replicas = 2;
+        assert_eq!(
+            judged(&game),
+            ("waiting", "2 of 3 pods are available, 3 are there".to_owned())
+        );
+        let mut game = complete.clone();
+        game.status.as_mut().unwrap().replicas = 4;
+        assert_eq!(judged(&game).0, "waiting");
+        let mut game = complete.clone();
+        game.status.as_mut().unwrap().hook_pending_replicas = 1;
+        assert_eq!(
+            judged(&game),
+            ("waiting", "pods that wait for a hook: 1".to_owned())
+        );
+        let mut game = complete;
+        game.metadata.generation = Some(4);
+        assert!(
+            judged(&game).1.starts_with("Unseen: "),
+            "a status of an older spec says nothing"
+        );
+    }
+
+    #[test]
+    fn what_needs_a_person_is_not_waited_for_and_what_mends_itself_is() {
+        assert_eq!(judged(&samples::refused().game).0, "blocked");
+        assert_eq!(judged(&samples::blocked().game).0, "blocked");
+        assert_eq!(
+            judged(&samples::because("PodAddressMissing", "no address").game).0,
+            "waiting"
+        );
+        assert_eq!(judged(&samples::asking().game).0, "waiting");
+        assert_eq!(judged(&samples::paused().game).0, "waiting");
+        let mut asked_again = samples::refused().game;
+        let strategy = asked_again.spec.pre_delete_update_strategy.as_mut().unwrap();
+        strategy.retry = Some(true);
+        assert_eq!(
+            judged(&asked_again).0,
+            "waiting",
+            "the status is about the answer before"
+        );
+    }
+}

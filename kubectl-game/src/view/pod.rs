@@ -1,0 +1,139 @@
+//! One word about a pod, and what it waits for.
+
+use gamedeployment_core::gate::HookKind;
+use gamedeployment_core::pod::{Pod, PodPhase, State};
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1 as api;
+use kube::ResourceExt;
+use serde::Serialize;
+use shared_api::Phase;
+use shared_api::game_deployment::HookCondition;
+use shared_api::names::pod::{DELETING, SKIP_HOOK};
+
+use super::run::RunView;
+use super::{entries, hook_name, runs_of, status_of};
+use crate::cluster::Snapshot;
+use crate::paint::Tone;
+
+/// A pod, as it is shown.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct PodView {
+    /// Name.
+    pub(crate) name: String,
+    /// Its revision.
+    #[serde(skip)]
+    pub(crate) revision: String,
+    /// When it was created.
+    pub(crate) created: Option<Timestamp>,
+    /// Where it stands, in a word.
+    pub(crate) word: String,
+    /// What that means.
+    pub(crate) tone: Tone,
+    /// Containers that are ready, of how many.
+    pub(crate) ready: (usize, usize),
+    /// How often its containers restarted.
+    pub(crate) restarts: i32,
+    /// The node it is on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) node: Option<String>,
+    /// Whether its hooks are skipped.
+    pub(crate) skips: bool,
+    /// Why it waits, or does not start; none where nothing is to be said, or a HookRun says it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) message: Option<String>,
+    /// HookRuns about it.
+    pub(crate) runs: Vec<RunView>,
+}
+
+impl PodView {
+    pub(super) fn of(snapshot: &Snapshot, object: &api::Pod) -> Self {
+        let pod = Pod::read(object);
+        let waiting = waiting(snapshot, &pod.name);
+        let runs: Vec<RunView> = runs_of(snapshot, &pod.uid).map(RunView::of).collect();
+        let (word, tone) = word(&pod, waiting.as_ref());
+        // A run's own message says more than the entry about it.
+        let of_hook = waiting
+            .as_ref()
+            .filter(|(_, entry)| entry.hook_run.is_none() || runs.is_empty())
+            .and_then(|(_, entry)| entry.message.clone());
+        let in_place = pod.in_place.as_ref().filter(|condition| !condition.ready);
+        let message = of_hook
+            .or_else(|| in_place.is_none().then(|| pod.complaint()).flatten())
+            .filter(|message| !message.is_empty());
+        Self {
+            created: pod.created,
+            ready: (
+                pod.containers.iter().filter(|container| container.ready).count(),
+                pod.containers.len(),
+            ),
+            restarts: pod.containers.iter().map(|container| container.restarts).sum(),
+            node: pod.node.clone(),
+            skips: pod.annotation(SKIP_HOOK) == Some(pod.uid.as_str()),
+            revision: object
+                .labels()
+                .get(shared_api::names::pod::REVISION)
+                .cloned()
+                .unwrap_or_else(|| "unknown".to_owned()),
+            name: pod.name,
+            word,
+            tone,
+            message,
+            runs,
+        }
+    }
+}
+
+/// The entry of the status about a pod, and the hook that it waits for.
+pub(crate) fn waiting(snapshot: &Snapshot, pod: &str) -> Option<(HookKind, HookCondition)> {
+    let status = status_of(&snapshot.game);
+    HookKind::ALL.into_iter().find_map(|kind| {
+        let entry = entries(&status, kind)
+            .iter()
+            .find(|entry| entry.pod_name == pod)?;
+        Some((kind, entry.clone()))
+    })
+}
+
+fn word(pod: &Pod, waiting: Option<&(HookKind, HookCondition)>) -> (String, Tone) {
+    let word = |word: &str, tone| (word.to_owned(), tone);
+    if pod.terminating {
+        return word("Terminating", Tone::Gone);
+    }
+    match pod.phase {
+        PodPhase::Succeeded => return word("Succeeded", Tone::Gone),
+        PodPhase::Failed => return word("Failed", Tone::Bad),
+        PodPhase::Pending | PodPhase::Running | PodPhase::Unknown => {}
+    }
+    if let Some((kind, entry)) = waiting {
+        let tone = match entry.phase {
+            // No run: the hook cannot be asked.
+            Phase::Pending | Phase::Unset if entry.hook_run.is_none() => Tone::Bad,
+            // A success that opens nothing was not measured.
+            Phase::Successful => Tone::Bad,
+            phase => phase.into(),
+        };
+        return (hook_name(*kind).to_owned(), tone);
+    }
+    if pod.annotation(DELETING) == Some("true") {
+        return word("Chosen", Tone::Busy);
+    }
+    let stuck = pod
+        .containers
+        .iter()
+        .find_map(|container| match &container.state {
+            State::Waiting { reason, .. } if container.complaint().is_some() => Some(reason.clone()),
+            _ => None,
+        });
+    if let Some(reason) = stuck {
+        return (reason, Tone::Bad);
+    }
+    if pod.is_out_of_service() {
+        return word("Updating", Tone::Busy);
+    }
+    match (&pod.phase, pod.is_ready()) {
+        (PodPhase::Pending, _) => word("Pending", Tone::Busy),
+        (_, true) => word("Ready", Tone::Good),
+        (_, false) => word("NotReady", Tone::Warn),
+    }
+}

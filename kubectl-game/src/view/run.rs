@@ -1,0 +1,175 @@
+//! A HookRun with its measurements: how many are done, of how many; what was answered last; when it is asked next.
+
+use hook_core::resolve::{Policy, ResolvedMetric, ResolvedRun, resolve_run};
+use hook_core::tally;
+use jiff::Timestamp;
+use kube::ResourceExt;
+use serde::Serialize;
+use shared_api::hook_run::MetricResult;
+use shared_api::names::{argument, hook_run_label};
+use shared_api::{HookRun, HookRunStatus, Phase};
+
+use super::created;
+
+/// A HookRun, as it is shown.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct RunView {
+    /// Name.
+    pub(crate) name: String,
+    /// Namespace.
+    pub(crate) namespace: String,
+    /// What it gates: `PreDelete`, `CanaryStep`; empty where nothing says so.
+    pub(crate) kind: String,
+    /// The pod that it asks about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) pod: Option<String>,
+    /// When it was created.
+    pub(crate) created: Option<Timestamp>,
+    /// Where it stands.
+    pub(crate) phase: Phase,
+    /// The class of its message.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) reason: Option<String>,
+    /// Why.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) message: Option<String>,
+    /// When it got its verdict.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) completed: Option<Timestamp>,
+    /// Its metrics, in the order of the spec.
+    pub(crate) metrics: Vec<MetricView>,
+}
+
+/// A metric of a run.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct MetricView {
+    /// Name.
+    pub(crate) name: String,
+    /// Where it stands.
+    pub(crate) phase: Phase,
+    /// Measurements or successes that are done.
+    pub(crate) done: i64,
+    /// Those that are wanted; none: no end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) wanted: Option<i64>,
+    /// Whether `done` counts successes.
+    pub(crate) counts_successes: bool,
+    /// Measurements by their outcome.
+    pub(crate) outcomes: Outcomes,
+    /// The value measured last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) last: Option<String>,
+    /// When it is measured next, where that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) next: Option<Timestamp>,
+}
+
+/// Measurements by their outcome.
+#[derive(Debug, Clone, Copy, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Outcomes {
+    /// Good.
+    pub(crate) successful: i64,
+    /// Bad.
+    pub(crate) failed: i64,
+    /// Neither.
+    pub(crate) inconclusive: i64,
+    /// Not measured.
+    pub(crate) error: i64,
+}
+
+impl RunView {
+    /// The picture of a run.
+    pub(crate) fn of(run: &HookRun) -> Self {
+        let status = run.status.clone().unwrap_or_default();
+        let kind = run.labels().get(hook_run_label::TYPE);
+        let resolved = resolve_run(&run.spec).ok();
+        let metrics = { run.spec.metrics.iter() }
+            .map(|metric| {
+                let resolved = resolved
+                    .as_ref()
+                    .and_then(|run| Some((run, run.metric(&metric.name)?)));
+                MetricView::of(&metric.name, &status, resolved)
+            })
+            .collect();
+        let pod = run
+            .spec
+            .args
+            .iter()
+            .flatten()
+            .find(|arg| arg.name == argument::POD_NAME);
+        Self {
+            name: run.name_any(),
+            namespace: run.namespace().unwrap_or_default(),
+            kind: kind
+                .map(|kind| shared_api::names::hook_kind::old_name(kind).to_owned())
+                .unwrap_or_default(),
+            pod: pod.and_then(|arg| arg.value.clone()),
+            created: created(run),
+            phase: status.phase,
+            reason: status.reason,
+            message: status.message,
+            completed: status.completed_at.map(shared_api::time::Time::timestamp),
+            metrics,
+        }
+    }
+
+    /// The phase as a word.
+    pub(crate) fn word(&self) -> &'static str {
+        match self.phase {
+            Phase::Unset => "Pending",
+            phase => phase.as_str(),
+        }
+    }
+}
+
+impl MetricView {
+    fn of(name: &str, status: &HookRunStatus, resolved: Option<(&ResolvedRun, &ResolvedMetric)>) -> Self {
+        let known = status.metric_results.iter().find(|result| result.name == name);
+        let result = known.cloned().unwrap_or_default();
+        let limits = resolved.map(|(_, metric)| metric.limits);
+        let (done, wanted, counts_successes) = match limits {
+            Some(limits) => match (limits.consecutive_successful, limits.successful) {
+                (Some(wanted), _) => (result.consecutive_successful, Some(wanted), true),
+                (None, Some(wanted)) => (result.successful, Some(wanted), true),
+                (None, None) => (result.count, limits.count, false),
+            },
+            None => (result.count, None, false),
+        };
+        Self {
+            name: name.to_owned(),
+            phase: result.phase,
+            done,
+            wanted,
+            counts_successes,
+            outcomes: Outcomes {
+                successful: result.successful,
+                failed: result.failed,
+                inconclusive: result.inconclusive,
+                error: result.error,
+            },
+            last: result
+                .measurements
+                .last()
+                .and_then(|last| last.value.clone().or_else(|| last.message.clone())),
+            next: resolved.and_then(|(run, metric)| next(run, metric, status, &result)),
+        }
+    }
+}
+
+/// When a metric is measured next. Under `Ordered` the first measurement waits for another metric: nobody knows when.
+fn next(
+    run: &ResolvedRun,
+    metric: &ResolvedMetric,
+    status: &HookRunStatus,
+    result: &MetricResult,
+) -> Option<Timestamp> {
+    let over = status.phase.is_final() || result.phase.is_final();
+    let started = status.started_at?.timestamp();
+    let last = result.measurements.last();
+    let last = last.and_then(|last| Some((last.phase, last.finished_at?.timestamp())));
+    let begins = last.is_some() || tally::taken(result) > 0 || run.policy == Policy::Parallel;
+    (!over && begins).then(|| metric.schedule.due(last, started))
+}

@@ -1,0 +1,346 @@
+//! Workloads that tests look at: three pods, of which one is to go, with its HookRun in one state or another.
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use shared_api::{GameDeployment, HookRun};
+
+use crate::cluster::{Listed, Snapshot};
+
+/// The moment of all pictures.
+pub(crate) fn now() -> Timestamp {
+    "2026-01-02T10:00:00Z".parse().unwrap()
+}
+
+const RUN: &str = "pre-delete-hook-arena-7d4b9c-x7k2p-empty";
+
+fn read<T: serde::de::DeserializeOwned>(value: Value) -> T {
+    serde_json::from_value(value).unwrap()
+}
+
+fn condition(kind: &str, status: &str, reason: &str, message: &str) -> Value {
+    json!({
+        "type": kind, "status": status, "reason": reason, "message": message, "observedGeneration": 3,
+        "lastTransitionTime": "2026-01-02T09:58:00Z"
+    })
+}
+
+/// A workload with this status, on top of a usual one.
+pub(crate) fn game(conditions: &Value, extra: Value) -> GameDeployment {
+    let mut status = json!({
+        "observedGeneration": 3, "replicas": 3, "readyReplicas": 3, "availableReplicas": 3, "updatedReplicas": 3,
+        "updatedReadyReplicas": 3, "updateRevision": "arena-7d4b9c", "currentRevision": "arena-7d4b9c",
+        "conditions": conditions
+    });
+    merge(&mut status, extra);
+    read(json!({
+        "apiVersion": "tkex.tencent.com/v1alpha1", "kind": "GameDeployment",
+        "metadata": {
+            "name": "arena", "namespace": "games", "uid": "u-arena", "generation": 3, "resourceVersion": "7",
+            "creationTimestamp": "2025-12-31T10:00:00Z"
+        },
+        "spec": {
+            "replicas": 2, "selector": { "matchLabels": { "app": "arena" } }, "template": template("game:v2"),
+            "updateStrategy": { "type": "InplaceUpdate", "maxUnavailable": "20%" },
+            "preDeleteUpdateStrategy": { "hook": { "templateName": "empty" } }
+        },
+        "status": status
+    }))
+}
+
+fn merge(into: &mut Value, from: Value) {
+    if let (Value::Object(into), Value::Object(from)) = (into, from) {
+        into.extend(from);
+    }
+}
+
+fn template(image: &str) -> Value {
+    json!({
+        "metadata": { "labels": { "app": "arena" } },
+        "spec": { "containers": [{ "name": "game", "image": image }] }
+    })
+}
+
+/// A pod of the workload that is ready.
+pub(crate) fn pod(name: &str, revision: &str, annotations: Value) -> k8s_openapi::api::core::v1::Pod {
+    let instance = name.rsplit('-').next().unwrap();
+    read(json!({
+        "metadata": {
+            "name": name, "namespace": "games", "uid": format!("u-{instance}"), "annotations": annotations,
+            "creationTimestamp": "2026-01-01T22:00:00Z",
+            "labels": { "app": "arena", "controller-revision-hash": revision },
+            "ownerReferences": [{
+                "apiVersion": "tkex.tencent.com/v1alpha1", "kind": "GameDeployment", "name": "arena", "uid": "u-arena",
+                "controller": true
+            }]
+        },
+        "spec": { "nodeName": "node-1", "containers": [{ "name": "game", "image": "game:v2" }] },
+        "status": {
+            "phase": "Running", "podIP": "10.0.0.7",
+            "conditions": [{ "type": "Ready", "status": "True", "lastTransitionTime": "2026-01-01T22:00:09Z" }],
+            "containerStatuses": [{
+                "name": "game", "image": "game:v2", "imageID": "i", "containerID": "c", "ready": true,
+                "restartCount": 0, "state": { "running": { "startedAt": "2026-01-01T22:00:05Z" } }
+            }]
+        }
+    }))
+}
+
+/// A HookRun about a pod.
+pub(crate) fn run(spec: Value, status: Value) -> HookRun {
+    read(json!({
+        "metadata": {
+            "name": RUN, "namespace": "games", "uid": "u-run", "creationTimestamp": "2026-01-02T09:58:00Z",
+            "labels": {
+                "hookrun-type": "pre-delete-step", "tkex.tencent.com/pod-uid": "u-x7k2p", "instance-id": "x7k2p"
+            },
+            "annotations": { "tkex.tencent.com/intent": "delete" },
+            "ownerReferences": [{
+                "apiVersion": "tkex.tencent.com/v1alpha1", "kind": "GameDeployment", "name": "arena", "uid": "u-arena"
+            }]
+        },
+        "spec": spec, "status": status
+    }))
+}
+
+/// What the runs ask.
+pub(crate) fn players(extra: Value) -> Value {
+    let mut metric = json!({
+        "name": "players", "successCondition": "asInt(result) == 0",
+        "provider": { "web": { "url": "http://10.0.0.7:9091", "jsonPath": "{$.players}" } }
+    });
+    merge(&mut metric, extra);
+    json!({ "args": [{ "name": "PodName", "value": "arena-x7k2p" }], "metrics": [metric] })
+}
+
+fn revision(number: i64, name: &str, image: &str) -> k8s_openapi::api::apps::v1::ControllerRevision {
+    let mut template = template(image);
+    template["$patch"] = json!("replace");
+    read(json!({
+        "metadata": {
+            "name": name, "namespace": "games", "creationTimestamp": format!("2026-01-0{number}T08:00:00Z"),
+            "ownerReferences": [{
+                "apiVersion": "tkex.tencent.com/v1alpha1", "kind": "GameDeployment", "name": "arena", "uid": "u-arena"
+            }]
+        },
+        "revision": number, "data": { "spec": { "template": template } }
+    }))
+}
+
+/// A workload with its three pods and these runs.
+pub(crate) fn snapshot(game: GameDeployment, runs: Vec<HookRun>) -> Snapshot {
+    let chosen = json!({
+        "io.tencent.bcs.dev/game-pod-deleting": "true", "tkex.tencent.com/chosen-for": "delete@2026-01-02T09:58:00Z"
+    });
+    let pods = vec![
+        pod("arena-x7k2p", "arena-7d4b9c", chosen),
+        pod("arena-b4n8c", "arena-7d4b9c", json!({})),
+        pod("arena-q9w5d", "arena-7d4b9c", json!({})),
+    ];
+    let revisions = vec![
+        revision(2, "arena-7d4b9c", "game:v2"),
+        revision(1, "arena-5f6d8b", "game:v1"),
+    ];
+    let runs = Listed {
+        objects: runs,
+        ..Listed::default()
+    };
+    Snapshot::of(game, pods, runs, revisions, "")
+}
+
+fn waits(phase: &str, run: Option<&str>, message: &str) -> Value {
+    let mut entry = json!({
+        "podName": "arena-x7k2p", "phase": phase, "startTime": "2026-01-02T09:58:00Z", "message": message
+    });
+    if let Some(run) = run {
+        entry["hookRun"] = json!(run);
+    }
+    json!({ "preDeleteHookCondition": [entry], "hookPendingReplicas": 1 })
+}
+
+const SCALING: &str = "0 pods to create, 1 to delete";
+
+/// Its hook said no.
+pub(crate) fn refused() -> Snapshot {
+    let said = "metric players Failed: \"3\" does not satisfy asInt(result) == 0 (1 failed > failureLimit 0)";
+    let message = format!("HookRun {RUN} is Failed: {said}; the pod stays as it is");
+    let conditions = json!([
+        condition(
+            "Available",
+            "True",
+            "MinimumPodsAvailable",
+            "at least 1 pods are available"
+        ),
+        condition("Progressing", "True", "Scaling", SCALING),
+        condition(
+            "ScaleBlocked",
+            "True",
+            "HookUnsuccessful",
+            &format!("pod arena-x7k2p: {message}")
+        ),
+    ]);
+    let status = json!({
+        "phase": "Failed", "reason": "FailureLimitExceeded", "message": said, "startedAt": "2026-01-02T09:58:00Z",
+        "completedAt": "2026-01-02T09:58:01Z",
+        "metricResults": [{
+            "name": "players", "phase": "Failed", "count": 1, "failed": 1, "measurements": [{
+                "phase": "Failed", "value": "3", "startedAt": "2026-01-02T09:58:00Z",
+                "finishedAt": "2026-01-02T09:58:00.012Z"
+            }]
+        }]
+    });
+    let game = game(&conditions, waits("Failed", Some(RUN), &message));
+    snapshot(game, vec![run(players(json!({})), status)])
+}
+
+/// Its hook is being asked.
+pub(crate) fn asking() -> Snapshot {
+    let message = format!("waits for the verdict of HookRun {RUN}");
+    let conditions = json!([
+        condition(
+            "Available",
+            "True",
+            "MinimumPodsAvailable",
+            "at least 1 pods are available"
+        ),
+        condition(
+            "Progressing",
+            "True",
+            "Scaling",
+            &format!("{SCALING}; the hooks of arena-x7k2p are being asked")
+        ),
+    ]);
+    let status = json!({
+        "phase": "Running", "reason": "Measuring", "startedAt": "2026-01-02T09:58:00Z",
+        "message": "metric players: last measurement Failed: \"3\" does not satisfy asInt(result) == 0",
+        "metricResults": [{
+            "name": "players", "phase": "Running", "count": 13, "failed": 12, "successful": 1, "error": 1,
+            "consecutiveSuccessful": 0, "measurements": [{
+                "phase": "Failed", "value": "3", "startedAt": "2026-01-02T09:59:56Z",
+                "finishedAt": "2026-01-02T09:59:56Z"
+            }]
+        }]
+    });
+    let spec = players(json!({ "interval": "10s", "consecutiveSuccessfulLimit": 2 }));
+    let game = game(&conditions, waits("Running", Some(RUN), &message));
+    snapshot(game, vec![run(spec, status)])
+}
+
+/// Its hook cannot be asked.
+pub(crate) fn blocked() -> Snapshot {
+    because(
+        "HookTemplateMissing",
+        "its hook cannot be asked: HookTemplate empty does not exist; create it",
+    )
+}
+
+/// Its hook cannot be asked, for this reason.
+pub(crate) fn because(reason: &str, message: &str) -> Snapshot {
+    let conditions = json!([
+        condition(
+            "Available",
+            "True",
+            "MinimumPodsAvailable",
+            "at least 1 pods are available"
+        ),
+        condition("Progressing", "True", "Scaling", SCALING),
+        condition(
+            "ScaleBlocked",
+            "True",
+            reason,
+            &format!("pod arena-x7k2p: {message}")
+        ),
+    ]);
+    snapshot(game(&conditions, waits("Pending", None, message)), vec![])
+}
+
+/// Everything is as it should be.
+pub(crate) fn complete() -> Snapshot {
+    let mut game = game(
+        &json!([
+            condition(
+                "Available",
+                "True",
+                "MinimumPodsAvailable",
+                "at least 2 pods are available"
+            ),
+            condition(
+                "Progressing",
+                "True",
+                "RolloutComplete",
+                "every pod has the update revision"
+            ),
+        ]),
+        json!({}),
+    );
+    game.spec.replicas = Some(3);
+    let mut snapshot = snapshot(game, vec![]);
+    for pod in &mut snapshot.pods {
+        pod.metadata.annotations = None;
+    }
+    snapshot
+}
+
+/// A workload with one condition besides Available, and one pod at an old revision.
+pub(crate) fn told(kind: &str, status: &str, reason: &str, message: &str) -> Snapshot {
+    let mut conditions = vec![condition(
+        "Available",
+        "True",
+        "MinimumPodsAvailable",
+        "at least 2 pods are available",
+    )];
+    conditions.retain(|known| known["type"] != kind);
+    conditions.push(condition(kind, status, reason, message));
+    if kind != "Progressing" {
+        conditions.push(condition(
+            "Progressing",
+            "True",
+            "RollingOut",
+            "2 of 3 pods are updated",
+        ));
+    }
+    let mut snapshot = complete();
+    let replicas = snapshot.game.spec.replicas;
+    snapshot.game = game(&json!(conditions), json!({ "updatedReplicas": 2 }));
+    snapshot.game.spec.replicas = replicas;
+    if let Some(pod) = snapshot
+        .pods
+        .iter_mut()
+        .find(|pod| pod.metadata.name.as_deref() == Some("arena-x7k2p"))
+    {
+        let labels = pod.metadata.labels.get_or_insert_default();
+        labels.insert("controller-revision-hash".to_owned(), "arena-5f6d8b".to_owned());
+    }
+    snapshot
+}
+
+/// Somebody has paused it.
+pub(crate) fn paused() -> Snapshot {
+    let message = "updates are stopped at 2 of 3 pods; set spec.updateStrategy.paused to false to go on";
+    let mut snapshot = told("Progressing", "False", "Paused", message);
+    snapshot.game.spec.update_strategy.get_or_insert_default().paused = Some(true);
+    snapshot
+}
+
+/// A canary step waits, for this reason.
+pub(crate) fn canary(reason: &str, paused: bool) -> Snapshot {
+    let mut snapshot = told("Progressing", "False", reason, "canary step 2 pauses");
+    let strategy = snapshot.game.spec.update_strategy.get_or_insert_default();
+    strategy.paused = Some(paused);
+    strategy.canary = Some(read(
+        json!({ "steps": [{ "partition": 2 }, { "pause": {} }, { "partition": 0 }] }),
+    ));
+    let status = snapshot.game.status.get_or_insert_default();
+    status.current_step_index = Some(1);
+    status.pause_conditions = read(json!([{ "reason": reason, "startTime": "2026-01-02T09:58:00Z" }]));
+    status.canary = Some(read(
+        json!({ "currentStepHookRun": "canary-arena-7d4b9c-1-no-alerts" }),
+    ));
+    snapshot
+}
+
+/// No hook at all.
+pub(crate) fn without_hook() -> Snapshot {
+    let mut snapshot = complete();
+    snapshot.game.spec.pre_delete_update_strategy = None;
+    snapshot
+}

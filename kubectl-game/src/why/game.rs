@@ -1,0 +1,119 @@
+//! Why a workload waits: everything that needs a person, else where it stands.
+
+use gamedeployment_core::gate::HookKind;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use kube::ResourceExt;
+use shared_api::reason::{WorkloadCondition, WorkloadReason};
+
+use super::remedy::{self, About};
+use super::{Answer, brief, ours, sentence, watch};
+use crate::cluster::Snapshot;
+use crate::view::state::{condition, held, reason, unseen};
+use crate::view::{entries, status_of};
+
+pub(super) fn answer(snapshot: &Snapshot) -> Answer {
+    let name = snapshot.game.name_any();
+    if let Some(words) = unseen(&snapshot.game) {
+        let text = format!("{name} waits for its operator: {}", sentence(&words));
+        return Answer::new(text, [watch(snapshot)]);
+    }
+    let status = status_of(&snapshot.game);
+    let mut answer = Answer::default();
+    for (kind, what) in [
+        (WorkloadCondition::InvalidSpec, "cannot be worked on"),
+        (
+            WorkloadCondition::ScaleBlocked,
+            "cannot be scaled without a person",
+        ),
+        (
+            WorkloadCondition::UpdateBlocked,
+            "cannot be updated without a person",
+        ),
+    ] {
+        if let Some(condition) = held(&status, kind) {
+            tell(snapshot, &mut answer, condition, what);
+        }
+    }
+    if !answer.text.is_empty() {
+        return answer;
+    }
+    let progressing = condition(&status, WorkloadCondition::Progressing);
+    let available = condition(&status, WorkloadCondition::Available).filter(|found| found.status == "False");
+    match progressing {
+        Some(found) if found.reason == WorkloadReason::RolloutComplete.as_str() => {
+            answer.text = format!("{name} does not wait: {}", sentence(&found.message));
+            if status.hook_pending_replicas > 0 {
+                answer.text = format!("{name} waits for hooks: {}", sentence(&found.message));
+            }
+        }
+        Some(found) => tell(snapshot, &mut answer, found, "is on its way"),
+        None => answer.text = format!("{name}: gamedeployment-operator has not said anything about it yet."),
+    }
+    if let Some(found) = available {
+        tell(snapshot, &mut answer, found, "has too few pods");
+    }
+    answer
+}
+
+fn tell(snapshot: &Snapshot, answer: &mut Answer, condition: &Condition, what: &str) {
+    let name = snapshot.game.name_any();
+    let found = reason(&condition.reason);
+    let about = About {
+        kind: found
+            .filter(|found| *found == WorkloadReason::HookUnsuccessful)
+            .and_then(|_| only_kind(snapshot)),
+        pod: None,
+    };
+    let mut remedy = found
+        .map(|found| remedy::of(found, snapshot, about))
+        .unwrap_or_default();
+    if about.kind.is_some() || found == Some(WorkloadReason::HookUnsuccessful) {
+        remedy.words = String::from("Ask again, or find out more about one pod.");
+        remedy.commands = vec![ours(snapshot, "retry")];
+        remedy
+            .commands
+            .extend(first_refused(snapshot).map(|pod| format!("kubectl game why {pod}{}", snapshot.flags)));
+    }
+    let paused = matches!(
+        found,
+        Some(
+            WorkloadReason::Paused
+                | WorkloadReason::PausedByCanaryPauseStep
+                | WorkloadReason::PausedByStepBasedHook
+        )
+    );
+    let what = if paused { "is paused" } else { what };
+    let said = format!(
+        "{name} {what} ({}): {}",
+        condition.reason,
+        sentence(&brief(&condition.message))
+    );
+    let words = [answer.text.as_str(), &said, &remedy.words];
+    answer.text = { words.into_iter() }
+        .filter(|words| !words.is_empty())
+        .collect::<Vec<_>>()
+        .join(" ");
+    remedy
+        .commands
+        .into_iter()
+        .for_each(|command| answer.and(command));
+}
+
+/// The hook that pods wait for, where it is one alone.
+fn only_kind(snapshot: &Snapshot) -> Option<HookKind> {
+    let status = status_of(&snapshot.game);
+    let mut kinds = HookKind::ALL
+        .into_iter()
+        .filter(|kind| !entries(&status, *kind).is_empty());
+    kinds.next().filter(|_| kinds.next().is_none())
+}
+
+/// The first pod whose hook said no.
+fn first_refused(snapshot: &Snapshot) -> Option<String> {
+    let status = status_of(&snapshot.game);
+    HookKind::ALL.into_iter().find_map(|kind| {
+        let mut entries = entries(&status, kind).iter();
+        let entry = entries.find(|entry| entry.phase.is_final())?;
+        Some(format!("pod/{}", entry.pod_name))
+    })
+}

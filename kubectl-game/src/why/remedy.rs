@@ -1,0 +1,215 @@
+//! For each reason: what would release whatever waits, and by which command.
+
+use gamedeployment_core::gate::HookKind;
+use kube::ResourceExt;
+use shared_api::GameDeployment;
+use shared_api::names::workload::INDEX_RANGE;
+use shared_api::reason::WorkloadReason;
+
+use super::{ours, watch};
+use crate::cluster::Snapshot;
+use crate::view::{hook_name, status_of};
+
+/// What would release it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Remedy {
+    /// In words; none where nothing waits.
+    pub(super) words: String,
+    /// By hand.
+    pub(super) commands: Vec<String>,
+}
+
+/// Whom a reason is about.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct About<'a> {
+    /// The hook, where it is one of a pod's.
+    pub(super) kind: Option<HookKind>,
+    /// The pod.
+    pub(super) pod: Option<&'a str>,
+}
+
+/// The remedy for a reason.
+pub(super) fn of(reason: WorkloadReason, snapshot: &Snapshot, about: About<'_>) -> Remedy {
+    match reason {
+        // Nothing waits; the last four are reasons of events only.
+        WorkloadReason::MinimumPodsAvailable
+        | WorkloadReason::RolloutComplete
+        | WorkloadReason::PodDeleted
+        | WorkloadReason::PodUpdateStarted
+        | WorkloadReason::PodUpdated
+        | WorkloadReason::HookSkipped => Remedy::default(),
+        WorkloadReason::MinimumPodsUnavailable => say(
+            "It mends itself when these pods are ready; why one is not, its events tell.",
+            [describe(snapshot, about)],
+        ),
+        WorkloadReason::RollingOut | WorkloadReason::Scaling => {
+            say("It goes on by itself; nothing is to be done.", [watch(snapshot)])
+        }
+        WorkloadReason::Paused => say("It goes on when it is resumed.", [ours(snapshot, "resume")]),
+        WorkloadReason::PausedByCanaryPauseStep => canary_pause(snapshot),
+        WorkloadReason::PausedByStepBasedHook => canary_hook(snapshot),
+        WorkloadReason::WaitingForDeletion => say(
+            "With OnDelete a pod is updated when somebody deletes it; no hook is asked then.",
+            [on_pod("delete", snapshot, about)],
+        ),
+        WorkloadReason::HookUnsuccessful => unsuccessful(snapshot, about),
+        WorkloadReason::HookTemplateMissing
+        | WorkloadReason::HookArgumentsUnresolved
+        | WorkloadReason::HookRunNameInvalid
+        | WorkloadReason::PodAddressMissing => unaskable(reason, snapshot, about),
+        WorkloadReason::NotInPlaceUpdatable => say(
+            "Take the change back, or let such pods be recreated, gated by their PreDelete hook: set \
+             spec.updateStrategy.inPlaceUpdateStrategy.fallback to Recreate.",
+            [ours(snapshot, "undo"), edit(snapshot)],
+        ),
+        WorkloadReason::InPlaceStalled => {
+            let image = format!("{} CONTAINER=IMAGE", ours(snapshot, "set image"));
+            say(
+                "It goes on by itself as soon as its containers run the new images.",
+                [image, ours(snapshot, "undo"), describe(snapshot, about)],
+            )
+        }
+        WorkloadReason::IndexesExhausted => say("Widen the range of indexes.", [widen(snapshot)]),
+        WorkloadReason::WriteFailed => say(
+            "It is tried again, after 30 s at the latest. If it stays so, the cause is in these words: rights of the \
+             operator, a quota, an admission webhook.",
+            [watch(snapshot)],
+        ),
+        WorkloadReason::InvalidSpec => say(
+            "Correct the spec; nothing is done to any pod until then.",
+            [edit(snapshot)],
+        ),
+    }
+}
+
+fn say<const N: usize>(words: &str, commands: [String; N]) -> Remedy {
+    Remedy {
+        words: words.to_owned(),
+        commands: commands.into(),
+    }
+}
+
+fn edit(snapshot: &Snapshot) -> String {
+    format!("kubectl edit gd {}{}", snapshot.game.name_any(), snapshot.flags)
+}
+
+fn describe(snapshot: &Snapshot, about: About<'_>) -> String {
+    on_pod("describe", snapshot, about)
+}
+
+fn on_pod(verb: &str, snapshot: &Snapshot, about: About<'_>) -> String {
+    format!(
+        "kubectl {verb} pod {}{}",
+        about.pod.unwrap_or("POD"),
+        snapshot.flags
+    )
+}
+
+/// Hooks that cannot be asked: the gate stays closed, and goes on by itself when the cause is gone.
+fn unaskable(reason: WorkloadReason, snapshot: &Snapshot, about: About<'_>) -> Remedy {
+    let flags = &snapshot.flags;
+    match reason {
+        WorkloadReason::HookTemplateMissing => say(
+            "It goes on by itself as soon as the HookTemplate is there and can be read.",
+            [format!("kubectl apply -f TEMPLATE.yaml{flags}")],
+        ),
+        WorkloadReason::HookArgumentsUnresolved => say(
+            "Give these arguments a value, in the workload's hook.args or in the template; it goes on by itself then.",
+            [edit(snapshot)],
+        ),
+        WorkloadReason::HookRunNameInvalid => say(
+            "Delete the HookRun that has the name, or give the template a shorter name; it goes on by itself then.",
+            [format!("kubectl delete hookrun NAME{flags}")],
+        ),
+        _ => say(
+            "It goes on by itself as soon as the pod has an address.",
+            [describe(snapshot, about)],
+        ),
+    }
+}
+
+fn unsuccessful(snapshot: &Snapshot, about: About<'_>) -> Remedy {
+    let (name, flags) = (snapshot.game.name_any(), &snapshot.flags);
+    let hook = about
+        .kind
+        .map(|kind| format!(" --hook {}", flag_of(kind)))
+        .unwrap_or_default();
+    let words = match about.kind {
+        Some(kind) => format!(
+            "Ask its {} hook again, or let this one pod pass without asking.",
+            hook_name(kind)
+        ),
+        None => "Ask again.".to_owned(),
+    };
+    let skip = { about.pod }.map(|pod| format!("kubectl game skip {pod} --reason 'WHY'{flags}"));
+    Remedy {
+        words,
+        commands: [format!("kubectl game retry {name}{hook}{flags}")]
+            .into_iter()
+            .chain(skip)
+            .collect(),
+    }
+}
+
+/// The hook's value of `--hook`.
+pub(crate) fn flag_of(kind: HookKind) -> &'static str {
+    match kind {
+        HookKind::PreDelete => "pre-delete",
+        HookKind::PreInplace => "pre-inplace",
+        HookKind::PostInplace => "post-inplace",
+    }
+}
+
+fn canary_pause(snapshot: &Snapshot) -> Remedy {
+    if is_paused(&snapshot.game) || !pauses_for_a_time(&snapshot.game) {
+        return Remedy {
+            words: "It goes on when somebody promotes it.".to_owned(),
+            commands: vec![ours(snapshot, "promote")],
+        };
+    }
+    Remedy {
+        words: "It goes on by itself when the time is over.".to_owned(),
+        commands: vec![watch(snapshot)],
+    }
+}
+
+fn canary_hook(snapshot: &Snapshot) -> Remedy {
+    let run = status_of(&snapshot.game)
+        .canary
+        .and_then(|canary| canary.current_step_hook_run);
+    let again = run.map(|run| format!("kubectl delete hookrun {run}{}", snapshot.flags));
+    Remedy {
+        words: "To ask again, delete the HookRun, wait for its verdict, then promote; to go on past the failure, promote \
+                at once; to go back, undo, then resume."
+            .to_owned(),
+        commands: again
+            .into_iter()
+            .chain([ours(snapshot, "promote"), ours(snapshot, "undo")])
+            .collect(),
+    }
+}
+
+/// Whether the canary step in progress pauses for a time, and not until somebody goes on.
+pub(crate) fn pauses_for_a_time(game: &GameDeployment) -> bool {
+    let strategy = game.spec.update_strategy.as_ref();
+    let steps = strategy.and_then(|strategy| strategy.canary.as_ref()?.steps.as_ref());
+    let place = status_of(game)
+        .current_step_index
+        .and_then(|index| usize::try_from(index).ok());
+    let step = steps.zip(place).and_then(|(steps, place)| steps.get(place));
+    step.and_then(|step| step.pause.as_ref()?.duration).is_some()
+}
+
+/// Whether somebody, or a canary step, has paused it.
+pub(crate) fn is_paused(game: &GameDeployment) -> bool {
+    let strategy = game.spec.update_strategy.as_ref();
+    strategy.and_then(|strategy| strategy.paused) == Some(true)
+}
+
+fn widen(snapshot: &Snapshot) -> String {
+    let name = snapshot.game.name_any();
+    format!(
+        "kubectl annotate gd {name} --overwrite {INDEX_RANGE}='{{\"podStartIndex\":0,\"podEndIndex\":NUMBER}}'{}",
+        snapshot.flags
+    )
+}

@@ -1,0 +1,187 @@
+//! For every reason that the documents list there is a paragraph, and a command where a person is needed.
+
+use super::*;
+use crate::view::samples;
+
+/// Reasons that `docs/game-deployments.md` lists, each with the cell about its condition.
+fn documented() -> Vec<(String, String)> {
+    let page = include_str!("../../../docs/game-deployments.md");
+    let (_, table) = page.split_once("## Reasons\n").unwrap();
+    let (table, _) = table.split_once("\n## ").unwrap();
+    let rows = table.lines().filter(|line| line.starts_with("| `"));
+    rows.map(|row| {
+        let cells: Vec<&str> = row.trim_matches('|').split(" | ").map(str::trim).collect();
+        (cells[0].trim_matches('`').to_owned(), cells[1].to_owned())
+    })
+    .collect()
+}
+
+#[test]
+fn every_reason_of_the_documents_has_an_answer() {
+    let reasons = documented();
+    assert!(reasons.len() > 20, "{reasons:?}");
+    let mut conditions = 0;
+    for (reason, about) in reasons {
+        if about.contains("event") {
+            continue;
+        }
+        conditions += 1;
+        let kind = [
+            "InvalidSpec",
+            "ScaleBlocked",
+            "UpdateBlocked",
+            "Available",
+            "Progressing",
+        ]
+        .into_iter()
+        .find(|kind| about.contains(kind))
+        .unwrap_or("ScaleBlocked");
+        let turns_false = ["Available", "Progressing"].contains(&kind);
+        let status = if turns_false && about.contains("False") {
+            "False"
+        } else {
+            "True"
+        };
+        let snapshot = samples::told(kind, status, &reason, "the words of the operator");
+        let answer = super::game(&snapshot);
+        let content = ["MinimumPodsAvailable", "RolloutComplete"].contains(&reason.as_str());
+        assert_eq!(
+            answer.next.is_empty() && kind != "Available",
+            content && kind != "Available",
+            "{reason}: {answer:?}"
+        );
+        if kind != "Available" || status == "False" {
+            assert!(
+                answer.text.contains("he words of the operator"),
+                "{reason}: {answer:?}"
+            );
+        }
+        for answer in [answer, super::pod(&snapshot, &snapshot.pods[2])] {
+            assert!(answer.text.ends_with(['.', '!', '?']), "{reason}: {answer:?}");
+            for command in &answer.next {
+                assert!(command.starts_with("kubectl "), "{reason}: {command}");
+            }
+        }
+    }
+    assert!(conditions > 15);
+}
+
+fn of_pod(snapshot: &Snapshot, name: &str) -> String {
+    let pod = { snapshot.pods.iter() }
+        .find(|pod| pod.name_any() == name)
+        .unwrap();
+    let Answer { text, next } = super::pod(snapshot, pod);
+    format!("{text}\n{}", next.join("\n"))
+}
+
+#[test]
+fn a_pod_whose_hook_said_no() {
+    insta::assert_snapshot!(of_pod(&samples::refused(), "arena-x7k2p"));
+}
+
+#[test]
+fn a_pod_whose_hook_is_being_asked() {
+    insta::assert_snapshot!(of_pod(&samples::asking(), "arena-x7k2p"));
+}
+
+#[test]
+fn a_pod_whose_hook_cannot_be_asked() {
+    let answers = [
+        (
+            "HookTemplateMissing",
+            "its hook cannot be asked: HookTemplate empty does not exist; create it",
+        ),
+        (
+            "HookArgumentsUnresolved",
+            "its hook cannot be asked: arguments of HookTemplate empty have no value: room; set them in the workload's \
+             hook.args or in the template",
+        ),
+        (
+            "HookRunNameInvalid",
+            "its hook cannot be asked: HookRun a-b-c exists and does not belong to this workload; delete it",
+        ),
+        (
+            "PodAddressMissing",
+            "its hook cannot be asked: the hook uses PodIP, and the pod has no address yet",
+        ),
+    ];
+    let answers = answers.map(|(reason, message)| of_pod(&samples::because(reason, message), "arena-x7k2p"));
+    insta::assert_snapshot!(answers.join("\n\n"));
+}
+
+#[test]
+fn a_pod_that_waits_for_no_hook() {
+    let old = |reason: &str, kind: &str, status: &str, message: &str| {
+        of_pod(&samples::told(kind, status, reason, message), "arena-x7k2p")
+    };
+    let mut words = vec![
+        of_pod(&samples::complete(), "arena-x7k2p"),
+        of_pod(&samples::paused(), "arena-x7k2p"),
+        of_pod(&samples::canary("PausedByCanaryPauseStep", true), "arena-x7k2p"),
+        of_pod(&samples::canary("PausedByStepBasedHook", true), "arena-x7k2p"),
+        old(
+            "RollingOut",
+            "Progressing",
+            "True",
+            "2 of 3 pods are updated; 1 pods wait until more than 2 are available: arena-x7k2p",
+        ),
+        old(
+            "RolloutComplete",
+            "Progressing",
+            "True",
+            "2 of 3 pods have the update revision; the others stay until spec.updateStrategy.partition is lowered",
+        ),
+        old(
+            "WaitingForDeletion",
+            "Progressing",
+            "True",
+            "2 of 3 pods are updated; others change when they are deleted",
+        ),
+        old(
+            "NotInPlaceUpdatable",
+            "UpdateBlocked",
+            "True",
+            "pods cannot be updated in place: spec.containers[0].env differs",
+        ),
+        old(
+            "InPlaceStalled",
+            "UpdateBlocked",
+            "True",
+            "pod arena-x7k2p: container game is waiting: ImagePullBackOff; correct the image, or set the template back",
+        ),
+        old(
+            "InvalidSpec",
+            "InvalidSpec",
+            "True",
+            "spec.selector: is empty; name at least one label",
+        ),
+    ];
+    let mut unseen = samples::complete();
+    unseen.game.metadata.generation = Some(4);
+    words.push(of_pod(&unseen, "arena-x7k2p"));
+    let mut ending = samples::complete();
+    ending.pods[2].metadata.deletion_timestamp = Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(
+        samples::now(),
+    ));
+    words.push(of_pod(&ending, "arena-x7k2p"));
+    insta::assert_snapshot!(words.join("\n\n"));
+}
+
+#[test]
+fn a_pod_that_passes_unasked_says_so() {
+    let mut snapshot = samples::complete();
+    snapshot.pods[2] = samples::pod(
+        "arena-x7k2p",
+        "arena-7d4b9c",
+        serde_json::json!({ "tkex.tencent.com/skip-hook": "u-x7k2p" }),
+    );
+    assert!(of_pod(&snapshot, "arena-x7k2p").contains("Its hooks are skipped"));
+    snapshot.pods[2].metadata.uid = Some("another".to_owned());
+    assert!(of_pod(&snapshot, "arena-x7k2p").contains("does not name its UID"));
+}
+
+#[test]
+fn a_workload_says_everything_that_needs_a_person() {
+    let Answer { text, next } = super::game(&samples::refused());
+    insta::assert_snapshot!(format!("{text}\n{}", next.join("\n")));
+}

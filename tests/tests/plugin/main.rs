@@ -1,0 +1,36 @@
+//! `kubectl game` against a real API server, simulated nodes and both operators: what people type, what is printed, and
+//! with which exit code it ends.
+//!
+//! | file | what it is about |
+//! | --- | --- |
+//! | `scale_down` | a hook that says no: seen, explained, asked again |
+//! | `updates` | pause, resume, set image, undo, history |
+//! | `skip` | one pod that passes unasked |
+//! | `lists` | tables, `-o`, HookRuns |
+//! | `mistakes` | names that are not there, rights that are missing |
+//! | `transcript` | `get -w` on a terminal |
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test may end so")]
+
+mod lists;
+mod mistakes;
+mod plugin;
+mod scale_down;
+mod skip;
+mod terminal;
+mod transcript;
+mod updates;
+
+use operator_tests::{Fleet, Programs};
+use test_kit::ControlPlane;
+
+/// The programs under test.
+const PROGRAMS: Programs = Programs {
+    workloads: env!("CARGO_BIN_EXE_gamedeployment-operator-under-test"),
+    hooks: env!("CARGO_BIN_EXE_hook-operator-under-test"),
+};
+
+/// A fleet on the shared control plane.
+async fn fleet(name: &str) -> Fleet<'static> {
+    Fleet::on(ControlPlane::shared(shared_api::crd::all).await, PROGRAMS, name).await
+}

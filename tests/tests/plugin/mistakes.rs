@@ -1,0 +1,78 @@
+//! Names that are not there, rights that are missing, clusters that do not answer: each says what to do.
+
+use operator_tests::fleet::{GAME, game};
+use serde_json::json;
+
+use crate::fleet;
+use crate::plugin::Plugin;
+
+#[tokio::test]
+async fn each_mistake_is_answered_with_what_to_do() {
+    let fleet = fleet("plugin").await;
+    let plugin = Plugin { fleet: &fleet };
+    let namespace = &fleet.namespace;
+    assert_eq!(
+        plugin.refused("get arean").await,
+        format!(
+            "error: no GameDeployment is named \"arean\" in namespace {namespace}; there is none. Another namespace is \
+             named with -n\n"
+        )
+    );
+    fleet.launch(&game(1, json!({}))).await;
+    for command in ["get", "status", "retry", "pause", "undo", "history", "why"] {
+        let said = plugin.refused(&format!("{command} arean")).await;
+        let words = format!("no GameDeployment is named \"arean\" in namespace {namespace}; there is {GAME}");
+        assert!(said.contains(&words), "{command}: {said}");
+    }
+    let said = plugin.refused("why arean").await;
+    assert!(said.contains("no Pod is named \"arean\""), "{said}");
+    let said = plugin.refused("get hr/arean").await;
+    assert_eq!(
+        said,
+        "error: hr is not what this command is about; write gd/NAME or NAME\n"
+    );
+    let said = plugin.run("hook get nobody").await;
+    assert_eq!(said.code, 64, "{said:?}");
+
+    rights_are_named(&plugin).await;
+    let said = plugin.refused("list --context nowhere").await;
+    assert!(said.contains("its contexts: test"), "{said}");
+    let said = plugin.refused("list --kubeconfig /does/not/exist").await;
+    assert!(
+        said.contains("name a kubeconfig with --kubeconfig or KUBECONFIG"),
+        "{said}"
+    );
+    let said = plugin.refused(&format!("scale {GAME}")).await;
+    assert!(said.contains("--replicas <NUMBER>"), "{said}");
+    let said = plugin
+        .refused(&format!("scale {GAME} --replicas 0 --current-replicas 5"))
+        .await;
+    assert!(
+        said.contains("has spec.replicas 1 now; nothing was changed"),
+        "{said}"
+    );
+    fleet.settled(1).await;
+}
+
+/// Whoever may not is told what is missing.
+async fn rights_are_named(plugin: &Plugin<'_>) {
+    let namespace = &plugin.fleet.namespace;
+    let said = plugin.refused(&format!("get {GAME} --as jane")).await;
+    assert_eq!(
+        said,
+        format!(
+            "error: \"jane\" may not get gamedeployments.tkex.tencent.com in namespace {namespace}; somebody who may must \
+             grant it: a Role with verb \"get\" for gamedeployments.tkex.tencent.com, and a RoleBinding. Check with: \
+             kubectl auth can-i get gamedeployments.tkex.tencent.com -n {namespace}\n"
+        )
+    );
+    let said = plugin.refused("list -A --as jane --as-group players").await;
+    assert!(
+        said.contains("may not list gamedeployments.tkex.tencent.com in all namespaces"),
+        "{said}"
+    );
+    let said = plugin
+        .ok("list -o name --as jane --as-group system:masters")
+        .await;
+    assert_eq!(said, format!("gamedeployment.tkex.tencent.com/{GAME}\n"));
+}

@@ -1,0 +1,129 @@
+//! A scale-down with a hook that says no: the tree shows it, `why` names it, `status` ends with 1; asked again when
+//! nobody plays, it completes.
+
+use operator_tests::fleet::{GAME, empty_now, game, hooked};
+use serde_json::json;
+
+use crate::fleet;
+use crate::plugin::{Plugin, next};
+
+#[tokio::test]
+async fn a_hook_that_says_no_is_shown_explained_and_asked_again() {
+    let fleet = fleet("plugin").await;
+    let plugin = Plugin { fleet: &fleet };
+    fleet.hook("empty", empty_now()).await;
+    fleet.launch(&game(3, hooked("empty"))).await;
+    let said = plugin.ok(&format!("status {GAME} --timeout 60s")).await;
+    assert!(
+        said.ends_with("complete: RolloutComplete: every pod has the update revision\n"),
+        "{said}"
+    );
+    fleet.nodes.every_pod().set_players(3);
+    let said = plugin.ok(&format!("scale {GAME} --replicas 2")).await;
+    assert!(
+        said.contains("3 → 2 pods. 1 pod goes when the PreDelete hook empty says yes about it."),
+        "{said}"
+    );
+    let blocked = plugin.obeys(&format!("{} --timeout 60s", next(&said))).await;
+    assert_eq!(blocked.code, 1, "{blocked:?}");
+    let last = blocked.out.lines().last().unwrap();
+    assert!(last.starts_with("blocked: HookUnsuccessful: pod "), "{last}");
+
+    let marked = fleet.marked().await;
+    let pod = marked.iter().next().unwrap();
+    let runs = fleet.until_runs(|runs| runs.len() == 1).await;
+    let run = runs[0].metadata.name.clone().unwrap();
+    is_shown(&plugin, pod, &run).await;
+    let command = is_explained(&plugin, pod, &run).await;
+    assert_eq!(fleet.nodes.terminations().len(), 0);
+
+    fleet.nodes.every_pod().set_players(0);
+    let retried = plugin.obeys(&command).await;
+    assert_eq!(retried.code, 0, "{retried:?}");
+    let words = format!("{GAME}: the PreDelete hook of {pod} is asked again.\n");
+    assert!(retried.out.starts_with(&words), "{retried:?}");
+    let said = plugin.ok(&format!("status {GAME} --timeout 60s")).await;
+    assert!(said.contains("complete: "), "{said}");
+    fleet.settled(2).await;
+    assert_eq!(fleet.nodes.terminated_pods(), marked);
+    let refused = plugin.refused(&format!("retry {GAME}")).await;
+    assert!(
+        refused.contains("has said no, so there is nothing to ask again"),
+        "{refused}"
+    );
+    plugin.ok(&format!("retry {GAME} --force")).await;
+    fleet.settled(2).await;
+}
+
+/// The tree has the pod, its run and its words.
+async fn is_shown(plugin: &Plugin<'_>, pod: &str, run: &str) {
+    let tree = plugin.ok(&format!("get gd/{GAME}")).await;
+    let line = |words: &str| {
+        let mut lines = tree.lines();
+        lines
+            .find(|line| line.contains(words))
+            .unwrap_or_else(|| panic!("{tree}"))
+    };
+    assert!(line(&format!("-o {pod}")).contains("x PreDelete"), "{tree}");
+    let asked = line("* PreDelete");
+    assert!(asked.contains("x Failed"), "{tree}");
+    assert!(asked.contains("players: 1/1 x1 last \"3\""), "{tree}");
+    let mut lines = tree.lines().map(|line| line.trim_start_matches(['|', ' ']));
+    assert!(lines.any(|line| line == run), "{tree}");
+    assert_eq!(tree.matches("+ Ready").count(), 2, "{tree}");
+    assert!(
+        tree.contains("\"3\" does not satisfy asInt(result) == 0"),
+        "{tree}"
+    );
+}
+
+/// What waits is explained, what does not is told so. Returns the command that is to be typed next.
+async fn is_explained(plugin: &Plugin<'_>, pod: &str, run: &str) -> String {
+    let namespace = &plugin.fleet.namespace;
+    let why = plugin.ok(&format!("why {pod}")).await;
+    let words = format!(
+        "Pod {pod} waits: it is to be deleted, and its PreDelete hook did not say yes. HookRun {run} is Failed: metric \
+         players Failed: \"3\" does not satisfy asInt(result) == 0"
+    );
+    assert!(why.starts_with(&words), "{why}");
+    assert_eq!(plugin.ok(&format!("why pod/{pod}")).await, why);
+    let names = plugin.fleet.names().await;
+    let other = names.into_iter().find(|name| name != pod).unwrap();
+    let content = plugin.ok(&format!("why {other}")).await;
+    let words = format!("Pod {other} does not wait: it is ready");
+    assert!(content.starts_with(&words), "{content}");
+    let game = plugin.ok(&format!("why gd/{GAME}")).await;
+    assert!(
+        game.contains(&format!("kubectl game why pod/{pod} -n {namespace}")),
+        "{game}"
+    );
+    let command = next(&why).to_owned();
+    assert_eq!(
+        command,
+        format!("kubectl game retry {GAME} --hook pre-delete -n {namespace}")
+    );
+    command
+}
+
+#[tokio::test]
+async fn what_does_not_complete_in_time_ends_with_3() {
+    let fleet = fleet("plugin").await;
+    let plugin = Plugin { fleet: &fleet };
+    fleet.launch(&game(2, json!({}))).await;
+    fleet
+        .patch(json!({ "spec": { "updateStrategy": { "paused": true } } }))
+        .await;
+    fleet.set_image("game:v2").await;
+    fleet.says("Progressing", "Paused").await;
+    let late = plugin.run(&format!("status {GAME} --timeout 500ms")).await;
+    assert_eq!(late.code, 3, "{late:?}");
+    assert!(late.out.contains("waiting: Paused: "), "{late:?}");
+    assert!(
+        late.err
+            .contains("not complete after 500ms; find out more with: kubectl game why gd/"),
+        "{late:?}"
+    );
+    let now = plugin.run(&format!("status {GAME} --watch=false")).await;
+    assert_eq!(now.code, 3, "{now:?}");
+    assert!(now.err.starts_with("not complete; find out more with"), "{now:?}");
+}

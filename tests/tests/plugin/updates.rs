@@ -1,0 +1,131 @@
+//! Pause, resume, set image, undo, history.
+
+use operator_tests::SOON;
+use operator_tests::fleet::{GAME, game};
+use serde_json::json;
+use test_kit::eventually;
+
+use crate::fleet;
+use crate::plugin::{Plugin, next};
+
+#[tokio::test]
+async fn an_image_is_set_while_paused_rolled_out_when_resumed_and_undone() {
+    let fleet = fleet("plugin").await;
+    let plugin = Plugin { fleet: &fleet };
+    fleet.launch(&game(3, json!({}))).await;
+    let pods = fleet.names().await;
+    let said = plugin.ok(&format!("pause {GAME}")).await;
+    assert!(
+        said.starts_with(&format!("{GAME} is paused: no update of a pod begins")),
+        "{said}"
+    );
+    let again = plugin.refused(&format!("pause {GAME}")).await;
+    assert_eq!(again, format!("error: {GAME} is paused already\n"));
+    let said = plugin.ok(&format!("set image {GAME} game=game:v2")).await;
+    assert!(
+        said.contains("game game:v1 → game:v2. It is paused, so no pod is updated until"),
+        "{said}"
+    );
+    fleet.says("Progressing", "Paused").await;
+    let pod = pods.iter().next().unwrap();
+    let why = plugin.ok(&format!("why {pod}")).await;
+    assert!(why.contains("It goes on when it is resumed."), "{why}");
+    let resumed = plugin.obeys(next(&why)).await;
+    assert_eq!(resumed.code, 0, "{resumed:?}");
+    plugin.ok(&format!("status {GAME} --timeout 60s")).await;
+    fleet.all_run("game:v2", 3).await;
+
+    history_is_told(&plugin).await;
+    is_undone(&plugin).await;
+    let refused = plugin.refused(&format!("set image {GAME} gane=game:v3")).await;
+    assert_eq!(
+        refused,
+        format!("error: {GAME} has no container \"gane\"; there is game\n")
+    );
+    assert_eq!(
+        plugin.refused(&format!("promote {GAME}")).await,
+        format!("error: {GAME} has no canary steps, so there is none to go past\n")
+    );
+    fleet.settled(3).await;
+    assert_eq!(fleet.names().await, pods, "the same pods, updated in place");
+}
+
+/// Both revisions, and what is in one.
+async fn history_is_told(plugin: &Plugin<'_>) {
+    let history = plugin.ok(&format!("history {GAME}")).await;
+    let rows: Vec<Vec<&str>> = history
+        .lines()
+        .map(|line| line.split_whitespace().collect())
+        .collect();
+    assert_eq!(rows[0], ["REVISION", "NAME", "ROLE", "PODS", "AGE", "IMAGES"]);
+    assert_eq!(
+        (rows[1][0], rows[1][2], rows[1][3], rows[1][5]),
+        ("2", "current", "3", "game:v2")
+    );
+    assert_eq!((rows[2][0], rows[2][2], rows[2][4]), ("1", "0", "game:v1"));
+    let template = plugin.ok(&format!("history {GAME} --revision 1")).await;
+    assert!(
+        template.contains("image: game:v1") && !template.contains("patch"),
+        "{template}"
+    );
+    let unknown = plugin.refused(&format!("history {GAME} --revision 9")).await;
+    assert!(unknown.contains("has no revision 9; there is 1, 2"), "{unknown}");
+}
+
+/// To the revision before, and to one by its number.
+async fn is_undone(plugin: &Plugin<'_>) {
+    let fleet = plugin.fleet;
+    let said = plugin.ok(&format!("undo {GAME}")).await;
+    assert!(
+        said.starts_with(&format!("{GAME} goes back to revision 1 (")),
+        "{said}"
+    );
+    plugin.ok(&format!("status {GAME} --timeout 60s")).await;
+    fleet.all_run("game:v1", 3).await;
+    // The old revision is the newest again.
+    eventually(SOON, || async {
+        let history = plugin.json(&format!("history {GAME}")).await;
+        let numbers: Vec<_> = { history["items"].as_array().unwrap().iter() }
+            .map(|item| item["revision"].as_i64().unwrap())
+            .collect();
+        if numbers == [2, 3] { Ok(()) } else { Err(history) }
+    })
+    .await;
+    let said = plugin.ok(&format!("undo {GAME} --to-revision 2")).await;
+    assert!(said.contains("goes back to revision 2"), "{said}");
+    plugin.ok(&format!("status {GAME} --timeout 60s")).await;
+    fleet.all_run("game:v2", 3).await;
+}
+
+#[tokio::test]
+async fn a_canary_is_promoted_past_its_pause() {
+    let fleet = fleet("plugin").await;
+    let plugin = Plugin { fleet: &fleet };
+    let steps = json!([{ "partition": 1 }, { "pause": {} }]);
+    fleet
+        .launch(&game(
+            2,
+            json!({ "updateStrategy": { "canary": { "steps": steps } } }),
+        ))
+        .await;
+    plugin.ok(&format!("set image {GAME} game=game:v2")).await;
+    fleet.says("Progressing", "PausedByCanaryPauseStep").await;
+    let paused = |game: &shared_api::GameDeployment| {
+        let strategy = game.spec.update_strategy.as_ref();
+        strategy.and_then(|strategy| strategy.paused) == Some(true)
+    };
+    fleet.until_game(paused).await;
+    // The status of the newest spec.
+    fleet.says("Progressing", "PausedByCanaryPauseStep").await;
+    let tree = plugin.ok(&format!("get {GAME}")).await;
+    assert!(tree.contains("canary step 2 of 2, paused"), "{tree}");
+    assert_eq!(tree.matches("# revision").count(), 2, "{tree}");
+    let promoted = plugin.obeys(next(&tree)).await;
+    assert!(
+        promoted.out.contains("goes on past the pause of canary step 2"),
+        "{promoted:?}"
+    );
+    plugin.ok(&format!("status {GAME} --timeout 60s")).await;
+    fleet.all_run("game:v2", 2).await;
+    fleet.settled(2).await;
+}
