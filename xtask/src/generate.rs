@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use kube::ResourceExt;
 use serde_json::Value;
 
-use crate::gate_page;
+use crate::{gate_page, manifests};
 
 /// Flags of `gen`.
 #[derive(clap::Args)]
@@ -52,8 +52,9 @@ pub(crate) fn run(args: &Args) -> ExitCode {
 }
 
 /// Every generated file: its path in the repository and its text.
-fn files() -> Result<Vec<(PathBuf, String)>, serde_json::Error> {
+fn files() -> Result<Vec<(PathBuf, String)>, Box<dyn std::error::Error>> {
     let mut files = definitions()?;
+    files.extend(manifests::files(&files)?);
     files.push((PathBuf::from(gate_page::PATH), gate_page::page()));
     let (path, text) = kubectl_game::page();
     files.push((PathBuf::from(path), text));

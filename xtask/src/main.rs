@@ -16,6 +16,7 @@ mod bench;
 mod demo;
 mod gate_page;
 mod generate;
+mod manifests;
 mod mutants;
 mod node_test;
 mod operator;

@@ -5,8 +5,8 @@
 //! 2. `KUBEBUILDER_ASSETS`, a directory with etcd and kube-apiserver.
 //! 3. Our own build in the user's cache directory, made on first need.
 //!
-//! Prometheus and the container runtime are Debian's ([`prometheus`], [`container_runtime`]), and this workspace's
-//! programs are built by cargo ([`built_for_release`]).
+//! Prometheus and the container runtime are Debian's ([`prometheus`], [`container_runtime`]), Helm is that of its package
+//! at PyPI ([`helm`]), and this workspace's programs are built by cargo ([`built_for_release`]).
 
 mod debian;
 mod recipes;
@@ -15,7 +15,7 @@ mod workspace;
 use std::io;
 use std::path::{Path, PathBuf};
 
-pub use recipes::{container_runtime, kubernetes, prometheus};
+pub use recipes::{container_runtime, helm, kubernetes, prometheus};
 pub use workspace::built_for_release;
 
 /// A program of the control plane or of a node.

@@ -48,6 +48,23 @@ pub fn prometheus() -> Result<PathBuf, Error> {
     Ok(recipe.programs().join("prometheus"))
 }
 
+/// The path of Helm.
+pub fn helm() -> Result<PathBuf, Error> {
+    let recipe = Recipe {
+        what: "Helm",
+        estimate: "some seconds, 17 MB to download, once",
+        directory: cache()?.join("helm-3.17.3"),
+        script: concat!(
+            include_str!("../../assets/debian-apt.sh"),
+            include_str!("../../assets/fetch-helm.sh")
+        ),
+        tools: &["python3"],
+        disk_bytes: GIB,
+    };
+    recipe.provide(&["helm"], |_| Vec::new())?;
+    Ok(recipe.programs().join("helm"))
+}
+
 /// Debian's container runtime: the directory with containerd and its shim, ctr, runc, CNI plugins and a static
 /// busybox.
 pub fn container_runtime() -> Result<PathBuf, Error> {

@@ -1,0 +1,138 @@
+{{/*
+The Deployment and the budget of one program. Call with
+(dict "root" $ "name" NAME "image" IMAGE-NAME "values" VALUES "args" ARGS "ports" PORTS "grace" SECONDS).
+*/}}
+{{- define "hookgate.program" -}}
+{{- $root := .root -}}
+{{- $global := .root.Values -}}
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: {{ .name }}
+  namespace: {{ $root.Release.Namespace }}
+  labels:
+    {{- include "hookgate.labels" . | nindent 4 }}
+spec:
+  replicas: {{ .values.replicas }}
+  selector:
+    matchLabels: { app.kubernetes.io/name: {{ .name }} }
+  strategy:
+    rollingUpdate: { maxUnavailable: 0, maxSurge: 1 }
+  template:
+    metadata:
+      labels:
+        app.kubernetes.io/name: {{ .name }}
+        app.kubernetes.io/part-of: hookgate
+        {{- with $global.podLabels }}
+        {{- toYaml . | nindent 8 }}
+        {{- end }}
+      {{- with $global.podAnnotations }}
+      annotations:
+        {{- toYaml . | nindent 8 }}
+      {{- end }}
+    spec:
+      serviceAccountName: {{ .name }}
+      terminationGracePeriodSeconds: {{ .grace }}
+      {{- with $global.image.pullSecrets }}
+      imagePullSecrets:
+        {{- toYaml . | nindent 8 }}
+      {{- end }}
+      {{- with $global.priorityClassName }}
+      priorityClassName: {{ . }}
+      {{- end }}
+      securityContext:
+        runAsNonRoot: true
+        runAsUser: 65532
+        runAsGroup: 65532
+        seccompProfile: { type: RuntimeDefault }
+      {{- with $global.nodeSelector }}
+      nodeSelector:
+        {{- toYaml . | nindent 8 }}
+      {{- end }}
+      {{- with $global.tolerations }}
+      tolerations:
+        {{- toYaml . | nindent 8 }}
+      {{- end }}
+      affinity:
+        {{- if .values.affinity }}
+        {{- toYaml .values.affinity | nindent 8 }}
+        {{- else }}
+        podAntiAffinity:
+          preferredDuringSchedulingIgnoredDuringExecution:
+            - weight: 100
+              podAffinityTerm:
+                topologyKey: kubernetes.io/hostname
+                labelSelector:
+                  matchLabels: { app.kubernetes.io/name: {{ .name }} }
+        {{- end }}
+      containers:
+        - name: {{ .name }}
+          image: {{ include "hookgate.image" (dict "root" $root "name" .image "digest" .values.digest) }}
+          imagePullPolicy: {{ $global.image.pullPolicy }}
+          args:
+            {{- toYaml (concat .args .values.extraArgs) | nindent 12 }}
+          env:
+            # Its name in the Lease.
+            - name: POD_NAME
+              valueFrom: { fieldRef: { fieldPath: metadata.name } }
+            {{- with .values.extraEnv }}
+            {{- toYaml . | nindent 12 }}
+            {{- end }}
+          ports:
+            {{- toYaml .ports | nindent 12 }}
+          livenessProbe:
+            httpGet: { path: /healthz, port: http }
+          readinessProbe:
+            httpGet: { path: /readyz, port: http }
+            periodSeconds: 5
+          resources:
+            {{- toYaml .values.resources | nindent 12 }}
+          securityContext:
+            allowPrivilegeEscalation: false
+            readOnlyRootFilesystem: true
+            capabilities: { drop: [ALL] }
+{{- if .values.podDisruptionBudget }}
+---
+apiVersion: {{ include "hookgate.budgetVersion" $root }}
+kind: PodDisruptionBudget
+metadata:
+  name: {{ .name }}
+  namespace: {{ $root.Release.Namespace }}
+  labels:
+    {{- include "hookgate.labels" . | nindent 4 }}
+spec:
+  # Of one replica, a drain of its node may take it: nothing is lost while no operator runs.
+  maxUnavailable: 1
+  selector:
+    matchLabels: { app.kubernetes.io/name: {{ .name }} }
+{{- end }}
+{{- end }}
+
+{{/* Flags of both operators. Call with (dict "root" $ "values" VALUES). */}}
+{{- define "hookgate.operatorArgs" -}}
+{{- $global := .root.Values -}}
+- --log-format={{ $global.log.format }}
+- --log={{ $global.log.level }}
+- --lease-duration={{ $global.leaseDuration }}
+- --api-concurrency={{ .values.apiConcurrency }}
+{{- if $global.namespaced }}
+- --namespace={{ .root.Release.Namespace }}
+{{- end }}
+{{- end }}
+
+{{/* The Service by which an operator's metrics are found. Call with (dict "root" $ "name" NAME). */}}
+{{- define "hookgate.metricsService" -}}
+apiVersion: v1
+kind: Service
+metadata:
+  name: {{ .name }}
+  namespace: {{ .root.Release.Namespace }}
+  labels:
+    {{- include "hookgate.labels" . | nindent 4 }}
+spec:
+  # Every replica is to be read, not one of them.
+  clusterIP: None
+  selector: { app.kubernetes.io/name: {{ .name }} }
+  ports:
+    - { name: http, port: 8080, targetPort: http }
+{{- end }}

