@@ -134,5 +134,5 @@ spec:
   clusterIP: None
   selector: { app.kubernetes.io/name: {{ .name }} }
   ports:
-    - { name: http, port: 8080, targetPort: http }
+    - { name: http, port: 8080, targetPort: http, protocol: TCP }
 {{- end }}

@@ -6,6 +6,8 @@
 //! | `bench SCENARIO` | loads, told as a table |
 //! | `prove [--quick]` | all that can go wrong, and what was counted; fails if a promise was broken |
 //! | `node-test` | pods of a real node: containerd, runc, the kubelet; needs root |
+//! | `image` | the operators as container images in one file, without a container engine |
+//! | `in-cluster` | the chart and the images on a real node: the demo's story, while leaders are killed; needs root |
 //! | `gen [--check]` | writes what is generated from code |
 //! | `mutants` | seeds bugs one at a time, and sees that the suite finds each |
 //! | `parity DIR` | compares our languages with tables of what the Go libraries say |
@@ -14,8 +16,11 @@
 
 mod bench;
 mod demo;
+mod enclosed;
 mod gate_page;
 mod generate;
+mod image;
+mod in_cluster;
 mod manifests;
 mod mutants;
 mod node_test;
@@ -44,7 +49,11 @@ enum Command {
     Prove(prove::Args),
     /// Check what a real kubelet and real containers do, in namespaces of their own; needs root
     NodeTest(node_test::Args),
-    /// Write what is generated from code: the CRDs, the drawing of the gate
+    /// Write the operators' container images into one file, without a container engine
+    Image(image::Args),
+    /// Install the chart with the images on a real node, and play the demo while leaders are killed; needs root
+    InCluster(in_cluster::Args),
+    /// Write what is generated from code: CRDs, plain manifests, pages of the documents
     #[command(name = "gen")]
     Generate(generate::Args),
     /// Seed bugs in a copy of the tree, one at a time, and see that the suite finds each
@@ -63,6 +72,8 @@ fn main() -> ExitCode {
         Command::Bench(args) => bench::run(&args),
         Command::Prove(args) => prove::run(&args),
         Command::NodeTest(args) => node_test::run(&args),
+        Command::Image(args) => image::run(&args),
+        Command::InCluster(args) => in_cluster::run(&args),
         Command::Mutants(args) => mutants::run(&args),
         Command::Hooks(args) => operator::hooks(args),
         Command::Workloads(args) => operator::workloads(args),

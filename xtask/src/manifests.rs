@@ -81,7 +81,9 @@ pub(crate) fn files(definitions: &[(PathBuf, String)]) -> Result<Vec<(PathBuf, S
     for manifest in &MANIFESTS {
         let mut text = format!("{GENERATED}# {}\n", manifest.about);
         if manifest.makes_namespace {
-            text += &format!("apiVersion: v1\nkind: Namespace\nmetadata:\n  name: {}\n", manifest.namespace);
+            text += "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: ";
+            text += manifest.namespace;
+            text += "\n";
         }
         if manifest.templates.is_empty() {
             text += &plain;
@@ -95,16 +97,24 @@ pub(crate) fn files(definitions: &[(PathBuf, String)]) -> Result<Vec<(PathBuf, S
 /// The definition as Helm is to keep it.
 fn kept(definition: &str) -> Result<String, Box<dyn Error>> {
     const METADATA: &str = "\nmetadata:\n";
-    let (before, after) = definition.split_once(METADATA).ok_or("a definition without metadata")?;
+    let (before, after) = definition
+        .split_once(METADATA)
+        .ok_or("a definition without metadata")?;
     if after.starts_with("  annotations:") {
         return Err("a definition has annotations already: helm.sh/resource-policy belongs to them".into());
     }
-    Ok(format!("{before}{METADATA}  annotations:\n    helm.sh/resource-policy: keep\n{after}"))
+    Ok(format!(
+        "{before}{METADATA}  annotations:\n    helm.sh/resource-policy: keep\n{after}"
+    ))
 }
 
 fn rendered(manifest: &Manifest) -> Result<String, Box<dyn Error>> {
     let mut helm = Command::new(test_kit::assets::helm()?);
-    helm.args(["template", NAMESPACE, concat!(env!("CARGO_MANIFEST_DIR"), "/../helm")]);
+    helm.args([
+        "template",
+        NAMESPACE,
+        concat!(env!("CARGO_MANIFEST_DIR"), "/../helm"),
+    ]);
     helm.args(["--namespace", manifest.namespace, "--set", "crds.install=false"]);
     for value in manifest.values {
         helm.args(["--set", value]);
@@ -114,10 +124,19 @@ fn rendered(manifest: &Manifest) -> Result<String, Box<dyn Error>> {
     }
     let output = helm.output()?;
     if !output.status.success() {
-        return Err(format!("helm, for {}: {}", manifest.path, String::from_utf8_lossy(&output.stderr)).into());
+        return Err(format!(
+            "helm, for {}: {}",
+            manifest.path,
+            String::from_utf8_lossy(&output.stderr)
+        )
+        .into());
     }
     let text = String::from_utf8(output.stdout)?;
-    let own = |line: &&str| !HELMS_OWN.iter().any(|prefix| line.trim_start().starts_with(prefix));
+    let own = |line: &&str| {
+        !HELMS_OWN
+            .iter()
+            .any(|prefix| line.trim_start().starts_with(prefix))
+    };
     let mut lines: Vec<&str> = text.lines().filter(own).collect();
     // Of a file that makes no namespace, nothing stands before the first document.
     if !manifest.makes_namespace && lines.first() == Some(&"---") {

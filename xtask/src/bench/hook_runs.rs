@@ -34,7 +34,7 @@ type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 const CREATE_AT_ONCE: usize = 16;
 
 pub(super) fn run(args: &Args) -> Outcome<()> {
-    let operator = assets::built_for_release("hook-operator", "hook-operator")?;
+    let operator = assets::built("hook-operator", assets::Profile::Release)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
         let crds = shared_api::crd::all();

@@ -1,8 +1,8 @@
 //! `cargo demo`: game servers that leave only when their hook says so, on a real control plane with simulated nodes,
 //! from nothing, live in the terminal, and checked.
 
-mod story;
-mod teller;
+pub(crate) mod story;
+pub(crate) mod teller;
 
 use std::process::ExitCode;
 
@@ -10,7 +10,7 @@ use test_kit::node::{self, Nodes};
 use test_kit::{ControlPlane, Options, Process, Program};
 
 use crate::operator;
-use story::Scene;
+use story::{Scene, Servers};
 use teller::Teller;
 
 /// Flags of `demo`.
@@ -63,7 +63,7 @@ fn play(args: &Args) -> Outcome<()> {
         let scene = Scene {
             control_plane: &control_plane,
             namespace: &namespace,
-            nodes: &nodes,
+            servers: &nodes,
             teller: &teller,
         };
         let outcome = scene.play().await;
@@ -81,6 +81,29 @@ fn play(args: &Args) -> Outcome<()> {
         }
         Ok(())
     })
+}
+
+/// Simulated: an HTTP server of this process answers for every pod.
+impl Servers for Nodes {
+    fn image(&self, version: &str) -> &'static str {
+        if version == "v1" { "game:v1" } else { "game:v2" }
+    }
+
+    fn path(&self) -> &'static str {
+        "/"
+    }
+
+    async fn set_players(&self, pod: Option<&str>, players: u64) -> Outcome<()> {
+        match pod {
+            Some(pod) => self.pod(pod).set_players(players),
+            None => self.every_pod().set_players(players),
+        }
+        Ok(())
+    }
+
+    async fn meanwhile(&self) -> Outcome<()> {
+        Ok(())
+    }
 }
 
 async fn start_operator(

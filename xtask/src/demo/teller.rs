@@ -4,13 +4,13 @@ use std::io::IsTerminal;
 use std::time::Instant;
 
 /// Tells the story on standard output.
-pub(super) struct Teller {
+pub(crate) struct Teller {
     colour: bool,
     since: Instant,
 }
 
 impl Teller {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         Self {
             colour: !plain && std::io::stdout().is_terminal(),
@@ -27,18 +27,18 @@ impl Teller {
     }
 
     /// A new part of the story.
-    pub(super) fn chapter(&self, title: &str) {
+    pub(crate) fn chapter(&self, title: &str) {
         println!("\n{}", self.paint("1", &format!("== {title}")));
     }
 
     /// A line of it, with the seconds since the beginning.
-    pub(super) fn say(&self, text: &str) {
+    pub(crate) fn say(&self, text: &str) {
         let seconds = self.paint("2", &format!("{:6.1}s", self.since.elapsed().as_secs_f64()));
         println!("{seconds}  {text}");
     }
 
     /// A command and what it printed.
-    pub(super) fn command(&self, command: &str, output: &str) {
+    pub(crate) fn command(&self, command: &str, output: &str) {
         println!("{}", self.paint("36", &format!("         $ {command}")));
         for line in output.trim_end().lines() {
             println!("           {line}");
@@ -46,7 +46,7 @@ impl Teller {
     }
 
     /// What to try now.
-    pub(super) fn next_steps(&self) {
+    pub(crate) fn next_steps(&self) {
         self.chapter("Try next");
         println!(
             "  cargo demo --keep                      the same, left running for your own kubectl\n  \

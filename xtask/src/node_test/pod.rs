@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use test_kit::real_node::samples::{GAME_PORT, GAME_V1};
 use test_kit::wait::within;
 
-use super::Outcome;
 use super::world::{PATIENCE, World};
+use crate::enclosed::Outcome;
 
 /// The container that is updated.
 pub(super) const GAME: &str = "game";

@@ -5,8 +5,9 @@ use std::time::{Duration, Instant};
 use futures::future::BoxFuture;
 use test_kit::RealNode;
 
+use super::checks;
 use super::world::World;
-use super::{Outcome, checks, whole};
+use crate::enclosed::{Outcome, whole};
 
 /// How long a check may take on a busy machine.
 const PATIENCE: Duration = Duration::from_mins(4);

@@ -9,7 +9,7 @@ use serde_json::Value;
 use test_kit::real_node::samples::GAME_PORT;
 use test_kit::{Process, Program, RealNode, http_client};
 
-use super::Outcome;
+use crate::enclosed::Outcome;
 
 /// How long anything may take on a busy machine.
 pub(super) const PATIENCE: Duration = Duration::from_mins(1);

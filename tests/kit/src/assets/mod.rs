@@ -6,7 +6,7 @@
 //! 3. Our own build in the user's cache directory, made on first need.
 //!
 //! Prometheus and the container runtime are Debian's ([`prometheus`], [`container_runtime`]), Helm is that of its package
-//! at PyPI ([`helm`]), and this workspace's programs are built by cargo ([`built_for_release`]).
+//! at `PyPI` ([`helm`]), and this workspace's programs are built by cargo ([`built`]).
 
 mod debian;
 mod recipes;
@@ -15,8 +15,8 @@ mod workspace;
 use std::io;
 use std::path::{Path, PathBuf};
 
-pub use recipes::{container_runtime, helm, kubernetes, prometheus};
-pub use workspace::built_for_release;
+pub use recipes::{ca_certificates, container_runtime, helm, kubernetes, prometheus};
+pub use workspace::{Profile, built};
 
 /// A program of the control plane or of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

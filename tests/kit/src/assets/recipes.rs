@@ -65,6 +65,24 @@ pub fn helm() -> Result<PathBuf, Error> {
     Ok(recipe.programs().join("helm"))
 }
 
+/// The path of one file with the certificates of all authorities that Debian trusts; not with those that this machine
+/// trusts besides.
+pub fn ca_certificates() -> Result<PathBuf, Error> {
+    let recipe = Recipe {
+        what: "certificates of public authorities",
+        estimate: "some seconds, once",
+        directory: cache()?.join("ca-certificates"),
+        script: concat!(
+            include_str!("../../assets/debian-apt.sh"),
+            include_str!("../../assets/fetch-ca-certificates.sh")
+        ),
+        tools: &["sed"],
+        disk_bytes: GIB,
+    };
+    recipe.provide(&["ca-certificates.crt"], |_| Vec::new())?;
+    Ok(recipe.programs().join("ca-certificates.crt"))
+}
+
 /// Debian's container runtime: the directory with containerd and its shim, ctr, runc, CNI plugins and a static
 /// busybox.
 pub fn container_runtime() -> Result<PathBuf, Error> {

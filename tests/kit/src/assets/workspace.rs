@@ -7,20 +7,33 @@ use serde_json::Value;
 
 use super::Error;
 
-/// The path of a program of this workspace as users run it, built now with the release profile. Cargo's progress
-/// goes to stderr.
-pub fn built_for_release(package: &str, program: &str) -> Result<PathBuf, Error> {
+/// Packages with the programs that users run.
+const PACKAGES: [&str; 3] = ["hook-operator", "gamedeployment-operator", "admission"];
+
+/// How programs are built.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Profile {
+    /// As users run them.
+    Release,
+    /// Quicker to build.
+    Debug,
+}
+
+/// The path of a program of this workspace, built now with the others that users run. Cargo's progress goes to stderr.
+pub fn built(program: &str, profile: Profile) -> Result<PathBuf, Error> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let output = Command::new(cargo)
-        .args([
-            "build",
-            "--message-format=json-render-diagnostics",
-            "--package",
-            package,
-            "--bin",
-            program,
-        ])
-        .arg("--release")
+    let mut command = Command::new(cargo);
+    command.args(["build", "--message-format=json-render-diagnostics", "--bins"]);
+    match profile {
+        // All at once: built one by one they would not share what is below them.
+        Profile::Release => {
+            let packages = PACKAGES.iter().flat_map(|package| ["--package", package]);
+            command.arg("--release").args(packages);
+        }
+        // They share with the tests what is below them.
+        Profile::Debug => drop(command.arg("--workspace")),
+    }
+    let output = command
         .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")))
         .stderr(Stdio::inherit())
         .output()

@@ -1,7 +1,7 @@
 //! Container images from bytes: an OCI archive that `ctr images import` takes, with no registry and no builder.
 //!
-//! An image is one layer. Names and images are apart, so that several names can stand for the same image, as with a
-//! tag that was only renamed.
+//! Names and images are apart, so that several names can stand for the same image, as with a tag that was only renamed.
+//! Layers that are the same are there once.
 
 mod tar;
 
@@ -9,25 +9,49 @@ use std::fmt::Write as _;
 use std::io;
 
 use ring::digest::{SHA256, digest};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use tar::Tar;
 
-/// An image of one layer.
+/// An image.
 #[derive(Debug, Clone, Default)]
 pub struct Image {
+    below: Vec<Tar>,
     layer: Tar,
     command: Vec<String>,
+    user: Option<&'static str>,
+    labels: Map<String, Value>,
 }
 
 impl Image {
-    /// An empty image that runs this command.
+    /// An empty image that runs this command, as root.
     #[must_use]
     pub fn new(command: &[&str]) -> Self {
         Self {
-            layer: Tar::default(),
             command: command.iter().map(|&word| word.to_owned()).collect(),
+            ..Self::default()
         }
+    }
+
+    /// Runs as this user and group: `UID:GID`.
+    #[must_use]
+    pub fn user(mut self, user: &'static str) -> Self {
+        self.user = Some(user);
+        self
+    }
+
+    /// Says something of itself, under a name of the OCI's annotations.
+    #[must_use]
+    pub fn label(mut self, name: &str, value: &str) -> Self {
+        self.labels.insert(name.to_owned(), value.into());
+        self
+    }
+
+    /// What is added from here on is a layer of its own.
+    #[must_use]
+    pub fn next_layer(mut self) -> Self {
+        self.below.push(std::mem::take(&mut self.layer));
+        self
     }
 
     /// Adds a directory. Names have no leading slash; a parent comes before what it holds.
@@ -61,7 +85,10 @@ pub fn archive(images: &[(&str, &Image)]) -> io::Result<Vec<u8>> {
     let mut listed = Vec::new();
     for (name, image) in images {
         let mut manifest = blobs.manifest(image)?;
-        manifest["annotations"] = json!({ "io.containerd.image.name": name });
+        manifest["annotations"] = json!({
+            "io.containerd.image.name": name,
+            "org.opencontainers.image.ref.name": name,
+        });
         listed.push(manifest);
     }
     let mut archive = blobs.archive;
@@ -80,19 +107,25 @@ struct Blobs {
 
 impl Blobs {
     fn manifest(&mut self, image: &Image) -> io::Result<Value> {
-        let layer = self.add("layer.v1.tar", &image.layer.clone().finish())?;
+        let layers = image.below.iter().chain([&image.layer]);
+        let layers = layers.map(|layer| self.add("layer.v1.tar", &layer.clone().finish()));
+        let layers: Vec<Value> = layers.collect::<io::Result<_>>()?;
+        let digests: Vec<&Value> = layers.iter().map(|layer| &layer["digest"]).collect();
         let config = json!({
             "architecture": architecture(),
             "os": "linux",
-            "config": { "Entrypoint": image.command, "Env": ["PATH=/bin"], "WorkingDir": "/" },
-            "rootfs": { "type": "layers", "diff_ids": [layer["digest"]] },
+            "config": {
+                "Entrypoint": image.command, "Env": ["PATH=/bin"], "WorkingDir": "/",
+                "User": image.user.unwrap_or_default(), "Labels": image.labels,
+            },
+            "rootfs": { "type": "layers", "diff_ids": digests },
         });
         let config = self.add("config.v1+json", config.to_string().as_bytes())?;
         let manifest = json!({
             "schemaVersion": 2,
             "mediaType": media_type("manifest.v1+json"),
             "config": config,
-            "layers": [layer],
+            "layers": layers,
         });
         self.add("manifest.v1+json", manifest.to_string().as_bytes())
     }
@@ -148,6 +181,22 @@ mod tests {
         assert_eq!(blobs(&[("r/game:v1", &image)]), 3);
         assert_eq!(blobs(&[("r/game:v1", &image), ("r/game:same", &image)]), 3);
         assert_eq!(blobs(&[("r/game:v1", &image), ("r/game:v2", &other)]), 6);
+    }
+
+    #[test]
+    fn two_images_share_the_layer_below() {
+        let base = || {
+            Image::new(&["/bin/game"])
+                .file("base", b"b")
+                .unwrap()
+                .next_layer()
+        };
+        let one = base().file("version", b"v1").unwrap();
+        let other = base().user("65532:65532").file("version", b"v2").unwrap();
+        let both = text(&[("r/one:v1", &one), ("r/other:v1", &other)]);
+        // Of each its layer, configuration and manifest; and the layer below.
+        assert_eq!(both.matches("blobs/sha256/").count(), 7);
+        assert_eq!(both.matches(r#""User":"65532:65532""#).count(), 1);
     }
 
     #[test]

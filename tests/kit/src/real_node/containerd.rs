@@ -75,7 +75,12 @@ impl Containerd {
         archive(images)
             .and_then(|bytes| fs::write(&path, bytes))
             .map_err(io_error("write container images"))?;
-        run(self.ctr().args(["images", "import"]).arg(&path)).map(drop)
+        self.import_archive(&path)
+    }
+
+    /// Makes the images of an OCI archive known.
+    pub(super) fn import_archive(&self, path: &Path) -> Result<(), Error> {
+        run(self.ctr().args(["images", "import"]).arg(path)).map(drop)
     }
 
     pub(super) fn process(&self) -> &Process {

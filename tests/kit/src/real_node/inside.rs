@@ -9,6 +9,7 @@ use rustix::mount::{MountFlags, mount};
 
 use super::enclosure::unsuitable;
 use super::error::{Error, io_error};
+use super::service::SERVICE_ADDRESS;
 use crate::assets;
 
 /// Where a node writes to whatever it is told. Their content stays visible, changes stay inside.
@@ -63,9 +64,12 @@ impl Inside {
 
 fn addresses() -> Result<(), Error> {
     let busybox = assets::container_runtime()?.join("busybox");
-    let address = format!("{NODE_ADDRESS}/32");
     run(Command::new(&busybox).args(["ip", "link", "set", "lo", "up"]))?;
-    run(Command::new(&busybox).args(["ip", "address", "add", &address, "dev", "lo"])).map(drop)
+    for address in [NODE_ADDRESS, SERVICE_ADDRESS] {
+        let address = format!("{address}/32");
+        run(Command::new(&busybox).args(["ip", "address", "add", &address, "dev", "lo"]))?;
+    }
+    Ok(())
 }
 
 fn in_memory(directory: &Path) -> io::Result<()> {

@@ -8,7 +8,8 @@
 //! 2. inside: [`Inside::enter`], then [`RealNode::start`]. Only here can pods be reached by their addresses.
 //!
 //! What this is not: a way out. Pods reach each other and what runs inside, and nothing else; no image is pulled, and
-//! those of [`samples`] are all there are.
+//! those of [`samples`] and of given archives are all there are. Of
+//! Services only that of the API server can be called, at its address; there is no DNS.
 
 mod containerd;
 mod control_groups;
@@ -17,8 +18,10 @@ mod error;
 mod inside;
 mod kubelet;
 pub mod samples;
+mod service;
 
 use std::fs;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Node;
@@ -36,6 +39,7 @@ use crate::process::Process;
 use crate::wait::within;
 use containerd::Containerd;
 use error::io_error;
+use service::ApiService;
 
 const READY_IN: Duration = Duration::from_mins(1);
 
@@ -45,7 +49,17 @@ pub struct RealNode {
     // Dropped in this order.
     kubelet: Process,
     containerd: Containerd,
+    _service: ApiService,
     control_plane: ControlPlane,
+}
+
+/// What a node is to have.
+#[derive(Debug, Default)]
+pub struct Setup {
+    /// Definitions to install in the control plane.
+    pub crds: Vec<CustomResourceDefinition>,
+    /// OCI archives with images besides those of [`samples`].
+    pub archives: Vec<PathBuf>,
 }
 
 impl RealNode {
@@ -56,15 +70,17 @@ impl RealNode {
         Ok(())
     }
 
-    /// Starts everything and returns once the node is ready. The definitions are installed in the control plane.
-    pub async fn start(inside: &Inside, crds: Vec<CustomResourceDefinition>) -> Result<Self, Error> {
+    /// Starts everything and returns once the node is ready.
+    pub async fn start(inside: &Inside, setup: Setup) -> Result<Self, Error> {
         let components = programs()?;
         let runtime = assets::container_runtime()?;
         let directory = std::env::temp_dir().join("node");
         fs::create_dir(&directory).map_err(io_error("make the node's directory"))?;
         let options = Options {
-            crds,
+            crds: setup.crds,
             scheduler: true,
+            // There is no proxy for Services: the API server calls a webhook's pods at their own addresses.
+            api_server_arguments: vec!["--enable-aggregator-routing=true".to_owned()],
             ..Options::default()
         };
         let control_plane = async { Ok(ControlPlane::start(options).await?) };
@@ -73,9 +89,13 @@ impl RealNode {
             let images = samples::all(&runtime)?;
             let images: Vec<_> = images.iter().map(|(name, image)| (*name, image)).collect();
             containerd.import(&images)?;
+            for archive in &setup.archives {
+                containerd.import_archive(archive)?;
+            }
             Ok::<_, Error>(containerd)
         };
         let (control_plane, containerd) = tokio::try_join!(control_plane, containerd)?;
+        let service = ApiService::start(control_plane.api_url()).await?;
         let kubelet = kubelet::start(
             components.require(Component::Kubelet)?,
             inside,
@@ -85,6 +105,7 @@ impl RealNode {
         let node = Self {
             kubelet,
             containerd,
+            _service: service,
             control_plane,
         };
         node.await_ready().await?;

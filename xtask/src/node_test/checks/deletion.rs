@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use kube::api::DeleteParams;
 use serde_json::json;
 
-use crate::node_test::Outcome;
+use crate::enclosed::Outcome;
 use crate::node_test::pod::{Seen, ensure, manifest};
 use crate::node_test::suite::{Check, check};
 use crate::node_test::world::{PATIENCE, World};

@@ -8,7 +8,7 @@ use shared_api::{HookRun, HookRunStatus, Phase};
 use test_kit::real_node::samples::GAME_PORT;
 use test_kit::wait::within;
 
-use crate::node_test::Outcome;
+use crate::enclosed::Outcome;
 use crate::node_test::pod::{GAME, Seen, ensure, manifest};
 use crate::node_test::suite::{Check, check};
 use crate::node_test::world::{PATIENCE, World};

@@ -2,7 +2,7 @@
 
 use test_kit::real_node::samples::{GAME_V1, GAME_V1_RETAGGED, GAME_V2};
 
-use crate::node_test::Outcome;
+use crate::enclosed::Outcome;
 use crate::node_test::pod::{GAME, SIDECAR, SIDECAR_PORT, Seen, ensure, manifest};
 use crate::node_test::suite::{Check, check};
 use crate::node_test::world::World;

@@ -5,7 +5,7 @@ use std::time::Instant;
 use serde_json::json;
 use test_kit::real_node::samples::GAME_V2;
 
-use crate::node_test::Outcome;
+use crate::enclosed::Outcome;
 use crate::node_test::pod::{GAME, Seen, ensure, manifest};
 use crate::node_test::suite::{Check, check};
 use crate::node_test::world::World;

@@ -11,7 +11,7 @@ use test_kit::Process;
 use test_kit::real_node::samples::{GAME_PORT, GAME_V1, GAME_V1_RETAGGED, GAME_V2};
 use test_kit::wait::within;
 
-use crate::node_test::Outcome;
+use crate::enclosed::Outcome;
 use crate::node_test::pod::{GAME, SIDECAR, Seen, ensure, manifest};
 use crate::node_test::suite::{Check, check};
 use crate::node_test::world::{PATIENCE, World};

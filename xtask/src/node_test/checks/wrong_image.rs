@@ -2,7 +2,7 @@
 
 use test_kit::real_node::samples::{GAME_MISSING, GAME_V1};
 
-use crate::node_test::Outcome;
+use crate::enclosed::Outcome;
 use crate::node_test::pod::{GAME, SIDECAR, Seen, ensure};
 use crate::node_test::suite::{Check, check};
 use crate::node_test::world::World;

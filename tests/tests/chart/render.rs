@@ -1,0 +1,211 @@
+//! What is rendered: an API server takes it, the programs know their flags, pods have no rights that they do not need.
+
+use clap::Parser as _;
+use kube::api::{ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams};
+use kube::{Api, Client, ResourceExt as _};
+use serde_json::{Value, json};
+use test_kit::ControlPlane;
+
+use crate::{NAMESPACE, of_kind, rendered, value_sets};
+
+#[tokio::test]
+async fn an_api_server_takes_what_every_set_of_values_renders() {
+    let control_plane = ControlPlane::shared(shared_api::crd::all).await;
+    let namespace = control_plane.namespace("chart").await;
+    let mut seen = 0;
+    for set in value_sets() {
+        for mut document in rendered(&["--values", set.to_str().unwrap()]) {
+            // Their definitions belong to the Prometheus operator.
+            if document["apiVersion"] == "monitoring.coreos.com/v1" {
+                continue;
+            }
+            if document["metadata"]["namespace"] == NAMESPACE {
+                document["metadata"]["namespace"] = json!(namespace);
+            }
+            let taken = apply_dry(control_plane.client(), &document).await;
+            taken.unwrap_or_else(|error| panic!("{}: {document}: {error}", set.display()));
+            seen += 1;
+        }
+    }
+    assert!(seen > 100, "{seen} documents");
+}
+
+/// Applies a document on the server's side without storing it.
+async fn apply_dry(client: Client, document: &Value) -> kube::Result<DynamicObject> {
+    let object: DynamicObject = serde_json::from_value(document.clone()).map_err(kube::Error::SerdeError)?;
+    let types = object.types.clone().unwrap_or_default();
+    let (group, version) = types
+        .api_version
+        .split_once('/')
+        .unwrap_or(("", &types.api_version));
+    let plural = types.kind.to_lowercase() + "s";
+    let plural = plural
+        .strip_suffix("ys")
+        .map_or(plural.clone(), |stem| format!("{stem}ies"));
+    let kind =
+        ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(group, version, &types.kind), &plural);
+    let objects: Api<DynamicObject> = match object.namespace() {
+        Some(namespace) => Api::namespaced_with(client, &namespace, &kind),
+        None => Api::all_with(client, &kind),
+    };
+    let dry = PatchParams::apply("chart").force().dry_run();
+    objects
+        .patch(&object.name_any(), &dry, &Patch::Apply(&object))
+        .await
+}
+
+#[test]
+fn the_programs_know_their_flags() {
+    for set in value_sets() {
+        let documents = rendered(&["--values", set.to_str().unwrap()]);
+        for deployment in of_kind(&documents, "Deployment") {
+            let container = &deployment["spec"]["template"]["spec"]["containers"][0];
+            let name = container["name"].as_str().unwrap();
+            let flags: Vec<&str> = container["args"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|flag| flag.as_str().unwrap())
+                .collect();
+            let all = [name].into_iter().chain(flags);
+            let parsed = match name {
+                "hook-operator" => hook_operator::config::Config::try_parse_from(all).map(drop),
+                "gamedeployment-operator" => {
+                    gamedeployment_operator::config::Config::try_parse_from(all).map(drop)
+                }
+                "hookgate-admission" => admission::config::Config::try_parse_from(all).map(drop),
+                other => panic!("{other}"),
+            };
+            parsed.unwrap_or_else(|error| panic!("{}: {error}", set.display()));
+        }
+    }
+}
+
+/// The level `restricted` of the pod security standards.
+#[test]
+fn pods_are_restricted_and_apart() {
+    for set in value_sets() {
+        let documents = rendered(&["--values", set.to_str().unwrap()]);
+        for deployment in of_kind(&documents, "Deployment") {
+            let (name, spec) = (
+                &deployment["metadata"]["name"],
+                &deployment["spec"]["template"]["spec"],
+            );
+            assert_eq!(spec["securityContext"]["runAsNonRoot"], true, "{name}");
+            assert_eq!(
+                spec["securityContext"]["seccompProfile"]["type"], "RuntimeDefault",
+                "{name}"
+            );
+            assert!(spec["affinity"]["podAntiAffinity"].is_object(), "{name}");
+            assert_eq!(spec["serviceAccountName"], *name);
+            for field in ["hostNetwork", "hostPID", "hostIPC", "volumes"] {
+                assert_eq!(spec[field], Value::Null, "{name} {field}");
+            }
+            let [container] = &spec["containers"].as_array().unwrap()[..] else {
+                panic!("{name} has one container");
+            };
+            let rights = json!({
+                "allowPrivilegeEscalation": false, "readOnlyRootFilesystem": true, "capabilities": { "drop": ["ALL"] }
+            });
+            assert_eq!(container["securityContext"], rights, "{name}");
+            assert!(container["resources"]["requests"]["memory"].is_string(), "{name}");
+            assert_eq!(
+                container["readinessProbe"]["httpGet"]["path"], "/readyz",
+                "{name}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_namespaced_release_asks_for_nothing_outside() {
+    let documents = rendered(&[
+        "--set",
+        "namespaced=true,crds.install=false,networkPolicy.enabled=true",
+    ]);
+    assert!(documents.len() > 10);
+    for document in &documents {
+        assert_eq!(document["metadata"]["namespace"], NAMESPACE, "{document}");
+    }
+    for deployment in of_kind(&documents, "Deployment") {
+        let flags = deployment["spec"]["template"]["spec"]["containers"][0]["args"]
+            .as_array()
+            .unwrap();
+        assert!(
+            flags.contains(&json!(format!("--namespace={NAMESPACE}"))),
+            "{flags:?}"
+        );
+    }
+}
+
+#[test]
+fn budgets_have_the_version_that_the_cluster_knows() {
+    let version = |kubernetes: &str| {
+        let documents = rendered(&["--kube-version", kubernetes]);
+        of_kind(&documents, "PodDisruptionBudget")[0]["apiVersion"].clone()
+    };
+    assert_eq!(version("1.20.15"), "policy/v1beta1");
+    assert_eq!(version("1.21.0"), "policy/v1");
+    assert_eq!(version("1.35.1"), "policy/v1");
+}
+
+/// The garbage collector's deletions need no label, whoever else is exempt.
+#[test]
+fn naming_an_exempt_user_keeps_the_garbage_collector_exempt() {
+    let documents = rendered(&[
+        "--set",
+        "admission.enabled=true,admission.guardExemptUsers={alice}",
+    ]);
+    let deployments = of_kind(&documents, "Deployment");
+    let admission = deployments
+        .iter()
+        .find(|one| one["metadata"]["name"] == "hookgate-admission")
+        .unwrap();
+    let flags = admission["spec"]["template"]["spec"]["containers"][0]["args"].to_string();
+    assert!(flags.contains("--guard-exempt-user=alice"), "{flags}");
+    assert!(flags.contains("generic-garbage-collector"), "{flags}");
+}
+
+/// A Service finds the pods that it is for, and the monitor finds the Services.
+#[test]
+fn metrics_are_found() {
+    let documents = rendered(&[
+        "--set",
+        "admission.enabled=true,monitoring.serviceMonitor.enabled=true",
+    ]);
+    let monitor = of_kind(&documents, "ServiceMonitor")[0];
+    let services = of_kind(&documents, "Service");
+    assert_eq!(services.len(), 3);
+    let within = |wanted: &Value, given: &Value| {
+        wanted
+            .as_object()
+            .unwrap()
+            .iter()
+            .all(|(name, value)| given[name] == *value)
+    };
+    for service in services {
+        assert!(
+            within(
+                &monitor["spec"]["selector"]["matchLabels"],
+                &service["metadata"]["labels"]
+            ),
+            "{service}"
+        );
+        let ports = service["spec"]["ports"].as_array().unwrap();
+        assert!(
+            ports
+                .iter()
+                .any(|port| port["name"] == monitor["spec"]["endpoints"][0]["port"]),
+            "{service}"
+        );
+        let found = of_kind(&documents, "Deployment")
+            .into_iter()
+            .filter(|deployment| {
+                within(
+                    &service["spec"]["selector"],
+                    &deployment["spec"]["template"]["metadata"]["labels"],
+                )
+            });
+        assert_eq!(found.count(), 1, "{service}");
+    }
+}

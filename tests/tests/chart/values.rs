@@ -1,0 +1,78 @@
+//! Values: what is wrong is refused with its name, and everything that is offered is described.
+
+use serde_json::Value;
+
+use crate::{CHART, helm, value_sets};
+
+#[test]
+fn the_chart_is_well_made_with_every_set_of_values() {
+    for set in value_sets() {
+        let said = helm(&["lint", "--strict", CHART, "--values", set.to_str().unwrap()]);
+        said.unwrap_or_else(|complaint| panic!("{}: {complaint}", set.display()));
+    }
+}
+
+#[test]
+fn a_wrong_value_is_refused_by_its_name() {
+    let wrong = [
+        ("hookOperator.replica=3", "replica"),
+        ("hookOperator.replicas=-1", "hookOperator.replicas"),
+        ("hookOperator.replicas=two", "hookOperator.replicas"),
+        ("hookOperator.digest=0123", "hookOperator.digest"),
+        ("hookOperator.maxInFlight=0", "hookOperator.maxInFlight"),
+        ("hookOperator.egress.permit={10.0.0.0/8}", "permit"),
+        (
+            "gameDeploymentOperator.extraArgs={verbose}",
+            "gameDeploymentOperator.extraArgs",
+        ),
+        ("admission.enabled=yes please", "admission.enabled"),
+        ("crds.keep=false", "keep"),
+        ("image.pullPolicy=Sometimes", "image.pullPolicy"),
+        ("leaseDuration=15", "leaseDuration"),
+        ("log.format=xml", "log.format"),
+        ("networkPolicy.apiServerPorts={0}", "networkPolicy.apiServerPorts"),
+        (
+            "monitoring.serviceMonitor.interval=often",
+            "monitoring.serviceMonitor.interval",
+        ),
+        ("gamedeploymentOperator.replicas=2", "gamedeploymentOperator"),
+        // Not by the schema: it takes two values to be wrong.
+        ("namespaced=true,admission.enabled=true", "admission.enabled"),
+    ];
+    for (value, name) in wrong {
+        let complaint = helm(&["template", "x", CHART, "--set", value]).expect_err(value);
+        assert!(complaint.contains(name), "{value}: {complaint}");
+    }
+}
+
+/// A value without a description, or a description without a value, misleads whoever reads the chart.
+#[test]
+fn the_schema_describes_what_there_is() {
+    let read = |name: &str| std::fs::read_to_string(format!("{CHART}/{name}")).unwrap();
+    let values: Value = serde_saphyr::from_str(&read("values.yaml")).unwrap();
+    let schema: Value = serde_json::from_str(&read("values.schema.json")).unwrap();
+    compare("", &values, &schema);
+}
+
+fn compare(path: &str, values: &Value, schema: &Value) {
+    let Some(properties) = schema.get("properties").and_then(Value::as_object) else {
+        return;
+    };
+    assert_eq!(schema["additionalProperties"], false, "{path}");
+    for (name, property) in properties {
+        let path = format!("{path}.{name}");
+        // Those of Kubernetes' own types have a meaning elsewhere; `global` is Helm's.
+        if [".global"].contains(&path.as_str()) || path.contains(".resources.") {
+            continue;
+        }
+        let value = values
+            .get(name)
+            .unwrap_or_else(|| panic!("values.yaml lacks {path}"));
+        let described = property.get("description").is_some() || property.get("properties").is_some();
+        assert!(described, "{path} is not described");
+        compare(&path, value, property);
+    }
+    for name in values.as_object().unwrap().keys() {
+        assert!(properties.contains_key(name), "the schema lacks {path}.{name}");
+    }
+}
