@@ -200,7 +200,7 @@ impl Bench {
     }
 
     fn cargo(&self, arguments: &[&str]) -> Result<Output, String> {
-        let mut command = Command::new("cargo");
+        let mut command = test_kit::assets::cargo();
         command
             .args(arguments)
             .current_dir(&self.tree)

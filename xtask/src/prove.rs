@@ -7,7 +7,7 @@
 use std::fs::{self, File};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 /// Plays all that can go wrong, and fails if a promise was broken.
@@ -125,7 +125,7 @@ impl Part {
         let log = directory.join(format!("{}.log", self.name));
         let file = File::create(&log).map_err(|error| format!("{}: {error}", log.display()))?;
         let both = file.try_clone().map_err(|error| error.to_string())?;
-        let mut command = Command::new(env!("CARGO"));
+        let mut command = test_kit::assets::cargo();
         command.args(self.arguments);
         if self.arguments.first() == Some(&"xtask") {
             command.args(quick.then_some("--quick"));

@@ -87,8 +87,8 @@ async fn story(node: &RealNode, release: &Release<'_>, teller: &Teller) -> Outco
     };
     scene.play().await?;
     teller.say(&format!(
-        "ok  all that, while {} leaders were killed",
-        servers.killed()
+        "ok  all that, while {} leaders were lost",
+        servers.lost()
     ));
     teller.chapter("helm upgrade and helm uninstall: the games do not notice");
     let before = servers.pods().await?;

@@ -1,5 +1,6 @@
 //! The chart, installed by Helm.
 
+use std::fs;
 use std::process::Command;
 
 use k8s_openapi::api::apps::v1::Deployment;
@@ -133,12 +134,26 @@ impl<'a> Release<'a> {
         Ok(leader.await?)
     }
 
-    /// Kills the pod that leads, without a word to it.
+    /// Kills the process that leads, without a word to it: its lease is left to run out.
     pub(super) async fn kill_leader(&self, operator: &str) -> Outcome<()> {
+        let leader = self.leader(operator).await?;
+        let pod = self.pods().get(&leader).await?;
+        let process = process_of(&pod.uid().unwrap_or_default(), operator)?;
+        let killed = Command::new("kill").args(["-KILL", &process]).status()?;
+        if !killed.success() {
+            return Err(format!("kill -KILL {process}: {killed}").into());
+        }
+        self.teller
+            .say(&format!("killed the process of {leader}, which led"));
+        Ok(())
+    }
+
+    /// Deletes the pod that leads.
+    pub(super) async fn delete_leader(&self, operator: &str) -> Outcome<()> {
         let leader = self.leader(operator).await?;
         let now = DeleteParams::default().grace_period(0);
         self.pods().delete(&leader, &now).await?;
-        self.teller.say(&format!("killed {leader}, which led"));
+        self.teller.say(&format!("deleted the pod {leader}, which led"));
         Ok(())
     }
 
@@ -212,6 +227,21 @@ impl<'a> Release<'a> {
             Err("helm failed".into())
         }
     }
+}
+
+/// The process of a program in a pod, as this process sees it: the pod's UID is in the name of its control group.
+fn process_of(pod: &str, program: &str) -> Outcome<String> {
+    for entry in fs::read_dir("/proc")? {
+        let path = entry?.path();
+        let read = |name: &str| fs::read_to_string(path.join(name)).unwrap_or_default();
+        // The kernel keeps 15 bytes of the name.
+        let name = read("comm");
+        if read("cgroup").contains(pod) && !name.trim().is_empty() && program.starts_with(name.trim()) {
+            let number = path.file_name().unwrap_or_default();
+            return Ok(number.to_string_lossy().into_owned());
+        }
+    }
+    Err(format!("no process of {program} in the pod {pod}").into())
 }
 
 fn said(command: &mut Command) -> String {

@@ -20,7 +20,7 @@ pub(super) struct RealServers<'a> {
     node: &'a RealNode,
     release: &'a Release<'a>,
     namespace: &'static str,
-    killed: AtomicUsize,
+    lost: AtomicUsize,
 }
 
 impl<'a> RealServers<'a> {
@@ -37,7 +37,7 @@ impl<'a> RealServers<'a> {
             node,
             release,
             namespace,
-            killed: AtomicUsize::new(0),
+            lost: AtomicUsize::new(0),
         })
     }
 
@@ -45,9 +45,9 @@ impl<'a> RealServers<'a> {
         self.namespace
     }
 
-    /// How many leaders were killed.
-    pub(super) fn killed(&self) -> usize {
-        self.killed.load(Ordering::Relaxed)
+    /// How many leaders were lost.
+    pub(super) fn lost(&self) -> usize {
+        self.lost.load(Ordering::Relaxed)
     }
 
     /// The servers by their UIDs, with how often they were restarted.
@@ -109,11 +109,14 @@ impl Servers for RealServers<'_> {
         Ok(())
     }
 
-    /// Both leaders die.
+    /// Both leaders go: the first time by a kill that they cannot notice, then with their pods.
     async fn meanwhile(&self) -> Outcome<()> {
         for operator in OPERATORS {
-            self.release.kill_leader(operator).await?;
-            self.killed.fetch_add(1, Ordering::Relaxed);
+            if self.lost.fetch_add(1, Ordering::Relaxed) < OPERATORS.len() {
+                self.release.kill_leader(operator).await?;
+            } else {
+                self.release.delete_leader(operator).await?;
+            }
         }
         Ok(())
     }

@@ -16,7 +16,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 pub use recipes::{ca_certificates, container_runtime, helm, kubernetes, prometheus};
-pub use workspace::{Profile, built};
+pub use workspace::{Profile, built, cargo};
 
 /// A program of the control plane or of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -10,6 +10,23 @@ use super::Error;
 /// Packages with the programs that users run.
 const PACKAGES: [&str; 3] = ["hook-operator", "gamedeployment-operator", "admission"];
 
+/// Cargo, as a program that cargo itself runs should call it: without what is only true of that program. Build scripts
+/// look at these variables (ring's does), and half of the tree would be compiled anew each time they change.
+#[must_use]
+pub fn cargo() -> Command {
+    const OF_A_PACKAGE: [&str; 2] = ["CARGO_PKG_", "CARGO_MANIFEST_"];
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    for (name, _) in std::env::vars_os() {
+        if OF_A_PACKAGE
+            .iter()
+            .any(|prefix| name.to_string_lossy().starts_with(prefix))
+        {
+            command.env_remove(name);
+        }
+    }
+    command
+}
+
 /// How programs are built.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Profile {
@@ -21,8 +38,7 @@ pub enum Profile {
 
 /// The path of a program of this workspace, built now with the others that users run. Cargo's progress goes to stderr.
 pub fn built(program: &str, profile: Profile) -> Result<PathBuf, Error> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let mut command = Command::new(cargo);
+    let mut command = cargo();
     command.args(["build", "--message-format=json-render-diagnostics", "--bins"]);
     match profile {
         // All at once: built one by one they would not share what is below them.
@@ -30,8 +46,8 @@ pub fn built(program: &str, profile: Profile) -> Result<PathBuf, Error> {
             let packages = PACKAGES.iter().flat_map(|package| ["--package", package]);
             command.arg("--release").args(packages);
         }
-        // They share with the tests what is below them.
-        Profile::Debug => drop(command.arg("--workspace")),
+        // They share with the tests what is below them. Who runs this must not be replaced by it.
+        Profile::Debug => drop(command.args(["--workspace", "--exclude", "xtask"])),
     }
     let output = command
         .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")))
