@@ -9,13 +9,16 @@
 //! | `lists` | tables, `-o`, HookRuns |
 //! | `mistakes` | names that are not there, rights that are missing |
 //! | `transcript` | `get -w` on a terminal |
+//! | `recording` | the picture of the README |
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may end so")]
 
 mod lists;
 mod mistakes;
 mod plugin;
+mod recording;
 mod scale_down;
+mod screen;
 mod skip;
 mod terminal;
 mod transcript;

@@ -1,10 +1,11 @@
-//! A pseudo-terminal with a program on it, and the little of a terminal that is needed to read what it shows.
+//! A pseudo-terminal with a program on it.
 
 use std::fs::{File, OpenOptions};
 use std::io::Read;
 use std::os::fd::OwnedFd;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
+use std::time::Instant;
 
 use operator_tests::{Fleet, SOON};
 use rustix::process::{Pid, Signal, kill_process};
@@ -13,9 +14,15 @@ use rustix::termios::{Winsize, tcsetwinsize};
 use test_kit::eventually;
 
 use crate::plugin::PROGRAM;
+use crate::screen::{Line, screen};
 
 /// The plugin in a fleet's namespace, on a terminal of 40 lines and 100 columns.
 pub(crate) fn terminal(fleet: &Fleet<'_>, words: &[&str]) -> Terminal {
+    terminal_of(fleet, words, 40, 100)
+}
+
+/// The same on one of another size.
+pub(crate) fn terminal_of(fleet: &Fleet<'_>, words: &[&str], lines: u16, columns: u16) -> Terminal {
     let mut command = Command::new(PROGRAM);
     command
         .args(words)
@@ -23,7 +30,7 @@ pub(crate) fn terminal(fleet: &Fleet<'_>, words: &[&str]) -> Terminal {
         .env("KUBECONFIG", fleet.control_plane.kubeconfig_path())
         .env("LC_ALL", "C.UTF-8")
         .env_remove("NO_COLOR");
-    Terminal::start(command, 40, 100)
+    Terminal::start(command, lines, columns)
 }
 
 /// Waits until a terminal shows what is wanted.
@@ -45,8 +52,15 @@ pub(crate) struct Terminal {
     master: Arc<OwnedFd>,
     child: Child,
     /// Everything that was written to it.
-    written: Arc<Mutex<Vec<u8>>>,
+    written: Arc<Mutex<Written>>,
     reader: Option<std::thread::JoinHandle<()>>,
+}
+
+#[derive(Default)]
+struct Written {
+    bytes: Vec<u8>,
+    /// How much it was, and when.
+    lengths: Vec<(Instant, usize)>,
 }
 
 impl Terminal {
@@ -70,14 +84,17 @@ impl Terminal {
         // The command holds ends of the terminal, too: with them open its end would never be read.
         drop(command);
         drop(slave);
-        let written = Arc::new(Mutex::new(Vec::new()));
+        let written = Arc::new(Mutex::new(Written::default()));
         let (into, from) = (written.clone(), master.try_clone().unwrap());
         let reader = std::thread::spawn(move || {
             let mut from = File::from(from);
             let mut buffer = [0; 4096];
             // When the program has ended, reading fails.
             while let Ok(count @ 1..) = from.read(&mut buffer) {
-                into.lock().unwrap().extend(&buffer[..count]);
+                let mut into = into.lock().unwrap();
+                into.bytes.extend(&buffer[..count]);
+                let length = into.bytes.len();
+                into.lengths.push((Instant::now(), length));
             }
         });
         Self {
@@ -95,12 +112,23 @@ impl Terminal {
 
     /// Everything that was written so far.
     pub(crate) fn transcript(&self) -> String {
-        String::from_utf8_lossy(&self.written.lock().unwrap()).into_owned()
+        String::from_utf8_lossy(&self.written.lock().unwrap().bytes).into_owned()
     }
 
     /// The lines that it shows now.
     pub(crate) fn shows(&self) -> Vec<String> {
-        shown(&self.transcript())
+        screen(&self.transcript()).iter().map(Line::text).collect()
+    }
+
+    /// What it showed after each writing.
+    pub(crate) fn recording(&self) -> Vec<(Instant, Vec<Line>)> {
+        let written = self.written.lock().unwrap();
+        let until = |length: usize| String::from_utf8_lossy(&written.bytes[..length]).into_owned();
+        let shown = written
+            .lengths
+            .iter()
+            .map(|(moment, length)| (*moment, screen(&until(*length))));
+        shown.collect()
     }
 
     /// Types a line.
@@ -137,59 +165,4 @@ fn winsize(lines: u16, columns: u16) -> Winsize {
         ws_xpixel: 0,
         ws_ypixel: 0,
     }
-}
-
-/// What stands on the screen after all of this was written. Of what a terminal obeys, only what the plugin uses is known:
-/// anything else fails the test.
-fn shown(text: &str) -> Vec<String> {
-    let mut lines: Vec<Vec<char>> = vec![Vec::new()];
-    let (mut line, mut column) = (0, 0);
-    let mut letters = text.chars().peekable();
-    while let Some(letter) = letters.next() {
-        match letter {
-            '\x1b' => {
-                assert_eq!(letters.next(), Some('['), "{text:?}");
-                let mut sequence = String::new();
-                let last = loop {
-                    match letters.next() {
-                        Some(last @ ('A'..='Z' | 'a'..='z')) => break last,
-                        Some(other) => sequence.push(other),
-                        // The rest has not been read yet.
-                        None => return text_of(&lines),
-                    }
-                };
-                match (sequence.as_str(), last) {
-                    ("?1049", 'h') | ("2", 'J') => lines = vec![Vec::new()],
-                    ("?1049", 'l') => {
-                        lines = vec![Vec::new()];
-                        (line, column) = (0, 0);
-                    }
-                    (_, 'm') | ("?25" | "?7", 'l' | 'h') => {}
-                    (place, 'H') => {
-                        let (row, _) = place.split_once(';').unwrap();
-                        (line, column) = (row.parse::<usize>().unwrap() - 1, 0);
-                    }
-                    ("", 'K') => lines.get_mut(line).map_or((), |line| line.truncate(column)),
-                    other => panic!("{other:?}"),
-                }
-            }
-            '\n' => line += 1,
-            '\r' => column = 0,
-            letter => {
-                lines.resize(lines.len().max(line + 1), Vec::new());
-                let line = &mut lines[line];
-                line.resize(line.len().max(column + 1), ' ');
-                line[column] = letter;
-                column += 1;
-            }
-        }
-    }
-    text_of(&lines)
-}
-
-fn text_of(lines: &[Vec<char>]) -> Vec<String> {
-    lines
-        .iter()
-        .map(|line| line.iter().collect::<String>().trim_end().to_owned())
-        .collect()
 }
