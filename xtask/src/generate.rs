@@ -1,12 +1,13 @@
 //! `cargo xtask gen`: writes what is generated from code, or with `--check` says what is out of date.
 
+use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use kube::ResourceExt;
 use serde_json::Value;
 
-use crate::gate_page;
+use crate::{gate_page, reference};
 
 /// Flags of `gen`.
 #[derive(clap::Args)]
@@ -52,11 +53,12 @@ pub(crate) fn run(args: &Args) -> ExitCode {
 }
 
 /// Every generated file: its path in the repository and its text.
-fn files() -> Result<Vec<(PathBuf, String)>, serde_json::Error> {
+fn files() -> Result<Vec<(PathBuf, String)>, Box<dyn Error>> {
     let mut files = definitions()?;
     files.push((PathBuf::from(gate_page::PATH), gate_page::page()));
     let (path, text) = kubectl_game::page();
     files.push((PathBuf::from(path), text));
+    files.extend(reference::pages()?);
     Ok(files)
 }
 
@@ -82,7 +84,7 @@ fn yaml(value: &Value) -> String {
 }
 
 /// Leaves out what Kubernetes' own types say at length about themselves: a definition is read by people too.
-fn trim(value: &mut Value) {
+pub(crate) fn trim(value: &mut Value) {
     const LONGEST: usize = 400;
     match value {
         Value::Object(fields) => {

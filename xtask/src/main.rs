@@ -21,6 +21,7 @@ mod node_test;
 mod operator;
 mod parity;
 mod prove;
+mod reference;
 
 use std::process::ExitCode;
 
@@ -43,7 +44,7 @@ enum Command {
     Prove(prove::Args),
     /// Check what a real kubelet and real containers do, in namespaces of their own; needs root
     NodeTest(node_test::Args),
-    /// Write what is generated from code: the CRDs, the drawing of the gate
+    /// Write what is generated from code: the CRDs, the drawing of the gate, the reference
     #[command(name = "gen")]
     Generate(generate::Args),
     /// Seed bugs in a copy of the tree, one at a time, and see that the suite finds each
