@@ -15,6 +15,7 @@
 
 mod blocks;
 mod commands;
+mod examples;
 mod links;
 mod page;
 mod runbook;

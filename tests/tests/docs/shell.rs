@@ -81,7 +81,8 @@ impl Shell {
         let code = tokio::time::timeout(PATIENCE, self.codes.next_line()).await;
         let Ok(code) = code else {
             self.input = None;
-            return Err(format!("it has not ended after {PATIENCE:?}"));
+            let printed = std::fs::read_to_string(file.with_extension("printed")).unwrap_or_default();
+            return Err(format!("$ {command}\n  has not ended after {PATIENCE:?}; so far it prints\n{printed}"));
         };
         let code = code
             .map_err(|error| error.to_string())?

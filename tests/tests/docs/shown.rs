@@ -7,6 +7,7 @@
 //! | a duration, a time, an IPv4 address | any other one |
 //! | `-x7k2p`: random letters with a digit among them | the same random letters wherever they stand on the page |
 //! | blanks | as many as there are |
+//! | signs of a terminal, such as `✔` | the letters that stand for them elsewhere |
 //!
 //! Rows may come in another order: they are sorted by names that are random. Sentences may be broken elsewhere: a page is
 //! not as wide as a terminal.
@@ -22,10 +23,50 @@ const LETTERS: &str = "bcdfghjklmnpqrstvwxz2456789";
 const PATIENCE: u32 = 20_000;
 
 /// Random letters of the page, and those in the world that they stand for.
-pub(crate) type Names = BTreeMap<String, String>;
+type Names = BTreeMap<String, String>;
+
+/// What a page has shown so far, and which names of the world it can only have meant.
+#[derive(Debug, Default)]
+pub(crate) struct Memory {
+    names: Names,
+    /// Names that were typed: they stay.
+    typed: Names,
+    seen: Vec<(Vec<String>, String)>,
+}
+
+impl Memory {
+    /// Whether this is what the page shows. Rows of a list that are alike may be taken for one another at first; when it
+    /// shows later which is which, all that was seen is looked at again.
+    pub(crate) fn fits(&mut self, shown: &[String], printed: &str) -> bool {
+        let again = || {
+            let names = compare(shown, printed, &self.typed)?;
+            let mut seen = self.seen.iter().rev();
+            seen.try_fold(names, |names, (shown, printed)| compare(shown, printed, &names))
+        };
+        let Some(names) = compare(shown, printed, &self.names).or_else(again) else {
+            return false;
+        };
+        self.names = names;
+        self.seen.push((shown.to_vec(), printed.to_owned()));
+        true
+    }
+
+    /// A command with the names of the world.
+    pub(crate) fn in_the_world(&mut self, command: &str) -> String {
+        let mut command = command.to_owned();
+        for (shown, real) in &self.names {
+            let word = Regex::new(&format!(r"\b{shown}\b")).unwrap();
+            if word.is_match(&command) {
+                self.typed.insert(shown.clone(), real.clone());
+                command = word.replace_all(&command, real.as_str()).into_owned();
+            }
+        }
+        command
+    }
+}
 
 /// The names that are known after these lines were printed; nothing if the page does not show them.
-pub(crate) fn compare(shown: &[String], printed: &str, names: &Names) -> Option<Names> {
+fn compare(shown: &[String], printed: &str, names: &Names) -> Option<Names> {
     let printed: Vec<String> = { printed.lines() }
         .map(squeeze)
         .filter(|line| !line.is_empty())
@@ -83,15 +124,6 @@ fn in_any_order(rows: &[&str], printed: &[&str], names: &Names, patience: &mut u
     None
 }
 
-/// A command with the names of the world.
-pub(crate) fn in_the_world(command: &str, names: &Names) -> String {
-    let mut command = command.to_owned();
-    for (shown, real) in names {
-        command = word(shown).replace_all(&command, real.as_str()).into_owned();
-    }
-    command
-}
-
 /// A shown line as a pattern.
 struct Line {
     pattern: Regex,
@@ -110,10 +142,11 @@ impl Line {
             let text = whole.as_str();
             if let Some(random) = special.name("random") {
                 let random = random.as_str();
-                pattern.push('-');
+                let named = line[..whole.start()].ends_with('-')
+                    && random.chars().any(|letter| letter.is_ascii_digit());
                 match names.get(random) {
                     Some(real) => pattern.push_str(&regex::escape(real)),
-                    None if random.chars().any(|letter| letter.is_ascii_digit()) => {
+                    None if named => {
                         let length = if random.len() == 5 { "{5}" } else { "{6,10}" };
                         pattern.push_str(&format!("([{LETTERS}]{length})"));
                         open.push(random.to_owned());
@@ -154,27 +187,51 @@ impl Line {
 }
 
 /// What differs from one time to the next.
-const KINDS: [&str; 3] = [
+const KINDS: [&str; 5] = [
+    r"\d\d:\d\d:\d\d",
     r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z",
     r"\d+\.\d+\.\d+\.\d+",
     r"(?:\d+(?:\.\d+)?(?:ms|s|m|h|d))+",
+    r"\d+ (?:ms|s)",
 ];
 
 fn specials() -> Regex {
     let kinds = KINDS.join(r"\b|\b");
     Regex::new(&format!(
-        r"\[\.\.\]|\b{kinds}\b|-(?<random>[{LETTERS}]{{5,10}})\b"
+        r"\[\.\.\]|\b{kinds}\b|\b(?<random>[{LETTERS}]{{5,10}})\b"
     ))
     .unwrap()
 }
 
-fn word(text: &str) -> Regex {
-    Regex::new(&format!(r"\b{text}\b")).unwrap()
+/// Blanks are one blank. Signs of a terminal are the letters that the plugin prints where there is none.
+fn squeeze(line: &str) -> String {
+    let plain = |letter: char| {
+        SIGNS
+            .iter()
+            .find(|(sign, _)| *sign == letter)
+            .map_or(letter, |(_, plain)| *plain)
+    };
+    let line: String = line.chars().map(plain).collect();
+    let line = line.split_whitespace().collect::<Vec<_>>().join(" ");
+    // Where a row stands in a tree depends on the order of the rows.
+    line.trim_start_matches(['|', '`', '-', ' ']).to_owned()
 }
 
-fn squeeze(line: &str) -> String {
-    line.split_whitespace().collect::<Vec<_>>().join(" ")
-}
+const SIGNS: [(char, char); 13] = [
+    ('✔', '+'),
+    ('✖', 'x'),
+    ('⚠', '!'),
+    ('◌', '-'),
+    ('‖', '='),
+    ('⟳', '@'),
+    ('□', 'o'),
+    ('◇', '*'),
+    ('├', '|'),
+    ('└', '`'),
+    ('│', '|'),
+    ('─', '-'),
+    ('·', '.'),
+];
 
 #[cfg(test)]
 mod tests {
@@ -196,10 +253,6 @@ mod tests {
         .unwrap();
         assert_eq!(names["x7k2p"], "q4q4q");
         assert!(shows("pod/arena-x7k2p", "pod/arena-zzzz2", &names).is_none());
-        assert_eq!(
-            in_the_world("why arena-x7k2p -l i=x7k2p", &names),
-            "why arena-q4q4q -l i=q4q4q"
-        );
         assert!(
             shows("a-x7k2p a-b2b2b", "a-q4q4q a-q4q4q", &none).is_none(),
             "two names are two pods"
@@ -214,6 +267,23 @@ mod tests {
         assert!(shows("NAME\n...\na-x7k2p Gone", printed, &none).is_some());
         assert!(shows("NAME\na-x7k2p Gone", printed, &none).is_none());
         assert!(shows("NAME\n[..] Running\n[..] Running", printed, &none).is_none());
+    }
+
+    #[test]
+    fn which_of_two_it_was_may_show_later() {
+        let lines = |text: &str| text.lines().map(str::to_owned).collect::<Vec<_>>();
+        let mut memory = Memory::default();
+        assert!(memory.fits(&lines("a-x7k2p up\na-b4n8c up"), "a-44444 up\na-55555 up"));
+        assert_eq!(memory.names["x7k2p"], "44444");
+        assert!(memory.fits(&lines("run-x7k2p"), "run-55555"));
+        assert_eq!(
+            memory.in_the_world("why a-x7k2p -l i=x7k2p"),
+            "why a-55555 -l i=55555"
+        );
+        assert!(
+            !memory.fits(&lines("run-x7k2p"), "run-44444"),
+            "it was typed as the other"
+        );
     }
 
     #[test]

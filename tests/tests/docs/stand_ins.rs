@@ -30,6 +30,11 @@ pub(crate) const ALL: &[StandIn] = &[
         reason: "needs a container runtime; the API server of the kit is there",
     },
     StandIn {
+        shown: "kind delete cluster",
+        instead: Nothing,
+        reason: "the same",
+    },
+    StandIn {
         shown: "kubectl apply --server-side -f deploy/install.yaml",
         instead: Nothing,
         reason: "runs images that are not published; both operators run already, with the rights of deploy/rbac.yaml",

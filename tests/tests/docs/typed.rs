@@ -1,6 +1,6 @@
 //! What is typed in a console block, and what it shows.
 
-use crate::page::Block;
+use crate::page::{Block, FOR_THE_TEST};
 
 /// A command, and the output that the page shows for it.
 #[derive(Debug, PartialEq)]
@@ -17,7 +17,7 @@ pub(crate) enum Step {
     Order { line: usize, words: String },
 }
 
-/// The commands of a block in order. What stands before the first of them is an order to the world.
+/// The commands of a block in order. Lines that begin with `! ` are orders to the world, in hidden blocks alone.
 pub(crate) fn steps(block: &Block) -> Vec<Step> {
     let mut steps: Vec<Step> = Vec::new();
     let mut lines = block.text.lines().zip(block.line + 1..).peekable();
@@ -31,11 +31,13 @@ pub(crate) fn steps(block: &Block) -> Vec<Step> {
             }
             let shown = Vec::new();
             steps.push(Step::Type(Typed { line, command, shown }));
+        } else if let Some(words) = text.strip_prefix("! ").filter(|_| block.language == FOR_THE_TEST) {
+            let words = words.to_owned();
+            steps.push(Step::Order { line, words });
         } else if let Some(Step::Type(typed)) = steps.last_mut() {
             typed.shown.push(text.to_owned());
-        } else {
-            let words = text.to_owned();
-            steps.push(Step::Order { line, words });
+        } else if !text.trim().is_empty() {
+            panic!("line {line}: {text}: neither a command nor its output");
         }
     }
     for step in &mut steps {
@@ -48,7 +50,7 @@ pub(crate) fn steps(block: &Block) -> Vec<Step> {
     steps
 }
 
-/// Whether a shell would wait for more: a backslash, a pipe, or a here-document that has not ended.
+/// Whether a shell would wait for more: a backslash, a pipe, or a loop or a here-document that has not ended.
 fn goes_on(command: &str) -> bool {
     if let Some((_, after)) = command.split_once("<<") {
         let (first, rest) = after.split_once('\n').unwrap_or((after, ""));
@@ -57,6 +59,9 @@ fn goes_on(command: &str) -> bool {
         return !rest.lines().any(|line| line == end);
     }
     let last = command.trim_end();
+    if command.starts_with("for ") && !last.ends_with("done") {
+        return true;
+    }
     last.ends_with('\\') || last.ends_with('|') || last.ends_with("&&")
 }
 
@@ -75,10 +80,10 @@ impl Typed {
 
 #[test]
 fn commands_and_what_they_show_are_told_apart() {
-    let text = "players 3\n$ a \\\n  b\nout\n\n$ cat <<'E' | x\n1\nE\nshown\n\n";
+    let text = "! players 3\n$ a \\\n  b\nout\n\n$ cat <<'E' | x\n1\nE\nshown\n\n";
     let block = Block {
         line: 10,
-        language: "console".to_owned(),
+        language: FOR_THE_TEST.to_owned(),
         text: text.to_owned(),
     };
     let typed = |line, command: &str, shown: &[&str]| {

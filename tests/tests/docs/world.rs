@@ -10,6 +10,7 @@
 //! | `autoscaling/v2`, `policy/v1` are read as their beta versions | the API server is of the oldest supported version |
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
 use operator_tests::Fleet;
@@ -24,6 +25,9 @@ use crate::stand_ins::OWN_ADDRESS;
 
 /// What a page's commands may read.
 const COPIED: [&str; 4] = ["examples", "deploy", "shared-api/crds", "docs"];
+
+/// Worlds so far: each has an address of its own.
+static PAGES: AtomicU8 = AtomicU8::new(0);
 
 /// A page's world.
 pub(crate) struct World {
@@ -49,8 +53,14 @@ impl World {
         let name = format!("docs-{}", name.to_lowercase());
         let control_plane = ControlPlane::shared(shared_api::crd::all).await;
         // A game server takes a moment to end, so that it is seen Terminating.
-        let timing = Timing { stop: Duration::from_secs(1), ..Timing::default() };
-        let options = Options { timing, ..Options::default() };
+        let timing = Timing {
+            stop: Duration::from_secs(1),
+            ..Timing::default()
+        };
+        let options = Options {
+            timing,
+            ..Options::default()
+        };
         let fleet = Fleet::with(control_plane, crate::PROGRAMS, &name, options).await;
         let server = Webhook::start().unwrap();
         server.otherwise(Answer::json(json!({
@@ -74,8 +84,8 @@ impl World {
             &directory.join("typed"),
             &environment,
         );
-        let [high, low] = u16::try_from(std::process::id() % 65_000).unwrap().to_be_bytes();
-        let own_address = format!("127.8.{high}.{}", low.clamp(1, 254));
+        let process = std::process::id() % 250;
+        let own_address = format!("127.8.{process}.{}", PAGES.fetch_add(1, Ordering::Relaxed) + 1);
         Self {
             fleet,
             shell,
@@ -205,7 +215,10 @@ fn copy(from: &Path, to: &Path, server: &str) {
 pub(crate) fn quick(example: &str, server: &str) -> String {
     let changes = [
         (r"(?m)^(\s*(?:- )?interval:) 60s$", "$1 2s"),
-        (r"(?m)^(\s*(?:- )?(?:interval|initialDelay):) (?:5|10|15|30)s$", "$1 1s"),
+        (
+            r"(?m)^(\s*(?:- )?(?:interval|initialDelay):) (?:5|10|15|30)s$",
+            "$1 1s",
+        ),
         (
             r"(?m)^(\s*(?:minReadySeconds|gracePeriodSeconds|duration):) \d+$",
             "$1 1",
