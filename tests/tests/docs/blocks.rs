@@ -18,7 +18,7 @@ const DRAWINGS: [&str; 3] = ["stateDiagram-v2", "flowchart", "sequenceDiagram"];
 
 #[tokio::test]
 async fn every_block_is_what_it_says() {
-    let control_plane = ControlPlane::shared(shared_api::crd::all).await;
+    let control_plane = crate::shared().await;
     let namespace = control_plane.namespace("docs-blocks").await;
     let mut mistakes = Vec::new();
     for page in page::all() {

@@ -71,7 +71,7 @@ async fn read(page: &Page, used: &Used) -> Vec<String> {
     let blocks = blocks.filter(|block| ["console", FOR_THE_TEST].contains(&block.language.as_str()));
     for step in blocks.flat_map(typed::steps) {
         let (line, done) = match &step {
-            Step::Order { line, words } => (*line, world.order(words)),
+            Step::Order { line, words } => (*line, world.order(words).await),
             Step::Type(typed) => {
                 let instead = stand_ins::instead_of(&typed.command, &mut used.lock().unwrap());
                 let done = match instead {

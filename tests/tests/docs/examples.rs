@@ -6,7 +6,7 @@ use std::process::Command;
 
 use operator_tests::Fleet;
 use serde_json::{Value, json};
-use test_kit::{Answer, ControlPlane, Webhook};
+use test_kit::{Answer, Webhook};
 
 use crate::page::root;
 use crate::world::quick;
@@ -86,7 +86,7 @@ fn every_command_of_the_tour_ends_with_its_verdict() {
 
 #[tokio::test]
 async fn every_example_comes_up_and_lets_one_pod_go() {
-    let control_plane = ControlPlane::shared(shared_api::crd::all).await;
+    let control_plane = crate::shared().await;
     let fleet = Fleet::on(control_plane, crate::PROGRAMS, "examples").await;
     fleet.nodes.every_pod().set_document(content());
     let server = Webhook::start().unwrap();

@@ -15,7 +15,12 @@
 
 mod blocks;
 mod commands;
+#[path = "../admission/deploy.rs"]
+mod deploy;
 mod examples;
+#[allow(dead_code, reason = "the suite of the component needs more of it")]
+#[path = "../admission/installation.rs"]
+mod installation;
 mod links;
 mod page;
 mod runbook;
@@ -33,5 +38,13 @@ const PROGRAMS: Programs = Programs {
     hooks: env!("CARGO_BIN_EXE_hook-operator-under-test"),
 };
 
+/// The admission component.
+const PROGRAM: &str = env!("CARGO_BIN_EXE_admission-under-test");
+
 /// The plugin.
 const PLUGIN: &str = env!("CARGO_BIN_EXE_kubectl-game-under-test");
+
+/// The control plane of these tests.
+async fn shared() -> &'static test_kit::ControlPlane {
+    test_kit::ControlPlane::shared(shared_api::crd::all).await
+}

@@ -82,7 +82,9 @@ impl Shell {
         let Ok(code) = code else {
             self.input = None;
             let printed = std::fs::read_to_string(file.with_extension("printed")).unwrap_or_default();
-            return Err(format!("$ {command}\n  has not ended after {PATIENCE:?}; so far it prints\n{printed}"));
+            return Err(format!(
+                "$ {command}\n  has not ended after {PATIENCE:?}; so far it prints\n{printed}"
+            ));
         };
         let code = code
             .map_err(|error| error.to_string())?

@@ -17,8 +17,9 @@ use operator_tests::Fleet;
 use regex::Regex;
 use serde_json::{Value, json};
 use test_kit::node::{Behaviour, Options, Timing, Which};
-use test_kit::{Answer, ControlPlane, Webhook};
+use test_kit::{Answer, Webhook};
 
+use crate::installation::{Installation, Replica};
 use crate::page::root;
 use crate::shell::{Said, Shell};
 use crate::stand_ins::OWN_ADDRESS;
@@ -37,6 +38,8 @@ pub(crate) struct World {
     own_address: String,
     /// Prometheus and the matchmaker.
     _server: Webhook,
+    /// The admission component, where the page has it.
+    admission: Option<Replica>,
 }
 
 impl World {
@@ -51,7 +54,7 @@ impl World {
         };
         let name: String = page.to_string_lossy().chars().map(plain).collect();
         let name = format!("docs-{}", name.to_lowercase());
-        let control_plane = ControlPlane::shared(shared_api::crd::all).await;
+        let control_plane = crate::shared().await;
         // A game server takes a moment to end, so that it is seen Terminating.
         let timing = Timing {
             stop: Duration::from_secs(1),
@@ -92,6 +95,7 @@ impl World {
             directory,
             own_address,
             _server: server,
+            admission: None,
         }
     }
 
@@ -129,7 +133,11 @@ impl World {
     }
 
     /// Follows an order: a line of the test's own in a page.
-    pub(crate) fn order(&self, words: &str) -> Result<(), String> {
+    pub(crate) async fn order(&mut self, words: &str) -> Result<(), String> {
+        if words == "admission" {
+            self.admission = Some(self.admitted().await);
+            return Ok(());
+        }
         let wrong = |error: &dyn std::fmt::Display| format!("{words}: {error}");
         match words.split_once(' ') {
             Some(("players", count)) => {
@@ -153,6 +161,17 @@ impl World {
             _ => return Err(format!("no order: {words}")),
         }
         Ok(())
+    }
+
+    /// Starts the admission component for this namespace alone.
+    async fn admitted(&self) -> Replica {
+        let namespace = self.fleet.namespace.clone();
+        let installation = Installation::within(self.fleet.control_plane, namespace).await;
+        let replica = installation.replica(&[]);
+        installation.configure(replica.tls, &json!({})).await;
+        replica.ready().await;
+        installation.asked().await;
+        replica
     }
 
     /// Ends the page's jobs, and then all that it stands on.

@@ -78,7 +78,7 @@ fn row(argument: &Arg) -> String {
         None if takes => defaults.join(", "),
         None => "no".to_owned(),
     };
-    let possible: Vec<String> = { argument.get_possible_values().iter() }
+    let possible: Vec<String> = { argument.get_possible_values().into_iter() }
         .filter(|_| takes)
         .map(|value| format!("`{}`", value.get_name()))
         .collect();

@@ -59,8 +59,8 @@ pub(super) fn page() -> Result<String, Box<dyn Error>> {
     Ok(text)
 }
 
-fn rights(purpose: &Purpose) -> impl Iterator<Item = Right> {
-    let of = |resource: &'static str| {
+fn rights(purpose: &'static Purpose) -> impl Iterator<Item = Right> {
+    let of = move |resource: &'static str| {
         let verbs = purpose.verbs.split(' ');
         verbs.map(move |verb| (purpose.account.to_owned(), resource.to_owned(), verb.to_owned()))
     };
