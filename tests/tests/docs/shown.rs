@@ -71,10 +71,11 @@ fn compare(shown: &[String], printed: &str, names: &Names) -> Option<Names> {
         .map(squeeze)
         .filter(|line| !line.is_empty())
         .collect();
-    let shown: Vec<&str> = { shown.iter() }
-        .map(|line| line.trim())
+    let shown: Vec<String> = { shown.iter() }
+        .map(|line| squeeze(line))
         .filter(|line| !line.is_empty())
         .collect();
+    let shown: Vec<&str> = shown.iter().map(String::as_str).collect();
     let printed: Vec<&str> = printed.iter().map(String::as_str).collect();
     in_order(&shown, &printed, names)
         .or_else(|| rows(&shown, &printed, names))
@@ -214,7 +215,11 @@ fn squeeze(line: &str) -> String {
     let line: String = line.chars().map(plain).collect();
     let line = line.split_whitespace().collect::<Vec<_>>().join(" ");
     // Where a row stands in a tree depends on the order of the rows.
-    line.trim_start_matches(['|', '`', '-', ' ']).to_owned()
+    let mut row = line.as_str();
+    while let Some(rest) = { ["|-", "`-", "|", " "].iter() }.find_map(|branch| row.strip_prefix(branch)) {
+        row = rest;
+    }
+    row.to_owned()
 }
 
 const SIGNS: [(char, char); 13] = [

@@ -48,36 +48,72 @@ fn kind(definition: &Value, text: &mut String) {
         if fields.is_null() {
             continue;
         }
-        let _ = write!(text, "\n### {name} {part}\n\n{}\n", sentence(fields));
-        text.push_str("\n| field | type | unset means, and limits | meaning |\n| --- | --- | --- | --- |\n");
-        properties(fields, part, text);
-    }
-}
-
-fn properties(schema: &Value, path: &str, text: &mut String) {
-    let required: Vec<&str> = { schema["required"].as_array().into_iter().flatten() }
-        .filter_map(Value::as_str)
-        .collect();
-    for (name, field) in schema["properties"].as_object().into_iter().flatten() {
-        let path = format!("{path}.{name}");
-        let limits = limits(field, required.contains(&name.as_str()));
-        let _ = writeln!(
-            text,
-            "| `{}` | {} | {limits} | {} |",
-            path.split_once('.').map_or("", |(_, path)| path),
-            type_of(field),
-            cell(&sentence(field))
+        let _ = write!(text, "\n### {name} {part}\n\n{}\n", sentence(fields).0);
+        text.push_str(
+            "\n| field | type | unset means | limits | meaning |\n| --- | --- | --- | --- | --- |\n",
         );
-        properties(field, &path, text);
-        if !field["items"].is_null() {
-            properties(&field["items"], &format!("{path}[]"), text);
+        let mut rules = Vec::new();
+        properties(fields, part, text, &mut rules);
+        if !rules.is_empty() {
+            let _ = write!(
+                text,
+                "\nThe API server checks besides, from Kubernetes 1.25 on; the operators always:\n\n{}",
+                rules.concat()
+            );
         }
     }
 }
 
-fn sentence(field: &Value) -> String {
-    let own = field["description"].as_str().unwrap_or_default();
-    own.trim().to_owned()
+/// Rows of an object's fields, and of theirs; rules that a schema cannot say otherwise are collected.
+fn properties(schema: &Value, path: &str, text: &mut String, rules: &mut Vec<String>) {
+    let shown = path.split_once('.').map_or("", |(_, path)| path);
+    for rule in schema["x-kubernetes-validations"]
+        .as_array()
+        .into_iter()
+        .flatten()
+    {
+        let message = rule["message"].as_str().unwrap_or_default();
+        let about = if shown.is_empty() { path } else { shown };
+        rules.push(format!("- `{about}`: {message}\n"));
+    }
+    let required: Vec<&str> = { schema["required"].as_array().into_iter().flatten() }
+        .filter_map(Value::as_str)
+        .collect();
+    for (name, field) in schema["properties"].as_object().into_iter().flatten() {
+        let whole = format!("{path}.{name}");
+        let (_, shown) = whole.split_once('.').unwrap_or_default();
+        let (meaning, unset) = sentence(field);
+        let unset = match &field["default"] {
+            _ if required.contains(&name.as_str()) => "*required*".to_owned(),
+            Value::Null => unset,
+            default => format!("set to `{}`", plain(default)),
+        };
+        let cells = [type_of(field), cell(&unset), cell(&limits(field)), cell(&meaning)];
+        let _ = writeln!(text, "| `{shown}` | {} |", cells.join(" | "));
+        properties(field, &whole, text, rules);
+        if !field["items"].is_null() {
+            properties(&field["items"], &format!("{whole}[]"), text, rules);
+        }
+    }
+}
+
+/// What a field means, and what it means that it is not there.
+fn sentence(field: &Value) -> (String, String) {
+    let text = field["description"].as_str().unwrap_or_default();
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let Some(begin) = text.find("Unset: ") else {
+        return (text, String::new());
+    };
+    let (before, after) = text.split_at(begin);
+    let after = &after["Unset: ".len()..];
+    let (unset, rest) = after
+        .split_once(". ")
+        .unwrap_or((after.trim_end_matches('.'), ""));
+    (format!("{before}{rest}").trim_end().to_owned(), unset.to_owned())
+}
+
+fn plain(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
 fn type_of(field: &Value) -> String {
@@ -95,16 +131,12 @@ fn type_of(field: &Value) -> String {
     }
 }
 
-/// Whether it must be there, what it is set to, and what the API server refuses.
-fn limits(field: &Value, required: bool) -> String {
-    let mut limits: Vec<String> = required.then(|| "*required*".to_owned()).into_iter().collect();
-    let shown = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-    if !field["default"].is_null() {
-        limits.push(format!("set to `{}`", shown(&field["default"])));
-    }
+/// What the API server refuses, whatever its version.
+fn limits(field: &Value) -> String {
+    let mut limits = Vec::new();
     if let Some(values) = field["enum"].as_array() {
         let values: Vec<String> = { values.iter().filter(|value| !value.is_null()) }
-            .map(|value| format!("`{}`", shown(value)))
+            .map(|value| format!("`{}`", plain(value)))
             .collect();
         limits.push(format!("one of {}", values.join(", ")));
     }
@@ -120,16 +152,5 @@ fn limits(field: &Value, required: bool) -> String {
             limits.push(format!("{words} {number}"));
         }
     }
-    for schema in [field, &field["items"]] {
-        let rules = schema["x-kubernetes-validations"]
-            .as_array()
-            .into_iter()
-            .flatten();
-        limits.extend(
-            rules
-                .filter_map(|rule| rule["message"].as_str())
-                .map(str::to_owned),
-        );
-    }
-    cell(&limits.join("; "))
+    limits.join("; ")
 }

@@ -20,8 +20,8 @@ const SHARED: &str = "leader-election";
 const INTRODUCTION: &str = "
 The rights stand in [`deploy/rbac.yaml`](../../deploy/rbac.yaml) for operators of a whole cluster, in
 [`deploy/rbac-namespaced.yaml`](../../deploy/rbac-namespaced.yaml) for operators of one namespace, and in
-[`deploy/admission.yaml`](../../deploy/admission.yaml). All tests run with exactly these; one of them shows of each that it
-is needed. What whoever has them could do: [security](../security.md#rights).
+[`deploy/admission.yaml`](../../deploy/admission.yaml). All tests run with exactly these; one of them shows of each right of
+the operators that it is needed. What whoever has them could do: [security](../security.md#rights).
 ";
 
 /// An account's right to do one thing with one kind of object.
