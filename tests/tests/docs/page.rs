@@ -100,11 +100,12 @@ impl Page {
                     page.links.push(Link { line, target });
                 }
                 Event::Start(Tag::HtmlBlock) => {
-                    page.blocks.extend(hidden(&text[range.clone()], line(&range)))
+                    page.blocks.extend(hidden(&text[range.clone()], line(&range)));
                 }
                 Event::Text(words) | Event::Code(words) => {
-                    for place in [code.as_mut().map(|block| &mut block.text), heading.as_mut()] {
-                        place.into_iter().for_each(|place| place.push_str(&words));
+                    let places = [code.as_mut().map(|block| &mut block.text), heading.as_mut()];
+                    for place in places.into_iter().flatten() {
+                        place.push_str(&words);
                     }
                 }
                 _ => {}

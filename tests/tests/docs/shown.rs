@@ -143,13 +143,13 @@ impl Line {
             let text = whole.as_str();
             if let Some(random) = special.name("random") {
                 let random = random.as_str();
-                let named = line[..whole.start()].ends_with('-')
+                let of_a_name = line[..whole.start()].ends_with('-')
                     && random.chars().any(|letter| letter.is_ascii_digit());
                 match names.get(random) {
                     Some(real) => pattern.push_str(&regex::escape(real)),
-                    None if named => {
+                    None if of_a_name => {
                         let length = if random.len() == 5 { "{5}" } else { "{6,10}" };
-                        pattern.push_str(&format!("([{LETTERS}]{length})"));
+                        pattern.extend(["([", LETTERS, "]", length, ")"]);
                         open.push(random.to_owned());
                     }
                     None => pattern.push_str(random),

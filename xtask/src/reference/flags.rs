@@ -53,12 +53,11 @@ fn program(command: &Command) -> String {
 
 fn row(argument: &Arg) -> String {
     let takes = matches!(argument.get_action(), ArgAction::Set | ArgAction::Append);
-    let names = argument.get_value_names().unwrap_or_default();
-    let value = if takes {
-        names.iter().map(|name| format!(" <{name}>")).collect()
-    } else {
-        String::new()
-    };
+    let name = argument
+        .get_value_names()
+        .and_then(<[_]>::first)
+        .filter(|_| takes);
+    let value = name.map_or_else(String::new, |name| format!(" <{name}>"));
     let flag = format!("`--{}{value}`", argument.get_long().unwrap_or_default());
     let variable =
         { argument.get_env() }.map_or_else(String::new, |name| format!("`{}`", name.to_string_lossy()));

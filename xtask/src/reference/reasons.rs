@@ -46,11 +46,14 @@ fn section(
     what: &str,
     words: impl Iterator<Item = (&'static str, &'static str)>,
 ) -> String {
-    let rows: String = words
+    let rows: Vec<String> = words
         .map(|(word, meaning)| {
             let anchor = word.to_lowercase();
             format!("| [`{word}`](../runbook.md#{anchor}) | {} |\n", cell(meaning))
         })
         .collect();
-    format!("\n## {title}\n\n{about}\n\n| {what} | meaning |\n| --- | --- |\n{rows}")
+    format!(
+        "\n## {title}\n\n{about}\n\n| {what} | meaning |\n| --- | --- |\n{}",
+        rows.concat()
+    )
 }
