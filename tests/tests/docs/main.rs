@@ -5,6 +5,7 @@
 //! | --- | --- |
 //! | `commands` | every command of every page |
 //! | `blocks` | everything else that is not prose |
+//! | `mentioned` | commands of the plugin in sentences and tables |
 //! | `links` | links, and pages that none leads to |
 //! | `runbook` | one entry for each reason |
 //! | `examples` | each example is applied and does what the tour says |
@@ -22,6 +23,7 @@ mod examples;
 #[path = "../admission/installation.rs"]
 mod installation;
 mod links;
+mod mentioned;
 mod page;
 mod runbook;
 mod shell;

@@ -16,6 +16,15 @@ pub(crate) struct Page {
     pub(crate) blocks: Vec<Block>,
     pub(crate) headings: Vec<String>,
     pub(crate) links: Vec<Link>,
+    /// Words in a sentence that are set as code.
+    pub(crate) codes: Vec<Code>,
+}
+
+/// Words that are set as code.
+#[derive(Debug)]
+pub(crate) struct Code {
+    pub(crate) line: usize,
+    pub(crate) words: String,
 }
 
 /// Text that is not prose.
@@ -77,6 +86,7 @@ impl Page {
             blocks: Vec::new(),
             headings: Vec::new(),
             links: Vec::new(),
+            codes: Vec::new(),
         };
         let line = |range: &Range<usize>| text[..range.start].matches('\n').count() + 1;
         let mut code: Option<Block> = None;
@@ -102,11 +112,18 @@ impl Page {
                 Event::Start(Tag::HtmlBlock) => {
                     page.blocks.extend(hidden(&text[range.clone()], line(&range)));
                 }
-                Event::Text(words) | Event::Code(words) => {
+                Event::Text(words) => {
                     let places = [code.as_mut().map(|block| &mut block.text), heading.as_mut()];
                     for place in places.into_iter().flatten() {
                         place.push_str(&words);
                     }
+                }
+                Event::Code(words) => {
+                    if let Some(heading) = heading.as_mut() {
+                        heading.push_str(&words);
+                    }
+                    let (line, words) = (line(&range), words.to_string());
+                    page.codes.push(Code { line, words });
                 }
                 _ => {}
             }

@@ -45,7 +45,7 @@ pub(crate) const ALL: &[StandIn] = &[
         reason: "the same",
     },
     StandIn {
-        shown: "kubectl rollout status --namespace hookgate",
+        shown: "kubectl wait --namespace hookgate",
         instead: Nothing,
         reason: "the operators are processes of the test, and ready",
     },
