@@ -16,6 +16,9 @@ const TOUR: &str = include_str!("../../../examples/README.md");
 /// Templates that workloads of other files use.
 const TEMPLATES: [&str; 3] = ["01-web-hook.yaml", "03-poll-until.yaml", "04-arguments.yaml"];
 
+/// The least that the HPA of an example wants.
+const SET_BY_HPA: i64 = 3;
+
 /// What every game server says: whoever asks may go on.
 fn content() -> Value {
     json!({ "players": 0, "name": "bryan", "male": "yes", "age": 45, "state": "idle", "rooms": [{ "state": "closed" }] })
@@ -125,12 +128,15 @@ async fn every_example_comes_up_and_lets_one_pod_go() {
 /// Waits until a workload is up, takes one pod away, and deletes it.
 async fn lets_one_go(fleet: &Fleet<'_>, workload: &Value) {
     let name = workload["metadata"]["name"].as_str().unwrap();
-    let replicas = i32::try_from(workload["spec"]["replicas"].as_i64().unwrap()).unwrap();
+    // Without a number of its own its HPA sets one.
+    let replicas = workload["spec"]["replicas"].as_i64().unwrap_or(SET_BY_HPA);
+    let replicas = i32::try_from(replicas).unwrap();
     fleet
         .until_of(name, |status| {
             status.available_replicas == replicas && status.hook_pending_replicas == 0
         })
         .await;
+    let _ = fleet.kubectl(&["delete", "hpa", "--all"], "");
     let _ = fleet.kubectl(
         &[
             "scale",
