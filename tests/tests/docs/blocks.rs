@@ -11,7 +11,14 @@ use crate::page::{self, Block, FOR_THE_TEST};
 use crate::world::quick;
 
 /// Kinds of others, whose definitions are not on the test's API server.
-const FOREIGN: [&str; 4] = ["ScaledObject", "CloneSet", "ServiceMonitor", "Rollout"];
+const FOREIGN: [&str; 6] = [
+    "CloneSet",
+    "PodMonitor",
+    "PrometheusRule",
+    "Rollout",
+    "ScaledObject",
+    "ServiceMonitor",
+];
 
 /// What a drawing begins with.
 const DRAWINGS: [&str; 3] = ["stateDiagram-v2", "flowchart", "sequenceDiagram"];
