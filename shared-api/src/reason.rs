@@ -1,10 +1,10 @@
 //! Every reason that a status, a condition or an event may carry: one word, in `CamelCase`.
 
 macro_rules! reasons {
-    ($(#[$doc:meta])* $name:ident { $($(#[$item_doc:meta])* $item:ident),+ $(,)? }) => {
+    ($(#[$doc:meta])* $name:ident { $($(#[doc = $item_doc:literal])+ $item:ident),+ $(,)? }) => {
         $(#[$doc])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-        pub enum $name { $($(#[$item_doc])* $item),+ }
+        pub enum $name { $($(#[doc = $item_doc])+ $item),+ }
 
         impl $name {
             /// All of them, in the order of their declaration.
@@ -14,6 +14,12 @@ macro_rules! reasons {
             #[must_use]
             pub fn as_str(self) -> &'static str {
                 match self { $(Self::$item => stringify!($item)),+ }
+            }
+
+            /// What it means, in one sentence.
+            #[must_use]
+            pub fn meaning(self) -> &'static str {
+                match self { $(Self::$item => concat!($($item_doc),+).trim_ascii()),+ }
             }
         }
 
@@ -145,5 +151,9 @@ mod tests {
             );
         }
         assert_eq!(TemplateReason::SpecInvalid.to_string(), "SpecInvalid");
+        assert_eq!(
+            TemplateReason::SpecValid.meaning(),
+            "Everything in the template compiles."
+        );
     }
 }

@@ -1,12 +1,13 @@
 //! `cargo xtask gen`: writes what is generated from code, or with `--check` says what is out of date.
 
+use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use kube::ResourceExt;
 use serde_json::Value;
 
-use crate::{gate_page, manifests};
+use crate::{gate_page, manifests, reference};
 
 /// Flags of `gen`.
 #[derive(clap::Args)]
@@ -52,12 +53,13 @@ pub(crate) fn run(args: &Args) -> ExitCode {
 }
 
 /// Every generated file: its path in the repository and its text.
-fn files() -> Result<Vec<(PathBuf, String)>, Box<dyn std::error::Error>> {
+fn files() -> Result<Vec<(PathBuf, String)>, Box<dyn Error>> {
     let mut files = definitions()?;
     files.extend(manifests::files(&files)?);
     files.push((PathBuf::from(gate_page::PATH), gate_page::page()));
     let (path, text) = kubectl_game::page();
     files.push((PathBuf::from(path), text));
+    files.extend(reference::pages(&files)?);
     Ok(files)
 }
 
@@ -83,7 +85,7 @@ fn yaml(value: &Value) -> String {
 }
 
 /// Leaves out what Kubernetes' own types say at length about themselves: a definition is read by people too.
-fn trim(value: &mut Value) {
+pub(crate) fn trim(value: &mut Value) {
     const LONGEST: usize = 400;
     match value {
         Value::Object(fields) => {

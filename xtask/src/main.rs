@@ -27,6 +27,7 @@ mod node_test;
 mod operator;
 mod parity;
 mod prove;
+mod reference;
 
 use std::process::ExitCode;
 
@@ -53,7 +54,7 @@ enum Command {
     Image(image::Args),
     /// Install the chart with the images on a real node, and play the demo while leaders are killed; needs root
     InCluster(in_cluster::Args),
-    /// Write what is generated from code: CRDs, plain manifests, pages of the documents
+    /// Write what is generated from code: CRDs, plain manifests, the drawing of the gate, the reference
     #[command(name = "gen")]
     Generate(generate::Args),
     /// Seed bugs in a copy of the tree, one at a time, and see that the suite finds each

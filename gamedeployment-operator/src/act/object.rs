@@ -6,8 +6,9 @@ use gamedeployment_core::pod::controller_of;
 use gamedeployment_core::revision::template_in;
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use k8s_openapi::apimachinery::pkg::runtime::RawExtension;
-use kube::ResourceExt;
 use kube::api::{DeleteParams, ObjectMeta, Patch, PatchParams, PostParams, Preconditions};
+use kube::core::Request;
+use kube::{Resource, ResourceExt};
 use operator_runtime::calls::CallError;
 use serde_json::{Value, json};
 use shared_api::HookRun;
@@ -37,14 +38,16 @@ impl Hands {
             data: Some(RawExtension(data.clone())),
             revision: number,
         };
-        let api = self.api::<ControllerRevision>(subject);
+        let created = async {
+            let body = as_go_writes(&serde_json::to_string(&object).map_err(kube::Error::SerdeError)?);
+            let request = Request::new(ControllerRevision::url_path(&(), Some(&subject.key.0)));
+            let request = request.create(&PostParams::default(), body.into_bytes());
+            let request = request.map_err(kube::Error::BuildRequest)?;
+            self.client.request::<ControllerRevision>(request).await
+        };
         let created = self
             .calls
-            .call(
-                &subject.key.0,
-                "record a revision",
-                api.create(&PostParams::default(), &object),
-            )
+            .call(&subject.key.0, "record a revision", created)
             .await;
         let error = match created {
             Ok(revision) => return Ok(Effect::Revision(Box::new(revision))),
@@ -240,5 +243,39 @@ impl Hands {
             Err(CallError::Gone) => Ok(Effect::Gone(Kind::Run, name, uid)),
             Err(error) => Err(Trouble::of(error, Kind::Run, &name, &uid)),
         }
+    }
+}
+
+/// JSON with the letters escaped that Go escapes.
+///
+/// The data of a ControllerRevision may never change, and the API server compares the very bytes. It keeps those of the
+/// creation, and of a patch those that Go makes of them: with other bytes from the beginning no patch would be taken.
+fn as_go_writes(json: &str) -> String {
+    let mut escaped = String::with_capacity(json.len());
+    // They stand nowhere but in strings.
+    for letter in json.chars() {
+        match letter {
+            '<' => escaped.push_str("\\u003c"),
+            '>' => escaped.push_str("\\u003e"),
+            '&' => escaped.push_str("\\u0026"),
+            '\u{2028}' => escaped.push_str("\\u2028"),
+            '\u{2029}' => escaped.push_str("\\u2029"),
+            other => escaped.push(other),
+        }
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_go_escapes_means_the_same_escaped() {
+        let value = json!({ "args": ["a < b && c > d", "\u{2028}\u{2029}", "\\u003c stays", "\"quoted\" \n"] });
+        let escaped = as_go_writes(&value.to_string());
+        assert_eq!(serde_json::from_str::<Value>(&escaped).unwrap(), value);
+        assert!(!escaped.contains(['<', '>', '&', '\u{2028}', '\u{2029}']), "{escaped}");
+        assert_eq!(as_go_writes(r#"{"a":[1,"b"]}"#), r#"{"a":[1,"b"]}"#);
     }
 }

@@ -49,6 +49,22 @@ async fn labels(fleet: &Fleet<'_>) -> BTreeSet<String> {
     pods.map(|pod| pod.labels()[REVISION].clone()).collect()
 }
 
+/// Letters that Go escapes and others do not: the API server takes them for a change of what may not change.
+#[tokio::test]
+async fn a_template_with_any_letters_can_be_gone_back_to() {
+    let fleet = fleet("letters").await;
+    let words = "a < b && c > d \u{2028} \u{2029} \"quoted\" \\ \u{1f3ae}";
+    let template = json!({ "template": { "metadata": { "annotations": { "words": words } } } });
+    fleet.launch(&game(2, template)).await;
+    let first = fleet.settled(2).await.update_revision.unwrap();
+    let second = roll(&fleet, "game:v2", 2).await;
+    let again = roll(&fleet, "game:v1", 2).await;
+    assert_eq!(again, first);
+    let numbers = recorded(&fleet).await;
+    assert!(numbers[&first] > numbers[&second], "{numbers:?}");
+    fleet.quiet().await;
+}
+
 #[tokio::test]
 async fn a_template_that_means_the_same_restarts_nothing_and_records_nothing() {
     let fleet = fleet("same-template").await;

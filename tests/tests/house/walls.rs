@@ -133,6 +133,7 @@ fn our_crates_depend_on_one_another_in_one_direction() {
         (
             "xtask",
             &[
+                "admission",
                 "gamedeployment-core",
                 "gamedeployment-operator",
                 "hook-core",

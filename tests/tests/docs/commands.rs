@@ -1,0 +1,129 @@
+//! Every command of every page, as a reader would type it.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use futures::StreamExt as _;
+
+use crate::page::{self, FOR_THE_TEST, Page};
+use crate::shown::Memory;
+use crate::stand_ins;
+use crate::typed::{self, Step, Typed};
+use crate::world::World;
+
+/// Names the pages that are wanted, by letters of their path, and has them tell what is printed.
+const ONE_PAGE: &str = "DOCS";
+
+/// Pages at a time.
+const READERS: usize = 3;
+
+/// How long somebody looks until a page is right.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Mistakes of one page, after which the rest of it says nothing.
+const ENOUGH: usize = 3;
+
+/// Pages whose commands are those of another page.
+const SOURCES: [&str; 1] = ["kubectl-game/src/guide.md"];
+
+type Used = Arc<Mutex<BTreeSet<&'static str>>>;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_command_does_what_its_page_shows() {
+    let wanted = std::env::var(ONE_PAGE).ok();
+    let mut pages = page::all();
+    pages.retain(|page| {
+        let path = page.path.to_string_lossy();
+        let typed = page.blocks.iter().any(|block| block.language == "console");
+        typed
+            && !SOURCES.contains(&&*path)
+            && wanted
+                .as_ref()
+                .is_none_or(|wanted| wanted.split(',').any(|wanted| path.contains(wanted)))
+    });
+    let used = Used::default();
+    let mistakes: Vec<Vec<String>> = futures::stream::iter(pages)
+        .map(|page| {
+            let used = Arc::clone(&used);
+            async move { read(&page, &used).await }
+        })
+        .buffer_unordered(READERS)
+        .collect()
+        .await;
+    let mut mistakes = mistakes.concat();
+    if wanted.is_none() {
+        let used = used.lock().unwrap();
+        mistakes.extend(
+            stand_ins::stale(&used)
+                .iter()
+                .map(|shown| format!("no page needs the stand-in for {shown}")),
+        );
+    }
+    assert!(mistakes.is_empty(), "\n{}", mistakes.join("\n\n"));
+}
+
+/// Does what a page says, to its end. Returns what was not as it says.
+async fn read(page: &Page, used: &Used) -> Vec<String> {
+    let mut world = World::new(&page.path).await;
+    let (mut memory, mut mistakes) = (Memory::default(), Vec::new());
+    let blocks = page.blocks.iter();
+    let blocks = blocks.filter(|block| ["console", FOR_THE_TEST].contains(&block.language.as_str()));
+    for step in blocks.flat_map(typed::steps) {
+        let (line, done) = match &step {
+            Step::Order { line, words } => (*line, world.order(words).await),
+            Step::Type(typed) => {
+                let instead = stand_ins::instead_of(&typed.command, &mut used.lock().unwrap());
+                let done = match instead {
+                    Some(command) => types(&mut world, typed, &command, &mut memory).await,
+                    None => Ok(()),
+                };
+                (typed.line, done)
+            }
+        };
+        if let Err(why) = done {
+            let mistake = format!("{}:{line}: {why}", page.path.display());
+            eprintln!("{mistake}\n");
+            mistakes.push(mistake);
+            if mistakes.len() == ENOUGH {
+                break;
+            }
+        }
+    }
+    world.end().await;
+    mistakes
+}
+
+/// Types a command until it shows what the page shows; once, if it does more than look.
+async fn types(world: &mut World, typed: &Typed, command: &str, memory: &mut Memory) -> Result<(), String> {
+    let command = memory.in_the_world(command);
+    let begun = Instant::now();
+    loop {
+        // Each look is waited for: a shell that was left in the middle of a command would answer the next one with it.
+        match once(world, typed, &command, memory).await {
+            Err(_) if typed.looks() && begun.elapsed() < PATIENCE => {}
+            ended => return ended,
+        }
+    }
+}
+
+async fn once(world: &mut World, typed: &Typed, command: &str, memory: &mut Memory) -> Result<(), String> {
+    let said = world.types(command).await?;
+    let good = if typed.shown.is_empty() {
+        // A command that fails is one whose words the page shows.
+        said.code == 0
+    } else {
+        memory.fits(&typed.shown, &said.printed)
+    };
+    let lines = |text: &str| text.trim_end().replace('\n', "\n  | ");
+    if good {
+        if std::env::var_os(ONE_PAGE).is_some() {
+            eprintln!("$ {command}\n  | {}", lines(&said.printed));
+        }
+        return Ok(());
+    }
+    let (code, shown, printed) = (said.code, lines(&typed.shown.join("\n")), lines(&said.printed));
+    Err(format!(
+        "$ {command}\n  it is to print\n  | {shown}\n  it prints, and ends with {code}\n  | {printed}"
+    ))
+}

@@ -1,0 +1,160 @@
+//! Examples: each is in the tour, its command ends with the verdict that the tour tells, and its workload comes up and is
+//! scaled down on a real API server.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use operator_tests::Fleet;
+use serde_json::{Value, json};
+use test_kit::{Answer, Webhook};
+
+use crate::page::root;
+use crate::world::quick;
+
+const TOUR: &str = include_str!("../../../examples/README.md");
+
+/// Templates that workloads of other files use.
+const TEMPLATES: [&str; 3] = ["01-web-hook.yaml", "03-poll-until.yaml", "04-arguments.yaml"];
+
+/// The least that the HPA of an example wants.
+const SET_BY_HPA: i64 = 3;
+
+/// What every game server says: whoever asks may go on.
+fn content() -> Value {
+    json!({ "players": 0, "name": "bryan", "male": "yes", "age": 45, "state": "idle", "rooms": [{ "state": "closed" }] })
+}
+
+fn files(folder: &str) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(root().join(folder)).unwrap();
+    let mut files: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+    files.retain(|path| path.extension().is_some_and(|extension| extension == "yaml"));
+    files.sort();
+    files
+}
+
+/// The tour's rows: file, verdict, command.
+fn rows() -> Vec<(&'static str, &'static str, &'static str)> {
+    let rows = TOUR.lines().filter(|line| line.ends_with("` |"));
+    rows.map(|row| {
+        let cells: Vec<&str> = row.trim_matches('|').split(" | ").map(str::trim).collect();
+        (cells[0], cells[2], cells[3].trim_matches('`'))
+    })
+    .collect()
+}
+
+#[test]
+fn every_example_is_in_the_tour() {
+    let listed: Vec<&str> = rows().iter().map(|(file, _, _)| *file).collect();
+    for file in files("examples") {
+        let name = file.file_name().unwrap().to_str().unwrap();
+        let link = format!("[{name}]({name})");
+        assert!(listed.contains(&link.as_str()), "{name} is not in the tour");
+    }
+}
+
+#[test]
+fn every_command_of_the_tour_ends_with_its_verdict() {
+    let server = Webhook::start().unwrap();
+    server.otherwise(Answer::json(content()));
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("tour");
+    for place in ["examples", "examples/tutorial"] {
+        let to = folder.join(place);
+        std::fs::create_dir_all(&to).unwrap();
+        for file in files(place) {
+            let text = quick(&std::fs::read_to_string(&file).unwrap(), &server.url(""));
+            let text = text.replace(":9091", &format!(":{}", server.address().port()));
+            std::fs::write(to.join(file.file_name().unwrap()), text).unwrap();
+        }
+    }
+    for (file, verdict, command) in rows() {
+        let shell = format!("{} hook {command}", crate::PLUGIN);
+        let output = Command::new("bash")
+            .args(["-c", &shell])
+            .current_dir(folder.join("examples"))
+            .output();
+        let output = output.unwrap();
+        let wanted = match verdict {
+            "Successful" | "ok" => 0,
+            "Failed" => 1,
+            "Error" => 2,
+            "Inconclusive" => 3,
+            other => panic!("{file}: no verdict: {other}"),
+        };
+        let said =
+            String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(wanted), "{command}: {said}");
+        assert!(said.contains(verdict), "{command}: {said}");
+    }
+}
+
+#[tokio::test]
+async fn every_example_comes_up_and_lets_one_pod_go() {
+    let control_plane = crate::shared().await;
+    let fleet = Fleet::on(control_plane, crate::PROGRAMS, "examples").await;
+    fleet.nodes.every_pod().set_document(content());
+    let server = Webhook::start().unwrap();
+    server.otherwise(Answer::json(content()));
+    let read = |path: &Path| quick(&std::fs::read_to_string(path).unwrap(), &server.url(""));
+    for template in TEMPLATES {
+        let _ = fleet.kubectl(
+            &["apply", "-f", "-"],
+            &read(&root().join("examples").join(template)),
+        );
+    }
+    let mut workloads = 0;
+    let mut all = [files("examples/tutorial"), files("examples")].concat();
+    // A workload asks by a template that is there. Of the tutorial's templates, all called `test`, the last one says yes.
+    all.sort_by_key(|file| !file.to_string_lossy().contains("hook-template"));
+    for file in all {
+        let text = read(&file).replace("http://1.1.1.1:9091", &server.url(""));
+        let documents: Vec<Value> = serde_saphyr::from_multiple(&text).unwrap();
+        let verb = if text.contains("generateName") {
+            "create"
+        } else {
+            "apply"
+        };
+        let _ = fleet.kubectl(&[verb, "-f", "-"], &text);
+        for workload in documents
+            .iter()
+            .filter(|document| document["kind"] == "GameDeployment")
+        {
+            lets_one_go(&fleet, workload).await;
+            workloads += 1;
+        }
+    }
+    assert!(workloads >= 12, "{workloads}");
+}
+
+/// Waits until a workload is up, takes one pod away, and deletes it.
+async fn lets_one_go(fleet: &Fleet<'_>, workload: &Value) {
+    let name = workload["metadata"]["name"].as_str().unwrap();
+    // Without a number of its own its HPA sets one.
+    let replicas = workload["spec"]["replicas"].as_i64().unwrap_or(SET_BY_HPA);
+    let replicas = i32::try_from(replicas).unwrap();
+    fleet
+        .until_of(name, |status| {
+            status.available_replicas == replicas && status.hook_pending_replicas == 0
+        })
+        .await;
+    let _ = fleet.kubectl(&["delete", "hpa", "--all"], "");
+    let _ = fleet.kubectl(
+        &[
+            "scale",
+            &format!("--replicas={}", replicas - 1),
+            &format!("gd/{name}"),
+        ],
+        "",
+    );
+    let status = fleet
+        .until_of(name, |status| {
+            status.replicas == replicas - 1 && status.hook_pending_replicas == 0
+        })
+        .await;
+    let blocked = status
+        .conditions
+        .iter()
+        .find(|condition| condition.type_.ends_with("Blocked"));
+    assert!(blocked.is_none(), "{name}: {blocked:?}");
+    let _ = fleet.kubectl(&["delete", &format!("gd/{name}"), "--wait=true"], "");
+    fleet.until_pods(std::collections::BTreeMap::is_empty).await;
+}

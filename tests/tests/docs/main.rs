@@ -1,0 +1,52 @@
+//! The documents are true: their commands are run, in order, and print what the pages show; their manifests are accepted;
+//! their links lead somewhere; each reason has its entry in the runbook.
+//!
+//! | file | what it is about |
+//! | --- | --- |
+//! | `commands` | every command of every page |
+//! | `blocks` | everything else that is not prose |
+//! | `mentioned` | commands of the plugin in sentences and tables |
+//! | `links` | links, and pages that none leads to |
+//! | `runbook` | one entry for each reason |
+//! | `examples` | each example is applied and does what the tour says |
+//!
+//! `DOCS=quick-start cargo test --test docs` runs the commands of pages whose path has these letters.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test may end so")]
+
+mod blocks;
+mod commands;
+#[path = "../admission/deploy.rs"]
+mod deploy;
+mod examples;
+#[allow(dead_code, reason = "the suite of the component needs more of it")]
+#[path = "../admission/installation.rs"]
+mod installation;
+mod links;
+mod mentioned;
+mod page;
+mod runbook;
+mod shell;
+mod shown;
+mod stand_ins;
+mod typed;
+mod world;
+
+use operator_tests::Programs;
+
+/// The programs under test.
+const PROGRAMS: Programs = Programs {
+    workloads: env!("CARGO_BIN_EXE_gamedeployment-operator-under-test"),
+    hooks: env!("CARGO_BIN_EXE_hook-operator-under-test"),
+};
+
+/// The admission component.
+const PROGRAM: &str = env!("CARGO_BIN_EXE_admission-under-test");
+
+/// The plugin.
+const PLUGIN: &str = env!("CARGO_BIN_EXE_kubectl-game-under-test");
+
+/// The control plane of these tests.
+async fn shared() -> &'static test_kit::ControlPlane {
+    test_kit::ControlPlane::shared(shared_api::crd::all).await
+}

@@ -1,0 +1,315 @@
+//! Whether what is printed is what a page shows.
+//!
+//! | in a page | stands for |
+//! | --- | --- |
+//! | a line `...` | any lines |
+//! | `[..]` | any text within a line |
+//! | a duration, a time, an IPv4 address | any other one |
+//! | `-x7k2p`: random letters with a digit among them | the same random letters wherever they stand on the page |
+//! | blanks | as many as there are |
+//! | signs of a terminal, such as `✔` | the letters that stand for them elsewhere |
+//!
+//! Rows may come in another order: they are sorted by names that are random. Sentences may be broken elsewhere: a page is
+//! not as wide as a terminal.
+
+use std::collections::BTreeMap;
+
+use regex::Regex;
+
+/// Letters of which Kubernetes makes random names.
+const LETTERS: &str = "bcdfghjklmnpqrstvwxz2456789";
+
+/// Attempts to find the order of rows.
+const PATIENCE: u32 = 20_000;
+
+/// Random letters of the page, and those in the world that they stand for.
+type Names = BTreeMap<String, String>;
+
+/// What a page has shown so far, and which names of the world it can only have meant.
+#[derive(Debug, Default)]
+pub(crate) struct Memory {
+    names: Names,
+    /// Names that were typed: they stay.
+    typed: Names,
+    seen: Vec<(Vec<String>, String)>,
+}
+
+impl Memory {
+    /// Whether this is what the page shows. Rows of a list that are alike may be taken for one another at first; when it
+    /// shows later which is which, all that was seen is looked at again.
+    pub(crate) fn fits(&mut self, shown: &[String], printed: &str) -> bool {
+        let again = || {
+            let names = compare(shown, printed, &self.typed)?;
+            let mut seen = self.seen.iter().rev();
+            seen.try_fold(names, |names, (shown, printed)| compare(shown, printed, &names))
+        };
+        let Some(names) = compare(shown, printed, &self.names).or_else(again) else {
+            return false;
+        };
+        self.names = names;
+        self.seen.push((shown.to_vec(), printed.to_owned()));
+        true
+    }
+
+    /// A command with the names of the world.
+    pub(crate) fn in_the_world(&mut self, command: &str) -> String {
+        let mut command = command.to_owned();
+        for (shown, real) in &self.names {
+            let word = Regex::new(&format!(r"\b{shown}\b")).unwrap();
+            if word.is_match(&command) {
+                self.typed.insert(shown.clone(), real.clone());
+                command = word.replace_all(&command, real.as_str()).into_owned();
+            }
+        }
+        command
+    }
+}
+
+/// The names that are known after these lines were printed; nothing if the page does not show them.
+fn compare(shown: &[String], printed: &str, names: &Names) -> Option<Names> {
+    let printed: Vec<String> = { printed.lines() }
+        .map(squeeze)
+        .filter(|line| !line.is_empty())
+        .collect();
+    let shown: Vec<String> = { shown.iter() }
+        .map(|line| squeeze(line))
+        .filter(|line| !line.is_empty())
+        .collect();
+    let shown: Vec<&str> = shown.iter().map(String::as_str).collect();
+    let printed: Vec<&str> = printed.iter().map(String::as_str).collect();
+    in_order(&shown, &printed, names)
+        .or_else(|| rows(&shown, &printed, names))
+        .or_else(|| {
+            let shown = shown.join(" ").replace("...", "[..]");
+            Line::read(&shown, names).fits(&printed.join(" "), names)
+        })
+}
+
+/// The same where rows may come in any order.
+fn rows(shown: &[&str], printed: &[&str], names: &Names) -> Option<Names> {
+    let mut rows: Vec<&str> = shown.iter().copied().filter(|line| *line != "...").collect();
+    let fits = rows.len() == printed.len() || (rows.len() < shown.len() && rows.len() <= printed.len());
+    // Rows that leave least open come first.
+    rows.sort_by_cached_key(|row| Line::read(row, names).open.len());
+    let mut patience = PATIENCE;
+    fits.then(|| in_any_order(&rows, printed, names, &mut patience))?
+}
+
+fn in_order(shown: &[&str], printed: &[&str], names: &Names) -> Option<Names> {
+    match shown {
+        [] => printed.is_empty().then(|| names.clone()),
+        ["...", rest @ ..] => (0..=printed.len()).find_map(|skip| in_order(rest, &printed[skip..], names)),
+        [first, rest @ ..] => {
+            let (line, others) = printed.split_first()?;
+            let names = Line::read(first, names).fits(line, names)?;
+            in_order(rest, others, &names)
+        }
+    }
+}
+
+fn in_any_order(rows: &[&str], printed: &[&str], names: &Names, patience: &mut u32) -> Option<Names> {
+    let Some((first, rest)) = rows.split_first() else {
+        return Some(names.clone());
+    };
+    let wanted = Line::read(first, names);
+    for (place, line) in printed.iter().enumerate() {
+        *patience = patience.checked_sub(1)?;
+        if let Some(names) = wanted.fits(line, names) {
+            let mut others = printed.to_vec();
+            others.remove(place);
+            if let Some(found) = in_any_order(rest, &others, &names, patience) {
+                return Some(found);
+            }
+        }
+    }
+    None
+}
+
+/// A shown line as a pattern.
+struct Line {
+    pattern: Regex,
+    /// Random letters that are not known yet, in the order of the pattern's groups.
+    open: Vec<String>,
+}
+
+impl Line {
+    fn read(line: &str, names: &Names) -> Self {
+        let line = squeeze(line);
+        let (mut pattern, mut open, mut end) = ("^".to_owned(), Vec::new(), 0);
+        for special in specials().captures_iter(&line) {
+            let whole = special.get(0).unwrap();
+            pattern.push_str(&regex::escape(&line[end..whole.start()]));
+            end = whole.end();
+            let text = whole.as_str();
+            if let Some(random) = special.name("random") {
+                let random = random.as_str();
+                let of_a_name = line[..whole.start()].ends_with('-')
+                    && random.chars().any(|letter| letter.is_ascii_digit());
+                match names.get(random) {
+                    Some(real) => pattern.push_str(&regex::escape(real)),
+                    None if of_a_name => {
+                        let length = if random.len() == 5 { "{5}" } else { "{6,10}" };
+                        pattern.extend(["([", LETTERS, "]", length, ")"]);
+                        open.push(random.to_owned());
+                    }
+                    None => pattern.push_str(random),
+                }
+            } else if text == "[..]" {
+                pattern.push_str(".*");
+            } else {
+                let same_kind = KINDS
+                    .iter()
+                    .find(|kind| Regex::new(&format!("^{kind}$")).unwrap().is_match(text));
+                pattern.push_str(same_kind.unwrap());
+            }
+        }
+        pattern.push_str(&regex::escape(&line[end..]));
+        pattern.push('$');
+        Self {
+            pattern: Regex::new(&pattern).unwrap(),
+            open,
+        }
+    }
+
+    fn fits(&self, line: &str, names: &Names) -> Option<Names> {
+        let found = self.pattern.captures(line)?;
+        let mut names = names.clone();
+        for (shown, real) in self.open.iter().zip(found.iter().skip(1).flatten()) {
+            let real = real.as_str();
+            if names.get(shown).is_some_and(|known| known != real)
+                || names.iter().any(|(other, known)| other != shown && known == real)
+            {
+                return None;
+            }
+            names.insert(shown.clone(), real.to_owned());
+        }
+        Some(names)
+    }
+}
+
+/// What differs from one time to the next.
+const KINDS: [&str; 5] = [
+    r"\d\d:\d\d:\d\d",
+    r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z",
+    r"\d+\.\d+\.\d+\.\d+",
+    r"(?:\d+(?:\.\d+)?(?:ms|s|m|h|d))+",
+    r"\d+ (?:ms|s)",
+];
+
+fn specials() -> Regex {
+    let kinds = KINDS.join(r"\b|\b");
+    Regex::new(&format!(
+        r"\[\.\.\]|\b{kinds}\b|\b(?<random>[{LETTERS}]{{5,10}})\b"
+    ))
+    .unwrap()
+}
+
+/// Blanks are one blank. Signs of a terminal are the letters that the plugin prints where there is none.
+fn squeeze(line: &str) -> String {
+    let plain = |letter: char| {
+        SIGNS
+            .iter()
+            .find(|(sign, _)| *sign == letter)
+            .map_or(letter, |(_, plain)| *plain)
+    };
+    let line: String = line.chars().map(plain).collect();
+    let line = line.split_whitespace().collect::<Vec<_>>().join(" ");
+    // Where a row stands in a tree depends on the order of the rows.
+    let mut row = line.as_str();
+    while let Some(rest) = { ["|-", "`-", "|", " "].iter() }.find_map(|branch| row.strip_prefix(branch)) {
+        row = rest;
+    }
+    row.to_owned()
+}
+
+const SIGNS: [(char, char); 13] = [
+    ('✔', '+'),
+    ('✖', 'x'),
+    ('⚠', '!'),
+    ('◌', '-'),
+    ('‖', '='),
+    ('⟳', '@'),
+    ('□', 'o'),
+    ('◇', '*'),
+    ('├', '|'),
+    ('└', '`'),
+    ('│', '|'),
+    ('─', '-'),
+    ('·', '.'),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shows(shown: &str, printed: &str, names: &Names) -> Option<Names> {
+        let shown: Vec<String> = shown.lines().map(str::to_owned).collect();
+        compare(&shown, printed, names)
+    }
+
+    #[test]
+    fn random_letters_are_learned_and_then_the_same() {
+        let none = Names::new();
+        let names = shows(
+            "NAME AGE\narena-x7k2p 2s",
+            "NAME      AGE\narena-q4q4q   1m2s\n",
+            &none,
+        )
+        .unwrap();
+        assert_eq!(names["x7k2p"], "q4q4q");
+        assert!(shows("pod/arena-x7k2p", "pod/arena-zzzz2", &names).is_none());
+        assert!(
+            shows("a-x7k2p a-b2b2b", "a-q4q4q a-q4q4q", &none).is_none(),
+            "two names are two pods"
+        );
+    }
+
+    #[test]
+    fn rows_may_come_in_another_order_and_lines_may_be_left_out() {
+        let none = Names::new();
+        let printed = "NAME\na-44444 Running\na-55555 Gone\n";
+        assert!(shows("NAME\na-x7k2p Gone\na-b4n8c Running", printed, &none).is_some());
+        assert!(shows("NAME\n...\na-x7k2p Gone", printed, &none).is_some());
+        assert!(shows("NAME\na-x7k2p Gone", printed, &none).is_none());
+        assert!(shows("NAME\n[..] Running\n[..] Running", printed, &none).is_none());
+    }
+
+    #[test]
+    fn which_of_two_it_was_may_show_later() {
+        let lines = |text: &str| text.lines().map(str::to_owned).collect::<Vec<_>>();
+        let mut memory = Memory::default();
+        assert!(memory.fits(&lines("a-x7k2p up\na-b4n8c up"), "a-44444 up\na-55555 up"));
+        assert_eq!(memory.names["x7k2p"], "44444");
+        assert!(memory.fits(&lines("run-x7k2p"), "run-55555"));
+        assert_eq!(
+            memory.in_the_world("why a-x7k2p -l i=x7k2p"),
+            "why a-55555 -l i=55555"
+        );
+        assert!(
+            !memory.fits(&lines("run-x7k2p"), "run-44444"),
+            "it was typed as the other"
+        );
+    }
+
+    #[test]
+    fn what_is_no_duration_has_to_be_the_same() {
+        let none = Names::new();
+        assert!(
+            shows(
+                "at 2026-11-21T15:57:50Z by 10.0.0.12",
+                "at 2027-01-01T00:00:00Z by 127.3.4.5",
+                &none
+            )
+            .is_some()
+        );
+        assert!(shows("3 pods", "4 pods", &none).is_none());
+        assert!(
+            shows(
+                "\"3\" does not satisfy (1 failed > 0)",
+                "\"3\" does not satisfy (1 failed > 0)",
+                &none
+            )
+            .is_some()
+        );
+    }
+}

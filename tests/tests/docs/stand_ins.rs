@@ -1,0 +1,123 @@
+//! What a page tells a reader to do and this test cannot: each with the reason, and with what is done in its place.
+//! An entry that no page needs is an error.
+
+use std::collections::BTreeSet;
+
+/// A command, or a part of one, that is not run as it stands there.
+pub(crate) struct StandIn {
+    /// What it is known by: the beginning of a command, or words in it.
+    pub(crate) shown: &'static str,
+    pub(crate) instead: Instead,
+    #[expect(dead_code, reason = "for people")]
+    pub(crate) reason: &'static str,
+}
+
+/// What is done in place of a command.
+pub(crate) enum Instead {
+    /// Nothing: the world is as if it had been run.
+    Nothing,
+    /// These words take the place of the others.
+    Words(&'static str),
+}
+
+use Instead::{Nothing, Words};
+
+/// All of them.
+pub(crate) const ALL: &[StandIn] = &[
+    StandIn {
+        shown: "kind create cluster",
+        instead: Nothing,
+        reason: "needs a container runtime; the API server of the kit is there",
+    },
+    StandIn {
+        shown: "kind delete cluster",
+        instead: Nothing,
+        reason: "the same",
+    },
+    StandIn {
+        shown: "kubectl apply --server-side -f deploy/install.yaml",
+        instead: Nothing,
+        reason: "runs images that are not published; both operators run already, with the rights of deploy/rbac.yaml",
+    },
+    StandIn {
+        shown: "helm install hookgate",
+        instead: Nothing,
+        reason: "the same",
+    },
+    StandIn {
+        shown: "kubectl wait --namespace hookgate",
+        instead: Nothing,
+        reason: "the operators are processes of the test, and ready",
+    },
+    StandIn {
+        shown: "cargo install --path kubectl-game",
+        instead: Nothing,
+        reason: "the program is built with the test, and in the PATH",
+    },
+    StandIn {
+        shown: "cargo run -q -p kubectl-game --",
+        instead: Words("kubectl-game"),
+        reason: "the same",
+    },
+    StandIn {
+        shown: " -w",
+        instead: Words(""),
+        reason: "does not end; what it shows last is compared",
+    },
+    StandIn {
+        shown: "kubectl apply -f deploy/admission.yaml",
+        instead: Words("kubectl apply --dry-run=server -f deploy/admission.yaml"),
+        reason: "its images are not published, and without them it would stop the deletions of other pages",
+    },
+    StandIn {
+        shown: "kubectl delete validatingwebhookconfiguration hookgate-admission",
+        instead: Nothing,
+        reason: "it was not installed; what the page shows of it is shown by one for the page's namespace alone",
+    },
+    StandIn {
+        shown: "127.0.0.1",
+        instead: Words(OWN_ADDRESS),
+        reason: "another test may listen there",
+    },
+];
+
+/// Stands for an address on loopback that is this process's own.
+pub(crate) const OWN_ADDRESS: &str = "$OWN_ADDRESS";
+
+/// The command that is run, and which entries it needed. Nothing is run where nothing is returned.
+pub(crate) fn instead_of(command: &str, used: &mut BTreeSet<&'static str>) -> Option<String> {
+    let mut command = command.to_owned();
+    for entry in ALL {
+        let program = entry
+            .shown
+            .starts_with(|letter: char| letter.is_ascii_lowercase());
+        let found = if program {
+            command.starts_with(entry.shown)
+        } else {
+            command.contains(entry.shown)
+        };
+        if !found {
+            continue;
+        }
+        if entry.shown == " -w" && !watches(&command) {
+            continue;
+        }
+        used.insert(entry.shown);
+        match entry.instead {
+            Nothing => return None,
+            Words(words) => command = command.replace(entry.shown, words),
+        }
+    }
+    Some(command)
+}
+
+/// Whether `-w` means to go on.
+fn watches(command: &str) -> bool {
+    command.starts_with("kubectl ") && command.split_whitespace().any(|word| word == "-w")
+}
+
+/// Entries that no page needs.
+pub(crate) fn stale(used: &BTreeSet<&'static str>) -> Vec<&'static str> {
+    let shown = ALL.iter().map(|entry| entry.shown);
+    shown.filter(|shown| !used.contains(shown)).collect()
+}

@@ -1,0 +1,260 @@
+//! The world of a page: a namespace with both operators and simulated nodes, a copy of the repository's manifests, and a
+//! shell whose `kubectl` and `kubectl game` are the real ones.
+//!
+//! | it differs from a reader's cluster | because |
+//! | --- | --- |
+//! | the namespace is called `default` in what is printed | each page has one of its own |
+//! | minutes in `examples/` are 5 s, seconds 1 s | nobody waits for an hour; and what is shown in between lasts long enough on a busy machine |
+//! | addresses of Prometheus and of the matchmaker are a sample server's | there is none |
+//! | `kubectl exec POD -- … '{"players":3}' …` sets what the simulated game server answers | nothing can be executed there |
+//! | `autoscaling/v2`, `policy/v1` are read as their beta versions | the API server is of the oldest supported version |
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::time::Duration;
+
+use operator_tests::Fleet;
+use regex::Regex;
+use serde_json::{Value, json};
+use test_kit::node::{Behaviour, Options, Timing, Which};
+use test_kit::{Answer, Webhook};
+
+use crate::installation::{Installation, Replica};
+use crate::page::root;
+use crate::shell::{Said, Shell};
+use crate::stand_ins::OWN_ADDRESS;
+
+/// What a page's commands may read.
+const COPIED: [&str; 4] = ["examples", "deploy", "shared-api/crds", "docs"];
+
+/// Worlds so far: each has an address of its own.
+static PAGES: AtomicU8 = AtomicU8::new(0);
+
+/// A page's world.
+pub(crate) struct World {
+    pub(crate) fleet: Fleet<'static>,
+    shell: Shell,
+    directory: PathBuf,
+    own_address: String,
+    /// Prometheus and the matchmaker.
+    _server: Webhook,
+    /// The admission component, where the page has it.
+    admission: Option<Replica>,
+}
+
+impl World {
+    /// A world by the name of its page.
+    pub(crate) async fn new(page: &Path) -> Self {
+        let plain = |letter: char| {
+            if letter.is_ascii_alphanumeric() {
+                letter
+            } else {
+                '-'
+            }
+        };
+        let name: String = page.to_string_lossy().chars().map(plain).collect();
+        let name = format!("docs-{}", name.to_lowercase());
+        let control_plane = crate::shared().await;
+        // A game server takes a moment to end, so that it is seen Terminating.
+        let timing = Timing {
+            stop: Duration::from_secs(1),
+            ..Timing::default()
+        };
+        let options = Options {
+            timing,
+            ..Options::default()
+        };
+        let fleet = Fleet::with(control_plane, crate::PROGRAMS, &name, options).await;
+        let server = Webhook::start().unwrap();
+        server.otherwise(Answer::json(json!({
+            "accepted": true, "pending": 0,
+            "status": "success",
+            "data": { "resultType": "vector", "result": [{ "metric": {}, "value": [0, "0"] }] },
+        })));
+        let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(&name);
+        let _ = std::fs::remove_dir_all(&directory);
+        let address = server.url("");
+        for folder in COPIED {
+            copy(
+                &root().join(folder),
+                &directory.join("repository").join(folder),
+                &address,
+            );
+        }
+        let environment = environment(&fleet, &directory);
+        let shell = Shell::start(
+            &directory.join("repository"),
+            &directory.join("typed"),
+            &environment,
+        );
+        let process = std::process::id() % 250;
+        let own_address = format!("127.8.{process}.{}", PAGES.fetch_add(1, Ordering::Relaxed) + 1);
+        Self {
+            fleet,
+            shell,
+            directory,
+            own_address,
+            _server: server,
+            admission: None,
+        }
+    }
+
+    /// Types a command. What is printed has the namespace `default`.
+    pub(crate) async fn types(&mut self, command: &str) -> Result<Said, String> {
+        let command = command.replace(OWN_ADDRESS, &self.own_address);
+        let mut said = self.shell.run(&command).await?;
+        said.printed = said.printed.replace(&self.fleet.namespace, "default");
+        self.executes();
+        Ok(said)
+    }
+
+    /// Does what `kubectl exec` was to do.
+    fn executes(&self) {
+        let file = self.directory.join("orders");
+        let orders = std::fs::read_to_string(&file).unwrap_or_default();
+        let _ = std::fs::remove_file(file);
+        let document = Regex::new(r"\{.*\}").unwrap();
+        for order in orders.lines() {
+            let words: Vec<&str> = order.trim_end().split('\t').collect();
+            let pod = words.iter().find(|word| !word.starts_with('-')).unwrap();
+            let pod = pod.trim_start_matches("pod/");
+            let fields = { words.last() }
+                .and_then(|last| {
+                    document
+                        .find(&last.replace('\\', ""))
+                        .map(|found| found.as_str().to_owned())
+                })
+                .unwrap_or_else(|| panic!("kubectl exec {order}: no answer of a game server in it"));
+            let fields: Value = serde_json::from_str(&fields).unwrap();
+            for (field, value) in fields.as_object().unwrap() {
+                self.fleet.nodes.pod(pod).set(field, value.clone());
+            }
+        }
+    }
+
+    /// Follows an order: a line of the test's own in a page.
+    pub(crate) async fn order(&mut self, words: &str) -> Result<(), String> {
+        if words == "admission" {
+            self.admission = Some(self.admitted().await);
+            return Ok(());
+        }
+        let wrong = |error: &dyn std::fmt::Display| format!("{words}: {error}");
+        match words.split_once(' ') {
+            Some(("players", count)) => {
+                let count = count.parse().map_err(|error| wrong(&error))?;
+                self.fleet.nodes.every_pod().set_players(count);
+            }
+            Some(("document", text)) => {
+                let document = serde_json::from_str(text).map_err(|error| wrong(&error))?;
+                self.fleet.nodes.every_pod().set_document(document);
+            }
+            Some(("cannot-pull", image)) => {
+                self.fleet
+                    .nodes
+                    .behave(Which::image(image), Behaviour::CannotPull);
+            }
+            Some(("never-ready", image)) => {
+                self.fleet
+                    .nodes
+                    .behave(Which::image(image), Behaviour::NeverReady);
+            }
+            _ => return Err(format!("no order: {words}")),
+        }
+        Ok(())
+    }
+
+    /// Starts the admission component for this namespace alone.
+    async fn admitted(&self) -> Replica {
+        let namespace = self.fleet.namespace.clone();
+        let installation = Installation::within(self.fleet.control_plane, namespace).await;
+        let replica = installation.replica(&[]);
+        installation.configure(replica.tls, &json!({})).await;
+        replica.ready().await;
+        installation.asked().await;
+        replica
+    }
+
+    /// Ends the page's jobs, and then all that it stands on.
+    pub(crate) async fn end(self) {
+        self.shell.end().await;
+    }
+}
+
+/// What a page's shell has: its kubeconfig, its programs, and where orders are written down.
+fn environment(fleet: &Fleet<'_>, directory: &Path) -> Vec<(&'static str, String)> {
+    let programs = directory.join("bin");
+    std::fs::create_dir_all(&programs).unwrap();
+    let kubectl = fleet.control_plane.kubectl();
+    let kubectl = which(Path::new(kubectl.get_program()));
+    std::os::unix::fs::symlink(kubectl, programs.join("kubectl")).unwrap();
+    std::os::unix::fs::symlink(crate::PLUGIN, programs.join("kubectl-game")).unwrap();
+    let kubeconfig = std::fs::read_to_string(fleet.control_plane.kubeconfig_path()).unwrap();
+    let mut kubeconfig: Value = serde_saphyr::from_str(&kubeconfig).unwrap();
+    for context in kubeconfig["contexts"].as_array_mut().unwrap() {
+        context["context"]["namespace"] = json!(fleet.namespace);
+    }
+    let file = directory.join("kubeconfig");
+    std::fs::write(&file, kubeconfig.to_string()).unwrap();
+    let path = std::env::var("PATH").unwrap_or_default();
+    vec![
+        ("PATH", format!("{}:{path}", programs.display())),
+        ("KUBECONFIG", file.display().to_string()),
+        ("ORDERS", directory.join("orders").display().to_string()),
+        ("HOME", directory.display().to_string()),
+        ("LC_ALL", "C.UTF-8".to_owned()),
+        ("NO_COLOR", "1".to_owned()),
+    ]
+}
+
+fn which(program: &Path) -> PathBuf {
+    if program.is_absolute() {
+        return program.to_owned();
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let mut places = std::env::split_paths(&path).map(|place| place.join(program));
+    places.find(|place| place.is_file()).unwrap()
+}
+
+fn copy(from: &Path, to: &Path, server: &str) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let (from, to) = (entry.path(), to.join(entry.file_name()));
+        if entry.file_type().unwrap().is_dir() {
+            copy(&from, &to, server);
+        } else if from.extension().is_some_and(|extension| extension == "yaml") {
+            std::fs::write(to, quick(&std::fs::read_to_string(from).unwrap(), server)).unwrap();
+        } else {
+            std::fs::copy(from, to).unwrap();
+        }
+    }
+}
+
+/// An example that takes no time, asks servers that are there, and is understood by the oldest API server.
+pub(crate) fn quick(example: &str, server: &str) -> String {
+    let changes = [
+        (r"(?m)^(\s*(?:- )?interval:) 60s$", "$1 5s"),
+        (
+            r"(?m)^(\s*(?:- )?(?:interval|initialDelay):) (?:5|10|15|30)s$",
+            "$1 1s",
+        ),
+        (
+            r"(?m)^(\s*(?:minReadySeconds|gracePeriodSeconds|duration):) \d+$",
+            "$1 1",
+        ),
+        (
+            r"http://(?:prometheus\.monitoring|matchmaker\.games)\.svc:\d+",
+            server,
+        ),
+        (r"autoscaling/v2\b", "autoscaling/v2beta2"),
+        (r"policy/v1\b", "policy/v1beta1"),
+    ];
+    changes
+        .iter()
+        .fold(example.to_owned(), |text, (pattern, instead)| {
+            Regex::new(pattern)
+                .unwrap()
+                .replace_all(&text, *instead)
+                .into_owned()
+        })
+}

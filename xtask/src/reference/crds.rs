@@ -1,0 +1,156 @@
+//! `docs/reference/crds.md`: every field of every kind, from the definitions that the API server enforces.
+
+use std::error::Error;
+use std::fmt::Write as _;
+
+use serde_json::{Map, Value};
+
+use super::{beginning, cell};
+use crate::generate::trim;
+
+const INTRODUCTION: &str = "
+All kinds belong to `tkex.tencent.com/v1alpha1` and to a namespace. `[]` is an element of a list. A field that is not
+marked *required* may be left out; what that means stands with it. Fields that are not here are dropped by the API server.
+
+What the fields do together: [concepts](../concepts.md) for hooks, [game-deployments](../game-deployments.md) for
+workloads. The definitions themselves: [`shared-api/crds`](../../shared-api/crds).
+";
+
+pub(super) fn page() -> Result<String, Box<dyn Error>> {
+    let mut text = beginning("Fields of the kinds", "shared-api");
+    text.push_str(INTRODUCTION);
+    for definition in shared_api::crd::all() {
+        let mut definition = serde_json::to_value(definition)?;
+        trim(&mut definition);
+        kind(&definition["spec"], &mut text);
+    }
+    Ok(text)
+}
+
+fn kind(definition: &Value, text: &mut String) {
+    let names = &definition["names"];
+    let name = names["kind"].as_str().unwrap_or_default();
+    let short = names["shortNames"][0].as_str().unwrap_or_default();
+    let version = &definition["versions"][0];
+    let _ = write!(text, "\n## {name}\n\nShort name `{short}`. ");
+    let subresources: Vec<String> = {
+        version["subresources"]
+            .as_object()
+            .into_iter()
+            .flat_map(Map::keys)
+    }
+    .map(|name| format!("`{name}`"))
+    .collect();
+    let _ = writeln!(text, "Subresources: {}.", subresources.join(", "));
+    let schema = &version["schema"]["openAPIV3Schema"]["properties"];
+    for part in ["spec", "status"] {
+        let fields = &schema[part];
+        if fields.is_null() {
+            continue;
+        }
+        let _ = write!(text, "\n### {name} {part}\n\n{}\n", sentence(fields).0);
+        text.push_str(
+            "\n| field | type | unset means | limits | meaning |\n| --- | --- | --- | --- | --- |\n",
+        );
+        let mut rules = Vec::new();
+        properties(fields, part, text, &mut rules);
+        if !rules.is_empty() {
+            let _ = write!(
+                text,
+                "\nThe API server checks besides, from Kubernetes 1.25 on; the operators always:\n\n{}",
+                rules.concat()
+            );
+        }
+    }
+}
+
+/// Rows of an object's fields, and of theirs; rules that a schema cannot say otherwise are collected.
+fn properties(schema: &Value, path: &str, text: &mut String, rules: &mut Vec<String>) {
+    let shown = path.split_once('.').map_or("", |(_, path)| path);
+    for rule in schema["x-kubernetes-validations"]
+        .as_array()
+        .into_iter()
+        .flatten()
+    {
+        let message = rule["message"].as_str().unwrap_or_default();
+        let about = if shown.is_empty() { path } else { shown };
+        rules.push(format!("- `{about}`: {message}\n"));
+    }
+    let required: Vec<&str> = { schema["required"].as_array().into_iter().flatten() }
+        .filter_map(Value::as_str)
+        .collect();
+    for (name, field) in schema["properties"].as_object().into_iter().flatten() {
+        let whole = format!("{path}.{name}");
+        let (_, shown) = whole.split_once('.').unwrap_or_default();
+        let (meaning, unset) = sentence(field);
+        let unset = match &field["default"] {
+            _ if required.contains(&name.as_str()) => "*required*".to_owned(),
+            Value::Null => unset,
+            default => format!("set to `{}`", plain(default)),
+        };
+        let cells = [type_of(field), cell(&unset), cell(&limits(field)), cell(&meaning)];
+        let _ = writeln!(text, "| `{shown}` | {} |", cells.join(" | "));
+        properties(field, &whole, text, rules);
+        if !field["items"].is_null() {
+            properties(&field["items"], &format!("{whole}[]"), text, rules);
+        }
+    }
+}
+
+/// What a field means, and what it means that it is not there.
+fn sentence(field: &Value) -> (String, String) {
+    let text = field["description"].as_str().unwrap_or_default();
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let Some(begin) = text.find("Unset: ") else {
+        return (text, String::new());
+    };
+    let (before, after) = text.split_at(begin);
+    let after = &after["Unset: ".len()..];
+    let (unset, rest) = after
+        .split_once(". ")
+        .unwrap_or((after.trim_end_matches('.'), ""));
+    (format!("{before}{rest}").trim_end().to_owned(), unset.to_owned())
+}
+
+fn plain(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+fn type_of(field: &Value) -> String {
+    if field["x-kubernetes-int-or-string"] == true {
+        return "number or percentage".to_owned();
+    }
+    let plain = |schema: &Value| schema["type"].as_str().unwrap_or("any").to_owned();
+    match (field["format"].as_str(), plain(field).as_str()) {
+        (Some("date-time"), _) => "time".to_owned(),
+        (_, "array") => format!("list of {}", plain(&field["items"])),
+        (_, "object") if field["additionalProperties"].is_object() => {
+            format!("map to {}", plain(&field["additionalProperties"]))
+        }
+        (_, kind) => kind.to_owned(),
+    }
+}
+
+/// What the API server refuses, whatever its version.
+fn limits(field: &Value) -> String {
+    let mut limits = Vec::new();
+    if let Some(values) = field["enum"].as_array() {
+        let values: Vec<String> = { values.iter().filter(|value| !value.is_null()) }
+            .map(|value| format!("`{}`", plain(value)))
+            .collect();
+        limits.push(format!("one of {}", values.join(", ")));
+    }
+    for (limit, words) in [
+        ("minimum", "at least"),
+        ("maximum", "at most"),
+        ("minItems", "elements: at least"),
+        ("maxItems", "elements: at most"),
+        ("minLength", "letters: at least"),
+        ("maxLength", "letters: at most"),
+    ] {
+        if let Some(number) = field[limit].as_f64() {
+            limits.push(format!("{words} {number}"));
+        }
+    }
+    limits.join("; ")
+}

@@ -1,0 +1,240 @@
+//! What each right is for, and what happens without it. Each right of the manifests has its purpose here, and no other.
+
+/// A purpose of some rights of one service account.
+pub(super) struct Purpose {
+    pub(super) account: &'static str,
+    /// Resources, separated by blanks.
+    pub(super) resources: &'static str,
+    /// Verbs, separated by blanks.
+    pub(super) verbs: &'static str,
+    pub(super) what_for: &'static str,
+    pub(super) without: &'static str,
+}
+
+const fn purpose(
+    account: &'static str,
+    resources: &'static str,
+    verbs: &'static str,
+    what_for: &'static str,
+    without: &'static str,
+) -> Purpose {
+    Purpose {
+        account,
+        resources,
+        verbs,
+        what_for,
+        without,
+    }
+}
+
+const HOOKS: &str = "hook-operator";
+const WORKLOADS: &str = "gamedeployment-operator";
+const ADMISSION: &str = "hookgate-admission";
+const REFUSED: &str = "`WriteFailed`";
+const LEASES: &str =
+    "nobody leads and nothing is done; not ready, with the reason. `--leader-election false` does without";
+
+/// All of them, in the order in which they are shown.
+pub(super) const ALL: &[Purpose] = &[
+    purpose(HOOKS, "hookruns", "list watch", "finding runs", "not ready"),
+    purpose(
+        HOOKS,
+        "hookruns",
+        "get",
+        "reading a run again after a conflict",
+        "conflicts are settled only when the watch brings the news",
+    ),
+    purpose(
+        HOOKS,
+        "hookruns",
+        "delete",
+        "`ttlSecondsAfterFinished`",
+        "finished runs are kept, and each is tried again every 5 s",
+    ),
+    purpose(
+        HOOKS,
+        "hookruns/status",
+        "patch",
+        "recording",
+        "no verdict, no gate opens; the log says so",
+    ),
+    purpose(
+        HOOKS,
+        "hooktemplates",
+        "list watch",
+        "finding templates",
+        "not ready",
+    ),
+    purpose(
+        HOOKS,
+        "hooktemplates/status",
+        "patch",
+        "the `Valid` condition",
+        "VALID stays empty; runs do not mind",
+    ),
+    purpose(
+        HOOKS,
+        "secrets configmaps",
+        "get",
+        "`valueFrom`",
+        "hooks that use it end in Error, with the reason",
+    ),
+    purpose(
+        HOOKS,
+        "events",
+        "create patch",
+        "Warning events",
+        "counted in `hookgate_events_dropped_total`",
+    ),
+    purpose(
+        HOOKS,
+        "leases",
+        "get create update",
+        "leader election, in one namespace",
+        LEASES,
+    ),
+    purpose(
+        WORKLOADS,
+        "gamedeployments pods controllerrevisions hookruns hooktemplates",
+        "list watch",
+        "finding them",
+        "not ready; nothing is decided",
+    ),
+    purpose(
+        WORKLOADS,
+        "nodes",
+        "list watch",
+        "deletion costs of nodes; nodes that are gone",
+        "not ready; give the right, or set `--ignore-nodes`",
+    ),
+    purpose(
+        WORKLOADS,
+        "gamedeployments pods controllerrevisions hookruns",
+        "get",
+        "reading an object again after a conflict, or after a write whose answer was lost; of gamedeployments also: whether \
+         a workload is still there before a pod or revision is adopted",
+        "after such a write nothing is decided for its workload, and it is tried every second; the log says so. Nothing is \
+         adopted",
+    ),
+    purpose(
+        WORKLOADS,
+        "gamedeployments",
+        "patch",
+        "setting `retry` back, `paused` for a canary step",
+        "`WriteFailed`; `retry` goes on asking",
+    ),
+    purpose(
+        WORKLOADS,
+        "gamedeployments/status",
+        "patch",
+        "the status",
+        "no status, and canaries do not go on; `WriteFailed` in events and the log",
+    ),
+    purpose(
+        WORKLOADS,
+        "gamedeployments/finalizers",
+        "update",
+        "only where the admission plugin `OwnerReferencesPermissionEnforcement` is on: owned objects block their owner's \
+         deletion",
+        "there: no pod, revision or HookRun is created or adopted",
+    ),
+    purpose(
+        WORKLOADS,
+        "hookruns",
+        "create",
+        "asking",
+        "`WriteFailed`; no gate opens",
+    ),
+    purpose(
+        WORKLOADS,
+        "hookruns",
+        "delete",
+        "removing runs that were used, or are void",
+        "`WriteFailed`; void runs stay, and their pods are not asked again",
+    ),
+    purpose(WORKLOADS, "pods", "create delete", "scaling, recreation", REFUSED),
+    purpose(
+        WORKLOADS,
+        "pods",
+        "patch",
+        "marks, images, adoption and release",
+        "`WriteFailed`; no pod with a hook is deleted, as the choice cannot be written",
+    ),
+    purpose(
+        WORKLOADS,
+        "pods/status",
+        "patch",
+        "the condition `InPlaceUpdateReady`",
+        "`WriteFailed`; new pods with the readiness gate never become ready",
+    ),
+    purpose(
+        WORKLOADS,
+        "controllerrevisions",
+        "create",
+        "recording a template before a pod is made of it",
+        "no pods",
+    ),
+    purpose(
+        WORKLOADS,
+        "controllerrevisions",
+        "patch",
+        "rollback, adoption",
+        REFUSED,
+    ),
+    purpose(
+        WORKLOADS,
+        "controllerrevisions",
+        "delete",
+        "`revisionHistoryLimit`",
+        "`WriteFailed`; revisions are kept",
+    ),
+    purpose(
+        WORKLOADS,
+        "events",
+        "create patch",
+        "what was done, and what needs a person",
+        "counted in `hookgate_events_dropped_total`",
+    ),
+    purpose(
+        WORKLOADS,
+        "leases",
+        "get create update",
+        "leader election, in one namespace",
+        LEASES,
+    ),
+    purpose(
+        ADMISSION,
+        "secrets",
+        "create",
+        "the first certificate. A right to create cannot be bound to a name",
+        "not ready, with the reason",
+    ),
+    purpose(
+        ADMISSION,
+        "secrets",
+        "get list watch update",
+        "renewal; of the one name",
+        "not ready; what is presented goes on until it expires",
+    ),
+    purpose(
+        ADMISSION,
+        "validatingwebhookconfigurations",
+        "get list watch patch",
+        "`caBundle`; of the one name",
+        "not ready; nobody asks, as nobody trusts it",
+    ),
+    purpose(
+        ADMISSION,
+        "namespaces",
+        "get",
+        "whether a namespace is being deleted",
+        "a namespace with guarded objects stays until they are labelled",
+    ),
+    purpose(
+        ADMISSION,
+        "gamedeployments hookruns hooktemplates",
+        "list",
+        "`Cascading` of definitions",
+        "only `Always` allows their deletion",
+    ),
+];

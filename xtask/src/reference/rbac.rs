@@ -1,0 +1,111 @@
+//! `docs/reference/rbac.md`: the rights in the manifests, each with what it is for. A right without a purpose, and a purpose
+//! without a right, is an error.
+
+use std::collections::BTreeSet;
+use std::error::Error;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use super::purposes::{ALL, Purpose};
+use super::{beginning, cell};
+
+/// The manifests with rights for the whole cluster.
+const MANIFESTS: [&str; 2] = ["deploy/rbac.yaml", "deploy/admission.yaml"];
+
+/// Roles that more than one account has.
+const SHARED: &str = "leader-election";
+
+const INTRODUCTION: &str = "
+The rights stand in [`deploy/rbac.yaml`](../../deploy/rbac.yaml) for operators of a whole cluster, in
+[`deploy/rbac-namespaced.yaml`](../../deploy/rbac-namespaced.yaml) for operators of one namespace, and in
+[`deploy/admission.yaml`](../../deploy/admission.yaml). All tests run with exactly these; one of them shows of each right of
+the operators that it is needed. What whoever has them could do: [security](../security.md#rights).
+";
+
+/// An account's right to do one thing with one kind of object.
+type Right = (String, String, String);
+
+pub(super) fn page(files: &[(PathBuf, String)]) -> Result<String, Box<dyn Error>> {
+    let granted = granted(files)?;
+    let explained: BTreeSet<Right> = ALL.iter().flat_map(rights).collect();
+    let difference: Vec<&Right> = granted.symmetric_difference(&explained).collect();
+    if !difference.is_empty() {
+        return Err(format!("rights without a purpose, or purposes without a right: {difference:?}").into());
+    }
+    let mut text = beginning("Rights", "deploy/ and xtask/src/reference/purposes.rs");
+    text.push_str(INTRODUCTION);
+    let mut accounts: Vec<&str> = Vec::new();
+    for purpose in ALL {
+        if !accounts.contains(&purpose.account) {
+            accounts.push(purpose.account);
+            let _ = write!(
+                text,
+                "\n## {}\n\n| resources | verbs | what for | without it |\n| --- | --- | --- | --- |\n",
+                purpose.account
+            );
+        }
+        let list = |words: &str| words.split(' ').collect::<Vec<_>>().join(", ");
+        let _ = writeln!(
+            text,
+            "| {} | {} | {} | {} |",
+            list(purpose.resources),
+            list(purpose.verbs),
+            cell(purpose.what_for),
+            cell(purpose.without)
+        );
+    }
+    Ok(text)
+}
+
+fn rights(purpose: &'static Purpose) -> impl Iterator<Item = Right> {
+    let of = move |resource: &'static str| {
+        let verbs = purpose.verbs.split(' ');
+        verbs.map(move |verb| (purpose.account.to_owned(), resource.to_owned(), verb.to_owned()))
+    };
+    purpose.resources.split(' ').flat_map(of)
+}
+
+/// What the roles of the manifests give to their accounts.
+fn granted(files: &[(PathBuf, String)]) -> Result<BTreeSet<Right>, Box<dyn Error>> {
+    let mut granted = BTreeSet::new();
+    for manifest in MANIFESTS {
+        let made = files.iter().find(|(path, _)| *path == Path::new(manifest));
+        let (_, text) = made.ok_or(format!("{manifest} is not made"))?;
+        let documents: Vec<Value> = serde_saphyr::from_multiple(text)?;
+        for role in { documents.iter() }.filter(|document| document["rules"].is_array()) {
+            let name = role["metadata"]["name"].as_str().unwrap_or_default();
+            let accounts = if name == SHARED {
+                vec!["hook-operator", "gamedeployment-operator"]
+            } else {
+                vec![name]
+            };
+            for rule in role["rules"].as_array().into_iter().flatten() {
+                for (resource, verb) in pairs(rule) {
+                    granted.extend(
+                        accounts
+                            .iter()
+                            .map(|account| ((*account).to_owned(), resource.clone(), verb.clone())),
+                    );
+                }
+            }
+        }
+    }
+    Ok(granted)
+}
+
+fn pairs(rule: &Value) -> Vec<(String, String)> {
+    let words = |field: &str| -> Vec<String> {
+        let words = rule[field].as_array().into_iter().flatten();
+        words.filter_map(Value::as_str).map(str::to_owned).collect()
+    };
+    let verbs = words("verbs");
+    let each = |resource: String| {
+        verbs
+            .iter()
+            .map(move |verb| (resource.clone(), verb.clone()))
+            .collect::<Vec<_>>()
+    };
+    words("resources").into_iter().flat_map(each).collect()
+}

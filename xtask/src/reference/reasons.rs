@@ -1,0 +1,59 @@
+//! `docs/reference/reasons.md`: every reason of every kind, as `shared_api::reason` has them.
+
+use shared_api::reason::{HookRunReason, TemplateReason, WorkloadCondition, WorkloadReason};
+
+use super::{beginning, cell};
+
+const INTRODUCTION: &str = "
+Every reason is one word. It stands in a status, a condition or an event, beside a message for people; alarms and scripts
+may rely on the word. What to do about each is told in the [runbook](../runbook.md).
+";
+
+pub(super) fn page() -> String {
+    let mut text = beginning("Reasons", "shared-api/src/reason.rs");
+    text.push_str(INTRODUCTION);
+    let runs = HookRunReason::ALL
+        .iter()
+        .map(|reason| (reason.as_str(), reason.meaning()));
+    let about = "`status.reason` of a HookRun, and reason of its Warning events.";
+    text.push_str(&section("HookRuns", about, "reason", runs));
+    let templates = TemplateReason::ALL
+        .iter()
+        .map(|reason| (reason.as_str(), reason.meaning()));
+    let about = "Reasons of the condition `Valid` of a HookTemplate.";
+    text.push_str(&section("HookTemplates", about, "reason", templates));
+    let conditions = WorkloadCondition::ALL
+        .iter()
+        .map(|kind| (kind.as_str(), kind.meaning()));
+    let about = "Types of the conditions in the status of a GameDeployment.";
+    text.push_str(&section(
+        "Conditions of GameDeployments",
+        about,
+        "condition",
+        conditions,
+    ));
+    let workloads = WorkloadReason::ALL
+        .iter()
+        .map(|reason| (reason.as_str(), reason.meaning()));
+    let about = "Reasons of those conditions, and of the events about a GameDeployment.";
+    text.push_str(&section("GameDeployments", about, "reason", workloads));
+    text
+}
+
+fn section(
+    title: &str,
+    about: &str,
+    what: &str,
+    words: impl Iterator<Item = (&'static str, &'static str)>,
+) -> String {
+    let rows: Vec<String> = words
+        .map(|(word, meaning)| {
+            let anchor = word.to_lowercase();
+            format!("| [`{word}`](../runbook.md#{anchor}) | {} |\n", cell(meaning))
+        })
+        .collect();
+    format!(
+        "\n## {title}\n\n{about}\n\n| {what} | meaning |\n| --- | --- |\n{}",
+        rows.concat()
+    )
+}
