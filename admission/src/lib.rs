@@ -45,6 +45,8 @@ use config::Config;
 
 /// Calls of the API server about certificates at a time.
 const CALLS: usize = 2;
+/// The name of this component in what it tells Prometheus.
+const COMPONENT: &str = "hookgate-admission";
 /// The check in `/readyz` that fails once the process is to end.
 const ENDING: &str = "ending";
 
@@ -66,8 +68,9 @@ pub async fn run(config: Config) -> Result<(), StartError> {
     let mut registry = Registry::default();
     let metrics = metrics::Metrics::default();
     metrics.register(&mut registry);
+    let common = operator_runtime::metrics::common(&mut registry, COMPONENT, env!("CARGO_PKG_VERSION"));
     let meter = ApiMeter::default();
-    meter.register(&mut registry);
+    meter.register(common);
     let client = client::connect(&meter, config.api_timeout, &Fence::open()).await?;
     let health = Health::new(meter);
     health.require(&[keep::CERTIFICATE, keep::CONFIGURATION]);

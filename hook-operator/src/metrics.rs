@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use hook_core::answer::FailureKind;
+use hook_core::resolve::ResolvedProvider;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -10,6 +11,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 use shared_api::Phase;
+use shared_api::reason::HookRunReason;
 
 const SECONDS: [f64; 12] = [
     0.001, 0.005, 0.025, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0,
@@ -62,9 +64,28 @@ struct WriteLabels {
     outcome: &'static str,
 }
 
+/// How most runs end.
+const ENDS: [(Phase, HookRunReason); 8] = [
+    (Phase::Successful, HookRunReason::AllMetricsSuccessful),
+    (Phase::Failed, HookRunReason::FailureLimitExceeded),
+    (Phase::Failed, HookRunReason::SuccessLimitNotReached),
+    (Phase::Inconclusive, HookRunReason::InconclusiveLimitExceeded),
+    (Phase::Error, HookRunReason::ErrorLimitExceeded),
+    (Phase::Error, HookRunReason::InvalidSpec),
+    (Phase::Error, HookRunReason::TimedOut),
+    (Phase::Inconclusive, HookRunReason::Terminated),
+];
+
+fn completed(phase: Phase, reason: &str) -> CompletedLabels {
+    CompletedLabels {
+        phase: phase.as_str(),
+        reason: reason.to_owned(),
+    }
+}
+
 impl Default for Metrics {
     fn default() -> Self {
-        Self {
+        let metrics = Self {
             measurements: Family::default(),
             failures: Family::default(),
             duration: Family::new_with_constructor(|| Histogram::new(SECONDS)),
@@ -75,11 +96,34 @@ impl Default for Metrics {
             writes: Family::default(),
             invalid_templates: Gauge::default(),
             unreadable: Counter::default(),
-        }
+        };
+        metrics.begin();
+        metrics
     }
 }
 
 impl Metrics {
+    /// What has not happened yet is there, and zero: else the first time would be no rise.
+    fn begin(&self) {
+        for provider in ResolvedProvider::NAMES {
+            for phase in [Phase::Successful, Phase::Failed, Phase::Inconclusive, Phase::Error] {
+                let phase = phase.as_str();
+                let _ = self.measurements.get_or_create(&MeasurementLabels { provider, phase });
+            }
+            for kind in FailureKind::ALL {
+                let kind = kind.as_str();
+                let _ = self.failures.get_or_create(&FailureLabels { provider, kind });
+            }
+            let _ = self.duration.get_or_create(&ProviderLabels { provider });
+        }
+        for outcome in ["written", "conflict", "gone", "failed"] {
+            let _ = self.writes.get_or_create(&WriteLabels { outcome });
+        }
+        for (phase, reason) in ENDS {
+            let _ = self.completed.get_or_create(&completed(phase, reason.as_str()));
+        }
+    }
+
     /// Offers everything at `/metrics`.
     pub fn register(&self, registry: &mut Registry) {
         let registry = registry.sub_registry_with_prefix("hookgate_hook");
@@ -149,11 +193,7 @@ impl Metrics {
 
     /// A run ended.
     pub fn completed(&self, phase: Phase, reason: &str) {
-        let labels = CompletedLabels {
-            phase: phase.as_str(),
-            reason: reason.to_owned(),
-        };
-        self.completed.get_or_create(&labels).inc();
+        self.completed.get_or_create(&completed(phase, reason)).inc();
     }
 
     /// A status was written, or not.

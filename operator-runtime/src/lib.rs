@@ -8,6 +8,7 @@
 //! | [`events`] | Kubernetes events, sent aside so that they never hold up a decision |
 //! | [`health`] | `/healthz`, `/readyz`, `/metrics` |
 //! | [`leader`] | leader election with a Lease, and the fence that no late write passes |
+//! | [`metrics`] | what every component tells Prometheus |
 //! | [`patch`] | merge patches that leave exactly what they hold |
 //! | [`process`] | logs, TLS, runtime, and why an operator could not start |
 //! | [`shell`] | what every operator stands on before it does its own work |
@@ -23,6 +24,7 @@ pub mod crd_wait;
 pub mod events;
 pub mod health;
 pub mod leader;
+pub mod metrics;
 pub mod patch;
 pub mod process;
 pub mod shell;

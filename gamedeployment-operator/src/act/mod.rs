@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use futures::StreamExt;
+use gamedeployment_core::gate::PodRef;
 use gamedeployment_core::plan::{Action, Plan, Warning};
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use k8s_openapi::api::core::v1::{ObjectReference, Pod};
@@ -46,6 +47,18 @@ impl Subject {
     /// For events.
     fn as_reference(&self) -> ObjectReference {
         self.object.object_ref(&())
+    }
+
+    /// One of its pods, for events: `kubectl describe pod` shows what was done to it, or why it is held.
+    fn pod_reference(&self, pod: &PodRef) -> ObjectReference {
+        ObjectReference {
+            api_version: Some("v1".to_owned()),
+            kind: Some("Pod".to_owned()),
+            name: Some(pod.name.clone()),
+            namespace: Some(self.key.0.clone()),
+            uid: Some(pod.uid.clone()),
+            ..ObjectReference::default()
+        }
     }
 
     /// For objects that it controls.
@@ -177,10 +190,10 @@ impl Hands {
     }
 
     fn warn(&self, subject: &Subject, warnings: Vec<Warning>) {
-        for Warning { reason, message } in warnings {
+        for Warning { pod, reason, message } in warnings {
             tracing::warn!(namespace = subject.key.0, name = subject.key.1, %reason, "{message}");
-            self.events
-                .warn(subject.as_reference(), reason.as_str(), "Reconcile", &message);
+            let about = pod.map_or_else(|| subject.as_reference(), |pod| subject.pod_reference(&pod));
+            self.events.warn(about, reason.as_str(), "Reconcile", &message);
         }
     }
 

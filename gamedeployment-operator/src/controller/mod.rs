@@ -27,7 +27,7 @@ use tokio::task::JoinSet;
 use crate::act::{Effect, Hands, Kind, Outcome, Subject};
 use crate::expectations::{self, Expectations};
 use crate::index::{Index, Surroundings};
-use crate::metrics::Metrics;
+use crate::metrics::{Decision, Metrics};
 use crate::observe::News;
 use crate::store::Mark;
 use wakes::Wakes;
@@ -129,6 +129,9 @@ impl Controller {
     }
 
     fn learn(&mut self, news: News) {
+        if let Some(hook) = self.index.refusal(&news) {
+            self.metrics.gate(hook, Decision::Refused);
+        }
         self.index.learn(news, &mut self.dirty);
     }
 
@@ -183,8 +186,8 @@ impl Controller {
         self.metrics.decided(started.elapsed());
         self.wakes.set(&key, plan.wake);
         let status = plan.status.as_deref().or(object.status.as_ref());
-        if let Some(status) = status {
-            self.metrics.report(&key, status, plan.gauges);
+        if let (Some(status), Some(gauges)) = (status, plan.gauges) {
+            self.metrics.report(&key, status, gauges);
         }
         if plan.is_empty() {
             self.seats.remove(&key);

@@ -15,7 +15,7 @@ mod workspace;
 use std::io;
 use std::path::{Path, PathBuf};
 
-pub use recipes::{container_runtime, kubernetes, prometheus};
+pub use recipes::{container_runtime, kubernetes, prometheus, promtool};
 pub use workspace::built_for_release;
 
 /// A program of the control plane or of a node.
