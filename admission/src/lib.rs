@@ -26,6 +26,7 @@ use operator_runtime::health::{self, Health};
 use operator_runtime::leader::Fence;
 use operator_runtime::process::{self, StartError};
 use operator_runtime::shutdown::Shutdown;
+use operator_runtime::telemetry::Telemetry;
 use prometheus_client::registry::Registry;
 use tokio::net::TcpListener;
 
@@ -59,7 +60,15 @@ pub fn main() -> ExitCode {
 /// The program with these settings.
 #[must_use]
 pub fn start(config: Config) -> ExitCode {
-    process::start(config.log_format, &config.log.clone(), run(config))
+    let telemetry = Telemetry {
+        name: COMPONENT,
+        version: env!("CARGO_PKG_VERSION"),
+        format: config.log_format,
+        log: config.log.clone(),
+        // Who waits for an answer of the webhook is traced by the API server.
+        otlp_endpoint: None,
+    };
+    process::start(&telemetry, run(config))
 }
 
 /// Runs until a signal asks it to end. There is no leader: every replica answers.

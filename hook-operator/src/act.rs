@@ -159,7 +159,11 @@ fn next_step(run: &HookRun) -> String {
     let owners = run.metadata.owner_references.iter().flatten();
     let game = { owners }.find(|owner| owner.controller == Some(true) && owner.kind == "GameDeployment");
     match game {
-        Some(game) => format!("mend that, then kubectl game retry {} -n {}", game.name, namespace_of(run)),
+        Some(game) => format!(
+            "mend that, then kubectl game retry {} -n {}",
+            game.name,
+            namespace_of(run)
+        ),
         None => "mend that, then delete this HookRun and create it again".to_owned(),
     }
 }

@@ -106,9 +106,16 @@ impl Metrics {
     /// What has not happened yet is there, and zero: else the first time would be no rise.
     fn begin(&self) {
         for provider in ResolvedProvider::NAMES {
-            for phase in [Phase::Successful, Phase::Failed, Phase::Inconclusive, Phase::Error] {
+            for phase in [
+                Phase::Successful,
+                Phase::Failed,
+                Phase::Inconclusive,
+                Phase::Error,
+            ] {
                 let phase = phase.as_str();
-                let _ = self.measurements.get_or_create(&MeasurementLabels { provider, phase });
+                let _ = self
+                    .measurements
+                    .get_or_create(&MeasurementLabels { provider, phase });
             }
             for kind in FailureKind::ALL {
                 let kind = kind.as_str();

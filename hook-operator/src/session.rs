@@ -14,12 +14,19 @@ use hook_core::resolve::{Problems, ResolvedRun, resolve_run, time_to_live};
 use hook_core::tally;
 use hook_core::verdict::Verdict;
 use jiff::Timestamp;
+use operator_runtime::traces::TARGET;
 use shared_api::{HookRun, HookRunStatus, Phase};
 use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinError, JoinSet};
+use tracing::Instrument as _;
+use tracing::field::Empty;
 
 use crate::ledger::{Ledger, LedgerError};
 use crate::measure::Measurer;
+
+mod version;
+
+pub use version::Version;
 
 /// First pause before a failed write is tried again; doubles up to [`LONGEST_PAUSE`].
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
@@ -119,6 +126,10 @@ impl<L: Ledger> Session<L> {
         }
     }
 
+    fn name(&self) -> &str {
+        self.run.metadata.name.as_deref().unwrap_or_default()
+    }
+
     fn plan(&mut self) -> Plan {
         let now = Timestamp::now();
         self.taken_up_at = self.taken_up_at.min(now);
@@ -153,7 +164,11 @@ impl<L: Ledger> Session<L> {
             let (measurer, resolved) = (self.measurer.clone(), self.resolved.clone());
             let namespace = self.run.metadata.namespace.clone().unwrap_or_default();
             let place = slot.clone();
-            let call = self.tasks.spawn(async move {
+            let span = tracing::info_span!(
+                target: TARGET, "measurement", namespace, run = self.name(), metric = slot.metric,
+                provider = Empty, phase = Empty, failure = Empty
+            );
+            let measurement = async move {
                 let Ok(run) = resolved.as_ref() else {
                     return std::future::pending().await;
                 };
@@ -163,7 +178,8 @@ impl<L: Ledger> Session<L> {
                 measurer
                     .measure(&namespace, place.clone(), metric, &run.arguments)
                     .await
-            });
+            };
+            let call = self.tasks.spawn(measurement.instrument(span));
             self.in_flight.insert(slot, call);
         }
     }
@@ -258,7 +274,11 @@ impl<L: Ledger> Session<L> {
     }
 
     async fn record(&mut self, status: &HookRunStatus) -> Result<(), End> {
-        match self.measurer.ledger.clone().record(&self.run, status).await {
+        let namespace = self.run.metadata.namespace.as_deref();
+        let phase = status.phase.as_str();
+        let span = tracing::info_span!(target: TARGET, "record", namespace, run = self.name(), phase);
+        let ledger = self.measurer.ledger.clone();
+        match ledger.record(&self.run, status).instrument(span).await {
             Ok(run) if keeps(&run, status) => {
                 self.failed_writes = 0;
                 self.measurer.metrics.wrote("written");
@@ -329,7 +349,7 @@ impl<L: Ledger> Session<L> {
         self.measurer.metrics.wrote("failed");
         self.failed_writes = self.failed_writes.saturating_add(1);
         let pause = pause_after(self.failed_writes);
-        let name = self.run.metadata.name.as_deref().unwrap_or_default();
+        let name = self.name();
         tracing::warn!(%error, name, tries = self.failed_writes, ?pause, "the status is not recorded yet");
         if self.failed_writes % COMPLAIN_EVERY == FIRST_COMPLAINT {
             self.measurer.ledger.unwritable(&self.run, &error.to_string());
@@ -368,24 +388,4 @@ fn keeps(run: &HookRun, written: &HookRunStatus) -> bool {
         (kept.phase, kept.started_at) == (written.phase, written.started_at)
             && counted(kept) == counted(written)
     })
-}
-
-/// A run's resourceVersion. Older API servers promise clients no order of these; where one is not a number nothing
-/// counts as old, and the precondition of the next write settles it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Version(Option<u64>);
-
-impl Version {
-    fn of(run: &HookRun) -> Self {
-        Self(
-            run.metadata
-                .resource_version
-                .as_deref()
-                .and_then(|text| text.parse().ok()),
-        )
-    }
-
-    fn is_before(self, other: Self) -> bool {
-        matches!((self.0, other.0), (Some(this), Some(other)) if this < other)
-    }
 }

@@ -83,7 +83,11 @@ impl ApiMeter {
         let help = "Requests to the API server by verb, resource and status code (error: no answer)";
         registry.register("hookgate_api_requests", help, self.requests.clone());
         let help = "Time from a request to the API server to the head of its answer, by verb";
-        registry.register("hookgate_api_request_duration_seconds", help, self.seconds.clone());
+        registry.register(
+            "hookgate_api_request_duration_seconds",
+            help,
+            self.seconds.clone(),
+        );
     }
 
     /// Why the API server cannot be reached, if it cannot.
@@ -101,13 +105,7 @@ impl ApiMeter {
         watches.get(resource).is_some_and(|granted| *granted > moment)
     }
 
-    fn observe(
-        &self,
-        verb: &'static str,
-        resource: String,
-        took: Duration,
-        outcome: Result<u16, &BoxError>,
-    ) {
+    fn observe(&self, verb: &'static str, resource: String, took: Duration, outcome: Result<u16, &BoxError>) {
         self.seconds
             .get_or_create(&VerbLabels { verb })
             .observe(took.as_secs_f64());

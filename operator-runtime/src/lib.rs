@@ -14,6 +14,7 @@
 //! | [`shell`] | what every operator stands on before it does its own work |
 //! | [`shutdown`] | SIGTERM and SIGINT |
 //! | [`telemetry`] | logs for people or machines |
+//! | [`traces`] | spans for an OpenTelemetry collector, where one is named |
 //! | [`watch`] | all objects of a kind, then every change of them |
 //!
 //! No decision is taken here, and nothing here knows what a hook or a game server is.
@@ -31,4 +32,5 @@ pub mod shell;
 pub mod shutdown;
 pub mod slots;
 pub mod telemetry;
+pub mod traces;
 pub mod watch;

@@ -13,8 +13,10 @@ use kube::core::NamespaceResourceScope;
 use kube::{Api, Client, Resource};
 use operator_runtime::calls::{CallError, Calls};
 use operator_runtime::events::Events;
+use operator_runtime::traces::TARGET;
 use operator_runtime::watch::Key;
 use shared_api::{GameDeployment, HookRun};
+use tracing::Instrument as _;
 
 use crate::metrics::Metrics;
 
@@ -201,7 +203,11 @@ impl Hands {
     async fn all(&self, subject: &Subject, actions: Vec<Action>, outcome: &mut Outcome) {
         let done = futures::stream::iter(actions).map(|action| async move {
             let (name, scaling) = name_of(&action);
-            (name, scaling, self.one(subject, action).await)
+            let span = tracing::info_span!(
+                target: TARGET, "act", action = name, namespace = subject.key.0, gamedeployment = subject.key.1,
+                name = object_of(&action)
+            );
+            (name, scaling, self.one(subject, action).instrument(span).await)
         });
         let mut done = std::pin::pin!(done.buffer_unordered(AT_ONCE));
         while let Some((name, scaling, result)) = done.next().await {
@@ -342,5 +348,27 @@ fn name_of(action: &Action) -> (&'static str, bool) {
         Action::DeleteRun(_) => ("delete_hook_run", false),
         Action::ResetRetry(_) => ("reset_retry", false),
         Action::Pause => ("pause", false),
+    }
+}
+
+/// The object that an action is about; none: the workload.
+fn object_of(action: &Action) -> Option<&str> {
+    match action {
+        Action::CreateRevision(revision) => Some(&revision.name),
+        Action::AdoptRevision(revision)
+        | Action::RenumberRevision(revision, _)
+        | Action::DeleteRevision(revision) => Some(&revision.name),
+        Action::CreatePod(pod) => Some(&pod.name),
+        Action::Adopt(pod)
+        | Action::Release(pod)
+        | Action::Mark(pod, _)
+        | Action::Unmark(pod)
+        | Action::PutIn(pod, _) => Some(&pod.name),
+        Action::DeletePod(delete) => Some(&delete.pod().name),
+        Action::TakeOut(update, _) | Action::WriteUpdate(update, _) => Some(&update.pod().name),
+        Action::Confirm(confirmed) => Some(&confirmed.pod().name),
+        Action::CreateRun(run) => run.run.metadata.name.as_deref(),
+        Action::DeleteRun(run) => Some(&run.name),
+        Action::ResetRetry(_) | Action::Pause => None,
     }
 }

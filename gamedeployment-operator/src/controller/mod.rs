@@ -21,8 +21,10 @@ use jiff::Timestamp;
 use kube::Client;
 use kube::core::error_boundary::InvalidObject;
 use operator_runtime::calls::Calls;
+use operator_runtime::traces::TARGET;
 use operator_runtime::watch::Key;
 use tokio::task::JoinSet;
+use tracing::Instrument as _;
 
 use crate::act::{Effect, Hands, Kind, Outcome, Subject};
 use crate::expectations::{self, Expectations};
@@ -197,11 +199,16 @@ impl Controller {
             key: key.clone(),
             object: Arc::new((**object).clone()),
         };
+        let span = tracing::info_span!(
+            target: TARGET, "decision", namespace = key.0, gamedeployment = key.1, actions = plan.actions.len(),
+            status = plan.status.is_some()
+        );
         let hands = self.hands.clone();
-        self.tasks.spawn(async move {
+        let work = async move {
             let outcome = hands.carry_out(&subject, plan).await;
             Done::Plan(subject.key, outcome)
-        });
+        };
+        self.tasks.spawn(work.instrument(span));
         self.busy.insert(key);
     }
 

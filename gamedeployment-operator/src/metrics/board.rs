@@ -99,7 +99,11 @@ impl Board {
     ) -> [u64; 3] {
         let mut board = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let before = board.get(key);
-        let blocked = |gauges: &Gauges| gauges.hooks.map(|hook| hook.map_or(0, |waits| waits.blocked.pods));
+        let blocked = |gauges: &Gauges| {
+            gauges
+                .hooks
+                .map(|hook| hook.map_or(0, |waits| waits.blocked.pods))
+        };
         let known = before.map_or([0; 3], |before| blocked(&before.gauges));
         let mut more = [0; 3];
         for (more, (now, known)) in more.iter_mut().zip(blocked(&gauges).into_iter().zip(known)) {

@@ -214,7 +214,8 @@ impl Prometheus {
     }
 
     async fn ask(&self, path: &str, expression: &str, more: &[(&str, f64)]) -> Result<Value, Error> {
-        let mut url = reqwest::Url::parse(&format!("{}/api/v1/{path}", self.url)).map_err(io::Error::other)?;
+        let mut url =
+            reqwest::Url::parse(&format!("{}/api/v1/{path}", self.url)).map_err(io::Error::other)?;
         url.query_pairs_mut().append_pair("query", expression);
         for (name, value) in more {
             url.query_pairs_mut().append_pair(name, &value.to_string());

@@ -16,7 +16,8 @@ fn promtool(directory: &Path, arguments: &[&str]) {
     let program = assets::promtool().unwrap();
     let mut command = Command::new(program);
     let output = command.args(arguments).current_dir(directory).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    let said =
+        String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{arguments:?}: {said}");
 }
 
@@ -52,7 +53,9 @@ fn every_alert_has_its_cases() {
     let (mut fires, mut rests) = (BTreeSet::new(), BTreeSet::new());
     for case in asked {
         let name = case["alertname"].as_str().unwrap().to_owned();
-        let expected = case["exp_alerts"].as_array().is_some_and(|alerts| !alerts.is_empty());
+        let expected = case["exp_alerts"]
+            .as_array()
+            .is_some_and(|alerts| !alerts.is_empty());
         let _ = if expected {
             fires.insert(name)
         } else {

@@ -102,7 +102,10 @@ fn dashboards_are_as_grafana_exports_them() {
             }
             assert_eq!(panel["datasource"]["uid"], "${datasource}", "{name}: {title}");
             let told = !panel["description"].as_str().unwrap().is_empty();
-            let unit = !panel["fieldConfig"]["defaults"]["unit"].as_str().unwrap().is_empty();
+            let unit = !panel["fieldConfig"]["defaults"]["unit"]
+                .as_str()
+                .unwrap()
+                .is_empty();
             assert!(told && unit, "{name}: {title} lacks words or a unit");
             let sides = panel["gridPos"].clone();
             assert!(

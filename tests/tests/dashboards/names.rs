@@ -74,7 +74,10 @@ pub(crate) fn agree(served: &BTreeSet<String>) {
     for (place, spoken) in &places {
         assert!(!spoken.is_empty(), "{place} speaks of nothing");
         let unknown: Vec<&String> = spoken.difference(served).collect();
-        assert!(unknown.is_empty(), "{place} speaks of {unknown:?}, which are not served");
+        assert!(
+            unknown.is_empty(),
+            "{place} speaks of {unknown:?}, which are not served"
+        );
     }
     let untold: Vec<&String> = served.difference(&places[3].1).collect();
     assert!(untold.is_empty(), "docs/metrics.md says nothing of {untold:?}");

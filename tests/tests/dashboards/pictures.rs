@@ -59,7 +59,11 @@ type Line = (String, Vec<(f64, f64)>);
 
 /// A legend with its labels filled in.
 fn legend_of(form: &str, labels: &Value) -> String {
-    let mut legend = if form == "__auto" { String::new() } else { form.to_owned() };
+    let mut legend = if form == "__auto" {
+        String::new()
+    } else {
+        form.to_owned()
+    };
     for (label, value) in labels.as_object().into_iter().flatten() {
         let value = value.as_str().unwrap_or_default();
         if form == "__auto" {
@@ -68,7 +72,9 @@ fn legend_of(form: &str, labels: &Value) -> String {
         legend = legend.replace(&format!("{{{{{label}}}}}"), value);
     }
     // Where a label is not there Grafana shows nothing.
-    let kept: Vec<&str> = { legend.split(' ') }.filter(|word| !word.starts_with("{{")).collect();
+    let kept: Vec<&str> = { legend.split(' ') }
+        .filter(|word| !word.starts_with("{{"))
+        .collect();
     kept.join(" ")
 }
 
@@ -136,7 +142,9 @@ fn chart(panel: &Panel, lines: &[Line], w: f64, h: f64) -> String {
     let legend = f64::from(u32::try_from(shown.div_ceil(2)).unwrap()) * 14.0;
     let (left, top, right, bottom) = (52.0, 30.0, w - 14.0, h - legend - 24.0);
     let all = || lines.iter().flat_map(|line| &line.1);
-    let (begin, end) = all().fold((f64::MAX, f64::MIN), |(a, b), point| (a.min(point.0), b.max(point.0)));
+    let (begin, end) = all().fold((f64::MAX, f64::MIN), |(a, b), point| {
+        (a.min(point.0), b.max(point.0))
+    });
     let most = all().fold(0.0_f64, |most, point| most.max(point.1));
     let most = if most > 0.0 { most * 1.1 } else { 1.0 };
     let place = |&(at, value): &(f64, f64)| {
@@ -211,5 +219,7 @@ fn amount(value: f64, unit: &str) -> String {
 }
 
 fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
 }

@@ -41,7 +41,10 @@ impl Seen {
 pub(crate) fn points(series: &Value) -> Vec<(f64, f64)> {
     let points = series["values"].as_array().into_iter().flatten();
     let pair = |point: &Value| Some((point[0].as_f64()?, point[1].as_str()?.parse::<f64>().ok()?));
-    points.filter_map(pair).filter(|(_, value)| value.is_finite()).collect()
+    points
+        .filter_map(pair)
+        .filter(|(_, value)| value.is_finite())
+        .collect()
 }
 
 async fn scraped(fleet: &Fleet<'_>) -> Prometheus {
@@ -72,8 +75,16 @@ async fn everything_that_is_asked_of_a_real_run_has_an_answer() {
     let fired = "ALERTS{alertname=~\"HookgatePodsHeld|HookgateHookCannotBeAsked\"}";
     eventually(SOON, || async {
         // What is held waits for its time to fire.
-        let pending = seen.prometheus.values(fired).await.map_err(|error| error.to_string())?;
-        if pending.len() == 2 { Ok(()) } else { Err(format!("{pending:?}")) }
+        let pending = seen
+            .prometheus
+            .values(fired)
+            .await
+            .map_err(|error| error.to_string())?;
+        if pending.len() == 2 {
+            Ok(())
+        } else {
+            Err(format!("{pending:?}"))
+        }
     })
     .await;
     let mut served: BTreeSet<String> = names::of_admission();
@@ -91,7 +102,11 @@ async fn every_panel_has_data(seen: &Seen) {
     let mut queries = 0;
     for (name, text) in DASHBOARDS {
         for panel in panels(text) {
-            assert!(panel.kind == "row" || !panel.queries.is_empty(), "{}", panel.title);
+            assert!(
+                panel.kind == "row" || !panel.queries.is_empty(),
+                "{}",
+                panel.title
+            );
             for (expression, _) in panel.queries {
                 queries += 1;
                 eventually(SOON, || async {

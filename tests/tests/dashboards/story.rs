@@ -75,7 +75,11 @@ async fn players(fleet: &Fleet<'_>, name: &str, players: u64) {
 
 async fn change(fleet: &Fleet<'_>, name: &str, spec: Value) {
     let patch = Patch::Merge(json!({ "spec": spec }));
-    fleet.games().patch(name, &PatchParams::default(), &patch).await.unwrap();
+    fleet
+        .games()
+        .patch(name, &PatchParams::default(), &patch)
+        .await
+        .unwrap();
 }
 
 /// Sets another image of the one container.
@@ -125,7 +129,9 @@ pub(crate) async fn tell(fleet: &Fleet<'_>, prometheus: &str) {
     update(fleet, "market").await;
     for updated in ["forge", "market"] {
         fleet
-            .until_of(updated, |status| status.updated_ready_replicas == 4 && status.hook_pending_replicas == 0)
+            .until_of(updated, |status| {
+                status.updated_ready_replicas == 4 && status.hook_pending_replicas == 0
+            })
             .await;
     }
     fleet

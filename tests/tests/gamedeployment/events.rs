@@ -108,7 +108,11 @@ async fn every_pod_whose_hook_says_no_is_told_of_once_and_again_when_it_is_asked
     until_gauge(&fleet, "hook_waiting_pods", "", 0).await;
     until_gauge(&fleet, "blocked", "", 0).await;
     assert_eq!(told(&fleet, POD, reason, "").await, 6);
-    assert_eq!(told(&fleet, WORKLOAD, "PodDeleted", "").await, 0, "that is told on the pods");
+    assert_eq!(
+        told(&fleet, WORKLOAD, "PodDeleted", "").await,
+        0,
+        "that is told on the pods"
+    );
 }
 
 /// Since when the pod waits that waits longest; a gauge without further labels.
@@ -146,7 +150,14 @@ async fn what_keeps_a_workload_from_going_on_is_told_once_and_shown_as_long_as_i
     fleet.scale(1);
     fleet.says("ScaleBlocked", "HookTemplateMissing").await;
     until_told(&fleet, POD, "HookTemplateMissing", "create it. Next: ", 1).await;
-    until_told(&fleet, WORKLOAD, "HookTemplateMissing", "1 pod is held by a hook: ", 1).await;
+    until_told(
+        &fleet,
+        WORKLOAD,
+        "HookTemplateMissing",
+        "1 pod is held by a hook: ",
+        1,
+    )
+    .await;
     until_gauge(&fleet, "hook_waiting_pods", "state=\"blocked\"", 1).await;
     stir(&fleet, 10).await;
     for kind in [POD, WORKLOAD] {
@@ -248,7 +259,10 @@ async fn fifty_pods_held_by_a_hook_are_told_of_on_each_pod_and_hardly_on_the_wor
              '{{\"spec\":{{\"preDeleteUpdateStrategy\":{{\"retry\":true}}}}}}'",
             namespace = fleet.namespace
         );
-        assert_eq!(told(&fleet, POD, reason, &format!("pod {victim}: HookRun ")).await, 1);
+        assert_eq!(
+            told(&fleet, POD, reason, &format!("pod {victim}: HookRun ")).await,
+            1
+        );
         assert_eq!(told(&fleet, POD, reason, &next).await, 50);
         let shown = fleet.kubectl(&["describe", "pod", &victim], "");
         assert!(shown.contains(&next), "{next} is not in {shown}");
@@ -259,11 +273,27 @@ async fn fifty_pods_held_by_a_hook_are_told_of_on_each_pod_and_hardly_on_the_wor
     assert!((1..=2).contains(&crowds), "{crowds}");
     let next = format!("Next: kubectl game why {GAME} -n {}", fleet.namespace);
     assert_eq!(told(&fleet, WORKLOAD, reason, &next).await, crowds);
-    let runs = told(&fleet, "HookRun", "FailureLimitExceeded", "Next: mend that, then kubectl game retry").await;
+    let runs = told(
+        &fleet,
+        "HookRun",
+        "FailureLimitExceeded",
+        "Next: mend that, then kubectl game retry",
+    )
+    .await;
     assert_eq!(runs, 50);
     let events: Api<Event> = Api::namespaced(fleet.client(), &fleet.namespace);
-    let all = events.list(&ListParams::default()).await.unwrap().items.into_iter();
-    let ours = all.filter(|event| event.reporting_controller.as_deref().is_some_and(|who| who.ends_with("-operator")));
+    let all = events
+        .list(&ListParams::default())
+        .await
+        .unwrap()
+        .items
+        .into_iter();
+    let ours = all.filter(|event| {
+        event
+            .reporting_controller
+            .as_deref()
+            .is_some_and(|who| who.ends_with("-operator"))
+    });
     // A pod, its run, and two for the workload: not one more.
     let count = ours.count();
     assert!(count <= 50 + 50 + 2, "{count} events");

@@ -90,10 +90,15 @@ fn of_pod(workload: &Workload, entry: &Entry) -> String {
             entry.kind.field()
         ),
         How::Asking | How::Blocked(_) => {
-            format!("it goes on by itself when that is mended; kubectl game why pod/{pod} -n {namespace} says more")
+            format!(
+                "it goes on by itself when that is mended; kubectl game why pod/{pod} -n {namespace} says more"
+            )
         }
     };
-    format!("pod {pod}: {}. Next: {next}", short(entry.condition.message.as_ref()))
+    format!(
+        "pod {pod}: {}. Next: {next}",
+        short(entry.condition.message.as_ref())
+    )
 }
 
 /// How many pods are held, and where to read on.

@@ -124,7 +124,11 @@ pub(super) fn is_about_pods(reason: WorkloadReason) -> bool {
     )
 }
 
-pub(super) fn known<'a>(old: &'a GameDeploymentStatus, kind: HookKind, pod: &str) -> Option<&'a HookCondition> {
+pub(super) fn known<'a>(
+    old: &'a GameDeploymentStatus,
+    kind: HookKind,
+    pod: &str,
+) -> Option<&'a HookCondition> {
     let entries = match kind {
         HookKind::PreDelete => &old.pre_delete_hook_condition,
         HookKind::PreInplace => &old.pre_inplace_hook_condition,
