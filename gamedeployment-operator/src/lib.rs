@@ -58,7 +58,7 @@ pub fn start(config: Config) -> ExitCode {
 /// Runs the operator until a signal asks it to end.
 pub async fn run(config: Config) -> Result<(), StartError> {
     let mut registry = Registry::default();
-    let metrics = metrics::Metrics::default();
+    let metrics = metrics::Metrics::new(config.original_metrics);
     metrics.register(&mut registry);
     let settings = Settings {
         name: GAMEDEPLOYMENT_OPERATOR,

@@ -7,11 +7,10 @@
 use std::collections::HashMap;
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hook_core::decide::{self, Ended, Outcome, Plan, Slot, Start, View, decide};
 use hook_core::resolve::{Problems, ResolvedRun, resolve_run, time_to_live};
-use hook_core::tally;
 use hook_core::verdict::Verdict;
 use jiff::Timestamp;
 use operator_runtime::traces::TARGET;
@@ -23,9 +22,12 @@ use tracing::field::Empty;
 
 use crate::ledger::{Ledger, LedgerError};
 use crate::measure::Measurer;
+use crate::metrics::time_of;
 
+mod kept;
 mod version;
 
+use kept::keeps;
 pub use version::Version;
 
 /// First pause before a failed write is tried again; doubles up to [`LONGEST_PAUSE`].
@@ -48,6 +50,8 @@ pub struct Session<L> {
     in_flight: HashMap<Slot, AbortHandle>,
     tasks: JoinSet<Outcome>,
     outcomes: Vec<Outcome>,
+    /// The time of the last measurement.
+    last: Duration,
     failed_writes: u32,
 }
 
@@ -96,6 +100,7 @@ impl<L: Ledger> Session<L> {
             in_flight: HashMap::new(),
             tasks: JoinSet::new(),
             outcomes: Vec::new(),
+            last: Duration::ZERO,
             failed_writes: 0,
         }
     }
@@ -209,6 +214,8 @@ impl<L: Ledger> Session<L> {
         match ended {
             Ok(outcome) => {
                 self.in_flight.remove(&outcome.slot);
+                self.last = time_of(&outcome);
+                self.measurer.metrics.came(&self.run, &outcome);
                 self.outcomes.push(outcome);
             }
             Err(error) if error.is_cancelled() => {}
@@ -278,7 +285,12 @@ impl<L: Ledger> Session<L> {
         let phase = status.phase.as_str();
         let span = tracing::info_span!(target: TARGET, "record", namespace, run = self.name(), phase);
         let ledger = self.measurer.ledger.clone();
-        match ledger.record(&self.run, status).instrument(span).await {
+        let begun = Instant::now();
+        let recorded = ledger.record(&self.run, status).instrument(span).await;
+        self.measurer
+            .metrics
+            .recorded(&self.run, recorded.is_ok(), begun.elapsed());
+        match recorded {
             Ok(run) if keeps(&run, status) => {
                 self.failed_writes = 0;
                 self.measurer.metrics.wrote("written");
@@ -299,7 +311,9 @@ impl<L: Ledger> Session<L> {
         };
         if status.phase.is_final() && self.run.status.as_ref().is_some_and(ours) {
             let reason = status.reason.as_deref().unwrap_or_default();
-            self.measurer.metrics.completed(status.phase, reason);
+            self.measurer
+                .metrics
+                .ended(&self.run, status.phase, reason, self.last);
             self.measurer.ledger.concluded(&self.run);
         }
         Ok(())
@@ -373,19 +387,4 @@ fn pause_after(failed_writes: u32) -> Duration {
     FIRST_PAUSE
         .saturating_mul(1 << failed_writes.min(8))
         .min(LONGEST_PAUSE)
-}
-
-/// Whether a run as it was answered holds the status that was written. Fields that an older definition of the kind
-/// does not know are lost on the way and not missed.
-fn keeps(run: &HookRun, written: &HookRunStatus) -> bool {
-    let counted = |status: &HookRunStatus| -> Vec<_> {
-        let results = status.metric_results.iter();
-        results
-            .map(|result| (result.name.clone(), result.phase, tally::taken(result)))
-            .collect()
-    };
-    run.status.as_ref().is_some_and(|kept| {
-        (kept.phase, kept.started_at) == (written.phase, written.started_at)
-            && counted(kept) == counted(written)
-    })
 }

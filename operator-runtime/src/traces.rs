@@ -35,10 +35,7 @@ pub struct InvalidEndpoint {
 }
 
 /// What sends spans to an endpoint, in batches, from the runtime that this is called in.
-pub(crate) fn provider(
-    telemetry: &Telemetry,
-    endpoint: &str,
-) -> Result<SdkTracerProvider, InvalidEndpoint> {
+pub(crate) fn provider(telemetry: &Telemetry, endpoint: &str) -> Result<SdkTracerProvider, InvalidEndpoint> {
     let invalid = |message: String| InvalidEndpoint {
         endpoint: endpoint.to_owned(),
         message,

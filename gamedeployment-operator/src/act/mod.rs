@@ -2,6 +2,7 @@
 //! it was decided on; what it returns is handed back to be known at once.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use futures::StreamExt;
 use gamedeployment_core::gate::PodRef;
@@ -18,7 +19,7 @@ use operator_runtime::watch::Key;
 use shared_api::{GameDeployment, HookRun};
 use tracing::Instrument as _;
 
-use crate::metrics::Metrics;
+use crate::metrics::{Metrics, Timed};
 
 mod object;
 mod pod;
@@ -207,7 +208,11 @@ impl Hands {
                 target: TARGET, "act", action = name, namespace = subject.key.0, gamedeployment = subject.key.1,
                 name = object_of(&action)
             );
-            (name, scaling, self.one(subject, action).instrument(span).await)
+            let (timed, begun) = (Timed::of(&action), Instant::now());
+            let result = self.one(subject, action).instrument(span).await;
+            self.metrics
+                .took(&subject.key, timed, result.is_ok(), begun.elapsed());
+            (name, scaling, result)
         });
         let mut done = std::pin::pin!(done.buffer_unordered(AT_ONCE));
         while let Some((name, scaling, result)) = done.next().await {

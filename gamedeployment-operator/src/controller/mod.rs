@@ -189,9 +189,11 @@ impl Controller {
         self.wakes.set(&key, plan.wake);
         let status = plan.status.as_deref().or(object.status.as_ref());
         if let (Some(status), Some(gauges)) = (status, plan.gauges) {
-            self.metrics.report(&key, status, gauges);
+            let wanted = object.spec.replicas.unwrap_or(1);
+            self.metrics.report(&key, wanted, status, gauges);
         }
         if plan.is_empty() {
+            self.metrics.reconciled(&key, true, started.elapsed());
             self.seats.remove(&key);
             return;
         }
@@ -203,9 +205,10 @@ impl Controller {
             target: TARGET, "decision", namespace = key.0, gamedeployment = key.1, actions = plan.actions.len(),
             status = plan.status.is_some()
         );
-        let hands = self.hands.clone();
+        let (hands, metrics) = (self.hands.clone(), self.metrics.clone());
         let work = async move {
             let outcome = hands.carry_out(&subject, plan).await;
+            metrics.reconciled(&subject.key, outcome.failures.is_empty(), started.elapsed());
             Done::Plan(subject.key, outcome)
         };
         self.tasks.spawn(work.instrument(span));

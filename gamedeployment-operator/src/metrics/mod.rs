@@ -15,9 +15,12 @@ use prometheus_client::registry::Registry;
 use shared_api::GameDeploymentStatus;
 
 mod board;
+mod original;
 mod progress;
 
 use board::Board;
+use original::Original;
+pub use original::Timed;
 
 const SECONDS: [f64; 9] = [0.0001, 0.0005, 0.001, 0.005, 0.025, 0.1, 0.5, 1.0, 5.0];
 
@@ -34,6 +37,7 @@ pub struct Metrics {
     /// Objects read directly because the watch did not show a write in time, or its answer was lost.
     pub direct_reads: Counter,
     board: Arc<Board>,
+    original: Option<Arc<Original>>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -143,6 +147,7 @@ impl Default for Metrics {
             unreadable: Counter::default(),
             direct_reads: Counter::default(),
             board: Arc::default(),
+            original: None,
         };
         // What has not happened yet is there, and zero: else the first time would be no rise.
         for hook in HookKind::ALL {
@@ -165,8 +170,20 @@ fn gate_labels(hook: HookKind, decision: Decision) -> GateLabels {
 }
 
 impl Metrics {
+    /// With those of the original operator, or without.
+    #[must_use]
+    pub fn new(original: bool) -> Self {
+        Self {
+            original: original.then(Arc::default),
+            ..Self::default()
+        }
+    }
+
     /// Offers everything at `/metrics`.
     pub fn register(&self, registry: &mut Registry) {
+        if let Some(original) = &self.original {
+            original.register(registry);
+        }
         let registry = registry.sub_registry_with_prefix("hookgate_gamedeployment");
         registry.register("decisions", "Decisions taken", self.decisions.clone());
         let help = "Time that a decision took, without the writes that follow";
@@ -220,8 +237,25 @@ impl Metrics {
             .inc();
     }
 
-    /// Where a workload stands.
-    pub fn report(&self, key: &Key, status: &GameDeploymentStatus, gauges: Gauges) {
+    /// A decision for a workload was carried out, with or without failures.
+    pub fn reconciled(&self, key: &Key, good: bool, took: Duration) {
+        if let Some(original) = &self.original {
+            original.reconciled(key, good, took);
+        }
+    }
+
+    /// A call took this long.
+    pub fn took(&self, key: &Key, what: Option<Timed>, good: bool, took: Duration) {
+        if let (Some(original), Some(what)) = (&self.original, what) {
+            original.wrote(key, what, good, took);
+        }
+    }
+
+    /// Where a workload stands that is to have so many pods.
+    pub fn report(&self, key: &Key, wanted: i32, status: &GameDeploymentStatus, gauges: Gauges) {
+        if let Some(original) = &self.original {
+            original.report(key, wanted, status);
+        }
         let more_blocked = self.board.set(key, status, gauges, Timestamp::now());
         for (hook, more) in HookKind::ALL.into_iter().zip(more_blocked) {
             self.gate
@@ -233,5 +267,8 @@ impl Metrics {
     /// A workload is gone: its gauges go, too.
     pub fn forget(&self, key: &Key) {
         self.board.forget(key);
+        if let Some(original) = &self.original {
+            original.forget(key);
+        }
     }
 }

@@ -11,6 +11,7 @@ use operator_tests::Programs;
 mod alerts;
 mod files;
 mod names;
+mod original;
 mod pictures;
 mod run;
 mod story;

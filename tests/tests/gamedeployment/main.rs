@@ -43,6 +43,7 @@ mod run_shape;
 mod scale_down;
 mod scale_subresource;
 mod skip_hook;
+mod traces;
 mod vanishing_pods;
 mod verdict_once;
 
