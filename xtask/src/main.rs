@@ -6,6 +6,7 @@
 //! | `bench SCENARIO` | loads, told as a table |
 //! | `prove [--quick]` | all that can go wrong, and what was counted; fails if a promise was broken |
 //! | `node-test` | pods of a real node: containerd, runc, the kubelet; needs root |
+//! | `dashboards` | draws the dashboards with what a real run has measured |
 //! | `gen [--check]` | writes what is generated from code |
 //! | `mutants` | seeds bugs one at a time, and sees that the suite finds each |
 //! | `parity DIR` | compares our languages with tables of what the Go libraries say |
@@ -13,6 +14,7 @@
 //! Each command is a module with an `Args` and a `run`; this file only chooses between them.
 
 mod bench;
+mod dashboards;
 mod demo;
 mod gate_page;
 mod generate;
@@ -39,6 +41,8 @@ enum Command {
     Demo(demo::Args),
     /// Measure under load, on the real control plane
     Bench(bench::Args),
+    /// Draw the dashboards with what a real run has measured, into docs/pictures
+    Dashboards(dashboards::Args),
     /// Try to make the operators break a promise: crashes, faults, two leaders, hostile tenants
     Prove(prove::Args),
     /// Check what a real kubelet and real containers do, in namespaces of their own; needs root
@@ -60,6 +64,7 @@ fn main() -> ExitCode {
     match Cli::parse().command {
         Command::Demo(args) => demo::run(&args),
         Command::Bench(args) => bench::run(&args),
+        Command::Dashboards(args) => dashboards::run(&args),
         Command::Prove(args) => prove::run(&args),
         Command::NodeTest(args) => node_test::run(&args),
         Command::Mutants(args) => mutants::run(&args),

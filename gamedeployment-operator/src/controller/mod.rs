@@ -188,7 +188,7 @@ impl Controller {
         self.metrics.decided(started.elapsed());
         self.wakes.set(&key, plan.wake);
         let status = plan.status.as_deref().or(object.status.as_ref());
-        if let (Some(status), Some(gauges)) = (status, plan.gauges) {
+        if let (Some(status), Some(gauges)) = (status, &plan.gauges) {
             let wanted = object.spec.replicas.unwrap_or(1);
             self.metrics.report(&key, wanted, status, gauges);
         }
@@ -201,8 +201,15 @@ impl Controller {
             key: key.clone(),
             object: Arc::new((**object).clone()),
         };
+        self.carry_out(subject, plan, started);
+        self.busy.insert(key);
+    }
+
+    /// Has a plan carried out, which was begun to be made at `started`.
+    fn carry_out(&mut self, subject: Subject, plan: Plan, started: Instant) {
+        let (namespace, gamedeployment) = &subject.key;
         let span = tracing::info_span!(
-            target: TARGET, "decision", namespace = key.0, gamedeployment = key.1, actions = plan.actions.len(),
+            target: TARGET, "decision", namespace, gamedeployment, actions = plan.actions.len(),
             status = plan.status.is_some()
         );
         let (hands, metrics) = (self.hands.clone(), self.metrics.clone());
@@ -212,7 +219,6 @@ impl Controller {
             Done::Plan(subject.key, outcome)
         };
         self.tasks.spawn(work.instrument(span));
-        self.busy.insert(key);
     }
 
     /// Says of an object that cannot be read what is wrong with it, once.

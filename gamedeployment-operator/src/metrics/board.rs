@@ -94,7 +94,7 @@ impl Board {
         &self,
         key: &Key,
         status: &GameDeploymentStatus,
-        gauges: Gauges,
+        gauges: &Gauges,
         now: Timestamp,
     ) -> [u64; 3] {
         let mut board = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -106,7 +106,7 @@ impl Board {
         };
         let known = before.map_or([0; 3], |before| blocked(&before.gauges));
         let mut more = [0; 3];
-        for (more, (now, known)) in more.iter_mut().zip(blocked(&gauges).into_iter().zip(known)) {
+        for (more, (now, known)) in more.iter_mut().zip(blocked(gauges).into_iter().zip(known)) {
             *more = u64::try_from(now.saturating_sub(known)).unwrap_or_default();
         }
         let mut progress = before.map(|before| before.progress.clone()).unwrap_or_default();
@@ -125,7 +125,7 @@ impl Board {
                 ("to_update", number(gauges.rollout.to_update)),
                 ("updating", number(gauges.rollout.updating)),
             ],
-            gauges,
+            gauges: *gauges,
             blocked: BLOCKED.map(holds),
             progress,
         };

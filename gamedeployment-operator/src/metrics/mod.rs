@@ -252,7 +252,7 @@ impl Metrics {
     }
 
     /// Where a workload stands that is to have so many pods.
-    pub fn report(&self, key: &Key, wanted: i32, status: &GameDeploymentStatus, gauges: Gauges) {
+    pub fn report(&self, key: &Key, wanted: i32, status: &GameDeploymentStatus, gauges: &Gauges) {
         if let Some(original) = &self.original {
             original.report(key, wanted, status);
         }

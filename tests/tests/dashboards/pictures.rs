@@ -46,7 +46,13 @@ async fn picture(seen: &Seen, panels: &[Panel]) -> String {
             for series in seen.range(expression).await.unwrap() {
                 let points = points(&series);
                 if !points.is_empty() {
-                    lines.push((legend_of(legend, &series["metric"]), points));
+                    let legend = legend_of(legend, &series["metric"]);
+                    let legend = if legend.is_empty() {
+                        panel.title.clone()
+                    } else {
+                        legend
+                    };
+                    lines.push((legend, points));
                 }
             }
         }
@@ -200,14 +206,13 @@ fn chart(panel: &Panel, lines: &[Line], w: f64, h: f64) -> String {
 /// A number with its unit, as short as it can be read.
 fn amount(value: f64, unit: &str) -> String {
     let number = |value: f64| {
-        let text = if value >= 100.0 || value.fract() == 0.0 {
+        if value >= 100.0 || value.fract() == 0.0 {
             format!("{value:.0}")
         } else if value >= 1.0 {
             format!("{value:.1}")
         } else {
             format!("{value:.2}")
-        };
-        text
+        }
     };
     match unit {
         "s" if value > 0.0 && value < 1.0 => format!("{} ms", number(value * 1000.0)),

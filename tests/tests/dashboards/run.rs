@@ -54,7 +54,21 @@ async fn scraped(fleet: &Fleet<'_>) -> Prometheus {
         .job("gamedeployment-operator", [workloads.address])
         .job("hook-operator", [hooks.address])
         .rules(RULES_FILE);
-    Prometheus::start(&scrape).await.unwrap()
+    let prometheus = Prometheus::start(&scrape).await.unwrap();
+    // It takes some seconds before it begins: nothing of the story is to be missed.
+    eventually(SOON, || async {
+        let up = prometheus
+            .values("up == 1")
+            .await
+            .map_err(|error| error.to_string())?;
+        if up.len() == 2 {
+            Ok(())
+        } else {
+            Err(format!("{up:?}"))
+        }
+    })
+    .await;
+    prometheus
 }
 
 #[tokio::test]

@@ -71,7 +71,13 @@ async fn a_collector_gets_every_measurement_and_every_write_and_no_secret() {
     let kinds = { sent.iter() }.filter_map(|message| message.header("content-type"));
     assert!({ kinds }.all(|kind| kind == "application/x-protobuf"));
     // The log is as it is without traces.
-    assert!(!stage.operator.process.stderr().contains("\"name\":\"measurement\""));
+    assert!(
+        !stage
+            .operator
+            .process
+            .stderr()
+            .contains("\"name\":\"measurement\"")
+    );
 }
 
 #[tokio::test]
