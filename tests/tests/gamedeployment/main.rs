@@ -24,6 +24,7 @@ mod in_place_gate;
 mod in_place_hooks;
 mod in_place_steps;
 mod invalid_spec;
+mod metrics;
 mod misbehaving_pods;
 mod no_players;
 mod nothing_to_do;

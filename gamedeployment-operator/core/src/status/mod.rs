@@ -144,7 +144,9 @@ fn gauges(scene: &Scene<'_>, findings: &Findings<'_>, waiting: &Waiting) -> Gaug
         if let Some(chosen) = &seat.chosen {
             gauges.chosen.join(chosen.since);
         }
-        gauges.rollout.updating += usize::from(!matches!(seat.stage, Stage::Idle));
+        // A new pod that waits for its first turn in service is no update.
+        let updating = matches!(seat.stage, Stage::Grace { .. } | Stage::Written { .. });
+        gauges.rollout.updating += usize::from(updating);
     }
     if !workload.paused && workload.update != UpdateType::OnDelete {
         gauges.rollout.to_update = findings.counts.to_update();
