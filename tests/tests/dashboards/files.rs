@@ -19,6 +19,8 @@ pub(crate) struct Panel {
     pub(crate) kind: String,
     pub(crate) title: String,
     pub(crate) unit: String,
+    /// Colours from values on, lowest first.
+    pub(crate) steps: Vec<(f64, String)>,
     /// Column, row, width, height.
     pub(crate) place: [f64; 4],
     /// Expressions with the form of their legends.
@@ -35,10 +37,15 @@ fn panel(panel: &Value) -> Panel {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let place = ["x", "y", "w", "h"].map(|side| panel["gridPos"][side].as_f64().unwrap());
     let targets = panel["targets"].as_array().into_iter().flatten();
+    let steps = panel["fieldConfig"]["defaults"]["thresholds"]["steps"].as_array();
+    let steps = steps.into_iter().flatten();
     Panel {
         kind: text(&panel["type"]),
         title: text(&panel["title"]),
         unit: text(&panel["fieldConfig"]["defaults"]["unit"]),
+        steps: steps
+            .map(|step| (step["value"].as_f64().unwrap_or(f64::MIN), text(&step["color"])))
+            .collect(),
         place,
         queries: targets
             .map(|target| (text(&target["expr"]), text(&target["legendFormat"])))

@@ -56,6 +56,9 @@ async fn picture(seen: &Seen, panels: &[Panel]) -> String {
                 }
             }
         }
+        // The highest first: of many only some are named.
+        let most = |line: &Line| line.1.iter().fold(0.0_f64, |most, point| most.max(point.1));
+        lines.sort_by(|a, b| most(b).total_cmp(&most(a)));
         svg += &drawn(panel, &lines);
     }
     svg + "</svg>\n"
@@ -116,11 +119,17 @@ fn last(line: &Line) -> f64 {
 
 fn stat(panel: &Panel, lines: &[Line], w: f64, h: f64) -> String {
     let value = lines.first().map_or(0.0, last);
+    let reached = { panel.steps.iter() }.rfind(|(from, _)| value >= *from);
+    let colour = match reached.map(|(_, colour)| colour.as_str()) {
+        Some("red") => COLOURS[4],
+        Some("orange") => COLOURS[3],
+        _ => COLOURS[0],
+    };
     format!(
         "<text x=\"{}\" y=\"{}\" fill=\"{}\" font-size=\"36\" text-anchor=\"middle\">{}</text>",
         w / 2.0,
         h / 2.0 + 22.0,
-        COLOURS[0],
+        colour,
         amount(value, &panel.unit)
     )
 }
