@@ -26,6 +26,7 @@ use operator_runtime::health::{self, Health};
 use operator_runtime::leader::Fence;
 use operator_runtime::process::{self, StartError};
 use operator_runtime::shutdown::Shutdown;
+use operator_runtime::telemetry::Telemetry;
 use prometheus_client::registry::Registry;
 use tokio::net::TcpListener;
 
@@ -45,6 +46,8 @@ use config::Config;
 
 /// Calls of the API server about certificates at a time.
 const CALLS: usize = 2;
+/// The name of this component in what it tells Prometheus.
+const COMPONENT: &str = "hookgate-admission";
 /// The check in `/readyz` that fails once the process is to end.
 const ENDING: &str = "ending";
 
@@ -57,7 +60,15 @@ pub fn main() -> ExitCode {
 /// The program with these settings.
 #[must_use]
 pub fn start(config: Config) -> ExitCode {
-    process::start(config.log_format, &config.log.clone(), run(config))
+    let telemetry = Telemetry {
+        name: COMPONENT,
+        version: env!("CARGO_PKG_VERSION"),
+        format: config.log_format,
+        log: config.log.clone(),
+        // Who waits for an answer of the webhook is traced by the API server.
+        otlp_endpoint: None,
+    };
+    process::start(&telemetry, run(config))
 }
 
 /// Runs until a signal asks it to end. There is no leader: every replica answers.
@@ -66,8 +77,9 @@ pub async fn run(config: Config) -> Result<(), StartError> {
     let mut registry = Registry::default();
     let metrics = metrics::Metrics::default();
     metrics.register(&mut registry);
+    let common = operator_runtime::metrics::common(&mut registry, COMPONENT, env!("CARGO_PKG_VERSION"));
     let meter = ApiMeter::default();
-    meter.register(&mut registry);
+    meter.register(common);
     let client = client::connect(&meter, config.api_timeout, &Fence::open()).await?;
     let health = Health::new(meter);
     health.require(&[keep::CERTIFICATE, keep::CONFIGURATION]);

@@ -115,6 +115,12 @@ spec:
 - --log={{ $global.log.level }}
 - --lease-duration={{ $global.leaseDuration }}
 - --api-concurrency={{ .values.apiConcurrency }}
+{{- with $global.tracing.endpoint }}
+- --otlp-endpoint={{ . }}
+{{- end }}
+{{- if $global.monitoring.originalMetrics }}
+- --original-metrics
+{{- end }}
 {{- if $global.namespaced }}
 - --namespace={{ .root.Release.Namespace }}
 {{- end }}

@@ -154,6 +154,20 @@ fn namespace_of(run: &HookRun) -> &str {
     run.metadata.namespace.as_deref().unwrap_or_default()
 }
 
+/// What a person can do about a run that ended without success.
+fn next_step(run: &HookRun) -> String {
+    let owners = run.metadata.owner_references.iter().flatten();
+    let game = { owners }.find(|owner| owner.controller == Some(true) && owner.kind == "GameDeployment");
+    match game {
+        Some(game) => format!(
+            "mend that, then kubectl game retry {} -n {}",
+            game.name,
+            namespace_of(run)
+        ),
+        None => "mend that, then delete this HookRun and create it again".to_owned(),
+    }
+}
+
 fn reference_of(kind: &str, metadata: &ObjectMeta) -> ObjectReference {
     ObjectReference {
         kind: Some(kind.to_owned()),
@@ -256,7 +270,7 @@ impl Ledger for ApiLedger {
                 run.object_ref(&()),
                 reason,
                 "Measure",
-                &format!("{}: {message}", status.phase),
+                &format!("{}: {message}. Next: {}", status.phase, next_step(run)),
             );
         }
     }

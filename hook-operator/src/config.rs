@@ -29,6 +29,19 @@ pub struct Config {
     #[arg(long, env = "HOOK_OPERATOR_LOG", default_value = "info")]
     pub log: String,
 
+    /// Send traces to this OpenTelemetry collector, by OTLP over HTTP: <http://collector:4318> [default: none are sent]
+    #[arg(
+        long,
+        env = "OTEL_EXPORTER_OTLP_ENDPOINT",
+        value_name = "URL",
+        hide_env_values = true
+    )]
+    pub otlp_endpoint: Option<String>,
+
+    /// Offer the original operator's metrics as well, for dashboards that know them
+    #[arg(long, env = "HOOK_OPERATOR_ORIGINAL_METRICS")]
+    pub original_metrics: bool,
+
     /// Time that a call of the API server may take
     #[arg(long, env = "HOOK_OPERATOR_API_TIMEOUT", default_value = "10s", value_parser = duration)]
     pub api_timeout: Duration,

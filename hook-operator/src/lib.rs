@@ -22,6 +22,7 @@ use clap::Parser;
 use operator_runtime::crd_wait;
 use operator_runtime::process::{self, StartError};
 use operator_runtime::shell::{Settings, Shell};
+use operator_runtime::telemetry::Telemetry;
 use prometheus_client::registry::Registry;
 use shared_api::names::HOOK_OPERATOR;
 
@@ -47,13 +48,20 @@ pub fn main() -> ExitCode {
 /// The program with these settings.
 #[must_use]
 pub fn start(config: Config) -> ExitCode {
-    process::start(config.log_format, &config.log.clone(), run(config))
+    let telemetry = Telemetry {
+        name: HOOK_OPERATOR,
+        version: env!("CARGO_PKG_VERSION"),
+        format: config.log_format,
+        log: config.log.clone(),
+        otlp_endpoint: config.otlp_endpoint.clone(),
+    };
+    process::start(&telemetry, run(config))
 }
 
 /// Runs the operator until a signal asks it to end.
 pub async fn run(config: Config) -> Result<(), StartError> {
     let mut registry = Registry::default();
-    let metrics = metrics::Metrics::default();
+    let metrics = metrics::Metrics::new(config.original_metrics);
     metrics.register(&mut registry);
     let settings = Settings {
         name: HOOK_OPERATOR,

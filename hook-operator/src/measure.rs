@@ -51,6 +51,12 @@ impl<L: Ledger> Measurer<L> {
         };
         let finished_at = Timestamp::now();
         let took = Duration::try_from(finished_at.duration_since(started_at)).unwrap_or_default();
+        let span = tracing::Span::current();
+        span.record("provider", metric.provider.name());
+        span.record("phase", verdict.phase.as_str());
+        if let Some(failure) = &failure {
+            span.record("failure", failure.kind.as_str());
+        }
         self.metrics.measured(
             metric.provider.name(),
             verdict.phase,

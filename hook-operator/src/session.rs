@@ -7,19 +7,28 @@
 use std::collections::HashMap;
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hook_core::decide::{self, Ended, Outcome, Plan, Slot, Start, View, decide};
 use hook_core::resolve::{Problems, ResolvedRun, resolve_run, time_to_live};
-use hook_core::tally;
 use hook_core::verdict::Verdict;
 use jiff::Timestamp;
+use operator_runtime::traces::TARGET;
 use shared_api::{HookRun, HookRunStatus, Phase};
 use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinError, JoinSet};
+use tracing::Instrument as _;
+use tracing::field::Empty;
 
 use crate::ledger::{Ledger, LedgerError};
 use crate::measure::Measurer;
+use crate::metrics::time_of;
+
+mod kept;
+mod version;
+
+use kept::keeps;
+pub use version::Version;
 
 /// First pause before a failed write is tried again; doubles up to [`LONGEST_PAUSE`].
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
@@ -41,6 +50,8 @@ pub struct Session<L> {
     in_flight: HashMap<Slot, AbortHandle>,
     tasks: JoinSet<Outcome>,
     outcomes: Vec<Outcome>,
+    /// The time of the last measurement.
+    last: Duration,
     failed_writes: u32,
 }
 
@@ -89,6 +100,7 @@ impl<L: Ledger> Session<L> {
             in_flight: HashMap::new(),
             tasks: JoinSet::new(),
             outcomes: Vec::new(),
+            last: Duration::ZERO,
             failed_writes: 0,
         }
     }
@@ -117,6 +129,10 @@ impl<L: Ledger> Session<L> {
                 return end;
             }
         }
+    }
+
+    fn name(&self) -> &str {
+        self.run.metadata.name.as_deref().unwrap_or_default()
     }
 
     fn plan(&mut self) -> Plan {
@@ -153,7 +169,11 @@ impl<L: Ledger> Session<L> {
             let (measurer, resolved) = (self.measurer.clone(), self.resolved.clone());
             let namespace = self.run.metadata.namespace.clone().unwrap_or_default();
             let place = slot.clone();
-            let call = self.tasks.spawn(async move {
+            let span = tracing::info_span!(
+                target: TARGET, "measurement", namespace, run = self.name(), metric = slot.metric,
+                provider = Empty, phase = Empty, failure = Empty
+            );
+            let measurement = async move {
                 let Ok(run) = resolved.as_ref() else {
                     return std::future::pending().await;
                 };
@@ -163,7 +183,8 @@ impl<L: Ledger> Session<L> {
                 measurer
                     .measure(&namespace, place.clone(), metric, &run.arguments)
                     .await
-            });
+            };
+            let call = self.tasks.spawn(measurement.instrument(span));
             self.in_flight.insert(slot, call);
         }
     }
@@ -193,6 +214,8 @@ impl<L: Ledger> Session<L> {
         match ended {
             Ok(outcome) => {
                 self.in_flight.remove(&outcome.slot);
+                self.last = time_of(&outcome);
+                self.measurer.metrics.came(&self.run, &outcome);
                 self.outcomes.push(outcome);
             }
             Err(error) if error.is_cancelled() => {}
@@ -258,7 +281,16 @@ impl<L: Ledger> Session<L> {
     }
 
     async fn record(&mut self, status: &HookRunStatus) -> Result<(), End> {
-        match self.measurer.ledger.clone().record(&self.run, status).await {
+        let namespace = self.run.metadata.namespace.as_deref();
+        let phase = status.phase.as_str();
+        let span = tracing::info_span!(target: TARGET, "record", namespace, run = self.name(), phase);
+        let ledger = self.measurer.ledger.clone();
+        let begun = Instant::now();
+        let recorded = ledger.record(&self.run, status).instrument(span).await;
+        self.measurer
+            .metrics
+            .recorded(&self.run, recorded.is_ok(), begun.elapsed());
+        match recorded {
             Ok(run) if keeps(&run, status) => {
                 self.failed_writes = 0;
                 self.measurer.metrics.wrote("written");
@@ -279,7 +311,9 @@ impl<L: Ledger> Session<L> {
         };
         if status.phase.is_final() && self.run.status.as_ref().is_some_and(ours) {
             let reason = status.reason.as_deref().unwrap_or_default();
-            self.measurer.metrics.completed(status.phase, reason);
+            self.measurer
+                .metrics
+                .ended(&self.run, status.phase, reason, self.last);
             self.measurer.ledger.concluded(&self.run);
         }
         Ok(())
@@ -329,7 +363,7 @@ impl<L: Ledger> Session<L> {
         self.measurer.metrics.wrote("failed");
         self.failed_writes = self.failed_writes.saturating_add(1);
         let pause = pause_after(self.failed_writes);
-        let name = self.run.metadata.name.as_deref().unwrap_or_default();
+        let name = self.name();
         tracing::warn!(%error, name, tries = self.failed_writes, ?pause, "the status is not recorded yet");
         if self.failed_writes % COMPLAIN_EVERY == FIRST_COMPLAINT {
             self.measurer.ledger.unwritable(&self.run, &error.to_string());
@@ -353,39 +387,4 @@ fn pause_after(failed_writes: u32) -> Duration {
     FIRST_PAUSE
         .saturating_mul(1 << failed_writes.min(8))
         .min(LONGEST_PAUSE)
-}
-
-/// Whether a run as it was answered holds the status that was written. Fields that an older definition of the kind
-/// does not know are lost on the way and not missed.
-fn keeps(run: &HookRun, written: &HookRunStatus) -> bool {
-    let counted = |status: &HookRunStatus| -> Vec<_> {
-        let results = status.metric_results.iter();
-        results
-            .map(|result| (result.name.clone(), result.phase, tally::taken(result)))
-            .collect()
-    };
-    run.status.as_ref().is_some_and(|kept| {
-        (kept.phase, kept.started_at) == (written.phase, written.started_at)
-            && counted(kept) == counted(written)
-    })
-}
-
-/// A run's resourceVersion. Older API servers promise clients no order of these; where one is not a number nothing
-/// counts as old, and the precondition of the next write settles it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Version(Option<u64>);
-
-impl Version {
-    fn of(run: &HookRun) -> Self {
-        Self(
-            run.metadata
-                .resource_version
-                .as_deref()
-                .and_then(|text| text.parse().ok()),
-        )
-    }
-
-    fn is_before(self, other: Self) -> bool {
-        matches!((self.0, other.0), (Some(this), Some(other)) if this < other)
-    }
 }

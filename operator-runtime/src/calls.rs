@@ -3,8 +3,11 @@
 
 use std::time::Duration;
 
+use tracing::Instrument as _;
+
 use crate::client::root_cause;
 use crate::slots::Slots;
+use crate::traces::TARGET;
 
 /// What came of a call that did not succeed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -60,6 +63,8 @@ impl Calls {
     ) -> Result<T, CallError> {
         let unknown = |message: String| CallError::Unknown { step, message };
         let _slot = self.slots.take(namespace).await;
+        let span = tracing::info_span!(target: TARGET, "api call", otel.kind = "client", namespace, step);
+        let call = call.instrument(span);
         match tokio::time::timeout(self.timeout, call).await {
             Ok(Ok(value)) => Ok(value),
             Ok(Err(kube::Error::Api(status))) => Err(match status.code {

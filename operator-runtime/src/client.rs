@@ -17,6 +17,7 @@ use kube::{Client, Config};
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 use tower::{BoxError, Layer, Service};
 
@@ -26,9 +27,11 @@ use crate::leader::Fence;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Counts requests and remembers whether the API server answered last time.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct ApiMeter {
     requests: Family<RequestLabels, Counter>,
+    /// Until the head of the answer is there.
+    seconds: Family<VerbLabels, Histogram, fn() -> Histogram>,
     trouble: Arc<Mutex<Option<Trouble>>>,
     /// When a watch of a resource was granted last.
     watches: Arc<Mutex<HashMap<String, Instant>>>,
@@ -56,11 +59,35 @@ struct RequestLabels {
     code: String,
 }
 
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct VerbLabels {
+    verb: &'static str,
+}
+
+const SECONDS: [f64; 9] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 2.5, 10.0];
+
+impl Default for ApiMeter {
+    fn default() -> Self {
+        Self {
+            requests: Family::default(),
+            seconds: Family::new_with_constructor(|| Histogram::new(SECONDS)),
+            trouble: Arc::default(),
+            watches: Arc::default(),
+        }
+    }
+}
+
 impl ApiMeter {
     /// Offers the counters at `/metrics`.
     pub fn register(&self, registry: &mut Registry) {
         let help = "Requests to the API server by verb, resource and status code (error: no answer)";
         registry.register("hookgate_api_requests", help, self.requests.clone());
+        let help = "Time from a request to the API server to the head of its answer, by verb";
+        registry.register(
+            "hookgate_api_request_duration_seconds",
+            help,
+            self.seconds.clone(),
+        );
     }
 
     /// Why the API server cannot be reached, if it cannot.
@@ -78,7 +105,10 @@ impl ApiMeter {
         watches.get(resource).is_some_and(|granted| *granted > moment)
     }
 
-    fn observe(&self, verb: &'static str, resource: String, outcome: Result<u16, &BoxError>) {
+    fn observe(&self, verb: &'static str, resource: String, took: Duration, outcome: Result<u16, &BoxError>) {
+        self.seconds
+            .get_or_create(&VerbLabels { verb })
+            .observe(took.as_secs_f64());
         if verb == "watch" && outcome.as_ref().is_ok_and(|code| *code == 200) {
             let mut watches = self.watches.lock().unwrap_or_else(PoisonError::into_inner);
             watches.insert(resource.clone(), Instant::now());
@@ -207,6 +237,7 @@ where
                 }
             }
         }
+        let started = Instant::now();
         let call = self.inner.call(request);
         Box::pin(async move {
             let outcome = match tokio::time::timeout(limit, call).await {
@@ -219,6 +250,7 @@ where
             meter.observe(
                 verb,
                 resource,
+                started.elapsed(),
                 outcome.as_ref().map(|response| response.status().as_u16()),
             );
             outcome

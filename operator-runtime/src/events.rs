@@ -19,6 +19,9 @@ const WAITING_OF_ONE: usize = WAITING / 4;
 /// Events sent at a time.
 const AT_ONCE: usize = 4;
 
+/// Bytes of a note that the API server takes.
+const LONGEST_NOTE: usize = 1024;
+
 /// For so long an event that says the same is a repetition, which is counted on the first one.
 const REPETITION: Duration = Duration::from_mins(6);
 /// Events that are remembered for that.
@@ -92,7 +95,7 @@ impl Events {
         let event = Event {
             type_,
             reason: reason.to_owned(),
-            note: Some(note.chars().take(1000).collect()),
+            note: Some(cut(note)),
             action: action.to_owned(),
             secondary: None,
         };
@@ -104,6 +107,17 @@ impl Events {
             self.dropped.inc();
         }
     }
+}
+
+/// As much of a note as the API server takes: it counts bytes.
+fn cut(note: &str) -> String {
+    if note.len() <= LONGEST_NOTE {
+        return note.to_owned();
+    }
+    let room = LONGEST_NOTE - "…".len();
+    let ends = note.char_indices().map(|(at, c)| at + c.len_utf8());
+    let end = ends.take_while(|end| *end <= room).last().unwrap_or_default();
+    note.get(..end).unwrap_or_default().to_owned() + "…"
 }
 
 /// Counts one more that waits, if there is room for it.
@@ -152,5 +166,20 @@ impl Recorders {
         let (recorder, at) = known.entry(said).or_insert_with(|| (new(), now));
         *at = now;
         recorder.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_note_is_cut_between_characters_and_says_so() {
+        assert_eq!(cut("short"), "short");
+        for text in ["a".repeat(2000), "ä".repeat(600), "…".repeat(400)] {
+            let cut = cut(&text);
+            assert!(cut.len() <= LONGEST_NOTE && cut.len() > LONGEST_NOTE - 8 && cut.ends_with('…'));
+        }
+        assert_eq!(cut(&"ä".repeat(512)).chars().count(), 512);
     }
 }

@@ -8,11 +8,13 @@
 //! | [`events`] | Kubernetes events, sent aside so that they never hold up a decision |
 //! | [`health`] | `/healthz`, `/readyz`, `/metrics` |
 //! | [`leader`] | leader election with a Lease, and the fence that no late write passes |
+//! | [`metrics`] | what every component tells Prometheus |
 //! | [`patch`] | merge patches that leave exactly what they hold |
 //! | [`process`] | logs, TLS, runtime, and why an operator could not start |
 //! | [`shell`] | what every operator stands on before it does its own work |
 //! | [`shutdown`] | SIGTERM and SIGINT |
 //! | [`telemetry`] | logs for people or machines |
+//! | [`traces`] | spans for an OpenTelemetry collector, where one is named |
 //! | [`watch`] | all objects of a kind, then every change of them |
 //!
 //! No decision is taken here, and nothing here knows what a hook or a game server is.
@@ -23,10 +25,12 @@ pub mod crd_wait;
 pub mod events;
 pub mod health;
 pub mod leader;
+pub mod metrics;
 pub mod patch;
 pub mod process;
 pub mod shell;
 pub mod shutdown;
 pub mod slots;
 pub mod telemetry;
+pub mod traces;
 pub mod watch;

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::process::ExitCode;
 
 use crate::client::ConnectError;
-use crate::telemetry::{self, LogFormat};
+use crate::telemetry::{self, Telemetry};
 
 /// Why an operator could not start, or not go on.
 #[derive(Debug, thiserror::Error)]
@@ -33,26 +33,32 @@ pub enum StartError {
 
 /// Runs an operator to its end.
 #[must_use]
-pub fn start(
-    format: LogFormat,
-    log: &str,
-    operator: impl Future<Output = Result<(), StartError>>,
-) -> ExitCode {
-    if let Err(error) = telemetry::start(format, log) {
-        // There is no log yet that could say it.
-        eprintln!("{error}");
-        return ExitCode::FAILURE;
-    }
+pub fn start(telemetry: &Telemetry, operator: impl Future<Output = Result<(), StartError>>) -> ExitCode {
     // Every TLS connection of this process uses the same implementation.
     let _ = rustls::crypto::ring::default_provider().install_default();
+    // There is no log yet that could say what goes wrong here.
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
-        Err(error) => return refuse(&error),
+        Err(error) => {
+            eprintln!("{error}");
+            return ExitCode::FAILURE;
+        }
     };
-    match runtime.block_on(operator) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => refuse(&error),
-    }
+    runtime.block_on(async {
+        let running = match telemetry::start(telemetry) {
+            Ok(running) => running,
+            Err(error) => {
+                eprintln!("{error}");
+                return ExitCode::FAILURE;
+            }
+        };
+        let ended = match operator.await {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => refuse(&error),
+        };
+        running.end().await;
+        ended
+    })
 }
 
 fn refuse(error: &dyn std::error::Error) -> ExitCode {

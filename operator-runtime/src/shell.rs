@@ -11,6 +11,7 @@ use crate::client::{self, ApiMeter};
 use crate::events::Events;
 use crate::health::{self, Health};
 use crate::leader::{self, Election, Fence, LeaderArgs, LeaderMetrics};
+use crate::metrics;
 use crate::process::StartError;
 use crate::shutdown::Shutdown;
 
@@ -55,15 +56,16 @@ impl Shell {
             leader,
         } = settings;
         let shutdown = Shutdown::on_signals().map_err(StartError::Signals)?;
+        let common = metrics::common(&mut registry, name, version);
         let meter = ApiMeter::default();
-        meter.register(&mut registry);
-        let elections = LeaderMetrics::default();
-        elections.register(&mut registry);
+        meter.register(common);
         let elects = leader.leader_election;
+        let elections = LeaderMetrics::new(elects);
+        elections.register(common);
         let fence = if elects { Fence::closed() } else { Fence::open() };
         let client = client::connect(&meter, api_timeout, &fence).await?;
         let unfenced = client::connect(&meter, api_timeout, &Fence::open()).await?;
-        let events = Events::start(client.clone(), name, &mut registry);
+        let events = Events::start(client.clone(), name, common);
         let health = Health::new(meter);
         let served = health::serve(listen, health.clone(), registry).await;
         let address = served.map_err(|source| StartError::Listen {

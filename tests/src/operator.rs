@@ -23,6 +23,7 @@ pub struct Start {
     kubeconfig: PathBuf,
     namespace: Option<String>,
     flags: Vec<String>,
+    environment: Vec<(String, String)>,
     elects: bool,
 }
 
@@ -35,6 +36,7 @@ impl Start {
             kubeconfig: kubeconfig.into(),
             namespace: Some(namespace.to_owned()),
             flags: vec!["--egress-allow-loopback".to_owned()],
+            environment: Vec::new(),
             elects: false,
         }
     }
@@ -53,6 +55,13 @@ impl Start {
     #[must_use]
     pub fn elects(mut self) -> Self {
         self.elects = true;
+        self
+    }
+
+    /// With a variable in its environment.
+    #[must_use]
+    pub fn env(mut self, name: &str, value: &str) -> Self {
+        self.environment.push((name.to_owned(), value.to_owned()));
         self
     }
 
@@ -89,6 +98,8 @@ impl Operator {
                     .flat_map(|namespace| ["--namespace", namespace]),
             )
             .args(&start.flags);
+        let variables = start.environment.iter();
+        let program = variables.fold(program, |program, (name, value)| program.env(name, value));
         let process = Process::start(program).unwrap_or_else(|error| fail(&format!("the operator: {error}")));
         Self { process, address }
     }

@@ -8,6 +8,7 @@
 //! | `node-test` | pods of a real node: containerd, runc, the kubelet; needs root |
 //! | `image` | the operators as container images in one file, without a container engine |
 //! | `in-cluster` | the chart and the images on a real node: the demo's story, while leaders are killed; needs root |
+//! | `pictures` | draws the documents' pictures from real runs: a drain, the dashboards |
 //! | `gen [--check]` | writes what is generated from code |
 //! | `mutants` | seeds bugs one at a time, and sees that the suite finds each |
 //! | `parity DIR` | compares our languages with tables of what the Go libraries say |
@@ -26,6 +27,7 @@ mod mutants;
 mod node_test;
 mod operator;
 mod parity;
+mod pictures;
 mod prove;
 mod reference;
 
@@ -46,6 +48,8 @@ enum Command {
     Demo(demo::Args),
     /// Measure under load, on the real control plane
     Bench(bench::Args),
+    /// Draw the pictures of the documents from real runs: a drain, the dashboards
+    Pictures(pictures::Args),
     /// Try to make the operators break a promise: crashes, faults, two leaders, hostile tenants
     Prove(prove::Args),
     /// Check what a real kubelet and real containers do, in namespaces of their own; needs root
@@ -71,6 +75,7 @@ fn main() -> ExitCode {
     match Cli::parse().command {
         Command::Demo(args) => demo::run(&args),
         Command::Bench(args) => bench::run(&args),
+        Command::Pictures(args) => pictures::run(&args),
         Command::Prove(args) => prove::run(&args),
         Command::NodeTest(args) => node_test::run(&args),
         Command::Image(args) => image::run(&args),

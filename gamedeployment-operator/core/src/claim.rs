@@ -2,7 +2,7 @@
 //! pods that it no longer selects, as core controllers do.
 
 use crate::gate::PodRef;
-use crate::plan::{Action, Plan};
+use crate::plan::{Action, Crowd, Plan};
 use crate::pod::Pod;
 use crate::view::View;
 use crate::workload::Workload;
@@ -12,6 +12,8 @@ use crate::workload::Workload;
 pub struct Claim<'a> {
     /// Neither finished nor being deleted: these count as replicas.
     pub active: Vec<&'a Pod>,
+    /// Being deleted and not gone yet.
+    pub ending: Crowd,
     /// How many pods are about to join these.
     pub adopted: usize,
     /// Every pod that is there, whoever's it is: names and indexes in use.
@@ -23,6 +25,7 @@ pub struct Claim<'a> {
 pub fn claim<'a>(view: &View<'a>, workload: &Workload, plan: &mut Plan) -> Claim<'a> {
     let mut claimed = Claim {
         active: Vec::new(),
+        ending: Crowd::default(),
         adopted: 0,
         all: view.pods.to_vec(),
     };
@@ -32,6 +35,8 @@ pub fn claim<'a>(view: &View<'a>, workload: &Workload, plan: &mut Plan) -> Claim
             Some(uid) if uid == workload.uid && selected => {
                 if pod.is_active() {
                     claimed.active.push(pod);
+                } else if pod.terminating {
+                    claimed.ending.join(pod.ending_since);
                 }
             }
             Some(uid) if uid == workload.uid => {

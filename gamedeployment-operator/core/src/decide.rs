@@ -97,6 +97,7 @@ fn choose<'a>(scene: &mut Scene<'a>, claimed: &Claim<'a>, plan: &mut Plan) -> Fi
         hindrances,
         confirmations,
         unmade,
+        ending: claimed.ending,
     }
 }
 

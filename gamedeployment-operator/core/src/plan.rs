@@ -21,8 +21,8 @@ pub struct Plan {
     pub wake: Option<Timestamp>,
     /// What needs a person.
     pub warnings: Vec<Warning>,
-    /// What metrics show of the workload.
-    pub gauges: Gauges,
+    /// What metrics show of the workload; none where this decision did not come to that.
+    pub gauges: Option<Gauges>,
 }
 
 /// One write.
@@ -122,6 +122,8 @@ pub struct PodChange {
 /// An event that needs a person.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Warning {
+    /// The pod that it is about; none: the workload.
+    pub pod: Option<PodRef>,
     /// The class.
     pub reason: WorkloadReason,
     /// What happened, and what to do.
@@ -131,14 +133,56 @@ pub struct Warning {
 /// What metrics show of a workload.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Gauges {
-    /// Pods whose hook has no verdict yet.
-    pub asking: usize,
-    /// Pods whose hook has no success.
-    pub refused: usize,
-    /// Pods whose hook cannot be asked.
-    pub blocked: usize,
-    /// When the longest-waiting pod began to wait.
-    pub waiting_since: Option<Timestamp>,
+    /// Pods that wait for a hook, in the order of [`HookKind::ALL`]; none of a hook that is not set and that nobody
+    /// waits for.
+    pub hooks: [Option<Waits>; 3],
+    /// Pods that were chosen to be deleted.
+    pub chosen: Crowd,
+    /// Pods that are being deleted and not gone yet.
+    pub ending: Crowd,
+    /// Where the update stands.
+    pub rollout: Rollout,
+}
+
+/// Pods that wait for one hook.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Waits {
+    /// The hook has no verdict yet.
+    pub asking: Crowd,
+    /// The hook has no success.
+    pub refused: Crowd,
+    /// The hook cannot be asked.
+    pub blocked: Crowd,
+}
+
+/// Pods of which the same is to be said.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Crowd {
+    /// How many there are.
+    pub pods: usize,
+    /// Since when the one that came first is among them, as far as that is known.
+    pub since: Option<Timestamp>,
+}
+
+impl Crowd {
+    /// One more.
+    pub fn join(&mut self, since: Option<Timestamp>) {
+        self.pods += 1;
+        self.since = match (self.since, since) {
+            (Some(first), Some(since)) => Some(first.min(since)),
+            (first, since) => first.or(since),
+        };
+    }
+}
+
+/// Where an update stands.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Rollout {
+    /// Old pods that are to be updated now. Those that a partition, a canary step or a pause keeps back are not, nor
+    /// those that somebody else is to delete.
+    pub to_update: usize,
+    /// Pods in the midst of an update in place.
+    pub updating: usize,
 }
 
 impl Plan {

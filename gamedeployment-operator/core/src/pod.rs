@@ -66,6 +66,8 @@ pub struct Pod {
     pub created: Option<Timestamp>,
     /// Whether it is being deleted.
     pub terminating: bool,
+    /// Since when it is being deleted.
+    pub ending_since: Option<Timestamp>,
     /// All labels.
     pub labels: BTreeMap<String, String>,
     /// The annotations that decisions rest on.
@@ -102,6 +104,7 @@ impl Pod {
             resource_version,
             creation_timestamp,
             deletion_timestamp,
+            deletion_grace_period_seconds: grace,
             ..
         } = pod.metadata.clone();
         let status = pod.status.as_ref();
@@ -118,6 +121,7 @@ impl Pod {
             resource_version: resource_version.unwrap_or_default(),
             created: creation_timestamp.map(|Time(at)| at),
             terminating: deletion_timestamp.is_some(),
+            ending_since: deletion_timestamp.and_then(|Time(end)| begun(end, grace)),
             labels: pod.metadata.labels.clone().unwrap_or_default(),
             annotations: annotations
                 .filter(|(key, _)| KEPT.contains(&key.as_str()))
@@ -239,6 +243,12 @@ pub fn controller_of(metadata: &ObjectMeta) -> Option<String> {
 
 fn creation_of(metadata: &ObjectMeta) -> Option<Timestamp> {
     metadata.creation_timestamp.as_ref().map(|Time(at)| *at)
+}
+
+/// The API server notes when a deletion is to be over.
+fn begun(end: Timestamp, grace: Option<i64>) -> Option<Timestamp> {
+    let grace = jiff::SignedDuration::from_secs(grace.unwrap_or_default());
+    end.checked_sub(grace).ok()
 }
 
 fn phase_of(text: Option<&str>) -> PodPhase {

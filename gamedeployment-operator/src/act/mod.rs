@@ -2,8 +2,10 @@
 //! it was decided on; what it returns is handed back to be known at once.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use futures::StreamExt;
+use gamedeployment_core::gate::PodRef;
 use gamedeployment_core::plan::{Action, Plan, Warning};
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use k8s_openapi::api::core::v1::{ObjectReference, Pod};
@@ -12,10 +14,12 @@ use kube::core::NamespaceResourceScope;
 use kube::{Api, Client, Resource};
 use operator_runtime::calls::{CallError, Calls};
 use operator_runtime::events::Events;
+use operator_runtime::traces::TARGET;
 use operator_runtime::watch::Key;
 use shared_api::{GameDeployment, HookRun};
+use tracing::Instrument as _;
 
-use crate::metrics::Metrics;
+use crate::metrics::{Metrics, Timed};
 
 mod object;
 mod pod;
@@ -46,6 +50,18 @@ impl Subject {
     /// For events.
     fn as_reference(&self) -> ObjectReference {
         self.object.object_ref(&())
+    }
+
+    /// One of its pods, for events: `kubectl describe pod` shows what was done to it, or why it is held.
+    fn pod_reference(&self, pod: &PodRef) -> ObjectReference {
+        ObjectReference {
+            api_version: Some("v1".to_owned()),
+            kind: Some("Pod".to_owned()),
+            name: Some(pod.name.clone()),
+            namespace: Some(self.key.0.clone()),
+            uid: Some(pod.uid.clone()),
+            ..ObjectReference::default()
+        }
     }
 
     /// For objects that it controls.
@@ -177,10 +193,10 @@ impl Hands {
     }
 
     fn warn(&self, subject: &Subject, warnings: Vec<Warning>) {
-        for Warning { reason, message } in warnings {
+        for Warning { pod, reason, message } in warnings {
             tracing::warn!(namespace = subject.key.0, name = subject.key.1, %reason, "{message}");
-            self.events
-                .warn(subject.as_reference(), reason.as_str(), "Reconcile", &message);
+            let about = pod.map_or_else(|| subject.as_reference(), |pod| subject.pod_reference(&pod));
+            self.events.warn(about, reason.as_str(), "Reconcile", &message);
         }
     }
 
@@ -188,7 +204,15 @@ impl Hands {
     async fn all(&self, subject: &Subject, actions: Vec<Action>, outcome: &mut Outcome) {
         let done = futures::stream::iter(actions).map(|action| async move {
             let (name, scaling) = name_of(&action);
-            (name, scaling, self.one(subject, action).await)
+            let span = tracing::info_span!(
+                target: TARGET, "act", action = name, namespace = subject.key.0, gamedeployment = subject.key.1,
+                name = object_of(&action)
+            );
+            let (timed, begun) = (Timed::of(&action), Instant::now());
+            let result = self.one(subject, action).instrument(span).await;
+            self.metrics
+                .took(&subject.key, timed, result.is_ok(), begun.elapsed());
+            (name, scaling, result)
         });
         let mut done = std::pin::pin!(done.buffer_unordered(AT_ONCE));
         while let Some((name, scaling, result)) = done.next().await {
@@ -329,5 +353,27 @@ fn name_of(action: &Action) -> (&'static str, bool) {
         Action::DeleteRun(_) => ("delete_hook_run", false),
         Action::ResetRetry(_) => ("reset_retry", false),
         Action::Pause => ("pause", false),
+    }
+}
+
+/// The object that an action is about; none: the workload.
+fn object_of(action: &Action) -> Option<&str> {
+    match action {
+        Action::CreateRevision(revision) => Some(&revision.name),
+        Action::AdoptRevision(revision)
+        | Action::RenumberRevision(revision, _)
+        | Action::DeleteRevision(revision) => Some(&revision.name),
+        Action::CreatePod(pod) => Some(&pod.name),
+        Action::Adopt(pod)
+        | Action::Release(pod)
+        | Action::Mark(pod, _)
+        | Action::Unmark(pod)
+        | Action::PutIn(pod, _) => Some(&pod.name),
+        Action::DeletePod(delete) => Some(&delete.pod().name),
+        Action::TakeOut(update, _) | Action::WriteUpdate(update, _) => Some(&update.pod().name),
+        Action::Confirm(confirmed) => Some(&confirmed.pod().name),
+        Action::CreateRun(run) => run.run.metadata.name.as_deref(),
+        Action::DeleteRun(run) => Some(&run.name),
+        Action::ResetRetry(_) | Action::Pause => None,
     }
 }

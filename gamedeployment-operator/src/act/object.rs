@@ -13,6 +13,8 @@ use operator_runtime::calls::CallError;
 use serde_json::{Value, json};
 use shared_api::HookRun;
 
+use crate::metrics::Decision;
+
 use super::{Effect, Hands, Kind, Subject, Trouble};
 
 impl Hands {
@@ -190,6 +192,7 @@ impl Hands {
     }
 
     pub(super) async fn create_run(&self, subject: &Subject, new: NewRun) -> Result<Effect, Trouble> {
+        let hook = new.kind();
         let NewRun { run } = new;
         let name = run.name_any();
         let api = self.api::<HookRun>(subject);
@@ -202,7 +205,12 @@ impl Hands {
             )
             .await
         {
-            Ok(run) => Ok(Effect::Run(Box::new(run))),
+            Ok(run) => {
+                if let Some(hook) = hook {
+                    self.metrics.gate(hook, Decision::Asked);
+                }
+                Ok(Effect::Run(Box::new(run)))
+            }
             // There is one: what it is decides the next decision.
             Err(error @ (CallError::Conflict | CallError::Unknown { .. })) => Err(Trouble {
                 error,

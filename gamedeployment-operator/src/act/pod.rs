@@ -12,6 +12,8 @@ use serde_json::{Value, json};
 use shared_api::names::pod as annotation;
 use shared_api::reason::WorkloadReason;
 
+use crate::metrics::How;
+
 use super::{Effect, Hands, Kind, Subject, Trouble};
 
 impl Hands {
@@ -126,6 +128,7 @@ impl Hands {
         let notes = json!({ annotation::CONFIRMED: confirmed.revision() });
         let pod = confirmed.pod();
         let written = self.annotate(subject, "confirm a pod", pod, notes).await?;
+        self.metrics.passed(confirmed.hook(), confirmed.grounds());
         if *confirmed.grounds() == Grounds::Skipped {
             self.skipped(subject, "Confirm", &pod.name, confirmed.grounds());
         }
@@ -152,11 +155,15 @@ impl Hands {
             .await;
         match deleted {
             Ok(answer) => {
+                self.metrics.passed(delete.hook(), delete.grounds());
+                if delete.recreates() {
+                    self.metrics.updated(How::Recreate);
+                }
                 self.tell(
                     subject,
                     WorkloadReason::PodDeleted,
                     "Delete",
-                    &pod.name,
+                    pod,
                     delete.grounds(),
                 );
                 Ok(answer.either(
@@ -189,11 +196,12 @@ impl Hands {
                 status,
             )
             .await?;
+        self.metrics.passed(update.hook(), update.grounds());
         self.tell(
             subject,
             WorkloadReason::PodUpdateStarted,
             "Update",
-            &update.pod().name,
+            update.pod(),
             update.grounds(),
         );
         Ok(taken)
@@ -213,7 +221,8 @@ impl Hands {
         if let Some(revision) = updated {
             let note = format!("pod {}: updated in place to {revision}", pod.name);
             let reason = WorkloadReason::PodUpdated.as_str();
-            self.events.tell(subject.as_reference(), reason, "Update", &note);
+            self.events
+                .tell(subject.pod_reference(&pod), reason, "Update", &note);
         }
         Ok(written)
     }
@@ -241,12 +250,15 @@ impl Hands {
         let written = self
             .patch(subject, "update a pod", None, update.pod(), patch)
             .await?;
+        self.metrics.passed(update.hook(), update.grounds());
+        let how = if update.hot() { How::HotPatch } else { How::InPlace };
+        self.metrics.updated(how);
         if update.grounds() != &Grounds::UnderWay {
             self.tell(
                 subject,
                 WorkloadReason::PodUpdateStarted,
                 "Update",
-                &update.pod().name,
+                update.pod(),
                 update.grounds(),
             );
         }
@@ -275,14 +287,15 @@ impl Hands {
         self.events.warn(subject.as_reference(), reason, action, &note);
     }
 
-    /// Says on the workload what was done to a pod, and why it was allowed.
-    fn tell(&self, subject: &Subject, reason: WorkloadReason, action: &str, pod: &str, grounds: &Grounds) {
-        let note = format!("pod {pod}: {grounds}");
-        tracing::info!(namespace = subject.key.0, name = subject.key.1, pod, %reason, %grounds, "acted on a pod");
+    /// Says on the pod what was done to it, and why it was allowed.
+    fn tell(&self, subject: &Subject, reason: WorkloadReason, action: &str, pod: &PodRef, grounds: &Grounds) {
+        let note = format!("pod {}: {grounds}", pod.name);
+        let (namespace, name) = &subject.key;
+        tracing::info!(namespace, name, pod = pod.name, %reason, %grounds, "acted on a pod");
         self.events
-            .tell(subject.as_reference(), reason.as_str(), action, &note);
+            .tell(subject.pod_reference(pod), reason.as_str(), action, &note);
         if *grounds == Grounds::Skipped {
-            self.skipped(subject, action, pod, grounds);
+            self.skipped(subject, action, &pod.name, grounds);
         }
     }
 }

@@ -21,13 +21,15 @@ use jiff::Timestamp;
 use kube::Client;
 use kube::core::error_boundary::InvalidObject;
 use operator_runtime::calls::Calls;
+use operator_runtime::traces::TARGET;
 use operator_runtime::watch::Key;
 use tokio::task::JoinSet;
+use tracing::Instrument as _;
 
 use crate::act::{Effect, Hands, Kind, Outcome, Subject};
 use crate::expectations::{self, Expectations};
 use crate::index::{Index, Surroundings};
-use crate::metrics::Metrics;
+use crate::metrics::{Decision, Metrics};
 use crate::observe::News;
 use crate::store::Mark;
 use wakes::Wakes;
@@ -129,6 +131,9 @@ impl Controller {
     }
 
     fn learn(&mut self, news: News) {
+        if let Some(hook) = self.index.refusal(&news) {
+            self.metrics.gate(hook, Decision::Refused);
+        }
         self.index.learn(news, &mut self.dirty);
     }
 
@@ -183,10 +188,12 @@ impl Controller {
         self.metrics.decided(started.elapsed());
         self.wakes.set(&key, plan.wake);
         let status = plan.status.as_deref().or(object.status.as_ref());
-        if let Some(status) = status {
-            self.metrics.report(&key, status, plan.gauges);
+        if let (Some(status), Some(gauges)) = (status, &plan.gauges) {
+            let wanted = object.spec.replicas.unwrap_or(1);
+            self.metrics.report(&key, wanted, status, gauges);
         }
         if plan.is_empty() {
+            self.metrics.reconciled(&key, true, started.elapsed());
             self.seats.remove(&key);
             return;
         }
@@ -194,12 +201,24 @@ impl Controller {
             key: key.clone(),
             object: Arc::new((**object).clone()),
         };
-        let hands = self.hands.clone();
-        self.tasks.spawn(async move {
-            let outcome = hands.carry_out(&subject, plan).await;
-            Done::Plan(subject.key, outcome)
-        });
+        self.carry_out(subject, plan, started);
         self.busy.insert(key);
+    }
+
+    /// Has a plan carried out, which was begun to be made at `started`.
+    fn carry_out(&mut self, subject: Subject, plan: Plan, started: Instant) {
+        let (namespace, gamedeployment) = &subject.key;
+        let span = tracing::info_span!(
+            target: TARGET, "decision", namespace, gamedeployment, actions = plan.actions.len(),
+            status = plan.status.is_some()
+        );
+        let (hands, metrics) = (self.hands.clone(), self.metrics.clone());
+        let work = async move {
+            let outcome = hands.carry_out(&subject, plan).await;
+            metrics.reconciled(&subject.key, outcome.failures.is_empty(), started.elapsed());
+            Done::Plan(subject.key, outcome)
+        };
+        self.tasks.spawn(work.instrument(span));
     }
 
     /// Says of an object that cannot be read what is wrong with it, once.

@@ -5,7 +5,7 @@ mod surroundings;
 
 use std::collections::{BTreeSet, HashMap};
 
-use gamedeployment_core::gate::Run;
+use gamedeployment_core::gate::{HookKind, Run};
 use gamedeployment_core::pod::Pod;
 use gamedeployment_core::revision::Revision;
 use k8s_openapi::api::core::v1 as api;
@@ -124,6 +124,23 @@ impl Index {
     #[must_use]
     pub fn workload_of(&self, uid: &str) -> Option<&Key> {
         self.by_uid.get(uid)
+    }
+
+    /// The hook whose verdict these news bring, if it is not a success. One that was there before is no news.
+    #[must_use]
+    pub fn refusal(&self, news: &News) -> Option<HookKind> {
+        let News::Run(Event::Apply(DeserializeGuard(Ok(run))) | Event::InitApply(DeserializeGuard(Ok(run)))) =
+            news
+        else {
+            return None;
+        };
+        if !run.status.as_ref()?.phase.is_final() {
+            return None;
+        }
+        let known = self.runs.get(&key_of(&run.metadata))?;
+        let run = Run::read(run);
+        let news = known.uid == run.uid && !known.phase.is_final() && run.is_unsuccessful();
+        run.kind.filter(|_| news)
     }
 
     /// Takes news in. Adds the workloads that it is about.

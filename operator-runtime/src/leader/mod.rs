@@ -73,9 +73,17 @@ pub struct LeaderMetrics {
 }
 
 impl LeaderMetrics {
+    /// Nobody leads yet; or, without an election, every process.
+    #[must_use]
+    pub fn new(elects: bool) -> Self {
+        let metrics = Self::default();
+        metrics.leads.set(i64::from(!elects));
+        metrics
+    }
+
     /// Offers them at `/metrics`.
     pub fn register(&self, registry: &mut Registry) {
-        let help = "1 while this process leads";
+        let help = "1 while this process leads, or works without an election";
         registry.register("hookgate_leader", help, self.leads.clone());
         let help = "Reads and writes of the Lease that failed, conflicts included";
         registry.register("hookgate_leader_lease_failures", help, self.failures.clone());

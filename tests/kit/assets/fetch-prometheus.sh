@@ -1,4 +1,4 @@
-# fetch-prometheus.sh DIRECTORY: puts Debian's Prometheus into DIRECTORY/bin.
+# fetch-prometheus.sh DIRECTORY: puts Debian's Prometheus and promtool into DIRECTORY/bin.
 
 out=$1
 work=$out/build
@@ -11,5 +11,7 @@ step "downloading Prometheus"
 
 step "unpacking"
 dpkg-deb -x "$work"/debs/prometheus_*.deb "$work/root"
-install_program "$work/root/usr/bin/prometheus" "$out/bin"
+for program in prometheus promtool; do
+    install_program "$work/root/usr/bin/$program" "$out/bin"
+done
 rm -rf "$work"

@@ -53,6 +53,7 @@ pub enum Error {
 pub struct Scrape {
     every: Duration,
     jobs: Vec<Value>,
+    rules: Vec<String>,
 }
 
 impl Scrape {
@@ -62,6 +63,7 @@ impl Scrape {
         Self {
             every: Duration::from_millis(100),
             jobs: Vec::new(),
+            rules: Vec::new(),
         }
     }
 
@@ -81,13 +83,20 @@ impl Scrape {
         self
     }
 
+    /// With a file of rules.
+    #[must_use]
+    pub fn rules(mut self, file: &str) -> Self {
+        self.rules.push(file.to_owned());
+        self
+    }
+
     /// As a configuration file. JSON is YAML.
     #[must_use]
     pub fn text(&self) -> String {
         let every = format!("{}ms", self.every.as_millis().max(1));
         let global =
             json!({ "scrape_interval": every, "scrape_timeout": every, "evaluation_interval": every });
-        json!({ "global": global, "scrape_configs": self.jobs }).to_string()
+        json!({ "global": global, "scrape_configs": self.jobs, "rule_files": self.rules }).to_string()
     }
 }
 
@@ -190,8 +199,27 @@ impl Prometheus {
 
     /// Evaluates an expression now: the `data` of the answer, with `resultType` and `result`.
     pub async fn query(&self, expression: &str) -> Result<Value, Error> {
-        let mut url = reqwest::Url::parse(&format!("{}/api/v1/query", self.url)).map_err(io::Error::other)?;
+        self.ask("query", expression, &[]).await
+    }
+
+    /// Evaluates an expression over a time, from `start` to `end` in seconds since 1970, every `step` seconds.
+    pub async fn query_range(
+        &self,
+        expression: &str,
+        (start, end): (f64, f64),
+        step: f64,
+    ) -> Result<Value, Error> {
+        let range = [("start", start), ("end", end), ("step", step)];
+        self.ask("query_range", expression, &range).await
+    }
+
+    async fn ask(&self, path: &str, expression: &str, more: &[(&str, f64)]) -> Result<Value, Error> {
+        let mut url =
+            reqwest::Url::parse(&format!("{}/api/v1/{path}", self.url)).map_err(io::Error::other)?;
         url.query_pairs_mut().append_pair("query", expression);
+        for (name, value) in more {
+            url.query_pairs_mut().append_pair(name, &value.to_string());
+        }
         let mut answer: Value = http_client()?.get(url).send().await?.json().await?;
         if answer["status"] == "success" {
             return Ok(answer["data"].take());

@@ -30,6 +30,7 @@ fn a_wrong_value_is_refused_by_its_name() {
         ("image.pullPolicy=Sometimes", "image.pullPolicy"),
         ("leaseDuration=15", "leaseDuration"),
         ("log.format=xml", "log.format"),
+        ("tracing.endpoint=collector:4318", "tracing.endpoint"),
         ("networkPolicy.apiServerPorts={0}", "networkPolicy.apiServerPorts"),
         (
             "monitoring.serviceMonitor.interval=often",

@@ -41,7 +41,10 @@ async fn two(lease: &str) -> (Stage<'static>, Operator) {
 async fn leads(operator: &Operator) {
     eventually(SOON, || async {
         let text = operator.ask("/metrics").await?.1;
-        if text.lines().any(|line| line == "hookgate_leader 1") {
+        if text
+            .lines()
+            .any(|line| line.starts_with("hookgate_leader{") && line.ends_with(" 1"))
+        {
             Ok(())
         } else {
             Err(operator.process.tail(5))

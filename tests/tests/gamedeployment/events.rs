@@ -1,4 +1,5 @@
-//! What is told: every pod by its name, everything once, and as a gauge for as long as it holds.
+//! What is told: to every pod that is held why, and what lets it go on; to the workload of a crowd; everything once, and
+//! as a gauge for as long as it holds.
 
 use k8s_openapi::api::events::v1::Event;
 use kube::api::{Api, ListParams};
@@ -11,8 +12,12 @@ use test_kit::node::{Behaviour, Which};
 
 use crate::fleet;
 
-/// How often it was told with this reason, and of which words.
-async fn told(fleet: &Fleet<'_>, reason: &str, words: &str) -> i32 {
+/// On what it was told.
+const POD: &str = "Pod";
+const WORKLOAD: &str = "GameDeployment";
+
+/// How often it was told on objects of a kind with this reason, and of which words.
+async fn told(fleet: &Fleet<'_>, kind: &str, reason: &str, words: &str) -> i32 {
     let events: Api<Event> = Api::namespaced(fleet.client(), &fleet.namespace);
     let events = events
         .list(&ListParams::default())
@@ -21,16 +26,18 @@ async fn told(fleet: &Fleet<'_>, reason: &str, words: &str) -> i32 {
         .items
         .into_iter();
     let about = events.filter(|event| {
-        event.reason.as_deref() == Some(reason) && event.note.as_deref().unwrap_or_default().contains(words)
+        let regarding = event.regarding.as_ref().and_then(|object| object.kind.as_deref());
+        let note = event.note.as_deref().unwrap_or_default();
+        regarding == Some(kind) && event.reason.as_deref() == Some(reason) && note.contains(words)
     });
     about
         .map(|event| event.series.map_or(1, |series| series.count))
         .sum()
 }
 
-async fn until_told(fleet: &Fleet<'_>, reason: &str, words: &str, times: i32) {
+async fn until_told(fleet: &Fleet<'_>, kind: &str, reason: &str, words: &str, times: i32) {
     eventually(operator_tests::SOON, || async {
-        let count = told(fleet, reason, words).await;
+        let count = told(fleet, kind, reason, words).await;
         if count == times { Ok(()) } else { Err(count) }
     })
     .await;
@@ -79,26 +86,33 @@ async fn every_pod_whose_hook_says_no_is_told_of_once_and_again_when_it_is_asked
     let reason = "HookUnsuccessful";
     fleet.says("ScaleBlocked", reason).await;
     for victim in fleet.marked().await {
-        until_told(&fleet, reason, &format!("pod {victim}: "), 1).await;
+        until_told(&fleet, POD, reason, &format!("pod {victim}: "), 1).await;
     }
+    until_told(&fleet, WORKLOAD, reason, "", 1).await;
     until_gauge(&fleet, "hook_waiting_pods", "state=\"refused\"", 3).await;
     until_gauge(&fleet, "blocked", "condition=\"ScaleBlocked\"", 1).await;
     assert!(waiting_since(&fleet).await > 1_700_000_000);
     stir(&fleet, 0).await;
     fleet.start_workloads().await;
     stir(&fleet, 100).await;
-    assert_eq!(told(&fleet, reason, "").await, 3, "nothing is new");
+    assert_eq!(told(&fleet, POD, reason, "").await, 3, "nothing is new");
+    assert_eq!(told(&fleet, WORKLOAD, reason, "").await, 1, "nothing is new");
     fleet.retry("preDeleteUpdateStrategy");
-    until_told(&fleet, reason, "", 6).await;
+    until_told(&fleet, POD, reason, "", 6).await;
     fleet.nodes.every_pod().set_players(0);
     fleet.retry("preDeleteUpdateStrategy");
     fleet.settled(1).await;
     for victim in fleet.nodes.terminated_pods() {
-        until_told(&fleet, "PodDeleted", &format!("pod {victim}: "), 1).await;
+        until_told(&fleet, POD, "PodDeleted", &format!("pod {victim}: "), 1).await;
     }
     until_gauge(&fleet, "hook_waiting_pods", "", 0).await;
     until_gauge(&fleet, "blocked", "", 0).await;
-    assert_eq!(told(&fleet, reason, "").await, 6);
+    assert_eq!(told(&fleet, POD, reason, "").await, 6);
+    assert_eq!(
+        told(&fleet, WORKLOAD, "PodDeleted", "").await,
+        0,
+        "that is told on the pods"
+    );
 }
 
 /// Since when the pod waits that waits longest; a gauge without further labels.
@@ -123,10 +137,10 @@ async fn every_pod_that_passes_without_a_question_is_told_of() {
         fleet
             .annotate(&name, json!({ SKIP_HOOK: pods[&name].metadata.uid }))
             .await;
-        until_told(&fleet, "HookSkipped", &format!("pod {name}: "), 1).await;
+        until_told(&fleet, WORKLOAD, "HookSkipped", &format!("pod {name}: "), 1).await;
     }
     fleet.settled(1).await;
-    assert_eq!(told(&fleet, "HookSkipped", "").await, 2);
+    assert_eq!(told(&fleet, WORKLOAD, "HookSkipped", "").await, 2);
 }
 
 #[tokio::test]
@@ -135,10 +149,20 @@ async fn what_keeps_a_workload_from_going_on_is_told_once_and_shown_as_long_as_i
     fleet.launch(&game(2, hooked("nowhere"))).await;
     fleet.scale(1);
     fleet.says("ScaleBlocked", "HookTemplateMissing").await;
-    until_told(&fleet, "HookTemplateMissing", "create it", 1).await;
+    until_told(&fleet, POD, "HookTemplateMissing", "create it. Next: ", 1).await;
+    until_told(
+        &fleet,
+        WORKLOAD,
+        "HookTemplateMissing",
+        "1 pod is held by a hook: ",
+        1,
+    )
+    .await;
     until_gauge(&fleet, "hook_waiting_pods", "state=\"blocked\"", 1).await;
     stir(&fleet, 10).await;
-    assert_eq!(told(&fleet, "HookTemplateMissing", "").await, 1);
+    for kind in [POD, WORKLOAD] {
+        assert_eq!(told(&fleet, kind, "HookTemplateMissing", "").await, 1);
+    }
     fleet
         .patch(json!({ "spec": { "preDeleteUpdateStrategy": null } }))
         .await;
@@ -149,16 +173,16 @@ async fn what_keeps_a_workload_from_going_on_is_told_once_and_shown_as_long_as_i
         .behave(Which::image("game:broken"), Behaviour::CannotPull);
     fleet.set_image("game:broken").await;
     fleet.says("UpdateBlocked", "InPlaceStalled").await;
-    until_told(&fleet, "InPlaceStalled", "ImagePullBackOff", 1).await;
+    until_told(&fleet, WORKLOAD, "InPlaceStalled", "ImagePullBackOff", 1).await;
     until_gauge(&fleet, "blocked", "condition=\"UpdateBlocked\"", 1).await;
     until_gauge(&fleet, "pods", "state=\"ready\"", 0).await;
     stir(&fleet, 20).await;
-    assert_eq!(told(&fleet, "InPlaceStalled", "").await, 1);
+    assert_eq!(told(&fleet, WORKLOAD, "InPlaceStalled", "").await, 1);
     fleet.patch(json!({ "spec": { "minReadySeconds": -1 } })).await;
-    until_told(&fleet, "InvalidSpec", "spec.minReadySeconds", 1).await;
+    until_told(&fleet, WORKLOAD, "InvalidSpec", "spec.minReadySeconds", 1).await;
     until_gauge(&fleet, "blocked", "condition=\"InvalidSpec\"", 1).await;
     stir(&fleet, 30).await;
-    assert_eq!(told(&fleet, "InvalidSpec", "").await, 1);
+    assert_eq!(told(&fleet, WORKLOAD, "InvalidSpec", "").await, 1);
     fleet.patch(json!({ "spec": { "minReadySeconds": 0 } })).await;
     fleet.set_image("game:v1").await;
     fleet.settled(1).await;
@@ -187,7 +211,7 @@ async fn more_pods_than_the_status_shows_are_counted_and_nobody_is_told_of_again
     assert_eq!(status.pre_delete_hook_condition.len(), 100);
     let message = fleet.says("ScaleBlocked", "HookTemplateMissing").await;
     assert!(message.contains(" more"), "{message}");
-    until_told(&fleet, "HookTemplateMissing", "", 100).await;
+    until_told(&fleet, POD, "HookTemplateMissing", "", 100).await;
     let sent = || async {
         fleet
             .workloads
@@ -206,7 +230,71 @@ async fn more_pods_than_the_status_shows_are_counted_and_nobody_is_told_of_again
     }
     fleet.quiet().await;
     assert_eq!(
-        (sent().await, told(&fleet, "HookTemplateMissing", "").await),
+        (sent().await, told(&fleet, POD, "HookTemplateMissing", "").await),
         (before, 100)
     );
+    assert!(told(&fleet, WORKLOAD, "HookTemplateMissing", "").await <= 3);
+}
+
+/// Each held pod is told of once, its run once, and the workload when it is one, and when it is ten.
+#[tokio::test]
+async fn fifty_pods_held_by_a_hook_are_told_of_on_each_pod_and_hardly_on_the_workload() {
+    let fleet = fleet("crowd").await;
+    fleet.hook("empty", empty_now()).await;
+    fleet.launch(&game(51, hooked("empty"))).await;
+    fleet.nodes.every_pod().set_players(3);
+    fleet.scale(1);
+    fleet
+        .until(|status| {
+            let refused = status.pre_delete_hook_condition.iter();
+            refused.filter(|entry| entry.phase.is_final()).count() == 50
+        })
+        .await;
+    let reason = "HookUnsuccessful";
+    until_told(&fleet, POD, reason, "", 50).await;
+    for victim in fleet.marked().await {
+        let next = format!(
+            "Next: to ask again: kubectl game retry {GAME} -n {namespace} --hook pre-delete, or kubectl patch \
+             gamedeployment {GAME} -n {namespace} --type=merge -p \
+             '{{\"spec\":{{\"preDeleteUpdateStrategy\":{{\"retry\":true}}}}}}'",
+            namespace = fleet.namespace
+        );
+        assert_eq!(
+            told(&fleet, POD, reason, &format!("pod {victim}: HookRun ")).await,
+            1
+        );
+        assert_eq!(told(&fleet, POD, reason, &next).await, 50);
+        let shown = fleet.kubectl(&["describe", "pod", &victim], "");
+        assert!(shown.contains(&next), "{next} is not in {shown}");
+    }
+    stir(&fleet, 10).await;
+    let words = "held by a hook: ";
+    let crowds = told(&fleet, WORKLOAD, reason, words).await;
+    assert!((1..=2).contains(&crowds), "{crowds}");
+    let next = format!("Next: kubectl game why {GAME} -n {}", fleet.namespace);
+    assert_eq!(told(&fleet, WORKLOAD, reason, &next).await, crowds);
+    let runs = told(
+        &fleet,
+        "HookRun",
+        "FailureLimitExceeded",
+        "Next: mend that, then kubectl game retry",
+    )
+    .await;
+    assert_eq!(runs, 50);
+    let events: Api<Event> = Api::namespaced(fleet.client(), &fleet.namespace);
+    let all = events
+        .list(&ListParams::default())
+        .await
+        .unwrap()
+        .items
+        .into_iter();
+    let ours = all.filter(|event| {
+        event
+            .reporting_controller
+            .as_deref()
+            .is_some_and(|who| who.ends_with("-operator"))
+    });
+    // A pod, its run, and two for the workload: not one more.
+    let count = ours.count();
+    assert!(count <= 50 + 50 + 2, "{count} events");
 }

@@ -24,6 +24,7 @@ mod in_place_gate;
 mod in_place_hooks;
 mod in_place_steps;
 mod invalid_spec;
+mod metrics;
 mod misbehaving_pods;
 mod no_players;
 mod nothing_to_do;
@@ -43,6 +44,7 @@ mod run_shape;
 mod scale_down;
 mod scale_subresource;
 mod skip_hook;
+mod traces;
 mod vanishing_pods;
 mod verdict_once;
 

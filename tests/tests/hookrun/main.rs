@@ -32,6 +32,7 @@ mod templates;
 mod terminate;
 mod time_to_live;
 mod timeout_seconds;
+mod traces;
 
 /// The program under test.
 const PROGRAM: &str = env!("CARGO_BIN_EXE_hook-operator-under-test");

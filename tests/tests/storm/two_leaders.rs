@@ -42,7 +42,9 @@ impl Candidate {
 
     async fn leads(&self) -> Result<bool, String> {
         let text = self.operator.ask("/metrics").await?.1;
-        Ok(text.lines().any(|line| line == "hookgate_leader 1"))
+        Ok(text
+            .lines()
+            .any(|line| line.starts_with("hookgate_leader{") && line.ends_with(" 1")))
     }
 
     async fn until_it_leads(&self) {

@@ -2,7 +2,7 @@
 
 use shared_api::names::pod::SKIP_HOOK;
 
-use super::Intent;
+use super::{HookKind, Intent};
 use crate::pod::Pod;
 
 /// Why a gate is open.
@@ -77,6 +77,7 @@ impl PodRef {
 pub struct Approval {
     pod: PodRef,
     intent: Intent,
+    hook: Option<HookKind>,
     grounds: Grounds,
 }
 
@@ -96,6 +97,7 @@ pub enum Act {
 pub struct Confirmed {
     pod: PodRef,
     revision: String,
+    hook: Option<HookKind>,
     grounds: Grounds,
 }
 
@@ -103,6 +105,8 @@ pub struct Confirmed {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Delete {
     pod: PodRef,
+    recreates: bool,
+    hook: Option<HookKind>,
     grounds: Grounds,
 }
 
@@ -112,14 +116,17 @@ pub struct Update {
     pod: PodRef,
     to: String,
     hot: bool,
+    hook: Option<HookKind>,
     grounds: Grounds,
 }
 
 impl Approval {
-    pub(super) fn new(pod: &Pod, intent: &Intent, grounds: Grounds) -> Self {
+    /// `hook`: the one that has a say in the intent, whether it is set or not.
+    pub(super) fn new(pod: &Pod, intent: &Intent, hook: Option<HookKind>, grounds: Grounds) -> Self {
         Self {
             pod: PodRef::of(pod),
             intent: intent.clone(),
+            hook,
             grounds,
         }
     }
@@ -139,24 +146,37 @@ impl Approval {
     /// Uses it up.
     #[must_use]
     pub fn into_act(self) -> Act {
-        let Self { pod, intent, grounds } = self;
+        let Self {
+            pod,
+            intent,
+            hook,
+            grounds,
+        } = self;
         match intent {
-            Intent::Delete | Intent::Recreate(_) => Act::Delete(Delete { pod, grounds }),
+            Intent::Delete | Intent::Recreate(_) => Act::Delete(Delete {
+                pod,
+                recreates: intent != Intent::Delete,
+                hook,
+                grounds,
+            }),
             Intent::InPlace(to) => Act::Update(Update {
                 pod,
                 to,
                 hot: false,
+                hook,
                 grounds,
             }),
             Intent::HotPatch(to) => Act::Update(Update {
                 pod,
                 to,
                 hot: true,
+                hook,
                 grounds,
             }),
             Intent::Confirm(revision) => Act::Confirmed(Confirmed {
                 pod,
                 revision,
+                hook,
                 grounds,
             }),
         }
@@ -168,6 +188,18 @@ impl Delete {
     #[must_use]
     pub fn pod(&self) -> &PodRef {
         &self.pod
+    }
+
+    /// Whether it goes for its successor's sake: an update.
+    #[must_use]
+    pub fn recreates(&self) -> bool {
+        self.recreates
+    }
+
+    /// The hook that has a say in it, whether it is set or not.
+    #[must_use]
+    pub fn hook(&self) -> Option<HookKind> {
+        self.hook
     }
 
     /// Why it may go.
@@ -188,6 +220,12 @@ impl Confirmed {
     #[must_use]
     pub fn revision(&self) -> &str {
         &self.revision
+    }
+
+    /// The hook that has a say in it, whether it is set or not.
+    #[must_use]
+    pub fn hook(&self) -> Option<HookKind> {
+        self.hook
     }
 
     /// Why it counts as confirmed.
@@ -214,6 +252,12 @@ impl Update {
     #[must_use]
     pub fn hot(&self) -> bool {
         self.hot
+    }
+
+    /// The hook that has a say in it, whether it is set or not.
+    #[must_use]
+    pub fn hook(&self) -> Option<HookKind> {
+        self.hook
     }
 
     /// Why it may be changed.

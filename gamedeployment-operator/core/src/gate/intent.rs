@@ -42,6 +42,16 @@ impl HookKind {
         }
     }
 
+    /// The hook as people and metrics name it.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::PreDelete => "pre-delete",
+            Self::PreInplace => "pre-inplace",
+            Self::PostInplace => "post-inplace",
+        }
+    }
+
     /// The beginning of the run's name.
     #[must_use]
     pub fn prefix(self) -> &'static str {

@@ -98,17 +98,19 @@ impl<'a> Gate<'a> {
     /// in place changes.
     #[must_use]
     pub fn assess(&self, pod: &Pod, intent: &Intent, modified: &[String]) -> Standing<'a> {
+        let kind = self.kind(intent);
+        let open = |grounds| Standing::Open(Approval::new(pod, intent, kind, grounds));
         if let Some(grounds) = self.exempt(pod, intent, modified) {
-            return Standing::Open(Approval::new(pod, intent, grounds));
+            return open(grounds);
         }
-        let Some(kind) = self.kind(intent) else {
-            return Standing::Open(Approval::new(pod, intent, Grounds::HotPatch));
+        let Some(kind) = kind else {
+            return open(Grounds::HotPatch);
         };
         let Some(step) = &self.workload.hook(kind).step else {
-            return Standing::Open(Approval::new(pod, intent, Grounds::NoHook));
+            return open(Grounds::NoHook);
         };
         if pod.annotation(names::SKIP_HOOK) == Some(pod.uid.as_str()) {
-            return Standing::Open(Approval::new(pod, intent, Grounds::Skipped));
+            return open(Grounds::Skipped);
         }
         let question = Question {
             workload: &self.workload.name,
@@ -125,7 +127,7 @@ impl<'a> Gate<'a> {
             Err(obstacle) => return Standing::Blocked(obstacle),
         };
         match self.run_about(pod, kind, &question.name()) {
-            Some(run) => judge(run, pod, intent, wanted),
+            Some(run) => judge(run, pod, intent, kind, wanted),
             None => self.unasked(&question.name(), wanted),
         }
     }
@@ -174,7 +176,7 @@ impl<'a> Gate<'a> {
 }
 
 /// What a run says about an intent. Anything in it that is not what would be asked now voids it.
-fn judge<'a>(run: &'a Run, pod: &Pod, intent: &Intent, wanted: NewRun) -> Standing<'a> {
+fn judge<'a>(run: &'a Run, pod: &Pod, intent: &Intent, kind: HookKind, wanted: NewRun) -> Standing<'a> {
     if run.terminating {
         return Standing::Stale(run, "it is being removed".to_owned());
     }
@@ -186,7 +188,7 @@ fn judge<'a>(run: &'a Run, pod: &Pod, intent: &Intent, wanted: NewRun) -> Standi
             run: run.name.clone(),
             uid: run.uid.clone(),
         };
-        return Standing::Open(Approval::new(pod, intent, grounds));
+        return Standing::Open(Approval::new(pod, intent, Some(kind), grounds));
     }
     if run.phase.is_final() {
         Standing::Refused(run)

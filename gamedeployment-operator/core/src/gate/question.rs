@@ -45,6 +45,13 @@ pub struct NewRun {
 }
 
 impl NewRun {
+    /// The hook that it asks; none for a canary step's.
+    #[must_use]
+    pub fn kind(&self) -> Option<HookKind> {
+        let labels = self.run.metadata.labels.as_ref();
+        HookKind::from_label(labels?.get(label::TYPE)?)
+    }
+
     /// Whether it asks whether a pod may be deleted that is not wanted any more.
     #[must_use]
     pub fn asks_to_delete(&self) -> bool {

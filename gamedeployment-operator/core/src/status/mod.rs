@@ -7,17 +7,19 @@ use shared_api::GameDeploymentStatus;
 use shared_api::reason::{WorkloadCondition, WorkloadReason};
 
 use crate::canary::Canary;
-use crate::plan::{Plan, Warning};
+use crate::plan::{Crowd, Gauges, Plan, Rollout, Warning};
 use crate::pod::Pod;
+use crate::progress::Stage;
 use crate::rollout::Hindrances;
 use crate::scale::Counts;
 use crate::scene::Scene;
 use crate::steps::Confirmation;
 use crate::view::View;
-use crate::workload::{self, Problem, Selector};
+use crate::workload::{self, Problem, Selector, UpdateType};
 
 mod condition;
 mod sentence;
+mod told;
 mod waiting;
 
 use condition::Conditions;
@@ -35,6 +37,8 @@ pub struct Findings<'a> {
     pub confirmations: Vec<Confirmation<'a>>,
     /// Pods that could not be made because every index is in use.
     pub unmade: usize,
+    /// Pods that are being deleted.
+    pub ending: Crowd,
 }
 
 /// Reports a spec that cannot be worked on. Pods are counted, and nothing is done to them.
@@ -68,6 +72,7 @@ pub fn refuse(view: &View<'_>, problems: &[Problem], plan: &mut Plan, now: Times
         conditions: conditions.finish(),
         ..old.clone()
     };
+    plan.gauges = Some(Gauges::default());
     conclude(old, status, |_| false, plan);
 }
 
@@ -96,7 +101,7 @@ pub fn report(scene: &Scene<'_>, findings: &Findings<'_>, plan: &mut Plan) {
     let available = pods()
         .filter(|(pod, _)| pod.is_available(workload.min_ready_seconds, scene.now))
         .count();
-    plan.gauges = waiting.gauges();
+    plan.gauges = Some(gauges(scene, findings, &waiting));
     let mut canary = findings.canary.status.clone();
     if let Some(canary) = &mut canary {
         canary.revision = Some(current.clone());
@@ -122,8 +127,31 @@ pub fn report(scene: &Scene<'_>, findings: &Findings<'_>, plan: &mut Plan) {
         pre_inplace_hook_condition: waiting.entries(crate::gate::HookKind::PreInplace),
         post_inplace_hook_condition: waiting.entries(crate::gate::HookKind::PostInplace),
     };
-    plan.warnings.extend(waiting.warnings(&old));
-    conclude(old, status, |kind| waiting.told_by_pod(kind), plan);
+    plan.warnings.extend(waiting.warnings(workload, &old));
+    conclude(old, status, |kind| waiting.is_told(kind), plan);
+}
+
+/// What metrics show.
+fn gauges(scene: &Scene<'_>, findings: &Findings<'_>, waiting: &Waiting) -> Gauges {
+    let workload = scene.workload;
+    let mut gauges = Gauges {
+        hooks: waiting.gauges(|kind| workload.hook(kind).step.is_some()),
+        chosen: Crowd::default(),
+        ending: findings.ending,
+        rollout: Rollout::default(),
+    };
+    for seat in &scene.seats {
+        if let Some(chosen) = &seat.chosen {
+            gauges.chosen.join(chosen.since);
+        }
+        // A new pod that waits for its first turn in service is no update.
+        let updating = matches!(seat.stage, Stage::Grace { .. } | Stage::Written { .. });
+        gauges.rollout.updating += usize::from(updating);
+    }
+    if !workload.paused && workload.update != UpdateType::OnDelete {
+        gauges.rollout.to_update = findings.counts.to_update();
+    }
+    gauges
 }
 
 /// Whether every pod that there should be has the update revision, and nothing keeps some back.
@@ -136,7 +164,7 @@ fn is_whole(scene: &Scene<'_>, findings: &Findings<'_>) -> bool {
     !kept_back && scene.old() == 0 && scene.updated() >= scene.workload.replicas
 }
 
-/// Writes the status if it changed, and says what became worse. Conditions that are `told` by pod are said already.
+/// Writes the status if it changed, and says what became worse. Conditions of pods that are `told` of are said already.
 fn conclude(
     old: GameDeploymentStatus,
     status: GameDeploymentStatus,
@@ -157,6 +185,7 @@ fn conclude(
         let told = |reason: &WorkloadReason| waiting::is_about_pods(*reason) && told(&condition.type_);
         if let Some(reason) = reason.filter(|reason| news && !told(reason)) {
             plan.warnings.push(Warning {
+                pod: None,
                 reason: *reason,
                 message: condition.message.clone(),
             });

@@ -346,7 +346,7 @@ fn hooks(waiting: &Waiting, concerns: fn(&Entry) -> bool) -> Option<(WorkloadRea
 }
 
 /// The first few, and how many more.
-fn some(all: &[String]) -> String {
+pub(super) fn some(all: &[String]) -> String {
     let shown = all.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", ");
     if all.len() > NAMED {
         format!("{shown} and {} more", all.len() - NAMED)

@@ -7,8 +7,8 @@ use shared_api::reason::{WorkloadCondition, WorkloadReason};
 use shared_api::{GameDeploymentStatus, Phase};
 
 use super::Findings;
-use crate::gate::{HookKind, Intent, Run, Standing};
-use crate::plan::{Gauges, Warning};
+use crate::gate::{HookKind, Intent, PodRef, Run, Standing};
+use crate::plan::Waits;
 use crate::pod::Pod;
 use crate::scene::Scene;
 
@@ -28,6 +28,7 @@ pub(super) enum How {
 
 /// A pod that waits.
 pub(super) struct Entry {
+    pub(super) pod: PodRef,
     pub(super) kind: HookKind,
     pub(super) how: How,
     /// Whether the pod is to be deleted because there are too many, or because it was named.
@@ -78,7 +79,7 @@ impl Waiting {
         self.shown(kind).map(|entry| entry.condition.clone()).collect()
     }
 
-    fn shown(&self, kind: HookKind) -> impl Iterator<Item = &Entry> {
+    pub(super) fn shown(&self, kind: HookKind) -> impl Iterator<Item = &Entry> {
         let of_kind = move |asking: bool| {
             let entries = self.entries.iter().filter(move |entry| entry.kind == kind);
             entries.filter(move |entry| (entry.how == How::Asking) == asking)
@@ -86,49 +87,28 @@ impl Waiting {
         of_kind(false).chain(of_kind(true)).take(SHOWN)
     }
 
-    /// What has become of hooks since the last status, pod by pod; of those that it shows, for no others are known.
-    pub(super) fn warnings(&self, old: &GameDeploymentStatus) -> Vec<Warning> {
-        let mut warnings = Vec::new();
-        for entry in HookKind::ALL.into_iter().flat_map(|kind| self.shown(kind)) {
-            let reason = match entry.how {
-                How::Asking => continue,
-                How::Refused => WorkloadReason::HookUnsuccessful,
-                How::Blocked(reason) => reason,
-            };
-            let message = entry.condition.message.clone().unwrap_or_default();
-            // A hook that is asked again and says the same has another beginning, though its run has the same name.
-            let told = known(old, entry.kind, &entry.condition.pod_name).is_some_and(|known| {
-                known.message.as_deref() == Some(message.as_str())
-                    && known.start_time == entry.condition.start_time
-            });
-            if !told {
-                let message = format!("pod {}: {message}", entry.condition.pod_name);
-                warnings.push(Warning { reason, message });
-            }
-        }
-        warnings
-    }
-
-    /// Whether the pods that a condition is about are each told of. Of a canary step's hook they are not.
-    pub(super) fn told_by_pod(&self, condition: &str) -> bool {
+    /// Whether the pods that a condition is about are told of. Of a canary step's hook they are not.
+    pub(super) fn is_told(&self, condition: &str) -> bool {
         let scales = condition == WorkloadCondition::ScaleBlocked.as_str();
         let mut entries = self.entries.iter();
         entries.any(|entry| entry.scales == scales && entry.how != How::Asking)
     }
 
-    pub(super) fn gauges(&self) -> Gauges {
-        let count = |wanted: fn(How) -> bool| self.entries.iter().filter(|entry| wanted(entry.how)).count();
-        Gauges {
-            asking: count(|how| how == How::Asking),
-            refused: count(|how| how == How::Refused),
-            blocked: count(|how| matches!(how, How::Blocked(_))),
-            waiting_since: self
-                .entries
-                .iter()
-                .filter_map(|entry| entry.condition.start_time)
-                .map(shared_api::time::Time::timestamp)
-                .min(),
-        }
+    /// Pods that wait, by hook; of hooks that are set, and of those that somebody waits for.
+    pub(super) fn gauges(&self, is_set: impl Fn(HookKind) -> bool) -> [Option<Waits>; 3] {
+        HookKind::ALL.map(|kind| {
+            let mut waits = is_set(kind).then(Waits::default);
+            for entry in self.entries.iter().filter(|entry| entry.kind == kind) {
+                let waits = waits.get_or_insert_default();
+                let crowd = match entry.how {
+                    How::Asking => &mut waits.asking,
+                    How::Refused => &mut waits.refused,
+                    How::Blocked(_) => &mut waits.blocked,
+                };
+                crowd.join(entry.condition.start_time.map(shared_api::time::Time::timestamp));
+            }
+            waits
+        })
     }
 }
 
@@ -144,7 +124,11 @@ pub(super) fn is_about_pods(reason: WorkloadReason) -> bool {
     )
 }
 
-fn known<'a>(old: &'a GameDeploymentStatus, kind: HookKind, pod: &str) -> Option<&'a HookCondition> {
+pub(super) fn known<'a>(
+    old: &'a GameDeploymentStatus,
+    kind: HookKind,
+    pod: &str,
+) -> Option<&'a HookCondition> {
     let entries = match kind {
         HookKind::PreDelete => &old.pre_delete_hook_condition,
         HookKind::PreInplace => &old.pre_inplace_hook_condition,
@@ -185,6 +169,7 @@ fn entry(
         message: Some(message),
     };
     Some(Entry {
+        pod: PodRef::of(pod),
         kind,
         how,
         scales: *intent == Intent::Delete,

@@ -79,6 +79,18 @@ pub enum FailureKind {
 }
 
 impl FailureKind {
+    /// All of them.
+    pub const ALL: [Self; 8] = [
+        Self::InvalidRequest,
+        Self::Forbidden,
+        Self::Unreachable,
+        Self::Timeout,
+        Self::Status,
+        Self::MalformedAnswer,
+        Self::PathNotFound,
+        Self::QueryFailed,
+    ];
+
     /// The word for metric labels.
     #[must_use]
     pub fn as_str(self) -> &'static str {

@@ -25,6 +25,9 @@ pub enum ResolvedProvider {
 }
 
 impl ResolvedProvider {
+    /// All the words that [`ResolvedProvider::name`] knows.
+    pub const NAMES: [&'static str; 2] = ["web", "prometheus"];
+
     /// The word for metrics and logs.
     #[must_use]
     pub fn name(&self) -> &'static str {

@@ -15,7 +15,7 @@ mod workspace;
 use std::io;
 use std::path::{Path, PathBuf};
 
-pub use recipes::{ca_certificates, container_runtime, helm, kubernetes, prometheus};
+pub use recipes::{ca_certificates, container_runtime, helm, kubernetes, prometheus, promtool};
 pub use workspace::{Profile, built, cargo};
 
 /// A program of the control plane or of a node.

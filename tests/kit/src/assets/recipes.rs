@@ -33,6 +33,15 @@ pub fn kubernetes(components: &[Component]) -> Result<Programs, Error> {
 
 /// The path of Debian's Prometheus.
 pub fn prometheus() -> Result<PathBuf, Error> {
+    of_prometheus("prometheus")
+}
+
+/// The path of Debian's promtool, which checks rules and plays them.
+pub fn promtool() -> Result<PathBuf, Error> {
+    of_prometheus("promtool")
+}
+
+fn of_prometheus(program: &str) -> Result<PathBuf, Error> {
     let recipe = Recipe {
         what: "Prometheus",
         estimate: "half a minute, 30 MB to download, once",
@@ -44,8 +53,9 @@ pub fn prometheus() -> Result<PathBuf, Error> {
         tools: &["sed"],
         disk_bytes: GIB,
     };
-    recipe.provide(&["prometheus"], |_| Vec::new())?;
-    Ok(recipe.programs().join("prometheus"))
+    // Each by itself: a cache that an older version filled may lack one of them, and what is there is put there again.
+    recipe.provide(&[program], |_| Vec::new())?;
+    Ok(recipe.programs().join(program))
 }
 
 /// The path of Helm.

@@ -1,15 +1,23 @@
 //! What this operator tells Prometheus. Labels are classes, never names of runs or pods.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use hook_core::answer::FailureKind;
+use hook_core::decide::Outcome;
+use hook_core::resolve::ResolvedProvider;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
-use shared_api::Phase;
+use shared_api::reason::HookRunReason;
+use shared_api::{HookRun, Phase};
+
+mod original;
+
+use original::Original;
 
 const SECONDS: [f64; 12] = [
     0.001, 0.005, 0.025, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0,
@@ -32,6 +40,7 @@ pub struct Metrics {
     pub invalid_templates: Gauge,
     /// Objects that could not be read as their kind.
     pub unreadable: Counter,
+    original: Option<Arc<Original>>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -62,9 +71,35 @@ struct WriteLabels {
     outcome: &'static str,
 }
 
+/// How most runs end.
+const ENDS: [(Phase, HookRunReason); 8] = [
+    (Phase::Successful, HookRunReason::AllMetricsSuccessful),
+    (Phase::Failed, HookRunReason::FailureLimitExceeded),
+    (Phase::Failed, HookRunReason::SuccessLimitNotReached),
+    (Phase::Inconclusive, HookRunReason::InconclusiveLimitExceeded),
+    (Phase::Error, HookRunReason::ErrorLimitExceeded),
+    (Phase::Error, HookRunReason::InvalidSpec),
+    (Phase::Error, HookRunReason::TimedOut),
+    (Phase::Inconclusive, HookRunReason::Terminated),
+];
+
+/// The time that a measurement took.
+#[must_use]
+pub fn time_of(outcome: &Outcome) -> Duration {
+    let took = outcome.finished_at.duration_since(outcome.started_at);
+    Duration::try_from(took).unwrap_or_default()
+}
+
+fn completed(phase: Phase, reason: &str) -> CompletedLabels {
+    CompletedLabels {
+        phase: phase.as_str(),
+        reason: reason.to_owned(),
+    }
+}
+
 impl Default for Metrics {
     fn default() -> Self {
-        Self {
+        let metrics = Self {
             measurements: Family::default(),
             failures: Family::default(),
             duration: Family::new_with_constructor(|| Histogram::new(SECONDS)),
@@ -75,13 +110,56 @@ impl Default for Metrics {
             writes: Family::default(),
             invalid_templates: Gauge::default(),
             unreadable: Counter::default(),
-        }
+            original: None,
+        };
+        metrics.begin();
+        metrics
     }
 }
 
 impl Metrics {
+    /// What has not happened yet is there, and zero: else the first time would be no rise.
+    fn begin(&self) {
+        for provider in ResolvedProvider::NAMES {
+            for phase in [
+                Phase::Successful,
+                Phase::Failed,
+                Phase::Inconclusive,
+                Phase::Error,
+            ] {
+                let phase = phase.as_str();
+                let _ = self
+                    .measurements
+                    .get_or_create(&MeasurementLabels { provider, phase });
+            }
+            for kind in FailureKind::ALL {
+                let kind = kind.as_str();
+                let _ = self.failures.get_or_create(&FailureLabels { provider, kind });
+            }
+            let _ = self.duration.get_or_create(&ProviderLabels { provider });
+        }
+        for outcome in ["written", "conflict", "gone", "failed"] {
+            let _ = self.writes.get_or_create(&WriteLabels { outcome });
+        }
+        for (phase, reason) in ENDS {
+            let _ = self.completed.get_or_create(&completed(phase, reason.as_str()));
+        }
+    }
+
+    /// With those of the original operator, or without.
+    #[must_use]
+    pub fn new(original: bool) -> Self {
+        Self {
+            original: original.then(Arc::default),
+            ..Self::default()
+        }
+    }
+
     /// Offers everything at `/metrics`.
     pub fn register(&self, registry: &mut Registry) {
+        if let Some(original) = &self.original {
+            original.register(registry);
+        }
         let registry = registry.sub_registry_with_prefix("hookgate_hook");
         registry.register(
             "measurements",
@@ -147,13 +225,30 @@ impl Metrics {
         }
     }
 
-    /// A run ended.
-    pub fn completed(&self, phase: Phase, reason: &str) {
-        let labels = CompletedLabels {
-            phase: phase.as_str(),
-            reason: reason.to_owned(),
-        };
-        self.completed.get_or_create(&labels).inc();
+    /// A measurement of a run came to its end.
+    pub fn came(&self, run: &HookRun, outcome: &Outcome) {
+        if let Some(original) = &self.original {
+            original.measured(run, outcome, time_of(outcome));
+        }
+    }
+
+    /// What was measured of a run was recorded, or not.
+    pub fn recorded(&self, run: &HookRun, good: bool, took: Duration) {
+        if let Some(original) = &self.original {
+            original.recorded(run, good, took);
+        }
+    }
+
+    /// A run ended, with this measurement as its last one.
+    pub fn ended(&self, run: &HookRun, phase: Phase, reason: &str, last: Duration) {
+        self.completed(phase, reason);
+        if let Some(original) = &self.original {
+            original.ended(run, phase, last);
+        }
+    }
+
+    fn completed(&self, phase: Phase, reason: &str) {
+        self.completed.get_or_create(&completed(phase, reason)).inc();
     }
 
     /// A status was written, or not.

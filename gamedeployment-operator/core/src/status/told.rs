@@ -1,0 +1,120 @@
+//! What is told of pods that are held: to each of them once, with what lets it go on; to the workload how many they are,
+//! so that a crowd of pods is no crowd of events.
+
+use shared_api::GameDeploymentStatus;
+use shared_api::game_deployment::HookCondition;
+use shared_api::reason::WorkloadReason;
+
+use super::sentence::some;
+use super::waiting::{Entry, How, Waiting, known};
+use crate::gate::HookKind;
+use crate::plan::Warning;
+use crate::workload::Workload;
+
+/// The workload is told of so many pods, and then not again before there are so many more.
+const CROWDS: [usize; 3] = [1, 10, 100];
+/// Most characters of what is told of a hook: what to do stands behind it, and is not to be cut off.
+const LONGEST: usize = 500;
+
+impl Waiting {
+    /// What has become of hooks since the last status; of the pods that it shows, for no others are known.
+    pub(super) fn warnings(&self, workload: &Workload, old: &GameDeploymentStatus) -> Vec<Warning> {
+        let mut warnings = Vec::new();
+        for entry in HookKind::ALL.into_iter().flat_map(|kind| self.shown(kind)) {
+            let Some(reason) = reason(entry.how) else { continue };
+            let message = entry.condition.message.as_deref();
+            // A hook that is asked again and says the same has another beginning, though its run has the same name.
+            let told = known(old, entry.kind, &entry.condition.pod_name).is_some_and(|known| {
+                known.message.as_deref() == message && known.start_time == entry.condition.start_time
+            });
+            if !told {
+                warnings.push(Warning {
+                    pod: Some(entry.pod.clone()),
+                    reason,
+                    message: of_pod(workload, entry),
+                });
+            }
+        }
+        for refused in [true, false] {
+            let is_one = |entry: &&Entry| entry.how != How::Asking && (entry.how == How::Refused) == refused;
+            let now: Vec<&Entry> = self.entries.iter().filter(is_one).collect();
+            let before = held(old, refused);
+            if CROWDS.iter().any(|crowd| before < *crowd && *crowd <= now.len()) {
+                warnings.extend(of_crowd(workload, &now));
+            }
+        }
+        warnings
+    }
+}
+
+fn reason(how: How) -> Option<WorkloadReason> {
+    match how {
+        How::Asking => None,
+        How::Refused => Some(WorkloadReason::HookUnsuccessful),
+        How::Blocked(reason) => Some(reason),
+    }
+}
+
+/// How many pods were held, by a verdict or for want of one, as far as the status shows it.
+fn held(status: &GameDeploymentStatus, refused: bool) -> usize {
+    let lists = [
+        &status.pre_delete_hook_condition,
+        &status.pre_inplace_hook_condition,
+        &status.post_inplace_hook_condition,
+    ];
+    let is_one = |entry: &&HookCondition| match &entry.hook_run {
+        Some(_) => refused && entry.phase.is_final(),
+        None => !refused,
+    };
+    lists.into_iter().flatten().filter(is_one).count()
+}
+
+/// Words that do not push the next step over the end.
+fn short(message: Option<&String>) -> String {
+    let message = message.map_or("", String::as_str);
+    if message.chars().count() > LONGEST {
+        message.chars().take(LONGEST).chain(" …".chars()).collect()
+    } else {
+        message.to_owned()
+    }
+}
+
+/// Why a pod is held, and the command that helps.
+fn of_pod(workload: &Workload, entry: &Entry) -> String {
+    let (name, namespace, pod) = (&workload.name, &workload.namespace, &entry.pod.name);
+    let next = match entry.how {
+        How::Refused => format!(
+            "to ask again: kubectl game retry {name} -n {namespace} --hook {}, or kubectl patch gamedeployment {name} -n \
+             {namespace} --type=merge -p '{{\"spec\":{{\"{}\":{{\"retry\":true}}}}}}'",
+            entry.kind.word(),
+            entry.kind.field()
+        ),
+        How::Asking | How::Blocked(_) => {
+            format!(
+                "it goes on by itself when that is mended; kubectl game why pod/{pod} -n {namespace} says more"
+            )
+        }
+    };
+    format!(
+        "pod {pod}: {}. Next: {next}",
+        short(entry.condition.message.as_ref())
+    )
+}
+
+/// How many pods are held, and where to read on.
+fn of_crowd(workload: &Workload, held: &[&Entry]) -> Option<Warning> {
+    let first = held.first()?;
+    let names: Vec<String> = held.iter().map(|entry| entry.pod.name.clone()).collect();
+    let (name, namespace) = (&workload.name, &workload.namespace);
+    let are = if names.len() == 1 { "pod is" } else { "pods are" };
+    Some(Warning {
+        pod: None,
+        reason: reason(first.how)?,
+        message: format!(
+            "{} {are} held by a hook: {}. The first: {}. Next: kubectl game why {name} -n {namespace}",
+            names.len(),
+            some(&names),
+            short(first.condition.message.as_ref())
+        ),
+    })
+}

@@ -1,0 +1,188 @@
+//! Where every workload stands: kept as it was reported, and put into words when Prometheus asks.
+
+use std::collections::BTreeMap;
+use std::fmt::Error;
+use std::sync::{Mutex, PoisonError};
+
+use gamedeployment_core::gate::HookKind;
+use gamedeployment_core::plan::{Crowd, Gauges};
+use jiff::Timestamp;
+use operator_runtime::watch::Key;
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::gauge::ConstGauge;
+use shared_api::GameDeploymentStatus;
+use shared_api::reason::WorkloadCondition;
+
+use super::progress::Progress;
+
+/// Conditions that say that something needs a person.
+const BLOCKED: [WorkloadCondition; 3] = [
+    WorkloadCondition::ScaleBlocked,
+    WorkloadCondition::UpdateBlocked,
+    WorkloadCondition::InvalidSpec,
+];
+
+/// The newest report of every workload.
+#[derive(Debug, Default)]
+pub(super) struct Board(Mutex<BTreeMap<Key, Report>>);
+
+#[derive(Debug, Clone)]
+struct Report {
+    counts: [(&'static str, i64); 7],
+    gauges: Gauges,
+    blocked: [bool; BLOCKED.len()],
+    progress: Progress,
+}
+
+/// Takes the series of one metric: further labels and the value.
+type Series<'a> = dyn FnMut(&[(&'static str, &'static str)], i64) -> Result<(), Error> + 'a;
+
+/// The series of one metric of one workload.
+type Tell = fn(&Report, &mut Series<'_>) -> Result<(), Error>;
+
+/// Name, help and series of every metric.
+const METRICS: [(&str, &str, Tell); 7] = [
+    (
+        "pods",
+        "Pods by state: as the workload's status counts them; to_update: old ones that are to be updated now; \
+         updating: in the midst of an update in place",
+        |report, series| {
+            let mut counts = report.counts.into_iter();
+            counts.try_for_each(|(state, count)| series(&[("state", state)], count))
+        },
+    ),
+    (
+        "hook_waiting_pods",
+        "Pods that wait for a hook: asking (no verdict yet), refused (no success), blocked (cannot be asked)",
+        |report, series| waits(report, series, |crowd| number(crowd.pods)),
+    ),
+    (
+        "hook_waiting_since_seconds",
+        "When the longest-waiting pod began to wait, in seconds since 1970; 0: none waits",
+        |report, series| waits(report, series, since),
+    ),
+    (
+        "draining_pods",
+        "Pods that are to go and are not gone: chosen (their hook is asked, or their turn is to come), terminating",
+        |report, series| drains(report, series, |crowd| number(crowd.pods)),
+    ),
+    (
+        "draining_since_seconds",
+        "When the first of them was chosen, or began to end, in seconds since 1970; 0: there is none",
+        |report, series| drains(report, series, since),
+    ),
+    (
+        "update_progress_timestamp_seconds",
+        "When the update that is under way came forward last, or was seen first, in seconds since 1970; 0: none is",
+        |report, series| series(&[], report.progress.since().map_or(0, Timestamp::as_second)),
+    ),
+    (
+        "blocked",
+        "1 while the condition is True: something needs a person",
+        |report, series| {
+            let mut conditions = BLOCKED.into_iter().zip(report.blocked);
+            conditions.try_for_each(|(kind, holds)| series(&[("condition", kind.as_str())], holds.into()))
+        },
+    ),
+];
+
+impl Board {
+    /// Takes a report. Returns of how many more pods than before the hook cannot be asked, by hook.
+    pub(super) fn set(
+        &self,
+        key: &Key,
+        status: &GameDeploymentStatus,
+        gauges: &Gauges,
+        now: Timestamp,
+    ) -> [u64; 3] {
+        let mut board = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = board.get(key);
+        let blocked = |gauges: &Gauges| {
+            gauges
+                .hooks
+                .map(|hook| hook.map_or(0, |waits| waits.blocked.pods))
+        };
+        let known = before.map_or([0; 3], |before| blocked(&before.gauges));
+        let mut more = [0; 3];
+        for (more, (now, known)) in more.iter_mut().zip(blocked(gauges).into_iter().zip(known)) {
+            *more = u64::try_from(now.saturating_sub(known)).unwrap_or_default();
+        }
+        let mut progress = before.map(|before| before.progress.clone()).unwrap_or_default();
+        progress.observe(status, gauges.rollout, now);
+        let holds = |condition: WorkloadCondition| {
+            let mut conditions = status.conditions.iter();
+            conditions.any(|known| known.type_ == condition.as_str() && known.status == "True")
+        };
+        let report = Report {
+            counts: [
+                ("total", status.replicas.into()),
+                ("ready", status.ready_replicas.into()),
+                ("available", status.available_replicas.into()),
+                ("updated", status.updated_replicas.into()),
+                ("updated_ready", status.updated_ready_replicas.into()),
+                ("to_update", number(gauges.rollout.to_update)),
+                ("updating", number(gauges.rollout.updating)),
+            ],
+            gauges: *gauges,
+            blocked: BLOCKED.map(holds),
+            progress,
+        };
+        board.insert(key.clone(), report);
+        more
+    }
+
+    pub(super) fn forget(&self, key: &Key) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
+    }
+}
+
+impl Collector for Board {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), Error> {
+        // Decisions are not to wait until everything is written out.
+        let board = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        for (name, help, tell) in METRICS {
+            let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+            for ((namespace, gamedeployment), report) in &board {
+                tell(report, &mut |more, value| {
+                    let mut labels = vec![
+                        ("namespace", namespace.as_str()),
+                        ("gamedeployment", gamedeployment),
+                    ];
+                    labels.extend(more);
+                    ConstGauge::new(value).encode(family.encode_family(&labels)?)
+                })?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn waits(report: &Report, series: &mut Series<'_>, value: fn(Crowd) -> i64) -> Result<(), Error> {
+    for (hook, waits) in HookKind::ALL.into_iter().zip(report.gauges.hooks) {
+        let Some(waits) = waits else { continue };
+        let states = [
+            ("asking", waits.asking),
+            ("refused", waits.refused),
+            ("blocked", waits.blocked),
+        ];
+        for (state, crowd) in states {
+            series(&[("state", state), ("hook", hook.word())], value(crowd))?;
+        }
+    }
+    Ok(())
+}
+
+fn drains(report: &Report, series: &mut Series<'_>, value: fn(Crowd) -> i64) -> Result<(), Error> {
+    series(&[("state", "chosen")], value(report.gauges.chosen))?;
+    series(&[("state", "terminating")], value(report.gauges.ending))
+}
+
+fn since(crowd: Crowd) -> i64 {
+    crowd.since.map_or(0, Timestamp::as_second)
+}
+
+fn number(count: usize) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,274 @@
+//! What this operator tells Prometheus. Labels of counters are classes; gauges name their workload and vanish with it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use gamedeployment_core::gate::{Grounds, HookKind};
+use gamedeployment_core::plan::Gauges;
+use jiff::Timestamp;
+use operator_runtime::watch::Key;
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::Registry;
+use shared_api::GameDeploymentStatus;
+
+mod board;
+mod original;
+mod progress;
+
+use board::Board;
+use original::Original;
+pub use original::Timed;
+
+const SECONDS: [f64; 9] = [0.0001, 0.0005, 0.001, 0.005, 0.025, 0.1, 0.5, 1.0, 5.0];
+
+/// The operator's own metrics.
+#[derive(Debug, Clone)]
+pub struct Metrics {
+    decisions: Counter,
+    decision_seconds: Histogram,
+    actions: Family<ActionLabels, Counter>,
+    gate: Family<GateLabels, Counter>,
+    updated: Family<UpdateLabels, Counter>,
+    /// Objects that could not be read as their kind.
+    pub unreadable: Counter,
+    /// Objects read directly because the watch did not show a write in time, or its answer was lost.
+    pub direct_reads: Counter,
+    board: Arc<Board>,
+    original: Option<Arc<Original>>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ActionLabels {
+    action: &'static str,
+    outcome: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct GateLabels {
+    hook: &'static str,
+    decision: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct UpdateLabels {
+    how: &'static str,
+}
+
+/// What came of a question whether a pod may be touched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Decision {
+    /// A HookRun was created.
+    Asked,
+    /// A measured success was used.
+    Opened,
+    /// A verdict came that is not a success.
+    Refused,
+    /// The hook turned out not to be one that can be asked.
+    Blocked,
+    /// `skip-hook` let the pod pass.
+    Skipped,
+    /// Nobody can play on the pod: nobody was asked.
+    Exempt,
+    /// No hook is set.
+    Unguarded,
+}
+
+impl Decision {
+    const ALL: [Self; 7] = [
+        Self::Asked,
+        Self::Opened,
+        Self::Refused,
+        Self::Blocked,
+        Self::Skipped,
+        Self::Exempt,
+        Self::Unguarded,
+    ];
+
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Asked => "asked",
+            Self::Opened => "opened",
+            Self::Refused => "refused",
+            Self::Blocked => "blocked",
+            Self::Skipped => "skipped",
+            Self::Exempt => "exempt",
+            Self::Unguarded => "unguarded",
+        }
+    }
+
+    /// What an act on these grounds says of the gate; none of one that goes on with an earlier act.
+    fn of(grounds: &Grounds) -> Option<Self> {
+        match grounds {
+            Grounds::Verdict { .. } => Some(Self::Opened),
+            Grounds::Skipped => Some(Self::Skipped),
+            Grounds::NoHook => Some(Self::Unguarded),
+            Grounds::NotScheduled | Grounds::NeverStarted | Grounds::Ended | Grounds::NodeGone => {
+                Some(Self::Exempt)
+            }
+            Grounds::UnderWay | Grounds::HotPatch => None,
+        }
+    }
+}
+
+/// How pods come to a new revision.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum How {
+    /// Images or metadata of the living pod were changed, out of service where images changed.
+    InPlace,
+    /// The same, in service.
+    HotPatch,
+    /// It was deleted for its successor's sake.
+    Recreate,
+}
+
+impl How {
+    const ALL: [Self; 3] = [Self::InPlace, Self::HotPatch, Self::Recreate];
+
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::InPlace => "in-place",
+            Self::HotPatch => "hot-patch",
+            Self::Recreate => "recreate",
+        }
+    }
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        let metrics = Self {
+            decisions: Counter::default(),
+            decision_seconds: Histogram::new(SECONDS),
+            actions: Family::default(),
+            gate: Family::default(),
+            updated: Family::default(),
+            unreadable: Counter::default(),
+            direct_reads: Counter::default(),
+            board: Arc::default(),
+            original: None,
+        };
+        // What has not happened yet is there, and zero: else the first time would be no rise.
+        for hook in HookKind::ALL {
+            for decision in Decision::ALL {
+                let _ = metrics.gate.get_or_create(&gate_labels(hook, decision));
+            }
+        }
+        for how in How::ALL {
+            let _ = metrics.updated.get_or_create(&UpdateLabels { how: how.as_str() });
+        }
+        metrics
+    }
+}
+
+fn gate_labels(hook: HookKind, decision: Decision) -> GateLabels {
+    GateLabels {
+        hook: hook.word(),
+        decision: decision.as_str(),
+    }
+}
+
+impl Metrics {
+    /// With those of the original operator, or without.
+    #[must_use]
+    pub fn new(original: bool) -> Self {
+        Self {
+            original: original.then(Arc::default),
+            ..Self::default()
+        }
+    }
+
+    /// Offers everything at `/metrics`.
+    pub fn register(&self, registry: &mut Registry) {
+        if let Some(original) = &self.original {
+            original.register(registry);
+        }
+        let registry = registry.sub_registry_with_prefix("hookgate_gamedeployment");
+        registry.register("decisions", "Decisions taken", self.decisions.clone());
+        let help = "Time that a decision took, without the writes that follow";
+        registry.register("decision_seconds", help, self.decision_seconds.clone());
+        let help = "Writes by kind and outcome (done, conflict, gone, refused, unknown)";
+        registry.register("actions", help, self.actions.clone());
+        let help = "What came of questions whether a pod may be touched, by hook";
+        registry.register("gate_decisions", help, self.gate.clone());
+        let help = "Pods whose update was written, by how (in-place, hot-patch, recreate)";
+        registry.register("pods_updated", help, self.updated.clone());
+        registry.register(
+            "unreadable",
+            "Objects that could not be read as their kind",
+            self.unreadable.clone(),
+        );
+        let help =
+            "Objects read directly, because a write's answer was lost or the watch did not show it in time";
+        registry.register("direct_reads", help, self.direct_reads.clone());
+        registry.register_collector(Box::new(self.board.clone()));
+    }
+
+    /// A decision was taken.
+    pub fn decided(&self, took: Duration) {
+        self.decisions.inc();
+        self.decision_seconds.observe(took.as_secs_f64());
+    }
+
+    /// A write was made, or not.
+    pub fn acted(&self, action: &'static str, outcome: &'static str) {
+        self.actions
+            .get_or_create(&ActionLabels { action, outcome })
+            .inc();
+    }
+
+    /// Something came of a question.
+    pub fn gate(&self, hook: HookKind, decision: Decision) {
+        self.gate.get_or_create(&gate_labels(hook, decision)).inc();
+    }
+
+    /// Something was done to a pod on these grounds.
+    pub fn passed(&self, hook: Option<HookKind>, grounds: &Grounds) {
+        if let (Some(hook), Some(decision)) = (hook, Decision::of(grounds)) {
+            self.gate(hook, decision);
+        }
+    }
+
+    /// The update of a pod was written.
+    pub fn updated(&self, how: How) {
+        self.updated
+            .get_or_create(&UpdateLabels { how: how.as_str() })
+            .inc();
+    }
+
+    /// A decision for a workload was carried out, with or without failures.
+    pub fn reconciled(&self, key: &Key, good: bool, took: Duration) {
+        if let Some(original) = &self.original {
+            original.reconciled(key, good, took);
+        }
+    }
+
+    /// A call took this long.
+    pub fn took(&self, key: &Key, what: Option<Timed>, good: bool, took: Duration) {
+        if let (Some(original), Some(what)) = (&self.original, what) {
+            original.wrote(key, what, good, took);
+        }
+    }
+
+    /// Where a workload stands that is to have so many pods.
+    pub fn report(&self, key: &Key, wanted: i32, status: &GameDeploymentStatus, gauges: &Gauges) {
+        if let Some(original) = &self.original {
+            original.report(key, wanted, status);
+        }
+        let more_blocked = self.board.set(key, status, gauges, Timestamp::now());
+        for (hook, more) in HookKind::ALL.into_iter().zip(more_blocked) {
+            self.gate
+                .get_or_create(&gate_labels(hook, Decision::Blocked))
+                .inc_by(more);
+        }
+    }
+
+    /// A workload is gone: its gauges go, too.
+    pub fn forget(&self, key: &Key) {
+        self.board.forget(key);
+        if let Some(original) = &self.original {
+            original.forget(key);
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! The metrics of the original operator, for those who have dashboards on them. Its label `gd` is NAMESPACE/NAME.
+
+use std::time::Duration;
+
+use gamedeployment_core::gate::Grounds;
+use gamedeployment_core::plan::Action;
+use operator_runtime::metrics::{Durations, Labels};
+use operator_runtime::watch::Key;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+use shared_api::GameDeploymentStatus;
+
+/// Names of the gauges of pods, with what they count.
+const PODS: [(&str, &str); 5] = [
+    ("replicas", "Pods that there should be"),
+    ("ready_replicas", "Pods that are ready"),
+    ("available_replicas", "Pods that have been ready long enough"),
+    ("updated_replicas", "Pods at the update revision"),
+    (
+        "updated_ready_replicas",
+        "Pods at the update revision that are ready",
+    ),
+];
+
+/// The original's metrics.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Original {
+    reconciled: Durations,
+    created: Durations,
+    updated: Durations,
+    deleted: Durations,
+    pods: [Family<Labels, Gauge>; PODS.len()],
+    version: Family<Labels, Gauge>,
+}
+
+/// A write that the original measures.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Timed {
+    /// A pod is created.
+    Create,
+    /// A pod is updated.
+    Update {
+        /// Whether it stays in service.
+        hot: bool,
+        /// Whether a hook has let it.
+        grace: bool,
+    },
+    /// A pod is deleted.
+    Delete {
+        /// Whether for its successor's sake.
+        recreates: bool,
+        /// Whether a hook has let it.
+        grace: bool,
+    },
+}
+
+impl Timed {
+    /// What an action is to the original, if it measures it.
+    #[must_use]
+    pub fn of(action: &Action) -> Option<Self> {
+        let grace = |grounds: &Grounds| matches!(grounds, Grounds::Verdict { .. } | Grounds::UnderWay);
+        match action {
+            Action::CreatePod(_) => Some(Self::Create),
+            Action::WriteUpdate(update, _) => Some(Self::Update {
+                hot: update.hot(),
+                grace: grace(update.grounds()),
+            }),
+            Action::DeletePod(delete) => Some(Self::Delete {
+                recreates: delete.recreates(),
+                grace: grace(delete.grounds()),
+            }),
+            _ => None,
+        }
+    }
+}
+
+impl Original {
+    pub(super) fn register(&self, registry: &mut Registry) {
+        let registry = registry.sub_registry_with_prefix("bkbcs_gamedeployment");
+        let help = "Time from a decision to the end of its writes";
+        self.reconciled
+            .register(registry, "reconcile_duration_seconds", help);
+        for (durations, name, help) in [
+            (
+                &self.created,
+                "pod_create_duration_seconds",
+                "Time of a call that creates a pod",
+            ),
+            (
+                &self.updated,
+                "pod_update_duration_seconds",
+                "Time of a call that updates a pod",
+            ),
+            (
+                &self.deleted,
+                "pod_delete_duration_seconds",
+                "Time of a call that deletes a pod",
+            ),
+        ] {
+            durations.register(registry, name, help);
+            durations.register_extremes(registry, name, help);
+        }
+        for ((name, help), family) in PODS.into_iter().zip(&self.pods) {
+            registry.register(name, help, family.clone());
+        }
+        let version = env!("CARGO_PKG_VERSION");
+        let labels = [
+            ("name", "GameDeployment"),
+            ("image_version", version),
+            ("crd_version", shared_api::names::VERSION),
+            ("git_version", version),
+            ("git_commit", ""),
+            ("build_date", ""),
+        ];
+        let labels = labels.map(|(label, value)| (label, value.to_owned()));
+        self.version.get_or_create(&labels.to_vec()).set(1);
+        registry.register("operator_version", "The operator's version", self.version.clone());
+    }
+
+    pub(super) fn reconciled(&self, key: &Key, good: bool, took: Duration) {
+        self.reconciled.observe(&vec![gd(key), status(good)], took);
+    }
+
+    pub(super) fn wrote(&self, key: &Key, what: Timed, good: bool, took: Duration) {
+        let (durations, grace, action) = match what {
+            Timed::Create => {
+                return self.created.observe(&vec![gd(key), status(good)], took);
+            }
+            Timed::Update { hot: true, grace } => (&self.updated, grace, "hotPatchUpdate"),
+            Timed::Update { hot: false, grace } => (&self.updated, grace, "inplaceUpdate"),
+            Timed::Delete {
+                recreates: true,
+                grace,
+            } => (&self.deleted, grace, "rollingUpdate"),
+            Timed::Delete {
+                recreates: false,
+                grace,
+            } => (&self.deleted, grace, "deletePod"),
+        };
+        let labels = vec![
+            gd(key),
+            status(good),
+            ("grace", grace.to_string()),
+            ("action", action.to_owned()),
+        ];
+        durations.observe(&labels, took);
+    }
+
+    pub(super) fn report(&self, key: &Key, wanted: i32, status: &GameDeploymentStatus) {
+        let counts = [
+            wanted,
+            status.ready_replicas,
+            status.available_replicas,
+            status.updated_replicas,
+            status.updated_ready_replicas,
+        ];
+        for (family, count) in self.pods.iter().zip(counts) {
+            family.get_or_create(&vec![gd(key)]).set(count.into());
+        }
+    }
+
+    pub(super) fn forget(&self, key: &Key) {
+        let gd = gd(key);
+        for durations in [&self.reconciled, &self.created, &self.updated, &self.deleted] {
+            durations.forget(&gd);
+        }
+        for family in &self.pods {
+            family.remove(&vec![gd.clone()]);
+        }
+    }
+}
+
+fn gd(key: &Key) -> (&'static str, String) {
+    ("gd", format!("{}/{}", key.0, key.1))
+}
+
+fn status(good: bool) -> (&'static str, String) {
+    ("status", if good { "success" } else { "failure" }.to_owned())
+}

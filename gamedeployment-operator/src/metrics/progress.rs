@@ -1,0 +1,86 @@
+//! Whether an update comes forward. What is remembered for that begins anew with the process: then the time counts from
+//! the first look.
+
+use gamedeployment_core::plan::Rollout;
+use jiff::Timestamp;
+use shared_api::GameDeploymentStatus;
+
+/// How far an update has come, and when it came there.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Progress {
+    revision: Option<String>,
+    replicas: i32,
+    /// Most pods that were seen updated, and updated and ready: one that comes and goes is no progress.
+    best: (i32, i32),
+    since: Option<Timestamp>,
+}
+
+impl Progress {
+    /// When the update that is under way came forward last; none while there is none.
+    pub(super) fn since(&self) -> Option<Timestamp> {
+        self.since
+    }
+
+    /// Looks at a workload.
+    pub(super) fn observe(&mut self, status: &GameDeploymentStatus, rollout: Rollout, now: Timestamp) {
+        if rollout == Rollout::default() {
+            self.since = None;
+            return;
+        }
+        let here = (status.updated_replicas, status.updated_ready_replicas);
+        let other = self.since.is_none()
+            || self.revision != status.update_revision
+            || self.replicas != status.replicas;
+        if other {
+            self.revision.clone_from(&status.update_revision);
+            self.replicas = status.replicas;
+            self.best = here;
+            self.since = Some(now);
+        } else if here.0 > self.best.0 || here.1 > self.best.1 {
+            self.best = (here.0.max(self.best.0), here.1.max(self.best.1));
+            self.since = Some(now);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn status(updated: i32, ready: i32, revision: &str) -> GameDeploymentStatus {
+        GameDeploymentStatus {
+            replicas: 4,
+            updated_replicas: updated,
+            updated_ready_replicas: ready,
+            update_revision: Some(revision.to_owned()),
+            ..GameDeploymentStatus::default()
+        }
+    }
+
+    #[test]
+    fn only_what_was_not_reached_before_is_progress() {
+        let under_way = Rollout {
+            to_update: 2,
+            updating: 0,
+        };
+        let idle = Rollout::default();
+        let story = [
+            (0, 4, 4, "a", idle, None),
+            (10, 0, 0, "b", under_way, Some(10)),
+            (20, 1, 0, "b", under_way, Some(20)),
+            (30, 1, 1, "b", under_way, Some(30)),
+            (40, 1, 0, "b", under_way, Some(30)),
+            (50, 1, 1, "b", under_way, Some(30)),
+            (60, 2, 1, "b", under_way, Some(60)),
+            (70, 0, 0, "c", under_way, Some(70)),
+            (80, 4, 4, "c", idle, None),
+            (90, 0, 0, "d", under_way, Some(90)),
+        ];
+        let mut progress = Progress::default();
+        for (at, updated, ready, revision, rollout, since) in story {
+            let now = Timestamp::UNIX_EPOCH + jiff::SignedDuration::from_secs(at);
+            progress.observe(&status(updated, ready, revision), rollout, now);
+            assert_eq!(progress.since().map(Timestamp::as_second), since, "at {at}");
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! The metrics of the original operator, for those who have dashboards on them. Its label `owner` is `KIND|NAME`, empty
+//! of runs of people's own. What it told of each run by its name or UID is not told.
+
+use std::time::Duration;
+
+use hook_core::decide::Outcome;
+use operator_runtime::metrics::{Durations, Labels};
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+use shared_api::{HookRun, Phase};
+
+/// The original's metrics.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Original {
+    reconciled: Durations,
+    executed: Durations,
+    measured: Durations,
+    version: Family<Labels, Gauge>,
+}
+
+impl Original {
+    pub(super) fn register(&self, registry: &mut Registry) {
+        let registry = registry.sub_registry_with_prefix("bkbcs_hook");
+        let help = "Time of recording what was measured";
+        self.reconciled
+            .register(registry, "reconcile_duration_seconds", help);
+        let help = "Time of the measurement that ended a run";
+        self.executed
+            .register(registry, "hookrun_exec_duration_seconds", help);
+        self.executed
+            .register_extremes(registry, "hookrun_exec_duration_seconds", help);
+        let help = "Time of a measurement";
+        self.measured
+            .register(registry, "metric_exec_duration_seconds", help);
+        self.measured
+            .register_extremes(registry, "metric_exec_duration_seconds", help);
+        let version = env!("CARGO_PKG_VERSION");
+        let labels = [
+            ("name", "Hook"),
+            ("image_version", version),
+            ("hookrun_version", shared_api::names::VERSION),
+            ("hooktemplate_version", shared_api::names::VERSION),
+            ("git_version", version),
+            ("git_commit", ""),
+            ("build_date", ""),
+        ];
+        let labels = labels.map(|(label, value)| (label, value.to_owned()));
+        self.version.get_or_create(&labels.to_vec()).set(1);
+        registry.register("operator_version", "The operator's version", self.version.clone());
+    }
+
+    pub(super) fn recorded(&self, run: &HookRun, good: bool, took: Duration) {
+        let mut labels = of(run);
+        labels.push(("status", word(good)));
+        self.reconciled.observe(&labels, took);
+    }
+
+    pub(super) fn measured(&self, run: &HookRun, outcome: &Outcome, took: Duration) {
+        let phase = outcome.verdict.phase;
+        let mut labels = of(run);
+        labels.push(("metric", outcome.slot.metric.clone()));
+        labels.push(("phase", phase.as_str().to_owned()));
+        self.measured.observe(&labels, took);
+        if phase == Phase::Error {
+            self.executed(run, "invalidHookConfig", false, took);
+        }
+    }
+
+    pub(super) fn ended(&self, run: &HookRun, phase: Phase, took: Duration) {
+        let good = !matches!(phase, Phase::Failed | Phase::Error);
+        self.executed(run, "executeHookRun", good, took);
+    }
+
+    fn executed(&self, run: &HookRun, action: &str, good: bool, took: Duration) {
+        let mut labels = of(run);
+        labels.push(("action", action.to_owned()));
+        labels.push(("status", word(good)));
+        self.executed.observe(&labels, took);
+    }
+}
+
+fn of(run: &HookRun) -> Labels {
+    let owner = run.metadata.owner_references.iter().flatten().next();
+    let owner = owner.map(|owner| format!("{}|{}", owner.kind, owner.name));
+    vec![
+        ("namespace", run.metadata.namespace.clone().unwrap_or_default()),
+        ("owner", owner.unwrap_or_default()),
+    ]
+}
+
+fn word(good: bool) -> String {
+    if good { "success" } else { "failure" }.to_owned()
+}

@@ -1,0 +1,134 @@
+//! What every component tells Prometheus, under its own name.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::metrics::info::Info;
+use prometheus_client::registry::Registry;
+
+/// Says which build of which component this is. Returns the place for what all components tell: there each metric has
+/// the component's name as a label, so that one can be told from another whatever the scrape's labels are.
+pub fn common<'r>(
+    registry: &'r mut Registry,
+    component: &'static str,
+    version: &'static str,
+) -> &'r mut Registry {
+    let build = Info::new([("component", component), ("version", version)]);
+    registry.register("hookgate_build", "The component and its version", build);
+    registry.sub_registry_with_label((Cow::from("component"), Cow::from(component)))
+}
+
+/// Names and values of labels.
+pub type Labels = Vec<(&'static str, String)>;
+
+/// Durations as the original operators tell them: a histogram with their buckets, the longest and the shortest.
+#[derive(Debug, Clone)]
+pub struct Durations {
+    all: Family<Labels, Histogram, fn() -> Histogram>,
+    longest: Family<Labels, Gauge<f64, AtomicU64>>,
+    shortest: Family<Labels, Gauge<f64, AtomicU64>>,
+    known: Arc<Mutex<HashSet<Labels>>>,
+}
+
+/// The original operators' buckets, in s.
+const SECONDS: [f64; 11] = [0.001, 0.01, 0.1, 0.5, 1.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0];
+
+impl Default for Durations {
+    fn default() -> Self {
+        Self {
+            all: Family::new_with_constructor(|| Histogram::new(SECONDS)),
+            longest: Family::default(),
+            shortest: Family::default(),
+            known: Arc::default(),
+        }
+    }
+}
+
+impl Durations {
+    /// Offers the histogram under a name that ends in `_seconds`.
+    pub fn register(&self, registry: &mut Registry, name: &str, help: &str) {
+        registry.register(name, help, self.all.clone());
+    }
+
+    /// Offers the longest and the shortest, too.
+    pub fn register_extremes(&self, registry: &mut Registry, name: &str, help: &str) {
+        registry.register(
+            format!("{name}_max"),
+            format!("{help}: the longest"),
+            self.longest.clone(),
+        );
+        registry.register(
+            format!("{name}_min"),
+            format!("{help}: the shortest"),
+            self.shortest.clone(),
+        );
+    }
+
+    /// Something took this long.
+    pub fn observe(&self, labels: &Labels, took: Duration) {
+        let seconds = took.as_secs_f64();
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let first = known.insert(labels.clone());
+        self.all.get_or_create(labels).observe(seconds);
+        let longest = self.longest.get_or_create(labels);
+        longest.set(longest.get().max(seconds));
+        let shortest = self.shortest.get_or_create(labels);
+        if first || seconds < shortest.get() {
+            shortest.set(seconds);
+        }
+    }
+
+    /// What has this label is gone.
+    pub fn forget(&self, label: &(&'static str, String)) {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.retain(|labels| {
+            let gone = labels.contains(label);
+            if gone {
+                self.all.remove(labels);
+                self.longest.remove(labels);
+                self.shortest.remove(labels);
+            }
+            !gone
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_have_their_extremes_and_are_forgotten() {
+        let durations = Durations::default();
+        let mut registry = Registry::default();
+        durations.register(&mut registry, "a_seconds", "a");
+        durations.register_extremes(&mut registry, "a_seconds", "a");
+        let labels = |name: &str| vec![("gd", name.to_owned())];
+        for (name, milliseconds) in [("one", 250), ("one", 500), ("one", 125), ("two", 1000)] {
+            durations.observe(&labels(name), Duration::from_millis(milliseconds));
+        }
+        let text = |registry: &Registry| {
+            let mut text = String::new();
+            prometheus_client::encoding::text::encode(&mut text, registry).unwrap();
+            text
+        };
+        let told = text(&registry);
+        for line in [
+            "a_seconds_max{gd=\"one\"} 0.5",
+            "a_seconds_min{gd=\"one\"} 0.125",
+            "a_seconds_count{gd=\"one\"} 3",
+            "a_seconds_min{gd=\"two\"} 1.0",
+        ] {
+            assert!(told.contains(line), "{line} is not in {told}");
+        }
+        durations.forget(&("gd", "one".to_owned()));
+        let told = text(&registry);
+        assert!(!told.contains("one") && told.contains("two"), "{told}");
+    }
+}

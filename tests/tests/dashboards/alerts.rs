@@ -1,0 +1,110 @@
+//! Alerts: what Prometheus' own tool says of them, when they fire and when not, and that each is explained.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::{Value, json};
+use test_kit::assets;
+
+use crate::files::{DASHBOARDS, RULES, RULES_FILE, alerts};
+
+const PAGE: &str = include_str!("../../../docs/alerts.md");
+const CASES: &str = include_str!("alerts.test.yaml");
+
+fn promtool(directory: &Path, arguments: &[&str]) {
+    let program = assets::promtool().unwrap();
+    let mut command = Command::new(program);
+    let output = command.args(arguments).current_dir(directory).output().unwrap();
+    let said =
+        String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{arguments:?}: {said}");
+}
+
+#[test]
+fn promtool_finds_nothing_wrong_with_the_rules() {
+    promtool(
+        Path::new("."),
+        &["check", "rules", "--lint=all", "--lint-fatal", RULES_FILE],
+    );
+}
+
+#[test]
+fn alerts_fire_when_they_should_and_not_otherwise() {
+    let mut rules: Value = serde_saphyr::from_str(RULES).unwrap();
+    let groups = rules["groups"].as_array_mut().unwrap().iter_mut();
+    for rule in groups.flat_map(|group| group["rules"].as_array_mut().unwrap()) {
+        // Every annotation of an alert is to be expected, word by word; one shows that labels and values are filled in.
+        rule["annotations"] = json!({ "summary": rule["annotations"]["summary"] });
+    }
+    let directory = tempfile::tempdir().unwrap();
+    // JSON is YAML.
+    std::fs::write(directory.path().join("hookgate.yaml"), rules.to_string()).unwrap();
+    std::fs::write(directory.path().join("alerts.test.yaml"), CASES).unwrap();
+    promtool(directory.path(), &["test", "rules", "alerts.test.yaml"]);
+}
+
+/// Both a case in which it fires and one in which it does not.
+#[test]
+fn every_alert_has_its_cases() {
+    let cases: Value = serde_saphyr::from_str(CASES).unwrap();
+    let tests = cases["tests"].as_array().unwrap().iter();
+    let asked = tests.flat_map(|test| test["alert_rule_test"].as_array().unwrap());
+    let (mut fires, mut rests) = (BTreeSet::new(), BTreeSet::new());
+    for case in asked {
+        let name = case["alertname"].as_str().unwrap().to_owned();
+        let expected = case["exp_alerts"]
+            .as_array()
+            .is_some_and(|alerts| !alerts.is_empty());
+        let _ = if expected {
+            fires.insert(name)
+        } else {
+            rests.insert(name)
+        };
+    }
+    let all: BTreeSet<String> = alerts().into_iter().map(|alert| alert.name).collect();
+    assert_eq!((&fires, &rests), (&all, &all));
+}
+
+#[test]
+fn every_alert_says_what_to_do_and_where_it_is_told() {
+    let headings: BTreeSet<&str> = PAGE.lines().filter_map(|line| line.strip_prefix("## ")).collect();
+    let mut named = BTreeSet::new();
+    for alert in alerts() {
+        let (rule, name) = (&alert.rule, alert.name.as_str());
+        let severity = rule["labels"]["severity"].as_str().unwrap();
+        assert!(["critical", "warning", "info"].contains(&severity), "{name}");
+        for field in ["summary", "description"] {
+            assert!(
+                rule["annotations"][field]
+                    .as_str()
+                    .is_some_and(|text| text.len() > 10),
+                "{name}"
+            );
+        }
+        let anchor = format!("docs/alerts.md#{}", name.to_lowercase());
+        let url = rule["annotations"]["runbook_url"].as_str().unwrap();
+        assert!(url.ends_with(&anchor), "{name}: {url}");
+        let row = format!(
+            "| [{name}](#{}) | {severity} | {} |",
+            name.to_lowercase(),
+            rule["for"].as_str().unwrap()
+        );
+        assert!(PAGE.contains(&row), "docs/alerts.md lacks {row}");
+        assert!(headings.contains(name), "docs/alerts.md has no section {name}");
+        named.insert(alert.name);
+    }
+    let told: BTreeSet<String> = headings.into_iter().map(str::to_owned).collect();
+    assert_eq!(told, named, "sections and alerts");
+}
+
+#[test]
+fn dashboards_link_to_alerts_that_there_are() {
+    let anchors: Vec<String> = alerts().iter().map(|alert| alert.name.to_lowercase()).collect();
+    for (name, text) in DASHBOARDS {
+        for rest in text.split("docs/alerts.md#").skip(1) {
+            let anchor = rest.split('"').next().unwrap();
+            assert!(anchors.iter().any(|known| known == anchor), "{name}: {anchor}");
+        }
+    }
+}
