@@ -19,7 +19,16 @@ const RUNS: [(&str, &str, &str); 2] = [
 pub(crate) fn run(_: &Args) -> ExitCode {
     for (suite, test, variable) in RUNS {
         let status = assets::cargo()
-            .args(["test", "--locked", "--workspace", "--test", suite, "--", "--nocapture", test])
+            .args([
+                "test",
+                "--locked",
+                "--workspace",
+                "--test",
+                suite,
+                "--",
+                "--nocapture",
+                test,
+            ])
             .env(variable, "write")
             .status();
         match status {

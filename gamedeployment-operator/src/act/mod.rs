@@ -20,7 +20,9 @@ use shared_api::{GameDeployment, HookRun};
 use tracing::Instrument as _;
 
 use crate::metrics::{Metrics, Timed};
+use crowd::Crowds;
 
+mod crowd;
 mod object;
 mod pod;
 mod status;
@@ -34,6 +36,7 @@ pub struct Hands {
     client: Client,
     calls: Arc<Calls>,
     events: Events,
+    crowds: Crowds,
     metrics: Metrics,
 }
 
@@ -129,6 +132,7 @@ impl Hands {
             client,
             calls: Arc::new(calls),
             events,
+            crowds: Crowds::default(),
             metrics,
         }
     }

@@ -280,10 +280,14 @@ mod tests {
 
     #[test]
     fn what_go_escapes_means_the_same_escaped() {
-        let value = json!({ "args": ["a < b && c > d", "\u{2028}\u{2029}", "\\u003c stays", "\"quoted\" \n"] });
+        let value =
+            json!({ "args": ["a < b && c > d", "\u{2028}\u{2029}", "\\u003c stays", "\"quoted\" \n"] });
         let escaped = as_go_writes(&value.to_string());
         assert_eq!(serde_json::from_str::<Value>(&escaped).unwrap(), value);
-        assert!(!escaped.contains(['<', '>', '&', '\u{2028}', '\u{2029}']), "{escaped}");
+        assert!(
+            !escaped.contains(['<', '>', '&', '\u{2028}', '\u{2029}']),
+            "{escaped}"
+        );
         assert_eq!(as_go_writes(r#"{"a":[1,"b"]}"#), r#"{"a":[1,"b"]}"#);
     }
 }

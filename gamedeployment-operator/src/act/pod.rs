@@ -1,5 +1,7 @@
 //! Writes to pods.
 
+use std::time::Instant;
+
 use gamedeployment_core::gate::{Confirmed, Delete, Grounds, PodRef, Update};
 use gamedeployment_core::plan::{NewPod, PodChange};
 use jiff::{RoundMode, Timestamp, TimestampRound, Unit};
@@ -14,6 +16,7 @@ use shared_api::reason::WorkloadReason;
 
 use crate::metrics::How;
 
+use super::crowd::Telling;
 use super::{Effect, Hands, Kind, Subject, Trouble};
 
 impl Hands {
@@ -220,9 +223,7 @@ impl Hands {
             .await?;
         if let Some(revision) = updated {
             let note = format!("pod {}: updated in place to {revision}", pod.name);
-            let reason = WorkloadReason::PodUpdated.as_str();
-            self.events
-                .tell(subject.pod_reference(&pod), reason, "Update", &note);
+            self.tell_of(subject, WorkloadReason::PodUpdated, "Update", &pod, &note);
         }
         Ok(written)
     }
@@ -288,14 +289,49 @@ impl Hands {
     }
 
     /// Says on the pod what was done to it, and why it was allowed.
-    fn tell(&self, subject: &Subject, reason: WorkloadReason, action: &str, pod: &PodRef, grounds: &Grounds) {
+    fn tell(
+        &self,
+        subject: &Subject,
+        reason: WorkloadReason,
+        action: &'static str,
+        pod: &PodRef,
+        grounds: &Grounds,
+    ) {
         let note = format!("pod {}: {grounds}", pod.name);
         let (namespace, name) = &subject.key;
         tracing::info!(namespace, name, pod = pod.name, %reason, %grounds, "acted on a pod");
-        self.events
-            .tell(subject.pod_reference(pod), reason.as_str(), action, &note);
+        self.tell_of(subject, reason, action, pod, &note);
         if *grounds == Grounds::Skipped {
             self.skipped(subject, action, &pod.name, grounds);
+        }
+    }
+
+    /// Says it on the pod; of a crowd, on the workload how many more there were.
+    fn tell_of(
+        &self,
+        subject: &Subject,
+        reason: WorkloadReason,
+        action: &'static str,
+        pod: &PodRef,
+        note: &str,
+    ) {
+        match self.crowds.one_more(&subject.key, reason, Instant::now()) {
+            Telling::Named => {
+                self.events
+                    .tell(subject.pod_reference(pod), reason.as_str(), action, note);
+            }
+            Telling::Counted => {}
+            Telling::FirstCounted(rest) => {
+                let (crowds, events, key) = (self.crowds.clone(), self.events.clone(), subject.key.clone());
+                let about = subject.as_reference();
+                // It ends with the process: then the log has the last word.
+                tokio::spawn(async move {
+                    tokio::time::sleep(rest).await;
+                    let more = crowds.number(&key, reason);
+                    let note = format!("{more} more pods than were named; the log names each");
+                    events.tell(about, reason.as_str(), action, &note);
+                });
+            }
         }
     }
 }

@@ -66,14 +66,14 @@ fn consequence(game: &GameDeployment, now: u32, then: u32) -> String {
         .pre_delete_update_strategy
         .as_ref()
         .and_then(|strategy| strategy.hook.as_ref());
-    let pods = if fewer == 1 {
-        "1 pod goes".to_owned()
+    let (pods, each) = if fewer == 1 {
+        ("1 pod goes".to_owned(), "")
     } else {
-        format!("{fewer} pods go")
+        (format!("{fewer} pods go"), ", each")
     };
     match hook {
         Some(hook) => format!(
-            "{pods} when the PreDelete hook {} says yes about it.",
+            "{pods}{each} when the PreDelete hook {} says yes about it.",
             hook.template_name
         ),
         None => format!("There is no PreDelete hook: {pods} without being asked."),

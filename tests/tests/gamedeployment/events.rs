@@ -124,6 +124,20 @@ async fn waiting_since(fleet: &Fleet<'_>) -> u64 {
         .await
 }
 
+/// A thousand servers that leave are not a thousand events.
+#[tokio::test]
+async fn of_many_pods_that_leave_the_first_ones_are_told_of_by_name_and_the_others_as_a_number() {
+    let fleet = fleet("crowd").await;
+    fleet.hook("empty", empty_now()).await;
+    fleet.launch(&game(25, hooked("empty"))).await;
+    fleet.nodes.every_pod().set_players(0);
+    fleet.scale(1);
+    fleet.settled(1).await;
+    until_told(&fleet, WORKLOAD, "PodDeleted", "14 more pods than were named", 1).await;
+    assert_eq!(told(&fleet, POD, "PodDeleted", "").await, 10);
+    assert_eq!(told(&fleet, WORKLOAD, "PodDeleted", "").await, 1);
+}
+
 #[tokio::test]
 async fn every_pod_that_passes_without_a_question_is_told_of() {
     let fleet = fleet("events").await;

@@ -1,0 +1,125 @@
+//! What is done to many pods at once is told of the first ones by name, and of the others as a number: a thousand servers
+//! that leave are not a thousand events. The log names each.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use operator_runtime::watch::Key;
+use shared_api::reason::WorkloadReason;
+
+/// Of one workload and reason, so many within the time are told by name.
+const BY_NAME: usize = 10;
+/// For so long things are counted together.
+const TOGETHER: Duration = Duration::from_secs(30);
+
+/// What was told lately.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Crowds(Arc<Mutex<HashMap<(Key, WorkloadReason), Crowd>>>);
+
+#[derive(Debug, Clone, Copy)]
+struct Crowd {
+    since: Instant,
+    counted: usize,
+}
+
+/// How something is to be told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Telling {
+    /// By name.
+    Named,
+    /// It is counted. The first one that is: after this time the number is to be asked for.
+    FirstCounted(Duration),
+    /// It is counted.
+    Counted,
+}
+
+impl Crowds {
+    /// Something was done to one more pod.
+    pub(super) fn one_more(&self, key: &Key, reason: WorkloadReason, now: Instant) -> Telling {
+        let mut crowds = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let over = |crowd: &Crowd| now.duration_since(crowd.since) >= TOGETHER && crowd.counted <= BY_NAME;
+        crowds.retain(|_, crowd| !over(crowd));
+        let crowd = crowds.entry((key.clone(), reason)).or_insert(Crowd {
+            since: now,
+            counted: 0,
+        });
+        crowd.counted += 1;
+        match crowd.counted {
+            0..=BY_NAME => Telling::Named,
+            count if count == BY_NAME + 1 => {
+                let elapsed = now.duration_since(crowd.since);
+                Telling::FirstCounted(TOGETHER.saturating_sub(elapsed))
+            }
+            _ => Telling::Counted,
+        }
+    }
+
+    /// How many were not told by name. What comes from now on is told anew.
+    pub(super) fn number(&self, key: &Key, reason: WorkloadReason) -> usize {
+        let mut crowds = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match crowds.entry((key.clone(), reason)) {
+            Entry::Occupied(crowd) => crowd.remove().counted.saturating_sub(BY_NAME),
+            Entry::Vacant(_) => 0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_ones_are_named_and_the_others_counted_once_for_each_time() {
+        let crowds = Crowds::default();
+        let key = ("games".to_owned(), "arena".to_owned());
+        let (deleted, updated) = (WorkloadReason::PodDeleted, WorkloadReason::PodUpdated);
+        let begin = Instant::now();
+        let named = (0..BY_NAME).map(|_| crowds.one_more(&key, deleted, begin));
+        assert!(
+            named
+                .collect::<Vec<_>>()
+                .iter()
+                .all(|telling| *telling == Telling::Named)
+        );
+        let later = begin + Duration::from_secs(5);
+        let rest = TOGETHER - Duration::from_secs(5);
+        assert_eq!(crowds.one_more(&key, deleted, later), Telling::FirstCounted(rest));
+        assert_eq!(crowds.one_more(&key, deleted, later), Telling::Counted);
+        assert_eq!(
+            crowds.one_more(&key, updated, later),
+            Telling::Named,
+            "another reason"
+        );
+        let other = ("games".to_owned(), "other".to_owned());
+        assert_eq!(
+            crowds.one_more(&other, deleted, later),
+            Telling::Named,
+            "another workload"
+        );
+        // Late, but nobody has asked for the number yet.
+        let late = begin + 2 * TOGETHER;
+        assert_eq!(crowds.one_more(&key, deleted, late), Telling::Counted);
+        assert_eq!(crowds.number(&key, deleted), 3);
+        assert_eq!(crowds.number(&key, deleted), 0);
+        assert_eq!(crowds.one_more(&key, deleted, late), Telling::Named);
+        assert_eq!(crowds.number(&key, deleted), 0, "all of them were named");
+    }
+
+    #[test]
+    fn what_was_told_by_name_is_forgotten_with_time() {
+        let crowds = Crowds::default();
+        let key = ("games".to_owned(), "arena".to_owned());
+        let begin = Instant::now();
+        for round in 0..3 {
+            let now = begin + round * TOGETHER;
+            for _ in 0..BY_NAME {
+                assert_eq!(
+                    crowds.one_more(&key, WorkloadReason::PodDeleted, now),
+                    Telling::Named
+                );
+            }
+        }
+    }
+}
