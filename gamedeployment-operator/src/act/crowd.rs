@@ -84,7 +84,7 @@ mod tests {
                 .all(|telling| *telling == Telling::Named)
         );
         let later = begin + Duration::from_secs(5);
-        let rest = TOGETHER - Duration::from_secs(5);
+        let rest = TOGETHER.saturating_sub(Duration::from_secs(5));
         assert_eq!(crowds.one_more(&key, deleted, later), Telling::FirstCounted(rest));
         assert_eq!(crowds.one_more(&key, deleted, later), Telling::Counted);
         assert_eq!(

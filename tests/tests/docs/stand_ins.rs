@@ -45,6 +45,16 @@ pub(crate) const ALL: &[StandIn] = &[
         reason: "the same",
     },
     StandIn {
+        shown: "helm upgrade hookgate",
+        instead: Nothing,
+        reason: "there is no release; the suite `chart` plays a release's life",
+    },
+    StandIn {
+        shown: "helm uninstall hookgate",
+        instead: Nothing,
+        reason: "the same",
+    },
+    StandIn {
         shown: "kubectl wait --namespace hookgate",
         instead: Nothing,
         reason: "the operators are processes of the test, and ready",
