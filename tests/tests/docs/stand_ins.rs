@@ -35,6 +35,16 @@ pub(crate) const ALL: &[StandIn] = &[
         reason: "the same",
     },
     StandIn {
+        shown: "cargo xtask image",
+        instead: Nothing,
+        reason: "compiles for minutes; `cargo xtask in-cluster` makes images and runs them",
+    },
+    StandIn {
+        shown: "kind load image-archive",
+        instead: Nothing,
+        reason: "there is no kind cluster",
+    },
+    StandIn {
         shown: "kubectl apply --server-side -f deploy/install.yaml",
         instead: Nothing,
         reason: "runs images that are not published; both operators run already, with the rights of deploy/rbac.yaml",

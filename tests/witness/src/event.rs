@@ -3,6 +3,9 @@
 use jiff::Timestamp;
 use serde_json::Value;
 
+/// What some servers write down in place of an answer that nobody waits for.
+const CALLER_GONE: u64 = 499;
+
 /// A write that the API server has answered.
 #[derive(Debug)]
 pub(crate) struct Event {
@@ -41,7 +44,9 @@ impl Event {
         };
         let verb = text("/verb");
         let writes = matches!(verb.as_str(), "create" | "update" | "patch" | "delete");
-        if !writes || text("/stage") != "ResponseComplete" || text("/requestURI").contains("dryRun=") {
+        // A request whose caller went away may end in a panic of the API server's, which is how it lets go of it.
+        let over = matches!(text("/stage").as_str(), "ResponseComplete" | "Panic");
+        if !writes || !over || text("/requestURI").contains("dryRun=") {
             return Ok(None);
         }
         let impersonated = text("/impersonatedUser/username");
@@ -84,6 +89,13 @@ impl Event {
     /// Whether it was carried out.
     pub(crate) fn succeeded(&self) -> bool {
         (200..300).contains(&self.code)
+    }
+
+    /// Whether the log leaves open what it has changed: the caller was gone, or the API server stumbled.
+    pub(crate) fn may_have_taken_effect(&self) -> bool {
+        let refused = (300..500).contains(&self.code) && self.code != CALLER_GONE;
+        let known = self.succeeded() && self.object().is_some();
+        !(refused || known)
     }
 
     /// The object that the API server answered with; nothing where that was only a word of success.

@@ -41,6 +41,8 @@ pub(crate) struct Step<'e> {
 #[derive(Debug, Default)]
 pub(crate) struct World<'e> {
     objects: BTreeMap<&'e str, BTreeMap<&'e str, Vec<Version<'e>>>>,
+    /// Writes of which nobody knows whether they changed anything.
+    unclear: Vec<&'e Event>,
 }
 
 impl<'e> World<'e> {
@@ -64,6 +66,9 @@ impl<'e> World<'e> {
             uid,
             changed: false,
         };
+        if event.may_have_taken_effect() {
+            self.unclear.push(event);
+        }
         let gone = removes(event);
         if !event.succeeded() || uid.is_empty() || !gone && event.object().is_none() {
             return step;
@@ -110,6 +115,12 @@ impl<'e> World<'e> {
     pub(crate) fn all(&self, resource: &str) -> impl Iterator<Item = (&'e str, &[Version<'e>])> {
         let found = self.objects.get(resource).into_iter().flatten();
         found.map(|(uid, versions)| (*uid, versions.as_slice()))
+    }
+
+    /// Writes to an object of this name of which nobody knows whether they changed anything.
+    pub(crate) fn unclear(&self, resource: &str, name: &str) -> impl Iterator<Item = &'e Event> {
+        let about = move |event: &&&Event| event.resource == resource && event.name == name;
+        self.unclear.iter().filter(about).copied()
     }
 
     /// The history of one object.

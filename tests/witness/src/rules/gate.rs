@@ -91,7 +91,7 @@ impl Judge<'_> {
             if !about {
                 continue;
             }
-            let flaw = self.flaw(self.as_known(versions, step), pod, kind, fits);
+            let flaw = self.flaw(self.as_known(versions, step), step, pod, kind, fits);
             match flaw.or_else(|| self.used.get(run).map(|used| format!("was used for {used}"))) {
                 None => {
                     self.used
@@ -138,6 +138,7 @@ impl Judge<'_> {
     fn flaw(
         &self,
         versions: &[Version<'_>],
+        step: &Step<'_>,
         pod: &Value,
         kind: &str,
         fits: &dyn Fn(&str) -> bool,
@@ -165,6 +166,8 @@ impl Judge<'_> {
             ))
         } else if !fits(intent) {
             Some(format!("was asked for {intent:?}"))
+        } else if phase != "Successful" && self.success_was_sent(run, step) {
+            None
         } else if phase != "Successful" {
             Some(format!("has the phase {phase:?}"))
         } else if !measured(run) {
@@ -174,6 +177,21 @@ impl Judge<'_> {
         } else {
             None
         }
+    }
+}
+
+impl Judge<'_> {
+    /// Whether hook-operator has sent a measured success before, and the log does not say what became of it: then the
+    /// run's next version is the first that shows it.
+    fn success_was_sent(&self, run: &Value, step: &Step<'_>) -> bool {
+        let mut sent = self.world.unclear("hookruns", name(run));
+        sent.any(|event| {
+            event.user == self.scope.hooks
+                && event.received <= step.event.done
+                && ["", uid(run)].contains(&uid(&event.request))
+                && text(&event.request, "/status/phase") == "Successful"
+                && measured(&event.request)
+        })
     }
 }
 

@@ -124,6 +124,37 @@ fn only_a_measured_success_of_somebody_else_counts() {
     );
 }
 
+/// Its writer died before the answer, and the API server wrote down a failure; the write may have taken effect.
+#[test]
+fn a_measured_success_whose_answer_was_lost_counts() {
+    let sent = |user: &str, code: u64, measured: bool| {
+        let measurements = if measured {
+            json!([{ "phase": "Successful" }])
+        } else {
+            json!([])
+        };
+        let verdict = json!({ "status": {
+            "phase": "Successful", "metricResults": [{ "name": "players", "measurements": measurements }]
+        } });
+        let mut log = hooked();
+        log.pod("a");
+        log.ask("run", "a", "delete", json!({}));
+        log.answered(
+            Call(user, "patch", "hookruns", "status"),
+            "run",
+            (verdict, Value::Null),
+            code,
+        );
+        log.delete("a");
+        log
+    };
+    sent(HOOKS, 500, true).is_clean();
+    sent(HOOKS, 504, true).is_clean();
+    sent(HOOKS, 409, true).is_caught("has the phase");
+    sent(HOOKS, 500, false).is_caught("has the phase");
+    sent(SOMEBODY, 500, true).is_caught("has the phase");
+}
+
 #[test]
 fn a_run_that_was_deleted_counts_no_more() {
     let removed = |user: &'static str, wait: i64| {
