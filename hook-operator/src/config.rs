@@ -29,7 +29,7 @@ pub struct Config {
     #[arg(long, env = "HOOK_OPERATOR_LOG", default_value = "info")]
     pub log: String,
 
-    /// Send traces to this OpenTelemetry collector, by OTLP over HTTP: <http://collector:4318> [default: none are sent]
+    /// Send traces to this OpenTelemetry collector, by OTLP over HTTP, such as `http://collector:4318` [default: none are sent]
     #[arg(
         long,
         env = "OTEL_EXPORTER_OTLP_ENDPOINT",

@@ -135,25 +135,6 @@ fn the_picture_as_json() {
 
 /// What the guide shows is what is drawn.
 #[test]
-fn the_guide_shows_what_is_drawn() {
-    let (_, page) = crate::page();
-    let shown = |command: &str| {
-        let (_, text) = page.split_once(&format!("$ {command}\n")).unwrap();
-        text.split_once("\n```").unwrap().0
-    };
-    let drawn = tree(&samples::refused(), style(Paint::of(false, true), Some(80)));
-    assert_eq!(shown("kubectl game get arena"), drawn);
-    let snapshot = samples::refused();
-    let answer = crate::why::pod(&snapshot, &snapshot.pods[2]);
-    let commands: Vec<String> = answer.next.iter().map(|command| format!("  {command}")).collect();
-    let text = text::wrap(&answer.text, 80).join("\n");
-    assert_eq!(
-        shown("kubectl game why pod/arena-x7k2p"),
-        format!("{text}\n\nNext:\n{}", commands.join("\n"))
-    );
-}
-
-#[test]
 fn a_run_that_cannot_be_read_is_not_left_out_in_silence() {
     let mut snapshot = samples::complete();
     snapshot.unreadable = vec![Unreadable::new(
