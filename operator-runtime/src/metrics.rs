@@ -57,7 +57,8 @@ impl Durations {
     }
 
     /// Offers the longest and the shortest, too.
-    pub fn register_extremes(&self, registry: &mut Registry, name: &str, help: &str) {
+    pub fn register_with_extremes(&self, registry: &mut Registry, name: &str, help: &str) {
+        self.register(registry, name, help);
         registry.register(
             format!("{name}_max"),
             format!("{help}: the longest"),
@@ -99,6 +100,26 @@ impl Durations {
     }
 }
 
+/// The label by which the original operators tell whether something went well.
+#[must_use]
+pub fn original_status(good: bool) -> (&'static str, String) {
+    ("status", if good { "success" } else { "failure" }.to_owned())
+}
+
+/// Says as the original operators do which version this is. `kinds`: labels with the versions of the kinds that it works
+/// on.
+pub fn original_version(registry: &mut Registry, name: &str, version: &str, kinds: &[(&'static str, &str)]) {
+    let of_build = [("git_version", version), ("git_commit", ""), ("build_date", "")];
+    let labels = [("name", name), ("image_version", version)];
+    let labels = labels.iter().chain(kinds).chain(&of_build);
+    let labels: Labels = labels
+        .map(|(label, value)| (*label, (*value).to_owned()))
+        .collect();
+    let known: Family<Labels, Gauge> = Family::default();
+    known.get_or_create(&labels).set(1);
+    registry.register("operator_version", "The operator's version", known);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -107,8 +128,7 @@ mod tests {
     fn durations_have_their_extremes_and_are_forgotten() {
         let durations = Durations::default();
         let mut registry = Registry::default();
-        durations.register(&mut registry, "a_seconds", "a");
-        durations.register_extremes(&mut registry, "a_seconds", "a");
+        durations.register_with_extremes(&mut registry, "a_seconds", "a");
         let labels = |name: &str| vec![("gd", name.to_owned())];
         for (name, milliseconds) in [("one", 250), ("one", 500), ("one", 125), ("two", 1000)] {
             durations.observe(&labels(name), Duration::from_millis(milliseconds));

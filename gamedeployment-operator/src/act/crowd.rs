@@ -40,8 +40,12 @@ impl Crowds {
     pub(super) fn one_more(&self, key: &Key, reason: WorkloadReason, now: Instant) -> Telling {
         let mut crowds = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let over = |crowd: &Crowd| now.duration_since(crowd.since) >= TOGETHER && crowd.counted <= BY_NAME;
-        crowds.retain(|_, crowd| !over(crowd));
-        let crowd = crowds.entry((key.clone(), reason)).or_insert(Crowd {
+        let name = (key.clone(), reason);
+        if crowds.get(&name).is_none_or(over) {
+            // Others are looked at no more often than something begins.
+            crowds.retain(|_, crowd| !over(crowd));
+        }
+        let crowd = crowds.entry(name).or_insert(Crowd {
             since: now,
             counted: 0,
         });

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use gamedeployment_core::gate::Grounds;
 use gamedeployment_core::plan::Action;
-use operator_runtime::metrics::{Durations, Labels};
+use operator_runtime::metrics::{Durations, Labels, original_status, original_version};
 use operator_runtime::watch::Key;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
@@ -31,7 +31,6 @@ pub(super) struct Original {
     updated: Durations,
     deleted: Durations,
     pods: [Family<Labels, Gauge>; PODS.len()],
-    version: Family<Labels, Gauge>,
 }
 
 /// A write that the original measures.
@@ -98,34 +97,24 @@ impl Original {
                 "Time of a call that deletes a pod",
             ),
         ] {
-            durations.register(registry, name, help);
-            durations.register_extremes(registry, name, help);
+            durations.register_with_extremes(registry, name, help);
         }
         for ((name, help), family) in PODS.into_iter().zip(&self.pods) {
             registry.register(name, help, family.clone());
         }
-        let version = env!("CARGO_PKG_VERSION");
-        let labels = [
-            ("name", "GameDeployment"),
-            ("image_version", version),
-            ("crd_version", shared_api::names::VERSION),
-            ("git_version", version),
-            ("git_commit", ""),
-            ("build_date", ""),
-        ];
-        let labels = labels.map(|(label, value)| (label, value.to_owned()));
-        self.version.get_or_create(&labels.to_vec()).set(1);
-        registry.register("operator_version", "The operator's version", self.version.clone());
+        let kinds = [("crd_version", shared_api::names::VERSION)];
+        original_version(registry, "GameDeployment", env!("CARGO_PKG_VERSION"), &kinds);
     }
 
     pub(super) fn reconciled(&self, key: &Key, good: bool, took: Duration) {
-        self.reconciled.observe(&vec![gd(key), status(good)], took);
+        self.reconciled
+            .observe(&vec![gd(key), original_status(good)], took);
     }
 
     pub(super) fn wrote(&self, key: &Key, what: Timed, good: bool, took: Duration) {
         let (durations, grace, action) = match what {
             Timed::Create => {
-                return self.created.observe(&vec![gd(key), status(good)], took);
+                return self.created.observe(&vec![gd(key), original_status(good)], took);
             }
             Timed::Update { hot: true, grace } => (&self.updated, grace, "hotPatchUpdate"),
             Timed::Update { hot: false, grace } => (&self.updated, grace, "inplaceUpdate"),
@@ -140,7 +129,7 @@ impl Original {
         };
         let labels = vec![
             gd(key),
-            status(good),
+            original_status(good),
             ("grace", grace.to_string()),
             ("action", action.to_owned()),
         ];
@@ -173,8 +162,4 @@ impl Original {
 
 fn gd(key: &Key) -> (&'static str, String) {
     ("gd", format!("{}/{}", key.0, key.1))
-}
-
-fn status(good: bool) -> (&'static str, String) {
-    ("status", if good { "success" } else { "failure" }.to_owned())
 }

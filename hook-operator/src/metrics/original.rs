@@ -4,9 +4,7 @@
 use std::time::Duration;
 
 use hook_core::decide::Outcome;
-use operator_runtime::metrics::{Durations, Labels};
-use prometheus_client::metrics::family::Family;
-use prometheus_client::metrics::gauge::Gauge;
+use operator_runtime::metrics::{Durations, Labels, original_status, original_version};
 use prometheus_client::registry::Registry;
 use shared_api::{HookRun, Phase};
 
@@ -16,7 +14,6 @@ pub(super) struct Original {
     reconciled: Durations,
     executed: Durations,
     measured: Durations,
-    version: Family<Labels, Gauge>,
 }
 
 impl Original {
@@ -27,32 +24,18 @@ impl Original {
             .register(registry, "reconcile_duration_seconds", help);
         let help = "Time of the measurement that ended a run";
         self.executed
-            .register(registry, "hookrun_exec_duration_seconds", help);
-        self.executed
-            .register_extremes(registry, "hookrun_exec_duration_seconds", help);
+            .register_with_extremes(registry, "hookrun_exec_duration_seconds", help);
         let help = "Time of a measurement";
         self.measured
-            .register(registry, "metric_exec_duration_seconds", help);
-        self.measured
-            .register_extremes(registry, "metric_exec_duration_seconds", help);
-        let version = env!("CARGO_PKG_VERSION");
-        let labels = [
-            ("name", "Hook"),
-            ("image_version", version),
-            ("hookrun_version", shared_api::names::VERSION),
-            ("hooktemplate_version", shared_api::names::VERSION),
-            ("git_version", version),
-            ("git_commit", ""),
-            ("build_date", ""),
-        ];
-        let labels = labels.map(|(label, value)| (label, value.to_owned()));
-        self.version.get_or_create(&labels.to_vec()).set(1);
-        registry.register("operator_version", "The operator's version", self.version.clone());
+            .register_with_extremes(registry, "metric_exec_duration_seconds", help);
+        let kinds =
+            ["hookrun_version", "hooktemplate_version"].map(|label| (label, shared_api::names::VERSION));
+        original_version(registry, "Hook", env!("CARGO_PKG_VERSION"), &kinds);
     }
 
     pub(super) fn recorded(&self, run: &HookRun, good: bool, took: Duration) {
         let mut labels = of(run);
-        labels.push(("status", word(good)));
+        labels.push(original_status(good));
         self.reconciled.observe(&labels, took);
     }
 
@@ -75,7 +58,7 @@ impl Original {
     fn executed(&self, run: &HookRun, action: &str, good: bool, took: Duration) {
         let mut labels = of(run);
         labels.push(("action", action.to_owned()));
-        labels.push(("status", word(good)));
+        labels.push(original_status(good));
         self.executed.observe(&labels, took);
     }
 }
@@ -87,8 +70,4 @@ fn of(run: &HookRun) -> Labels {
         ("namespace", run.metadata.namespace.clone().unwrap_or_default()),
         ("owner", owner.unwrap_or_default()),
     ]
-}
-
-fn word(good: bool) -> String {
-    if good { "success" } else { "failure" }.to_owned()
 }
