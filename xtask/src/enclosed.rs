@@ -7,6 +7,7 @@
 use std::process::ExitCode;
 
 use test_kit::real_node::{Enclosure, Error, Inside, RealNode};
+use test_kit::whole;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -122,15 +123,4 @@ fn unsuitable(error: &(dyn std::error::Error + 'static)) -> Option<String> {
         )),
         _ => None,
     }
-}
-
-/// The error with all its causes.
-pub(crate) fn whole(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text = format!("{text}: {error}");
-        cause = error.source();
-    }
-    text
 }

@@ -18,6 +18,7 @@
 
 pub mod api_proxy;
 pub mod assets;
+mod causes;
 pub mod control_plane;
 mod http_client;
 pub mod image;
@@ -33,6 +34,7 @@ pub mod wait;
 pub mod webhook;
 
 pub use api_proxy::ApiProxy;
+pub use causes::whole;
 pub use control_plane::{ControlPlane, Options};
 pub use http_client::{http_client, install_tls};
 pub use node::Nodes;

@@ -3,11 +3,11 @@
 use std::time::{Duration, Instant};
 
 use futures::future::BoxFuture;
-use test_kit::RealNode;
+use test_kit::{RealNode, whole};
 
 use super::checks;
 use super::world::World;
-use crate::enclosed::{Outcome, whole};
+use crate::enclosed::Outcome;
 
 /// How long a check may take on a busy machine.
 const PATIENCE: Duration = Duration::from_mins(4);

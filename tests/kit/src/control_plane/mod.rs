@@ -28,6 +28,7 @@ use tokio::sync::OnceCell;
 pub use error::Error;
 
 use crate::assets::{self, Cluster, Component};
+use crate::causes::whole;
 use crate::keeper::KeptDirectory;
 use crate::process::Process;
 use crate::usage::Usage;
@@ -351,15 +352,4 @@ fn api_error(action: impl Into<String>, source: kube::Error) -> Error {
         action: action.into(),
         source: Box::new(source),
     }
-}
-
-/// The error with all its causes, in one line.
-fn whole(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text = format!("{text}: {error}");
-        cause = error.source();
-    }
-    text
 }

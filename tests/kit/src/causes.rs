@@ -1,0 +1,13 @@
+//! Errors in words, for whoever reads a test's output.
+
+/// The error with all its causes, in one line.
+#[must_use]
+pub fn whole(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text = format!("{text}: {error}");
+        cause = error.source();
+    }
+    text
+}
