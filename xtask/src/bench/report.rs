@@ -1,0 +1,102 @@
+//! What was measured: counts, which do not vary, and times, which are told as ratios to the floor of the same run.
+
+use std::time::Duration;
+
+use serde::Serialize;
+use test_kit::usage::Usage;
+
+/// One figure.
+#[derive(Debug, Clone, Serialize)]
+pub(super) struct Row {
+    scenario: String,
+    figure: String,
+    /// As a number, where it is one.
+    value: Option<f64>,
+    /// For people.
+    text: String,
+    goal: Option<String>,
+    /// Whether the goal is reached, where there is one.
+    reached: Option<bool>,
+    /// Whether it is the same in every run.
+    exact: bool,
+}
+
+/// All figures.
+#[derive(Debug, Default)]
+pub(super) struct Report {
+    scenario: String,
+    rows: Vec<Row>,
+}
+
+const MIB: f64 = 1_048_576.0;
+
+impl Report {
+    /// What follows is about this scenario.
+    pub(super) fn begin(&mut self, scenario: String) {
+        self.scenario = scenario;
+    }
+
+    /// Something that must be so.
+    pub(super) fn fact(&mut self, figure: &str, holds: bool, text: &str) {
+        self.add(figure, None, text.to_owned(), Some("must be".to_owned()), Some(holds), true);
+    }
+
+    /// A count for each object, with the most that it may be.
+    pub(super) fn count(&mut self, figure: &str, value: f64, most: Option<f64>) {
+        let goal = most.map(|most| format!("at most {most}"));
+        self.add(figure, Some(value), format!("{value:.3}"), goal, most.map(|most| value <= most), true);
+    }
+
+    /// A time, with the floor of the same run and the greatest ratio to it.
+    pub(super) fn time(&mut self, figure: &str, took: Duration, floor: Option<(Duration, f64)>) {
+        let seconds = took.as_secs_f64();
+        let (text, goal, reached) = match floor {
+            None => (format!("{seconds:.1} s"), None, None),
+            Some((floor, most)) => {
+                let ratio = seconds / floor.as_secs_f64();
+                let text = format!("{seconds:.1} s, {ratio:.2} x the floor of {:.1} s", floor.as_secs_f64());
+                (text, Some(format!("at most {most} x")), Some(ratio <= most))
+            }
+        };
+        self.add(figure, Some(seconds), text, goal, reached, false);
+    }
+
+    /// A figure that is not the same in every run.
+    pub(super) fn measured(&mut self, figure: &str, value: f64, unit: &str, most: Option<f64>) {
+        let goal = most.map(|most| format!("at most {most} {unit}"));
+        self.add(figure, Some(value), format!("{value:.1} {unit}"), goal, most.map(|most| value <= most), false);
+    }
+
+    /// CPU time and memory of a process.
+    pub(super) fn usage(&mut self, who: &str, usage: Usage) {
+        self.measured(&format!("CPU time of {who}"), usage.cpu_seconds, "s", None);
+        #[expect(clippy::cast_precision_loss, reason = "bytes far below 2^52")]
+        let peak = usage.peak_rss_bytes as f64 / MIB;
+        self.measured(&format!("peak memory of {who}"), peak, "MiB", None);
+    }
+
+    fn add(&mut self, figure: &str, value: Option<f64>, text: String, goal: Option<String>, reached: Option<bool>, exact: bool) {
+        let row = Row { scenario: self.scenario.clone(), figure: figure.to_owned(), value, text, goal, reached, exact };
+        println!("{:8}{}: {}{}", mark(row.reached), row.figure, row.text, row.goal.as_ref().map(|goal| format!(" ({goal})")).unwrap_or_default());
+        self.rows.push(row);
+    }
+
+    /// Whether every goal is reached.
+    pub(super) fn well(&self) -> bool {
+        self.rows.iter().all(|row| row.reached != Some(false))
+    }
+}
+
+fn mark(reached: Option<bool>) -> &'static str {
+    match reached {
+        None => "",
+        Some(true) => "ok",
+        Some(false) => "MISSED",
+    }
+}
+
+/// So many for each object.
+#[expect(clippy::cast_precision_loss, reason = "counts far below 2^52")]
+pub(super) fn ratio(count: u64, objects: usize) -> f64 {
+    count as f64 / objects as f64
+}

@@ -1,0 +1,200 @@
+//! What a scenario is played on: a control plane, simulated nodes, and both operators as users run them, with what they
+//! say of themselves.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::{ListParams, Patch, PatchParams, PostParams};
+use kube::{Api, Client};
+use serde_json::{Value, json};
+use shared_api::{GameDeployment, GameDeploymentStatus, HookRun, HookTemplate};
+use test_kit::assets::{self, Profile};
+use test_kit::node::{self, Nodes};
+use test_kit::usage::Usage;
+use test_kit::wait::within;
+use test_kit::{ControlPlane, Options, Process, Program, http_client};
+
+use super::Outcome;
+
+/// How long anything may take.
+pub(super) const PATIENCE: Duration = Duration::from_mins(20);
+/// Calls at a time of whoever is not an operator.
+pub(super) const AT_ONCE: usize = 32;
+const GAME: &str = "arena";
+
+/// A running operator.
+pub(super) struct Operator {
+    process: Process,
+    address: String,
+}
+
+/// Requests of an operator by verb and resource.
+pub(super) type Requests = BTreeMap<String, u64>;
+
+impl Operator {
+    /// Starts it and returns once it is ready.
+    pub(super) async fn start(program: &str, control_plane: &ControlPlane, flags: &[&str]) -> Outcome<Self> {
+        let path = assets::built(program, Profile::Release)?;
+        let address = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.to_string();
+        let command = Program::new(path)
+            .env("KUBECONFIG", control_plane.kubeconfig_path())
+            .args(["--listen", &address, "--log", "warn", "--leader-election", "false"])
+            .args(flags);
+        let operator = Self { process: Process::start(command)?, address };
+        operator.ready().await?;
+        Ok(operator)
+    }
+
+    async fn ready(&self) -> Outcome<()> {
+        let client = http_client()?;
+        within(PATIENCE, || async {
+            let answer = client.get(format!("http://{}/readyz", self.address)).send().await.ok()?;
+            answer.status().is_success().then_some(())
+        })
+        .await?;
+        Ok(())
+    }
+
+    /// What `/metrics` says.
+    pub(super) async fn metrics(&self) -> Outcome<String> {
+        let answer = http_client()?.get(format!("http://{}/metrics", self.address)).send().await?;
+        Ok(answer.text().await?)
+    }
+
+    /// Its requests so far, by its own count.
+    pub(super) async fn requests(&self) -> Outcome<Requests> {
+        let text = self.metrics().await?;
+        let mut requests = Requests::new();
+        for line in text.lines().filter(|line| line.starts_with("hookgate_api_requests_total{")) {
+            let label = |name: &str| {
+                let (_, rest) = line.split_once(&format!("{name}=\""))?;
+                rest.split_once('"').map(|(value, _)| value)
+            };
+            let count = line.rsplit(' ').next().and_then(|count| count.parse().ok()).unwrap_or(0);
+            let name = format!("{} {}", label("verb").unwrap_or_default(), label("resource").unwrap_or_default());
+            *requests.entry(name).or_default() += count;
+        }
+        Ok(requests)
+    }
+
+    /// Memory and CPU time.
+    pub(super) fn usage(&self) -> Usage {
+        self.process.usage().unwrap_or_default()
+    }
+}
+
+/// What came since.
+pub(super) fn since(before: &Requests, after: &Requests) -> Requests {
+    let come = |(name, count): (&String, &u64)| {
+        let new = count - before.get(name).copied().unwrap_or(0);
+        (new > 0).then(|| (name.clone(), new))
+    };
+    after.iter().filter_map(come).collect()
+}
+
+/// Requests that change something.
+pub(super) fn writes(requests: &Requests) -> u64 {
+    let reads = ["get ", "list ", "watch "];
+    let written = requests.iter().filter(|(name, _)| !reads.iter().any(|verb| name.starts_with(verb)));
+    written.map(|(_, count)| count).sum()
+}
+
+/// A control plane with a namespace for games.
+pub(super) struct World {
+    pub(super) control_plane: ControlPlane,
+    pub(super) namespace: String,
+    pub(super) nodes: Nodes,
+}
+
+impl World {
+    pub(super) async fn new() -> Outcome<Self> {
+        let options = Options { crds: shared_api::crd::all(), ..Options::default() };
+        let control_plane = ControlPlane::start(options).await?;
+        let namespace = control_plane.namespace("bench").await;
+        let options = node::Options { nodes: 10, concurrent_calls: 64, ..node::Options::default() };
+        let nodes = Nodes::start(&control_plane, &namespace, options).await?;
+        nodes.every_pod().set_players(0);
+        Ok(Self { control_plane, namespace, nodes })
+    }
+
+    pub(super) async fn hooks(&self) -> Outcome<Operator> {
+        Operator::start("hook-operator", &self.control_plane, &["--egress-allow-loopback"]).await
+    }
+
+    pub(super) async fn workloads(&self) -> Outcome<Operator> {
+        Operator::start("gamedeployment-operator", &self.control_plane, &[]).await
+    }
+
+    pub(super) fn client(&self) -> Client {
+        self.control_plane.client()
+    }
+
+    pub(super) fn pods(&self) -> Api<Pod> {
+        Api::namespaced(self.client(), &self.namespace)
+    }
+
+    pub(super) fn games(&self) -> Api<GameDeployment> {
+        Api::namespaced(self.client(), &self.namespace)
+    }
+
+    /// Makes the hook that asks each server whether anybody plays, and a game of this size whose pods it guards.
+    pub(super) async fn launch(&self, replicas: usize, strategy: Value) -> Outcome<()> {
+        let template: HookTemplate = serde_json::from_value(json!({
+            "apiVersion": "tkex.tencent.com/v1alpha1", "kind": "HookTemplate", "metadata": { "name": "nobody-plays" },
+            "spec": {
+                "args": [{ "name": "PodIP" }],
+                "metrics": [{
+                    "name": "players", "successCondition": "asInt(result) == 0",
+                    "provider": { "web": { "url": "http://{{ args.PodIP }}:9091", "jsonPath": "{$.players}" } }
+                }]
+            }
+        }))?;
+        let templates: Api<HookTemplate> = Api::namespaced(self.client(), &self.namespace);
+        templates.create(&PostParams::default(), &template).await?;
+        let hook = json!({ "hook": { "templateName": "nobody-plays" } });
+        let game: GameDeployment = serde_json::from_value(json!({
+            "apiVersion": "tkex.tencent.com/v1alpha1", "kind": "GameDeployment", "metadata": { "name": GAME },
+            "spec": {
+                "replicas": replicas, "selector": { "matchLabels": { "app": GAME } },
+                "template": {
+                    "metadata": { "labels": { "app": GAME } },
+                    "spec": { "containers": [{ "name": "game", "image": "game:v1" }] }
+                },
+                "preDeleteUpdateStrategy": hook, "preInplaceUpdateStrategy": hook, "updateStrategy": strategy
+            }
+        }))?;
+        self.games().create(&PostParams::default(), &game).await?;
+        let all = i32::try_from(replicas)?;
+        self.until(|status| status.available_replicas == all && status.replicas == all).await
+    }
+
+    /// Changes the game.
+    pub(super) async fn change(&self, patch: &Value) -> Outcome<()> {
+        self.games().patch(GAME, &PatchParams::default(), &Patch::Merge(patch)).await?;
+        Ok(())
+    }
+
+    pub(super) async fn until(&self, wanted: impl Fn(&GameDeploymentStatus) -> bool) -> Outcome<()> {
+        let games = self.games();
+        within(PATIENCE, || async {
+            let game = games.get(GAME).await.map_err(|error| error.to_string())?;
+            let status = game.status.clone().unwrap_or_default();
+            let current = status.observed_generation == game.metadata.generation;
+            if current && wanted(&status) { Ok(()) } else { Err(json!(status).to_string()) }
+        })
+        .await?;
+        Ok(())
+    }
+
+    /// Waits until no HookRun is left.
+    pub(super) async fn without_runs(&self) -> Outcome<()> {
+        let runs: Api<HookRun> = Api::namespaced(self.client(), &self.namespace);
+        within(PATIENCE, || async {
+            let left = runs.list(&ListParams::default().limit(1)).await.map_err(|error| error.to_string())?;
+            if left.items.is_empty() { Ok(()) } else { Err("HookRuns are left".to_owned()) }
+        })
+        .await?;
+        Ok(())
+    }
+}
