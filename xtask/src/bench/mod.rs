@@ -1,55 +1,110 @@
-//! `cargo xtask bench SCENARIO`: loads on the real control plane, told as a table. Counts are exact; times are
-//! this machine's, in this run. Fails only where a count is wrong.
+//! `cargo xtask bench [SCENARIO…]`: loads on the real control plane with simulated nodes.
+//!
+//! Counts are exact, and must not grow. Times are this machine's, and are told beside the floor of the same run: what a bare
+//! loop needs for the same writes.
 
+mod create;
+mod floor;
+mod hanging;
 mod hook_runs;
+mod idle;
+mod in_place;
+mod many_games;
 mod report;
 mod scale_down;
-mod table;
+mod watched;
 mod world;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
+
+use clap::ValueEnum as _;
+
+use report::Report;
 
 /// Flags of `bench`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    #[command(subcommand)]
-    scenario: Scenario,
+    /// What to measure [default: everything]
+    #[arg(value_enum, value_name = "SCENARIO")]
+    scenarios: Vec<Scenario>,
+    /// How large, as a share of the full size
+    #[arg(long, default_value_t = 1.0, value_name = "SHARE")]
+    size: f64,
+    /// Where the report is written, as Markdown and JSON
+    #[arg(long, default_value = "target/bench", value_name = "DIRECTORY")]
+    output: PathBuf,
 }
 
-#[derive(clap::Subcommand)]
+/// What can be measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Scenario {
-    /// Many HookRuns with an interval against one sample server
-    #[command(name = "hookruns")]
-    HookRuns(hook_runs::Args),
-    /// A gated scale-down
-    ScaleDown {
-        /// How many pods
-        #[arg(long, default_value_t = 1000)]
-        pods: usize,
-    },
+    /// A gated scale-down of 1,000 pods
+    ScaleDown,
+    /// 5,000 pods, created
+    Create,
+    /// A gated update in place of 2,000 pods
+    InPlace,
+    /// 10,000 HookRuns at an interval of 30 s
+    HookRuns,
+    /// 10,000 pods that are as they should be
+    Idle,
+    /// 1,000 games of 10 pods, all scaled at once
+    ManyGames,
+    /// 10,000 webhooks that hang, beside some that do not
+    Hanging,
 }
 
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 
+impl Scenario {
+    fn full_size(self) -> u32 {
+        match self {
+            Self::ScaleDown | Self::ManyGames => 1_000,
+            Self::InPlace => 2_000,
+            Self::Create => 5_000,
+            Self::HookRuns | Self::Idle | Self::Hanging => 10_000,
+        }
+    }
+
+    async fn play(self, report: &mut Report, size: usize) -> Outcome<()> {
+        match self {
+            Self::ScaleDown => scale_down::play(report, size).await,
+            Self::Create => create::play(report, size).await,
+            Self::InPlace => in_place::play(report, size).await,
+            Self::HookRuns => hook_runs::play(report, size).await,
+            Self::Idle => idle::play(report, size).await,
+            Self::ManyGames => many_games::play(report, size).await,
+            Self::Hanging => hanging::play(report, size).await,
+        }
+    }
+}
+
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> ExitCode {
-    let outcome = match &args.scenario {
-        Scenario::HookRuns(args) => hook_runs::run(args),
-        Scenario::ScaleDown { pods } => scale(*pods),
-    };
-    match outcome {
-        Ok(()) => ExitCode::SUCCESS,
+    match measure(args) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
         Err(error) => {
-            eprintln!("error: {error}");
+            eprintln!("bench: {error}");
             ExitCode::FAILURE
         }
     }
 }
 
-fn scale(pods: usize) -> Outcome<()> {
+fn measure(args: &Args) -> Outcome<bool> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let mut report = report::Report::default();
-    report.begin("scale-down".to_owned());
-    runtime.block_on(scale_down::play(&mut report, pods))?;
-    if report.well() { Ok(()) } else { Err("missed".into()) }
+    let all = Scenario::value_variants();
+    let chosen = if args.scenarios.is_empty() { all } else { &args.scenarios };
+    let mut report = Report::default();
+    for scenario in chosen {
+        let name = scenario.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default();
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a size for people")]
+        let size = (f64::from(scenario.full_size()) * args.size).round().max(10.0) as usize;
+        println!("\n== {name}: {size}");
+        report.begin(&name, size);
+        runtime.block_on(scenario.play(&mut report, size))?;
+    }
+    report.write(&args.output)?;
+    Ok(report.well())
 }

@@ -1,14 +1,20 @@
 //! What was measured: counts, which do not vary, and times, which are told as ratios to the floor of the same run.
 
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
 use std::time::Duration;
 
 use serde::Serialize;
 use test_kit::usage::Usage;
 
+use super::world::Requests;
+
 /// One figure.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Row {
     scenario: String,
+    size: usize,
     figure: String,
     /// As a number, where it is one.
     value: Option<f64>,
@@ -25,15 +31,15 @@ pub(super) struct Row {
 #[derive(Debug, Default)]
 pub(super) struct Report {
     scenario: String,
+    size: usize,
     rows: Vec<Row>,
 }
 
-const MIB: f64 = 1_048_576.0;
-
 impl Report {
     /// What follows is about this scenario.
-    pub(super) fn begin(&mut self, scenario: String) {
-        self.scenario = scenario;
+    pub(super) fn begin(&mut self, scenario: &str, size: usize) {
+        self.scenario = scenario.to_owned();
+        self.size = size;
     }
 
     /// Something that must be so.
@@ -67,24 +73,55 @@ impl Report {
         self.add(figure, Some(value), format!("{value:.1} {unit}"), goal, most.map(|most| value <= most), false);
     }
 
+    /// An operator's requests for each object, by verb and resource.
+    pub(super) fn requests(&mut self, who: &str, requests: &Requests, objects: usize) {
+        for (name, count) in requests {
+            self.count(&format!("  {who}: {name}"), ratio(*count, objects), None);
+        }
+    }
+
     /// CPU time and memory of a process.
     pub(super) fn usage(&mut self, who: &str, usage: Usage) {
         self.measured(&format!("CPU time of {who}"), usage.cpu_seconds, "s", None);
-        #[expect(clippy::cast_precision_loss, reason = "bytes far below 2^52")]
-        let peak = usage.peak_rss_bytes as f64 / MIB;
-        self.measured(&format!("peak memory of {who}"), peak, "MiB", None);
+        self.measured(&format!("most memory of {who}"), mib(usage.peak_rss_bytes), "MiB", None);
     }
 
     fn add(&mut self, figure: &str, value: Option<f64>, text: String, goal: Option<String>, reached: Option<bool>, exact: bool) {
-        let row = Row { scenario: self.scenario.clone(), figure: figure.to_owned(), value, text, goal, reached, exact };
+        let row = Row { scenario: self.scenario.clone(), size: self.size, figure: figure.to_owned(), value, text, goal, reached, exact };
         println!("{:8}{}: {}{}", mark(row.reached), row.figure, row.text, row.goal.as_ref().map(|goal| format!(" ({goal})")).unwrap_or_default());
         self.rows.push(row);
+    }
+
+    /// Writes it, as `bench.md` and `bench.json`.
+    pub(super) fn write(&self, directory: &Path) -> std::io::Result<()> {
+        fs::create_dir_all(directory)?;
+        let mut text = String::from("| scenario | figure | measured | goal | reached |\n| --- | --- | --- | --- | --- |\n");
+        for row in &self.rows {
+            let goal = row.goal.as_deref().unwrap_or_default();
+            let reached = match row.reached {
+                None => "",
+                Some(true) => "yes",
+                Some(false) => "no",
+            };
+            let (scenario, size) = (&row.scenario, row.size);
+            let _ = writeln!(text, "| {scenario} {size} | {} | {} | {goal} | {reached} |", row.figure, row.text);
+        }
+        fs::write(directory.join("bench.md"), text)?;
+        fs::write(directory.join("bench.json"), serde_json::to_vec_pretty(&self.rows)?)?;
+        println!("\nwritten to {}", directory.display());
+        Ok(())
     }
 
     /// Whether every goal is reached.
     pub(super) fn well(&self) -> bool {
         self.rows.iter().all(|row| row.reached != Some(false))
     }
+}
+
+/// Bytes in MiB.
+#[expect(clippy::cast_precision_loss, reason = "bytes far below 2^52")]
+pub(super) fn mib(bytes: u64) -> f64 {
+    bytes as f64 / 1_048_576.0
 }
 
 fn mark(reached: Option<bool>) -> &'static str {
@@ -99,4 +136,16 @@ fn mark(reached: Option<bool>) -> &'static str {
 #[expect(clippy::cast_precision_loss, reason = "counts far below 2^52")]
 pub(super) fn ratio(count: u64, objects: usize) -> f64 {
     count as f64 / objects as f64
+}
+
+/// The value below which this share of the sorted values lies.
+pub(super) fn percentile(sorted: &[f64], share: f64) -> f64 {
+    #[expect(
+        clippy::cast_precision_loss,
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "an index"
+    )]
+    let index = ((sorted.len() as f64 * share).ceil() as usize).saturating_sub(1);
+    sorted.get(index).copied().unwrap_or(f64::NAN)
 }

@@ -1,19 +1,15 @@
 //! A gated scale-down: every pod's hook is asked, answers at once, and the pod goes.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use futures::{StreamExt as _, TryStreamExt as _, stream};
-use kube::Api;
-use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use serde_json::json;
-use shared_api::HookRun;
 
-use super::Outcome;
+use super::{Outcome, floor};
 use super::report::{Report, ratio};
-use super::world::{AT_ONCE, PATIENCE, World, since, writes};
+use super::world::{PATIENCE, World, since, writes};
 
 pub(super) async fn play(report: &mut Report, pods: usize) -> Outcome<()> {
-    let floor = floor(pods).await?;
+    let floor = floor::scale_down(pods).await?;
     let world = World::new().await?;
     let (hooks, workloads) = (world.hooks().await?, world.workloads().await?);
     world.launch(pods, json!({ "type": "InplaceUpdate" })).await?;
@@ -34,59 +30,10 @@ pub(super) async fn play(report: &mut Report, pods: usize) -> Outcome<()> {
     let others = writes(&hook_requests) + writes(&game_requests) - status;
     report.count("API writes per gated deletion", ratio(others, pods), Some(5.0));
     report.count("status writes of the GameDeployment per deletion", ratio(status, pods), Some(0.05));
-    for (who, requests) in [("hook-operator", &hook_requests), ("gamedeployment-operator", &game_requests)] {
-        for (name, count) in requests {
-            report.count(&format!("  {who}: {name}"), ratio(*count, pods), None);
-        }
-    }
+    report.requests("hook-operator", &hook_requests, pods);
+    report.requests("gamedeployment-operator", &game_requests, pods);
     report.time("until the last pod was gone", gone, Some((floor, 1.5)));
     report.usage("hook-operator", hooks.usage());
     report.usage("gamedeployment-operator", workloads.usage());
     Ok(())
-}
-
-/// The same writes by a bare loop, with the same client, on the same nodes: a pod is marked, a run is made and gets its
-/// verdict, the pod is deleted, the run is deleted.
-async fn floor(pods: usize) -> Outcome<Duration> {
-    let world = World::new().await?;
-    let (api, post) = (world.pods(), PostParams::default());
-    let runs: Api<HookRun> = Api::namespaced(world.client(), &world.namespace);
-    let pod = |number: usize| {
-        serde_json::from_value(json!({
-            "metadata": { "name": format!("pod-{number}"), "labels": { "app": "floor" } },
-            "spec": { "containers": [{ "name": "game", "image": "game:v1" }] }
-        }))
-    };
-    stream::iter(0..pods)
-        .map(|number| {
-            let (api, post) = (&api, &post);
-            async move { api.create(post, &pod(number)?).await.map(drop).map_err(Box::<dyn std::error::Error>::from) }
-        })
-        .buffer_unordered(AT_ONCE)
-        .try_collect::<Vec<()>>()
-        .await?;
-    world.nodes.await_ready(pods, PATIENCE).await?;
-    let (patch, delete) = (PatchParams::default(), DeleteParams::default());
-    let begun = Instant::now();
-    stream::iter(0..pods)
-        .map(|number| {
-            let (api, runs, post, patch, delete) = (&api, &runs, &post, &patch, &delete);
-            async move {
-                let name = format!("pod-{number}");
-                let mark = json!({ "metadata": { "annotations": { "marked": "true" } } });
-                api.patch(&name, patch, &Patch::Merge(&mark)).await?;
-                let spec = serde_json::from_value(json!({ "metrics": [] }))?;
-                runs.create(post, &HookRun::new(&name, spec)).await?;
-                let verdict = json!({ "status": { "phase": "Successful" } });
-                runs.patch_status(&name, patch, &Patch::Merge(&verdict)).await?;
-                api.delete(&name, delete).await?;
-                runs.delete(&name, delete).await?;
-                Ok::<_, Box<dyn std::error::Error>>(())
-            }
-        })
-        .buffer_unordered(AT_ONCE)
-        .try_collect::<Vec<()>>()
-        .await?;
-    world.nodes.await_pods(PATIENCE, |pods| pods.is_empty()).await?;
-    Ok(begun.elapsed())
 }

@@ -19,8 +19,6 @@ use super::Outcome;
 
 /// How long anything may take.
 pub(super) const PATIENCE: Duration = Duration::from_mins(20);
-/// Calls at a time of whoever is not an operator.
-pub(super) const AT_ONCE: usize = 32;
 const GAME: &str = "arena";
 
 /// A running operator.
@@ -138,8 +136,8 @@ impl World {
         Api::namespaced(self.client(), &self.namespace)
     }
 
-    /// Makes the hook that asks each server whether anybody plays, and a game of this size whose pods it guards.
-    pub(super) async fn launch(&self, replicas: usize, strategy: Value) -> Outcome<()> {
+    /// Makes the hook that asks each server whether anybody plays.
+    pub(super) async fn template(&self) -> Outcome<()> {
         let template: HookTemplate = serde_json::from_value(json!({
             "apiVersion": "tkex.tencent.com/v1alpha1", "kind": "HookTemplate", "metadata": { "name": "nobody-plays" },
             "spec": {
@@ -152,21 +150,34 @@ impl World {
         }))?;
         let templates: Api<HookTemplate> = Api::namespaced(self.client(), &self.namespace);
         templates.create(&PostParams::default(), &template).await?;
+        Ok(())
+    }
+
+    /// Makes a game of this size whose pods the hook guards.
+    pub(super) async fn game(&self, name: &str, replicas: usize, strategy: Value) -> Outcome<()> {
         let hook = json!({ "hook": { "templateName": "nobody-plays" } });
         let game: GameDeployment = serde_json::from_value(json!({
-            "apiVersion": "tkex.tencent.com/v1alpha1", "kind": "GameDeployment", "metadata": { "name": GAME },
+            "apiVersion": "tkex.tencent.com/v1alpha1", "kind": "GameDeployment", "metadata": { "name": name },
             "spec": {
-                "replicas": replicas, "selector": { "matchLabels": { "app": GAME } },
+                "replicas": replicas, "selector": { "matchLabels": { "app": name } },
                 "template": {
-                    "metadata": { "labels": { "app": GAME } },
+                    "metadata": { "labels": { "app": name } },
                     "spec": { "containers": [{ "name": "game", "image": "game:v1" }] }
                 },
                 "preDeleteUpdateStrategy": hook, "preInplaceUpdateStrategy": hook, "updateStrategy": strategy
             }
         }))?;
         self.games().create(&PostParams::default(), &game).await?;
+        Ok(())
+    }
+
+    /// Makes both, and returns once all pods are available.
+    pub(super) async fn launch(&self, replicas: usize, strategy: Value) -> Outcome<()> {
+        self.template().await?;
+        self.game(GAME, replicas, strategy).await?;
         let all = i32::try_from(replicas)?;
-        self.until(|status| status.available_replicas == all && status.replicas == all).await
+        self.until(|status| status.available_replicas == all && status.replicas == all)
+            .await
     }
 
     /// Changes the game.

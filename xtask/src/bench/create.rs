@@ -1,0 +1,36 @@
+//! Many pods at once, from nothing.
+
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use super::Outcome;
+use super::floor;
+use super::report::{Report, ratio};
+use super::world::{World, since, writes};
+
+pub(super) async fn play(report: &mut Report, pods: usize) -> Outcome<()> {
+    let floor = floor_of(pods).await?;
+    let world = World::new().await?;
+    let (hooks, workloads) = (world.hooks().await?, world.workloads().await?);
+    let before = (hooks.requests().await?, workloads.requests().await?);
+    let begun = Instant::now();
+    world.launch(pods, json!({ "type": "InplaceUpdate" })).await?;
+    let took = begun.elapsed();
+    let hook_requests = since(&before.0, &hooks.requests().await?);
+    let game_requests = since(&before.1, &workloads.requests().await?);
+    let all = writes(&hook_requests) + writes(&game_requests);
+    report.count("API writes per pod", ratio(all, pods), Some(1.1));
+    report.requests("gamedeployment-operator", &game_requests, pods);
+    report.time("until all pods were available", took, Some((floor, 1.5)));
+    report.usage("gamedeployment-operator", workloads.usage());
+    Ok(())
+}
+
+/// The same pods by a bare loop, on the same nodes, until all are ready.
+async fn floor_of(pods: usize) -> Outcome<Duration> {
+    let world = World::new().await?;
+    let begun = Instant::now();
+    floor::create(&world, pods).await?;
+    Ok(begun.elapsed())
+}

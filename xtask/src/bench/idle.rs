@@ -1,0 +1,55 @@
+//! A large game that is as it should be: what it costs to keep it so, and how long a restart takes.
+
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use super::Outcome;
+use super::report::{Report, mib};
+use super::world::{World, since};
+
+/// For so long nothing happens.
+const QUIET: Duration = Duration::from_mins(1);
+/// A process that starts is steady when it has made no request for so long.
+const STEADY: Duration = Duration::from_secs(2);
+
+pub(super) async fn play(report: &mut Report, pods: usize) -> Outcome<()> {
+    let world = World::new().await?;
+    let (hooks, workloads) = (world.hooks().await?, world.workloads().await?);
+    world.launch(pods, json!({ "type": "InplaceUpdate" })).await?;
+    drop(workloads);
+
+    let begun = Instant::now();
+    let workloads = world.workloads().await?;
+    report.time("a new process is ready", begun.elapsed(), None);
+    let mut newest = workloads.requests().await?;
+    let mut steady = Instant::now();
+    while steady.elapsed() < STEADY {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        let now = workloads.requests().await?;
+        if now != newest {
+            (newest, steady) = (now, Instant::now());
+        }
+    }
+    let took = (steady - begun).as_secs_f64();
+    report.measured("a new process is steady after", took, "s", Some(10.0));
+
+    let before = (hooks.requests().await?, workloads.requests().await?);
+    let (hooks_before, workloads_before) = (hooks.usage(), workloads.usage());
+    tokio::time::sleep(QUIET).await;
+    for (who, operator, before, usage) in [
+        ("hook-operator", &hooks, &before.0, hooks_before),
+        ("gamedeployment-operator", &workloads, &before.1, workloads_before),
+    ] {
+        let mut requests = since(before, &operator.requests().await?);
+        requests.retain(|name, _| !name.starts_with("watch ") && !name.ends_with(" leases"));
+        let count = requests.values().sum::<u64>();
+        report.fact(&format!("{who} makes no request"), count == 0, &format!("{count} in a minute {requests:?}"));
+        let now = operator.usage();
+        let share = 100.0 * (now.cpu_seconds - usage.cpu_seconds) / QUIET.as_secs_f64();
+        report.measured(&format!("CPU of {who}"), share, "%", Some(1.0));
+        report.measured(&format!("memory of {who}"), mib(now.rss_bytes), "MiB", Some(200.0));
+        report.measured(&format!("most memory of {who}"), mib(now.peak_rss_bytes), "MiB", None);
+    }
+    Ok(())
+}

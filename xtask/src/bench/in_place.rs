@@ -1,0 +1,50 @@
+//! A gated update in place: every pod's hook is asked, a tenth of the pods is out of service at a time.
+
+use std::time::Instant;
+
+use serde_json::json;
+
+use super::Outcome;
+use super::report::{Report, ratio};
+use super::watched::ReadyPods;
+use super::world::{World, since, writes};
+
+pub(super) async fn play(report: &mut Report, pods: usize) -> Outcome<()> {
+    let world = World::new().await?;
+    let (hooks, workloads) = (world.hooks().await?, world.workloads().await?);
+    let strategy = json!({ "type": "InplaceUpdate", "maxUnavailable": "10%", "partition": 0 });
+    world.launch(pods, strategy).await?;
+    let before = (hooks.requests().await?, workloads.requests().await?);
+    let ready = ReadyPods::watch(world.pods(), pods).await?;
+    let begun = Instant::now();
+    let image = json!([{ "name": "game", "image": "game:v2" }]);
+    world
+        .change(&json!({ "spec": { "template": { "spec": { "containers": image } } } }))
+        .await?;
+    let all = i32::try_from(pods)?;
+    world
+        .until(|status| status.updated_ready_replicas == all && status.available_replicas == all)
+        .await?;
+    let took = begun.elapsed();
+    world.without_runs().await?;
+    let hook_requests = since(&before.0, &hooks.requests().await?);
+    let game_requests = since(&before.1, &workloads.requests().await?);
+
+    let (budget, out) = (pods / 10, pods - ready.least());
+    let seen = format!("at most {out} of {budget} out of service");
+    report.fact("the budget was never exceeded", out <= budget, &seen);
+    let pod_views = world.nodes.pods();
+    let asked = pod_views.iter().map(|pod| world.nodes.pod(&pod.name).counts("/").received);
+    let asked: Vec<usize> = asked.collect();
+    let once = asked.len() == pods && asked.iter().all(|times| *times == 1);
+    let seen = format!("{} pods, asked {} times", asked.len(), asked.iter().sum::<usize>());
+    report.fact("every pod's hook was asked exactly once", once, &seen);
+    let all = writes(&hook_requests) + writes(&game_requests);
+    report.count("API writes per pod", ratio(all, pods), Some(6.0));
+    report.requests("hook-operator", &hook_requests, pods);
+    report.requests("gamedeployment-operator", &game_requests, pods);
+    report.time("until the last pod was updated and available", took, None);
+    report.usage("hook-operator", hooks.usage());
+    report.usage("gamedeployment-operator", workloads.usage());
+    Ok(())
+}

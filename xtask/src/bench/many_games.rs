@@ -1,0 +1,84 @@
+//! Many games that are scaled at the same moment: all come to their end, and none waits much longer than the others.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use futures::{StreamExt as _, TryStreamExt as _, stream};
+use kube::ResourceExt as _;
+use kube::api::{Patch, PatchParams};
+use kube::runtime::watcher::{self, Event, watcher};
+use serde_json::json;
+
+use super::Outcome;
+use super::report::{Report, ratio};
+use super::world::{PATIENCE, World, since, writes};
+
+/// Pods of a game, before and after.
+const PODS: (usize, usize) = (10, 5);
+const AT_ONCE: usize = 32;
+
+pub(super) async fn play(report: &mut Report, games: usize) -> Outcome<()> {
+    let world = World::new().await?;
+    let (hooks, workloads) = (world.hooks().await?, world.workloads().await?);
+    world.template().await?;
+    let names: Vec<String> = (0..games).map(|number| format!("game-{number}")).collect();
+    stream::iter(&names)
+        .map(|name| world.game(name, PODS.0, json!({ "type": "InplaceUpdate" })))
+        .buffer_unordered(AT_ONCE)
+        .try_collect::<Vec<()>>()
+        .await?;
+    settled(&world, games, PODS.0).await?;
+    let before = (hooks.requests().await?, workloads.requests().await?);
+    let begun = Instant::now();
+    let api = world.games();
+    let patch = Patch::Merge(json!({ "spec": { "replicas": PODS.1 } }));
+    let scale = async {
+        stream::iter(&names)
+            .map(|name| async { api.patch(name, &PatchParams::default(), &patch).await.map(drop) })
+            .buffer_unordered(AT_ONCE)
+            .try_collect::<Vec<()>>()
+            .await?;
+        Ok::<_, Box<dyn std::error::Error>>(begun.elapsed())
+    };
+    let (scaled, mut took) = tokio::try_join!(scale, settled(&world, games, PODS.1))?;
+    took.sort();
+    let requests = (since(&before.0, &hooks.requests().await?), since(&before.1, &workloads.requests().await?));
+    let all = writes(&requests.0) + writes(&requests.1);
+    let gone = games * (PODS.0 - PODS.1);
+    report.fact("all games converged", took.len() == games, &format!("{} games", took.len()));
+    report.count("API writes per gated deletion", ratio(all, gone), None);
+    report.time("the people's own writes took", scaled, None);
+    let middle = took.get(took.len() / 2).copied().unwrap_or_default();
+    let last = took.last().copied().unwrap_or_default();
+    report.time("half of the games were done after", middle, None);
+    let times = last.as_secs_f64() / middle.as_secs_f64();
+    report.measured("the last game took so many times the median", times, "x", Some(3.0));
+    report.usage("hook-operator", hooks.usage());
+    report.usage("gamedeployment-operator", workloads.usage());
+    Ok(())
+}
+
+/// When each game had come to have so many pods, from now on.
+async fn settled(world: &World, games: usize, pods: usize) -> Outcome<Vec<Duration>> {
+    let begun = Instant::now();
+    let wanted = i32::try_from(pods)?;
+    let mut done: HashMap<String, Duration> = HashMap::new();
+    let mut events = std::pin::pin!(watcher(world.games(), watcher::Config::default()));
+    let all = async {
+        while done.len() < games {
+            let Some(event) = events.next().await else { break };
+            let Ok(Event::Apply(game) | Event::InitApply(game)) = event else { continue };
+            let status = game.status.clone().unwrap_or_default();
+            let current = status.observed_generation == game.metadata.generation;
+            let there = game.spec.replicas == Some(wanted) && status.replicas == wanted;
+            if current && there && status.available_replicas == wanted {
+                done.entry(game.name_any()).or_insert_with(|| begun.elapsed());
+            }
+        }
+    };
+    let in_time = tokio::time::timeout(PATIENCE, all).await;
+    if in_time.is_err() {
+        return Err(format!("{} of {games} games have {pods} pods", done.len()).into());
+    }
+    Ok(done.into_values().collect())
+}
