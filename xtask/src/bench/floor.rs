@@ -41,7 +41,11 @@ pub(super) async fn scale_down(pods: usize) -> Outcome<Duration> {
     create(&world, pods).await?;
     let api = world.pods();
     let runs: Api<HookRun> = Api::namespaced(world.client(), &world.namespace);
-    let (post, patch, delete) = (PostParams::default(), PatchParams::default(), DeleteParams::default());
+    let (post, patch, delete) = (
+        PostParams::default(),
+        PatchParams::default(),
+        DeleteParams::default(),
+    );
     let begun = Instant::now();
     each(pods, |number| {
         let (api, runs, post, patch, delete) = (&api, &runs, &post, &patch, &delete);

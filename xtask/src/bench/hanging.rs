@@ -21,11 +21,14 @@ pub(super) async fn play(report: &mut Report, hanging: usize) -> Outcome<()> {
     let good = Webhook::start()?;
     good.on("/", Answer::json(json!({ "players": 0 })));
     let bad = Webhook::start()?;
-    bad.on("/", Answer::hang());
+    bad.on("/", Answer::never());
     let hooks = Operator::start("hook-operator", &control_plane, &["--egress-allow-loopback"]).await?;
-    let alone: Api<HookRun> = Api::namespaced(control_plane.client(), &control_plane.namespace("alone").await);
-    let beside: Api<HookRun> = Api::namespaced(control_plane.client(), &control_plane.namespace("beside").await);
-    let crowd: Api<HookRun> = Api::namespaced(control_plane.client(), &control_plane.namespace("hanging").await);
+    let alone: Api<HookRun> =
+        Api::namespaced(control_plane.client(), &control_plane.namespace("alone").await);
+    let beside: Api<HookRun> =
+        Api::namespaced(control_plane.client(), &control_plane.namespace("beside").await);
+    let crowd: Api<HookRun> =
+        Api::namespaced(control_plane.client(), &control_plane.namespace("hanging").await);
 
     let healthy = spec(&good.url("/"), INTERVAL, COUNT)?;
     create(&alone, "run", HEALTHY, &healthy).await?;

@@ -35,14 +35,29 @@ pub(super) async fn play(report: &mut Report, runs: usize) -> Outcome<()> {
     let took = begun.elapsed();
     let requests = since(&before, &hooks.requests().await?);
 
-    let successful = ended.iter().filter(|run| phase(run) == Some(Phase::Successful)).count();
-    report.fact("all runs are Successful", successful == runs, &format!("{successful} of {runs}"));
+    let successful = ended
+        .iter()
+        .filter(|run| phase(run) == Some(Phase::Successful))
+        .count();
+    report.fact(
+        "all runs are Successful",
+        successful == runs,
+        &format!("{successful} of {runs}"),
+    );
     let (asked, measurements) = (game.counts("/").received, runs * count);
-    report.fact("every measurement was made once", asked == measurements, &format!("{asked} of {measurements}"));
+    report.fact(
+        "every measurement was made once",
+        asked == measurements,
+        &format!("{asked} of {measurements}"),
+    );
     let lags = lags(&ended, INTERVAL);
     report.measured("schedule lag, 99 %", percentile(&lags, 0.99), "ms", Some(250.0));
     report.measured("schedule lag, half", percentile(&lags, 0.5), "ms", None);
-    report.count("requests per measurement", ratio(requests.values().sum(), measurements), Some(1.1));
+    report.count(
+        "requests per measurement",
+        ratio(requests.values().sum(), measurements),
+        Some(1.1),
+    );
     report.requests("hook-operator", &requests, measurements);
     let usage = hooks.usage();
     report.measured("cores", usage.cpu_seconds / took.as_secs_f64(), "", Some(1.0));
@@ -53,7 +68,11 @@ pub(super) async fn play(report: &mut Report, runs: usize) -> Outcome<()> {
 /// With the definitions, and nothing else.
 pub(super) async fn control_plane() -> Outcome<ControlPlane> {
     let crds = shared_api::crd::all();
-    Ok(ControlPlane::start(Options { crds, ..Options::default() }).await?)
+    Ok(ControlPlane::start(Options {
+        crds,
+        ..Options::default()
+    })
+    .await?)
 }
 
 /// Of a run that is measured so often, at an interval.
@@ -82,9 +101,20 @@ pub(super) async fn ended(api: &Api<HookRun>, runs: usize) -> Outcome<Vec<HookRu
     let all = within(PATIENCE, || async {
         // From the API server's cache, and not often: looking on must not become part of the load.
         tokio::time::sleep(Duration::from_secs(2)).await;
-        let list = api.list(&ListParams::default().match_any()).await.map_err(|error| error.to_string())?.items;
-        let ended = list.iter().filter(|run| phase(run).is_some_and(Phase::is_final)).count();
-        if ended == runs { Ok(list) } else { Err(format!("{ended} of {runs} ended")) }
+        let list = api
+            .list(&ListParams::default().match_any())
+            .await
+            .map_err(|error| error.to_string())?
+            .items;
+        let ended = list
+            .iter()
+            .filter(|run| phase(run).is_some_and(Phase::is_final))
+            .count();
+        if ended == runs {
+            Ok(list)
+        } else {
+            Err(format!("{ended} of {runs} ended"))
+        }
     });
     Ok(all.await?)
 }
@@ -95,9 +125,17 @@ fn phase(run: &HookRun) -> Option<Phase> {
 
 /// Milliseconds between the moments when measurements were due and their starts, sorted.
 pub(super) fn lags(runs: &[HookRun], interval: Duration) -> Vec<f64> {
-    let results = runs.iter().filter_map(|run| run.status.as_ref()).flat_map(|status| &status.metric_results);
+    let results = runs
+        .iter()
+        .filter_map(|run| run.status.as_ref())
+        .flat_map(|status| &status.metric_results);
     let mut lags: Vec<f64> = results
-        .flat_map(|result| result.measurements.windows(2).filter_map(|pair| lag(pair, interval)))
+        .flat_map(|result| {
+            result
+                .measurements
+                .windows(2)
+                .filter_map(|pair| lag(pair, interval))
+        })
         .collect();
     lags.sort_by(f64::total_cmp);
     lags
@@ -105,6 +143,9 @@ pub(super) fn lags(runs: &[HookRun], interval: Duration) -> Vec<f64> {
 
 fn lag(pair: &[Measurement], interval: Duration) -> Option<f64> {
     let [before, after] = pair else { return None };
-    let gap = after.started_at?.timestamp().duration_since(before.finished_at?.timestamp());
+    let gap = after
+        .started_at?
+        .timestamp()
+        .duration_since(before.finished_at?.timestamp());
     Some(1000.0 * (gap.as_secs_f64() - interval.as_secs_f64()))
 }

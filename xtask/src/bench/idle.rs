@@ -44,12 +44,26 @@ pub(super) async fn play(report: &mut Report, pods: usize) -> Outcome<()> {
         let mut requests = since(before, &operator.requests().await?);
         requests.retain(|name, _| !name.starts_with("watch ") && !name.ends_with(" leases"));
         let count = requests.values().sum::<u64>();
-        report.fact(&format!("{who} makes no request"), count == 0, &format!("{count} in a minute {requests:?}"));
+        report.fact(
+            &format!("{who} makes no request"),
+            count == 0,
+            &format!("{count} in a minute {requests:?}"),
+        );
         let now = operator.usage();
         let share = 100.0 * (now.cpu_seconds - usage.cpu_seconds) / QUIET.as_secs_f64();
         report.measured(&format!("CPU of {who}"), share, "%", Some(1.0));
-        report.measured(&format!("memory of {who}"), mib(now.rss_bytes), "MiB", Some(200.0));
-        report.measured(&format!("most memory of {who}"), mib(now.peak_rss_bytes), "MiB", None);
+        report.measured(
+            &format!("memory of {who}"),
+            mib(now.rss_bytes),
+            "MiB",
+            Some(200.0),
+        );
+        report.measured(
+            &format!("most memory of {who}"),
+            mib(now.peak_rss_bytes),
+            "MiB",
+            None,
+        );
     }
     Ok(())
 }

@@ -34,10 +34,16 @@ pub(super) async fn play(report: &mut Report, pods: usize) -> Outcome<()> {
     let seen = format!("at most {out} of {budget} out of service");
     report.fact("the budget was never exceeded", out <= budget, &seen);
     let pod_views = world.nodes.pods();
-    let asked = pod_views.iter().map(|pod| world.nodes.pod(&pod.name).counts("/").received);
+    let asked = pod_views
+        .iter()
+        .map(|pod| world.nodes.pod(&pod.name).counts("/").received);
     let asked: Vec<usize> = asked.collect();
     let once = asked.len() == pods && asked.iter().all(|times| *times == 1);
-    let seen = format!("{} pods, asked {} times", asked.len(), asked.iter().sum::<usize>());
+    let seen = format!(
+        "{} pods, asked {} times",
+        asked.len(),
+        asked.iter().sum::<usize>()
+    );
     report.fact("every pod's hook was asked exactly once", once, &seen);
     let all = writes(&hook_requests) + writes(&game_requests);
     report.count("API writes per pod", ratio(all, pods), Some(6.0));

@@ -42,17 +42,29 @@ pub(super) async fn play(report: &mut Report, games: usize) -> Outcome<()> {
     };
     let (scaled, mut took) = tokio::try_join!(scale, settled(&world, games, PODS.1))?;
     took.sort();
-    let requests = (since(&before.0, &hooks.requests().await?), since(&before.1, &workloads.requests().await?));
+    let requests = (
+        since(&before.0, &hooks.requests().await?),
+        since(&before.1, &workloads.requests().await?),
+    );
     let all = writes(&requests.0) + writes(&requests.1);
     let gone = games * (PODS.0 - PODS.1);
-    report.fact("all games converged", took.len() == games, &format!("{} games", took.len()));
+    report.fact(
+        "all games converged",
+        took.len() == games,
+        &format!("{} games", took.len()),
+    );
     report.count("API writes per gated deletion", ratio(all, gone), None);
     report.time("the people's own writes took", scaled, None);
     let middle = took.get(took.len() / 2).copied().unwrap_or_default();
     let last = took.last().copied().unwrap_or_default();
     report.time("half of the games were done after", middle, None);
     let times = last.as_secs_f64() / middle.as_secs_f64();
-    report.measured("the last game took so many times the median", times, "x", Some(3.0));
+    report.measured(
+        "the last game took so many times the median",
+        times,
+        "x",
+        Some(3.0),
+    );
     report.usage("hook-operator", hooks.usage());
     report.usage("gamedeployment-operator", workloads.usage());
     Ok(())
@@ -67,7 +79,9 @@ async fn settled(world: &World, games: usize, pods: usize) -> Outcome<Vec<Durati
     let all = async {
         while done.len() < games {
             let Some(event) = events.next().await else { break };
-            let Ok(Event::Apply(game) | Event::InitApply(game)) = event else { continue };
+            let Ok(Event::Apply(game) | Event::InitApply(game)) = event else {
+                continue;
+            };
             let status = game.status.clone().unwrap_or_default();
             let current = status.observed_generation == game.metadata.generation;
             let there = game.spec.replicas == Some(wanted) && status.replicas == wanted;

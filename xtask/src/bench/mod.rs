@@ -95,11 +95,22 @@ pub(crate) fn run(args: &Args) -> ExitCode {
 fn measure(args: &Args) -> Outcome<bool> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let all = Scenario::value_variants();
-    let chosen = if args.scenarios.is_empty() { all } else { &args.scenarios };
+    let chosen = if args.scenarios.is_empty() {
+        all
+    } else {
+        &args.scenarios
+    };
     let mut report = Report::default();
     for scenario in chosen {
-        let name = scenario.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default();
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a size for people")]
+        let name = scenario
+            .to_possible_value()
+            .map(|value| value.get_name().to_owned())
+            .unwrap_or_default();
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a size for people"
+        )]
         let size = (f64::from(scenario.full_size()) * args.size).round().max(10.0) as usize;
         println!("\n== {name}: {size}");
         report.begin(&name, size);

@@ -44,13 +44,27 @@ impl Report {
 
     /// Something that must be so.
     pub(super) fn fact(&mut self, figure: &str, holds: bool, text: &str) {
-        self.add(figure, None, text.to_owned(), Some("must be".to_owned()), Some(holds), true);
+        self.add(
+            figure,
+            None,
+            text.to_owned(),
+            Some("must be".to_owned()),
+            Some(holds),
+            true,
+        );
     }
 
     /// A count for each object, with the most that it may be.
     pub(super) fn count(&mut self, figure: &str, value: f64, most: Option<f64>) {
         let goal = most.map(|most| format!("at most {most}"));
-        self.add(figure, Some(value), format!("{value:.3}"), goal, most.map(|most| value <= most), true);
+        self.add(
+            figure,
+            Some(value),
+            format!("{value:.3}"),
+            goal,
+            most.map(|most| value <= most),
+            true,
+        );
     }
 
     /// A time, with the floor of the same run and the greatest ratio to it.
@@ -60,7 +74,10 @@ impl Report {
             None => (format!("{seconds:.1} s"), None, None),
             Some((floor, most)) => {
                 let ratio = seconds / floor.as_secs_f64();
-                let text = format!("{seconds:.1} s, {ratio:.2} x the floor of {:.1} s", floor.as_secs_f64());
+                let text = format!(
+                    "{seconds:.1} s, {ratio:.2} x the floor of {:.1} s",
+                    floor.as_secs_f64()
+                );
                 (text, Some(format!("at most {most} x")), Some(ratio <= most))
             }
         };
@@ -70,7 +87,14 @@ impl Report {
     /// A figure that is not the same in every run.
     pub(super) fn measured(&mut self, figure: &str, value: f64, unit: &str, most: Option<f64>) {
         let goal = most.map(|most| format!("at most {most} {unit}"));
-        self.add(figure, Some(value), format!("{value:.1} {unit}"), goal, most.map(|most| value <= most), false);
+        self.add(
+            figure,
+            Some(value),
+            format!("{value:.1} {unit}"),
+            goal,
+            most.map(|most| value <= most),
+            false,
+        );
     }
 
     /// An operator's requests for each object, by verb and resource.
@@ -83,19 +107,52 @@ impl Report {
     /// CPU time and memory of a process.
     pub(super) fn usage(&mut self, who: &str, usage: Usage) {
         self.measured(&format!("CPU time of {who}"), usage.cpu_seconds, "s", None);
-        self.measured(&format!("most memory of {who}"), mib(usage.peak_rss_bytes), "MiB", None);
+        self.measured(
+            &format!("most memory of {who}"),
+            mib(usage.peak_rss_bytes),
+            "MiB",
+            None,
+        );
     }
 
-    fn add(&mut self, figure: &str, value: Option<f64>, text: String, goal: Option<String>, reached: Option<bool>, exact: bool) {
-        let row = Row { scenario: self.scenario.clone(), size: self.size, figure: figure.to_owned(), value, text, goal, reached, exact };
-        println!("{:8}{}: {}{}", mark(row.reached), row.figure, row.text, row.goal.as_ref().map(|goal| format!(" ({goal})")).unwrap_or_default());
+    fn add(
+        &mut self,
+        figure: &str,
+        value: Option<f64>,
+        text: String,
+        goal: Option<String>,
+        reached: Option<bool>,
+        exact: bool,
+    ) {
+        let row = Row {
+            scenario: self.scenario.clone(),
+            size: self.size,
+            figure: figure.to_owned(),
+            value,
+            text,
+            goal,
+            reached,
+            exact,
+        };
+        println!(
+            "{:8}{}: {}{}",
+            mark(row.reached),
+            row.figure,
+            row.text,
+            row.goal
+                .as_ref()
+                .map(|goal| format!(" ({goal})"))
+                .unwrap_or_default()
+        );
         self.rows.push(row);
     }
 
     /// Writes it, as `bench.md` and `bench.json`.
     pub(super) fn write(&self, directory: &Path) -> std::io::Result<()> {
         fs::create_dir_all(directory)?;
-        let mut text = String::from("| scenario | figure | measured | goal | reached |\n| --- | --- | --- | --- | --- |\n");
+        let mut text = String::from(
+            "| scenario | figure | measured | goal | reached |\n| --- | --- | --- | --- | --- |\n",
+        );
         for row in &self.rows {
             let goal = row.goal.as_deref().unwrap_or_default();
             let reached = match row.reached {
@@ -104,10 +161,17 @@ impl Report {
                 Some(false) => "no",
             };
             let (scenario, size) = (&row.scenario, row.size);
-            let _ = writeln!(text, "| {scenario} {size} | {} | {} | {goal} | {reached} |", row.figure, row.text);
+            let _ = writeln!(
+                text,
+                "| {scenario} {size} | {} | {} | {goal} | {reached} |",
+                row.figure, row.text
+            );
         }
         fs::write(directory.join("bench.md"), text)?;
-        fs::write(directory.join("bench.json"), serde_json::to_vec_pretty(&self.rows)?)?;
+        fs::write(
+            directory.join("bench.json"),
+            serde_json::to_vec_pretty(&self.rows)?,
+        )?;
         println!("\nwritten to {}", directory.display());
         Ok(())
     }

@@ -4,9 +4,9 @@ use std::time::Instant;
 
 use serde_json::json;
 
-use super::{Outcome, floor};
 use super::report::{Report, ratio};
 use super::world::{PATIENCE, World, since, writes};
+use super::{Outcome, floor};
 
 pub(super) async fn play(report: &mut Report, pods: usize) -> Outcome<()> {
     let floor = floor::scale_down(pods).await?;
@@ -19,17 +19,39 @@ pub(super) async fn play(report: &mut Report, pods: usize) -> Outcome<()> {
     world.nodes.await_pods(PATIENCE, |pods| pods.is_empty()).await?;
     let gone = begun.elapsed();
     world.without_runs().await?;
-    world.until(|status| status.replicas == 0 && status.hook_pending_replicas == 0).await?;
+    world
+        .until(|status| status.replicas == 0 && status.hook_pending_replicas == 0)
+        .await?;
     let hook_requests = since(&before.0, &hooks.requests().await?);
     let game_requests = since(&before.1, &workloads.requests().await?);
 
-    let asked: Vec<usize> = world.nodes.terminated_pods().iter().map(|pod| world.nodes.pod(pod).counts("/").received).collect();
+    let asked: Vec<usize> = world
+        .nodes
+        .terminated_pods()
+        .iter()
+        .map(|pod| world.nodes.pod(pod).counts("/").received)
+        .collect();
     let once = asked.len() == pods && asked.iter().all(|times| *times == 1);
-    report.fact("every pod's hook was asked exactly once", once, &format!("{} pods, asked {} times", asked.len(), asked.iter().sum::<usize>()));
-    let status = game_requests.get("patch gamedeployments/status").copied().unwrap_or(0);
+    report.fact(
+        "every pod's hook was asked exactly once",
+        once,
+        &format!(
+            "{} pods, asked {} times",
+            asked.len(),
+            asked.iter().sum::<usize>()
+        ),
+    );
+    let status = game_requests
+        .get("patch gamedeployments/status")
+        .copied()
+        .unwrap_or(0);
     let others = writes(&hook_requests) + writes(&game_requests) - status;
     report.count("API writes per gated deletion", ratio(others, pods), Some(5.0));
-    report.count("status writes of the GameDeployment per deletion", ratio(status, pods), Some(0.05));
+    report.count(
+        "status writes of the GameDeployment per deletion",
+        ratio(status, pods),
+        Some(0.05),
+    );
     report.requests("hook-operator", &hook_requests, pods);
     report.requests("gamedeployment-operator", &game_requests, pods);
     report.time("until the last pod was gone", gone, Some((floor, 1.5)));

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures::StreamExt as _;
 use k8s_openapi::api::core::v1::Pod;
-use kube::{Api, ResourceExt as _};
 use kube::runtime::watcher::{self, Event, watcher};
+use kube::{Api, ResourceExt as _};
 use test_kit::wait::within;
 use tokio::task::JoinHandle;
 
@@ -50,7 +50,11 @@ impl ReadyPods {
         let watched = Self { least, task };
         within(PATIENCE, || async {
             let now = now.load(Ordering::Relaxed);
-            if now == all { Ok(()) } else { Err(format!("{now} of {all} pods are ready")) }
+            if now == all {
+                Ok(())
+            } else {
+                Err(format!("{now} of {all} pods are ready"))
+            }
         })
         .await?;
         Ok(watched)

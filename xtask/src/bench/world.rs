@@ -34,12 +34,24 @@ impl Operator {
     /// Starts it and returns once it is ready.
     pub(super) async fn start(program: &str, control_plane: &ControlPlane, flags: &[&str]) -> Outcome<Self> {
         let path = assets::built(program, Profile::Release)?;
-        let address = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.to_string();
+        let address = std::net::TcpListener::bind("127.0.0.1:0")?
+            .local_addr()?
+            .to_string();
         let command = Program::new(path)
             .env("KUBECONFIG", control_plane.kubeconfig_path())
-            .args(["--listen", &address, "--log", "warn", "--leader-election", "false"])
+            .args([
+                "--listen",
+                &address,
+                "--log",
+                "warn",
+                "--leader-election",
+                "false",
+            ])
             .args(flags);
-        let operator = Self { process: Process::start(command)?, address };
+        let operator = Self {
+            process: Process::start(command)?,
+            address,
+        };
         operator.ready().await?;
         Ok(operator)
     }
@@ -47,7 +59,11 @@ impl Operator {
     async fn ready(&self) -> Outcome<()> {
         let client = http_client()?;
         within(PATIENCE, || async {
-            let answer = client.get(format!("http://{}/readyz", self.address)).send().await.ok()?;
+            let answer = client
+                .get(format!("http://{}/readyz", self.address))
+                .send()
+                .await
+                .ok()?;
             answer.status().is_success().then_some(())
         })
         .await?;
@@ -56,7 +72,10 @@ impl Operator {
 
     /// What `/metrics` says.
     pub(super) async fn metrics(&self) -> Outcome<String> {
-        let answer = http_client()?.get(format!("http://{}/metrics", self.address)).send().await?;
+        let answer = http_client()?
+            .get(format!("http://{}/metrics", self.address))
+            .send()
+            .await?;
         Ok(answer.text().await?)
     }
 
@@ -64,13 +83,24 @@ impl Operator {
     pub(super) async fn requests(&self) -> Outcome<Requests> {
         let text = self.metrics().await?;
         let mut requests = Requests::new();
-        for line in text.lines().filter(|line| line.starts_with("hookgate_api_requests_total{")) {
+        for line in text
+            .lines()
+            .filter(|line| line.starts_with("hookgate_api_requests_total{"))
+        {
             let label = |name: &str| {
                 let (_, rest) = line.split_once(&format!("{name}=\""))?;
                 rest.split_once('"').map(|(value, _)| value)
             };
-            let count = line.rsplit(' ').next().and_then(|count| count.parse().ok()).unwrap_or(0);
-            let name = format!("{} {}", label("verb").unwrap_or_default(), label("resource").unwrap_or_default());
+            let count = line
+                .rsplit(' ')
+                .next()
+                .and_then(|count| count.parse().ok())
+                .unwrap_or(0);
+            let name = format!(
+                "{} {}",
+                label("verb").unwrap_or_default(),
+                label("resource").unwrap_or_default()
+            );
             *requests.entry(name).or_default() += count;
         }
         Ok(requests)
@@ -94,7 +124,9 @@ pub(super) fn since(before: &Requests, after: &Requests) -> Requests {
 /// Requests that change something.
 pub(super) fn writes(requests: &Requests) -> u64 {
     let reads = ["get ", "list ", "watch "];
-    let written = requests.iter().filter(|(name, _)| !reads.iter().any(|verb| name.starts_with(verb)));
+    let written = requests
+        .iter()
+        .filter(|(name, _)| !reads.iter().any(|verb| name.starts_with(verb)));
     written.map(|(_, count)| count).sum()
 }
 
@@ -107,13 +139,24 @@ pub(super) struct World {
 
 impl World {
     pub(super) async fn new() -> Outcome<Self> {
-        let options = Options { crds: shared_api::crd::all(), ..Options::default() };
+        let options = Options {
+            crds: shared_api::crd::all(),
+            ..Options::default()
+        };
         let control_plane = ControlPlane::start(options).await?;
         let namespace = control_plane.namespace("bench").await;
-        let options = node::Options { nodes: 10, concurrent_calls: 64, ..node::Options::default() };
+        let options = node::Options {
+            nodes: 10,
+            concurrent_calls: 64,
+            ..node::Options::default()
+        };
         let nodes = Nodes::start(&control_plane, &namespace, options).await?;
         nodes.every_pod().set_players(0);
-        Ok(Self { control_plane, namespace, nodes })
+        Ok(Self {
+            control_plane,
+            namespace,
+            nodes,
+        })
     }
 
     pub(super) async fn hooks(&self) -> Outcome<Operator> {
@@ -182,7 +225,9 @@ impl World {
 
     /// Changes the game.
     pub(super) async fn change(&self, patch: &Value) -> Outcome<()> {
-        self.games().patch(GAME, &PatchParams::default(), &Patch::Merge(patch)).await?;
+        self.games()
+            .patch(GAME, &PatchParams::default(), &Patch::Merge(patch))
+            .await?;
         Ok(())
     }
 
@@ -192,7 +237,11 @@ impl World {
             let game = games.get(GAME).await.map_err(|error| error.to_string())?;
             let status = game.status.clone().unwrap_or_default();
             let current = status.observed_generation == game.metadata.generation;
-            if current && wanted(&status) { Ok(()) } else { Err(json!(status).to_string()) }
+            if current && wanted(&status) {
+                Ok(())
+            } else {
+                Err(json!(status).to_string())
+            }
         })
         .await?;
         Ok(())
@@ -202,8 +251,15 @@ impl World {
     pub(super) async fn without_runs(&self) -> Outcome<()> {
         let runs: Api<HookRun> = Api::namespaced(self.client(), &self.namespace);
         within(PATIENCE, || async {
-            let left = runs.list(&ListParams::default().limit(1)).await.map_err(|error| error.to_string())?;
-            if left.items.is_empty() { Ok(()) } else { Err("HookRuns are left".to_owned()) }
+            let left = runs
+                .list(&ListParams::default().limit(1))
+                .await
+                .map_err(|error| error.to_string())?;
+            if left.items.is_empty() {
+                Ok(())
+            } else {
+                Err("HookRuns are left".to_owned())
+            }
         })
         .await?;
         Ok(())
