@@ -25,6 +25,8 @@ pub struct Store<T> {
     by_owner: HashMap<String, BTreeSet<Key>>,
     /// Keys of objects without a controller, by namespace.
     orphans: HashMap<String, BTreeSet<Key>>,
+    /// Keys of what waits for the watch to show it, the longest first: looked at with every piece of news.
+    unconfirmed: BTreeSet<(Instant, Key)>,
     /// UIDs of objects that are certainly gone: an older event must not bring them back.
     gone: HashSet<String>,
     /// Keys seen in the list that is being read.
@@ -48,6 +50,7 @@ impl<T> Default for Store<T> {
             held: HashMap::new(),
             by_owner: HashMap::new(),
             orphans: HashMap::new(),
+            unconfirmed: BTreeSet::new(),
             gone: HashSet::new(),
             listed: None,
             synced: false,
@@ -153,22 +156,17 @@ impl<T: Stored> Store<T> {
     /// Keys of objects that the watch has not shown for this long after they were written.
     #[must_use]
     pub fn overdue(&self, after: Duration) -> Vec<Key> {
-        let late = |held: &Held<T>| held.unconfirmed.is_some_and(|since| since.elapsed() >= after);
-        self.held
+        let late = self
+            .unconfirmed
             .iter()
-            .filter(|(_, held)| late(held))
-            .map(|(key, _)| key.clone())
-            .collect()
+            .take_while(|(since, _)| since.elapsed() >= after);
+        late.map(|(_, key)| key.clone()).collect()
     }
 
     /// When the next object is overdue.
     #[must_use]
     pub fn next_overdue(&self, after: Duration) -> Option<Instant> {
-        self.held
-            .values()
-            .filter_map(|held| held.unconfirmed)
-            .min()
-            .map(|since| since + after)
+        self.unconfirmed.first().map(|(since, _)| *since + after)
     }
 
     /// What is held of a key, for [`Store::is_still`].
@@ -188,8 +186,13 @@ impl<T: Stored> Store<T> {
     /// A direct read has shown that an object is as it is held. The watch has time again to show it: a list that is
     /// older than the read must not take it away.
     pub fn wait_anew(&mut self, key: &Key) {
-        if let Some(held) = self.held.get_mut(key) {
-            held.unconfirmed = held.unconfirmed.map(|_| Instant::now());
+        if let Some(held) = self.held.get_mut(key)
+            && let Some(since) = held.unconfirmed
+        {
+            let now = Instant::now();
+            held.unconfirmed = Some(now);
+            self.unconfirmed.remove(&(since, key.clone()));
+            self.unconfirmed.insert((now, key.clone()));
         }
     }
 
@@ -203,12 +206,17 @@ impl<T: Stored> Store<T> {
                 .insert(key.clone()),
             None => self.orphans.entry(key.0.clone()).or_default().insert(key.clone()),
         };
+        self.unconfirmed
+            .extend(unconfirmed.map(|since| (since, key.clone())));
         self.held.insert(key, Held { value, unconfirmed });
         before
     }
 
     fn take(&mut self, key: &Key) -> Option<T> {
         let held = self.held.remove(key)?;
+        if let Some(since) = held.unconfirmed {
+            self.unconfirmed.remove(&(since, key.clone()));
+        }
         let (index, at) = match held.value.owner() {
             Some(owner) => (&mut self.by_owner, owner),
             None => (&mut self.orphans, key.0.as_str()),

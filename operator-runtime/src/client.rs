@@ -286,7 +286,8 @@ fn classify(method: &Method, uri: &http::Uri) -> (&'static str, String) {
         "POST" => "create",
         "PUT" => "update",
         "PATCH" => "patch",
-        "DELETE" => "delete",
+        "DELETE" if named => "delete",
+        "DELETE" => "deletecollection",
         _ => "other",
     };
     (verb, resource)
@@ -320,6 +321,16 @@ mod tests {
                 ("patch", "hookruns/status"),
             ),
             ("GET", "/api/v1/namespaces/a/secrets/b", ("get", "secrets")),
+            (
+                "DELETE",
+                "/apis/tkex.tencent.com/v1alpha1/namespaces/a/hookruns/b",
+                ("delete", "hookruns"),
+            ),
+            (
+                "DELETE",
+                "/apis/tkex.tencent.com/v1alpha1/namespaces/a/hookruns?&labelSelector=a",
+                ("deletecollection", "hookruns"),
+            ),
             (
                 "POST",
                 "/apis/events.k8s.io/v1/namespaces/a/events",

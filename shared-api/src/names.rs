@@ -28,6 +28,8 @@ pub mod hook_run_label {
     pub const CANARY_STEP: &str = "canary-step-index";
     /// UID of the pod that the run speaks of.
     pub const POD_UID: &str = "tkex.tencent.com/pod-uid";
+    /// Digest of the run's name: many runs can be selected by it in one call, which names cannot.
+    pub const NAME_DIGEST: &str = "tkex.tencent.com/name-digest";
 }
 
 /// Annotations of HookRuns: what exactly was asked, so that a verdict is used for nothing else.

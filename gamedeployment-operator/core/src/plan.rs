@@ -192,8 +192,46 @@ impl Plan {
         self.actions.is_empty() && self.status.is_none() && self.warnings.is_empty()
     }
 
+    /// Leaves so many writes to what there is: the others are decided on anew when these are done. While they are, the
+    /// user may change their mind, and a pod that is gone cannot be brought back. Creations may all go on.
+    pub fn shorten(&mut self, most: usize) {
+        let mut left = most;
+        self.actions.retain(|action| {
+            if matches!(action, Action::CreatePod(_) | Action::DeleteRun(_)) {
+                return true;
+            }
+            let stays = left > 0;
+            left = left.saturating_sub(1);
+            stays
+        });
+    }
+
     /// Wakes at this time, or earlier.
     pub fn wake_at(&mut self, at: Timestamp) {
         self.wake = Some(self.wake.map_or(at, |known| known.min(at)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_plan_is_shortened_but_for_what_harms_nobody() {
+        let reset = || Action::ResetRetry(Vec::new());
+        let run = || {
+            Action::DeleteRun(RunRef {
+                name: String::new(),
+                uid: String::new(),
+            })
+        };
+        let mut plan = Plan {
+            actions: vec![reset(), run(), reset(), reset(), run()],
+            ..Plan::default()
+        };
+        plan.shorten(2);
+        assert_eq!(plan.actions, [reset(), run(), reset(), run()]);
+        plan.shorten(2);
+        assert_eq!(plan.actions.len(), 4);
     }
 }

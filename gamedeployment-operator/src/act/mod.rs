@@ -25,6 +25,7 @@ use crowd::Crowds;
 mod crowd;
 mod object;
 mod pod;
+mod run_deletion;
 mod status;
 
 /// Writes at a time for one workload.
@@ -180,7 +181,11 @@ impl Hands {
         let (pods, others): (Vec<_>, Vec<_>) = actions
             .into_iter()
             .partition(|action| matches!(action, Action::CreatePod(_)));
+        let (runs, others) = others
+            .into_iter()
+            .partition(|action| matches!(action, Action::DeleteRun(_)));
         self.all(subject, others, &mut outcome).await;
+        self.delete_runs(subject, runs, &mut outcome).await;
         self.create_pods(subject, pods, &mut outcome).await;
         if let Some(status) = status
             && (outcome.effects.is_empty() || !outcome.failures.is_empty())

@@ -1,7 +1,7 @@
 //! Writes to ControllerRevisions and HookRuns.
 
 use gamedeployment_core::gate::NewRun;
-use gamedeployment_core::plan::{NewRevision, RevisionRef, RunRef};
+use gamedeployment_core::plan::{NewRevision, RevisionRef};
 use gamedeployment_core::pod::controller_of;
 use gamedeployment_core::revision::template_in;
 use k8s_openapi::api::apps::v1::ControllerRevision;
@@ -222,34 +222,6 @@ impl Hands {
                 effect: None,
                 collision: false,
             }),
-        }
-    }
-
-    pub(super) async fn delete_run(&self, subject: &Subject, run: RunRef) -> Result<Effect, Trouble> {
-        let RunRef { name, uid } = run;
-        let same = Preconditions {
-            uid: Some(uid.clone()),
-            resource_version: None,
-        };
-        let params = DeleteParams {
-            preconditions: Some(same),
-            ..DeleteParams::background()
-        };
-        match self
-            .calls
-            .call(
-                &subject.key.0,
-                "delete a HookRun",
-                self.api::<HookRun>(subject).delete(&name, &params),
-            )
-            .await
-        {
-            Ok(answer) => Ok(answer.either(
-                |run| Effect::Run(Box::new(run)),
-                |_| Effect::Gone(Kind::Run, name.clone(), uid.clone()),
-            )),
-            Err(CallError::Gone) => Ok(Effect::Gone(Kind::Run, name, uid)),
-            Err(error) => Err(Trouble::of(error, Kind::Run, &name, &uid)),
         }
     }
 }

@@ -4,6 +4,7 @@
 //! that write; what they learned comes back as news.
 
 mod reading;
+mod rest;
 mod wakes;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -32,8 +33,11 @@ use crate::index::{Index, Surroundings};
 use crate::metrics::{Decision, Metrics};
 use crate::observe::News;
 use crate::store::Mark;
+use rest::Rest;
 use wakes::Wakes;
 
+/// Changes of pods for one workload before it is decided on anew: the user may change their mind meanwhile.
+const AT_A_TIME: usize = 128;
 /// Pause before a workload whose writes failed is decided anew; doubles with every failure in a row.
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 /// Pause before something is tried again that no decision rests on.
@@ -65,6 +69,8 @@ pub struct Controller {
     busy: HashSet<Key>,
     /// When workloads are to be decided anew though nothing happens.
     wakes: Wakes,
+    /// Large workloads that were decided on just now.
+    rest: Rest,
     seats: HashMap<Key, Seat>,
     tasks: JoinSet<Done>,
     rereading: bool,
@@ -94,6 +100,7 @@ impl Controller {
             dirty: BTreeSet::new(),
             busy: HashSet::new(),
             wakes: Wakes::default(),
+            rest: Rest::default(),
             seats: HashMap::new(),
             tasks: JoinSet::new(),
             rereading: false,
@@ -145,8 +152,12 @@ impl Controller {
         });
         let overdue = expectations::next_overdue(&self.index).filter(|_| !self.rereading);
         let overdue = overdue.map(|at| at.saturating_duration_since(Instant::now()));
+        let waits = |key: &Key| self.dirty.contains(key) && !self.busy.contains(key);
+        let rested = self.rest.next(waits);
+        let rested = rested.map(|at| at.saturating_duration_since(Instant::now()));
         wake.into_iter()
             .chain(overdue)
+            .chain(rested)
             .min()
             .unwrap_or(Duration::from_mins(10))
             + Duration::from_millis(1)
@@ -154,7 +165,7 @@ impl Controller {
 
     /// Decides for one workload, unless it is being written for: then it comes again when that is done.
     fn consider(&mut self, key: Key) {
-        if self.busy.contains(&key) {
+        if self.busy.contains(&key) || self.rest.rests(&key, Instant::now()) {
             self.dirty.insert(key);
             return;
         }
@@ -184,8 +195,10 @@ impl Controller {
         };
         let started = Instant::now();
         let uid = object.metadata.uid.clone().unwrap_or_default();
-        let plan = self.decide(&key, object, &uid);
-        self.metrics.decided(started.elapsed());
+        let mut plan = self.decide(&key, object, &uid);
+        let took = started.elapsed();
+        self.metrics.decided(took);
+        self.rest.decided(&key, started, took);
         self.wakes.set(&key, plan.wake);
         let status = plan.status.as_deref().or(object.status.as_ref());
         if let (Some(status), Some(gauges)) = (status, &plan.gauges) {
@@ -196,6 +209,10 @@ impl Controller {
             self.metrics.reconciled(&key, true, started.elapsed());
             self.seats.remove(&key);
             return;
+        }
+        // Where writes fail, the first ones must not keep the others from being tried.
+        if !self.seats.contains_key(&key) {
+            plan.shorten(AT_A_TIME);
         }
         let subject = Subject {
             key: key.clone(),
@@ -268,6 +285,7 @@ impl Controller {
         self.metrics.forget(key);
         self.expectations.forget(key);
         self.wakes.set(key, None);
+        self.rest.forget(key);
         self.seats.remove(key);
     }
 

@@ -176,8 +176,7 @@ impl Index {
             match owner {
                 Owner::Uid(uid) => about.extend(self.by_uid.get(&uid).cloned()),
                 Owner::NoneIn(namespace) => {
-                    let here = self.workloads.iter().filter(|(key, _)| key.0 == namespace);
-                    about.extend(here.map(|(key, _)| key.clone()));
+                    about.extend(self.workloads.orphans_in(&namespace).map(Workload::key));
                 }
             }
         }
@@ -244,11 +243,12 @@ impl Index {
             }
         }
         for (namespace, name) in changed {
-            let users = self
-                .workloads
-                .iter()
-                .filter(|(key, workload)| key.0 == namespace && workload.uses(&name));
-            about.extend(users.map(|(key, _)| key.clone()));
+            let here = self.workloads.orphans_in(&namespace);
+            about.extend(
+                { here }
+                    .filter(|workload| workload.uses(&name))
+                    .map(Workload::key),
+            );
         }
     }
 
@@ -357,7 +357,7 @@ fn learn<K, T>(
     store: &mut Store<T>,
     event: Observed<K>,
     read: impl Fn(K) -> Option<T>,
-    differ: impl Fn(&T, &T) -> bool,
+    differ: impl Fn(&T, &mut T) -> bool,
 ) -> BTreeSet<Owner>
 where
     K: kube::Resource<DynamicType = ()>,
@@ -369,9 +369,11 @@ where
         Event::InitApply(DeserializeGuard(object)) | Event::Apply(DeserializeGuard(object)) => {
             let Ok(object) = object else { return owners };
             let key = key_of(object.meta());
-            let Some(value) = read(object) else { return owners };
+            let Some(mut value) = read(object) else {
+                return owners;
+            };
             let owner = Owner::of(&value, &key.0);
-            let differs = store.get(&key).is_none_or(|known| differ(known, &value));
+            let differs = store.get(&key).is_none_or(|known| differ(known, &mut value));
             let (before, news) = store.observe(key.clone(), value);
             if news && differs {
                 owners.extend(before.map(|before| Owner::of(&before, &key.0)));

@@ -12,24 +12,19 @@ use shared_api::{HookTemplate, names};
 use super::{NodeFacts, OwnedRevision, Template};
 
 /// A version alone is no news: the next write that it makes fail is tried again with this one.
-pub(super) fn pods_differ(known: &Pod, new: &Pod) -> bool {
-    Pod {
-        resource_version: String::new(),
-        ..known.clone()
-    } != Pod {
-        resource_version: String::new(),
-        ..new.clone()
-    }
+pub(super) fn pods_differ(known: &Pod, new: &mut Pod) -> bool {
+    let version = std::mem::replace(&mut new.resource_version, known.resource_version.clone());
+    let differ = known != new;
+    new.resource_version = version;
+    differ
 }
 
-pub(super) fn runs_differ(known: &Run, new: &Run) -> bool {
-    Run {
-        resource_version: String::new(),
-        ..known.clone()
-    } != Run {
-        resource_version: String::new(),
-        ..new.clone()
-    }
+/// As of pods.
+pub(super) fn runs_differ(known: &Run, new: &mut Run) -> bool {
+    let version = std::mem::replace(&mut new.resource_version, known.resource_version.clone());
+    let differ = known != new;
+    new.resource_version = version;
+    differ
 }
 
 /// What is kept of a ControllerRevision; none of one that does not hold a template.

@@ -27,6 +27,12 @@ fn check_labels(run: &HookRun, kinds: (&str, &str), revision: &str, pod: &k8s_op
     let name = pod.name_any();
     let id = name.rsplit('-').next().unwrap();
     let uid = pod.metadata.uid.as_deref().unwrap();
+    // FNV-1a over the name as JSON: part of no one's interface, but the same for the same name.
+    let digest = run.labels()["tkex.tencent.com/name-digest"].clone();
+    assert!(
+        digest.len() == 16 && digest.chars().all(|digit| digit.is_ascii_hexdigit()),
+        "{digest}"
+    );
     let wanted = [
         ("hookrun-type", kinds.0),
         ("gamedeployment-type", kinds.1),
@@ -35,6 +41,7 @@ fn check_labels(run: &HookRun, kinds: (&str, &str), revision: &str, pod: &k8s_op
         ("instance-id", id),
         ("InstanceID", id),
         ("tkex.tencent.com/pod-uid", uid),
+        ("tkex.tencent.com/name-digest", &digest),
     ];
     let wanted: BTreeMap<String, String> = wanted
         .map(|(key, value)| (key.to_owned(), value.to_owned()))

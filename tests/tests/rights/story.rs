@@ -13,6 +13,7 @@ pub(crate) async fn tell(fleet: &Fleet<'_>, proxies: &[ApiProxy; 2]) {
     ask_with_a_secret(fleet, &proxies[1]).await;
     make_and_update(fleet, &proxies[0]).await;
     adopt(fleet).await;
+    withdraw(fleet).await;
     fleet.retry("preDeleteUpdateStrategy");
     fleet
         .until_game(|game| retry_is_over(&serde_json::to_value(&game.spec).unwrap()))
@@ -80,6 +81,20 @@ async fn adopt(fleet: &Fleet<'_>) {
     fleet
         .until_pods(|pods| pods.get("by-hand").is_none_or(owned))
         .await;
+    fleet.settled(1).await;
+}
+
+/// Busy pods are to go, and then they are not: their runs are removed together.
+async fn withdraw(fleet: &Fleet<'_>) {
+    fleet.scale(3);
+    fleet.settled(3).await;
+    fleet.nodes.every_pod().set_players(1);
+    fleet.scale(1);
+    fleet.asked(2).await;
+    fleet.scale(3);
+    fleet.until_runs(<[_]>::is_empty).await;
+    fleet.nodes.every_pod().set_players(0);
+    fleet.scale(1);
     fleet.settled(1).await;
 }
 

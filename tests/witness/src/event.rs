@@ -1,13 +1,15 @@
 //! One line of the audit log.
 
 use jiff::Timestamp;
-use serde_json::Value;
+use serde_json::{Value, json};
+
+use crate::object::text;
 
 /// What some servers write down in place of an answer that nobody waits for.
 const CALLER_GONE: u64 = 499;
 
 /// A write that the API server has answered.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Event {
     /// When the request came.
     pub(crate) received: Timestamp,
@@ -31,8 +33,8 @@ pub(crate) struct Event {
 }
 
 impl Event {
-    /// Reads a line. Nothing: it is no write, or one that was only tried out.
-    pub(crate) fn read(line: &str) -> Result<Option<Self>, String> {
+    /// Reads a line. Nothing: it is no write, or one that was only tried out. A deletion of many is one of each.
+    pub(crate) fn read(line: &str) -> Result<Vec<Self>, String> {
         let mut value: Value = serde_json::from_str(line).map_err(|error| error.to_string())?;
         let text = |path: &str| {
             let found = value.pointer(path).and_then(Value::as_str);
@@ -43,12 +45,16 @@ impl Event {
             found.map_err(|error| format!("{path}: {error}"))
         };
         let verb = text("/verb");
-        let writes = matches!(verb.as_str(), "create" | "update" | "patch" | "delete");
+        let writes = matches!(
+            verb.as_str(),
+            "create" | "update" | "patch" | "delete" | "deletecollection"
+        );
         // A request whose caller went away may end in a panic of the API server's, which is how it lets go of it.
         let over = matches!(text("/stage").as_str(), "ResponseComplete" | "Panic");
         if !writes || !over || text("/requestURI").contains("dryRun=") {
-            return Ok(None);
+            return Ok(Vec::new());
         }
+        let uri = text("/requestURI");
         let impersonated = text("/impersonatedUser/username");
         let user = if impersonated.is_empty() {
             text("/user/username")
@@ -78,7 +84,29 @@ impl Event {
         if let Some(metadata) = event.response.get_mut("metadata").and_then(Value::as_object_mut) {
             metadata.remove("managedFields");
         }
-        Ok(Some(event))
+        if event.verb == "deletecollection" && event.succeeded() {
+            event.request = json!({ "selector": uri });
+            return Ok(event.one_by_one());
+        }
+        Ok(vec![event])
+    }
+
+    /// The deletions that one request for many has made. The answer shows the objects as they were before.
+    fn one_by_one(mut self) -> Vec<Self> {
+        let response = self.response.take();
+        let gone = |object: &&Value| {
+            object["metadata"]["finalizers"]
+                .as_array()
+                .is_none_or(Vec::is_empty)
+        };
+        let objects = response["items"].as_array().into_iter().flatten().filter(gone);
+        let one = |object: &Value| Self {
+            verb: "delete".to_owned(),
+            name: text(object, "/metadata/name").to_owned(),
+            response: json!({ "details": { "uid": object["metadata"]["uid"] } }),
+            ..self.clone()
+        };
+        objects.map(one).collect()
     }
 
     /// Whether it belongs to a namespace, or may: nodes belong to none.

@@ -78,8 +78,7 @@ pub fn examine<'a>(lines: impl Iterator<Item = &'a str>, scope: &Scope<'_>) -> R
             continue;
         }
         match Event::read(line) {
-            Ok(Some(event)) if event.is_about(scope.namespace) => events.push(event),
-            Ok(_) => {}
+            Ok(read) => events.extend(read.into_iter().filter(|event| event.is_about(scope.namespace))),
             Err(error) => report.violations.push(Violation {
                 at: None,
                 revision: 0,

@@ -10,6 +10,8 @@ use super::world::{World, since};
 
 /// For so long nothing happens.
 const QUIET: Duration = Duration::from_mins(1);
+/// Where only counts are wanted.
+const SHORT_QUIET: Duration = Duration::from_secs(10);
 /// A process that starts is steady when it has made no request for so long.
 const STEADY: Duration = Duration::from_secs(2);
 
@@ -36,7 +38,8 @@ pub(super) async fn play(report: &mut Report, pods: usize) -> Outcome<()> {
 
     let before = (hooks.requests().await?, workloads.requests().await?);
     let (hooks_before, workloads_before) = (hooks.usage(), workloads.usage());
-    tokio::time::sleep(QUIET).await;
+    let quiet = if report.counts_only() { SHORT_QUIET } else { QUIET };
+    tokio::time::sleep(quiet).await;
     for (who, operator, before, usage) in [
         ("hook-operator", &hooks, &before.0, hooks_before),
         ("gamedeployment-operator", &workloads, &before.1, workloads_before),
@@ -47,10 +50,10 @@ pub(super) async fn play(report: &mut Report, pods: usize) -> Outcome<()> {
         report.fact(
             &format!("{who} makes no request"),
             count == 0,
-            &format!("{count} in a minute {requests:?}"),
+            &format!("{count} in {} s {requests:?}", quiet.as_secs()),
         );
         let now = operator.usage();
-        let share = 100.0 * (now.cpu_seconds - usage.cpu_seconds) / QUIET.as_secs_f64();
+        let share = 100.0 * (now.cpu_seconds - usage.cpu_seconds) / quiet.as_secs_f64();
         report.measured(&format!("CPU of {who}"), share, "%", Some(1.0));
         report.measured(
             &format!("memory of {who}"),

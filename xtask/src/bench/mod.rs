@@ -3,6 +3,7 @@
 //! Counts are exact, and must not grow. Times are this machine's, and are told beside the floor of the same run: what a bare
 //! loop needs for the same writes.
 
+mod baseline;
 mod create;
 mod floor;
 mod hanging;
@@ -19,8 +20,12 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::ValueEnum as _;
+use test_kit::assets::Profile;
 
 use report::Report;
+
+/// The share of the full size at which counts are compared: they are the same for each object at any size.
+const SMALL: f64 = 0.02;
 
 /// Flags of `bench`.
 #[derive(clap::Args)]
@@ -28,12 +33,21 @@ pub(crate) struct Args {
     /// What to measure [default: everything]
     #[arg(value_enum, value_name = "SCENARIO")]
     scenarios: Vec<Scenario>,
-    /// How large, as a share of the full size
-    #[arg(long, default_value_t = 1.0, value_name = "SHARE")]
-    size: f64,
+    /// How large, as a share of the full size [default: 1, with --counts 0.02]
+    #[arg(long, value_name = "SHARE")]
+    size: Option<f64>,
+    /// Only what is the same in every run, at a small size and with debug builds: compared with the counts that are recorded
+    #[arg(long)]
+    counts: bool,
+    /// Record these counts: from now on they are compared with
+    #[arg(long)]
+    record: bool,
     /// Where the report is written, as Markdown and JSON
     #[arg(long, default_value = "target/bench", value_name = "DIRECTORY")]
     output: PathBuf,
+    /// Measure the programs in this directory [default: those of this checkout, built for it]
+    #[arg(long, value_name = "DIRECTORY")]
+    programs: Option<PathBuf>,
 }
 
 /// What can be measured.
@@ -67,6 +81,11 @@ impl Scenario {
         }
     }
 
+    /// Whether it says anything that is the same in every run.
+    fn counts(self) -> bool {
+        self != Self::Hanging
+    }
+
     async fn play(self, report: &mut Report, size: usize) -> Outcome<()> {
         match self {
             Self::ScaleDown => scale_down::play(report, size).await,
@@ -94,13 +113,25 @@ pub(crate) fn run(args: &Args) -> ExitCode {
 
 fn measure(args: &Args) -> Outcome<bool> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let all = Scenario::value_variants();
-    let chosen = if args.scenarios.is_empty() {
-        all
+    let mut chosen = args.scenarios.clone();
+    if chosen.is_empty() {
+        chosen.extend(Scenario::value_variants());
+    }
+    let profile = if args.counts {
+        Profile::Debug
     } else {
-        &args.scenarios
+        Profile::Release
     };
-    let mut report = Report::default();
+    match &args.programs {
+        Some(programs) => world::measure_those_in(programs.clone()),
+        None => world::measure_those_in(world::built(profile)?),
+    }
+    let (mut report, share) = if args.counts {
+        chosen.retain(|scenario| scenario.counts());
+        (Report::of_counts(), args.size.unwrap_or(SMALL))
+    } else {
+        (Report::default(), args.size.unwrap_or(1.0))
+    };
     for scenario in chosen {
         let name = scenario
             .to_possible_value()
@@ -111,11 +142,20 @@ fn measure(args: &Args) -> Outcome<bool> {
             clippy::cast_sign_loss,
             reason = "a size for people"
         )]
-        let size = (f64::from(scenario.full_size()) * args.size).round().max(10.0) as usize;
+        let size = (f64::from(scenario.full_size()) * share).round().max(10.0) as usize;
         println!("\n== {name}: {size}");
         report.begin(&name, size);
         runtime.block_on(scenario.play(&mut report, size))?;
     }
     report.write(&args.output)?;
-    Ok(report.well())
+    let counts = report.counts();
+    if args.record {
+        baseline::record(counts)?;
+        return Ok(report.well());
+    }
+    let grown = baseline::grown(&baseline::recorded()?, &counts);
+    for line in &grown {
+        println!("GROWN   {line}");
+    }
+    Ok(report.well() && grown.is_empty())
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use serde::Serialize;
 use test_kit::usage::Usage;
 
+use super::baseline::Counts;
 use super::world::Requests;
 
 /// One figure.
@@ -30,12 +31,26 @@ pub(super) struct Row {
 /// All figures.
 #[derive(Debug, Default)]
 pub(super) struct Report {
+    counts_only: bool,
     scenario: String,
     size: usize,
     rows: Vec<Row>,
 }
 
 impl Report {
+    /// A report that leaves out whatever is not the same in every run, so that nothing needs to be measured for it.
+    pub(super) fn of_counts() -> Self {
+        Self {
+            counts_only: true,
+            ..Self::default()
+        }
+    }
+
+    /// Whether times are left out.
+    pub(super) fn counts_only(&self) -> bool {
+        self.counts_only
+    }
+
     /// What follows is about this scenario.
     pub(super) fn begin(&mut self, scenario: &str, size: usize) {
         self.scenario = scenario.to_owned();
@@ -99,7 +114,8 @@ impl Report {
 
     /// An operator's requests for each object, by verb and resource.
     pub(super) fn requests(&mut self, who: &str, requests: &Requests, objects: usize) {
-        for (name, count) in requests {
+        // How often a watch is ended is the API server's own affair.
+        for (name, count) in requests.iter().filter(|(name, _)| !name.starts_with("watch ")) {
             self.count(&format!("  {who}: {name}"), ratio(*count, objects), None);
         }
     }
@@ -124,6 +140,9 @@ impl Report {
         reached: Option<bool>,
         exact: bool,
     ) {
+        if self.counts_only && !exact {
+            return;
+        }
         let row = Row {
             scenario: self.scenario.clone(),
             size: self.size,
@@ -174,6 +193,17 @@ impl Report {
         )?;
         println!("\nwritten to {}", directory.display());
         Ok(())
+    }
+
+    /// The counts by what they are of.
+    pub(super) fn counts(&self) -> Counts {
+        let exact = { self.rows.iter() }.filter(|row| row.exact);
+        exact
+            .filter_map(|row| {
+                let name = format!("{} {}: {}", row.scenario, row.size, row.figure.trim());
+                Some((name, row.value?))
+            })
+            .collect()
     }
 
     /// Whether every goal is reached.

@@ -9,7 +9,11 @@ use super::world::{PATIENCE, World, since, writes};
 use super::{Outcome, floor};
 
 pub(super) async fn play(report: &mut Report, pods: usize) -> Outcome<()> {
-    let floor = floor::scale_down(pods).await?;
+    let floor = if report.counts_only() {
+        None
+    } else {
+        Some((floor::scale_down(pods).await?, 1.5))
+    };
     let world = World::new().await?;
     let (hooks, workloads) = (world.hooks().await?, world.workloads().await?);
     world.launch(pods, json!({ "type": "InplaceUpdate" })).await?;
@@ -54,7 +58,7 @@ pub(super) async fn play(report: &mut Report, pods: usize) -> Outcome<()> {
     );
     report.requests("hook-operator", &hook_requests, pods);
     report.requests("gamedeployment-operator", &game_requests, pods);
-    report.time("until the last pod was gone", gone, Some((floor, 1.5)));
+    report.time("until the last pod was gone", gone, floor);
     report.usage("hook-operator", hooks.usage());
     report.usage("gamedeployment-operator", workloads.usage());
     Ok(())

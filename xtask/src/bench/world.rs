@@ -2,6 +2,8 @@
 //! say of themselves.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Pod;
@@ -27,13 +29,30 @@ pub(super) struct Operator {
     address: String,
 }
 
+/// Where the programs are that are measured.
+static PROGRAMS: OnceLock<PathBuf> = OnceLock::new();
+
+/// From now on these are measured.
+pub(super) fn measure_those_in(directory: PathBuf) {
+    let _ = PROGRAMS.set(directory);
+}
+
+/// The directory of the programs of this checkout. They are built once: what is changed meanwhile is not measured.
+pub(super) fn built(profile: Profile) -> Outcome<PathBuf> {
+    let program = assets::built("hook-operator", profile)?;
+    Ok(program
+        .parent()
+        .ok_or("a program without a directory")?
+        .to_owned())
+}
+
 /// Requests of an operator by verb and resource.
 pub(super) type Requests = BTreeMap<String, u64>;
 
 impl Operator {
     /// Starts it and returns once it is ready.
     pub(super) async fn start(program: &str, control_plane: &ControlPlane, flags: &[&str]) -> Outcome<Self> {
-        let path = assets::built(program, Profile::Release)?;
+        let path = PROGRAMS.get().ok_or("no programs to measure")?.join(program);
         let address = std::net::TcpListener::bind("127.0.0.1:0")?
             .local_addr()?
             .to_string();

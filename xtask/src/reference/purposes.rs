@@ -152,6 +152,13 @@ pub(super) const ALL: &[Purpose] = &[
         "removing runs that were used, or are void",
         "`WriteFailed`; void runs stay, and their pods are not asked again",
     ),
+    purpose(
+        WORKLOADS,
+        "hookruns",
+        "deletecollection",
+        "the same for many runs by one call",
+        "each run is deleted by a call of its own",
+    ),
     purpose(WORKLOADS, "pods", "create delete", "scaling, recreation", REFUSED),
     purpose(
         WORKLOADS,

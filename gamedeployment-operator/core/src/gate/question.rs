@@ -92,7 +92,7 @@ impl Question<'_> {
         check_name(&name, &self.step.template_name)?;
         let mut run = HookRun::new(&name, spec);
         run.metadata.namespace = Some(self.namespace.to_owned());
-        run.metadata.labels = Some(self.labels());
+        run.metadata.labels = Some(self.labels(&name));
         let mut notes = BTreeMap::from([
             (annotation::INTENT.to_owned(), self.intent.text()),
             (annotation::SPEC_DIGEST.to_owned(), digest(&run.spec)),
@@ -107,7 +107,7 @@ impl Question<'_> {
         Ok(NewRun { run })
     }
 
-    fn labels(&self) -> BTreeMap<String, String> {
+    fn labels(&self, name: &str) -> BTreeMap<String, String> {
         let kind = self.kind.label();
         let (revision, instance) = (self.pod.revision(), self.pod.instance());
         let pairs = [
@@ -118,6 +118,7 @@ impl Question<'_> {
             (label::INSTANCE, instance),
             (label::INSTANCE_OLD, instance),
             (label::POD_UID, &self.pod.uid),
+            (label::NAME_DIGEST, &digest(&name)),
         ];
         pairs
             .into_iter()

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::event::Event;
 use crate::object::text;
 use crate::world::Step;
 
@@ -20,7 +21,7 @@ pub(super) fn of_workloads(step: &Step<'_>) -> Vec<String> {
     // API servers of old do not record what is sent to delete a custom resource: that says nothing either way.
     let unrecorded = event.request.is_null();
     let wanted: &[&str] = match (event.verb.as_str(), resource) {
-        ("delete", "hookruns") if unrecorded => &[],
+        ("delete", "hookruns") if unrecorded || selects_by_name(event) => &[],
         ("delete", "pods") => &["/preconditions/uid", "/preconditions/resourceVersion"],
         ("delete", "hookruns" | "controllerrevisions") => &["/preconditions/uid"],
         ("patch" | "update", "pods" | "gamedeployments" | "controllerrevisions") => {
@@ -49,6 +50,11 @@ pub(super) fn of_workloads(step: &Step<'_>) -> Vec<String> {
         ));
     }
     found
+}
+
+/// Whether a request for many named each of them, by the digest of its name.
+fn selects_by_name(event: &Event) -> bool {
+    text(&event.request, "/selector").contains("name-digest")
 }
 
 /// Of hook-operator.

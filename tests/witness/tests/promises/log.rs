@@ -203,6 +203,14 @@ impl Log {
         self.line(Call(user, "delete", resource, ""), name, request, answer);
     }
 
+    /// Somebody removes all that a selector meets.
+    pub(crate) fn remove_many(&mut self, user: &str, resource: &str, names: &[&str], selector: &str) {
+        let items: Vec<Value> = names.iter().map(|name| self.object(resource, name)).collect();
+        let call = Call(user, "deletecollection", resource, "");
+        let uri = format!("?labelSelector={selector}");
+        self.line(call, &uri, Value::Null, json!({ "items": items }));
+    }
+
     /// The operator patches a pod as it should.
     pub(crate) fn patch(&mut self, pod: &str, subresource: &str, change: Value) {
         let mut request = change.clone();

@@ -1,0 +1,104 @@
+//! The counts that are compared with: `counts.json`, beside this file.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+
+use super::Outcome;
+
+/// Figures by scenario, size and name.
+pub(super) type Counts = BTreeMap<String, f64>;
+
+/// A count may be so much greater than it was.
+const TENTH: f64 = 1.1;
+
+fn path() -> PathBuf {
+    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/src/bench/counts.json"))
+}
+
+/// What is recorded.
+pub(super) fn recorded() -> Outcome<Counts> {
+    match fs::read(path()) {
+        Ok(text) => Ok(serde_json::from_slice(&text)?),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Counts::new()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Records these; others stay as they are.
+pub(super) fn record(counts: Counts) -> Outcome<()> {
+    let mut all = recorded()?;
+    all.extend(counts);
+    let mut text = serde_json::to_string_pretty(&all)?;
+    text.push('\n');
+    fs::write(path(), text)?;
+    println!("recorded in {}", path().display());
+    Ok(())
+}
+
+/// The counts that are greater than they were by more than a tenth, and those that were not there, in words.
+pub(super) fn grown(before: &Counts, now: &Counts) -> Vec<String> {
+    let compare = |(name, value): (&String, &f64)| match before.get(name) {
+        Some(known) if *value <= known * TENTH + slack(name) => None,
+        Some(known) => Some(format!("{name}: {value:.3}, was {known:.3}")),
+        // At another size than the recorded ones nothing is compared.
+        None if before.keys().any(|known| scene(known) == scene(name)) && *value > slack(name) => {
+            Some(format!("{name}: {value:.3}, was none"))
+        }
+        None => None,
+    };
+    now.iter().filter_map(compare).collect()
+}
+
+/// Scenario and size.
+fn scene(name: &str) -> &str {
+    name.split_once(": ").map_or(name, |(scene, _)| scene)
+}
+
+/// Writes that are made for a whole workload are few, and one more or less depends on when things come: so many of
+/// them for all objects together say nothing.
+const FEW: f64 = 3.0;
+
+fn slack(name: &str) -> f64 {
+    let size = scene(name)
+        .rsplit(' ')
+        .next()
+        .and_then(|size| size.parse::<f64>().ok());
+    size.map_or(0.0, |size| FEW / size)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counts(all: &[(&str, f64)]) -> Counts {
+        all.iter()
+            .map(|(name, value)| ((*name).to_owned(), *value))
+            .collect()
+    }
+
+    #[test]
+    fn a_count_that_grew_by_more_than_a_tenth_is_told() {
+        let before = counts(&[("scale-down 100: writes", 5.0), ("scale-down 100: status", 0.01)]);
+        assert!(grown(&before, &before).is_empty());
+        let a_little = counts(&[("scale-down 100: writes", 5.5), ("scale-down 100: status", 0.03)]);
+        assert!(grown(&before, &a_little).is_empty());
+        let much = counts(&[("scale-down 100: writes", 5.6)]);
+        assert_eq!(
+            grown(&before, &much),
+            ["scale-down 100: writes: 5.600, was 5.000"]
+        );
+        let new = counts(&[("scale-down 100: list pods", 1.0)]);
+        assert_eq!(
+            grown(&before, &new),
+            ["scale-down 100: list pods: 1.000, was none"]
+        );
+    }
+
+    #[test]
+    fn what_is_less_or_of_another_size_is_no_growth() {
+        let before = counts(&[("scale-down 100: writes", 5.0)]);
+        let other = counts(&[("scale-down 100: writes", 4.0), ("scale-down 50: writes", 9.0)]);
+        assert!(grown(&before, &other).is_empty());
+    }
+}
