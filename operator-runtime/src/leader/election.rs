@@ -189,7 +189,9 @@ impl Election {
         if matches!(call, Call::Create | Call::Take { .. }) {
             self.acquired = Timestamp::now();
         }
-        let (began, until) = (fence::now(), self.until());
+        // A lease that somebody deleted under its holder was not there to be seen for a while.
+        let until = self.until().filter(|_| matches!(call, Call::Renew { .. }));
+        let began = fence::now();
         let written = self.write(call).await;
         self.candidate.wrote(call, began, written);
         self.layouts.at(fence::now(), until);

@@ -104,7 +104,7 @@ impl Process {
         self.sent = Some(Sent::Write {
             call,
             began,
-            until: self.candidate.leads_until(began),
+            until: { self.candidate.leads_until(began) }.filter(|_| matches!(call, Call::Renew { .. })),
             answer: None,
         });
     }
