@@ -173,7 +173,7 @@ impl Election {
                     return;
                 }
                 Err(error) => {
-                    self.trouble("read or write", &error);
+                    self.trouble(&format!("read lease {}", self.lease), &error);
                     return;
                 }
             }
@@ -211,7 +211,11 @@ impl Election {
         let leases = match listed {
             Ok(leases) => leases,
             Err(error) => {
-                self.trouble("list, to see that no other layout of shards is at work,", &error);
+                let doing = format!(
+                    "list leases in {}, to see whether another layout leads",
+                    self.namespace
+                );
+                self.trouble(&doing, &error);
                 return false;
             }
         };
@@ -251,7 +255,7 @@ impl Election {
                 Written::Conflict
             }
             Err(error) => {
-                self.trouble("read or write", &error);
+                self.trouble(&format!("write lease {}", self.lease), &error);
                 Written::Unknown
             }
         }
@@ -291,6 +295,8 @@ impl Election {
         match (self.layouts.wait(), self.candidate.leader()) {
             // It is as ready as one can be who waits, or the rollout that ends the others would wait for it.
             (Some(wait), _) => self.health.pass_saying(CHECK, wait.to_string()),
+            // It could not look around: that has been told.
+            (None, Some(leader)) if until.is_none() && leader == self.candidate.name() => {}
             (None, Some(leader)) => self.health.pass_saying(CHECK, format!("led by {leader}")),
             (None, None) => self.health.fail(CHECK, "nobody leads"),
         }
@@ -303,11 +309,10 @@ impl Election {
             lease = self.lease,
             namespace = self.namespace,
             error = why,
-            "failed to {doing} the lease"
+            "failed to {doing}"
         );
         if !self.leads() {
-            let words = format!("failed to {doing} lease {}: {why}", self.lease);
-            self.health.fail(CHECK, words);
+            self.health.fail(CHECK, format!("failed to {doing}: {why}"));
         }
     }
 
