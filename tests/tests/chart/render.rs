@@ -174,7 +174,7 @@ fn within(wanted: &Value, given: &Value) -> bool {
     { wanted.as_object().unwrap().iter() }.all(|(name, value)| given[name] == *value)
 }
 
-/// Each shard once, with a budget of its own; the Service and the NetworkPolicy are of them all.
+/// Each shard once, with a budget of its own; the Service and the policy of the network are of them all.
 #[test]
 fn shards_share_everything_but_their_pods() {
     let documents = rendered(&["--set", "hookOperator.shards=3,networkPolicy.enabled=true"]);

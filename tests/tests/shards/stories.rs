@@ -39,7 +39,7 @@ impl Process {
 }
 
 /// A process of an operator for each of its shards.
-async fn processes(fleet: &Fleet<'_>, leases: &str) -> Vec<Process> {
+fn processes(fleet: &Fleet<'_>, leases: &str) -> Vec<Process> {
     let mut all = Vec::new();
     for who in BOTH {
         for (shard, text) in SHARDS.iter().enumerate() {
@@ -63,11 +63,11 @@ async fn processes(fleet: &Fleet<'_>, leases: &str) -> Vec<Process> {
 
 /// The shard of a namespace, as hook-operator sees it.
 fn shard_of(namespace: &str) -> usize {
-    let has = |shard: &&str| {
+    let has = |shard: &str| {
         let config = hook_operator::config::Config::try_parse_from(["hook-operator", "--shard", shard]);
         config.unwrap().scope().has(namespace)
     };
-    SHARDS.iter().position(|shard| has(&shard)).unwrap()
+    SHARDS.iter().position(|shard| has(shard)).unwrap()
 }
 
 /// A namespace of each shard, with nodes and without operators.
@@ -101,22 +101,14 @@ async fn each_process_does_the_work_of_its_own_namespaces() {
     let leases = control_plane.namespace("leases").await;
     allow_election(&control_plane, &leases);
     let fleets = fleets(&control_plane).await;
-    let processes = processes(&fleets[0], &leases).await;
+    let processes = processes(&fleets[0], &leases);
     for process in &processes {
         until_it_leads(&process.operator).await;
     }
     let held = held(&control_plane, &leases).await;
-    let names: Vec<&String> = held.iter().map(|(name, _)| name).collect();
+    let names: Vec<String> = held.iter().map(|(name, _)| name.clone()).collect();
     let holders: BTreeSet<&String> = held.iter().map(|(_, holder)| holder).collect();
-    assert_eq!(
-        names,
-        processes
-            .iter()
-            .map(|one| one.lease())
-            .collect::<Vec<_>>()
-            .iter()
-            .collect::<Vec<_>>()
-    );
+    assert_eq!(names, processes.iter().map(Process::lease).collect::<Vec<_>>());
     assert_eq!(holders.len(), 4, "{held:?}");
 
     futures::future::join_all(fleets.iter().map(scale_down)).await;
@@ -139,11 +131,11 @@ async fn a_shard_whose_leader_is_killed_is_taken_over_by_its_own_standby() {
     let leases = control_plane.namespace("leases").await;
     allow_election(&control_plane, &leases);
     let fleets = fleets(&control_plane).await;
-    let first = processes(&fleets[0], &leases).await;
+    let first = processes(&fleets[0], &leases);
     for process in &first {
         until_it_leads(&process.operator).await;
     }
-    let standbys = processes(&fleets[0], &leases).await;
+    let standbys = processes(&fleets[0], &leases);
     for standby in &standbys {
         standby.operator.ready().await;
     }

@@ -101,10 +101,11 @@ impl Process {
     }
 
     fn write(&mut self, call: Call, began: Duration) {
+        let until = self.candidate.leads_until(began);
         self.sent = Some(Sent::Write {
+            until: until.filter(|_| matches!(call, Call::Renew { .. })),
             call,
             began,
-            until: { self.candidate.leads_until(began) }.filter(|_| matches!(call, Call::Renew { .. })),
             answer: None,
         });
     }
