@@ -60,12 +60,13 @@ pub async fn run(config: Config) -> Result<(), StartError> {
     let mut registry = Registry::default();
     let metrics = metrics::Metrics::new(config.original_metrics);
     metrics.register(&mut registry);
+    let scope = config.scope();
     let settings = Settings {
         name: GAMEDEPLOYMENT_OPERATOR,
         version: env!("CARGO_PKG_VERSION"),
         listen: config.listen,
         api_timeout: config.api_timeout,
-        namespace: config.namespace.as_deref(),
+        scope: &scope,
         leader: &config.leader,
     };
     let shell = Shell::start(settings, registry).await?;
@@ -85,7 +86,7 @@ pub async fn run(config: Config) -> Result<(), StartError> {
             &health,
         )
         .await;
-        let news = observe::everything(&client, config.namespace.as_deref(), with_nodes, &health);
+        let news = observe::everything(&client, &scope, with_nodes, &health);
         let controller =
             controller::Controller::new(client.clone(), Arc::new(calls()), hands, metrics, with_nodes);
         controller.drive(news).await;

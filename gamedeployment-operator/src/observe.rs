@@ -4,10 +4,11 @@ use futures::stream::{BoxStream, SelectAll};
 use futures::{Stream, StreamExt};
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use k8s_openapi::api::core::v1::{Node, Pod};
-use kube::core::{DeserializeGuard, NamespaceResourceScope};
+use kube::core::DeserializeGuard;
 use kube::{Api, Client};
 use operator_runtime::health::Health;
-use operator_runtime::watch::{Observed, watch};
+use operator_runtime::shard::Scope;
+use operator_runtime::watch::{Observed, watch, watch_in};
 use shared_api::{GameDeployment, HookRun, HookTemplate};
 
 /// Checks in `/readyz`: a kind has been listed and is being watched.
@@ -41,36 +42,36 @@ pub enum News {
     Node(Observed<Node>),
 }
 
-/// All of them, in one stream that never ends.
+/// All of what is in a scope, in one stream that never ends. Nodes are in every scope.
 pub fn everything(
     client: &Client,
-    namespace: Option<&str>,
+    scope: &Scope,
     nodes: bool,
     health: &Health,
 ) -> impl Stream<Item = News> + Send + use<> {
     let mut all: SelectAll<BoxStream<'static, News>> = SelectAll::new();
     all.push(
-        watch(api(client, namespace), WORKLOADS, health.clone())
+        watch_in(client, scope, WORKLOADS, health.clone())
             .map(News::Workload)
             .boxed(),
     );
     all.push(
-        watch(api(client, namespace), PODS, health.clone())
+        watch_in(client, scope, PODS, health.clone())
             .map(News::Pod)
             .boxed(),
     );
     all.push(
-        watch(api(client, namespace), REVISIONS, health.clone())
+        watch_in(client, scope, REVISIONS, health.clone())
             .map(News::Revision)
             .boxed(),
     );
     all.push(
-        watch(api(client, namespace), RUNS, health.clone())
+        watch_in(client, scope, RUNS, health.clone())
             .map(News::Run)
             .boxed(),
     );
     all.push(
-        watch(api(client, namespace), TEMPLATES, health.clone())
+        watch_in(client, scope, TEMPLATES, health.clone())
             .map(News::Template)
             .boxed(),
     );
@@ -79,14 +80,4 @@ pub fn everything(
         all.push(watch(api, NODES, health.clone()).map(News::Node).boxed());
     }
     all
-}
-
-fn api<K>(client: &Client, namespace: Option<&str>) -> Api<DeserializeGuard<K>>
-where
-    K: kube::Resource<Scope = NamespaceResourceScope, DynamicType = ()>,
-{
-    match namespace {
-        Some(namespace) => Api::namespaced(client.clone(), namespace),
-        None => Api::all(client.clone()),
-    }
 }

@@ -1,27 +1,32 @@
 {{/*
-The Deployment and the budget of one program. Call with
-(dict "root" $ "name" NAME "image" IMAGE-NAME "values" VALUES "args" ARGS "ports" PORTS "grace" SECONDS).
+The Deployment and the budget of one program, or of one shard of it. Call with
+(dict "root" $ "name" NAME "image" IMAGE-NAME "values" VALUES "args" ARGS "ports" PORTS "grace" SECONDS); a shard has its
+number besides: "shard" INDEX.
 */}}
 {{- define "hookgate.program" -}}
 {{- $root := .root -}}
 {{- $global := .root.Values -}}
+{{- $called := include "hookgate.called" . -}}
 apiVersion: apps/v1
 kind: Deployment
 metadata:
-  name: {{ .name }}
+  name: {{ $called }}
   namespace: {{ $root.Release.Namespace }}
   labels:
     {{- include "hookgate.labels" . | nindent 4 }}
 spec:
   replicas: {{ .values.replicas }}
   selector:
-    matchLabels: { app.kubernetes.io/name: {{ .name }} }
+    matchLabels: {{ include "hookgate.selector" . }}
   strategy:
     rollingUpdate: { maxUnavailable: 0, maxSurge: 1 }
   template:
     metadata:
       labels:
         app.kubernetes.io/name: {{ .name }}
+        {{- if hasKey . "shard" }}
+        app.kubernetes.io/instance: {{ $called }}
+        {{- end }}
         app.kubernetes.io/part-of: hookgate
         {{- with $global.podLabels }}
         {{- toYaml . | nindent 8 }}
@@ -63,7 +68,7 @@ spec:
               podAffinityTerm:
                 topologyKey: kubernetes.io/hostname
                 labelSelector:
-                  matchLabels: { app.kubernetes.io/name: {{ .name }} }
+                  matchLabels: {{ include "hookgate.selector" . }}
         {{- end }}
       containers:
         - name: {{ .name }}
@@ -96,7 +101,7 @@ spec:
 apiVersion: {{ include "hookgate.budgetVersion" $root }}
 kind: PodDisruptionBudget
 metadata:
-  name: {{ .name }}
+  name: {{ $called }}
   namespace: {{ $root.Release.Namespace }}
   labels:
     {{- include "hookgate.labels" . | nindent 4 }}
@@ -104,8 +109,42 @@ spec:
   # Of one replica, a drain of its node may take it: nothing is lost while no operator runs.
   maxUnavailable: 1
   selector:
-    matchLabels: { app.kubernetes.io/name: {{ .name }} }
+    matchLabels: {{ include "hookgate.selector" . }}
 {{- end }}
+{{- end }}
+
+{{/* What the Deployment of a program is called, or that of one shard of it. */}}
+{{- define "hookgate.called" -}}
+{{ .name }}{{ if hasKey . "shard" }}-shard-{{ .shard }}{{ end }}
+{{- end }}
+
+{{/* Labels of the pods of a program, or of one shard of it. */}}
+{{- define "hookgate.selector" -}}
+{ app.kubernetes.io/name: {{ .name }}{{ if hasKey . "shard" }}, app.kubernetes.io/instance: {{ include "hookgate.called" . }}{{ end }} }
+{{- end }}
+
+{{/*
+An operator: one Deployment for each of its shards, which share all namespaces, or a single one. Call with
+(dict "root" $ "name" NAME "values" VALUES "args" ARGS).
+*/}}
+{{- define "hookgate.operator" -}}
+{{- $ports := list (dict "name" "http" "containerPort" 8080 "protocol" "TCP") -}}
+{{- $program := merge (dict "image" .name "ports" $ports "grace" 15) . -}}
+{{- $count := int .values.shards -}}
+{{- if le $count 1 -}}
+{{ include "hookgate.program" $program }}
+{{- else -}}
+{{- if .root.Values.namespaced }}{{ fail (printf "%s: shards share all namespaces, and namespaced=true works in one: set shards to 1" .name) }}{{ end -}}
+{{- range $shard := until $count -}}
+{{- $args := append $.args (printf "--shard=%d/%d" $shard $count) -}}
+{{- if $shard }}
+---
+{{ end -}}
+{{ include "hookgate.program" (merge (dict "shard" $shard "args" $args) $program) }}
+{{- end -}}
+{{- end }}
+---
+{{ include "hookgate.metricsService" . }}
 {{- end }}
 
 {{/* Flags of both operators. Call with (dict "root" $ "values" VALUES). */}}
@@ -126,7 +165,7 @@ spec:
 {{- end }}
 {{- end }}
 
-{{/* The Service by which an operator's metrics are found. Call with (dict "root" $ "name" NAME). */}}
+{{/* The Service by which the metrics of an operator and all its shards are found. Call with (dict "root" $ "name" NAME). */}}
 {{- define "hookgate.metricsService" -}}
 apiVersion: v1
 kind: Service

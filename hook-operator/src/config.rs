@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::Parser;
 use operator_runtime::leader::LeaderArgs;
+use operator_runtime::shard::{Scope, Shard};
 use operator_runtime::telemetry::LogFormat;
 
 use crate::provider::{EgressPolicy, EgressRule, Limits, Providers};
@@ -16,6 +17,15 @@ pub struct Config {
     /// Work in this namespace only [default: all namespaces]
     #[arg(long, env = "HOOK_OPERATOR_NAMESPACE")]
     pub namespace: Option<String>,
+
+    /// Work in this shard of all namespaces only, such as 0/3 for the first of three [default: all namespaces]
+    #[arg(
+        long,
+        env = "HOOK_OPERATOR_SHARD",
+        value_name = "INDEX/COUNT",
+        conflicts_with = "namespace"
+    )]
+    pub shard: Option<Shard>,
 
     /// Address of /healthz, /readyz and /metrics
     #[arg(long, env = "HOOK_OPERATOR_LISTEN", default_value = "0.0.0.0:8080")]
@@ -112,16 +122,47 @@ impl Measuring {
     }
 }
 
+impl Config {
+    /// What of the cluster is this process's.
+    #[must_use]
+    pub fn scope(&self) -> Scope {
+        Scope {
+            namespace: self.namespace.clone(),
+            shard: self.shard,
+        }
+    }
+}
+
 fn duration(text: &str) -> Result<Duration, humantime::DurationError> {
     humantime::parse_duration(text)
 }
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
+    use clap::{CommandFactory, Parser};
 
     #[test]
     fn the_flags_are_consistent() {
         super::Config::command().debug_assert();
+    }
+
+    #[test]
+    fn a_shard_is_of_all_namespaces() {
+        let parsed = |flags: &[&str]| {
+            let all = ["hook-operator"].iter().chain(flags);
+            super::Config::try_parse_from(all).map_err(|error| error.to_string())
+        };
+        let scope = parsed(&["--shard", "1/3"]).unwrap().scope();
+        assert_eq!(
+            (scope.namespace, scope.shard),
+            (None, Some("1/3".parse().unwrap()))
+        );
+        let both = parsed(&["--shard", "1/3", "--namespace", "games"]).unwrap_err();
+        assert!(
+            both.contains("'--shard <INDEX/COUNT>' cannot be used with '--namespace"),
+            "{both}"
+        );
+        let beyond = parsed(&["--shard=3/3"]).unwrap_err();
+        assert!(beyond.contains("the last of 3 is 2/3"), "{beyond}");
     }
 }

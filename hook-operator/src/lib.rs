@@ -63,12 +63,13 @@ pub async fn run(config: Config) -> Result<(), StartError> {
     let mut registry = Registry::default();
     let metrics = metrics::Metrics::new(config.original_metrics);
     metrics.register(&mut registry);
+    let scope = config.scope();
     let settings = Settings {
         name: HOOK_OPERATOR,
         version: env!("CARGO_PKG_VERSION"),
         listen: config.listen,
         api_timeout: config.api_timeout,
-        namespace: config.namespace.as_deref(),
+        scope: &scope,
         leader: &config.leader,
     };
     let shell = Shell::start(settings, registry).await?;
@@ -86,7 +87,7 @@ pub async fn run(config: Config) -> Result<(), StartError> {
     let work = Box::pin(async {
         health.require(&[crd_wait::CHECK, observe::RUNS, observe::TEMPLATES]);
         crd_wait::wait_for(&client, &["hookruns", "hooktemplates"], &health).await;
-        let watches = observe::Watches::new(client.clone(), config.namespace.as_deref(), health.clone());
+        let watches = observe::Watches::new(client.clone(), scope.clone(), health.clone());
         let measurer = measure::Measurer {
             ledger: ledger.clone(),
             providers,

@@ -1,10 +1,10 @@
 //! The watches. Everything that this operator knows of the cluster comes through here.
 
 use futures::Stream;
-use kube::core::{DeserializeGuard, NamespaceResourceScope};
-use kube::{Api, Client};
+use kube::Client;
 use operator_runtime::health::Health;
-use operator_runtime::watch::{Observed, watch};
+use operator_runtime::shard::Scope;
+use operator_runtime::watch::{Observed, watch_in};
 use shared_api::{HookRun, HookTemplate};
 
 /// The check in `/readyz` that the HookRuns have been listed and are being watched.
@@ -15,38 +15,28 @@ pub const TEMPLATES: &str = "hooktemplates-watch";
 /// Makes the watches.
 pub struct Watches {
     client: Client,
-    namespace: Option<String>,
+    scope: Scope,
     health: Health,
 }
 
 impl Watches {
-    /// Watches one namespace, or all.
+    /// Watches what is in a scope.
     #[must_use]
-    pub fn new(client: Client, namespace: Option<&str>, health: Health) -> Self {
+    pub fn new(client: Client, scope: Scope, health: Health) -> Self {
         Self {
             client,
-            namespace: namespace.map(str::to_owned),
+            scope,
             health,
         }
     }
 
     /// All HookRuns, then every change of them; never ends.
     pub fn runs(&self) -> impl Stream<Item = Observed<HookRun>> + Send + use<> {
-        watch(self.api(), RUNS, self.health.clone())
+        watch_in(&self.client, &self.scope, RUNS, self.health.clone())
     }
 
     /// All HookTemplates, then every change of them; never ends.
     pub fn templates(&self) -> impl Stream<Item = Observed<HookTemplate>> + Send + use<> {
-        watch(self.api(), TEMPLATES, self.health.clone())
-    }
-
-    fn api<K>(&self) -> Api<DeserializeGuard<K>>
-    where
-        K: kube::Resource<Scope = NamespaceResourceScope, DynamicType = ()>,
-    {
-        match &self.namespace {
-            Some(namespace) => Api::namespaced(self.client.clone(), namespace),
-            None => Api::all(self.client.clone()),
-        }
+        watch_in(&self.client, &self.scope, TEMPLATES, self.health.clone())
     }
 }

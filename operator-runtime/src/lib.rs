@@ -11,6 +11,7 @@
 //! | [`metrics`] | what every component tells Prometheus |
 //! | [`patch`] | merge patches that leave exactly what they hold |
 //! | [`process`] | logs, TLS, runtime, and why an operator could not start |
+//! | [`shard`] | what of the cluster a process works on: all, one namespace, or a shard of them |
 //! | [`shell`] | what every operator stands on before it does its own work |
 //! | [`shutdown`] | SIGTERM and SIGINT |
 //! | [`telemetry`] | logs for people or machines |
@@ -28,6 +29,7 @@ pub mod leader;
 pub mod metrics;
 pub mod patch;
 pub mod process;
+pub mod shard;
 pub mod shell;
 pub mod shutdown;
 pub mod slots;

@@ -13,6 +13,7 @@ use crate::health::{self, Health};
 use crate::leader::{self, Election, Fence, LeaderArgs, LeaderMetrics};
 use crate::metrics;
 use crate::process::StartError;
+use crate::shard::Scope;
 use crate::shutdown::Shutdown;
 
 /// How an operator is set up.
@@ -26,8 +27,8 @@ pub struct Settings<'a> {
     pub listen: SocketAddr,
     /// Time that a call of the API server may take.
     pub api_timeout: Duration,
-    /// The one namespace that it works in, if it is one.
-    pub namespace: Option<&'a str>,
+    /// What of the cluster it works on.
+    pub scope: &'a Scope,
     /// Whether and how it elects a leader.
     pub leader: &'a LeaderArgs,
 }
@@ -52,7 +53,7 @@ impl Shell {
             version,
             listen,
             api_timeout,
-            namespace,
+            scope,
             leader,
         } = settings;
         let shutdown = Shutdown::on_signals().map_err(StartError::Signals)?;
@@ -61,7 +62,7 @@ impl Shell {
         meter.register(common);
         let elects = leader.leader_election;
         let elections = LeaderMetrics::new(elects);
-        elections.register(common);
+        elections.register(common, scope.shard);
         let fence = if elects { Fence::closed() } else { Fence::open() };
         let client = client::connect(&meter, api_timeout, &fence).await?;
         let unfenced = client::connect(&meter, api_timeout, &Fence::open()).await?;
@@ -72,10 +73,10 @@ impl Shell {
             address: listen,
             source,
         })?;
-        tracing::info!(%address, version, "{name} started");
+        let shard = scope.shard.map(tracing::field::display);
+        tracing::info!(%address, version, shard, "{name} started");
         let known = health.clone();
-        let election =
-            elects.then(|| Election::new(unfenced, name, namespace, leader, fence, elections, known));
+        let election = elects.then(|| Election::new(unfenced, name, scope, leader, fence, elections, known));
         Ok(Self {
             client,
             events,

@@ -3,15 +3,16 @@
 use std::time::Duration;
 
 use futures::{Stream, StreamExt};
-use kube::core::{DeserializeGuard, ObjectMeta};
+use kube::core::{DeserializeGuard, NamespaceResourceScope, ObjectMeta};
 use kube::runtime::WatchStreamExt;
 use kube::runtime::utils::Backoff;
 use kube::runtime::watcher::{self, DefaultBackoff, Event, watcher};
-use kube::{Api, ResourceExt};
+use kube::{Api, Client, ResourceExt};
 use serde::de::DeserializeOwned;
 
 use crate::client::root_cause;
 use crate::health::Health;
+use crate::shard::Scope;
 
 /// An event about an object that may not be readable as its kind.
 pub type Observed<K> = Event<DeserializeGuard<K>>;
@@ -77,4 +78,66 @@ where
             };
             std::future::ready(event)
         })
+}
+
+/// The same of what is in a process's scope. What is of another shard comes as far as here, since the API server cannot
+/// tell it apart, and nobody hears of it.
+pub fn watch_in<K>(
+    client: &Client,
+    scope: &Scope,
+    check: &'static str,
+    health: Health,
+) -> impl Stream<Item = Observed<K>> + Send + use<K>
+where
+    K: kube::Resource<Scope = NamespaceResourceScope, DynamicType = ()>
+        + Clone
+        + std::fmt::Debug
+        + DeserializeOwned
+        + Send
+        + 'static,
+{
+    let all = watch(scope.api(client), check, health);
+    let scope = scope.clone();
+    all.filter(move |event| std::future::ready(concerns(&scope, event)))
+}
+
+/// Whether an event is about something in this scope, or about all.
+fn concerns<K: kube::Resource>(scope: &Scope, event: &Event<K>) -> bool {
+    match event {
+        Event::Init | Event::InitDone => true,
+        Event::InitApply(object) | Event::Apply(object) | Event::Delete(object) => {
+            scope.has(object.meta().namespace.as_deref().unwrap_or_default())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::Pod;
+    use kube::runtime::watcher::Event;
+
+    use super::concerns;
+    use crate::shard::Scope;
+
+    #[test]
+    fn what_is_of_another_shard_is_not_heard_of() {
+        let pod = |namespace: &str| {
+            let mut pod = Pod::default();
+            pod.metadata.namespace = Some(namespace.to_owned());
+            pod
+        };
+        for (shard, here) in [("0/2", "games-c"), ("1/2", "games-a")] {
+            let scope = Scope {
+                namespace: None,
+                shard: Some(shard.parse().unwrap()),
+            };
+            for namespace in ["games-c", "games-a"] {
+                let about = [Event::InitApply, Event::Apply, Event::Delete];
+                for event in about.map(|event| event(pod(namespace))) {
+                    assert_eq!(concerns(&scope, &event), namespace == here, "{shard} {event:?}");
+                }
+            }
+            assert!(concerns::<Pod>(&scope, &Event::Init) && concerns::<Pod>(&scope, &Event::InitDone));
+        }
+    }
 }

@@ -50,6 +50,13 @@ impl Start {
         }
     }
 
+    /// In all namespaces, or a shard of them. Only on a control plane that no other test uses.
+    #[must_use]
+    pub fn in_all_namespaces(mut self) -> Self {
+        self.namespace = None;
+        self
+    }
+
     /// As one of several candidates. Otherwise it works at once: who follows one that was killed need not wait for the
     /// end of its lease.
     #[must_use]

@@ -170,6 +170,12 @@ impl Candidate {
         })
     }
 
+    /// It gives the lease back. Whether that is done, the next look shows.
+    pub fn gives_back(&mut self) {
+        self.held = None;
+        self.until = None;
+    }
+
     /// A write that began at this time has ended.
     pub fn wrote(&mut self, call: &Call, began: Duration, written: Written) {
         let transitions = match call {

@@ -97,7 +97,10 @@ fn pods_are_restricted_and_apart() {
                 "{name}"
             );
             assert!(spec["affinity"]["podAntiAffinity"].is_object(), "{name}");
-            assert_eq!(spec["serviceAccountName"], *name);
+            assert_eq!(
+                spec["serviceAccountName"], spec["containers"][0]["name"],
+                "{name}"
+            );
             for field in ["hostNetwork", "hostPID", "hostIPC", "volumes"] {
                 assert_eq!(spec[field], Value::Null, "{name} {field}");
             }
@@ -166,6 +169,70 @@ fn naming_an_exempt_user_keeps_the_garbage_collector_exempt() {
     assert!(flags.contains("generic-garbage-collector"), "{flags}");
 }
 
+/// Whether all these labels are among the others.
+fn within(wanted: &Value, given: &Value) -> bool {
+    { wanted.as_object().unwrap().iter() }.all(|(name, value)| given[name] == *value)
+}
+
+/// Each shard once, with a budget of its own; the Service and the policy of the network are of them all.
+#[test]
+fn shards_share_everything_but_their_pods() {
+    let documents = rendered(&["--set", "hookOperator.shards=3,networkPolicy.enabled=true"]);
+    let deployments = of_kind(&documents, "Deployment");
+    let template = |deployment: &Value| deployment["spec"]["template"].clone();
+    let shards = |deployment: &Value| {
+        let flags = template(deployment)["spec"]["containers"][0]["args"].clone();
+        let flags: Vec<String> = serde_json::from_value(flags).unwrap();
+        flags
+            .into_iter()
+            .filter(|flag| flag.starts_with("--shard"))
+            .collect::<Vec<_>>()
+    };
+    let all: Vec<(String, Vec<String>)> = { deployments.iter() }
+        .map(|one| (one["metadata"]["name"].as_str().unwrap().to_owned(), shards(one)))
+        .collect();
+    let shard = |index| {
+        (
+            format!("hook-operator-shard-{index}"),
+            vec![format!("--shard={index}/3")],
+        )
+    };
+    assert_eq!(
+        all,
+        [
+            ("gamedeployment-operator".to_owned(), vec![]),
+            shard(0),
+            shard(1),
+            shard(2)
+        ]
+    );
+    let found = |selector: &Value| {
+        let labels = |one: &&&Value| within(selector, &template(one)["metadata"]["labels"]);
+        deployments.iter().filter(labels).count()
+    };
+    for deployment in &deployments {
+        assert_eq!(
+            found(&deployment["spec"]["selector"]["matchLabels"]),
+            1,
+            "{deployment}"
+        );
+    }
+    let budgets = of_kind(&documents, "PodDisruptionBudget");
+    assert_eq!(budgets.len(), 4);
+    for budget in budgets {
+        assert_eq!(found(&budget["spec"]["selector"]["matchLabels"]), 1, "{budget}");
+    }
+    for (kind, selector) in [
+        ("Service", "/spec/selector"),
+        ("NetworkPolicy", "/spec/podSelector/matchLabels"),
+    ] {
+        let counts = of_kind(&documents, kind)
+            .into_iter()
+            .map(|one| found(one.pointer(selector).unwrap()));
+        assert_eq!(counts.sum::<usize>(), 4, "{kind}");
+    }
+}
+
 /// A Service finds the pods that it is for, and the monitor finds the Services.
 #[test]
 fn metrics_are_found() {
@@ -176,13 +243,6 @@ fn metrics_are_found() {
     let monitor = of_kind(&documents, "ServiceMonitor")[0];
     let services = of_kind(&documents, "Service");
     assert_eq!(services.len(), 3);
-    let within = |wanted: &Value, given: &Value| {
-        wanted
-            .as_object()
-            .unwrap()
-            .iter()
-            .all(|(name, value)| given[name] == *value)
-    };
     for service in services {
         assert!(
             within(

@@ -18,6 +18,11 @@ fn a_wrong_value_is_refused_by_its_name() {
         ("hookOperator.replica=3", "replica"),
         ("hookOperator.replicas=-1", "hookOperator.replicas"),
         ("hookOperator.replicas=two", "hookOperator.replicas"),
+        ("hookOperator.shards=0", "hookOperator.shards"),
+        (
+            "gameDeploymentOperator.shards=65",
+            "gameDeploymentOperator.shards",
+        ),
         ("hookOperator.digest=0123", "hookOperator.digest"),
         ("hookOperator.maxInFlight=0", "hookOperator.maxInFlight"),
         ("hookOperator.egress.permit={10.0.0.0/8}", "permit"),
@@ -39,6 +44,7 @@ fn a_wrong_value_is_refused_by_its_name() {
         ("gamedeploymentOperator.replicas=2", "gamedeploymentOperator"),
         // Not by the schema: it takes two values to be wrong.
         ("namespaced=true,admission.enabled=true", "admission.enabled"),
+        ("namespaced=true,hookOperator.shards=2", "set shards to 1"),
     ];
     for (value, name) in wrong {
         let complaint = helm(&["template", "x", CHART, "--set", value]).expect_err(value);

@@ -94,6 +94,13 @@ pub(super) const ALL: &[Purpose] = &[
         LEASES,
     ),
     purpose(
+        HOOKS,
+        "leases",
+        "list",
+        "seeing, before it leads, that no process of another `--shard` COUNT is at work",
+        LEASES,
+    ),
+    purpose(
         WORKLOADS,
         "gamedeployments pods controllerrevisions hookruns hooktemplates",
         "list watch",
@@ -207,6 +214,13 @@ pub(super) const ALL: &[Purpose] = &[
         "leases",
         "get create update",
         "leader election, in one namespace",
+        LEASES,
+    ),
+    purpose(
+        WORKLOADS,
+        "leases",
+        "list",
+        "seeing, before it leads, that no process of another `--shard` COUNT is at work",
         LEASES,
     ),
     purpose(

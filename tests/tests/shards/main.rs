@@ -1,0 +1,59 @@
+//! Several processes of an operator that share a cluster: each has its namespaces and no others, each shard has a leader
+//! of its own, and processes that are split in another way wait until those before them have ended.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test may end so")]
+
+mod layouts;
+mod stories;
+
+use k8s_openapi::api::coordination::v1::Lease;
+use kube::api::{Api, ListParams};
+use operator_tests::{Operator, Programs, SOON};
+use test_kit::{ControlPlane, Options, eventually};
+
+const PROGRAMS: Programs = Programs {
+    workloads: env!("CARGO_BIN_EXE_gamedeployment-operator-under-test"),
+    hooks: env!("CARGO_BIN_EXE_hook-operator-under-test"),
+};
+
+/// Whoever is killed is succeeded after this time.
+const LEASE: &str = "--lease-duration=3s";
+
+/// A control plane without any other operator, since these look at all namespaces.
+async fn alone() -> ControlPlane {
+    let options = Options {
+        crds: shared_api::crd::all(),
+        audit: true,
+        ..Options::default()
+    };
+    ControlPlane::start(options).await.unwrap()
+}
+
+/// Whether a process leads. What is gone does not.
+async fn leads(operator: &Operator) -> bool {
+    let text = operator.ask("/metrics").await.unwrap_or_default().1;
+    text.lines()
+        .any(|line| line.starts_with("hookgate_leader{") && line.ends_with(" 1"))
+}
+
+async fn until_it_leads(operator: &Operator) {
+    eventually(SOON, || async {
+        if leads(operator).await {
+            Ok(())
+        } else {
+            Err(operator.process.tail(5))
+        }
+    })
+    .await;
+}
+
+/// Names and holders of the Leases that are held, in order.
+async fn held(control_plane: &ControlPlane, namespace: &str) -> Vec<(String, String)> {
+    let leases: Api<Lease> = Api::namespaced(control_plane.client(), namespace);
+    let leases = leases.list(&ListParams::default()).await.unwrap().items;
+    let held = leases.into_iter().filter_map(|lease| {
+        let holder = lease.spec?.holder_identity.filter(|holder| !holder.is_empty());
+        Some((lease.metadata.name?, holder?))
+    });
+    held.collect()
+}
