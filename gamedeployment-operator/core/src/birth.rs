@@ -31,6 +31,8 @@ pub struct Nursery<'a> {
     /// Instance ids of pods and runs that exist.
     taken: BTreeSet<String>,
     indexes: BTreeSet<i64>,
+    /// No index below this one is free.
+    next_index: i64,
     next: u64,
 }
 
@@ -48,6 +50,7 @@ impl<'a> Nursery<'a> {
             cluster,
             taken,
             indexes,
+            next_index: i64::MIN,
             next: 0,
         }
     }
@@ -65,9 +68,10 @@ impl<'a> Nursery<'a> {
     }
 
     fn free_index(&mut self, range: IndexRange) -> Option<i64> {
-        let free = (range.start..range.end).find(|index| !self.indexes.contains(index))?;
-        self.indexes.insert(free);
-        Some(free)
+        let mut left = range.start.max(self.next_index)..range.end;
+        let free = left.find(|index| !self.indexes.contains(index));
+        self.next_index = left.start;
+        free
     }
 
     fn free_id(&mut self) -> String {

@@ -8,7 +8,7 @@ use crate::view::View;
 use crate::workload::Workload;
 
 /// The workload's pods.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Claim<'a> {
     /// Neither finished nor being deleted: these count as replicas.
     pub active: Vec<&'a Pod>,
@@ -17,7 +17,7 @@ pub struct Claim<'a> {
     /// How many pods are about to join these.
     pub adopted: usize,
     /// Every pod that is there, whoever's it is: names and indexes in use.
-    pub all: Vec<&'a Pod>,
+    pub all: &'a [&'a Pod],
 }
 
 /// Sorts the pods.
@@ -27,7 +27,7 @@ pub fn claim<'a>(view: &View<'a>, workload: &Workload, plan: &mut Plan) -> Claim
         active: Vec::new(),
         ending: Crowd::default(),
         adopted: 0,
-        all: view.pods.to_vec(),
+        all: view.pods,
     };
     for pod in view.pods {
         let selected = workload.selector.matches(&pod.labels);

@@ -3,12 +3,14 @@
 //! Total: whatever is known, there is a plan. Nothing is remembered between decisions; what a later one needs is
 //! written on the objects. A workload that is as it should be gets an empty plan.
 
+use std::collections::BTreeSet;
+
 use jiff::Timestamp;
 
 use crate::canary::{self, Advance, Canary};
 use crate::claim::{Claim, claim};
 use crate::creation;
-use crate::gate::{Gate, Standing};
+use crate::gate::{Gate, Run, Standing};
 use crate::grant::grant;
 use crate::history;
 use crate::plan::{Action, Plan, RunRef};
@@ -77,19 +79,19 @@ fn choose<'a>(scene: &mut Scene<'a>, claimed: &Claim<'a>, plan: &mut Plan) -> Fi
     };
     let hindrances = rollout::choose(scene, to_update);
     let gate = Gate::new(workload, view.cluster, view.runs);
-    let confirmations = steps::confirm(scene, gate, plan);
+    let confirmations = steps::confirm(scene, &gate, plan);
     if confirmations.iter().any(Confirmation::is_refused) {
         steps::hold_back(scene);
     }
     grant(
         scene,
-        gate,
+        &gate,
         confirmations
             .iter()
             .filter(|confirmation| confirmation.available)
             .count(),
     );
-    steps::take(scene, gate, plan);
+    steps::take(scene, plan);
     let unmade = creation::create(scene, claimed, need, plan);
     Findings {
         canary,
@@ -111,7 +113,7 @@ fn counts(scene: &Scene<'_>, canary: &Canary) -> Counts {
         old: scene.old(),
         updated: scene.updated(),
     };
-    let can_change = |seat: &&Seat<'_>| workload.recreate_fallback || scene.history.change(seat.pod).is_ok();
+    let can_change = |seat: &&Seat<'_>| workload.recreate_fallback || scene.history.can_change(seat.pod);
     // An update in place needs no room beside the old pod, unless no pod may be unavailable.
     let updating = match workload.update {
         UpdateType::Rolling => counts.to_update(),
@@ -154,12 +156,13 @@ fn remove_runs(scene: &Scene<'_>, findings: &Findings<'_>, plan: &mut Plan) {
     if !reset.is_empty() && !plan.actions.contains(&Action::Pause) {
         plan.actions.push(Action::ResetRetry(reset));
     }
+    let rested_on = rested_on(scene, findings);
     for run in scene.view.runs {
         if run.terminating || run.kind.is_none() && !run.canary {
             continue;
         }
         let retried = run.kind.is_some_and(|kind| workload.hook(kind).retry) && run.is_unsuccessful();
-        if retried || !is_in_use(run, scene, findings) {
+        if retried || !is_in_use(run, &rested_on, scene, findings) {
             plan.actions.push(Action::DeleteRun(RunRef {
                 name: run.name.clone(),
                 uid: run.uid.clone(),
@@ -168,7 +171,7 @@ fn remove_runs(scene: &Scene<'_>, findings: &Findings<'_>, plan: &mut Plan) {
     }
 }
 
-fn is_in_use(run: &crate::gate::Run, scene: &Scene<'_>, findings: &Findings<'_>) -> bool {
+fn is_in_use(run: &Run, rested_on: &BTreeSet<&str>, scene: &Scene<'_>, findings: &Findings<'_>) -> bool {
     if run.canary {
         // A step that has just passed is recorded first: else it would be asked again where that record is lost.
         let status = scene.view.object.status.as_ref();
@@ -176,6 +179,11 @@ fn is_in_use(run: &crate::gate::Run, scene: &Scene<'_>, findings: &Findings<'_>)
         let name = Some(run.name.as_str());
         return findings.canary.run.as_deref() == name || recorded == name;
     }
+    rested_on.contains(run.uid.as_str())
+}
+
+/// UIDs of the runs that something rests on.
+fn rested_on<'s>(scene: &'s Scene<'_>, findings: &'s Findings<'_>) -> BTreeSet<&'s str> {
     let seats = scene
         .seats
         .iter()
@@ -184,12 +192,13 @@ fn is_in_use(run: &crate::gate::Run, scene: &Scene<'_>, findings: &Findings<'_>)
         .confirmations
         .iter()
         .map(|confirmation| (&confirmation.standing, true));
-    seats
+    let used = seats
         .chain(confirmations)
-        .any(|(standing, granted)| match standing {
-            Standing::Asking(used) | Standing::Refused(used) => used.uid == run.uid,
+        .filter_map(|(standing, granted)| match standing {
+            Standing::Asking(run) | Standing::Refused(run) => Some(run.uid.as_str()),
             // A verdict that cannot be used at once is void: the pod will be asked again when its turn comes.
-            Standing::Open(approval) => granted && approval.rests_on(&run.uid),
-            Standing::Unasked(_) | Standing::Stale(..) | Standing::Blocked(_) => false,
-        })
+            Standing::Open(approval) => approval.run().filter(|_| granted),
+            Standing::Unasked(_) | Standing::Stale(..) | Standing::Blocked(_) => None,
+        });
+    used.collect()
 }

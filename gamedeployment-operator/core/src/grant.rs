@@ -14,7 +14,7 @@ use crate::scene::{Scene, Seat};
 
 /// Puts the question of every pod with an intent, and hands out the slots. `confirming` available pods are waiting for
 /// their `PostInplace` hook: updates go on when these are well.
-pub fn grant<'a>(scene: &mut Scene<'a>, gate: Gate<'a>, confirming: usize) {
+pub fn grant<'a>(scene: &mut Scene<'a>, gate: &Gate<'a>, confirming: usize) {
     let mut slots = Slots::new(
         scene.available(),
         scene.workload.replicas,
@@ -85,7 +85,7 @@ fn modified(history: &History<'_>, seat: &Seat<'_>, intent: &Intent) -> Vec<Stri
     match intent {
         Intent::InPlace(_) | Intent::HotPatch(_) => history
             .change(seat.pod)
-            .map(|change| change.images.into_keys().collect())
+            .map(|change| change.images.keys().cloned().collect())
             .unwrap_or_default(),
         Intent::Delete | Intent::Recreate(_) | Intent::Confirm(_) => Vec::new(),
     }

@@ -1,5 +1,7 @@
 //! The workload's revisions: the one that pods are updated to, the one that stays, and those that are forgotten.
 
+use std::borrow::Cow;
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use shared_api::names::pod as annotation;
@@ -15,11 +17,20 @@ use crate::workload::Workload;
 
 /// The workload's revisions by name.
 pub struct History<'a> {
-    by_name: BTreeMap<&'a str, &'a Revision>,
+    by_name: BTreeMap<&'a str, Known<'a>>,
     /// The revision that pods are updated to.
     pub update: &'a Revision,
     /// The revision that pods below the partition keep: the last one that was rolled out whole.
     pub current: &'a Revision,
+}
+
+/// A revision, and what follows from it for every one of its pods: templates are large, and pods are many.
+struct Known<'a> {
+    revision: &'a Revision,
+    /// Whether a pod of it is what it should become.
+    updated: bool,
+    /// What makes a pod of it one of the update revision.
+    change: OnceCell<Result<Change, String>>,
 }
 
 /// Finds the revisions. None while the update revision is still to be recorded: what pods are made of is recorded
@@ -56,14 +67,23 @@ pub fn settle<'a>(
             return None;
         }
     }
-    let by_name: BTreeMap<&str, &Revision> = known
+    let by_name: BTreeMap<&'a str, &'a Revision> = known
         .iter()
         .map(|revision| (revision.name.as_str(), *revision))
         .collect();
     let update = by_name.get(name.as_str()).copied()?;
     let current = current(view, claimed, &by_name).unwrap_or(update);
+    let known = |(name, revision): (&'a str, &'a Revision)| {
+        let known = Known {
+            revision,
+            // Two revisions can mean the same: a fleet keeps its names, whoever recorded them.
+            updated: revision.template == update.template,
+            change: OnceCell::new(),
+        };
+        (name, known)
+    };
     Some(History {
-        by_name,
+        by_name: by_name.into_iter().map(known).collect(),
         update,
         current,
     })
@@ -125,7 +145,7 @@ pub fn trim(scene: &Scene<'_>, claimed: &Claim<'_>, plan: &mut Plan) {
     let history = &scene.history;
     let mut live: BTreeSet<&str> = claimed.all.iter().map(|pod| pod.revision()).collect();
     live.extend([history.update.name.as_str(), history.current.name.as_str()]);
-    let owned = history.by_name.values().copied();
+    let owned = history.by_name.values().map(|known| known.revision);
     let owned: Vec<&Revision> = owned.filter(|revision| revision.orphan.is_none()).collect();
     for surplus in revision::surplus(&owned, &live, scene.workload.history_limit) {
         plan.actions.push(Action::DeleteRevision(reference(surplus)));
@@ -144,13 +164,27 @@ impl History<'_> {
     /// Whether a pod at this revision is what it should become.
     #[must_use]
     pub fn is_updated(&self, name: &str) -> bool {
-        // Two revisions can mean the same: a fleet keeps its names, whoever recorded them.
-        let same = |known: &&Revision| known.template == self.update.template;
-        name == self.update.name || self.by_name.get(name).is_some_and(same)
+        name == self.update.name || self.by_name.get(name).is_some_and(|known| known.updated)
+    }
+
+    /// Whether a pod can be updated in place.
+    #[must_use]
+    pub fn can_change(&self, pod: &Pod) -> bool {
+        self.by_name
+            .get(pod.revision())
+            .is_some_and(|known| self.change_from(known).is_ok())
+    }
+
+    /// What leads from a revision to the update revision.
+    fn change_from<'k>(&self, known: &'k Known<'_>) -> &'k Result<Change, String> {
+        let (from, to) = (&known.revision.template, &self.update.template);
+        known
+            .change
+            .get_or_init(|| in_place::change(from, to).map_err(|not| not.to_string()))
     }
 
     /// What an update in place changes in a pod, or why it cannot be made in place.
-    pub fn change(&self, pod: &Pod) -> Result<Change, String> {
+    pub fn change(&self, pod: &Pod) -> Result<Cow<'_, Change>, String> {
         let Some(from) = self.by_name.get(pod.revision()) else {
             let revision = pod.revision();
             return Err(format!(
@@ -158,16 +192,14 @@ impl History<'_> {
                 pod.name
             ));
         };
-        let mut change =
-            in_place::change(&from.template, &self.update.template).map_err(|not| not.to_string())?;
+        let mut change = Cow::Borrowed(self.change_from(from).as_ref().map_err(Clone::clone)?);
         if pod.annotation(annotation::IN_PLACE_GRACE).is_some() {
             // The original had moved the label, and not written the images yet.
             for container in self.update.template.containers() {
                 let written = pod.containers.iter().find(|known| known.name == container.name);
                 if written.is_some_and(|known| known.image != container.image) {
-                    change
-                        .images
-                        .insert(container.name.clone(), container.image.clone());
+                    let images = &mut change.to_mut().images;
+                    images.insert(container.name.clone(), container.image.clone());
                 }
             }
         }

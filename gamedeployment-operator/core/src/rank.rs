@@ -10,7 +10,7 @@ use crate::pod::{Pod, PodPhase};
 
 /// What decides about a pod's place; lower goes first. A total order: no two pods are equal.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Rank {
+pub struct Rank<'a> {
     scheduled: bool,
     phase: PodPhase,
     ready: bool,
@@ -21,7 +21,7 @@ pub struct Rank {
     ready_since: Option<std::cmp::Reverse<Timestamp>>,
     fewer_restarts: std::cmp::Reverse<i32>,
     created: std::cmp::Reverse<Option<Timestamp>>,
-    name: String,
+    name: &'a str,
 }
 
 /// A number with a total order.
@@ -40,10 +40,10 @@ impl Cost {
     }
 }
 
-impl Rank {
+impl<'a> Rank<'a> {
     /// The rank of a pod. `approved`: its hook has said yes already.
     #[must_use]
-    pub fn new(pod: &Pod, cluster: &dyn Cluster, approved: bool, descending: bool) -> Self {
+    pub fn new(pod: &'a Pod, cluster: &dyn Cluster, approved: bool, descending: bool) -> Self {
         let pod_cost = pod
             .annotation(DELETION_COST)
             .and_then(|text| text.trim().parse().ok());
@@ -65,20 +65,20 @@ impl Rank {
                     .unwrap_or(0),
             ),
             created: std::cmp::Reverse(pod.created),
-            name: pod.name.clone(),
+            name: &pod.name,
         }
     }
 }
 
-impl Eq for Rank {}
+impl Eq for Rank<'_> {}
 
-impl PartialOrd for Rank {
+impl PartialOrd for Rank<'_> {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for Rank {
+impl Ord for Rank<'_> {
     fn cmp(&self, other: &Self) -> Ordering {
         self.scheduled
             .cmp(&other.scheduled)
@@ -90,7 +90,7 @@ impl Ord for Rank {
             .then(self.ready_since.cmp(&other.ready_since))
             .then(self.fewer_restarts.cmp(&other.fewer_restarts))
             .then(self.created.cmp(&other.created))
-            .then_with(|| self.name.cmp(&other.name))
+            .then_with(|| self.name.cmp(other.name))
     }
 }
 

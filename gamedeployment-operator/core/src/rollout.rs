@@ -1,5 +1,7 @@
 //! Which pods are to be updated, and how.
 
+use std::collections::BTreeSet;
+
 use crate::gate::Intent;
 use crate::progress::is_half_written;
 use crate::scene::{Scene, Seat};
@@ -22,7 +24,7 @@ pub fn choose(scene: &mut Scene<'_>, to_update: usize) -> Hindrances {
         return hindrances;
     }
     let target = scene.history.update.name.clone();
-    let asked: Vec<&str> = scene
+    let asked: BTreeSet<&str> = scene
         .view
         .runs
         .iter()
@@ -39,7 +41,7 @@ pub fn choose(scene: &mut Scene<'_>, to_update: usize) -> Hindrances {
     candidates.sort_by_cached_key(|at| {
         let seat = scene.seats.get(*at)?;
         // Of those that may stay at old revisions anyway, those stay that cannot be changed.
-        let cannot = in_place && scene.history.change(seat.pod).is_err();
+        let cannot = in_place && !scene.history.can_change(seat.pod);
         Some((cannot, eagerness(seat, &asked)))
     });
     // A pod that the original had begun counts as updated by its label already.
@@ -78,8 +80,8 @@ fn is_pending(seat: &Seat<'_>) -> bool {
 }
 
 /// Lower goes first.
-fn eagerness(seat: &Seat<'_>, asked: &[&str]) -> (bool, bool, bool, bool) {
-    let chosen = seat.chosen.is_some() || asked.contains(&seat.pod.uid.as_str());
+fn eagerness(seat: &Seat<'_>, asked: &BTreeSet<&str>) -> (bool, bool, bool, bool) {
+    let chosen = seat.chosen.is_some() || asked.contains(seat.pod.uid.as_str());
     (
         !is_pending(seat),
         !seat.pod.is_out_of_service(),

@@ -29,8 +29,6 @@ pub struct Seat<'a> {
     pub available: bool,
     /// For what it was chosen before, and since when.
     pub chosen: Option<Chosen>,
-    /// Its place among those that may go.
-    pub rank: Rank,
     /// What is to be done to it.
     pub intent: Option<Intent>,
     /// Whether its deletion is one that `replicas` asks for.
@@ -91,8 +89,10 @@ pub struct Scene<'a> {
     pub history: History<'a>,
     /// The time.
     pub now: Timestamp,
-    /// The pods that count.
+    /// The pods that count, in the order in which they may go.
     pub seats: Vec<Seat<'a>>,
+    /// UIDs of the pods that a run about them has a verdict for that opens a gate.
+    pub approved: BTreeSet<&'a str>,
 }
 
 impl<'a> Scene<'a> {
@@ -106,38 +106,42 @@ impl<'a> Scene<'a> {
         now: Timestamp,
     ) -> Self {
         // Asked about first, so that those to whom the hook has said yes are found early.
-        let approved: BTreeSet<&str> = view
+        let approved: BTreeSet<&'a str> = view
             .runs
             .iter()
             .filter(|run| run.is_measured_success())
             .filter_map(|run| run.pod_uid.as_deref())
             .collect();
-        let seats = active.iter().map(|pod| Seat {
-            pod,
-            old: !history.is_updated(pod.revision()),
-            stage: stage(pod, now),
-            available: pod.is_available(workload.min_ready_seconds, now)
-                && matches!(stage(pod, now), Stage::Idle | Stage::Finished),
-            chosen: Chosen::read(pod),
-            rank: Rank::new(
+        let rank = |pod: &'a Pod| {
+            let approved = approved.contains(pod.uid.as_str());
+            Rank::new(pod, view.cluster, approved, workload.cost_descending)
+        };
+        let mut ranked: Vec<(Rank<'_>, &Pod)> = active.iter().map(|pod| (rank(pod), *pod)).collect();
+        // No two are equal. Seats are made afterwards: they are large to be moved about.
+        ranked.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
+        let seats = ranked.iter().map(|(_, pod)| {
+            let stage = stage(pod, now);
+            Seat {
                 pod,
-                view.cluster,
-                approved.contains(pod.uid.as_str()),
-                workload.cost_descending,
-            ),
-            intent: None,
-            surplus: false,
-            standing: None,
-            granted: false,
+                old: !history.is_updated(pod.revision()),
+                available: pod.is_available(workload.min_ready_seconds, now)
+                    && matches!(stage, Stage::Idle | Stage::Finished),
+                stage,
+                chosen: Chosen::read(pod),
+                intent: None,
+                surplus: false,
+                standing: None,
+                granted: false,
+            }
         });
-        let mut seats: Vec<_> = seats.collect();
-        seats.sort_by(|a, b| a.rank.cmp(&b.rank));
+        let seats = seats.collect();
         Self {
             view,
             workload,
             history,
             now,
             seats,
+            approved,
         }
     }
 

@@ -30,7 +30,7 @@ impl Confirmation<'_> {
 }
 
 /// Asks the `PostInplace` hook about pods whose update in place is finished.
-pub fn confirm<'a>(scene: &Scene<'a>, gate: Gate<'a>, plan: &mut Plan) -> Vec<Confirmation<'a>> {
+pub fn confirm<'a>(scene: &Scene<'a>, gate: &Gate<'a>, plan: &mut Plan) -> Vec<Confirmation<'a>> {
     let mut waiting = Vec::new();
     if scene.workload.post_in_place.step.is_none() {
         return waiting;
@@ -63,12 +63,13 @@ pub fn confirm<'a>(scene: &Scene<'a>, gate: Gate<'a>, plan: &mut Plan) -> Vec<Co
 
 fn wants_confirmation(seat: &Seat<'_>) -> bool {
     let revision = seat.pod.revision();
-    let updated_in_place = progress::record(seat.pod).is_some_and(|record| record.revision == revision);
+    // The record comes last: it has to be parsed, and most pods were confirmed long ago.
+    let updated_in_place = || progress::record(seat.pod).is_some_and(|record| record.revision == revision);
     !seat.old
         && seat.intent.is_none()
         && seat.stage == Stage::Idle
-        && updated_in_place
         && seat.pod.annotation(annotation::CONFIRMED) != Some(revision)
+        && updated_in_place()
 }
 
 /// Begins no further update: a pod that was updated is not well.
@@ -85,7 +86,7 @@ pub fn hold_back(scene: &mut Scene<'_>) {
 }
 
 /// Takes the next step of every pod.
-pub fn take(scene: &Scene<'_>, gate: Gate<'_>, plan: &mut Plan) {
+pub fn take(scene: &Scene<'_>, plan: &mut Plan) {
     for seat in &scene.seats {
         let deletes = seat.intent.as_ref().is_some_and(Intent::deletes);
         if seat.chosen.is_some() && !deletes {
@@ -94,7 +95,7 @@ pub fn take(scene: &Scene<'_>, gate: Gate<'_>, plan: &mut Plan) {
             continue;
         }
         let goes_on = match (&seat.intent, &seat.standing) {
-            (Some(intent), Some(standing)) => act(scene, gate, seat, intent, standing, plan),
+            (Some(intent), Some(standing)) => act(scene, seat, intent, standing, plan),
             _ => false,
         };
         if !goes_on {
@@ -107,7 +108,6 @@ pub fn take(scene: &Scene<'_>, gate: Gate<'_>, plan: &mut Plan) {
 /// Does what the gate's answer allows. Says whether the pod is being written to.
 fn act(
     scene: &Scene<'_>,
-    gate: Gate<'_>,
     seat: &Seat<'_>,
     intent: &Intent,
     standing: &Standing<'_>,
@@ -129,7 +129,10 @@ fn act(
             true
         }
         Standing::Unasked(run)
-            if seat.granted && !gate.kind(intent).is_some_and(|kind| scene.is_clearing(kind)) =>
+            if seat.granted
+                && !intent
+                    .hook(scene.workload)
+                    .is_some_and(|kind| scene.is_clearing(kind)) =>
         {
             plan.actions.push(Action::CreateRun(run.clone()));
             false
@@ -195,7 +198,7 @@ fn open(scene: &Scene<'_>, seat: &Seat<'_>, approval: Approval, plan: &mut Plan)
             return true;
         }
     }
-    let written = written(scene, seat.pod, change, update.hot());
+    let written = written(scene, seat.pod, change.into_owned(), update.hot());
     plan.actions.push(Action::WriteUpdate(update, Box::new(written)));
     true
 }
@@ -253,8 +256,7 @@ fn settle(scene: &Scene<'_>, seat: &Seat<'_>, plan: &mut Plan) {
 
 /// Whether a run about this pod has a verdict that opens a gate.
 fn has_verdict(scene: &Scene<'_>, pod: &Pod) -> bool {
-    let mut runs = scene.view.runs.iter();
-    runs.any(|run| run.pod_uid.as_deref() == Some(pod.uid.as_str()) && run.is_measured_success())
+    scene.approved.contains(pod.uid.as_str())
 }
 
 /// When to look at a pod again though nothing happens.

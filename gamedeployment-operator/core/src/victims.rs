@@ -5,7 +5,7 @@
 
 use crate::gate::Intent;
 use crate::scale::Need;
-use crate::scene::{Scene, Seat};
+use crate::scene::{Chosen, Scene, Seat};
 
 /// Chooses. Seats are in the order in which they may go.
 pub fn choose(scene: &mut Scene<'_>, need: Need) {
@@ -55,8 +55,8 @@ impl Need {
 }
 
 fn was_chosen(seat: &Seat<'_>) -> bool {
-    let delete = Intent::Delete.text();
-    seat.intent.is_none() && seat.chosen.as_ref().is_some_and(|chosen| chosen.intent == delete)
+    let to_go = |chosen: &Chosen| chosen.intent == Intent::Delete.text();
+    seat.intent.is_none() && seat.chosen.as_ref().is_some_and(to_go)
 }
 
 #[cfg(test)]

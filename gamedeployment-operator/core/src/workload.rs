@@ -1,5 +1,7 @@
 //! From a GameDeployment as people wrote it to one that can be worked on, or every problem at once.
 
+use std::collections::BTreeSet;
+
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use shared_api::game_deployment::{
@@ -70,7 +72,7 @@ pub struct Workload {
     /// What pods are made from.
     pub template: Template,
     /// Names of pods to delete first.
-    pub pods_to_delete: Vec<String>,
+    pub pods_to_delete: BTreeSet<String>,
     /// How many pods are created at a time.
     pub create_batch: Option<Amount>,
     /// How pods get a new template.
@@ -274,11 +276,10 @@ fn check_template(spec: &GameDeploymentSpec, problems: &mut Vec<Problem>) {
     }
 }
 
-fn pods_to_delete(spec: &GameDeploymentSpec) -> Vec<String> {
+fn pods_to_delete(spec: &GameDeploymentSpec) -> BTreeSet<String> {
     let strategy = spec.scale_strategy.as_ref();
-    strategy
-        .and_then(|strategy| strategy.pods_to_delete.clone())
-        .unwrap_or_default()
+    let names = strategy.and_then(|strategy| strategy.pods_to_delete.as_ref());
+    names.into_iter().flatten().cloned().collect()
 }
 
 fn create_batch(spec: &GameDeploymentSpec, problems: &mut Vec<Problem>) -> Option<Amount> {

@@ -118,6 +118,7 @@ fn our_crates_depend_on_one_another_in_one_direction() {
         // It judges the operators, so it shares nothing with them.
         ("witness", &[]),
         ("simulation", &["gamedeployment-core", "hook-core", "shared-api"]),
+        ("cores-bench", &["gamedeployment-core", "hook-core", "shared-api"]),
         (
             "operator-tests",
             &[

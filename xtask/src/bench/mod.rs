@@ -1,9 +1,10 @@
-//! `cargo xtask bench [SCENARIO…]`: loads on the real control plane with simulated nodes.
+//! `cargo xtask bench [SCENARIO…]`: loads on the real control plane with simulated nodes, and what the pure cores cost.
 //!
 //! Counts are exact, and must not grow. Times are this machine's, and are told beside the floor of the same run: what a bare
 //! loop needs for the same writes.
 
 mod baseline;
+mod cores;
 mod create;
 mod floor;
 mod hanging;
@@ -67,6 +68,8 @@ enum Scenario {
     ManyGames,
     /// 10,000 webhooks that hang, beside some that do not
     Hanging,
+    /// Decisions about 10,000 pods and the language of hooks, without a cluster: time and allocations
+    Cores,
 }
 
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
@@ -77,7 +80,7 @@ impl Scenario {
             Self::ScaleDown | Self::ManyGames => 1_000,
             Self::InPlace => 2_000,
             Self::Create => 5_000,
-            Self::HookRuns | Self::Idle | Self::Hanging => 10_000,
+            Self::HookRuns | Self::Idle | Self::Hanging | Self::Cores => 10_000,
         }
     }
 
@@ -95,6 +98,7 @@ impl Scenario {
             Self::Idle => idle::play(report, size).await,
             Self::ManyGames => many_games::play(report, size).await,
             Self::Hanging => hanging::play(report, size).await,
+            Self::Cores => cores::play(report, size),
         }
     }
 }

@@ -137,10 +137,20 @@ impl Approval {
         &self.grounds
     }
 
-    /// Whether this run is its grounds.
+    /// The UID of the run whose verdict it rests on.
     #[must_use]
-    pub fn rests_on(&self, run_uid: &str) -> bool {
-        matches!(&self.grounds, Grounds::Verdict { uid, .. } if uid == run_uid)
+    pub fn run(&self) -> Option<&str> {
+        match &self.grounds {
+            Grounds::Verdict { uid, .. } => Some(uid),
+            Grounds::NoHook
+            | Grounds::HotPatch
+            | Grounds::NotScheduled
+            | Grounds::NeverStarted
+            | Grounds::Ended
+            | Grounds::NodeGone
+            | Grounds::UnderWay
+            | Grounds::Skipped => None,
+        }
     }
 
     /// Uses it up.

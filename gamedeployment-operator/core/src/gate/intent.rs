@@ -2,6 +2,8 @@
 
 use shared_api::names::hook_kind;
 
+use crate::workload::Workload;
+
 /// What is to be done to a pod. A verdict counts for exactly one intent.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Intent {
@@ -91,6 +93,17 @@ impl Intent {
             Self::InPlace(to) => format!("in-place:{to}"),
             Self::HotPatch(to) => format!("hot-patch:{to}"),
             Self::Confirm(at) => format!("confirm:{at}"),
+        }
+    }
+
+    /// The hook that has a say in it, whether it is set or not.
+    #[must_use]
+    pub fn hook(&self, workload: &Workload) -> Option<HookKind> {
+        match self {
+            Self::InPlace(_) if workload.pre_in_place.step.is_some() => Some(HookKind::PreInplace),
+            Self::Delete | Self::Recreate(_) | Self::InPlace(_) => Some(HookKind::PreDelete),
+            Self::Confirm(_) => Some(HookKind::PostInplace),
+            Self::HotPatch(_) => None,
         }
     }
 

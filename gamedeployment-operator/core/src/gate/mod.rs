@@ -13,6 +13,7 @@ pub mod drawing;
 mod intent;
 mod question;
 mod run;
+mod runs;
 
 pub use act::{Act, Approval, Confirmed, Delete, Grounds, PodRef, Update};
 pub use drawing::State;
@@ -20,6 +21,7 @@ pub use intent::{HookKind, Intent};
 use question::Question;
 pub use question::{FoundTemplate, NewRun, Obstacle, check_name, owned, owner, render};
 pub use run::Run;
+use runs::Runs;
 use shared_api::names::pod as names;
 use shared_api::reason::WorkloadReason;
 
@@ -65,11 +67,10 @@ impl<'a> Standing<'a> {
 }
 
 /// The gate of one workload.
-#[derive(Clone, Copy)]
 pub struct Gate<'a> {
     workload: &'a Workload,
     cluster: &'a dyn Cluster,
-    runs: &'a [&'a Run],
+    runs: Runs<'a>,
 }
 
 impl<'a> Gate<'a> {
@@ -79,18 +80,7 @@ impl<'a> Gate<'a> {
         Self {
             workload,
             cluster,
-            runs,
-        }
-    }
-
-    /// The hook that has a say in an intent, whether it is set or not.
-    #[must_use]
-    pub fn kind(&self, intent: &Intent) -> Option<HookKind> {
-        match intent {
-            Intent::InPlace(_) if self.workload.pre_in_place.step.is_some() => Some(HookKind::PreInplace),
-            Intent::Delete | Intent::Recreate(_) | Intent::InPlace(_) => Some(HookKind::PreDelete),
-            Intent::Confirm(_) => Some(HookKind::PostInplace),
-            Intent::HotPatch(_) => None,
+            runs: Runs::new(runs),
         }
     }
 
@@ -98,7 +88,7 @@ impl<'a> Gate<'a> {
     /// in place changes.
     #[must_use]
     pub fn assess(&self, pod: &Pod, intent: &Intent, modified: &[String]) -> Standing<'a> {
-        let kind = self.kind(intent);
+        let kind = intent.hook(self.workload);
         let open = |grounds| Standing::Open(Approval::new(pod, intent, kind, grounds));
         if let Some(grounds) = self.exempt(pod, intent, modified) {
             return open(grounds);
@@ -126,9 +116,10 @@ impl<'a> Gate<'a> {
             Ok(wanted) => wanted,
             Err(obstacle) => return Standing::Blocked(obstacle),
         };
-        match self.run_about(pod, kind, &question.name()) {
+        let name = question.name();
+        match self.runs.find(&name, kind, &pod.uid) {
             Some(run) => judge(run, pod, intent, kind, wanted),
-            None => self.unasked(&question.name(), wanted),
+            None => self.unasked(&name, wanted),
         }
     }
 
@@ -154,13 +145,6 @@ impl<'a> Gate<'a> {
             Intent::Delete | Intent::Recreate(_) | Intent::HotPatch(_) | Intent::Confirm(_) => false,
         };
         under_way.then_some(Grounds::UnderWay)
-    }
-
-    /// The run that has the question's name, or else one about this very pod.
-    fn run_about(&self, pod: &Pod, kind: HookKind, name: &str) -> Option<&'a Run> {
-        let about = |run: &&&Run| run.kind == Some(kind) && run.pod_uid.as_deref() == Some(pod.uid.as_str());
-        let named = self.runs.iter().find(|run| run.name == name);
-        named.or_else(|| self.runs.iter().find(about)).copied()
     }
 
     fn unasked(&self, name: &str, wanted: NewRun) -> Standing<'a> {

@@ -21,17 +21,22 @@ fn entry(what: &'static str, over: &[(&'static str, Value)]) -> Entry {
     }
 }
 
-fn rank(entry: &Entry, name: &str, around: &Around, descending: bool) -> Rank {
-    Rank::new(&pod(name, &entry.over), around, entry.approved, descending)
+fn named(entry: &Entry, name: &str) -> Pod {
+    pod(name, &entry.over)
+}
+
+fn rank<'a>(entry: &Entry, pod: &'a Pod, around: &Around, descending: bool) -> Rank<'a> {
+    Rank::new(pod, around, entry.approved, descending)
 }
 
 /// Each entry goes before the next, whatever the pods are called.
 fn assert_order(entries: &[Entry], around: &Around, descending: bool) {
     for (first, second) in entries.iter().zip(entries.iter().skip(1)) {
         for (a, b) in [("a", "b"), ("b", "a")] {
+            let (one, two) = (named(first, a), named(second, b));
             let (one, two) = (
-                rank(first, a, around, descending),
-                rank(second, b, around, descending),
+                rank(first, &one, around, descending),
+                rank(second, &two, around, descending),
             );
             assert!(one < two, "{} goes before {}", first.what, second.what);
         }
@@ -112,9 +117,10 @@ fn a_cost_that_is_no_number_counts_as_none() {
     for text in ["", "much", "NaN", "1,5"] {
         let (odd, none) = (entry("odd", &[(COST, json!(text))]), entry("none", &[]));
         let around = Around::default();
+        let (one, two) = (named(&odd, "a"), named(&none, "a"));
         assert_eq!(
-            rank(&odd, "a", &around, false),
-            rank(&none, "a", &around, false),
+            rank(&odd, &one, &around, false),
+            rank(&none, &two, &around, false),
             "{text:?}"
         );
     }
@@ -184,11 +190,12 @@ fn the_newest_goes_first_among_equals_and_then_one_that_crashed_more() {
 #[test]
 fn names_decide_among_pods_that_are_alike() {
     let (one, around) = (entry("a pod", &[]), Around::default());
-    assert!(rank(&one, "a", &around, false) < rank(&one, "b", &around, false));
+    let (a, b) = (named(&one, "a"), named(&one, "b"));
+    assert!(rank(&one, &a, &around, false) < rank(&one, &b, &around, false));
 }
 
 /// A pod by a few bytes: each decides one thing of it.
-fn any_rank(code: [u8; 9]) -> Rank {
+fn any_pod(code: [u8; 9]) -> Pod {
     let pick = |at: usize, from: &[&str]| from[usize::from(code[at]) % from.len()].to_owned();
     let ready = json!([{"type": "Ready", "status": pick(2, &["True", "False"]),
         "lastTransitionTime": pick(3, &["2024-01-01T00:00:00Z", "2024-02-01T00:00:00Z"])}]);
@@ -208,16 +215,15 @@ fn any_rank(code: [u8; 9]) -> Rank {
             json!(pick(6, &["2024-01-01T00:00:00Z", "2023-01-01T00:00:00Z"])),
         ),
     ];
+    pod(&pick(7, &["a", "b"]), &over)
+}
+
+fn any_rank(pod: &Pod, code: [u8; 9]) -> Rank<'_> {
     let around = Around {
         costs: vec![("cheap", -0.0), ("dear", f64::NAN)],
         ..Around::default()
     };
-    Rank::new(
-        &pod(&pick(7, &["a", "b"]), &over),
-        &around,
-        code[8] % 2 == 1,
-        false,
-    )
+    Rank::new(pod, &around, code[8] % 2 == 1, false)
 }
 
 proptest! {
@@ -226,7 +232,8 @@ proptest! {
     /// Total, and transitive: sorting has one result, whatever order the pods came in.
     #[test]
     fn ranks_are_a_total_order(codes in any::<[[u8; 9]; 3]>()) {
-        let [a, b, c] = codes.map(any_rank);
+        let pods = codes.map(any_pod);
+        let [a, b, c] = std::array::from_fn(|at| any_rank(&pods[at], codes[at]));
         prop_assert_eq!(a.cmp(&b), b.cmp(&a).reverse());
         prop_assert!(a.name == b.name || a != b && a.cmp(&b) != Ordering::Equal);
         if a <= b && b <= c {

@@ -43,16 +43,15 @@ pub(super) fn available(scene: &Scene<'_>, conditions: &mut Conditions<'_>) {
 
 /// Why pods do not start, by the words of their scheduler and their kubelet.
 fn not_available(scene: &Scene<'_>) -> String {
-    let mut complaints: Vec<String> = Vec::new();
-    for seat in scene.seats.iter().filter(|seat| !seat.pod.is_ready()) {
-        let complaint = seat.pod.complaint();
-        let complaint = complaint.map(|complaint| format!("pod {}: {complaint}", seat.pod.name));
-        complaints.extend(complaint);
-    }
+    let unready = scene.seats.iter().filter(|seat| !seat.pod.is_ready());
+    let complaints: Vec<(&str, String)> = unready
+        .filter_map(|seat| Some((seat.pod.name.as_str(), seat.pod.complaint()?)))
+        .collect();
     if complaints.is_empty() {
         String::new()
     } else {
-        format!("; {}", some(&complaints))
+        let complaints = some(&complaints, |(pod, complaint)| format!("pod {pod}: {complaint}"));
+        format!("; {complaints}")
     }
 }
 
@@ -111,22 +110,22 @@ pub(super) fn progressing(
 /// Who is waited for.
 fn waits(scene: &Scene<'_>, waiting: &Waiting) -> String {
     let asking = waiting.entries.iter().filter(|entry| entry.how == How::Asking);
-    let asking: Vec<String> = asking.map(|entry| entry.condition.pod_name.clone()).collect();
+    let asking: Vec<&str> = asking.map(|entry| entry.condition.pod_name.as_str()).collect();
     let mut parts = Vec::new();
     if !asking.is_empty() {
-        parts.push(format!("; the hooks of {} are being asked", some(&asking)));
+        parts.push(format!("; the hooks of {} are being asked", named(&asking)));
     }
     let held = names(scene, waits_for_budget);
     if !held.is_empty() {
         let workload = scene.workload;
         let floor = workload.replicas.saturating_sub(workload.max_unavailable);
-        let (count, held) = (held.len(), some(&held));
+        let (count, held) = (held.len(), named(&held));
         parts.push(format!(
             "; {count} pods wait until more than {floor} are available: {held}"
         ));
         let missing = names(scene, |seat| !seat.available);
         if !missing.is_empty() {
-            parts.push(format!("; not available: {}", some(&missing)));
+            parts.push(format!("; not available: {}", named(&missing)));
         }
     }
     parts.concat()
@@ -135,27 +134,27 @@ fn waits(scene: &Scene<'_>, waiting: &Waiting) -> String {
 /// Pods in the midst of an update in place.
 fn under_way(scene: &Scene<'_>) -> String {
     let grace = SignedDuration::from_secs(scene.workload.grace_seconds);
-    let mut pods: Vec<String> = Vec::new();
-    for seat in &scene.seats {
+    let busy = scene.seats.iter().filter(|seat| seat.stage != Stage::Idle);
+    let mut busy: Vec<_> = busy.collect();
+    busy.sort_by_key(|seat| &seat.pod.name);
+    let sentence = |seat: &&Seat<'_>| {
         let name = &seat.pod.name;
         match &seat.stage {
             Stage::Grace { since, .. } => {
                 let end = since.and_then(|since| since.checked_add(grace).ok());
                 let end = end.map_or_else(|| "now".to_owned(), |end| format!("at {end}"));
-                pods.push(format!("pod {name} is out of service, its images change {end}"));
+                format!("pod {name} is out of service, its images change {end}")
             }
-            Stage::Written { .. } => pods.push(format!("pod {name} is being updated")),
-            Stage::OutOfService | Stage::Finished => {
-                pods.push(format!("pod {name} comes back into service"));
+            Stage::Written { .. } => format!("pod {name} is being updated"),
+            Stage::OutOfService | Stage::Finished | Stage::Idle => {
+                format!("pod {name} comes back into service")
             }
-            Stage::Idle => {}
         }
-    }
-    pods.sort();
-    if pods.is_empty() {
+    };
+    if busy.is_empty() {
         String::new()
     } else {
-        format!("; {}", some(&pods))
+        format!("; {}", some(&busy, sentence))
     }
 }
 
@@ -165,15 +164,15 @@ fn not_begun(scene: &Scene<'_>) -> String {
     if pods.is_empty() {
         String::new()
     } else {
-        format!("; not updated yet: {}", some(&pods))
+        format!("; not updated yet: {}", named(&pods))
     }
 }
 
 /// Names of pods in an order that stays.
-fn names(scene: &Scene<'_>, wanted: fn(&Seat<'_>) -> bool) -> Vec<String> {
+fn names<'a>(scene: &Scene<'a>, wanted: fn(&Seat<'_>) -> bool) -> Vec<&'a str> {
     let pods = scene.seats.iter().filter(|seat| wanted(seat));
-    let mut names: Vec<String> = pods.map(|seat| seat.pod.name.clone()).collect();
-    names.sort();
+    let mut names: Vec<&str> = pods.map(|seat| seat.pod.name.as_str()).collect();
+    names.sort_unstable();
     names
 }
 
@@ -185,7 +184,7 @@ fn waits_for_batch(scene: &Scene<'_>, to_create: usize) -> String {
     let unready = names(scene, |seat| !seat.pod.is_ready());
     format!(
         "; spec.scaleStrategy.createBatch lets more be created when these are ready: {}",
-        some(&unready)
+        named(&unready)
     )
 }
 
@@ -198,12 +197,12 @@ fn waits_for_index(scene: &Scene<'_>, findings: &Findings<'_>) -> String {
     let count = findings.unmade.min(ending.len());
     format!(
         "; {count} pods wait for the index of a pod that is ending: {}",
-        some(&ending)
+        named(&ending)
     )
 }
 
 /// The workload's pods that hold an index of the range, though they do not count any more.
-fn holding_an_index(scene: &Scene<'_>, wanted: fn(&Pod) -> bool) -> Vec<String> {
+fn holding_an_index<'a>(scene: &Scene<'a>, wanted: fn(&Pod) -> bool) -> Vec<&'a str> {
     let Some(range) = scene.workload.indexes else {
         return Vec::new();
     };
@@ -219,8 +218,8 @@ fn holding_an_index(scene: &Scene<'_>, wanted: fn(&Pod) -> bool) -> Vec<String> 
         .pods
         .iter()
         .filter(|pod| own(pod) && wanted(pod) && holds(pod));
-    let mut names: Vec<String> = pods.map(|pod| pod.name.clone()).collect();
-    names.sort();
+    let mut names: Vec<&str> = pods.map(|pod| pod.name.as_str()).collect();
+    names.sort_unstable();
     names
 }
 
@@ -247,7 +246,7 @@ pub(super) fn scale_blocked(
         let or = if ended.is_empty() {
             String::new()
         } else {
-            format!(", or delete pods that have ended: {}", some(&ended))
+            format!(", or delete pods that have ended: {}", named(&ended))
         };
         let message = format!(
             "{} pods have no index: every index of the range is in use; widen the annotation's range{or}",
@@ -284,7 +283,12 @@ pub(super) fn update_blocked(
         .filter_map(|seat| stalled(seat, scene.now))
         .collect();
     if !stalled.is_empty() {
-        return conditions.set(kind, true, WorkloadReason::InPlaceStalled, some(&stalled));
+        return conditions.set(
+            kind,
+            true,
+            WorkloadReason::InPlaceStalled,
+            some(&stalled, Clone::clone),
+        );
     }
     if let Some((reason, message)) = hooks(waiting, |entry| !entry.scales) {
         return conditions.set(kind, true, reason, message);
@@ -335,19 +339,21 @@ fn hooks(waiting: &Waiting, concerns: fn(&Entry) -> bool) -> Option<(WorkloadRea
         });
     let blocked: Vec<_> = blocked.collect();
     let (reason, _) = blocked.first()?;
-    let pods: Vec<String> = blocked
-        .iter()
-        .map(|(_, entry)| {
-            let message = entry.condition.message.as_deref().unwrap_or_default();
-            format!("pod {}: {message}", entry.condition.pod_name)
-        })
-        .collect();
-    Some((*reason, some(&pods)))
+    let sentence = |(_, entry): &(WorkloadReason, &Entry)| {
+        let message = entry.condition.message.as_deref().unwrap_or_default();
+        format!("pod {}: {message}", entry.condition.pod_name)
+    };
+    Some((*reason, some(&blocked, sentence)))
 }
 
-/// The first few, and how many more.
-pub(super) fn some(all: &[String]) -> String {
-    let shown = all.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", ");
+/// The first few names, and how many more.
+pub(super) fn named(all: &[&str]) -> String {
+    some(all, |name| (*name).to_owned())
+}
+
+/// The first few in words, and how many more.
+fn some<T>(all: &[T], words: impl Fn(&T) -> String) -> String {
+    let shown = all.iter().take(NAMED).map(words).collect::<Vec<_>>().join(", ");
     if all.len() > NAMED {
         format!("{shown} and {} more", all.len() - NAMED)
     } else {

@@ -5,7 +5,7 @@ use shared_api::GameDeploymentStatus;
 use shared_api::game_deployment::HookCondition;
 use shared_api::reason::WorkloadReason;
 
-use super::sentence::some;
+use super::sentence::named;
 use super::waiting::{Entry, How, Waiting, known};
 use crate::gate::HookKind;
 use crate::plan::Warning;
@@ -104,7 +104,7 @@ fn of_pod(workload: &Workload, entry: &Entry) -> String {
 /// How many pods are held, and where to read on.
 fn of_crowd(workload: &Workload, held: &[&Entry]) -> Option<Warning> {
     let first = held.first()?;
-    let names: Vec<String> = held.iter().map(|entry| entry.pod.name.clone()).collect();
+    let names: Vec<&str> = held.iter().map(|entry| entry.pod.name.as_str()).collect();
     let (name, namespace) = (&workload.name, &workload.namespace);
     let are = if names.len() == 1 { "pod is" } else { "pods are" };
     Some(Warning {
@@ -113,7 +113,7 @@ fn of_crowd(workload: &Workload, held: &[&Entry]) -> Option<Warning> {
         message: format!(
             "{} {are} held by a hook: {}. The first: {}. Next: kubectl game why {name} -n {namespace}",
             names.len(),
-            some(&names),
+            named(&names),
             short(first.condition.message.as_ref())
         ),
     })

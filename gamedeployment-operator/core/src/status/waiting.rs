@@ -36,6 +36,13 @@ pub(super) struct Entry {
     pub(super) condition: HookCondition,
 }
 
+impl Entry {
+    /// Longest first.
+    fn key(&self) -> (Option<shared_api::time::Time>, &str) {
+        (self.condition.start_time, &self.condition.pod_name)
+    }
+}
+
 /// All pods that wait for a hook, longest first.
 pub(super) struct Waiting {
     pub(super) entries: Vec<Entry>,
@@ -43,13 +50,14 @@ pub(super) struct Waiting {
 
 impl Waiting {
     pub(super) fn gather(scene: &Scene<'_>, findings: &Findings<'_>, old: &GameDeploymentStatus) -> Self {
-        let gate = crate::gate::Gate::new(scene.workload, scene.view.cluster, scene.view.runs);
         let mut entries = Vec::new();
         for seat in &scene.seats {
             let (Some(intent), Some(standing)) = (&seat.intent, &seat.standing) else {
                 continue;
             };
-            let Some(kind) = gate.kind(intent) else { continue };
+            let Some(kind) = intent.hook(scene.workload) else {
+                continue;
+            };
             entries.extend(entry(scene, seat.pod, kind, intent, standing, old));
         }
         for confirmation in &findings.confirmations {
@@ -63,10 +71,7 @@ impl Waiting {
                 old,
             ));
         }
-        entries.sort_by(|a, b| {
-            let key = |entry: &Entry| (entry.condition.start_time, entry.condition.pod_name.clone());
-            key(a).cmp(&key(b))
-        });
+        entries.sort_by(|a, b| a.key().cmp(&b.key()));
         Self { entries }
     }
 

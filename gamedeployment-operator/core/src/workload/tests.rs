@@ -68,7 +68,7 @@ fn what_a_manifest_says_is_read() {
             json!("descend"),
         ),
     ]);
-    assert_eq!(read.pods_to_delete, ["fleet-a"]);
+    assert!(read.pods_to_delete.iter().eq(["fleet-a"]));
     assert_eq!(read.create_batch, Some(Amount::Percent(50)));
     assert!(read.update == UpdateType::InPlace && read.paused && read.recreate_fallback);
     assert_eq!(

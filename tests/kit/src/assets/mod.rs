@@ -6,7 +6,7 @@
 //! 3. Our own build in the user's cache directory, made on first need.
 //!
 //! Prometheus and the container runtime are Debian's ([`prometheus`], [`container_runtime`]), Helm is that of its package
-//! at `PyPI` ([`helm`]), and this workspace's programs are built by cargo ([`built`]).
+//! at `PyPI` ([`helm`]), and this workspace's programs are built by cargo ([`built`], [`tool`]).
 
 mod debian;
 mod recipes;
@@ -16,7 +16,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 pub use recipes::{ca_certificates, container_runtime, helm, kubernetes, prometheus, promtool};
-pub use workspace::{Profile, built, cargo};
+pub use workspace::{Profile, built, cargo, tool};
 
 /// A program of the control plane or of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

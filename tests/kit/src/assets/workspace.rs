@@ -49,6 +49,20 @@ pub fn built(program: &str, profile: Profile) -> Result<PathBuf, Error> {
         // They share with the tests what is below them. Who runs this must not be replaced by it.
         Profile::Debug => drop(command.args(["--workspace", "--exclude", "xtask"])),
     }
+    run(command, program)
+}
+
+/// The path of a program that only developers run, built for release now. Its package has the program's name. It is
+/// built alone: what it brings along, such as another allocator, is in no program of users.
+pub fn tool(program: &str) -> Result<PathBuf, Error> {
+    let mut command = cargo();
+    command.args(["build", "--message-format=json-render-diagnostics", "--release"]);
+    command.args(["--package", program, "--bin", program]);
+    run(command, program)
+}
+
+/// Runs cargo, and finds the program among its messages.
+fn run(mut command: Command, program: &str) -> Result<PathBuf, Error> {
     let output = command
         .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")))
         .stderr(Stdio::inherit())

@@ -1,0 +1,34 @@
+//! The runs of a workload, by what they are looked for: there may be as many as pods, and each pod looks for its own.
+
+use std::collections::BTreeMap;
+
+use super::{HookKind, Run};
+
+/// The runs of a workload.
+pub(super) struct Runs<'a> {
+    by_name: BTreeMap<&'a str, &'a Run>,
+    by_pod: BTreeMap<(HookKind, &'a str), &'a Run>,
+}
+
+impl<'a> Runs<'a> {
+    /// Of several runs that are alike the first one counts.
+    pub(super) fn new(runs: &[&'a Run]) -> Self {
+        let mut index = Self {
+            by_name: BTreeMap::new(),
+            by_pod: BTreeMap::new(),
+        };
+        for run in runs {
+            index.by_name.entry(&run.name).or_insert(run);
+            if let (Some(kind), Some(pod)) = (run.kind, &run.pod_uid) {
+                index.by_pod.entry((kind, pod)).or_insert(run);
+            }
+        }
+        index
+    }
+
+    /// The run of this name, or else one of this kind about this pod.
+    pub(super) fn find(&self, name: &str, kind: HookKind, pod_uid: &str) -> Option<&'a Run> {
+        let about = || self.by_pod.get(&(kind, pod_uid));
+        self.by_name.get(name).or_else(about).copied()
+    }
+}
