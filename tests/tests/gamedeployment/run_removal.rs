@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use kube::ResourceExt;
 use kube::api::{Patch, PatchParams};
-use operator_tests::Fleet;
 use operator_tests::fleet::{Who, game, hooked, until_empty};
+use operator_tests::{Fleet, SOON};
 use serde_json::json;
 use shared_api::names::hook_run_label::NAME_DIGEST;
 use test_kit::ApiProxy;
@@ -77,7 +77,10 @@ async fn a_lost_answer_about_many_is_read_after() {
     proxy.fail_next(Matcher::new("DELETE", "/hookruns"), Failure::after_effect(500), 1);
     withdraw(&fleet).await;
     assert_eq!(calls(&proxy), (1, 0));
-    assert_eq!(proxy.count("get", "hookruns"), PODS - 1);
+    proxy
+        .await_count("get", "hookruns", PODS - 1, SOON)
+        .await
+        .unwrap();
 }
 
 #[tokio::test]
@@ -92,6 +95,7 @@ async fn runs_that_somebody_else_made_stay() {
     fleet.apply(&own);
     fleet.scale(PODS);
     let left = fleet.until_runs(|runs| runs.len() == 1).await;
-    fleet.settled(PODS).await;
     assert_eq!(left[0].name_any(), "own");
+    fleet.delete_run("own").await;
+    fleet.settled(PODS).await;
 }

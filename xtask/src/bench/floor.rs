@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
-use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
-use serde_json::json;
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
+use serde_json::{Value, json};
 use shared_api::HookRun;
 
 use super::Outcome;
@@ -15,6 +15,8 @@ use super::world::{PATIENCE, World};
 
 /// Writes at a time: as many as an operator makes for one workload.
 const AT_ONCE: usize = 32;
+/// Runs that one call deletes, as the operator does it.
+const RUNS_AT_ONCE: usize = 50;
 
 /// Makes pods of nobody, and returns once they are ready.
 pub(super) async fn create(world: &World, pods: usize) -> Outcome<()> {
@@ -35,7 +37,8 @@ pub(super) async fn create(world: &World, pods: usize) -> Outcome<()> {
     Ok(())
 }
 
-/// A gated scale-down: a pod is marked, a run is made and gets its verdict, the pod is deleted, the run is deleted.
+/// A gated scale-down: a pod is marked, a run is made and gets its verdict, the pod is deleted, and runs are deleted many
+/// at a time. The objects are as large as those of the operators.
 pub(super) async fn scale_down(pods: usize) -> Outcome<Duration> {
     let world = World::new().await?;
     create(&world, pods).await?;
@@ -53,18 +56,56 @@ pub(super) async fn scale_down(pods: usize) -> Outcome<Duration> {
             let name = format!("pod-{number}");
             let mark = json!({ "metadata": { "annotations": { "marked": "true" } } });
             api.patch(&name, patch, &Patch::Merge(&mark)).await?;
-            let spec = serde_json::from_value(json!({ "metrics": [] }))?;
-            runs.create(post, &HookRun::new(&name, spec)).await?;
-            let verdict = json!({ "status": { "phase": "Successful" } });
-            runs.patch_status(&name, patch, &Patch::Merge(&verdict)).await?;
+            runs.create(post, &run(&name, number)?).await?;
+            runs.patch_status(&name, patch, &Patch::Merge(&verdict())).await?;
             api.delete(&name, delete).await?;
-            runs.delete(&name, delete).await?;
             Ok(())
         }
     })
     .await?;
+    let groups = pods.div_ceil(RUNS_AT_ONCE);
+    for group in 0..groups {
+        let selected = ListParams::default().labels(&format!("group={group}"));
+        runs.delete_collection(&delete, &selected).await?;
+    }
     world.nodes.await_pods(PATIENCE, |pods| pods.is_empty()).await?;
     Ok(begun.elapsed())
+}
+
+fn run(pod: &str, number: usize) -> Outcome<HookRun> {
+    let uid = "6f0c5b52-6a0b-4f0e-9d0c-3a1f6c1d2e3f";
+    let group = (number / RUNS_AT_ONCE).to_string();
+    let label = |name: &str| (name.to_owned(), json!("arena-6b7f9c5d8"));
+    let mut labels: serde_json::Map<String, Value> =
+        (1..8).map(|number| label(&format!("label-{number}"))).collect();
+    labels.insert("group".to_owned(), json!(group));
+    let args: Vec<Value> = (1..8)
+        .map(|number| json!({ "name": format!("PodContainer[{number}]"), "value": "10.0.0.1" }))
+        .collect();
+    Ok(serde_json::from_value(json!({
+        "apiVersion": "tkex.tencent.com/v1alpha1", "kind": "HookRun",
+        "metadata": {
+            "name": pod, "labels": labels,
+            "annotations": { "intent": "delete", "choice": uid, "containers": "game=0123456789abcdef",
+                "spec-digest": "0123456789abcdef" },
+        },
+        "spec": { "args": args, "metrics": [{
+            "name": "players", "successCondition": "asInt(result) == 0",
+            "provider": { "web": { "url": "http://{{ args.PodIP }}:9091", "jsonPath": "{$.players}" } }
+        }] }
+    }))?)
+}
+
+fn verdict() -> Value {
+    let now = "2026-01-02T03:04:05Z";
+    json!({ "status": {
+        "phase": "Successful", "reason": "Succeeded", "message": "all metrics are Successful", "startedAt": now,
+        "observedGeneration": 1,
+        "metricResults": [{
+            "name": "players", "phase": "Successful", "count": 1, "successful": 1,
+            "measurements": [{ "phase": "Successful", "value": "0", "startedAt": now, "finishedAt": now }]
+        }]
+    } })
 }
 
 async fn each<F: Future<Output = Outcome<()>>>(count: usize, work: impl Fn(usize) -> F) -> Outcome<()> {

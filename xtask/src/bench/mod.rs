@@ -91,7 +91,7 @@ impl Scenario {
 
     async fn play(self, report: &mut Report, size: usize) -> Outcome<()> {
         match self {
-            Self::ScaleDown => scale_down::play(report, size).await,
+            Self::ScaleDown => Box::pin(scale_down::play(report, size)).await,
             Self::Create => create::play(report, size).await,
             Self::InPlace => in_place::play(report, size).await,
             Self::HookRuns => hook_runs::play(report, size).await,

@@ -53,7 +53,7 @@ impl Report {
 
     /// What follows is about this scenario.
     pub(super) fn begin(&mut self, scenario: &str, size: usize) {
-        self.scenario = scenario.to_owned();
+        scenario.clone_into(&mut self.scenario);
         self.size = size;
     }
 
