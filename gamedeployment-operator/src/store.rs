@@ -3,7 +3,7 @@
 //! What a write returns counts at once: the next decision does not wait for the watch, and an older event that comes
 //! later changes nothing. An entry that no watch event has confirmed is an expectation; see [`crate::expectations`].
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::time::{Duration, Instant};
 
 use operator_runtime::watch::Key;
@@ -29,6 +29,8 @@ pub struct Store<T> {
     unconfirmed: BTreeSet<(Instant, Key)>,
     /// UIDs of objects that are certainly gone: an older event must not bring them back.
     gone: HashSet<String>,
+    /// What the watch has shown to be gone lately.
+    ended: Ended,
     /// Keys seen in the list that is being read.
     listed: Option<HashSet<Key>>,
     synced: bool,
@@ -52,6 +54,7 @@ impl<T> Default for Store<T> {
             orphans: HashMap::new(),
             unconfirmed: BTreeSet::new(),
             gone: HashSet::new(),
+            ended: Ended::default(),
             listed: None,
             synced: false,
         }
@@ -128,6 +131,7 @@ impl<T: Stored> Store<T> {
     /// The watch shows that an object is gone. Returns it, if it was held.
     pub fn forget(&mut self, key: &Key, uid: &str) -> Option<T> {
         self.gone.remove(uid);
+        self.ended.insert(uid, Instant::now());
         if self.get(key).is_some_and(|held| held.uid() != uid) {
             // Another one has its name already.
             return None;
@@ -140,7 +144,8 @@ impl<T: Stored> Store<T> {
         let newer = self
             .get(&key)
             .is_none_or(|held| held.uid() != value.uid() || is_older(held.version(), value.version()));
-        if newer && !self.gone.contains(value.uid()) {
+        let ended = self.gone.contains(value.uid()) || self.ended.contains(value.uid());
+        if newer && !ended {
             self.put(key, value, Some(Instant::now()));
         }
     }
@@ -228,6 +233,35 @@ impl<T: Stored> Store<T> {
             }
         }
         Some(held.value)
+    }
+}
+
+/// UIDs of objects that have ended. What a write returned is heard of when all writes of its plan are done: a pod that
+/// was told to end may have ended long before, and must not come back.
+#[derive(Debug, Default)]
+struct Ended {
+    in_order: VecDeque<(Instant, String)>,
+    uids: HashSet<String>,
+}
+
+impl Ended {
+    /// No plan takes longer.
+    const REMEMBERED: Duration = Duration::from_mins(5);
+
+    fn insert(&mut self, uid: &str, now: Instant) {
+        while let Some((since, _)) = self.in_order.front()
+            && now.duration_since(*since) > Self::REMEMBERED
+            && let Some((_, old)) = self.in_order.pop_front()
+        {
+            self.uids.remove(&old);
+        }
+        if self.uids.insert(uid.to_owned()) {
+            self.in_order.push_back((now, uid.to_owned()));
+        }
+    }
+
+    fn contains(&self, uid: &str) -> bool {
+        self.uids.contains(uid)
     }
 }
 

@@ -150,6 +150,12 @@ struct SecretData {
     data: BTreeMap<String, ByteString>,
 }
 
+/// Without who manages which field: that is half of the object, as it is of what the watch brings.
+fn slim(mut run: HookRun) -> HookRun {
+    run.metadata.managed_fields = None;
+    run
+}
+
 fn namespace_of(run: &HookRun) -> &str {
     run.metadata.namespace.as_deref().unwrap_or_default()
 }
@@ -191,8 +197,8 @@ impl Ledger for ApiLedger {
         };
         let new = serde_json::to_value(status).map_err(failed)?;
         let old = serde_json::to_value(&base.status).map_err(failed)?;
-        self.patch_status("write a status", &base.metadata, replacing(old, new))
-            .await
+        let recorded = self.patch_status("write a status", &base.metadata, replacing(old, new));
+        Ok(slim(recorded.await?))
     }
 
     async fn read(&self, run: &HookRun) -> Result<HookRun, LedgerError> {
@@ -204,7 +210,7 @@ impl Ledger for ApiLedger {
             )
             .await?;
         if current.metadata.uid == run.metadata.uid {
-            Ok(current)
+            Ok(slim(current))
         } else {
             Err(LedgerError::Gone)
         }

@@ -46,7 +46,7 @@ enum Seat {
 /// A session, seen from outside. Dropping it ends the session and cancels its calls.
 struct Handle {
     uid: String,
-    updates: watch::Sender<HookRun>,
+    updates: watch::Sender<Arc<HookRun>>,
     task: AbortHandle,
 }
 
@@ -90,7 +90,7 @@ impl Controller {
         match event {
             Event::Init => self.listed = Some(HashSet::new()),
             Event::InitApply(run) | Event::Apply(run) => match run.0 {
-                Ok(run) => self.apply(run),
+                Ok(run) => self.apply(Arc::new(run)),
                 Err(invalid) => self.refuse(invalid),
             },
             Event::Delete(run) => {
@@ -109,7 +109,7 @@ impl Controller {
         }
     }
 
-    fn apply(&mut self, run: HookRun) {
+    fn apply(&mut self, run: Arc<HookRun>) {
         let key = key_of(&run.metadata);
         if let Some(listed) = &mut self.listed {
             listed.insert(key.clone());
@@ -131,7 +131,7 @@ impl Controller {
         }
     }
 
-    fn open(&mut self, key: Key, uid: String, run: HookRun, pause: Duration) {
+    fn open(&mut self, key: Key, uid: String, run: Arc<HookRun>, pause: Duration) {
         let (updates, receiver) = watch::channel(run);
         let measurer = self.measurer.clone();
         let identity = (key.clone(), uid.clone());

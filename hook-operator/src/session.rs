@@ -43,8 +43,9 @@ const LONGEST_SLEEP: Duration = Duration::from_secs(30);
 /// One run being measured.
 pub struct Session<L> {
     measurer: Measurer<L>,
-    updates: watch::Receiver<HookRun>,
-    run: HookRun,
+    updates: watch::Receiver<Arc<HookRun>>,
+    /// Shared with `updates`: of ten thousand runs that are waited for there is one copy each.
+    run: Arc<HookRun>,
     resolved: Arc<Result<ResolvedRun, Problems>>,
     taken_up_at: Timestamp,
     in_flight: HashMap<Slot, AbortHandle>,
@@ -88,7 +89,7 @@ impl End {
 impl<L: Ledger> Session<L> {
     /// A session for the run that `updates` holds.
     #[must_use]
-    pub fn new(measurer: Measurer<L>, mut updates: watch::Receiver<HookRun>) -> Self {
+    pub fn new(measurer: Measurer<L>, mut updates: watch::Receiver<Arc<HookRun>>) -> Self {
         let run = updates.borrow_and_update().clone();
         let resolved = Arc::new(resolve_run(&run.spec));
         Self {
@@ -258,7 +259,7 @@ impl<L: Ledger> Session<L> {
         Ok(())
     }
 
-    fn adopt(&mut self, run: HookRun) {
+    fn adopt(&mut self, run: Arc<HookRun>) {
         if run.spec != self.run.spec {
             self.resolved = Arc::new(resolve_run(&run.spec));
         }
@@ -294,10 +295,10 @@ impl<L: Ledger> Session<L> {
             Ok(run) if keeps(&run, status) => {
                 self.failed_writes = 0;
                 self.measurer.metrics.wrote("written");
-                self.adopt(run);
+                self.adopt(Arc::new(run));
             }
             Ok(run) => {
-                self.adopt(run);
+                self.adopt(Arc::new(run));
                 let message = "the API server answered without what was written".to_owned();
                 let step = "write a status";
                 self.try_again(&LedgerError::Failed { step, message }).await?;
@@ -337,7 +338,7 @@ impl<L: Ledger> Session<L> {
         match self.measurer.ledger.clone().read(&self.run).await {
             Ok(run) if conflict => {
                 self.measurer.metrics.wrote("conflict");
-                self.adopt(run);
+                self.adopt(Arc::new(run));
                 self.failed_writes = self.failed_writes.saturating_add(1);
                 // One conflict is daily life; where they do not end, somebody else writes as eagerly.
                 if self.failed_writes > 1 {
@@ -346,7 +347,7 @@ impl<L: Ledger> Session<L> {
                 Ok(())
             }
             Ok(run) => {
-                self.adopt(run);
+                self.adopt(Arc::new(run));
                 let message = "the API server shows the run and knows no status of it to write".to_owned();
                 let step = "write a status";
                 self.try_again(&LedgerError::Failed { step, message }).await

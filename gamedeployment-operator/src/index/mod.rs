@@ -210,7 +210,9 @@ impl Index {
     }
 
     /// What a write returned.
-    pub fn wrote_workload(&mut self, object: GameDeployment) {
+    pub fn wrote_workload(&mut self, mut object: GameDeployment) {
+        // As it is of what the watch brings.
+        object.metadata.managed_fields = None;
         let workload = Workload::new(Ok(object));
         self.workloads.wrote(workload.key(), workload);
     }

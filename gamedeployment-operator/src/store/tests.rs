@@ -105,3 +105,26 @@ fn what_was_read_directly_is_not_taken_away_by_an_older_list() {
         "the watch must show it"
     );
 }
+
+#[test]
+fn what_has_ended_does_not_come_back_by_a_write_that_is_heard_of_late() {
+    let mut store = Store::default();
+    store.observe(key(), Thing("1", "5", Some("w")));
+    store.forget(&key(), "1");
+    store.wrote(key(), Thing("1", "6", Some("w")));
+    assert_eq!(store.get(&key()), None);
+    store.wrote(key(), Thing("2", "8", Some("w")));
+    assert_eq!(store.owned_by("w").count(), 1);
+}
+
+#[test]
+fn what_has_ended_long_ago_is_forgotten() {
+    let mut ended = Ended::default();
+    let begin = Instant::now();
+    ended.insert("1", begin);
+    ended.insert("2", begin + Ended::REMEMBERED);
+    assert!(ended.contains("1") && ended.contains("2"));
+    ended.insert("3", begin + Ended::REMEMBERED + Duration::from_secs(1));
+    assert!(!ended.contains("1") && ended.contains("2"));
+    assert_eq!((ended.in_order.len(), ended.uids.len()), (2, 2));
+}

@@ -111,7 +111,7 @@ impl Ledger for Memory {
 
 struct Stage {
     ledger: Arc<Memory>,
-    news: watch::Sender<HookRun>,
+    news: watch::Sender<Arc<HookRun>>,
     session: tokio::task::JoinHandle<End>,
 }
 
@@ -142,7 +142,7 @@ impl Stage {
             providers: Providers::new(policy, Limits::default()),
             metrics: Metrics::default(),
         };
-        let (news, updates) = watch::channel(run);
+        let (news, updates) = watch::channel(Arc::new(run));
         let session = tokio::spawn(Session::new(measurer, updates).drive());
         Self {
             ledger,
@@ -248,7 +248,7 @@ async fn an_answer_is_not_judged_by_a_spec_that_was_replaced() {
         run.metadata.generation = Some(2);
         run.spec.metrics[0].success_condition = Some("result == 'drained'".into());
     });
-    stage.news.send_replace(edited);
+    stage.news.send_replace(Arc::new(edited));
     let (ledger, _) = stage.end().await;
     let status = ledger.status();
     assert_eq!(status.phase, Phase::Failed, "{status:?}");

@@ -76,7 +76,7 @@ impl Run {
         let mut run = HookRun::new(&chosen.name, chosen.spec);
         run.metadata.generation = Some(1);
         runtime.block_on(async {
-            let (_alive, updates) = watch::channel(run);
+            let (_alive, updates) = watch::channel(Arc::new(run));
             Session::new(measurer, updates).drive().await
         });
         let status = ledger.status();
