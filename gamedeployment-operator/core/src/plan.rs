@@ -192,16 +192,20 @@ impl Plan {
         self.actions.is_empty() && self.status.is_none() && self.warnings.is_empty()
     }
 
-    /// Leaves so many writes to what there is: the others are decided on anew when these are done. While they are, the
-    /// user may change their mind, and a pod that is gone cannot be brought back. Creations may all go on.
-    pub fn shorten(&mut self, most: usize) {
-        let mut left = most;
+    /// Leaves so many creations of pods and so many writes to what there is: the others are decided on anew when these
+    /// are done. While they are, the user may change their mind, and a pod that is gone cannot be brought back; and pods
+    /// that have become ready wait to be put into service.
+    pub fn shorten(&mut self, creations: usize, changes: usize) {
+        let (mut creations, mut changes) = (creations, changes);
         self.actions.retain(|action| {
-            if matches!(action, Action::CreatePod(_) | Action::DeleteRun(_)) {
-                return true;
-            }
-            let stays = left > 0;
-            left = left.saturating_sub(1);
+            let left = match action {
+                Action::CreatePod(_) => &mut creations,
+                // Many by one call, and nobody is harmed.
+                Action::DeleteRun(_) => return true,
+                _ => &mut changes,
+            };
+            let stays = *left > 0;
+            *left = left.saturating_sub(1);
             stays
         });
     }
@@ -225,13 +229,19 @@ mod tests {
                 uid: String::new(),
             })
         };
+        let pod = || {
+            Action::CreatePod(Box::new(NewPod {
+                name: String::new(),
+                manifest: Value::Null,
+            }))
+        };
         let mut plan = Plan {
-            actions: vec![reset(), run(), reset(), reset(), run()],
+            actions: vec![pod(), pod(), reset(), run(), reset(), reset(), run()],
             ..Plan::default()
         };
-        plan.shorten(2);
-        assert_eq!(plan.actions, [reset(), run(), reset(), run()]);
-        plan.shorten(2);
-        assert_eq!(plan.actions.len(), 4);
+        plan.shorten(1, 2);
+        assert_eq!(plan.actions, [pod(), reset(), run(), reset(), run()]);
+        plan.shorten(1, 2);
+        assert_eq!(plan.actions.len(), 5);
     }
 }

@@ -243,7 +243,7 @@ impl Hands {
             if outcome.failures.len() > failed {
                 return;
             }
-            size = (size * 2).min(AT_ONCE * 2);
+            size *= 2;
         }
     }
 

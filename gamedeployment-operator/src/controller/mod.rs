@@ -37,7 +37,9 @@ use rest::Rest;
 use wakes::Wakes;
 
 /// Changes of pods for one workload before it is decided on anew: the user may change their mind meanwhile.
-const AT_A_TIME: usize = 128;
+const CHANGES: usize = 128;
+/// Creations, likewise: those that are ready wait to be put into service.
+const CREATIONS: usize = 512;
 /// Pause before a workload whose writes failed is decided anew; doubles with every failure in a row.
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 /// Pause before something is tried again that no decision rests on.
@@ -212,7 +214,7 @@ impl Controller {
         }
         // Where writes fail, the first ones must not keep the others from being tried.
         if !self.seats.contains_key(&key) {
-            plan.shorten(AT_A_TIME);
+            plan.shorten(CREATIONS, CHANGES);
         }
         let subject = Subject {
             key: key.clone(),

@@ -4,6 +4,7 @@
 use std::time::{Duration, Instant};
 
 use futures::{StreamExt as _, TryStreamExt as _, stream};
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
@@ -13,22 +14,35 @@ use shared_api::HookRun;
 use super::Outcome;
 use super::world::{PATIENCE, World};
 
+const GATE: &str = shared_api::names::pod::IN_PLACE_READY;
 /// Writes at a time: as many as an operator makes for one workload.
 const AT_ONCE: usize = 32;
 /// Runs that one call deletes, as the operator does it.
 const RUNS_AT_ONCE: usize = 50;
 
-/// Makes pods of nobody, and returns once they are ready.
-pub(super) async fn create(world: &World, pods: usize) -> Outcome<()> {
-    let (api, post) = (world.pods(), PostParams::default());
+/// Makes pods of nobody, and returns once they are ready. With a readiness gate each is put into service.
+pub(super) async fn create(world: &World, pods: usize, gate: bool) -> Outcome<()> {
+    let (api, post, patch) = (world.pods(), PostParams::default(), PatchParams::default());
     each(pods, |number| {
-        let (api, post) = (&api, &post);
+        let (api, post, patch) = (&api, &post, &patch);
         async move {
+            let name = format!("pod-{number}");
+            let gates: &[Value] = if gate {
+                &[json!({ "conditionType": GATE })]
+            } else {
+                &[]
+            };
             let pod: Pod = serde_json::from_value(json!({
-                "metadata": { "name": format!("pod-{number}"), "labels": { "app": "floor" } },
-                "spec": { "containers": [{ "name": "game", "image": "game:v1" }] }
+                "metadata": { "name": name, "labels": { "app": "floor" } },
+                "spec": { "containers": [{ "name": "game", "image": "game:v1" }], "readinessGates": gates }
             }))?;
             api.create(post, &pod).await?;
+            if gate {
+                let condition =
+                    json!({ "type": GATE, "status": "True", "lastTransitionTime": Timestamp::now() });
+                let status = json!({ "status": { "conditions": [condition] } });
+                api.patch_status(&name, patch, &Patch::Strategic(&status)).await?;
+            }
             Ok(())
         }
     })
@@ -41,7 +55,7 @@ pub(super) async fn create(world: &World, pods: usize) -> Outcome<()> {
 /// at a time. The objects are as large as those of the operators.
 pub(super) async fn scale_down(pods: usize) -> Outcome<Duration> {
     let world = World::new().await?;
-    create(&world, pods).await?;
+    create(&world, pods, false).await?;
     let api = world.pods();
     let runs: Api<HookRun> = Api::namespaced(world.client(), &world.namespace);
     let (post, patch, delete) = (

@@ -5,9 +5,9 @@ use std::time::Instant;
 use serde_json::json;
 
 use super::Outcome;
-use super::report::{Report, ratio};
+use super::report::Report;
 use super::watched::ReadyPods;
-use super::world::{World, since, writes};
+use super::world::{World, since};
 
 pub(super) async fn play(report: &mut Report, pods: usize) -> Outcome<()> {
     let world = World::new().await?;
@@ -45,8 +45,12 @@ pub(super) async fn play(report: &mut Report, pods: usize) -> Outcome<()> {
         asked.iter().sum::<usize>()
     );
     report.fact("every pod's hook was asked exactly once", once, &seen);
-    let all = writes(&hook_requests) + writes(&game_requests);
-    report.count("API writes per pod", ratio(all, pods), Some(6.0));
+    report.writes(
+        "API writes per pod",
+        &[&hook_requests, &game_requests],
+        pods,
+        Some(6.0),
+    );
     report.requests("hook-operator", &hook_requests, pods);
     report.requests("gamedeployment-operator", &game_requests, pods);
     report.time("until the last pod was updated and available", took, None);

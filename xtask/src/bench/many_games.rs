@@ -10,8 +10,8 @@ use kube::runtime::watcher::{self, Event, watcher};
 use serde_json::json;
 
 use super::Outcome;
-use super::report::{Report, ratio};
-use super::world::{PATIENCE, World, since, writes};
+use super::report::Report;
+use super::world::{PATIENCE, World, since};
 
 /// Pods of a game, before and after.
 const PODS: (usize, usize) = (10, 5);
@@ -46,14 +46,18 @@ pub(super) async fn play(report: &mut Report, games: usize) -> Outcome<()> {
         since(&before.0, &hooks.requests().await?),
         since(&before.1, &workloads.requests().await?),
     );
-    let all = writes(&requests.0) + writes(&requests.1);
     let gone = games * (PODS.0 - PODS.1);
     report.fact(
         "all games converged",
         took.len() == games,
         &format!("{} games", took.len()),
     );
-    report.count("API writes per gated deletion", ratio(all, gone), None);
+    report.writes(
+        "API writes per gated deletion",
+        &[&requests.0, &requests.1],
+        gone,
+        None,
+    );
     report.time("the people's own writes took", scaled, None);
     let middle = took.get(took.len() / 2).copied().unwrap_or_default();
     let last = took.last().copied().unwrap_or_default();

@@ -4,6 +4,7 @@
 //! loop needs for the same writes.
 
 mod baseline;
+mod cold_start;
 mod cores;
 mod create;
 mod floor;
@@ -26,7 +27,7 @@ use test_kit::assets::Profile;
 use report::Report;
 
 /// The share of the full size at which counts are compared: they are the same for each object at any size.
-const SMALL: f64 = 0.02;
+const SMALL: f64 = 0.05;
 
 /// Flags of `bench`.
 #[derive(clap::Args)]
@@ -34,7 +35,7 @@ pub(crate) struct Args {
     /// What to measure [default: everything]
     #[arg(value_enum, value_name = "SCENARIO")]
     scenarios: Vec<Scenario>,
-    /// How large, as a share of the full size [default: 1, with --counts 0.02]
+    /// How large, as a share of the full size [default: 1, with --counts 0.05]
     #[arg(long, value_name = "SHARE")]
     size: Option<f64>,
     /// Only what is the same in every run, at a small size and with debug builds: compared with the counts that are recorded
@@ -68,6 +69,8 @@ enum Scenario {
     ManyGames,
     /// 10,000 webhooks that hang, beside some that do not
     Hanging,
+    /// The programs' sizes, and how long each needs until it is ready
+    ColdStart,
     /// Decisions about 10,000 pods and the language of hooks, without a cluster: time and allocations
     Cores,
 }
@@ -77,6 +80,7 @@ type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 impl Scenario {
     fn full_size(self) -> u32 {
         match self {
+            Self::ColdStart => 1,
             Self::ScaleDown | Self::ManyGames => 1_000,
             Self::InPlace => 2_000,
             Self::Create => 5_000,
@@ -86,7 +90,7 @@ impl Scenario {
 
     /// Whether it says anything that is the same in every run.
     fn counts(self) -> bool {
-        self != Self::Hanging
+        !matches!(self, Self::Hanging | Self::ColdStart)
     }
 
     async fn play(self, report: &mut Report, size: usize) -> Outcome<()> {
@@ -98,6 +102,7 @@ impl Scenario {
             Self::Idle => idle::play(report, size).await,
             Self::ManyGames => many_games::play(report, size).await,
             Self::Hanging => hanging::play(report, size).await,
+            Self::ColdStart => cold_start::play(report).await,
             Self::Cores => cores::play(report, size),
         }
     }

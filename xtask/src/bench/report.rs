@@ -9,7 +9,16 @@ use serde::Serialize;
 use test_kit::usage::Usage;
 
 use super::baseline::Counts;
-use super::world::Requests;
+use super::world::{Requests, writes};
+
+/// One for each object by design. How many others there are depends on what comes together.
+const STEADY: [&str; 5] = [
+    "create hookruns",
+    "create pods",
+    "delete pods",
+    "patch hookruns/status",
+    "patch pods",
+];
 
 /// One figure.
 #[derive(Debug, Clone, Serialize)]
@@ -71,15 +80,19 @@ impl Report {
 
     /// A count for each object, with the most that it may be.
     pub(super) fn count(&mut self, figure: &str, value: f64, most: Option<f64>) {
+        // A small size has its share of what is written for a whole workload.
+        let most = most.filter(|_| !self.counts_only);
         let goal = most.map(|most| format!("at most {most}"));
-        self.add(
-            figure,
-            Some(value),
-            format!("{value:.3}"),
-            goal,
-            most.map(|most| value <= most),
-            true,
-        );
+        let reached = most.map(|most| value <= most);
+        self.add(figure, Some(value), number(value), goal, reached, true);
+    }
+
+    /// Writes for each object. Those that met a newer version and were made again count, but are not the same in every
+    /// run.
+    pub(super) fn writes(&mut self, figure: &str, requests: &[&Requests], objects: usize, most: Option<f64>) {
+        let conflicts = !self.counts_only;
+        let all = requests.iter().map(|requests| writes(requests, conflicts)).sum();
+        self.count(figure, ratio(all, objects), most);
     }
 
     /// A time, with the floor of the same run and the greatest ratio to it.
@@ -105,7 +118,14 @@ impl Report {
         self.add(
             figure,
             Some(value),
-            format!("{value:.1} {unit}"),
+            format!(
+                "{} {unit}",
+                if value < 1.0 {
+                    number(value)
+                } else {
+                    format!("{value:.1}")
+                }
+            ),
             goal,
             most.map(|most| value <= most),
             false,
@@ -116,7 +136,12 @@ impl Report {
     pub(super) fn requests(&mut self, who: &str, requests: &Requests, objects: usize) {
         // How often a watch is ended is the API server's own affair.
         for (name, count) in requests.iter().filter(|(name, _)| !name.starts_with("watch ")) {
-            self.count(&format!("  {who}: {name}"), ratio(*count, objects), None);
+            let (figure, value) = (format!("  {who}: {name}"), ratio(*count, objects));
+            if STEADY.contains(&name.as_str()) {
+                self.count(&figure, value, None);
+            } else {
+                self.add(&figure, Some(value), number(value), None, None, false);
+            }
         }
     }
 
@@ -216,6 +241,14 @@ impl Report {
 #[expect(clippy::cast_precision_loss, reason = "bytes far below 2^52")]
 pub(super) fn mib(bytes: u64) -> f64 {
     bytes as f64 / 1_048_576.0
+}
+
+fn number(value: f64) -> String {
+    if value.fract() == 0.0 {
+        format!("{value}")
+    } else {
+        format!("{value:.3}")
+    }
 }
 
 fn mark(reached: Option<bool>) -> &'static str {

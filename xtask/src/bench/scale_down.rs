@@ -5,7 +5,7 @@ use std::time::Instant;
 use serde_json::json;
 
 use super::report::{Report, ratio};
-use super::world::{PATIENCE, World, since, writes};
+use super::world::{PATIENCE, World, since};
 use super::{Outcome, floor};
 
 pub(super) async fn play(report: &mut Report, pods: usize) -> Outcome<()> {
@@ -45,15 +45,19 @@ pub(super) async fn play(report: &mut Report, pods: usize) -> Outcome<()> {
             asked.iter().sum::<usize>()
         ),
     );
-    let status = game_requests
-        .get("patch gamedeployments/status")
-        .copied()
-        .unwrap_or(0);
-    let others = writes(&hook_requests) + writes(&game_requests) - status;
-    report.count("API writes per gated deletion", ratio(others, pods), Some(5.0));
-    report.count(
+    let mut besides = game_requests.clone();
+    let status = besides.remove("patch gamedeployments/status").unwrap_or(0);
+    report.writes(
+        "API writes per gated deletion",
+        &[&hook_requests, &besides],
+        pods,
+        Some(5.0),
+    );
+    let status = ratio(status, pods);
+    report.measured(
         "status writes of the GameDeployment per deletion",
-        ratio(status, pods),
+        status,
+        "",
         Some(0.05),
     );
     report.requests("hook-operator", &hook_requests, pods);

@@ -46,26 +46,31 @@ pub(super) fn built(profile: Profile) -> Outcome<PathBuf> {
         .to_owned())
 }
 
+/// The path of a program that is measured.
+pub(super) fn program_path(program: &str) -> Outcome<PathBuf> {
+    Ok(PROGRAMS.get().ok_or("no programs to measure")?.join(program))
+}
+
 /// Requests of an operator by verb and resource.
 pub(super) type Requests = BTreeMap<String, u64>;
 
 impl Operator {
     /// Starts it and returns once it is ready.
     pub(super) async fn start(program: &str, control_plane: &ControlPlane, flags: &[&str]) -> Outcome<Self> {
-        let path = PROGRAMS.get().ok_or("no programs to measure")?.join(program);
+        let mut all = vec!["--leader-election", "false"];
+        all.extend(flags);
+        Self::launch(program, control_plane, &all).await
+    }
+
+    /// Starts a program of hookgate, which may elect no leader, and returns once it is ready.
+    pub(super) async fn launch(program: &str, control_plane: &ControlPlane, flags: &[&str]) -> Outcome<Self> {
+        let path = program_path(program)?;
         let address = std::net::TcpListener::bind("127.0.0.1:0")?
             .local_addr()?
             .to_string();
         let command = Program::new(path)
             .env("KUBECONFIG", control_plane.kubeconfig_path())
-            .args([
-                "--listen",
-                &address,
-                "--log",
-                "warn",
-                "--leader-election",
-                "false",
-            ])
+            .args(["--listen", &address, "--log", "warn"])
             .args(flags);
         let operator = Self {
             process: Process::start(command)?,
@@ -115,8 +120,13 @@ impl Operator {
                 .next()
                 .and_then(|count| count.parse().ok())
                 .unwrap_or(0);
+            let conflict = if label("code") == Some("409") {
+                CONFLICT
+            } else {
+                ""
+            };
             let name = format!(
-                "{} {}",
+                "{} {}{conflict}",
                 label("verb").unwrap_or_default(),
                 label("resource").unwrap_or_default()
             );
@@ -140,12 +150,16 @@ pub(super) fn since(before: &Requests, after: &Requests) -> Requests {
     after.iter().filter_map(come).collect()
 }
 
-/// Requests that change something.
-pub(super) fn writes(requests: &Requests) -> u64 {
+/// What is added to the name of requests that met a newer version.
+const CONFLICT: &str = " (conflict)";
+
+/// Requests that change something, with or without those that met a newer version.
+pub(super) fn writes(requests: &Requests, conflicts: bool) -> u64 {
     let reads = ["get ", "list ", "watch "];
     let written = requests
         .iter()
-        .filter(|(name, _)| !reads.iter().any(|verb| name.starts_with(verb)));
+        .filter(|(name, _)| !reads.iter().any(|verb| name.starts_with(verb)))
+        .filter(|(name, _)| conflicts || !name.ends_with(CONFLICT));
     written.map(|(_, count)| count).sum()
 }
 

@@ -1,0 +1,59 @@
+//! How large the programs are, and how soon each is ready where there is nothing to list yet.
+
+use std::fs;
+use std::io::Write as _;
+use std::process::Stdio;
+use std::time::Instant;
+
+use super::Outcome;
+use super::hook_runs::control_plane;
+use super::report::Report;
+use super::world::{Operator, program_path};
+
+/// What admission needs to be there: its Secret and the configuration that it completes.
+const ADMISSION: &str = include_str!("../../../deploy/admission.yaml");
+const STARTS: usize = 5;
+
+pub(super) async fn play(report: &mut Report) -> Outcome<()> {
+    let control_plane = control_plane().await?;
+    let mut kubectl = control_plane
+        .kubectl()
+        .args(["apply", "-f", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()?;
+    kubectl
+        .stdin
+        .take()
+        .ok_or("kubectl takes no input")?
+        .write_all(ADMISSION.as_bytes())?;
+    if !kubectl.wait()?.success() {
+        return Err("kubectl could not apply deploy/admission.yaml".into());
+    }
+    let alone: &[&str] = &["--leader-election", "false"];
+    let in_namespace: &[&str] = &["--namespace", "hookgate", "--listen-tls", "127.0.0.1:0"];
+    for (program, flags) in [
+        ("hook-operator", alone),
+        ("gamedeployment-operator", alone),
+        ("admission", in_namespace),
+    ] {
+        #[expect(clippy::cast_precision_loss, reason = "bytes far below 2^52")]
+        let megabytes = fs::metadata(program_path(program)?)?.len() as f64 / 1e6;
+        report.measured(&format!("size of {program}"), megabytes, "MB", Some(20.0));
+        let mut took = Vec::new();
+        for _ in 0..STARTS {
+            let begun = Instant::now();
+            let ready = Operator::launch(program, &control_plane, flags).await?;
+            took.push(begun.elapsed().as_secs_f64());
+            drop(ready);
+        }
+        took.sort_by(f64::total_cmp);
+        report.measured(
+            &format!("{program} is ready after, median of {STARTS}"),
+            took[STARTS / 2] * 1000.0,
+            "ms",
+            Some(1000.0),
+        );
+    }
+    Ok(())
+}
