@@ -301,7 +301,7 @@ impl Steering<'_> {
     }
 
     fn question(&self, hook: &HookStep, canary: &Canary) -> Result<NewRun, Obstacle> {
-        let spec = render(hook, self.view.cluster.template(&hook.template_name), Vec::new())?;
+        let spec = render(hook, self.view.cluster.template(&hook.template_name))?;
         let index = canary.index.unwrap_or_default();
         let name = format!("canary-{}-{index}-{}", self.update, hook.template_name);
         check_name(&name, &hook.template_name)?;

@@ -43,8 +43,8 @@ pub fn confirm<'a>(scene: &Scene<'a>, gate: &Gate<'a>, plan: &mut Plan) -> Vec<C
                     plan.actions.push(Action::Confirm(confirmed));
                 }
             }
-            Standing::Unasked(run) if !scene.is_clearing(HookKind::PostInplace) => {
-                plan.actions.push(Action::CreateRun(run.clone()));
+            Standing::Unasked(question) if !scene.is_clearing(HookKind::PostInplace) => {
+                plan.actions.push(Action::CreateRun(Box::new(question.render())));
             }
             Standing::Unasked(_)
             | Standing::Asking(_)
@@ -128,13 +128,13 @@ fn act(
             ));
             true
         }
-        Standing::Unasked(run)
+        Standing::Unasked(question)
             if seat.granted
                 && !intent
                     .hook(scene.workload)
                     .is_some_and(|kind| scene.is_clearing(kind)) =>
         {
-            plan.actions.push(Action::CreateRun(run.clone()));
+            plan.actions.push(Action::CreateRun(Box::new(question.render())));
             false
         }
         Standing::Open(_)

@@ -129,7 +129,7 @@ impl Situation {
         let standing = Gate::new(workload, self, &runs).assess(&self.pod, &self.intent, &[]);
         let state = standing.state();
         match standing {
-            Standing::Unasked(new) => (state, Some(new.run)),
+            Standing::Unasked(question) => (state, Some(question.render().run)),
             _ => (state, None),
         }
     }

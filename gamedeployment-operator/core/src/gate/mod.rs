@@ -4,11 +4,15 @@
 //! approvals: their fields are private, and [`Approval::into_act`] is the one way to an [`Act`]. An approval names
 //! one pod by UID and version, one intent, and its grounds. See [`drawing`] for the states a question goes through.
 
+use std::cell::OnceCell;
+use std::rc::Rc;
+
 use crate::cluster::Cluster;
 use crate::pod::Pod;
 use crate::workload::Workload;
 
 mod act;
+mod draft;
 pub mod drawing;
 mod intent;
 mod question;
@@ -16,22 +20,24 @@ mod run;
 mod runs;
 
 pub use act::{Act, Approval, Confirmed, Delete, Grounds, PodRef, Update};
+use draft::Draft;
+pub use draft::render;
 pub use drawing::State;
 pub use intent::{HookKind, Intent};
-use question::Question;
-pub use question::{FoundTemplate, NewRun, Obstacle, check_name, owned, owner, render};
+pub use question::{FoundTemplate, NewRun, Obstacle, Question, check_name, owned, owner};
 pub use run::Run;
 use runs::Runs;
+use shared_api::game_deployment::HookStep;
 use shared_api::names::pod as names;
 use shared_api::reason::WorkloadReason;
 
 /// Where a question about a pod stands.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub enum Standing<'a> {
     /// It may be done.
     Open(Approval),
-    /// Nobody has been asked; this run would ask.
-    Unasked(Box<NewRun>),
+    /// Nobody has been asked; this would be.
+    Unasked(Question<'a>),
     /// The run has no verdict yet.
     Asking(&'a Run),
     /// The run ended without a measured success. The pod stays.
@@ -71,7 +77,18 @@ pub struct Gate<'a> {
     workload: &'a Workload,
     cluster: &'a dyn Cluster,
     runs: Runs<'a>,
+    drafts: Drafts<'a>,
 }
+
+/// The drafts of a workload's hooks, each made when the first pod is asked about.
+#[derive(Default)]
+struct Drafts<'a> {
+    pre_delete: Lazy<'a>,
+    pre_in_place: Lazy<'a>,
+    post_in_place: Lazy<'a>,
+}
+
+type Lazy<'a> = OnceCell<Result<Rc<Draft<'a>>, Obstacle>>;
 
 impl<'a> Gate<'a> {
     /// The gate of a workload, with all the runs that it owns.
@@ -81,13 +98,14 @@ impl<'a> Gate<'a> {
             workload,
             cluster,
             runs: Runs::new(runs),
+            drafts: Drafts::default(),
         }
     }
 
     /// Where the question stands whether `intent` may be done to `pod`. `modified` are the containers that an update
     /// in place changes.
     #[must_use]
-    pub fn assess(&self, pod: &Pod, intent: &Intent, modified: &[String]) -> Standing<'a> {
+    pub fn assess(&self, pod: &'a Pod, intent: &Intent, modified: &[String]) -> Standing<'a> {
         let kind = intent.hook(self.workload);
         let open = |grounds| Standing::Open(Approval::new(pod, intent, kind, grounds));
         if let Some(grounds) = self.exempt(pod, intent, modified) {
@@ -102,25 +120,28 @@ impl<'a> Gate<'a> {
         if pod.annotation(names::SKIP_HOOK) == Some(pod.uid.as_str()) {
             return open(Grounds::Skipped);
         }
-        let question = Question {
-            workload: &self.workload.name,
-            workload_uid: &self.workload.uid,
-            namespace: &self.workload.namespace,
-            kind,
-            intent,
-            step,
-            pod,
-            modified,
-        };
-        let wanted = match question.render(self.cluster.template(&step.template_name)) {
-            Ok(wanted) => wanted,
+        let draft = self.draft(kind, step);
+        let question =
+            draft.and_then(|draft| Question::new(self.workload, draft, kind, intent, pod, modified));
+        let question = match question {
+            Ok(question) => question,
             Err(obstacle) => return Standing::Blocked(obstacle),
         };
-        let name = question.name();
-        match self.runs.find(&name, kind, &pod.uid) {
-            Some(run) => judge(run, pod, intent, kind, wanted),
-            None => self.unasked(&name, wanted),
+        match self.runs.find(&question.name, kind, &pod.uid) {
+            Some(run) => judge(run, &question),
+            None => self.unasked(question),
         }
+    }
+
+    /// What all runs of a hook have in common.
+    fn draft(&self, kind: HookKind, step: &'a HookStep) -> Result<Rc<Draft<'a>>, Obstacle> {
+        let draft = match kind {
+            HookKind::PreDelete => &self.drafts.pre_delete,
+            HookKind::PreInplace => &self.drafts.pre_in_place,
+            HookKind::PostInplace => &self.drafts.post_in_place,
+        };
+        let new = || Draft::new(step, self.cluster.template(&step.template_name)).map(Rc::new);
+        draft.get_or_init(new).clone()
     }
 
     /// Whether the pod cannot hold players, or is past the question.
@@ -147,7 +168,8 @@ impl<'a> Gate<'a> {
         under_way.then_some(Grounds::UnderWay)
     }
 
-    fn unasked(&self, name: &str, wanted: NewRun) -> Standing<'a> {
+    fn unasked(&self, question: Question<'a>) -> Standing<'a> {
+        let name = &question.name;
         if self.cluster.has_run(&self.workload.namespace, name) {
             let message = format!("HookRun {name} exists and does not belong to this workload; delete it");
             return Standing::Blocked(Obstacle {
@@ -155,16 +177,16 @@ impl<'a> Gate<'a> {
                 message,
             });
         }
-        Standing::Unasked(Box::new(wanted))
+        Standing::Unasked(question)
     }
 }
 
 /// What a run says about an intent. Anything in it that is not what would be asked now voids it.
-fn judge<'a>(run: &'a Run, pod: &Pod, intent: &Intent, kind: HookKind, wanted: NewRun) -> Standing<'a> {
+fn judge<'a>(run: &'a Run, question: &Question<'_>) -> Standing<'a> {
     if run.terminating {
         return Standing::Stale(run, "it is being removed".to_owned());
     }
-    if let Some(why) = void(run, pod, intent, &wanted) {
+    if let Some(why) = void(run, question) {
         return Standing::Stale(run, why);
     }
     if run.is_measured_success() {
@@ -172,7 +194,8 @@ fn judge<'a>(run: &'a Run, pod: &Pod, intent: &Intent, kind: HookKind, wanted: N
             run: run.name.clone(),
             uid: run.uid.clone(),
         };
-        return Standing::Open(Approval::new(pod, intent, Some(kind), grounds));
+        let kind = Some(question.kind);
+        return Standing::Open(Approval::new(question.pod, &question.intent, kind, grounds));
     }
     if run.phase.is_final() {
         Standing::Refused(run)
@@ -181,10 +204,9 @@ fn judge<'a>(run: &'a Run, pod: &Pod, intent: &Intent, kind: HookKind, wanted: N
     }
 }
 
-/// Why a run does not count for this intent.
-fn void(run: &Run, pod: &Pod, intent: &Intent, wanted: &NewRun) -> Option<String> {
-    let notes = wanted.run.metadata.annotations.as_ref();
-    let note = |key: &str| notes.and_then(|notes| notes.get(key)).map(String::as_str);
+/// Why a run does not count for what would be asked now.
+fn void(run: &Run, question: &Question<'_>) -> Option<String> {
+    let (pod, intent) = (question.pod, &question.intent);
     if run.pod_uid.as_deref() != Some(pod.uid.as_str()) {
         return Some("it does not name this pod".to_owned());
     }
@@ -195,7 +217,7 @@ fn void(run: &Run, pod: &Pod, intent: &Intent, wanted: &NewRun) -> Option<String
         let asked = run.intent.as_deref().unwrap_or("something else");
         return Some(format!("it was asked for {asked:?}"));
     }
-    if run.spec_digest.as_deref() != note(shared_api::names::hook_run_annotation::SPEC_DIGEST) {
+    if run.spec_digest.as_ref() != Some(&question.digest()) {
         return Some("the hook or the pod's arguments have changed".to_owned());
     }
     // A pod that was let go and is chosen again is asked again.

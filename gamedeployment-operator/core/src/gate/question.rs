@@ -1,18 +1,19 @@
 //! The HookRun that puts a question: its name, its labels, its spec as rendered for one pod.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
-use shared_api::game_deployment::HookStep;
-use shared_api::hook_run::HookRunSpec;
-use shared_api::metric::Argument;
 use shared_api::names::{self, argument, hook_run_annotation as annotation, hook_run_label as label};
 use shared_api::reason::WorkloadReason;
 use shared_api::{HookRun, HookTemplateSpec};
 
+use super::draft::{Added, Draft};
 use super::{HookKind, Intent};
-use crate::digest::digest;
+use crate::digest::digest_of_text;
 use crate::pod::Pod;
+use crate::workload::Workload;
 
 /// Longest name that the API server takes.
 const LONGEST_NAME: usize = 253;
@@ -60,42 +61,65 @@ impl NewRun {
     }
 }
 
-/// What is asked about a pod.
-pub(super) struct Question<'a> {
-    pub(super) workload: &'a str,
-    pub(super) workload_uid: &'a str,
-    pub(super) namespace: &'a str,
+/// What is asked about a pod. The run is made only where it is put: most questions wait for their turn, or have a run.
+#[derive(Debug, Clone)]
+pub struct Question<'a> {
+    workload: &'a Workload,
+    draft: Rc<Draft<'a>>,
     pub(super) kind: HookKind,
-    pub(super) intent: &'a Intent,
-    pub(super) step: &'a HookStep,
+    pub(super) intent: Intent,
     pub(super) pod: &'a Pod,
-    /// Names of the containers that the update changes.
-    pub(super) modified: &'a [String],
+    arguments: Vec<Added<'a>>,
+    /// The run's name.
+    pub(super) name: String,
 }
 
-impl Question<'_> {
-    /// The run's name.
-    pub(super) fn name(&self) -> String {
-        let (prefix, template) = (self.kind.prefix(), &self.step.template_name);
-        format!(
-            "{prefix}-{}-{}-{template}",
-            self.pod.revision(),
-            self.pod.instance()
-        )
+impl<'a> Question<'a> {
+    /// The question, or what keeps it from being put.
+    pub(super) fn new(
+        workload: &'a Workload,
+        draft: Rc<Draft<'a>>,
+        kind: HookKind,
+        intent: &Intent,
+        pod: &'a Pod,
+        modified: &[String],
+    ) -> Result<Self, Obstacle> {
+        let template = draft.template_name();
+        let name = format!(
+            "{}-{}-{}-{template}",
+            kind.prefix(),
+            pod.revision(),
+            pod.instance()
+        );
+        let question = Self {
+            workload,
+            draft,
+            kind,
+            intent: intent.clone(),
+            pod,
+            arguments: arguments(workload, pod, modified),
+            name,
+        };
+        question.draft.check(&question.arguments)?;
+        question.check_address()?;
+        check_name(&question.name, question.draft.template_name())?;
+        Ok(question)
     }
 
-    /// The run, or what keeps it from being made.
-    pub(super) fn render(&self, template: FoundTemplate<'_>) -> Result<NewRun, Obstacle> {
-        let spec = render(self.step, template, self.arguments())?;
-        self.check_address(&spec)?;
-        let name = self.name();
-        check_name(&name, &self.step.template_name)?;
-        let mut run = HookRun::new(&name, spec);
-        run.metadata.namespace = Some(self.namespace.to_owned());
-        run.metadata.labels = Some(self.labels(&name));
+    /// The digest of the run's spec.
+    pub(super) fn digest(&self) -> String {
+        self.draft.digest(&self.arguments)
+    }
+
+    /// The run that puts it.
+    #[must_use]
+    pub fn render(&self) -> NewRun {
+        let mut run = HookRun::new(&self.name, self.draft.spec(&self.arguments));
+        run.metadata.namespace = Some(self.workload.namespace.clone());
+        run.metadata.labels = Some(self.labels());
         let mut notes = BTreeMap::from([
             (annotation::INTENT.to_owned(), self.intent.text()),
-            (annotation::SPEC_DIGEST.to_owned(), digest(&run.spec)),
+            (annotation::SPEC_DIGEST.to_owned(), self.digest()),
             (annotation::CONTAINERS.to_owned(), containers_text(self.pod)),
         ]);
         let choice = self.pod.annotation(names::pod::CHOSEN_FOR);
@@ -103,11 +127,11 @@ impl Question<'_> {
             notes.insert(annotation::CHOICE.to_owned(), choice.to_owned());
         }
         run.metadata.annotations = Some(notes);
-        run.metadata.owner_references = Some(vec![owner(self.workload, self.workload_uid)]);
-        Ok(NewRun { run })
+        run.metadata.owner_references = Some(vec![owner(&self.workload.name, &self.workload.uid)]);
+        NewRun { run }
     }
 
-    fn labels(&self, name: &str) -> BTreeMap<String, String> {
+    fn labels(&self) -> BTreeMap<String, String> {
         let kind = self.kind.label();
         let (revision, instance) = (self.pod.revision(), self.pod.instance());
         let pairs = [
@@ -118,7 +142,7 @@ impl Question<'_> {
             (label::INSTANCE, instance),
             (label::INSTANCE_OLD, instance),
             (label::POD_UID, &self.pod.uid),
-            (label::NAME_DIGEST, &digest(&name)),
+            (label::NAME_DIGEST, &digest_of_text(&self.name)),
         ];
         pairs
             .into_iter()
@@ -126,39 +150,12 @@ impl Question<'_> {
             .collect()
     }
 
-    /// What every run of a pod is told, besides what people tell it.
-    fn arguments(&self) -> Vec<(String, String)> {
-        let text = |value: &Option<String>| value.clone().unwrap_or_default();
-        let fixed = [
-            (argument::POD_NAME, self.pod.name.clone()),
-            (argument::POD_NAMESPACE, self.namespace.to_owned()),
-            (argument::POD_IP, text(&self.pod.ip)),
-            (argument::HOST_IP, text(&self.pod.host_ip)),
-        ];
-        let fixed = fixed.into_iter().map(|(name, value)| (name.to_owned(), value));
-        let numbered = |name: &'static str, values: Vec<String>| {
-            let values = values.into_iter().enumerate();
-            values.map(move |(number, value)| (format!("{name}[{number}]"), value))
-        };
-        let containers = self
-            .pod
-            .containers
-            .iter()
-            .map(|container| container.name.clone())
-            .collect();
-        let modified = numbered(argument::MODIFIED_CONTAINER, self.modified.to_vec());
-        fixed
-            .chain(numbered(argument::POD_CONTAINER, containers))
-            .chain(modified)
-            .collect()
-    }
-
     /// A hook that calls the pod needs the pod's address.
-    fn check_address(&self, spec: &HookRunSpec) -> Result<(), Obstacle> {
+    fn check_address(&self) -> Result<(), Obstacle> {
         if self.pod.ip.is_some() {
             return Ok(());
         }
-        let metrics = serde_json::to_string(&spec.metrics).unwrap_or_default();
+        let metrics = serde_json::to_string(&self.draft.template.metrics).unwrap_or_default();
         if metrics.contains(argument::POD_IP) {
             let message = "the hook uses PodIP, and the pod has no address yet".to_owned();
             return Err(Obstacle {
@@ -168,6 +165,34 @@ impl Question<'_> {
         }
         Ok(())
     }
+}
+
+/// What every run of a pod is told, besides what people tell it. `modified` are the containers that the update changes.
+fn arguments<'a>(workload: &'a Workload, pod: &'a Pod, modified: &[String]) -> Vec<Added<'a>> {
+    let text = |value: &'a Option<String>| value.as_deref().unwrap_or_default();
+    let fixed = [
+        (argument::POD_NAME, pod.name.as_str()),
+        (argument::POD_NAMESPACE, &workload.namespace),
+        (argument::POD_IP, text(&pod.ip)),
+        (argument::HOST_IP, text(&pod.host_ip)),
+    ];
+    let fixed = fixed.into_iter().map(|(name, value)| Added {
+        name: Cow::Borrowed(name),
+        value: Cow::Borrowed(value),
+    });
+    let numbered = |name: &'static str| {
+        move |(number, value)| Added {
+            name: Cow::Owned(format!("{name}[{number}]")),
+            value,
+        }
+    };
+    let containers = pod.containers.iter();
+    let containers = containers.map(|container| Cow::Borrowed(container.name.as_str()));
+    let modified = modified.iter().cloned().map(Cow::Owned);
+    fixed
+        .chain(containers.enumerate().map(numbered(argument::POD_CONTAINER)))
+        .chain(modified.enumerate().map(numbered(argument::MODIFIED_CONTAINER)))
+        .collect()
 }
 
 /// Whether a run's name is one that the API server takes.
@@ -183,71 +208,6 @@ pub fn check_name(name: &str, template: &str) -> Result<(), Obstacle> {
     Err(Obstacle {
         reason: WorkloadReason::HookRunNameInvalid,
         message,
-    })
-}
-
-/// The spec of a run: the template's metrics and policy, its arguments overridden by the workload's, and what the
-/// operator adds.
-pub fn render(
-    step: &HookStep,
-    template: FoundTemplate<'_>,
-    added: Vec<(String, String)>,
-) -> Result<HookRunSpec, Obstacle> {
-    let name = &step.template_name;
-    let missing = |message| Obstacle {
-        reason: WorkloadReason::HookTemplateMissing,
-        message,
-    };
-    let template = match template {
-        FoundTemplate::Found(template) => template,
-        FoundTemplate::Missing => {
-            return Err(missing(format!("HookTemplate {name} does not exist; create it")));
-        }
-        FoundTemplate::Unreadable(why) => {
-            return Err(missing(format!(
-                "HookTemplate {name} cannot be read: {why}; correct it"
-            )));
-        }
-    };
-    let mut arguments = template.args.clone().unwrap_or_default();
-    let own = step
-        .args
-        .iter()
-        .flatten()
-        .filter_map(|own| Some((own.name.clone(), own.value.clone()?)));
-    for (name, value) in own.chain(added) {
-        match arguments.iter_mut().find(|argument| argument.name == name) {
-            Some(argument) => (argument.value, argument.value_from) = (Some(value), None),
-            None => arguments.push(Argument {
-                name,
-                value: Some(value),
-                value_from: None,
-            }),
-        }
-    }
-    let open: Vec<&str> = arguments
-        .iter()
-        .filter(|argument| argument.value.is_none() && argument.value_from.is_none())
-        .map(|argument| argument.name.as_str())
-        .collect();
-    if !open.is_empty() {
-        let message = format!(
-            "arguments of HookTemplate {name} have no value: {}; set them in the workload's hook.args or in the template",
-            open.join(", ")
-        );
-        return Err(Obstacle {
-            reason: WorkloadReason::HookArgumentsUnresolved,
-            message,
-        });
-    }
-    Ok(HookRunSpec {
-        metrics: template.metrics.clone(),
-        args: Some(arguments),
-        policy: template.policy.clone(),
-        timeout_seconds: template.timeout_seconds,
-        // The workload removes its runs itself: a verdict must not vanish before it is read.
-        ttl_seconds_after_finished: None,
-        terminate: None,
     })
 }
 
@@ -268,7 +228,8 @@ pub fn owner(name: &str, uid: &str) -> OwnerReference {
 /// plays in one that starts after the question was not asked about.
 fn containers_text(pod: &Pod) -> String {
     let containers = pod.containers.iter();
-    let pairs = containers.map(|container| format!("{}={}", container.name, digest(&container.container_id)));
+    let pairs =
+        containers.map(|container| format!("{}={}", container.name, digest_of_text(&container.container_id)));
     pairs.collect::<Vec<_>>().join(",")
 }
 
@@ -277,7 +238,7 @@ pub(super) fn restarted<'p>(pod: &'p Pod, then: &BTreeMap<String, String>) -> Op
     let mut containers = pod.containers.iter();
     let other = containers.find(|container| {
         then.get(&container.name)
-            .is_some_and(|known| *known != digest(&container.container_id))
+            .is_some_and(|known| *known != digest_of_text(&container.container_id))
     });
     other.map(|container| container.name.as_str())
 }

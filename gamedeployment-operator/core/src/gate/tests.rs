@@ -55,10 +55,10 @@ fn fleet() -> Workload {
 /// The run that asks about a pod, ended.
 fn ended(pod: &Pod, intent: &Intent, phase: Phase, successful: i64) -> HookRun {
     let (fleet, around) = (fleet(), one("http://one"));
-    let Standing::Unasked(new) = Gate::new(&fleet, &around, &[]).assess(pod, intent, &[]) else {
+    let Standing::Unasked(question) = Gate::new(&fleet, &around, &[]).assess(pod, intent, &[]) else {
         panic!("nobody has asked");
     };
-    let mut run = new.run;
+    let mut run = question.render().run;
     run.metadata.uid = Some("run-1".to_owned());
     let status = run.status.get_or_insert_default();
     status.phase = phase;

@@ -1,0 +1,191 @@
+//! The spec of a hook's runs as far as all pods have it in common: made once in a decision, with what is one pod's own
+//! put in for each.
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+
+use serde::Serialize;
+use shared_api::HookTemplateSpec;
+use shared_api::game_deployment::HookStep;
+use shared_api::hook_run::HookRunSpec;
+use shared_api::metric::Argument;
+use shared_api::reason::WorkloadReason;
+
+use super::{FoundTemplate, Obstacle};
+use crate::digest::{Fnv, canonical};
+
+/// The template's metrics and policy, and its arguments overridden by the workload's.
+#[derive(Debug)]
+pub(super) struct Draft<'a> {
+    step: &'a HookStep,
+    pub(super) template: &'a HookTemplateSpec,
+    declared: Vec<Declared>,
+    /// The spec as JSON, without its arguments.
+    json: String,
+}
+
+/// An argument that all runs of the hook have.
+#[derive(Debug)]
+struct Declared {
+    argument: Argument,
+    /// As JSON, for digests.
+    json: String,
+    /// Of several that have one name only the first is overridden.
+    first: bool,
+}
+
+/// An argument that the operator adds. Its keys are in order, as digests want them.
+#[derive(Debug, Clone, Serialize)]
+pub(super) struct Added<'p> {
+    pub(super) name: Cow<'static, str>,
+    pub(super) value: Cow<'p, str>,
+}
+
+/// An argument of one run.
+enum Given<'d> {
+    Declared(&'d Declared),
+    Added(&'d Added<'d>),
+}
+
+impl<'a> Draft<'a> {
+    pub(super) fn new(step: &'a HookStep, template: FoundTemplate<'a>) -> Result<Self, Obstacle> {
+        let name = &step.template_name;
+        let missing = |message| Obstacle {
+            reason: WorkloadReason::HookTemplateMissing,
+            message,
+        };
+        let template = match template {
+            FoundTemplate::Found(template) => template,
+            FoundTemplate::Missing => {
+                return Err(missing(format!("HookTemplate {name} does not exist; create it")));
+            }
+            FoundTemplate::Unreadable(why) => {
+                return Err(missing(format!(
+                    "HookTemplate {name} cannot be read: {why}; correct it"
+                )));
+            }
+        };
+        Ok(Self {
+            step,
+            template,
+            declared: declared(step, template),
+            json: canonical(&spec(template, None)),
+        })
+    }
+
+    pub(super) fn template_name(&self) -> &'a str {
+        &self.step.template_name
+    }
+
+    /// The arguments of a run: those that are declared, some with another value, and then those that are not.
+    fn given<'d>(&'d self, added: &'d [Added<'d>]) -> impl Iterator<Item = Given<'d>> {
+        let declared = self.declared.iter().map(|declared| {
+            let mut added = added.iter().filter(|_| declared.first);
+            let other = added.find(|added| added.name == declared.argument.name);
+            other.map_or(Given::Declared(declared), Given::Added)
+        });
+        let is_new = |added: &&Added<'_>| {
+            let mut declared = self.declared.iter();
+            declared.all(|declared| declared.argument.name != added.name)
+        };
+        declared.chain(added.iter().filter(is_new).map(Given::Added))
+    }
+
+    /// Whether each argument has a value.
+    pub(super) fn check(&self, added: &[Added<'_>]) -> Result<(), Obstacle> {
+        let given = self.given(added).filter_map(|given| match given {
+            Given::Declared(declared) => Some(&declared.argument),
+            Given::Added(_) => None,
+        });
+        let open: Vec<&str> = given
+            .filter(|argument| argument.value.is_none() && argument.value_from.is_none())
+            .map(|argument| argument.name.as_str())
+            .collect();
+        if open.is_empty() {
+            return Ok(());
+        }
+        let message = format!(
+            "arguments of HookTemplate {} have no value: {}; set them in the workload's hook.args or in the template",
+            self.step.template_name,
+            open.join(", ")
+        );
+        Err(Obstacle {
+            reason: WorkloadReason::HookArgumentsUnresolved,
+            message,
+        })
+    }
+
+    /// The spec of a run.
+    pub(super) fn spec(&self, added: &[Added<'_>]) -> HookRunSpec {
+        let arguments = self.given(added).map(|given| match given {
+            Given::Declared(declared) => declared.argument.clone(),
+            Given::Added(added) => Argument {
+                name: added.name.clone().into_owned(),
+                value: Some(added.value.clone().into_owned()),
+                value_from: None,
+            },
+        });
+        spec(self.template, Some(arguments.collect()))
+    }
+
+    /// The digest of the spec of a run. Of each of thousands of pods it is compared with what is recorded, so the spec
+    /// is not made for it. The arguments stand before all else in it: keys are in order.
+    pub(super) fn digest(&self, added: &[Added<'_>]) -> String {
+        let mut hash = Fnv::default();
+        hash.add(br#"{"args":["#);
+        for (at, given) in self.given(added).enumerate() {
+            hash.add(if at == 0 { b"" } else { b"," });
+            match given {
+                Given::Declared(declared) => hash.add(declared.json.as_bytes()),
+                Given::Added(added) => hash.add_json(added),
+            }
+        }
+        hash.add(b"],");
+        hash.add(self.json.trim_start_matches('{').as_bytes());
+        hash.text()
+    }
+}
+
+/// The template's arguments, overridden by the workload's.
+fn declared(step: &HookStep, template: &HookTemplateSpec) -> Vec<Declared> {
+    let mut arguments = template.args.clone().unwrap_or_default();
+    for own in step.args.iter().flatten().filter(|own| own.value.is_some()) {
+        match arguments.iter_mut().find(|argument| argument.name == own.name) {
+            Some(argument) => (argument.value, argument.value_from) = (own.value.clone(), None),
+            None => arguments.push(Argument {
+                name: own.name.clone(),
+                value: own.value.clone(),
+                value_from: None,
+            }),
+        }
+    }
+    let mut seen = BTreeSet::new();
+    let declared = arguments.into_iter().map(|argument| Declared {
+        json: canonical(&argument),
+        first: seen.insert(argument.name.clone()),
+        argument,
+    });
+    declared.collect()
+}
+
+fn spec(template: &HookTemplateSpec, args: Option<Vec<Argument>>) -> HookRunSpec {
+    HookRunSpec {
+        metrics: template.metrics.clone(),
+        args,
+        policy: template.policy.clone(),
+        timeout_seconds: template.timeout_seconds,
+        // The workload removes its runs itself: a verdict must not vanish before it is read.
+        ttl_seconds_after_finished: None,
+        terminate: None,
+    }
+}
+
+/// The spec of a run that speaks of no pod.
+pub fn render(step: &HookStep, template: FoundTemplate<'_>) -> Result<HookRunSpec, Obstacle> {
+    let draft = Draft::new(step, template)?;
+    draft.check(&[])?;
+    Ok(draft.spec(&[]))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,207 @@
+//! A run that was made by an older release is not stale: its spec and its digest are what they always were.
+
+use proptest::collection::vec;
+use proptest::option;
+use proptest::prelude::*;
+use proptest::sample::{select, subsequence};
+use serde_json::{Value, json};
+use shared_api::game_deployment::HookArgument;
+
+use super::*;
+use crate::digest::digest;
+
+/// Names that declared and added arguments share, so that they meet.
+const NAMES: [&str; 6] = ["PodName", "PodIP", "PodContainer[0]", "limit", "", "\"{[]}\\"];
+
+/// The spec as every release before made it, for one pod at a time; none where an argument has no value.
+fn in_full(step: &HookStep, template: &HookTemplateSpec, added: &[Added<'_>]) -> Option<HookRunSpec> {
+    let mut arguments = template.args.clone().unwrap_or_default();
+    let own = step
+        .args
+        .iter()
+        .flatten()
+        .filter_map(|own| Some((own.name.clone(), own.value.clone()?)));
+    let added = added
+        .iter()
+        .map(|added| (added.name.to_string(), added.value.to_string()));
+    for (name, value) in own.chain(added) {
+        match arguments.iter_mut().find(|argument| argument.name == name) {
+            Some(argument) => (argument.value, argument.value_from) = (Some(value), None),
+            None => arguments.push(Argument {
+                name,
+                value: Some(value),
+                value_from: None,
+            }),
+        }
+    }
+    let has_value = |argument: &Argument| argument.value.is_some() || argument.value_from.is_some();
+    arguments.iter().all(has_value).then(|| HookRunSpec {
+        metrics: template.metrics.clone(),
+        args: Some(arguments),
+        policy: template.policy.clone(),
+        timeout_seconds: template.timeout_seconds,
+        ttl_seconds_after_finished: None,
+        terminate: None,
+    })
+}
+
+/// Compares both ways.
+fn same(step: &HookStep, template: &HookTemplateSpec, added: &[Added<'_>]) -> Result<(), TestCaseError> {
+    let draft = Draft::new(step, FoundTemplate::Found(template));
+    let draft = draft.map_err(|obstacle| TestCaseError::fail(obstacle.message))?;
+    let Some(spec) = in_full(step, template, added) else {
+        prop_assert_eq!(
+            draft.check(added).map_err(|obstacle| obstacle.reason),
+            Err(WorkloadReason::HookArgumentsUnresolved)
+        );
+        return Ok(());
+    };
+    prop_assert_eq!(draft.check(added), Ok(()));
+    prop_assert_eq!(draft.digest(added), digest(&spec));
+    prop_assert_eq!(draft.spec(added), spec);
+    Ok(())
+}
+
+fn added<'a>(name: &str, value: &'a str) -> Added<'a> {
+    Added {
+        name: Cow::Owned(name.to_owned()),
+        value: Cow::Borrowed(value),
+    }
+}
+
+/// Templates whose every field is set in one of them; keys stand in another order than digests have them in.
+fn templates() -> Vec<Value> {
+    let web = json!({"name": "players", "provider": {"web": {
+        "url": "http://{{args.PodIP}}:9091/\"players\"", "method": "POST", "timeoutSeconds": 5, "jsonPath": "{$.players}",
+        "headers": [{"key": "X", "value": "ä\n"}, {"key": "T", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}}],
+        "jsonBody": {"z": [1, -2, 0.1, 1e300, null, true, {"b": [], "a": {}}], "a": "}\u{1}"},
+        "insecureSkipVerify": true, "caBundle": "PEM\n",
+    }}});
+    let prometheus = json!({"name": "load", "interval": "30s", "initialDelay": "1s", "count": 3, "failureLimit": -1,
+    "successfulLimit": 1, "inconclusiveLimit": 2, "consecutiveErrorLimit": 4, "consecutiveSuccessfulLimit": 1,
+    "successCondition": "asInt(result) == 0", "failureCondition": "result > 9", "onNoData": "Failed",
+    "provider": {"prometheus": {
+        "query": "sum(players{pod=\"{{args.PodName}}\"})", "address": "http://prometheus:9090", "timeoutSeconds": 0,
+        "headers": [], "insecureSkipVerify": false,
+    }}});
+    let body =
+        json!({"name": "", "provider": {"web": {"url": "", "method": "PUT", "body": "{\"args\":[]}"}}});
+    let kubernetes = json!({"name": "k", "provider": {"kubernetes":
+        {"function": "get", "fields": [{"path": "metadata.annotations.a", "value": "1"}, {"path": "b"}]}}});
+    let exec =
+        json!({"name": "e", "provider": {"exec": {"container": "game", "command": ["sh", "-c", "true"]}}});
+    let from = |kind: &str| json!({"name": kind, "valueFrom": {kind: {"name": "n", "key": "k"}}});
+    let args = json!([{"name": "PodIP"}, {"name": "limit", "value": "0"}, {"name": "limit", "value": "1"},
+        from("secretKeyRef"), from("configMapKeyRef"), {"name": "both", "value": "", "valueFrom": {}}]);
+    vec![
+        json!({"metrics": []}),
+        json!({"metrics": [{"name": "none", "provider": {}}], "args": []}),
+        json!({"metrics": [web.clone()], "args": args.clone()}),
+        json!({"metrics": [prometheus.clone()], "policy": "Ordered", "timeoutSeconds": 3600}),
+        json!({"metrics": [body], "policy": "", "timeoutSeconds": -1, "ttlSecondsAfterFinished": 7}),
+        json!({"metrics": [exec, web, kubernetes, prometheus], "args": args, "policy": "Parallel", "timeoutSeconds": 0,
+            "ttlSecondsAfterFinished": 0}),
+    ]
+}
+
+fn template(at: usize) -> HookTemplateSpec {
+    serde_json::from_value(templates()[at].clone()).unwrap()
+}
+
+#[test]
+fn whatever_a_template_holds_its_digest_is_that_of_the_whole_spec() {
+    let steps = [
+        json!({"templateName": "ask"}),
+        json!({"templateName": "ask", "args": []}),
+        json!({"templateName": "ask", "args": [{"name": "limit", "value": "\"7\""}, {"name": "PodIP"}, {"name": "own", "value": ""}]}),
+        json!({"templateName": "ask", "args": [{"name": "secretKeyRef", "value": "plain"}]}),
+    ];
+    let pods = [
+        vec![],
+        vec![added("PodName", "fleet-a"), added("PodIP", "")],
+        vec![
+            added("PodIP", "10.1.0.1"),
+            added("limit", "a\"b\\c\nü\u{7f}"),
+            added("PodContainer[0]", "game"),
+        ],
+    ];
+    for at in 0..templates().len() {
+        for step in &steps {
+            let step = serde_json::from_value(step.clone()).unwrap();
+            for pod in &pods {
+                same(&step, &template(at), pod).unwrap();
+            }
+        }
+    }
+}
+
+/// As they were before anything was made once for all pods.
+#[test]
+fn digests_of_older_releases_are_still_made() {
+    let step = HookStep {
+        template_name: "ask".to_owned(),
+        args: None,
+    };
+    let pod = [
+        added("PodName", "fleet-a"),
+        added("PodIP", "10.1.0.1"),
+        added("PodContainer[0]", "game"),
+    ];
+    let table = [
+        "260bde859e6faf8a",
+        "0efe69cbd84ce370",
+        "917a35dea893600e",
+        "938979330f804ffc",
+        "663b022ac9f9e83a",
+        "d9b2e1b6501c25b4",
+    ];
+    assert_eq!(table.len(), templates().len());
+    for (at, known) in table.into_iter().enumerate() {
+        let template = template(at);
+        let draft = Draft::new(&step, FoundTemplate::Found(&template)).unwrap();
+        assert_eq!(draft.digest(&pod), known, "template {at}");
+    }
+}
+
+fn argument() -> impl Strategy<Value = Argument> {
+    let source = prop_oneof![
+        Just(json!({})),
+        Just(json!({"secretKeyRef": {"name": "n", "key": "k"}})),
+        Just(json!({"configMapKeyRef": {"name": "\"", "key": ""}})),
+        Just(
+            json!({"secretKeyRef": {"name": "n", "key": "k"}, "configMapKeyRef": {"name": "m", "key": "l"}})
+        ),
+    ];
+    let source = source.prop_map(|source| serde_json::from_value(source).unwrap());
+    (
+        select(&NAMES[..]),
+        option::of(any::<String>()),
+        option::of(source),
+    )
+        .prop_map(|(name, value, value_from)| Argument {
+            name: name.to_owned(),
+            value,
+            value_from,
+        })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(5_000))]
+
+    #[test]
+    fn a_digest_is_always_that_of_the_whole_spec(
+        at in 0..templates().len(),
+        args in option::of(vec(argument(), 0..6)),
+        own in option::of(vec(argument(), 0..4)),
+        pod in subsequence(&NAMES[..], 0..=NAMES.len()),
+        value in any::<String>(),
+        policy in option::of(any::<String>()),
+        timeout_seconds in option::of(any::<i64>()),
+    ) {
+        let template = HookTemplateSpec { args, policy, timeout_seconds, ..template(at) };
+        let own = own.map(|own| own.into_iter().map(|own| HookArgument { name: own.name, value: own.value }).collect());
+        let step = HookStep { template_name: "ask".to_owned(), args: own };
+        let pod: Vec<Added<'_>> = pod.into_iter().map(|name| added(name, &value)).collect();
+        same(&step, &template, &pod)?;
+    }
+}
