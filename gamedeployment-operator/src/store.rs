@@ -25,6 +25,7 @@ pub struct Store<T> {
     by_owner: HashMap<String, BTreeSet<Key>>,
     /// Keys of objects without a controller, by namespace.
     orphans: HashMap<String, BTreeSet<Key>>,
+    by_namespace: HashMap<String, usize>,
     /// Keys of what waits for the watch to show it, the longest first: looked at with every piece of news.
     unconfirmed: BTreeSet<(Instant, Key)>,
     /// UIDs of objects that are certainly gone: an older event must not bring them back.
@@ -52,6 +53,7 @@ impl<T> Default for Store<T> {
             held: HashMap::new(),
             by_owner: HashMap::new(),
             orphans: HashMap::new(),
+            by_namespace: HashMap::new(),
             unconfirmed: BTreeSet::new(),
             gone: HashSet::new(),
             ended: Ended::default(),
@@ -89,6 +91,12 @@ impl<T: Stored> Store<T> {
     pub fn orphans_in(&self, namespace: &str) -> impl Iterator<Item = &T> {
         let keys = self.orphans.get(namespace).into_iter().flatten();
         keys.filter_map(|key| self.get(key))
+    }
+
+    /// How many there are in a namespace.
+    #[must_use]
+    pub fn count_in(&self, namespace: &str) -> usize {
+        self.by_namespace.get(namespace).copied().unwrap_or(0)
     }
 
     /// A list begins.
@@ -211,6 +219,7 @@ impl<T: Stored> Store<T> {
                 .insert(key.clone()),
             None => self.orphans.entry(key.0.clone()).or_default().insert(key.clone()),
         };
+        *self.by_namespace.entry(key.0.clone()).or_default() += 1;
         self.unconfirmed
             .extend(unconfirmed.map(|since| (since, key.clone())));
         self.held.insert(key, Held { value, unconfirmed });
@@ -221,6 +230,12 @@ impl<T: Stored> Store<T> {
         let held = self.held.remove(key)?;
         if let Some(since) = held.unconfirmed {
             self.unconfirmed.remove(&(since, key.clone()));
+        }
+        if let Some(count) = self.by_namespace.get_mut(&key.0) {
+            *count -= 1;
+            if *count == 0 {
+                self.by_namespace.remove(&key.0);
+            }
         }
         let (index, at) = match held.value.owner() {
             Some(owner) => (&mut self.by_owner, owner),

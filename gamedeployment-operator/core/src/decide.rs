@@ -157,15 +157,22 @@ fn remove_runs(scene: &Scene<'_>, findings: &Findings<'_>, plan: &mut Plan) {
         plan.actions.push(Action::ResetRetry(reset));
     }
     let rested_on = rested_on(scene, findings);
+    let pods: BTreeSet<&str> = if scene.view.runs.is_empty() {
+        BTreeSet::new()
+    } else {
+        scene.view.pods.iter().map(|pod| pod.uid.as_str()).collect()
+    };
     for run in scene.view.runs {
         if run.terminating || run.kind.is_none() && !run.canary {
             continue;
         }
         let retried = run.kind.is_some_and(|kind| workload.hook(kind).retry) && run.is_unsuccessful();
         if retried || !is_in_use(run, &rested_on, scene, findings) {
+            let pod = run.pod_uid.as_deref();
             plan.actions.push(Action::DeleteRun(RunRef {
                 name: run.name.clone(),
                 uid: run.uid.clone(),
+                is_history: run.phase.is_final() && pod.is_some_and(|pod| !pods.contains(pod)),
             }));
         }
     }

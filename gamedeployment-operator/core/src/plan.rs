@@ -97,6 +97,8 @@ pub struct RunRef {
     pub name: String,
     /// UID: precondition.
     pub uid: String,
+    /// Whether it has ended and its pod is gone: it can say nothing of any pod any more.
+    pub is_history: bool,
 }
 
 /// A pod to create.
@@ -210,6 +212,16 @@ impl Plan {
         });
     }
 
+    /// Removals of runs that are history wait while there is something else to do, up to so many: many together cost
+    /// little, and while a fleet is drained the API server has better things to do.
+    pub fn postpone_removals(&mut self, most: usize) {
+        let waits = |action: &Action| matches!(action, Action::DeleteRun(run) if run.is_history);
+        let waiting = self.actions.iter().filter(|action| waits(action)).count();
+        if waiting < most.min(self.actions.len()) {
+            self.actions.retain(|action| !waits(action));
+        }
+    }
+
     /// Wakes at this time, or earlier.
     pub fn wake_at(&mut self, at: Timestamp) {
         self.wake = Some(self.wake.map_or(at, |known| known.min(at)));
@@ -220,15 +232,35 @@ impl Plan {
 mod tests {
     use super::*;
 
+    fn removal(is_history: bool) -> Action {
+        Action::DeleteRun(RunRef {
+            name: String::new(),
+            uid: String::new(),
+            is_history,
+        })
+    }
+
+    #[test]
+    fn history_is_removed_when_nothing_else_is_to_be_done_or_when_there_is_much_of_it() {
+        let plan = |actions: Vec<Action>| Plan {
+            actions,
+            ..Plan::default()
+        };
+        let mut busy = plan(vec![removal(true), Action::Pause, removal(true), removal(false)]);
+        busy.postpone_removals(3);
+        assert_eq!(busy.actions, [Action::Pause, removal(false)]);
+        let mut much = plan(vec![removal(true), Action::Pause, removal(true)]);
+        much.postpone_removals(2);
+        assert_eq!(much.actions.len(), 3);
+        let mut idle = plan(vec![removal(true), removal(true)]);
+        idle.postpone_removals(100);
+        assert_eq!(idle.actions.len(), 2);
+    }
+
     #[test]
     fn a_long_plan_is_shortened_but_for_what_harms_nobody() {
         let reset = || Action::ResetRetry(Vec::new());
-        let run = || {
-            Action::DeleteRun(RunRef {
-                name: String::new(),
-                uid: String::new(),
-            })
-        };
+        let run = || removal(false);
         let pod = || {
             Action::CreatePod(Box::new(NewPod {
                 name: String::new(),

@@ -142,6 +142,19 @@ impl Pod {
         }
     }
 
+    /// What is needed of a pod that something else controls: its name is taken. In most clusters these are the most.
+    #[must_use]
+    pub fn of_others(self) -> Self {
+        Self {
+            labels: BTreeMap::new(),
+            annotations: BTreeMap::new(),
+            unschedulable: None,
+            in_place: None,
+            containers: Vec::new(),
+            ..self
+        }
+    }
+
     /// The name of its revision; empty where there is none.
     #[must_use]
     pub fn revision(&self) -> &str {

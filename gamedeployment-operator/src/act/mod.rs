@@ -48,6 +48,8 @@ pub struct Subject {
     pub key: Key,
     /// The object as it was decided on.
     pub object: Arc<GameDeployment>,
+    /// HookRuns in its namespace, whosever they are.
+    pub runs_here: usize,
 }
 
 impl Subject {

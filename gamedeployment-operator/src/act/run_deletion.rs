@@ -13,7 +13,11 @@ use shared_api::names::hook_run_label as label;
 use super::{Effect, Hands, Kind, Outcome, Subject, Trouble, name_of};
 
 /// Runs that one call deletes at most: their digests fit into a URL, and the API server is done well in time.
-const AT_ONCE: usize = 50;
+const AT_ONCE: usize = 200;
+/// Fewer are deleted one by one.
+const MANY: usize = 8;
+/// For each call the API server reads all runs of the namespace: at least one of so many must be meant.
+const OF: usize = 8;
 
 impl Hands {
     /// Deletes runs, in any order.
@@ -30,9 +34,11 @@ impl Hands {
             }
         }
         for chunk in many.chunks(AT_ONCE) {
-            let left = match chunk {
-                [_] => chunk.to_vec(),
-                _ => self.delete_together(subject, chunk, outcome).await,
+            let worth = chunk.len() >= MANY && chunk.len() * OF >= subject.runs_here;
+            let left = if worth {
+                self.delete_together(subject, chunk, outcome).await
+            } else {
+                chunk.to_vec()
             };
             singly.extend(left.into_iter().map(Action::DeleteRun));
         }
@@ -81,7 +87,7 @@ impl Hands {
     }
 
     pub(super) async fn delete_run(&self, subject: &Subject, run: RunRef) -> Result<Effect, Trouble> {
-        let RunRef { name, uid } = run;
+        let RunRef { name, uid, .. } = run;
         let same = Preconditions {
             uid: Some(uid.clone()),
             resource_version: None,

@@ -38,6 +38,8 @@ use wakes::Wakes;
 
 /// Changes of pods for one workload before it is decided on anew: the user may change their mind meanwhile.
 const CHANGES: usize = 128;
+/// Removals of runs that nobody needs, which wait for one another.
+const REMOVALS: usize = 200;
 /// Creations, likewise: those that are ready wait to be put into service.
 const CREATIONS: usize = 512;
 /// Pause before a workload whose writes failed is decided anew; doubles with every failure in a row.
@@ -212,6 +214,7 @@ impl Controller {
             self.seats.remove(&key);
             return;
         }
+        plan.postpone_removals(REMOVALS);
         // Where writes fail, the first ones must not keep the others from being tried.
         if !self.seats.contains_key(&key) {
             plan.shorten(CREATIONS, CHANGES);
@@ -219,6 +222,7 @@ impl Controller {
         let subject = Subject {
             key: key.clone(),
             object: Arc::new((**object).clone()),
+            runs_here: self.index.runs.count_in(&key.0),
         };
         self.carry_out(subject, plan, started);
         self.busy.insert(key);

@@ -20,7 +20,7 @@ use crate::observe::News;
 use crate::store::{Store, Stored};
 
 pub use read::read_revision;
-use read::{pods_differ, read_node, read_template, runs_differ};
+use read::{pods_differ, read_node, read_pod, read_template, runs_differ};
 pub use surroundings::Surroundings;
 
 /// A workload, readable or not.
@@ -148,7 +148,7 @@ impl Index {
         match news {
             News::Workload(event) => self.learn_workload(event, about),
             News::Pod(event) => {
-                let owners = learn(&mut self.pods, event, |pod| Some(Pod::read(&pod)), pods_differ);
+                let owners = learn(&mut self.pods, event, |pod| Some(read_pod(&pod)), pods_differ);
                 self.concerned(owners, about);
             }
             News::Revision(event) => {

@@ -11,6 +11,21 @@ use shared_api::{HookTemplate, names};
 
 use super::{NodeFacts, OwnedRevision, Template};
 
+/// The kind whose pods are decided on.
+const KIND: &str = "GameDeployment";
+
+/// What is kept of a pod.
+pub(super) fn read_pod(pod: &api::Pod) -> Pod {
+    let mut owners = pod.metadata.owner_references.iter().flatten();
+    let controller = owners.find(|owner| owner.controller == Some(true));
+    let read = Pod::read(pod);
+    if controller.is_some_and(|owner| owner.kind != KIND) {
+        read.of_others()
+    } else {
+        read
+    }
+}
+
 /// A version alone is no news: the next write that it makes fail is tried again with this one.
 pub(super) fn pods_differ(known: &Pod, new: &mut Pod) -> bool {
     let version = std::mem::replace(&mut new.resource_version, known.resource_version.clone());
@@ -60,4 +75,38 @@ pub(super) fn read_node(read: Result<api::Node, InvalidObject>) -> (String, Node
         .and_then(|notes| notes.get(names::NODE_DELETION_COST));
     let cost = cost.and_then(|text| text.trim().parse().ok());
     (metadata.name.unwrap_or_default(), NodeFacts { cost })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn pod(kind: Option<&str>) -> Pod {
+        let owner = kind.map(
+            |kind| json!([{ "apiVersion": "v1", "kind": kind, "name": "a", "uid": "u", "controller": true }]),
+        );
+        let pod = json!({
+            "metadata": { "name": "pod", "uid": "p", "labels": { "app": "a" }, "ownerReferences": owner },
+            "spec": { "containers": [{ "name": "game", "image": "game:v1" }] },
+        });
+        read_pod(&serde_json::from_value(pod).unwrap())
+    }
+
+    #[test]
+    fn of_pods_that_something_else_controls_little_more_than_the_name_is_kept() {
+        let others = pod(Some("ReplicaSet"));
+        assert_eq!(
+            (others.name.as_str(), others.controller.as_deref()),
+            ("pod", Some("u"))
+        );
+        assert!(others.labels.is_empty() && others.containers.is_empty());
+        for whole in [pod(Some("GameDeployment")), pod(None)] {
+            assert!(
+                !whole.labels.is_empty() && !whole.containers.is_empty(),
+                "it may be ours, or become so"
+            );
+        }
+    }
 }

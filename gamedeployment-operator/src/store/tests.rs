@@ -43,6 +43,9 @@ fn what_is_gone_does_not_come_back_by_an_older_event() {
     store.forget(&key(), "1");
     store.observe(key(), Thing("2", "8", Some("w")));
     assert_eq!(store.owned_by("w").count(), 1);
+    assert_eq!((store.count_in("games"), store.count_in("others")), (1, 0));
+    store.forget(&key(), "2");
+    assert_eq!(store.count_in("games"), 0);
 }
 
 #[test]

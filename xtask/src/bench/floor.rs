@@ -18,7 +18,7 @@ const GATE: &str = shared_api::names::pod::IN_PLACE_READY;
 /// Writes at a time: as many as an operator makes for one workload.
 const AT_ONCE: usize = 32;
 /// Runs that one call deletes, as the operator does it.
-const RUNS_AT_ONCE: usize = 50;
+const RUNS_AT_ONCE: usize = 200;
 
 /// Makes pods of nobody, and returns once they are ready. With a readiness gate each is put into service.
 pub(super) async fn create(world: &World, pods: usize, gate: bool) -> Outcome<()> {
