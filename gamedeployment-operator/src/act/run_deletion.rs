@@ -15,9 +15,10 @@ use super::{Effect, Hands, Kind, Outcome, Subject, Trouble, name_of};
 /// Runs that one call deletes at most: their digests fit into a URL, and the API server is done well in time.
 const AT_ONCE: usize = 200;
 /// Fewer are deleted one by one.
-const MANY: usize = 8;
-/// For each call the API server reads all runs of the namespace: at least one of so many must be meant.
-const OF: usize = 8;
+const MANY: usize = 4;
+/// For each call the API server reads all runs of the namespace. To read so many costs it less than one call more: at
+/// least one of them must be meant.
+const OF: usize = 32;
 
 impl Hands {
     /// Deletes runs, in any order.

@@ -7,7 +7,7 @@ use test_kit::api_proxy::{Matcher, Moment};
 
 use crate::fleet;
 
-const PODS: usize = 200;
+const PODS: usize = 150;
 /// Writes for one decision.
 const AT_A_TIME: usize = 128;
 

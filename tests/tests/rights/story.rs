@@ -86,12 +86,12 @@ async fn adopt(fleet: &Fleet<'_>) {
 
 /// Busy pods are to go, and then they are not: their runs are removed together.
 async fn withdraw(fleet: &Fleet<'_>) {
-    fleet.scale(10);
-    fleet.settled(10).await;
+    fleet.scale(6);
+    fleet.settled(6).await;
     fleet.nodes.every_pod().set_players(1);
     fleet.scale(1);
-    fleet.asked(9).await;
-    fleet.scale(10);
+    fleet.asked(5).await;
+    fleet.scale(6);
     fleet.until_runs(<[_]>::is_empty).await;
     fleet.nodes.every_pod().set_players(0);
     fleet.scale(1);
