@@ -35,7 +35,7 @@ pub(super) async fn play(report: &mut Report) -> Outcome<()> {
     for (program, flags) in [
         ("hook-operator", alone),
         ("gamedeployment-operator", alone),
-        ("admission", in_namespace),
+        ("hookgate-admission", in_namespace),
     ] {
         #[expect(clippy::cast_precision_loss, reason = "bytes far below 2^52")]
         let megabytes = fs::metadata(program_path(program)?)?.len() as f64 / 1e6;

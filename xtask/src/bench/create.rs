@@ -13,7 +13,7 @@ pub(super) async fn play(report: &mut Report, pods: usize) -> Outcome<()> {
     let floor = if report.counts_only() {
         None
     } else {
-        Some((floor_of(pods).await?, 1.5))
+        Some((floor_of(pods).await?, None))
     };
     let world = World::new().await?;
     let (hooks, workloads) = (world.hooks().await?, world.workloads().await?);
@@ -27,7 +27,7 @@ pub(super) async fn play(report: &mut Report, pods: usize) -> Outcome<()> {
         "API writes per pod",
         &[&hook_requests, &game_requests],
         pods,
-        Some(2.2),
+        None,
     );
     report.requests("gamedeployment-operator", &game_requests, pods);
     report.time("until all pods were available", took, floor);

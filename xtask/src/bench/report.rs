@@ -95,8 +95,8 @@ impl Report {
         self.count(figure, ratio(all, objects), most);
     }
 
-    /// A time, with the floor of the same run and the greatest ratio to it.
-    pub(super) fn time(&mut self, figure: &str, took: Duration, floor: Option<(Duration, f64)>) {
+    /// A time, with the floor of the same run and the greatest ratio to it, if there is one.
+    pub(super) fn time(&mut self, figure: &str, took: Duration, floor: Option<(Duration, Option<f64>)>) {
         let seconds = took.as_secs_f64();
         let (text, goal, reached) = match floor {
             None => (format!("{seconds:.1} s"), None, None),
@@ -106,7 +106,8 @@ impl Report {
                     "{seconds:.1} s, {ratio:.2} x the floor of {:.1} s",
                     floor.as_secs_f64()
                 );
-                (text, Some(format!("at most {most} x")), Some(ratio <= most))
+                let goal = most.map(|most| format!("at most {most} x"));
+                (text, goal, most.map(|most| ratio <= most))
             }
         };
         self.add(figure, Some(seconds), text, goal, reached, false);
@@ -114,18 +115,17 @@ impl Report {
 
     /// A figure that is not the same in every run.
     pub(super) fn measured(&mut self, figure: &str, value: f64, unit: &str, most: Option<f64>) {
-        let goal = most.map(|most| format!("at most {most} {unit}"));
+        let in_unit = |number: String| format!("{number} {unit}").trim_end().to_owned();
+        let text = if value < 1.0 {
+            number(value)
+        } else {
+            format!("{value:.1}")
+        };
+        let goal = most.map(|most| in_unit(format!("at most {most}")));
         self.add(
             figure,
             Some(value),
-            format!(
-                "{} {unit}",
-                if value < 1.0 {
-                    number(value)
-                } else {
-                    format!("{value:.1}")
-                }
-            ),
+            in_unit(text),
             goal,
             most.map(|most| value <= most),
             false,

@@ -12,7 +12,7 @@ pub(super) async fn play(report: &mut Report, pods: usize) -> Outcome<()> {
     let floor = if report.counts_only() {
         None
     } else {
-        Some((floor::scale_down(pods).await?, 1.5))
+        Some((floor::scale_down(pods).await?, Some(1.5)))
     };
     let world = World::new().await?;
     let (hooks, workloads) = (world.hooks().await?, world.workloads().await?);
