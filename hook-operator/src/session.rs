@@ -117,10 +117,12 @@ impl<L: Ledger> Session<L> {
                 ended,
             } = self.plan();
             self.cancel(&cancel);
+            // Boxed, because these are large, and a session mostly waits: else each would keep room
+            // for what it does not do.
             let step = match (record, ended) {
-                (Some(status), _) => self.record(&status).await,
+                (Some(status), _) => Box::pin(self.record(&status)).await,
                 (None, Some(Ended::Keep)) => return End::Concluded(Version::of(&self.run)),
-                (None, Some(Ended::Delete)) => self.delete().await,
+                (None, Some(Ended::Delete)) => Box::pin(self.delete()).await,
                 (None, Some(Ended::DeleteLater) | None) => {
                     self.start(start);
                     self.wait(wake_at).await

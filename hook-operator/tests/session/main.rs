@@ -113,6 +113,8 @@ struct Stage {
     ledger: Arc<Memory>,
     news: watch::Sender<Arc<HookRun>>,
     session: tokio::task::JoinHandle<End>,
+    /// Bytes that the session keeps for as long as it lives.
+    weight: usize,
 }
 
 impl Stage {
@@ -143,8 +145,11 @@ impl Stage {
             metrics: Metrics::default(),
         };
         let (news, updates) = watch::channel(Arc::new(run));
-        let session = tokio::spawn(Session::new(measurer, updates).drive());
+        let session = Session::new(measurer, updates).drive();
+        let weight = size_of_val(&session);
+        let session = tokio::spawn(session);
         Self {
+            weight,
             ledger,
             news,
             session,
@@ -253,4 +258,11 @@ async fn an_answer_is_not_judged_by_a_spec_that_was_replaced() {
     let status = ledger.status();
     assert_eq!(status.phase, Phase::Failed, "{status:?}");
     assert_eq!(status.metric_results[0].count, 1);
+}
+
+#[tokio::test]
+async fn a_session_that_waits_keeps_no_room_for_its_writes() {
+    let url = "http://127.0.0.1:1/";
+    let stage = Stage::new(metric(url, json!({})), |_| Write::Kept, no_secret);
+    assert!(stage.weight <= 2048, "{} bytes for each run", stage.weight);
 }
