@@ -149,10 +149,10 @@ impl Stage {
         let weight = size_of_val(&session);
         let session = tokio::spawn(session);
         Self {
-            weight,
             ledger,
             news,
             session,
+            weight,
         }
     }
 
