@@ -28,6 +28,9 @@ mod pod;
 mod run_deletion;
 mod status;
 
+/// The deletion of a HookRun, as metrics name it.
+const DELETE_RUN: &str = "delete_hook_run";
+
 /// Writes at a time for one workload.
 const AT_ONCE: usize = 32;
 
@@ -180,14 +183,16 @@ impl Hands {
             gauges: _,
         } = plan;
         let mut outcome = Outcome::default();
-        let (pods, others): (Vec<_>, Vec<_>) = actions
-            .into_iter()
-            .partition(|action| matches!(action, Action::CreatePod(_)));
-        let (runs, others) = others
-            .into_iter()
-            .partition(|action| matches!(action, Action::DeleteRun(_)));
+        let (mut pods, mut runs, mut others) = (Vec::new(), Vec::new(), Vec::new());
+        for action in actions {
+            match action {
+                Action::CreatePod(_) => pods.push(action),
+                Action::DeleteRun(run) => runs.push(run),
+                other => others.push(other),
+            }
+        }
         self.all(subject, others, &mut outcome).await;
-        self.delete_runs(subject, runs, &mut outcome).await;
+        self.delete_runs(subject, &runs, &mut outcome).await;
         self.create_pods(subject, pods, &mut outcome).await;
         if let Some(status) = status
             && (outcome.effects.is_empty() || !outcome.failures.is_empty())
@@ -361,7 +366,7 @@ fn name_of(action: &Action) -> (&'static str, bool) {
         Action::PutIn(..) => ("put_in_pod", false),
         Action::Confirm(_) => ("confirm_pod", false),
         Action::CreateRun(run) => ("create_hook_run", run.asks_to_delete()),
-        Action::DeleteRun(_) => ("delete_hook_run", false),
+        Action::DeleteRun(_) => (DELETE_RUN, false),
         Action::ResetRetry(_) => ("reset_retry", false),
         Action::Pause => ("pause", false),
     }

@@ -10,7 +10,7 @@ use operator_runtime::calls::CallError;
 use shared_api::HookRun;
 use shared_api::names::hook_run_label as label;
 
-use super::{Effect, Hands, Kind, Outcome, Subject, Trouble, name_of};
+use super::{DELETE_RUN, Effect, Hands, Kind, Outcome, Subject, Trouble};
 
 /// Runs that one call deletes at most: their digests fit into a URL, and the API server is done well in time.
 const AT_ONCE: usize = 200;
@@ -25,16 +25,9 @@ impl Hands {
     ///
     /// A call for many cannot name the UID of each. Runs are created for this workload by nobody else, and by no other
     /// plan than this one: what has the name now had it when the plan was made. And the loss of a run opens no gate.
-    pub(super) async fn delete_runs(&self, subject: &Subject, runs: Vec<Action>, outcome: &mut Outcome) {
+    pub(super) async fn delete_runs(&self, subject: &Subject, runs: &[RunRef], outcome: &mut Outcome) {
         let mut singly = Vec::new();
-        let mut many: Vec<RunRef> = Vec::new();
-        for action in runs {
-            match action {
-                Action::DeleteRun(run) => many.push(run),
-                other => singly.push(other),
-            }
-        }
-        for chunk in many.chunks(AT_ONCE) {
+        for chunk in runs.chunks(AT_ONCE) {
             let worth = chunk.len() >= MANY && chunk.len() * OF >= subject.runs_here;
             let left = if worth {
                 self.delete_together(subject, chunk, outcome).await
@@ -61,7 +54,6 @@ impl Hands {
         let params = DeleteParams::background();
         let call = api.delete_collection(&params, &selected);
         let answer = self.calls.call(&subject.key.0, "delete HookRuns", call).await;
-        let name = name_of(&Action::DeleteRun(runs[0].clone())).0;
         match answer {
             Ok(answer) => {
                 let found = answer.left().map(|list| list.items).unwrap_or_default();
@@ -70,7 +62,7 @@ impl Hands {
                 let mut left = Vec::new();
                 for run in runs {
                     match met.remove(&run.name) {
-                        Some(gone) => self.note(name, false, Ok(left_behind(&gone)), outcome),
+                        Some(gone) => self.note(DELETE_RUN, false, Ok(left_behind(&gone)), outcome),
                         None => left.push(run.clone()),
                     }
                 }
@@ -79,7 +71,7 @@ impl Hands {
             Err(error @ CallError::Unknown { .. }) => {
                 for run in runs {
                     let trouble = Trouble::of(error.clone(), Kind::Run, &run.name, &run.uid);
-                    self.note(name, false, Err(trouble), outcome);
+                    self.note(DELETE_RUN, false, Err(trouble), outcome);
                 }
                 Vec::new()
             }
