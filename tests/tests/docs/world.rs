@@ -4,7 +4,7 @@
 //! | it differs from a reader's cluster | because |
 //! | --- | --- |
 //! | the namespace is called `default` in what is printed | each page has one of its own |
-//! | minutes in `examples/` are 5 s, seconds 1 s | nobody waits for an hour; and what is shown in between lasts long enough on a busy machine |
+//! | minutes in `examples/` are 15 s, seconds 1 s | nobody waits for an hour; and what is shown in between lasts long enough on a busy machine |
 //! | addresses of Prometheus and of the matchmaker are a sample server's | there is none |
 //! | `kubectl exec POD -- … '{"players":3}' …` sets what the simulated game server answers | nothing can be executed there |
 //! | `autoscaling/v2`, `policy/v1` are read as their beta versions | the API server is of the oldest supported version |
@@ -233,7 +233,7 @@ fn copy(from: &Path, to: &Path, server: &str) {
 /// An example that takes no time, asks servers that are there, and is understood by the oldest API server.
 pub(crate) fn quick(example: &str, server: &str) -> String {
     let changes = [
-        (r"(?m)^(\s*(?:- )?interval:) 60s$", "$1 5s"),
+        (r"(?m)^(\s*(?:- )?interval:) 60s$", "$1 15s"),
         (
             r"(?m)^(\s*(?:- )?(?:interval|initialDelay):) (?:5|10|15|30)s$",
             "$1 1s",
