@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use clap::Parser;
-use operator_runtime::telemetry::LogFormat;
+use operator_runtime::flags::{ProcessArgs, variable};
 
 /// The shortest validity of a certificate: X.509 counts whole seconds, and a rotation needs some of them.
 const SHORTEST_VALIDITY: Duration = Duration::from_secs(6);
@@ -14,39 +14,27 @@ const LONGEST_VALIDITY: Duration = Duration::from_hours(24 * 3660);
 /// Refuses objects that the operators would refuse, and deletions that would kill players, before they are stored.
 #[derive(Debug, Clone, Parser)]
 #[command(name = "hookgate-admission", version, about, max_term_width = 100)]
+#[command(mut_args(|flag| variable("hookgate-admission", flag)))]
 pub struct Config {
     /// Namespace of the Secret and of the Service [default: the pod's own]
-    #[arg(long, env = "HOOKGATE_ADMISSION_NAMESPACE")]
+    #[arg(long)]
     pub namespace: Option<String>,
 
-    /// Address of /healthz, /readyz and /metrics
-    #[arg(long, env = "HOOKGATE_ADMISSION_LISTEN", default_value = "0.0.0.0:8080")]
-    pub listen: SocketAddr,
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "the text would stand in front of every flag's own")]
+    pub process: ProcessArgs,
 
     /// Address where the API server asks, by TLS: /validate and /guard
-    #[arg(long, env = "HOOKGATE_ADMISSION_LISTEN_TLS", default_value = "0.0.0.0:8443")]
+    #[arg(long, default_value = "0.0.0.0:8443")]
     pub listen_tls: SocketAddr,
 
-    /// How log lines look
-    #[arg(long, env = "HOOKGATE_ADMISSION_LOG_FORMAT", value_enum, default_value_t = LogFormat::Json)]
-    pub log_format: LogFormat,
-
-    /// Log level, or directives such as `info,admission=debug`
-    #[arg(long, env = "HOOKGATE_ADMISSION_LOG", default_value = "info")]
-    pub log: String,
-
-    /// Time that a call of the API server may take
-    #[arg(long, env = "HOOKGATE_ADMISSION_API_TIMEOUT", default_value = "10s", value_parser = duration)]
-    pub api_timeout: Duration,
-
     /// After a signal to end: time for which questions are still answered, until nobody sends any more
-    #[arg(long, env = "HOOKGATE_ADMISSION_DRAIN", default_value = "8s", value_parser = duration)]
+    #[arg(long, default_value = "8s", value_parser = humantime::parse_duration)]
     pub drain: Duration,
 
     /// User whose deletions need no label; repeat or separate by commas
     #[arg(
         long,
-        env = "HOOKGATE_ADMISSION_GUARD_EXEMPT_USER",
         value_delimiter = ',',
         value_name = "USER",
         default_value = "system:serviceaccount:kube-system:generic-garbage-collector"
@@ -63,42 +51,24 @@ pub struct Config {
 #[command(next_help_heading = "Certificates")]
 pub struct CertificateArgs {
     /// The Secret that holds them
-    #[arg(
-        long,
-        env = "HOOKGATE_ADMISSION_SECRET",
-        default_value = "hookgate-admission-certificates"
-    )]
+    #[arg(long, default_value = "hookgate-admission-certificates")]
     pub secret: String,
 
     /// The ValidatingWebhookConfiguration that is to trust them
-    #[arg(
-        long,
-        env = "HOOKGATE_ADMISSION_CONFIGURATION",
-        default_value = "hookgate-admission"
-    )]
+    #[arg(long, default_value = "hookgate-admission")]
     pub configuration: String,
 
     /// The Service by which the API server asks
-    #[arg(
-        long,
-        env = "HOOKGATE_ADMISSION_SERVICE",
-        default_value = "hookgate-admission"
-    )]
+    #[arg(long, default_value = "hookgate-admission")]
     pub service: String,
 
     /// Name or IP address in the certificate; repeat or separate by commas [default: SERVICE.NAMESPACE.svc]
-    #[arg(
-        long,
-        env = "HOOKGATE_ADMISSION_SERVER_NAME",
-        value_delimiter = ',',
-        value_name = "NAME"
-    )]
+    #[arg(long, value_delimiter = ',', value_name = "NAME")]
     pub server_name: Vec<String>,
 
     /// How long a certificate is valid; a new one is made after two thirds of it
     #[arg(
         long,
-        env = "HOOKGATE_ADMISSION_CERTIFICATE_VALIDITY",
         default_value = "90d",
         value_parser = validity,
         value_name = "DURATION"
@@ -115,10 +85,6 @@ impl CertificateArgs {
         }
         self.server_name.clone()
     }
-}
-
-fn duration(text: &str) -> Result<Duration, humantime::DurationError> {
-    humantime::parse_duration(text)
 }
 
 fn validity(text: &str) -> Result<Duration, String> {

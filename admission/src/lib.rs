@@ -63,8 +63,8 @@ pub fn start(config: Config) -> ExitCode {
     let telemetry = Telemetry {
         name: COMPONENT,
         version: env!("CARGO_PKG_VERSION"),
-        format: config.log_format,
-        log: config.log.clone(),
+        format: config.process.log_format,
+        log: config.process.log.clone(),
         // Who waits for an answer of the webhook is traced by the API server.
         otlp_endpoint: None,
     };
@@ -80,12 +80,12 @@ pub async fn run(config: Config) -> Result<(), StartError> {
     let common = operator_runtime::metrics::common(&mut registry, COMPONENT, env!("CARGO_PKG_VERSION"));
     let meter = ApiMeter::default();
     meter.register(common);
-    let client = client::connect(&meter, config.api_timeout, &Fence::open()).await?;
+    let client = client::connect(&meter, config.process.api_timeout, &Fence::open()).await?;
     let health = Health::new(meter);
     health.require(&[keep::CERTIFICATE, keep::CONFIGURATION]);
     let refused = |address| move |source| StartError::Listen { address, source };
-    let address = health::serve(config.listen, health.clone(), registry).await;
-    let address = address.map_err(refused(config.listen))?;
+    let address = health::serve(config.process.listen, health.clone(), registry).await;
+    let address = address.map_err(refused(config.process.listen))?;
     let listener = TcpListener::bind(config.listen_tls).await;
     let listener = listener.map_err(refused(config.listen_tls))?;
     let (version, tls) = (env!("CARGO_PKG_VERSION"), config.listen_tls);
@@ -93,7 +93,7 @@ pub async fn run(config: Config) -> Result<(), StartError> {
 
     let namespace = config.namespace.as_deref().unwrap_or(client.default_namespace());
     let names = &config.certificates;
-    let calls = Calls::new(CALLS, config.api_timeout);
+    let calls = Calls::new(CALLS, config.process.api_timeout);
     let presented = Arc::new(Presented::default());
     let keeper = Keeper::new(
         Store::new(&client, namespace, &names.secret, &names.configuration, calls),
@@ -107,7 +107,7 @@ pub async fn run(config: Config) -> Result<(), StartError> {
     );
     let ending = Arc::new(AtomicBool::new(false));
     let desk = http::Desk {
-        cluster: cluster::Cluster::new(client.clone(), config.api_timeout),
+        cluster: cluster::Cluster::new(client.clone(), config.process.api_timeout),
         exempt: config.guard_exempt_user.clone(),
         metrics: metrics.clone(),
         ending: ending.clone(),

@@ -17,11 +17,9 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::Parser;
-use operator_runtime::calls::Calls;
 use operator_runtime::crd_wait;
 use operator_runtime::process::{self, StartError};
 use operator_runtime::shell::{Settings, Shell};
-use operator_runtime::telemetry::Telemetry;
 use prometheus_client::registry::Registry;
 use shared_api::names::GAMEDEPLOYMENT_OPERATOR;
 
@@ -36,6 +34,8 @@ pub mod store;
 
 use config::Config;
 
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
 /// The program: parses flags, runs until a signal, and says in one line why it could not.
 #[must_use]
 pub fn main() -> ExitCode {
@@ -45,28 +45,19 @@ pub fn main() -> ExitCode {
 /// The program with these settings.
 #[must_use]
 pub fn start(config: Config) -> ExitCode {
-    let telemetry = Telemetry {
-        name: GAMEDEPLOYMENT_OPERATOR,
-        version: env!("CARGO_PKG_VERSION"),
-        format: config.log_format,
-        log: config.log.clone(),
-        otlp_endpoint: config.otlp_endpoint.clone(),
-    };
+    let telemetry = config.operator.telemetry(GAMEDEPLOYMENT_OPERATOR, VERSION);
     process::start(&telemetry, run(config))
 }
 
 /// Runs the operator until a signal asks it to end.
 pub async fn run(config: Config) -> Result<(), StartError> {
     let mut registry = Registry::default();
-    let metrics = metrics::Metrics::new(config.original_metrics);
+    let metrics = metrics::Metrics::new(config.operator.original_metrics);
     metrics.register(&mut registry);
-    let scope = config.scope();
     let settings = Settings {
         name: GAMEDEPLOYMENT_OPERATOR,
-        version: env!("CARGO_PKG_VERSION"),
-        listen: config.listen,
-        api_timeout: config.api_timeout,
-        scope: &scope,
+        version: VERSION,
+        operator: &config.operator,
         leader: &config.leader,
     };
     let shell = Shell::start(settings, registry).await?;
@@ -75,7 +66,7 @@ pub async fn run(config: Config) -> Result<(), StartError> {
     let mut checks = vec![crd_wait::CHECK];
     checks.extend(observe::CHECKS);
     checks.extend(with_nodes.then_some(observe::NODES));
-    let calls = || Calls::new(config.api_concurrency, config.api_timeout);
+    let calls = || config.operator.calls();
     let hands = act::Hands::new(client.clone(), calls(), shell.events.clone(), metrics.clone());
     // Ending drops the writes in flight: whoever takes over finds on the objects how far they have come.
     let work = Box::pin(async {
@@ -86,7 +77,7 @@ pub async fn run(config: Config) -> Result<(), StartError> {
             &health,
         )
         .await;
-        let news = observe::everything(&client, &scope, with_nodes, &health);
+        let news = observe::everything(&client, &config.operator.scope(), with_nodes, &health);
         let controller =
             controller::Controller::new(client.clone(), Arc::new(calls()), hands, metrics, with_nodes);
         controller.drive(news).await;

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
-use std::time::Duration;
 
 use hook_core::answer::{FailureKind, MeasurementFailure};
 use hook_core::resolve::{Reference, run_unreadable};
@@ -29,13 +28,13 @@ pub struct ApiLedger {
 }
 
 impl ApiLedger {
-    /// Writes through `client`, at most `at_once` calls at a time, each for at most `timeout`.
+    /// Writes through `client`.
     #[must_use]
-    pub fn new(client: Client, events: Events, at_once: usize, timeout: Duration) -> Self {
+    pub fn new(client: Client, events: Events, calls: Calls) -> Self {
         Self {
             client,
             events,
-            calls: Calls::new(at_once, timeout),
+            calls,
         }
     }
 

@@ -22,7 +22,6 @@ use clap::Parser;
 use operator_runtime::crd_wait;
 use operator_runtime::process::{self, StartError};
 use operator_runtime::shell::{Settings, Shell};
-use operator_runtime::telemetry::Telemetry;
 use prometheus_client::registry::Registry;
 use shared_api::names::HOOK_OPERATOR;
 
@@ -39,6 +38,8 @@ pub mod template;
 
 use config::Config;
 
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
 /// The program: parses flags, runs until a signal, and says in one line why it could not.
 #[must_use]
 pub fn main() -> ExitCode {
@@ -48,46 +49,32 @@ pub fn main() -> ExitCode {
 /// The program with these settings.
 #[must_use]
 pub fn start(config: Config) -> ExitCode {
-    let telemetry = Telemetry {
-        name: HOOK_OPERATOR,
-        version: env!("CARGO_PKG_VERSION"),
-        format: config.log_format,
-        log: config.log.clone(),
-        otlp_endpoint: config.otlp_endpoint.clone(),
-    };
+    let telemetry = config.operator.telemetry(HOOK_OPERATOR, VERSION);
     process::start(&telemetry, run(config))
 }
 
 /// Runs the operator until a signal asks it to end.
 pub async fn run(config: Config) -> Result<(), StartError> {
     let mut registry = Registry::default();
-    let metrics = metrics::Metrics::new(config.original_metrics);
+    let metrics = metrics::Metrics::new(config.operator.original_metrics);
     metrics.register(&mut registry);
-    let scope = config.scope();
     let settings = Settings {
         name: HOOK_OPERATOR,
-        version: env!("CARGO_PKG_VERSION"),
-        listen: config.listen,
-        api_timeout: config.api_timeout,
-        scope: &scope,
+        version: VERSION,
+        operator: &config.operator,
         leader: &config.leader,
     };
     let shell = Shell::start(settings, registry).await?;
     let (client, health) = (shell.client.clone(), shell.health.clone());
     let providers = config.measuring.providers();
-    let ledger = act::ApiLedger::new(
-        client.clone(),
-        shell.events.clone(),
-        config.api_concurrency,
-        config.api_timeout,
-    );
+    let ledger = act::ApiLedger::new(client.clone(), shell.events.clone(), config.operator.calls());
     let ledger = Arc::new(ledger);
     // Ending drops every session: calls in flight are cancelled, and what is not recorded is measured again by
     // whoever takes over.
     let work = Box::pin(async {
         health.require(&[crd_wait::CHECK, observe::RUNS, observe::TEMPLATES]);
         crd_wait::wait_for(&client, &["hookruns", "hooktemplates"], &health).await;
-        let watches = observe::Watches::new(client.clone(), scope.clone(), health.clone());
+        let watches = observe::Watches::new(client.clone(), config.operator.scope(), health.clone());
         let measurer = measure::Measurer {
             ledger: ledger.clone(),
             providers,

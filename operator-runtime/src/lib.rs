@@ -6,6 +6,7 @@
 //! | [`client`] | a client of the API server with bounded calls, no hidden retries, and every request counted |
 //! | [`crd_wait`] | waits for the CRDs instead of crashing without them |
 //! | [`events`] | Kubernetes events, sent aside so that they never hold up a decision |
+//! | [`flags`] | flags that several programs have, and the variables of all |
 //! | [`health`] | `/healthz`, `/readyz`, `/metrics` |
 //! | [`leader`] | leader election with a Lease, and the fence that no late write passes |
 //! | [`metrics`] | what every component tells Prometheus |
@@ -24,6 +25,7 @@ pub mod calls;
 pub mod client;
 pub mod crd_wait;
 pub mod events;
+pub mod flags;
 pub mod health;
 pub mod leader;
 pub mod metrics;

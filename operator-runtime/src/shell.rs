@@ -1,19 +1,16 @@
 //! What every operator stands on before it does its own work: signals, a fenced client, events, health and metrics,
 //! and the election.
 
-use std::net::SocketAddr;
-use std::time::Duration;
-
 use kube::Client;
 use prometheus_client::registry::Registry;
 
 use crate::client::{self, ApiMeter};
 use crate::events::Events;
+use crate::flags::{OperatorArgs, ProcessArgs};
 use crate::health::{self, Health};
 use crate::leader::{self, Election, Fence, LeaderArgs, LeaderMetrics};
 use crate::metrics;
 use crate::process::StartError;
-use crate::shard::Scope;
 use crate::shutdown::Shutdown;
 
 /// How an operator is set up.
@@ -23,12 +20,8 @@ pub struct Settings<'a> {
     pub name: &'static str,
     /// Its version.
     pub version: &'static str,
-    /// Where it serves health and metrics.
-    pub listen: SocketAddr,
-    /// Time that a call of the API server may take.
-    pub api_timeout: Duration,
-    /// What of the cluster it works on.
-    pub scope: &'a Scope,
+    /// Its flags.
+    pub operator: &'a OperatorArgs,
     /// Whether and how it elects a leader.
     pub leader: &'a LeaderArgs,
 }
@@ -51,11 +44,13 @@ impl Shell {
         let Settings {
             name,
             version,
-            listen,
-            api_timeout,
-            scope,
+            operator,
             leader,
         } = settings;
+        let ProcessArgs {
+            listen, api_timeout, ..
+        } = operator.process;
+        let scope = operator.scope();
         let shutdown = Shutdown::on_signals().map_err(StartError::Signals)?;
         let common = metrics::common(&mut registry, name, version);
         let meter = ApiMeter::default();
@@ -76,7 +71,7 @@ impl Shell {
         let shard = scope.shard.map(tracing::field::display);
         tracing::info!(%address, version, shard, "{name} started");
         let known = health.clone();
-        let election = elects.then(|| Election::new(unfenced, name, scope, leader, fence, elections, known));
+        let election = elects.then(|| Election::new(unfenced, name, &scope, leader, fence, elections, known));
         Ok(Self {
             client,
             events,

@@ -65,7 +65,7 @@ fn processes(fleet: &Fleet<'_>, leases: &str) -> Vec<Process> {
 fn shard_of(namespace: &str) -> usize {
     let has = |shard: &str| {
         let config = hook_operator::config::Config::try_parse_from(["hook-operator", "--shard", shard]);
-        config.unwrap().scope().has(namespace)
+        config.unwrap().operator.scope().has(namespace)
     };
     SHARDS.iter().position(|shard| has(shard)).unwrap()
 }
