@@ -20,7 +20,7 @@ const SEEDS: &str = "0..1500";
 /// A simulation that takes longer has no end.
 const PATIENCE: Duration = Duration::from_mins(4);
 /// With `--quick` every so many of them is tried.
-const QUICK_EVERY: usize = 11;
+const QUICK_EVERY: usize = 12;
 
 /// Flags of `mutants`.
 #[derive(clap::Args)]
