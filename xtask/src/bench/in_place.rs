@@ -33,18 +33,11 @@ pub(super) async fn play(report: &mut Report, pods: usize) -> Outcome<()> {
     let (budget, out) = (pods / 10, pods - ready.least());
     let seen = format!("at most {out} of {budget} out of service");
     report.fact("the budget was never exceeded", out <= budget, &seen);
-    let pod_views = world.nodes.pods();
-    let asked = pod_views
+    let asked = world.nodes.pods();
+    let asked = asked
         .iter()
         .map(|pod| world.nodes.pod(&pod.name).counts("/").received);
-    let asked: Vec<usize> = asked.collect();
-    let once = asked.len() == pods && asked.iter().all(|times| *times == 1);
-    let seen = format!(
-        "{} pods, asked {} times",
-        asked.len(),
-        asked.iter().sum::<usize>()
-    );
-    report.fact("every pod's hook was asked exactly once", once, &seen);
+    report.asked_once(pods, &asked.collect::<Vec<_>>());
     report.writes(
         "API writes per pod",
         &[&hook_requests, &game_requests],

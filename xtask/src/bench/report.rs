@@ -66,6 +66,17 @@ impl Report {
         self.size = size;
     }
 
+    /// Whether the hook of each of so many pods was asked exactly once, by the count of each.
+    pub(super) fn asked_once(&mut self, pods: usize, asked: &[usize]) {
+        let once = asked.len() == pods && asked.iter().all(|times| *times == 1);
+        let seen = format!(
+            "{} pods, asked {} times",
+            asked.len(),
+            asked.iter().sum::<usize>()
+        );
+        self.fact("every pod's hook was asked exactly once", once, &seen);
+    }
+
     /// Something that must be so.
     pub(super) fn fact(&mut self, figure: &str, holds: bool, text: &str) {
         self.add(

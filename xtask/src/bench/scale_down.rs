@@ -29,22 +29,9 @@ pub(super) async fn play(report: &mut Report, pods: usize) -> Outcome<()> {
     let hook_requests = since(&before.0, &hooks.requests().await?);
     let game_requests = since(&before.1, &workloads.requests().await?);
 
-    let asked: Vec<usize> = world
-        .nodes
-        .terminated_pods()
-        .iter()
-        .map(|pod| world.nodes.pod(pod).counts("/").received)
-        .collect();
-    let once = asked.len() == pods && asked.iter().all(|times| *times == 1);
-    report.fact(
-        "every pod's hook was asked exactly once",
-        once,
-        &format!(
-            "{} pods, asked {} times",
-            asked.len(),
-            asked.iter().sum::<usize>()
-        ),
-    );
+    let asked = world.nodes.terminated_pods();
+    let asked = asked.iter().map(|pod| world.nodes.pod(pod).counts("/").received);
+    report.asked_once(pods, &asked.collect::<Vec<_>>());
     let mut besides = game_requests.clone();
     let status = besides.remove("patch gamedeployments/status").unwrap_or(0);
     report.writes(
