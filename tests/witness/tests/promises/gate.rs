@@ -158,18 +158,11 @@ fn a_measured_success_whose_answer_was_lost_counts() {
 #[test]
 fn a_run_that_was_deleted_among_many_counts_no_more() {
     let removed = |user: &'static str| {
-        let mut log = Log::of(json!({ "replicas": 0, "preDeleteUpdateStrategy": { "hook": {} } }));
-        log.pod("a");
-        log.allow("run", "a");
-        log.remove_many(
-            user,
-            "hookruns",
-            &["run"],
-            "tkex.tencent.com%2Fname-digest+in+%281%2C2%29",
-        );
-        log.wait(5000);
-        log.delete("a");
-        log
+        story(|log| {
+            let selector = "tkex.tencent.com%2Fname-digest+in+%281%2C2%29";
+            log.remove_many(user, "hookruns", &["run"], selector);
+            log.wait(5000);
+        })
     };
     removed(SOMEBODY).is_caught("was deleted");
     removed(OPERATOR).is_caught("was deleted");
@@ -178,7 +171,7 @@ fn a_run_that_was_deleted_among_many_counts_no_more() {
 #[test]
 fn many_runs_are_deleted_only_by_their_names() {
     let removed = |selector: &str| {
-        let mut log = Log::of(json!({ "replicas": 0 }));
+        let mut log = hooked();
         log.newborn("a");
         log.ask("run", "a", "delete", json!({}));
         log.remove_many(OPERATOR, "hookruns", &["run"], selector);
