@@ -30,7 +30,7 @@ pub struct Store<T> {
     unconfirmed: BTreeSet<(Instant, Key)>,
     /// UIDs of objects that are certainly gone: an older event must not bring them back.
     gone: HashSet<String>,
-    /// What the watch has shown to be gone lately.
+    /// What the watch has shown to be gone lately, or a list has not shown.
     ended: Ended,
     /// Keys seen in the list that is being read.
     listed: Option<HashSet<Key>>,
@@ -116,7 +116,11 @@ impl<T: Stored> Store<T> {
             (!listed.contains(key) && held.unconfirmed.is_none()).then(|| key.clone())
         };
         let absent: Vec<Key> = self.held.iter().filter_map(absent).collect();
-        absent.iter().filter_map(|key| self.take(key)).collect()
+        let absent: Vec<T> = absent.iter().filter_map(|key| self.take(key)).collect();
+        for value in &absent {
+            self.ended.insert(value.uid(), Instant::now());
+        }
+        absent
     }
 
     /// The watch shows an object. Returns what was held before, and whether this is news.
@@ -127,6 +131,7 @@ impl<T: Stored> Store<T> {
         if self.gone.contains(value.uid()) {
             return (None, false);
         }
+        self.ended.remove(value.uid());
         if let Some(held) = self.held.get_mut(&key)
             && held.value.uid() == value.uid()
             && is_older(value.version(), held.value.version())
@@ -256,7 +261,7 @@ impl<T: Stored> Store<T> {
 #[derive(Debug, Default)]
 struct Ended {
     in_order: VecDeque<(Instant, String)>,
-    uids: HashSet<String>,
+    uids: HashMap<String, Instant>,
 }
 
 impl Ended {
@@ -266,17 +271,23 @@ impl Ended {
     fn insert(&mut self, uid: &str, now: Instant) {
         while let Some((since, _)) = self.in_order.front()
             && now.duration_since(*since) > Self::REMEMBERED
-            && let Some((_, old)) = self.in_order.pop_front()
+            && let Some((since, old)) = self.in_order.pop_front()
         {
-            self.uids.remove(&old);
+            if self.uids.get(&old) == Some(&since) {
+                self.uids.remove(&old);
+            }
         }
-        if self.uids.insert(uid.to_owned()) {
-            self.in_order.push_back((now, uid.to_owned()));
-        }
+        self.uids.insert(uid.to_owned(), now);
+        self.in_order.push_back((now, uid.to_owned()));
+    }
+
+    /// It is there after all: the list was older than it.
+    fn remove(&mut self, uid: &str) {
+        self.uids.remove(uid);
     }
 
     fn contains(&self, uid: &str) -> bool {
-        self.uids.contains(uid)
+        self.uids.contains_key(uid)
     }
 }
 

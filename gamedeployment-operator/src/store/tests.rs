@@ -121,6 +121,19 @@ fn what_has_ended_does_not_come_back_by_a_write_that_is_heard_of_late() {
 }
 
 #[test]
+fn what_no_list_shows_any_more_does_not_come_back_either_unless_the_watch_shows_it() {
+    let mut store = Store::default();
+    store.observe(key(), Thing("1", "5", Some("w")));
+    store.begin_list();
+    assert_eq!(store.end_list().len(), 1);
+    store.wrote(key(), Thing("1", "6", Some("w")));
+    assert_eq!(store.get(&key()), None, "the answer was heard of late");
+    store.observe(key(), Thing("1", "6", Some("w")));
+    store.wrote(key(), Thing("1", "7", Some("w")));
+    assert_eq!(store.get(&key()), Some(&Thing("1", "7", Some("w"))));
+}
+
+#[test]
 fn what_has_ended_long_ago_is_forgotten() {
     let mut ended = Ended::default();
     let begin = Instant::now();
@@ -130,4 +143,10 @@ fn what_has_ended_long_ago_is_forgotten() {
     ended.insert("3", begin + Ended::REMEMBERED + Duration::from_secs(1));
     assert!(!ended.contains("1") && ended.contains("2"));
     assert_eq!((ended.in_order.len(), ended.uids.len()), (2, 2));
+    ended.remove("2");
+    assert!(!ended.contains("2"), "it was there after all");
+    let again = begin + Ended::REMEMBERED * 2;
+    ended.insert("2", again);
+    ended.insert("4", again + Duration::from_secs(2));
+    assert!(ended.contains("2"), "its second end is not as old as the first");
 }
