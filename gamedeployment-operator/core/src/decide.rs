@@ -3,6 +3,7 @@
 //! Total: whatever is known, there is a plan. Nothing is remembered between decisions; what a later one needs is
 //! written on the objects. A workload that is as it should be gets an empty plan.
 
+use std::cell::LazyCell;
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
@@ -157,11 +158,8 @@ fn remove_runs(scene: &Scene<'_>, findings: &Findings<'_>, plan: &mut Plan) {
         plan.actions.push(Action::ResetRetry(reset));
     }
     let rested_on = rested_on(scene, findings);
-    let pods: BTreeSet<&str> = if scene.view.runs.is_empty() {
-        BTreeSet::new()
-    } else {
-        scene.view.pods.iter().map(|pod| pod.uid.as_str()).collect()
-    };
+    let pods =
+        LazyCell::new(|| -> BTreeSet<&str> { scene.view.pods.iter().map(|pod| pod.uid.as_str()).collect() });
     for run in scene.view.runs {
         if run.terminating || run.kind.is_none() && !run.canary {
             continue;
