@@ -9,8 +9,6 @@ mod operator;
 pub mod proof;
 mod witnessed;
 
-use std::io::Write as _;
-use std::process::Stdio;
 use std::time::Duration;
 
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams};
@@ -19,6 +17,7 @@ use serde_json::{Value, json};
 use shared_api::hook_run::HookRunSpec;
 use shared_api::hook_template::HookTemplateSpec;
 use shared_api::{HookRun, HookRunStatus, HookTemplate};
+use test_kit::process::output_of;
 use test_kit::{ControlPlane, Webhook, eventually};
 
 use witnessed::Beginning;
@@ -293,18 +292,7 @@ impl Drop for Stage<'_> {
 /// If it fails.
 #[must_use]
 pub fn kubectl(control_plane: &ControlPlane, arguments: &[&str], input: &str) -> String {
-    let mut command = control_plane.kubectl();
-    command
-        .args(arguments)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
-    let output = command.spawn().and_then(|mut child| {
-        if let Some(mut stdin) = child.stdin.take() {
-            stdin.write_all(input.as_bytes())?;
-        }
-        child.wait_with_output()
-    });
+    let output = output_of(control_plane.kubectl().args(arguments), input);
     let output = output.unwrap_or_else(|error| fail(&format!("kubectl: {error}")));
     let text =
         String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);

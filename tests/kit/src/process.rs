@@ -2,9 +2,9 @@
 
 use std::ffi::OsString;
 use std::fs::{self, OpenOptions};
-use std::io;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
-use std::process::{ExitStatus, Stdio};
+use std::process::{Command, ExitStatus, Output, Stdio};
 use std::sync::Mutex;
 use std::time::Duration;
 
@@ -13,6 +13,19 @@ use rustix::process::Signal;
 use crate::keeper::{self, Kept, KeptDirectory, lock};
 use crate::usage::Usage;
 use crate::wait::{TimedOut, within};
+
+/// Runs a command to its end, with this input.
+pub fn output_of(command: &mut Command, input: &str) -> io::Result<Output> {
+    command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let mut child = command.spawn()?;
+    if let Some(mut stdin) = child.stdin.take() {
+        stdin.write_all(input.as_bytes())?;
+    }
+    child.wait_with_output()
+}
 
 /// What went wrong with a process.
 #[derive(Debug, thiserror::Error)]

@@ -1,8 +1,7 @@
 //! The component as it is installed: its service account with its rights, its configuration, its replicas.
 
-use std::io::Write as _;
 use std::net::SocketAddr;
-use std::process::{Command, Output, Stdio};
+use std::process::Command;
 use std::time::Duration;
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
@@ -10,6 +9,7 @@ use k8s_openapi::api::core::v1::{Namespace, Secret};
 use kube::api::{Api, Patch, PatchParams, PostParams};
 use operator_tests::{SOON, free_address, merge};
 use serde_json::{Value, json};
+use test_kit::process::output_of;
 use test_kit::{ControlPlane, Process, Program, eventually};
 
 use crate::deploy;
@@ -234,8 +234,8 @@ impl Replica {
 }
 
 /// Runs a command with this input: what it says, or what it complains of.
-pub(crate) fn run(command: Command, input: &str) -> Result<String, String> {
-    let output = output_of(command, input);
+pub(crate) fn run(mut command: Command, input: &str) -> Result<String, String> {
+    let output = output_of(&mut command, input).map_err(|error| format!("{command:?}: {error}"))?;
     let text =
         String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
     if output.status.success() {
@@ -243,16 +243,6 @@ pub(crate) fn run(command: Command, input: &str) -> Result<String, String> {
     } else {
         Err(text)
     }
-}
-
-fn output_of(mut command: Command, input: &str) -> Output {
-    command
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
-    let mut child = command.spawn().unwrap();
-    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
-    child.wait_with_output().unwrap()
 }
 
 /// A template whose condition does not compile.

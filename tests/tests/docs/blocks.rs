@@ -1,11 +1,11 @@
 //! Everything that is neither prose nor a command: manifests are accepted, documents parse, programs compile. A block in a
 //! language that is not known here is an error: nothing goes unchecked by accident.
 
-use std::io::Write as _;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use serde_json::{Value, json};
 use test_kit::ControlPlane;
+use test_kit::process::output_of;
 
 use crate::page::{self, Block, FOR_THE_TEST};
 use crate::world::quick;
@@ -67,18 +67,7 @@ fn check(control_plane: &ControlPlane, namespace: &str, block: &Block) -> Result
 }
 
 fn run(command: &mut Command, input: &str) -> Result<(), String> {
-    let command = command
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
-    let mut child = command.spawn().map_err(|error| error.to_string())?;
-    child
-        .stdin
-        .take()
-        .unwrap()
-        .write_all(input.as_bytes())
-        .map_err(|error| error.to_string())?;
-    let output = child.wait_with_output().map_err(|error| error.to_string())?;
+    let output = output_of(command, input).map_err(|error| error.to_string())?;
     if output.status.success() {
         Ok(())
     } else {

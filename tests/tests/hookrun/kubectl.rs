@@ -1,10 +1,8 @@
 //! What people see with kubectl: columns, short names, scaling.
 
-use std::io::Write as _;
-use std::process::Stdio;
-
 use serde_json::{Value, json};
 use test_kit::ControlPlane;
+use test_kit::process::output_of;
 
 use crate::shared;
 
@@ -103,15 +101,7 @@ fn run(control_plane: &ControlPlane, namespace: &str, arguments: &[&str], input:
 
 /// What kubectl writes, given this input; a complaint of its is a failed test.
 pub(crate) fn kubectl(control_plane: &ControlPlane, arguments: &[&str], input: &str) -> String {
-    let mut command = control_plane.kubectl();
-    command
-        .args(arguments)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
-    let mut child = command.spawn().unwrap();
-    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
-    let output = child.wait_with_output().unwrap();
+    let output = output_of(control_plane.kubectl().args(arguments), input).unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "kubectl {}: {said}", arguments.join(" "));
     String::from_utf8(output.stdout).unwrap()

@@ -1,9 +1,9 @@
 //! How large the programs are, and how soon each is ready where there is nothing to list yet.
 
 use std::fs;
-use std::io::Write as _;
-use std::process::Stdio;
 use std::time::Instant;
+
+use test_kit::process::output_of;
 
 use super::Outcome;
 use super::hook_runs::control_plane;
@@ -16,19 +16,14 @@ const STARTS: usize = 5;
 
 pub(super) async fn play(report: &mut Report) -> Outcome<()> {
     let control_plane = control_plane().await?;
-    let mut kubectl = control_plane
-        .kubectl()
-        .args(["apply", "-f", "-"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::null())
-        .spawn()?;
-    kubectl
-        .stdin
-        .take()
-        .ok_or("kubectl takes no input")?
-        .write_all(admission().as_bytes())?;
-    if !kubectl.wait()?.success() {
-        return Err("kubectl could not apply deploy/admission.yaml".into());
+    let applied = output_of(
+        control_plane.kubectl().args(["apply", "-f", "-"]),
+        // The oldest supported API server knows budgets by an older name.
+        &ADMISSION.replace("policy/v1\n", "policy/v1beta1\n"),
+    )?;
+    if !applied.status.success() {
+        let said = String::from_utf8_lossy(&applied.stderr);
+        return Err(format!("kubectl could not apply deploy/admission.yaml: {said}").into());
     }
     let alone: &[&str] = &["--leader-election", "false"];
     let in_namespace: &[&str] = &["--namespace", "hookgate", "--listen-tls", "127.0.0.1:0"];
@@ -56,10 +51,4 @@ pub(super) async fn play(report: &mut Report) -> Outcome<()> {
         );
     }
     Ok(())
-}
-
-/// The manifest without what the oldest supported API server does not know.
-fn admission() -> String {
-    let known = { ADMISSION.split("---\n") }.filter(|part| !part.contains("kind: PodDisruptionBudget"));
-    known.collect::<Vec<_>>().join("---\n")
 }

@@ -2,8 +2,6 @@
 //! an update in place in two batches.
 
 use std::collections::BTreeSet;
-use std::io::Write;
-use std::process::Stdio;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Pod;
@@ -12,6 +10,7 @@ use kube::{Api, ResourceExt};
 use serde_json::{Value, json};
 use shared_api::{GameDeployment, GameDeploymentStatus, HookRun};
 use test_kit::ControlPlane;
+use test_kit::process::output_of;
 use test_kit::wait::within;
 
 use super::Outcome;
@@ -256,15 +255,7 @@ impl<S: Servers> Scene<'_, S> {
     fn kubectl(&self, arguments: &[&str], input: Option<&str>) -> Outcome<()> {
         let mut command = self.control_plane.kubectl();
         command.args(["--namespace", self.namespace]).args(arguments);
-        command
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
-        let mut child = command.spawn()?;
-        if let Some(mut stdin) = child.stdin.take() {
-            stdin.write_all(input.unwrap_or_default().as_bytes())?;
-        }
-        let output = child.wait_with_output()?;
+        let output = output_of(&mut command, input.unwrap_or_default())?;
         let text =
             String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
         self.teller
