@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use hook_core::answer::{Answer, MeasurementFailure};
 use hook_core::decide::{Outcome, Slot};
+use hook_core::redact::Redactor;
 use hook_core::render::{References, Rendered, references, render};
 use hook_core::resolve::{Arguments, ResolvedMetric};
 use hook_core::verdict::{Rules, Verdict, judge};
@@ -107,9 +108,8 @@ fn judged(
         failure: rendered.and_then(|rendered| rendered.failure.as_ref()),
         on_no_data: metric.on_no_data,
     };
-    let clean =
-        |text: &str| rendered.map_or_else(|| text.to_owned(), |rendered| rendered.redactor.clean(text));
-    let verdict = judge(&rules, &outcome, Timestamp::now(), &clean);
+    let redactor = rendered.map_or_else(Redactor::default, |rendered| rendered.redactor.clone());
+    let verdict = judge(&rules, &outcome, Timestamp::now(), &redactor);
     (verdict, outcome.err())
 }
 

@@ -58,6 +58,10 @@ pub struct Metric {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "no_data_schema")]
     pub on_no_data: Option<String>,
+    /// Show answers in status and events although the request carries a Secret; the Secret's text is masked where it
+    /// is found. Unset: nothing of such an answer is shown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quote_answers: Option<bool>,
     /// Where the value comes from; exactly one of its fields is set.
     pub provider: Provider,
 }
@@ -166,6 +170,10 @@ pub struct PrometheusProvider {
     /// Seconds for the whole exchange, at most 3600; 30 when unset or 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_seconds: Option<i64>,
+    /// Judge an answer that the server itself calls incomplete (`warnings`, `isPartial`). Unset: such an answer is an
+    /// Error. An incomplete answer without series is an Error always.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub accept_partial: Option<bool>,
     /// Accept any server certificate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub insecure_skip_verify: Option<bool>,

@@ -78,10 +78,20 @@ pub fn render(
     arguments: &Arguments,
     references: &References,
 ) -> Result<Rendered, MeasurementFailure> {
+    for (reference, text) in references {
+        reference
+            .check_size(text)
+            .map_err(|message| MeasurementFailure::new(FailureKind::InvalidRequest, message))?;
+    }
     let redactor = Redactor::new(references.iter().filter_map(|(reference, text)| match reference {
         Reference::Secret { .. } => Some(text.as_str()),
         Reference::ConfigMap { .. } => None,
     }));
+    let redactor = if metric.quote_answers {
+        redactor.quoting()
+    } else {
+        redactor
+    };
     let filler = Filler {
         arguments,
         references,
@@ -149,6 +159,7 @@ impl Filler<'_> {
 
     fn prometheus(&self, prometheus: &ResolvedPrometheus) -> Result<PrometheusRequest, String> {
         let ResolvedPrometheus {
+            accept_partial,
             address,
             query,
             headers,
@@ -157,6 +168,7 @@ impl Filler<'_> {
         } = prometheus;
         let lookup = |name: &str| self.lookup(name);
         Ok(PrometheusRequest {
+            accept_partial: *accept_partial,
             address: address
                 .render_url(&lookup)
                 .map_err(|error| format!("address: {error}"))?,

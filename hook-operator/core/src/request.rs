@@ -68,6 +68,8 @@ pub struct Body {
 /// An instant query.
 #[derive(Debug, Clone)]
 pub struct PrometheusRequest {
+    /// Whether an answer that the server calls incomplete is judged.
+    pub accept_partial: bool,
     /// Base address, for example `http://prometheus.monitoring:9090`.
     pub address: String,
     /// `PromQL`.

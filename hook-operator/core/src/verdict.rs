@@ -5,10 +5,14 @@ use shared_api::Phase;
 
 use crate::answer::{Answer, MeasurementFailure};
 use crate::condition::{Condition, Facts};
+use crate::redact::{HIDDEN, Redactor};
 use crate::value::{MetricValue, Response, cut};
 
 /// Longest value and longest message that a status keeps, in bytes.
 pub const KEPT_BYTES: usize = 1024;
+
+/// What is said of a metric whose answers nothing judges.
+pub const NO_CONDITION: &str = "no condition: any 2xx answer is a success";
 
 /// Longest value that a message quotes, in bytes.
 const QUOTED_BYTES: usize = 120;
@@ -35,18 +39,19 @@ pub struct Verdict {
     pub message: Option<String>,
 }
 
-/// Judges what a provider brought back. `clean` takes secrets out of a text before it is shown or cut.
+/// Judges what a provider brought back. The redactor takes secrets out of a text before it is shown or cut; where it
+/// hides answers, the verdict holds nothing of this one.
 #[must_use]
 pub fn judge(
     rules: &Rules<'_>,
     outcome: &Result<Answer, MeasurementFailure>,
     now: Timestamp,
-    clean: &dyn Fn(&str) -> String,
+    redactor: &Redactor,
 ) -> Verdict {
-    let verdict = |phase, value: Option<String>, message: String| Verdict {
+    let verdict = |phase, value: Option<Shown>, message: String| Verdict {
         phase,
-        value: value.map(|value| cut(&value, KEPT_BYTES)),
-        message: (!message.is_empty()).then(|| cut(&clean(&message), KEPT_BYTES)),
+        value: value.and_then(|shown| Some(cut(&shown.0?, KEPT_BYTES))),
+        message: (!message.is_empty()).then(|| cut(&redactor.clean(&message), KEPT_BYTES)),
     };
     let (result, response, empty) = match outcome {
         Ok(Answer::Value { result, response }) => (result, *response, None),
@@ -57,13 +62,13 @@ pub fn judge(
         }) => (result, *response, Some(message)),
         Err(failure) => return verdict(Phase::Error, None, failure.message.clone()),
     };
-    let value = clean(&result.text());
+    let value = Shown((!redactor.hides()).then(|| redactor.clean(&result.text())));
     let no_data = |message: &String| format!("no data: {message} (onNoData {})", rules.on_no_data);
     if let Some(message) = empty.filter(|_| !rules.handle_empty()) {
         return verdict(rules.on_no_data, Some(value), no_data(message));
     }
     if has_nan(result) && !rules.mention_nan() {
-        let message = format!("the answer holds NaN: {}", quoted(&value));
+        let message = format!("the answer holds NaN: {}", value.quoted());
         return verdict(Phase::Inconclusive, Some(value), message);
     }
     let (phase, message) = rules.apply(result, response, now, &value);
@@ -101,7 +106,7 @@ impl Rules<'_> {
         result: &MetricValue,
         response: Option<Response>,
         now: Timestamp,
-        value: &str,
+        value: &Shown,
     ) -> (Phase, String) {
         let facts = Facts {
             result,
@@ -116,7 +121,7 @@ impl Rules<'_> {
             (Ok(failure), Ok(success)) => (failure, success),
             (Err(message), _) | (_, Err(message)) => return (Phase::Error, message),
         };
-        let value = quoted(value);
+        let value = value.quoted();
         match (failure, success) {
             (Some((source, true)), _) => (
                 Phase::Failed,
@@ -132,10 +137,7 @@ impl Rules<'_> {
                 let message = format!("{value} satisfies neither {success} nor failureCondition {failure}");
                 (Phase::Inconclusive, message)
             }
-            (None, None) => (
-                Phase::Successful,
-                format!("{value} was answered, and no condition is set"),
-            ),
+            (None, None) => (Phase::Successful, format!("{value} was answered; {NO_CONDITION}")),
         }
     }
 }
@@ -145,7 +147,7 @@ fn ask<'c>(
     name: &str,
     condition: Option<&'c Condition>,
     facts: &Facts<'_>,
-    value: &str,
+    value: &Shown,
 ) -> Result<Option<(&'c str, bool)>, String> {
     let Some(condition) = condition else {
         return Ok(None);
@@ -153,13 +155,28 @@ fn ask<'c>(
     let source = condition.source().trim();
     match condition.evaluate(facts) {
         Ok(holds) => Ok(Some((source, holds))),
-        Err(error) => Err(format!("{name} {source} on {}: {error}", quoted(value))),
+        Err(error) => {
+            // The error's words may hold a part of the answer.
+            let error = value
+                .0
+                .as_ref()
+                .map_or_else(|| error.without_values(), |_| error.to_string());
+            Err(format!("{name} {source} on {}: {error}", value.quoted()))
+        }
     }
 }
 
-/// A value as messages show it.
-fn quoted(value: &str) -> String {
-    format!("\"{}\"", cut(value, QUOTED_BYTES))
+/// A value as it may be shown; none where it is hidden.
+struct Shown(Option<String>);
+
+impl Shown {
+    /// As messages show it.
+    fn quoted(&self) -> String {
+        match &self.0 {
+            Some(value) => format!("\"{}\"", cut(value, QUOTED_BYTES)),
+            None => format!("the answer ({HIDDEN})"),
+        }
+    }
 }
 
 fn has_nan(value: &MetricValue) -> bool {

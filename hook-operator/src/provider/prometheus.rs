@@ -105,6 +105,7 @@ mod tests {
     #[test]
     fn a_query_is_encoded_in_either_form() {
         let request = PrometheusRequest {
+            accept_partial: false,
             address: "http://p?tenant=a".into(),
             query: "sum(x{a=\"b&c\"}) + 1".into(),
             headers: Vec::new(),

@@ -38,6 +38,7 @@ pub(crate) fn get(url: impl Into<String>) -> WebRequest {
 
 pub(crate) fn query(address: impl Into<String>) -> PrometheusRequest {
     PrometheusRequest {
+        accept_partial: false,
         address: address.into(),
         query: "players{room=\"a&b\"} > 0".into(),
         headers: Vec::new(),

@@ -109,13 +109,13 @@ impl Evaluate {
             failure: rendered.failure.as_ref(),
             on_no_data: metric.on_no_data,
         };
-        let clean = |text: &str| rendered.redactor.clean(text);
+        let redactor = &rendered.redactor;
         let now = Timestamp::now();
-        let steps = steps(&rules, &outcome, now)
-            .iter()
-            .map(|step| clean(step))
-            .collect();
-        (judge(&rules, &outcome, now, &clean), steps)
+        let mut steps = steps(&rules, &outcome, now);
+        for step in &mut steps {
+            *step = redactor.clean(step);
+        }
+        (judge(&rules, &outcome, now, redactor), steps)
     }
 }
 

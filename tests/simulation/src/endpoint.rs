@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use hook_core::answer::{Answer, FailureKind, MeasurementFailure, interpret_web};
 use hook_core::decide::{Outcome, Slot};
+use hook_core::redact::Redactor;
 use hook_core::render::{References, Rendered, render};
 use hook_core::request::Request;
 use hook_core::verdict::{Rules, Verdict, judge};
@@ -230,7 +231,7 @@ fn verdict(call: &Call, mood: Option<Mood>, hangs: bool, now: Timestamp) -> Verd
         failure: rendered.and_then(|rendered| rendered.failure.as_ref()),
         on_no_data: call.on_no_data,
     };
-    judge(&rules, &answer, now, &str::to_owned)
+    judge(&rules, &answer, now, &Redactor::default())
 }
 
 /// What a mood amounts to, by the few conditions that this world uses; without the operators' language.

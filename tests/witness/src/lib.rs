@@ -10,6 +10,7 @@
 mod event;
 mod object;
 mod rules;
+pub mod secret;
 mod workload;
 mod world;
 
@@ -72,7 +73,9 @@ pub fn examine<'a>(lines: impl Iterator<Item = &'a str>, scope: &Scope<'_>) -> R
     let mut report = Report::default();
     let mut events = Vec::new();
     for line in lines {
-        report.violations.extend(rules::told(line, scope.forbidden));
+        report
+            .violations
+            .extend(rules::told(line, scope.forbidden, line.contains(scope.namespace)));
         // Most lines are of other namespaces, and parsing is what takes the time.
         if !line.contains(scope.namespace) {
             continue;

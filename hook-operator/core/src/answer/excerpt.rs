@@ -1,16 +1,10 @@
 //! What of a refused answer's body may stand in a message: little, on one line, without what the request sent.
 
 use super::{FailureKind, MeasurementFailure};
-use crate::redact::Redactor;
+use crate::redact::{HIDDEN, Redactor};
 
 /// Enough to recognise an error page.
 const EXCERPT_CHARS: usize = 200;
-
-/// What stands where a secret stood.
-const MASK: &str = "***";
-
-/// Shorter texts are too common in any page to tell anything, and masking them would shred the message.
-const SHORTEST_SECRET: usize = 4;
 
 /// Headers whose values are no secret and are common words of error pages.
 const PUBLIC_HEADERS: [&str; 6] = [
@@ -22,43 +16,54 @@ const PUBLIC_HEADERS: [&str; 6] = [
     "user-agent",
 ];
 
-/// The text with each of `secrets` replaced. Longer secrets go first, so that one which holds another is
-/// replaced as a whole. This is done before the text is shortened, because half a secret is not found later.
-pub(super) fn mask<S: AsRef<str>>(text: &str, secrets: &[S]) -> String {
-    let mut secrets: Vec<&str> = secrets
-        .iter()
-        .map(AsRef::as_ref)
-        .filter(|secret| secret.len() >= SHORTEST_SECRET)
-        .collect();
-    secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
-    let mut text = text.to_owned();
-    for secret in secrets {
-        if text.contains(secret) {
-            text = text.replace(secret, MASK);
+/// What of an answer may be shown, on one line: without what the request sent, or nothing where it carried a Secret.
+pub(super) struct Shown<'a> {
+    redactor: &'a Redactor,
+    sent: Redactor,
+}
+
+impl<'a> Shown<'a> {
+    pub(super) fn new(redactor: &'a Redactor, url: &str, headers: &[(String, String)]) -> Self {
+        let sent = sensitive_parts(url, headers);
+        Self {
+            redactor,
+            sent: Redactor::of_parts(sent.iter().map(String::as_str)),
         }
     }
-    text
+
+    /// At most `max_chars` characters of a text. It is searched before it is shortened, because half a secret is
+    /// not found later.
+    pub(super) fn excerpt(&self, text: &str, max_chars: usize) -> String {
+        if self.redactor.hides() {
+            return if text.trim().is_empty() {
+                String::new()
+            } else {
+                HIDDEN.to_owned()
+            };
+        }
+        let text = self.sent.clean(&self.redactor.clean(text));
+        one_line(&text, max_chars)
+    }
+
+    /// The beginning of a body, after a colon.
+    pub(super) fn body(&self, body: &[u8]) -> String {
+        let page = self.excerpt(&String::from_utf8_lossy(body), EXCERPT_CHARS);
+        if page.is_empty() {
+            page
+        } else {
+            format!(": {page}")
+        }
+    }
 }
 
 /// `received status 503`, and what the page says.
-pub(super) fn refused_status(
-    code: u16,
-    body: &[u8],
-    sent: &[String],
-    redactor: &Redactor,
-) -> MeasurementFailure {
-    let page = mask(&redactor.clean(&String::from_utf8_lossy(body)), sent);
-    let page = one_line(&page, EXCERPT_CHARS);
-    let message = if page.is_empty() {
-        format!("received status {code}")
-    } else {
-        format!("received status {code}: {page}")
-    };
+pub(super) fn refused_status(code: u16, body: &[u8], shown: &Shown<'_>) -> MeasurementFailure {
+    let message = format!("received status {code}{}", shown.body(body));
     MeasurementFailure::new(FailureKind::Status, message)
 }
 
 /// At most `max_chars` characters, blanks and line ends run together, control characters left out.
-pub(super) fn one_line(text: &str, max_chars: usize) -> String {
+fn one_line(text: &str, max_chars: usize) -> String {
     let words: Vec<&str> = text.split_whitespace().take(max_chars).collect();
     words
         .join(" ")
@@ -75,7 +80,7 @@ fn turns_text_around(c: char) -> bool {
 
 /// What of a request an error page may echo and no message may repeat: header values (and their words, for
 /// `Bearer TOKEN`) and the values of the URL's query.
-pub(super) fn sensitive_parts(url: &str, headers: &[(String, String)]) -> Vec<String> {
+fn sensitive_parts(url: &str, headers: &[(String, String)]) -> Vec<String> {
     let mut parts = Vec::new();
     for (name, value) in headers {
         if PUBLIC_HEADERS
@@ -108,10 +113,19 @@ fn is_scheme(word: &str) -> bool {
 mod tests {
     use super::*;
 
+    fn refused(code: u16, page: &[u8], redactor: &Redactor) -> MeasurementFailure {
+        let headers = [
+            ("Authorization".into(), "Bearer abc.def.ghi".into()),
+            ("Accept".into(), "application/json".into()),
+        ];
+        let url = "http://game/room?token=s3cr3t-in/url&x=1";
+        refused_status(code, page, &Shown::new(redactor, url, &headers))
+    }
+
     #[test]
     fn an_excerpt_is_one_short_line_without_control_characters() {
         let page = format!("  no\r\n such\t\u{1b}[31mroom\0\u{202e} {}", "x".repeat(500));
-        let failure = refused_status(404, page.as_bytes(), &[], &Redactor::default());
+        let failure = refused(404, page.as_bytes(), &Redactor::default());
         assert_eq!(failure.kind, FailureKind::Status);
         assert!(
             failure
@@ -127,40 +141,40 @@ mod tests {
 
     #[test]
     fn an_empty_page_leaves_the_status_alone() {
+        let secret = Redactor::new(["hush-hush"].into_iter());
+        for redactor in [Redactor::default(), secret] {
+            assert_eq!(refused(503, b" \n", &redactor).message, "received status 503");
+        }
+    }
+
+    #[test]
+    fn what_the_request_sent_is_not_repeated_however_it_is_written() {
+        let page = br"GET /room?token=s3cr3t-in%2furl: token abc.def.ghi unknown, s3cr3t-in\/url; want application/json";
         assert_eq!(
-            refused_status(503, b" \n", &[], &Redactor::default()).message,
-            "received status 503"
+            refused(401, page, &Redactor::default()).message,
+            "received status 401: GET /room?token=*****: token ***** unknown, *****; want application/json"
         );
     }
 
     #[test]
-    fn what_the_request_sent_is_not_repeated() {
-        let sent = sensitive_parts(
-            "http://game/room?token=s3cr3t-in-url&x=1",
-            &[
-                ("Authorization".into(), "Bearer abc.def.ghi".into()),
-                ("Accept".into(), "application/json".into()),
-            ],
-        );
-        let page = b"GET /room?token=s3cr3t-in-url: token abc.def.ghi unknown; want application/json";
+    fn a_page_is_hidden_where_the_request_carried_a_secret_unless_the_metric_wants_it() {
+        let redactor = Redactor::new(["a-secret-of-the-body"].into_iter());
         assert_eq!(
-            refused_status(401, page, &sent, &Redactor::default()).message,
-            "received status 401: GET /room?token=***: token *** unknown; want application/json"
+            refused(400, b"no such room", &redactor).message,
+            format!("received status 400: {HIDDEN}")
         );
-    }
-
-    #[test]
-    fn a_secret_inside_another_does_not_uncover_it() {
-        assert_eq!(mask("got password1234", &["word", "password1234"]), "got ***");
-        assert_eq!(mask("a b", &["", "a"]), "a b");
+        assert_eq!(
+            refused(400, b"no such room: a-secret-of-the-body", &redactor.quoting()).message,
+            "received status 400: no such room: *****"
+        );
     }
 
     #[test]
     fn a_secret_of_the_body_is_masked_before_the_page_is_cut() {
         let secret = "a-secret-that-was-sent-in-the-body";
         let page = format!("{}{secret}", "x".repeat(EXCERPT_CHARS - 10));
-        let redactor = Redactor::new([secret].into_iter());
-        let message = refused_status(400, page.as_bytes(), &[], &redactor).message;
+        let redactor = Redactor::new([secret].into_iter()).quoting();
+        let message = refused(400, page.as_bytes(), &redactor).message;
         assert!(
             !message.contains("a-se") && message.ends_with("*****"),
             "{message}"

@@ -76,11 +76,13 @@ pub enum FailureKind {
     PathNotFound,
     /// The answer says that the query failed (Prometheus).
     QueryFailed,
+    /// The answer says that it is incomplete (Prometheus, Thanos, Mimir, `VictoriaMetrics`).
+    PartialAnswer,
 }
 
 impl FailureKind {
     /// All of them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::InvalidRequest,
         Self::Forbidden,
         Self::Unreachable,
@@ -89,6 +91,7 @@ impl FailureKind {
         Self::MalformedAnswer,
         Self::PathNotFound,
         Self::QueryFailed,
+        Self::PartialAnswer,
     ];
 
     /// The word for metric labels.
@@ -103,6 +106,7 @@ impl FailureKind {
             Self::MalformedAnswer => "MalformedAnswer",
             Self::PathNotFound => "PathNotFound",
             Self::QueryFailed => "QueryFailed",
+            Self::PartialAnswer => "PartialAnswer",
         }
     }
 }

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{
     Answer, FailureKind, MeasurementFailure, check_size,
-    excerpt::{mask, one_line, refused_status, sensitive_parts},
+    excerpt::{Shown, refused_status},
     is_success,
 };
 use crate::{
@@ -36,20 +36,23 @@ pub fn interpret_prometheus(
     } else {
         None
     };
-    let sent = || sensitive_parts(&request.address, &request.headers);
-    let clean = |text: &str| mask(&request.redactor.clean(text), &sent());
-    if let Some(failure) = document
-        .as_ref()
-        .and_then(|document| refused_query(document, &clean))
-    {
-        return Err(failure);
+    let shown = || Shown::new(&request.redactor, &request.address, &request.headers);
+    if let Some(words) = document.as_ref().and_then(refused_query) {
+        let words = shown().excerpt(&words, EXPLANATION_CHARS);
+        let message = format!("Prometheus refused the query: {words}");
+        return Err(MeasurementFailure::new(FailureKind::QueryFailed, message));
     }
     if !is_success(code) {
-        return Err(refused_status(code, body, &sent(), &request.redactor));
+        return Err(refused_status(code, body, &shown()));
     }
     size?;
-    let document = document
-        .ok_or_else(|| malformed("the answer is not JSON; does the address lead to a Prometheus server?"))?;
+    let document = document.ok_or_else(|| {
+        let page = shown().body(body);
+        malformed(format!(
+            "the answer is not JSON; does the address lead to a Prometheus server?{}",
+            page.replacen(": ", " It begins: ", 1)
+        ))
+    })?;
     if document.get("status").and_then(Value::as_str) != Some("success") {
         return Err(malformed(
             "the answer has no status \"success\"; does the address lead to a Prometheus server?",
@@ -57,7 +60,14 @@ pub fn interpret_prometheus(
     }
     let response = Some(Response { code, latency });
     let result = numbers(&document)?;
-    if matches!(&result, MetricValue::Vector(samples) if samples.is_empty()) {
+    let empty = matches!(&result, MetricValue::Vector(samples) if samples.is_empty());
+    // Without series nothing was measured: what is missing may be all there is.
+    if let Some(words) = incomplete(&document).filter(|_| empty || !request.accept_partial) {
+        let words = shown().excerpt(&words, EXPLANATION_CHARS);
+        let message = format!("the answer is incomplete: {words}");
+        return Err(MeasurementFailure::new(FailureKind::PartialAnswer, message));
+    }
+    if empty {
         return Ok(Answer::NoData {
             message: "the query matched no series".into(),
             result,
@@ -68,7 +78,7 @@ pub fn interpret_prometheus(
 }
 
 /// The failure that the server itself reports; it does so with a status of 4xx or 5xx.
-fn refused_query(document: &Value, clean: &impl Fn(&str) -> String) -> Option<MeasurementFailure> {
+fn refused_query(document: &Value) -> Option<String> {
     if document.get("status").and_then(Value::as_str) != Some("error") {
         return None;
     }
@@ -76,11 +86,30 @@ fn refused_query(document: &Value, clean: &impl Fn(&str) -> String) -> Option<Me
         .iter()
         .filter_map(|key| document.get(key).and_then(Value::as_str))
         .collect();
-    let explanation = one_line(&clean(&words.join(": ")), EXPLANATION_CHARS);
-    Some(MeasurementFailure::new(
-        FailureKind::QueryFailed,
-        format!("Prometheus refused the query: {explanation}"),
-    ))
+    Some(words.join(": "))
+}
+
+/// What the server says is missing: `warnings` (Prometheus, Thanos, Cortex, Mimir) and `isPartial` (VictoriaMetrics).
+/// `infos` are remarks about the query. A mark of a form that is not known counts.
+fn incomplete(document: &Value) -> Option<String> {
+    let parts = [Some(document), document.get("data")];
+    let mut parts = parts.into_iter().flatten();
+    parts.find_map(|part| {
+        let words = match part.get("warnings") {
+            None | Some(Value::Null) => None,
+            Some(Value::Array(words)) if words.is_empty() => None,
+            Some(Value::Array(words)) => Some(words.iter().map(text_of).collect::<Vec<_>>().join("; ")),
+            Some(other) => Some(text_of(other)),
+        };
+        words.or_else(|| match part.get("isPartial") {
+            None | Some(Value::Null | Value::Bool(false)) => None,
+            Some(_) => Some("the server says isPartial".to_owned()),
+        })
+    })
+}
+
+fn text_of(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
 fn numbers(document: &Value) -> Result<MetricValue, MeasurementFailure> {
@@ -133,7 +162,7 @@ fn number(point: &Value) -> Result<f64, MeasurementFailure> {
     number.ok_or_else(|| malformed("a value of Prometheus' answer is not a number"))
 }
 
-fn malformed(message: &str) -> MeasurementFailure {
+fn malformed(message: impl Into<String>) -> MeasurementFailure {
     MeasurementFailure::new(FailureKind::MalformedAnswer, message)
 }
 
@@ -143,16 +172,20 @@ mod tests {
     use crate::redact::Redactor;
     use crate::request::Tls;
 
-    fn interpret(code: u16, body: &str) -> Result<Answer, MeasurementFailure> {
-        let request = PrometheusRequest {
+    fn request() -> PrometheusRequest {
+        PrometheusRequest {
+            accept_partial: false,
             address: "http://prometheus:9090".into(),
             query: "up".into(),
             headers: vec![("Authorization".into(), "Bearer hush-hush".into())],
             timeout: Duration::from_secs(1),
             tls: Tls::default(),
             redactor: Redactor::default(),
-        };
-        interpret_prometheus(&request, code, Duration::ZERO, body.as_bytes())
+        }
+    }
+
+    fn interpret(code: u16, body: &str) -> Result<Answer, MeasurementFailure> {
+        interpret_prometheus(&request(), code, Duration::ZERO, body.as_bytes())
     }
 
     /// The value's text for a `data` object.
@@ -248,9 +281,63 @@ mod tests {
                 interpret(code, body).unwrap_err(),
                 MeasurementFailure::new(
                     FailureKind::QueryFailed,
-                    "Prometheus refused the query: bad_data: 1:5: parse error: unexpected ***"
+                    "Prometheus refused the query: bad_data: 1:5: parse error: unexpected *****"
                 )
             );
+        }
+    }
+
+    const NOTHING: &str = r#""data":{"resultType":"vector","result":[]}"#;
+    const ZERO: &str = r#""data":{"resultType":"vector","result":[{"metric":{},"value":[1,"0"]}]}"#;
+
+    #[test]
+    fn an_incomplete_answer_is_no_value() {
+        let thanos = r#""warnings":["No StoreAPIs matched: store-gateway:10901 Unavailable"]"#;
+        for data in [NOTHING, ZERO] {
+            for mark in [
+                thanos,
+                r#""isPartial":true"#,
+                r#""isPartial":"true""#,
+                r#""warnings":"a store is down""#,
+                r#""warnings":[],"isPartial":true"#,
+            ] {
+                let body = format!(r#"{{"status":"success",{mark},{data}}}"#);
+                let failure = interpret(200, &body).unwrap_err();
+                assert!(
+                    failure.message.starts_with("the answer is incomplete: "),
+                    "{mark}: {failure}"
+                );
+            }
+        }
+        let body = format!(r#"{{"status":"success",{thanos},{ZERO}}}"#);
+        let words = interpret(200, &body).unwrap_err().message;
+        assert!(words.contains("store-gateway:10901 Unavailable"), "{words}");
+    }
+
+    #[test]
+    fn an_incomplete_answer_that_is_accepted_is_a_value_unless_it_is_empty() {
+        let request = PrometheusRequest {
+            accept_partial: true,
+            ..request()
+        };
+        let ask = |data: &str| {
+            let body = format!(r#"{{"status":"success","isPartial":true,{data}}}"#);
+            interpret_prometheus(&request, 200, Duration::ZERO, body.as_bytes())
+        };
+        assert!(matches!(ask(ZERO), Ok(Answer::Value { .. })));
+        assert_eq!(ask(NOTHING).unwrap_err().kind, FailureKind::PartialAnswer);
+    }
+
+    #[test]
+    fn a_complete_answer_is_a_value_whatever_else_the_server_remarks() {
+        for mark in [
+            r#""warnings":[]"#,
+            r#""warnings":null,"isPartial":null"#,
+            r#""isPartial":false"#,
+            r#""infos":["PromQL info: metric might not be a counter"]"#,
+        ] {
+            let body = format!(r#"{{"status":"success",{mark},{ZERO}}}"#);
+            assert!(interpret(200, &body).is_ok(), "{mark}");
         }
     }
 

@@ -6,11 +6,12 @@ use serde_json::Value;
 
 use super::{
     Answer, FailureKind, MeasurementFailure, check_size,
-    excerpt::{refused_status, sensitive_parts},
+    excerpt::{Shown, refused_status},
     is_success,
 };
 use crate::{
-    json_path::Found,
+    json_path::{Found, JsonPath, JsonPathError},
+    redact::HIDDEN,
     request::WebRequest,
     value::{MetricValue, Response},
 };
@@ -27,9 +28,9 @@ pub fn interpret_web(
     latency: Duration,
     body: &[u8],
 ) -> Result<Answer, MeasurementFailure> {
+    let shown = || Shown::new(&request.redactor, &request.url, &request.headers);
     if !is_success(code) {
-        let sent = sensitive_parts(&request.url, &request.headers);
-        return Err(refused_status(code, body, &sent, &request.redactor));
+        return Err(refused_status(code, body, &shown()));
     }
     check_size(body)?;
     let response = Some(Response { code, latency });
@@ -45,8 +46,8 @@ pub fn interpret_web(
         return Ok(Answer::Value { result, response });
     };
     let found = path
-        .find(&document(body)?)
-        .map_err(|error| MeasurementFailure::new(FailureKind::PathNotFound, error.message))?;
+        .find(&document(body, &shown)?)
+        .map_err(|error| not_found(path, error, request.redactor.hides()))?;
     let value = match found {
         Found::One(value) => value,
         Found::Many(values) => Value::Array(values),
@@ -65,11 +66,25 @@ pub fn interpret_web(
 }
 
 /// The body as JSON, which a path needs. The parser's limit on nesting stays on.
-fn document(body: &[u8]) -> Result<Value, MeasurementFailure> {
+fn document<'a>(body: &[u8], shown: &impl Fn() -> Shown<'a>) -> Result<Value, MeasurementFailure> {
     if body.trim_ascii().is_empty() {
         return Err(malformed("the answer is empty, so jsonPath has nothing to read"));
     }
-    serde_json::from_slice(body).map_err(|error| malformed(format!("the answer is not JSON: {error}")))
+    serde_json::from_slice(body).map_err(|error| {
+        let page = shown().body(body).replacen(": ", "; it begins: ", 1);
+        malformed(format!("the answer is not JSON: {error}{page}"))
+    })
+}
+
+/// What a path met is a part of the answer.
+fn not_found(path: &JsonPath, error: JsonPathError, hides: bool) -> MeasurementFailure {
+    let message = if hides {
+        let at = { error.position }.map_or_else(String::new, |at| format!(" (at byte {at} of jsonPath)"));
+        format!("jsonPath {path} finds no value in the answer{at}; what is there is {HIDDEN}")
+    } else {
+        error.message
+    };
+    MeasurementFailure::new(FailureKind::PathNotFound, message)
 }
 
 /// The body as JSON if it is, else as the text that it is.
@@ -193,7 +208,7 @@ mod tests {
     fn deep_json_ends_in_a_value_or_an_error_never_in_an_overflow() {
         let deep = "[".repeat(MAX_ANSWER_BYTES);
         assert!(interpret(200, deep.as_bytes()).is_ok_and(|value| value.is_string()));
-        let failure = document(deep.as_bytes()).unwrap_err();
+        let failure = find("{.a}", &deep).unwrap_err();
         assert!(failure.message.contains("recursion limit exceeded"), "{failure}");
     }
 
@@ -249,11 +264,34 @@ mod tests {
     }
 
     #[test]
-    fn a_path_needs_json_and_the_message_says_where_it_ends() {
+    fn a_path_needs_json_and_the_message_says_where_it_ends_and_what_came() {
         assert_eq!(
-            document(b"{\"a\": oops}").unwrap_err().message,
-            "the answer is not JSON: expected value at line 1 column 7"
+            find("{.a}", "{\"a\": oops}").unwrap_err().message,
+            "the answer is not JSON: expected value at line 1 column 7; it begins: {\"a\": oops}"
         );
-        assert_eq!(document(b" \n").unwrap_err().kind, FailureKind::MalformedAnswer);
+        assert_eq!(
+            find("{.a}", " \n").unwrap_err().kind,
+            FailureKind::MalformedAnswer
+        );
+    }
+
+    #[test]
+    fn what_came_is_not_said_where_the_request_carried_a_secret() {
+        let redactor = Redactor::new(["hush"].into_iter());
+        let ask = |redactor: &Redactor, body: &str| {
+            let request = WebRequest {
+                json_path: JsonPath::parse("{.count}").ok(),
+                redactor: redactor.clone(),
+                ..request()
+            };
+            interpret_web(&request, 200, Duration::ZERO, body.as_bytes())
+                .unwrap_err()
+                .message
+        };
+        for body in ["<html>ROOMS", r#"{"ROOMS": 1}"#] {
+            let hidden = ask(&redactor, body);
+            assert!(!hidden.contains("ROOMS") && hidden.contains(HIDDEN), "{hidden}");
+        }
+        assert!(ask(&redactor.quoting(), "<html>ROOMS").contains("ROOMS"));
     }
 }

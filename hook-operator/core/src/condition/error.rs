@@ -66,6 +66,30 @@ pub struct ConditionError {
     pub column: u32,
 }
 
+impl ConditionErrorKind {
+    /// The class in words, without anything of the answer.
+    #[must_use]
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Syntax => "it cannot be read",
+            Self::UnknownName => "it names something that does not exist",
+            Self::TypeMismatch => "it is given a kind of value that it does not take",
+            Self::MissingKey => "the answer has no such key",
+            Self::Runtime => "it cannot be answered for this value",
+            Self::Budget => "it takes too many steps or too much memory",
+            Self::NotBoolean => "its outcome is neither true nor false",
+        }
+    }
+}
+
+impl ConditionError {
+    /// The error without any value of the answer.
+    #[must_use]
+    pub fn without_values(&self) -> String {
+        format!("{} ({}:{})", self.kind.words(), self.line, self.column)
+    }
+}
+
 impl fmt::Display for ConditionError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} ({}:{})", self.message, self.line, self.column)

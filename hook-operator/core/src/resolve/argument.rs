@@ -36,7 +36,27 @@ pub enum Reference {
     },
 }
 
+/// The longest text of a Secret's key that a hook may use, in bytes.
+pub const MAX_SECRET_BYTES: usize = 16 * 1024;
+/// The longest text of a `ConfigMap`'s key that a hook may use, in bytes.
+pub const MAX_CONFIG_MAP_BYTES: usize = 64 * 1024;
+
 impl Reference {
+    /// Refuses a text that is too long for a hook to carry.
+    pub fn check_size(&self, text: &str) -> Result<(), String> {
+        let most = match self {
+            Self::Secret { .. } => MAX_SECRET_BYTES,
+            Self::ConfigMap { .. } => MAX_CONFIG_MAP_BYTES,
+        };
+        if text.len() <= most {
+            return Ok(());
+        }
+        Err(format!(
+            "{self} is {} bytes long; a hook takes at most {most}: keep what the request needs in a key of its own",
+            text.len()
+        ))
+    }
+
     pub(super) fn secret(key: &KeyRef) -> Self {
         Self::Secret {
             name: key.name.clone(),

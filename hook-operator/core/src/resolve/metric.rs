@@ -29,6 +29,8 @@ pub struct ResolvedMetric {
     pub failure: Option<ConditionText>,
     /// The phase of an answer without data that the conditions do not handle.
     pub on_no_data: Phase,
+    /// Whether answers are shown although the request carries a Secret.
+    pub quote_answers: bool,
     /// Whom to ask.
     pub provider: ResolvedProvider,
 }
@@ -65,6 +67,7 @@ pub(super) fn resolve(
         success,
         failure,
         on_no_data,
+        quote_answers: metric.quote_answers.unwrap_or_default(),
         provider,
     })
 }

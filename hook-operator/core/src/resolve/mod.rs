@@ -16,7 +16,7 @@ use shared_api::hook_run::HookRunSpec;
 use shared_api::hook_template::HookTemplateSpec;
 use shared_api::metric::{Argument, Metric};
 
-pub use argument::{ArgumentValue, Arguments, Reference};
+pub use argument::{ArgumentValue, Arguments, MAX_CONFIG_MAP_BYTES, MAX_SECRET_BYTES, Reference};
 pub use metric::{ConditionText, ResolvedMetric};
 pub use problem::{Problem, Problems, run_invalid, run_unreadable, template_unreadable};
 pub use provider::{BodyText, HeaderText, ResolvedPrometheus, ResolvedProvider, ResolvedWeb};

@@ -69,6 +69,8 @@ pub enum BodyText {
 /// A Prometheus query with open placeholders.
 #[derive(Debug, Clone)]
 pub struct ResolvedPrometheus {
+    /// Whether an answer that the server calls incomplete is judged.
+    pub accept_partial: bool,
     /// Base address.
     pub address: Template,
     /// `PromQL`.
@@ -184,6 +186,7 @@ impl Parser<'_> {
         let headers = self.headers(&path, prometheus.headers.as_deref());
         let timeout = self.timeout(&path, prometheus.timeout_seconds, DEFAULT_PROMETHEUS_TIMEOUT);
         Some(ResolvedPrometheus {
+            accept_partial: prometheus.accept_partial.unwrap_or_default(),
             address: address?,
             query: query?,
             headers,

@@ -19,7 +19,7 @@ fn judged(success: &str, failure: &str, result: MetricValue) -> Verdict {
             response: None,
         }),
         Timestamp::UNIX_EPOCH,
-        &str::to_owned,
+        &Redactor::default(),
     )
 }
 
@@ -91,7 +91,7 @@ fn no_data_is_an_error_unless_something_says_otherwise() {
             },
             &empty(),
             Timestamp::UNIX_EPOCH,
-            &str::to_owned,
+            &Redactor::default(),
         )
         .phase
     };
@@ -116,7 +116,7 @@ fn what_could_not_be_measured_is_an_error_with_its_reason() {
         failure: None,
         on_no_data: Phase::Error,
     };
-    let verdict = judge(&rules, &Err(failure), Timestamp::UNIX_EPOCH, &str::to_owned);
+    let verdict = judge(&rules, &Err(failure), Timestamp::UNIX_EPOCH, &Redactor::default());
     assert_eq!(
         (verdict.phase, verdict.message.as_deref()),
         (Phase::Error, Some("received status 503"))
@@ -146,7 +146,7 @@ fn an_empty_answer_succeeds_only_by_the_condition_that_handles_it() {
             failure: compiled_failure.as_ref(),
             on_no_data: Phase::Error,
         };
-        let verdict = judge(&rules, &empty, Timestamp::UNIX_EPOCH, &str::to_owned);
+        let verdict = judge(&rules, &empty, Timestamp::UNIX_EPOCH, &Redactor::default());
         assert_eq!(
             verdict.phase, phase,
             "{success} / {failure}: {:?}",
@@ -159,7 +159,7 @@ fn an_empty_answer_succeeds_only_by_the_condition_that_handles_it() {
 #[test]
 fn no_part_of_a_secret_is_quoted() {
     let secret = "Zq7#xW1!".repeat(8);
-    let redactor = crate::redact::Redactor::new([secret.as_str()].into_iter());
+    let redactor = Redactor::new([secret.as_str()].into_iter()).quoting();
     for (condition, answer) in [
         ("asInt(result) > 0", serde_json::Value::from(secret.clone())),
         (
@@ -181,9 +181,7 @@ fn no_part_of_a_secret_is_quoted() {
             result: MetricValue::Json(answer),
             response: None,
         });
-        let verdict = judge(&rules, &outcome, Timestamp::UNIX_EPOCH, &|text| {
-            redactor.clean(text)
-        });
+        let verdict = judge(&rules, &outcome, Timestamp::UNIX_EPOCH, &redactor);
         let shown = format!("{verdict:?}");
         assert!(!shown.contains("Zq7"), "{condition}: {shown}");
     }
@@ -206,7 +204,7 @@ fn an_empty_body_opens_nothing_that_does_not_speak_of_it() {
                 latency: std::time::Duration::ZERO,
             }),
         };
-        judge(&rules, &Ok(empty), Timestamp::UNIX_EPOCH, &str::to_owned).phase
+        judge(&rules, &Ok(empty), Timestamp::UNIX_EPOCH, &Redactor::default()).phase
     };
     for blind in [
         "",
@@ -225,4 +223,58 @@ fn an_empty_body_opens_nothing_that_does_not_speak_of_it() {
         assert_eq!(phase(aware), Phase::Successful, "{aware}");
     }
     assert_eq!(phase("response.code == 200"), Phase::Failed);
+}
+
+/// Nothing of the answer stands anywhere in a verdict where the request carried a Secret: no value, no key, no word of
+/// an error, whatever the outcome.
+#[test]
+fn nothing_of_an_answer_is_quoted_where_the_request_carried_a_secret() {
+    let redactor = Redactor::new(["the-secret"].into_iter());
+    let answer = json!({ "ROOMS": "MANY", "players": "SEVEN" });
+    let conditions = [
+        ("result.players == \"SEVEN\"", "", Phase::Successful),
+        ("result.players == \"none\"", "", Phase::Failed),
+        ("", "result.players == \"none\"", Phase::Successful),
+        (
+            "result.players == \"none\"",
+            "result.players == \"two\"",
+            Phase::Inconclusive,
+        ),
+        ("asInt(result.players) > 0", "", Phase::Error),
+        ("result.missing != \"none\"", "", Phase::Error),
+        ("result.players", "", Phase::Error),
+        ("", "", Phase::Successful),
+    ];
+    for (success, failure, phase) in conditions {
+        let compile = |text: &str| (!text.is_empty()).then(|| Condition::compile(text).unwrap());
+        let (compiled_success, compiled_failure) = (compile(success), compile(failure));
+        let rules = Rules {
+            success: compiled_success.as_ref(),
+            failure: compiled_failure.as_ref(),
+            on_no_data: Phase::Error,
+        };
+        let outcome = Ok(Answer::Value {
+            result: MetricValue::Json(answer.clone()),
+            response: None,
+        });
+        let verdict = judge(&rules, &outcome, Timestamp::UNIX_EPOCH, &redactor);
+        assert_eq!((verdict.phase, &verdict.value), (phase, &None), "{success}");
+        let shown = verdict.message.unwrap().replace(success, "").replace(failure, "");
+        assert!(shown.contains(HIDDEN), "{shown}");
+        for part in ["ROOMS", "MANY", "SEVEN"] {
+            assert!(!shown.contains(part), "{success} / {failure}: {shown}");
+        }
+        let quoting = redactor.clone().quoting();
+        let verdict = judge(&rules, &outcome, Timestamp::UNIX_EPOCH, &quoting);
+        assert!(verdict.value.unwrap().contains("SEVEN"), "{success}");
+    }
+}
+
+#[test]
+fn a_success_without_a_condition_says_so() {
+    let verdict = judged("", "", MetricValue::Json(json!(20)));
+    assert_eq!(
+        verdict.message.as_deref(),
+        Some("\"20\" was answered; no condition: any 2xx answer is a success")
+    );
 }

@@ -15,6 +15,7 @@ use jiff::SignedDuration;
 use serde_json::Value;
 
 use crate::object::text;
+use crate::secret::run_of;
 use crate::world::{Step, World};
 use crate::{Scope, Violation};
 
@@ -23,11 +24,14 @@ const SPEC_KNOWN_IN: SignedDuration = SignedDuration::from_secs(2);
 /// How long it may be unknown to such an operator that a pod is not available any more.
 const PODS_KNOWN_IN: SignedDuration = SignedDuration::from_secs(1);
 
-/// What a line tells that nobody may know.
-pub(crate) fn told(line: &str, forbidden: &[String]) -> Option<Violation> {
-    let found = forbidden
-        .iter()
-        .find(|secret| !secret.is_empty() && line.contains(secret.as_str()))?;
+/// What a line tells that nobody may know: word for word, and in a line `closely` looked at in any disguise.
+pub(crate) fn told(line: &str, forbidden: &[String], closely: bool) -> Option<Violation> {
+    let found = { forbidden.iter().filter(|secret| !secret.is_empty()) }.find_map(|secret| {
+        if line.contains(secret.as_str()) {
+            return Some(secret.clone());
+        }
+        run_of(secret, line).filter(|_| closely)
+    })?;
     // The line names who wrote it where; the secret itself is not told once more.
     let line = line.replace(found.as_str(), "…");
     Some(Violation {
