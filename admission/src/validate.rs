@@ -6,14 +6,14 @@
 
 use gamedeployment_core::workload::{self, Workload};
 use hook_core::resolve::{
-    Problem, Problems, check_template, resolve_run, run_invalid, run_unreadable, template_unreadable,
+    Problem, Problems, check_template, resolve_run, run_cautions, run_invalid, run_unreadable,
+    template_cautions, template_unreadable,
 };
 use kube::Resource;
 use kube::core::DeserializeGuard;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use shared_api::metric::Metric;
 use shared_api::names::GROUP;
 use shared_api::{GameDeployment, HookRun, HookTemplate};
 
@@ -71,7 +71,10 @@ pub fn judge(request: &Request) -> Verdict {
             let known = known
                 .into_iter()
                 .map(|problem| format!("not refused, because it was so before: {problem}"));
-            Verdict::Allowed(known.chain(risks(kind, object)).collect())
+            let cautions = cautions(kind, object)
+                .into_iter()
+                .map(|caution| caution.to_string());
+            Verdict::Allowed(known.chain(cautions).collect())
         }
     }
 }
@@ -137,27 +140,15 @@ fn run_problems(object: &Value) -> Found<Problem> {
 }
 
 /// What is legal and may still surprise.
-fn risks(kind: Checked, object: &Value) -> Vec<String> {
-    let metrics = match kind {
-        Checked::GameDeployment => return Vec::new(),
-        Checked::HookTemplate | Checked::HookRun => object.pointer("/spec/metrics").and_then(Value::as_array),
-    };
-    let metrics = metrics.into_iter().flatten().enumerate();
-    metrics
-        .filter_map(|(index, metric)| Some((index, Metric::deserialize(metric).ok()?)))
-        .flat_map(|(index, metric)| {
-            let web = { metric.provider.web }.and_then(|web| web.insecure_skip_verify);
-            let prometheus = { metric.provider.prometheus }.and_then(|server| server.insecure_skip_verify);
-            [("web", web), ("prometheus", prometheus)].map(|(name, skips)| (index, name, skips))
-        })
-        .filter(|(_, _, skips)| *skips == Some(true))
-        .map(|(index, name, _)| {
-            format!(
-                "metrics[{index}].provider.{name}.insecureSkipVerify: the endpoint's certificate is not checked: \
-                 whoever is on the way can answer for it, and open the gate"
-            )
-        })
-        .collect()
+fn cautions(kind: Checked, object: &Value) -> Vec<Problem> {
+    match kind {
+        Checked::GameDeployment => Vec::new(),
+        Checked::HookTemplate => parse(object).map_or_else(
+            |_| Vec::new(),
+            |template: HookTemplate| template_cautions(&template.spec),
+        ),
+        Checked::HookRun => parse(object).map_or_else(|_| Vec::new(), |run: HookRun| run_cautions(&run.spec)),
+    }
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::{Stream, StreamExt};
-use hook_core::resolve::{check_template, template_unreadable};
+use hook_core::resolve::{check_template, template_cautions, template_unreadable, template_valid};
 use hook_core::value::cut;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
@@ -81,10 +81,11 @@ pub async fn drive(
 fn assess(template: &HookTemplate, now: Timestamp) -> HookTemplateStatus {
     let problems = check_template(&template.spec);
     let (status, reason, message) = if problems.is_empty() {
+        let cautions = template_cautions(&template.spec);
         (
             "True",
             TemplateReason::SpecValid,
-            "every condition, path, placeholder and duration compiles".to_owned(),
+            cut(&template_valid(&cautions), LONGEST_MESSAGE),
         )
     } else {
         (

@@ -3,9 +3,15 @@
 //! In the rules a field counts as set when it is there and not null: manifests may write nulls.
 //! Rules cannot speak of `jsonBody`: its schema has no type. The operator checks it, as it checks all else again.
 
+use std::collections::BTreeMap;
+
 use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+/// Fields that this API does not have. The API server keeps them, so that a misspelt one can be told from one that is not
+/// set.
+pub type UnknownFields = BTreeMap<String, serde_json::Value>;
 
 /// One thing to measure, and how its measurements are judged.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
@@ -64,6 +70,10 @@ pub struct Metric {
     pub quote_answers: Option<bool>,
     /// Where the value comes from; exactly one of its fields is set.
     pub provider: Provider,
+    /// Fields that this API does not have.
+    #[serde(flatten)]
+    #[schemars(schema_with = "unknown_fields_schema")]
+    pub unknown: UnknownFields,
 }
 
 /// Where a metric's value comes from; exactly one field is set.
@@ -83,6 +93,10 @@ pub struct Provider {
     /// Accepted for manifests of the original operator; a run that uses it ends in Error with the remedy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exec: Option<ExecProvider>,
+    /// Fields that this API does not have.
+    #[serde(flatten)]
+    #[schemars(schema_with = "unknown_fields_schema")]
+    pub unknown: UnknownFields,
 }
 
 /// A web endpoint that answers with JSON or text.
@@ -119,6 +133,10 @@ pub struct WebProvider {
     /// PEM certificates that are trusted instead of the system's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ca_bundle: Option<String>,
+    /// Fields that this API does not have.
+    #[serde(flatten)]
+    #[schemars(schema_with = "unknown_fields_schema")]
+    pub unknown: UnknownFields,
 }
 
 /// A header of a request: `value`, or `valueFrom`.
@@ -134,6 +152,10 @@ pub struct Header {
     /// Where the value is read at measurement time, in the run's namespace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value_from: Option<HeaderSource>,
+    /// Fields that this API does not have.
+    #[serde(flatten)]
+    #[schemars(schema_with = "unknown_fields_schema")]
+    pub unknown: UnknownFields,
 }
 
 /// Where a header's value is read from.
@@ -177,6 +199,10 @@ pub struct PrometheusProvider {
     /// Accept any server certificate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub insecure_skip_verify: Option<bool>,
+    /// Fields that this API does not have.
+    #[serde(flatten)]
+    #[schemars(schema_with = "unknown_fields_schema")]
+    pub unknown: UnknownFields,
 }
 
 /// The original operator's access to annotations of pods; not offered here.
@@ -228,6 +254,10 @@ pub struct Argument {
     /// Where the value is read at measurement time, in the run's namespace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value_from: Option<ArgumentSource>,
+    /// Fields that this API does not have.
+    #[serde(flatten)]
+    #[schemars(schema_with = "unknown_fields_schema")]
+    pub unknown: UnknownFields,
 }
 
 /// Where an argument's value is read from; exactly one field is set.
@@ -252,4 +282,8 @@ fn no_data_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
 
 fn any_json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
     schemars::json_schema!({ "nullable": true, "x-kubernetes-preserve-unknown-fields": true })
+}
+
+fn unknown_fields_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    schemars::json_schema!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true })
 }

@@ -16,9 +16,11 @@
 //! | [`request`] | one measurement's request with everything filled in |
 //! | [`answer`] | from the bytes that came back to a value, or the reason why there is none |
 //! | [`value`] | the value that a condition judges |
+//! | [`address`] | which addresses no hook may call, in whatever form they are written |
 //!
 //! Nothing here has a client, a runtime, a clock, randomness, an environment or a log.
 
+pub mod address;
 pub mod answer;
 pub mod condition;
 pub mod decide;

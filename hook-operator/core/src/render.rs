@@ -238,3 +238,74 @@ impl Filler<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::resolve::{MAX_CONFIG_MAP_BYTES, MAX_SECRET_BYTES, ResolvedRun, resolve_run};
+    use serde_json::json;
+
+    fn run() -> ResolvedRun {
+        let reference = |kind: &str| json!({ kind: { "name": "n", "key": "k" } });
+        let spec = json!({
+            "args": [
+                { "name": "secret", "valueFrom": reference("secretKeyRef") },
+                { "name": "map", "valueFrom": reference("configMapKeyRef") },
+            ],
+            "metrics": [{ "name": "m", "provider": { "web": {
+                "url": "http://game/", "method": "POST", "body": "{{ args.secret }}{{ args.map }}"
+            } } }],
+        });
+        resolve_run(&serde_json::from_value(spec).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn a_reference_that_is_too_long_is_refused_before_anything_is_made_of_it() {
+        let run = run();
+        let rendered = |secret: usize, map: usize| {
+            let texts = references(&run.metrics[0], &run.arguments)
+                .into_iter()
+                .map(|reference| {
+                    let length = match &reference {
+                        Reference::Secret { .. } => secret,
+                        Reference::ConfigMap { .. } => map,
+                    };
+                    (reference, "x".repeat(length))
+                });
+            render(&run.metrics[0], &run.arguments, &texts.collect())
+        };
+        assert!(rendered(MAX_SECRET_BYTES, MAX_CONFIG_MAP_BYTES).is_ok());
+        for (secret, map, words) in [
+            (
+                MAX_SECRET_BYTES + 1,
+                1,
+                "key \"k\" of Secret \"n\" is 16385 bytes long",
+            ),
+            (
+                1,
+                MAX_CONFIG_MAP_BYTES + 1,
+                "key \"k\" of ConfigMap \"n\" is 65537 bytes long",
+            ),
+        ] {
+            let failure = rendered(secret, map).unwrap_err();
+            assert_eq!(failure.kind, FailureKind::InvalidRequest);
+            assert!(failure.message.starts_with(words), "{failure}");
+        }
+    }
+
+    #[test]
+    fn a_secret_hides_the_answer_unless_the_metric_quotes_it() {
+        let mut run = run();
+        let hides = |run: &ResolvedRun| {
+            let texts = references(&run.metrics[0], &run.arguments).into_iter();
+            let texts = texts.map(|reference| (reference, "text".to_owned())).collect();
+            render(&run.metrics[0], &run.arguments, &texts)
+                .unwrap()
+                .redactor
+                .hides()
+        };
+        assert!(hides(&run));
+        run.metrics[0].quote_answers = true;
+        assert!(!hides(&run));
+    }
+}

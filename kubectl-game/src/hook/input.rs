@@ -149,7 +149,7 @@ impl Input {
             let given = Argument {
                 name: name.clone(),
                 value: Some(value.clone()),
-                value_from: None,
+                ..Argument::default()
             };
             // In its place, so that a problem's path still leads to the line that it is about.
             match args.iter_mut().find(|arg| arg.name == *name) {

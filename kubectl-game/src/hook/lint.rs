@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use gamedeployment_core::workload::{self, Workload};
-use hook_core::resolve::{Problems, check_template, resolve_run};
+use hook_core::resolve::{Problem, Problems, check_template, resolve_run, run_cautions, template_cautions};
 
 use serde_json::Value;
 use shared_api::GameDeployment;
@@ -46,11 +46,30 @@ impl Lint {
                     hook.name()
                 );
             }
+            for Problem { path, message } in cautions(hook) {
+                let path = format!("spec.{path}");
+                println!(
+                    "{}: {} {}: warning: {path}: {message}",
+                    hook.place(&path),
+                    hook.kind(),
+                    hook.name()
+                );
+            }
             if problems.is_empty() {
                 println!("{}: {} {}: ok", hook.place(""), hook.kind(), hook.name());
             }
         }
         Ok(ExitCode::from(u8::from(wrong > 0)))
+    }
+}
+
+/// What is legal and may still surprise; nothing where the hook cannot be read.
+fn cautions(document: &Document) -> Vec<Problem> {
+    let hook = document.is_hook().then(|| document.hook().ok()).flatten();
+    match hook {
+        None => vec![],
+        Some(Hook::Template(spec)) => template_cautions(&spec),
+        Some(Hook::Run(spec)) => run_cautions(&spec),
     }
 }
 

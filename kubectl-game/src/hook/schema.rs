@@ -1,5 +1,6 @@
 //! Compares a document with its kind's schema: unknown fields (with what was probably meant), wrong types, words
-//! that are not allowed, fields that are missing. What the API server would drop in silence is said here.
+//! that are not allowed, fields that are missing. What the API server would drop in silence is said here; of the fields
+//! that it keeps (those of a metric) the operator speaks itself.
 
 use serde_json::{Map, Value};
 
@@ -178,7 +179,7 @@ mod tests {
     #[test]
     fn what_the_api_server_would_drop_or_refuse_is_said() {
         let document = json!({ "spec": {
-            "policy": "ordered",
+            "policy": "ordered", "timoutSeconds": 5,
             "metrics": [{
                 "name": 5, "sucessCondition": "true", "count": "3",
                 "provider": { "web": { "jsonpath": "{$.a}" } }
@@ -194,10 +195,9 @@ mod tests {
             [
                 "spec.metrics[0].count: \"3\" is not a whole number; write it without quotes",
                 "spec.metrics[0].name: 5 is not text; put it in quotes",
-                "spec.metrics[0].provider.web.jsonpath: unknown field: the API server would drop it; did you mean jsonPath?",
                 "spec.metrics[0].provider.web: field url is missing",
-                "spec.metrics[0].sucessCondition: unknown field: the API server would drop it; did you mean successCondition?",
                 "spec.policy: \"ordered\" is not one of \"Parallel\", \"Ordered\"",
+                "spec.timoutSeconds: unknown field: the API server would drop it; did you mean timeoutSeconds?",
             ]
         );
     }

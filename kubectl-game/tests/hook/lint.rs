@@ -56,3 +56,23 @@ fn a_template_may_leave_arguments_open_and_a_run_may_not() {
         "{said:?}"
     );
 }
+
+/// In the operator's words, and no mistake: the exit code is 0.
+#[test]
+fn what_is_legal_and_may_surprise_is_a_warning() {
+    let manifest = Manifest::new(
+        "apiVersion: tkex.tencent.com/v1alpha1\nkind: HookTemplate\nmetadata: {name: t}\nspec:\n  metrics:\n  \
+         - name: m\n    interval: 5s\n    comment: of ours\n    provider:\n      web: {url: http://game/}\n",
+    );
+    let said = hook(&["lint", "-f", manifest.path()]);
+    assert_eq!((said.code, said.err.as_str()), (0, ""), "{said:?}");
+    let text = manifest.anonymous(&said.out);
+    for words in [
+        "FILE:8:14: HookTemplate t: warning: spec.metrics[0].comment: unknown field, without effect\n",
+        "HookTemplate t: warning: spec.metrics[0]: no condition: any 2xx answer is a success\n",
+        "FILE:7:15: HookTemplate t: warning: spec.metrics[0].interval: without count and without a success limit",
+        "HookTemplate t: ok\n",
+    ] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+}

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hook_core::answer::{Answer, FailureKind, MeasurementFailure, interpret_web};
+use hook_core::answer::{Answer, FailureKind, MeasurementFailure, interpret_prometheus, interpret_web};
 use hook_core::decide::{Outcome, Slot};
 use hook_core::redact::Redactor;
 use hook_core::render::{References, Rendered, render};
@@ -22,6 +22,8 @@ pub enum Manner {
     Stumbles,
     Hangs,
     Babbles,
+    /// Where it is asked by Prometheus: without what a store that is down would have said, and with a warning.
+    LeavesOut,
 }
 
 /// What a pod's game has to say.
@@ -44,7 +46,7 @@ impl Mood {
 
     #[must_use]
     pub fn any(dice: &mut fastrand::Rng) -> Self {
-        match dice.u8(..12) {
+        match dice.u8(..13) {
             0..=5 => Self::YES,
             6 | 7 => Self::NO,
             8 => Self {
@@ -59,9 +61,13 @@ impl Mood {
                 players: 0,
                 manner: Manner::Hangs,
             },
-            _ => Self {
+            11 => Self {
                 players: 0,
                 manner: Manner::Babbles,
+            },
+            _ => Self {
+                players: 9,
+                manner: Manner::LeavesOut,
             },
         }
     }
@@ -137,7 +143,7 @@ impl World {
         let host = match &call.rendered {
             Ok(rendered) => match &rendered.request {
                 Request::Web(web) => host_of(&web.url).to_owned(),
-                Request::Prometheus(_) => String::new(),
+                Request::Prometheus(server) => host_of(&server.address).to_owned(),
             },
             Err(_) => String::new(),
         };
@@ -202,6 +208,33 @@ fn host_of(url: &str) -> &str {
     rest.split([':', '/']).next().unwrap_or_default()
 }
 
+/// What comes back from a game, or from the Prometheus that knows of it, and what the operator reads in it.
+fn exchange(request: &Request, mood: Mood) -> Result<Answer, MeasurementFailure> {
+    let took = Duration::from_millis(5);
+    let reply = |answer: String| match mood.manner {
+        Manner::Stumbles => (503, "busy".to_owned()),
+        Manner::Babbles => (200, "<html>welcome</html>".to_owned()),
+        Manner::Answers | Manner::Hangs | Manner::LeavesOut => (200, answer),
+    };
+    match request {
+        Request::Web(web) => {
+            let (code, body) = reply(json!({"players": mood.players}).to_string());
+            interpret_web(web, code, took, body.as_bytes())
+        }
+        Request::Prometheus(server) => {
+            let sample = json!({"metric": {}, "value": [0, mood.players.to_string()]});
+            let mut answer =
+                json!({"status": "success", "data": {"resultType": "vector", "result": [sample]}});
+            if mood.manner == Manner::LeavesOut {
+                answer["data"]["result"] = json!([]);
+                answer["warnings"] = json!(["a store is down"]);
+            }
+            let (code, body) = reply(answer.to_string());
+            interpret_prometheus(server, code, took, body.as_bytes())
+        }
+    }
+}
+
 fn verdict(call: &Call, mood: Option<Mood>, hangs: bool, now: Timestamp) -> Verdict {
     let answer: Result<Answer, MeasurementFailure> = match (&call.rendered, mood) {
         (Err(failure), _) => Err(failure.clone()),
@@ -213,17 +246,7 @@ fn verdict(call: &Call, mood: Option<Mood>, hangs: bool, now: Timestamp) -> Verd
             FailureKind::Unreachable,
             "connection refused",
         )),
-        (Ok(rendered), Some(mood)) => match &rendered.request {
-            Request::Web(web) => {
-                let (code, body) = match mood.manner {
-                    Manner::Stumbles => (503, "busy".to_owned()),
-                    Manner::Babbles => (200, "<html>welcome</html>".to_owned()),
-                    Manner::Answers | Manner::Hangs => (200, format!("{{\"players\":{}}}", mood.players)),
-                };
-                interpret_web(web, code, Duration::from_millis(5), body.as_bytes())
-            }
-            Request::Prometheus(_) => Err(MeasurementFailure::new(FailureKind::Unreachable, "nobody")),
-        },
+        (Ok(rendered), Some(mood)) => exchange(&rendered.request, mood),
     };
     let rendered = call.rendered.as_ref().ok();
     let rules = Rules {
@@ -236,13 +259,17 @@ fn verdict(call: &Call, mood: Option<Mood>, hangs: bool, now: Timestamp) -> Verd
 
 /// What a mood amounts to, by the few conditions that this world uses; without the operators' language.
 fn expected(call: &Call, mood: Option<Mood>) -> Phase {
-    let Some(Mood {
-        players,
-        manner: Manner::Answers,
-    }) = mood.filter(|_| call.rendered.is_ok())
-    else {
+    let (Ok(rendered), Some(Mood { players, manner })) = (&call.rendered, mood) else {
         return Phase::Error;
     };
+    let answers = match manner {
+        Manner::Answers => true,
+        Manner::LeavesOut => matches!(rendered.request, Request::Web(_)),
+        Manner::Stumbles | Manner::Hangs | Manner::Babbles => false,
+    };
+    if !answers {
+        return Phase::Error;
+    }
     let (success, failure) = (call.conditions.0.is_some(), call.conditions.1.is_some());
     match (success, failure) {
         (_, true) if players > 5 => Phase::Failed,
@@ -271,7 +298,7 @@ fn metric(name: &str, url: &str, more: Value) -> Value {
 pub fn question(code: u8, url: &str) -> HookTemplateSpec {
     let one = |more: Value| vec![metric("players", url, more)];
     let both = "asInt(result) > 5";
-    let (metrics, more) = match code % 8 {
+    let (metrics, more) = match code % 9 {
         0 => (one(json!({})), json!({})),
         1 => (one(json!({"interval": "5s", "successfulLimit": 1})), json!({})),
         2 => (
@@ -304,10 +331,18 @@ pub fn question(code: u8, url: &str) -> HookTemplateSpec {
             );
             (vec![first, second], json!({}))
         }
-        _ => (
+        7 => (
             one(json!({"interval": "1s", "count": 3, "failureLimit": 3, "consecutiveErrorLimit": 2})),
             json!({}),
         ),
+        _ => {
+            let query = json!({"prometheus": {"address": url, "query": "players"}});
+            let metric = json!({
+                "name": "players", "interval": "2s", "successfulLimit": 1, "provider": query,
+                "successCondition": "len(result) == 0 || max(result) == 0",
+            });
+            (vec![metric], json!({}))
+        }
     };
     let mut spec = json!({ "metrics": metrics });
     spec.as_object_mut()

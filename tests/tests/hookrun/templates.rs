@@ -162,7 +162,7 @@ async fn what_cannot_even_be_read_is_not_valid_and_says_so() {
 }
 
 /// Waits until `Valid` has this status for the template's current generation.
-async fn condition(stage: &Stage<'_>, name: &str, status: &str) -> Condition {
+pub(crate) async fn condition(stage: &Stage<'_>, name: &str, status: &str) -> Condition {
     let templates = stage.templates();
     eventually(SOON, || async {
         let template = templates.get(name).await.map_err(|error| error.to_string())?;

@@ -85,15 +85,13 @@ fn of_urls(text: &str) -> String {
     let mut parts = text.split('%');
     let mut plain = parts.next().unwrap_or_default().to_owned();
     for part in parts {
-        match part.get(..2).and_then(|code| u8::from_str_radix(code, 16).ok()) {
-            Some(byte) => {
-                plain.push(char::from(byte));
-                plain.push_str(part.get(2..).unwrap_or_default());
-            }
-            None => {
-                plain.push('%');
-                plain.push_str(part);
-            }
+        let code = part.get(..2).and_then(|code| u8::from_str_radix(code, 16).ok());
+        if let Some(byte) = code {
+            plain.push(char::from(byte));
+            plain.push_str(part.get(2..).unwrap_or_default());
+        } else {
+            plain.push('%');
+            plain.push_str(part);
         }
     }
     plain

@@ -122,7 +122,7 @@ impl<'a> Draft<'a> {
             Given::Added(added) => Argument {
                 name: added.name.clone().into_owned(),
                 value: Some(added.value.clone().into_owned()),
-                value_from: None,
+                ..Argument::default()
             },
         });
         spec(self.template, Some(arguments.collect()))
@@ -155,7 +155,7 @@ fn declared(step: &HookStep, template: &HookTemplateSpec) -> Vec<Declared> {
             None => arguments.push(Argument {
                 name: own.name.clone(),
                 value: own.value.clone(),
-                value_from: None,
+                ..Argument::default()
             }),
         }
     }

@@ -89,7 +89,8 @@ fn refused_query(document: &Value) -> Option<String> {
     Some(words.join(": "))
 }
 
-/// What the server says is missing: `warnings` (Prometheus, Thanos, Cortex, Mimir) and `isPartial` (VictoriaMetrics).
+/// What the server says is missing: `warnings` (Prometheus, Thanos, Cortex, Mimir) and `isPartial`
+/// (`VictoriaMetrics`).
 /// `infos` are remarks about the query. A mark of a form that is not known counts.
 fn incomplete(document: &Value) -> Option<String> {
     let parts = [Some(document), document.get("data")];

@@ -135,7 +135,7 @@ fn backslash(text: &[u8]) -> Option<(Meant, usize)> {
                 }
             }
             Some(code) => Some((sign(code), 6)),
-            None => Some((Meant::Byte(b'u'), 2)),
+            None => None,
         },
         b'U' if number(text, 2, 8, 16).is_some() => Some((sign(number(text, 2, 8, 16)?), 10)),
         b'x' if number(text, 2, 2, 16).is_some() => Some((sign(number(text, 2, 2, 16)?), 4)),
@@ -162,7 +162,6 @@ fn percent(text: &[u8]) -> Option<(Meant, usize)> {
 
 /// HTML and XML.
 fn entity(text: &[u8]) -> Option<(Meant, usize)> {
-    let closed = |end: usize| end + usize::from(text.get(end) == Some(&b';'));
     if text.get(1) == Some(&b'#') {
         let hex = matches!(text.get(2), Some(b'x' | b'X'));
         let (from, radix) = if hex { (3, 16) } else { (2, 10) };
@@ -170,12 +169,13 @@ fn entity(text: &[u8]) -> Option<(Meant, usize)> {
         // Zeros in front do not count.
         let zeros = count(text, from, 16, |byte| *byte == b'0');
         let digits = count(text, from + zeros, 8, digit);
-        if zeros + digits == 0 {
+        let end = from + zeros + digits;
+        if zeros + digits == 0 || text.get(end) != Some(&b';') {
             return None;
         }
         let code = number(text, from + zeros, digits, radix);
         let meant = code.and_then(char::from_u32).map_or(Meant::Nothing, Meant::Sign);
-        return Some((meant, closed(from + zeros + digits)));
+        return Some((meant, end + 1));
     }
     let length = count(text, 1, 32, u8::is_ascii_alphanumeric);
     let name = text.get(1..1 + length).filter(|name| !name.is_empty())?;

@@ -102,22 +102,28 @@ fn the_longest_secret_costs_little() {
 }
 
 proptest! {
-    /// Whatever is escaped at random, as often as three times, the letters of the secret are not shown.
+    /// Whatever encoders a secret goes through, one after the other, its letters are not shown.
     #[test]
-    fn no_mixture_of_escapes_shows_a_secret(
+    fn no_encoders_one_after_the_other_show_a_secret(
         secret in "[A-Za-z0-9+/=\"&<>'. -]{12,40}",
-        ways in proptest::collection::vec(proptest::collection::vec(0_u8..7, 40), 1..3),
+        encoders in proptest::collection::vec((0_u8..7, any::<bool>()), 1..4),
     ) {
         let letters: String = secret.chars().filter(char::is_ascii_alphanumeric).collect();
         prop_assume!(letters.len() >= 8);
         let mut page = secret.clone();
-        for ways in &ways {
-            page = page.chars().zip(ways.iter().cycle()).map(|(sign, way)| written(sign, *way)).collect();
+        for (way, of_letters) in &encoders {
+            let write = |sign: char| {
+                if sign.is_ascii_alphanumeric() && !of_letters {
+                    sign.to_string()
+                } else {
+                    written(sign, *way)
+                }
+            };
+            page = page.chars().map(write).collect();
         }
         let shown = quoting(&secret).clean(&format!("before {page} after"));
-        prop_assert!(!shown.contains(&page), "{page}: {shown}");
         // By the eye of a reader who knows none of this code: what is left undone by hand.
-        let read: String = undo(&undo(&shown)).chars().filter(char::is_ascii_alphanumeric).collect();
+        let read: String = undo(&undo(&undo(&shown))).chars().filter(char::is_ascii_alphanumeric).collect();
         for piece in letters.as_bytes().windows(8) {
             let piece = String::from_utf8_lossy(piece);
             prop_assert!(!read.contains(&*piece), "{piece} of {secret} is in {shown}");

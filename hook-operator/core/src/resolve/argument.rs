@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use shared_api::metric::{Argument, KeyRef};
 
-use super::{Problems, Stage};
+use super::{Problems, Stage, target};
 
 /// What an argument stands for, as far as the spec alone can say.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -127,6 +127,15 @@ fn resolve_one(path: &str, arg: &Argument, stage: Stage, problems: &mut Problems
             }
         };
     };
+    let references = [
+        ("secretKeyRef", &source.secret_key_ref),
+        ("configMapKeyRef", &source.config_map_key_ref),
+    ];
+    for (field, key) in references {
+        if let Some(key) = key {
+            check_reference(&format!("{path}.valueFrom.{field}"), key, problems);
+        }
+    }
     match (&arg.value, &source.secret_key_ref, &source.config_map_key_ref) {
         (None, Some(key), None) => Some(ArgumentValue::Reference(Reference::secret(key))),
         (None, None, Some(key)) => Some(ArgumentValue::Reference(Reference::config_map(key))),
@@ -142,5 +151,12 @@ fn resolve_one(path: &str, arg: &Argument, stage: Stage, problems: &mut Problems
             problems.add(format!("{path}.valueFrom"), message);
             None
         }
+    }
+}
+
+/// A name that the API server would refuse is not put into a path.
+pub(super) fn check_reference(path: &str, key: &KeyRef, problems: &mut Problems) {
+    if let Some((field, message)) = target::impossible_reference(key) {
+        problems.add(format!("{path}.{field}"), message);
     }
 }

@@ -119,6 +119,15 @@ fn limits(path: &str, metric: &Metric, problems: &mut Problems) -> Limits {
         ],
         problems,
     );
+    check_interval(
+        path,
+        count.is_none() && !has_interval,
+        &[
+            ("successfulLimit", successful),
+            ("consecutiveSuccessfulLimit", consecutive_successful),
+        ],
+        problems,
+    );
     let poll_until = successful.is_some() || consecutive_successful.is_some();
     Limits {
         count: count.or((!has_interval).then_some(1)),
@@ -134,6 +143,19 @@ fn limits(path: &str, metric: &Metric, problems: &mut Problems) -> Limits {
         },
         successful,
         consecutive_successful,
+    }
+}
+
+/// More successes than the one measurement of a metric without rhythm could never be reached.
+fn check_interval(path: &str, only_one: bool, limits: &[(&str, Option<i64>)], problems: &mut Problems) {
+    let unmet = limits
+        .iter()
+        .find_map(|(field, limit)| Some((field, limit.filter(|limit| *limit > 1)?)));
+    if let Some((field, limit)) = unmet.filter(|_| only_one) {
+        let message = format!(
+            "must be set when {field} is {limit}: without it there is one measurement; for example 10s"
+        );
+        problems.add(format!("{path}.interval"), message);
     }
 }
 

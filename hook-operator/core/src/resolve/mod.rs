@@ -5,9 +5,12 @@
 //! measurement time and filled in by [`crate::render`].
 
 mod argument;
+mod caution;
+mod fields;
 mod metric;
 mod problem;
 mod provider;
+mod target;
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -17,8 +20,9 @@ use shared_api::hook_template::HookTemplateSpec;
 use shared_api::metric::{Argument, Metric};
 
 pub use argument::{ArgumentValue, Arguments, MAX_CONFIG_MAP_BYTES, MAX_SECRET_BYTES, Reference};
+pub use caution::{run_cautions, template_cautions};
 pub use metric::{ConditionText, ResolvedMetric};
-pub use problem::{Problem, Problems, run_invalid, run_unreadable, template_unreadable};
+pub use problem::{Problem, Problems, run_invalid, run_unreadable, template_unreadable, template_valid};
 pub use provider::{BodyText, HeaderText, ResolvedPrometheus, ResolvedProvider, ResolvedWeb};
 
 /// Metrics in one spec, as the CRD's schema says too.
@@ -72,11 +76,9 @@ enum Stage {
 pub fn resolve_run(spec: &HookRunSpec) -> Result<ResolvedRun, Problems> {
     let mut problems = Problems::default();
     check_size(serde_json::to_vec(spec), &mut problems);
-    let arguments = Arguments::resolve(
-        spec.args.as_deref().unwrap_or_default(),
-        Stage::Run,
-        &mut problems,
-    );
+    let args: &[Argument] = spec.args.as_deref().unwrap_or_default();
+    fields::check(&spec.metrics, args, &mut problems);
+    let arguments = Arguments::resolve(args, Stage::Run, &mut problems);
     let policy = resolve_policy(spec.policy.as_deref(), &mut problems);
     let timeout = seconds("timeoutSeconds", spec.timeout_seconds, 1, &mut problems);
     seconds(
@@ -112,6 +114,7 @@ pub fn check_template(spec: &HookTemplateSpec) -> Problems {
     let mut problems = Problems::default();
     check_size(serde_json::to_vec(spec), &mut problems);
     let args: &[Argument] = spec.args.as_deref().unwrap_or_default();
+    fields::check(&spec.metrics, args, &mut problems);
     let arguments = Arguments::resolve(args, Stage::Template, &mut problems);
     resolve_policy(spec.policy.as_deref(), &mut problems);
     seconds("timeoutSeconds", spec.timeout_seconds, 1, &mut problems);

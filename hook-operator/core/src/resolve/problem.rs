@@ -98,6 +98,17 @@ pub fn run_unreadable(error: &str) -> String {
     format!("hook spec invalid: {error}; correct the field and create the run again")
 }
 
+/// What is said of a template without problems.
+#[must_use]
+pub fn template_valid(cautions: &[Problem]) -> String {
+    let valid = "every condition, path, placeholder and duration compiles";
+    if cautions.is_empty() {
+        return valid.to_owned();
+    }
+    let cautions: Problems = cautions.iter().cloned().collect();
+    format!("{valid}; but note: {cautions}")
+}
+
 /// What is said of an object that cannot be read as a HookTemplate at all.
 #[must_use]
 pub fn template_unreadable(error: &str) -> String {

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use shared_api::metric::{Header, KubernetesProvider, PrometheusProvider, Provider, WebProvider};
 
-use super::argument::Reference;
-use super::{Arguments, Problems};
+use super::argument::{Reference, check_reference};
+use super::{Arguments, Problems, target};
 use crate::json_path::JsonPath;
 use crate::placeholder::Template;
 use crate::request::{Method, Tls};
@@ -103,6 +103,7 @@ pub(super) fn resolve(
         prometheus,
         kubernetes,
         exec,
+        unknown: _,
     } = provider;
     let named = [
         web.is_some(),
@@ -160,6 +161,10 @@ impl Parser<'_> {
         let headers = self.headers(&path, web.headers.as_deref());
         let body = self.body(&path, web, method);
         let timeout = self.timeout(&path, web.timeout_seconds, DEFAULT_WEB_TIMEOUT);
+        let bundle = web.ca_bundle.as_deref().filter(|text| !text.is_empty());
+        if let Some(why) = bundle.and_then(target::no_certificates) {
+            self.problems.add(format!("{path}.caBundle"), why);
+        }
         let json_path = web.json_path.as_ref().filter(|text| !text.is_empty());
         let json_path = json_path.map(|text| self.json_path(&format!("{path}.jsonPath"), text));
         Some(ResolvedWeb {
@@ -227,6 +232,8 @@ impl Parser<'_> {
                 path,
                 format!("{text:?} is not an absolute URL; start it with http:// or https://"),
             );
+        } else if let Some(why) = target::impossible_url(text) {
+            self.problems.add(path, format!("{text:?} {why}"));
         }
         Some(template)
     }
@@ -279,10 +286,18 @@ impl Parser<'_> {
             .as_ref()
             .and_then(|source| source.secret_key_ref.as_ref());
         match (&header.value, &header.value_from, secret) {
-            (Some(text), None, _) => self
-                .template(&format!("{path}.value"), text)
-                .map(HeaderText::Text),
-            (None, Some(_), Some(key)) => Some(HeaderText::Secret(Reference::secret(key))),
+            (Some(text), None, _) => {
+                if text.contains(char::is_control) {
+                    let message = "holds a line end or another control character; remove it";
+                    self.problems.add(format!("{path}.value"), message);
+                }
+                self.template(&format!("{path}.value"), text)
+                    .map(HeaderText::Text)
+            }
+            (None, Some(_), Some(key)) => {
+                check_reference(&format!("{path}.valueFrom.secretKeyRef"), key, self.problems);
+                Some(HeaderText::Secret(Reference::secret(key)))
+            }
             (None, Some(_), None) => {
                 self.problems
                     .add(format!("{path}.valueFrom"), "needs secretKeyRef");

@@ -267,3 +267,91 @@ fn no_metric_is_measured_without_a_pause_or_for_ever() {
     let problems = with_timeout(3_601).unwrap_err().to_string();
     assert!(problems.contains("web.timeoutSeconds: 3601 is"), "{problems}");
 }
+
+/// A metric that asks by `web` with these fields.
+fn asking(web: Value) -> Value {
+    json!({ "metrics": [{ "name": "m", "provider": { "web": web } }] })
+}
+
+#[test]
+fn a_misspelt_field_makes_a_run_and_a_template_invalid() {
+    let spec = json!({ "metrics": [web(json!({ "sucessCondition": "result == 0" }))] });
+    let problems = resolve(spec.clone()).unwrap_err().to_string();
+    assert_eq!(
+        problems,
+        "metrics[0].sucessCondition: unknown field; did you mean successCondition?"
+    );
+    assert_eq!(
+        check_template(&serde_json::from_value(spec).unwrap()).to_string(),
+        problems
+    );
+}
+
+/// What a workload's run is made of is the template as it was read.
+#[test]
+fn a_misspelt_field_survives_being_copied() {
+    let spec = json!({ "metrics": [web(json!({ "sucessCondition": "result == 0" }))] });
+    let template: HookTemplateSpec = serde_json::from_value(spec.clone()).unwrap();
+    assert_eq!(serde_json::to_value(&template).unwrap(), spec);
+}
+
+#[test]
+fn what_could_never_work_is_refused_where_it_is_written() {
+    let reference = |name: &str, key: &str| json!({ "secretKeyRef": { "name": name, "key": key } });
+    let header = |value: Value| json!({ "url": "http://game/", "headers": [value] });
+    let web = "metrics[0].provider.web";
+    let cases = [
+        (asking(json!({ "url": "http:///x" })), format!("{web}.url")),
+        (asking(json!({ "url": "http://a b/" })), format!("{web}.url")),
+        (
+            asking(json!({ "url": "http://169.254.169.254/" })),
+            format!("{web}.url"),
+        ),
+        (
+            asking(json!({ "url": "http://game/", "caBundle": "nonsense" })),
+            format!("{web}.caBundle"),
+        ),
+        (
+            asking(header(json!({ "key": "a", "value": "b\r\nc: d" }))),
+            format!("{web}.headers[0].value"),
+        ),
+        (
+            asking(header(json!({ "key": "a", "valueFrom": reference("../x", "k") }))),
+            format!("{web}.headers[0].valueFrom.secretKeyRef.name"),
+        ),
+        (
+            json!({ "metrics": [self::web(json!({}))], "args": [{ "name": "a", "valueFrom": reference("x", "k/l") }] }),
+            "args[0].valueFrom.secretKeyRef.key".to_owned(),
+        ),
+        (
+            json!({ "metrics": [self::web(json!({}))],
+                "args": [{ "name": "a", "valueFrom": { "configMapKeyRef": { "name": "x?watch=true", "key": "k" } } }] }),
+            "args[0].valueFrom.configMapKeyRef.name".to_owned(),
+        ),
+    ];
+    for (spec, path) in cases {
+        assert_eq!(paths(spec.clone()), [path], "{spec}");
+    }
+}
+
+#[test]
+fn more_successes_than_there_are_measurements_are_refused_with_the_remedy() {
+    for (field, limit) in [("successfulLimit", 3), ("consecutiveSuccessfulLimit", 2)] {
+        let problems = resolve(json!({ "metrics": [web(json!({ field: limit }))] }))
+            .unwrap_err()
+            .to_string();
+        assert_eq!(
+            problems,
+            format!(
+                "metrics[0].interval: must be set when {field} is {limit}: without it there is one measurement; for \
+                 example 10s"
+            )
+        );
+        assert_eq!(
+            paths(json!({ "metrics": [web(json!({ field: 1 }))] })),
+            [] as [&str; 0]
+        );
+        let polling = web(json!({ field: limit, "interval": "10s" }));
+        assert_eq!(paths(json!({ "metrics": [polling] })), [] as [&str; 0]);
+    }
+}

@@ -5,19 +5,18 @@
 //!
 //! | file | job |
 //! | --- | --- |
-//! | [`address`] | which addresses no hook may call, in whatever form they are written |
+//! | [`hook_core::address`] | which addresses no hook may call, in whatever form they are written |
 //! | [`rule`] | what `--egress-allow` and `--egress-deny` take |
 //!
 //! Order: the addresses that no flag opens, loopback, the deny list, the allow list.
 
-mod address;
 mod rule;
 
 use std::net::{IpAddr, SocketAddr};
 
+use hook_core::address::{Class, canonical, classify, faces};
 use reqwest::Url;
 
-use self::address::{Class, canonical, classify, faces};
 pub use self::rule::{EgressRule, EgressRuleError};
 
 /// Which hosts and addresses a hook may call.

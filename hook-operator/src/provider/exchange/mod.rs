@@ -19,6 +19,9 @@ use super::{Shared, failure};
 /// Redirects followed; a health endpoint that needs more is broken.
 const MAX_REDIRECTS: usize = 3;
 
+/// Longest URL that can be sent, in bytes.
+const MAX_URL_BYTES: usize = 65_534;
+
 /// A call as it goes out.
 #[derive(Clone)]
 pub(super) struct Call {
@@ -142,6 +145,12 @@ pub(super) fn parse_url(field: &str, text: &str) -> Result<Url, MeasurementFailu
         ))
     })?;
     url.set_fragment(None);
+    let bytes = url.as_str().len();
+    if bytes > MAX_URL_BYTES {
+        return Err(invalid(format!(
+            "{field} is {bytes} bytes long; the limit is {MAX_URL_BYTES}"
+        )));
+    }
     Ok(url)
 }
 

@@ -30,7 +30,7 @@ fn in_full(step: &HookStep, template: &HookTemplateSpec, added: &[Added<'_>]) ->
             None => arguments.push(Argument {
                 name,
                 value: Some(value),
-                value_from: None,
+                ..Argument::default()
             }),
         }
     }
@@ -79,6 +79,7 @@ fn templates() -> Vec<Value> {
     }}});
     let prometheus = json!({"name": "load", "interval": "30s", "initialDelay": "1s", "count": 3, "failureLimit": -1,
     "successfulLimit": 1, "inconclusiveLimit": 2, "consecutiveErrorLimit": 4, "consecutiveSuccessfulLimit": 1,
+    "sucessCondition": {"b": 1, "a": [null]}, "quoteAnswers": true,
     "successCondition": "asInt(result) == 0", "failureCondition": "result > 9", "onNoData": "Failed",
     "provider": {"prometheus": {
         "query": "sum(players{pod=\"{{args.PodName}}\"})", "address": "http://prometheus:9090", "timeoutSeconds": 0,

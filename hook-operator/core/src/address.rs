@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Why an address is special.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Class {
+pub enum Class {
     /// A cloud's metadata service: it hands out the node's credentials.
     Metadata,
     /// Reaches the node's own link; most metadata services live there.
@@ -21,7 +21,8 @@ pub(super) enum Class {
 
 impl Class {
     /// As in "ADDRESS is …".
-    pub(super) fn describe(self) -> &'static str {
+    #[must_use]
+    pub fn describe(self) -> &'static str {
         match self {
             Self::Metadata => "a cloud metadata address",
             Self::LinkLocal => "a link-local address",
@@ -61,7 +62,8 @@ const METADATA_V6: [Ipv6Addr; 5] = [
 ];
 
 /// What is special about an address as it is written; see [`faces`] for what else it stands for.
-pub(super) fn classify(address: IpAddr) -> Option<Class> {
+#[must_use]
+pub fn classify(address: IpAddr) -> Option<Class> {
     match address {
         IpAddr::V4(address) => classify_v4(address),
         IpAddr::V6(address) => classify_v6(address),
@@ -104,7 +106,8 @@ fn classify_v6(address: Ipv6Addr) -> Option<Class> {
 }
 
 /// The address, and the IPv4 addresses that a translator or tunnel on the way would turn it into.
-pub(super) fn faces(address: IpAddr) -> Vec<IpAddr> {
+#[must_use]
+pub fn faces(address: IpAddr) -> Vec<IpAddr> {
     let mut faces = vec![address];
     if let IpAddr::V6(address) = address {
         faces.extend(embedded(address).into_iter().flatten().map(IpAddr::V4));
@@ -113,7 +116,8 @@ pub(super) fn faces(address: IpAddr) -> Vec<IpAddr> {
 }
 
 /// An IPv4 address written in IPv6 is that IPv4 address to the socket; an allow list that names it means both.
-pub(super) fn canonical(address: IpAddr) -> IpAddr {
+#[must_use]
+pub fn canonical(address: IpAddr) -> IpAddr {
     address.to_canonical()
 }
 

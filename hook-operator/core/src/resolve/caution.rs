@@ -1,0 +1,213 @@
+//! What is legal in a spec and may still surprise: said in the `Valid` condition, by lint and by admission, in the same
+//! words.
+
+use std::time::Duration;
+
+use shared_api::hook_run::HookRunSpec;
+use shared_api::hook_template::HookTemplateSpec;
+use shared_api::metric::{Argument, Metric};
+
+use super::{MAX_METRICS, Problem, fields};
+use crate::duration;
+use crate::verdict::NO_CONDITION;
+
+/// A gate that waits for longer than this was hardly meant to.
+const LONG: Duration = Duration::from_hours(24);
+
+/// What may surprise about runs of this template.
+#[must_use]
+pub fn template_cautions(spec: &HookTemplateSpec) -> Vec<Problem> {
+    cautions(&spec.metrics, spec.args.as_deref().unwrap_or_default())
+}
+
+/// What may surprise about this run.
+#[must_use]
+pub fn run_cautions(spec: &HookRunSpec) -> Vec<Problem> {
+    cautions(&spec.metrics, spec.args.as_deref().unwrap_or_default())
+}
+
+fn cautions(metrics: &[Metric], args: &[Argument]) -> Vec<Problem> {
+    let mut found = fields::without_effect(metrics, args);
+    for (index, metric) in metrics.iter().enumerate().take(MAX_METRICS) {
+        let mut add = |field: &str, message: String| {
+            found.push(Problem {
+                path: format!("metrics[{index}]{field}"),
+                message,
+            });
+        };
+        of_conditions(metric, &mut add);
+        of_times(metric, &mut add);
+        of_trust(metric, &mut add);
+    }
+    found
+}
+
+fn is_set(text: Option<&String>) -> bool {
+    text.is_some_and(|text| !text.is_empty())
+}
+
+fn of_conditions(metric: &Metric, add: &mut impl FnMut(&str, String)) {
+    let conditions = [
+        (".successCondition", metric.success_condition.as_ref()),
+        (".failureCondition", metric.failure_condition.as_ref()),
+    ];
+    if conditions.iter().all(|(_, text)| !is_set(*text)) {
+        add("", NO_CONDITION.to_owned());
+    }
+    for (field, text) in conditions {
+        let Some(text) = text else { continue };
+        if text.is_empty() {
+            add(field, "is empty, and counts as not set".to_owned());
+        }
+        if let Some(code) = impossible_code(text) {
+            add(
+                field,
+                format!(
+                    "response.code is never {code} here: a status that is not 2xx is an Error before a condition is \
+                     asked"
+                ),
+            );
+        }
+    }
+}
+
+/// A status that a condition compares `response.code` with and that it never has.
+fn impossible_code(condition: &str) -> Option<u16> {
+    condition.split("response.code").skip(1).find_map(|rest| {
+        let operator = rest
+            .trim_start()
+            .trim_start_matches(['=', '!', '<', '>'])
+            .trim_start();
+        let digits: String = operator.chars().take_while(char::is_ascii_digit).collect();
+        let code = digits.parse().ok()?;
+        // `< 300` is no mistake, only always true.
+        (!(200..=300).contains(&code)).then_some(code)
+    })
+}
+
+fn of_times(metric: &Metric, add: &mut impl FnMut(&str, String)) {
+    let successes = [metric.successful_limit, metric.consecutive_successful_limit];
+    let endless =
+        metric.count.unwrap_or_default() <= 0 && successes.iter().all(|limit| limit.unwrap_or_default() <= 0);
+    if is_set(metric.interval.as_ref()) && endless {
+        let message = "without count and without a success limit the metric never ends Successful, so a gate of a \
+                       workload that waits for it never opens; set successfulLimit, consecutiveSuccessfulLimit or count";
+        add(".interval", message.to_owned());
+    }
+    for (field, text) in [
+        (".initialDelay", metric.initial_delay.as_ref()),
+        (".interval", metric.interval.as_ref()),
+    ] {
+        let Some(text) = text else { continue };
+        if duration::parse(text).is_ok_and(|time| time > LONG) {
+            add(
+                field,
+                format!("{text} is longer than a day: pods wait at least so long for an answer"),
+            );
+        }
+    }
+}
+
+fn of_trust(metric: &Metric, add: &mut impl FnMut(&str, String)) {
+    let provider = &metric.provider;
+    let web = provider.web.as_ref().and_then(|web| web.insecure_skip_verify);
+    let server = provider.prometheus.as_ref();
+    let prometheus = server.and_then(|server| server.insecure_skip_verify);
+    for (name, skips) in [("web", web), ("prometheus", prometheus)] {
+        if skips == Some(true) {
+            let message = "the endpoint's certificate is not checked: whoever is on the way can answer for it, and open \
+                           the gate";
+            add(
+                &format!(".provider.{name}.insecureSkipVerify"),
+                message.to_owned(),
+            );
+        }
+    }
+    if server.and_then(|server| server.accept_partial) == Some(true) {
+        let message = "an answer that the server itself calls incomplete is judged: a store that is down can open the \
+                       gate";
+        add(".provider.prometheus.acceptPartial", message.to_owned());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn said(more: Value) -> Vec<String> {
+        let mut metric = json!({ "name": "m", "successCondition": "true", "provider": { "web": { "url": "http://game/" } } });
+        metric
+            .as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
+        let spec: HookTemplateSpec = serde_json::from_value(json!({ "metrics": [metric] })).unwrap();
+        let run: HookRunSpec = serde_json::from_value(json!({ "metrics": [metric] })).unwrap();
+        let said: Vec<String> = template_cautions(&spec).iter().map(ToString::to_string).collect();
+        let of_run: Vec<String> = run_cautions(&run).iter().map(ToString::to_string).collect();
+        assert_eq!(said, of_run);
+        said
+    }
+
+    #[test]
+    fn what_may_surprise_is_said_and_nothing_else() {
+        let quiet = [
+            json!({}),
+            json!({ "interval": "5s", "count": 3 }),
+            json!({ "interval": "5s", "successfulLimit": 1 }),
+            json!({ "successCondition": null, "failureCondition": "result > 3" }),
+            json!({ "successCondition": "response.code == 204" }),
+            json!({ "successCondition": "response.code >= 200 && response.code < 300" }),
+            json!({ "initialDelay": "24h" }),
+        ];
+        for more in quiet {
+            assert_eq!(said(more.clone()), [] as [&str; 0], "{more}");
+        }
+        let loud = [
+            (
+                json!({ "successCondition": null }),
+                "metrics[0]: no condition: any 2xx answer is a success",
+            ),
+            (
+                json!({ "interval": "5s" }),
+                "metrics[0].interval: without count and without a success limit",
+            ),
+            (
+                json!({ "interval": "5s", "count": 0, "failureLimit": 2 }),
+                "metrics[0].interval: without count",
+            ),
+            (
+                json!({ "initialDelay": "2562047h" }),
+                "metrics[0].initialDelay: 2562047h is longer than a day",
+            ),
+            (
+                json!({ "successCondition": "result.ok || response.code == 404" }),
+                "metrics[0].successCondition: response.code is never 404 here",
+            ),
+            (
+                json!({ "provider": { "prometheus": { "address": "http://p", "query": "up", "acceptPartial": true } } }),
+                "metrics[0].provider.prometheus.acceptPartial: ",
+            ),
+            (
+                json!({ "provider": { "web": { "url": "http://game/", "insecureSkipVerify": true } } }),
+                "metrics[0].provider.web.insecureSkipVerify: ",
+            ),
+            (
+                json!({ "comment": "x" }),
+                "metrics[0].comment: unknown field, without effect",
+            ),
+        ];
+        for (more, words) in loud {
+            let said = said(more.clone());
+            assert!(said.len() == 1 && said[0].starts_with(words), "{more}: {said:?}");
+        }
+        assert_eq!(
+            said(json!({ "successCondition": "" })),
+            [
+                "metrics[0]: no condition: any 2xx answer is a success",
+                "metrics[0].successCondition: is empty, and counts as not set",
+            ]
+        );
+    }
+}

@@ -1,0 +1,364 @@
+//! Fields that this API does not have. One that is a slip of the pen away from a known one, or that belongs elsewhere,
+//! makes the spec invalid: without its `successCondition` a metric would take any answer for a success. Others have no
+//! effect, and that is said.
+
+use serde_json::Value;
+use shared_api::metric::{Argument, Header, Metric, UnknownFields};
+
+use super::{Problem, Problems};
+use crate::value::cut;
+
+/// Longest name that a message repeats, in bytes.
+const QUOTED_BYTES: usize = 60;
+/// From this length on two slips in one name are still that name.
+const LONG_NAME: usize = 10;
+
+/// A kind of object within a spec: what it is called, and the fields that it has.
+struct Level {
+    name: &'static str,
+    fields: &'static [&'static str],
+}
+
+const METRIC: Level = Level {
+    name: "the metric itself",
+    fields: &[
+        "name",
+        "interval",
+        "initialDelay",
+        "count",
+        "successCondition",
+        "failureCondition",
+        "failureLimit",
+        "successfulLimit",
+        "inconclusiveLimit",
+        "consecutiveErrorLimit",
+        "consecutiveSuccessfulLimit",
+        "onNoData",
+        "quoteAnswers",
+        "provider",
+    ],
+};
+const PROVIDER: Level = Level {
+    name: "provider",
+    fields: &["web", "prometheus", "kubernetes", "exec"],
+};
+const WEB: Level = Level {
+    name: "provider.web",
+    fields: &[
+        "url",
+        "method",
+        "headers",
+        "body",
+        "jsonBody",
+        "timeoutSeconds",
+        "jsonPath",
+        "insecureSkipVerify",
+        "caBundle",
+    ],
+};
+const PROMETHEUS: Level = Level {
+    name: "provider.prometheus",
+    fields: &[
+        "address",
+        "query",
+        "headers",
+        "timeoutSeconds",
+        "acceptPartial",
+        "insecureSkipVerify",
+    ],
+};
+const HEADER: Level = Level {
+    name: "a header",
+    fields: &["key", "value", "valueFrom"],
+};
+const ARGUMENT: Level = Level {
+    name: "an argument",
+    fields: &["name", "value", "valueFrom"],
+};
+/// Where a misplaced field of a metric may belong.
+const OF_METRICS: [&Level; 4] = [&METRIC, &PROVIDER, &WEB, &PROMETHEUS];
+
+/// Notes every field that was meant to be another or to stand elsewhere.
+pub(super) fn check(metrics: &[Metric], args: &[Argument], problems: &mut Problems) {
+    for field in unknown(metrics, args) {
+        if let Some(meant) = field.meant() {
+            problems.add(field.path(), format!("unknown field; {meant}"));
+        }
+    }
+}
+
+/// The other fields that are not known.
+pub(super) fn without_effect(metrics: &[Metric], args: &[Argument]) -> Vec<Problem> {
+    let fields = unknown(metrics, args).into_iter();
+    let fields = fields.filter(|field| field.meant().is_none());
+    fields
+        .map(|field| Problem {
+            path: field.path(),
+            message: "unknown field, without effect".to_owned(),
+        })
+        .collect()
+}
+
+/// A field that is not known.
+struct Field<'a> {
+    around: String,
+    level: &'static Level,
+    name: &'a str,
+}
+
+impl Field<'_> {
+    fn path(&self) -> String {
+        format!("{}.{}", self.around, cut(self.name, QUOTED_BYTES))
+    }
+
+    /// What was meant, if that can be told.
+    fn meant(&self) -> Option<String> {
+        let known = self.level.fields.iter().find(|known| is_slip(self.name, known));
+        if let Some(known) = known {
+            return Some(format!("did you mean {known}?"));
+        }
+        let plain = plain(self.name);
+        // A name or a text may stand anywhere and mean nothing.
+        if self.level.name == ARGUMENT.name || matches!(plain.as_str(), "name" | "body") {
+            return None;
+        }
+        let has = |level: &&&Level| level.fields.iter().any(|known| self::plain(known) == plain);
+        let level = OF_METRICS.iter().find(has)?;
+        let beside = level.fields.first()?;
+        Some(format!("it belongs to {}, beside {beside}", level.name))
+    }
+}
+
+/// All fields that are not known, in the order of the spec. What is null is as if it were not there.
+fn unknown<'a>(metrics: &'a [Metric], args: &'a [Argument]) -> Vec<Field<'a>> {
+    let mut found = Vec::new();
+    let mut add = |around: String, level: &'static Level, fields: &'a UnknownFields| {
+        let set = fields.iter().filter(|(_, value)| **value != Value::Null);
+        found.extend(set.map(|(name, _)| Field {
+            around: around.clone(),
+            level,
+            name,
+        }));
+    };
+    for (index, arg) in args.iter().enumerate() {
+        add(format!("args[{index}]"), &ARGUMENT, &arg.unknown);
+    }
+    for (index, metric) in metrics.iter().enumerate() {
+        let path = format!("metrics[{index}]");
+        add(path.clone(), &METRIC, &metric.unknown);
+        let provider = &metric.provider;
+        add(format!("{path}.provider"), &PROVIDER, &provider.unknown);
+        let mut of = |name: &str, level, fields: &'a UnknownFields, headers: Option<&'a Vec<Header>>| {
+            let path = format!("{path}.provider.{name}");
+            add(path.clone(), level, fields);
+            for (index, header) in headers.into_iter().flatten().enumerate() {
+                add(format!("{path}.headers[{index}]"), &HEADER, &header.unknown);
+            }
+        };
+        if let Some(web) = &provider.web {
+            of("web", &WEB, &web.unknown, web.headers.as_ref());
+        }
+        if let Some(server) = &provider.prometheus {
+            of(
+                "prometheus",
+                &PROMETHEUS,
+                &server.unknown,
+                server.headers.as_ref(),
+            );
+        }
+    }
+    found
+}
+
+/// Letters and digits in lower case: `success_condition` means `successCondition`.
+fn plain(name: &str) -> String {
+    let letters = name.chars().filter(char::is_ascii_alphanumeric);
+    letters
+        .map(|letter| letter.to_ascii_lowercase())
+        .take(QUOTED_BYTES)
+        .collect()
+}
+
+/// Whether a name is a known one with one letter added, dropped, changed or swapped with its neighbour; two in a long one.
+fn is_slip(name: &str, known: &str) -> bool {
+    let most = if known.len() >= LONG_NAME { 2 } else { 1 };
+    distance(&plain(name), &plain(known)) <= most
+}
+
+/// How many letters must be added, dropped, changed or swapped with a neighbour.
+fn distance(one: &str, other: &str) -> usize {
+    let (one, other) = (one.as_bytes(), other.as_bytes());
+    let mut before: Vec<usize> = Vec::new();
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (index, letter) in one.iter().enumerate() {
+        let mut next = vec![index + 1];
+        for (column, against) in other.iter().enumerate() {
+            let at = |row: &[usize], column: usize| row.get(column).copied().unwrap_or(usize::MAX / 2);
+            let changed = at(&row, column) + usize::from(letter != against);
+            let mut least = changed.min(at(&row, column + 1) + 1).min(at(&next, column) + 1);
+            let swapped = index > 0
+                && column > 0
+                && one.get(index - 1) == Some(against)
+                && other.get(column - 1) == Some(letter);
+            if swapped {
+                least = least.min(at(&before, column - 1) + 1);
+            }
+            next.push(least);
+        }
+        before = std::mem::replace(&mut row, next);
+    }
+    row.last().copied().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// What the API itself calls the fields of each level.
+    #[test]
+    fn the_known_fields_are_those_of_the_api() {
+        let definitions = shared_api::crd::all();
+        let run = definitions.iter().find(|kind| kind.spec.names.kind == "HookRun");
+        let schema = serde_json::to_value(run).unwrap();
+        let spec = schema.pointer("/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties");
+        let metric = "/metrics/items";
+        let web = "/metrics/items/properties/provider/properties/web";
+        let prometheus = "/metrics/items/properties/provider/properties/prometheus";
+        for (path, level) in [
+            (metric.to_owned(), &METRIC),
+            (format!("{metric}/properties/provider"), &PROVIDER),
+            (web.to_owned(), &WEB),
+            (prometheus.to_owned(), &PROMETHEUS),
+            (format!("{web}/properties/headers/items"), &HEADER),
+            (format!("{prometheus}/properties/headers/items"), &HEADER),
+            ("/args/items".to_owned(), &ARGUMENT),
+        ] {
+            let level_schema = spec.unwrap().pointer(&path).unwrap();
+            let known = level_schema["properties"].as_object().unwrap();
+            let mut fields: Vec<&str> = level.fields.to_vec();
+            fields.sort_unstable();
+            let known: Vec<&str> = known.keys().map(String::as_str).collect();
+            assert_eq!(fields, known, "{path}");
+            // Else nobody would ever see them.
+            assert_eq!(
+                level_schema["x-kubernetes-preserve-unknown-fields"],
+                json!(true),
+                "{path}"
+            );
+        }
+    }
+
+    fn found(metric: serde_json::Value, arg: serde_json::Value) -> (Vec<String>, Vec<String>) {
+        let mut whole = json!({ "name": "m", "provider": { "web": { "url": "http://game/" } } });
+        merge(&mut whole, metric);
+        let metrics: Vec<Metric> = serde_json::from_value(json!([whole])).unwrap();
+        let mut argument = json!({ "name": "a" });
+        merge(&mut argument, arg);
+        let args: Vec<Argument> = serde_json::from_value(json!([argument])).unwrap();
+        let mut problems = Problems::default();
+        check(&metrics, &args, &mut problems);
+        (
+            problems.iter().map(ToString::to_string).collect(),
+            without_effect(&metrics, &args)
+                .iter()
+                .map(ToString::to_string)
+                .collect(),
+        )
+    }
+
+    fn merge(target: &mut Value, more: Value) {
+        match (target, more) {
+            (Value::Object(target), Value::Object(more)) => {
+                for (key, value) in more {
+                    merge(target.entry(key).or_insert(Value::Null), value);
+                }
+            }
+            (target, more) => *target = more,
+        }
+    }
+
+    #[test]
+    fn a_slip_is_a_mistake_with_what_was_meant() {
+        for (written, meant) in [
+            ("sucessCondition", "successCondition"),
+            ("succesCondition", "successCondition"),
+            ("successConditon", "successCondition"),
+            ("successCondtions", "successCondition"),
+            ("success_condition", "successCondition"),
+            ("SuccessCondition", "successCondition"),
+            ("sucecssCondition", "successCondition"),
+            ("failureCondtion", "failureCondition"),
+            ("failureCondition ", "failureCondition"),
+            ("interva", "interval"),
+            ("intreval", "interval"),
+            ("failurelimit", "failureLimit"),
+            ("onNodata", "onNoData"),
+        ] {
+            let (problems, others) = found(json!({ written: "true" }), json!({}));
+            assert_eq!(
+                problems,
+                [format!(
+                    "metrics[0].{written}: unknown field; did you mean {meant}?"
+                )]
+            );
+            assert_eq!(others, [] as [&str; 0]);
+        }
+        let (problems, _) = found(
+            json!({ "provider": { "web": { "jsonpath": "{$.a}", "headers": [{ "key": "a", "vale": "b" }] } } }),
+            json!({ "vlaue": "x" }),
+        );
+        assert_eq!(
+            problems,
+            [
+                "args[0].vlaue: unknown field; did you mean value?",
+                "metrics[0].provider.web.jsonpath: unknown field; did you mean jsonPath?",
+                "metrics[0].provider.web.headers[0].vale: unknown field; did you mean value?",
+            ]
+        );
+    }
+
+    /// A wrong indentation drops a condition as surely as a wrong letter.
+    #[test]
+    fn a_field_in_the_wrong_place_is_a_mistake_with_where_it_belongs() {
+        for metric in [
+            json!({ "provider": { "successCondition": "false" } }),
+            json!({ "provider": { "web": { "successCondition": "false" } } }),
+            json!({ "provider": { "web": { "headers": [{ "key": "a", "successCondition": "false" }] } } }),
+        ] {
+            let (problems, _) = found(metric.clone(), json!({}));
+            let [problem] = problems.as_slice() else {
+                panic!("{metric}: {problems:?}")
+            };
+            assert!(
+                problem.ends_with(
+                    "successCondition: unknown field; it belongs to the metric itself, beside name"
+                ),
+                "{problem}"
+            );
+        }
+        let (problems, _) = found(json!({ "jsonPath": "{$.a}" }), json!({}));
+        assert_eq!(
+            problems,
+            ["metrics[0].jsonPath: unknown field; it belongs to provider.web, beside url"]
+        );
+    }
+
+    #[test]
+    fn other_fields_have_no_effect_and_nothing_is_nothing() {
+        let (problems, others) = found(
+            json!({ "comment": "of ours", "sucessCondition": null, "provider": { "web": { "name": "x" } } }),
+            json!({ "description": "which pod" }),
+        );
+        assert_eq!(problems, [] as [&str; 0]);
+        assert_eq!(
+            others,
+            [
+                "args[0].description: unknown field, without effect",
+                "metrics[0].comment: unknown field, without effect",
+                "metrics[0].provider.web.name: unknown field, without effect",
+            ]
+        );
+    }
+}

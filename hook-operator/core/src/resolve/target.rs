@@ -1,0 +1,224 @@
+//! What can be told of a URL, a certificate or a reference before anything is asked: what could never work is refused at
+//! once, in place of an Error at every measurement.
+
+use std::net::IpAddr;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use shared_api::metric::KeyRef;
+
+use crate::address::{Class, classify, faces};
+
+/// Longest name of an object, and longest key within one, in bytes.
+const MAX_NAME_BYTES: usize = 253;
+/// Names under which clouds offer their metadata service.
+const METADATA_NAMES: [&str; 2] = ["metadata.google.internal", "metadata"];
+
+/// Why no call to this URL could ever be made, if that can be told from what is not a placeholder.
+pub(super) fn impossible_url(text: &str) -> Option<String> {
+    let (_, rest) = text.split_once("://")?;
+    let rest = without_placeholders(rest);
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    if authority.is_empty() {
+        return Some("names no host; write http://HOST:PORT/PATH".to_owned());
+    }
+    if authority.contains(|sign: char| sign.is_whitespace() || sign.is_control()) {
+        return Some("has a blank in its host; take it away".to_owned());
+    }
+    if authority.contains('@') {
+        let message = "holds a user name or password, with which no hook is called; send an Authorization header from \
+                       a Secret instead";
+        return Some(message.to_owned());
+    }
+    let host = match authority.strip_prefix('[') {
+        Some(rest) => rest.split(']').next().unwrap_or_default(),
+        None => authority.split(':').next().unwrap_or_default(),
+    };
+    if host.is_empty() {
+        return Some("names no host; write http://HOST:PORT/PATH".to_owned());
+    }
+    if METADATA_NAMES
+        .iter()
+        .any(|name| host.trim_end_matches('.').eq_ignore_ascii_case(name))
+    {
+        return Some(format!(
+            "{host} is a cloud's metadata service, which no hook may call and no flag allows"
+        ));
+    }
+    let address: IpAddr = host.parse().ok()?;
+    let class = faces(address).into_iter().find_map(classify)?;
+    // Loopback is for a flag to decide.
+    (class != Class::Loopback).then(|| {
+        format!(
+            "{address} is {}, which no hook may call and no flag allows",
+            class.describe()
+        )
+    })
+}
+
+/// The text with a letter for each placeholder: what stands there is not known yet.
+fn without_placeholders(text: &str) -> String {
+    let mut parts = text.split("{{");
+    let mut plain = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        plain.push('x');
+        plain.push_str(part.split_once("}}").map_or("", |(_, rest)| rest));
+    }
+    plain
+}
+
+/// Why this text is no list of certificates, if it is none.
+pub(super) fn no_certificates(text: &str) -> Option<&'static str> {
+    const BEGIN: &str = "-----BEGIN CERTIFICATE-----";
+    const END: &str = "-----END CERTIFICATE-----";
+    if !text.contains(BEGIN) {
+        return Some("holds no certificate; give PEM text with -----BEGIN CERTIFICATE-----");
+    }
+    let whole = |block: &str| {
+        let body: String = block.split(END).next()?.split_whitespace().collect();
+        // A certificate is a sequence of DER.
+        let der = STANDARD
+            .decode(body)
+            .ok()
+            .filter(|der| der.first() == Some(&0x30))?;
+        block.contains(END).then_some(der)
+    };
+    let broken = text.split(BEGIN).skip(1).any(|block| whole(block).is_none());
+    broken.then_some("holds a certificate that cannot be read; copy it again, with its BEGIN and END lines")
+}
+
+/// Why the API server would have no such object or key: a name goes into the path of a request.
+pub(super) fn impossible_reference(reference: &KeyRef) -> Option<(&'static str, String)> {
+    let KeyRef { name, key } = reference;
+    if !is_object_name(name) {
+        let message =
+            format!("{name:?} is not a name of an object; use lower case letters, digits, dashes and dots");
+        return Some(("name", message));
+    }
+    let bytes = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_');
+    let is_key = (1..=MAX_NAME_BYTES).contains(&key.len())
+        && key.bytes().all(bytes)
+        && !key.starts_with("..")
+        && key != ".";
+    (!is_key).then(|| {
+        let message = format!("{key:?} is not a key; use letters, digits, dashes, dots and underscores");
+        ("key", message)
+    })
+}
+
+/// A subdomain of DNS (RFC 1123), as the API server wants it.
+fn is_object_name(name: &str) -> bool {
+    let is_label = |label: &str| {
+        let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+        !label.is_empty() && label.bytes().all(inner) && !label.starts_with('-') && !label.ends_with('-')
+    };
+    (1..=MAX_NAME_BYTES).contains(&name.len()) && name.split('.').all(is_label)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_url_that_can_never_work_is_known_before_it_is_asked() {
+        for url in [
+            "http://",
+            "http:///x",
+            "http://?x",
+            "http://:80/",
+            "http://a b/",
+            "http://a\n/",
+            "https://user:pw@host/",
+            "http://{{ args.User }}@host/",
+            "http://169.254.169.254/",
+            "http://169.254.1.1:80/",
+            "http://[fe80::1]/",
+            "http://[::ffff:169.254.169.254]/",
+            "http://100.100.100.200/latest",
+            "http://0.0.0.0/",
+            "http://255.255.255.255/",
+            "http://metadata.google.internal/computeMetadata",
+            "http://METADATA.google.internal.:80/",
+        ] {
+            assert!(impossible_url(url).is_some(), "{url}");
+        }
+        for url in [
+            "http://host",
+            "http://host/a b",
+            "http://host/a@b?c=d@e",
+            "http://{{ args.PodIP }}:9091/players",
+            "{{ args.Url }}",
+            "http://{{ args.PodIP }}",
+            "http://10.0.0.1:80/",
+            "http://127.0.0.1:80/",
+            "http://[::1]:80/",
+            "http://[2001:db8::1]/",
+            "http://game.games.svc:9091",
+        ] {
+            assert_eq!(impossible_url(url), None, "{url}");
+        }
+    }
+
+    #[test]
+    fn a_bundle_is_certificates_or_is_refused() {
+        let good = "-----BEGIN CERTIFICATE-----\nMIIB\nAAAA\n-----END CERTIFICATE-----\n";
+        assert_eq!(no_certificates(good), None);
+        assert_eq!(no_certificates(&format!("# ours\n{good}{good}")), None);
+        for bad in [
+            "nonsense",
+            "",
+            "-----BEGIN CERTIFICATE-----\nMIIB",
+            "-----BEGIN CERTIFICATE-----\nnot base64!\n-----END CERTIFICATE-----",
+            "-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----",
+            "-----BEGIN PRIVATE KEY-----\nMIIB\n-----END PRIVATE KEY-----",
+        ] {
+            assert!(no_certificates(bad).is_some(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_reference_cannot_leave_its_place_in_a_path() {
+        let of = |name: &str, key: &str| KeyRef {
+            name: name.to_owned(),
+            key: key.to_owned(),
+        };
+        for (name, key) in [
+            ("token", "value"),
+            ("a.b-c.1", "tls.crt"),
+            ("0", "A_b-.c"),
+            ("a", ".dockerconfigjson"),
+        ] {
+            assert_eq!(impossible_reference(&of(name, key)), None, "{name}/{key}");
+        }
+        let long = "a".repeat(254);
+        for name in [
+            "../../kube-system/secrets/x",
+            "x?watch=true",
+            "a/b",
+            "",
+            ".",
+            "..",
+            "A",
+            "a..b",
+            "-a",
+            "a-",
+            "a b",
+            "a%2fb",
+            "a#b",
+            &long,
+        ] {
+            assert_eq!(
+                impossible_reference(&of(name, "k")).map(|found| found.0),
+                Some("name"),
+                "{name}"
+            );
+        }
+        for key in ["", "a/b", "a b", "..", ".", "..a", "\u{e9}", &long] {
+            assert_eq!(
+                impossible_reference(&of("a", key)).map(|found| found.0),
+                Some("key"),
+                "{key}"
+            );
+        }
+    }
+}

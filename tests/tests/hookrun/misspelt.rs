@@ -1,0 +1,90 @@
+//! A field that is misspelt, or stands in the wrong place, opens no gate: the API server keeps it, and the operator says
+//! what was meant.
+
+use operator_tests::{at_once, merge, web};
+use serde_json::json;
+use shared_api::Phase;
+use test_kit::Answer;
+
+use crate::stage;
+use crate::templates::condition;
+
+#[tokio::test]
+async fn a_misspelt_condition_ends_a_run_before_anything_is_asked() {
+    let stage = stage("misspelt").await;
+    stage.game.otherwise(Answer::json(json!({ "age": 45 })));
+    let url = stage.game.url("/");
+    let cases = [
+        (
+            "slip",
+            json!({ "sucessCondition": "result == 0" }),
+            "metrics[0].sucessCondition: unknown field; did you mean",
+        ),
+        (
+            "snake",
+            json!({ "success_condition": "result == 0" }),
+            "did you mean successCondition?",
+        ),
+        (
+            "misplaced",
+            json!({ "provider": { "web": { "successCondition": "result == 0" } } }),
+            "metrics[0].provider.web.successCondition: unknown field; it belongs to the metric itself",
+        ),
+        (
+            "path",
+            json!({ "provider": { "web": { "jsonpath": "{.ok}" } } }),
+            "did you mean jsonPath?",
+        ),
+    ];
+    for (name, more, words) in cases {
+        let metric = at_once(web("webtest", &url, more.clone()));
+        stage.create(name, json!({ "metrics": [metric] })).await;
+        let status = stage.settled(name).await;
+        assert_eq!(
+            (status.phase, status.reason.as_deref()),
+            (Phase::Error, Some("InvalidSpec")),
+            "{name}"
+        );
+        let message = status.message.unwrap();
+        assert!(message.contains(words), "{words} is not in {message}");
+        let template = json!({ "metrics": [web("webtest", &url, more)] });
+        stage.create_template(name, template).await;
+        let invalid = condition(&stage, name, "False").await;
+        assert!(
+            invalid.message.contains(words),
+            "{words} is not in {}",
+            invalid.message
+        );
+    }
+    assert_eq!(stage.game.all_requests().len(), 0);
+}
+
+#[tokio::test]
+async fn what_is_only_odd_is_said_on_the_template_and_in_the_verdict() {
+    let stage = stage("misspelt").await;
+    stage.game.otherwise(Answer::json(json!({ "age": 45 })));
+    let mut metric = web("webtest", &stage.game.url("/"), json!({ "comment": "of ours" }));
+    stage
+        .create_template("odd", json!({ "metrics": [metric.clone()] }))
+        .await;
+    let valid = condition(&stage, "odd", "True").await;
+    for words in [
+        "metrics[0].comment: unknown field, without effect",
+        "metrics[0]: no condition: any 2xx answer is a success",
+    ] {
+        assert!(
+            valid.message.contains(words),
+            "{words} is not in {}",
+            valid.message
+        );
+    }
+    merge(&mut metric, json!({ "successCondition": "" }));
+    stage.create("odd", json!({ "metrics": [metric] })).await;
+    let status = stage.settled("odd").await;
+    assert_eq!(status.phase, Phase::Successful);
+    let message = status.message.unwrap();
+    assert!(
+        message.contains("no condition: any 2xx answer is a success"),
+        "{message}"
+    );
+}
