@@ -25,8 +25,16 @@ pub(super) fn is_taken_out(before: &Value, after: &Value) -> bool {
 impl Judge<'_> {
     pub(super) fn gate_of_deletion(&mut self, step: &Step<'_>, pod: &Value) -> Option<String> {
         let game = self.workload(pod, step)?;
-        if !workload::has_hook(game, BEFORE_DELETION.0) || self.passes(step, pod) {
+        if self.passes(step, pod) {
             return None;
+        }
+        if !workload::has_hook(game, BEFORE_DELETION.0) {
+            // An update that recreates is one.
+            let updates = workload::has_hook(game, BEFORE_UPDATE.0);
+            let recreated = annotation(pod, "tkex.tencent.com/chosen-for").starts_with("recreate:");
+            let fits = |intent: &str| intent.starts_with("recreate:");
+            return (updates && recreated)
+                .then(|| self.verdict(step, pod, BEFORE_UPDATE.1, "its recreation", &fits))?;
         }
         let fits = |intent: &str| intent == "delete" || intent.starts_with("recreate:");
         self.verdict(step, pod, BEFORE_DELETION.1, "its deletion", &fits)
@@ -38,24 +46,40 @@ impl Judge<'_> {
         before: &Value,
         after: &Value,
     ) -> Option<String> {
-        let game = self.workload(before, step)?;
-        let hook = [BEFORE_UPDATE, BEFORE_DELETION]
-            .into_iter()
-            .find(|(field, _)| workload::has_hook(game, field));
         // What was written already on a verdict may be written over with something newer.
         let half_written = out_for(before).is_some_and(|to| to == label(before, "controller-revision-hash"));
-        let (_, kind) = hook.filter(|_| !half_written && !self.passes(step, before))?;
+        let (_, kind) = self.hook_of_update(step, before).filter(|_| !half_written)?;
         let wanted = format!("in-place:{}", out_for(after).unwrap_or_default());
         self.verdict(step, before, kind, &wanted, &|intent| intent == wanted)
     }
 
+    /// The hook that is to be asked before an update in place.
+    fn hook_of_update(&self, step: &Step<'_>, pod: &Value) -> Option<(&'static str, &'static str)> {
+        let game = self.workload(pod, step)?;
+        [BEFORE_UPDATE, BEFORE_DELETION]
+            .into_iter()
+            .find(|(field, _)| workload::has_hook(game, field))
+            .filter(|_| !self.passes(step, pod))
+    }
+
     /// Images change only while nobody is sent to the pod, unless the workload wants it otherwise.
-    pub(super) fn images_changed(&self, step: &Step<'_>, before: &Value, after: &Value) -> Option<String> {
+    /// One without the readiness gate cannot be taken out of service: its images need a verdict of their own.
+    pub(super) fn images_changed(
+        &mut self,
+        step: &Step<'_>,
+        before: &Value,
+        after: &Value,
+    ) -> Option<String> {
         let hot = self
             .workload(before, step)
             .is_some_and(|game| workload::kind(game) == "HotPatchUpdate");
         if images(before) == images(after) || hot || out_for(before).is_some() {
             return None;
+        }
+        if !has_readiness_gate(before) {
+            let wanted = format!("in-place:{}", label(after, "controller-revision-hash"));
+            let (_, kind) = self.hook_of_update(step, before)?;
+            return self.verdict(step, before, kind, &wanted, &|intent| intent == wanted);
         }
         Some(format!(
             "the images of {} were changed from {:?} to {:?} while it was in service",
@@ -175,7 +199,10 @@ impl Judge<'_> {
         } else if author == self.scope.workloads {
             Some("was judged by gamedeployment-operator itself".to_owned())
         } else {
-            None
+            let hooks = [BEFORE_UPDATE, BEFORE_DELETION];
+            let (field, _) = hooks.into_iter().find(|(_, of)| *of == kind)?;
+            self.asked_otherwise(versions, step, pod, field)
+                .or_else(|| self.too_old(versions, step, pod, field))
         }
     }
 }
@@ -193,6 +220,10 @@ impl Judge<'_> {
                 && measured(&event.request)
         })
     }
+}
+
+fn has_readiness_gate(pod: &Value) -> bool {
+    items(pod, "/spec/readinessGates").any(|gate| gate["conditionType"] == "InPlaceUpdateReady")
 }
 
 fn measured(run: &Value) -> bool {

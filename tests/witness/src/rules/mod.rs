@@ -5,6 +5,7 @@
 //! What it wrote itself it has to know at once. Hooks have no such grace: who sets one can rely on it. Only a HookRun whose
 //! success was measured, and which somebody else has deleted within the last 1 s, still counts.
 
+mod asked;
 mod count;
 mod form;
 mod gate;

@@ -274,3 +274,46 @@ fn a_pod_whose_node_is_gone_passes_and_one_whose_node_came_back_does_not() {
     log.line(Call(OPERATOR, "delete", "pods", ""), "b", request, ending);
     log.is_caught("pod b (uid-of-b)");
 }
+
+#[test]
+fn a_verdict_that_is_too_old_counts_no_more() {
+    story(|log| log.wait(29_000)).is_clean();
+    story(|log| log.wait(40_000)).is_caught("had been Successful for 40s, of 30s that count");
+    let shorter = |log: &mut Log| {
+        log.edit(json!({ "preDeleteUpdateStrategy": { "freshForSeconds": 5 } }));
+        log.wait(10_000);
+    };
+    story(shorter).is_caught("of 5s that count");
+}
+
+#[test]
+fn a_run_that_asks_something_else_counts_for_nothing() {
+    let edited = |log: &mut Log| {
+        let patch = json!({ "spec": { "metrics": [{ "name": "players", "successCondition": "true" }] } });
+        let call = Call(SOMEBODY, "patch", "hookruns", "");
+        log.write(call, "run", patch.clone(), patch);
+    };
+    story(edited).is_caught("was edited by somebody");
+    let terminated = |log: &mut Log| {
+        let patch = json!({ "spec": { "terminate": true } });
+        let call = Call(SOMEBODY, "patch", "hookruns", "");
+        log.write(call, "run", patch.clone(), patch);
+    };
+    story(terminated).is_clean();
+    let args = json!({ "spec": { "args": [{ "name": "PodName", "value": "b" }] } });
+    with_run("delete", args).is_caught("was asked with PodName");
+    let asks = |condition: &str| json!({ "spec": { "metrics": [{ "name": "players", "successCondition": condition }] } });
+    for (condition, caught) in [("result == 0", false), ("result >= 0", true)] {
+        let mut log = hooked();
+        log.put(SOMEBODY, "hooktemplates", "empty", asks("result == 0"));
+        log.pod("a");
+        log.ask("run", "a", "delete", asks(condition));
+        log.say_yes(HOOKS, "run");
+        log.delete("a");
+        if caught {
+            log.is_caught("asks what HookTemplate empty never asked");
+        } else {
+            log.is_clean();
+        }
+    }
+}

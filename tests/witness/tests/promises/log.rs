@@ -113,7 +113,10 @@ impl Log {
         let owner = json!({ "kind": "GameDeployment", "controller": true, "uid": "uid-of-arena" });
         let pod = json!({
             "metadata": { "ownerReferences": [owner], "labels": { "controller-revision-hash": OLD } },
-            "spec": { "containers": [{ "name": "game", "image": "game:v1" }] },
+            "spec": {
+                "containers": [{ "name": "game", "image": "game:v1" }],
+                "readinessGates": [{ "conditionType": "InPlaceUpdateReady" }],
+            },
         });
         self.put(OPERATOR, "pods", name, pod);
     }
