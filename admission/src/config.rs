@@ -41,6 +41,11 @@ pub struct Config {
     )]
     pub guard_exempt_user: Vec<String>,
 
+    /// User of gamedeployment-operator: nobody else may create HookRuns that a GameDeployment controls; repeat or separate
+    /// by commas [default: not checked]
+    #[arg(long, value_delimiter = ',', value_name = "USER")]
+    pub workload_operator_user: Vec<String>,
+
     #[command(flatten)]
     #[expect(missing_docs, reason = "the text would stand in front of every flag's own")]
     pub certificates: CertificateArgs,

@@ -32,6 +32,8 @@ pub struct Desk {
     pub cluster: Cluster,
     /// Users whose deletions need no label.
     pub exempt: Vec<String>,
+    /// Who may create HookRuns that a GameDeployment controls; none: everybody.
+    pub askers: Vec<String>,
     /// What Prometheus is told.
     pub metrics: Metrics,
     /// Set once this process is to end: each answer is then the last one on its connection.
@@ -48,6 +50,9 @@ pub fn router(desk: Desk) -> Router {
 
 async fn validate(State(desk): State<Arc<Desk>>, body: Body) -> Response {
     answer(&desk, "validate", body, async |request| {
+        if let Some(verdict) = validate::forged(&request, &desk.askers) {
+            return Ok(verdict);
+        }
         // On a thread of its own: a hook of 100 conditions is compiled meanwhile.
         let judged = tokio::task::spawn_blocking(move || validate::judge(&request)).await;
         judged.map_err(|error| error.to_string())

@@ -109,6 +109,7 @@ pub async fn run(config: Config) -> Result<(), StartError> {
     let desk = http::Desk {
         cluster: cluster::Cluster::new(client.clone(), config.process.api_timeout),
         exempt: config.guard_exempt_user.clone(),
+        askers: config.workload_operator_user.clone(),
         metrics: metrics.clone(),
         ending: ending.clone(),
     };

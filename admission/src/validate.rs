@@ -56,6 +56,9 @@ pub fn judge(request: &Request) -> Verdict {
     if ends || !matches!(request.operation.as_str(), "CREATE" | "UPDATE") {
         return allowed;
     }
+    if let Some(words) = edits_a_question(kind, object, old) {
+        return Verdict::Forbidden(words);
+    }
     let news = match kind {
         Checked::GameDeployment => news(object, old, workload_problems, workload::sentence),
         Checked::HookTemplate => news(object, old, template_problems, |problems| {
@@ -77,6 +80,51 @@ pub fn judge(request: &Request) -> Verdict {
             Verdict::Allowed(known.chain(cautions).collect())
         }
     }
+}
+
+/// Refuses a new run that claims to be the question of a workload, unless one of these users makes it. With no users
+/// known nothing is refused.
+#[must_use]
+pub fn forged(request: &Request, operators: &[String]) -> Option<Verdict> {
+    let is_run = matches!(Checked::of(&request.kind), Some(Checked::HookRun));
+    if !is_run || request.operation != "CREATE" || operators.is_empty() {
+        return None;
+    }
+    let user = request.user_info.username.as_deref().unwrap_or_default();
+    let owner = asker(&request.object).filter(|_| operators.iter().all(|known| known != user))?;
+    let game = owner["name"].as_str().unwrap_or_default();
+    Some(Verdict::Forbidden(format!(
+        "metadata.ownerReferences: GameDeployment {game} is named as controller, and its HookRuns are made by its operator \
+         alone, not by {user:?}; leave the owner out"
+    )))
+}
+
+/// The GameDeployment that asks by this run.
+fn asker(run: &Value) -> Option<&Value> {
+    let owners = run["metadata"]["ownerReferences"].as_array()?;
+    { owners.iter() }.find(|owner| owner["controller"] == true && owner["kind"] == "GameDeployment")
+}
+
+/// Why a run must not be changed: a workload asks by it, and would not believe it any more. To end it early is no edit.
+fn edits_a_question(kind: Checked, object: &Value, old: &Value) -> Option<String> {
+    if !matches!(kind, Checked::HookRun) {
+        return None;
+    }
+    let owner = asker(old)?;
+    let asked = |run: &Value| {
+        let mut spec = run["spec"].clone();
+        if let Some(fields) = spec.as_object_mut() {
+            fields.remove("terminate");
+        }
+        spec
+    };
+    (asked(object) != asked(old)).then(|| {
+        let game = owner["name"].as_str().unwrap_or_default();
+        format!(
+            "spec: GameDeployment {game} asks by this HookRun, and an edited one opens nothing; edit the HookTemplate, \
+             or delete the HookRun to have it asked again (spec.terminate may be set)"
+        )
+    })
 }
 
 /// What is wrong with an object, or why it cannot be read at all.

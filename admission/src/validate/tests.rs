@@ -141,3 +141,56 @@ fn a_certificate_that_is_not_checked_is_legal_and_told() {
         "{warnings:?}"
     );
 }
+
+#[test]
+fn the_question_of_a_workload_cannot_be_edited_and_can_be_ended() {
+    let owned = |condition: &str| {
+        let mut run = run(condition);
+        run["metadata"]["ownerReferences"] =
+            json!([{ "kind": "GameDeployment", "name": "arena", "uid": "u", "controller": true }]);
+        run
+    };
+    let edited = request("HookRun", &owned("result >= 0"), &owned("result == 0"));
+    let Verdict::Forbidden(words) = judge(&edited) else {
+        panic!("{:?}", judge(&edited));
+    };
+    assert!(
+        words.contains("GameDeployment arena") && words.contains("edit the HookTemplate"),
+        "{words}"
+    );
+    // Nor by whoever takes the owner away with it.
+    let disowned = request("HookRun", &run("result >= 0"), &owned("result == 0"));
+    assert!(matches!(judge(&disowned), Verdict::Forbidden(_)));
+    let mut ended = owned("result == 0");
+    ended["spec"]["terminate"] = json!(true);
+    ended["metadata"]["labels"] = json!({ "a": "b" });
+    assert_eq!(
+        warnings(&request("HookRun", &ended, &owned("result == 0"))),
+        [""; 0]
+    );
+    let own = request("HookRun", &run("result >= 0"), &run("result == 0"));
+    assert_eq!(warnings(&own), [""; 0], "a run of nobody's may be edited");
+}
+
+#[test]
+fn only_the_operator_makes_questions_of_a_workload() {
+    let mut claimed = run("true");
+    claimed["metadata"]["ownerReferences"] =
+        json!([{ "kind": "GameDeployment", "name": "arena", "uid": "u", "controller": true }]);
+    let operator = ["operator".to_owned()];
+    let by = |user: &str, run: &Value| {
+        let mut request = request("HookRun", run, &Value::Null);
+        request.user_info.username = Some(user.to_owned());
+        request
+    };
+    let Some(Verdict::Forbidden(words)) = forged(&by("jane", &claimed), &operator) else {
+        panic!("it passes");
+    };
+    assert!(
+        words.contains("GameDeployment arena") && words.contains("jane"),
+        "{words}"
+    );
+    assert_eq!(forged(&by("operator", &claimed), &operator), None);
+    assert_eq!(forged(&by("jane", &run("true")), &operator), None);
+    assert_eq!(forged(&by("jane", &claimed), &[]), None, "nobody said who it is");
+}
