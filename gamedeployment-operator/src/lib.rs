@@ -78,8 +78,14 @@ pub async fn run(config: Config) -> Result<(), StartError> {
         )
         .await;
         let news = observe::everything(&client, &config.operator.scope(), with_nodes, &health);
-        let controller =
-            controller::Controller::new(client.clone(), Arc::new(calls()), hands, metrics, with_nodes);
+        let controller = controller::Controller::new(
+            client.clone(),
+            Arc::new(calls()),
+            hands,
+            metrics,
+            health.clone(),
+            with_nodes,
+        );
         controller.drive(news).await;
     });
     shell.work(work).await

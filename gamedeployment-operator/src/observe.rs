@@ -18,7 +18,8 @@ pub const NODES: &str = "nodes-watch";
 const WORKLOADS: &str = "gamedeployments-watch";
 const PODS: &str = "pods-watch";
 const REVISIONS: &str = "controllerrevisions-watch";
-const RUNS: &str = "hookruns-watch";
+/// The check of HookRuns.
+pub const RUNS: &str = "hookruns-watch";
 const TEMPLATES: &str = "hooktemplates-watch";
 
 /// What the watches show.

@@ -60,7 +60,8 @@ impl From<CallError> for LedgerError {
     fn from(error: CallError) -> Self {
         match error {
             CallError::Gone => Self::Gone,
-            CallError::Conflict => Self::Conflict,
+            // What is written here has no term.
+            CallError::Conflict | CallError::Lapsed => Self::Conflict,
             CallError::Refused { step, message } | CallError::Unknown { step, message } => {
                 Self::Failed { step, message }
             }

@@ -1,7 +1,7 @@
 //! Calls of the API server: bounded in number and in time, shared fairly between namespaces, and what came of each told
 //! by class.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tracing::Instrument as _;
 
@@ -26,6 +26,9 @@ pub enum CallError {
         /// The API server's words.
         message: String,
     },
+    /// It was not sent: what allowed it had lapsed while it waited for its turn.
+    #[error("what allowed it had lapsed before it could be sent")]
+    Lapsed,
     /// Nobody knows whether it was done.
     #[error("failed to {step}: {message}")]
     Unknown {
@@ -61,8 +64,22 @@ impl Calls {
         step: &'static str,
         call: impl Future<Output = Result<T, kube::Error>> + Send,
     ) -> Result<T, CallError> {
+        self.call_before(None, namespace, step, call).await
+    }
+
+    /// As [`Calls::call`]; a call whose turn has not come before `until` is not sent.
+    pub async fn call_before<T>(
+        &self,
+        until: Option<Instant>,
+        namespace: &str,
+        step: &'static str,
+        call: impl Future<Output = Result<T, kube::Error>> + Send,
+    ) -> Result<T, CallError> {
         let unknown = |message: String| CallError::Unknown { step, message };
         let _slot = self.slots.take(namespace).await;
+        if until.is_some_and(|until| Instant::now() >= until) {
+            return Err(CallError::Lapsed);
+        }
         let span = tracing::info_span!(target: TARGET, "api call", otel.kind = "client", namespace, step);
         let call = call.instrument(span);
         match tokio::time::timeout(self.timeout, call).await {
@@ -82,6 +99,30 @@ impl Calls {
             }),
             Ok(Err(error)) => Err(unknown(root_cause(&error))),
             Err(_) => Err(unknown(format!("no answer within {}s", self.timeout.as_secs()))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_call_whose_time_is_over_is_not_sent() {
+        let calls = Calls::new(1, Duration::from_secs(5));
+        let now = Instant::now();
+        let later = now + Duration::from_secs(60);
+        for (until, goes) in [(None, true), (Some(later), true), (Some(now), false)] {
+            let sent = AtomicBool::new(false);
+            let call = async {
+                sent.store(true, Ordering::Relaxed);
+                Ok(())
+            };
+            let done = calls.call_before(until, "games", "try", call).await;
+            assert_eq!((done.is_ok(), sent.load(Ordering::Relaxed)), (goes, goes));
+            assert!(goes || done == Err(CallError::Lapsed));
         }
     }
 }

@@ -101,8 +101,14 @@ impl ApiMeter {
     /// Whether the API server has granted a watch of this resource since.
     #[must_use]
     pub fn watches_since(&self, resource: &str, moment: Instant) -> bool {
+        self.watched_since(resource, moment).is_some()
+    }
+
+    /// When the API server has granted a watch of this resource last, if that was after `moment`.
+    #[must_use]
+    pub fn watched_since(&self, resource: &str, moment: Instant) -> Option<Instant> {
         let watches = self.watches.lock().unwrap_or_else(PoisonError::into_inner);
-        watches.get(resource).is_some_and(|granted| *granted > moment)
+        watches.get(resource).copied().filter(|granted| *granted > moment)
     }
 
     fn observe(&self, verb: &'static str, resource: String, took: Duration, outcome: Result<u16, &BoxError>) {

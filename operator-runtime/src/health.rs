@@ -28,7 +28,10 @@ pub struct Health {
 
 #[derive(Debug, Clone)]
 enum Check {
-    Passes(String),
+    Passes {
+        words: String,
+        since: Instant,
+    },
     Fails(String),
     /// A watch has broken off. That it is back is known when the API server grants it: it may have nothing to tell.
     Interrupted {
@@ -50,12 +53,17 @@ impl Health {
 
     /// Reports that a check passes.
     pub fn pass(&self, check: &'static str) {
-        self.set(check, Check::Passes("ok".to_owned()));
+        self.pass_saying(check, "ok");
     }
 
     /// Reports that a check passes, in these words.
     pub fn pass_saying(&self, check: &'static str, words: impl Into<String>) {
-        self.set(check, Check::Passes(words.into()));
+        let (words, mut since) = (words.into(), Instant::now());
+        let mut checks = self.checks.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(Check::Passes { since: known, .. }) = checks.get(check) {
+            since = *known;
+        }
+        checks.insert(check, Check::Passes { words, since });
     }
 
     /// From now on these checks must pass, too.
@@ -85,6 +93,18 @@ impl Health {
             .insert(check, state);
     }
 
+    /// Since when a check has passed without a break; none while it does not pass. Of a watch that was granted again and
+    /// has shown nothing since, the break lasts until it shows something or is granted.
+    #[must_use]
+    pub fn passes_since(&self, check: &str) -> Option<Instant> {
+        let checks = self.checks.lock().unwrap_or_else(PoisonError::into_inner);
+        match checks.get(check)? {
+            Check::Passes { since, .. } => Some(*since),
+            Check::Interrupted { resource, since, .. } => self.meter.watched_since(resource, *since),
+            Check::Fails(_) => None,
+        }
+    }
+
     /// Whether all is well, and a line for each check.
     #[must_use]
     pub fn report(&self) -> (bool, String) {
@@ -111,7 +131,7 @@ impl Health {
 impl Health {
     fn judge(&self, check: Check) -> Result<String, String> {
         match check {
-            Check::Passes(words) => Ok(words),
+            Check::Passes { words, .. } => Ok(words),
             Check::Interrupted { resource, since, .. } if self.meter.watches_since(&resource, since) => {
                 Ok("ok".to_owned())
             }

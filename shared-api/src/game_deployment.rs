@@ -185,6 +185,11 @@ pub struct HookStrategy {
     /// Set to true to ask again every hook of this kind that ended without success; reset to false once done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry: Option<bool>,
+    /// Seconds for which a success counts, from its arrival. An older one is void, and the pod is asked again: players may
+    /// have joined. At least 5. Unset: 30.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 5))]
+    pub fresh_for_seconds: Option<i32>,
 }
 
 /// A HookTemplate by name, and arguments for its runs.

@@ -114,6 +114,10 @@ reasons! {
         HookRunNameInvalid,
         /// A hook cannot be asked: the pod has no address yet.
         PodAddressMissing,
+        /// A hook's success is older than `freshForSeconds`, or its time cannot be told: the pod is asked again.
+        HookVerdictExpired,
+        /// Somebody has edited a HookRun of the workload: it is removed, and the pod is asked again.
+        HookRunEdited,
         /// The change cannot be made in place.
         NotInPlaceUpdatable,
         /// An in-place update does not come to an end.

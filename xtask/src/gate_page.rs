@@ -44,12 +44,14 @@ fn about(state: State) -> (&'static str, &'static str) {
         ),
         State::Stale => (
             "There is a HookRun, and it was made for something else: another intent, another choice of the pod, another \
-             hook, another pod of that name, or a container that has restarted since. Its verdict counts for nothing.",
-            "Nothing: the operator removes the HookRun and asks again.",
+             hook, another pod of that name, or a container that has restarted since; or somebody has edited it, or its \
+             verdict is too old. It counts for nothing.",
+            "Nothing: the operator removes the HookRun and asks again. A warning event tells of an edit and of a verdict \
+             that is too old.",
         ),
         State::Open => (
-            "It may be done: the HookRun ended with a measured success for exactly this, or no hook has a say, or nobody \
-             can be on the pod.",
+            "It may be done: the HookRun ended with a measured success for exactly this, a moment ago, or no hook has \
+             a say, or nobody can be on the pod. That is looked at once more right before the write is sent.",
             "The pod is deleted or changed as soon as the budget allows; a pod that was let pass by skip-hook is named \
              in a warning event.",
         ),

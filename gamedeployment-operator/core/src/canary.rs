@@ -12,7 +12,7 @@ use shared_api::reason::WorkloadReason;
 use shared_api::{HookRun, game_deployment::HookStep};
 
 use crate::digest::digest;
-use crate::gate::{NewRun, Obstacle, Run, check_name, owned, owner, render};
+use crate::gate::{NewRun, Obstacle, Run, check_name, owned, owner, render, spec_digest};
 use crate::history::History;
 use crate::plan::{Action, Plan};
 use crate::view::View;
@@ -272,7 +272,7 @@ impl Steering<'_> {
             .runs
             .iter()
             .find(|run| run.name == name)
-            .filter(|run| is_same(run, &wanted))
+            .filter(|run| is_same(run, &wanted) && !run.was_edited)
         else {
             let message = format!("canary step {}: HookRun {name} is to be created", number(canary));
             canary.waits = Some((WorkloadReason::RollingOut, message));
@@ -332,7 +332,7 @@ fn is_same(run: &Run, wanted: &NewRun) -> bool {
     let note = |key: &str| notes.and_then(|notes| notes.get(key));
     !run.terminating
         && run.intent.as_ref() == note(annotation::INTENT)
-        && run.spec_digest.as_ref() == note(annotation::SPEC_DIGEST)
+        && run.spec_digest == spec_digest(&wanted.run.spec)
 }
 
 /// Records a pause, and says since when.

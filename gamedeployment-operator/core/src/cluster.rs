@@ -1,15 +1,32 @@
 //! What decisions need to know of the cluster besides the workload's own objects.
 
-use crate::gate::FoundTemplate;
+use jiff::SignedDuration;
+
+use crate::gate::{FoundTemplate, Run};
+
+/// What is known of a node that pods are bound to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Node {
+    /// It is there, or nodes are not watched.
+    There,
+    /// The watch does not show it, but the watch is interrupted or has not been read whole: nobody knows.
+    Unsure,
+    /// A healthy watch has not shown it for this long.
+    Absent(SignedDuration),
+}
 
 /// The surroundings of a workload, as its operator knows them.
 pub trait Cluster {
     /// The HookTemplate of this name in the workload's namespace.
     fn template(&self, name: &str) -> FoundTemplate<'_>;
-    /// Whether there is certainly no node of this name any more.
-    fn node_is_gone(&self, name: &str) -> bool;
+    /// What the watch shows of the node of this name. It is a cache: absence here opens nothing by itself.
+    fn node(&self, name: &str) -> Node;
     /// What deleting a pod on this node costs, where the node says it.
     fn node_cost(&self, name: &str) -> Option<f64>;
+    /// For how long this process has known the run's verdict, where it saw it arrive.
+    fn verdict_seen_for(&self, _run: &Run) -> Option<SignedDuration> {
+        None
+    }
     /// Whether any HookRun has this name.
     fn has_run(&self, namespace: &str, name: &str) -> bool;
     /// Whether any pod of the workload's namespace has this name.

@@ -4,17 +4,17 @@
 //! written on the objects. A workload that is as it should be gets an empty plan.
 
 use std::cell::LazyCell;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
 use crate::canary::{self, Advance, Canary};
 use crate::claim::{Claim, claim};
 use crate::creation;
-use crate::gate::{Gate, Run, Standing};
+use crate::gate::{Gate, PodRef, Run, Standing};
 use crate::grant::grant;
 use crate::history;
-use crate::plan::{Action, Plan, RunRef};
+use crate::plan::{Action, Plan, RunRef, Warning};
 use crate::rollout;
 use crate::scale::Counts;
 use crate::scene::{Scene, Seat};
@@ -79,7 +79,7 @@ fn choose<'a>(scene: &mut Scene<'a>, claimed: &Claim<'a>, plan: &mut Plan) -> Fi
         old_left.saturating_sub(counts.partition)
     };
     let hindrances = rollout::choose(scene, to_update);
-    let gate = Gate::new(workload, view.cluster, view.runs);
+    let gate = Gate::new(workload, view.cluster, view.runs, scene.now);
     let confirmations = steps::confirm(scene, &gate, plan);
     if confirmations.iter().any(Confirmation::is_refused) {
         steps::hold_back(scene);
@@ -160,6 +160,7 @@ fn remove_runs(scene: &Scene<'_>, findings: &Findings<'_>, plan: &mut Plan) {
     let rested_on = rested_on(scene, findings);
     let pods =
         LazyCell::new(|| -> BTreeSet<&str> { scene.view.pods.iter().map(|pod| pod.uid.as_str()).collect() });
+    let mut voids = told(scene, findings);
     for run in scene.view.runs {
         if run.terminating || run.kind.is_none() && !run.canary {
             continue;
@@ -171,9 +172,31 @@ fn remove_runs(scene: &Scene<'_>, findings: &Findings<'_>, plan: &mut Plan) {
                 name: run.name.clone(),
                 uid: run.uid.clone(),
                 is_history: run.phase.is_final() && pod.is_some_and(|pod| !pods.contains(pod)),
+                void: voids.remove(run.uid.as_str()).map(Box::new),
             }));
         }
     }
+}
+
+/// What people are told of runs that do not count, by their UIDs. Mostly there are none.
+fn told<'s>(scene: &'s Scene<'_>, findings: &'s Findings<'_>) -> BTreeMap<&'s str, Warning> {
+    let seats = scene.seats.iter();
+    let seats = seats.filter_map(|seat| Some((seat.pod, seat.standing.as_ref()?)));
+    let confirmations = findings.confirmations.iter();
+    let confirmations = confirmations.map(|confirmation| (confirmation.pod, &confirmation.standing));
+    let told = seats.chain(confirmations).filter_map(|(pod, standing)| {
+        let Standing::Stale(run, void) = standing else {
+            return None;
+        };
+        let (name, why) = (&run.name, &void.why);
+        let warning = Warning {
+            pod: Some(PodRef::of(pod)),
+            reason: void.reason?,
+            message: format!("HookRun {name} does not count: {why}; the pod is asked again"),
+        };
+        Some((run.uid.as_str(), warning))
+    });
+    told.collect()
 }
 
 fn is_in_use(run: &Run, rested_on: &BTreeSet<&str>, scene: &Scene<'_>, findings: &Findings<'_>) -> bool {

@@ -52,8 +52,8 @@ pub enum Action {
     TakeOut(Update, Timestamp),
     /// Write an update to a pod: images, metadata, revision.
     WriteUpdate(Update, Box<PodChange>),
-    /// Put a pod into service, and say to which revision it was updated, if it was.
-    PutIn(PodRef, Option<String>),
+    /// Put a pod into service, and say which update of it is finished, if one is.
+    PutIn(PodRef, Option<Finished>),
     /// Record on a pod that its update was confirmed.
     Confirm(Confirmed),
     /// Ask.
@@ -99,6 +99,17 @@ pub struct RunRef {
     pub uid: String,
     /// Whether it has ended and its pod is gone: it can say nothing of any pod any more.
     pub is_history: bool,
+    /// What people are told of it when it is gone: its verdict does not count, for a reason that they should know.
+    pub void: Option<Box<Warning>>,
+}
+
+/// An update in place that is finished.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finished {
+    /// The revision that the pod was updated to.
+    pub revision: String,
+    /// What names this update in the condition of a pod that cannot be taken out of service; else empty.
+    pub mark: String,
 }
 
 /// A pod to create.
@@ -237,6 +248,7 @@ mod tests {
             name: String::new(),
             uid: String::new(),
             is_history,
+            void: None,
         })
     }
 

@@ -92,6 +92,8 @@ pub struct Pod {
     pub in_place: Option<InPlaceCondition>,
     /// Its containers, in the spec's order.
     pub containers: Vec<Container>,
+    /// Its init containers that run as long as it does (native sidecars).
+    pub sidecars: Vec<Container>,
 }
 
 impl Pod {
@@ -139,6 +141,7 @@ impl Pod {
             has_readiness_gate: { gates }.any(|gate| gate.condition_type == names::pod::IN_PLACE_READY),
             in_place: in_place_of(status),
             containers: container::read_all(spec, status),
+            sidecars: container::read_sidecars(spec, status),
         }
     }
 
@@ -151,8 +154,14 @@ impl Pod {
             unschedulable: None,
             in_place: None,
             containers: Vec::new(),
+            sidecars: Vec::new(),
             ..self
         }
+    }
+
+    /// The containers that run as long as the pod does.
+    pub fn lasting(&self) -> impl Iterator<Item = &Container> {
+        self.containers.iter().chain(&self.sidecars)
     }
 
     /// The name of its revision; empty where there is none.
@@ -224,21 +233,14 @@ impl Pod {
         no_node.or_else(|| self.containers.iter().find_map(Container::complaint))
     }
 
-    /// Whether no container of it has ever run with the images that it has now. A container that crashed does not
-    /// count: it will run again.
+    /// Whether its kubelet has reported of every container that it has never run with the image that it has now. A
+    /// container that crashed does not count: it will run again. Nor does one of which nothing was reported: a node
+    /// that has fallen silent may run it.
     #[must_use]
     pub fn never_started(&self) -> bool {
         match self.phase {
-            PodPhase::Pending
-                if self
-                    .containers
-                    .iter()
-                    .all(|container| container.state == State::Unknown) =>
-            {
-                true
-            }
             PodPhase::Pending | PodPhase::Running => {
-                !self.containers.is_empty() && self.containers.iter().all(Container::cannot_have_players)
+                !self.containers.is_empty() && self.lasting().all(Container::cannot_have_players)
             }
             PodPhase::Unknown | PodPhase::Succeeded | PodPhase::Failed => false,
         }

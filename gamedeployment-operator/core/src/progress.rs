@@ -35,7 +35,9 @@ impl Record {
     #[must_use]
     pub fn new<'a>(pod: &Pod, to: &str, changed: impl Iterator<Item = &'a String>, at: Timestamp) -> Self {
         let written = |record: &Self| record.revision == pod.revision();
-        let before = record(pod).filter(|record| pod.is_out_of_service() && written(record));
+        let open =
+            |record: &Self| pod.is_out_of_service() || !pod.has_readiness_gate && !is_noted(record, pod);
+        let before = record(pod).filter(|record| open(record) && written(record));
         let hot = Self::read(pod.annotation(names::pod::HOT_PATCH_STATE)).filter(written);
         let known = |name: &str| {
             let mut records = [&before, &hot].into_iter().flatten();
@@ -55,6 +57,13 @@ impl Record {
             update_timestamp: Some(at),
             last_container_statuses: marks,
         }
+    }
+
+    /// What names this update among those of the pod.
+    #[must_use]
+    pub fn mark(&self) -> String {
+        let at = self.update_timestamp.unwrap_or(Timestamp::MIN);
+        format!("{} {at}", self.revision)
     }
 
     /// The annotation's text.
@@ -103,11 +112,11 @@ pub fn stage(pod: &Pod, now: Timestamp) -> Stage {
         return if pod.has_readiness_gate {
             Stage::OutOfService
         } else {
-            hot_patch(pod, now)
+            in_service(pod, now)
         };
     };
     if condition.ready {
-        return hot_patch(pod, now);
+        return in_service(pod, now);
     }
     if !is_target(&condition.target, pod) {
         return Stage::Grace {
@@ -136,6 +145,28 @@ pub fn is_half_written(pod: &Pod) -> bool {
 /// Whether the condition speaks of the revision that the pod has; the original's condition speaks of none.
 fn is_target(target: &str, pod: &Pod) -> bool {
     target.is_empty() || target == pod.revision()
+}
+
+/// A pod without the readiness gate is updated while it is in service.
+fn in_service(pod: &Pod, now: Timestamp) -> Stage {
+    let written = record(pod).filter(|record| {
+        !pod.has_readiness_gate && record.revision == pod.revision() && !is_noted(record, pod)
+    });
+    match written {
+        Some(record) => advance(pod, &record, now),
+        None => hot_patch(pod, now),
+    }
+}
+
+/// Whether it is noted on the pod that this update is finished. Older releases noted only when one was.
+fn is_noted(record: &Record, pod: &Pod) -> bool {
+    let Some(condition) = pod.in_place.as_ref().filter(|condition| condition.ready) else {
+        return false;
+    };
+    if condition.target.is_empty() {
+        return condition.since >= record.update_timestamp;
+    }
+    condition.target == record.mark()
 }
 
 fn hot_patch(pod: &Pod, now: Timestamp) -> Stage {

@@ -4,7 +4,7 @@ use k8s_openapi::api::core::v1 as api;
 use serde_json::{Map, Value, json};
 use shared_api::GameDeployment;
 
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, Node};
 use crate::gate::FoundTemplate;
 use crate::pod::Pod;
 use crate::revision::Revision;
@@ -103,8 +103,8 @@ impl Cluster for Around {
         FoundTemplate::Missing
     }
 
-    fn node_is_gone(&self, _: &str) -> bool {
-        false
+    fn node(&self, _: &str) -> Node {
+        Node::There
     }
 
     fn node_cost(&self, name: &str) -> Option<f64> {

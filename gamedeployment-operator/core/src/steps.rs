@@ -5,8 +5,9 @@
 use jiff::{SignedDuration, Timestamp};
 use shared_api::names::pod as annotation;
 
-use crate::gate::{Act, Approval, Gate, HookKind, Intent, PodRef, Standing};
-use crate::plan::{Action, Plan, PodChange};
+use crate::cluster::Node;
+use crate::gate::{Act, Approval, GONE_AFTER, Gate, HookKind, Intent, PodRef, Standing};
+use crate::plan::{Action, Finished, Plan, PodChange};
 use crate::pod::Pod;
 use crate::progress::{self, Record, Stage};
 use crate::scene::{Chosen, Scene, Seat};
@@ -174,14 +175,16 @@ fn open(scene: &Scene<'_>, seat: &Seat<'_>, approval: Approval, plan: &mut Plan)
         return false;
     };
     let grace = SignedDuration::from_secs(scene.workload.grace_seconds);
+    let gated = seat.pod.has_readiness_gate;
     let out_for = match &seat.stage {
-        Stage::Grace { to, since } if to == update.to() => Some(since.unwrap_or(Timestamp::MIN)),
+        Stage::Grace { to, since } if gated && to == update.to() => Some(since.unwrap_or(Timestamp::MIN)),
         Stage::Grace { .. } | Stage::Idle | Stage::OutOfService | Stage::Written { .. } | Stage::Finished => {
             None
         }
     };
-    // A change of metadata restarts nothing: the pod stays in service.
-    let at_once = update.hot() || change.images.is_empty() && !seat.pod.is_out_of_service();
+    // A change of metadata restarts nothing: the pod stays in service. Where nothing keeps players out of it, there is
+    // nothing to wait for: the verdict is fresh now.
+    let at_once = update.hot() || !gated || change.images.is_empty() && !seat.pod.is_out_of_service();
     match out_for {
         Some(since) => {
             let end = since.checked_add(grace).unwrap_or(Timestamp::MAX);
@@ -248,9 +251,16 @@ fn settle(scene: &Scene<'_>, seat: &Seat<'_>, plan: &mut Plan) {
         Stage::Idle | Stage::Written { .. } => false,
     };
     if put_in {
-        let updated = matches!(seat.stage, Stage::Finished) && progress::record(seat.pod).is_some();
-        let to = updated.then(|| seat.pod.revision().to_owned());
-        plan.actions.push(Action::PutIn(PodRef::of(seat.pod), to));
+        let record = progress::record(seat.pod).filter(|_| matches!(seat.stage, Stage::Finished));
+        let finished = record.map(|record| Finished {
+            revision: seat.pod.revision().to_owned(),
+            mark: if seat.pod.has_readiness_gate {
+                String::new()
+            } else {
+                record.mark()
+            },
+        });
+        plan.actions.push(Action::PutIn(PodRef::of(seat.pod), finished));
     }
 }
 
@@ -261,6 +271,16 @@ fn has_verdict(scene: &Scene<'_>, pod: &Pod) -> bool {
 
 /// When to look at a pod again though nothing happens.
 fn wake(scene: &Scene<'_>, seat: &Seat<'_>, plan: &mut Plan) {
+    if let Some(node) = seat.pod.node.as_ref().filter(|_| seat.intent.is_some()) {
+        let left = match scene.view.cluster.node(node) {
+            Node::There => SignedDuration::ZERO,
+            Node::Unsure => GONE_AFTER,
+            Node::Absent(since) => GONE_AFTER - since,
+        };
+        if left.is_positive() {
+            plan.wake_at(scene.now.checked_add(left).unwrap_or(Timestamp::MAX));
+        }
+    }
     if let Stage::Written { look, since, .. } = &seat.stage {
         if let Some(look) = look {
             plan.wake_at(*look);

@@ -4,19 +4,19 @@ use std::collections::BTreeSet;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
-use shared_api::game_deployment::{
-    CanaryStep, GameDeployment, GameDeploymentSpec, HookStep, HookStrategy, UpdateStrategy,
-};
+use shared_api::game_deployment::{CanaryStep, GameDeployment, GameDeploymentSpec, UpdateStrategy};
 use shared_api::names;
 
 mod amount;
 mod canary_step;
+mod hook;
 mod index;
 mod problem;
 mod selector;
 
 pub use amount::Amount;
 pub use canary_step::{Pause, Step};
+pub use hook::Hook;
 pub use index::IndexRange;
 pub use problem::{Problem, sentence, unreadable};
 pub use selector::Selector;
@@ -39,15 +39,6 @@ pub enum UpdateType {
     HotPatch,
     /// Only what somebody else deletes is created anew.
     OnDelete,
-}
-
-/// A hook of the pods' life.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Hook {
-    /// What to ask; none: the gate is open.
-    pub step: Option<HookStep>,
-    /// Whether hooks without success are to be asked again.
-    pub retry: bool,
 }
 
 /// A GameDeployment that can be worked on.
@@ -167,17 +158,17 @@ impl Workload {
             steps: steps(&update, &mut problems),
             grace_seconds: grace(&update, &mut problems),
             recreate_fallback: fallback(&update, &mut problems),
-            pre_delete: hook(
+            pre_delete: hook::read(
                 "spec.preDeleteUpdateStrategy",
                 spec.pre_delete_update_strategy.as_ref(),
                 &mut problems,
             ),
-            pre_in_place: hook(
+            pre_in_place: hook::read(
                 "spec.preInplaceUpdateStrategy",
                 spec.pre_inplace_update_strategy.as_ref(),
                 &mut problems,
             ),
-            post_in_place: hook(
+            post_in_place: hook::read(
                 "spec.postInplaceUpdateStrategy",
                 spec.post_inplace_update_strategy.as_ref(),
                 &mut problems,
@@ -356,24 +347,6 @@ fn fallback(update: &UpdateStrategy, problems: &mut Vec<Problem>) -> bool {
             ));
             false
         }
-    }
-}
-
-fn hook(path: &str, strategy: Option<&HookStrategy>, problems: &mut Vec<Problem>) -> Hook {
-    let Some(strategy) = strategy else {
-        return Hook::default();
-    };
-    if strategy
-        .hook
-        .as_ref()
-        .is_some_and(|step| step.template_name.is_empty())
-    {
-        let remedy = "name a HookTemplate of this namespace";
-        problems.push(Problem::new(&format!("{path}.hook.templateName"), "", remedy));
-    }
-    Hook {
-        step: strategy.hook.clone(),
-        retry: strategy.retry.unwrap_or(false),
     }
 }
 

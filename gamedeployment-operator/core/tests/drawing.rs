@@ -5,11 +5,12 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
-use gamedeployment_core::cluster::Cluster;
+use gamedeployment_core::cluster::{Cluster, Node};
 use gamedeployment_core::gate::drawing::WAYS;
-use gamedeployment_core::gate::{FoundTemplate, Gate, Intent, Run, Standing, State};
+use gamedeployment_core::gate::{FoundTemplate, GONE_AFTER, Gate, Intent, Run, Standing, State};
 use gamedeployment_core::pod::Pod;
 use gamedeployment_core::workload::Workload;
+use jiff::{SignedDuration, Timestamp};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
@@ -30,6 +31,7 @@ struct Situation {
     pod: Pod,
     intent: Intent,
     run: Option<HookRun>,
+    now: Timestamp,
     counter: u32,
 }
 
@@ -78,8 +80,12 @@ impl Cluster for Situation {
         }
     }
 
-    fn node_is_gone(&self, _: &str) -> bool {
-        self.node_gone
+    fn node(&self, _: &str) -> Node {
+        if self.node_gone {
+            Node::Absent(GONE_AFTER)
+        } else {
+            Node::There
+        }
     }
 
     fn node_cost(&self, _: &str) -> Option<f64> {
@@ -113,6 +119,7 @@ impl Situation {
             pod: pod(),
             intent: Intent::Delete,
             run: None,
+            now: Timestamp::from_second(1_700_000_000).unwrap(),
             counter: 0,
         }
     }
@@ -126,7 +133,7 @@ impl Situation {
         } else {
             &self.without_hook
         };
-        let standing = Gate::new(workload, self, &runs).assess(&self.pod, &self.intent, &[]);
+        let standing = Gate::new(workload, self, &runs, self.now).assess(&self.pod, &self.intent, &[]);
         let state = standing.state();
         match standing {
             Standing::Unasked(question) => (state, Some(question.render().run)),
@@ -158,7 +165,7 @@ impl Situation {
             3 => self.run = None,
             4..=6 => {
                 if let Some(run) = &mut self.run {
-                    end(run, ENDS[at % ENDS.len()]);
+                    end(run, ENDS[at % ENDS.len()], self.now);
                 }
             }
             7 => self.template = [None, Some(0), Some(1)][at % 3],
@@ -176,6 +183,12 @@ impl Situation {
                 self.pod.containers[0].container_id = format!("c{}", self.counter);
             }
             13 if at < 2 => self.pod.terminating = true,
+            13 => self.now += SignedDuration::from_secs(10),
+            14 if at > 12 => {
+                if let Some(run) = &mut self.run {
+                    run.metadata.generation = Some(2);
+                }
+            }
             14 if at < 2 => self.node_gone = true,
             15 => {
                 if let Some(run) = &mut self.run {
@@ -189,12 +202,13 @@ impl Situation {
 }
 
 /// A run is taken up or ends; one that has ended stays so.
-fn end(run: &mut HookRun, (phase, measured): (Phase, bool)) {
+fn end(run: &mut HookRun, (phase, measured): (Phase, bool), now: Timestamp) {
     let status = run.status.get_or_insert_default();
     if status.phase.is_final() {
         return;
     }
     status.phase = phase;
+    status.completed_at = Some(now.into());
     status.metric_results = vec![MetricResult {
         name: "players".to_owned(),
         phase,

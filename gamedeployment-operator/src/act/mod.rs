@@ -5,28 +5,28 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use futures::StreamExt;
-use gamedeployment_core::gate::PodRef;
 use gamedeployment_core::plan::{Action, Plan, Warning};
 use k8s_openapi::api::apps::v1::ControllerRevision;
-use k8s_openapi::api::core::v1::{ObjectReference, Pod};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use k8s_openapi::api::core::v1::Pod;
 use kube::core::NamespaceResourceScope;
 use kube::{Api, Client, Resource};
 use operator_runtime::calls::{CallError, Calls};
 use operator_runtime::events::Events;
 use operator_runtime::traces::TARGET;
-use operator_runtime::watch::Key;
 use shared_api::{GameDeployment, HookRun};
 use tracing::Instrument as _;
 
 use crate::metrics::{Metrics, Timed};
 use crowd::Crowds;
+pub use subject::{Moment, Subject};
 
 mod crowd;
+mod leave;
 mod object;
 mod pod;
 mod run_deletion;
 mod status;
+mod subject;
 
 /// The deletion of a HookRun, as metrics name it.
 const DELETE_RUN: &str = "delete_hook_run";
@@ -44,42 +44,6 @@ pub struct Hands {
     metrics: Metrics,
 }
 
-/// The workload that is written for.
-#[derive(Debug, Clone)]
-pub struct Subject {
-    /// Namespace and name.
-    pub key: Key,
-    /// The object as it was decided on.
-    pub object: Arc<GameDeployment>,
-    /// HookRuns in its namespace, whosever they are.
-    pub runs_here: usize,
-}
-
-impl Subject {
-    /// For events.
-    fn as_reference(&self) -> ObjectReference {
-        self.object.object_ref(&())
-    }
-
-    /// One of its pods, for events: `kubectl describe pod` shows what was done to it, or why it is held.
-    fn pod_reference(&self, pod: &PodRef) -> ObjectReference {
-        ObjectReference {
-            api_version: Some("v1".to_owned()),
-            kind: Some("Pod".to_owned()),
-            name: Some(pod.name.clone()),
-            namespace: Some(self.key.0.clone()),
-            uid: Some(pod.uid.clone()),
-            ..ObjectReference::default()
-        }
-    }
-
-    /// For objects that it controls.
-    fn as_owner(&self) -> OwnerReference {
-        let uid = self.object.metadata.uid.as_deref().unwrap_or_default();
-        gamedeployment_core::gate::owner(&self.key.1, uid)
-    }
-}
-
 /// What became known by writing.
 #[derive(Debug)]
 pub enum Effect {
@@ -93,6 +57,8 @@ pub enum Effect {
     Run(Box<HookRun>),
     /// An object is gone.
     Gone(Kind, String, String),
+    /// Nobody has confirmed that this node is gone.
+    NodeNotGone(String),
     /// Nobody knows whether an object of this name was made or changed.
     Uncertain(Kind, String),
 }
@@ -272,6 +238,10 @@ impl Hands {
                 ..
             }) => "conflict",
             Err(Trouble {
+                error: CallError::Lapsed,
+                ..
+            }) => "lapsed",
+            Err(Trouble {
                 error: CallError::Refused { .. },
                 ..
             }) => "refused",
@@ -286,7 +256,7 @@ impl Hands {
             Err(trouble) => {
                 tracing::debug!(action = name, error = %trouble.error, "a write failed");
                 let message = match &trouble.error {
-                    CallError::Gone | CallError::Conflict => None,
+                    CallError::Gone | CallError::Conflict | CallError::Lapsed => None,
                     error => Some(error.to_string()),
                 };
                 outcome.effects.extend(trouble.effect);
@@ -338,7 +308,7 @@ impl Trouble {
             CallError::Gone => Some(Effect::Gone(kind, name.to_owned(), uid.to_owned())),
             // It may have been done; or what is held is older than what is there.
             CallError::Unknown { .. } | CallError::Conflict => Some(Effect::Uncertain(kind, name.to_owned())),
-            CallError::Refused { .. } => None,
+            CallError::Refused { .. } | CallError::Lapsed => None,
         };
         Self {
             error,

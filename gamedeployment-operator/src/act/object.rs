@@ -62,7 +62,7 @@ impl Hands {
                 effect: Some(Effect::Uncertain(Kind::Revision, name)),
                 collision: false,
             }),
-            CallError::Gone | CallError::Refused { .. } => Err(Trouble {
+            CallError::Gone | CallError::Refused { .. } | CallError::Lapsed => Err(Trouble {
                 error,
                 effect: None,
                 collision: false,
@@ -217,7 +217,7 @@ impl Hands {
                 effect: Some(Effect::Uncertain(Kind::Run, name)),
                 collision: false,
             }),
-            Err(error @ (CallError::Gone | CallError::Refused { .. })) => Err(Trouble {
+            Err(error @ (CallError::Gone | CallError::Refused { .. } | CallError::Lapsed)) => Err(Trouble {
                 error,
                 effect: None,
                 collision: false,

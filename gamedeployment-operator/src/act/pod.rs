@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use gamedeployment_core::gate::{Confirmed, Delete, Grounds, PodRef, Update};
-use gamedeployment_core::plan::{NewPod, PodChange};
+use gamedeployment_core::plan::{Finished, NewPod, PodChange};
 use jiff::{RoundMode, Timestamp, TimestampRound, Unit};
 use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
@@ -83,7 +83,7 @@ impl Hands {
         subject: &Subject,
         step: &'static str,
         subresource: Option<&str>,
-        pod: &PodRef,
+        (pod, until): (&PodRef, Option<Instant>),
         mut patch: Value,
     ) -> Result<Effect, Trouble> {
         patch["metadata"]["uid"] = json!(pod.uid);
@@ -99,7 +99,7 @@ impl Hands {
                 None => api.patch(&pod.name, &params, &patch).await,
             }
         };
-        let patched = self.calls.call(&subject.key.0, step, call).await;
+        let patched = self.calls.call_before(until, &subject.key.0, step, call).await;
         patched
             .map(|pod| Effect::Pod(Box::new(pod)))
             .map_err(|error| Trouble::of(error, Kind::Pod, &pod.name, &pod.uid))
@@ -110,7 +110,7 @@ impl Hands {
         &self,
         subject: &Subject,
         step: &'static str,
-        pod: &PodRef,
+        pod: (&PodRef, Option<Instant>),
         notes: Value,
     ) -> Result<Effect, Trouble> {
         let patch = json!({ "metadata": { "annotations": notes } });
@@ -119,18 +119,21 @@ impl Hands {
 
     pub(super) async fn mark(&self, subject: &Subject, pod: PodRef, text: &str) -> Result<Effect, Trouble> {
         let notes = json!({ annotation::DELETING: "true", annotation::CHOSEN_FOR: text });
-        self.annotate(subject, "mark a pod", &pod, notes).await
+        self.annotate(subject, "mark a pod", (&pod, None), notes).await
     }
 
     pub(super) async fn unmark(&self, subject: &Subject, pod: PodRef) -> Result<Effect, Trouble> {
         let notes = json!({ annotation::DELETING: null, annotation::CHOSEN_FOR: null });
-        self.annotate(subject, "unmark a pod", &pod, notes).await
+        self.annotate(subject, "unmark a pod", (&pod, None), notes).await
     }
 
     pub(super) async fn confirm(&self, subject: &Subject, confirmed: Confirmed) -> Result<Effect, Trouble> {
         let notes = json!({ annotation::CONFIRMED: confirmed.revision() });
         let pod = confirmed.pod();
-        let written = self.annotate(subject, "confirm a pod", pod, notes).await?;
+        let until = self.leave(subject, confirmed.grounds()).await?;
+        let written = self
+            .annotate(subject, "confirm a pod", (pod, until), notes)
+            .await?;
         self.metrics.passed(confirmed.hook(), confirmed.grounds());
         if *confirmed.grounds() == Grounds::Skipped {
             self.skipped(subject, "Confirm", &pod.name, confirmed.grounds());
@@ -148,9 +151,11 @@ impl Hands {
             preconditions: Some(same),
             ..DeleteParams::default()
         };
+        let until = self.leave(subject, delete.grounds()).await?;
         let deleted = self
             .calls
-            .call(
+            .call_before(
+                until,
                 &subject.key.0,
                 "delete a pod",
                 self.api::<Pod>(subject).delete(&pod.name, &params),
@@ -190,12 +195,13 @@ impl Hands {
         let since = since.round(up).unwrap_or(since);
         let condition = condition("False", "StartInPlaceUpdate", update.to(), since);
         let status = json!({ "status": { "conditions": [condition] } });
+        let until = self.leave(subject, update.grounds()).await?;
         let taken = self
             .patch(
                 subject,
                 "take a pod out of service",
                 Some("status"),
-                update.pod(),
+                (update.pod(), until),
                 status,
             )
             .await?;
@@ -214,14 +220,21 @@ impl Hands {
         &self,
         subject: &Subject,
         pod: PodRef,
-        updated: Option<String>,
+        finished: Option<Finished>,
     ) -> Result<Effect, Trouble> {
-        let condition = condition("True", "InService", "", Timestamp::now());
+        let mark = finished.as_ref().map_or("", |finished| finished.mark.as_str());
+        let condition = condition("True", "InService", mark, Timestamp::now());
         let status = json!({ "status": { "conditions": [condition] } });
         let written = self
-            .patch(subject, "put a pod into service", Some("status"), &pod, status)
+            .patch(
+                subject,
+                "put a pod into service",
+                Some("status"),
+                (&pod, None),
+                status,
+            )
             .await?;
-        if let Some(revision) = updated {
+        if let Some(Finished { revision, .. }) = finished {
             let note = format!("pod {}: updated in place to {revision}", pod.name);
             self.tell_of(subject, WorkloadReason::PodUpdated, "Update", &pod, &note);
         }
@@ -248,8 +261,9 @@ impl Hands {
         if !containers.is_empty() {
             patch["spec"] = json!({ "containers": containers });
         }
+        let until = self.leave(subject, update.grounds()).await?;
         let written = self
-            .patch(subject, "update a pod", None, update.pod(), patch)
+            .patch(subject, "update a pod", None, (update.pod(), until), patch)
             .await?;
         self.metrics.passed(update.hook(), update.grounds());
         let how = if update.hot() { How::HotPatch } else { How::InPlace };
@@ -270,13 +284,15 @@ impl Hands {
     pub(super) async fn adopt(&self, subject: &Subject, pod: PodRef) -> Result<Effect, Trouble> {
         self.still_there(subject).await?;
         let patch = json!({ "metadata": { "ownerReferences": [subject.as_owner()] } });
-        self.patch(subject, "adopt a pod", None, &pod, patch).await
+        self.patch(subject, "adopt a pod", None, (&pod, None), patch)
+            .await
     }
 
     pub(super) async fn release(&self, subject: &Subject, pod: PodRef) -> Result<Effect, Trouble> {
         let gone = json!({ "$patch": "delete", "uid": subject.object.metadata.uid });
         let patch = json!({ "metadata": { "ownerReferences": [gone] } });
-        self.patch(subject, "release a pod", None, &pod, patch).await
+        self.patch(subject, "release a pod", None, (&pod, None), patch)
+            .await
     }
 
     /// Nobody passes unasked without a Warning that names the pod.

@@ -62,7 +62,10 @@ impl Hands {
                 let mut left = Vec::new();
                 for run in runs {
                     match met.remove(&run.name) {
-                        Some(gone) => self.note(DELETE_RUN, false, Ok(left_behind(&gone)), outcome),
+                        Some(gone) => {
+                            self.note(DELETE_RUN, false, Ok(left_behind(&gone)), outcome);
+                            self.warn(subject, run.void.iter().map(|void| (**void).clone()).collect());
+                        }
                         None => left.push(run.clone()),
                     }
                 }
@@ -80,7 +83,7 @@ impl Hands {
     }
 
     pub(super) async fn delete_run(&self, subject: &Subject, run: RunRef) -> Result<Effect, Trouble> {
-        let RunRef { name, uid, .. } = run;
+        let RunRef { name, uid, void, .. } = run;
         let same = Preconditions {
             uid: Some(uid.clone()),
             resource_version: None,
@@ -98,10 +101,13 @@ impl Hands {
             )
             .await
         {
-            Ok(answer) => Ok(answer.either(
-                |run| Effect::Run(Box::new(run)),
-                |_| Effect::Gone(Kind::Run, name.clone(), uid.clone()),
-            )),
+            Ok(answer) => {
+                self.warn(subject, void.map(|void| *void).into_iter().collect());
+                Ok(answer.either(
+                    |run| Effect::Run(Box::new(run)),
+                    |_| Effect::Gone(Kind::Run, name.clone(), uid.clone()),
+                ))
+            }
             Err(CallError::Gone) => Ok(Effect::Gone(Kind::Run, name, uid)),
             Err(error) => Err(Trouble::of(error, Kind::Run, &name, &uid)),
         }

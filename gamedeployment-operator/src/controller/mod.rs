@@ -22,16 +22,17 @@ use jiff::Timestamp;
 use kube::Client;
 use kube::core::error_boundary::InvalidObject;
 use operator_runtime::calls::Calls;
+use operator_runtime::health::Health;
 use operator_runtime::traces::TARGET;
 use operator_runtime::watch::Key;
 use tokio::task::JoinSet;
 use tracing::Instrument as _;
 
-use crate::act::{Effect, Hands, Kind, Outcome, Subject};
+use crate::act::{Effect, Hands, Kind, Moment, Outcome, Subject};
 use crate::expectations::{self, Expectations};
 use crate::index::{Index, Surroundings};
 use crate::metrics::{Decision, Metrics};
-use crate::observe::News;
+use crate::observe::{NODES, News, RUNS};
 use crate::store::Mark;
 use rest::Rest;
 use wakes::Wakes;
@@ -65,6 +66,7 @@ pub struct Controller {
     calls: Arc<Calls>,
     hands: Hands,
     metrics: Metrics,
+    health: Health,
     with_nodes: bool,
     index: Index,
     expectations: Expectations,
@@ -92,12 +94,20 @@ struct Seat {
 impl Controller {
     /// A controller that knows nothing yet.
     #[must_use]
-    pub fn new(client: Client, calls: Arc<Calls>, hands: Hands, metrics: Metrics, with_nodes: bool) -> Self {
+    pub fn new(
+        client: Client,
+        calls: Arc<Calls>,
+        hands: Hands,
+        metrics: Metrics,
+        health: Health,
+        with_nodes: bool,
+    ) -> Self {
         Self {
             client,
             calls,
             hands,
             metrics,
+            health,
             with_nodes,
             index: Index::default(),
             expectations: Expectations::default(),
@@ -132,6 +142,7 @@ impl Controller {
                 self.take_back(done);
             }
             self.dirty.extend(self.wakes.due(Timestamp::now()));
+            self.index.nodes.set_healthy(self.health.passes_since(NODES));
             if self.index.is_synced(self.with_nodes) {
                 self.reread_overdue();
                 for key in std::mem::take(&mut self.dirty) {
@@ -144,6 +155,9 @@ impl Controller {
     fn learn(&mut self, news: News) {
         if let Some(hook) = self.index.refusal(&news) {
             self.metrics.gate(hook, Decision::Refused);
+        }
+        if let News::Run(event) = &news {
+            self.index.see_verdict(event, self.health.passes_since(RUNS));
         }
         self.index.learn(news, &mut self.dirty);
     }
@@ -197,9 +211,10 @@ impl Controller {
                 return;
             }
         };
-        let started = Instant::now();
+        let decided = Moment::now();
+        let started = decided.instant;
         let uid = object.metadata.uid.clone().unwrap_or_default();
-        let mut plan = self.decide(&key, object, &uid);
+        let mut plan = self.decide(&key, object, &uid, decided.time);
         let took = started.elapsed();
         self.metrics.decided(took);
         self.rest.decided(&key, started, took);
@@ -223,6 +238,7 @@ impl Controller {
             key: key.clone(),
             object: Arc::new((**object).clone()),
             runs_here: self.index.runs.count_in(&key.0),
+            decided,
         };
         self.carry_out(subject, plan, started);
         self.busy.insert(key);
@@ -261,7 +277,7 @@ impl Controller {
         });
     }
 
-    fn decide(&self, key: &Key, object: &shared_api::GameDeployment, uid: &str) -> Plan {
+    fn decide(&self, key: &Key, object: &shared_api::GameDeployment, uid: &str, now: Timestamp) -> Plan {
         let surroundings = Surroundings {
             index: &self.index,
             namespace: &key.0,
@@ -283,7 +299,7 @@ impl Controller {
             trouble: self.seats.get(key).map(|seat| &seat.trouble),
             cluster: &surroundings,
         };
-        decide(&view, Timestamp::now())
+        decide(&view, now)
     }
 
     /// A workload is gone.

@@ -1,5 +1,7 @@
 //! What comes back from writes and direct reads becomes known.
 
+use std::time::Instant;
+
 use gamedeployment_core::gate::Run;
 use gamedeployment_core::pod::Pod;
 use jiff::Timestamp;
@@ -34,6 +36,7 @@ impl Controller {
                     Kind::Run => self.index.runs.removed(&key, &uid),
                 }
             }
+            Effect::NodeNotGone(name) => self.index.nodes.doubt(&name, Instant::now()),
             Effect::Uncertain(kind, name) => self.expectations.doubt(workload, kind, name),
         }
     }

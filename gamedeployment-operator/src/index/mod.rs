@@ -1,9 +1,12 @@
 //! What is known of the cluster, and which workloads a piece of news is about.
 
+mod arrivals;
+mod nodes;
 mod read;
 mod surroundings;
 
 use std::collections::{BTreeSet, HashMap};
+use std::time::Instant;
 
 use gamedeployment_core::gate::{HookKind, Run};
 use gamedeployment_core::pod::Pod;
@@ -14,13 +17,15 @@ use kube::core::error_boundary::InvalidObject;
 use kube::runtime::watcher::Event;
 use operator_runtime::watch::{Key, Observed, key_of};
 use shared_api::game_deployment::HookStep;
-use shared_api::{GameDeployment, HookTemplate, HookTemplateSpec};
+use shared_api::{GameDeployment, HookRun, HookTemplate, HookTemplateSpec};
 
 use crate::observe::News;
 use crate::store::{Store, Stored};
 
+use arrivals::Arrivals;
+use nodes::Nodes;
 pub use read::read_revision;
-use read::{pods_differ, read_node, read_pod, read_template, runs_differ};
+use read::{pods_differ, read_pod, read_template, runs_differ};
 pub use surroundings::Surroundings;
 
 /// A workload, readable or not.
@@ -48,12 +53,6 @@ pub struct OwnedRevision {
     pub revision: Revision,
 }
 
-/// What is known of a node.
-#[derive(Debug, Clone, PartialEq, Default)]
-struct NodeFacts {
-    cost: Option<f64>,
-}
-
 /// What is known of the cluster.
 #[derive(Debug, Default)]
 pub struct Index {
@@ -65,10 +64,10 @@ pub struct Index {
     pub revisions: Store<OwnedRevision>,
     /// HookRuns.
     pub runs: Store<Run>,
+    arrivals: Arrivals,
     templates: Store<Template>,
-    nodes: HashMap<String, NodeFacts>,
-    nodes_listed: Option<BTreeSet<String>>,
-    nodes_known: bool,
+    /// Nodes.
+    pub nodes: Nodes,
     by_uid: HashMap<String, Key>,
 }
 
@@ -117,7 +116,7 @@ impl Index {
             && self.revisions.is_synced()
             && self.runs.is_synced()
             && self.templates.is_synced()
-            && (self.nodes_known || !with_nodes)
+            && (self.nodes.is_synced() || !with_nodes)
     }
 
     /// The key of the workload with this UID.
@@ -143,11 +142,35 @@ impl Index {
         run.kind.filter(|_| news)
     }
 
+    /// Notes the time at which a verdict arrives. What a list brings may have been there for long.
+    pub fn see_verdict(&mut self, event: &Observed<HookRun>, healthy: Option<Instant>) {
+        let Event::Apply(DeserializeGuard(Ok(run))) = event else {
+            return;
+        };
+        let key = key_of(&run.metadata);
+        let ended = run.status.as_ref().is_some_and(|status| status.phase.is_final());
+        let uid = run.metadata.uid.clone().unwrap_or_default();
+        let was_open =
+            { self.runs.get(&key) }.is_some_and(|known| known.uid == uid && !known.phase.is_final());
+        if ended && was_open {
+            self.arrivals.arrived(key, uid, healthy, Instant::now());
+            let runs = &self.runs;
+            self.arrivals
+                .sweep(|key, uid| runs.get(key).is_some_and(|run| run.uid == uid));
+        }
+    }
+
     /// Takes news in. Adds the workloads that it is about.
     pub fn learn(&mut self, news: News, about: &mut BTreeSet<Key>) {
         match news {
             News::Workload(event) => self.learn_workload(event, about),
             News::Pod(event) => {
+                if let Event::Apply(DeserializeGuard(Ok(pod))) | Event::InitApply(DeserializeGuard(Ok(pod))) =
+                    &event
+                    && let Some(node) = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref())
+                {
+                    self.nodes.bound(node, Instant::now());
+                }
                 let owners = learn(&mut self.pods, event, |pod| Some(read_pod(&pod)), pods_differ);
                 self.concerned(owners, about);
             }
@@ -255,29 +278,11 @@ impl Index {
     }
 
     fn learn_node(&mut self, event: Observed<api::Node>, about: &mut BTreeSet<Key>) {
-        let mut changed = Vec::new();
-        match event {
-            Event::Init => self.nodes_listed = Some(BTreeSet::new()),
-            Event::InitApply(DeserializeGuard(read)) | Event::Apply(DeserializeGuard(read)) => {
-                let (name, facts) = read_node(read);
-                if let Some(listed) = &mut self.nodes_listed {
-                    listed.insert(name.clone());
-                }
-                if self.nodes.insert(name.clone(), facts.clone()) != Some(facts) {
-                    changed.push(name);
-                }
-            }
-            Event::Delete(DeserializeGuard(read)) => {
-                let (name, _) = read_node(read);
-                self.nodes.remove(&name);
-                changed.push(name);
-            }
-            Event::InitDone => {
-                let listed = self.nodes_listed.take().unwrap_or_default();
-                changed.extend(self.nodes.keys().filter(|name| !listed.contains(*name)).cloned());
-                self.nodes.retain(|name, _| listed.contains(name));
-                self.nodes_known = true;
-            }
+        let is_list = matches!(event, Event::InitDone);
+        let changed = self.nodes.learn(event);
+        if is_list || !changed.is_empty() {
+            let bound = self.pods.iter().filter_map(|(_, pod)| pod.node.as_deref());
+            self.nodes.bound_to(bound, Instant::now());
         }
         if changed.is_empty() {
             return;

@@ -7,9 +7,9 @@ use k8s_openapi::api::apps::v1::ControllerRevision;
 use k8s_openapi::api::core::v1 as api;
 use kube::core::error_boundary::InvalidObject;
 use operator_runtime::watch::{Key, key_of};
-use shared_api::{HookTemplate, names};
+use shared_api::HookTemplate;
 
-use super::{NodeFacts, OwnedRevision, Template};
+use super::{OwnedRevision, Template};
 
 /// The kind whose pods are decided on.
 const KIND: &str = "GameDeployment";
@@ -62,19 +62,6 @@ pub(super) fn read_template(read: Result<HookTemplate, InvalidObject>) -> (Key, 
         spec,
     };
     (key_of(&metadata), template)
-}
-
-pub(super) fn read_node(read: Result<api::Node, InvalidObject>) -> (String, NodeFacts) {
-    let metadata = match read {
-        Ok(node) => node.metadata,
-        Err(invalid) => invalid.metadata,
-    };
-    let cost = metadata
-        .annotations
-        .as_ref()
-        .and_then(|notes| notes.get(names::NODE_DELETION_COST));
-    let cost = cost.and_then(|text| text.trim().parse().ok());
-    (metadata.name.unwrap_or_default(), NodeFacts { cost })
 }
 
 #[cfg(test)]

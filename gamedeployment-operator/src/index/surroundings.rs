@@ -1,7 +1,10 @@
 //! What the core asks about a workload's surroundings, answered from the index.
 
-use gamedeployment_core::cluster::Cluster;
-use gamedeployment_core::gate::FoundTemplate;
+use std::time::Instant;
+
+use gamedeployment_core::cluster::{Cluster, Node};
+use gamedeployment_core::gate::{FoundTemplate, Run};
+use jiff::SignedDuration;
 use operator_runtime::watch::Key;
 
 use super::Index;
@@ -35,12 +38,17 @@ impl Cluster for Surroundings<'_> {
         }
     }
 
-    fn node_is_gone(&self, name: &str) -> bool {
-        self.index.nodes_known && !self.index.nodes.contains_key(name)
+    fn node(&self, name: &str) -> Node {
+        self.index.nodes.state(name, Instant::now())
     }
 
     fn node_cost(&self, name: &str) -> Option<f64> {
-        self.index.nodes.get(name)?.cost
+        self.index.nodes.cost(name)
+    }
+
+    fn verdict_seen_for(&self, run: &Run) -> Option<SignedDuration> {
+        let arrivals = &self.index.arrivals;
+        arrivals.known_for(&self.key(&run.name), &run.uid, Instant::now())
     }
 
     fn has_run(&self, namespace: &str, name: &str) -> bool {

@@ -105,7 +105,7 @@ impl Decision {
             Grounds::Verdict { .. } => Some(Self::Opened),
             Grounds::Skipped => Some(Self::Skipped),
             Grounds::NoHook => Some(Self::Unguarded),
-            Grounds::NotScheduled | Grounds::NeverStarted | Grounds::Ended | Grounds::NodeGone => {
+            Grounds::NotScheduled | Grounds::NeverStarted | Grounds::Ended | Grounds::NodeGone { .. } => {
                 Some(Self::Exempt)
             }
             Grounds::UnderWay | Grounds::HotPatch => None,

@@ -31,12 +31,14 @@ pub(super) struct About<'a> {
 /// The remedy for a reason.
 pub(super) fn of(reason: WorkloadReason, snapshot: &Snapshot, about: About<'_>) -> Remedy {
     match reason {
-        // Nothing waits; the last four are reasons of events only.
+        // Nothing waits; the last six are reasons of events only.
         WorkloadReason::MinimumPodsAvailable
         | WorkloadReason::RolloutComplete
         | WorkloadReason::PodDeleted
         | WorkloadReason::PodUpdateStarted
         | WorkloadReason::PodUpdated
+        | WorkloadReason::HookVerdictExpired
+        | WorkloadReason::HookRunEdited
         | WorkloadReason::HookSkipped => Remedy::default(),
         WorkloadReason::MinimumPodsUnavailable => say(
             "It mends itself when these pods are ready; why one is not, its events tell.",

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use gamedeployment_core::cluster::Cluster;
+use gamedeployment_core::cluster::{Cluster, Node};
 use gamedeployment_core::decide::decide;
 use gamedeployment_core::gate::{FoundTemplate, NewRun, PodRef, Run, Update};
 use gamedeployment_core::plan::{Action, NewRevision, Plan, PodChange};
@@ -43,8 +43,8 @@ impl Cluster for Around {
         FoundTemplate::Found(&self.template)
     }
 
-    fn node_is_gone(&self, _: &str) -> bool {
-        false
+    fn node(&self, _: &str) -> Node {
+        Node::There
     }
 
     fn node_cost(&self, _: &str) -> Option<f64> {

@@ -280,6 +280,7 @@ impl World {
             }
             _ => {}
         }
+        let node_exists = { machine.node.as_ref() }.is_some_and(|node| self.server.nodes.get(node).is_some());
         let acted = Acted {
             seen,
             before,
@@ -287,6 +288,7 @@ impl World {
             version,
             late,
             room,
+            node_exists,
         };
         self.totals.approvals += u64::from(self.referee.acted(action, &acted));
     }

@@ -6,10 +6,12 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use serde_json::json;
 use shared_api::game_deployment::{Canary, ScaleStrategy};
+use shared_api::hook_run::HookRunSpec;
 use shared_api::names::pod as names;
 use shared_api::{GameDeploymentSpec, HookRunStatus, Phase};
 
 use crate::endpoint::{Mood, question};
+use crate::objects::RunObject;
 use crate::setup::{Look, NAMES, amount, steps, strategy_of, template, workload};
 use crate::world::{FLEET, World, url};
 
@@ -134,7 +136,9 @@ impl World {
             return;
         };
         let name = run.id.name.clone();
-        match dice.u8(..4) {
+        match dice.u8(..6) {
+            4 => self.soften_run(&run),
+            5 => self.forge_run(&run),
             0 | 1 => {
                 let _ = self.server.delete_run(&name, None, None);
                 self.tell(|| format!("somebody deletes run {name}"));
@@ -153,6 +157,26 @@ impl World {
                 let _ = self.server.write_run_status(&name, None, None, status);
                 self.tell(|| format!("somebody calls run {name} Successful"));
             }
+        }
+    }
+
+    /// Somebody has a run measure something that is always a success.
+    fn soften_run(&mut self, run: &RunObject) {
+        let name = run.id.name.clone();
+        self.server.edit_run(&name, |run| soften(&mut run.spec));
+        self.referee.edited(&run.id.uid);
+        self.tell(|| format!("somebody edits run {name}"));
+    }
+
+    /// Somebody puts another run in the place of one, with all its labels and annotations.
+    fn forge_run(&mut self, run: &RunObject) {
+        let name = run.id.name.clone();
+        let _ = self.server.delete_run(&name, None, None);
+        let mut forged = run.api.clone();
+        soften(&mut forged.spec);
+        let now = self.now;
+        if self.server.create_run(&forged, now).is_ok() {
+            self.tell(|| format!("somebody forges run {name}"));
         }
     }
 
@@ -274,6 +298,7 @@ impl World {
                 if let Some(node) = &pod.read.node {
                     self.tell(|| format!("node {node} is gone"));
                     self.server.remove_node(node);
+                    self.lost_nodes.push(node.clone());
                     self.foreign += 1;
                 }
             }
@@ -284,7 +309,11 @@ impl World {
                 }
             }
             14 => {
-                self.server.add_node();
+                // One that registers again has the name that it had, and its containers run on.
+                match self.lost_nodes.pop() {
+                    Some(node) => self.server.put_node(node),
+                    None => drop(self.server.add_node()),
+                }
                 self.foreign += 1;
             }
             _ => self.collect_pods(),
@@ -304,5 +333,13 @@ impl World {
                 self.machines.remove(&pod.id.uid);
             }
         }
+    }
+}
+
+/// Whatever is answered is a success.
+fn soften(spec: &mut HookRunSpec) {
+    for metric in &mut spec.metrics {
+        metric.success_condition = Some("true".to_owned());
+        metric.failure_condition = None;
     }
 }

@@ -47,6 +47,8 @@ pub struct World {
     pub referee: Referee,
     /// How much others than the operators have changed of pods, nodes and the workload.
     pub foreign: u64,
+    /// Nodes that were removed, and may register again.
+    pub lost_nodes: Vec<String>,
     pub totals: Totals,
     /// One line for everything that happens, where somebody wants to read it.
     pub story: Option<Vec<String>>,
@@ -77,6 +79,7 @@ impl World {
             weather: Weather::any(&mut dice),
             referee: Referee::default(),
             foreign: 0,
+            lost_nodes: Vec::new(),
             totals: Totals {
                 seeds: 1,
                 ..Totals::default()
@@ -210,7 +213,7 @@ impl World {
             Work::Hooks(hooks) if kind == 3 => hooks.learn(&self.server, self.now),
             Work::None | Work::Hooks(_) => (false, false),
             Work::Games(games) => {
-                let shown = games.learn(&self.server, kind);
+                let shown = games.learn(&self.server, kind, self.now);
                 (shown.any, shown.expired)
             }
         };

@@ -99,3 +99,72 @@ async fn a_run_made_by_hand_with_the_right_labels_opens_nothing() {
     fleet.settled(1).await;
     assert_eq!(fleet.nodes.terminated_pods().len(), 1);
 }
+
+const EDITED: &str = "somebody has edited its spec";
+
+/// A run that the operator would not make: whatever is measured is a success.
+fn softened(made: &HookRun) -> HookRunSpec {
+    let mut spec = made.spec.clone();
+    spec.metrics[0].success_condition = Some("asInt(result) >= 0".to_owned());
+    spec
+}
+
+#[tokio::test]
+async fn an_edited_run_opens_nothing_and_says_so() {
+    let fleet = fleet("forged-runs").await;
+    fleet.hook("empty", until_empty()).await;
+    fleet.launch(&game(2, hooked("empty"))).await;
+    fleet.nodes.every_pod().set_players(7);
+    fleet.scale(1);
+    fleet.asked(1).await;
+    let made = fleet.until_runs(|runs| runs.len() == 1).await.remove(0);
+    let patch = json!([{
+        "op": "replace", "path": "/spec/metrics/0/successCondition", "value": "asInt(result) >= 0"
+    }])
+    .to_string();
+    fleet.kubectl(
+        &["patch", "hookrun", &made.name_any(), "--type=json", "-p", &patch],
+        "",
+    );
+    fleet
+        .until_runs(|runs| runs.len() == 1 && runs[0].metadata.uid != made.metadata.uid)
+        .await;
+    fleet.told(EDITED).await;
+    fleet.asked(1).await;
+    fleet.quiet().await;
+    assert_eq!(fleet.nodes.terminations().len(), 0);
+    fleet.nodes.every_pod().set_players(0);
+    fleet.settled(1).await;
+}
+
+#[tokio::test]
+async fn a_run_with_copied_annotations_and_another_spec_opens_nothing() {
+    let mut fleet = fleet("forged-runs").await;
+    fleet.hook("empty", until_empty()).await;
+    fleet.launch(&game(2, hooked("empty"))).await;
+    fleet.nodes.every_pod().set_players(7);
+    fleet.scale(1);
+    fleet.asked(1).await;
+    let made = fleet.until_runs(|runs| runs.len() == 1).await.remove(0);
+    fleet.kill_workloads();
+    fleet.delete_run(&made.name_any()).await;
+    fleet.until_runs(<[_]>::is_empty).await;
+    let mut forged = HookRun::new(&made.name_any(), softened(&made));
+    forged.metadata.labels.clone_from(&made.metadata.labels);
+    forged.metadata.annotations.clone_from(&made.metadata.annotations);
+    let owners = &made.metadata.owner_references;
+    forged.metadata.owner_references.clone_from(owners);
+    fleet
+        .runs()
+        .create(&PostParams::default(), &forged)
+        .await
+        .unwrap();
+    fleet.approved().await;
+    fleet.start_workloads().await;
+    fleet.told(EDITED).await;
+    fleet.asked(1).await;
+    fleet.quiet().await;
+    assert_eq!(fleet.nodes.terminations().len(), 0);
+    fleet.nodes.every_pod().set_players(0);
+    fleet.settled(1).await;
+}

@@ -28,6 +28,7 @@ mod invalid_spec;
 mod metrics;
 mod misbehaving_pods;
 mod no_players;
+mod node_returns;
 mod nothing_to_do;
 mod observed_generation;
 mod operator_restarted;
@@ -48,6 +49,7 @@ mod scale_subresource;
 mod skip_hook;
 mod traces;
 mod vanishing_pods;
+mod verdict_age;
 mod verdict_once;
 
 /// The programs under test.

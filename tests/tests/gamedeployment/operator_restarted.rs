@@ -33,7 +33,7 @@ async fn a_successor_goes_on_with_the_same_victims_and_their_runs() {
 }
 
 #[tokio::test]
-async fn a_verdict_that_came_meanwhile_counts_and_a_withdrawn_intent_does_not() {
+async fn a_verdict_that_came_just_now_counts_and_a_withdrawn_intent_does_not() {
     let mut fleet = fleet("operator-restarted").await;
     fleet.hook("empty", until_empty()).await;
     fleet.launch(&game(3, hooked("empty"))).await;
@@ -43,8 +43,7 @@ async fn a_verdict_that_came_meanwhile_counts_and_a_withdrawn_intent_does_not() 
     fleet.kill_workloads();
     fleet.nodes.every_pod().set_players(0);
     fleet.approved().await;
-    // Both may go by their hooks, and only one is to go any more.
-    fleet.nodes.every_pod().set_players(1);
+    // Both may go by their hooks, and only one is to go any more. An older verdict: `verdict_age`.
     fleet.scale(2);
     fleet.start_workloads().await;
     fleet.settled(2).await;

@@ -111,13 +111,24 @@ async fn is_missed(missing: &Grant) -> bool {
     tokio::select! {
         () = &mut refused => true,
         // The story may end with the very request that is about to be refused.
-        () = story::tell(&fleet, &proxies) => tokio::time::timeout(ANSWER, refused).await.is_ok(),
+        () = tell(&fleet, &proxies, missing) => tokio::time::timeout(ANSWER, refused).await.is_ok(),
+    }
+}
+
+/// The story, and what it takes a minute to tell, where that is what is missing.
+async fn tell(fleet: &Fleet<'_>, proxies: &[ApiProxy; 2], missing: &Grant) {
+    story::tell(fleet, proxies).await;
+    if *missing == Grant::new(Who::Workloads, "get", "nodes") {
+        story::lose_a_node(fleet, proxies).await;
     }
 }
 
 /// Tells the story, in which nothing may be refused, and each right of a file is used. Says how many there are.
 async fn told_with(fleet: &Fleet<'_>, proxies: &[ApiProxy; 2], rights: &str) -> usize {
     story::tell(fleet, proxies).await;
+    if rights == EVERYWHERE {
+        story::lose_a_node(fleet, proxies).await;
+    }
     let mut used = BTreeSet::new();
     for (who, proxy) in BOTH.into_iter().zip(proxies) {
         let requests = proxy.requests();

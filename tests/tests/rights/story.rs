@@ -1,5 +1,7 @@
 //! A story in which the operators do everything that they ever do.
 
+use std::time::Duration;
+
 use k8s_openapi::api::core::v1::Pod;
 use operator_tests::Fleet;
 use operator_tests::fleet::{GAME, game, hooked, until_empty};
@@ -7,6 +9,10 @@ use operator_tests::{SOON, merge};
 use serde_json::json;
 use test_kit::ApiProxy;
 use test_kit::api_proxy::{Failure, Matcher};
+use test_kit::node::Loss;
+
+/// By then a node counts as gone.
+const CERTAIN: Duration = Duration::from_secs(120);
 
 /// `proxies`: of gamedeployment-operator and of hook-operator.
 pub(crate) async fn tell(fleet: &Fleet<'_>, proxies: &[ApiProxy; 2]) {
@@ -124,4 +130,14 @@ async fn say_it_twice(fleet: &Fleet<'_>, proxies: &[ApiProxy; 2]) {
             .unwrap();
     }
     proxies[1].await_count("patch", "events", 1, SOON).await.unwrap();
+}
+
+/// A node goes for good, with a busy pod on it that is one too many: that it is gone is asked, not believed.
+pub(crate) async fn lose_a_node(fleet: &Fleet<'_>, proxies: &[ApiProxy; 2]) {
+    fleet.nodes.every_pod().set_players(1);
+    fleet.scale(0);
+    let pod = fleet.asked(1).await.into_values().next().unwrap();
+    let node = fleet.nodes.pod(&pod).view().unwrap().node.unwrap();
+    fleet.nodes.lose_node(&node, Loss::Deleted).await.unwrap();
+    proxies[0].await_count("get", "nodes", 1, CERTAIN).await.unwrap();
 }

@@ -116,6 +116,13 @@ pub(super) const ALL: &[Purpose] = &[
     ),
     purpose(
         WORKLOADS,
+        "nodes",
+        "get",
+        "asking whether a node is really gone, right before a pod of it is deleted unasked",
+        "pods of nodes that are gone are asked like any other, and `WriteFailed` says so each minute",
+    ),
+    purpose(
+        WORKLOADS,
         "gamedeployments pods controllerrevisions hookruns",
         "get",
         "reading an object again after a conflict, or after a write whose answer was lost; of gamedeployments also: whether \

@@ -1,5 +1,6 @@
 //! Approvals, and what they are good for.
 
+use jiff::Timestamp;
 use shared_api::names::pod::SKIP_HOOK;
 
 use super::{HookKind, Intent};
@@ -14,6 +15,8 @@ pub enum Grounds {
         run: String,
         /// Its UID.
         uid: String,
+        /// From then on it is too old; none where the pod has been out of service since before the hook was asked.
+        until: Option<Timestamp>,
     },
     /// The workload has no hook for this.
     NoHook,
@@ -25,8 +28,11 @@ pub enum Grounds {
     NeverStarted,
     /// It has ended, or is being deleted already.
     Ended,
-    /// Its node does not exist any more.
-    NodeGone,
+    /// No healthy watch has shown its node for [`super::GONE_AFTER`]. Whoever acts on it asks the API server first.
+    NodeGone {
+        /// The node.
+        node: String,
+    },
     /// It was approved and begun before; this is the next step of it.
     UnderWay,
     /// The pod's annotation `skip-hook` names it.
@@ -42,7 +48,7 @@ impl std::fmt::Display for Grounds {
             Self::NotScheduled => f.write_str("the pod is on no node"),
             Self::NeverStarted => f.write_str("none of its containers has started"),
             Self::Ended => f.write_str("the pod has ended"),
-            Self::NodeGone => f.write_str("its node does not exist any more"),
+            Self::NodeGone { .. } => f.write_str("its node does not exist any more"),
             Self::UnderWay => f.write_str("the update was approved and begun before"),
             Self::Skipped => write!(f, "annotation {SKIP_HOOK} names this pod: no hook was asked"),
         }
@@ -147,7 +153,7 @@ impl Approval {
             | Grounds::NotScheduled
             | Grounds::NeverStarted
             | Grounds::Ended
-            | Grounds::NodeGone
+            | Grounds::NodeGone { .. }
             | Grounds::UnderWay
             | Grounds::Skipped => None,
         }

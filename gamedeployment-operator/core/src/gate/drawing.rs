@@ -76,7 +76,7 @@ pub const WAYS: &[(State, &str, State)] = &[
     ),
     (
         State::Asking,
-        "intent, hook, pod or container changed",
+        "intent, hook, pod or container changed, HookRun edited, success seen too late",
         State::Stale,
     ),
     (State::Asking, "HookRun deleted", State::Unasked),
@@ -84,7 +84,7 @@ pub const WAYS: &[(State, &str, State)] = &[
     (State::Refused, "retry, HookRun deleted", State::Unasked),
     (
         State::Refused,
-        "intent, hook, pod or container changed",
+        "intent, hook, pod or container changed, HookRun edited",
         State::Stale,
     ),
     (State::Refused, "template missing", State::Blocked),
@@ -104,7 +104,7 @@ pub const WAYS: &[(State, &str, State)] = &[
     ),
     (
         State::Open,
-        "intent, hook, pod or container changed",
+        "verdict too old, HookRun edited, or intent, hook, pod or container changed",
         State::Stale,
     ),
     (

@@ -24,7 +24,7 @@ pub enum Intent {
 pub enum HookKind {
     /// Before a pod is deleted; and before it is updated in place, where no `PreInplace` hook is set.
     PreDelete,
-    /// Before a pod is updated in place.
+    /// Before a pod is updated in place; and before an update recreates it, where no `PreDelete` hook is set.
     PreInplace,
     /// After a pod was updated in place.
     PostInplace,
@@ -101,6 +101,12 @@ impl Intent {
     pub fn hook(&self, workload: &Workload) -> Option<HookKind> {
         match self {
             Self::InPlace(_) if workload.pre_in_place.step.is_some() => Some(HookKind::PreInplace),
+            // An update is never unasked because it cannot be made in place.
+            Self::Recreate(_)
+                if workload.pre_delete.step.is_none() && workload.pre_in_place.step.is_some() =>
+            {
+                Some(HookKind::PreInplace)
+            }
             Self::Delete | Self::Recreate(_) | Self::InPlace(_) => Some(HookKind::PreDelete),
             Self::Confirm(_) => Some(HookKind::PostInplace),
             Self::HotPatch(_) => None,

@@ -7,17 +7,21 @@
 use std::cell::OnceCell;
 use std::rc::Rc;
 
-use crate::cluster::Cluster;
+use jiff::{SignedDuration, Timestamp};
+
+use crate::cluster::{Cluster, Node};
 use crate::pod::Pod;
 use crate::workload::Workload;
 
 mod act;
+mod age;
 mod draft;
 pub mod drawing;
 mod intent;
 mod question;
 mod run;
 mod runs;
+mod void;
 
 pub use act::{Act, Approval, Confirmed, Delete, Grounds, PodRef, Update};
 use draft::Draft;
@@ -25,11 +29,16 @@ pub use draft::render;
 pub use drawing::State;
 pub use intent::{HookKind, Intent};
 pub use question::{FoundTemplate, NewRun, Obstacle, Question, check_name, owned, owner};
-pub use run::Run;
+pub use run::{Run, spec_digest};
 use runs::Runs;
 use shared_api::game_deployment::HookStep;
 use shared_api::names::pod as names;
 use shared_api::reason::WorkloadReason;
+pub use void::Void;
+
+/// A node is gone when a healthy watch has not shown it for this long, and the API server then says so when asked.
+/// A kubelet that registers its node again does so within seconds, and its containers run on meanwhile.
+pub const GONE_AFTER: SignedDuration = SignedDuration::from_secs(60);
 
 /// Where a question about a pod stands.
 #[derive(Debug, Clone)]
@@ -43,7 +52,7 @@ pub enum Standing<'a> {
     /// The run ended without a measured success. The pod stays.
     Refused(&'a Run),
     /// The run was made for something else. It is to go before a new one comes.
-    Stale(&'a Run, String),
+    Stale(&'a Run, Void),
     /// Nobody can be asked.
     Blocked(Obstacle),
 }
@@ -78,6 +87,7 @@ pub struct Gate<'a> {
     cluster: &'a dyn Cluster,
     runs: Runs<'a>,
     drafts: Drafts<'a>,
+    now: Timestamp,
 }
 
 /// The drafts of a workload's hooks, each made when the first pod is asked about.
@@ -93,12 +103,18 @@ type Lazy<'a> = OnceCell<Result<Rc<Draft<'a>>, Obstacle>>;
 impl<'a> Gate<'a> {
     /// The gate of a workload, with all the runs that it owns.
     #[must_use]
-    pub fn new(workload: &'a Workload, cluster: &'a dyn Cluster, runs: &'a [&'a Run]) -> Self {
+    pub fn new(
+        workload: &'a Workload,
+        cluster: &'a dyn Cluster,
+        runs: &'a [&'a Run],
+        now: Timestamp,
+    ) -> Self {
         Self {
             workload,
             cluster,
             runs: Runs::new(runs),
             drafts: Drafts::default(),
+            now,
         }
     }
 
@@ -106,9 +122,21 @@ impl<'a> Gate<'a> {
     /// in place changes.
     #[must_use]
     pub fn assess(&self, pod: &'a Pod, intent: &Intent, modified: &[String]) -> Standing<'a> {
+        let standing = self.ask(pod, intent, modified);
+        // Last of all: a verdict needs no direct read before it is acted on.
+        match self.gone_node(pod, intent) {
+            Some(node) if !matches!(standing, Standing::Open(_)) => {
+                let (kind, node) = (intent.hook(self.workload), node.to_owned());
+                Standing::Open(Approval::new(pod, intent, kind, Grounds::NodeGone { node }))
+            }
+            _ => standing,
+        }
+    }
+
+    fn ask(&self, pod: &'a Pod, intent: &Intent, modified: &[String]) -> Standing<'a> {
         let kind = intent.hook(self.workload);
         let open = |grounds| Standing::Open(Approval::new(pod, intent, kind, grounds));
-        if let Some(grounds) = self.exempt(pod, intent, modified) {
+        if let Some(grounds) = exempt(pod, intent, modified) {
             return open(grounds);
         }
         let Some(kind) = kind else {
@@ -128,7 +156,7 @@ impl<'a> Gate<'a> {
             Err(obstacle) => return Standing::Blocked(obstacle),
         };
         match self.runs.find(&question.name, kind, &pod.uid) {
-            Some(run) => judge(run, &question),
+            Some(run) => self.judge(run, &question),
             None => self.unasked(question),
         }
     }
@@ -144,28 +172,13 @@ impl<'a> Gate<'a> {
         draft.get_or_init(new).clone()
     }
 
-    /// Whether the pod cannot hold players, or is past the question.
-    fn exempt(&self, pod: &Pod, intent: &Intent, modified: &[String]) -> Option<Grounds> {
-        // What asks whether a pod is well has no exemption: without an answer there is none.
-        if matches!(intent, Intent::Confirm(_)) {
-            return None;
-        }
-        if pod.terminating || pod.is_finished() {
-            return Some(Grounds::Ended);
-        }
-        match &pod.node {
-            None => return Some(Grounds::NotScheduled),
-            Some(node) if self.cluster.node_is_gone(node) => return Some(Grounds::NodeGone),
-            Some(_) => {}
-        }
-        if pod.never_started() {
-            return Some(Grounds::NeverStarted);
-        }
-        let under_way = match intent {
-            Intent::InPlace(to) => crate::progress::is_under_way(pod, to, modified),
-            Intent::Delete | Intent::Recreate(_) | Intent::HotPatch(_) | Intent::Confirm(_) => false,
-        };
-        under_way.then_some(Grounds::UnderWay)
+    /// The pod's node, if it has been absent for long enough. What asks whether a pod is well has no exemption.
+    fn gone_node<'p>(&self, pod: &'p Pod, intent: &Intent) -> Option<&'p str> {
+        let node = pod
+            .node
+            .as_deref()
+            .filter(|_| !matches!(intent, Intent::Confirm(_)))?;
+        matches!(self.cluster.node(node), Node::Absent(since) if since >= GONE_AFTER).then_some(node)
     }
 
     fn unasked(&self, question: Question<'a>) -> Standing<'a> {
@@ -179,55 +192,59 @@ impl<'a> Gate<'a> {
         }
         Standing::Unasked(question)
     }
+
+    /// What a run says about an intent. Anything in it that is not what would be asked now voids it.
+    fn judge(&self, run: &'a Run, question: &Question<'_>) -> Standing<'a> {
+        if let Some(void) = void::of(run, question) {
+            return Standing::Stale(run, void);
+        }
+        if !run.is_measured_success() {
+            return if run.phase.is_final() {
+                Standing::Refused(run)
+            } else {
+                Standing::Asking(run)
+            };
+        }
+        let fresh = self.workload.hook(question.kind).fresh;
+        match age::until(run, question.pod, fresh, self.cluster, self.now) {
+            Ok(until) => {
+                let grounds = Grounds::Verdict {
+                    run: run.name.clone(),
+                    uid: run.uid.clone(),
+                    until,
+                };
+                let kind = Some(question.kind);
+                Standing::Open(Approval::new(question.pod, &question.intent, kind, grounds))
+            }
+            Err(void) => Standing::Stale(run, void),
+        }
+    }
 }
 
-/// What a run says about an intent. Anything in it that is not what would be asked now voids it.
-fn judge<'a>(run: &'a Run, question: &Question<'_>) -> Standing<'a> {
-    if run.terminating {
-        return Standing::Stale(run, "it is being removed".to_owned());
+/// Whether the pod cannot hold players, or is past the question.
+fn exempt(pod: &Pod, intent: &Intent, modified: &[String]) -> Option<Grounds> {
+    // What asks whether a pod is well has no exemption: without an answer there is none.
+    if matches!(intent, Intent::Confirm(_)) {
+        return None;
     }
-    if let Some(why) = void(run, question) {
-        return Standing::Stale(run, why);
+    if pod.terminating || pod.is_finished() {
+        return Some(Grounds::Ended);
     }
-    if run.is_measured_success() {
-        let grounds = Grounds::Verdict {
-            run: run.name.clone(),
-            uid: run.uid.clone(),
-        };
-        let kind = Some(question.kind);
-        return Standing::Open(Approval::new(question.pod, &question.intent, kind, grounds));
+    if pod.node.is_none() {
+        return Some(Grounds::NotScheduled);
     }
-    if run.phase.is_final() {
-        Standing::Refused(run)
-    } else {
-        Standing::Asking(run)
+    if pod.never_started() {
+        return Some(Grounds::NeverStarted);
     }
+    let under_way = match intent {
+        // Without the readiness gate nothing keeps players out meanwhile: each write is asked about.
+        Intent::InPlace(to) => pod.has_readiness_gate && crate::progress::is_under_way(pod, to, modified),
+        Intent::Delete | Intent::Recreate(_) | Intent::HotPatch(_) | Intent::Confirm(_) => false,
+    };
+    under_way.then_some(Grounds::UnderWay)
 }
 
-/// Why a run does not count for what would be asked now.
-fn void(run: &Run, question: &Question<'_>) -> Option<String> {
-    let (pod, intent) = (question.pod, &question.intent);
-    if run.pod_uid.as_deref() != Some(pod.uid.as_str()) {
-        return Some("it does not name this pod".to_owned());
-    }
-    if run.revision != pod.revision() {
-        return Some(format!("the pod was at revision {}", run.revision));
-    }
-    if run.intent.as_deref() != Some(intent.text().as_str()) {
-        let asked = run.intent.as_deref().unwrap_or("something else");
-        return Some(format!("it was asked for {asked:?}"));
-    }
-    if run.spec_digest.as_ref() != Some(&question.digest()) {
-        return Some("the hook or the pod's arguments have changed".to_owned());
-    }
-    // A pod that was let go and is chosen again is asked again.
-    let chosen = pod.annotation(names::DELETING) == Some("true");
-    if intent.deletes() && (!chosen || run.choice.as_deref() != pod.annotation(names::CHOSEN_FOR)) {
-        return Some("it was asked when the pod was chosen before".to_owned());
-    }
-    let restarted = question::restarted(pod, &run.containers);
-    restarted.map(|container| format!("container {container} has restarted since"))
-}
-
+#[cfg(test)]
+mod grounds_tests;
 #[cfg(test)]
 mod tests;

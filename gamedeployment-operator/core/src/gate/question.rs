@@ -227,16 +227,15 @@ pub fn owner(name: &str, uid: &str) -> OwnerReference {
 /// The containers, each with a digest of its id: one that restarts is another one. Also those that do not run: who
 /// plays in one that starts after the question was not asked about.
 fn containers_text(pod: &Pod) -> String {
-    let containers = pod.containers.iter();
-    let pairs =
-        containers.map(|container| format!("{}={}", container.name, digest_of_text(&container.container_id)));
+    let pairs = pod
+        .lasting()
+        .map(|container| format!("{}={}", container.name, digest_of_text(&container.container_id)));
     pairs.collect::<Vec<_>>().join(",")
 }
 
 /// A container that is another one than when the run was made.
 pub(super) fn restarted<'p>(pod: &'p Pod, then: &BTreeMap<String, String>) -> Option<&'p str> {
-    let mut containers = pod.containers.iter();
-    let other = containers.find(|container| {
+    let other = pod.lasting().find(|container| {
         then.get(&container.name)
             .is_some_and(|known| *known != digest_of_text(&container.container_id))
     });

@@ -4,14 +4,20 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use shared_api::hook_run::HookRunSpec;
 use shared_api::names::{hook_run_annotation as annotation, hook_run_label as label};
 use shared_api::{HookRun, Phase};
 
 use super::HookKind;
+use crate::digest::digest;
 use crate::pod::controller_of;
 
 /// What is known of a HookRun.
 #[derive(Debug, Clone, PartialEq)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "independent facts, each asked by its name"
+)]
 pub struct Run {
     /// Name.
     pub name: String,
@@ -35,8 +41,12 @@ pub struct Run {
     pub intent: Option<String>,
     /// The choice of the pod that it belongs to, where it was asked before a deletion.
     pub choice: Option<String>,
-    /// Digest of its spec as it was rendered.
-    pub spec_digest: Option<String>,
+    /// Digest of its spec as it stands, `terminate` aside.
+    pub spec_digest: String,
+    /// Digest of its spec as it was rendered, by its annotation: anybody may have written that.
+    pub noted_digest: Option<String>,
+    /// Whether its spec has been another one before, `terminate` aside: it may have been measured by that.
+    pub was_edited: bool,
     /// The containers when it was made, each with a digest of its id.
     pub containers: BTreeMap<String, String>,
     /// Whether it is being deleted.
@@ -49,6 +59,10 @@ pub struct Run {
     pub message: String,
     /// When it was taken up, or else created.
     pub started: Option<Timestamp>,
+    /// When it was created.
+    pub created: Option<Timestamp>,
+    /// When it reached its verdict, by the clock of who measured.
+    pub completed: Option<Timestamp>,
 }
 
 impl Run {
@@ -81,7 +95,9 @@ impl Run {
             revision: either(label::REVISION, label::REVISION_OLD),
             intent: notes.get(annotation::INTENT).cloned(),
             choice: notes.get(annotation::CHOICE).cloned(),
-            spec_digest: notes.get(annotation::SPEC_DIGEST).cloned(),
+            spec_digest: spec_digest(&run.spec),
+            noted_digest: notes.get(annotation::SPEC_DIGEST).cloned(),
+            was_edited: was_edited(run),
             containers: read_containers(notes.get(annotation::CONTAINERS).map_or("", String::as_str)),
             terminating: run.metadata.deletion_timestamp.is_some(),
             phase: status.phase,
@@ -91,6 +107,8 @@ impl Run {
                 .started_at
                 .map(shared_api::time::Time::timestamp)
                 .or(created),
+            created,
+            completed: status.completed_at.map(shared_api::time::Time::timestamp),
         }
     }
 
@@ -105,6 +123,26 @@ impl Run {
     pub fn is_measured_success(&self) -> bool {
         self.phase == Phase::Successful && self.measured
     }
+}
+
+/// The digest of what a run asks. Whoever ends a run early does not change that.
+#[must_use]
+pub fn spec_digest(spec: &HookRunSpec) -> String {
+    if spec.terminate.is_none() {
+        return digest(spec);
+    }
+    digest(&HookRunSpec {
+        terminate: None,
+        ..spec.clone()
+    })
+}
+
+/// The API server counts every change of a spec; setting `terminate` is one.
+fn was_edited(run: &HookRun) -> bool {
+    let allowed = 1 + i64::from(run.spec.terminate.is_some());
+    run.metadata
+        .generation
+        .is_some_and(|generation| generation > allowed)
 }
 
 fn read_containers(text: &str) -> BTreeMap<String, String> {

@@ -8,15 +8,15 @@ use super::*;
 use crate::samples::{pod, status, workload};
 
 /// A cluster with one HookTemplate.
-struct One(HookTemplateSpec);
+pub(super) struct One(HookTemplateSpec);
 
 impl Cluster for One {
     fn template(&self, _: &str) -> FoundTemplate<'_> {
         FoundTemplate::Found(&self.0)
     }
 
-    fn node_is_gone(&self, _: &str) -> bool {
-        false
+    fn node(&self, _: &str) -> Node {
+        Node::There
     }
 
     fn node_cost(&self, _: &str) -> Option<f64> {
@@ -28,9 +28,13 @@ impl Cluster for One {
     }
 }
 
-fn one(url: &str) -> One {
+pub(super) fn one(url: &str) -> One {
     let spec = json!({"metrics": [{"name": "players", "provider": {"web": {"url": url}}}]});
     One(serde_json::from_value(spec).unwrap())
+}
+
+pub(super) fn now() -> Timestamp {
+    "2024-05-01T00:10:00Z".parse().unwrap()
 }
 
 const MARK: &str = "/metadata/annotations/io.tencent.bcs.dev~1game-pod-deleting";
@@ -38,7 +42,7 @@ const CHOSEN: &str = "/metadata/annotations/tkex.tencent.com~1chosen-for";
 const REVISION: &str = "/metadata/labels/controller-revision-hash";
 
 /// A pod that was chosen to be deleted, with something else written over it.
-fn chosen(over: &[(&str, Value)]) -> Pod {
+pub(super) fn chosen(over: &[(&str, Value)]) -> Pod {
     let mut all = vec![
         (MARK, json!("true")),
         (CHOSEN, json!("delete@2024-05-01T00:00:00Z")),
@@ -47,21 +51,22 @@ fn chosen(over: &[(&str, Value)]) -> Pod {
     pod("fleet-a", &all)
 }
 
-fn fleet() -> Workload {
+pub(super) fn fleet() -> Workload {
     let hook = json!({"hook": {"templateName": "ask"}});
     workload(&[("/spec/preDeleteUpdateStrategy", hook)])
 }
 
 /// The run that asks about a pod, ended.
-fn ended(pod: &Pod, intent: &Intent, phase: Phase, successful: i64) -> HookRun {
+pub(super) fn ended(pod: &Pod, intent: &Intent, phase: Phase, successful: i64) -> HookRun {
     let (fleet, around) = (fleet(), one("http://one"));
-    let Standing::Unasked(question) = Gate::new(&fleet, &around, &[]).assess(pod, intent, &[]) else {
+    let Standing::Unasked(question) = Gate::new(&fleet, &around, &[], now()).assess(pod, intent, &[]) else {
         panic!("nobody has asked");
     };
     let mut run = question.render().run;
     run.metadata.uid = Some("run-1".to_owned());
     let status = run.status.get_or_insert_default();
     status.phase = phase;
+    status.completed_at = Some(now().into());
     status.metric_results = vec![MetricResult {
         name: "players".to_owned(),
         phase,
@@ -73,7 +78,7 @@ fn ended(pod: &Pod, intent: &Intent, phase: Phase, successful: i64) -> HookRun {
 
 fn state(run: &HookRun, pod: &Pod, intent: &Intent, around: &One) -> State {
     let (fleet, read) = (fleet(), Run::read(run));
-    Gate::new(&fleet, around, &[&read])
+    Gate::new(&fleet, around, &[&read], now())
         .assess(pod, intent, &[])
         .state()
 }

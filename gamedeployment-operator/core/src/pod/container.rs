@@ -63,8 +63,7 @@ impl Container {
     #[must_use]
     pub fn cannot_have_players(&self) -> bool {
         match &self.state {
-            State::Running { .. } | State::Terminated => false,
-            State::Unknown => self.container_id.is_empty(),
+            State::Running { .. } | State::Terminated | State::Unknown => false,
             State::Waiting { reason, .. } => {
                 self.container_id.is_empty() && self.restarts == 0 || CANNOT_START.contains(&reason.as_str())
             }
@@ -97,9 +96,24 @@ impl Container {
 const HARMLESS: [&str; 3] = ["", "ContainerCreating", "PodInitializing"];
 
 pub(super) fn read_all(spec: Option<&api::PodSpec>, status: Option<&api::PodStatus>) -> Vec<Container> {
-    let statuses = status.and_then(|status| status.container_statuses.as_ref());
-    let containers = spec.map(|spec| spec.containers.as_slice()).unwrap_or_default();
-    let read = containers.iter().map(|container| {
+    let statuses = status.and_then(|status| status.container_statuses.as_deref());
+    let containers = spec.map(|spec| spec.containers.iter());
+    read_each(containers.into_iter().flatten(), statuses)
+}
+
+/// An init container that is restarted is one that stays.
+pub(super) fn read_sidecars(spec: Option<&api::PodSpec>, status: Option<&api::PodStatus>) -> Vec<Container> {
+    let statuses = status.and_then(|status| status.init_container_statuses.as_deref());
+    let containers = spec.and_then(|spec| spec.init_containers.as_ref());
+    let stays = |container: &&api::Container| container.restart_policy.as_deref() == Some("Always");
+    read_each(containers.into_iter().flatten().filter(stays), statuses)
+}
+
+fn read_each<'a>(
+    containers: impl Iterator<Item = &'a api::Container>,
+    statuses: Option<&[api::ContainerStatus]>,
+) -> Vec<Container> {
+    let read = containers.map(|container| {
         let status = statuses
             .into_iter()
             .flatten()
@@ -139,6 +153,10 @@ fn state_of(state: &api::ContainerState) -> State {
             reason: waiting.reason.clone().unwrap_or_default(),
             message: waiting.message.clone().unwrap_or_default(),
         },
-        None => State::Unknown,
+        // A report that names no state means waiting.
+        None => State::Waiting {
+            reason: String::new(),
+            message: String::new(),
+        },
     }
 }

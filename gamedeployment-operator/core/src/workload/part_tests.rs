@@ -99,3 +99,48 @@ fn indexes_are_read_where_they_are_switched_on() {
     };
     assert_eq!(extreme.size(), usize::try_from(i64::MAX).unwrap());
 }
+
+#[test]
+fn a_strategy_that_guards_nothing_is_refused() {
+    let strategies = [
+        ("/spec/preDeleteUpdateStrategy", "spec.preDeleteUpdateStrategy"),
+        ("/spec/preInplaceUpdateStrategy", "spec.preInplaceUpdateStrategy"),
+        (
+            "/spec/postInplaceUpdateStrategy",
+            "spec.postInplaceUpdateStrategy",
+        ),
+    ];
+    for (pointer, path) in strategies {
+        for strategy in [json!({}), json!({"retry": false}), json!({"hook": null})] {
+            assert_refused(
+                &[(pointer, strategy)],
+                &format!("{path}.hook"),
+                "",
+                "a strategy without a hook guards nothing",
+            );
+        }
+    }
+    let none = workload(&[("/spec/preDeleteUpdateStrategy", json!(null))]);
+    assert_eq!(none.pre_delete, Hook::default());
+}
+
+#[test]
+fn a_success_counts_for_five_seconds_at_least() {
+    let hook = |fresh: serde_json::Value| {
+        let hook = json!({"hook": {"templateName": "ask"}, "freshForSeconds": fresh});
+        [("/spec/preDeleteUpdateStrategy", hook)]
+    };
+    for (fresh, seconds) in [(json!(null), 30), (json!(5), 5), (json!(3600), 3600)] {
+        let read = workload(&hook(fresh)).pre_delete.fresh;
+        assert_eq!(read, jiff::SignedDuration::from_secs(seconds));
+    }
+    let path = "spec.preDeleteUpdateStrategy.freshForSeconds";
+    for fresh in [4, 0, -30] {
+        assert_refused(
+            &hook(json!(fresh)),
+            path,
+            &fresh.to_string(),
+            "set 5 or more seconds",
+        );
+    }
+}

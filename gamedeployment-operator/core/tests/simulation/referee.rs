@@ -129,18 +129,31 @@ impl Referee {
     }
 
     pub fn deletes(&mut self, cell: &Cell, grounds: &Grounds, seen: &Snapshot) {
-        if Self::is_free(cell, seen) || !has_hook(seen, HookKind::PreDelete) {
+        if Self::is_free(cell, seen) {
             return;
         }
+        let chosen = self.chosen.get(&cell.read.uid).cloned();
+        // An update that recreates a pod is one.
+        let recreates = chosen
+            .as_ref()
+            .is_some_and(|(_, intent)| intent.starts_with("recreate:"));
+        let kinds: &[HookKind] = if recreates {
+            &[HookKind::PreDelete, HookKind::PreInplace]
+        } else {
+            &[HookKind::PreDelete]
+        };
+        let Some(kind) = kinds.iter().copied().find(|kind| has_hook(seen, *kind)) else {
+            return;
+        };
         assert!(
             matches!(grounds, Grounds::Verdict { .. }),
             "{grounds:?}: {:?}",
             cell.read
         );
-        let Some((since, intent)) = self.chosen.get(&cell.read.uid).cloned() else {
+        let Some((since, intent)) = chosen else {
             panic!("{:?} was not chosen", cell.read);
         };
-        self.use_up(cell, HookKind::PreDelete, &intent, since);
+        self.use_up(cell, kind, &intent, since);
     }
 
     fn gate_of_update(seen: &Snapshot) -> Option<HookKind> {
@@ -150,7 +163,7 @@ impl Referee {
     }
 
     pub fn takes_out(&mut self, cell: &Cell, update: &Update, seen: &Snapshot) {
-        assert!(!update.hot());
+        assert!(!update.hot() && cell.read.has_readiness_gate);
         let uid = &cell.read.uid;
         let goes_on = self.out.get(uid).is_some_and(|begun| {
             begun.to == update.to()
@@ -170,19 +183,21 @@ impl Referee {
         if update.hot() {
             return;
         }
-        if !change.images.is_empty() {
+        // Without the readiness gate nothing keeps players out: each write needs a yes of its own.
+        let gated = cell.read.has_readiness_gate;
+        if gated && !change.images.is_empty() {
             assert!(
                 cell.read.is_out_of_service(),
                 "images of a pod in service are changed: {:?}",
                 cell.read
             );
         }
-        if let Some(begun) = self.out.get_mut(&cell.read.uid) {
+        if let Some(begun) = self.out.get_mut(&cell.read.uid).filter(|_| gated) {
             assert!(begun.to == update.to(), "taken out for {}", begun.to);
             begun.written.extend(change.images.keys().cloned());
             return;
         }
-        assert!(change.images.is_empty());
+        assert!(!gated || change.images.is_empty());
         if !Self::is_free(cell, seen)
             && let Some(kind) = Self::gate_of_update(seen)
         {

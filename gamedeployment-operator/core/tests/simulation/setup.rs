@@ -112,6 +112,7 @@ fn strategy(name: &str, on: bool) -> Option<HookStrategy> {
     on.then(|| HookStrategy {
         hook: Some(step(name)),
         retry: None,
+        fresh_for_seconds: None,
     })
 }
 

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::rc::Rc;
 
-use gamedeployment_core::cluster::Cluster;
+use gamedeployment_core::cluster::{Cluster, Node};
 use gamedeployment_core::decide::decide;
-use gamedeployment_core::gate::{FoundTemplate, Run};
+use gamedeployment_core::gate::{FoundTemplate, GONE_AFTER, Run};
 use gamedeployment_core::plan::Plan;
 use gamedeployment_core::pod::Pod;
 use gamedeployment_core::revision::Revision;
@@ -52,8 +52,12 @@ impl Cluster for Snapshot {
             .map_or(FoundTemplate::Missing, FoundTemplate::Found)
     }
 
-    fn node_is_gone(&self, name: &str) -> bool {
-        self.gone.contains(name)
+    fn node(&self, name: &str) -> Node {
+        if self.gone.contains(name) {
+            Node::Absent(GONE_AFTER)
+        } else {
+            Node::There
+        }
     }
 
     fn node_cost(&self, _: &str) -> Option<f64> {

@@ -167,6 +167,7 @@ impl World {
         let status = run.api.status.get_or_insert_default();
         status.phase = phase;
         status.started_at = Some(self.now.into());
+        status.completed_at = Some(self.now.into()).filter(|_| phase.is_final());
         status.message = Some(format!("is {phase}"));
         let successful = i64::from(phase == Phase::Successful && measured);
         status.metric_results = vec![MetricResult {
@@ -285,9 +286,10 @@ impl World {
             Action::Confirm(confirmed) => {
                 drop(notes.insert(names::CONFIRMED.to_owned(), confirmed.revision().to_owned()));
             }
-            Action::PutIn(..) => {
+            Action::PutIn(_, finished) => {
                 let status = cell.api.status.get_or_insert_default();
-                set_condition(status, names::IN_PLACE_READY, true, None, now);
+                let mark = finished.as_ref().map(|finished| finished.mark.as_str());
+                set_condition(status, names::IN_PLACE_READY, true, mark, now);
                 cell.report(now);
             }
             other => panic!("not about a pod: {other:?}"),

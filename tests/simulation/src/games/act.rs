@@ -3,7 +3,7 @@
 
 use std::rc::Rc;
 
-use gamedeployment_core::gate::{HookKind, PodRef, owner};
+use gamedeployment_core::gate::{Grounds, HookKind, PodRef, owner};
 use gamedeployment_core::plan::{Action, NewPod, NewRevision, RevisionRef};
 use gamedeployment_core::revision::template_in;
 use jiff::Timestamp;
@@ -31,6 +31,7 @@ pub enum Effect {
     Revision(Rc<RevisionObject>),
     Run(Rc<RunObject>),
     Gone(Kind, String, String),
+    NodeNotGone(String),
     Uncertain(Kind, String),
 }
 
@@ -156,6 +157,13 @@ pub fn failed(request: &Request, seen: Option<&Seen>, error: CallError) -> Lande
 
 /// Does a request.
 pub fn perform(server: &mut Server, request: &Request, seen: Option<&Seen>, now: Timestamp) -> Landed {
+    // `act/leave.rs`: that a node is gone is asked right before the write.
+    if let Request::Act(action) = request
+        && let Some(Grounds::NodeGone { node }) = grounds(action)
+        && server.nodes.get(node).is_some()
+    {
+        return Landed::failed(CallError::Conflict, Some(Effect::NodeNotGone(node.clone())));
+    }
     let done = match request {
         Request::Read(kind, name) => return read(server, *kind, name),
         Request::Status(status) => {
@@ -208,6 +216,15 @@ pub fn perform(server: &mut Server, request: &Request, seen: Option<&Seen>, now:
     match done {
         Ok(effect) => Landed::done(effect),
         Err(error) => failed(request, seen, error.into()),
+    }
+}
+
+fn grounds(action: &Action) -> Option<&Grounds> {
+    match action {
+        Action::DeletePod(delete) => Some(delete.grounds()),
+        Action::TakeOut(update, _) | Action::WriteUpdate(update, _) => Some(update.grounds()),
+        Action::Confirm(confirmed) => Some(confirmed.grounds()),
+        _ => None,
     }
 }
 

@@ -2,12 +2,13 @@
 //!
 //! `gamedeployment-operator/src/index` cannot be had without a client; this does what it does, on the same store.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use gamedeployment_core::cluster::Cluster;
+use gamedeployment_core::cluster::{Cluster, Node};
 use gamedeployment_core::gate::{FoundTemplate, Run};
 use gamedeployment_core::pod::Pod;
+use jiff::Timestamp;
 
 use crate::objects::{
     NodeObject, Object, PodObject, RevisionObject, RunObject, TemplateObject, WorkloadObject, key,
@@ -26,6 +27,12 @@ pub struct Index {
     pub templates: Store<Rc<TemplateObject>>,
     pub nodes: Rc<BTreeSet<String>>,
     nodes_known: bool,
+    /// Since when nodes that pods are bound to have been absent.
+    absent: BTreeMap<String, Timestamp>,
+    /// Since when the watch of nodes has had no break.
+    healthy: Option<Timestamp>,
+    /// The time.
+    pub now: Timestamp,
 }
 
 /// The watches that feed it.
@@ -91,12 +98,11 @@ impl Index {
             }
             1 => {
                 let (news, shown) = next(&server.pods, &mut watches.pods);
-                (
-                    learn(&mut self.pods, news, |known, new| {
-                        pods_differ(&known.read, &new.read)
-                    }),
-                    shown,
-                )
+                let owners = learn(&mut self.pods, news, |known, new| {
+                    pods_differ(&known.read, &new.read)
+                });
+                self.note_absent();
+                (owners, shown)
             }
             2 => {
                 let (news, shown) = next(&server.revisions, &mut watches.revisions);
@@ -170,6 +176,25 @@ impl Index {
         }
     }
 
+    /// The watch of nodes breaks.
+    pub fn lose_nodes(&mut self) {
+        self.healthy = None;
+    }
+
+    /// The API server has not confirmed that this node is gone.
+    pub fn doubt(&mut self, name: &str) {
+        self.absent.insert(name.to_owned(), self.now);
+    }
+
+    fn note_absent(&mut self) {
+        if self.nodes_known {
+            let bound = self.pods.iter().filter_map(|(_, pod)| pod.read.node.clone());
+            for node in bound.filter(|node| !self.nodes.contains(node)) {
+                self.absent.entry(node).or_insert(self.now);
+            }
+        }
+    }
+
     fn learn_node(&mut self, news: Option<News<NodeObject>>, about: &mut BTreeSet<String>) {
         let Some(news) = news else { return };
         let nodes = Rc::make_mut(&mut self.nodes);
@@ -177,10 +202,16 @@ impl Index {
             News::List(all) => {
                 *nodes = all.iter().map(|node| node.id.name.clone()).collect();
                 self.nodes_known = true;
+                self.healthy = Some(self.now);
+                self.absent.retain(|name, _| !nodes.contains(name));
             }
-            News::Apply(node) => drop(nodes.insert(node.id.name.clone())),
+            News::Apply(node) => {
+                self.absent.remove(&node.id.name);
+                nodes.insert(node.id.name.clone());
+            }
             News::Delete(node) => drop(nodes.remove(&node.id.name)),
         }
+        self.note_absent();
         about.extend(self.names());
     }
 }
@@ -254,8 +285,14 @@ impl Cluster for Index {
         })
     }
 
-    fn node_is_gone(&self, name: &str) -> bool {
-        self.nodes_known && !self.nodes.contains(name)
+    fn node(&self, name: &str) -> Node {
+        if !self.nodes_known || self.nodes.contains(name) {
+            return Node::There;
+        }
+        match (self.absent.get(name), self.healthy) {
+            (Some(absent), Some(healthy)) => Node::Absent(self.now.duration_since(healthy.max(*absent))),
+            _ => Node::Unsure,
+        }
     }
 
     fn node_cost(&self, _: &str) -> Option<f64> {

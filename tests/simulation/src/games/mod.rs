@@ -106,12 +106,16 @@ impl Games {
             2 => watches.revisions = Watch::Closed,
             3 => watches.runs = Watch::Closed,
             4 => watches.templates = Watch::Closed,
-            _ => watches.nodes = Watch::Closed,
+            _ => {
+                watches.nodes = Watch::Closed;
+                self.index.lose_nodes();
+            }
         }
     }
 
     /// Lets a watch show one thing.
-    pub fn learn(&mut self, server: &crate::server::Server, kind: usize) -> index::Shown {
+    pub fn learn(&mut self, server: &crate::server::Server, kind: usize, now: Timestamp) -> index::Shown {
+        self.index.now = now;
         self.index.learn(server, &mut self.watches, kind, &mut self.dirty)
     }
 
@@ -158,6 +162,7 @@ impl Games {
     /// Looks at the next workload that something is known of. Returns a plan that is to be carried out, or direct
     /// reads that come before one.
     pub fn consider(&mut self, now: Timestamp, reads: &mut Vec<Sent>) -> Option<Decision> {
+        self.index.now = now;
         let due: Vec<String> = self
             .wakes
             .iter()
@@ -316,6 +321,7 @@ impl Games {
                 Kind::Revision => self.index.revisions.removed(&key(&name), &uid),
                 Kind::Run => self.index.runs.removed(&key(&name), &uid),
             },
+            Effect::NodeNotGone(node) => self.index.doubt(&node),
             Effect::Uncertain(kind, name) => {
                 self.uncertain
                     .entry(workload.to_owned())

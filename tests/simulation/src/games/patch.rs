@@ -28,9 +28,10 @@ pub(super) fn patch(pod: &mut api::Pod, action: &Action, seen: &Seen, now: Times
         Action::Confirm(confirmed) => {
             notes.insert(names::CONFIRMED.to_owned(), confirmed.revision().to_owned());
         }
-        Action::PutIn(..) => {
+        Action::PutIn(_, finished) => {
             let status = pod.status.get_or_insert_default();
-            set_condition(status, names::IN_PLACE_READY, true, None, now);
+            let mark = finished.as_ref().map(|finished| finished.mark.as_str());
+            set_condition(status, names::IN_PLACE_READY, true, mark, now);
         }
         Action::TakeOut(update, _) => {
             let status = pod.status.get_or_insert_default();

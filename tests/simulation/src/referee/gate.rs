@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use gamedeployment_core::gate::{Confirmed, Delete, Grounds, HookKind, Update};
 use gamedeployment_core::plan::{Action, PodChange};
+use jiff::{SignedDuration, Timestamp};
 use shared_api::Phase;
 use shared_api::names::pod as names;
 
@@ -11,6 +12,9 @@ use super::{Acted, Referee, has_hook};
 use crate::games::Seen;
 use crate::kubelet::Machine;
 use crate::objects::{PodObject, RunObject};
+
+/// Seconds for which a yes counts, as people are told.
+const FRESH: i64 = 30;
 
 /// A question as it was put.
 #[derive(Debug)]
@@ -20,6 +24,8 @@ pub(super) struct Asked {
     /// The processes that it was about.
     processes: Vec<String>,
     pub(super) yes: bool,
+    /// When the verdict was reached.
+    pub(super) answered: Option<Timestamp>,
     used: bool,
 }
 
@@ -39,6 +45,7 @@ impl Referee {
             at,
             processes: machine.map(Machine::processes).unwrap_or_default(),
             yes: false,
+            answered: None,
             used: false,
         };
         self.asked.insert(run.id.uid.clone(), asked);
@@ -76,7 +83,14 @@ impl Referee {
     fn use_up(&mut self, acted: &Acted<'_>, kind: HookKind, intent: &str, since: u64) -> bool {
         let pod = &pod(acted).read;
         let now = &acted.machine;
-        let taken = &self.taken;
+        let (taken, edited) = (&self.taken, &self.edited);
+        // The world has one clock, and what is decided is sent at once.
+        let is_fresh = |asked: &Asked| {
+            let fresh = SignedDuration::from_secs(FRESH);
+            asked
+                .answered
+                .is_some_and(|at| acted.seen.at.duration_since(at) < fresh)
+        };
         let answered = |asked: &Asked| {
             let metrics = &asked.run.api.spec.metrics;
             let answers = taken.get(&asked.run.id.uid).map_or(&[] as &[_], Vec::as_slice);
@@ -91,6 +105,8 @@ impl Referee {
             asked.yes
                 && !asked.used
                 && asked.at > since
+                && is_fresh(asked)
+                && !edited.contains(&asked.run.id.uid)
                 && run.kind == Some(kind)
                 && run.intent.as_deref() == Some(intent)
                 && run.pod_uid.as_deref() == Some(&pod.uid)
@@ -117,23 +133,36 @@ impl Referee {
 
     fn deletes(&mut self, delete: &Delete, acted: &Acted<'_>) -> bool {
         let pod = pod(acted);
-        if is_free(pod, acted) || !has_hook(acted.seen, HookKind::PreDelete) {
+        if is_free(pod, acted) {
             return false;
         }
+        let chosen = self.chosen.get(&pod.id.uid).cloned();
+        // An update that recreates a pod is one.
+        let recreates = chosen
+            .as_ref()
+            .is_some_and(|(_, intent)| intent.starts_with("recreate:"));
+        let kinds: &[HookKind] = if recreates {
+            &[HookKind::PreDelete, HookKind::PreInplace]
+        } else {
+            &[HookKind::PreDelete]
+        };
+        let Some(kind) = kinds.iter().copied().find(|kind| has_hook(acted.seen, *kind)) else {
+            return false;
+        };
         let grounds = delete.grounds();
         assert!(
             matches!(grounds, Grounds::Verdict { .. }),
             "{grounds:?}: {:#?}",
             pod.read
         );
-        let Some((since, intent)) = self.chosen.get(&pod.id.uid).cloned() else {
+        let Some((since, intent)) = chosen else {
             panic!("{:#?} was not chosen", pod.read);
         };
-        self.use_up(acted, HookKind::PreDelete, &intent, since)
+        self.use_up(acted, kind, &intent, since)
     }
 
     fn takes_out(&mut self, update: &Update, acted: &Acted<'_>) -> bool {
-        assert!(!update.hot());
+        assert!(!update.hot() && pod(acted).read.has_readiness_gate);
         let pod = pod(acted);
         let goes_on = self.out.get(&pod.id.uid).is_some_and(|begun| {
             begun.to == update.to()
@@ -156,14 +185,16 @@ impl Referee {
             return false;
         }
         let pod = pod(acted);
-        if !change.images.is_empty() {
+        // Without the readiness gate nothing keeps players out: each write needs a yes of its own.
+        let gated = pod.read.has_readiness_gate;
+        if gated && !change.images.is_empty() {
             assert!(
                 pod.read.is_out_of_service(),
                 "images of a pod in service are changed: {:#?}",
                 pod.read
             );
         }
-        if let Some(begun) = self.out.get_mut(&pod.id.uid) {
+        if let Some(begun) = self.out.get_mut(&pod.id.uid).filter(|_| gated) {
             assert!(
                 begun.to == update.to(),
                 "taken out for {}, written {}",
@@ -173,7 +204,11 @@ impl Referee {
             begun.written.extend(change.images.keys().cloned());
             return false;
         }
-        assert!(change.images.is_empty(), "never taken out: {:#?}", pod.read);
+        assert!(
+            !gated || change.images.is_empty(),
+            "never taken out: {:#?}",
+            pod.read
+        );
         if !is_free(pod, acted)
             && let Some(kind) = gate_of_update(acted.seen)
         {
@@ -208,8 +243,7 @@ fn gate_of_update(seen: &Seen) -> Option<HookKind> {
 }
 
 fn is_free(pod: &PodObject, acted: &Acted<'_>) -> bool {
-    let node = acted.machine.node.as_ref();
-    let gone = node.is_some_and(|node| !acted.seen.nodes.contains(node));
+    let gone = acted.machine.node.is_some() && !acted.node_exists;
     let skipped = pod.read.annotation(names::SKIP_HOOK) == Some(&pod.id.uid);
     let ended = pod.read.terminating || pod.read.is_finished();
     gone || skipped || ended || !acted.machine.has_players()

@@ -36,6 +36,8 @@ pub struct Acted<'a> {
     /// Whether its sender had given it up before.
     pub late: bool,
     pub room: Room,
+    /// Whether the pod's node exists, by the API server.
+    pub node_exists: bool,
 }
 
 /// What it remembers.
@@ -51,11 +53,18 @@ pub struct Referee {
     recorded: BTreeMap<(String, String), tally::Recorded>,
     /// The version of the last write of ours to a pod, by its UID.
     ours: BTreeMap<String, u64>,
+    /// Runs that somebody has edited: what they measure is not what was asked.
+    edited: BTreeSet<String>,
     /// Pods that were ended by us.
     ended: BTreeSet<String>,
 }
 
 impl Referee {
+    /// Somebody has edited what a run asks.
+    pub fn edited(&mut self, run: &str) {
+        self.edited.insert(run.to_owned());
+    }
+
     /// A measurement was taken.
     pub fn measured(&mut self, run: &str, taken: Taken) {
         self.taken.entry(run.to_owned()).or_default().push(taken);

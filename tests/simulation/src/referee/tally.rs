@@ -171,6 +171,7 @@ impl Referee {
         );
         if good && let Some(asked) = self.asked.get_mut(uid) {
             asked.yes = true;
+            asked.answered = status.completed_at.map(shared_api::time::Time::timestamp);
         }
     }
 }

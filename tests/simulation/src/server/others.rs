@@ -252,16 +252,21 @@ impl Server {
 
     /// A node joins; it is there until it is removed.
     pub fn add_node(&mut self) -> String {
+        let name = format!("node-{}", self.number());
+        self.put_node(name.clone());
+        name
+    }
+
+    /// A node registers.
+    pub fn put_node(&mut self, name: String) {
         let version = self.number().to_string();
-        let name = format!("node-{version}");
         let id = Identity {
-            name: name.clone(),
-            uid: name.clone(),
+            uid: format!("{name}-{version}"),
+            name,
             version,
             owner: None,
         };
         self.nodes.put(Rc::new(NodeObject { id }));
-        name
     }
 
     pub fn remove_node(&mut self, name: &str) {

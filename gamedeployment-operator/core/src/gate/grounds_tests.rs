@@ -1,0 +1,348 @@
+//! What opens the gate must be true at the moment: how old a yes is, what was really asked, whether a node is gone.
+
+use jiff::SignedDuration;
+use serde_json::{Value, json};
+use shared_api::{HookRun, Phase};
+
+use super::tests::{One, chosen, ended, fleet, now, one};
+use super::*;
+use crate::samples::{status, workload};
+
+/// A cluster with one HookTemplate, a node, and a verdict that may have been seen.
+struct Around {
+    one: One,
+    node: Node,
+    seen: Option<i64>,
+}
+
+fn around() -> Around {
+    Around {
+        one: one("http://one"),
+        node: Node::There,
+        seen: None,
+    }
+}
+
+impl Cluster for Around {
+    fn template(&self, name: &str) -> FoundTemplate<'_> {
+        self.one.template(name)
+    }
+
+    fn node(&self, _: &str) -> Node {
+        self.node
+    }
+
+    fn node_cost(&self, _: &str) -> Option<f64> {
+        None
+    }
+
+    fn verdict_seen_for(&self, _: &Run) -> Option<SignedDuration> {
+        self.seen.map(SignedDuration::from_secs)
+    }
+
+    fn has_run(&self, _: &str, _: &str) -> bool {
+        false
+    }
+}
+
+/// The standing in short: why a stale run does not count, or on which grounds the gate is open.
+fn stands(run: Option<&HookRun>, pod: &Pod, around: &Around, of: &Workload, intent: &Intent) -> String {
+    let read = run.map(Run::read);
+    let runs: Vec<&Run> = read.iter().collect();
+    match Gate::new(of, around, &runs, now()).assess(pod, intent, &[]) {
+        Standing::Open(approval) => format!("open: {}", approval.grounds()),
+        Standing::Stale(_, void) => format!("{:?}: {void}", void.reason),
+        other => format!("{:?}", other.state()),
+    }
+}
+
+fn deletion(run: &HookRun, pod: &Pod, around: &Around) -> String {
+    stands(Some(run), pod, around, &fleet(), &Intent::Delete)
+}
+
+fn yes(pod: &Pod) -> HookRun {
+    ended(pod, &Intent::Delete, Phase::Successful, 1)
+}
+
+const OPEN: &str = "open: HookRun pre-delete-hook-old-a-ask is Successful";
+
+#[test]
+fn a_success_counts_for_thirty_seconds_from_its_arrival_or_else_its_date() {
+    let pod = chosen(&[]);
+    let table = [
+        // Seconds since `completedAt`, seconds since it was seen to arrive, what opens.
+        (Some(0), None, true),
+        (Some(29), None, true),
+        (Some(30), None, false),
+        (Some(60 * 60 * 24 * 600), None, false),
+        (Some(-5), None, true),
+        (Some(-6), None, false),
+        (None, None, false),
+        // By whatever clock it is dated, what this process saw counts.
+        (Some(500), Some(3), true),
+        (Some(-500), Some(3), true),
+        (None, Some(29), true),
+        (Some(0), Some(30), false),
+    ];
+    for (dated, seen, opens) in table {
+        let mut run = yes(&pod);
+        let dated: Option<i64> = dated;
+        let completed = dated.map(|age| (now() - SignedDuration::from_secs(age)).into());
+        run.status.as_mut().unwrap().completed_at = completed;
+        let around = Around { seen, ..around() };
+        let stands = deletion(&run, &pod, &around);
+        let wanted = if opens { OPEN } else { "Some(HookVerdictExpired): " };
+        assert!(stands.starts_with(wanted), "{dated:?} {seen:?}: {stands}");
+    }
+}
+
+#[test]
+fn the_approval_says_until_when_it_counts() {
+    let pod = chosen(&[]);
+    let (run, around) = (
+        yes(&pod),
+        Around {
+            seen: Some(12),
+            ..around()
+        },
+    );
+    let (read, fleet) = (Run::read(&run), fleet());
+    let runs = [&read];
+    let standing = Gate::new(&fleet, &around, &runs, now()).assess(&pod, &Intent::Delete, &[]);
+    let Standing::Open(approval) = standing else {
+        panic!("{standing:?}");
+    };
+    let Grounds::Verdict { until, .. } = approval.grounds() else {
+        panic!("{approval:?}");
+    };
+    assert_eq!(*until, Some(now() + SignedDuration::from_secs(18)));
+}
+
+#[test]
+fn a_pod_out_of_service_since_before_it_was_asked_keeps_its_yes() {
+    let out = |since: &str, gate: Value| {
+        chosen(&[
+            ("/spec/readinessGates", gate),
+            (
+                "/status/conditions",
+                json!([{ "type": "InPlaceUpdateReady", "status": "False", "lastTransitionTime": since }]),
+            ),
+        ])
+    };
+    let gate = json!([{ "conditionType": "InPlaceUpdateReady" }]);
+    let table = [
+        ("2024-05-01T00:00:00Z", gate.clone(), true),
+        ("2024-05-01T00:02:00Z", gate, false),
+        ("2024-05-01T00:00:00Z", json!([]), false),
+    ];
+    for (since, gate, keeps) in table {
+        let pod = out(since, gate.clone());
+        let mut run = yes(&pod);
+        run.metadata.creation_timestamp = serde_json::from_value(json!("2024-05-01T00:01:00Z")).unwrap();
+        let old = now() - SignedDuration::from_secs(300);
+        run.status.as_mut().unwrap().completed_at = Some(old.into());
+        let stands = deletion(&run, &pod, &around());
+        assert_eq!(stands == OPEN, keeps, "{since} {gate}: {stands}");
+    }
+}
+
+#[test]
+fn what_is_compared_is_the_spec_that_was_measured_and_not_what_an_annotation_says_of_it() {
+    let pod = chosen(&[]);
+    let edited = "Some(HookRunEdited): ";
+    let starts = |run: &HookRun, wanted: &str| {
+        let stands = deletion(run, &pod, &around());
+        assert!(stands.starts_with(wanted), "{stands}");
+    };
+    // A condition that is always true, under the annotations of the real one.
+    let mut run = yes(&pod);
+    run.spec.metrics[0].success_condition = Some("true".to_owned());
+    starts(&run, edited);
+    // Set back after it was measured.
+    let mut run = yes(&pod);
+    run.metadata.generation = Some(3);
+    starts(&run, edited);
+    // Ended early, which is no edit.
+    let mut run = yes(&pod);
+    (run.spec.terminate, run.metadata.generation) = (Some(true), Some(2));
+    starts(&run, OPEN);
+    run.metadata.generation = Some(3);
+    starts(&run, edited);
+    // Without the annotation the spec counts all the same.
+    let mut run = yes(&pod);
+    let notes = run.metadata.annotations.as_mut().unwrap();
+    notes.remove(shared_api::names::hook_run_annotation::SPEC_DIGEST);
+    starts(&run, OPEN);
+    // Another hook is no edit.
+    run.spec.timeout_seconds = Some(1);
+    starts(&run, "None: the hook or");
+}
+
+#[test]
+fn a_node_is_gone_when_a_healthy_watch_has_not_shown_it_for_a_minute() {
+    let (pod, fleet) = (chosen(&[]), fleet());
+    let absent = |seconds| Node::Absent(SignedDuration::from_secs(seconds));
+    for (node, wanted) in [
+        (Node::There, "Unasked"),
+        (Node::Unsure, "Unasked"),
+        (absent(59), "Unasked"),
+        (absent(60), "open: its node does not exist any more"),
+    ] {
+        let around = Around { node, ..around() };
+        let stands = stands(None, &pod, &around, &fleet, &Intent::Delete);
+        assert_eq!(stands, wanted, "{node:?}");
+        // Nobody says that such a pod is well.
+        let confirmed = workload(&[(
+            "/spec/postInplaceUpdateStrategy",
+            json!({ "hook": { "templateName": "ask" } }),
+        )]);
+        let confirm = Intent::Confirm("old".to_owned());
+        assert_eq!(self::stands(None, &pod, &around, &confirmed, &confirm), "Unasked");
+    }
+    // Whatever its hook has said: it must not stay for ever.
+    let refused = ended(&pod, &Intent::Delete, Phase::Failed, 0);
+    let around = Around {
+        node: absent(60),
+        ..around()
+    };
+    assert_eq!(
+        deletion(&refused, &pod, &around),
+        "open: its node does not exist any more"
+    );
+    assert_eq!(
+        deletion(&yes(&pod), &pod, &around),
+        OPEN,
+        "a verdict needs no other grounds"
+    );
+}
+
+#[test]
+fn never_started_is_what_a_kubelet_has_reported_of_every_container_that_lasts() {
+    let waiting = |name: &str| {
+        json!({ "name": name, "image": "", "imageID": "", "restartCount": 0, "ready": false,
+            "state": { "waiting": { "reason": "PodInitializing" } } })
+    };
+    let sidecar = json!([{ "name": "proxy", "image": "proxy:v1", "restartPolicy": "Always" }]);
+    let setup = json!([{ "name": "setup", "image": "setup:v1" }]);
+    let running = |name: &str| {
+        let mut status = status("two");
+        status["name"] = json!(name);
+        json!([status])
+    };
+    let reported = json!([waiting("game")]);
+    let (free, asked) = ("open: none of its containers has started", "Unasked");
+    let table = [
+        (
+            "bound, and nothing reported",
+            json!([]),
+            json!([]),
+            json!([]),
+            asked,
+        ),
+        (
+            "reported as waiting",
+            reported.clone(),
+            json!([]),
+            json!([]),
+            free,
+        ),
+        (
+            "a sidecar runs",
+            reported.clone(),
+            sidecar.clone(),
+            running("proxy"),
+            asked,
+        ),
+        (
+            "a sidecar waits",
+            reported.clone(),
+            sidecar.clone(),
+            json!([waiting("proxy")]),
+            free,
+        ),
+        (
+            "a sidecar is not reported",
+            reported.clone(),
+            sidecar,
+            json!([]),
+            asked,
+        ),
+        ("an init container runs", reported, setup, running("setup"), free),
+    ];
+    for (case, containers, init, inits, wanted) in table {
+        let pod = chosen(&[
+            ("/spec/initContainers", init),
+            ("/status/phase", json!("Pending")),
+            ("/status/containerStatuses", containers),
+            ("/status/initContainerStatuses", inits),
+        ]);
+        let stands = stands(None, &pod, &around(), &fleet(), &Intent::Delete);
+        assert_eq!(stands, wanted, "{case}");
+    }
+}
+
+#[test]
+fn a_sidecar_that_has_restarted_voids_a_verdict() {
+    let pod = |id: &str| {
+        let mut status = status(id);
+        status["name"] = json!("proxy");
+        chosen(&[
+            (
+                "/spec/initContainers",
+                json!([{ "name": "proxy", "restartPolicy": "Always" }]),
+            ),
+            ("/status/initContainerStatuses", json!([status])),
+        ])
+    };
+    let run = yes(&pod("two"));
+    assert_eq!(deletion(&run, &pod("two"), &around()), OPEN);
+    assert_eq!(
+        deletion(&run, &pod("three"), &around()),
+        "None: container proxy has restarted since"
+    );
+}
+
+#[test]
+fn an_update_that_recreates_is_asked_by_the_hook_of_updates_where_no_other_is_set() {
+    let pod = chosen(&[]);
+    let hook = json!({ "hook": { "templateName": "ask" } });
+    let only_updates = workload(&[("/spec/preInplaceUpdateStrategy", hook.clone())]);
+    let both = workload(&[
+        ("/spec/preInplaceUpdateStrategy", hook.clone()),
+        ("/spec/preDeleteUpdateStrategy", hook),
+    ]);
+    let recreate = Intent::Recreate("new".to_owned());
+    assert_eq!(recreate.hook(&only_updates), Some(HookKind::PreInplace));
+    assert_eq!(recreate.hook(&both), Some(HookKind::PreDelete));
+    assert_eq!(stands(None, &pod, &around(), &only_updates, &recreate), "Unasked");
+    assert_eq!(
+        stands(None, &pod, &around(), &only_updates, &Intent::Delete),
+        "open: no hook is set"
+    );
+}
+
+#[test]
+fn an_update_that_was_begun_goes_on_unasked_only_where_the_pod_is_kept_out_of_service() {
+    let hook = json!({ "hook": { "templateName": "ask" } });
+    let updated = workload(&[("/spec/preInplaceUpdateStrategy", hook)]);
+    let begun = |gates: Value| {
+        chosen(&[
+            ("/spec/readinessGates", gates),
+            (
+                "/status/conditions",
+                json!([{ "type": "InPlaceUpdateReady", "status": "False", "message": "new",
+                    "lastTransitionTime": "2024-05-01T00:00:00Z" }]),
+            ),
+        ])
+    };
+    let update = Intent::InPlace("new".to_owned());
+    let gated = begun(json!([{ "conditionType": "InPlaceUpdateReady" }]));
+    assert_eq!(
+        stands(None, &gated, &around(), &updated, &update),
+        "open: the update was approved and begun before"
+    );
+    assert_eq!(
+        stands(None, &begun(json!([])), &around(), &updated, &update),
+        "Unasked"
+    );
+}

@@ -1,0 +1,84 @@
+//! Why a run does not count for what would be asked now.
+
+use shared_api::names::pod as names;
+use shared_api::reason::WorkloadReason;
+
+use super::{Question, Run, question};
+
+/// Why a run does not count.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Void {
+    /// In words, as what follows "HookRun NAME does not count: ".
+    pub why: String,
+    /// The class, where people are told of it: what happens in the course of things, they are not.
+    pub reason: Option<WorkloadReason>,
+}
+
+impl Void {
+    pub(super) fn told(reason: WorkloadReason, why: String) -> Self {
+        Self {
+            why,
+            reason: Some(reason),
+        }
+    }
+
+    fn untold(why: impl Into<String>) -> Self {
+        Self {
+            why: why.into(),
+            reason: None,
+        }
+    }
+}
+
+impl std::fmt::Display for Void {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.why)
+    }
+}
+
+/// Why a run does not count for this question, if it does not. Its age is another matter.
+pub(super) fn of(run: &Run, question: &Question<'_>) -> Option<Void> {
+    if run.terminating {
+        return Some(Void::untold("it is being removed"));
+    }
+    let (pod, intent) = (question.pod, &question.intent);
+    if run.pod_uid.as_deref() != Some(pod.uid.as_str()) {
+        return Some(Void::untold("it does not name this pod"));
+    }
+    if run.revision != pod.revision() {
+        let why = format!("the pod was at revision {}", run.revision);
+        return Some(Void::untold(why));
+    }
+    if run.intent.as_deref() != Some(intent.text().as_str()) {
+        let asked = run.intent.as_deref().unwrap_or("something else");
+        return Some(Void::untold(format!("it was asked for {asked:?}")));
+    }
+    if let Some(void) = other_spec(run, &question.digest()) {
+        return Some(void);
+    }
+    // A pod that was let go and is chosen again is asked again.
+    let chosen = pod.annotation(names::DELETING) == Some("true");
+    if intent.deletes() && (!chosen || run.choice.as_deref() != pod.annotation(names::CHOSEN_FOR)) {
+        return Some(Void::untold("it was asked when the pod was chosen before"));
+    }
+    let restarted = question::restarted(pod, &run.containers);
+    restarted.map(|container| Void::untold(format!("container {container} has restarted since")))
+}
+
+/// Whether a run asks something else than what has this digest. What counts is the spec as it stands, and that it has
+/// never stood otherwise: the annotation only tells an edit from a hook that has changed.
+fn other_spec(run: &Run, wanted: &str) -> Option<Void> {
+    let edited = || {
+        let why = "somebody has edited its spec: what was measured is not what the hook asks";
+        Void::told(WorkloadReason::HookRunEdited, why.to_owned())
+    };
+    if run.spec_digest == wanted {
+        return run.was_edited.then(edited);
+    }
+    let noted = run.noted_digest.as_deref() == Some(wanted);
+    Some(if noted {
+        edited()
+    } else {
+        Void::untold("the hook or the pod's arguments have changed")
+    })
+}

@@ -1,0 +1,65 @@
+//! The hooks of the pods' life.
+
+use jiff::SignedDuration;
+use shared_api::game_deployment::{HookStep, HookStrategy};
+
+use super::Problem;
+
+/// Seconds for which a success counts where the manifest says nothing.
+const DEFAULT_FRESH: i32 = 30;
+/// The fewest: a verdict has to arrive and to be acted on.
+const LEAST_FRESH: i32 = 5;
+
+/// A hook of the pods' life.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Hook {
+    /// What to ask; none: the gate is open.
+    pub step: Option<HookStep>,
+    /// Whether hooks without success are to be asked again.
+    pub retry: bool,
+    /// For how long a success counts.
+    pub fresh: SignedDuration,
+}
+
+impl Default for Hook {
+    fn default() -> Self {
+        Self {
+            step: None,
+            retry: false,
+            fresh: SignedDuration::from_secs(DEFAULT_FRESH.into()),
+        }
+    }
+}
+
+/// Reads the strategy at this path.
+pub(super) fn read(path: &str, strategy: Option<&HookStrategy>, problems: &mut Vec<Problem>) -> Hook {
+    let Some(strategy) = strategy else {
+        return Hook::default();
+    };
+    match &strategy.hook {
+        Some(step) if step.template_name.is_empty() => {
+            let remedy = "name a HookTemplate of this namespace";
+            problems.push(Problem::new(&format!("{path}.hook.templateName"), "", remedy));
+        }
+        Some(_) => {}
+        // Whoever wrote the strategy meant to guard the pods.
+        None => problems.push(Problem::new(
+            &format!("{path}.hook"),
+            "",
+            "a strategy without a hook guards nothing; name a HookTemplate in hook.templateName, or remove the strategy",
+        )),
+    }
+    let fresh = strategy.fresh_for_seconds.unwrap_or(DEFAULT_FRESH);
+    if fresh < LEAST_FRESH {
+        problems.push(Problem::new(
+            &format!("{path}.freshForSeconds"),
+            &fresh.to_string(),
+            "a verdict needs time to arrive; set 5 or more seconds",
+        ));
+    }
+    Hook {
+        step: strategy.hook.clone(),
+        retry: strategy.retry.unwrap_or(false),
+        fresh: SignedDuration::from_secs(fresh.into()),
+    }
+}

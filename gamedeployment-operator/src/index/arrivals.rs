@@ -1,0 +1,76 @@
+//! When verdicts arrived: the age of one that this process saw arrive does not depend on anybody's clock.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use operator_runtime::watch::Key;
+
+/// After a break the watch shows what happened meanwhile: what comes so soon after one may be as old as the break.
+const CATCHING_UP: Duration = Duration::from_secs(10);
+/// Fewer are not looked through.
+const FEW: usize = 64;
+
+/// Verdicts that arrived, by run: its UID, and when.
+#[derive(Debug, Default)]
+pub(super) struct Arrivals {
+    seen: HashMap<Key, (String, Instant)>,
+    swept_at: usize,
+}
+
+impl Arrivals {
+    /// A run that was known without a verdict has one now. `healthy`: since when the watch has had no break.
+    pub(super) fn arrived(&mut self, key: Key, uid: String, healthy: Option<Instant>, now: Instant) {
+        let steady = healthy.is_some_and(|since| now.saturating_duration_since(since) >= CATCHING_UP);
+        if steady {
+            self.seen.insert(key, (uid, now));
+        }
+    }
+
+    /// For how long a verdict has been known.
+    pub(super) fn known_for(&self, key: &Key, uid: &str, now: Instant) -> Option<jiff::SignedDuration> {
+        let (_, at) = self.seen.get(key).filter(|(of, _)| of == uid)?;
+        jiff::SignedDuration::try_from(now.saturating_duration_since(*at)).ok()
+    }
+
+    /// Forgets runs that are gone, once there are twice as many as there were then.
+    pub(super) fn sweep(&mut self, is_there: impl Fn(&Key, &str) -> bool) {
+        if self.seen.len() >= FEW.max(2 * self.swept_at) {
+            self.seen.retain(|key, (uid, _)| is_there(key, uid));
+            self.swept_at = self.seen.len();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_arrival_counts_where_the_watch_was_not_catching_up() {
+        let begin = Instant::now();
+        let at = |seconds: u64| begin + Duration::from_secs(seconds);
+        let key = |name: &str| ("games".to_owned(), name.to_owned());
+        let mut arrivals = Arrivals::default();
+        arrivals.arrived(key("a"), "1".to_owned(), Some(at(0)), at(20));
+        arrivals.arrived(key("b"), "2".to_owned(), Some(at(15)), at(20));
+        arrivals.arrived(key("c"), "3".to_owned(), None, at(20));
+        let known = |name: &str, uid: &str| arrivals.known_for(&key(name), uid, at(27));
+        assert_eq!(known("a", "1"), Some(jiff::SignedDuration::from_secs(7)));
+        assert_eq!(known("a", "other"), None, "another run of that name");
+        assert_eq!(known("b", "2"), None, "the watch had been broken shortly before");
+        assert_eq!(known("c", "3"), None, "the watch is broken");
+    }
+
+    #[test]
+    fn runs_that_are_gone_are_forgotten() {
+        let mut arrivals = Arrivals::default();
+        let begin = Instant::now();
+        let now = begin + CATCHING_UP;
+        for number in 0..FEW {
+            let key = ("games".to_owned(), number.to_string());
+            arrivals.arrived(key, number.to_string(), Some(begin), now);
+            arrivals.sweep(|key, _| key.1 == "7");
+        }
+        assert_eq!(arrivals.seen.len(), 1);
+    }
+}
