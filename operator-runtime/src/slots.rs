@@ -1,6 +1,10 @@
 //! A number of slots, shared fairly: who waits, waits in the queue of his party, and the parties take turns. A party
 //! that wants a thousand slots at once makes others wait for one turn, not for a thousand.
 //!
+//! A turn comes when a slot is given back. Where that may take an hour, [`Slots::with_room`] keeps some free: a party
+//! takes a slot only while it holds fewer than are free. One alone gets half, the next one half of what is left, and
+//! whoever comes then finds room at once.
+//!
 //! Parties are namespaces, so that no tenant can take what all share. Nothing is known of a party that neither holds
 //! nor wants a slot.
 
@@ -20,24 +24,48 @@ pub struct Slots {
 #[derive(Debug)]
 pub struct Slot {
     slots: Slots,
+    party: Arc<str>,
 }
 
 #[derive(Debug)]
 struct Desk {
     free: usize,
+    keeps_room: bool,
+    /// Slots held, by party. None is zero.
+    held: HashMap<Arc<str>, usize>,
     /// Those who wait, by party. No queue is empty.
-    waiting: HashMap<String, VecDeque<oneshot::Sender<Slot>>>,
+    waiting: HashMap<Arc<str>, Queue>,
     /// The parties that wait, in the order of their turns.
-    turns: VecDeque<String>,
+    turns: VecDeque<Arc<str>>,
+}
+
+/// Those of one party who wait.
+#[derive(Debug, Default)]
+struct Queue {
+    callers: VecDeque<oneshot::Sender<Slot>>,
+    /// So many may have gone away before they are looked for.
+    sweep_at: usize,
 }
 
 impl Slots {
-    /// So many slots; at least one.
+    /// So many slots, at least one. One party may take them all.
     #[must_use]
     pub fn new(all: usize) -> Self {
+        Self::made(all, false)
+    }
+
+    /// So many slots, at least one. No party takes the last ones while it has as many itself.
+    #[must_use]
+    pub fn with_room(all: usize) -> Self {
+        Self::made(all, true)
+    }
+
+    fn made(all: usize, keeps_room: bool) -> Self {
         let all = all.max(1);
         let desk = Desk {
             free: all,
+            keeps_room,
+            held: HashMap::new(),
             waiting: HashMap::new(),
             turns: VecDeque::new(),
         };
@@ -57,19 +85,13 @@ impl Slots {
     pub async fn take(&self, party: &str) -> Slot {
         let turn = {
             let mut desk = self.desk();
-            if desk.free > 0 {
-                // Whenever one is free, nobody waits.
-                desk.free -= 1;
-                return self.slot();
+            let party: Arc<str> = Arc::from(party);
+            if desk.may_take(&party) {
+                // Whoever may take one does not wait: all are called as soon as they may.
+                desk.hand_out(&party);
+                return self.slot(party);
             }
-            let (caller, turn) = oneshot::channel();
-            if let Some(queue) = desk.waiting.get_mut(party) {
-                queue.push_back(caller);
-            } else {
-                desk.waiting.insert(party.to_owned(), VecDeque::from([caller]));
-                desk.turns.push_back(party.to_owned());
-            }
-            turn
+            desk.line_up(party)
         };
         match turn.await {
             Ok(slot) => slot,
@@ -78,8 +100,11 @@ impl Slots {
         }
     }
 
-    fn slot(&self) -> Slot {
-        Slot { slots: self.clone() }
+    fn slot(&self, party: Arc<str>) -> Slot {
+        Slot {
+            slots: self.clone(),
+            party,
+        }
     }
 
     fn desk(&self) -> MutexGuard<'_, Desk> {
@@ -88,38 +113,79 @@ impl Slots {
 }
 
 impl Desk {
-    /// The next one whose turn it is.
-    fn next(&mut self) -> Option<oneshot::Sender<Slot>> {
+    fn may_take(&self, party: &str) -> bool {
+        let held = self.held.get(party).copied().unwrap_or_default();
+        self.free > 0 && (!self.keeps_room || held < self.free)
+    }
+
+    fn hand_out(&mut self, party: &Arc<str>) {
+        self.free -= 1;
+        *self.held.entry(party.clone()).or_default() += 1;
+    }
+
+    fn take_back(&mut self, party: &str) {
+        self.free += 1;
+        if let Some(held) = self.held.get_mut(party) {
+            *held -= 1;
+            if *held == 0 {
+                self.held.remove(party);
+            }
+        }
+    }
+
+    fn line_up(&mut self, party: Arc<str>) -> oneshot::Receiver<Slot> {
+        let (caller, turn) = oneshot::channel();
+        let queue = self.waiting.entry(party.clone()).or_default();
+        if queue.callers.is_empty() {
+            self.turns.push_back(party);
+        }
+        queue.push(caller);
+        turn
+    }
+
+    /// The next one whose turn it is, with his slot handed out.
+    fn next(&mut self) -> Option<(Arc<str>, oneshot::Sender<Slot>)> {
         loop {
-            let party = self.turns.pop_front()?;
+            let at = self.turns.iter().position(|party| self.may_take(party))?;
+            let party = self.turns.remove(at)?;
             let queue = self.waiting.get_mut(&party)?;
-            let caller = queue.pop_front();
-            if queue.is_empty() {
+            let caller = queue.callers.pop_front();
+            if queue.callers.is_empty() {
                 self.waiting.remove(&party);
             } else {
-                self.turns.push_back(party);
+                self.turns.push_back(party.clone());
             }
             // Who has gone meanwhile has had no turn.
             if let Some(caller) = caller.filter(|caller| !caller.is_closed()) {
-                return Some(caller);
+                self.hand_out(&party);
+                return Some((party, caller));
             }
         }
     }
 }
 
+impl Queue {
+    /// Where turns are an hour apart, those who went away are not kept until theirs comes.
+    fn push(&mut self, caller: oneshot::Sender<Slot>) {
+        if self.callers.len() >= self.sweep_at {
+            self.callers.retain(|caller| !caller.is_closed());
+            self.sweep_at = 2 * self.callers.len() + 64;
+        }
+        self.callers.push_back(caller);
+    }
+}
+
 impl Drop for Slot {
     fn drop(&mut self) {
-        let next = {
+        let called = {
             let mut desk = self.slots.desk();
-            let next = desk.next();
-            if next.is_none() {
-                desk.free += 1;
-            }
-            next
+            desk.take_back(&self.party);
+            // With one slot more, several parties may have become free to take one.
+            std::iter::from_fn(|| desk.next()).collect::<Vec<_>>()
         };
-        if let Some(next) = next {
+        for (party, caller) in called {
             // Who goes at this moment gives the slot back by dropping it.
-            drop(next.send(self.slots.slot()));
+            drop(caller.send(self.slots.slot(party)));
         }
     }
 }
@@ -193,5 +259,51 @@ mod tests {
     #[test]
     fn there_is_always_a_slot() {
         assert!(poll(&mut (Box::pin(Slots::new(0).take("a")) as Waiter<'_>)).is_some());
+        assert!(poll(&mut (Box::pin(Slots::with_room(0).take("a")) as Waiter<'_>)).is_some());
+    }
+
+    fn take_all(slots: &Slots, party: &str) -> Vec<Slot> {
+        std::iter::from_fn(|| poll(&mut (Box::pin(slots.take(party)) as Waiter<'_>))).collect()
+    }
+
+    #[test]
+    fn who_comes_next_finds_room_however_long_the_others_hold_theirs() {
+        let slots = Slots::with_room(4096);
+        let mut held = Vec::new();
+        for party in 0..8 {
+            let got = take_all(&slots, &format!("crowd-{party}"));
+            // The first has half, and each one after it half of what is left.
+            assert_eq!(got.len(), 2048 >> party);
+            held.push(got);
+        }
+        assert_eq!(take_all(&slots, "few").len(), 8);
+        drop(held);
+        assert_eq!(slots.taken(), 0);
+        assert!(slots.desk().held.is_empty());
+    }
+
+    #[test]
+    fn room_that_becomes_free_goes_to_everybody_who_may_have_it() {
+        let slots = Slots::with_room(8);
+        let (mut many, few) = (take_all(&slots, "many"), take_all(&slots, "few"));
+        assert_eq!((many.len(), few.len()), (4, 2));
+        let (mut more, mut others) = (waiter(&slots, "many"), waiter(&slots, "few"));
+        // Two are free, and so is one more now: `few` holds 2 and may have a third, `many` still has too many.
+        many.pop();
+        assert!(poll(&mut more).is_none());
+        let third = poll(&mut others).unwrap();
+        drop((few, third));
+        assert!(poll(&mut more).is_some());
+    }
+
+    #[test]
+    fn those_who_gave_up_are_not_kept() {
+        let slots = Slots::with_room(2);
+        let _held = take_all(&slots, "a");
+        for _ in 0..10_000 {
+            drop(waiter(&slots, "a"));
+        }
+        let waiting = slots.desk().waiting["a"].callers.len();
+        assert!(waiting < 100, "{waiting}");
     }
 }

@@ -34,6 +34,7 @@ pub use error::{ConditionError, ConditionErrorKind, Span};
 
 use check::{Checked, ResultKind};
 use error::Fault;
+pub use prepare::allowance::Allowance;
 use prepare::pattern::Patterns;
 use prepare::{fold, mentions};
 use run::budget;
@@ -93,7 +94,15 @@ impl Condition {
     /// A syntax error, an unknown name, a wrong number of arguments, a bad constant regular expression,
     /// or a source that is too long or nested too deeply.
     pub fn compile(source: &str) -> Result<Condition, ConditionError> {
-        compile(source).map_err(|fault| fault.bind(source))
+        Self::compile_within(source, &mut Allowance::default())
+    }
+
+    /// As [`Condition::compile`], with what the regular expressions of its spec may still cost.
+    ///
+    /// # Errors
+    /// Also where they cost too much together.
+    pub fn compile_within(source: &str, allowance: &mut Allowance) -> Result<Condition, ConditionError> {
+        compile(source, allowance).map_err(|fault| fault.bind(source))
     }
 
     /// The text it was compiled from.
@@ -171,7 +180,7 @@ impl Condition {
     }
 }
 
-fn compile(source: &str) -> Result<Condition, Fault> {
+fn compile(source: &str, allowance: &mut Allowance) -> Result<Condition, Fault> {
     if source.len() > budget::MAX_SOURCE {
         return Err(Fault::budget(format!(
             "a condition may have at most {} bytes",
@@ -182,7 +191,7 @@ fn compile(source: &str) -> Result<Condition, Fault> {
     let folded = tree
         .rewritten(fold::fold)
         .map_err(|(fault, id)| fault.at(tree.span(id)))?;
-    let patterns = Patterns::of(&folded)?;
+    let patterns = Patterns::of(&folded, allowance)?;
     Ok(Condition {
         inner: Arc::new(Inner {
             source: source.to_owned(),

@@ -5,7 +5,7 @@ use shared_api::metric::Metric;
 
 use super::provider::{self, ResolvedProvider};
 use super::{ArgumentValue, Arguments, Problems};
-use crate::condition::Condition;
+use crate::condition::{Allowance, Condition};
 use crate::duration;
 use crate::placeholder::Template;
 use crate::schedule::{SHORTEST_INTERVAL, Schedule};
@@ -48,13 +48,14 @@ pub(super) fn resolve(
     path: &str,
     metric: &Metric,
     arguments: &Arguments,
+    allowance: &mut Allowance,
     problems: &mut Problems,
 ) -> Option<ResolvedMetric> {
     let schedule = schedule(path, metric, problems);
     let limits = limits(path, metric, problems);
     let mut condition = |field: &str, text: Option<&String>| {
         let text = text.filter(|text| !text.is_empty())?;
-        self::condition(&format!("{path}.{field}"), text, arguments, problems)
+        self::condition(&format!("{path}.{field}"), text, arguments, allowance, problems)
     };
     let success = condition("successCondition", metric.success_condition.as_ref());
     let failure = condition("failureCondition", metric.failure_condition.as_ref());
@@ -197,11 +198,12 @@ fn condition(
     path: &str,
     text: &str,
     arguments: &Arguments,
+    allowance: &mut Allowance,
     problems: &mut Problems,
 ) -> Option<ConditionText> {
     if !mentions_argument(text) {
         return problems
-            .take(path, Condition::compile(text))
+            .take(path, Condition::compile_within(text, allowance))
             .map(ConditionText::Ready);
     }
     let template = problems.take(path, Template::parse(text))?;
@@ -210,7 +212,7 @@ fn condition(
         ArgumentValue::Reference(_) | ArgumentValue::Open => Some("0".to_owned()),
     };
     let rendered = problems.take(path, template.render_condition(&known))?;
-    let compiled = problems.take(path, Condition::compile(&rendered))?;
+    let compiled = problems.take(path, Condition::compile_within(&rendered, allowance))?;
     let ready = template
         .names()
         .all(|name| matches!(arguments.get(name), Some(ArgumentValue::Text(_))));

@@ -19,6 +19,8 @@ use shared_api::hook_run::HookRunSpec;
 use shared_api::hook_template::HookTemplateSpec;
 use shared_api::metric::{Argument, Metric};
 
+use crate::condition::Allowance;
+
 pub use argument::{ArgumentValue, Arguments, MAX_CONFIG_MAP_BYTES, MAX_SECRET_BYTES, Reference};
 pub use caution::{run_cautions, template_cautions};
 pub use metric::{ConditionText, ResolvedMetric};
@@ -180,6 +182,7 @@ fn resolve_metrics(
         problems.add("metrics", message);
     }
     let mut names = BTreeSet::new();
+    let mut allowance = Allowance::default();
     let mut resolved = Vec::new();
     for (index, metric) in metrics.iter().enumerate().take(MAX_METRICS) {
         let path = format!("metrics[{index}]");
@@ -198,7 +201,13 @@ fn resolve_metrics(
                 format!("duplicate name {:?}; names must be unique", metric.name),
             );
         }
-        resolved.extend(metric::resolve(&path, metric, arguments, problems));
+        resolved.extend(metric::resolve(
+            &path,
+            metric,
+            arguments,
+            &mut allowance,
+            problems,
+        ));
     }
     resolved
 }

@@ -1,29 +1,56 @@
-//! Regular expressions of `matches`: compiled with size limits.
+//! Regular expressions of `matches`: compiled within limits, and run within the budget of an evaluation.
+//!
+//! A lazy DFA and nothing else. It is linear in the text unless it has to build states without end; then it gives up,
+//! which is an error. An engine that never gives up costs seconds on a hostile pattern.
 
 use std::collections::BTreeMap;
+use std::error::Error as _;
+use std::sync::Arc;
 
-use regex::{Regex, RegexBuilder};
+use regex_automata::hybrid::dfa::{Cache, DFA};
+use regex_automata::nfa::thompson::{self, NFA, WhichCaptures};
+use regex_automata::util::syntax;
+use regex_automata::{Input, MatchErrorKind};
 
 use crate::condition::error::Fault;
-use crate::condition::prepare::re2;
+use crate::condition::prepare::allowance::Allowance;
+use crate::condition::prepare::re2::{self, Translated};
+use crate::condition::prepare::shared;
+use crate::condition::run::budget::Budget;
 use crate::condition::syntax::ast::{BinaryOp, Kind, NodeId, Tree};
 use crate::condition::value::holds_cut_bytes;
+use crate::value::cut;
 
 /// Bytes of a pattern.
 const MAX_PATTERN: usize = 1024;
 /// Bytes of a compiled pattern.
-const MAX_COMPILED: usize = 128 * 1024;
+pub(in crate::condition) const MAX_COMPILED: usize = 32 * 1024;
+/// Effort of compiling a pattern, in microseconds of a slow machine; see [`Translated::effort`].
+const MAX_EFFORT: usize = 5_000;
 /// Constant patterns of one condition.
 const MAX_PATTERNS: usize = 16;
+/// Bytes of a DFA's states, while a condition is evaluated.
+const MAX_STATES: usize = 64 * 1024;
+/// How often the states are forgotten for want of room before the DFA gives up.
+const MAX_CLEARS: usize = 8;
+/// Bytes of a pattern that an error quotes.
+const QUOTED: usize = 80;
 
+/// A compiled pattern.
 #[derive(Debug)]
-pub(in crate::condition) struct Pattern(Regex);
+pub(in crate::condition) struct Pattern {
+    dfa: DFA,
+    bytes: usize,
+}
 
-impl Pattern {
-    /// Steps charged for compiling a pattern that is only known at run time.
-    pub(in crate::condition) const COST: usize = 10_000;
+/// What is known of a pattern before it is compiled.
+pub(in crate::condition) struct Draft<'a> {
+    source: &'a str,
+    translated: Translated,
+}
 
-    pub(in crate::condition) fn compile(source: &str) -> Result<Self, Fault> {
+impl<'a> Draft<'a> {
+    pub(in crate::condition) fn of(source: &'a str) -> Result<Self, Fault> {
         if source.len() > MAX_PATTERN {
             return Err(Fault::budget(format!(
                 "a regular expression of more than {MAX_PATTERN} bytes"
@@ -34,37 +61,79 @@ impl Pattern {
                 "a regular expression must not hold half a character",
             ));
         }
-        let rust = re2::translate(source)
-            .map_err(|reason| Fault::runtime(format!("bad regular expression {source:?}: {reason}")))?;
-        RegexBuilder::new(&rust)
-            .size_limit(MAX_COMPILED)
-            .dfa_size_limit(MAX_COMPILED)
-            .nest_limit(100)
-            .build()
-            .map(Pattern)
-            .map_err(|error| match error {
-                regex::Error::CompiledTooBig(_) => {
-                    Fault::budget(format!("the regular expression {source:?} is too large"))
-                }
-                other => {
-                    let text = other.to_string();
-                    let reason = text.lines().last().unwrap_or("it does not parse").to_owned();
-                    Fault::runtime(format!("bad regular expression {source:?}: {reason}"))
-                }
-            })
+        let translated = re2::translate(source).map_err(|reason| bad(source, &reason))?;
+        if translated.effort > MAX_EFFORT {
+            return Err(Fault::budget(format!(
+                "the regular expression {} is too large: it names too many characters without regard to case; leave \
+                 (?i) out or name fewer classes",
+                quoted(source)
+            )));
+        }
+        Ok(Self { source, translated })
     }
 
-    pub(in crate::condition) fn is_match(&self, text: &str) -> bool {
-        self.0.is_match(text)
+    /// What compiling it takes.
+    pub(in crate::condition) fn effort(&self) -> usize {
+        self.translated.effort
+    }
+
+    pub(in crate::condition) fn compile(&self) -> Result<Pattern, Fault> {
+        let source = self.source;
+        let limits = thompson::Config::new()
+            .nfa_size_limit(Some(MAX_COMPILED))
+            .which_captures(WhichCaptures::None);
+        let nfa = NFA::compiler()
+            .syntax(syntax::Config::new().nest_limit(100))
+            .configure(limits)
+            .build(&self.translated.text)
+            .map_err(|error| match error.size_limit() {
+                Some(limit) => Fault::budget(format!(
+                    "the regular expression {} is too large: compiled it has more than {limit} bytes; use fewer or \
+                     smaller character classes and repetitions",
+                    quoted(source)
+                )),
+                None => {
+                    let text = error.source().map_or_else(|| error.to_string(), ToString::to_string);
+                    bad(source, text.lines().last().unwrap_or("it does not parse"))
+                }
+            })?;
+        let bytes = nfa.memory_usage();
+        let states = DFA::config()
+            .cache_capacity(MAX_STATES)
+            .skip_cache_capacity_check(true)
+            .minimum_cache_clear_count(Some(MAX_CLEARS));
+        let dfa = DFA::builder().configure(states).build_from_nfa(nfa);
+        let dfa = dfa.map_err(|error| bad(source, &error.to_string()))?;
+        let bytes = bytes.max(dfa.memory_usage()) + source.len();
+        Ok(Pattern { dfa, bytes })
     }
 }
 
-/// The constant patterns of a condition, compiled once, by the node they stand in.
+impl Pattern {
+    /// Steps charged for compiling a pattern that is only known at run time.
+    pub(in crate::condition) const COST: usize = 10_000;
+
+    /// What it keeps.
+    pub(in crate::condition) fn bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
+fn bad(source: &str, reason: &str) -> Fault {
+    Fault::runtime(format!("bad regular expression {}: {reason}", quoted(source)))
+}
+
+/// A pattern as an error shows it.
+pub(in crate::condition) fn quoted(source: &str) -> String {
+    format!("{:?}", cut(source, QUOTED))
+}
+
+/// The constant patterns of a condition, by the node they stand in. What they compile to is shared.
 #[derive(Debug, Default)]
-pub(in crate::condition) struct Patterns(BTreeMap<usize, Pattern>);
+pub(in crate::condition) struct Patterns(BTreeMap<usize, Arc<str>>);
 
 impl Patterns {
-    pub(in crate::condition) fn of(tree: &Tree) -> Result<Self, Fault> {
+    pub(in crate::condition) fn of(tree: &Tree, allowance: &mut Allowance) -> Result<Self, Fault> {
         let mut out = BTreeMap::new();
         for id in tree.ids() {
             if let Kind::Binary(BinaryOp::Matches, _, right) = tree.kind(id)
@@ -74,14 +143,61 @@ impl Patterns {
                     let message = format!("more than {MAX_PATTERNS} regular expressions; join them with |");
                     return Err(Fault::budget(message).at(tree.span(id)));
                 }
-                let pattern = Pattern::compile(source).map_err(|fault| fault.at(tree.span(*right)))?;
-                out.insert(right.index(), pattern);
+                let known = allowance.take(source);
+                out.insert(right.index(), known.map_err(|fault| fault.at(tree.span(*right)))?);
             }
         }
         Ok(Patterns(out))
     }
 
-    pub(in crate::condition) fn get(&self, id: NodeId) -> Option<&Pattern> {
+    pub(in crate::condition) fn get(&self, id: NodeId) -> Option<&Arc<str>> {
         self.0.get(&id.index())
+    }
+}
+
+/// The patterns that one evaluation has used, with the states that it has built of each.
+#[derive(Debug, Default)]
+pub(in crate::condition) struct Engines(BTreeMap<Arc<str>, Engine>);
+
+#[derive(Debug)]
+struct Engine {
+    pattern: Arc<Pattern>,
+    states: Cache,
+}
+
+impl Engines {
+    /// Whether a pattern matches a text. Texts and states are paid for.
+    pub(in crate::condition) fn is_match(
+        &mut self,
+        source: &str,
+        text: &str,
+        budget: &mut Budget,
+    ) -> Result<bool, Fault> {
+        if !self.0.contains_key(source) {
+            let pattern = shared::pattern(source)?;
+            let states = pattern.dfa.create_cache();
+            self.0.insert(Arc::from(source), Engine { pattern, states });
+        }
+        let Some(Engine { pattern, states }) = self.0.get_mut(source) else {
+            return Err(Fault::runtime("a regular expression is not there"));
+        };
+        let before = states.clear_count();
+        let found = pattern
+            .dfa
+            .try_search_fwd(states, &Input::new(text).earliest(true));
+        budget.step((states.clear_count() - before).saturating_mul(Pattern::COST))?;
+        match found {
+            Ok(found) => Ok(found.is_some()),
+            Err(error) => Err(match error.kind() {
+                MatchErrorKind::GaveUp { .. } => Fault::budget(format!(
+                    "the regular expression {} costs too much on this text; use a simpler one",
+                    quoted(source)
+                )),
+                _ => Fault::runtime(format!(
+                    "the regular expression {} failed: {error}",
+                    quoted(source)
+                )),
+            }),
+        }
     }
 }

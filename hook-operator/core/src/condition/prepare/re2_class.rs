@@ -72,6 +72,7 @@ impl Translator {
         if high < low {
             return Err(format!("invalid range {low}-{high}"));
         }
+        self.names_range(low, high);
         self.write(format_args!(
             "\\x{{{:x}}}-\\x{{{:x}}}",
             u32::from(low),
@@ -130,6 +131,7 @@ impl Translator {
         if !name.starts_with(|sign: char| sign.is_ascii_uppercase()) {
             return Err(format!("invalid character class {name}"));
         }
+        self.names_class();
         Ok(format!("\\{}{{{name}}}", if negated { 'P' } else { 'p' }))
     }
 }

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 
 use crate::condition::check::{Checked, Notes};
 use crate::condition::error::Fault;
-use crate::condition::prepare::pattern::Patterns;
+use crate::condition::prepare::pattern::{Engines, Patterns};
 use crate::condition::run::access;
 use crate::condition::run::arith::negate;
 use crate::condition::run::budget::Budget;
@@ -34,6 +34,7 @@ pub(in crate::condition) struct Machine<'a> {
     pub(in crate::condition) tree: &'a Tree,
     checked: &'a Checked,
     pub(in crate::condition) patterns: &'a Patterns,
+    pub(in crate::condition) engines: Engines,
     pub(in crate::condition) world: World<'a>,
     variables: Vec<Value<'a>>,
     pub(in crate::condition) scopes: Vec<closures::Scope<'a>>,
@@ -53,6 +54,7 @@ impl<'a> Machine<'a> {
             tree,
             checked,
             patterns,
+            engines: Engines::default(),
             world,
             variables: vec![Value::Nil; tree.variables],
             scopes: Vec::new(),

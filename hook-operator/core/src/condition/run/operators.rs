@@ -3,7 +3,7 @@
 
 use crate::condition::check::Notes;
 use crate::condition::error::{ConditionErrorKind, Fault};
-use crate::condition::prepare::pattern::Pattern;
+use crate::condition::prepare::pattern::{Engines, Pattern};
 use crate::condition::run::access;
 use crate::condition::run::arith::{arithmetic, unfit};
 use crate::condition::run::budget::{Budget, MAX_RANGE};
@@ -37,7 +37,7 @@ impl<'a> Machine<'a> {
             }
             BinaryOp::Matches => {
                 if let Some(pattern) = self.patterns.get(right) {
-                    return matches(pattern, &left, &mut self.budget);
+                    return matches(pattern, &left, &mut self.engines, &mut self.budget);
                 }
             }
             _ => {}
@@ -57,7 +57,7 @@ impl<'a> Machine<'a> {
             BinaryOp::In => Value::Bool(access::contains(&right, &left, &mut self.budget)?),
             BinaryOp::Range => range(&left, &right)?,
             BinaryOp::Matches | BinaryOp::Contains | BinaryOp::StartsWith | BinaryOp::EndsWith => {
-                textual(op, &left, &right, &mut self.budget)?
+                textual(op, &left, &right, &mut self.engines, &mut self.budget)?
             }
             _ => arithmetic(op, &left, &right, &mut self.budget)?,
         })
@@ -155,11 +155,16 @@ fn range<'a>(from: &Value<'a>, to: &Value<'a>) -> Result<Value<'a>, Fault> {
     Ok(Value::List(List::Range { from, len }))
 }
 
-fn matches<'a>(pattern: &Pattern, value: &Value<'_>, budget: &mut Budget) -> Result<Value<'a>, Fault> {
+fn matches<'a>(
+    pattern: &str,
+    value: &Value<'_>,
+    engines: &mut Engines,
+    budget: &mut Budget,
+) -> Result<Value<'a>, Fault> {
     match value {
         Value::Str(text) => {
             budget.read(text.as_str().len().saturating_mul(32))?;
-            Ok(Value::Bool(pattern.is_match(text.as_str())))
+            Ok(Value::Bool(engines.is_match(pattern, text.as_str(), budget)?))
         }
         Value::Nil | Value::Missing => Ok(Value::Bool(false)),
         other => Err(Fault::runtime(format!(
@@ -169,7 +174,13 @@ fn matches<'a>(pattern: &Pattern, value: &Value<'_>, budget: &mut Budget) -> Res
     }
 }
 
-fn textual<'a>(op: BinaryOp, a: &Value<'_>, b: &Value<'_>, budget: &mut Budget) -> Result<Value<'a>, Fault> {
+fn textual<'a>(
+    op: BinaryOp,
+    a: &Value<'_>,
+    b: &Value<'_>,
+    engines: &mut Engines,
+    budget: &mut Budget,
+) -> Result<Value<'a>, Fault> {
     if a.is_nil() || b.is_nil() {
         return Ok(Value::Bool(false));
     }
@@ -183,8 +194,7 @@ fn textual<'a>(op: BinaryOp, a: &Value<'_>, b: &Value<'_>, budget: &mut Budget) 
         BinaryOp::EndsWith => x.ends_with(y),
         _ => {
             budget.step(Pattern::COST)?;
-            let pattern = Pattern::compile(y)?;
-            return matches(&pattern, a, budget);
+            return matches(y, a, engines, budget);
         }
     }))
 }
