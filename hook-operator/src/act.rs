@@ -280,6 +280,11 @@ impl Ledger for ApiLedger {
         }
     }
 
+    fn held_up(&self, run: &HookRun, why: &str) {
+        let reason = HookRunReason::NotAskedYet.as_str();
+        self.events.warn(run.object_ref(&()), reason, "Measure", why);
+    }
+
     fn unwritable(&self, run: &HookRun, why: &str) {
         let reason = HookRunReason::StatusNotRecorded.as_str();
         self.events.warn(run.object_ref(&()), reason, "Record", why);

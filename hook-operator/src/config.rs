@@ -28,13 +28,17 @@ pub struct Config {
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Measuring")]
 pub struct Measuring {
-    /// Measurements at a time, overall
+    /// Measurements at a time, overall; one namespace alone gets half
     #[arg(long, env = "HOOK_OPERATOR_MAX_IN_FLIGHT", default_value_t = 4096)]
     pub max_in_flight: usize,
 
-    /// Measurements at a time against one host
+    /// Measurements at a time against one host; one namespace alone gets half
     #[arg(long, env = "HOOK_OPERATOR_MAX_IN_FLIGHT_PER_HOST", default_value_t = 256)]
     pub max_in_flight_per_host: usize,
+
+    /// Bytes of requests and answers held at once, overall; one namespace gets a quarter
+    #[arg(long, env = "HOOK_OPERATOR_MAX_ANSWER_BYTES", default_value_t = 64 << 20, value_name = "BYTES")]
+    pub max_answer_bytes: usize,
 
     /// Let hooks call loopback addresses; link-local and metadata addresses stay refused
     #[arg(long, env = "HOOK_OPERATOR_EGRESS_ALLOW_LOOPBACK")]
@@ -71,6 +75,7 @@ impl Measuring {
         let limits = Limits {
             overall: self.max_in_flight.max(1),
             per_host: self.max_in_flight_per_host.max(1),
+            bytes: self.max_answer_bytes,
             ..Limits::default()
         };
         Providers::new(policy, limits)

@@ -13,8 +13,8 @@ use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinSet};
 
 use crate::act::ApiLedger;
-use crate::ledger::LedgerError;
 use crate::measure::Measurer;
+use crate::refusals::Refusals;
 use crate::session::{End, Session};
 
 /// Pause before what should not have failed is tried again.
@@ -25,6 +25,7 @@ pub struct Controller {
     measurer: Measurer<ApiLedger>,
     seats: HashMap<Key, Seat>,
     tasks: JoinSet<(Key, String, End)>,
+    refusals: Refusals,
     /// Runs seen in the list that is being read.
     listed: Option<HashSet<Key>>,
 }
@@ -64,6 +65,7 @@ impl Controller {
             measurer,
             seats: HashMap::new(),
             tasks: JoinSet::new(),
+            refusals: Refusals::default(),
             listed: None,
         }
     }
@@ -99,11 +101,13 @@ impl Controller {
                     Err(invalid) => &invalid.metadata,
                 };
                 self.seats.remove(&key_of(metadata));
+                self.refusals.cancel(&key_of(metadata));
             }
             Event::InitDone => {
                 // What was deleted while nobody watched is in no list.
                 if let Some(listed) = self.listed.take() {
                     self.seats.retain(|key, _| listed.contains(key));
+                    self.refusals.retain(&listed);
                 }
             }
         }
@@ -114,6 +118,7 @@ impl Controller {
         if let Some(listed) = &mut self.listed {
             listed.insert(key.clone());
         }
+        self.refusals.cancel(&key);
         let uid = run.metadata.uid.clone().unwrap_or_default();
         if run.metadata.deletion_timestamp.is_some() {
             self.seats.remove(&key);
@@ -194,19 +199,7 @@ impl Controller {
             listed.insert(key.clone());
         }
         self.seats.remove(&key);
-        let ledger: Arc<ApiLedger> = self.measurer.ledger.clone();
-        tokio::spawn(async move {
-            let name = invalid.metadata.name.clone().unwrap_or_default();
-            tracing::warn!(name, error = invalid.error, "a HookRun cannot be read");
-            while let Err(error) = ledger.refuse_unreadable(&invalid.metadata, &invalid.error).await {
-                if matches!(error, LedgerError::Conflict | LedgerError::Gone) {
-                    // The watch brings what is newer.
-                    return;
-                }
-                tracing::warn!(name, %error, "will try again to record that a HookRun cannot be read");
-                tokio::time::sleep(AFTER_DEFECT).await;
-            }
-        });
+        self.refusals.start(key, invalid, self.measurer.ledger.clone());
     }
 }
 

@@ -33,6 +33,9 @@ pub trait Ledger: Send + Sync + 'static {
     /// Told once when a run has reached its final phase and that is recorded.
     fn concluded(&self, run: &HookRun);
 
+    /// Told when a metric cannot be asked for want of room, once that is recorded.
+    fn held_up(&self, run: &HookRun, why: &str);
+
     /// Told now and then while a run's status cannot be recorded, so that it is not stuck in silence.
     fn unwritable(&self, run: &HookRun, why: &str);
 }

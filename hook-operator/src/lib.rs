@@ -9,6 +9,7 @@
 //! | [`measure`] | one measurement |
 //! | [`provider`] | web and Prometheus, behind the egress policy |
 //! | [`ledger`] | what a session needs of the place where it records |
+//! | `refusals` | what is recorded of runs that cannot be read |
 //! | [`act`] | every write to the API server |
 //! | [`template`] | the `Valid` condition of HookTemplates |
 //! | [`metrics`] | what Prometheus is told |
@@ -33,6 +34,7 @@ pub mod measure;
 pub mod metrics;
 pub mod observe;
 pub mod provider;
+mod refusals;
 pub mod session;
 pub mod template;
 
@@ -80,8 +82,9 @@ pub async fn run(config: Config) -> Result<(), StartError> {
             providers,
             metrics: metrics.clone(),
         };
+        let compute = measurer.providers.compute().clone();
         let runs = controller::Controller::new(measurer).drive(watches.runs());
-        let templates = template::drive(watches.templates(), ledger.clone(), metrics.clone());
+        let templates = template::drive(watches.templates(), ledger.clone(), metrics.clone(), compute);
         tokio::join!(runs, templates);
     });
     shell.work(work).await

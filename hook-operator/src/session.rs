@@ -5,38 +5,32 @@
 //! nothing is measured for a metric before its last measurement is recorded.
 
 use std::collections::HashMap;
-use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hook_core::decide::{self, Ended, Outcome, Plan, Slot, Start, View, decide};
-use hook_core::resolve::{Problems, ResolvedRun, resolve_run, time_to_live};
+use hook_core::resolve::{Problems, resolve_run, time_to_live};
 use hook_core::verdict::Verdict;
 use jiff::Timestamp;
 use operator_runtime::traces::TARGET;
-use shared_api::{HookRun, HookRunStatus, Phase};
+use shared_api::{HookRun, Phase};
 use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinError, JoinSet};
 use tracing::Instrument as _;
 use tracing::field::Empty;
 
-use crate::ledger::{Ledger, LedgerError};
-use crate::measure::Measurer;
+use crate::ledger::Ledger;
+use crate::measure::{Measurer, NotAsked, SharedRun};
 use crate::metrics::time_of;
 
 mod kept;
+mod pace;
+mod recording;
 mod version;
 
-use kept::keeps;
+use pace::Pace;
 pub use version::Version;
 
-/// First pause before a failed write is tried again; doubles up to [`LONGEST_PAUSE`].
-const FIRST_PAUSE: Duration = Duration::from_millis(100);
-/// Longest pause between two tries of a write.
-const LONGEST_PAUSE: Duration = Duration::from_secs(5);
-/// The try after which a write that does not succeed is complained of, and again after so many more.
-const FIRST_COMPLAINT: u32 = 5;
-const COMPLAIN_EVERY: u32 = 100;
 /// The wall clock may jump while a session sleeps; no sleep is longer than this.
 const LONGEST_SLEEP: Duration = Duration::from_secs(30);
 
@@ -46,11 +40,16 @@ pub struct Session<L> {
     updates: watch::Receiver<Arc<HookRun>>,
     /// Shared with `updates`: of ten thousand runs that are waited for there is one copy each.
     run: Arc<HookRun>,
-    resolved: Arc<Result<ResolvedRun, Problems>>,
+    resolved: SharedRun,
+    /// Whether `resolved` is of another spec than the run has now.
+    outdated: bool,
     taken_up_at: Timestamp,
     in_flight: HashMap<Slot, AbortHandle>,
-    tasks: JoinSet<Outcome>,
+    tasks: JoinSet<Result<Outcome, NotAsked>>,
     outcomes: Vec<Outcome>,
+    /// Why a metric could not be asked, until that is recorded.
+    held_up: Option<String>,
+    pace: Pace,
     /// The time of the last measurement.
     last: Duration,
     failed_writes: u32,
@@ -91,16 +90,18 @@ impl<L: Ledger> Session<L> {
     #[must_use]
     pub fn new(measurer: Measurer<L>, mut updates: watch::Receiver<Arc<HookRun>>) -> Self {
         let run = updates.borrow_and_update().clone();
-        let resolved = Arc::new(resolve_run(&run.spec));
         Self {
             measurer,
             updates,
             run,
-            resolved,
+            resolved: Arc::new(Err(Problems::default())),
+            outdated: true,
             taken_up_at: Timestamp::now(),
             in_flight: HashMap::new(),
             tasks: JoinSet::new(),
             outcomes: Vec::new(),
+            held_up: None,
+            pace: Pace::default(),
             last: Duration::ZERO,
             failed_writes: 0,
         }
@@ -109,6 +110,9 @@ impl<L: Ledger> Session<L> {
     /// Measures until the run has its verdict or is gone. Dropping the future cancels all calls in flight.
     pub async fn drive(mut self) -> End {
         loop {
+            if std::mem::take(&mut self.outdated) {
+                Box::pin(self.resolve()).await;
+            }
             let Plan {
                 record,
                 start,
@@ -120,12 +124,18 @@ impl<L: Ledger> Session<L> {
             // Boxed, because these are large, and a session mostly waits: else each would keep room
             // for what it does not do.
             let step = match (record, ended) {
-                (Some(status), _) => Box::pin(self.record(&status)).await,
+                (Some(status), _) => match self.pace.wait_for(&status, Instant::now()) {
+                    Some(wait) => self.wait(wait).await,
+                    None => Box::pin(self.record(&status)).await,
+                },
                 (None, Some(Ended::Keep)) => return End::Concluded(Version::of(&self.run)),
                 (None, Some(Ended::Delete)) => Box::pin(self.delete()).await,
                 (None, Some(Ended::DeleteLater) | None) => {
                     self.start(start);
-                    self.wait(wake_at).await
+                    let sleep = wake_at.map_or(LONGEST_SLEEP, |at| {
+                        Duration::try_from(at.duration_since(Timestamp::now())).unwrap_or_default()
+                    });
+                    self.wait(sleep).await
                 }
             };
             if let Err(end) = step {
@@ -136,6 +146,20 @@ impl<L: Ledger> Session<L> {
 
     fn name(&self) -> &str {
         self.run.metadata.name.as_deref().unwrap_or_default()
+    }
+
+    /// Compiles the spec: aside, because it may take a while, and what holds the Lease must not
+    /// wait for it.
+    async fn resolve(&mut self) {
+        let run = self.run.clone();
+        let compute = self.measurer.providers.compute().clone();
+        let compile = move || resolve_run(&run.spec);
+        self.resolved = Arc::new(compute.run(self.namespace(), compile).await);
+        self.forget_recorded();
+    }
+
+    fn namespace(&self) -> &str {
+        self.run.metadata.namespace.as_deref().unwrap_or_default()
     }
 
     fn plan(&mut self) -> Plan {
@@ -151,6 +175,7 @@ impl<L: Ledger> Session<L> {
             taken_up_at: self.taken_up_at,
             in_flight: &in_flight,
             outcomes: &self.outcomes,
+            held_up: self.held_up.as_deref(),
         };
         decide(&view, now)
     }
@@ -170,35 +195,20 @@ impl<L: Ledger> Session<L> {
                 .metrics
                 .started(Duration::try_from(lag).unwrap_or_default());
             let (measurer, resolved) = (self.measurer.clone(), self.resolved.clone());
-            let namespace = self.run.metadata.namespace.clone().unwrap_or_default();
+            let namespace = self.namespace().to_owned();
             let place = slot.clone();
             let span = tracing::info_span!(
                 target: TARGET, "measurement", namespace, run = self.name(), metric = slot.metric,
                 provider = Empty, phase = Empty, failure = Empty
             );
-            let measurement = async move {
-                let Ok(run) = resolved.as_ref() else {
-                    return std::future::pending().await;
-                };
-                let Some(metric) = run.metric(&place.metric) else {
-                    return std::future::pending().await;
-                };
-                measurer
-                    .measure(&namespace, place.clone(), metric, &run.arguments)
-                    .await
-            };
+            let measurement = async move { measurer.measure(&namespace, place, &resolved).await };
             let call = self.tasks.spawn(measurement.instrument(span));
             self.in_flight.insert(slot, call);
         }
     }
 
     /// Waits for the first of: a measurement's end, news of the run, the time to wake.
-    async fn wait(&mut self, wake_at: Option<Timestamp>) -> Result<(), End> {
-        let sleep = wake_at.map_or(LONGEST_SLEEP, |at| {
-            Duration::try_from(at.duration_since(Timestamp::now()))
-                .unwrap_or_default()
-                .min(LONGEST_SLEEP)
-        });
+    async fn wait(&mut self, sleep: Duration) -> Result<(), End> {
         tokio::select! {
             Some(ended) = self.tasks.join_next(), if !self.tasks.is_empty() => {
                 self.collect(ended);
@@ -208,14 +218,19 @@ impl<L: Ledger> Session<L> {
                 Ok(())
             }
             news = self.updates.changed() => self.hear(news.is_ok()),
-            () = tokio::time::sleep(sleep) => Ok(()),
+            () = tokio::time::sleep(sleep.min(LONGEST_SLEEP)) => Ok(()),
         }
     }
 
     /// Keeps a measurement's outcome until it is recorded. One that was cancelled has none.
-    fn collect(&mut self, ended: Result<Outcome, tokio::task::JoinError>) {
+    fn collect(&mut self, ended: Result<Result<Outcome, NotAsked>, JoinError>) {
         match ended {
-            Ok(outcome) => {
+            Ok(Err(NotAsked { slot, why })) => {
+                // Still due, so it is started again.
+                self.in_flight.remove(&slot);
+                self.held_up = Some(why);
+            }
+            Ok(Ok(outcome)) => {
                 self.in_flight.remove(&outcome.slot);
                 self.last = time_of(&outcome);
                 self.measurer.metrics.came(&self.run, &outcome);
@@ -263,12 +278,19 @@ impl<L: Ledger> Session<L> {
 
     fn adopt(&mut self, run: Arc<HookRun>) {
         if run.spec != self.run.spec {
-            self.resolved = Arc::new(resolve_run(&run.spec));
+            self.outdated = true;
         }
         if (&run.spec.metrics, &run.spec.args) != (&self.run.spec.metrics, &self.run.spec.args) {
             self.forget_unrecorded();
         }
         self.run = run;
+        if !self.outdated {
+            self.forget_recorded();
+        }
+    }
+
+    /// What somebody has recorded for the same slot is dropped.
+    fn forget_recorded(&mut self) {
         if let (Ok(resolved), Some(status)) = (self.resolved.as_ref(), &self.run.status) {
             self.outcomes
                 .retain(|outcome| decide::is_open(resolved, status, &outcome.slot));
@@ -281,113 +303,6 @@ impl<L: Ledger> Session<L> {
         self.tasks = JoinSet::new();
         self.in_flight.clear();
         self.outcomes.clear();
+        self.held_up = None;
     }
-
-    async fn record(&mut self, status: &HookRunStatus) -> Result<(), End> {
-        let namespace = self.run.metadata.namespace.as_deref();
-        let phase = status.phase.as_str();
-        let span = tracing::info_span!(target: TARGET, "record", namespace, run = self.name(), phase);
-        let ledger = self.measurer.ledger.clone();
-        let begun = Instant::now();
-        let recorded = ledger.record(&self.run, status).instrument(span).await;
-        self.measurer
-            .metrics
-            .recorded(&self.run, recorded.is_ok(), begun.elapsed());
-        match recorded {
-            Ok(run) if keeps(&run, status) => {
-                self.failed_writes = 0;
-                self.measurer.metrics.wrote("written");
-                self.adopt(Arc::new(run));
-            }
-            Ok(run) => {
-                self.adopt(Arc::new(run));
-                let message = "the API server answered without what was written".to_owned();
-                let step = "write a status";
-                self.try_again(&LedgerError::Failed { step, message }).await?;
-            }
-            Err(error) => self.recover(error).await?,
-        }
-        // Also after a write whose answer was lost: then it is the reading again that shows it. The tries differ in
-        // the time of their end.
-        let ours = |kept: &HookRunStatus| {
-            (kept.phase, &kept.metric_results) == (status.phase, &status.metric_results)
-        };
-        if status.phase.is_final() && self.run.status.as_ref().is_some_and(ours) {
-            let reason = status.reason.as_deref().unwrap_or_default();
-            self.measurer
-                .metrics
-                .ended(&self.run, status.phase, reason, self.last);
-            self.measurer.ledger.concluded(&self.run);
-        }
-        Ok(())
-    }
-
-    async fn delete(&mut self) -> Result<(), End> {
-        match self.measurer.ledger.clone().delete(&self.run).await {
-            Ok(()) => Err(End::Gone),
-            Err(error) => self.recover(error).await,
-        }
-    }
-
-    /// After a write that did not succeed: where the run may have changed it is read again, else the write is tried
-    /// again after a pause. Nothing that was measured is dropped unless it turns out to be recorded.
-    async fn recover(&mut self, error: LedgerError) -> Result<(), End> {
-        let conflict = match error {
-            LedgerError::Conflict => true,
-            LedgerError::Gone => false,
-            LedgerError::Failed { .. } => return self.try_again(&error).await,
-        };
-        match self.measurer.ledger.clone().read(&self.run).await {
-            Ok(run) if conflict => {
-                self.measurer.metrics.wrote("conflict");
-                self.adopt(Arc::new(run));
-                self.failed_writes = self.failed_writes.saturating_add(1);
-                // One conflict is daily life; where they do not end, somebody else writes as eagerly.
-                if self.failed_writes > 1 {
-                    self.pause(pause_after(self.failed_writes)).await?;
-                }
-                Ok(())
-            }
-            Ok(run) => {
-                self.adopt(Arc::new(run));
-                let message = "the API server shows the run and knows no status of it to write".to_owned();
-                let step = "write a status";
-                self.try_again(&LedgerError::Failed { step, message }).await
-            }
-            Err(LedgerError::Gone) => {
-                self.measurer.metrics.wrote("gone");
-                Err(End::Gone)
-            }
-            Err(error) => self.try_again(&error).await,
-        }
-    }
-
-    async fn try_again(&mut self, error: &LedgerError) -> Result<(), End> {
-        self.measurer.metrics.wrote("failed");
-        self.failed_writes = self.failed_writes.saturating_add(1);
-        let pause = pause_after(self.failed_writes);
-        let name = self.name();
-        tracing::warn!(%error, name, tries = self.failed_writes, ?pause, "the status is not recorded yet");
-        if self.failed_writes % COMPLAIN_EVERY == FIRST_COMPLAINT {
-            self.measurer.ledger.unwritable(&self.run, &error.to_string());
-        }
-        self.pause(pause).await
-    }
-
-    /// Waits out a pause; only the end of the run cuts it short.
-    async fn pause(&mut self, pause: Duration) -> Result<(), End> {
-        let mut sleep = pin!(tokio::time::sleep(pause));
-        loop {
-            tokio::select! {
-                () = &mut sleep => return Ok(()),
-                news = self.updates.changed() => self.hear(news.is_ok())?,
-            }
-        }
-    }
-}
-
-fn pause_after(failed_writes: u32) -> Duration {
-    FIRST_PAUSE
-        .saturating_mul(1 << failed_writes.min(8))
-        .min(LONGEST_PAUSE)
 }

@@ -1,7 +1,7 @@
 //! The `Valid` condition of HookTemplates: a typo shows when the template is applied, not when a pod waits.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures::{Stream, StreamExt};
@@ -12,6 +12,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::core::ObjectMeta;
 use kube::core::error_boundary::InvalidObject;
 use kube::runtime::watcher::Event;
+use operator_runtime::compute::Compute;
 use operator_runtime::watch::{Key, Observed, key_of};
 use shared_api::reason::{CONDITION_VALID, TemplateReason};
 use shared_api::{HookTemplate, HookTemplateStatus};
@@ -31,9 +32,10 @@ pub async fn drive(
     templates: impl Stream<Item = Observed<HookTemplate>>,
     ledger: Arc<ApiLedger>,
     metrics: Metrics,
+    compute: Compute,
 ) {
     let mut templates = std::pin::pin!(templates);
-    let mut invalid: HashSet<Key> = HashSet::new();
+    let invalid = Invalid::new(metrics.clone());
     let mut writes = Writes::default();
     while let Some(event) = templates.next().await {
         match event {
@@ -41,20 +43,13 @@ pub async fn drive(
             Event::InitApply(template) | Event::Apply(template) => match template.0 {
                 Ok(template) => {
                     writes.refused.remove(&key_of(&template.metadata));
-                    let status = assess(&template, Timestamp::now());
+                    let (ledger, compute) = (ledger.clone(), compute.clone());
                     let key = key_of(&template.metadata);
-                    let _ = if is_valid(&status) {
-                        invalid.remove(&key)
-                    } else {
-                        invalid.insert(key)
-                    };
-                    if template.status.as_ref() != Some(&status) {
-                        writes.start(template.metadata, status, ledger.clone());
-                    }
+                    writes.start(key, keep_true(template, ledger, invalid.clone(), compute));
                 }
                 Err(unreadable) => {
                     metrics.unreadable.inc();
-                    invalid.insert(key_of(&unreadable.metadata));
+                    invalid.set(key_of(&unreadable.metadata), true);
                     let name = unreadable.metadata.name.as_deref().unwrap_or_default();
                     tracing::warn!(name, error = unreadable.error, "a HookTemplate cannot be read");
                     writes.refuse(&unreadable, &ledger);
@@ -65,15 +60,62 @@ pub async fn drive(
                     .0
                     .as_ref()
                     .map_or_else(|invalid| &invalid.metadata, |good| &good.metadata);
-                invalid.remove(&key_of(metadata));
-                writes.refused.remove(&key_of(metadata));
-                writes.cancel(&key_of(metadata));
+                let key = key_of(metadata);
+                writes.refused.remove(&key);
+                writes.cancel(&key);
+                invalid.set(key, false);
             }
             Event::InitDone => {}
         }
-        metrics
-            .invalid_templates
-            .set(i64::try_from(invalid.len()).unwrap_or(i64::MAX));
+    }
+}
+
+/// Checks a template and writes its condition if that changes it. Checking is done aside: it takes a while where there
+/// is much to compile, and what follows the watch is also what holds the Lease.
+async fn keep_true(template: HookTemplate, ledger: Arc<ApiLedger>, invalid: Invalid, compute: Compute) {
+    let namespace = template.metadata.namespace.clone().unwrap_or_default();
+    let check = move || (assess(&template, Timestamp::now()), template);
+    let (status, template) = compute.run(&namespace, check).await;
+    invalid.set(key_of(&template.metadata), !is_valid(&status));
+    if template.status.as_ref() != Some(&status) {
+        write(template.metadata, status, ledger).await;
+    }
+}
+
+/// The templates whose condition is False, as Prometheus is told.
+#[derive(Clone)]
+struct Invalid {
+    known: Arc<Mutex<HashSet<Key>>>,
+    metrics: Metrics,
+}
+
+impl Invalid {
+    fn new(metrics: Metrics) -> Self {
+        Self {
+            known: Arc::default(),
+            metrics,
+        }
+    }
+
+    fn set(&self, key: Key, invalid: bool) {
+        self.change(|known| {
+            if invalid {
+                known.insert(key);
+            } else {
+                known.remove(&key);
+            }
+        });
+    }
+
+    fn clear(&self) {
+        self.change(HashSet::clear);
+    }
+
+    fn change(&self, change: impl FnOnce(&mut HashSet<Key>)) {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        change(&mut known);
+        let count = i64::try_from(known.len()).unwrap_or(i64::MAX);
+        self.metrics.invalid_templates.set(count);
     }
 }
 
@@ -156,7 +198,7 @@ fn is_valid(status: &HookTemplateStatus) -> bool {
 /// UID and generation.
 type Generation = (Option<String>, Option<i64>);
 
-/// The newest write of each template; an older one that is still being tried gives way to it.
+/// The newest check and write of each template; an older one that is still being tried gives way to it.
 #[derive(Default)]
 struct Writes {
     newest: HashMap<Key, AbortHandle>,
@@ -167,16 +209,14 @@ struct Writes {
 }
 
 impl Writes {
-    fn start(&mut self, template: ObjectMeta, status: HookTemplateStatus, ledger: Arc<ApiLedger>) {
+    fn start(&mut self, key: Key, task: impl Future<Output = ()> + Send + 'static) {
         while self.tasks.try_join_next().is_some() {}
         // Not for every template: of ten thousand each would be looked at ten thousand times.
         if self.newest.len() > 2 * self.tasks.len() + 64 {
             self.newest.retain(|_, write| !write.is_finished());
         }
-        let key = key_of(&template);
         self.cancel(&key);
-        self.newest
-            .insert(key, self.tasks.spawn(write(template, status, ledger)));
+        self.newest.insert(key, self.tasks.spawn(task));
     }
 
     fn refuse(&mut self, invalid: &InvalidObject, ledger: &Arc<ApiLedger>) {
@@ -188,7 +228,8 @@ impl Writes {
                 resource_version: None,
                 ..invalid.metadata.clone()
             };
-            self.start(metadata, unreadable(invalid), ledger.clone());
+            let key = key_of(&metadata);
+            self.start(key, write(metadata, unreadable(invalid), ledger.clone()));
         }
     }
 

@@ -36,6 +36,8 @@ reasons! {
     HookRunReason {
         /// Measurements are being taken.
         Measuring,
+        /// There is no room to ask, because the namespace uses its share; the run goes on and asks again.
+        NotAskedYet,
         /// Every metric is Successful.
         AllMetricsSuccessful,
         /// More measurements failed than `failureLimit` allows.

@@ -12,6 +12,9 @@ use crate::resolve::{
     ResolvedPrometheus, ResolvedProvider, ResolvedWeb,
 };
 
+/// The most bytes of a request, with all its headers.
+pub const MAX_REQUEST: usize = 256 * 1024;
+
 /// The texts of the references that one measurement needs.
 pub type References = BTreeMap<Reference, String>;
 
@@ -32,43 +35,64 @@ pub struct Rendered {
 #[must_use]
 pub fn references(metric: &ResolvedMetric, arguments: &Arguments) -> BTreeSet<Reference> {
     let mut found = BTreeSet::new();
-    let mut of_template = |template: &Template| {
-        found.extend(
-            template
-                .names()
-                .filter_map(|name| arguments.reference(name).cloned()),
-        );
-    };
-    for condition in [&metric.success, &metric.failure].into_iter().flatten() {
-        if let ConditionText::Open(template) = condition {
-            of_template(template);
-        }
+    for template in templates(metric) {
+        let names = template.names();
+        found.extend(names.filter_map(|name| arguments.reference(name).cloned()));
     }
-    let headers = match &metric.provider {
-        ResolvedProvider::Web(web) => {
-            of_template(&web.url);
-            if let Some(BodyText::Plain(body) | BodyText::Json(body)) = &web.body {
-                of_template(body);
-            }
-            &web.headers
-        }
-        ResolvedProvider::Prometheus(prometheus) => {
-            of_template(&prometheus.address);
-            of_template(&prometheus.query);
-            &prometheus.headers
-        }
-    };
-    for (_, value) in headers {
-        match value {
-            HeaderText::Text(template) => of_template(template),
-            HeaderText::Secret(_) => {}
-        }
-    }
-    found.extend(headers.iter().filter_map(|(_, value)| match value {
+    found.extend(headers(metric).iter().filter_map(|(_, value)| match value {
         HeaderText::Secret(reference) => Some(reference.clone()),
         HeaderText::Text(_) => None,
     }));
     found
+}
+
+/// The most bytes that [`render`] can make of a metric, known before anything is made.
+#[must_use]
+pub fn longest(metric: &ResolvedMetric, arguments: &Arguments, references: &References) -> usize {
+    let of_reference = |reference: &Reference| references.get(reference).map_or(0, String::len);
+    let length = |name: &str| match arguments.get(name) {
+        Some(ArgumentValue::Text(text)) => text.len(),
+        Some(ArgumentValue::Reference(reference)) => of_reference(reference),
+        Some(ArgumentValue::Open) | None => 0,
+    };
+    let of_headers = headers(metric).iter().map(|(name, value)| match value {
+        HeaderText::Secret(reference) => name.len() + of_reference(reference),
+        HeaderText::Text(_) => name.len(),
+    });
+    let of_templates = templates(metric).map(|template| template.longest(&length));
+    of_templates.chain(of_headers).fold(0, usize::saturating_add)
+}
+
+/// Everything in a metric that has placeholders, or might.
+fn templates(metric: &ResolvedMetric) -> impl Iterator<Item = &Template> {
+    let conditions = [&metric.success, &metric.failure].into_iter().flatten();
+    let conditions = conditions.filter_map(|condition| match condition {
+        ConditionText::Open(template) => Some(template),
+        ConditionText::Ready(_) => None,
+    });
+    let of_provider = match &metric.provider {
+        ResolvedProvider::Web(web) => {
+            let body = web.body.as_ref().map(|body| match body {
+                BodyText::Plain(template) | BodyText::Json(template) => template,
+            });
+            [Some(&web.url), body]
+        }
+        ResolvedProvider::Prometheus(prometheus) => [Some(&prometheus.address), Some(&prometheus.query)],
+    };
+    let of_headers = headers(metric).iter().filter_map(|(_, value)| match value {
+        HeaderText::Text(template) => Some(template),
+        HeaderText::Secret(_) => None,
+    });
+    conditions
+        .chain(of_provider.into_iter().flatten())
+        .chain(of_headers)
+}
+
+fn headers(metric: &ResolvedMetric) -> &[(String, HeaderText)] {
+    match &metric.provider {
+        ResolvedProvider::Web(web) => &web.headers,
+        ResolvedProvider::Prometheus(prometheus) => &prometheus.headers,
+    }
 }
 
 /// Fills in a metric. Fails where a value cannot stand in its place (a line break in a header, a host with a
@@ -98,8 +122,15 @@ pub fn render(
         redactor: &redactor,
     };
     let parts = || {
+        let request = filler.request(&metric.provider)?;
+        let bytes = request.bytes();
+        if bytes > MAX_REQUEST {
+            return Err(format!(
+                "the request is {bytes} bytes long with its headers; the limit is {MAX_REQUEST}"
+            ));
+        }
         Ok(Rendered {
-            request: filler.request(&metric.provider)?,
+            request,
             success: filler.condition("successCondition", metric.success.as_ref())?,
             failure: filler.condition("failureCondition", metric.failure.as_ref())?,
             redactor: redactor.clone(),

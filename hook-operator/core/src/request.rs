@@ -14,6 +14,25 @@ pub enum Request {
     Prometheus(PrometheusRequest),
 }
 
+impl Request {
+    /// The bytes of its texts.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        let (texts, headers) = match self {
+            Self::Web(web) => {
+                let body = web.body.as_ref().map_or(0, |body| body.text.len());
+                (web.url.len() + body, &web.headers)
+            }
+            Self::Prometheus(prometheus) => (
+                prometheus.address.len() + prometheus.query.len(),
+                &prometheus.headers,
+            ),
+        };
+        let headers = headers.iter().map(|(name, value)| name.len() + value.len());
+        texts + headers.sum::<usize>()
+    }
+}
+
 /// The methods that `web.method` allows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Method {

@@ -225,6 +225,14 @@ impl Metrics {
         }
     }
 
+    /// Nothing was asked for want of room.
+    pub fn not_asked(&self, provider: &'static str) {
+        let kind = FailureKind::NotAsked.as_str();
+        self.failures
+            .get_or_create(&FailureLabels { provider, kind })
+            .inc();
+    }
+
     /// A measurement of a run came to its end.
     pub fn came(&self, run: &HookRun, outcome: &Outcome) {
         if let Some(original) = &self.original {

@@ -1,5 +1,6 @@
 //! How many calls run at once. A call takes a slot of its host first and of the whole second, so calls that queue
-//! for a host which hangs hold nothing that another host's calls need. Both are shared fairly between namespaces.
+//! for a host which hangs hold nothing that another host's calls need. Both are shared fairly between namespaces, and
+//! some are kept free: a call may hang for as long as its metric says, and others must not wait for its end.
 
 use std::{
     collections::HashMap,
@@ -21,8 +22,11 @@ pub struct Limits {
     pub overall: usize,
     /// Calls to one host and port; at least 1.
     pub per_host: usize,
-    /// How long a measurement waits for a slot. This is not part of the call's own timeout.
+    /// How long a measurement waits for a slot, or for room for its bytes, before that is told. This is not part of the
+    /// call's own timeout.
     pub wait: Duration,
+    /// Bytes of requests and answers held at once.
+    pub bytes: usize,
 }
 
 impl Default for Limits {
@@ -31,6 +35,7 @@ impl Default for Limits {
             overall: 4096,
             per_host: 256,
             wait: Duration::from_secs(30),
+            bytes: 64 << 20,
         }
     }
 }
@@ -71,7 +76,7 @@ impl Slots {
     pub(super) fn new(limits: Limits) -> Self {
         Self {
             limits,
-            overall: FairSlots::new(limits.overall),
+            overall: FairSlots::with_room(limits.overall),
             waiting: AtomicUsize::new(0),
             hosts: Mutex::default(),
         }
@@ -94,9 +99,9 @@ impl Slots {
         let _waiting = Waiting::begin(&self.waiting);
         let deadline = Instant::now() + self.limits.wait;
         let (seat, slots) = Seat::take(self, host);
-        let in_use = format!("{} calls to {host} are under way", self.limits.per_host);
+        let in_use = format!("{} calls to {host}", self.limits.per_host);
         let host_permit = self.wait(&slots, namespace, deadline, &in_use).await?;
-        let in_use = format!("{} calls are under way", self.limits.overall);
+        let in_use = format!("{} calls", self.limits.overall);
         let overall = self.wait(&self.overall, namespace, deadline, &in_use).await?;
         Ok(Slot {
             _overall: overall,
@@ -113,22 +118,24 @@ impl Slots {
         in_use: &str,
     ) -> Result<FairSlot, MeasurementFailure> {
         timeout_at(deadline, slots.take(namespace)).await.map_err(|_| {
-            MeasurementFailure::new(
-                FailureKind::Timeout,
-                format!(
-                    "not asked: waited {:?} for a free slot while {in_use}",
-                    self.limits.wait
-                ),
-            )
+            not_asked(&format!(
+                "waited {:?} for a free slot: the share of this namespace in {in_use} is in use",
+                self.limits.wait
+            ))
         })
     }
+}
+
+/// There was no room for a call. This is no measurement.
+pub(super) fn not_asked(why: &str) -> MeasurementFailure {
+    MeasurementFailure::new(FailureKind::NotAsked, format!("not asked yet: {why}"))
 }
 
 impl Seat {
     fn take(slots: &Arc<Slots>, name: &str) -> (Self, FairSlots) {
         let mut hosts = slots.hosts.lock().unwrap_or_else(PoisonError::into_inner);
         let host = hosts.entry(name.to_owned()).or_insert_with(|| Host {
-            slots: FairSlots::new(slots.limits.per_host),
+            slots: FairSlots::with_room(slots.limits.per_host),
             users: 0,
         });
         host.users += 1;
@@ -175,6 +182,7 @@ mod tests {
             overall,
             per_host,
             wait,
+            ..Limits::default()
         }))
     }
 
@@ -183,10 +191,10 @@ mod tests {
         let slots = slots(9, 1);
         let held = slots.take("games", "slow:80").await.unwrap();
         let failure = slots.take("games", "slow:80").await.err().unwrap();
-        assert_eq!(failure.kind, FailureKind::Timeout);
+        assert_eq!(failure.kind, FailureKind::NotAsked);
         assert_eq!(
             failure.message,
-            "not asked: waited 3s for a free slot while 1 calls to slow:80 are under way"
+            "not asked yet: waited 3s for a free slot: the share of this namespace in 1 calls to slow:80 is in use"
         );
         assert!(slots.take("games", "other:80").await.is_ok());
         assert_eq!((slots.in_flight(), slots.waiting()), (1, 0));
@@ -196,7 +204,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn those_who_wait_for_a_full_host_hold_nothing_of_the_whole() {
-        let slots = slots(2, 1);
+        let slots = slots(4, 1);
         let _held = slots.take("games", "slow:80").await.unwrap();
         let waiters: Vec<_> = (0..5)
             .map(|_| {
@@ -218,10 +226,7 @@ mod tests {
         let slots = slots(1, 9);
         let _held = slots.take("games", "a:80").await.unwrap();
         let failure = slots.take("games", "b:80").await.err().unwrap();
-        assert!(
-            failure.message.ends_with("while 1 calls are under way"),
-            "{failure}"
-        );
+        assert!(failure.message.ends_with("in 1 calls is in use"), "{failure}");
     }
 
     #[tokio::test(start_paused = true)]

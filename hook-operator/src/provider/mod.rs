@@ -10,6 +10,7 @@
 //! | [`resolver`] | name resolution that leaves only addresses that may be called |
 //! | [`client`] | the HTTP clients, one for each way to trust a server |
 //! | [`limits`] | how many calls run at once, overall and to one host |
+//! | [`room`] | how many bytes of requests and answers are held at once |
 //! | [`failure`] | an HTTP client's error as one sentence without credentials |
 //!
 //! What the bytes mean is decided in [`hook_core::answer`].
@@ -21,19 +22,25 @@ mod failure;
 mod limits;
 mod prometheus;
 mod resolver;
+mod room;
 mod web;
 
 use std::sync::Arc;
 
 use hook_core::{
-    answer::{Answer, MeasurementFailure},
+    answer::{Answer, MeasurementFailure, interpret_prometheus, interpret_web},
     request::Request,
 };
+use operator_runtime::compute::Compute;
 
-use self::{client::Clients, limits::Slots};
+use self::{client::Clients, limits::Slots, room::Room};
 pub use self::{
     egress::{EgressPolicy, EgressRule, EgressRuleError},
     limits::Limits,
+};
+pub use self::{
+    exchange::Reply,
+    room::{Claim, LARGEST_CLAIM},
 };
 
 /// All that measurements share. Cheap to clone; clones share connections and limits.
@@ -47,7 +54,9 @@ pub struct Providers {
 struct Shared {
     egress: Arc<EgressPolicy>,
     slots: Arc<Slots>,
+    room: Arc<Room>,
     clients: Clients,
+    compute: Compute,
 }
 
 impl Providers {
@@ -59,20 +68,51 @@ impl Providers {
             shared: Arc::new(Shared {
                 clients: Clients::new(Arc::clone(&egress)),
                 slots: Arc::new(Slots::new(limits)),
+                room: Arc::new(Room::new(limits)),
+                compute: Compute::default(),
                 egress,
             }),
         }
     }
 
-    /// Takes one measurement for a namespace; namespaces share the limits fairly. Dropping the future ends the call and closes its connection.
+    /// Takes one measurement for a namespace; namespaces share the limits fairly. Dropping the future ends the call and
+    /// closes its connection.
     ///
     /// # Errors
     /// Whatever keeps the answer from being a value; see [`hook_core::answer::FailureKind`]. Nothing is retried.
     pub async fn measure(&self, namespace: &str, request: &Request) -> Result<Answer, MeasurementFailure> {
+        let mut claim = self.claim(namespace);
+        let reply = self.ask(namespace, request, &mut claim).await?;
+        reply.interpret(request)
+    }
+
+    /// Room for the bytes of a measurement of a namespace, none yet.
+    #[must_use]
+    pub fn claim(&self, namespace: &str) -> Claim {
+        self.shared.room.claim(namespace)
+    }
+
+    /// Asks, and does not look at what comes back: that takes time, and is for [`Providers::compute`]. The answer's
+    /// bytes are in the claim.
+    ///
+    /// # Errors
+    /// As [`Providers::measure`].
+    pub async fn ask(
+        &self,
+        namespace: &str,
+        request: &Request,
+        claim: &mut Claim,
+    ) -> Result<Reply, MeasurementFailure> {
         match request {
-            Request::Web(request) => web::measure(&self.shared, namespace, request).await,
-            Request::Prometheus(request) => prometheus::measure(&self.shared, namespace, request).await,
+            Request::Web(request) => web::ask(&self.shared, namespace, request, claim).await,
+            Request::Prometheus(request) => prometheus::ask(&self.shared, namespace, request, claim).await,
         }
+    }
+
+    /// Where answers are judged and specs compiled.
+    #[must_use]
+    pub fn compute(&self) -> &Compute {
+        &self.shared.compute
     }
 
     /// Calls that are under way.
@@ -85,5 +125,19 @@ impl Providers {
     #[must_use]
     pub fn waiting(&self) -> usize {
         self.shared.slots.waiting()
+    }
+}
+
+impl Reply {
+    /// The value in an answer.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub fn interpret(&self, request: &Request) -> Result<Answer, MeasurementFailure> {
+        let Self { code, latency, body } = self;
+        match request {
+            Request::Web(request) => interpret_web(request, *code, *latency, body),
+            Request::Prometheus(request) => interpret_prometheus(request, *code, *latency, body),
+        }
     }
 }

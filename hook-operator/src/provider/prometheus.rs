@@ -1,37 +1,43 @@
 //! An instant query as an HTTP call. It is posted as a form, since queries outgrow URLs; a server or proxy that
 //! refuses a POST is asked with a GET.
 
-use hook_core::{
-    answer::{Answer, MeasurementFailure, interpret_prometheus},
-    request::PrometheusRequest,
-};
+use hook_core::{answer::MeasurementFailure, request::PrometheusRequest};
 use reqwest::{
     Method, StatusCode, Url,
     header::{CONTENT_TYPE, HeaderValue},
 };
 
 use super::{
-    Shared,
+    Claim, Shared,
     exchange::{self, Call, Reply, invalid, parse_headers, parse_url},
 };
 
 /// Asks the server once, at its own current time.
-pub(super) async fn measure(
+pub(super) async fn ask(
     shared: &Shared,
     namespace: &str,
     request: &PrometheusRequest,
-) -> Result<Answer, MeasurementFailure> {
+    claim: &mut Claim,
+) -> Result<Reply, MeasurementFailure> {
     let (post, get) = calls(request)?;
     let url = post.url.clone();
-    let send = |client| async move {
-        let reply: Reply = exchange::send(shared, &client, post).await?;
+    let send = async |client, claim: &mut Claim| {
+        let reply: Reply = exchange::send(shared, &client, post, claim).await?;
         if reply.code == StatusCode::METHOD_NOT_ALLOWED.as_u16() {
-            return exchange::send(shared, &client, get).await;
+            return exchange::send(shared, &client, get, claim).await;
         }
         Ok(reply)
     };
-    let reply = exchange::within(shared, namespace, &url, &request.tls, request.timeout, send).await?;
-    interpret_prometheus(request, reply.code, reply.latency, &reply.body)
+    exchange::within(
+        shared,
+        namespace,
+        &url,
+        &request.tls,
+        request.timeout,
+        claim,
+        send,
+    )
+    .await
 }
 
 /// The query as a POST, and as a GET.
@@ -53,7 +59,7 @@ fn calls(request: &PrometheusRequest) -> Result<(Call, Call), MeasurementFailure
         method: Method::POST,
         url: post_url,
         headers: post_headers,
-        body: form.query().map(str::to_owned),
+        body: form.query().map(|query| query.to_owned().into()),
     };
     let get = Call {
         method: Method::GET,
@@ -115,7 +121,7 @@ mod tests {
         };
         let (post, get) = calls(&request).unwrap();
         let form = "query=sum%28x%7Ba%3D%22b%26c%22%7D%29+%2B+1";
-        assert_eq!(post.body.as_deref(), Some(form));
+        assert_eq!(post.body.as_deref(), Some(form.as_bytes()));
         assert_eq!(post.url.query(), Some("tenant=a"));
         assert_eq!(get.url.query(), Some(format!("tenant=a&{form}").as_str()));
     }

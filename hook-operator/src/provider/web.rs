@@ -1,27 +1,36 @@
 //! A web metric as an HTTP call.
 
 use hook_core::{
-    answer::{Answer, MeasurementFailure, interpret_web},
+    answer::MeasurementFailure,
     request::{Body, Method, WebRequest},
 };
 use reqwest::header::{CONTENT_TYPE, HeaderValue};
 
 use super::{
-    Shared,
-    exchange::{self, Call, invalid, parse_headers, parse_url},
+    Claim, Shared,
+    exchange::{self, Call, Reply, invalid, parse_headers, parse_url},
 };
 
 /// Asks the endpoint once.
-pub(super) async fn measure(
+pub(super) async fn ask(
     shared: &Shared,
     namespace: &str,
     request: &WebRequest,
-) -> Result<Answer, MeasurementFailure> {
+    claim: &mut Claim,
+) -> Result<Reply, MeasurementFailure> {
     let call = call(request)?;
     let url = call.url.clone();
-    let send = |client| async move { exchange::send(shared, &client, call).await };
-    let reply = exchange::within(shared, namespace, &url, &request.tls, request.timeout, send).await?;
-    interpret_web(request, reply.code, reply.latency, &reply.body)
+    let send = async |client, claim: &mut Claim| exchange::send(shared, &client, call, claim).await;
+    exchange::within(
+        shared,
+        namespace,
+        &url,
+        &request.tls,
+        request.timeout,
+        claim,
+        send,
+    )
+    .await
 }
 
 fn call(request: &WebRequest) -> Result<Call, MeasurementFailure> {
@@ -46,6 +55,6 @@ fn call(request: &WebRequest) -> Result<Call, MeasurementFailure> {
         method,
         url: parse_url("url", &request.url)?,
         headers,
-        body: request.body.as_ref().map(|body| body.text.clone()),
+        body: request.body.as_ref().map(|body| body.text.clone().into()),
     })
 }

@@ -17,8 +17,9 @@ async fn a_host_that_hangs_does_not_delay_another() {
     let (hanging, opened, _) = server::silent().await;
     let healthy = server::bytes("HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n7").await;
     let limits = Limits {
-        overall: 8,
-        per_host: 4,
+        // One namespace alone gets half.
+        overall: 16,
+        per_host: 8,
         ..Limits::default()
     };
     let providers = Providers::new(loopback_allowed(), limits);
@@ -69,6 +70,7 @@ async fn a_wait_for_a_slot_is_no_part_of_the_timeout_and_has_its_own_end() {
         overall: 8,
         per_host: 1,
         wait,
+        ..Limits::default()
     };
     let patient = Providers::new(loopback_allowed(), limits(Duration::from_secs(20)));
     let texts = join_all((0..6).map(|_| value(&patient, request.clone()))).await;
@@ -79,8 +81,8 @@ async fn a_wait_for_a_slot_is_no_part_of_the_timeout_and_has_its_own_end() {
     assert_eq!(text, "7");
     assert_failure(
         &refused,
-        FailureKind::Timeout,
-        "not asked: waited 50ms for a free slot",
+        FailureKind::NotAsked,
+        "not asked yet: waited 50ms for a free slot",
     );
     assert!(refused.message.contains(&slow.to_string()), "{refused}");
 }
@@ -105,14 +107,87 @@ async fn a_thousand_measurements_are_under_way_at_once() {
     });
     let texts = tokio::join!(join_all(calls), async {
         tokio::time::sleep(Duration::from_millis(500)).await;
-        assert_eq!((providers.in_flight(), providers.waiting()), (256, 744));
+        assert_eq!((providers.in_flight(), providers.waiting()), (128, 872));
     })
     .0;
     assert!(texts.iter().all(|text| text == "7"));
-    // Four turns of 256, not a thousand one after the other.
+    // Eight turns of 128, not a thousand one after the other.
     assert!(
         started.elapsed() < Duration::from_secs(20),
         "{:?}",
         started.elapsed()
+    );
+}
+
+/// Calls may hang for as long as their metric says; nobody waits for their end.
+#[tokio::test]
+async fn a_namespace_whose_calls_hang_leaves_room_for_others() {
+    let (hanging, opened, _) = server::silent().await;
+    let healthy = server::bytes("HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n7").await;
+    let limits = Limits {
+        overall: 8,
+        per_host: 8,
+        wait: Duration::from_secs(5),
+        ..Limits::default()
+    };
+    let providers = Providers::new(loopback_allowed(), limits);
+    let crowd: Vec<_> = (0..100)
+        .map(|_| {
+            let providers = providers.clone();
+            let mut request = get(format!("http://{hanging}/"));
+            request.timeout = Duration::from_secs(3600);
+            tokio::spawn(async move { providers.measure("crowd", &Request::Web(request)).await })
+        })
+        .collect();
+    server::reaches(&opened, 4).await;
+    for host in [healthy, hanging] {
+        let mut request = get(format!("http://{host}/"));
+        request.timeout = Duration::from_millis(300);
+        let asked = providers.measure("few", &Request::Web(request)).await;
+        let kind = asked.err().map(|failure| failure.kind);
+        // The one that hangs was asked, too: it is the endpoint that is late.
+        let expected = (host == hanging).then_some(FailureKind::Timeout);
+        assert_eq!(kind, expected);
+    }
+    crowd.iter().for_each(tokio::task::JoinHandle::abort);
+}
+
+#[tokio::test]
+async fn long_answers_of_one_namespace_wait_for_room() {
+    // Announces a mebibyte, and sends none of it.
+    let (dripping, opened) = server::raw(|mut stream| async move {
+        server::head(&mut stream).await;
+        let head = b"HTTP/1.1 200 OK\r\nContent-Length: 1048576\r\n\r\n";
+        let _ = stream.write_all(head).await;
+        std::future::pending::<()>().await;
+    })
+    .await;
+    let healthy = server::bytes("HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n7").await;
+    let limits = Limits {
+        bytes: 16 << 20,
+        wait: Duration::from_millis(500),
+        ..Limits::default()
+    };
+    let providers = Providers::new(loopback_allowed(), limits);
+    let mut request = get(format!("http://{dripping}/"));
+    request.timeout = Duration::from_secs(3600);
+    let crowd = (0..20).map(|_| {
+        let (providers, request) = (providers.clone(), Request::Web(request.clone()));
+        tokio::spawn(async move { providers.measure("crowd", &request).await })
+    });
+    let crowd: Vec<_> = crowd.collect();
+    server::reaches(&opened, 20).await;
+    assert_eq!(value(&providers, get(format!("http://{healthy}/"))).await, "7");
+    // Some are read for an hour. The others were asked for nothing that counts.
+    let mut refused = 0;
+    for call in crowd {
+        if let Ok(call) = tokio::time::timeout(Duration::from_secs(1), call).await {
+            assert_eq!(call.unwrap().unwrap_err().kind, FailureKind::NotAsked);
+            refused += 1;
+        }
+    }
+    assert_eq!(
+        refused, 17,
+        "two have room in the pool, and one has a large claim"
     );
 }

@@ -41,6 +41,7 @@ struct Memory {
     writes: AtomicUsize,
     concluded: AtomicUsize,
     complaints: AtomicUsize,
+    held_up: AtomicUsize,
     secret: fn() -> String,
 }
 
@@ -104,6 +105,10 @@ impl Ledger for Memory {
         self.concluded.fetch_add(1, Ordering::Relaxed);
     }
 
+    fn held_up(&self, _run: &HookRun, _why: &str) {
+        self.held_up.fetch_add(1, Ordering::Relaxed);
+    }
+
     fn unwritable(&self, _run: &HookRun, _why: &str) {
         self.complaints.fetch_add(1, Ordering::Relaxed);
     }
@@ -119,6 +124,14 @@ struct Stage {
 
 impl Stage {
     fn new(metric: Value, fate: Fate, secret: fn() -> String) -> Self {
+        let policy = EgressPolicy {
+            allow_loopback: true,
+            ..EgressPolicy::default()
+        };
+        Self::sharing(Providers::new(policy, Limits::default()), metric, fate, secret)
+    }
+
+    fn sharing(providers: Providers, metric: Value, fate: Fate, secret: fn() -> String) -> Self {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let run: HookRun = serde_json::from_value(json!({
             "metadata": { "name": "r", "namespace": "n", "uid": "u", "resourceVersion": "1", "generation": 1 },
@@ -133,15 +146,12 @@ impl Stage {
             writes: AtomicUsize::new(0),
             concluded: AtomicUsize::new(0),
             complaints: AtomicUsize::new(0),
+            held_up: AtomicUsize::new(0),
             secret,
         });
-        let policy = EgressPolicy {
-            allow_loopback: true,
-            ..EgressPolicy::default()
-        };
         let measurer = Measurer {
             ledger: ledger.clone(),
-            providers: Providers::new(policy, Limits::default()),
+            providers,
             metrics: Metrics::default(),
         };
         let (news, updates) = watch::channel(Arc::new(run));
@@ -265,4 +275,51 @@ async fn a_session_that_waits_keeps_no_room_for_its_writes() {
     let url = "http://127.0.0.1:1/";
     let stage = Stage::new(metric(url, json!({})), |_| Write::Kept, no_secret);
     assert!(stage.weight <= 2048, "{} bytes for each run", stage.weight);
+}
+
+/// There is no room for what it has to send. That is told, counts for nothing, and ends nothing, however often.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_not_asked_for_want_of_room_is_told_and_is_no_error() {
+    let limits = Limits {
+        per_host: 1,
+        wait: Duration::from_millis(50),
+        ..Limits::default()
+    };
+    let url = slow_server(Duration::from_secs(2)).await;
+    let providers = Providers::new(
+        EgressPolicy {
+            allow_loopback: true,
+            ..EgressPolicy::default()
+        },
+        limits,
+    );
+    let one_shot = metric(&url, json!({ "consecutiveErrorLimit": 0 }));
+    let holder = Stage::sharing(providers.clone(), one_shot.clone(), |_| Write::Kept, no_secret);
+    while providers.in_flight() == 0 {
+        tokio::task::yield_now().await;
+    }
+    let waits = Stage::sharing(providers, one_shot, |_| Write::Kept, no_secret);
+    let told = async {
+        while waits.ledger.held_up.load(Ordering::Relaxed) == 0 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(10), told).await.unwrap();
+    let status = waits.ledger.status();
+    assert_eq!(status.phase, Phase::Running, "{status:?}");
+    assert_eq!(status.reason.as_deref(), Some("NotAskedYet"));
+    let message = status.message.unwrap_or_default();
+    assert!(
+        message.starts_with("metric m: not asked yet: waited 50ms"),
+        "{message}"
+    );
+    assert!(status.metric_results.is_empty());
+    let (ledger, _) = waits.end().await;
+    let status = ledger.status();
+    assert_eq!(status.phase, Phase::Successful, "{status:?}");
+    assert_eq!(status.metric_results[0].error, 0);
+    // Said once, not with each of the tries: the start, what holds it up, and the verdict.
+    assert!(ledger.writes.load(Ordering::Relaxed) <= 4);
+    assert_eq!(ledger.held_up.load(Ordering::Relaxed), 1);
+    drop(holder);
 }

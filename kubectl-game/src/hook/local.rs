@@ -141,5 +141,7 @@ impl Ledger for LocalLedger {
 
     fn concluded(&self, _run: &HookRun) {}
 
+    fn held_up(&self, _run: &HookRun, _why: &str) {}
+
     fn unwritable(&self, _run: &HookRun, _why: &str) {}
 }

@@ -177,6 +177,7 @@ fn decided(run: &ResolvedRun, status: &HookRunStatus, outcomes: &[Measured], now
         taken_up_at: status.started_at.map_or(now, shared_api::time::Time::timestamp),
         in_flight: &[],
         outcomes,
+        held_up: None,
     };
     decide(&view, now)
 }

@@ -78,11 +78,13 @@ pub enum FailureKind {
     QueryFailed,
     /// The answer says that it is incomplete (Prometheus, Thanos, Mimir, `VictoriaMetrics`).
     PartialAnswer,
+    /// Nothing was asked, for want of room. That is no measurement: it is tried again, and counts for nothing.
+    NotAsked,
 }
 
 impl FailureKind {
     /// All of them.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::InvalidRequest,
         Self::Forbidden,
         Self::Unreachable,
@@ -92,6 +94,7 @@ impl FailureKind {
         Self::PathNotFound,
         Self::QueryFailed,
         Self::PartialAnswer,
+        Self::NotAsked,
     ];
 
     /// The word for metric labels.
@@ -107,6 +110,7 @@ impl FailureKind {
             Self::PathNotFound => "PathNotFound",
             Self::QueryFailed => "QueryFailed",
             Self::PartialAnswer => "PartialAnswer",
+            Self::NotAsked => "NotAsked",
         }
     }
 }

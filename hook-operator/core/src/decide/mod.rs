@@ -72,6 +72,8 @@ pub struct View<'a> {
     pub in_flight: &'a [Slot],
     /// Measurements that wait to be recorded.
     pub outcomes: &'a [Outcome],
+    /// Why a metric that is due could not be asked: not yet said, and of no other weight.
+    pub held_up: Option<&'a str>,
 }
 
 /// A measurement to start.
@@ -132,7 +134,8 @@ pub fn decide(view: &View<'_>, now: Timestamp) -> Plan {
     let judged = step.assess();
     let stopped = step.stop(started, now);
     conclude(run, &mut next, stopped, now);
-    if next.phase.is_final() || measured || judged || must_show_start(view, run, now) {
+    let held_up = tell_what_holds_up(view, &mut next);
+    if next.phase.is_final() || measured || judged || held_up || must_show_start(view, run, now) {
         budget::fit(&mut next);
         return Plan {
             record: Some(next),
@@ -201,6 +204,16 @@ fn conclude(run: &ResolvedRun, next: &mut HookRunStatus, stopped: Option<metrics
             .map(|text| cut(&text, KEPT_BYTES));
         next.reason = Some(HookRunReason::Measuring.to_string());
     }
+}
+
+/// Says why a metric cannot be asked, unless that is said already.
+fn tell_what_holds_up(view: &View<'_>, next: &mut HookRunStatus) -> bool {
+    let Some(why) = view.held_up.filter(|_| !next.phase.is_final()) else {
+        return false;
+    };
+    next.message = Some(cut(why, KEPT_BYTES));
+    next.reason = Some(HookRunReason::NotAskedYet.to_string());
+    (&next.message, &next.reason) != (&view.status.message, &view.status.reason)
 }
 
 /// The worst phase of all metrics.

@@ -206,6 +206,7 @@ fn a_slow_first_measurement_shows_as_running_after_a_second() {
         taken_up_at: at(0),
         in_flight: &[slot],
         outcomes: &[],
+        held_up: None,
     };
     assert_eq!(decide(&view, at(500)).wake_at, Some(at(1_000)));
     let shown = decide(&view, at(1_000)).record.unwrap();
@@ -250,4 +251,34 @@ fn a_finished_run_is_deleted_when_its_time_has_passed() {
     );
     world.now = 30_010;
     assert_eq!(world.plan().ended, Some(Ended::Delete));
+}
+
+/// Nothing was asked for want of room: that is said once, counts for nothing, and ends nothing.
+#[test]
+fn what_could_not_be_asked_is_told_and_is_no_measurement() {
+    let world = World::new(run(&[metric("m", none())], none()), &[]);
+    let why = "metric m: not asked yet: the share of this namespace is in use";
+    let view = View {
+        spec: world.spec.as_ref(),
+        time_to_live: None,
+        generation: Some(1),
+        status: &world.status,
+        taken_up_at: at(0),
+        in_flight: &[],
+        outcomes: &[],
+        held_up: Some(why),
+    };
+    let told = decide(&view, at(30_000)).record.unwrap();
+    assert_eq!((told.phase, told.message.as_deref()), (Phase::Running, Some(why)));
+    assert_eq!(told.reason.as_deref(), Some("NotAskedYet"));
+    assert!(told.metric_results.is_empty(), "{told:?}");
+    let again = decide(
+        &View {
+            status: &told,
+            ..view
+        },
+        at(60_000),
+    );
+    assert_eq!((again.record, again.ended), (None, None));
+    assert_eq!(again.start.len(), 1, "it is asked again");
 }

@@ -10,14 +10,18 @@
 //! One law for all renderers: a value fills its place and cannot leave it. What they do not do: look values up
 //! (the caller's), scan values for placeholders again, or keep them (a value may be a secret; no message shows one).
 
+use std::collections::BTreeMap;
+
 mod authority;
 mod header;
 mod json;
 mod quoted;
 mod url;
 
-/// The most bytes that a template may render to.
-pub const MAX_RENDERED: usize = 4 << 20;
+/// The most bytes that a template may render to, and that it may have itself.
+pub const MAX_RENDERED: usize = 64 * 1024;
+/// The most bytes that a byte of a value becomes: `\u001f` in JSON.
+const LONGEST_ESCAPE: usize = 6;
 
 /// A parsed text: literal parts and arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -71,6 +75,7 @@ impl PlaceholderError {
 impl Template {
     /// Parses a text. All tags that are not `args.NAME` are reported in one error.
     pub fn parse(text: &str) -> Result<Self, PlaceholderError> {
+        check_size(text.len())?;
         let mut segments = Vec::new();
         let mut wrong: Vec<(usize, &str)> = Vec::new();
         let mut rest = text;
@@ -126,6 +131,18 @@ impl Template {
         self.names().next().is_none()
     }
 
+    /// The most bytes that it can render to, by the length of each value.
+    #[must_use]
+    pub fn longest(&self, length: &dyn Fn(&str) -> usize) -> usize {
+        let lengths = self.segments.iter().map(|segment| match segment {
+            Segment::Literal(text) => text.len(),
+            Segment::Argument(name) => length(name).saturating_mul(LONGEST_ESCAPE),
+        });
+        lengths
+            .fold(0, usize::saturating_add)
+            .min(LONGEST_ESCAPE * MAX_RENDERED)
+    }
+
     /// Puts values in verbatim: for plain text bodies.
     pub fn render(&self, lookup: &dyn Fn(&str) -> Option<String>) -> Result<String, PlaceholderError> {
         self.fill(lookup, |parts| {
@@ -173,33 +190,33 @@ impl Template {
         lookup: &dyn Fn(&str) -> Option<String>,
         render: impl FnOnce(&[Part<'_>]) -> Result<String, PlaceholderError>,
     ) -> Result<String, PlaceholderError> {
-        let mut values = Vec::with_capacity(self.segments.len());
+        // Each once, however often it is used.
+        let mut values: BTreeMap<&str, String> = BTreeMap::new();
         let mut missing: Vec<String> = Vec::new();
-        for segment in &self.segments {
-            let value = match segment {
-                Segment::Literal(_) => Some(String::new()),
-                Segment::Argument(name) => lookup(name),
-            };
-            if let (Segment::Argument(name), None) = (segment, &value)
-                && !missing.contains(name)
-            {
-                missing.push(name.clone());
+        for name in self.names() {
+            if !values.contains_key(name) && !missing.iter().any(|known| known == name) {
+                match lookup(name) {
+                    Some(value) => drop(values.insert(name, value)),
+                    None => missing.push(name.to_owned()),
+                }
             }
-            values.push(value.unwrap_or_default());
         }
         if !missing.is_empty() {
             return Err(unsupplied(missing));
         }
+        let value = |name: &str| values.get(name).map_or("", String::as_str);
         let parts: Vec<Part<'_>> = self
             .segments
             .iter()
-            .zip(&values)
-            .map(|(segment, value)| match segment {
+            .map(|segment| match segment {
                 Segment::Literal(text) => Part::Literal(text),
-                Segment::Argument(name) => Part::Argument { name, value },
+                Segment::Argument(name) => Part::Argument {
+                    name,
+                    value: value(name),
+                },
             })
             .collect();
-        check_size(self.source.len() + values.iter().map(String::len).sum::<usize>())?;
+        check_size(self.source.len() + self.names().map(|name| value(name).len()).sum::<usize>())?;
         let rendered = render(&parts)?;
         check_size(rendered.len())?;
         Ok(rendered)
@@ -235,7 +252,7 @@ fn unsupplied(missing: Vec<String>) -> PlaceholderError {
 fn check_size(size: usize) -> Result<(), PlaceholderError> {
     if size > MAX_RENDERED {
         return Err(PlaceholderError::new(format!(
-            "the rendered text is longer than {MAX_RENDERED} bytes"
+            "the text is longer than {MAX_RENDERED} bytes, or would be with its values filled in"
         )));
     }
     Ok(())

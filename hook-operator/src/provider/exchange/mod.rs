@@ -2,8 +2,10 @@
 
 mod redirect;
 
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use hook_core::{
     answer::{FailureKind, MAX_ANSWER_BYTES, MeasurementFailure},
     request::Tls,
@@ -14,8 +16,10 @@ use reqwest::{
 };
 
 use self::redirect::Next;
-use super::{Shared, failure};
+use super::{Claim, Shared, failure, resolver, room};
 
+/// Bytes claimed for an answer before anything is known of it. Most answers are shorter.
+const FIRST_BYTES: usize = 2 * 1024;
 /// Redirects followed; a health endpoint that needs more is broken.
 const MAX_REDIRECTS: usize = 3;
 
@@ -28,11 +32,12 @@ pub(super) struct Call {
     pub(super) method: Method,
     pub(super) url: Url,
     pub(super) headers: HeaderMap,
-    pub(super) body: Option<String>,
+    /// Shared by all hops.
+    pub(super) body: Option<Bytes>,
 }
 
 /// What came back. The body is at most one byte longer than what may be interpreted.
-pub(super) struct Reply {
+pub struct Reply {
     pub(super) code: u16,
     pub(super) latency: Duration,
     pub(super) body: Vec<u8>,
@@ -40,17 +45,15 @@ pub(super) struct Reply {
 
 /// Makes calls for a namespace to the host of `url` within one slot and one timeout, which covers them all; waiting for the slot is
 /// not part of it.
-pub(super) async fn within<F>(
+pub(super) async fn within(
     shared: &Shared,
     namespace: &str,
     url: &Url,
     tls: &Tls,
     timeout: Duration,
-    calls: impl FnOnce(Client) -> F,
-) -> Result<Reply, MeasurementFailure>
-where
-    F: Future<Output = Result<Reply, MeasurementFailure>>,
-{
+    claim: &mut Claim,
+    calls: impl AsyncFnOnce(Client, &mut Claim) -> Result<Reply, MeasurementFailure>,
+) -> Result<Reply, MeasurementFailure> {
     // Before the wait for a slot: what may not be called needs none.
     shared
         .egress
@@ -58,9 +61,16 @@ where
         .map_err(|refusal| failure::forbidden(&refusal))?;
     let client = shared.clients.get(url, tls)?;
     let _slot = shared.slots.take(namespace, &failure::place(url)).await?;
-    tokio::time::timeout(timeout, calls(client))
-        .await
-        .unwrap_or_else(|_| Err(failure::timed_out(timeout, url)))
+    claim.grow_to(claim.held() + FIRST_BYTES).await?;
+    let waits = claim.waits();
+    let calls = resolver::for_namespace(namespace, calls(client, claim));
+    tokio::time::timeout(timeout, calls).await.unwrap_or_else(|_| {
+        Err(if waits.load(Ordering::Relaxed) {
+            room::no_room(timeout)
+        } else {
+            failure::timed_out(timeout, url)
+        })
+    })
 }
 
 /// Sends a call and reads the answer, following redirects that stay on the host.
@@ -68,6 +78,7 @@ pub(super) async fn send(
     shared: &Shared,
     client: &Client,
     mut call: Call,
+    claim: &mut Claim,
 ) -> Result<Reply, MeasurementFailure> {
     let started = Instant::now();
     let mut hops = 0;
@@ -83,7 +94,7 @@ pub(super) async fn send(
         let code = response.status().as_u16();
         match redirect::next(&call, &response, &shared.egress)? {
             Next::Read => {
-                let body = read(response, &call.url).await?;
+                let body = read(response, &call.url, claim).await?;
                 return Ok(Reply {
                     code,
                     latency: started.elapsed(),
@@ -106,16 +117,34 @@ pub(super) async fn send(
 
 /// Reads the decompressed body until it ends or is longer than what is interpreted. Then the connection is closed:
 /// what is not read is not waited for.
-async fn read(mut response: Response, url: &Url) -> Result<Vec<u8>, MeasurementFailure> {
+async fn read(mut response: Response, url: &Url, claim: &mut Claim) -> Result<Vec<u8>, MeasurementFailure> {
     let status = response.status();
-    let mut body = Vec::new();
+    let longest = MAX_ANSWER_BYTES + 1;
+    let before = claim.held().saturating_sub(FIRST_BYTES);
+    let announced = response.content_length().map_or(FIRST_BYTES, |bytes| {
+        usize::try_from(bytes)
+            .unwrap_or(longest)
+            .clamp(FIRST_BYTES, longest)
+    });
+    claim.grow_to(before + announced).await?;
+    let mut body = Vec::with_capacity(announced);
     loop {
         let room = (MAX_ANSWER_BYTES + 1).saturating_sub(body.len());
         if room == 0 {
             return Ok(body);
         }
         match response.chunk().await {
-            Ok(Some(chunk)) => body.extend_from_slice(chunk.get(..room).unwrap_or(&chunk)),
+            Ok(Some(chunk)) => {
+                let chunk = chunk.get(..room).unwrap_or(&chunk);
+                let needed = body.len() + chunk.len();
+                if needed > body.capacity() {
+                    // Four times as much, so that a long answer is moved five times and not a thousand.
+                    let capacity = needed.max(4 * body.capacity()).min(longest);
+                    claim.grow_to(before + capacity).await?;
+                    body.reserve_exact(capacity - body.len());
+                }
+                body.extend_from_slice(chunk);
+            }
             Ok(None) => return Ok(body),
             // The status is the news; a broken error page must not hide it.
             Err(_) if is_refusal(status) => return Ok(body),

@@ -198,6 +198,7 @@ impl Session {
             taken_up_at: self.taken_up_at,
             in_flight: &in_flight,
             outcomes: &self.outcomes,
+            held_up: None,
         };
         let plan = decide(&view, now);
         assert!(

@@ -49,6 +49,7 @@ fn plan(
         taken_up_at: at(0),
         in_flight: &[],
         outcomes,
+        held_up: None,
     };
     decide(&view, now)
 }

@@ -49,6 +49,7 @@ impl World {
             taken_up_at: at(0),
             in_flight: &in_flight,
             outcomes: &self.outcomes,
+            held_up: None,
         };
         decide(&view, at(self.now))
     }
