@@ -1,6 +1,7 @@
 //! The two paths that the API server asks: `/validate` and `/guard`.
 //!
-//! A body has a limit in bytes and a time in which it must arrive. Nothing of an object is logged: its environment may
+//! A body has a limit in bytes and a time in which it must arrive, and all bodies together have one for each path: what
+//! is sent to be validated takes nothing from the guard. Nothing of an object is logged: its environment may
 //! hold secrets, and a message about it may repeat a value.
 
 use std::sync::Arc;
@@ -10,9 +11,11 @@ use std::time::{Duration, Instant};
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::extract::State;
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
+use operator_runtime::compute::Compute;
+use tokio::sync::Semaphore;
 
 use crate::cluster::Cluster;
 use crate::guard;
@@ -22,6 +25,10 @@ use crate::validate;
 
 /// Longest body, in bytes: an object and what it was before, 3 MiB each, as API servers limit requests, and the rest.
 const LONGEST_BODY: usize = 7 * 1024 * 1024;
+/// Bytes of all bodies at a time, for each path. Parsed, a body may take sixteen times as much.
+const BODIES: u32 = 8 * 1024 * 1024;
+/// Time in which there must be room for a body.
+const ROOM_TIMEOUT: Duration = Duration::from_secs(5);
 /// Time in which a body must have arrived.
 const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -38,48 +45,83 @@ pub struct Desk {
     pub metrics: Metrics,
     /// Set once this process is to end: each answer is then the last one on its connection.
     pub ending: Arc<AtomicBool>,
+    /// Where objects are judged.
+    pub compute: Compute,
+}
+
+/// One of the two paths.
+#[derive(Debug)]
+struct Path {
+    desk: Arc<Desk>,
+    name: &'static str,
+    /// Bytes for bodies.
+    room: Semaphore,
 }
 
 /// Serves both paths.
 pub fn router(desk: Desk) -> Router {
+    let desk = Arc::new(desk);
+    let path = |name| {
+        Arc::new(Path {
+            desk: desk.clone(),
+            name,
+            room: Semaphore::new(BODIES as usize),
+        })
+    };
     Router::new()
-        .route("/validate", post(validate))
-        .route("/guard", post(guard))
-        .with_state(Arc::new(desk))
+        .route("/validate", post(validate).with_state(path("validate")))
+        .route("/guard", post(guard).with_state(path("guard")))
 }
 
-async fn validate(State(desk): State<Arc<Desk>>, body: Body) -> Response {
-    answer(&desk, "validate", body, async |request| {
-        if let Some(verdict) = validate::forged(&request, &desk.askers) {
+async fn validate(State(path): State<Arc<Path>>, headers: HeaderMap, body: Body) -> Response {
+    answer(&path, &headers, body, async |request| {
+        if let Some(verdict) = validate::forged(&request, &path.desk.askers) {
             return Ok(verdict);
         }
-        // On a thread of its own: a hook of 100 conditions is compiled meanwhile.
-        let judged = tokio::task::spawn_blocking(move || validate::judge(&request)).await;
+        // Aside, and in turns: a hook of 100 conditions is compiled meanwhile.
+        let namespace = request.namespace().to_owned();
+        let judge = move || validate::judge(&request);
+        let judged = path.desk.compute.attempt(&namespace, judge).await;
         judged.map_err(|error| error.to_string())
     })
     .await
 }
 
-async fn guard(State(desk): State<Arc<Desk>>, body: Body) -> Response {
-    answer(&desk, "guard", body, async |request| {
+async fn guard(State(path): State<Arc<Path>>, headers: HeaderMap, body: Body) -> Response {
+    let desk = &path.desk;
+    answer(&path, &headers, body, async |request| {
         let ruling = guard::judge(&request, &desk.exempt);
         Ok(desk.cluster.settle(ruling).await)
     })
     .await
 }
 
+/// Bytes to set aside for a body: what its head says, or else the most.
+fn announced(headers: &HeaderMap) -> u32 {
+    let length = headers.get(header::CONTENT_LENGTH);
+    let length = length.and_then(|length| length.to_str().ok()?.parse().ok());
+    length.unwrap_or(BODIES).min(BODIES)
+}
+
 /// Reads a question, has it judged, and tells of it.
 async fn answer(
-    desk: &Desk,
-    path: &'static str,
+    path: &Path,
+    headers: &HeaderMap,
     body: Body,
     judge: impl AsyncFnOnce(Request) -> Result<Verdict, String>,
 ) -> Response {
     let since = Instant::now();
+    let Path { desk, name, room } = path;
+    let path = *name;
     let refuse = |code: StatusCode, words: String| {
         desk.metrics.malformed();
         tracing::warn!(path, code = code.as_u16(), words, "a request cannot be read");
         (code, words).into_response()
+    };
+    let room = tokio::time::timeout(ROOM_TIMEOUT, room.acquire_many(announced(headers))).await;
+    let Ok(Ok(_room)) = room else {
+        let words = "too many bodies at a time; try again".to_owned();
+        return refuse(StatusCode::SERVICE_UNAVAILABLE, words);
     };
     let body = match tokio::time::timeout(BODY_TIMEOUT, to_bytes(body, LONGEST_BODY)).await {
         Ok(Ok(body)) => body,
@@ -105,26 +147,25 @@ async fn answer(
     };
     drop(body);
     let asked = request.clone_head();
-    match judge(request).await {
-        Ok(verdict) => {
-            desk.metrics
-                .answered(path, &asked, verdict.as_str(), since.elapsed());
-            tell(path, &asked, &verdict);
-            let text = review::answer(&asked.uid, &verdict).to_string();
-            let mut answer = ([(header::CONTENT_TYPE, "application/json")], text).into_response();
-            if desk.ending.load(Ordering::Relaxed) {
-                // API servers keep connections, and would ask on this one until it is cut.
-                let headers = answer.headers_mut();
-                headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
-            }
-            answer
-        }
+    let verdict = match judge(request).await {
+        Ok(verdict) => verdict,
         Err(error) => {
             desk.metrics.answered(path, &asked, "failed", since.elapsed());
             tracing::error!(path, error, "a question ended in a defect");
-            (StatusCode::INTERNAL_SERVER_ERROR, "a defect; the log says more").into_response()
+            return (StatusCode::INTERNAL_SERVER_ERROR, "a defect; the log says more").into_response();
         }
+    };
+    desk.metrics
+        .answered(path, &asked, verdict.as_str(), since.elapsed());
+    tell(path, &asked, &verdict);
+    let text = review::answer(&asked.uid, &verdict).to_string();
+    let mut answer = ([(header::CONTENT_TYPE, "application/json")], text).into_response();
+    if desk.ending.load(Ordering::Relaxed) {
+        // API servers keep connections, and would ask on this one until it is cut.
+        let headers = answer.headers_mut();
+        headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
+    answer
 }
 
 fn tell(path: &str, asked: &Request, verdict: &Verdict) {

@@ -22,6 +22,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use clap::Parser;
 use operator_runtime::calls::Calls;
 use operator_runtime::client::{self, ApiMeter};
+use operator_runtime::compute::Compute;
 use operator_runtime::health::{self, Health};
 use operator_runtime::leader::Fence;
 use operator_runtime::process::{self, StartError};
@@ -112,6 +113,7 @@ pub async fn run(config: Config) -> Result<(), StartError> {
         askers: config.workload_operator_user.clone(),
         metrics: metrics.clone(),
         ending: ending.clone(),
+        compute: Compute::default(),
     };
     let server = serve::Server {
         listener,
