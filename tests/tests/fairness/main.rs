@@ -3,6 +3,8 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may end so")]
 
+mod budget;
+
 use std::fmt::Debug;
 
 use futures::stream::{self, StreamExt as _};
