@@ -80,6 +80,6 @@ fn a_text_that_would_become_long_is_refused_before_it_is_made() {
     let value = "x".repeat(1 << 20);
     let before = peak();
     let error = template.render(&|_| Some(value.clone())).unwrap_err();
-    assert!(error.message.contains("longer than 65536 bytes"), "{error}");
+    assert!(error.message.contains("longer than 131072 bytes"), "{error}");
     assert!(peak() - before < 32 * 1024, "{} KiB", peak() - before);
 }

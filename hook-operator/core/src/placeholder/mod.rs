@@ -19,7 +19,7 @@ mod quoted;
 mod url;
 
 /// The most bytes that a template may render to, and that it may have itself.
-pub const MAX_RENDERED: usize = 64 * 1024;
+pub const MAX_RENDERED: usize = 128 * 1024;
 /// The most bytes that a byte of a value becomes: `\u001f` in JSON.
 const LONGEST_ESCAPE: usize = 6;
 
