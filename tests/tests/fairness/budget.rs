@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::coordination::v1::Lease;
 use operator_tests::allow_election;
-use test_kit::Received;
+use test_kit::webhook::Received;
 
 use super::*;
 
