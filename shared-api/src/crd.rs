@@ -8,13 +8,20 @@ use serde_json::{Value, json};
 
 use crate::{GameDeployment, HookRun, HookTemplate};
 
+/// What keeps Argo CD, Flux and Helm from deleting a definition: every object of its kind would go with it.
+const KEPT: [(&str, &str); 3] = [
+    ("argocd.argoproj.io/sync-options", "Prune=false,Delete=false"),
+    ("helm.sh/resource-policy", "keep"),
+    ("kustomize.toolkit.fluxcd.io/prune", "disabled"),
+];
+
 /// The definitions of all kinds.
 #[must_use]
 pub fn all() -> Vec<CustomResourceDefinition> {
     vec![
-        with_defaults(HookTemplate::crd(), &[("policy", json!("Parallel"))]),
-        with_defaults(HookRun::crd(), &[]),
-        with_defaults(
+        finished(HookTemplate::crd(), &[("policy", json!("Parallel"))]),
+        finished(HookRun::crd(), &[]),
+        finished(
             GameDeployment::crd(),
             &[
                 ("replicas", json!(1)),
@@ -27,15 +34,17 @@ pub fn all() -> Vec<CustomResourceDefinition> {
     ]
 }
 
-/// Leaves these defaults of spec fields and no others: serde's defaults say how absent fields are read, and must
-/// not become values that the API server writes into objects.
-fn with_defaults(
+/// A definition as it is installed: labelled, with the defaults that are meant to be stored and no others, and
+/// without `nullable`.
+fn finished(
     mut definition: CustomResourceDefinition,
     defaults: &[(&str, Value)],
 ) -> CustomResourceDefinition {
     // By this label the deletion guard of `deploy/admission.yaml` tells them from all others.
     let labels = definition.metadata.labels.get_or_insert_default();
     labels.insert("app.kubernetes.io/part-of".to_owned(), "hookgate".to_owned());
+    let annotations = definition.metadata.annotations.get_or_insert_default();
+    annotations.extend(KEPT.map(|(name, value)| (name.to_owned(), value.to_owned())));
     for version in &mut definition.spec.versions {
         let Some(schema) = version
             .schema
@@ -44,7 +53,7 @@ fn with_defaults(
         else {
             continue;
         };
-        clear_defaults(schema);
+        plain(schema);
         for (path, value) in defaults {
             let steps = std::iter::once("spec").chain(path.split('.'));
             let field = { steps }.try_fold(&mut *schema, |at, step| at.properties.as_mut()?.get_mut(step));
@@ -56,20 +65,31 @@ fn with_defaults(
     definition
 }
 
-fn clear_defaults(schema: &mut JSONSchemaProps) {
+/// Takes away what the derived schema says too much of, at every depth.
+///
+/// - Defaults: serde's say how absent fields are read; the API server would write them into objects.
+/// - `nullable`: API servers publish a nullable field in OpenAPI v2 without its type, items and properties, so that
+///   `kubectl explain` shows nothing of it and kubectl does not notice misspelt fields in it. A null needs no
+///   permission: since 1.20 the API server drops nulls of fields that are not nullable. Optional texts stay nullable:
+///   an API server of 1.20 that was built with Go 1.19 takes an empty text for null and would refuse `body: ""`. Only
+///   their type is missing in OpenAPI v2.
+fn plain(schema: &mut JSONSchemaProps) {
     schema.default = None;
+    if schema.type_.as_deref() != Some("string") || schema.enum_.is_some() {
+        schema.nullable = None;
+    }
     schema
         .properties
         .iter_mut()
         .flatten()
-        .for_each(|(_, field)| clear_defaults(field));
+        .for_each(|(_, field)| plain(field));
     match &mut schema.items {
-        Some(JSONSchemaPropsOrArray::Schema(items)) => clear_defaults(items),
-        Some(JSONSchemaPropsOrArray::Schemas(items)) => items.iter_mut().for_each(clear_defaults),
+        Some(JSONSchemaPropsOrArray::Schema(items)) => plain(items),
+        Some(JSONSchemaPropsOrArray::Schemas(items)) => items.iter_mut().for_each(plain),
         None => {}
     }
     if let Some(JSONSchemaPropsOrBool::Schema(values)) = &mut schema.additional_properties {
-        clear_defaults(values);
+        plain(values);
     }
 }
 
@@ -92,6 +112,42 @@ mod tests {
                 "{}",
                 definition.spec.names.kind
             );
+        }
+    }
+
+    #[test]
+    fn no_tool_deletes_a_definition_by_itself() {
+        for definition in all() {
+            let annotations = serde_json::to_value(definition.metadata.annotations).unwrap();
+            let kept = json!({
+                "argocd.argoproj.io/sync-options": "Prune=false,Delete=false",
+                "helm.sh/resource-policy": "keep",
+                "kustomize.toolkit.fluxcd.io/prune": "disabled",
+            });
+            assert_eq!(annotations, kept, "{}", definition.spec.names.kind);
+        }
+    }
+
+    #[test]
+    fn texts_alone_are_nullable_and_every_kind_says_what_it_is() {
+        fn check(path: &str, schema: &Value) {
+            let is_text = schema["type"] == "string" && schema["enum"].is_null();
+            assert!(is_text || schema["nullable"].is_null(), "{path} is nullable");
+            for (name, field) in schema["properties"].as_object().into_iter().flatten() {
+                check(&format!("{path}.{name}"), field);
+            }
+            for inner in ["items", "additionalProperties"] {
+                if schema[inner].is_object() {
+                    check(&format!("{path}[]"), &schema[inner]);
+                }
+            }
+        }
+        for definition in all() {
+            let kind = definition.spec.names.kind.clone();
+            let definition = serde_json::to_value(definition).unwrap();
+            let schema = &definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
+            check(&kind, schema);
+            assert!(!schema.to_string().contains("Auto-generated"), "{kind}");
         }
     }
 }

@@ -16,6 +16,7 @@ use crate::time::Time;
     group = "tkex.tencent.com",
     version = "v1alpha1",
     kind = "GameDeployment",
+    doc = "A set of game server pods. A pod is deleted or updated only after its hook was Successful.",
     namespaced,
     status = "GameDeploymentStatus",
     shortname = "gd",
@@ -333,13 +334,13 @@ fn template_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
 
 fn update_type_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
     schemars::json_schema!({
-        "type": "string", "nullable": true,
+        "type": "string",
         "enum": ["RollingUpdate", "InplaceUpdate", "HotPatchUpdate", "OnDelete"]
     })
 }
 
 fn int_or_percent_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-    schemars::json_schema!({ "nullable": true, "x-kubernetes-int-or-string": true })
+    schemars::json_schema!({ "x-kubernetes-int-or-string": true })
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]

@@ -13,6 +13,7 @@ use crate::time::Time;
     group = "tkex.tencent.com",
     version = "v1alpha1",
     kind = "HookRun",
+    doc = "One run of a hook: measures its metrics until they have a verdict. Only the phase Successful opens a gate.",
     namespaced,
     status = "HookRunStatus",
     shortname = "hr",

@@ -13,6 +13,7 @@ use crate::metric::{Argument, Metric};
     group = "tkex.tencent.com",
     version = "v1alpha1",
     kind = "HookTemplate",
+    doc = "What to ask before a pod may be deleted or updated: metrics, conditions and arguments. It measures nothing by itself; HookRuns are made from it.",
     namespaced,
     status = "HookTemplateStatus",
     shortname = "ht",
@@ -57,5 +58,5 @@ pub struct HookTemplateStatus {
 }
 
 fn policy_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-    schemars::json_schema!({ "type": "string", "nullable": true, "enum": ["Parallel", "Ordered"] })
+    schemars::json_schema!({ "type": "string", "enum": ["Parallel", "Ordered"] })
 }

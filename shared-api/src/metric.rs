@@ -273,15 +273,15 @@ pub struct ArgumentSource {
 }
 
 fn method_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-    schemars::json_schema!({ "type": "string", "nullable": true, "enum": ["GET", "POST", "PUT"] })
+    schemars::json_schema!({ "type": "string", "enum": ["GET", "POST", "PUT"] })
 }
 
 fn no_data_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-    schemars::json_schema!({ "type": "string", "nullable": true, "enum": ["Error", "Failed", "Inconclusive", "Successful"] })
+    schemars::json_schema!({ "type": "string", "enum": ["Error", "Failed", "Inconclusive", "Successful"] })
 }
 
 fn any_json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-    schemars::json_schema!({ "nullable": true, "x-kubernetes-preserve-unknown-fields": true })
+    schemars::json_schema!({ "x-kubernetes-preserve-unknown-fields": true })
 }
 
 fn unknown_fields_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {

@@ -74,7 +74,7 @@ fn needs_others_definitions(set: &std::path::Path) -> bool {
 }
 
 /// Makes a game. Returns what must stay.
-async fn launch(control_plane: &ControlPlane) -> Vec<String> {
+pub(crate) async fn launch(control_plane: &ControlPlane) -> Vec<String> {
     let game = json!({
         "apiVersion": "tkex.tencent.com/v1alpha1", "kind": "GameDeployment",
         "metadata": { "name": "arena", "namespace": "default" },
@@ -91,7 +91,7 @@ async fn launch(control_plane: &ControlPlane) -> Vec<String> {
 }
 
 /// The UIDs of the definitions and of the game; none of them is being deleted.
-async fn lives(control_plane: &ControlPlane) -> Vec<String> {
+pub(crate) async fn lives(control_plane: &ControlPlane) -> Vec<String> {
     let definitions: Api<CustomResourceDefinition> = Api::all(control_plane.client());
     let mut uids = Vec::new();
     for definition in shared_api::crd::all() {

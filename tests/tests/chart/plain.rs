@@ -3,20 +3,23 @@
 use serde_json::Value;
 use test_kit::{ControlPlane, Options};
 
-use crate::{documents, of_kind, rendered};
+use crate::{documents, life, of_kind, rendered};
 
+const DEFINITIONS: &str = include_str!("../../../deploy/crds.yaml");
 const INSTALL: &str = include_str!("../../../deploy/install.yaml");
 
-/// One command on a cluster that has never seen the project, and the same command again.
+/// Two commands on a cluster that has never seen the project, and the same commands again. Taking the operators away
+/// the same way takes no game away.
 #[tokio::test]
-async fn one_command_installs_everything() {
+async fn two_files_install_everything_and_the_operators_go_without_the_games() {
     let control_plane = ControlPlane::start(Options::default()).await.unwrap();
-    // Budgets have another version in the API server of the tests.
-    let text = INSTALL.replace("policy/v1\n", "policy/v1beta1\n");
+    let text = control_plane.in_its_versions(INSTALL);
     let apply = ["apply", "--server-side", "--filename", "-"];
     for _ in 0..2 {
-        let said = operator_tests::kubectl(&control_plane, &apply, &text);
-        assert_eq!(said.lines().count(), documents(INSTALL).len(), "{said}");
+        for text in [DEFINITIONS, text.as_str()] {
+            let said = operator_tests::kubectl(&control_plane, &apply, text);
+            assert_eq!(said.lines().count(), documents(text).len(), "{said}");
+        }
     }
     let ask = [
         "get",
@@ -28,15 +31,26 @@ async fn one_command_installs_everything() {
     ];
     let deployments = operator_tests::kubectl(&control_plane, &ask, "");
     assert_eq!(deployments.lines().count(), 2, "{deployments}");
+
+    let before = life::launch(&control_plane).await;
+    let delete = ["delete", "--wait=false", "--filename", "-"];
+    let said = operator_tests::kubectl(&control_plane, &delete, &text);
+    let deleted = said.lines().filter(|line| line.contains(" deleted"));
+    assert_eq!(deleted.count(), documents(&text).len(), "{said}");
+    assert_eq!(
+        life::lives(&control_plane).await,
+        before,
+        "the operators alone are gone"
+    );
 }
 
 /// Besides the namespace and what only Helm needs, they are what the chart renders.
 #[test]
 fn nothing_differs_from_the_chart() {
-    let mut plain = documents(INSTALL);
+    let mut plain = [documents(DEFINITIONS), documents(INSTALL)].concat();
     plain.retain(|document| document["kind"] != "Namespace");
     let mut chart = rendered(&["--kube-version", "1.32.0"]);
-    for document in &mut chart {
+    for document in plain.iter_mut().chain(&mut chart) {
         let metadata = document["metadata"].as_object_mut().unwrap();
         for field in ["labels", "annotations"] {
             if let Some(Value::Object(pairs)) = metadata.get_mut(field) {
@@ -65,4 +79,6 @@ fn nothing_differs_from_the_chart() {
         assert_eq!(document, *chart.iter().find(same).as_ref().unwrap());
     }
     assert_eq!(of_kind(&plain, "CustomResourceDefinition").len(), 3);
+    let installed = documents(INSTALL);
+    assert_eq!(of_kind(&installed, "CustomResourceDefinition").len(), 0);
 }

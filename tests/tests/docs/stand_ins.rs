@@ -50,6 +50,16 @@ pub(crate) const ALL: &[StandIn] = &[
         reason: "runs images that are not published; both operators run already, with the rights of deploy/rbac.yaml",
     },
     StandIn {
+        shown: "kubectl delete -f deploy/install.yaml",
+        instead: Nothing,
+        reason: "other pages need the rights in it; the suite `chart` plays it",
+    },
+    StandIn {
+        shown: "kubectl delete -f deploy/admission.yaml",
+        instead: Nothing,
+        reason: "it was not installed",
+    },
+    StandIn {
         shown: "helm install hookgate",
         instead: Nothing,
         reason: "the same",

@@ -13,6 +13,7 @@ mod bad_answers;
 mod count_and_limits;
 mod deletion;
 mod egress;
+mod explain;
 mod good_answers;
 mod hostile_conditions;
 mod incomplete;
