@@ -286,6 +286,33 @@ impl Drop for Stage<'_> {
     }
 }
 
+/// Whether the API server stores integers that are wider than their format, as the oldest does: then an object may be one
+/// that the operators cannot read. A newer server refuses it by name.
+///
+/// # Panics
+/// If kubectl fails otherwise.
+#[must_use]
+pub fn stores_wide_integers(control_plane: &ControlPlane, namespace: &str) -> bool {
+    let metric = json!({ "name": "m", "count": 5_000_000_000_i64, "interval": "1s",
+        "provider": { "web": { "url": "http://game" } } });
+    let template = json!({ "apiVersion": "tkex.tencent.com/v1alpha1", "kind": "HookTemplate",
+        "metadata": { "name": "wide", "namespace": namespace }, "spec": { "metrics": [metric] } });
+    let create = [
+        "create",
+        "--dry-run=server",
+        "--validate=false",
+        "--filename",
+        "-",
+    ];
+    let output = output_of(control_plane.kubectl().args(create), &template.to_string());
+    let output = output.unwrap_or_else(|error| fail(&format!("kubectl: {error}")));
+    let said = String::from_utf8_lossy(&output.stderr);
+    if !output.status.success() && !said.contains("count") {
+        fail(&format!("kubectl {create:?}: {said}"));
+    }
+    output.status.success()
+}
+
 /// Runs kubectl as administrator and returns what it prints.
 ///
 /// # Panics

@@ -43,11 +43,11 @@ pub(crate) fn configuration(documents: &[Value], name: &str, address: SocketAddr
     configuration
 }
 
-/// What kubectl 1.20 and the API server of the tests can take as it is.
+/// What the oldest kubectl and API server can take as it is.
 #[tokio::test]
 async fn the_file_is_what_an_api_server_takes() {
     let control_plane = crate::shared().await;
-    let text = DEPLOY.replace("policy/v1\n", "policy/v1beta1\n");
+    let text = control_plane.in_its_versions(DEPLOY);
     let mut command = control_plane.kubectl();
     command.args(["apply", "--dry-run=client", "--validate=true", "--filename", "-"]);
     let said = crate::installation::run(command, &text);

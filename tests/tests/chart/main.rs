@@ -61,7 +61,7 @@ fn value_sets() -> Vec<PathBuf> {
     sets
 }
 
-/// What the chart renders for Kubernetes 1.20, document by document.
+/// What the chart renders, document by document: for Kubernetes 1.20 where no other version is named.
 fn rendered(arguments: &[&str]) -> Vec<Value> {
     let version = ["--kube-version", "1.20.2"];
     let template = ["template", "hookgate", CHART, "--namespace", NAMESPACE];

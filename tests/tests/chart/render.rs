@@ -12,9 +12,10 @@ use crate::{NAMESPACE, of_kind, rendered, value_sets};
 async fn an_api_server_takes_what_every_set_of_values_renders() {
     let control_plane = ControlPlane::shared(shared_api::crd::all).await;
     let namespace = control_plane.namespace("chart").await;
+    let version = format!("1.{}.0", control_plane.minor_version());
     let mut seen = 0;
     for set in value_sets() {
-        for mut document in rendered(&["--values", set.to_str().unwrap()]) {
+        for mut document in rendered(&["--values", set.to_str().unwrap(), "--kube-version", &version]) {
             // Their definitions belong to the Prometheus operator.
             if document["apiVersion"] == "monitoring.coreos.com/v1" {
                 continue;

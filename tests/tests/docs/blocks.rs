@@ -95,7 +95,7 @@ fn promql(text: &str) -> Result<(), String> {
 }
 
 fn yaml(control_plane: &ControlPlane, namespace: &str, text: &str) -> Result<(), String> {
-    let text = quick(text, "http://127.0.0.1:1");
+    let text = control_plane.in_its_versions(&quick(text, "http://127.0.0.1:1"));
     let documents: Vec<Value> = serde_saphyr::from_multiple(&text).map_err(|error| error.to_string())?;
     for document in documents {
         let kind = document["kind"].as_str().unwrap_or_default().to_owned();

@@ -94,7 +94,10 @@ async fn every_example_comes_up_and_lets_one_pod_go() {
     fleet.nodes.every_pod().set_document(content());
     let server = Webhook::start().unwrap();
     server.otherwise(Answer::json(content()));
-    let read = |path: &Path| quick(&std::fs::read_to_string(path).unwrap(), &server.url(""));
+    let read = |path: &Path| {
+        let text = quick(&std::fs::read_to_string(path).unwrap(), &server.url(""));
+        control_plane.in_its_versions(&text)
+    };
     for template in TEMPLATES {
         let _ = fleet.kubectl(
             &["apply", "-f", "-"],

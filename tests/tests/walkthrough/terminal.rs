@@ -113,8 +113,11 @@ impl Terminal<'_> {
     }
 }
 
+/// The cells of a row, without what newer kubectls say besides a number of restarts: `1 (67s ago)`.
 fn cells(line: &str) -> Vec<String> {
-    line.split_whitespace().map(str::to_owned).collect()
+    let cells = line.split_whitespace();
+    let plain = cells.filter(|cell| !cell.starts_with('(') && !cell.ends_with(')'));
+    plain.map(str::to_owned).collect()
 }
 
 /// Letters and digits of Kubernetes' random names.

@@ -18,8 +18,7 @@ pub(super) async fn play(report: &mut Report) -> Outcome<()> {
     let control_plane = control_plane().await?;
     let applied = output_of(
         control_plane.kubectl().args(["apply", "-f", "-"]),
-        // The oldest supported API server knows budgets by an older name.
-        &ADMISSION.replace("policy/v1\n", "policy/v1beta1\n"),
+        &control_plane.in_its_versions(ADMISSION),
     )?;
     if !applied.status.success() {
         let said = String::from_utf8_lossy(&applied.stderr);

@@ -82,6 +82,8 @@ pub struct ControlPlane {
     kubeconfig: PathBuf,
     config: Config,
     url: String,
+    /// Of the API server's version, the second number.
+    minor: u32,
     own: Option<Own>,
     /// Kubeconfigs derived from the administrator's.
     derived: KeptDirectory,
@@ -113,10 +115,12 @@ impl ControlPlane {
         };
         let url = config.cluster_url.to_string().trim_end_matches('/').to_owned();
         let derived = KeptDirectory::new("kubeconfigs")?;
+        let minor = minor_version(&config).await?;
         Ok(Self {
             kubeconfig,
             config,
             url,
+            minor,
             own,
             derived,
             derived_count: AtomicU32::new(0),
@@ -181,6 +185,36 @@ impl ControlPlane {
         let path = self.derived.path().join(format!("kubeconfig-{number}"));
         std::fs::write(&path, kubeconfig::impersonating(&self.kubeconfig, user, groups)?)?;
         Ok(path)
+    }
+
+    /// Of the API server's version, the second number: 20 for 1.20.
+    #[must_use]
+    pub fn minor_version(&self) -> u32 {
+        self.minor
+    }
+
+    /// A manifest in the API versions that this server has: before 1.23 HPAs, before 1.21 budgets have older ones.
+    #[must_use]
+    pub fn in_its_versions(&self, manifest: &str) -> String {
+        let versions = [
+            (23, "autoscaling/v2", "autoscaling/v2beta2"),
+            (21, "policy/v1", "policy/v1beta1"),
+        ];
+        let older = versions.iter().filter(|(since, ..)| self.minor < *since);
+        older.fold(manifest.to_owned(), |text, (_, new, old)| {
+            let line = |line: &str| {
+                let named = line
+                    .split_once("apiVersion")
+                    .map(|(_, rest)| rest.trim_matches([':', '"', ' ', ',']));
+                if named == Some(*new) {
+                    line.replace(new, old)
+                } else {
+                    line.to_owned()
+                }
+            };
+            let lines: Vec<String> = text.split('\n').map(line).collect();
+            lines.join("\n")
+        })
     }
 
     /// `https://HOST:PORT`.
@@ -314,6 +348,14 @@ impl ControlPlane {
     fn own(&self, action: &'static str) -> Result<&Own, Error> {
         self.own.as_ref().ok_or(Error::ExistingCluster { action })
     }
+}
+
+async fn minor_version(config: &Config) -> Result<u32, Error> {
+    let failed = |source| api_error("ask for the API server's version", source);
+    let client = Client::try_from(config.clone()).map_err(failed)?;
+    let version = client.apiserver_version().await.map_err(failed)?;
+    // Some clusters say 27+.
+    Ok(version.minor.trim_end_matches('+').parse().unwrap_or_default())
 }
 
 /// Waits until the namespace's service account is there, and, up to Kubernetes 1.23, the account's token: without one

@@ -22,6 +22,9 @@ use crate::keeper::lock;
 /// After an error: an API server that is away comes back.
 const AGAIN: Duration = Duration::from_millis(50);
 
+/// How often a pod without a node looks for one.
+const UNCORDONED: Duration = Duration::from_millis(500);
+
 pub(super) struct Worker {
     fleet: Arc<Fleet>,
     record: Arc<Record>,
@@ -96,7 +99,9 @@ impl Worker {
             };
             let outcome = self.schedule(&pod).await;
             self.publish();
-            return after(outcome, None);
+            // Nothing tells of a node that is uncordoned.
+            let again = (!self.bound).then(|| Instant::now() + UNCORDONED);
+            return after(outcome, again);
         };
         if fleet.node(node).is_none() {
             // Somebody else's.
@@ -144,7 +149,7 @@ impl Worker {
         let node = if unschedulable {
             None
         } else {
-            self.fleet.next_node()
+            self.open_node().await?
         };
         let Some(node) = node else {
             let nodes = lock(&self.fleet.nodes).len();
@@ -168,6 +173,22 @@ impl Worker {
         self.bound = true;
         self.fleet.happened(&self.record, What::Scheduled { node });
         Ok(())
+    }
+
+    /// The next node that is up and not cordoned, as the API server has it at this moment.
+    async fn open_node(&self) -> Result<Option<String>, kube::Error> {
+        let count = lock(&self.fleet.nodes).len();
+        for _ in 0..count {
+            let Some(name) = self.fleet.next_node() else {
+                return Ok(None);
+            };
+            let node = self.fleet.node_objects().get_opt(&name).await?;
+            let cordoned = node.and_then(|node| node.spec?.unschedulable);
+            if !cordoned.unwrap_or_default() {
+                return Ok(Some(name));
+            }
+        }
+        Ok(None)
     }
 
     /// The node hears of the pod.

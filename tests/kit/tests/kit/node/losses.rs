@@ -1,8 +1,8 @@
 //! Nodes that are lost and return.
 
-use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::api::core::v1::{Node, Pod, PodCondition};
 use kube::Api;
-use kube::api::PostParams;
+use kube::api::{Patch, PatchParams, PostParams};
 use serde_json::json;
 use test_kit::node::{Loss, Nodes, Options, PodView, Why};
 use test_kit::{ControlPlane, eventually};
@@ -49,6 +49,40 @@ async fn a_silent_node_reports_nothing_while_its_players_play_on() {
     node_is(&world, &node, "True").await;
     world.gone("lost").await;
     assert!(world.nodes.pod("other").view().unwrap().ready);
+}
+
+#[tokio::test]
+async fn a_cordoned_node_gets_no_pod_until_it_is_uncordoned() {
+    let options = Options {
+        nodes: 2,
+        ..Options::default()
+    };
+    let world = World::with("cordoned", options).await;
+    let [first] = world.ready(["first"]).await;
+    let nodes: Api<Node> = Api::all(world.shared.client());
+    let cordon = async |node: &str, unschedulable: bool| {
+        let patch = Patch::Merge(json!({ "spec": { "unschedulable": unschedulable } }));
+        nodes.patch(node, &PatchParams::default(), &patch).await.unwrap();
+    };
+    let closed = first.node.unwrap();
+    cordon(&closed, true).await;
+    for pod in world.ready(["a", "b", "c"]).await {
+        assert_ne!(pod.node.as_deref(), Some(&*closed));
+    }
+    for node in world.nodes.node_names() {
+        cordon(&node, true).await;
+    }
+    world.create("late").await;
+    eventually(A_WHILE, async || {
+        let conditions = world.status("late").await.conditions.unwrap_or_default();
+        let waits = |one: &PodCondition| one.reason.as_deref() == Some("Unschedulable");
+        conditions.iter().any(waits).then_some(()).ok_or(conditions)
+    })
+    .await;
+    cordon(&closed, false).await;
+    let pods = world.nodes.await_ready(5, A_WHILE).await.unwrap();
+    let late = pods.iter().find(|pod| pod.name == "late").unwrap();
+    assert_eq!(late.node.as_deref(), Some(&*closed));
 }
 
 #[tokio::test]
