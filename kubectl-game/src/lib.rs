@@ -98,10 +98,11 @@ enum Command {
     Hook(hook::Command),
     /// Report everything that is wrong with manifests, with path and position
     ///
-    /// GameDeployments, HookTemplates and HookRuns are read as by the operators, whose words are used. Other objects in
-    /// the files are passed over. The cluster is not asked.
+    /// Says what the API server would refuse or drop in GameDeployments, HookTemplates and HookRuns, and what the
+    /// operators would refuse, in their words. Reads lists such as kubectl get -o yaml prints, and of a directory the
+    /// files that end in .json, .yaml or .yml. Other objects are passed over. The cluster is not asked.
     ///
-    /// Exit code: 0 nothing wrong, 1 problems found, 2 bad usage.
+    /// Exit code: 0 nothing wrong, or nothing to check, 1 problems found, 2 bad usage.
     Lint(hook::Lint),
     /// Print a completion script for a shell
     ///
@@ -190,8 +191,9 @@ fn arguments() -> Result<Arguments, clap::Error> {
     Arguments::from_arg_matches(&described().try_get_matches()?)
 }
 
-/// All commands. Flags that are shared with the operator are shown as this program uses them.
-fn described() -> clap::Command {
+/// All commands, as the program reads them. Flags that are shared with the operator are shown as this program uses them.
+#[must_use]
+pub fn described() -> clap::Command {
     let run = |run: clap::Command| {
         run.mut_args(|arg| arg.hide_env(true))
             .mut_arg("egress_allow_loopback", |arg| arg.hide(true))

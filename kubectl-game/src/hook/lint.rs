@@ -3,119 +3,168 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use gamedeployment_core::workload::{self, Workload};
-use hook_core::resolve::{Problem, Problems, check_template, resolve_run, run_cautions, template_cautions};
+use hook_core::resolve::{Problem, check_template, resolve_run, run_cautions, template_cautions};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use shared_api::GameDeployment;
 
-use super::schema::{self, Finding};
-use crate::manifest::{self, Document, Hook, ManifestError, pointer};
+use super::identity;
+use super::schema::{self, Checked, Finding};
+use crate::manifest::{self, Document, Hook, KINDS};
 
 /// Check hooks.
 #[derive(Debug, Args)]
 pub(crate) struct Lint {
-    /// Files with HookTemplates, HookRuns and GameDeployments; - is standard input
+    /// Files with HookTemplates, HookRuns and GameDeployments, or directories with such files; - is standard input
     #[arg(short = 'f', long = "filename", value_name = "FILE", required = true, num_args = 1..)]
     files: Vec<PathBuf>,
+
+    /// Read the directories in a directory, too
+    #[arg(short = 'R', long)]
+    recursive: bool,
+
+    /// Say it as JSON, for programs
+    #[arg(short = 'o', long, value_name = "FORMAT")]
+    output: Option<Output>,
+}
+
+/// Another form of what is said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Output {
+    /// Every object, with its problems
+    Json,
 }
 
 impl Lint {
     pub(crate) fn main(&self) -> Result<ExitCode, Box<dyn std::error::Error>> {
-        let documents = manifest::read(&self.files)?;
-        let hooks: Vec<&Document> = documents.iter().filter(|document| document.is_ours()).collect();
-        if hooks.is_empty() {
-            let files = self
-                .files
+        let mut documents = manifest::read(&self.files, self.recursive)?;
+        documents.retain(Document::is_ours);
+        let checked: Vec<(&Document, Vec<Finding>)> = { documents.iter() }
+            .filter_map(|document| Some((document, problems(document)?)))
+            .collect();
+        let wrong: usize = checked.iter().map(|(_, problems)| problems.len()).sum();
+        match self.output {
+            Some(Output::Json) => {
+                let objects: Vec<Value> = checked
+                    .iter()
+                    .map(|(document, found)| told(document, found))
+                    .collect();
+                println!("{:#}", json!({ "objects": objects, "problems": wrong }));
+            }
+            None => checked
                 .iter()
-                .map(|file| file.display().to_string())
-                .collect::<Vec<_>>()
-                .join(", ");
-            return Err(ManifestError::Nothing(files).into());
+                .for_each(|(document, found)| print(document, found)),
         }
-        let mut wrong = 0;
-        for hook in hooks {
-            let problems = problems(hook);
-            wrong += problems.len();
-            for Finding { path, message, .. } in &problems {
-                println!(
-                    "{}: {} {}: {path}: {message}",
-                    hook.place(path),
-                    hook.kind(),
-                    hook.name()
-                );
-            }
-            for Problem { path, message } in cautions(hook) {
-                let path = format!("spec.{path}");
-                println!(
-                    "{}: {} {}: warning: {path}: {message}",
-                    hook.place(&path),
-                    hook.kind(),
-                    hook.name()
-                );
-            }
-            if problems.is_empty() {
-                println!("{}: {} {}: ok", hook.place(""), hook.kind(), hook.name());
-            }
+        if checked.is_empty() {
+            let files: Vec<_> = self.files.iter().map(|file| file.display().to_string()).collect();
+            let files = files.join(", ");
+            eprintln!("nothing to check: no GameDeployment, HookTemplate or HookRun in {files}");
         }
         Ok(ExitCode::from(u8::from(wrong > 0)))
     }
 }
 
-/// What is legal and may still surprise; nothing where the hook cannot be read.
-fn cautions(document: &Document) -> Vec<Problem> {
-    let hook = document.is_hook().then(|| document.hook().ok()).flatten();
-    match hook {
-        None => vec![],
-        Some(Hook::Template(spec)) => template_cautions(&spec),
-        Some(Hook::Run(spec)) => run_cautions(&spec),
+fn print(document: &Document, problems: &[Finding]) {
+    let object = format!("{} {}", document.kind(), document.name());
+    for Finding { path, message, .. } in problems {
+        println!("{}: {object}: {path}: {message}", document.place(path));
+    }
+    for (path, message) in cautions(document) {
+        println!("{}: {object}: warning: {path}: {message}", document.place(&path));
+    }
+    if problems.is_empty() {
+        println!("{}: {object}: ok", document.place(""));
     }
 }
 
-/// What the schema does not allow, and what would keep the hook from being measured.
-fn problems(document: &Document) -> Vec<Finding> {
-    let mut findings = schema::check(document.kind(), &document.value);
-    let hook = document.is_hook().then(|| mended(document, &findings).hook());
-    let found = match hook {
-        None => Problems::default(),
-        Some(Ok(Hook::Template(spec))) => check_template(&spec),
-        Some(Ok(Hook::Run(spec))) => resolve_run(&spec).err().unwrap_or_default(),
-        Some(Err(error)) => {
-            // The schema has said which field it is.
-            if findings.is_empty() {
-                findings.push(Finding::new("spec", error.to_string()));
-            }
-            Problems::default()
-        }
+fn told(document: &Document, problems: &[Finding]) -> Value {
+    let at = |path: &str, message: &str| {
+        let place = document.places.of(path);
+        json!({ "path": path, "message": message, "line": place.line, "column": place.column })
     };
-    for problem in &found {
-        let path = format!("spec.{}", problem.path);
-        if !findings.iter().any(|finding| finding.path == path) {
-            findings.push(Finding::new(path, problem.message.clone()));
-        }
+    let problems = problems.iter().map(|found| at(&found.path, &found.message));
+    let warnings = cautions(document);
+    let warnings = warnings.iter().map(|(path, message)| at(path, message));
+    json!({
+        "file": document.file.display().to_string(),
+        "line": document.places.of("").line,
+        "kind": document.kind(),
+        "namespace": document.value.pointer("/metadata/namespace"),
+        "name": document.name(),
+        "problems": problems.collect::<Vec<_>>(),
+        "warnings": warnings.collect::<Vec<_>>(),
+    })
+}
+
+/// What is legal and may still surprise; nothing where the hook cannot be read.
+fn cautions(document: &Document) -> Vec<(String, String)> {
+    let hook = document.is_hook().then(|| document.hook().ok()).flatten();
+    let found = match hook {
+        None => vec![],
+        Some(Hook::Template(spec)) => template_cautions(&spec),
+        Some(Hook::Run(spec)) => run_cautions(&spec),
+    };
+    found.iter().map(placed).collect()
+}
+
+/// A problem of hook-operator's, with its path in the document.
+fn placed(problem: &Problem) -> (String, String) {
+    (format!("spec.{}", problem.path), problem.message.clone())
+}
+
+/// What the API server would refuse or drop, and what would keep an operator from working on it. Nothing is returned
+/// for a kind of this group that is not known here, such as one of the original operators' that hookgate has not.
+fn problems(document: &Document) -> Option<Vec<Finding>> {
+    if !KINDS.contains(&document.kind()) {
+        return identity::unknown_kind(document).map(|finding| vec![finding]);
     }
-    for (path, message) in workload_problems(document) {
-        let around = |finding: &Finding| finding.path.starts_with(&path) || path.starts_with(&finding.path);
-        // The schema has said what is wrong with this field.
-        if !findings.iter().any(around) {
+    let mut findings = identity::check(document);
+    let Checked { findings: more, spec } = schema::check(document.kind(), &document.value);
+    findings.extend(more);
+    let readable = document.with_spec(spec);
+    let found = if document.kind() == "GameDeployment" {
+        workload_problems(&readable)
+    } else {
+        hook_problems(&readable)
+    };
+    for (path, message) in found {
+        if !findings.iter().any(|finding| finding.covers(&path)) {
             findings.push(Finding::new(path, message));
         }
     }
     findings.sort_by_key(|finding| document.places.of(&finding.path));
-    findings
+    Some(findings)
+}
+
+/// What would keep hook-operator from measuring, in its words: each with its path.
+fn hook_problems(document: &Document) -> Vec<(String, String)> {
+    let found = match document.hook() {
+        Ok(Hook::Template(spec)) => check_template(&spec),
+        Ok(Hook::Run(spec)) => resolve_run(&spec).err().unwrap_or_default(),
+        Err(error) => return vec![("spec".to_owned(), error.to_string())],
+    };
+    found.iter().map(placed).collect()
 }
 
 /// What would keep gamedeployment-operator from working on a workload, in its words: each with its path.
 fn workload_problems(document: &Document) -> Vec<(String, String)> {
-    if document.is_hook() {
-        return vec![];
-    }
-    // Reading takes no name, but the kind has one.
-    let mut value = document.value.clone();
-    if let Value::Object(fields) = &mut value {
-        fields.entry("metadata").or_insert_with(|| serde_json::json!({}));
-    }
+    // Of the rest of a document the operator reads the annotations.
+    let annotations = document
+        .value
+        .pointer("/metadata/annotations")
+        .and_then(Value::as_object);
+    let annotations: serde_json::Map<_, _> = { annotations.into_iter().flatten() }
+        .filter(|(_, value)| value.is_string())
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect();
+    let value = json!({
+        "apiVersion": document.api_version(),
+        "kind": document.kind(),
+        "metadata": { "name": document.name(), "annotations": annotations },
+        "spec": document.value.get("spec"),
+    });
     let game: GameDeployment = match serde_json::from_value(value) {
         Ok(game) => game,
         Err(error) => return vec![("spec".to_owned(), workload::unreadable(&error.to_string()))],
@@ -129,24 +178,4 @@ fn workload_problems(document: &Document) -> Vec<(String, String)> {
         (path, message.unwrap_or(sentence))
     });
     said.collect()
-}
-
-/// The document with values of a wrong type made right or taken out, so that what else is wrong can be found.
-fn mended(document: &Document, findings: &[Finding]) -> Document {
-    let mut value = document.value.clone();
-    for Finding { path, wanted, .. } in findings {
-        let (Some(wanted), Some(field)) = (wanted, value.pointer_mut(&pointer(path))) else {
-            continue;
-        };
-        *field = match (*wanted, &*field) {
-            ("string", Value::Number(_) | Value::Bool(_)) => Value::String(field.to_string()),
-            ("integer", Value::String(text)) => text.parse::<i64>().map(Value::from).unwrap_or_default(),
-            _ => Value::Null,
-        };
-    }
-    Document {
-        file: document.file.clone(),
-        value,
-        places: document.places.clone(),
-    }
 }

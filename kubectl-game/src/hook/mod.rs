@@ -1,6 +1,7 @@
 //! `kubectl game hook`: hooks tried out without a cluster, by the operator's own code; and HookRuns of a cluster.
 
 mod evaluate;
+mod identity;
 mod input;
 mod lint;
 mod local;
@@ -30,10 +31,10 @@ pub(crate) enum Command {
     Run(run::Run),
     /// Report everything that is wrong with hooks, with path and position
     ///
-    /// HookTemplates, HookRuns and GameDeployments are read as by the operators, whose words are used. Other objects in
-    /// the files are passed over. The same as kubectl game lint.
+    /// The same as kubectl game lint: HookTemplates, HookRuns and GameDeployments are read as by the API server and by the
+    /// operators. Other objects are passed over.
     ///
-    /// Exit code: 0 nothing wrong, 1 problems found, 64 bad usage.
+    /// Exit code: 0 nothing wrong, or nothing to check, 1 problems found, 64 bad usage.
     Lint(lint::Lint),
     /// Say what a given answer would yield, and why
     ///

@@ -2,14 +2,31 @@
 //! that are not allowed, fields that are missing. What the API server would drop in silence is said here; of the fields
 //! that it keeps (those of a metric) the operator speaks itself.
 
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use serde_json::{Map, Value};
 
-/// Something that the schema does not allow, with the path of the field.
+/// The schema of each kind.
+static SCHEMAS: LazyLock<BTreeMap<String, Value>> = LazyLock::new(|| {
+    let definitions = shared_api::crd::all().into_iter();
+    let schema = |definition: CustomResourceDefinition| {
+        let version = definition.spec.versions.into_iter().next();
+        let schema = version.and_then(|version| version.schema?.open_api_v3_schema);
+        let schema = serde_json::to_value(schema).unwrap_or_default();
+        (definition.spec.names.kind, schema)
+    };
+    definitions.map(schema).collect()
+});
+
+/// Something that is not allowed, with the path of the field.
+#[derive(Debug)]
 pub(super) struct Finding {
     pub(super) path: String,
     pub(super) message: String,
-    /// The type that the schema wants there, where the value has another.
-    pub(super) wanted: Option<&'static str>,
+    /// The field that was given another value, so that the rest can be read: what is said about that value means nothing.
+    repaired: Option<String>,
 }
 
 impl Finding {
@@ -17,94 +34,196 @@ impl Finding {
         Self {
             path: path.into(),
             message: message.into(),
-            wanted: None,
+            repaired: None,
         }
     }
+
+    fn repaired(path: &str, message: String, field: &str) -> Self {
+        Self {
+            repaired: Some(field.to_owned()),
+            ..Self::new(path, message)
+        }
+    }
+
+    /// Whether a problem of this field has been said by this.
+    pub(super) fn covers(&self, path: &str) -> bool {
+        let repaired = self.repaired.as_deref();
+        self.path == path || repaired.is_some_and(|field| is_within(path, field) || is_within(field, path))
+    }
 }
 
-/// All findings of a document of this kind; none for a kind that is not ours.
-pub(super) fn check(kind: &str, document: &Value) -> Vec<Finding> {
-    let definitions = shared_api::crd::all();
-    let Some(definition) = definitions
-        .into_iter()
-        .find(|definition| definition.spec.names.kind == kind)
-    else {
-        return vec![];
+/// Whether a path is that of a field or of something in it.
+fn is_within(path: &str, field: &str) -> bool {
+    let rest = path.strip_prefix(field);
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+}
+
+/// A document that was compared with its schema.
+pub(super) struct Checked {
+    pub(super) findings: Vec<Finding>,
+    /// Its spec with every wrong type made right or taken out, and what is missing filled in, so that what else is wrong
+    /// can be found.
+    pub(super) spec: Value,
+}
+
+/// Compares the spec of a document of this kind.
+pub(super) fn check(kind: &str, document: &Value) -> Checked {
+    let nothing = Value::Null;
+    let schema = SCHEMAS
+        .get(kind)
+        .and_then(|schema| schema.pointer("/properties/spec"));
+    let (schema, mut findings) = (schema.unwrap_or(&nothing), Vec::new());
+    let spec = match document.get("spec") {
+        None | Some(Value::Null) => {
+            findings.push(Finding::repaired("spec", "is missing".to_owned(), "spec"));
+            None
+        }
+        Some(value) => compare("spec", schema, value, &mut findings),
     };
-    let version = definition.spec.versions.into_iter().next();
-    let schema = version
-        .and_then(|version| version.schema)
-        .and_then(|schema| schema.open_api_v3_schema);
-    let schema = serde_json::to_value(schema).unwrap_or_default();
-    let mut findings = Vec::new();
-    let spec = schema.pointer("/properties/spec").unwrap_or(&Value::Null);
-    match document.get("spec") {
-        Some(value) => compare("spec", spec, value, &mut findings),
-        None => findings.push(Finding::new("spec", "is missing")),
-    }
-    findings
+    let spec = spec.unwrap_or_else(|| empty(schema));
+    Checked { findings, spec }
 }
 
-fn compare(path: &str, schema: &Value, value: &Value, findings: &mut Vec<Finding>) {
+/// The value as it can be read; nothing where it is to be left out.
+fn compare(path: &str, schema: &Value, value: &Value, findings: &mut Vec<Finding>) -> Option<Value> {
     let flag = |name: &str| schema.get(name).and_then(Value::as_bool).unwrap_or_default();
-    let allowed_type = schema.get("type").and_then(Value::as_str);
-    if value.is_null() || flag("x-kubernetes-int-or-string") {
-        return;
+    // The API server drops nulls.
+    if value.is_null() {
+        return None;
     }
-    if let Some((wanted, words)) = allowed_type
+    if flag("x-kubernetes-int-or-string") {
+        if is_of("integer", value) || value.is_string() {
+            return Some(value.clone());
+        }
+        let message = format!(
+            "{} is neither a whole number nor text such as \"20%\"",
+            shown(value)
+        );
+        findings.push(Finding::repaired(path, message, path));
+        return None;
+    }
+    let wrong = { schema.get("type").and_then(Value::as_str) }
         .and_then(type_of)
-        .filter(|(wanted, _)| !is_of(wanted, value))
-    {
+        .filter(|(wanted, _)| !is_of(wanted, value));
+    if let Some((wanted, words)) = wrong {
         let message = format!("{} is not {words}", shown(value));
-        findings.push(Finding {
-            wanted: Some(wanted),
-            ..Finding::new(path, message)
-        });
-        return;
+        findings.push(Finding::repaired(path, message, path));
+        return converted(wanted, value);
     }
-    if let Some(words) = schema
-        .get("enum")
-        .and_then(Value::as_array)
-        .filter(|words| !words.contains(value))
-    {
-        let words = words.iter().map(shown).collect::<Vec<_>>().join(", ");
-        findings.push(Finding::new(
-            path,
-            format!("{} is not one of {words}", shown(value)),
-        ));
+    if let Some(message) = out_of_bounds(schema, value) {
+        findings.push(Finding::repaired(path, message, path));
+        return None;
     }
-    match value {
-        Value::Object(fields) => compare_fields(path, schema, fields, findings),
+    Some(match value {
+        Value::Object(fields) => Value::Object(compare_fields(path, schema, fields, findings)),
         Value::Array(items) => {
             let schema = schema.get("items").unwrap_or(&Value::Null);
-            for (index, item) in items.iter().enumerate() {
-                compare(&format!("{path}[{index}]"), schema, item, findings);
-            }
+            let items = items.iter().enumerate().map(|(index, item)| {
+                let path = format!("{path}[{index}]");
+                if item.is_null() && schema.get("type").is_some() {
+                    findings.push(Finding::repaired(
+                        &path,
+                        "null is not allowed in a list".to_owned(),
+                        &path,
+                    ));
+                }
+                compare(&path, schema, item, findings).unwrap_or_else(|| empty(schema))
+            });
+            Value::Array(items.collect())
         }
-        _ => {}
+        other => other.clone(),
+    })
+}
+
+/// What is wrong with a value of the right type.
+fn out_of_bounds(schema: &Value, value: &Value) -> Option<String> {
+    let words = schema.get("enum").and_then(Value::as_array);
+    if let Some(words) = words.filter(|words| !words.contains(value)) {
+        let words = words.iter().map(shown).collect::<Vec<_>>().join(", ");
+        return Some(format!("{} is not one of {words}", shown(value)));
+    }
+    if let (Some(items), Some(most)) = (value.as_array(), schema.get("maxItems").and_then(Value::as_u64))
+        && items.len() as u64 > most
+    {
+        return Some(format!("has {} entries; at most {most} are allowed", items.len()));
+    }
+    let number = value.as_f64()?;
+    let bound = |name: &str| schema.get(name).and_then(Value::as_f64);
+    let narrow = schema.get("format").and_then(Value::as_str) == Some("int32");
+    let (low, high) = if narrow {
+        (Some(f64::from(i32::MIN)), Some(f64::from(i32::MAX)))
+    } else {
+        (None, None)
+    };
+    if let Some(least) = bound("minimum").or(low).filter(|least| number < *least) {
+        return Some(format!("{value} is too small; the smallest is {least}"));
+    }
+    let most = bound("maximum").or(high).filter(|most| number > *most)?;
+    Some(format!("{value} is too large; the largest is {most}"))
+}
+
+/// A value of the wrong type that was probably meant so.
+fn converted(wanted: &str, value: &Value) -> Option<Value> {
+    match (wanted, value) {
+        ("string", Value::Number(_) | Value::Bool(_)) => Some(Value::String(value.to_string())),
+        ("integer", Value::String(text)) => text.parse::<i64>().ok().map(Value::from),
+        ("boolean", Value::String(text)) => text.parse::<bool>().ok().map(Value::from),
+        _ => None,
     }
 }
 
-fn compare_fields(path: &str, schema: &Value, fields: &Map<String, Value>, findings: &mut Vec<Finding>) {
-    let empty = Map::new();
+/// The least that can be read as a value of this schema.
+fn empty(schema: &Value) -> Value {
+    let required = schema
+        .get("required")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten();
+    match schema.get("type").and_then(Value::as_str) {
+        Some("string") => Value::String(String::new()),
+        Some("integer" | "number") => Value::from(0),
+        Some("boolean") => Value::Bool(false),
+        Some("array") => Value::Array(Vec::new()),
+        Some("object") => {
+            let field = |name: &Value| {
+                let name = name.as_str()?;
+                let schema = schema.get("properties")?.get(name)?;
+                Some((name.to_owned(), empty(schema)))
+            };
+            Value::Object(required.filter_map(field).collect())
+        }
+        _ => Value::Null,
+    }
+}
+
+fn compare_fields(
+    path: &str,
+    schema: &Value,
+    fields: &Map<String, Value>,
+    findings: &mut Vec<Finding>,
+) -> Map<String, Value> {
+    let none = Map::new();
     let known = schema
         .get("properties")
         .and_then(Value::as_object)
-        .unwrap_or(&empty);
+        .unwrap_or(&none);
     let open = schema.get("x-kubernetes-preserve-unknown-fields").is_some();
     let free = schema.get("additionalProperties");
+    let mut readable = Map::new();
     for (name, value) in fields {
         let path = format!("{path}.{name}");
         match (known.get(name), free) {
-            (Some(schema), _) | (None, Some(schema)) => compare(&path, schema, value, findings),
-            (None, None) if open => {}
+            (Some(schema), _) | (None, Some(schema)) => {
+                let value = compare(&path, schema, value, findings);
+                readable.extend(value.map(|value| (name.clone(), value)));
+            }
             (None, None) => {
-                let meant = nearest(name, known.keys());
-                let meant = meant
-                    .map(|name| format!("; did you mean {name}?"))
-                    .unwrap_or_default();
-                let message = format!("unknown field: the API server would drop it{meant}");
-                findings.push(Finding::new(path, message));
+                if !open {
+                    let meant = did_you_mean(name, known.keys());
+                    let message = format!("unknown field: the API server would drop it{meant}");
+                    findings.push(Finding::new(path, message));
+                }
+                readable.insert(name.clone(), value.clone());
             }
         }
     }
@@ -112,11 +231,22 @@ fn compare_fields(path: &str, schema: &Value, fields: &Map<String, Value>, findi
         .get("required")
         .and_then(Value::as_array)
         .into_iter()
-        .flatten()
-        .filter_map(Value::as_str);
-    for name in required.filter(|name| !fields.contains_key(*name)) {
-        findings.push(Finding::new(path, format!("field {name} is missing")));
+        .flatten();
+    for name in required.filter_map(Value::as_str) {
+        if fields.get(name).is_none_or(Value::is_null) {
+            let message = format!("field {name} is missing");
+            findings.push(Finding::repaired(path, message, &format!("{path}.{name}")));
+        }
+        if !readable.contains_key(name) {
+            readable.insert(name.to_owned(), known.get(name).map_or(Value::Null, empty));
+        }
     }
+    readable
+}
+
+/// What a misspelt name was probably meant to be, as the end of a sentence.
+pub(super) fn did_you_mean<'a>(name: &str, known: impl Iterator<Item = &'a String>) -> String {
+    nearest(name, known).map_or_else(String::new, |name| format!("; did you mean {name}?"))
 }
 
 /// A type of the schema, and how people call it.
@@ -144,7 +274,7 @@ fn is_of(wanted: &str, value: &Value) -> bool {
     }
 }
 
-fn shown(value: &Value) -> String {
+pub(super) fn shown(value: &Value) -> String {
     hook_core::value::cut(&value.to_string(), 60)
 }
 
@@ -185,7 +315,14 @@ mod tests {
                 "provider": { "web": { "jsonpath": "{$.a}" } }
             }]
         }});
-        let findings = check("HookTemplate", &document);
+        let Checked { findings, spec } = check("HookTemplate", &document);
+        let metric = &spec["metrics"][0];
+        assert_eq!(
+            (&metric["name"], &metric["count"]),
+            (&json!("5"), &json!(3)),
+            "as it was meant"
+        );
+        assert_eq!(metric["provider"]["web"]["url"], "", "as little as can be read");
         let lines: Vec<_> = findings
             .iter()
             .map(|finding| format!("{}: {}", finding.path, finding.message))
@@ -199,6 +336,37 @@ mod tests {
                 "spec.policy: \"ordered\" is not one of \"Parallel\", \"Ordered\"",
                 "spec.timoutSeconds: unknown field: the API server would drop it; did you mean timeoutSeconds?",
             ]
+        );
+    }
+
+    #[test]
+    fn bounds_and_nulls_are_those_of_the_api_server() {
+        let spec = json!({ "spec": {
+            "replicas": -1, "minReadySeconds": 3_000_000_000_u64, "selector": null, "template": {},
+            "revisionHistoryLimit": null,
+            "updateStrategy": { "partition": true, "maxUnavailable": "20%", "paused": "true" },
+            "scaleStrategy": { "podsToDelete": [null] }
+        }});
+        let Checked { mut findings, spec } = check("GameDeployment", &spec);
+        findings.sort_by(|a, b| a.path.cmp(&b.path));
+        let lines: Vec<_> = findings
+            .iter()
+            .map(|one| format!("{}: {}", one.path, one.message))
+            .collect();
+        assert_eq!(
+            lines,
+            [
+                "spec: field selector is missing",
+                "spec.minReadySeconds: 3000000000 is too large; the largest is 2147483647",
+                "spec.replicas: -1 is too small; the smallest is 0",
+                "spec.scaleStrategy.podsToDelete[0]: null is not allowed in a list",
+                "spec.updateStrategy.partition: true is neither a whole number nor text such as \"20%\"",
+                "spec.updateStrategy.paused: \"true\" is not true or false",
+            ]
+        );
+        assert_eq!(
+            (&spec["selector"], &spec["updateStrategy"]["paused"]),
+            (&json!({}), &json!(true))
         );
     }
 }

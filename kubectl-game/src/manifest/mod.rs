@@ -1,8 +1,8 @@
-//! Manifests read from files (or standard input): HookTemplates and HookRuns, with the place of every field.
+//! Manifests read from files (or standard input), with the place of every field. Lists are read as their items.
 
+mod files;
 mod position;
 
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
@@ -11,6 +11,12 @@ use serde_saphyr::{MessageFormatter, UserMessageFormatter};
 use shared_api::hook_run::HookRunSpec;
 use shared_api::hook_template::HookTemplateSpec;
 use shared_api::names::GROUP;
+
+/// Kinds of the group that are known here.
+pub(crate) const KINDS: [&str; 3] = ["GameDeployment", "HookTemplate", "HookRun"];
+
+/// Lists within lists.
+const DEEPEST_LIST: usize = 4;
 
 pub(crate) use position::{Place, Places};
 
@@ -48,6 +54,14 @@ pub(crate) enum ManifestError {
         name: String,
         message: String,
     },
+    #[error("{} is larger than {limit} MiB; give it in several files", path.display())]
+    TooLarge { path: PathBuf, limit: u64 },
+    #[error("more than {limit} files in {}; give fewer of them", path.display())]
+    TooMany { path: PathBuf, limit: usize },
+    #[error("{} is more than {limit} directories deep; give a directory further down", path.display())]
+    TooDeep { path: PathBuf, limit: usize },
+    #[error("no file in {} ends in .json, .yaml or .yml{hint}", path.display())]
+    Empty { path: PathBuf, hint: &'static str },
     #[error("no HookTemplate or HookRun in {0}; give a file with one of them")]
     Nothing(String),
     #[error("several hooks in {0}: {1}; choose one with --name")]
@@ -57,20 +71,27 @@ pub(crate) enum ManifestError {
 }
 
 impl Document {
-    /// `apiVersion` and `kind` are those of a HookTemplate or HookRun.
+    /// Whether its group and kind are those of a HookTemplate or HookRun.
     pub(crate) fn is_hook(&self) -> bool {
-        let text = |field: &str| self.value.get(field).and_then(Value::as_str).unwrap_or_default();
-        text("apiVersion").starts_with(GROUP) && matches!(text("kind"), "HookTemplate" | "HookRun")
+        self.group() == GROUP && matches!(self.kind(), "HookTemplate" | "HookRun")
     }
 
-    /// Whether it is of a kind of this group whose schema is known here.
+    /// Whether it is, or was probably meant to be, of a kind whose schema is known here: nobody else has kinds of these
+    /// names, and nobody else has this group.
     pub(crate) fn is_ours(&self) -> bool {
-        let group = self
-            .value
+        KINDS.contains(&self.kind()) || self.group() == GROUP
+    }
+
+    /// The document's group and version.
+    pub(crate) fn api_version(&self) -> &str {
+        self.value
             .get("apiVersion")
             .and_then(Value::as_str)
-            .unwrap_or_default();
-        self.is_hook() || (group.starts_with(GROUP) && self.kind() == "GameDeployment")
+            .unwrap_or_default()
+    }
+
+    fn group(&self) -> &str {
+        self.api_version().split_once('/').map_or("", |(group, _)| group)
     }
 
     /// The document's kind.
@@ -97,6 +118,19 @@ impl Document {
         format!("{}:{line}:{column}", self.file.display())
     }
 
+    /// The same with another spec, in the same place.
+    pub(crate) fn with_spec(&self, spec: Value) -> Self {
+        let mut value = self.value.clone();
+        if let Value::Object(fields) = &mut value {
+            fields.insert("spec".to_owned(), spec);
+        }
+        Self {
+            file: self.file.clone(),
+            value,
+            places: self.places.clone(),
+        }
+    }
+
     /// The hook's spec.
     pub(crate) fn hook(&self) -> Result<Hook, ManifestError> {
         match self.kind() {
@@ -116,22 +150,22 @@ impl Document {
     }
 }
 
-/// Reads all documents of all files; `-` is standard input.
-pub(crate) fn read(files: &[PathBuf]) -> Result<Vec<Document>, ManifestError> {
+/// Reads all documents of all files; `-` is standard input. Of a directory the files are read, and those of directories
+/// in it only where it is `recursive`.
+pub(crate) fn read(paths: &[PathBuf], recursive: bool) -> Result<Vec<Document>, ManifestError> {
     let mut documents = Vec::new();
-    for path in files {
-        let text = text_of(path).map_err(|source| ManifestError::Read {
-            path: path.clone(),
-            source,
-        })?;
-        documents.extend(parse(path, &text)?);
+    for path in files::gather(paths, recursive)? {
+        documents.extend(parse(&path, &files::text(&path)?)?);
     }
     Ok(documents)
 }
 
 /// The only hook in the files, or the one of that name.
 pub(crate) fn choose(files: &[PathBuf], name: Option<&str>) -> Result<Document, ManifestError> {
-    let mut hooks: Vec<_> = read(files)?.into_iter().filter(Document::is_hook).collect();
+    let mut hooks: Vec<_> = read(files, false)?
+        .into_iter()
+        .filter(Document::is_hook)
+        .collect();
     let names = hooks.iter().map(Document::name).collect::<Vec<_>>().join(", ");
     let files = files
         .iter()
@@ -152,15 +186,6 @@ pub(crate) fn choose(files: &[PathBuf], name: Option<&str>) -> Result<Document, 
     }
 }
 
-fn text_of(path: &Path) -> std::io::Result<String> {
-    if path.as_os_str() == "-" {
-        let mut text = String::new();
-        std::io::stdin().read_to_string(&mut text)?;
-        return Ok(text);
-    }
-    std::fs::read_to_string(path)
-}
-
 /// `spec.args[0].name` as a JSON pointer.
 pub(crate) fn pointer(path: &str) -> String {
     format!("/{}", path.replace('[', "/").replace(']', "").replace('.', "/"))
@@ -171,18 +196,54 @@ fn parse(path: &Path, text: &str) -> Result<Vec<Document>, ManifestError> {
         path: path.to_owned(),
         message,
     };
-    let values: Vec<Value> =
-        serde_saphyr::from_multiple(text).map_err(|error| failed(yaml_sentence(&error)))?;
-    let places = position::places(text).map_err(failed)?;
+    // A dump of a cluster is larger than the files that people write. Aliases and depth keep their bounds.
+    let options = serde_saphyr::options! {
+        budget: serde_saphyr::budget! { max_events: 8_000_000, max_nodes: 4_000_000, max_documents: 100_000 },
+    };
+    let places = position::places(text);
+    let values: Result<Vec<Value>, _> = serde_saphyr::from_multiple_with_options(text, options);
+    let values = match (values, &places) {
+        (Ok(values), _) => values,
+        (Err(_), Err(why)) if why.contains(position::TOO_DEEP) => return Err(failed(why.clone())),
+        (Err(error), _) => return Err(failed(yaml_sentence(&error))),
+    };
     let values = values.into_iter().filter(|value| !value.is_null());
-    Ok(values
-        .zip(places)
-        .map(|(value, places)| Document {
-            file: path.to_owned(),
+    let mut documents = Vec::new();
+    for (value, places) in values.zip(places.map_err(failed)?) {
+        let file = path.to_owned();
+        unpack(Document { file, value, places }, DEEPEST_LIST, &mut documents);
+    }
+    Ok(documents)
+}
+
+/// A document, or the items of a list such as `kubectl get -o yaml` prints.
+fn unpack(document: Document, lists: usize, documents: &mut Vec<Document>) {
+    let is_list = document.kind() == "List"
+        || KINDS
+            .iter()
+            .any(|kind| document.kind().strip_suffix("List") == Some(kind));
+    let items = document.value.get("items").and_then(Value::as_array);
+    let Some(items) = items.filter(|_| is_list && lists > 0) else {
+        return documents.push(document);
+    };
+    for (value, places) in items.iter().zip(document.places.items(items.len())) {
+        let mut value = value.clone();
+        // The API server leaves them out of a list's items; kubectl does not.
+        if let (Some(kind), Value::Object(fields)) = (document.kind().strip_suffix("List"), &mut value)
+            && !kind.is_empty()
+        {
+            fields
+                .entry("apiVersion")
+                .or_insert_with(|| document.api_version().into());
+            fields.entry("kind").or_insert_with(|| kind.into());
+        }
+        let item = Document {
+            file: document.file.clone(),
             value,
             places,
-        })
-        .collect())
+        };
+        unpack(item, lists - 1, documents);
+    }
 }
 
 /// `line:column: what is wrong`.

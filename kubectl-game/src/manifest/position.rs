@@ -31,6 +31,28 @@ impl Places {
     }
 }
 
+impl Places {
+    /// Those of each item of a list, as if it were a document.
+    pub(super) fn items(&self, count: usize) -> Vec<Self> {
+        let mut items = vec![Self::default(); count];
+        for (path, place) in &self.0 {
+            let Some((number, rest)) = path.strip_prefix("items[").and_then(|path| path.split_once(']'))
+            else {
+                continue;
+            };
+            if let Some(item) = number
+                .parse()
+                .ok()
+                .and_then(|number: usize| items.get_mut(number))
+            {
+                let rest = rest.strip_prefix('.').unwrap_or(rest);
+                item.0.insert(rest.to_owned(), *place);
+            }
+        }
+        items
+    }
+}
+
 /// A collection that is being read.
 enum Open {
     List { path: String, next: usize },
@@ -57,6 +79,11 @@ impl Open {
     }
 }
 
+/// Collections within collections. What reads the values has the same bound, and says it in other words.
+const DEEPEST: usize = 64;
+/// What is said of more.
+pub(super) const TOO_DEEP: &str = "nested deeper than";
+
 /// The places of every document that holds anything.
 pub(super) fn places(text: &str) -> Result<Vec<Places>, String> {
     let mut documents = Vec::new();
@@ -64,6 +91,10 @@ pub(super) fn places(text: &str) -> Result<Vec<Places>, String> {
     let mut open: Vec<Open> = Vec::new();
     for event in Parser::new_from_str(text) {
         let (event, span) = event.map_err(|error| error.to_string())?;
+        if open.len() > DEEPEST {
+            let (line, column) = (span.start.line(), span.start.col() + 1);
+            return Err(format!("{line}:{column}: {TOO_DEEP} {DEEPEST} levels"));
+        }
         match event {
             Event::DocumentEnd => {
                 let document = std::mem::take(&mut current);

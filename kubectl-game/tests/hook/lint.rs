@@ -43,6 +43,105 @@ fn other_objects_are_passed_over_and_a_workload_is_read_as_by_its_operator() {
 }
 
 #[test]
+fn what_the_api_server_refuses_is_refused() {
+    let manifest = Manifest::new(
+        "apiVersion: tkex.tencent.com/v1\nkind: GameDeployment\nmetadata: {name: Arena_1, namespace: A, labels: {build: feature/new}}\n\
+         spec:\n  replicas: \"3\"\n  selector: {}\n  template: {}\n---\n\
+         apiVersion: tkex.tencent.com/v1alpha1\nkind: HookTemplte\nmetadata: {name: t}\n---\n\
+         kind: HookRun\nspec:\n  metrics:\n  - provider: {web: []}\n    interval: 5 s\n",
+    );
+    let said = hook(&["lint", "-f", manifest.path()]);
+    assert_eq!(said.code, 1, "{said:?}");
+    let text = manifest.anonymous(&said.out);
+    let golden = "FILE:1:13: GameDeployment Arena_1: apiVersion: \"tkex.tencent.com/v1\" is not served; write tkex.tencent.com/v1alpha1\n\
+        FILE:3:18: GameDeployment Arena_1: metadata.name: \"Arena_1\" is not allowed; use at most 253 lower-case letters, digits, - and ., with a letter or digit at both ends and around each dot\n\
+        FILE:3:38: GameDeployment Arena_1: metadata.namespace: \"A\" is not allowed; use at most 63 lower-case letters, digits and -, with a letter or digit at both ends\n\
+        FILE:3:57: GameDeployment Arena_1: metadata.labels.build: \"feature/new\" is not allowed as a label; use at most 63 letters, digits, -, _ and ., with a letter or digit at both ends\n\
+        FILE:5:13: GameDeployment Arena_1: spec.replicas: \"3\" is not a whole number; write it without quotes\n\
+        FILE:6:13: GameDeployment Arena_1: spec.selector: it selects every pod; name at least one label\n\
+        FILE:7:13: GameDeployment Arena_1: spec.template.spec.containers: a pod needs at least one container\n\
+        FILE:10:7: HookTemplte t: kind: \"HookTemplte\" is not served; did you mean HookTemplate?\n\
+        FILE:13:1: HookRun without a name: apiVersion: is missing; write tkex.tencent.com/v1alpha1\n\
+        FILE:13:1: HookRun without a name: metadata.name: is missing\n\
+        FILE:16:5: HookRun without a name: spec.metrics[0]: field name is missing\n\
+        FILE:16:21: HookRun without a name: spec.metrics[0].provider.web: [] is not an object\n\
+        FILE:17:15: HookRun without a name: spec.metrics[0].interval: duration \"5 s\" has an unknown unit; use ns, us, ms, s, m, h, without blanks\n";
+    assert!(text == golden, "--- expected\n{golden}\n--- said\n{text}");
+}
+
+const GAME: &str = "apiVersion: tkex.tencent.com/v1alpha1\nkind: HookTemplate\nmetadata:\n  name: fine\nspec:\n  metrics:\n  \
+    - name: m\n    successCondition: result == 0\n    provider:\n      web: {url: 'http://game'}\n";
+
+#[test]
+fn a_dump_of_a_cluster_is_read_item_by_item() {
+    let item = |text: &str, name: &str| {
+        let lines: Vec<_> = text.lines().map(|line| format!("  {line}\n")).collect();
+        format!("- {}", lines.concat().trim_start()).replace("fine", name)
+    };
+    let bad = item(GAME, "Bad");
+    let text = format!("apiVersion: v1\nkind: List\nitems:\n{}{bad}", item(GAME, "good"));
+    let manifest = Manifest::new(&text);
+    let said = hook(&["lint", "-f", manifest.path()]);
+    assert_eq!(said.code, 1, "{said:?}");
+    let out = manifest.anonymous(&said.out);
+    assert!(
+        out.starts_with("FILE:4:3: HookTemplate good: ok\nFILE:17:11: HookTemplate Bad: metadata.name: "),
+        "{out}"
+    );
+    let json = hook(&["lint", "-o", "json", "-f", manifest.path()]);
+    let told: serde_json::Value = serde_json::from_str(&json.out).unwrap();
+    assert_eq!((json.code, &told["problems"]), (1, &1.into()), "{told}");
+    assert_eq!(told["objects"][0]["problems"], serde_json::json!([]));
+    let problem = &told["objects"][1]["problems"][0];
+    assert_eq!(
+        (&problem["path"], &problem["line"]),
+        (&"metadata.name".into(), &17.into()),
+        "{told}"
+    );
+}
+
+#[test]
+fn directories_are_read_as_kubectl_reads_them() {
+    let directory = tempfile::TempDir::new().unwrap();
+    let at = |path: &str| directory.path().join(path);
+    let path = directory.path().to_str().unwrap();
+    std::fs::create_dir_all(at("one/two")).unwrap();
+    let empty = hook(&["lint", "-f", path]);
+    assert_eq!(empty.code, 64, "{empty:?}");
+    assert!(
+        empty.err.contains("no file in ") && empty.err.contains("-R reads"),
+        "{empty:?}"
+    );
+    std::fs::write(at("b.yml"), GAME).unwrap();
+    std::fs::write(at("notes.txt"), "a: [").unwrap();
+    std::fs::write(at("one/two/a.json"), "{\"kind\": \"Service\"}").unwrap();
+    std::fs::write(at("one/two/c.yaml"), GAME.replace("fine", "Bad")).unwrap();
+    std::os::unix::fs::symlink(directory.path(), at("one/again")).unwrap();
+    let flat = hook(&["lint", "-f", path]);
+    assert_eq!((flat.code, flat.out.lines().count()), (0, 1), "{flat:?}");
+    let deep = hook(&["lint", "-R", "-f", path]);
+    assert_eq!((deep.code, deep.out.lines().count()), (1, 2), "{deep:?}");
+}
+
+#[test]
+fn nothing_to_check_is_no_mistake_and_too_much_is_one() {
+    let manifest = Manifest::new("apiVersion: v1\nkind: Service\nmetadata: {name: s}\n");
+    let said = hook(&["lint", "-f", manifest.path()]);
+    assert_eq!((said.code, said.out.as_str()), (0, ""), "{said:?}");
+    let note = "nothing to check: no GameDeployment, HookTemplate or HookRun in FILE\n";
+    assert_eq!(manifest.anonymous(&said.err), note);
+    let manifest = Manifest::new(&"# much\n".repeat(3 << 20));
+    let said = hook(&["lint", "-f", manifest.path()]);
+    assert_eq!(said.code, 64, "{said:?}");
+    let complaint = "error: FILE is larger than 16 MiB; give it in several files\n";
+    assert_eq!(manifest.anonymous(&said.err), complaint);
+    let manifest = Manifest::new(&format!("a: {}1{}", "[".repeat(100), "]".repeat(100)));
+    let said = hook(&["lint", "-f", manifest.path()]);
+    assert_eq!(said.code, 64, "{said:?}");
+    assert!(said.err.contains("nested deeper than 64 levels"), "{said:?}");
+}
+
+#[test]
 fn a_template_may_leave_arguments_open_and_a_run_may_not() {
     let template = std::fs::read_to_string(crate::example("01")).unwrap();
     let run = template.replace("kind: HookTemplate", "kind: HookRun");

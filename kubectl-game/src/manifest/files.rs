@@ -1,0 +1,111 @@
+//! Which files are read, and how much of them: files as they are named, and of a directory those that kubectl would take.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use super::ManifestError;
+
+/// Endings of files that are taken from a directory, as kubectl takes them.
+const ENDINGS: [&str; 3] = ["json", "yaml", "yml"];
+/// Bytes of one file.
+const LARGEST: u64 = 16 << 20;
+/// Files of one call.
+const MOST: usize = 10_000;
+/// Directories within directories.
+const DEEPEST: usize = 32;
+
+/// The files that these paths stand for, in order.
+pub(super) fn gather(paths: &[PathBuf], recursive: bool) -> Result<Vec<PathBuf>, ManifestError> {
+    let mut files = Vec::new();
+    for path in paths {
+        if !path.is_dir() {
+            files.push(path.clone());
+            continue;
+        }
+        let before = files.len();
+        walk(path, recursive, 0, &mut files)?;
+        if files.len() == before {
+            return Err(ManifestError::Empty {
+                path: path.clone(),
+                hint: if recursive {
+                    ""
+                } else {
+                    "; -R reads the directories in it too"
+                },
+            });
+        }
+    }
+    Ok(files)
+}
+
+fn walk(
+    directory: &Path,
+    recursive: bool,
+    depth: usize,
+    files: &mut Vec<PathBuf>,
+) -> Result<(), ManifestError> {
+    let unread = |source| ManifestError::Read {
+        path: directory.to_owned(),
+        source,
+    };
+    if depth > DEEPEST {
+        return Err(ManifestError::TooDeep {
+            path: directory.to_owned(),
+            limit: DEEPEST,
+        });
+    }
+    let entries = std::fs::read_dir(directory).map_err(unread)?;
+    let mut entries: Vec<_> = entries.collect::<Result<_, _>>().map_err(unread)?;
+    entries.sort_by_key(std::fs::DirEntry::file_name);
+    for entry in entries {
+        let path = entry.path();
+        // A link to a directory is not followed: it may lead back here.
+        if entry.file_type().map_err(unread)?.is_dir() {
+            if recursive {
+                walk(&path, recursive, depth + 1, files)?;
+            }
+        } else if has_ending(&path) && path.is_file() {
+            files.push(path);
+            if files.len() > MOST {
+                return Err(ManifestError::TooMany {
+                    path: directory.to_owned(),
+                    limit: MOST,
+                });
+            }
+        }
+    }
+    Ok(())
+}
+
+fn has_ending(path: &Path) -> bool {
+    let ending = path.extension().and_then(|ending| ending.to_str());
+    ending.is_some_and(|ending| ENDINGS.contains(&ending))
+}
+
+/// The text of a file; `-` is standard input.
+pub(super) fn text(path: &Path) -> Result<String, ManifestError> {
+    let read = || {
+        let mut bytes = Vec::new();
+        // One byte more than is allowed, to know that there is more.
+        if path.as_os_str() == "-" {
+            std::io::stdin().take(LARGEST + 1).read_to_end(&mut bytes)?;
+        } else {
+            File::open(path)?.take(LARGEST + 1).read_to_end(&mut bytes)?;
+        }
+        Ok(bytes)
+    };
+    let unread = |source| ManifestError::Read {
+        path: path.to_owned(),
+        source,
+    };
+    let bytes: Vec<u8> = read().map_err(unread)?;
+    if bytes.len() as u64 > LARGEST {
+        return Err(ManifestError::TooLarge {
+            path: path.to_owned(),
+            limit: LARGEST >> 20,
+        });
+    }
+    String::from_utf8(bytes)
+        .map_err(|error| unread(std::io::Error::new(std::io::ErrorKind::InvalidData, error)))
+}
