@@ -23,6 +23,8 @@ mod generate;
 mod image;
 mod in_cluster;
 mod manifests;
+#[cfg(test)]
+mod mentioned;
 mod mutants;
 mod node_test;
 mod operator;

@@ -19,7 +19,7 @@ const ONE_PAGE: &str = "DOCS";
 const READERS: usize = 3;
 
 /// How long somebody looks until a page is right.
-const PATIENCE: Duration = Duration::from_mins(1);
+const PATIENCE: Duration = Duration::from_mins(2);
 
 /// Mistakes of one page, after which the rest of it says nothing.
 const ENOUGH: usize = 3;

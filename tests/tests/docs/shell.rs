@@ -8,7 +8,7 @@ use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
 /// The longest that a command may take.
-const PATIENCE: Duration = Duration::from_secs(90);
+const PATIENCE: Duration = Duration::from_mins(4);
 
 /// Reads names of files, runs each, and says how it ended. `kubectl exec` is written down, see `world`.
 const LOOP: &str = r#"

@@ -7,6 +7,7 @@
 //! | a duration, a time, an IPv4 address | any other one |
 //! | `-x7k2p`: random letters with a digit among them | the same random letters wherever they stand on the page |
 //! | blanks | as many as there are |
+//! | `1 (67s ago)` restarts, as kubectl from 1.22 on prints them | `1` |
 //! | signs of a terminal, such as `✔` | the letters that stand for them elsewhere |
 //!
 //! Rows may come in another order: they are sorted by names that are random. Sentences may be broken elsewhere: a page is
@@ -214,12 +215,18 @@ fn squeeze(line: &str) -> String {
     };
     let line: String = line.chars().map(plain).collect();
     let line = line.split_whitespace().collect::<Vec<_>>().join(" ");
+    let line = since_restart().replace_all(&line, "");
     // Where a row stands in a tree depends on the order of the rows.
-    let mut row = line.as_str();
+    let mut row = &*line;
     while let Some(rest) = { ["|-", "`-", "|", " "].iter() }.find_map(|branch| row.strip_prefix(branch)) {
         row = rest;
     }
     row.to_owned()
+}
+
+/// What newer kubectls say besides a number of restarts.
+fn since_restart() -> Regex {
+    Regex::new(r" \((?:\d+[smhd])+ ago\)").unwrap()
 }
 
 const SIGNS: [(char, char); 13] = [
@@ -272,6 +279,13 @@ mod tests {
         assert!(shows("NAME\n...\na-x7k2p Gone", printed, &none).is_some());
         assert!(shows("NAME\na-x7k2p Gone", printed, &none).is_none());
         assert!(shows("NAME\n[..] Running\n[..] Running", printed, &none).is_none());
+    }
+
+    #[test]
+    fn restarts_are_a_number_whatever_kubectl_says_besides() {
+        let none = Names::new();
+        assert!(shows("p 1/1 Running 1 46m", "p 1/1 Running 1 (2m7s ago) 47m", &none).is_some());
+        assert!(shows("p 1/1 Running 1 46m", "p 1/1 Running 2 (67s ago) 47m", &none).is_none());
     }
 
     #[test]
