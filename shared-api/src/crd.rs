@@ -68,11 +68,11 @@ fn finished(
 /// Takes away what the derived schema says too much of, at every depth.
 ///
 /// - Defaults: serde's say how absent fields are read; the API server would write them into objects.
-/// - `nullable`: API servers publish a nullable field in OpenAPI v2 without its type, items and properties, so that
+/// - `nullable`: API servers publish a nullable field in `OpenAPI` v2 without its type, items and properties, so that
 ///   `kubectl explain` shows nothing of it and kubectl does not notice misspelt fields in it. A null needs no
 ///   permission: since 1.20 the API server drops nulls of fields that are not nullable. Optional texts stay nullable:
 ///   an API server of 1.20 that was built with Go 1.19 takes an empty text for null and would refuse `body: ""`. Only
-///   their type is missing in OpenAPI v2.
+///   their type is missing in `OpenAPI` v2.
 fn plain(schema: &mut JSONSchemaProps) {
     schema.default = None;
     if schema.type_.as_deref() != Some("string") || schema.enum_.is_some() {

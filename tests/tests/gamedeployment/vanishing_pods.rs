@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use kube::ResourceExt;
 use kube::api::DeleteParams;
+use operator_tests::Fleet;
 use operator_tests::fleet::{game, hooked, until_empty};
-use operator_tests::{Fleet, eventually};
 use serde_json::json;
 use shared_api::names::pod::DELETING;
 use test_kit::ControlPlane;
+use test_kit::eventually;
 use test_kit::node::{Loss, Options};
 
 use crate::{PROGRAMS, fleet};

@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use operator_tests::fleet::{game, hooked, until_empty};
-use operator_tests::{Fleet, SOON, eventually, merge};
+use operator_tests::{Fleet, SOON, merge};
 use serde_json::json;
 use shared_api::HookRun;
+use test_kit::eventually;
 
 use crate::fleet;
 
