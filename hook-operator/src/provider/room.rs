@@ -208,7 +208,7 @@ mod tests {
             })
             .collect();
         for task in tasks {
-            let end = tokio::time::timeout(Duration::from_secs(600), task).await;
+            let end = tokio::time::timeout(Duration::from_mins(10), task).await;
             end.unwrap().unwrap();
         }
     }

@@ -135,7 +135,7 @@ async fn a_namespace_whose_calls_hang_leaves_room_for_others() {
         .map(|_| {
             let providers = providers.clone();
             let mut request = get(format!("http://{hanging}/"));
-            request.timeout = Duration::from_secs(3600);
+            request.timeout = Duration::from_hours(1);
             tokio::spawn(async move { providers.measure("crowd", &Request::Web(request)).await })
         })
         .collect();
@@ -170,7 +170,7 @@ async fn long_answers_of_one_namespace_wait_for_room() {
     };
     let providers = Providers::new(loopback_allowed(), limits);
     let mut request = get(format!("http://{dripping}/"));
-    request.timeout = Duration::from_secs(3600);
+    request.timeout = Duration::from_hours(1);
     let crowd = (0..20).map(|_| {
         let (providers, request) = (providers.clone(), Request::Web(request.clone()));
         tokio::spawn(async move { providers.measure("crowd", &request).await })

@@ -122,7 +122,7 @@ async fn an_edited_run_opens_nothing_and_says_so() {
         "op": "replace", "path": "/spec/metrics/0/successCondition", "value": "asInt(result) >= 0"
     }])
     .to_string();
-    fleet.kubectl(
+    let _ = fleet.kubectl(
         &["patch", "hookrun", &made.name_any(), "--type=json", "-p", &patch],
         "",
     );

@@ -16,7 +16,7 @@ use test_kit::node::{Loss, Options};
 use crate::{PROGRAMS, fleet};
 
 /// By then a node counts as gone, and what was on it is deleted.
-const GONE: Duration = Duration::from_secs(120);
+const GONE: Duration = Duration::from_mins(2);
 
 /// A fleet of so many pods, all busy, one of which is to go.
 async fn draining(fleet: &Fleet<'_>, replicas: usize) -> String {

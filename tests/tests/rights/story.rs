@@ -12,7 +12,7 @@ use test_kit::api_proxy::{Failure, Matcher};
 use test_kit::node::Loss;
 
 /// By then a node counts as gone.
-const CERTAIN: Duration = Duration::from_secs(120);
+const CERTAIN: Duration = Duration::from_mins(2);
 
 /// `proxies`: of gamedeployment-operator and of hook-operator.
 pub(crate) async fn tell(fleet: &Fleet<'_>, proxies: &[ApiProxy; 2]) {

@@ -10,7 +10,7 @@ use crate::world::{Step, Version};
 /// Seconds for which a verdict counts where the workload says nothing.
 const FRESH: i64 = 30;
 
-fn succeeded(version: &&Version<'_>) -> bool {
+fn succeeded(version: &Version<'_>) -> bool {
     version
         .object
         .is_some_and(|run| text(run, "/status/phase") == "Successful")
@@ -28,7 +28,7 @@ impl Judge<'_> {
         if out_for(pod).is_some() {
             return None;
         }
-        let verdict = versions.iter().find(succeeded)?.at;
+        let verdict = versions.iter().find(|version| succeeded(version))?.at;
         let game = self.workload(pod, step)?;
         let fresh = game["spec"][field]["freshForSeconds"].as_i64().unwrap_or(FRESH);
         let age = step.event.received.duration_since(verdict);

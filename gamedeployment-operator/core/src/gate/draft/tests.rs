@@ -183,6 +183,7 @@ fn argument() -> impl Strategy<Value = Argument> {
             name: name.to_owned(),
             value,
             value_from,
+            ..Argument::default()
         })
 }
 

@@ -86,16 +86,13 @@ impl<'a> Draft<'a> {
             .syntax(syntax::Config::new().nest_limit(100))
             .configure(limits)
             .build(&self.translated.text)
-            .map_err(|error| match error.size_limit() {
-                Some(limit) => Fault::budget(format!(
-                    "the regular expression {} is too large: compiled it has more than {limit} bytes; use fewer or \
-                     smaller character classes and repetitions",
-                    quoted(source)
-                )),
-                None => {
-                    let text = error.source().map_or_else(|| error.to_string(), ToString::to_string);
-                    bad(source, text.lines().last().unwrap_or("it does not parse"))
-                }
+            .map_err(|error| if let Some(limit) = error.size_limit() { Fault::budget(format!(
+                "the regular expression {} is too large: compiled it has more than {limit} bytes; use fewer or \
+                 smaller character classes and repetitions",
+                quoted(source)
+            )) } else {
+                let text = error.source().map_or_else(|| error.to_string(), ToString::to_string);
+                bad(source, text.lines().last().unwrap_or("it does not parse"))
             })?;
         let bytes = nfa.memory_usage();
         let states = DFA::config()
