@@ -32,6 +32,7 @@ pub mod render;
 pub mod request;
 pub mod resolve;
 pub mod schedule;
+mod spelling;
 pub mod tally;
 pub mod value;
 pub mod verdict;

@@ -14,8 +14,10 @@ pub enum ConditionErrorKind {
     UnknownName,
     /// An operator or function was given a kind of value that it does not take.
     TypeMismatch,
-    /// `!=` met a key that the answer does not have.
+    /// Something was asked of a key that the answer does not have, or of an element that was not found.
     MissingKey,
+    /// NaN was compared.
+    NotANumber,
     /// It went wrong on this value: an index out of range, text that is not a number.
     Runtime,
     /// A limit on size, nesting, steps or memory was reached.
@@ -75,6 +77,7 @@ impl ConditionErrorKind {
             Self::UnknownName => "it names something that does not exist",
             Self::TypeMismatch => "it is given a kind of value that it does not take",
             Self::MissingKey => "the answer has no such key",
+            Self::NotANumber => "it compares NaN",
             Self::Runtime => "it cannot be answered for this value",
             Self::Budget => "it takes too many steps or too much memory",
             Self::NotBoolean => "its outcome is neither true nor false",
@@ -125,6 +128,20 @@ impl Fault {
 
     pub(in crate::condition) fn runtime(message: impl Into<String>) -> Self {
         Fault::new(ConditionErrorKind::Runtime, message)
+    }
+
+    /// A comparison of NaN.
+    pub(in crate::condition) fn nan() -> Self {
+        let message = "NaN is compared, and no comparison with it has an answer; ask isNaN(…) first";
+        Fault::new(ConditionErrorKind::NotANumber, message)
+    }
+
+    /// Whether this is the third truth value rather than a mistake: what `and`, `or` and `? :` may do without.
+    pub(in crate::condition) fn is_unknown(&self) -> bool {
+        matches!(
+            self.kind,
+            ConditionErrorKind::MissingKey | ConditionErrorKind::NotANumber
+        )
     }
 
     pub(in crate::condition) fn budget(message: impl Into<String>) -> Self {

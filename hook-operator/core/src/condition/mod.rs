@@ -2,8 +2,8 @@
 //!
 //! A [`Condition`] is compiled once and evaluated many times. It is pure: no clock (the caller passes
 //! `now`), no randomness, no I/O. Only `true` opens a gate, so everything that is not clearly true or
-//! false (a type mismatch, an index out of range, a value that is not a bool, a budget used up) is a
-//! [`ConditionError`] with its place in the text.
+//! false (a missing key, NaN, a type mismatch, an index out of range, a budget used up) is a [`ConditionError`] with
+//! its place in the text.
 //!
 //! The way of a condition:
 //!
@@ -13,7 +13,7 @@
 //! | `prepare` | constants folded, regular expressions compiled |
 //! | `check` | the static check, once per kind of `result` |
 //! | `run` | the value, within a budget |
-//! | `value`, `number` | what conditions calculate with |
+//! | `value`, `absent`, `number` | what conditions calculate with |
 //! | `error` | errors with their place in the text |
 
 use std::sync::{Arc, OnceLock};
@@ -22,6 +22,7 @@ use jiff::Timestamp;
 
 use crate::value::{MetricValue, Response};
 
+mod absent;
 mod check;
 mod error;
 mod number;
@@ -150,6 +151,7 @@ impl Condition {
         let root = inner.folded.root();
         let outcome = machine.eval(root).and_then(|value| match value {
             value::Value::Bool(answer) => Ok(answer),
+            value::Value::Missing(absent) => Err(absent.fault().at(inner.folded.span(root))),
             other => Err(Fault::new(
                 ConditionErrorKind::NotBoolean,
                 format!(

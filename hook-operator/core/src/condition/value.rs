@@ -6,6 +6,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde_json::Value as Json;
 
+use crate::condition::absent::Absent;
 use crate::condition::error::Fault;
 use crate::condition::number;
 
@@ -43,8 +44,9 @@ impl From<String> for Text<'_> {
 #[derive(Debug, Clone)]
 pub(in crate::condition) enum Value<'a> {
     Nil,
-    /// A key that the answer does not have. Nil everywhere, except that `!=` refuses it.
-    Missing,
+    /// What is not there. Nil for `??`, `?.`, `default`, `isNil` and beside a written `nil`; all else that is asked of
+    /// it is unknown.
+    Missing(Box<Absent<'a>>),
     Bool(bool),
     Int(i64),
     /// A JSON integer beyond 2^53, kept exact; a float in every other respect.
@@ -194,12 +196,24 @@ impl<'a> Value<'a> {
         matches!(
             self,
             Value::Nil
-                | Value::Missing
+                | Value::Missing(_)
                 | Value::List(List::Made {
                     shape: Shape::Absent,
                     ..
                 })
         )
+    }
+
+    /// Unknown where nothing is there.
+    pub(in crate::condition) fn present(&self) -> Result<(), Fault> {
+        match self {
+            Value::Missing(absent) => Err(absent.fault()),
+            _ => Ok(()),
+        }
+    }
+
+    pub(in crate::condition) fn is_nan(&self) -> bool {
+        matches!(self, Value::Float(number) if number.is_nan())
     }
 
     pub(in crate::condition) fn is_number(&self) -> bool {
@@ -210,7 +224,7 @@ impl<'a> Value<'a> {
     pub(in crate::condition) fn describe(&self) -> &'static str {
         match self {
             Value::Nil => "nil",
-            Value::Missing => "a missing key",
+            Value::Missing(_) => "a missing key",
             Value::Bool(_) => "true/false",
             Value::Int(_) => "an integer",
             Value::Whole(_) | Value::Float(_) => "a number",

@@ -1,9 +1,11 @@
 //! Members, indexes, slices and `in`.
 
+use crate::condition::absent::Absent;
 use crate::condition::error::Fault;
 use crate::condition::number;
 use crate::condition::run::budget::Budget;
 use crate::condition::run::compare::{equal, identical};
+use crate::condition::run::kleene;
 use crate::condition::value::{CUT_BYTES, List, Map, Text, Value};
 
 /// An index or bound; a float is cut, as in Go.
@@ -26,7 +28,9 @@ pub(in crate::condition) fn field<'a>(
     budget: &mut Budget,
 ) -> Result<Value<'a>, Fault> {
     match base {
-        Value::Map(map @ (Map::Json(_) | Map::Made { .. })) => Ok(map.get(name).unwrap_or(Value::Missing)),
+        Value::Map(map @ (Map::Json(_) | Map::Made { .. })) => Ok(map
+            .get(name)
+            .unwrap_or_else(|| Absent::key(&Value::Str(Text::Borrowed(name)), map))),
         other => fetch(other, &Value::Str(Text::Borrowed(name)), budget),
     }
 }
@@ -49,8 +53,13 @@ pub(in crate::condition) fn fetch<'a>(
             byte.map(|byte| Value::Int(i64::from(byte)))
                 .ok_or_else(|| out_of_range(key, text.as_str().len()))
         }
-        Value::Map(map) => lookup(map, key, budget),
-        Value::Nil | Value::Missing => Err(Fault::runtime(match key.as_str() {
+        Value::Map(map) => Ok(match (lookup(map, key, budget)?, map) {
+            (Some(value), _) => value,
+            (None, Map::Pairs { groups: true, .. }) => Value::absent_list(),
+            (None, _) => Absent::key(key, map),
+        }),
+        Value::Missing(absent) => Err(absent.fault()),
+        Value::Nil => Err(Fault::runtime(match key.as_str() {
             Some(name) => {
                 format!(
                     "cannot read `{name}` of {}; write ?.{name} where it may be absent",
@@ -87,9 +96,9 @@ fn out_of_range(key: &Value<'_>, len: usize) -> Fault {
     ))
 }
 
-fn lookup<'a>(map: &Map<'a>, key: &Value<'a>, budget: &mut Budget) -> Result<Value<'a>, Fault> {
+fn lookup<'a>(map: &Map<'a>, key: &Value<'a>, budget: &mut Budget) -> Result<Option<Value<'a>>, Fault> {
     budget.read(key.as_str().map_or(0, str::len).saturating_mul(16))?;
-    let found = match (map, key) {
+    Ok(match (map, key) {
         (Map::Json(_) | Map::Made { .. }, Value::Str(name)) => map.get(name.as_str()),
         (Map::Pairs { entries, .. }, key) => {
             let mut found = None;
@@ -101,33 +110,14 @@ fn lookup<'a>(map: &Map<'a>, key: &Value<'a>, budget: &mut Budget) -> Result<Val
             }
             found
         }
-        (_, Value::Nil | Value::Missing) => map.get(""),
+        (_, Value::Nil) => map.get(""),
         (_, other) => {
             return Err(Fault::runtime(format!(
                 "an object's key must be text, this is {}",
                 other.describe()
             )));
         }
-    };
-    match (found, map) {
-        (Some(value), _) => Ok(value),
-        (None, Map::Pairs { groups: true, .. }) => Ok(Value::absent_list()),
-        (None, _) => Ok(Value::Missing),
-    }
-}
-
-fn has_key(map: &Map<'_>, key: &Value<'_>, budget: &mut Budget) -> Result<bool, Fault> {
-    match (map, key) {
-        (Map::Pairs { entries, .. }, key) => {
-            for (own, _) in entries.iter() {
-                if identical(own, key, budget)? {
-                    return Ok(true);
-                }
-            }
-            Ok(false)
-        }
-        _ => Ok(!matches!(lookup(map, key, budget)?, Value::Missing)),
-    }
+    })
 }
 
 /// `base[from:to]`: bounds beyond the ends are moved to the ends.
@@ -140,6 +130,7 @@ pub(in crate::condition) fn slice<'a>(
     let len = match base {
         Value::List(list) => list.len(),
         Value::Str(text) => text.as_str().len(),
+        Value::Missing(absent) => return Err(absent.fault()),
         other => return Err(Fault::runtime(format!("{} cannot be sliced", other.describe()))),
     };
     let end = to.map_or(Ok(len), |to| bound(to, len))?;
@@ -190,17 +181,10 @@ pub(in crate::condition) fn contains<'a>(
     budget: &mut Budget,
 ) -> Result<bool, Fault> {
     match haystack {
-        Value::Nil | Value::Missing => Ok(false),
+        Value::Nil => Ok(false),
         Value::List(List::Range { from, len }) => in_range(*from, *len, needle, budget),
-        Value::List(list) => {
-            for item in list.iter() {
-                if equal(&item, needle, budget)? {
-                    return Ok(true);
-                }
-            }
-            Ok(false)
-        }
-        Value::Map(map) => has_key(map, needle, budget),
+        Value::List(list) => kleene::any(list.iter().map(|item| equal(&item, needle, budget))),
+        Value::Map(map) => Ok(lookup(map, needle, budget)?.is_some()),
         other => Err(Fault::runtime(format!(
             "`in` needs a list or an object, this is {}",
             other.describe()
@@ -209,6 +193,9 @@ pub(in crate::condition) fn contains<'a>(
 }
 
 fn in_range(from: i64, len: usize, needle: &Value<'_>, budget: &mut Budget) -> Result<bool, Fault> {
+    if needle.is_nan() {
+        return Err(Fault::nan());
+    }
     let Some(last) = i64::try_from(len).ok().and_then(|len| len.checked_sub(1)) else {
         return Ok(false);
     };

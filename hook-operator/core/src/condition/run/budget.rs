@@ -40,6 +40,11 @@ impl Budget {
         })
     }
 
+    /// Going on after something unknown, whose message was written in vain.
+    pub(in crate::condition) fn unknown(&mut self) -> Result<(), Fault> {
+        self.step(16)
+    }
+
     /// Reading this many bytes of text.
     pub(in crate::condition) fn read(&mut self, bytes: usize) -> Result<(), Fault> {
         self.step(bytes / READ_PER_STEP)

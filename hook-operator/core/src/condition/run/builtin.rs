@@ -21,6 +21,12 @@ pub(in crate::condition) fn call<'a>(
     function: Function,
     args: &[Value<'a>],
 ) -> Result<Value<'a>, Fault> {
+    // What these find may be absent, and so may what they look into.
+    let may_be_absent = usize::from(matches!(
+        function,
+        Function::First | Function::Last | Function::Get
+    ));
+    args.iter().skip(may_be_absent).try_for_each(Value::present)?;
     let budget = &mut machine.budget;
     match (function, args) {
         (Function::Now, []) => Ok(Value::Time(machine.world.now)),
@@ -105,7 +111,7 @@ fn len<'a>(value: &Value<'a>, budget: &mut Budget) -> Result<Value<'a>, Fault> {
 
 fn type_of(value: &Value<'_>) -> &'static str {
     match value {
-        Value::Nil | Value::Missing => "nil",
+        Value::Nil | Value::Missing(_) => "nil",
         Value::Bool(_) => "bool",
         Value::Int(_) => "int",
         Value::Whole(_) | Value::Float(_) => "float",
@@ -128,10 +134,11 @@ pub(in crate::condition) fn text_of(value: &Value<'_>, budget: &mut Budget) -> R
 fn write(value: &Value<'_>, out: &mut String, budget: &mut Budget) -> Result<(), Fault> {
     budget.step(1)?;
     let text = match value {
-        Value::Nil | Value::Missing => "<nil>".to_owned(),
+        Value::Nil | Value::Missing(_) => "<nil>".to_owned(),
         Value::Bool(b) => b.to_string(),
         Value::Int(n) => n.to_string(),
         Value::Whole(n) => n.to_string(),
+        Value::Float(n) if n.is_nan() => return Err(Fault::nan()),
         Value::Float(n) => number::float_text(*n),
         Value::Str(text) => text.as_str().to_owned(),
         Value::Time(time) => time.to_string(),

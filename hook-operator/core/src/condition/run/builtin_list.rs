@@ -1,5 +1,6 @@
 //! Functions on lists and objects: first, last, take, keys, values, reverse, uniq, concat, flatten …
 
+use crate::condition::absent::Absent;
 use crate::condition::error::Fault;
 use crate::condition::run::access;
 use crate::condition::run::budget::Budget;
@@ -16,9 +17,9 @@ pub(in crate::condition) fn call<'a>(
 ) -> Result<Value<'a>, Fault> {
     let first = args.first().unwrap_or(&Value::Nil);
     match function {
-        // As in Go, these two never fail: nil where there is no element.
-        Function::First => Ok(access::fetch(first, &Value::Int(0), budget).unwrap_or(Value::Nil)),
-        Function::Last => Ok(access::fetch(first, &Value::Int(-1), budget).unwrap_or(Value::Nil)),
+        // As in Go, these two never fail: absent where there is no element.
+        Function::First => Ok(element(first, 0, budget).unwrap_or_else(|| Absent::nothing("first(…)"))),
+        Function::Last => Ok(element(first, -1, budget).unwrap_or_else(|| Absent::nothing("last(…)"))),
         Function::Keys | Function::Values | Function::ToPairs => {
             let map = as_map(first).ok_or_else(|| refused(function, first))?;
             budget.elements(map.len())?;
@@ -50,6 +51,13 @@ pub(in crate::condition) fn call<'a>(
             }
         }
         _ => on_list(function, items(function, first)?, args.get(1), budget),
+    }
+}
+
+fn element<'a>(base: &Value<'a>, index: i64, budget: &mut Budget) -> Option<Value<'a>> {
+    match base {
+        Value::Missing(_) => Some(base.clone()),
+        _ => access::fetch(base, &Value::Int(index), budget).ok(),
     }
 }
 
@@ -154,10 +162,10 @@ pub(in crate::condition) fn get<'a>(
     match base {
         Value::List(_) | Value::Str(_) => {
             access::integer(key)?;
-            Ok(access::fetch(base, key, budget).unwrap_or(Value::Missing))
+            Ok(access::fetch(base, key, budget).unwrap_or_else(|_| Absent::nothing("get(…)")))
         }
         Value::Map(_) => access::fetch(base, key, budget),
-        Value::Missing => Ok(Value::Missing),
-        _ => Ok(Value::Nil),
+        Value::Missing(_) => Ok(base.clone()),
+        _ => Ok(Absent::nothing("get(…)")),
     }
 }

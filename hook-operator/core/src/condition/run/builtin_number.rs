@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 
+use crate::condition::absent::Absent;
 use crate::condition::error::Fault;
 use crate::condition::number;
 use crate::condition::run::budget::Budget;
@@ -22,6 +23,9 @@ pub(in crate::condition) fn call<'a>(
             let mut numbers = Vec::new();
             for arg in args {
                 gather(function, arg, &mut numbers, budget)?;
+            }
+            if numbers.is_empty() {
+                return Ok(Absent::nothing("the mean or median of no numbers"));
             }
             Ok(Value::Float(if function == Function::Mean {
                 mean(&numbers)
@@ -100,7 +104,14 @@ fn extreme<'a>(
     for arg in args {
         extreme_of(function, arg, worse, &mut best, budget)?;
     }
-    Ok(best.unwrap_or(Value::Nil))
+    // NaN among the numbers is the largest and the smallest: whoever compares it learns that.
+    Ok(best.unwrap_or_else(|| {
+        Absent::nothing(if function == Function::Max {
+            "max(…)"
+        } else {
+            "min(…)"
+        })
+    }))
 }
 
 fn extreme_of<'a>(
@@ -119,9 +130,10 @@ fn extreme_of<'a>(
             Ok(())
         }
         number if number.is_number() => {
-            let replace = best
-                .as_ref()
-                .is_none_or(|old| order(old, number).is_ok_and(|order| order == Some(worse)));
+            let replace = number.is_nan()
+                || best
+                    .as_ref()
+                    .is_none_or(|old| order(old, number).is_ok_and(|order| order == Some(worse)));
             if replace {
                 *best = Some(number.clone());
             }
@@ -150,20 +162,17 @@ fn gather(
 
 #[expect(clippy::cast_precision_loss, reason = "a count of elements is far below 2^53")]
 fn mean(numbers: &[f64]) -> f64 {
-    if numbers.is_empty() {
-        0.0
-    } else {
-        numbers.iter().sum::<f64>() / numbers.len() as f64
-    }
+    numbers.iter().sum::<f64>() / numbers.len() as f64
 }
 
 fn median(mut numbers: Vec<f64>) -> f64 {
-    // Go sorts NaN first.
-    numbers.sort_by(|a, b| a.partial_cmp(b).unwrap_or_else(|| b.is_nan().cmp(&a.is_nan())));
+    if numbers.iter().any(|number| number.is_nan()) {
+        return f64::NAN;
+    }
+    numbers.sort_by(f64::total_cmp);
     let middle = numbers.len() / 2;
     let at = |index: usize| numbers.get(index).copied().unwrap_or(0.0);
     match numbers.len() {
-        0 => 0.0,
         len if len % 2 == 1 => at(middle),
         _ => f64::midpoint(at(middle - 1), at(middle)),
     }

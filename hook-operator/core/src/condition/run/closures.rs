@@ -1,5 +1,6 @@
 //! Functions that run a closure over a list: all, any, filter, map, count, sum, find, reduce …
 
+use crate::condition::absent::Absent;
 use crate::condition::error::Fault;
 use crate::condition::run::arith::arithmetic;
 use crate::condition::run::compare::{identical, order};
@@ -8,59 +9,34 @@ use crate::condition::syntax::ast::{BinaryOp, NodeId};
 use crate::condition::syntax::names::Function;
 use crate::condition::value::{List, Value};
 
-/// What a closure walks. Go also lets it walk the bytes of text and an empty object.
-#[derive(Debug, Clone)]
-enum Walk<'a> {
-    List(List<'a>),
-    Text(Value<'a>),
-    Object(usize),
-}
-
+/// The list that a closure walks. Go also lets it walk the bytes of a text and an empty object; an error page that has
+/// either in place of the list must not pass for a list without elements.
 #[derive(Debug)]
 pub(in crate::condition) struct Scope<'a> {
-    walk: Walk<'a>,
+    list: List<'a>,
     pub(in crate::condition) index: usize,
     pub(in crate::condition) acc: Value<'a>,
 }
 
 impl<'a> Scope<'a> {
     fn new(value: Value<'a>) -> Result<Self, Fault> {
-        let walk = match value {
-            Value::List(list) => Walk::List(list),
-            Value::Str(_) => Walk::Text(value),
-            Value::Map(map) => Walk::Object(map.len()),
-            other => {
-                return Err(Fault::runtime(format!(
-                    "a list is needed here, this is {}",
-                    other.describe()
-                )));
+        value.present()?;
+        let Value::List(list) = value else {
+            let mut message = format!("a list is needed here, this is {}", value.describe());
+            if matches!(value, Value::Map(_)) {
+                message.push_str("; use values(…)");
             }
+            return Err(Fault::runtime(message));
         };
         Ok(Scope {
-            walk,
+            list,
             index: 0,
             acc: Value::Nil,
         })
     }
 
-    fn len(&self) -> usize {
-        match &self.walk {
-            Walk::List(list) => list.len(),
-            Walk::Text(text) => text.as_str().map_or(0, str::len),
-            Walk::Object(len) => *len,
-        }
-    }
-
-    pub(in crate::condition) fn item(&self) -> Result<Value<'a>, Fault> {
-        let item = match &self.walk {
-            Walk::List(list) => list.get(self.index),
-            Walk::Text(text) => {
-                let byte = text.as_str().and_then(|text| text.as_bytes().get(self.index));
-                byte.map(|byte| Value::Int(i64::from(*byte)))
-            }
-            Walk::Object(_) => None,
-        };
-        item.ok_or_else(|| Fault::runtime("an object has no elements to walk; use values(…)"))
+    pub(in crate::condition) fn item(&self) -> Value<'a> {
+        self.list.get(self.index).unwrap_or(Value::Nil)
     }
 }
 
@@ -76,7 +52,7 @@ pub(in crate::condition) fn call<'a>(
         Function::All => decided(machine, first, body, function, false).map(|hit| Value::Bool(!hit)),
         Function::None => decided(machine, first, body, function, true).map(|hit| Value::Bool(!hit)),
         Function::Any => decided(machine, first, body, function, true).map(Value::Bool),
-        Function::One => count(machine, first, body, None).map(|hits| Value::Bool(hits == 1)),
+        Function::One => one(machine, first, body).map(Value::Bool),
         Function::Count => count(machine, first, body, None).map(Value::Int),
         Function::Filter => filter(machine, first, body),
         Function::Map => map(machine, first, body),
@@ -87,9 +63,10 @@ pub(in crate::condition) fn call<'a>(
         }
         Function::FindIndex | Function::FindLastIndex => {
             let found = find(machine, first, body, function == Function::FindLastIndex)?;
-            Ok(found.map_or(Value::Nil, |(index, _)| {
-                Value::Int(i64::try_from(index).unwrap_or(i64::MAX))
-            }))
+            Ok(found.map_or_else(
+                || Absent::nothing("findIndex(…)"),
+                |(index, _)| Value::Int(i64::try_from(index).unwrap_or(i64::MAX)),
+            ))
         }
         Function::GroupBy => group_by(machine, first, body),
         Function::SortBy => sort_by(machine, first, body, args.get(2).copied()),
@@ -97,46 +74,48 @@ pub(in crate::condition) fn call<'a>(
     }
 }
 
-/// Walks `list` in a scope of its own; `each` gets the closure's value and says whether to go on.
+/// Walks `list` in a scope of its own; `each` gets the closure's value, which may be unknown, and says whether to go on.
 fn walk<'a>(
     machine: &mut Machine<'a>,
     list: Value<'a>,
     body: Option<NodeId>,
     backwards: bool,
-    mut each: impl FnMut(&mut Machine<'a>, Value<'a>) -> Result<bool, Fault>,
-) -> Result<Scope<'a>, Fault> {
+    mut each: impl FnMut(&mut Machine<'a>, Result<Value<'a>, Fault>) -> Result<bool, Fault>,
+) -> Result<(), Fault> {
     let scope = Scope::new(list)?;
-    let len = scope.len();
+    let len = scope.list.len();
     machine.scopes.push(scope);
+    let mut outcome = Ok(true);
     for step in 0..len {
         if let Some(scope) = machine.scopes.last_mut() {
             scope.index = if backwards { len - 1 - step } else { step };
         }
-        let value = if let Some(body) = body {
-            machine.eval(body)?
-        } else {
-            machine.budget.step(1)?;
-            item(machine)?
+        let value = match body {
+            Some(body) => machine.eval(body),
+            None => machine.budget.step(1).map(|()| item(machine)),
         };
-        if !each(machine, value)? {
+        let value = value.and_then(|value| value.present().map(|()| value));
+        if value.is_err() {
+            machine.budget.unknown()?;
+        }
+        outcome = each(machine, value);
+        if !matches!(outcome, Ok(true)) {
             break;
         }
     }
-    match machine.scopes.pop() {
-        Some(scope) => Ok(scope),
-        None => Scope::new(Value::Nil),
-    }
+    machine.scopes.pop();
+    outcome.map(|_| ())
 }
 
-fn item<'a>(machine: &Machine<'a>) -> Result<Value<'a>, Fault> {
-    machine.scopes.last().map_or(Ok(Value::Nil), Scope::item)
+fn item<'a>(machine: &Machine<'a>) -> Value<'a> {
+    machine.scopes.last().map_or(Value::Nil, Scope::item)
 }
 
 fn index(machine: &Machine<'_>) -> usize {
     machine.scopes.last().map_or(0, |scope| scope.index)
 }
 
-/// Whether the closure says `wanted` for some element; stops there.
+/// Whether the closure says `wanted` for some element; stops there. Unknown where an element is that no other outweighs.
 fn decided<'a>(
     machine: &mut Machine<'a>,
     list: Value<'a>,
@@ -144,35 +123,65 @@ fn decided<'a>(
     function: Function,
     wanted: bool,
 ) -> Result<bool, Fault> {
-    let mut hit = false;
+    let mut hit = Ok(false);
     walk(machine, list, body, false, |_, value| {
-        hit = truth(&value, function.name())? == wanted;
-        Ok(!hit)
+        match value.and_then(|value| truth(&value, function.name())) {
+            Ok(value) if value == wanted => hit = Ok(true),
+            Ok(_) => {}
+            Err(fault) if fault.is_unknown() => hit = Err(fault),
+            Err(fault) => return Err(fault),
+        }
+        Ok(!matches!(hit, Ok(true)))
     })?;
-    Ok(hit)
+    hit
 }
 
-/// How often the closure is true, at most `limit`.
+/// How often the closure is true, at most `limit`, and an element of which that is unknown.
+fn hits<'a>(
+    machine: &mut Machine<'a>,
+    list: Value<'a>,
+    body: Option<NodeId>,
+    limit: Option<i64>,
+) -> Result<(i64, Option<Fault>), Fault> {
+    let (mut hits, mut unknown) = (0, None);
+    walk(machine, list, body, false, |_, value| {
+        match value.and_then(|value| truth(&value, "count")) {
+            Ok(hit) => hits += i64::from(hit),
+            Err(fault) if fault.is_unknown() => unknown = Some(fault),
+            Err(fault) => return Err(fault),
+        }
+        Ok(limit.is_none_or(|limit| hits < limit))
+    })?;
+    Ok((hits, unknown))
+}
+
+/// How often the closure is true, at most `limit`, which further hits do not change.
 pub(in crate::condition) fn count<'a>(
     machine: &mut Machine<'a>,
     list: Value<'a>,
     body: Option<NodeId>,
     limit: Option<i64>,
 ) -> Result<i64, Fault> {
-    let mut hits = 0;
-    walk(machine, list, body, false, |_, value| {
-        hits += i64::from(truth(&value, "count")?);
-        Ok(limit.is_none_or(|limit| hits < limit))
-    })?;
-    Ok(hits)
+    match hits(machine, list, body, limit)? {
+        (hits, Some(unknown)) if Some(hits) != limit => Err(unknown),
+        (hits, _) => Ok(hits),
+    }
+}
+
+fn one<'a>(machine: &mut Machine<'a>, list: Value<'a>, body: Option<NodeId>) -> Result<bool, Fault> {
+    match hits(machine, list, body, None)? {
+        (2.., _) => Ok(false),
+        (_, Some(unknown)) => Err(unknown),
+        (hits, None) => Ok(hits == 1),
+    }
 }
 
 fn filter<'a>(machine: &mut Machine<'a>, list: Value<'a>, body: Option<NodeId>) -> Result<Value<'a>, Fault> {
     let mut kept = Vec::new();
     walk(machine, list, body, false, |machine, value| {
-        if truth(&value, "filter")? {
+        if truth(&value?, "filter")? {
             machine.budget.elements(1)?;
-            kept.push(item(machine)?);
+            kept.push(item(machine));
         }
         Ok(true)
     })?;
@@ -183,7 +192,7 @@ fn map<'a>(machine: &mut Machine<'a>, list: Value<'a>, body: Option<NodeId>) -> 
     let mut mapped = Vec::new();
     walk(machine, list, body, false, |machine, value| {
         machine.budget.elements(1)?;
-        mapped.push(value);
+        mapped.push(value?);
         Ok(true)
     })?;
     Value::list(mapped)
@@ -192,7 +201,7 @@ fn map<'a>(machine: &mut Machine<'a>, list: Value<'a>, body: Option<NodeId>) -> 
 fn sum<'a>(machine: &mut Machine<'a>, list: Value<'a>, body: Option<NodeId>) -> Result<Value<'a>, Fault> {
     let mut total = Value::Int(0);
     walk(machine, list, body, false, |machine, value| {
-        total = arithmetic(BinaryOp::Add, &value, &total, &mut machine.budget)?;
+        total = arithmetic(BinaryOp::Add, &value?, &total, &mut machine.budget)?;
         Ok(true)
     })?;
     Ok(total)
@@ -206,8 +215,8 @@ fn find<'a>(
 ) -> Result<Option<(usize, Value<'a>)>, Fault> {
     let mut found = None;
     walk(machine, list, body, backwards, |machine, value| {
-        if truth(&value, "find")? {
-            found = Some((index(machine), item(machine)?));
+        if truth(&value?, "find")? {
+            found = Some((index(machine), item(machine)));
         }
         Ok(found.is_none())
     })?;
@@ -225,7 +234,7 @@ pub(in crate::condition) fn first_match<'a>(
     match find(machine, list, Some(body), backwards)? {
         Some((_, value)) => Ok(value),
         None if required => Err(Fault::runtime("index out of range: filter kept no element")),
-        None => Ok(Value::Nil),
+        None => Ok(Absent::nothing("find(…)")),
     }
 }
 
@@ -236,6 +245,7 @@ fn group_by<'a>(
 ) -> Result<Value<'a>, Fault> {
     let mut groups: Vec<(Value<'a>, Vec<Value<'a>>)> = Vec::new();
     walk(machine, list, body, false, |machine, key| {
+        let key = key?;
         if matches!(key, Value::List(_) | Value::Map(_)) {
             return Err(Fault::runtime(format!(
                 "groupBy cannot group by {}",
@@ -243,7 +253,7 @@ fn group_by<'a>(
             )));
         }
         machine.budget.elements(1)?;
-        let element = item(machine)?;
+        let element = item(machine);
         for (own, members) in &mut groups {
             if identical(own, &key, &mut machine.budget)? {
                 members.push(element);
@@ -271,7 +281,7 @@ fn sort_by<'a>(
     let mut keyed = Vec::new();
     walk(machine, list, body, false, |machine, key| {
         machine.budget.elements(1)?;
-        keyed.push((key, item(machine)?));
+        keyed.push((key?, item(machine)));
         Ok(true)
     })?;
     sort_pairs(machine, keyed, descending)
@@ -301,15 +311,16 @@ pub(in crate::condition) fn sort_pairs<'a>(
     machine.budget.read(bytes.saturating_mul(rounds))?;
     // All keys must be comparable with each other; neighbours of one kind are.
     for pair in keyed.windows(2) {
-        if let [(a, _), (b, _)] = pair
-            && order(a, b).is_err()
-        {
-            let message = format!("cannot sort {} and {}", a.describe(), b.describe());
-            return Err(Fault::runtime(message));
+        if let [(a, _), (b, _)] = pair {
+            let mixed = |_| format!("cannot sort {} and {}", a.describe(), b.describe());
+            order(a, b)
+                .map_err(mixed)
+                .map_err(Fault::runtime)?
+                .ok_or_else(Fault::nan)?;
         }
     }
     keyed.sort_by(|(a, _), (b, _)| {
-        // One scale for all numbers, NaN included: sorting needs a total order.
+        // One scale for all numbers: sorting needs a total order.
         let order = match (a.as_float(), b.as_float()) {
             (Some(x), Some(y)) => x.total_cmp(&y),
             _ => order(a, b).ok().flatten().unwrap_or(std::cmp::Ordering::Equal),
@@ -328,7 +339,7 @@ fn reduce<'a>(
     let start = start.map(|start| machine.eval(start)).transpose()?;
     let Some(body) = body else { return Ok(Value::Nil) };
     let mut scope = Scope::new(list)?;
-    let len = scope.len();
+    let len = scope.list.len();
     if let Some(start) = start {
         scope.acc = start;
     } else {
@@ -337,7 +348,7 @@ fn reduce<'a>(
                 "reduce of an empty list needs a third argument to start from",
             ));
         }
-        scope.acc = scope.item()?;
+        scope.acc = scope.item();
         scope.index = 1;
     }
     let first = scope.index;
@@ -347,7 +358,13 @@ fn reduce<'a>(
         if let Some(scope) = machine.scopes.last_mut() {
             scope.index = step;
         }
-        let acc = machine.eval(body)?;
+        let acc = match machine.eval(body) {
+            Ok(acc) => acc,
+            Err(fault) => {
+                machine.scopes.pop();
+                return Err(fault);
+            }
+        };
         if let Some(scope) = machine.scopes.last_mut() {
             scope.acc = acc;
         }

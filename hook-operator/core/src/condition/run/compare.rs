@@ -5,11 +5,15 @@ use std::cmp::Ordering;
 
 use crate::condition::error::Fault;
 use crate::condition::run::budget::Budget;
+use crate::condition::run::kleene;
 use crate::condition::value::{List, Map, Shape, Value, holds_cut_bytes};
 
-/// `a == b`. Nothing but nil equals nil; different kinds are simply not equal.
+/// `a == b`. Nothing but nil equals nil; different kinds are simply not equal. Whether NaN is equal is unknown.
 pub(in crate::condition) fn equal(a: &Value<'_>, b: &Value<'_>, budget: &mut Budget) -> Result<bool, Fault> {
     budget.step(1)?;
+    if (a.is_nan() && !b.is_nil()) || (b.is_nan() && !a.is_nil()) {
+        return Err(Fault::nan());
+    }
     Ok(match (a, b) {
         (Value::Str(x), Value::Str(y)) => {
             budget.read(x.as_str().len().min(y.as_str().len()))?;
@@ -67,12 +71,8 @@ fn lists(x: &List<'_>, y: &List<'_>, budget: &mut Budget) -> Result<bool, Fault>
     if x.len() != y.len() || (typed(x) == Some(3)) != (typed(y) == Some(3)) {
         return Ok(false);
     }
-    for (a, b) in x.iter().zip(y.iter()) {
-        if !equal(&a, &b, budget)? {
-            return Ok(false);
-        }
-    }
-    Ok(true)
+    let pairs = x.iter().zip(y.iter());
+    kleene::any(pairs.map(|(a, b)| Ok(!equal(&a, &b, budget)?))).map(|differ| !differ)
 }
 
 fn identical_maps(x: &Map<'_>, y: &Map<'_>, budget: &mut Budget) -> Result<bool, Fault> {
@@ -120,12 +120,8 @@ pub(in crate::condition) fn identical(
             if x.len() != y.len() || made(x) != made(y) {
                 return Ok(false);
             }
-            for (a, b) in x.iter().zip(y.iter()) {
-                if !identical(&a, &b, budget)? {
-                    return Ok(false);
-                }
-            }
-            Ok(true)
+            let pairs = x.iter().zip(y.iter());
+            kleene::any(pairs.map(|(a, b)| Ok(!identical(&a, &b, budget)?))).map(|differ| !differ)
         }
         _ => equal(a, b, budget),
     }

@@ -12,6 +12,9 @@ pub(in crate::condition) fn call<'a>(
     second: Option<Value<'a>>,
     literal: bool,
 ) -> Result<Value<'a>, Fault> {
+    if !matches!(function, EnvFunction::IsNil | EnvFunction::Default) {
+        first.present()?;
+    }
     match function {
         EnvFunction::AsInt => as_int(&first).map(Value::Int),
         EnvFunction::AsFloat => as_float(&first).map(Value::Float),
@@ -27,7 +30,7 @@ pub(in crate::condition) fn call<'a>(
 }
 
 fn is_nothing(value: &Value<'_>) -> bool {
-    matches!(value, Value::Nil | Value::Missing)
+    matches!(value, Value::Nil | Value::Missing(_))
 }
 
 fn float(function: EnvFunction, value: &Value<'_>, literal: bool) -> Result<f64, Fault> {

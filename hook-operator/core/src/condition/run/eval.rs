@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
+use crate::condition::absent::Absent;
 use crate::condition::check::{Checked, Notes};
 use crate::condition::error::Fault;
 use crate::condition::prepare::pattern::{Engines, Patterns};
@@ -18,7 +19,7 @@ use crate::condition::run::builtin;
 use crate::condition::run::closures;
 use crate::condition::run::env;
 use crate::condition::run::methods;
-use crate::condition::syntax::ast::{Kind, NodeId, Pointer, Tree, UnaryOp};
+use crate::condition::syntax::ast::{BinaryOp, Kind, NodeId, Pointer, Tree, UnaryOp};
 use crate::condition::syntax::names::{EnvFunction, closure_arguments};
 use crate::condition::value::{Map, Text, Value};
 
@@ -71,10 +72,13 @@ impl<'a> Machine<'a> {
             self.pending.push(leaf);
             leaf = first;
         }
-        let mut value = self.leaf(leaf).map_err(|fault| fault.at(self.tree.span(leaf)))?;
+        let mut outcome = self.leaf(leaf).map_err(|fault| fault.at(self.tree.span(leaf)));
         while self.pending.len() > floor {
             let Some(parent) = self.pending.pop() else { break };
-            if value.is_nil() && is_optional(self.tree.kind(parent)) {
+            if is_optional(self.tree.kind(parent))
+                && let Ok(value) = &outcome
+                && value.is_nil()
+            {
                 // `?.` on nil: the whole chain is absent.
                 while self.pending.len() > floor {
                     let above = self.pending.pop();
@@ -82,14 +86,16 @@ impl<'a> Machine<'a> {
                         break;
                     }
                 }
-                value = Value::Missing;
+                if !matches!(value, Value::Missing(_)) {
+                    outcome = Ok(Absent::nothing("`?.` on nil"));
+                }
                 continue;
             }
-            value = self
-                .apply(parent, value)
-                .map_err(|fault| fault.at(self.tree.span(parent)))?;
+            outcome = self
+                .apply(parent, outcome)
+                .map_err(|fault| fault.at(self.tree.span(parent)));
         }
-        Ok(value)
+        outcome
     }
 
     fn leaf(&mut self, id: NodeId) -> Result<Value<'a>, Fault> {
@@ -105,13 +111,13 @@ impl<'a> Machine<'a> {
             Kind::EnvFunction => Value::Function,
             Kind::Env => self.environment()?,
             Kind::Variable { slot, .. } => self.variables.get(*slot).cloned().unwrap_or(Value::Nil),
-            Kind::Pointer { which, .. } => self.pointer(*which)?,
+            Kind::Pointer { which, .. } => self.pointer(*which),
             Kind::Call(function, _) => builtin::call(self, *function, &[])?,
             Kind::Array(items) => {
                 self.budget.elements(items.len())?;
                 let mut list = Vec::with_capacity(items.len());
                 for item in items {
-                    list.push(self.eval(*item)?);
+                    list.push(self.present(*item)?);
                 }
                 Value::list(list)?
             }
@@ -119,14 +125,14 @@ impl<'a> Machine<'a> {
                 self.budget.elements(pairs.len())?;
                 let mut entries = BTreeMap::new();
                 for (key, value) in pairs {
-                    let key = self.eval(*key)?;
+                    let key = self.present(*key)?;
                     let Some(name) = key.as_str() else {
                         let message = format!("an object's key must be text, this is {}", key.describe());
                         return Err(Fault::runtime(message));
                     };
                     self.budget.text(name.len())?;
                     let name = Arc::from(name);
-                    entries.insert(name, self.eval(*value)?);
+                    entries.insert(name, self.present(*value)?);
                 }
                 Value::map(entries)?
             }
@@ -163,21 +169,35 @@ impl<'a> Machine<'a> {
         ]))
     }
 
-    fn pointer(&mut self, which: Pointer) -> Result<Value<'a>, Fault> {
+    fn pointer(&self, which: Pointer) -> Value<'a> {
         let Some(scope) = self.scopes.last() else {
-            return Ok(Value::Nil);
+            return Value::Nil;
         };
         match which {
             Pointer::Item => scope.item(),
-            Pointer::Index => Ok(Value::Int(i64::try_from(scope.index).unwrap_or(i64::MAX))),
-            Pointer::Acc => Ok(scope.acc.clone()),
+            Pointer::Index => Value::Int(i64::try_from(scope.index).unwrap_or(i64::MAX)),
+            Pointer::Acc => scope.acc.clone(),
         }
     }
 
-    /// Finishes a node whose first operand is `first`.
-    fn apply(&mut self, id: NodeId, first: Value<'a>) -> Result<Value<'a>, Fault> {
+    /// Computes a node that needs a value.
+    fn present(&mut self, id: NodeId) -> Result<Value<'a>, Fault> {
+        let value = self.eval(id)?;
+        value.present().map_err(|fault| fault.at(self.tree.span(id)))?;
+        Ok(value)
+    }
+
+    /// Finishes a node whose first operand is `first`, which only `and`, `or` and `? :` can do without.
+    fn apply(&mut self, id: NodeId, first: Result<Value<'a>, Fault>) -> Result<Value<'a>, Fault> {
         self.budget.step(1)?;
         let tree = self.tree;
+        let first = match tree.kind(id) {
+            Kind::Binary(op @ (BinaryOp::And | BinaryOp::Or), _, right) => {
+                return self.junction(*op, first, *right);
+            }
+            Kind::Choice { yes, no, .. } => return self.choice(first, *yes, *no),
+            _ => first?,
+        };
         let notes = self.checked.notes(id);
         let first = if notes.has(Notes::FIRST_AS_TEXT) {
             self.read(&first)?
@@ -187,12 +207,12 @@ impl<'a> Machine<'a> {
         Ok(match tree.kind(id) {
             Kind::Unary(UnaryOp::Not, _) => Value::Bool(!truth(&first, "`not`")?),
             Kind::Unary(UnaryOp::Minus, _) => negate(&first)?,
-            Kind::Binary(op, _, right) => self.binary(*op, first, *right, notes)?,
+            Kind::Binary(op, left, right) => self.binary(*op, (*left, first), *right, notes)?,
             Kind::Member { key, .. } => {
                 if let Kind::Str(name) = tree.kind(*key) {
                     return access::field(&first, name, &mut self.budget);
                 }
-                let key = self.eval(*key)?;
+                let key = self.present(*key)?;
                 let key = if notes.has(Notes::SECOND_AS_TEXT) {
                     self.read(&key)?
                 } else {
@@ -201,8 +221,8 @@ impl<'a> Machine<'a> {
                 access::fetch(&first, &key, &mut self.budget)?
             }
             Kind::Slice { from, to, .. } => {
-                let to = to.map(|to| self.eval(to)).transpose()?;
-                let from = from.map(|from| self.eval(from)).transpose()?;
+                let to = to.map(|to| self.present(to)).transpose()?;
+                let from = from.map(|from| self.present(from)).transpose()?;
                 access::slice(&first, from.as_ref(), to.as_ref(), &mut self.budget)?
             }
             Kind::EnvCall(function, args) => {
@@ -223,8 +243,9 @@ impl<'a> Machine<'a> {
             Kind::Method { name, args, .. } => {
                 let mut values = Vec::with_capacity(args.len());
                 for arg in args {
-                    values.push(self.eval(*arg)?);
+                    values.push(self.present(*arg)?);
                 }
+                first.present()?;
                 methods::call(&first, name, &values)?
             }
             Kind::Let { slot, body, .. } => {
@@ -240,16 +261,13 @@ impl<'a> Machine<'a> {
                 }
                 value
             }
-            Kind::Choice { yes, no, .. } => {
-                let test = truth(&first, "the part before `?`")?;
-                self.eval(if test { *yes } else { *no })?
-            }
             Kind::InWords(_, words) => {
                 self.budget.step(words.len())?;
+                first.present()?;
                 match &first {
                     Value::Str(text) => Value::Bool(words.iter().any(|word| word.as_ref() == text.as_str())),
                     // Go looks nil up as the empty text.
-                    Value::Nil | Value::Missing => Value::Bool(words.iter().any(|word| word.is_empty())),
+                    Value::Nil => Value::Bool(words.iter().any(|word| word.is_empty())),
                     other => {
                         let message = format!("{} can never be in a list of text", other.describe());
                         return Err(Fault::runtime(message));
@@ -303,6 +321,7 @@ fn is_optional(kind: &Kind) -> bool {
 pub(in crate::condition) fn truth(value: &Value<'_>, place: &str) -> Result<bool, Fault> {
     match value {
         Value::Bool(b) => Ok(*b),
+        Value::Missing(absent) => Err(absent.fault()),
         other => Err(Fault::runtime(format!(
             "{place} needs true or false, this is {}",
             other.describe()

@@ -27,7 +27,7 @@ pub(in crate::condition) fn write(value: &Value<'_>, budget: &mut Budget) -> Res
 fn to_json(value: &Value<'_>, budget: &mut Budget) -> Result<Json, Fault> {
     budget.step(1)?;
     Ok(match value {
-        Value::Nil | Value::Missing => Json::Null,
+        Value::Nil | Value::Missing(_) => Json::Null,
         Value::Bool(b) => Json::from(*b),
         Value::Int(n) => Json::from(*n),
         Value::Whole(n) => i64::try_from(*n)

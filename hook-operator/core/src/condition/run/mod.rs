@@ -12,5 +12,6 @@ pub(in crate::condition) mod compare;
 pub(in crate::condition) mod env;
 pub(in crate::condition) mod eval;
 pub(in crate::condition) mod json_text;
+pub(in crate::condition) mod kleene;
 pub(in crate::condition) mod methods;
 pub(in crate::condition) mod operators;

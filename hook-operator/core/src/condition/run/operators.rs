@@ -1,15 +1,15 @@
-//! Binary operators at run time, with Go's short cuts: `and`, `or` and `??` skip their right side, a
+//! Binary operators at run time, with Go's short cuts: `??` skips its right side, a
 //! constant pattern is compiled once, a literal range is two comparisons.
 
 use crate::condition::check::Notes;
-use crate::condition::error::{ConditionErrorKind, Fault};
+use crate::condition::error::Fault;
 use crate::condition::prepare::pattern::{Engines, Pattern};
 use crate::condition::run::access;
 use crate::condition::run::arith::{arithmetic, unfit};
 use crate::condition::run::budget::{Budget, MAX_RANGE};
 use crate::condition::run::closures;
 use crate::condition::run::compare::{equal, order};
-use crate::condition::run::eval::{Machine, truth};
+use crate::condition::run::eval::Machine;
 use crate::condition::syntax::ast::{BinaryOp, Kind, NodeId};
 use crate::condition::value::{List, Value};
 
@@ -17,40 +17,50 @@ impl<'a> Machine<'a> {
     pub(in crate::condition) fn binary(
         &mut self,
         op: BinaryOp,
-        left: Value<'a>,
-        right: NodeId,
+        (left_id, left): (NodeId, Value<'a>),
+        right_id: NodeId,
         notes: Notes,
     ) -> Result<Value<'a>, Fault> {
         match op {
-            BinaryOp::And | BinaryOp::Or => {
-                return if truth(&left, op.text())? == (op == BinaryOp::Or) {
-                    Ok(left)
+            BinaryOp::Coalesce => {
+                return if left.is_nil() {
+                    self.eval(right_id)
                 } else {
-                    self.eval(right)
+                    Ok(left)
                 };
             }
-            BinaryOp::Coalesce => return if left.is_nil() { self.eval(right) } else { Ok(left) },
             BinaryOp::In if notes.has(Notes::WITHIN) => {
-                if let Some(inside) = self.within(&left, right)? {
+                left.present()?;
+                if let Some(inside) = self.within(&left, right_id)? {
                     return Ok(Value::Bool(inside));
                 }
             }
             BinaryOp::Matches => {
-                if let Some(pattern) = self.patterns.get(right) {
+                if let Some(pattern) = self.patterns.get(right_id) {
+                    left.present()?;
                     return matches(pattern, &left, &mut self.engines, &mut self.budget);
                 }
             }
             _ => {}
         }
-        let right = self.eval(right)?;
+        let right = self.eval(right_id)?;
         let right = if notes.has(Notes::SECOND_AS_TEXT) {
             self.read(&right)?
         } else {
             right
         };
+        // `== nil` asks about absence on purpose; nothing else does.
+        let equality = matches!(op, BinaryOp::Equal | BinaryOp::NotEqual);
+        if !(equality && (self.is_nil(left_id) || self.is_nil(right_id))) {
+            left.present()
+                .map_err(|fault| fault.at(self.tree.span(left_id)))?;
+            right
+                .present()
+                .map_err(|fault| fault.at(self.tree.span(right_id)))?;
+        }
         Ok(match op {
             BinaryOp::Equal => Value::Bool(self.equal(&left, &right, notes)?),
-            BinaryOp::NotEqual => Value::Bool(self.not_equal(&left, &right, notes)?),
+            BinaryOp::NotEqual => Value::Bool(!self.equal(&left, &right, notes)?),
             BinaryOp::Less | BinaryOp::More | BinaryOp::LessOrEqual | BinaryOp::MoreOrEqual => {
                 Value::Bool(ordered(op, &left, &right, &mut self.budget)?)
             }
@@ -75,16 +85,9 @@ impl<'a> Machine<'a> {
         equal(a, b, &mut self.budget)
     }
 
-    /// Go says that a missing key differs from everything; a gate must not open on that.
-    fn not_equal(&mut self, a: &Value<'a>, b: &Value<'a>, notes: Notes) -> Result<bool, Fault> {
-        let missing = |value: &Value<'_>| matches!(value, Value::Missing);
-        if (missing(a) || missing(b)) && !(a.is_nil() && b.is_nil()) {
-            return Err(Fault::new(
-                ConditionErrorKind::MissingKey,
-                "`!=` on a key that the answer does not have; write `(x ?? \"\") != …`, or `x != nil && x != …`",
-            ));
-        }
-        Ok(!self.equal(a, b, notes)?)
+    /// Whether `nil` is written there.
+    fn is_nil(&self, id: NodeId) -> bool {
+        matches!(self.tree.kind(self.tree.behind(id)), Kind::Nil)
     }
 
     /// `value in from..to` with two integer literals.
@@ -117,6 +120,7 @@ impl<'a> Machine<'a> {
         let list = self.eval(*list)?;
         let counted = closures::count(self, list, args.get(1).copied(), Some(limit))?;
         let bound = self.eval(bound)?;
+        bound.present()?;
         Ok(Value::Bool(ordered(
             op,
             &Value::Int(counted),
@@ -132,12 +136,13 @@ fn ordered(op: BinaryOp, a: &Value<'_>, b: &Value<'_>, budget: &mut Budget) -> R
     let Ok(order) = order(a, b) else {
         return Err(unfit(op.text(), a, b));
     };
-    Ok(order.is_some_and(|order| match op {
+    let order = order.ok_or_else(Fault::nan)?;
+    Ok(match op {
         BinaryOp::Less => order.is_lt(),
         BinaryOp::More => order.is_gt(),
         BinaryOp::LessOrEqual => order.is_le(),
         _ => order.is_ge(),
-    }))
+    })
 }
 
 fn range<'a>(from: &Value<'a>, to: &Value<'a>) -> Result<Value<'a>, Fault> {
@@ -166,7 +171,7 @@ fn matches<'a>(
             budget.read(text.as_str().len().saturating_mul(32))?;
             Ok(Value::Bool(engines.is_match(pattern, text.as_str(), budget)?))
         }
-        Value::Nil | Value::Missing => Ok(Value::Bool(false)),
+        Value::Nil => Ok(Value::Bool(false)),
         other => Err(Fault::runtime(format!(
             "`matches` needs text, this is {}",
             other.describe()

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::spelling::is_near;
+
 /// Functions that the host adds to the language; they look at their argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::condition) enum EnvFunction {
@@ -123,7 +125,7 @@ pub(in crate::condition) fn unknown_name(name: &str) -> String {
         .iter()
         .chain(EnvFunction::NAMES.iter())
         .chain(FUNCTION_NAMES.iter())
-        .find(|known| known.eq_ignore_ascii_case(name) || one_edit_apart(known, name));
+        .find(|known| is_near(known, name));
     match near {
         Some(near) => format!("unknown name `{name}`; did you mean `{near}`?"),
         None => format!(
@@ -131,24 +133,6 @@ pub(in crate::condition) fn unknown_name(name: &str) -> String {
              text needs quotes: \"{name}\""
         ),
     }
-}
-
-fn one_edit_apart(known: &str, name: &str) -> bool {
-    if known.len().abs_diff(name.len()) > 1 || known.len() < 4 {
-        return false;
-    }
-    let same_start = known
-        .bytes()
-        .zip(name.bytes())
-        .take_while(|(a, b)| a == b)
-        .count();
-    let same_end = known
-        .bytes()
-        .rev()
-        .zip(name.bytes().rev())
-        .take_while(|(a, b)| a == b)
-        .count();
-    same_start + same_end + 1 >= known.len().max(name.len())
 }
 
 #[cfg(test)]

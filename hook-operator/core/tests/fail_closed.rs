@@ -1,0 +1,378 @@
+//! No typo, no error page and no 0/0 opens a gate: what is missing and what is no number are neither yes nor no.
+
+#![expect(clippy::expect_used, reason = "a failed expectation is a failed test")]
+
+use std::time::Duration;
+
+use hook_core::answer::{Answer, MeasurementFailure, interpret_web};
+use hook_core::condition::{Condition, ConditionErrorKind, Facts};
+use hook_core::json_path::JsonPath;
+use hook_core::redact::Redactor;
+use hook_core::request::{Method, Tls, WebRequest};
+use hook_core::value::MetricValue;
+use hook_core::verdict::{Rules, judge};
+use jiff::Timestamp;
+use proptest::prelude::*;
+use serde_json::Value;
+use shared_api::Phase;
+
+fn answer(path: Option<&str>, body: &str) -> Result<Answer, MeasurementFailure> {
+    let request = WebRequest {
+        method: Method::Get,
+        url: "http://game/".into(),
+        headers: Vec::new(),
+        body: None,
+        timeout: Duration::from_secs(1),
+        json_path: path.map(|path| JsonPath::parse(path).expect(path)),
+        tls: Tls::default(),
+        redactor: Redactor::default(),
+    };
+    interpret_web(&request, 200, Duration::ZERO, body.as_bytes())
+}
+
+fn judged(success: &str, failure: &str, answer: &Result<Answer, MeasurementFailure>) -> (Phase, String) {
+    let compile = |text: &str| (!text.is_empty()).then(|| Condition::compile(text).expect(text));
+    let (success, failure) = (compile(success), compile(failure));
+    let rules = Rules {
+        success: success.as_ref(),
+        failure: failure.as_ref(),
+        on_no_data: Phase::Error,
+    };
+    let verdict = judge(&rules, answer, Timestamp::UNIX_EPOCH, &Redactor::default());
+    (verdict.phase, verdict.message.unwrap_or_default())
+}
+
+/// Neither as a successCondition nor, alone, as a failureCondition, nor as the opposite of either.
+fn never_opens(condition: &str, path: Option<&str>, body: &str) {
+    let answer = answer(path, body);
+    let negated = format!("!({condition})");
+    for (success, failure) in [
+        (condition, ""),
+        ("", condition),
+        (negated.as_str(), ""),
+        ("", negated.as_str()),
+    ] {
+        let (phase, message) = judged(success, failure, &answer);
+        assert_eq!(
+            phase,
+            Phase::Error,
+            "{success:?} / {failure:?} on {body}: {message}"
+        );
+    }
+}
+
+#[test]
+fn a_missing_key_opens_nothing_whatever_is_asked_of_it() {
+    for condition in [
+        "result.state == \"busy\"",
+        "result.state != \"busy\"",
+        "!(result.state == \"busy\")",
+        "result.state in [\"busy\", \"full\"]",
+        "result.state not in [\"busy\", \"full\"]",
+        "result.state not in [\"busy\", 1]",
+        "result.state contains \"busy\"",
+        "result.state not contains \"busy\"",
+        "not (result.state matches \"busy|full\")",
+        "\"busy\" matches result.state",
+        "result.state startsWith \"b\"",
+        "result.state not endsWith \"y\"",
+        "result.state == \"busy\" ? false : true",
+        "(result.state == \"busy\") != true",
+        "[result.state] != [\"busy\"]",
+        "{a: result.state} != {a: \"busy\"}",
+        "string(result.state) != \"busy\"",
+        "type(result.state) != \"string\"",
+        "toJSON(result.state) != \"1\"",
+        "result.busy == true",
+        "result.busy ? false : true",
+        "!result.busy",
+        "result.players == 1",
+        "result.players > 0",
+        "result.players in 1..9",
+        "result.players + 1 > 1",
+        "-result.players < 0",
+        "1 in result.players",
+        "\"a\" in result.players",
+        "result.a == result.b",
+        "result.a != result.b",
+        "result.data.state == \"busy\"",
+        "result.data?.state == \"busy\"",
+        "result?.data?.state != \"busy\"",
+        "first(result.rooms) != \"busy\"",
+        "last(result.rooms) != \"busy\"",
+        "get(result, \"state\") != \"busy\"",
+        "len(result.rooms) == 0",
+        "max(result.rooms) != 1",
+        "all(result.rooms, .players == 0)",
+        "none(result.rooms, .players > 0)",
+        "result[\"state\"] == \"busy\"",
+        "let s = result.state; s == \"busy\"",
+        "(result.state == \"busy\") ?? false",
+        "result.state[0:1] == \"b\"",
+    ] {
+        never_opens(condition, None, r#"{"error":"no such pod"}"#);
+    }
+}
+
+#[test]
+fn an_element_without_the_key_opens_nothing() {
+    for condition in [
+        "none(result.rooms, .stat == \"busy\")",
+        "!any(result.rooms, .stat == \"busy\")",
+        "all(result.rooms, .stat != \"busy\")",
+        "one(result.rooms, .stat == \"busy\")",
+        "count(result.rooms, .stat == \"busy\") == 0",
+        "count(result.rooms, .stat == \"busy\") < 2",
+        "len(filter(result.rooms, .stat == \"busy\")) == 0",
+        "filter(result.rooms, .stat == \"busy\") == []",
+        "find(result.rooms, .stat == \"busy\") == nil",
+        "findIndex(result.rooms, .stat == \"busy\") == nil",
+        "first(filter(result.rooms, .stat == \"busy\")) == nil",
+        "\"busy\" not in map(result.rooms, .stat)",
+        "\"busy\" not in map(result.rooms, {.stat == nil ? .other : .stat})",
+        "sum(result.rooms, .players) == 0",
+        "reduce(result.rooms, .stat) != \"busy\"",
+        "first(sortBy(result.rooms, .stat)) == {}",
+        "len(groupBy(result.rooms, .stat)) == 1",
+    ] {
+        never_opens(
+            condition,
+            None,
+            r#"{"rooms":[{"state":"busy"},{"state":"busy"}]}"#,
+        );
+    }
+    never_opens(
+        "any(result.rooms, .busy)",
+        None,
+        r#"{"rooms":[{"busy":false},{"err":"timeout"}]}"#,
+    );
+}
+
+#[test]
+fn nothing_found_opens_nothing() {
+    for (condition, body) in [
+        ("first(result) != \"busy\"", "[]"),
+        ("first(result.rooms) != \"busy\"", r#"{"rooms":[]}"#),
+        ("first(result.rooms) != \"busy\"", r#"{"rooms":null}"#),
+        ("first(result.rooms) != \"busy\"", r#"{"rooms":{}}"#),
+        ("last(result.rooms) != \"busy\"", r#"{"rooms":[]}"#),
+        ("get(result.rooms, 0) != \"busy\"", r#"{"rooms":[]}"#),
+        ("find(result.rooms, true) != \"busy\"", r#"{"rooms":[]}"#),
+        ("findIndex(result.rooms, true) != 0", r#"{"rooms":[]}"#),
+        ("max(result.rooms) != 5", r#"{"rooms":[]}"#),
+        ("min(result.rooms) < 5", r#"{"rooms":[]}"#),
+        ("mean(result.rooms) < 5", r#"{"rooms":[]}"#),
+        ("median(result.rooms) < 5", r#"{"rooms":[]}"#),
+        ("all(result.rooms, .players == 0)", r#"{"rooms":{}}"#),
+        ("all(result.rooms, .players == 0)", r#"{"rooms":""}"#),
+        ("none(result.rooms, .players > 0)", r#"{"rooms":""}"#),
+        ("any(result.rooms, .players > 0)", r#"{"rooms":{}}"#),
+        ("count(result.rooms, .players > 0) == 0", r#"{"rooms":{}}"#),
+        ("sum(result.rooms, .players) == 0", r#"{"rooms":""}"#),
+        ("filter(result.rooms, .players > 0) == []", r#"{"rooms":{}}"#),
+        ("find(result.rooms, .players > 0) == nil", r#"{"rooms":{}}"#),
+    ] {
+        never_opens(condition, None, body);
+    }
+}
+
+#[test]
+fn a_number_that_is_none_opens_nothing_wherever_it_came_from() {
+    for condition in [
+        "result.errors / result.total > 0.05",
+        "result.errors / result.total <= 0.05",
+        "!(result.errors / result.total > 0.05)",
+        "result.errors / result.total == 0",
+        "result.errors / result.total in [1, 2]",
+        "result.errors / result.total in 1..5",
+        "max(0, result.errors / result.total) <= 0.05",
+        "min(result.errors / result.total, 1) > 0.05",
+        "max([result.errors / result.total, 0]) > 0.05",
+        "mean([0, result.errors / result.total]) > 0.05",
+        "median([0, result.errors / result.total, 0]) > 0.05",
+        "sum([0, result.errors / result.total]) > 0.05",
+        "sort([0, result.errors / result.total])[0] > 0.05",
+        "first(sortBy([0, result.errors / result.total], #)) > 0.05",
+        "any([0, result.errors / result.total], # > 0.05)",
+        "abs(result.errors / result.total) > 0.05",
+        "round(result.errors / result.total) > 0.05",
+        "string(result.errors / result.total) != \"0\"",
+        "asFloat(result.text) > 0.05",
+        "float(result.text) > 0.05",
+        "1 / result.total - 1 / result.total > 5",
+        "0 < result.errors / result.total < 1",
+        "[result.errors / result.total] == [0]",
+        "(result.errors / result.total > 0.05) ? true : false",
+        "result.errors / result.total > 0.05 or result.total == 1",
+    ] {
+        never_opens(condition, None, r#"{"errors":0,"total":0,"text":"NaN"}"#);
+    }
+    never_opens("asFloat(result) > 0.05", Some("{.v}"), r#"{"v":"NaN"}"#);
+    never_opens("asFloat(result) > 0.05", None, "NaN");
+    for (condition, vector) in [
+        ("result[0] / result[1] > 0.05", vec![0.0, 0.0]),
+        ("result[0] - result[1] > 5", vec![f64::INFINITY, f64::INFINITY]),
+    ] {
+        let answer = Ok(Answer::Value {
+            result: MetricValue::Vector(vector),
+            response: None,
+        });
+        assert_eq!(judged("", condition, &answer).0, Phase::Error, "{condition}");
+    }
+}
+
+/// Who asks about absence, or about NaN, is answered.
+#[test]
+fn what_is_asked_on_purpose_is_answered() {
+    for (condition, body) in [
+        ("result.state == nil", "{}"),
+        ("nil == result.state", "{}"),
+        ("!(result.state != nil)", "{}"),
+        ("result?.data?.state == nil", "{}"),
+        ("isNil(result.state)", "{}"),
+        ("(result.state ?? \"idle\") == \"idle\"", "{}"),
+        ("default(result.state, \"idle\") == \"idle\"", "{}"),
+        ("\"state\" not in result", "{}"),
+        ("(first(result) ?? 0) == 0", "[]"),
+        ("first(result) == nil", "[]"),
+        ("find(result, # > 5) == nil", "[1,2]"),
+        ("none(result, .busy ?? false)", "[{}]"),
+        ("let s = result.state; s == nil || s == \"idle\"", "{}"),
+        ("result.state == nil || result.state != \"busy\"", "{}"),
+        ("isNaN(result.n / result.n)", r#"{"n":0}"#),
+        ("isNaN(max(1, result.n / result.n))", r#"{"n":0}"#),
+        (
+            "isNaN(result.n / result.n) || result.n / result.n < 1",
+            r#"{"n":0}"#,
+        ),
+        ("result.n / result.n != nil", r#"{"n":0}"#),
+        ("all(result, .players == 0)", "[]"),
+        ("sum(result) == 0", "[]"),
+    ] {
+        let (phase, message) = judged(condition, "", &answer(None, body));
+        assert_eq!(phase, Phase::Successful, "{condition} on {body}: {message}");
+    }
+}
+
+/// `and`, `or`, `not`, `? :` and closures, with a key that is missing as the third truth value.
+#[test]
+fn an_unknown_that_cannot_change_the_outcome_does_not_matter() {
+    for (condition, want) in [
+        ("result.no == 1 || result.yes", Some(true)),
+        ("result.yes || result.no == 1", Some(true)),
+        ("result.no == 1 && !result.yes", Some(false)),
+        ("!result.yes && result.no == 1", Some(false)),
+        ("result.no == 1 || !result.yes", None),
+        ("result.no == 1 && result.yes", None),
+        ("!(result.no == 1)", None),
+        ("result.no || result.yes", Some(true)),
+        ("result.no == 1 ? result.yes : true", Some(true)),
+        ("result.no == 1 ? result.yes : false", None),
+        ("result.yes ? true : result.no == 1", Some(true)),
+        ("(result.no > 1 || result.yes) && result.yes", Some(true)),
+        ("any(result.l, .a > 1)", Some(true)),
+        ("any(result.l, .a > 2)", None),
+        ("all(result.l, .a > 1)", Some(false)),
+        ("all(result.l, .a > 0)", None),
+        ("none(result.l, .a > 1)", Some(false)),
+        ("one(result.l, .a > 0)", Some(false)),
+        ("one(result.l, .a > 1)", None),
+        ("count(result.l, .a > 0) >= 2", Some(true)),
+        ("count(result.l, .a > 0) > 1", Some(true)),
+        ("count(result.l, .a > 1) >= 2", None),
+        ("count(result.l, .a > 0) == 2", None),
+        ("result.o in [result.o, 0/0]", Some(true)),
+        ("result.o in [2, 0/0]", None),
+        ("[result.o, 0/0] == [2, 1]", Some(false)),
+        ("[result.o, 0/0] == [1, 1]", None),
+    ] {
+        let condition_on = Condition::compile(condition).expect(condition);
+        let body: Value =
+            serde_json::from_str(r#"{"yes":true,"o":1,"l":[{"b":0},{"a":1},{"a":2}]}"#).expect("JSON");
+        let outcome = condition_on.evaluate(&Facts {
+            result: &MetricValue::Json(body),
+            response: None,
+            now: Timestamp::UNIX_EPOCH,
+        });
+        assert_eq!(outcome.clone().ok(), want, "{condition}: {outcome:?}");
+        if let Err(error) = outcome {
+            assert!(
+                matches!(
+                    error.kind,
+                    ConditionErrorKind::MissingKey | ConditionErrorKind::NotANumber
+                ),
+                "{condition}: {error}"
+            );
+        }
+    }
+}
+
+#[test]
+fn errors_name_the_key_and_the_keys_that_are_there() {
+    for (condition, body, want) in [
+        (
+            "result.stat == \"busy\"",
+            r#"{"id":1,"state":"busy"}"#,
+            "key \"stat\" is not found among: id, state; did you mean \"state\"?",
+        ),
+        ("result.state == \"busy\"", "{}", "the object has no keys"),
+        ("first(result) == 1", "[]", "first(…) found nothing"),
+        ("0/0 > 1", "1", "isNaN"),
+    ] {
+        let (phase, message) = judged(condition, "", &answer(None, body));
+        assert_eq!(phase, Phase::Error);
+        assert!(message.contains(want), "{condition}: {message}");
+    }
+}
+
+/// Conditions of truths, and of `result.gone` and `result.flag`, which are missing.
+fn logic() -> impl Strategy<Value = String> {
+    let atom = prop::sample::select(vec![
+        "true",
+        "false",
+        "result.yes",
+        "!result.yes",
+        "result.gone == 1",
+        "result.gone != 1",
+        "result.gone > 1",
+        "result.gone in [1, 2]",
+        "result.flag",
+    ]);
+    atom.prop_map(str::to_owned).prop_recursive(5, 32, 3, |inner| {
+        prop_oneof![
+            inner.clone().prop_map(|a| format!("!({a})")),
+            (inner.clone(), inner.clone()).prop_map(|(a, b)| format!("(({a}) && ({b}))")),
+            (inner.clone(), inner.clone()).prop_map(|(a, b)| format!("(({a}) || ({b}))")),
+            (inner.clone(), inner.clone(), inner.clone())
+                .prop_map(|(a, b, c)| format!("(({a}) ? ({b}) : ({c}))")),
+            inner.clone().prop_map(|a| format!("any([1, 2], {{{a}}})")),
+            inner.prop_map(|a| format!("all([1], {{{a}}})")),
+        ]
+    })
+}
+
+fn ask(condition: &str, body: &str) -> Option<bool> {
+    let result = MetricValue::Json(serde_json::from_str(body).expect(body));
+    let facts = Facts {
+        result: &result,
+        response: None,
+        now: Timestamp::UNIX_EPOCH,
+    };
+    Condition::compile(condition)
+        .expect(condition)
+        .evaluate(&facts)
+        .ok()
+}
+
+proptest! {
+    /// An answer without the key is one that every value of the key would give.
+    #[test]
+    fn a_missing_key_is_answered_only_where_its_value_does_not_matter(condition in logic()) {
+        if let Some(answer) = ask(&condition, r#"{"yes":true}"#) {
+            for (value, flag) in [(1, false), (1, true), (2, false), (3, true)] {
+                let body = format!(r#"{{"yes":true,"gone":{value},"flag":{flag}}}"#);
+                prop_assert_eq!(ask(&condition, &body), Some(answer), "{} on {}", condition, body);
+            }
+        }
+    }
+}
