@@ -9,6 +9,8 @@
 //! | [`names`] | labels, annotations, name prefixes, field managers |
 //! | [`reason`] | every reason that a condition, an event or a status may carry |
 //! | [`time`] | points in time as the API writes them |
+//! | [`duration`] | durations as manifests write them (`1m30s`) |
+//! | [`overdue`] | by when hook-operator must have recorded something of a HookRun |
 //! | [`crd`] | the CustomResourceDefinitions, as `cargo xtask gen` writes them |
 //!
 //! Types only: no client, no runtime, no clock. Text fields that manifests fill in are kept as written here;
@@ -21,11 +23,13 @@
 )]
 
 pub mod crd;
+pub mod duration;
 pub mod game_deployment;
 pub mod hook_run;
 pub mod hook_template;
 pub mod metric;
 pub mod names;
+pub mod overdue;
 pub mod reason;
 pub mod time;
 

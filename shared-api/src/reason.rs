@@ -116,6 +116,8 @@ reasons! {
         HookRunNameInvalid,
         /// A hook cannot be asked: the pod has no address yet.
         PodAddressMissing,
+        /// A HookRun is not measured: hook-operator has recorded nothing for 30 s after it was due.
+        HookNotTakenUp,
         /// A hook's success is older than `freshForSeconds`, or its time cannot be told: the pod is asked again.
         HookVerdictExpired,
         /// Somebody has edited a HookRun of the workload: it is removed, and the pod is asked again.

@@ -292,11 +292,18 @@ impl Steering<'_> {
             let recorded = since(&canary.pauses, reason).is_some();
             return self.resumed(recorded, reason, canary, plan, &why);
         }
-        let message = format!(
-            "canary step {}: waits for the verdict of HookRun {name}",
-            number(canary)
-        );
-        canary.waits = Some((WorkloadReason::RollingOut, message));
+        let step = number(canary);
+        canary.waits = Some(match run.not_taken_up(&self.workload.namespace, self.now) {
+            Some(obstacle) => (
+                obstacle.reason,
+                format!("canary step {step}: {}", obstacle.message),
+            ),
+            None => {
+                run.not_taken_up_at.into_iter().for_each(|at| plan.wake_at(at));
+                let message = format!("canary step {step}: waits for the verdict of HookRun {name}");
+                (WorkloadReason::RollingOut, message)
+            }
+        });
         false
     }
 

@@ -3,6 +3,7 @@
 use gamedeployment_core::gate::Run;
 use gamedeployment_core::pod::{Pod, controller_of};
 use gamedeployment_core::revision::Revision;
+use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use k8s_openapi::api::core::v1 as api;
 use kube::core::error_boundary::InvalidObject;
@@ -34,11 +35,19 @@ pub(super) fn pods_differ(known: &Pod, new: &mut Pod) -> bool {
     differ
 }
 
-/// As of pods.
+/// As of pods. A measurement that came in time is no news either: whoever waits for it wakes by itself.
 pub(super) fn runs_differ(known: &Run, new: &mut Run) -> bool {
     let version = std::mem::replace(&mut new.resource_version, known.resource_version.clone());
+    let at = new.not_taken_up_at;
+    if known
+        .not_taken_up_at
+        .is_some_and(|known| known > Timestamp::now())
+        && at.is_some()
+    {
+        new.not_taken_up_at = known.not_taken_up_at;
+    }
     let differ = known != new;
-    new.resource_version = version;
+    (new.resource_version, new.not_taken_up_at) = (version, at);
     differ
 }
 

@@ -55,7 +55,7 @@ const METRICS: [(&str, &str, Tell); 7] = [
     ),
     (
         "hook_waiting_pods",
-        "Pods that wait for a hook: asking (no verdict yet), refused (no success), blocked (cannot be asked)",
+        "Pods that wait for a hook: asking (no verdict yet), refused (no success), blocked (cannot be asked, or nobody measures)",
         |report, series| waits(report, series, |crowd| number(crowd.pods)),
     ),
     (

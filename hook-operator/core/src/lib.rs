@@ -12,7 +12,6 @@
 //! | [`condition`] | the condition language: compile, check, evaluate within a budget |
 //! | [`json_path`] | the Kubernetes form of JSON path over a JSON value |
 //! | [`placeholder`] | `{{ args.NAME }}` in urls, headers, bodies, queries, conditions |
-//! | [`duration`] | durations as manifests write them (`1m30s`) |
 //! | [`request`] | one measurement's request with everything filled in |
 //! | [`answer`] | from the bytes that came back to a value, or the reason why there is none |
 //! | [`value`] | the value that a condition judges |
@@ -24,7 +23,6 @@ pub mod address;
 pub mod answer;
 pub mod condition;
 pub mod decide;
-pub mod duration;
 pub mod json_path;
 pub mod placeholder;
 pub mod redact;

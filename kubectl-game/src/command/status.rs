@@ -4,8 +4,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{ArgAction, Args};
-use hook_core::duration;
 use shared_api::GameDeployment;
+use shared_api::duration;
 
 use super::{Outcome, print};
 use crate::cluster::{Cluster, Failure, Flags, LiveList, News, interrupted, name_of};

@@ -216,7 +216,7 @@ fn run_rows(run: &RunView, branch: &Branch, rows: &mut Vec<Row>, style: Style) {
         faint: true,
     };
     let mut notes = vec![name];
-    notes.extend(message(run, &lead));
+    notes.extend(message(run, &lead, style));
     rows.push(Row {
         cells: vec![
             Cell::new(format!("{}{} {kind}", branch.node, style.sign("◇", "*"))),

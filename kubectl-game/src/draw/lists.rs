@@ -4,7 +4,7 @@ use kube::ResourceExt;
 use shared_api::{GameDeployment, HookRun, Phase};
 
 use super::Style;
-use super::run::{info, phase};
+use super::run::{info, not_taken_up, phase};
 use super::table::{self, Cell, Row};
 use crate::cluster::{Listed, Unreadable};
 use crate::paint::Tone;
@@ -94,9 +94,9 @@ pub(crate) fn runs(
     let mut header = vec!["NAME", "HOOK", "PHASE", "AGE", "INFO"];
     let mut rows: Vec<Row> = { runs.iter() }
         .map(|run| {
-            let said: Vec<String> = { run.metrics.iter() }
-                .map(|metric| format!("{}: {}", metric.name, info(metric, style)))
-                .collect();
+            let metrics =
+                { run.metrics.iter() }.map(|metric| format!("{}: {}", metric.name, info(metric, style)));
+            let said: Vec<String> = not_taken_up(run, style).into_iter().chain(metrics).collect();
             let mut cells = vec![
                 Cell::new(run.name.clone()),
                 Cell::new(run.kind.clone()),

@@ -1,6 +1,7 @@
 //! A HookRun: what was measured, what was answered last, when it is asked next.
 
 use shared_api::Phase;
+use shared_api::reason::WorkloadReason;
 
 use super::Style;
 use super::table::{self, Cell, Note, Row};
@@ -72,7 +73,7 @@ pub(crate) fn lines(run: &RunView, style: Style) -> Vec<String> {
             Cell::new("Phase:"),
             Cell::toned(run.phase.into(), &format!("{}{reason}, age {age}", run.word())),
         ],
-        notes: message(run, &" ".repeat(12)),
+        notes: message(run, &" ".repeat(12), style),
     });
     let mut lines = table::lines(&[], &rows, style);
     lines.push(String::new());
@@ -106,14 +107,28 @@ fn metric_row(metric: &MetricView, lead: &str, style: Style) -> Row {
 }
 
 /// What a run says, below it.
-pub(crate) fn message(run: &RunView, lead: &str) -> Vec<Note> {
+pub(crate) fn message(run: &RunView, lead: &str, style: Style) -> Vec<Note> {
     // A success needs no words.
-    let said = run.message.as_ref().filter(|_| run.phase != Phase::Successful);
-    said.map(|message| Note {
-        lead: lead.to_owned(),
-        text: message.clone(),
-        faint: false,
-    })
-    .into_iter()
-    .collect()
+    let said = run.message.clone().filter(|_| run.phase != Phase::Successful);
+    let texts = not_taken_up(run, style).into_iter().chain(said);
+    texts
+        .map(|text| Note {
+            lead: lead.to_owned(),
+            text,
+            faint: false,
+        })
+        .collect()
+}
+
+/// What is said of a run that nobody measures.
+pub(crate) fn not_taken_up(run: &RunView, style: Style) -> Option<String> {
+    let since = run
+        .not_taken_up_at
+        .filter(|at| style.now.is_some_and(|now| *at <= now))?;
+    Some(format!(
+        "{}: overdue since {since}; hook-operator does not run, is overloaded, or does not work on namespace {}. Look at: \
+         kubectl get pods -A -l app.kubernetes.io/name=hook-operator",
+        WorkloadReason::HookNotTakenUp,
+        run.namespace
+    ))
 }

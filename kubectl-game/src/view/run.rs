@@ -7,6 +7,7 @@ use kube::ResourceExt;
 use serde::Serialize;
 use shared_api::hook_run::MetricResult;
 use shared_api::names::{argument, hook_run_label};
+use shared_api::overdue::not_taken_up_at;
 use shared_api::{HookRun, HookRunStatus, Phase};
 
 use super::created;
@@ -34,6 +35,9 @@ pub(crate) struct RunView {
     /// Why.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) message: Option<String>,
+    /// From when on nobody measures it, unless something is recorded before.
+    #[serde(skip)]
+    pub(crate) not_taken_up_at: Option<Timestamp>,
     /// When it got its verdict.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) completed: Option<Timestamp>,
@@ -111,6 +115,7 @@ impl RunView {
             phase: status.phase,
             reason: status.reason,
             message: status.message,
+            not_taken_up_at: not_taken_up_at(run),
             completed: status.completed_at.map(shared_api::time::Time::timestamp),
             metrics,
         }

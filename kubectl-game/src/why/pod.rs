@@ -2,6 +2,7 @@
 
 use gamedeployment_core::gate::HookKind;
 use gamedeployment_core::pod::Pod;
+use gamedeployment_core::status::is_not_taken_up;
 use k8s_openapi::api::core::v1 as api;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::ResourceExt;
@@ -80,7 +81,7 @@ fn hook(snapshot: &Snapshot, status: &GameDeploymentStatus, pod: &Pod) -> Option
     let (kind, entry) = waiting(snapshot, &pod.name)?;
     let hook = hook_name(kind);
     let begun = format!("Pod {} waits: {}", pod.name, intent(snapshot, pod, kind));
-    if entry.hook_run.is_none() {
+    if entry.hook_run.is_none() || is_not_taken_up(&entry) {
         return Some(blocked(snapshot, status, pod, kind, &entry, &begun));
     }
     let run = entry.hook_run.clone().unwrap_or_default();
@@ -144,8 +145,9 @@ fn blocked(
             .message
             .contains(&format!("pod {}: {message}", pod.name))
     });
-    let remedy = named
-        .and_then(|condition| reason(&condition.reason))
+    let found = named.and_then(|condition| reason(&condition.reason));
+    let remedy = found
+        .or(is_not_taken_up(entry).then_some(WorkloadReason::HookNotTakenUp))
         .map(|reason| remedy::of(reason, snapshot, about))
         .unwrap_or_default();
 

@@ -59,6 +59,13 @@ pub(super) fn of(reason: WorkloadReason, snapshot: &Snapshot, about: About<'_>) 
         | WorkloadReason::HookArgumentsUnresolved
         | WorkloadReason::HookRunNameInvalid
         | WorkloadReason::PodAddressMissing => unaskable(reason, snapshot, about),
+        WorkloadReason::HookNotTakenUp => say(
+            "It goes on by itself as soon as hook-operator measures the HookRun.",
+            [
+                "kubectl get pods -A -l app.kubernetes.io/name=hook-operator".to_owned(),
+                format!("kubectl game hook list{}", snapshot.flags),
+            ],
+        ),
         WorkloadReason::NotInPlaceUpdatable => say(
             "Take the change back, or let such pods be recreated, gated by their PreDelete hook: set \
              spec.updateStrategy.inPlaceUpdateStrategy.fallback to Recreate.",

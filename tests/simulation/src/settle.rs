@@ -18,6 +18,8 @@ use crate::setup::{NAMES, strategy_of, workload};
 use crate::weather::Weather;
 use crate::world::{FLEET, World, url};
 
+mod unmeasured;
+
 /// Rounds of about a second within which everything must have come to rest.
 const ROUNDS: usize = 1500;
 /// A second without any write: at rest, if nothing wakes up later.

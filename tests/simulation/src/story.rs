@@ -61,6 +61,9 @@ pub fn play(seed: u64, steps: &[u64], tell: bool) -> Result<Totals, (usize, Stri
         if seed.is_multiple_of(3) {
             world.settle_with_refusals(seed.to_le_bytes()[0] ^ 0b0101);
         }
+        if seed % 3 == 1 {
+            world.settle_without_measurements();
+        }
         world.settle();
     }));
     if let Ok(()) = played {

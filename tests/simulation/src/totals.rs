@@ -52,6 +52,7 @@ totals! {
     edits: "edits by people",
     retries: "retries reset",
     workloads: "workloads deleted",
+    unmeasured: "looks at runs that nobody measures",
     converged: "worlds that converged",
 }
 

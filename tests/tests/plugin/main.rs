@@ -7,12 +7,14 @@
 //! | `updates` | pause, resume, set image, undo, history |
 //! | `skip` | one pod that passes unasked |
 //! | `lists` | tables, `-o`, HookRuns |
+//! | `hook_operator_stopped` | a HookRun that nobody measures |
 //! | `mistakes` | names that are not there, rights that are missing |
 //! | `transcript` | `get -w` on a terminal |
 //! | `recording` | the picture of the README |
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may end so")]
 
+mod hook_operator_stopped;
 mod lists;
 mod mistakes;
 mod plugin;

@@ -1,7 +1,7 @@
 //! Durations against `time.ParseDuration`: the same nanoseconds, or a refusal.
 
-use hook_core::duration;
 use serde_json::Value;
+use shared_api::duration;
 
 use super::{Judged, difference, text};
 

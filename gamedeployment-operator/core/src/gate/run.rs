@@ -6,9 +6,11 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use shared_api::hook_run::HookRunSpec;
 use shared_api::names::{hook_run_annotation as annotation, hook_run_label as label};
+use shared_api::overdue::{GRACE, not_taken_up_at};
+use shared_api::reason::WorkloadReason;
 use shared_api::{HookRun, Phase};
 
-use super::HookKind;
+use super::{HookKind, Obstacle};
 use crate::digest::digest;
 use crate::pod::controller_of;
 
@@ -63,6 +65,8 @@ pub struct Run {
     pub created: Option<Timestamp>,
     /// When it reached its verdict, by the clock of who measured.
     pub completed: Option<Timestamp>,
+    /// From when on it counts as not measured, unless something is recorded before.
+    pub not_taken_up_at: Option<Timestamp>,
 }
 
 impl Run {
@@ -109,6 +113,7 @@ impl Run {
                 .or(created),
             created,
             completed: status.completed_at.map(shared_api::time::Time::timestamp),
+            not_taken_up_at: not_taken_up_at(run),
         }
     }
 
@@ -116,6 +121,27 @@ impl Run {
     #[must_use]
     pub fn is_unsuccessful(&self) -> bool {
         self.phase.is_final() && !self.is_measured_success()
+    }
+
+    /// Nobody measures it, though its measurement is long due.
+    #[must_use]
+    pub fn not_taken_up(&self, namespace: &str, now: Timestamp) -> Option<Obstacle> {
+        self.not_taken_up_at.filter(|at| *at <= now)?;
+        let name = &self.name;
+        let seconds = GRACE.as_secs();
+        let what = if self.phase.is_unset() {
+            format!("has no status {seconds} s after its creation")
+        } else {
+            format!("has had no measurement for {seconds} s after it was due")
+        };
+        let message = format!(
+            "HookRun {name} {what}: hook-operator does not run, is overloaded, or does not work on namespace \
+             {namespace}; look at its pods, its --namespace and its --shard"
+        );
+        Some(Obstacle {
+            reason: WorkloadReason::HookNotTakenUp,
+            message,
+        })
     }
 
     /// The only state that opens a gate.

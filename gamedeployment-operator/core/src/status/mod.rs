@@ -7,6 +7,7 @@ use shared_api::GameDeploymentStatus;
 use shared_api::reason::{WorkloadCondition, WorkloadReason};
 
 use crate::canary::Canary;
+use crate::gate::Standing;
 use crate::plan::{Crowd, Gauges, Plan, Rollout, Warning};
 use crate::pod::Pod;
 use crate::progress::Stage;
@@ -24,6 +25,7 @@ mod waiting;
 
 use condition::Conditions;
 use waiting::Waiting;
+pub use waiting::is_not_taken_up;
 
 /// What a decision found, besides the plan.
 pub struct Findings<'a> {
@@ -81,6 +83,13 @@ pub fn report(scene: &Scene<'_>, findings: &Findings<'_>, plan: &mut Plan) {
     let (view, workload) = (scene.view, scene.workload);
     let old = view.object.status.clone().unwrap_or_default();
     let waiting = Waiting::gather(scene, findings, &old);
+    // A run that is not taken up is told at that second, though nothing happens.
+    let standings = scene.seats.iter().filter_map(|seat| seat.standing.as_ref());
+    let confirmations = findings.confirmations.iter();
+    let standings = standings.chain(confirmations.map(|confirmation| &confirmation.standing));
+    let runs = standings.filter_map(Standing::run);
+    let due = runs.filter_map(|run| run.not_taken_up_at);
+    due.filter(|at| *at > scene.now).for_each(|at| plan.wake_at(at));
     let mut conditions = Conditions::new(&old.conditions, view.object.metadata.generation, scene.now);
     sentence::available(scene, &mut conditions);
     sentence::progressing(scene, findings, &waiting, &mut conditions);

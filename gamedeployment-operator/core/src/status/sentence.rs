@@ -300,6 +300,7 @@ pub(super) fn update_blocked(
                 | WorkloadReason::HookTemplateMissing
                 | WorkloadReason::HookArgumentsUnresolved
                 | WorkloadReason::HookRunNameInvalid
+                | WorkloadReason::HookNotTakenUp
         )
     {
         conditions.set(kind, true, *reason, message.clone());

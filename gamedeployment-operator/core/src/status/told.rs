@@ -6,7 +6,7 @@ use shared_api::game_deployment::HookCondition;
 use shared_api::reason::WorkloadReason;
 
 use super::sentence::named;
-use super::waiting::{Entry, How, Waiting, known};
+use super::waiting::{Entry, How, Waiting, is_not_taken_up, known};
 use crate::gate::HookKind;
 use crate::plan::Warning;
 use crate::workload::Workload;
@@ -63,7 +63,8 @@ fn held(status: &GameDeploymentStatus, refused: bool) -> usize {
         &status.post_inplace_hook_condition,
     ];
     let is_one = |entry: &&HookCondition| match &entry.hook_run {
-        Some(_) => refused && entry.phase.is_final(),
+        Some(_) if entry.phase.is_final() => refused,
+        Some(_) => !refused && is_not_taken_up(entry),
         None => !refused,
     };
     lists.into_iter().flatten().filter(is_one).count()

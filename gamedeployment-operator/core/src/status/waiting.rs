@@ -22,7 +22,7 @@ pub(super) enum How {
     Asking,
     /// Its hook has no success.
     Refused,
-    /// Its hook cannot be asked.
+    /// Its hook cannot be asked, or nobody measures it.
     Blocked(WorkloadReason),
 }
 
@@ -126,6 +126,7 @@ pub(super) fn is_about_pods(reason: WorkloadReason) -> bool {
             | WorkloadReason::HookArgumentsUnresolved
             | WorkloadReason::HookRunNameInvalid
             | WorkloadReason::PodAddressMissing
+            | WorkloadReason::HookNotTakenUp
     )
 }
 
@@ -151,7 +152,15 @@ fn entry(
     old: &GameDeploymentStatus,
 ) -> Option<Entry> {
     let (how, phase, run, message) = match standing {
-        Standing::Asking(run) => (How::Asking, run.phase, Some(*run), asking(run)),
+        Standing::Asking(run) => match run.not_taken_up(&scene.workload.namespace, scene.now) {
+            Some(obstacle) => (
+                How::Blocked(obstacle.reason),
+                run.phase,
+                Some(*run),
+                obstacle.message,
+            ),
+            None => (How::Asking, run.phase, Some(*run), asking(&run.name)),
+        },
         Standing::Refused(run) => (How::Refused, run.phase, Some(*run), refused(run, kind, pod)),
         Standing::Blocked(obstacle) => {
             let message = format!("its hook cannot be asked: {}", obstacle.message);
@@ -187,8 +196,21 @@ fn whole_seconds(at: Timestamp) -> shared_api::time::Time {
     Timestamp::from_second(at.as_second()).unwrap_or(at).into()
 }
 
-fn asking(run: &Run) -> String {
-    format!("waits for the verdict of HookRun {}", run.name)
+/// What is said while nothing keeps the hook from its verdict.
+fn asking(run: &str) -> String {
+    format!("waits for the verdict of HookRun {run}")
+}
+
+/// Whether an entry of the status says that nobody measures its HookRun.
+#[must_use]
+pub fn is_not_taken_up(entry: &HookCondition) -> bool {
+    let run = entry.hook_run.as_ref().filter(|_| !entry.phase.is_final());
+    run.is_some_and(|run| {
+        entry
+            .message
+            .as_ref()
+            .is_some_and(|message| *message != asking(run))
+    })
 }
 
 fn refused(run: &Run, kind: HookKind, pod: &Pod) -> String {

@@ -5,6 +5,7 @@
 mod cases;
 mod hooks;
 mod kubelet;
+mod not_taken_up;
 mod people;
 mod promises;
 mod properties;

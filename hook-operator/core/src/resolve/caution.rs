@@ -8,8 +8,8 @@ use shared_api::hook_template::HookTemplateSpec;
 use shared_api::metric::{Argument, Metric};
 
 use super::{MAX_METRICS, Problem, fields};
-use crate::duration;
 use crate::verdict::NO_CONDITION;
+use shared_api::duration;
 
 /// A gate that waits for longer than this was hardly meant to.
 const LONG: Duration = Duration::from_hours(24);

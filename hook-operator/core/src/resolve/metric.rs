@@ -6,10 +6,10 @@ use shared_api::metric::Metric;
 use super::provider::{self, ResolvedProvider};
 use super::{ArgumentValue, Arguments, Problems};
 use crate::condition::{Allowance, Condition};
-use crate::duration;
 use crate::placeholder::Template;
 use crate::schedule::{SHORTEST_INTERVAL, Schedule};
 use crate::tally::Limits;
+use shared_api::duration;
 
 /// Errors in a row that are tolerated where nothing else is said.
 const DEFAULT_CONSECUTIVE_ERROR_LIMIT: i64 = 4;

@@ -110,12 +110,9 @@ impl Index {
             }
             3 => {
                 let (news, shown) = next(&server.runs, &mut watches.runs);
-                (
-                    learn(&mut self.runs, news, |known, new| {
-                        runs_differ(&known.read, &new.read)
-                    }),
-                    shown,
-                )
+                let now = self.now;
+                let differ = |known: &RunObject, new: &RunObject| runs_differ(&known.read, &new.read, now);
+                (learn(&mut self.runs, news, differ), shown)
             }
             4 => {
                 let (news, shown) = next(&server.templates, &mut watches.templates);
@@ -269,12 +266,14 @@ fn pods_differ(known: &Pod, new: &Pod) -> bool {
     } != *new
 }
 
-fn runs_differ(known: &Run, new: &Run) -> bool {
-    let resource_version = new.resource_version.clone();
-    Run {
-        resource_version,
-        ..known.clone()
-    } != *new
+/// A measurement that came in time is no news.
+fn runs_differ(known: &Run, new: &Run, now: Timestamp) -> bool {
+    let mut known = known.clone();
+    known.resource_version.clone_from(&new.resource_version);
+    if known.not_taken_up_at.is_some_and(|known| known > now) && new.not_taken_up_at.is_some() {
+        known.not_taken_up_at = new.not_taken_up_at;
+    }
+    known != *new
 }
 
 impl Cluster for Index {

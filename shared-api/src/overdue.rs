@@ -1,0 +1,203 @@
+//! By when hook-operator must have recorded something of a HookRun: what is not heard of after that is not measured.
+//!
+//! This is read from the run alone, so that gamedeployment-operator and the plugin say the same.
+
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+
+use crate::duration;
+use crate::hook_run::{HookRun, HookRunSpec, HookRunStatus, MetricResult};
+use crate::metric::Metric;
+use crate::time::Time;
+
+/// Time that hook-operator has for what was due.
+pub const GRACE: SignedDuration = SignedDuration::from_secs(30);
+
+/// Pause before another measurement after an error, where the metric has no interval.
+const ERROR_RETRY: Duration = Duration::from_secs(10);
+/// Seconds for an exchange where the manifest says nothing.
+const WEB_TIMEOUT: i64 = 10;
+/// The same of Prometheus.
+const PROMETHEUS_TIMEOUT: i64 = 30;
+
+/// From this moment on a run counts as not measured, unless something is recorded before. None: it has ended, or is
+/// being deleted.
+#[must_use]
+pub fn not_taken_up_at(run: &HookRun) -> Option<Timestamp> {
+    if run.metadata.deletion_timestamp.is_some() {
+        return None;
+    }
+    let created = run.metadata.creation_timestamp.as_ref()?.0;
+    let due = match &run.status {
+        Some(status) if status.phase.is_final() => return None,
+        Some(status) if !status.phase.is_unset() => due(&run.spec, status, created),
+        _ => created,
+    };
+    Some(due.checked_add(GRACE).unwrap_or(Timestamp::MAX))
+}
+
+/// When the next measurement should have come to an end, or the whole run.
+fn due(spec: &HookRunSpec, status: &HookRunStatus, created: Timestamp) -> Timestamp {
+    let started = status.started_at.map_or(created, Time::timestamp);
+    let result = |metric: &Metric| {
+        status
+            .metric_results
+            .iter()
+            .find(|result| result.name == metric.name)
+    };
+    let is_open = |metric: &&Metric| result(metric).is_none_or(|result| !result.phase.is_final());
+    // In order, a metric starts when the one before it has succeeded.
+    let ordered = spec.policy.as_deref() == Some("Ordered");
+    let most = if ordered { 1 } else { usize::MAX };
+    let before = spec.metrics.iter().take_while(|metric| !is_open(metric)).last();
+    let may_start = before.filter(|_| ordered).and_then(result).and_then(ended);
+    let next = spec.metrics.iter().filter(is_open).take(most);
+    let next = next.map(|metric| {
+        let start = match result(metric).and_then(ended) {
+            Some(ended) => after(ended, pause(metric)),
+            None => after(
+                may_start.unwrap_or(started),
+                length(metric.initial_delay.as_ref()),
+            ),
+        };
+        after(start, timeout(metric))
+    });
+    let limit = spec
+        .timeout_seconds
+        .and_then(|seconds| u64::try_from(seconds).ok());
+    let limit = limit.map(|seconds| after(started, Duration::from_secs(seconds)));
+    // Where every metric has a verdict, so should the run.
+    next.chain(limit).min().unwrap_or(started)
+}
+
+/// The end of the newest measurement.
+fn ended(result: &MetricResult) -> Option<Timestamp> {
+    let last = result.measurements.last()?;
+    last.finished_at.or(last.started_at).map(Time::timestamp)
+}
+
+/// From the end of a measurement to the next one.
+fn pause(metric: &Metric) -> Duration {
+    let interval = metric.interval.as_ref().filter(|text| !text.is_empty());
+    interval.map_or(ERROR_RETRY, |text| length(Some(text)))
+}
+
+/// What cannot be read ends the run at once.
+fn length(text: Option<&String>) -> Duration {
+    text.and_then(|text| duration::parse(text).ok())
+        .unwrap_or_default()
+}
+
+/// What one exchange may take.
+fn timeout(metric: &Metric) -> Duration {
+    let provider = &metric.provider;
+    let (seconds, default) = match (&provider.web, &provider.prometheus) {
+        (Some(web), _) => (web.timeout_seconds, WEB_TIMEOUT),
+        (None, Some(prometheus)) => (prometheus.timeout_seconds, PROMETHEUS_TIMEOUT),
+        (None, None) => (None, 0),
+    };
+    let seconds = seconds.filter(|seconds| *seconds > 0).unwrap_or(default);
+    Duration::from_secs(u64::try_from(seconds).unwrap_or_default())
+}
+
+fn after(at: Timestamp, wait: Duration) -> Timestamp {
+    let wait = SignedDuration::try_from(wait).ok();
+    wait.and_then(|wait| at.checked_add(wait).ok())
+        .unwrap_or(Timestamp::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::Phase;
+
+    /// Seconds after creation at which a run with these metrics, policy, limit and status is not taken up.
+    fn at(spec: Value, status: Value) -> Option<i64> {
+        let created = "2026-01-01T00:00:00Z";
+        let run: HookRun = serde_json::from_value(json!({
+            "apiVersion": "tkex.tencent.com/v1alpha1", "kind": "HookRun",
+            "metadata": {"name": "run", "creationTimestamp": created}, "spec": spec, "status": status,
+        }))
+        .unwrap();
+        let created: Timestamp = created.parse().unwrap();
+        not_taken_up_at(&run).map(|at| at.duration_since(created).as_secs())
+    }
+
+    fn second(second: i64) -> String {
+        let at = Timestamp::from_second(1_767_225_600 + second).unwrap();
+        at.to_string()
+    }
+
+    fn metric(name: &str, over: Value) -> Value {
+        let mut metric = json!({"name": name, "provider": {"web": {"url": "http://game"}}});
+        let object = metric.as_object_mut().unwrap();
+        object.extend(over.as_object().unwrap().clone());
+        metric
+    }
+
+    fn measured(name: &str, phase: &str, end: i64) -> Value {
+        json!({"name": name, "phase": phase, "measurements": [{"phase": "Failed", "finishedAt": second(end)}]})
+    }
+
+    #[test]
+    fn a_run_without_status_is_overdue_thirty_seconds_after_its_creation() {
+        let spec = json!({"metrics": [metric("a", json!({"initialDelay": "1h"}))]});
+        assert_eq!(at(spec.clone(), Value::Null), Some(30));
+        assert_eq!(at(spec.clone(), json!({})), Some(30));
+        for phase in Phase::FINAL {
+            assert_eq!(at(spec.clone(), json!({"phase": phase.as_str()})), None);
+        }
+    }
+
+    #[test]
+    fn a_measurement_has_its_pause_its_timeout_and_thirty_seconds() {
+        let running =
+            |results: Value| json!({"phase": "Running", "startedAt": second(2), "metricResults": results});
+        let web = json!({"url": "http://game", "timeoutSeconds": 60});
+        let prometheus = json!({"address": "http://prometheus", "query": "up"});
+        let table = [
+            (json!({}), json!([]), 2 + 10),
+            (json!({"initialDelay": "1m30s"}), json!([]), 2 + 90 + 10),
+            (json!({"provider": {"web": web}}), json!([]), 2 + 60),
+            (json!({"provider": {"prometheus": prometheus}}), json!([]), 2 + 30),
+            (
+                json!({"interval": "5s"}),
+                json!([measured("a", "Running", 100)]),
+                100 + 5 + 10,
+            ),
+            (json!({}), json!([measured("a", "Running", 100)]), 100 + 10 + 10),
+            // The verdict is there; that of the run is not.
+            (json!({}), json!([measured("a", "Failed", 100)]), 2),
+            (
+                json!({"interval": "2562047h"}),
+                json!([measured("a", "Running", 100)]),
+                9_223_369_200 + 110,
+            ),
+        ];
+        for (over, results, due) in table {
+            let spec = json!({"metrics": [metric("a", over.clone())]});
+            assert_eq!(at(spec, running(results)), Some(due + 30), "{over}");
+        }
+        let spec = json!({"metrics": [metric("a", json!({"interval": "1h"}))], "timeoutSeconds": 60});
+        assert_eq!(
+            at(spec, running(json!([measured("a", "Running", 5)]))),
+            Some(2 + 60 + 30)
+        );
+    }
+
+    #[test]
+    fn of_several_metrics_the_next_one_counts_and_in_order_only_its_turn() {
+        let slow = metric("slow", json!({"initialDelay": "1h"}));
+        let spec =
+            |policy: &str| json!({"policy": policy, "metrics": [slow.clone(), metric("b", json!({}))]});
+        let running = json!({"phase": "Running", "startedAt": second(0)});
+        assert_eq!(at(spec("Parallel"), running.clone()), Some(10 + 30));
+        assert_eq!(at(spec("Ordered"), running), Some(3600 + 10 + 30));
+        let first = measured("slow", "Successful", 3700);
+        let second = json!({"phase": "Running", "startedAt": second(0), "metricResults": [first]});
+        assert_eq!(at(spec("Ordered"), second), Some(3700 + 10 + 30));
+    }
+}

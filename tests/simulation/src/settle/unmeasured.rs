@@ -1,0 +1,96 @@
+//! hook-operator does not run: whoever waits for a HookRun is told so in time, and it goes on when it runs again.
+
+use std::collections::BTreeMap;
+
+use fastrand::Rng;
+use gamedeployment_core::workload::Workload;
+use jiff::{SignedDuration, Timestamp};
+
+use crate::process::HOOKS;
+use crate::world::{FLEET, World};
+
+/// Seconds without hook-operator.
+const AWAY: usize = 150;
+/// Seconds after which a HookRun without status is told.
+const UNTOUCHED: i64 = 40;
+/// The same of one that was measured: the next measurement has its pause and its timeout, too.
+const MEASURED: i64 = 100;
+
+/// When each version of a run was first seen on the server.
+type Known = BTreeMap<(String, String), Timestamp>;
+
+impl World {
+    /// Both processes of hook-operator end, and begin again later.
+    pub fn settle_without_measurements(&mut self) {
+        self.repair();
+        let mut dice = Rng::with_seed(3);
+        for process in &mut self.processes {
+            if process.operator == HOOKS {
+                process.end(self.now, SignedDuration::from_hours(24));
+            }
+        }
+        self.tell(|| "hook-operator ends".to_owned());
+        let fewer = |spec: &mut shared_api::GameDeploymentSpec| {
+            spec.replicas = spec.replicas.map(|replicas| (replicas - 1).max(0));
+        };
+        self.edit(fewer, || "one replica less".to_owned());
+        let mut known = Known::new();
+        for _ in 0..AWAY {
+            self.round(&mut dice, false);
+            self.check_told(&mut known);
+        }
+        for process in &mut self.processes {
+            if process.operator == HOOKS {
+                process.starts_at = Some(self.now);
+            }
+        }
+    }
+
+    /// Every run that nobody has touched for long is told of, by its reason and its name.
+    fn check_told(&mut self, known: &mut Known) {
+        let Some(object) = self.server.workloads.get(FLEET) else {
+            return;
+        };
+        if Workload::read(&object.api).is_err() || object.api.metadata.deletion_timestamp.is_some() {
+            return;
+        }
+        let status = object.api.status.clone().unwrap_or_default();
+        let hooks = [
+            &status.pre_delete_hook_condition,
+            &status.pre_inplace_hook_condition,
+            &status.post_inplace_hook_condition,
+        ];
+        let bad = |kind: &str| ["ScaleBlocked", "UpdateBlocked"].contains(&kind);
+        let bad: Vec<_> = { status.conditions.iter() }
+            .filter(|known| bad(&known.type_) && known.status == "True")
+            .collect();
+        for run in self.server.runs.iter() {
+            let of_fleet = run.id.owner.as_deref() == Some(object.uid());
+            if !of_fleet || run.api.metadata.deletion_timestamp.is_some() || run.read.phase.is_final() {
+                continue;
+            }
+            let version = (run.id.uid.clone(), run.id.version.clone());
+            let since = *known.entry(version).or_insert(self.now);
+            let most = if run.api.status.is_none() {
+                UNTOUCHED
+            } else {
+                MEASURED
+            };
+            if self.now.duration_since(since) < SignedDuration::from_secs(most) {
+                continue;
+            }
+            self.totals.unmeasured += 1;
+            let name = &run.id.name;
+            let names = |text: &str| text.contains(name) && text.contains("hook-operator");
+            let mut entries = hooks.into_iter().flatten();
+            let said = entries.any(|entry| names(entry.message.as_deref().unwrap_or_default()))
+                || run.read.canary && bad.iter().any(|known| names(&known.message));
+            assert!(said, "nobody measures {name}, and that is not said: {status:#?}");
+            // Another reason may have come first.
+            assert!(
+                !bad.is_empty(),
+                "nobody measures {name}, and no condition says so: {status:#?}"
+            );
+        }
+    }
+}
