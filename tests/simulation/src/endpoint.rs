@@ -272,6 +272,8 @@ fn expected(call: &Call, mood: Option<Mood>) -> Phase {
     }
     let (success, failure) = (call.conditions.0.is_some(), call.conditions.1.is_some());
     match (success, failure) {
+        // Somebody has edited the run so that it always succeeds.
+        (true, false) if call.conditions.0.as_deref() == Some("true") => Phase::Successful,
         (_, true) if players > 5 => Phase::Failed,
         (true, _) if players == 0 => Phase::Successful,
         (true, true) => Phase::Inconclusive,
