@@ -293,17 +293,14 @@ impl Steering<'_> {
             return self.resumed(recorded, reason, canary, plan, &why);
         }
         let step = number(canary);
-        canary.waits = Some(match run.not_taken_up(&self.workload.namespace, self.now) {
-            Some(obstacle) => (
-                obstacle.reason,
-                format!("canary step {step}: {}", obstacle.message),
-            ),
-            None => {
-                run.not_taken_up_at.into_iter().for_each(|at| plan.wake_at(at));
-                let message = format!("canary step {step}: waits for the verdict of HookRun {name}");
-                (WorkloadReason::RollingOut, message)
-            }
-        });
+        if let Some(obstacle) = run.not_taken_up(&self.workload.namespace, self.now) {
+            let message = format!("canary step {step}: {}", obstacle.message);
+            canary.waits = Some((obstacle.reason, message));
+            return false;
+        }
+        run.not_taken_up_at.into_iter().for_each(|at| plan.wake_at(at));
+        let message = format!("canary step {step}: waits for the verdict of HookRun {name}");
+        canary.waits = Some((WorkloadReason::RollingOut, message));
         false
     }
 
