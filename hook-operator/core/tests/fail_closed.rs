@@ -308,6 +308,56 @@ fn an_unknown_that_cannot_change_the_outcome_does_not_matter() {
 }
 
 #[test]
+fn an_element_that_a_path_does_not_find_is_an_error_that_names_it() {
+    for (path, condition, body) in [
+        (
+            "{.rooms[*].players}",
+            "asInt(result) == 0",
+            r#"{"rooms":[{"players":0},{"err":"timeout"}]}"#,
+        ),
+        (
+            "{.rooms[*].players}",
+            "all(result, # == 0)",
+            r#"{"rooms":[{"players":0},{"err":"timeout"}]}"#,
+        ),
+        (
+            "{[*].state}",
+            "all(result, # == \"closed\")",
+            r#"[{"state":"closed"},{"state":"closed"},{"id":2}]"#,
+        ),
+        (
+            "{.rooms.*.players}",
+            "all(result, # == 0)",
+            r#"{"rooms":{"a":{"players":0},"b":{}}}"#,
+        ),
+        (
+            "{.rooms[?(@.kind==\"arena\")].players}",
+            "all(result, # == 0)",
+            r#"{"rooms":[{"kind":"arena","players":0},{"kind":"arena"}]}"#,
+        ),
+        (
+            "{.rooms[?(@.players!=0.0)]}",
+            "len(result) == 0",
+            r#"{"rooms":[{"players":0},{"err":"timeout"}]}"#,
+        ),
+        (
+            "{.rooms[?(@.players[*]!=0.0)]}",
+            "len(result) == 0",
+            r#"{"rooms":[{"players":[]}]}"#,
+        ),
+    ] {
+        let answer = answer(Some(path), body);
+        let (phase, message) = judged(condition, "", &answer);
+        assert_eq!(phase, Phase::Error, "{path} on {body}: {message}");
+        assert_eq!(
+            judged("", condition, &answer).0,
+            Phase::Error,
+            "{path} on {body}: {message}"
+        );
+    }
+}
+
+#[test]
 fn errors_name_the_key_and_the_keys_that_are_there() {
     for (condition, body, want) in [
         (

@@ -74,7 +74,7 @@ fn an_answer_that_cannot_be_judged_says_why() {
     };
     assert_eq!(
         said("{}", "200"),
-        "! Error        players: key \"players\" is not found (at byte 2 of jsonPath)\n"
+        "! Error        players: key \"players\" is not found: the object has no keys (at byte 2 of jsonPath)\n"
     );
     assert_eq!(
         said(r#"{"players":0}"#, "503"),

@@ -56,7 +56,14 @@ pub(super) fn judge(row: &Value, bodies: &Bodies) -> Judged {
     if same(&expected, &ours) {
         return Judged::Same;
     }
-    if let Some(rule) = documented(path, body, &expected, &ours) {
+    // A refusal keeps a gate closed; a value that client-go does not find might open one.
+    let refusal = matches!(ours, Err(_) | Ok(Found::Nothing));
+    let rule = if refusal {
+        refused(path, body, &expected, &ours)
+    } else {
+        read_otherwise(path, &expected, &ours)
+    };
+    if let Some(rule) = rule {
         return Judged::Documented(rule);
     }
     let words = difference(
@@ -64,8 +71,7 @@ pub(super) fn judge(row: &Value, bodies: &Bodies) -> Judged {
         &format!("{expected:?}"),
         &format!("{ours:?}"),
     );
-    // A refusal keeps a gate closed; a value that client-go does not find might open one.
-    if ours.is_err() || ours == Ok(Found::Nothing) {
+    if refusal {
         Judged::Unexplained(words)
     } else {
         Judged::Unsafe(words)
@@ -159,16 +165,25 @@ fn as_floats(value: &Value) -> Value {
     }
 }
 
-/// The rule by which ours differs, if one does. Each is stated in docs/differences.md.
-fn documented(
+/// The rule by which ours finds another value, if one does. Each rule is stated in docs/differences.md.
+fn read_otherwise(path: &str, expected: &Expected, ours: &Result<Found, String>) -> Option<&'static str> {
+    if !path.contains('{') {
+        return path
+            .trim_matches(' ')
+            .starts_with(['$', '.'])
+            .then_some("no-braces");
+    }
+    (walks_lists(path) && drops_the_rest(expected, ours)).then_some("empty-slice")
+}
+
+/// The rule by which ours refuses what client-go finds, if one does.
+fn refused(
     path: &str,
     body: &str,
     expected: &Expected,
     ours: &Result<Found, String>,
 ) -> Option<&'static str> {
-    let reason = ours.as_ref().err().map(String::as_str);
-    let refused = reason.is_some();
-    if !path.contains('{') && (refused || path.trim_matches(' ').starts_with(['$', '.'])) {
+    if !path.contains('{') {
         return Some("no-braces");
     }
     if let Err(error) = serde_json::from_str::<Value>(body) {
@@ -179,27 +194,29 @@ fn documented(
             has_lone_surrogate(body).then_some("lone-surrogate")
         };
     }
-    let says = |words: &str| reason.is_some_and(|reason| reason.contains(words));
-    if says("the limit is") || says("visits more than") || says("finds more than") {
-        return Some("limits");
+    let reason = ours.as_ref().err()?;
+    for (words, rule) in [
+        ("the limit is", "limits"),
+        ("visits more than", "limits"),
+        ("finds more than", "limits"),
+        ("the step of", "early-mistake"),
+        ("a constant cannot be mixed with a path", "constant-in-path"),
+        ("is not found in element", "elements"),
+        ("one side is an empty list", "elements"),
+    ] {
+        if reason.contains(words) {
+            return Some(rule);
+        }
     }
-    let several_parts = JsonPath::parse(path).is_ok_and(|path| path.notice().is_some());
-    let own_text = several_parts && binds_own_text(path, expected);
-    if says("text before the first path") || own_text || (*ours == Ok(Found::Nothing) && several_parts) {
-        return Some("text-first");
-    }
-    if says("the step of") {
-        return Some("early-mistake");
-    }
-    if says("a constant cannot be mixed with a path") {
-        return Some("constant-in-path");
-    }
-    if refused && path.contains("[?(") {
+    if path.contains("[?(") {
         return filter_rule(path, expected);
     }
-    // `[*]` is `[:]` to client-go.
-    let slices = path.contains(':') || path.contains("[*]");
-    (slices && drops_the_rest(expected, ours)).then_some("empty-slice")
+    (walks_lists(path) && drops_the_rest(expected, ours)).then_some("empty-slice")
+}
+
+/// `[*]` is `[:]` to client-go.
+fn walks_lists(path: &str) -> bool {
+    path.contains(':') || path.contains("[*]")
 }
 
 /// Whether client-go has only the beginning of ours, or did not come to the value that ours stumbles over.

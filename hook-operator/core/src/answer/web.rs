@@ -49,6 +49,7 @@ pub fn interpret_web(
         .find(&document(body, &shown)?)
         .map_err(|error| not_found(path, error, request.redactor.hides()))?;
     let value = match found {
+        Found::One(value) if path.is_plural() => Value::Array(vec![value]),
         Found::One(value) => value,
         Found::Many(values) => Value::Array(values),
         Found::Nothing => {
@@ -222,13 +223,22 @@ mod tests {
     }
 
     #[test]
-    fn one_match_is_the_value_and_several_are_a_list() {
+    fn a_path_that_names_one_value_binds_it_and_one_that_may_find_several_binds_a_list() {
         let cases = [
             ("{$.players}", json!(9_007_199_254_740_993_u64)),
             ("{.room.name}", json!("späť")),
             ("$.room", json!({"name": "späť"})),
             ("{.items[*].id}", json!([1, 2])),
             ("{.items}", json!([{"id": 1}, {"id": 2}])),
+            ("{.items[?(@.id==2.0)].id}", json!([2])),
+            ("{.items[1:].id}", json!([2])),
+            ("{.items[1].id}", json!(2)),
+            ("{..name}", json!(["späť"])),
+            ("{.room.*}", json!(["späť"])),
+            (
+                "{['room','players']}",
+                json!([{"name": "späť"}, 9_007_199_254_740_993_u64]),
+            ),
         ];
         let body =
             r#"{"players": 9007199254740993, "room": {"name": "späť"}, "items": [{"id": 1}, {"id": 2}]}"#;

@@ -4,7 +4,9 @@ use serde_json::Value;
 
 use super::compare::{Comparable, compare};
 use super::found::{Item, Items, bounds, constant_value, copy_out, written};
-use super::{Block, Filter, Found, JsonPathError, Operand, Slice, Step, StepKind};
+use crate::spelling::keys_there;
+
+use super::{Block, Constant, Filter, Found, JsonPathError, Operand, Slice, Step, StepKind};
 
 /// Values that one walk may visit, over all steps: milliseconds of work for the most hostile document.
 const MAX_VISITS: usize = 500_000;
@@ -25,27 +27,26 @@ impl Failure {
 }
 
 /// Finds the value of a template: the first block that is not empty.
-pub(super) fn find(blocks: &[Block], document: &Value) -> Result<Found, JsonPathError> {
+pub(super) fn find<'a>(blocks: &'a [Block], document: &'a Value) -> Result<Found, JsonPathError> {
     let mut walk = Walk {
         visits: 0,
         first: Items::new(),
+        constant: None,
     };
-    let constant = blocks.iter().find_map(|block| match block {
-        Block::Constant(constant) => Some(constant),
-        Block::Text | Block::Path(_) | Block::Range(_) | Block::End => None,
-    });
-    if let (Some(constant), false) = (constant, blocks.iter().any(Block::measures)) {
-        return Ok(Found::One(constant_value(constant)));
-    }
     walk.blocks(blocks, 0, Item::root(document))
         .map_err(|failure| failure.error)?;
-    copy_out(&walk.first)
+    match walk.constant {
+        Some(constant) => Ok(Found::One(constant_value(constant))),
+        None => copy_out(&walk.first),
+    }
 }
 
 struct Walk<'a> {
     visits: usize,
     /// What the first block with a value found.
     first: Items<'a>,
+    /// The constant that comes before all that was found.
+    constant: Option<&'a Constant>,
 }
 
 impl<'a> Walk<'a> {
@@ -63,14 +64,18 @@ impl<'a> Walk<'a> {
     /// Walks blocks from `index` up to the `{end}` of the range that they stand in, whose index is returned.
     fn blocks(
         &mut self,
-        blocks: &[Block],
+        blocks: &'a [Block],
         mut index: usize,
         root: Item<'a>,
     ) -> Result<Option<usize>, Failure> {
         while let Some(block) = blocks.get(index) {
             self.charge(0, 1)?;
             match block {
-                Block::Text | Block::Constant(_) => {}
+                Block::Constant(constant) => {
+                    if self.first.is_empty() {
+                        self.constant.get_or_insert(constant);
+                    }
+                }
                 Block::End => return Ok(Some(index)),
                 Block::Path(steps) => {
                     let found = self.steps(vec![root], steps)?;
@@ -92,7 +97,7 @@ impl<'a> Walk<'a> {
     /// Walks the body of the range at `index` once for each match.
     fn range(
         &mut self,
-        blocks: &[Block],
+        blocks: &'a [Block],
         index: usize,
         root: Item<'a>,
         steps: &[Step],
@@ -101,9 +106,10 @@ impl<'a> Walk<'a> {
         let mut end = None;
         if items.is_empty() {
             // The body is walked all the same, over nothing, to report its mistakes.
+            let constant = self.constant;
             let kept = std::mem::take(&mut self.first);
             end = self.blocks(blocks, index + 1, Item::NullDocument)?;
-            self.first = kept;
+            (self.first, self.constant) = (kept, constant);
         }
         for item in items {
             let root = match item {
@@ -116,10 +122,11 @@ impl<'a> Walk<'a> {
     }
 
     fn steps(&mut self, mut items: Items<'a>, steps: &[Step]) -> Result<Items<'a>, Failure> {
+        let mut searches = false;
         for step in steps {
             self.charge(step.at, 1 + items.len())?;
             items = match &step.kind {
-                StepKind::Field(name) => field(&items, name, step.at)?,
+                StepKind::Field(name) => field(&items, name, step.at, searches)?,
                 StepKind::Wildcard => {
                     let mut found = Items::new();
                     for item in items {
@@ -142,6 +149,7 @@ impl<'a> Walk<'a> {
                 }
                 StepKind::Filter(filter) => self.filter(step.at, &items, filter)?,
             };
+            searches = step.kind == StepKind::Descend;
         }
         Ok(items)
     }
@@ -259,48 +267,47 @@ impl<'a> Walk<'a> {
             };
             return match self.steps(vec![Item::Json(element)], steps) {
                 Ok(found) => Ok(!found.is_empty()),
-                Err(failure) if failure.missing => Ok(false),
+                Err(failure) if failure.missing => {
+                    // Its words were written in vain.
+                    self.charge(at, 8)?;
+                    Ok(false)
+                }
                 Err(failure) => Err(failure),
             };
         };
-        let (left, right) = match (self.operand(at, element, &filter.left)?, right) {
-            (None, _) => return Ok(false),
-            (Some(left), right) => (left, self.operand(at, element, right)?),
-        };
-        let Some(right) = right else {
-            return Ok(false);
-        };
+        let left = self.operand(at, element, &filter.left)?;
+        let right = self.operand(at, element, right)?;
         self.charge(at, left.cost() + right.cost())?;
         compare(*operator, &left, &right).map_err(|reason| Failure::at(at, format!("filter: {reason}")))
     }
 
-    /// One side of a comparison; `None` when it walked over an empty list.
+    /// One side of a comparison. What is not there is neither equal nor different.
     fn operand<'o>(
         &mut self,
         at: usize,
         element: &'a Value,
         operand: &'o Operand,
-    ) -> Result<Option<Comparable<'o>>, Failure>
+    ) -> Result<Comparable<'o>, Failure>
     where
         'a: 'o,
     {
         let incomparable = |what: &str| Failure::at(at, format!("filter: {what} cannot be compared"));
         let steps = match operand {
             Operand::Constant(constant) => {
-                return Comparable::from_constant(constant)
-                    .map(Some)
-                    .ok_or_else(|| incomparable("this constant"));
+                return Comparable::from_constant(constant).ok_or_else(|| incomparable("this constant"));
             }
             Operand::Path(steps) => steps,
         };
         let found = self.steps(vec![Item::Json(element)], steps)?;
         match found.as_slice() {
-            [] => Ok(None),
-            [Item::Byte(byte)] => Ok(Some(Comparable::Byte(*byte))),
-            [Item::Json(value)] => match Comparable::from_json(value) {
-                Some(value) => Ok(Some(value)),
-                None => Err(incomparable(Item::Json(value).describe())),
-            },
+            [] => Err(Failure::at(
+                at,
+                "filter: one side is an empty list; there is nothing to compare",
+            )),
+            [Item::Byte(byte)] => Ok(Comparable::Byte(*byte)),
+            [Item::Json(value)] => {
+                Comparable::from_json(value).ok_or_else(|| incomparable(Item::Json(value).describe()))
+            }
             [Item::NullDocument] => Err(incomparable("null")),
             _ => Err(Failure::at(
                 at,
@@ -310,26 +317,30 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// The key's value in each object that has it; an error when there are values and none has it.
-fn field<'a>(items: &[Item<'a>], name: &str, at: usize) -> Result<Items<'a>, Failure> {
+/// The key's value in each object; an error where one lacks it, or, in a search (`..name`), where all do.
+fn field<'a>(items: &[Item<'a>], name: &str, at: usize, searches: bool) -> Result<Items<'a>, Failure> {
     let value = |item: &Item<'a>| match item {
         Item::Json(Value::Object(map)) => map.get(name).map(Item::Json),
         Item::Json(_) | Item::Byte(_) | Item::NullDocument => None,
     };
     let found: Items<'a> = items.iter().filter_map(value).collect();
-    if !found.is_empty() || items.is_empty() {
+    if found.len() == items.len() || (searches && !found.is_empty()) {
         return Ok(found);
     }
-    let message = match items {
-        [Item::Json(Value::Object(_))] => format!("key {name:?} is not found"),
-        [other] => format!(
-            "key {name:?} is not found: the value there is {}, not an object",
-            other.describe()
-        ),
-        several => format!("key {name:?} is not found in any of {} values", several.len()),
+    let lacking = items.iter().enumerate().find(|(_, item)| value(item).is_none());
+    let place = match lacking {
+        _ if searches => format!(" in any of {} values", items.len()),
+        Some((index, _)) if items.len() > 1 => format!(" in element {} of {}", index + 1, items.len()),
+        _ => String::new(),
+    };
+    let there = match lacking {
+        _ if searches => String::new(),
+        Some((_, Item::Json(Value::Object(map)))) => keys_there(name, map.keys().map(String::as_str)),
+        Some((_, other)) => format!(": the value there is {}, not an object", other.describe()),
+        None => String::new(),
     };
     Err(Failure {
-        error: JsonPathError::at(at, message),
-        missing: true,
+        error: JsonPathError::at(at, format!("key {name:?} is not found{place}{there}")),
+        missing: found.is_empty(),
     })
 }

@@ -36,9 +36,9 @@ pub struct JsonPath {
 /// What a path found.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Found {
-    /// One match binds that value.
+    /// One match.
     One(Value),
-    /// Several matches bind a list.
+    /// Several matches.
     Many(Vec<Value>),
     /// The path is well-formed and walked over an empty list: no match, and none missing.
     Nothing,
@@ -57,9 +57,7 @@ pub struct JsonPathError {
 /// One part of the template.
 #[derive(Debug, Clone, PartialEq)]
 enum Block {
-    /// Text outside of braces.
-    Text,
-    /// `{"text"}`, `{1}`, `{true}`: the same whatever the document says.
+    /// Text outside of braces, `{"text"}`, `{1}`, `{true}`: the same whatever the document says.
     Constant(Constant),
     /// `{.a.b}`.
     Path(Vec<Step>),
@@ -157,6 +155,17 @@ impl JsonPath {
         eval::find(&self.blocks, document)
     }
 
+    /// Whether the path may find several values (`[*]`, `.*`, `..`, `[1:]`, a filter). What it finds is then a list,
+    /// also of one: a kind that changes with the number of rooms would fit no condition.
+    #[must_use]
+    pub fn is_plural(&self) -> bool {
+        let of = |block: &Block| match block {
+            Block::Path(steps) => steps.iter().any(|step| step.kind.is_plural()),
+            Block::Constant(_) | Block::Range(_) | Block::End => false,
+        };
+        self.blocks.iter().any(of)
+    }
+
     /// The text that was parsed.
     #[must_use]
     pub fn source(&self) -> &str {
@@ -179,6 +188,18 @@ impl JsonPath {
                 Some("jsonPath has several parts: only what its first block finds is the result")
             }
             (_, true, _) => None,
+        }
+    }
+}
+
+impl StepKind {
+    /// Whether it may find several values in one.
+    fn is_plural(&self) -> bool {
+        match self {
+            Self::Field(_) => false,
+            Self::Slice(slice) => slice.until != Until::Next,
+            Self::Union(parts) => parts.iter().flatten().any(|step| step.kind.is_plural()),
+            Self::Wildcard | Self::Descend | Self::Filter(_) => true,
         }
     }
 }

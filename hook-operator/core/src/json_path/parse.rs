@@ -4,7 +4,7 @@
 //! separates keys), except where a text could only be a mistake; those are refused here, with the remedy.
 
 use super::action::{Node, Parser, constant, steps};
-use super::{Block, JsonPathError, MAX_TEXT};
+use super::{Block, Constant, JsonPathError, MAX_TEXT};
 
 /// Ranges within ranges; more is a mistake, and each level multiplies the work.
 const MAX_RANGES: usize = 4;
@@ -25,17 +25,16 @@ pub(super) fn template(text: &str) -> Result<Vec<Block>, JsonPathError> {
     let mut blocks = Vec::new();
     while let Some(open) = text.get(parser.pos..).and_then(|rest| rest.find('{')) {
         if open > 0 {
-            blocks.push((parser.pos, Block::Text));
+            blocks.push((parser.pos, constant_text(text, parser.pos, parser.pos + open)));
         }
         let at = parser.pos + open;
         parser.pos = at + 1;
         blocks.push((at, block(at, parser.action(true)?)?));
     }
     if parser.pos < text.len() {
-        blocks.push((parser.pos, Block::Text));
+        blocks.push((parser.pos, constant_text(text, parser.pos, text.len())));
     }
     check_ranges(&blocks)?;
-    check_text_first(&blocks)?;
     Ok(blocks.into_iter().map(|(_, block)| block).collect())
 }
 
@@ -100,27 +99,13 @@ fn check_ranges(blocks: &[(usize, Block)]) -> Result<(), JsonPathError> {
                 ));
             }
             Block::End => open -= 1,
-            Block::Text | Block::Constant(_) | Block::Path(_) => {}
+            Block::Constant(_) | Block::Path(_) => {}
         }
     }
     Ok(())
 }
 
-/// Text before a path would be the result, and nothing measured would ever reach a condition.
-fn check_text_first(blocks: &[(usize, Block)]) -> Result<(), JsonPathError> {
-    let is_path = |(_, block): &(usize, Block)| matches!(block, Block::Path(_));
-    let has_path = blocks.iter().any(is_path);
-    for (at, block) in blocks {
-        match block {
-            Block::Path(_) => break,
-            Block::Constant(_) if !has_path => break,
-            Block::Text | Block::Constant(_) => {
-                let message = "text before the first path would be the result in place of what the path finds; \
-                               keep only the path in braces";
-                return Err(JsonPathError::at(*at, message));
-            }
-            Block::Range(_) | Block::End => {}
-        }
-    }
-    Ok(())
+/// Text outside of braces.
+fn constant_text(text: &str, from: usize, to: usize) -> Block {
+    Block::Constant(Constant::Text(text.get(from..to).unwrap_or_default().to_owned()))
 }

@@ -70,14 +70,26 @@ fn a_missing_key_is_an_error_that_names_it() {
     check(&[
         (
             "{.missing}",
-            "key \"missing\" is not found (at byte 1 of jsonPath)",
+            "key \"missing\" is not found among: , a, a.b, age, big, e, items, k d, … (at byte 1 of jsonPath)",
         ),
-        ("{.a.b.x}", "key \"x\" is not found (at byte 5 of jsonPath)"),
+        (
+            "{.a.b.x}",
+            "key \"x\" is not found among: c (at byte 5 of jsonPath)",
+        ),
         ("{.name.x}", "the value there is a text, not an object"),
         ("{.nil.x}", "the value there is null"),
         ("{.l.length}", "the value there is a list"),
-        ("{.items[*].missing}", "not found in any of 3 values"),
-        ("{.items[*].w}", "one null"),
+        (
+            "{.items[*].missing}",
+            "key \"missing\" is not found in element 1 of 3 among: name, ok, tags, v",
+        ),
+        (
+            "{.items[*].w}",
+            "key \"w\" is not found in element 1 of 3 among: name, ok, tags, v",
+        ),
+        ("{.items[*].nam}", "did you mean \"name\"?"),
+        ("{.items..w}", "one null"),
+        ("{.items..gone}", "not found in any of"),
         ("{.e[*].x}", "nothing"),
         ("{['age','gone']}", "key \"gone\" is not found"),
         ("{.age}{.missing}", "key \"missing\" is not found"),
@@ -187,9 +199,9 @@ fn templates_bind_what_their_first_block_finds() {
         ("{.age}x", "one 32"),
         ("{.age}-{.name}", "one 32"),
         ("{.e[*]}{.name}", "one \"joe\""),
-        ("{.e[*]}x", "nothing"),
-        ("x{.age}", "text before the first path"),
-        ("{'x'}{.age}", "text before the first path"),
+        ("{.e[*]}x", "one \"x\""),
+        ("x{.age}", "one \"x\""),
+        ("{'x'}{.age}", "one \"x\""),
         ("{'x'}", "one \"x\""),
         ("{1.5}", "one 1.5"),
         ("{-1}", "one -1"),
@@ -206,7 +218,9 @@ fn templates_bind_what_their_first_block_finds() {
     assert_eq!(notice("{.age}"), "none");
     assert_eq!(notice("$.age"), "none");
     assert!(notice("{'x'}").contains("constant"));
-    assert!(notice("{.age}-{.name}").contains("several parts"));
+    for parts in ["{.age}-{.name}", "x{.age}", "{'x'}{.age}", "{.e[*]}x"] {
+        assert!(notice(parts).contains("several parts"), "{parts}");
+    }
     assert!(notice("{range .items[*]}{.name}{end}").contains("{.items[*].name}"));
 }
 
