@@ -3,8 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use gamedeployment_core::gate::Grounds;
-use gamedeployment_core::gate::{HookKind, Run, Update};
+use gamedeployment_core::gate::{Delete, Grounds, HookKind, Run, Update};
 use gamedeployment_core::plan::{Action, PodChange};
 use shared_api::Phase;
 use shared_api::names::pod as names;
@@ -128,15 +127,24 @@ impl Referee {
         gone || skipped || !cell.machine.has_players()
     }
 
-    pub fn deletes(&mut self, cell: &Cell, grounds: &Grounds, seen: &Snapshot) {
+    pub fn deletes(&mut self, cell: &Cell, delete: &Delete, seen: &Snapshot) {
+        let grounds = delete.grounds();
         if Self::is_free(cell, seen) {
             return;
         }
         let chosen = self.chosen.get(&cell.read.uid).cloned();
-        // An update that recreates a pod is one.
+        // An update that recreates a pod is one, unless the pod has become one too many meanwhile.
+        let spec = &seen.object.spec;
+        let replicas = usize::try_from(spec.replicas.unwrap_or(1)).unwrap();
+        let list = spec
+            .scale_strategy
+            .iter()
+            .filter_map(|scale| scale.pods_to_delete.as_ref());
+        let named = list.flatten().any(|name| *name == cell.read.name);
+        let too_many = named || seen.pods.iter().filter(|pod| pod.is_active()).count() > replicas;
         let recreates = chosen
             .as_ref()
-            .is_some_and(|(_, intent)| intent.starts_with("recreate:"));
+            .is_some_and(|(_, intent)| intent.starts_with("recreate:") && (delete.recreates() || !too_many));
         let kinds: &[HookKind] = if recreates {
             &[HookKind::PreDelete, HookKind::PreInplace]
         } else {

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use gamedeployment_core::gate::{Grounds, HookKind, NewRun, PodRef, Run, Update, owner};
+use gamedeployment_core::gate::{Delete, HookKind, NewRun, PodRef, Run, Update, owner};
 use gamedeployment_core::plan::{Action, NewPod, NewRevision, PodChange, RevisionRef};
 use gamedeployment_core::pod::Pod;
 use gamedeployment_core::revision::Revision;
@@ -51,7 +51,7 @@ impl World {
                 strategy.paused = Some(true);
                 self.edited();
             }
-            Action::DeletePod(delete) => return self.delete_pod(delete.pod(), delete.grounds(), seen),
+            Action::DeletePod(delete) => return self.delete_pod(delete, seen),
             Action::TakeOut(update, _) => return self.take_out(update, seen),
             Action::WriteUpdate(update, change) => return self.write_update(update, change, seen),
             Action::Adopt(at) | Action::Release(at) | Action::Unmark(at) | Action::PutIn(at, _) => {
@@ -190,12 +190,13 @@ impl World {
         self.pods[name].serves(wait, self.now)
     }
 
-    fn delete_pod(&mut self, at: &PodRef, grounds: &Grounds, seen: &Snapshot) -> bool {
+    fn delete_pod(&mut self, delete: &Delete, seen: &Snapshot) -> bool {
+        let at = delete.pod();
         if self.found(at).is_none() {
             return false;
         }
         let took = self.serves(&at.name);
-        self.referee.deletes(&self.pods[&at.name], grounds, seen);
+        self.referee.deletes(&self.pods[&at.name], delete, seen);
         self.end_pod(&at.name);
         took
     }
