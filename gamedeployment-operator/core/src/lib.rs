@@ -19,7 +19,7 @@
 //! | [`steps`] | the next step of every pod |
 //! | [`creation`] | pods to create; [`birth`]: what they are |
 //! | [`status`] | counts, and a sentence for everything that waits |
-//! | [`plan`] | what is to be done, as data |
+//! | [`plan`] | what is to be done, as data; [`refusals`]: what of it waits, because it was refused |
 //! | [`image`] | names of images as container runtimes read them |
 //!
 //! Nothing here has a client, a runtime, a clock, randomness, an environment or a log.
@@ -41,6 +41,7 @@ pub mod plan;
 pub mod pod;
 pub mod progress;
 pub mod rank;
+pub mod refusals;
 pub mod revision;
 pub mod rollout;
 #[cfg(test)]

@@ -8,6 +8,10 @@ use serde_json::Value;
 use shared_api::GameDeploymentStatus;
 use shared_api::reason::WorkloadReason;
 
+mod naming;
+
+pub use naming::{CREATE_POD, DELETE_RUN, STATUS};
+
 use crate::gate::{Confirmed, Delete, HookKind, NewRun, PodRef, Update};
 
 /// What is to be done now.

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use futures::StreamExt;
-use gamedeployment_core::plan::{Action, Plan, Warning};
+use gamedeployment_core::plan::{Action, Plan, STATUS, Warning};
+use gamedeployment_core::refusals::Tried;
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use k8s_openapi::api::core::v1::Pod;
 use kube::core::NamespaceResourceScope;
@@ -27,9 +28,6 @@ mod pod;
 mod run_deletion;
 mod status;
 mod subject;
-
-/// The deletion of a HookRun, as metrics name it.
-const DELETE_RUN: &str = "delete_hook_run";
 
 /// Writes at a time for one workload.
 const AT_ONCE: usize = 32;
@@ -81,19 +79,32 @@ pub enum Kind {
 pub struct Outcome {
     /// What became known.
     pub effects: Vec<Effect>,
-    /// Writes that failed, by what they were about.
-    pub failures: Vec<Failure>,
-}
-
-/// A write that failed.
-#[derive(Debug)]
-pub struct Failure {
-    /// Whether it was about creating or deleting pods.
-    pub scaling: bool,
+    /// Writes that were done, and those that were refused or not answered.
+    pub tried: Vec<Tried>,
+    /// Whether a write failed.
+    pub failed: bool,
+    /// Whether a write failed that is to be decided on anew, and nothing is to be waited for.
+    pub overtaken: bool,
     /// Whether the name of a new revision was taken by something else.
     pub collision: bool,
-    /// Why; none where trying again is all there is to do.
-    pub message: Option<String>,
+}
+
+/// What a write was about.
+#[derive(Debug)]
+struct Of {
+    act: &'static str,
+    object: String,
+    scales: bool,
+}
+
+impl Of {
+    fn action(action: &Action) -> Self {
+        Self {
+            act: action.name(),
+            object: action.object().unwrap_or_default().to_owned(),
+            scales: action.scales(),
+        }
+    }
 }
 
 impl Hands {
@@ -161,7 +172,7 @@ impl Hands {
         self.delete_runs(subject, &runs, &mut outcome).await;
         self.create_pods(subject, pods, &mut outcome).await;
         if let Some(status) = status
-            && (outcome.effects.is_empty() || !outcome.failures.is_empty())
+            && (outcome.effects.is_empty() || outcome.failed)
         {
             let written = self.write_status(subject, &status).await;
             // What is not recorded is told by the decision that follows: so nothing is told twice.
@@ -169,7 +180,12 @@ impl Hands {
             if !later {
                 self.warn(subject, warnings);
             }
-            self.note("status", false, written, &mut outcome);
+            let of = Of {
+                act: STATUS,
+                object: String::new(),
+                scales: false,
+            };
+            self.note(of, written, &mut outcome);
         }
         outcome
     }
@@ -185,20 +201,20 @@ impl Hands {
     /// Any number of actions, in any order.
     async fn all(&self, subject: &Subject, actions: Vec<Action>, outcome: &mut Outcome) {
         let done = futures::stream::iter(actions).map(|action| async move {
-            let (name, scaling) = name_of(&action);
+            let of = Of::action(&action);
             let span = tracing::info_span!(
-                target: TARGET, "act", action = name, namespace = subject.key.0, gamedeployment = subject.key.1,
-                name = object_of(&action)
+                target: TARGET, "act", action = of.act, namespace = subject.key.0,
+                gamedeployment = subject.key.1, name = action.object()
             );
             let (timed, begun) = (Timed::of(&action), Instant::now());
             let result = self.one(subject, action).instrument(span).await;
             self.metrics
                 .took(&subject.key, timed, result.is_ok(), begun.elapsed());
-            (name, scaling, result)
+            (of, result)
         });
         let mut done = std::pin::pin!(done.buffer_unordered(AT_ONCE));
-        while let Some((name, scaling, result)) = done.next().await {
-            self.note(name, scaling, result, outcome);
+        while let Some((of, result)) = done.next().await {
+            self.note(of, result, outcome);
         }
     }
 
@@ -211,22 +227,18 @@ impl Hands {
             if batch.is_empty() {
                 return;
             }
-            let failed = outcome.failures.len();
+            let before = std::mem::take(&mut outcome.failed);
             self.all(subject, batch, outcome).await;
-            if outcome.failures.len() > failed {
+            let failed = outcome.failed;
+            outcome.failed |= before;
+            if failed {
                 return;
             }
             size *= 2;
         }
     }
 
-    fn note(
-        &self,
-        name: &'static str,
-        scaling: bool,
-        result: Result<Effect, Trouble>,
-        outcome: &mut Outcome,
-    ) {
+    fn note(&self, of: Of, result: Result<Effect, Trouble>, outcome: &mut Outcome) {
         let class = match &result {
             Ok(_) => "done",
             Err(Trouble {
@@ -250,23 +262,35 @@ impl Hands {
                 ..
             }) => "unknown",
         };
-        self.metrics.acted(name, class);
-        match result {
-            Ok(effect) => outcome.effects.push(effect),
-            Err(trouble) => {
-                tracing::debug!(action = name, error = %trouble.error, "a write failed");
-                let message = match &trouble.error {
-                    CallError::Gone | CallError::Conflict | CallError::Lapsed => None,
-                    error => Some(error.to_string()),
-                };
-                outcome.effects.extend(trouble.effect);
-                outcome.failures.push(Failure {
-                    scaling,
-                    collision: trouble.collision,
-                    message,
-                });
+        self.metrics.acted(of.act, class);
+        let Of { act, object, scales } = of;
+        let refused = match result {
+            Ok(effect) => {
+                outcome.effects.push(effect);
+                None
             }
-        }
+            Err(Trouble {
+                error,
+                effect,
+                collision,
+            }) => {
+                tracing::debug!(action = act, %error, "a write failed");
+                outcome.effects.extend(effect);
+                outcome.failed = true;
+                outcome.collision |= collision;
+                if matches!(error, CallError::Gone | CallError::Conflict | CallError::Lapsed) {
+                    outcome.overtaken = true;
+                    return;
+                }
+                Some(error.to_string())
+            }
+        };
+        outcome.tried.push(Tried {
+            act,
+            object,
+            scales,
+            refused,
+        });
     }
 
     async fn one(&self, subject: &Subject, action: Action) -> Result<Effect, Trouble> {
@@ -315,51 +339,5 @@ impl Trouble {
             effect,
             collision: false,
         }
-    }
-}
-
-/// The action as metrics name it, and whether it is about the number of pods.
-fn name_of(action: &Action) -> (&'static str, bool) {
-    match action {
-        Action::CreateRevision(_) => ("create_revision", false),
-        Action::AdoptRevision(_) => ("adopt_revision", false),
-        Action::RenumberRevision(..) => ("renumber_revision", false),
-        Action::DeleteRevision(_) => ("delete_revision", false),
-        Action::Adopt(_) => ("adopt_pod", true),
-        Action::Release(_) => ("release_pod", true),
-        Action::CreatePod(_) => ("create_pod", true),
-        Action::Mark(..) => ("mark_pod", true),
-        Action::Unmark(_) => ("unmark_pod", true),
-        Action::DeletePod(_) => ("delete_pod", true),
-        Action::TakeOut(..) => ("take_out_pod", false),
-        Action::WriteUpdate(..) => ("update_pod", false),
-        Action::PutIn(..) => ("put_in_pod", false),
-        Action::Confirm(_) => ("confirm_pod", false),
-        Action::CreateRun(run) => ("create_hook_run", run.asks_to_delete()),
-        Action::DeleteRun(_) => (DELETE_RUN, false),
-        Action::ResetRetry(_) => ("reset_retry", false),
-        Action::Pause => ("pause", false),
-    }
-}
-
-/// The object that an action is about; none: the workload.
-fn object_of(action: &Action) -> Option<&str> {
-    match action {
-        Action::CreateRevision(revision) => Some(&revision.name),
-        Action::AdoptRevision(revision)
-        | Action::RenumberRevision(revision, _)
-        | Action::DeleteRevision(revision) => Some(&revision.name),
-        Action::CreatePod(pod) => Some(&pod.name),
-        Action::Adopt(pod)
-        | Action::Release(pod)
-        | Action::Mark(pod, _)
-        | Action::Unmark(pod)
-        | Action::PutIn(pod, _) => Some(&pod.name),
-        Action::DeletePod(delete) => Some(&delete.pod().name),
-        Action::TakeOut(update, _) | Action::WriteUpdate(update, _) => Some(&update.pod().name),
-        Action::Confirm(confirmed) => Some(&confirmed.pod().name),
-        Action::CreateRun(run) => run.run.metadata.name.as_deref(),
-        Action::DeleteRun(run) => Some(&run.name),
-        Action::ResetRetry(_) | Action::Pause => None,
     }
 }

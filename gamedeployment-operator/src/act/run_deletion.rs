@@ -3,14 +3,14 @@
 use std::collections::HashMap;
 
 use gamedeployment_core::digest::digest;
-use gamedeployment_core::plan::{Action, RunRef};
+use gamedeployment_core::plan::{Action, DELETE_RUN, RunRef};
 use kube::ResourceExt;
 use kube::api::{DeleteParams, ListParams, Preconditions};
 use operator_runtime::calls::CallError;
 use shared_api::HookRun;
 use shared_api::names::hook_run_label as label;
 
-use super::{DELETE_RUN, Effect, Hands, Kind, Outcome, Subject, Trouble};
+use super::{Effect, Hands, Kind, Of, Outcome, Subject, Trouble};
 
 /// Runs that one call deletes at most: their digests fit into a URL, and the API server is done well in time.
 const AT_ONCE: usize = 200;
@@ -63,7 +63,7 @@ impl Hands {
                 for run in runs {
                     match met.remove(&run.name) {
                         Some(gone) => {
-                            self.note(DELETE_RUN, false, Ok(left_behind(&gone)), outcome);
+                            self.note(of(run), Ok(left_behind(&gone)), outcome);
                             self.warn(subject, run.void.iter().map(|void| (**void).clone()).collect());
                         }
                         None => left.push(run.clone()),
@@ -74,7 +74,7 @@ impl Hands {
             Err(error @ CallError::Unknown { .. }) => {
                 for run in runs {
                     let trouble = Trouble::of(error.clone(), Kind::Run, &run.name, &run.uid);
-                    self.note(DELETE_RUN, false, Err(trouble), outcome);
+                    self.note(of(run), Err(trouble), outcome);
                 }
                 Vec::new()
             }
@@ -111,6 +111,14 @@ impl Hands {
             Err(CallError::Gone) => Ok(Effect::Gone(Kind::Run, name, uid)),
             Err(error) => Err(Trouble::of(error, Kind::Run, &name, &uid)),
         }
+    }
+}
+
+fn of(run: &RunRef) -> Of {
+    Of {
+        act: DELETE_RUN,
+        object: run.name.clone(),
+        scales: false,
     }
 }
 

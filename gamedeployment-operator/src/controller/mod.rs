@@ -16,8 +16,9 @@ use gamedeployment_core::decide::decide;
 use gamedeployment_core::gate::Run;
 use gamedeployment_core::plan::Plan;
 use gamedeployment_core::pod::Pod;
+use gamedeployment_core::refusals::{FIRST_PAUSE, Refusals};
 use gamedeployment_core::revision::Revision;
-use gamedeployment_core::view::{Trouble, View};
+use gamedeployment_core::view::View;
 use jiff::Timestamp;
 use kube::Client;
 use kube::core::error_boundary::InvalidObject;
@@ -43,12 +44,8 @@ const CHANGES: usize = 128;
 const REMOVALS: usize = 200;
 /// Creations, likewise: those that are ready wait to be put into service.
 const CREATIONS: usize = 512;
-/// Pause before a workload whose writes failed is decided anew; doubles with every failure in a row.
-const FIRST_PAUSE: Duration = Duration::from_millis(250);
 /// Pause before something is tried again that no decision rests on.
-const LATER: jiff::SignedDuration = jiff::SignedDuration::from_secs(1);
-/// The longest of these pauses.
-const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+const LATER: Duration = Duration::from_secs(1);
 
 /// What a task brings back.
 enum Done {
@@ -78,6 +75,8 @@ pub struct Controller {
     /// Large workloads that were decided on just now.
     rest: Rest,
     seats: HashMap<Key, Seat>,
+    /// When it began: times of refusals are counted from here.
+    began: Instant,
     tasks: JoinSet<Done>,
     rereading: bool,
 }
@@ -85,8 +84,8 @@ pub struct Controller {
 /// What is remembered of a workload between decisions: only what saves work or tells people.
 #[derive(Debug, Default)]
 struct Seat {
-    trouble: Trouble,
-    failures: u32,
+    refusals: Refusals,
+    collision: bool,
     /// Of an object that cannot be read: what was said of it.
     unreadable: Option<String>,
 }
@@ -116,6 +115,7 @@ impl Controller {
             wakes: Wakes::default(),
             rest: Rest::default(),
             seats: HashMap::new(),
+            began: Instant::now(),
             tasks: JoinSet::new(),
             rereading: false,
         }
@@ -141,7 +141,7 @@ impl Controller {
             while let Some(done) = self.tasks.try_join_next() {
                 self.take_back(done);
             }
-            self.dirty.extend(self.wakes.due(Timestamp::now()));
+            self.dirty.extend(self.wakes.due(Instant::now()));
             self.index.nodes.set_healthy(self.health.passes_since(NODES));
             if self.index.is_synced(self.with_nodes) {
                 self.reread_overdue();
@@ -164,10 +164,7 @@ impl Controller {
 
     /// The time until something is to be done though nothing happens.
     fn until_next_look(&self) -> Duration {
-        let wake = self.wakes.next().map(|at| {
-            let left = at.duration_since(Timestamp::now());
-            Duration::try_from(left).unwrap_or(Duration::ZERO)
-        });
+        let wake = { self.wakes.next() }.map(|at| at.saturating_duration_since(Instant::now()));
         let overdue = expectations::next_overdue(&self.index).filter(|_| !self.rereading);
         let overdue = overdue.map(|at| at.saturating_duration_since(Instant::now()));
         let waits = |key: &Key| self.dirty.contains(key) && !self.busy.contains(key);
@@ -214,26 +211,40 @@ impl Controller {
         let decided = Moment::now();
         let started = decided.instant;
         let uid = object.metadata.uid.clone().unwrap_or_default();
+        if let Some(seat) = self.seats.get_mut(&key) {
+            seat.refusals.see(object.metadata.generation);
+        }
         let mut plan = self.decide(&key, object, &uid, decided.time);
+        if let Some(seat) = self.seats.get_mut(&key)
+            && seat.refusals.forget_others(&plan)
+        {
+            // What was told of it is not so any more.
+            plan = self.decide(&key, object, &uid, decided.time);
+        }
         let took = started.elapsed();
         self.metrics.decided(took);
         self.rest.decided(&key, started, took);
-        self.wakes.set(&key, plan.wake);
+        let wake = plan.wake.map(|at| decided.at(at));
         let status = plan.status.as_deref().or(object.status.as_ref());
         if let (Some(status), Some(gauges)) = (status, &plan.gauges) {
             let wanted = object.spec.replicas.unwrap_or(1);
             self.metrics.report(&key, wanted, status, gauges);
         }
+        let again = self.seats.get(&key).and_then(|seat| {
+            seat.refusals
+                .hold(&mut plan, started.saturating_duration_since(self.began));
+            seat.refusals.next().map(|next| self.began + next)
+        });
+        self.wakes.set(&key, wake.into_iter().chain(again).min());
         if plan.is_empty() {
-            self.metrics.reconciled(&key, true, started.elapsed());
-            self.seats.remove(&key);
+            self.metrics.reconciled(&key, again.is_none(), started.elapsed());
+            if again.is_none() {
+                self.seats.remove(&key);
+            }
             return;
         }
         plan.postpone_removals(REMOVALS);
-        // Where writes fail, the first ones must not keep the others from being tried.
-        if !self.seats.contains_key(&key) {
-            plan.shorten(CREATIONS, CHANGES);
-        }
+        plan.shorten(CREATIONS, CHANGES);
         let subject = Subject {
             key: key.clone(),
             object: Arc::new((**object).clone()),
@@ -254,7 +265,7 @@ impl Controller {
         let (hands, metrics) = (self.hands.clone(), self.metrics.clone());
         let work = async move {
             let outcome = hands.carry_out(&subject, plan).await;
-            metrics.reconciled(&subject.key, outcome.failures.is_empty(), started.elapsed());
+            metrics.reconciled(&subject.key, !outcome.failed, started.elapsed());
             Done::Plan(subject.key, outcome)
         };
         self.tasks.spawn(work.instrument(span));
@@ -291,12 +302,14 @@ impl Controller {
             .chain(revisions.orphans_in(&key.0))
             .map(|owned| &owned.revision)
             .collect();
+        let seat = self.seats.get(key);
+        let trouble = seat.and_then(|seat| seat.refusals.trouble(seat.collision));
         let view = View {
             object,
             pods: &pods,
             revisions: &revisions,
             runs: &runs,
-            trouble: self.seats.get(key).map(|seat| &seat.trouble),
+            trouble: trouble.as_ref(),
             cluster: &surroundings,
         };
         decide(&view, now)
@@ -321,7 +334,7 @@ impl Controller {
             Ok(Done::Refused(_, true)) => {}
             Ok(Done::Refused(key, false)) => {
                 self.seats.remove(&key);
-                self.wakes.set(&key, Timestamp::now().checked_add(LATER).ok());
+                self.wakes.set(&key, Some(Instant::now() + LATER));
             }
             Err(error) => {
                 tracing::error!(%error, "a task ended in a defect");
@@ -336,45 +349,35 @@ impl Controller {
 
     /// Takes in what was learned by writing, and decides when to go on.
     fn conclude(&mut self, key: Key, outcome: Outcome) {
-        let Outcome { effects, failures } = outcome;
+        let Outcome {
+            effects,
+            tried,
+            failed,
+            overtaken,
+            collision,
+        } = outcome;
         for effect in effects {
             self.apply(&key, effect);
         }
-        let before = self.seats.remove(&key).unwrap_or_default();
-        if failures.is_empty() {
-            self.dirty.insert(key);
-            return;
+        if failed || self.seats.contains_key(&key) {
+            let generation = self.index.workloads.get(&key).and_then(|workload| {
+                let object = workload.object.as_ref().ok()?;
+                object.metadata.generation
+            });
+            let seat = self.seats.entry(key.clone()).or_default();
+            seat.refusals.see(generation);
+            seat.refusals.learn(tried, self.began.elapsed());
+            seat.collision = collision;
+            if seat.refusals.is_empty() && !collision {
+                self.seats.remove(&key);
+            }
         }
-        let first = |scaling: bool| {
-            let mut failures = failures.iter().filter(|failure| failure.scaling == scaling);
-            failures.find_map(|failure| failure.message.clone())
-        };
-        let trouble = Trouble {
-            scaling: first(true),
-            updating: first(false),
-            collision: failures.iter().any(|failure| failure.collision),
-        };
-        // A conflict is settled by reading; only refusals and silence are waited out.
-        let refused = trouble.scaling.is_some() || trouble.updating.is_some();
-        let failures = if refused {
-            before.failures.saturating_add(1)
+        if overtaken {
+            // A conflict is settled by reading; only refusals and silence are waited out.
+            self.dirty.remove(&key);
+            self.wakes.set(&key, Some(Instant::now() + FIRST_PAUSE));
         } else {
-            1
-        };
-        let pause = FIRST_PAUSE
-            .saturating_mul(1 << failures.saturating_sub(1).min(10))
-            .min(LONGEST_PAUSE);
-        let pause = jiff::SignedDuration::try_from(pause).unwrap_or_default();
-        let unreadable = None;
-        self.seats.insert(
-            key.clone(),
-            Seat {
-                trouble,
-                failures,
-                unreadable,
-            },
-        );
-        self.dirty.remove(&key);
-        self.wakes.set(&key, Timestamp::now().checked_add(pause).ok());
+            self.dirty.insert(key);
+        }
     }
 }

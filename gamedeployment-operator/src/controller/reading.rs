@@ -4,7 +4,6 @@ use std::time::Instant;
 
 use gamedeployment_core::gate::Run;
 use gamedeployment_core::pod::Pod;
-use jiff::Timestamp;
 use operator_runtime::watch::{Key, key_of};
 
 use super::{Controller, Done, LATER};
@@ -113,8 +112,7 @@ impl Controller {
         if all {
             self.dirty.insert(workload);
         } else {
-            self.wakes
-                .set(&workload, Timestamp::now().checked_add(LATER).ok());
+            self.wakes.set(&workload, Some(Instant::now() + LATER));
         }
     }
 

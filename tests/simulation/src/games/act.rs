@@ -89,21 +89,6 @@ impl Landed {
     }
 }
 
-/// Whether an action is about the number of pods: `name_of`.
-#[must_use]
-pub fn is_about_scaling(action: &Action) -> bool {
-    match action {
-        Action::Adopt(_)
-        | Action::Release(_)
-        | Action::CreatePod(_)
-        | Action::Mark(..)
-        | Action::Unmark(_)
-        | Action::DeletePod(_) => true,
-        Action::CreateRun(run) => run.asks_to_delete(),
-        _ => false,
-    }
-}
-
 /// The object that a request is about: kind, name, UID; none for one that is to be made.
 fn target(request: &Request, seen: Option<&Seen>) -> (Kind, String, Option<String>) {
     let pod = |at: &PodRef| (Kind::Pod, at.name.clone(), Some(at.uid.clone()));

@@ -1,24 +1,17 @@
 //! A plan that is being carried out: which of its writes are under way, and which come next.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
-use gamedeployment_core::plan::{Action, Plan};
+use gamedeployment_core::plan::{Action, Plan, STATUS};
+use gamedeployment_core::refusals::Tried;
 use shared_api::GameDeploymentStatus;
 
-use super::act::{CallError, Effect, Landed, is_about_scaling};
+use super::act::{CallError, Effect, Landed};
 use super::{Request, Seen, Sent};
 
 /// Most pods that are created at once.
 const MOST: usize = 64;
-
-/// A write that failed.
-#[derive(Debug)]
-pub struct Failure {
-    pub scaling: bool,
-    pub collision: bool,
-    pub message: Option<String>,
-}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
@@ -38,10 +31,14 @@ pub struct Job {
     pods: VecDeque<Action>,
     batch: usize,
     status: Option<Box<GameDeploymentStatus>>,
-    under_way: BTreeSet<(u64, bool)>,
+    under_way: BTreeMap<u64, Tried>,
+    failures: usize,
     failed_before: usize,
     pub effects: Vec<Effect>,
-    pub failures: Vec<Failure>,
+    pub tried: Vec<Tried>,
+    /// Whether a write failed that is to be decided on anew.
+    pub overtaken: bool,
+    pub collision: bool,
 }
 
 impl Job {
@@ -59,10 +56,13 @@ impl Job {
             pods: pods.into(),
             batch: 1,
             status: plan.status,
-            under_way: BTreeSet::new(),
+            under_way: BTreeMap::new(),
+            failures: 0,
             failed_before: 0,
             effects: Vec::new(),
-            failures: Vec::new(),
+            tried: Vec::new(),
+            overtaken: false,
+            collision: false,
         }
     }
 
@@ -71,7 +71,7 @@ impl Job {
     pub fn describe(&self) -> String {
         format!(
             "{:?} waits for {:?}, has {:?}",
-            self.stage, self.under_way, self.failures
+            self.stage, self.under_way, self.tried
         )
     }
 
@@ -82,7 +82,7 @@ impl Job {
 
     #[must_use]
     pub fn waits_for(&self, id: u64) -> bool {
-        self.under_way.iter().any(|(known, _)| *known == id)
+        self.under_way.contains_key(&id)
     }
 
     /// Takes an answer in.
@@ -92,21 +92,19 @@ impl Job {
             error,
             collision,
         } = landed;
-        let Some(known) = self.under_way.iter().find(|(known, _)| *known == id).copied() else {
+        let Some(mut tried) = self.under_way.remove(&id) else {
             return;
         };
-        self.under_way.remove(&known);
         self.effects.extend(effect);
-        if let Some(error) = error {
-            let message = match error {
-                CallError::Gone | CallError::Conflict => None,
-                CallError::Refused | CallError::Unknown => Some(format!("failed: {error:?}")),
-            };
-            self.failures.push(Failure {
-                scaling: known.1,
-                collision,
-                message,
-            });
+        self.collision |= collision;
+        self.failures += usize::from(error.is_some());
+        match error {
+            Some(CallError::Gone | CallError::Conflict) => self.overtaken = true,
+            Some(error @ (CallError::Refused | CallError::Unknown)) => {
+                tried.refused = Some(format!("failed: {error:?}"));
+                self.tried.push(tried);
+            }
+            None => self.tried.push(tried),
         }
     }
 
@@ -114,7 +112,7 @@ impl Job {
     pub fn advance(&mut self, next: &mut u64) -> Vec<Sent> {
         let mut sent = Vec::new();
         while self.under_way.is_empty() && self.stage != Stage::Done {
-            let requests: Vec<(Request, bool)> = match self.stage {
+            let requests: Vec<(Request, Tried)> = match self.stage {
                 Stage::Begin => {
                     self.stage = Stage::Others;
                     let others = std::mem::take(&mut self.others);
@@ -122,19 +120,25 @@ impl Job {
                 }
                 Stage::Others => {
                     self.stage = Stage::Pods;
-                    self.failed_before = self.failures.len();
+                    self.failed_before = self.failures;
                     self.next_batch()
                 }
-                Stage::Pods if self.failures.len() == self.failed_before && !self.pods.is_empty() => {
+                Stage::Pods if self.failures == self.failed_before && !self.pods.is_empty() => {
                     self.batch = (self.batch * 2).min(MOST);
                     self.next_batch()
                 }
                 Stage::Pods => {
                     self.stage = Stage::Status;
-                    let quiet = self.effects.is_empty() || !self.failures.is_empty();
+                    let quiet = self.effects.is_empty() || self.failures > 0;
                     let status = self.status.take().filter(|_| quiet);
+                    let tried = Tried {
+                        act: STATUS,
+                        object: String::new(),
+                        scales: false,
+                        refused: None,
+                    };
                     status
-                        .map(|status| (Request::Status(status), false))
+                        .map(|status| (Request::Status(status), tried))
                         .into_iter()
                         .collect()
                 }
@@ -143,22 +147,27 @@ impl Job {
                     Vec::new()
                 }
             };
-            for (request, scaling) in requests {
+            for (request, tried) in requests {
                 *next += 1;
-                self.under_way.insert((*next, scaling));
+                self.under_way.insert(*next, tried);
                 sent.push((*next, request));
             }
         }
         sent
     }
 
-    fn next_batch(&mut self) -> Vec<(Request, bool)> {
+    fn next_batch(&mut self) -> Vec<(Request, Tried)> {
         let size = self.batch.min(self.pods.len());
         self.pods.drain(..size).map(act).collect()
     }
 }
 
-fn act(action: Action) -> (Request, bool) {
-    let scaling = is_about_scaling(&action);
-    (Request::Act(action), scaling)
+fn act(action: Action) -> (Request, Tried) {
+    let tried = Tried {
+        act: action.name(),
+        object: action.object().unwrap_or_default().to_owned(),
+        scales: action.scales(),
+        refused: None,
+    };
+    (Request::Act(action), tried)
 }

@@ -17,20 +17,22 @@ use gamedeployment_core::decide::decide;
 use gamedeployment_core::gate::Run;
 use gamedeployment_core::plan::{Action, Plan};
 use gamedeployment_core::pod::Pod;
+use gamedeployment_core::refusals::Refusals;
 use gamedeployment_core::revision::Revision;
-use gamedeployment_core::view::{Trouble, View};
+use gamedeployment_core::view::View;
 use jiff::{SignedDuration, Timestamp};
 use shared_api::GameDeploymentStatus;
 
 use crate::objects::{RevisionObject, WorkloadObject, key};
+use crate::process::clock;
 use crate::server::table::Watch;
 use crate::store::Mark;
+use crate::world::EPOCH;
 use act::{Effect, Kind, Landed};
 use index::{Index, Watches};
 pub use job::Job;
 
-const FIRST_PAUSE: SignedDuration = SignedDuration::from_millis(250);
-const LONGEST_PAUSE: SignedDuration = SignedDuration::from_secs(30);
+const OVERTAKEN: SignedDuration = SignedDuration::from_millis(250);
 const LATER: SignedDuration = SignedDuration::from_secs(1);
 
 /// What a decision rested on, for the referee.
@@ -66,8 +68,8 @@ pub type Sent = (u64, Request);
 
 #[derive(Debug, Default)]
 struct Seat {
-    trouble: Trouble,
-    failures: u32,
+    refusals: Refusals,
+    collision: bool,
 }
 
 /// One operator's memory.
@@ -190,13 +192,23 @@ impl Games {
             self.seats.remove(&name);
             return None;
         };
-        let plan = self.decide(&object, now);
-        match plan.wake {
+        let seat = self.seats.entry(name.clone()).or_default();
+        seat.refusals.see(object.api.metadata.generation);
+        let mut plan = self.decide(&object, now);
+        let seat = self.seats.entry(name.clone()).or_default();
+        if seat.refusals.forget_others(&plan) {
+            plan = self.decide(&object, now);
+        }
+        let wake = plan.wake;
+        let seat = self.seats.entry(name.clone()).or_default();
+        seat.refusals.hold(&mut plan, clock(now));
+        let again = seat
+            .refusals
+            .next()
+            .map(|at| EPOCH + SignedDuration::try_from(at).unwrap());
+        match wake.into_iter().chain(again).min() {
             Some(at) => drop(self.wakes.insert(name.clone(), at)),
             None => drop(self.wakes.remove(&name)),
-        }
-        if plan.is_empty() {
-            self.seats.remove(&name);
         }
         Some(Decision { object, plan })
     }
@@ -219,12 +231,14 @@ impl Games {
             .chain(index.revisions.orphans_in(crate::objects::NAMESPACE))
             .map(|revision| &revision.read)
             .collect();
+        let seat = self.seats.get(&object.id.name);
+        let trouble = seat.and_then(|seat| seat.refusals.trouble(seat.collision));
         let view = View {
             object: &object.api,
             pods: &pods,
             revisions: &revisions,
             runs: &runs,
-            trouble: self.seats.get(&object.id.name).map(|seat| &seat.trouble),
+            trouble: trouble.as_ref(),
             cluster: index,
         };
         let plan = decide(&view, now);
@@ -283,30 +297,21 @@ impl Games {
         for effect in job.effects {
             self.apply(name, effect);
         }
-        let before = self.seats.remove(name).unwrap_or_default();
-        if job.failures.is_empty() {
-            self.dirty.insert(name.to_owned());
-            return;
-        }
-        let first = |scaling: bool| {
-            let mut failures = job.failures.iter().filter(|failure| failure.scaling == scaling);
-            failures.find_map(|failure| failure.message.clone())
-        };
-        let trouble = Trouble {
-            scaling: first(true),
-            updating: first(false),
-            collision: job.failures.iter().any(|failure| failure.collision),
-        };
-        let refused = trouble.scaling.is_some() || trouble.updating.is_some();
-        let failures = if refused {
-            before.failures.saturating_add(1)
+        let generation = self
+            .index
+            .workloads
+            .get(&key(name))
+            .and_then(|object| object.api.metadata.generation);
+        let seat = self.seats.entry(name.to_owned()).or_default();
+        seat.refusals.see(generation);
+        seat.refusals.learn(job.tried, clock(now));
+        seat.collision = job.collision;
+        if job.overtaken {
+            self.dirty.remove(name);
+            self.wakes.insert(name.to_owned(), now + OVERTAKEN);
         } else {
-            1
-        };
-        let pause = FIRST_PAUSE * (1 << failures.saturating_sub(1).min(10));
-        self.seats.insert(name.to_owned(), Seat { trouble, failures });
-        self.dirty.remove(name);
-        self.wakes.insert(name.to_owned(), now + pause.min(LONGEST_PAUSE));
+            self.dirty.insert(name.to_owned());
+        }
     }
 
     fn apply(&mut self, workload: &str, effect: Effect) {

@@ -1,0 +1,75 @@
+//! What an action is called in metrics, traces and what is remembered of refusals.
+
+use super::Action;
+
+impl Action {
+    /// Its name, as metrics have it.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::CreateRevision(_) => "create_revision",
+            Self::AdoptRevision(_) => "adopt_revision",
+            Self::RenumberRevision(..) => "renumber_revision",
+            Self::DeleteRevision(_) => "delete_revision",
+            Self::Adopt(_) => "adopt_pod",
+            Self::Release(_) => "release_pod",
+            Self::CreatePod(_) => CREATE_POD,
+            Self::Mark(..) => "mark_pod",
+            Self::Unmark(_) => "unmark_pod",
+            Self::DeletePod(_) => "delete_pod",
+            Self::TakeOut(..) => "take_out_pod",
+            Self::WriteUpdate(..) => "update_pod",
+            Self::PutIn(..) => "put_in_pod",
+            Self::Confirm(_) => "confirm_pod",
+            Self::CreateRun(_) => "create_hook_run",
+            Self::DeleteRun(_) => DELETE_RUN,
+            Self::ResetRetry(_) => "reset_retry",
+            Self::Pause => "pause",
+        }
+    }
+
+    /// Whether it is about the number of pods.
+    #[must_use]
+    pub fn scales(&self) -> bool {
+        match self {
+            Self::Adopt(_)
+            | Self::Release(_)
+            | Self::CreatePod(_)
+            | Self::Mark(..)
+            | Self::Unmark(_)
+            | Self::DeletePod(_) => true,
+            Self::CreateRun(run) => run.asks_to_delete(),
+            _ => false,
+        }
+    }
+
+    /// The name of the object that it is about; none: the workload.
+    #[must_use]
+    pub fn object(&self) -> Option<&str> {
+        match self {
+            Self::CreateRevision(revision) => Some(&revision.name),
+            Self::AdoptRevision(revision)
+            | Self::RenumberRevision(revision, _)
+            | Self::DeleteRevision(revision) => Some(&revision.name),
+            Self::CreatePod(pod) => Some(&pod.name),
+            Self::Adopt(pod)
+            | Self::Release(pod)
+            | Self::Mark(pod, _)
+            | Self::Unmark(pod)
+            | Self::PutIn(pod, _) => Some(&pod.name),
+            Self::DeletePod(delete) => Some(&delete.pod().name),
+            Self::TakeOut(update, _) | Self::WriteUpdate(update, _) => Some(&update.pod().name),
+            Self::Confirm(confirmed) => Some(&confirmed.pod().name),
+            Self::CreateRun(run) => run.run.metadata.name.as_deref(),
+            Self::DeleteRun(run) => Some(&run.name),
+            Self::ResetRetry(_) | Self::Pause => None,
+        }
+    }
+}
+
+/// The creation of a pod.
+pub const CREATE_POD: &str = "create_pod";
+/// The deletion of a HookRun.
+pub const DELETE_RUN: &str = "delete_hook_run";
+/// The write of the status.
+pub const STATUS: &str = "status";

@@ -1,0 +1,151 @@
+use std::collections::BTreeSet;
+
+use super::*;
+use crate::plan::RevisionRef;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// A write to each of these.
+fn plan<'a>(names: impl IntoIterator<Item = &'a str>) -> Plan {
+    let write = |name: &str| {
+        Action::DeleteRevision(RevisionRef {
+            name: name.to_owned(),
+            uid: String::new(),
+            resource_version: String::new(),
+        })
+    };
+    Plan {
+        actions: names.into_iter().map(write).collect(),
+        ..Plan::default()
+    }
+}
+
+/// An API server that refuses writes to some, and a workload with news every 100 ms.
+struct Story {
+    refusals: Refusals,
+    left: BTreeSet<&'static str>,
+    now: Duration,
+    /// Calls, and those of them that were refused.
+    calls: usize,
+    refused: usize,
+    messages: BTreeSet<String>,
+}
+
+impl Story {
+    fn new(names: &[&'static str]) -> Self {
+        Self {
+            refusals: Refusals::default(),
+            left: names.iter().copied().collect(),
+            now: Duration::ZERO,
+            calls: 0,
+            refused: 0,
+            messages: BTreeSet::new(),
+        }
+    }
+
+    fn go_on(&mut self, time: Duration, refuses: impl Fn(&str) -> bool) {
+        let end = self.now + time;
+        while self.now < end {
+            let mut plan = plan(self.left.iter().copied());
+            let _ = self.refusals.forget_others(&plan);
+            self.refusals.hold(&mut plan, self.now);
+            let tried = plan.actions.iter().map(|action| {
+                let object = action.object().unwrap().to_owned();
+                let refused = refuses(&object).then(|| format!("{object} is protected"));
+                Tried {
+                    act: action.name(),
+                    object,
+                    scales: action.scales(),
+                    refused,
+                }
+            });
+            let tried: Vec<_> = tried.collect();
+            self.calls += tried.len();
+            for one in &tried {
+                match one.refused {
+                    Some(_) => self.refused += 1,
+                    None => drop(self.left.remove(one.object.as_str())),
+                }
+            }
+            self.refusals.learn(tried, self.now);
+            let trouble = self.refusals.trouble(false);
+            self.messages.extend(trouble.and_then(|trouble| trouble.updating));
+            self.now += SECOND / 10;
+        }
+    }
+}
+
+const SIX: [&str; 6] = ["a", "b", "c", "d", "e", "f"];
+
+#[test]
+fn news_shorten_no_pause_and_many_objects_cost_few_calls() {
+    let mut story = Story::new(&SIX);
+    story.go_on(SECOND * 30, |_| true);
+    // At 0, 0.25, 0.75, 1.75, 3.75, 7.75, 15.75 s: six calls, and then two at a time.
+    assert_eq!(story.refused, 6 + 6 * PROBES);
+    assert_eq!(story.messages.len(), 1, "{:?}", story.messages);
+    story.go_on(SECOND * 300, |_| true);
+    assert_eq!(story.refused, 6 + 16 * PROBES, "every 30 s");
+    story.go_on(LONGEST_PAUSE + SECOND, |_| false);
+    assert!(
+        story.left.is_empty() && story.refusals.is_empty(),
+        "{:?}",
+        story.left
+    );
+}
+
+#[test]
+fn one_that_is_refused_holds_up_no_other() {
+    let mut story = Story::new(&SIX);
+    story.go_on(SECOND / 10, |name| name == "b");
+    assert_eq!(story.left, BTreeSet::from(["b"]), "the others are done at once");
+    story.go_on(SECOND * 30, |name| name == "b");
+    assert_eq!(story.refused, 7);
+    story.left.extend(["x", "y"]);
+    story.go_on(SECOND / 5, |name| name == "b");
+    assert_eq!(story.left, BTreeSet::from(["b"]), "nor those that come later");
+}
+
+#[test]
+fn among_many_that_are_refused_those_that_are_not_are_found() {
+    let mut story = Story::new(&SIX);
+    story.go_on(SECOND, |_| true);
+    story.go_on(SECOND * 90, |name| name != "f");
+    assert!(!story.left.contains("f"), "each has its turn");
+}
+
+#[test]
+fn an_edit_of_the_spec_ends_every_pause() {
+    let mut story = Story::new(&SIX);
+    story.refusals.see(Some(1));
+    story.go_on(SECOND * 60, |_| true);
+    story.refusals.see(Some(1));
+    story.go_on(SECOND / 10, |_| false);
+    assert_eq!(story.left.len(), 6);
+    story.refusals.see(Some(2));
+    story.go_on(SECOND / 10, |_| false);
+    assert!(story.left.is_empty());
+}
+
+#[test]
+fn what_is_not_to_be_done_any_more_is_forgotten_and_a_status_waits_too() {
+    let mut refusals = Refusals::default();
+    let refused = |act, object: &str| Tried {
+        act,
+        object: object.to_owned(),
+        scales: true,
+        refused: Some("no".to_owned()),
+    };
+    refusals.learn(
+        vec![refused("delete_revision", "a"), refused(STATUS, "")],
+        Duration::ZERO,
+    );
+    assert_eq!(refusals.next(), Some(FIRST_PAUSE));
+    let mut full = plan(["a", "b"]);
+    full.status = Some(Box::default());
+    assert!(!refusals.forget_others(&full));
+    refusals.hold(&mut full, SECOND / 10);
+    assert_eq!((full.actions.len(), full.status.is_none()), (1, true));
+    assert!(refusals.forget_others(&plan(["b"])) && refusals.is_empty());
+    assert_eq!(refusals.trouble(false), None);
+}
