@@ -59,13 +59,13 @@ impl Amount {
         }
     }
 
-    /// Pods out of `whole` that a partition keeps back: rounded up, but less than all below 100 percent, and never
-    /// more than there are.
+    /// Pods out of `whole` that a partition keeps back: rounded up, and never more than there are. Below 100 percent at
+    /// least one of several pods is updated; the only one is kept.
     #[must_use]
     pub fn partition(self, whole: usize) -> usize {
         let rounded = self.up(whole).min(whole);
         match self {
-            Self::Percent(percent) if percent < 100 => rounded.min(whole.saturating_sub(1)),
+            Self::Percent(percent) if percent < 100 && whole > 1 => rounded.min(whole - 1),
             Self::Count(_) | Self::Percent(_) => rounded,
         }
     }

@@ -14,7 +14,7 @@ fn a_partition_keeps_back_all_pods_only_where_it_says_so() {
         (Amount::Percent(1), 5, 1),
         (Amount::Percent(50), 5, 3),
         (Amount::Percent(99), 5, 4),
-        (Amount::Percent(99), 1, 0),
+        (Amount::Percent(99), 1, 1),
         (Amount::Percent(99), 0, 0),
         (Amount::Percent(100), 5, 5),
         (Amount::Percent(u32::MAX), 5, 5),
@@ -66,7 +66,8 @@ proptest! {
         prop_assert_eq!(amount.is_zero(), amount.up(1) == 0);
         if let Amount::Percent(percent) = amount {
             prop_assert!((up == 0) == (whole == 0 || percent == 0), "a part of something is something");
-            prop_assert!(percent >= 100 || up <= whole && (kept < whole || whole == 0));
+            prop_assert!(percent >= 100 || up <= whole && (kept < whole || whole <= 1));
+            prop_assert!(whole != 1 || kept == up.min(1), "99% of one pod keep that pod");
             prop_assert!(percent < 100 || down >= whole && kept == whole);
             // More percent and more pods are never fewer.
             let greater = Amount::Percent(percent.saturating_add(u32::try_from(more).unwrap()));
