@@ -240,6 +240,9 @@ pub struct GameDeploymentStatus {
     /// Pods that wait for a hook's verdict.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub hook_pending_replicas: i32,
+    /// Pods above `replicas` that are there for an update; while it is stopped they are kept for it.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub surge_replicas: i32,
     /// The revision that pods are updated to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub update_revision: Option<String>,

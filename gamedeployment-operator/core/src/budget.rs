@@ -1,55 +1,95 @@
-//! How many available pods may be taken away now. Never more than keeps `replicas - maxUnavailable` available.
+//! How many pods may be taken away now. The floor is `replicas - maxUnavailable`, and it holds twice: never fewer
+//! pods are available because of us, and never fewer are available or may become so again without our help.
+
+use crate::scene::Service;
 
 /// Pods that may still be taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Slots {
-    left: usize,
+    /// Of pods that are available.
+    available: usize,
+    /// Of pods that are available, or have served and may come back.
+    serving: usize,
 }
 
 impl Slots {
-    /// The slots of a workload that has `available` available pods.
-    #[must_use]
-    pub fn new(available: usize, replicas: usize, max_unavailable: usize) -> Self {
+    /// The slots of a workload with these pods.
+    pub fn new(pods: impl Iterator<Item = Service>, replicas: usize, max_unavailable: usize) -> Self {
         let floor = replicas.saturating_sub(max_unavailable);
+        let (mut available, mut serving) = (0_usize, 0_usize);
+        for service in pods {
+            available += usize::from(service == Service::Available);
+            serving += usize::from(service != Service::None);
+        }
         Self {
-            left: available.saturating_sub(floor),
+            available: available.saturating_sub(floor),
+            serving: serving.saturating_sub(floor),
         }
     }
 
-    /// Takes a slot for a pod. A pod that is not available anyway needs none.
-    pub fn take(&mut self, available: bool) -> bool {
-        if !available {
-            return true;
+    /// Whether a pod may be taken. One that does not serve and cannot come back needs no slot.
+    #[must_use]
+    pub fn has(self, service: Service) -> bool {
+        match service {
+            Service::None => true,
+            Service::Interrupted => self.serving > 0,
+            Service::Available => self.serving > 0 && self.available > 0,
         }
-        let granted = self.left > 0;
-        self.left = self.left.saturating_sub(1);
+    }
+
+    /// Takes a pod's slot, if there is one.
+    pub fn take(&mut self, service: Service) -> bool {
+        let granted = self.has(service);
+        if granted {
+            self.reserve(service);
+        }
         granted
     }
 
-    /// How many are left.
-    #[must_use]
-    pub fn left(self) -> usize {
-        self.left
+    /// Keeps a slot for a pod, as far as there are any.
+    pub fn reserve(&mut self, service: Service) {
+        if service == Service::Available {
+            self.available = self.available.saturating_sub(1);
+        }
+        if service != Service::None {
+            self.serving = self.serving.saturating_sub(1);
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::Service::{Available, Interrupted, None};
     use super::*;
 
+    fn slots(pods: &[(Service, usize)], replicas: usize, max_unavailable: usize) -> Slots {
+        let pods = pods.iter().flat_map(|(service, count)| vec![*service; *count]);
+        Slots::new(pods, replicas, max_unavailable)
+    }
+
     #[test]
-    fn takes_available_pods_down_to_the_floor_and_others_freely() {
-        let mut slots = Slots::new(5, 5, 2);
-        assert!(
-            slots.take(true)
-                && slots.take(false)
-                && slots.take(true)
-                && !slots.take(true)
-                && slots.take(false)
-        );
-        assert_eq!(Slots::new(3, 5, 2).left(), 0);
-        assert_eq!(Slots::new(2, 5, 2).left(), 0);
-        assert_eq!(Slots::new(9, 5, 2).left(), 6);
-        assert_eq!(Slots::new(3, 2, 9).left(), 3);
+    fn takes_available_pods_down_to_the_floor_and_those_that_cannot_serve_freely() {
+        let mut five = slots(&[(Available, 5)], 5, 2);
+        let taken = [Available, None, Available, Available, None].map(|service| five.take(service));
+        assert_eq!(taken, [true, true, true, false, true]);
+        for (available, replicas, max_unavailable, left) in
+            [(3, 5, 2, 0), (2, 5, 2, 0), (9, 5, 2, 6), (3, 2, 9, 3)]
+        {
+            let slots = slots(&[(Available, available)], replicas, max_unavailable);
+            assert_eq!(slots.available, left);
+        }
+    }
+
+    #[test]
+    fn pods_that_may_come_back_are_taken_down_to_the_floor_as_well() {
+        let mut all = slots(&[(Interrupted, 10)], 10, 1);
+        assert!(!all.has(Available));
+        assert!(all.take(Interrupted) && !all.take(Interrupted) && all.take(None));
+        // One is missing already: those that do not serve now count, and those that serve stay.
+        let mut some = slots(&[(Available, 8), (Interrupted, 2)], 10, 1);
+        assert!(!some.take(Available) && some.take(Interrupted) && !some.take(Interrupted));
+        let mut surge = slots(&[(Available, 10), (Interrupted, 1)], 10, 1);
+        assert!(surge.take(Interrupted) && surge.take(Available));
+        assert!(!surge.has(Available) && !surge.has(Interrupted));
     }
 }

@@ -56,11 +56,11 @@ pub fn decide(view: &View<'_>, now: Timestamp) -> Plan {
 fn choose<'a>(scene: &mut Scene<'a>, claimed: &Claim<'a>, plan: &mut Plan) -> Findings<'a> {
     let (view, workload) = (scene.view, scene.workload);
     let advance = Advance {
-        old: scene.old(),
+        old: scene.old() - leaving(scene),
         updated_available: scene
             .seats
             .iter()
-            .filter(|seat| !seat.old && seat.available)
+            .filter(|seat| !seat.old && seat.is_available())
             .count(),
     };
     let canary = canary::steer(view, workload, &scene.history, advance, plan, scene.now);
@@ -104,6 +104,19 @@ fn choose<'a>(scene: &mut Scene<'a>, claimed: &Claim<'a>, plan: &mut Plan) -> Fi
     }
 }
 
+/// Old pods that were chosen to be deleted, and still are: no step waits for their hooks.
+fn leaving(scene: &Scene<'_>) -> usize {
+    let workload = scene.workload;
+    let chosen = |seat: &&Seat<'_>| seat.old && victims::was_chosen(seat);
+    let named = |seat: &Seat<'_>| workload.pods_to_delete.contains(&seat.pod.name);
+    let (named, surplus): (Vec<_>, Vec<_>) = scene.seats.iter().filter(chosen).partition(|seat| named(seat));
+    let most = scene
+        .seats
+        .len()
+        .saturating_sub(workload.replicas.saturating_add(named.len()));
+    named.len() + surplus.len().min(most)
+}
+
 fn counts(scene: &Scene<'_>, canary: &Canary) -> Counts {
     let workload = scene.workload;
     let mut counts = Counts {
@@ -115,18 +128,22 @@ fn counts(scene: &Scene<'_>, canary: &Canary) -> Counts {
         updated: scene.updated(),
     };
     let can_change = |seat: &&Seat<'_>| workload.recreate_fallback || scene.history.can_change(seat.pod);
+    // Surplus pods are no pods to update.
+    let to_update = counts
+        .to_update()
+        .min(counts.replicas.saturating_sub(counts.partition));
     // An update in place needs no room beside the old pod, unless no pod may be unavailable.
     let updating = match workload.update {
-        UpdateType::Rolling => counts.to_update(),
+        UpdateType::Rolling => to_update,
         UpdateType::InPlace | UpdateType::HotPatch if workload.max_unavailable == 0 => {
             let old = scene.seats.iter().filter(|seat| seat.old);
-            counts.to_update().min(old.filter(can_change).count())
+            to_update.min(old.filter(can_change).count())
         }
         UpdateType::InPlace | UpdateType::HotPatch | UpdateType::OnDelete => 0,
     };
     // An update that is stopped makes no room, and takes none back: that would cost a pod that serves.
     let updating = if workload.paused {
-        updating.min(scene.seats.len().saturating_sub(workload.replicas))
+        updating.min(counts.surplus().min(scene.surge_before()))
     } else {
         updating
     };
@@ -230,3 +247,6 @@ fn rested_on<'s>(scene: &'s Scene<'_>, findings: &'s Findings<'_>) -> BTreeSet<&
         });
     used.collect()
 }
+
+#[cfg(test)]
+mod tests;

@@ -6,17 +6,20 @@
 //!
 //! A pod to be deleted serves while it is asked about, for hours perhaps: it takes a slot only when it goes. So no
 //! other pod's deletion waits for its hook. Updates leave it its slot.
+//!
+//! A pod that is not available may come back by itself: it takes a slot as well. A new pod has to prove itself: until
+//! it is available, nothing that serves is taken in its stead.
 
 use crate::budget::Slots;
 use crate::gate::{Gate, Intent, Standing};
 use crate::history::History;
-use crate::scene::{Scene, Seat};
+use crate::scene::{Scene, Seat, Service};
 
 /// Puts the question of every pod with an intent, and hands out the slots. `confirming` available pods are waiting for
 /// their `PostInplace` hook: updates go on when these are well.
 pub fn grant<'a>(scene: &mut Scene<'a>, gate: &Gate<'a>, confirming: usize) {
     let mut slots = Slots::new(
-        scene.available(),
+        scene.seats.iter().map(|seat| seat.service),
         scene.workload.replicas,
         scene.workload.max_unavailable,
     );
@@ -29,24 +32,27 @@ pub fn grant<'a>(scene: &mut Scene<'a>, gate: &Gate<'a>, confirming: usize) {
     }
     for turn in [Turn::Surplus, Turn::Named] {
         for seat in of(&mut scene.seats, turn, Need::Slot) {
-            seat.granted = slots.take(seat.available);
+            seat.granted = slots.take(seat.service);
         }
     }
-    let mut kept = confirming;
+    let mut kept = vec![Service::Available; confirming];
     for turn in [Turn::Surplus, Turn::Named] {
         for need in [Need::Verdict, Need::Question] {
             for seat in of(&mut scene.seats, turn, need) {
-                seat.granted = !seat.available || slots.left() > 0;
-                kept += usize::from(seat.granted && seat.available);
+                seat.granted = slots.has(seat.service);
+                kept.extend(seat.granted.then_some(seat.service));
             }
         }
     }
-    for _ in 0..kept {
-        slots.take(true);
+    let unproven =
+        |seat: &&Seat<'_>| !seat.old && seat.service == Service::Interrupted && seat.intent.is_none();
+    kept.extend(scene.seats.iter().filter(unproven).map(|seat| seat.service));
+    for service in kept {
+        slots.reserve(service);
     }
     for need in [Need::Slot, Need::Verdict, Need::Question] {
         for seat in of(&mut scene.seats, Turn::Update, need) {
-            seat.granted = slots.take(seat.available);
+            seat.granted = slots.take(seat.service);
         }
     }
 }

@@ -84,8 +84,12 @@ pub struct Pod {
     pub ip: Option<String>,
     /// Its node's address.
     pub host_ip: Option<String>,
+    /// When its kubelet has taken it on.
+    pub started: Option<Timestamp>,
     /// Since when it has been ready, if it is.
     pub ready_since: Option<Timestamp>,
+    /// Since when it has not been ready, if it is not.
+    pub unready_since: Option<Timestamp>,
     /// Whether its spec has the readiness gate `InPlaceUpdateReady`.
     pub has_readiness_gate: bool,
     /// The condition `InPlaceUpdateReady`, if it was written.
@@ -137,7 +141,14 @@ impl Pod {
                 .and_then(|condition| text(condition.message.as_ref())),
             ip: text(status.and_then(|status| status.pod_ip.as_ref())),
             host_ip: text(status.and_then(|status| status.host_ip.as_ref())),
+            started: status
+                .and_then(|status| status.start_time.as_ref())
+                .map(|Time(at)| *at),
             ready_since: ready_since(status, creation_of(&pod.metadata)),
+            unready_since: condition(status, "Ready")
+                .filter(|condition| condition.status != "True")
+                .and_then(|condition| condition.last_transition_time.as_ref())
+                .map(|Time(at)| *at),
             has_readiness_gate: { gates }.any(|gate| gate.condition_type == names::pod::IN_PLACE_READY),
             in_place: in_place_of(status),
             containers: container::read_all(spec, status),
@@ -223,6 +234,20 @@ impl Pod {
     pub fn is_available(&self, min_ready_seconds: i64, now: Timestamp) -> bool {
         self.available_from(min_ready_seconds)
             .is_some_and(|from| from <= now)
+    }
+
+    /// Whether it is ready, or was and may be so again. A kubelet says of a pod that it is not ready when it takes it
+    /// on: that this was said later means that the pod was ready in between.
+    #[must_use]
+    pub fn may_come_back(&self) -> bool {
+        let served = || match (self.started, self.unready_since) {
+            (Some(started), Some(since)) => since > started,
+            _ => false,
+        };
+        self.is_active()
+            && !self.is_out_of_service()
+            && (self.is_ready() || served())
+            && !self.lasting().any(Container::cannot_have_players)
     }
 
     /// Why it does not start, as its scheduler or its kubelet says it.

@@ -86,6 +86,6 @@ fn eagerness(seat: &Seat<'_>, asked: &BTreeSet<&str>) -> (bool, bool, bool, bool
         !is_pending(seat),
         !seat.pod.is_out_of_service(),
         !chosen,
-        seat.available,
+        seat.is_available(),
     )
 }

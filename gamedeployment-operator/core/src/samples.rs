@@ -60,7 +60,7 @@ pub(crate) fn pod(name: &str, over: &[(&str, Value)]) -> Pod {
         },
         "spec": {"nodeName": "node", "containers": [{"name": "game", "image": "game:v1"}]},
         "status": {
-            "phase": "Running", "podIP": "10.1.0.1", "hostIP": "10.0.0.1",
+            "phase": "Running", "startTime": "2024-01-01T00:00:10Z", "podIP": "10.1.0.1", "hostIP": "10.0.0.1",
             "conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": "2024-01-01T00:01:00Z"}],
             "containerStatuses": [status("one")],
         },

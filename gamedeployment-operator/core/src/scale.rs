@@ -47,6 +47,20 @@ impl Counts {
         self.replicas.saturating_add(self.surge.min(self.replaced))
     }
 
+    /// Pods that there are above `replicas`.
+    #[must_use]
+    pub fn surplus(&self) -> usize {
+        self.old
+            .saturating_add(self.updated)
+            .saturating_sub(self.replicas)
+    }
+
+    /// Of these, the ones that are there for an update.
+    #[must_use]
+    pub fn surging(&self) -> usize {
+        self.surplus().min(self.surge.min(self.replaced))
+    }
+
     /// What is to be done.
     #[must_use]
     pub fn need(&self) -> Need {

@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 use shared_api::names::pod as annotation;
 
-use crate::gate::{HookKind, Intent, Run, Standing};
+use crate::cluster::Node;
+use crate::gate::{GONE_AFTER, HookKind, Intent, Run, Standing};
 use crate::history::History;
 use crate::pod::Pod;
 use crate::progress::{Stage, stage};
@@ -14,10 +15,6 @@ use crate::view::View;
 use crate::workload::Workload;
 
 /// A pod, while a decision is being made.
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "independent facts, each asked by its name"
-)]
 pub struct Seat<'a> {
     /// The pod.
     pub pod: &'a Pod,
@@ -25,8 +22,8 @@ pub struct Seat<'a> {
     pub old: bool,
     /// Where its update in place stands.
     pub stage: Stage,
-    /// Whether it has been ready long enough.
-    pub available: bool,
+    /// How it counts towards the floor.
+    pub service: Service,
     /// For what it was chosen before, and since when.
     pub chosen: Option<Chosen>,
     /// What is to be done to it.
@@ -37,6 +34,43 @@ pub struct Seat<'a> {
     pub standing: Option<Standing<'a>>,
     /// Whether it may be asked about, or acted on, within the budget.
     pub granted: bool,
+}
+
+impl Seat<'_> {
+    /// Whether it has been ready long enough.
+    #[must_use]
+    pub fn is_available(&self) -> bool {
+        self.service == Service::Available
+    }
+}
+
+/// How a pod counts towards the floor below which no pod is taken away.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Service {
+    /// Not at all: it has not served yet, it is out of service, or it cannot come back by itself.
+    None,
+    /// It has not been ready long enough, or it has been ready before and may be so again.
+    Interrupted,
+    /// It is available.
+    Available,
+}
+
+impl Service {
+    fn of(pod: &Pod, stage: &Stage, view: &View<'_>, workload: &Workload, now: Timestamp) -> Self {
+        if !matches!(stage, Stage::Idle | Stage::Finished) {
+            return Self::None;
+        }
+        if pod.is_available(workload.min_ready_seconds, now) {
+            return Self::Available;
+        }
+        let node = pod.node.as_deref();
+        let gone = || matches!(node.map(|node| view.cluster.node(node)), Some(Node::Absent(since)) if since >= GONE_AFTER);
+        if *stage == Stage::Idle && pod.may_come_back() && !gone() {
+            Self::Interrupted
+        } else {
+            Self::None
+        }
+    }
 }
 
 /// What a pod was chosen for, as its annotations say.
@@ -124,8 +158,7 @@ impl<'a> Scene<'a> {
             Seat {
                 pod,
                 old: !history.is_updated(pod.revision()),
-                available: pod.is_available(workload.min_ready_seconds, now)
-                    && matches!(stage, Stage::Idle | Stage::Finished),
+                service: Service::of(pod, &stage, view, workload, now),
                 stage,
                 chosen: Chosen::read(pod),
                 intent: None,
@@ -157,17 +190,18 @@ impl<'a> Scene<'a> {
         self.seats.len() - self.old()
     }
 
+    /// Pods above `replicas` that were there for an update when that was recorded last.
+    #[must_use]
+    pub fn surge_before(&self) -> usize {
+        let status = self.view.object.status.as_ref();
+        status.map_or(0, |status| usize::try_from(status.surge_replicas).unwrap_or(0))
+    }
+
     /// Whether somebody wants hooks of this kind asked again, and runs of theirs without success are still there. Nobody
     /// new is asked before these are gone: else one failure would follow another, and that would never be over.
     #[must_use]
     pub fn is_clearing(&self, kind: HookKind) -> bool {
         let unsuccessful = |run: &&Run| run.kind == Some(kind) && run.is_unsuccessful();
         self.workload.hook(kind).retry && self.view.runs.iter().any(unsuccessful)
-    }
-
-    /// Available pods.
-    #[must_use]
-    pub fn available(&self) -> usize {
-        self.seats.iter().filter(|seat| seat.available).count()
     }
 }

@@ -55,7 +55,7 @@ pub fn confirm<'a>(scene: &Scene<'a>, gate: &Gate<'a>, plan: &mut Plan) -> Vec<C
         }
         waiting.push(Confirmation {
             pod: seat.pod,
-            available: seat.available,
+            available: seat.is_available(),
             standing,
         });
     }

@@ -54,7 +54,9 @@ impl Need {
     }
 }
 
-fn was_chosen(seat: &Seat<'_>) -> bool {
+/// Whether a pod was chosen by an earlier decision, and none has been chosen for it yet in this one.
+#[must_use]
+pub fn was_chosen(seat: &Seat<'_>) -> bool {
     let to_go = |chosen: &Chosen| chosen.intent == Intent::Delete.text();
     seat.intent.is_none() && seat.chosen.as_ref().is_some_and(to_go)
 }

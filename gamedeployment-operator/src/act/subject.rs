@@ -44,6 +44,7 @@ impl Moment {
     }
 
     /// The instant that is then.
+    #[must_use]
     pub fn at(&self, then: Timestamp) -> Instant {
         let left = Duration::try_from(then.duration_since(self.time)).unwrap_or_default();
         self.instant + left

@@ -41,8 +41,10 @@ pub struct Container {
 pub struct Machine {
     pub node: Option<String>,
     pub containers: Vec<Container>,
-    /// It does not become ready.
+    /// It is not ready, or does not become so.
     pub sick: bool,
+    /// It has been ready at its images, for long enough to be seen.
+    pub served: bool,
 }
 
 impl Machine {
@@ -79,6 +81,18 @@ impl Machine {
                 })
     }
 
+    /// Whether it runs what it is to run, or will again by itself.
+    #[must_use]
+    pub fn keeps_its_images(&self, pod: &api::Pod) -> bool {
+        let wanted = pod.spec.iter().flat_map(|spec| &spec.containers);
+        let kept = |(container, wanted): (&Container, &api::Container)| match &container.process {
+            Process::Runs { image, .. } => Some(image) == wanted.image.as_ref(),
+            Process::Crashed => Some(&container.image) == wanted.image.as_ref(),
+            Process::None | Process::NoImage => false,
+        };
+        self.containers.len() == wanted.clone().count() && self.containers.iter().zip(wanted).all(kept)
+    }
+
     fn advance(&mut self, pod: &api::Pod, number: u64, now: Timestamp, every_image_exists: bool) -> bool {
         let wanted = &pod.spec.as_ref().unwrap().containers;
         if self.containers.is_empty() {
@@ -108,11 +122,10 @@ impl Machine {
                     }
                 }
                 Process::Runs { image, .. } if *image != wanted => Process::None,
-                Process::Runs { ready: true, .. } => continue,
-                Process::Runs { .. } if self.sick => continue,
+                Process::Runs { ready, .. } if *ready != self.sick => continue,
                 Process::Runs { image, since, .. } => Process::Runs {
                     image: image.clone(),
-                    ready: true,
+                    ready: !self.sick,
                     since: *since,
                 },
             };
@@ -145,6 +158,7 @@ impl Machine {
         let open = in_place.map_or(!gated, |condition| condition.status == "True");
         status.phase = Some(if started { "Running" } else { "Pending" }.to_owned());
         if let Some(node) = &self.node {
+            status.start_time.get_or_insert(Time(whole(now)));
             status
                 .host_ip
                 .get_or_insert_with(|| format!("10.0.0.{}", node.len()));
@@ -279,9 +293,15 @@ impl World {
     fn report(&mut self, pod: &PodObject, machine: &Machine) -> bool {
         let now = self.now;
         let before = self.server.version();
-        let _ = self
+        let reported = self
             .server
             .patch_pod(&pod.id.name, None, None, |pod| machine.report(pod, now));
+        let stopped = pod.read.is_ready() && reported.is_ok_and(|pod| !pod.read.is_ready());
+        // Times on objects are whole seconds: what was shorter nobody can see.
+        let seen = pod.read.started.is_some_and(|started| started < whole(now));
+        if let Some(machine) = self.machines.get_mut(&pod.id.uid).filter(|_| stopped && seen) {
+            machine.served = true;
+        }
         let changed = self.server.version() > before;
         self.foreign += u64::from(changed);
         changed

@@ -231,6 +231,15 @@ impl World {
                 .filter(|pod| own(pod) && self.serves(pod, wait, seen.at))
                 .count(),
             serves: pod.is_some_and(|pod| own(pod) && self.serves(pod, wait, seen.at)),
+            serving: {
+                let pods = self.server.pods.iter();
+                pods.filter(|pod| own(pod) && self.may_serve(pod)).count()
+            },
+            may_serve: pod.is_some_and(|pod| {
+                let node = pod.read.node.as_ref();
+                let node_exists = node.is_some_and(|node| self.server.nodes.get(node).is_some());
+                own(pod) && node_exists && self.may_serve(pod)
+            }),
             calm: seen.fresh && seen.foreign == self.foreign && !late,
         }
     }

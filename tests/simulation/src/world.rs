@@ -269,6 +269,20 @@ impl World {
     }
 }
 
+impl World {
+    /// Whether a pod has served and may do so again by itself: it serves, or is only interrupted.
+    #[must_use]
+    pub fn may_serve(&self, pod: &PodObject) -> bool {
+        let read = &pod.read;
+        let machine = self.machines.get(&pod.id.uid);
+        read.is_active()
+            && read.in_place.as_ref().is_none_or(|condition| condition.ready)
+            && machine.is_some_and(|machine| {
+                (read.is_ready() || machine.served) && machine.keeps_its_images(&pod.api)
+            })
+    }
+}
+
 /// Where the question of a template is put.
 #[must_use]
 pub fn url(name: &str) -> &'static str {

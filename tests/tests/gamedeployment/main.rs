@@ -17,6 +17,7 @@ mod change_of_mind;
 mod create_batch;
 mod deletion_cost;
 mod events;
+mod floor;
 mod forged_runs;
 mod head_of_line;
 mod hook_cannot_be_asked;

@@ -70,3 +70,33 @@ async fn a_question_that_was_put_is_withdrawn_and_a_scale_down_goes_on() {
     assert_eq!(fleet.nodes.terminations().len(), 1);
     assert_eq!(fleet.status().await.updated_replicas, 0);
 }
+
+#[tokio::test]
+async fn a_scale_down_while_paused_removes_what_is_too_many() {
+    let fleet = fleet("paused-surplus").await;
+    let strategy = json!({ "paused": true, "maxSurge": 2, "maxUnavailable": 1 });
+    fleet
+        .launch(&game(10, json!({ "updateStrategy": strategy })))
+        .await;
+    fleet.set_image("game:v2").await;
+    fleet.says("Progressing", "Paused").await;
+    fleet.scale(8);
+    let status = fleet.settled(8).await;
+    assert_eq!((status.updated_replicas, status.surge_replicas), (0, 0));
+    assert_eq!(fleet.nodes.terminated_pods().len(), 2);
+    // What an update has made beside the others is kept for it.
+    fleet
+        .patch(json!({ "spec": { "updateStrategy": { "paused": false, "maxUnavailable": 0 } } }))
+        .await;
+    fleet.until(|status| status.surge_replicas == 2).await;
+    fleet
+        .patch(json!({ "spec": { "updateStrategy": { "paused": true } } }))
+        .await;
+    fleet.says("Progressing", "Paused").await;
+    fleet.quiet().await;
+    assert_eq!(fleet.status().await.surge_replicas, 2);
+    fleet.scale(6);
+    fleet
+        .until(|status| (status.replicas, status.ready_replicas) == (8, 8))
+        .await;
+}

@@ -43,7 +43,7 @@ impl Story {
         }
     }
 
-    fn go_on(&mut self, time: Duration, refuses: impl Fn(&str) -> bool) {
+    fn go_on(&mut self, time: Duration, is_protected: impl Fn(&str) -> bool) {
         let end = self.now + time;
         while self.now < end {
             let mut plan = plan(self.left.iter().copied());
@@ -51,7 +51,7 @@ impl Story {
             self.refusals.hold(&mut plan, self.now);
             let tried = plan.actions.iter().map(|action| {
                 let object = action.object().unwrap().to_owned();
-                let refused = refuses(&object).then(|| format!("{object} is protected"));
+                let refused = is_protected(&object).then(|| format!("{object} is protected"));
                 Tried {
                     act: action.name(),
                     object,

@@ -123,6 +123,7 @@ pub fn report(scene: &Scene<'_>, findings: &Findings<'_>, plan: &mut Plan) {
         updated_replicas: number(scene.updated()),
         updated_ready_replicas: number(ready(false)),
         hook_pending_replicas: number(waiting.count()),
+        surge_replicas: number(findings.counts.surging()),
         update_revision: Some(scene.history.update.name.clone()),
         current_revision: Some(current.clone()),
         collision_count: Some(crate::history::collisions(view)),

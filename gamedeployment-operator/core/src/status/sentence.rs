@@ -123,7 +123,7 @@ fn waits(scene: &Scene<'_>, waiting: &Waiting) -> String {
         parts.push(format!(
             "; {count} pods wait until more than {floor} are available: {held}"
         ));
-        let missing = names(scene, |seat| !seat.available);
+        let missing = names(scene, |seat| !seat.is_available());
         if !missing.is_empty() {
             parts.push(format!("; not available: {}", named(&missing)));
         }

@@ -193,6 +193,7 @@ impl Cell {
             .to_owned(),
         );
         if machine.node.is_some() && status.host_ip.is_none() {
+            status.start_time = Some(Time(Timestamp::from_second(now.as_second()).unwrap()));
             status.host_ip = Some("10.0.0.1".to_owned());
         }
         if !statuses.is_empty() && status.pod_ip.is_none() {

@@ -25,6 +25,10 @@ pub struct Room {
     pub available: usize,
     /// Whether the pod that it is about was one of them.
     pub serves: bool,
+    /// Pods that served, or had served and might come back by themselves, before it.
+    pub serving: usize,
+    /// Whether the pod that it is about was one of them.
+    pub may_serve: bool,
     /// Whether the view was as things are, and nobody else has changed anything since.
     pub calm: bool,
 }
@@ -128,15 +132,20 @@ impl Referee {
             assert!(room.active <= most, "{} pods of at most {most}", room.active);
         }
         let takes = match action {
-            Action::DeletePod(_) | Action::TakeOut(..) => room.serves,
-            Action::WriteUpdate(_, change) => room.serves && !change.images.is_empty(),
+            Action::DeletePod(_) | Action::TakeOut(..) => true,
+            Action::WriteUpdate(_, change) => !change.images.is_empty(),
             _ => false,
         };
         let floor = wanted.replicas.saturating_sub(wanted.max_unavailable);
         assert!(
-            !takes || room.available > floor,
+            !(takes && room.serves) || room.available > floor,
             "one of {} available pods is taken, with a floor of {floor}: {action:#?}",
             room.available
+        );
+        assert!(
+            !(takes && room.may_serve) || room.serving > floor,
+            "one of {} pods that serve or may come back is taken, with a floor of {floor}: {action:#?}",
+            room.serving
         );
     }
 
