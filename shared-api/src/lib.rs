@@ -10,6 +10,7 @@
 //! | [`reason`] | every reason that a condition, an event or a status may carry |
 //! | [`time`] | points in time as the API writes them |
 //! | [`duration`] | durations as manifests write them (`1m30s`) |
+//! | [`spelling`] | which known name was meant by a misspelt one |
 //! | [`overdue`] | by when hook-operator must have recorded something of a HookRun |
 //! | [`crd`] | the CustomResourceDefinitions, as `cargo xtask gen` writes them |
 //!
@@ -31,6 +32,7 @@ pub mod metric;
 pub mod names;
 pub mod overdue;
 pub mod reason;
+pub mod spelling;
 pub mod time;
 
 pub use game_deployment::{GameDeployment, GameDeploymentSpec, GameDeploymentStatus};

@@ -4,14 +4,13 @@
 
 use serde_json::Value;
 use shared_api::metric::{Argument, Header, Metric, UnknownFields};
+use shared_api::spelling::{is_slip, plain};
 
 use super::{Problem, Problems};
 use crate::value::cut;
 
 /// Longest name that a message repeats, in bytes.
 const QUOTED_BYTES: usize = 60;
-/// From this length on two slips in one name are still that name.
-const LONG_NAME: usize = 10;
 
 /// A kind of object within a spec: what it is called, and the fields that it has.
 struct Level {
@@ -168,46 +167,6 @@ fn unknown<'a>(metrics: &'a [Metric], args: &'a [Argument]) -> Vec<Field<'a>> {
         }
     }
     found
-}
-
-/// Letters and digits in lower case: `success_condition` means `successCondition`.
-fn plain(name: &str) -> String {
-    let letters = name.chars().filter(char::is_ascii_alphanumeric);
-    letters
-        .map(|letter| letter.to_ascii_lowercase())
-        .take(QUOTED_BYTES)
-        .collect()
-}
-
-/// Whether a name is a known one with one letter added, dropped, changed or swapped with its neighbour; two in a long one.
-fn is_slip(name: &str, known: &str) -> bool {
-    let most = if known.len() >= LONG_NAME { 2 } else { 1 };
-    distance(&plain(name), &plain(known)) <= most
-}
-
-/// How many letters must be added, dropped, changed or swapped with a neighbour.
-fn distance(one: &str, other: &str) -> usize {
-    let (one, other) = (one.as_bytes(), other.as_bytes());
-    let mut before: Vec<usize> = Vec::new();
-    let mut row: Vec<usize> = (0..=other.len()).collect();
-    for (index, letter) in one.iter().enumerate() {
-        let mut next = vec![index + 1];
-        for (column, against) in other.iter().enumerate() {
-            let at = |row: &[usize], column: usize| row.get(column).copied().unwrap_or(usize::MAX / 2);
-            let changed = at(&row, column) + usize::from(letter != against);
-            let mut least = changed.min(at(&row, column + 1) + 1).min(at(&next, column) + 1);
-            let swapped = index > 0
-                && column > 0
-                && one.get(index - 1) == Some(against)
-                && other.get(column - 1) == Some(letter);
-            if swapped {
-                least = least.min(at(&before, column - 1) + 1);
-            }
-            next.push(least);
-        }
-        before = std::mem::replace(&mut row, next);
-    }
-    row.last().copied().unwrap_or_default()
 }
 
 #[cfg(test)]

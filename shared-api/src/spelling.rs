@@ -1,0 +1,68 @@
+//! Names that were misspelt: which known one was meant.
+
+/// From this length on two slips in one name are still that name.
+const LONG_NAME: usize = 10;
+/// Of a longer name only so much is compared.
+const LONGEST: usize = 64;
+
+/// Letters and digits in lower case: `success_condition` means `successCondition`.
+#[must_use]
+pub fn plain(name: &str) -> String {
+    let letters = name.chars().filter(char::is_ascii_alphanumeric);
+    letters
+        .map(|letter| letter.to_ascii_lowercase())
+        .take(LONGEST)
+        .collect()
+}
+
+/// Whether a name is a known one with one letter added, dropped, changed or swapped with its neighbour; two in a long one.
+#[must_use]
+pub fn is_slip(name: &str, known: &str) -> bool {
+    let most = if known.len() >= LONG_NAME { 2 } else { 1 };
+    distance(&plain(name), &plain(known)) <= most
+}
+
+/// How many letters must be added, dropped, changed or swapped with a neighbour.
+fn distance(one: &str, other: &str) -> usize {
+    let (one, other) = (one.as_bytes(), other.as_bytes());
+    let mut before: Vec<usize> = Vec::new();
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (index, letter) in one.iter().enumerate() {
+        let mut next = vec![index + 1];
+        for (column, against) in other.iter().enumerate() {
+            let at = |row: &[usize], column: usize| row.get(column).copied().unwrap_or(usize::MAX / 2);
+            let changed = at(&row, column) + usize::from(letter != against);
+            let mut least = changed.min(at(&row, column + 1) + 1).min(at(&next, column) + 1);
+            let swapped = index > 0
+                && column > 0
+                && one.get(index - 1) == Some(against)
+                && other.get(column - 1) == Some(letter);
+            if swapped {
+                least = least.min(at(&before, column - 1) + 1);
+            }
+            next.push(least);
+        }
+        before = std::mem::replace(&mut row, next);
+    }
+    row.last().copied().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slip_is_one_letter_and_two_in_a_long_name() {
+        for (name, known) in [
+            ("nobdy", "nobody"),
+            ("noboyd", "nobody"),
+            ("no-body", "nobody"),
+            ("sucessCondtion", "successCondition"),
+        ] {
+            assert!(is_slip(name, known), "{name}");
+        }
+        for (name, known) in [("nbdy", "nobody"), ("empty", "nobody"), ("", "ab")] {
+            assert!(!is_slip(name, known), "{name}");
+        }
+    }
+}
