@@ -34,6 +34,8 @@ use crate::time::Time;
     ),
     printcolumn(name = "READY", type_ = "integer", json_path = ".status.readyReplicas"),
     printcolumn(name = "TOTAL", type_ = "integer", json_path = ".status.replicas"),
+    printcolumn(name = "STATUS", type_ = "string", json_path = ".status.phase", priority = 1),
+    printcolumn(name = "REASON", type_ = "string", json_path = ".status.reason", priority = 1),
     printcolumn(
         name = "HOOK_PENDING",
         type_ = "integer",
@@ -222,6 +224,12 @@ pub struct GameDeploymentStatus {
     /// The generation that this status speaks of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
+    /// Where the workload stands, in a word: Complete, Progressing, Paused, Degraded or Blocked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub phase: Option<String>,
+    /// The reason of the condition that `phase` follows from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
     /// Pods that are neither finished nor terminating.
     #[serde(default)]
     pub replicas: i32,
@@ -252,7 +260,7 @@ pub struct GameDeploymentStatus {
     /// Counts collisions of revision hashes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub collision_count: Option<i32>,
-    /// Available, Progressing, `ScaleBlocked`, `UpdateBlocked`, `InvalidSpec`.
+    /// Available, Progressing, `HooksResolved`, `ScaleBlocked`, `UpdateBlocked`, `InvalidSpec`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
     /// Why a canary rollout is paused.

@@ -20,6 +20,13 @@ use crate::time::Time;
     derive = "PartialEq",
     printcolumn(name = "PHASE", type_ = "string", json_path = ".status.phase"),
     printcolumn(
+        name = "POD",
+        type_ = "string",
+        json_path = ".spec.args[?(@.name==\"PodName\")].value",
+        priority = 1
+    ),
+    printcolumn(name = "REASON", type_ = "string", json_path = ".status.reason", priority = 1),
+    printcolumn(
         name = "MESSAGE",
         type_ = "string",
         json_path = ".status.message",

@@ -89,8 +89,10 @@ pub mod pod {
     pub const CONFIRMED: &str = "tkex.tencent.com/confirmed-revision";
     /// Annotation: lets this one pod (named by its UID) pass its hook.
     pub const SKIP_HOOK: &str = "tkex.tencent.com/skip-hook";
-    /// Annotation: why somebody set [`SKIP_HOOK`]. For people; no operator reads it.
+    /// Annotation: why somebody set [`SKIP_HOOK`]. Events and the log repeat it; nothing else rests on it.
     pub const SKIP_HOOK_REASON: &str = "tkex.tencent.com/skip-hook-reason";
+    /// Annotation: who set [`SKIP_HOOK`], as they say. Likewise.
+    pub const SKIP_HOOK_BY: &str = "tkex.tencent.com/skip-hook-by";
     /// Annotation: what deleting this pod costs; lower goes first.
     pub const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
     /// Annotation: the pod's index, where indexes are switched on.

@@ -70,18 +70,37 @@ reasons! {
 }
 
 reasons! {
-    /// Types of a GameDeployment's conditions. The last three are there while they are True.
+    /// Types of a GameDeployment's conditions. The last three are there while they are True, `HooksResolved` where a
+    /// hook is set.
     WorkloadCondition {
         /// At least `replicas - maxUnavailable` pods are available.
         Available,
         /// Where the update stands.
         Progressing,
+        /// Every hook of the spec can be asked; said while nothing waits for it, too.
+        HooksResolved,
         /// Scaling waits for something that needs a person.
         ScaleBlocked,
         /// The update waits for something that needs a person.
         UpdateBlocked,
         /// The spec cannot be worked on; the message names every problem.
         InvalidSpec,
+    }
+}
+
+reasons! {
+    /// Where a GameDeployment stands, in a word (`status.phase`).
+    WorkloadPhase {
+        /// Nothing is left to be done.
+        Complete,
+        /// Pods are being created, deleted or updated, or wait for their hooks.
+        Progressing,
+        /// The update is paused.
+        Paused,
+        /// Nothing is left to be done, and pods are missing or a hook could not be asked.
+        Degraded,
+        /// A person is needed.
+        Blocked,
     }
 }
 
@@ -102,6 +121,8 @@ reasons! {
         PausedByCanaryPauseStep,
         /// The hook of a canary step has no success.
         PausedByStepBasedHook,
+        /// Every hook of the spec can be asked.
+        HooksResolved,
         /// Pods are being created or deleted.
         Scaling,
         /// The update strategy is `OnDelete`: pods change when they are deleted.
@@ -110,6 +131,8 @@ reasons! {
         HookUnsuccessful,
         /// A hook cannot be asked: its template is missing or cannot be read.
         HookTemplateMissing,
+        /// A hook cannot be measured: its template is there and has problems.
+        HookTemplateInvalid,
         /// A hook cannot be asked: arguments have no value.
         HookArgumentsUnresolved,
         /// A hook cannot be asked: the name of its run is taken or not valid.
@@ -132,6 +155,12 @@ reasons! {
         WriteFailed,
         /// The spec has problems.
         InvalidSpec,
+        /// Of events of the workload: pods were created.
+        PodsCreated,
+        /// Of events of the workload: HookRuns were created about pods, or for a canary step.
+        HooksAsked,
+        /// Of events of the workload: pods were deleted after their gates opened.
+        PodsDeleted,
         /// Of events: a pod was deleted after its gate opened.
         PodDeleted,
         /// Of events: an in-place update of a pod began after its gate opened.

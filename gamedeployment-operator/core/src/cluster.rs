@@ -19,6 +19,10 @@ pub enum Node {
 pub trait Cluster {
     /// The HookTemplate of this name in the workload's namespace.
     fn template(&self, name: &str) -> FoundTemplate<'_>;
+    /// What is wrong with the HookTemplate of this name, by hook-operator.
+    fn template_problem(&self, _name: &str) -> Option<&str> {
+        None
+    }
     /// What the watch shows of the node of this name. It is a cache: absence here opens nothing by itself.
     fn node(&self, name: &str) -> Node;
     /// What deleting a pod on this node costs, where the node says it.

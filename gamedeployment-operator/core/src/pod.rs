@@ -14,7 +14,7 @@ mod container;
 pub use container::{Container, State};
 
 /// Annotations that decisions rest on; others are not kept.
-const KEPT: [&str; 10] = [
+const KEPT: [&str; 12] = [
     names::pod::DELETING,
     names::pod::CHOSEN_FOR,
     names::pod::IN_PLACE_STATE,
@@ -23,6 +23,8 @@ const KEPT: [&str; 10] = [
     names::pod::HOT_PATCH_CONTAINER,
     names::pod::CONFIRMED,
     names::pod::SKIP_HOOK,
+    names::pod::SKIP_HOOK_REASON,
+    names::pod::SKIP_HOOK_BY,
     names::pod::DELETION_COST,
     names::pod::INDEX,
 ];

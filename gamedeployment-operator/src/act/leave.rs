@@ -30,7 +30,7 @@ impl Hands {
             | Grounds::NeverStarted
             | Grounds::Ended
             | Grounds::UnderWay
-            | Grounds::Skipped => Ok(None),
+            | Grounds::Skipped { .. } => Ok(None),
         }
     }
 

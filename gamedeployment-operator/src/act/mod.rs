@@ -14,14 +14,17 @@ use kube::{Api, Client, Resource};
 use operator_runtime::calls::{CallError, Calls};
 use operator_runtime::events::Events;
 use operator_runtime::traces::TARGET;
+use shared_api::reason::WorkloadReason;
 use shared_api::{GameDeployment, HookRun};
 use tracing::Instrument as _;
 
 use crate::metrics::{Metrics, Timed};
 use crowd::Crowds;
+use done::news_of;
 pub use subject::{Moment, Subject};
 
 mod crowd;
+mod done;
 mod leave;
 mod object;
 mod pod;
@@ -85,6 +88,8 @@ pub struct Outcome {
     pub failed: bool,
     /// Whether a write failed that is to be decided on anew, and nothing is to be waited for.
     pub overtaken: bool,
+    /// What people are told of the workload: what was done, and the name of the object. Told already at the end.
+    pub done: Vec<(WorkloadReason, String)>,
     /// Whether the name of a new revision was taken by something else.
     pub collision: bool,
 }
@@ -171,6 +176,7 @@ impl Hands {
         self.all(subject, others, &mut outcome).await;
         self.delete_runs(subject, &runs, &mut outcome).await;
         self.create_pods(subject, pods, &mut outcome).await;
+        self.tell_done(subject, std::mem::take(&mut outcome.done));
         if let Some(status) = status
             && (outcome.effects.is_empty() || outcome.failed)
         {
@@ -207,13 +213,15 @@ impl Hands {
                 gamedeployment = subject.key.1, name = action.object()
             );
             let (timed, begun) = (Timed::of(&action), Instant::now());
+            let news = news_of(&action);
             let result = self.one(subject, action).instrument(span).await;
             self.metrics
                 .took(&subject.key, timed, result.is_ok(), begun.elapsed());
-            (of, result)
+            (of, result, news)
         });
         let mut done = std::pin::pin!(done.buffer_unordered(AT_ONCE));
-        while let Some((of, result)) = done.next().await {
+        while let Some((of, result, news)) = done.next().await {
+            outcome.done.extend(news.filter(|_| result.is_ok()));
             self.note(of, result, outcome);
         }
     }

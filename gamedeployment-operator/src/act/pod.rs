@@ -135,7 +135,7 @@ impl Hands {
             .annotate(subject, "confirm a pod", (pod, until), notes)
             .await?;
         self.metrics.passed(confirmed.hook(), confirmed.grounds());
-        if *confirmed.grounds() == Grounds::Skipped {
+        if matches!(confirmed.grounds(), Grounds::Skipped { .. }) {
             self.skipped(subject, "Confirm", &pod.name, confirmed.grounds());
         }
         Ok(written)
@@ -317,7 +317,7 @@ impl Hands {
         let (namespace, name) = &subject.key;
         tracing::info!(namespace, name, pod = pod.name, %reason, %grounds, "acted on a pod");
         self.tell_of(subject, reason, action, pod, &note);
-        if *grounds == Grounds::Skipped {
+        if matches!(grounds, Grounds::Skipped { .. }) {
             self.skipped(subject, action, &pod.name, grounds);
         }
     }

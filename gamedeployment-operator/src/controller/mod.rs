@@ -355,6 +355,7 @@ impl Controller {
             failed,
             overtaken,
             collision,
+            done: _,
         } = outcome;
         for effect in effects {
             self.apply(&key, effect);

@@ -17,7 +17,7 @@ use kube::core::error_boundary::InvalidObject;
 use kube::runtime::watcher::Event;
 use operator_runtime::watch::{Key, Observed, key_of};
 use shared_api::game_deployment::HookStep;
-use shared_api::{GameDeployment, HookRun, HookTemplate, HookTemplateSpec};
+use shared_api::{GameDeployment, HookRun, HookTemplate};
 
 use crate::observe::News;
 use crate::store::{Store, Stored};
@@ -25,7 +25,7 @@ use crate::store::{Store, Stored};
 use arrivals::Arrivals;
 use nodes::Nodes;
 pub use read::read_revision;
-use read::{pods_differ, read_pod, read_template, runs_differ};
+use read::{Template, pods_differ, read_pod, read_template, runs_differ};
 pub use surroundings::Surroundings;
 
 /// A workload, readable or not.
@@ -35,14 +35,6 @@ pub struct Workload {
     version: String,
     /// The object, or why it cannot be read.
     pub object: Result<Box<GameDeployment>, InvalidObject>,
-}
-
-/// A HookTemplate, readable or not.
-#[derive(Debug, PartialEq)]
-pub struct Template {
-    uid: String,
-    version: String,
-    spec: Result<Box<HookTemplateSpec>, String>,
 }
 
 /// A ControllerRevision with its owner.
@@ -246,12 +238,10 @@ impl Index {
             Event::Init => self.templates.begin_list(),
             Event::InitApply(DeserializeGuard(read)) | Event::Apply(DeserializeGuard(read)) => {
                 let (key, template) = read_template(read);
-                let spec_differs = self
-                    .templates
-                    .get(&key)
-                    .is_none_or(|known| known.spec != template.spec);
+                let known = self.templates.get(&key);
+                let differs = known.is_none_or(|known| known.differs(&template));
                 self.templates.observe(key.clone(), template);
-                if spec_differs {
+                if differs {
                     changed.insert(key);
                 }
             }

@@ -8,9 +8,10 @@ use k8s_openapi::api::apps::v1::ControllerRevision;
 use k8s_openapi::api::core::v1 as api;
 use kube::core::error_boundary::InvalidObject;
 use operator_runtime::watch::{Key, key_of};
-use shared_api::HookTemplate;
+use shared_api::reason::CONDITION_VALID;
+use shared_api::{HookTemplate, HookTemplateSpec};
 
-use super::{OwnedRevision, Template};
+use super::OwnedRevision;
 
 /// The kind whose pods are decided on.
 const KIND: &str = "GameDeployment";
@@ -60,17 +61,48 @@ pub fn read_revision(object: &ControllerRevision) -> Option<OwnedRevision> {
     })
 }
 
+/// A HookTemplate, readable or not.
+#[derive(Debug)]
+pub(super) struct Template {
+    pub(super) uid: String,
+    pub(super) version: String,
+    pub(super) spec: Result<Box<HookTemplateSpec>, String>,
+    /// What is wrong with it, by hook-operator.
+    pub(super) problem: Option<String>,
+}
+
+impl Template {
+    /// Whether workloads that use it see a difference.
+    pub(super) fn differs(&self, new: &Self) -> bool {
+        (&self.spec, &self.problem) != (&new.spec, &new.problem)
+    }
+}
+
 pub(super) fn read_template(read: Result<HookTemplate, InvalidObject>) -> (Key, Template) {
-    let (metadata, spec) = match read {
-        Ok(template) => (template.metadata, Ok(Box::new(template.spec))),
-        Err(invalid) => (invalid.metadata, Err(invalid.error)),
+    let (metadata, spec, problem) = match read {
+        Ok(template) => {
+            let problem = problem(&template);
+            (template.metadata, Ok(Box::new(template.spec)), problem)
+        }
+        Err(invalid) => (invalid.metadata, Err(invalid.error), None),
     };
     let template = Template {
         uid: metadata.uid.clone().unwrap_or_default(),
         version: metadata.resource_version.clone().unwrap_or_default(),
         spec,
+        problem,
     };
     (key_of(&metadata), template)
+}
+
+/// What hook-operator says of the spec as it is, if that is no good.
+fn problem(template: &HookTemplate) -> Option<String> {
+    let mut conditions = template.status.as_ref()?.conditions.iter();
+    let valid = conditions.find(|known| known.type_ == CONDITION_VALID)?;
+    let is_of_now = valid
+        .observed_generation
+        .is_none_or(|seen| template.metadata.generation == Some(seen));
+    (valid.status == "False" && is_of_now).then(|| valid.message.clone())
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use gamedeployment_core::cluster::{Cluster, Node};
 use gamedeployment_core::gate::{FoundTemplate, Run};
 use jiff::SignedDuration;
 use operator_runtime::watch::Key;
+use shared_api::spelling::is_slip;
 
 use super::Index;
 
@@ -22,6 +23,13 @@ impl Surroundings<'_> {
     fn key(&self, name: &str) -> Key {
         (self.namespace.to_owned(), name.to_owned())
     }
+
+    /// The HookTemplate whose name was probably meant.
+    fn near(&self, name: &str) -> Option<&str> {
+        let here = { self.index.templates.iter() }.filter(|((namespace, _), _)| namespace == self.namespace);
+        let mut names = here.map(|((_, known), _)| known.as_str());
+        names.find(|known| is_slip(name, known))
+    }
 }
 
 impl Cluster for Surroundings<'_> {
@@ -32,10 +40,16 @@ impl Cluster for Surroundings<'_> {
             .get(&self.key(name))
             .map(|template| &template.spec)
         {
-            None => FoundTemplate::Missing,
+            None => self
+                .near(name)
+                .map_or(FoundTemplate::Missing, FoundTemplate::Misspelt),
             Some(Ok(spec)) => FoundTemplate::Found(spec),
             Some(Err(why)) => FoundTemplate::Unreadable(why),
         }
+    }
+
+    fn template_problem(&self, name: &str) -> Option<&str> {
+        self.index.templates.get(&self.key(name))?.problem.as_deref()
     }
 
     fn node(&self, name: &str) -> Node {

@@ -103,7 +103,7 @@ impl Decision {
     fn of(grounds: &Grounds) -> Option<Self> {
         match grounds {
             Grounds::Verdict { .. } => Some(Self::Opened),
-            Grounds::Skipped => Some(Self::Skipped),
+            Grounds::Skipped { .. } => Some(Self::Skipped),
             Grounds::NoHook => Some(Self::Unguarded),
             Grounds::NotScheduled | Grounds::NeverStarted | Grounds::Ended | Grounds::NodeGone { .. } => {
                 Some(Self::Exempt)

@@ -42,6 +42,8 @@ pub(crate) struct Cluster {
     pub(crate) client: Client,
     /// Where, unless all namespaces are meant.
     pub(crate) namespace: String,
+    /// The user of the kubeconfig, or the one who is impersonated.
+    pub(super) user: Option<String>,
     /// Flags that a command shown to the reader needs to mean the same; begins with a blank unless empty.
     pub(crate) flags: String,
 }
@@ -50,9 +52,10 @@ impl Flags {
     /// A client; the cluster is not asked yet.
     pub(crate) async fn cluster(&self) -> Result<Cluster, Failure> {
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let mut config = self.config().await?;
-        if let Some(user) = &self.as_user {
-            config.auth_info.impersonate = Some(user.clone());
+        let (mut config, mut user) = self.config().await?;
+        if let Some(other) = &self.as_user {
+            config.auth_info.impersonate = Some(other.clone());
+            user = Some(other.clone());
             config.auth_info.impersonate_groups = Some(self.as_groups.clone());
         }
         config.connect_timeout = Some(CONNECT_TIMEOUT);
@@ -67,11 +70,13 @@ impl Flags {
         Ok(Cluster {
             client,
             namespace,
+            user,
             flags: self.repeated(),
         })
     }
 
-    async fn config(&self) -> Result<Config, Failure> {
+    /// How to reach the cluster, and as whom.
+    async fn config(&self) -> Result<(Config, Option<String>), Failure> {
         let read = match &self.kubeconfig {
             Some(path) => Kubeconfig::read_from(path),
             None => Kubeconfig::read(),
@@ -87,8 +92,12 @@ impl Flags {
                     .iter()
                     .map(|context| context.name.clone())
                     .collect();
+                let chosen = self.context.as_ref().or(kubeconfig.current_context.as_ref());
+                let context = { kubeconfig.contexts.iter() }.find(|context| Some(&context.name) == chosen);
+                let user = context.and_then(|context| context.context.as_ref()?.user.clone());
                 Config::from_custom_kubeconfig(kubeconfig, &options)
                     .await
+                    .map(|config| (config, user))
                     .map_err(|error| {
                         let known = if contexts.is_empty() {
                             "it has no contexts".to_owned()
@@ -99,7 +108,7 @@ impl Flags {
                     })
             }
             // In a pod of the cluster, where kubectl looks next.
-            Err(error) => Config::incluster().map_err(|_| {
+            Err(error) => Config::incluster().map(|config| (config, None)).map_err(|_| {
                 Failure::Other(format!(
                     "no cluster is known: {error}; name a kubeconfig with --kubeconfig or KUBECONFIG"
                 ))

@@ -7,12 +7,14 @@
 //! | [`fetch`] | objects by name, and everything about one workload |
 //! | [`change`] | writes, each with the state that it was decided on |
 //! | [`live`] | the same objects as they change |
+//! | [`who`] | who types |
 
 mod change;
 mod failure;
 mod fetch;
 mod flags;
 mod live;
+mod who;
 
 pub(crate) use failure::Failure;
 pub(crate) use fetch::{Kind, Listed, Snapshot, Unreadable, name_of};

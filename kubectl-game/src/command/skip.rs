@@ -7,7 +7,7 @@ use gamedeployment_core::gate::HookKind;
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 use serde_json::json;
-use shared_api::names::pod::{SKIP_HOOK, SKIP_HOOK_REASON};
+use shared_api::names::pod::{SKIP_HOOK, SKIP_HOOK_BY, SKIP_HOOK_REASON};
 
 use super::why::owner_of;
 use super::{DONE, Outcome, print_answer};
@@ -21,7 +21,7 @@ pub(crate) struct Skip {
     /// Pod
     pod: String,
 
-    /// Why; recorded on the pod
+    /// Why; recorded on the pod, and in the event and the log when it passes
     #[arg(long, value_name = "TEXT")]
     reason: String,
 
@@ -54,18 +54,20 @@ impl Skip {
         if !self.yes {
             confirm(&what)?;
         }
+        let by = cluster.who().await;
         cluster
             .change(name, |now: &Pod| {
                 if now.uid().as_ref() != Some(&uid) {
                     let words = format!("pod {name} is another one now; look at it, then repeat the command");
                     return Err(Failure::Conflict(words));
                 }
-                let annotations = json!({ SKIP_HOOK: uid, SKIP_HOOK_REASON: self.reason });
+                let annotations = json!({ SKIP_HOOK: uid, SKIP_HOOK_REASON: self.reason, SKIP_HOOK_BY: by });
                 Ok((json!({ "metadata": { "annotations": annotations } }), ()))
             })
             .await?;
-        let text =
-            format!("{what} A Warning event HookSkipped will name it. The command below takes it back.");
+        let text = format!(
+            "{what} A Warning event HookSkipped will name it, your reason and you. The command below takes it back."
+        );
         print_answer(&text, &[undo(name, &cluster.flags)]);
         DONE
     }
@@ -73,7 +75,7 @@ impl Skip {
 
 /// The command that takes it back.
 fn undo(pod: &str, flags: &str) -> String {
-    format!("kubectl annotate pod {pod} {SKIP_HOOK}- {SKIP_HOOK_REASON}-{flags}")
+    format!("kubectl annotate pod {pod} {SKIP_HOOK}- {SKIP_HOOK_REASON}- {SKIP_HOOK_BY}-{flags}")
 }
 
 /// What will happen to the pod.

@@ -1,9 +1,12 @@
 //! `kubectl game why`: why a pod or a workload waits, and what to type next.
 
 use clap::Args;
-use k8s_openapi::api::core::v1::Pod;
-use kube::ResourceExt;
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{Event, Pod};
+use kube::api::ListParams;
+use kube::{Api, ResourceExt};
 use shared_api::GameDeployment;
+use shared_api::reason::WorkloadReason;
 
 use super::{DONE, Outcome, print_answer};
 use crate::cluster::{Cluster, Failure, Flags, Kind, name_of};
@@ -30,14 +33,21 @@ impl Why {
                 let name = name_of::<Pod>(&self.name).map_err(|_| {
                     Failure::Refused(format!("{} is neither pod/NAME nor gd/NAME", self.name))
                 })?;
-                of_pod(&cluster, &cluster.get(name).await?).await?
+                match cluster.get(name).await {
+                    Ok(pod) => of_pod(&cluster, &pod).await?,
+                    Err(Failure::NotFound(no_pod)) => {
+                        gone(&cluster, name).await.ok_or(Failure::NotFound(no_pod))?
+                    }
+                    Err(other) => return Err(other),
+                }
             }
             None => match cluster.get::<Pod>(&self.name).await {
                 Ok(pod) => of_pod(&cluster, &pod).await?,
                 Err(Failure::NotFound(no_pod)) => match cluster.snapshot(&self.name).await {
                     Ok(snapshot) => why::game(&snapshot),
                     Err(Failure::NotFound(no_game)) => {
-                        return Err(Failure::NotFound(format!("{no_pod}.\n       And {no_game}")));
+                        let neither = || Failure::NotFound(format!("{no_pod}.\n       And {no_game}"));
+                        gone(&cluster, &self.name).await.ok_or_else(neither)?
                     }
                     Err(other) => return Err(other),
                 },
@@ -47,6 +57,33 @@ impl Why {
         print_answer(&answer.text, &answer.next);
         DONE
     }
+}
+
+/// What the events say of a pod that was deleted by gamedeployment-operator.
+async fn gone(cluster: &Cluster, name: &str) -> Option<why::Answer> {
+    let events: Api<Event> = Api::namespaced(cluster.client.clone(), &cluster.namespace);
+    let about = format!(
+        "involvedObject.kind=Pod,involvedObject.name={name},reason={}",
+        WorkloadReason::PodDeleted
+    );
+    // Without the right to read events there is nothing to say, as without events.
+    let found = events.list(&ListParams::default().fields(&about)).await.ok()?;
+    let newest = found.items.into_iter().max_by_key(deleted_at)?;
+    Some(why::gone(
+        name,
+        deleted_at(&newest),
+        newest.message.as_deref().unwrap_or_default(),
+        Timestamp::now(),
+    ))
+}
+
+fn deleted_at(event: &Event) -> Option<Timestamp> {
+    let at = event.event_time.as_ref().map(|at| at.0);
+    at.or(event.last_timestamp.as_ref().map(|at| at.0)).or(event
+        .metadata
+        .creation_timestamp
+        .as_ref()
+        .map(|at| at.0))
 }
 
 async fn of_pod(cluster: &Cluster, pod: &Pod) -> Result<why::Answer, Failure> {

@@ -52,6 +52,10 @@ pub(super) fn answer(snapshot: &Snapshot) -> Answer {
     if let Some(found) = available {
         tell(snapshot, &mut answer, found, "has too few pods");
     }
+    let hooks = condition(&status, WorkloadCondition::HooksResolved).filter(|found| found.status == "False");
+    if let Some(found) = hooks {
+        tell(snapshot, &mut answer, found, "has a hook that could not be asked");
+    }
     answer
 }
 

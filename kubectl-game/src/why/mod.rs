@@ -15,12 +15,14 @@ mod tests;
 
 pub(crate) use remedy::{flag_of, is_paused, pauses_for_a_time};
 
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 
 use shared_api::names::pod::SKIP_HOOK;
 
 use crate::cluster::Snapshot;
+use crate::view::age;
 
 /// A paragraph, and commands that may be typed next, the likeliest first.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -58,6 +60,16 @@ pub(crate) fn game(snapshot: &Snapshot) -> Answer {
 /// Why a pod waits, or that it does not.
 pub(crate) fn pod(snapshot: &Snapshot, pod: &Pod) -> Answer {
     pod::answer(snapshot, pod)
+}
+
+/// When and why a pod that is gone was deleted, by the event about it.
+pub(crate) fn gone(name: &str, at: Option<Timestamp>, note: &str, now: Timestamp) -> Answer {
+    let because = note.strip_prefix(&format!("pod {name}: ")).unwrap_or(note);
+    let age = age::of(at, now);
+    Answer::new(
+        sentence(&format!("Pod {name} was deleted {age} ago, because {because}")),
+        [],
+    )
 }
 
 /// Commands that may help a workload; none where nothing is to be done.

@@ -31,9 +31,13 @@ pub(super) struct About<'a> {
 /// The remedy for a reason.
 pub(super) fn of(reason: WorkloadReason, snapshot: &Snapshot, about: About<'_>) -> Remedy {
     match reason {
-        // Nothing waits; the last six are reasons of events only.
+        // Nothing waits; most are reasons of events only.
         WorkloadReason::MinimumPodsAvailable
+        | WorkloadReason::HooksResolved
         | WorkloadReason::RolloutComplete
+        | WorkloadReason::PodsCreated
+        | WorkloadReason::HooksAsked
+        | WorkloadReason::PodsDeleted
         | WorkloadReason::PodDeleted
         | WorkloadReason::PodUpdateStarted
         | WorkloadReason::PodUpdated
@@ -56,6 +60,7 @@ pub(super) fn of(reason: WorkloadReason, snapshot: &Snapshot, about: About<'_>) 
         ),
         WorkloadReason::HookUnsuccessful => unsuccessful(snapshot, about),
         WorkloadReason::HookTemplateMissing
+        | WorkloadReason::HookTemplateInvalid
         | WorkloadReason::HookArgumentsUnresolved
         | WorkloadReason::HookRunNameInvalid
         | WorkloadReason::PodAddressMissing => unaskable(reason, snapshot, about),
@@ -120,7 +125,14 @@ fn unaskable(reason: WorkloadReason, snapshot: &Snapshot, about: About<'_>) -> R
     match reason {
         WorkloadReason::HookTemplateMissing => say(
             "It goes on by itself as soon as the HookTemplate is there and can be read.",
-            [format!("kubectl apply -f TEMPLATE.yaml{flags}")],
+            [
+                format!("kubectl apply -f TEMPLATE.yaml{flags}"),
+                format!("kubectl get hooktemplates{flags}"),
+            ],
+        ),
+        WorkloadReason::HookTemplateInvalid => say(
+            "It goes on by itself as soon as the HookTemplate is correct.",
+            [format!("kubectl edit hooktemplate NAME{flags}")],
         ),
         WorkloadReason::HookArgumentsUnresolved => say(
             "Give these arguments a value, in the workload's hook.args or in the template; it goes on by itself then.",

@@ -27,6 +27,7 @@ fn every_reason_of_the_documents_has_an_answer() {
         }
         conditions += 1;
         let kind = [
+            "HooksResolved",
             "InvalidSpec",
             "ScaleBlocked",
             "UpdateBlocked",
@@ -36,7 +37,7 @@ fn every_reason_of_the_documents_has_an_answer() {
         .into_iter()
         .find(|kind| about.contains(kind))
         .unwrap_or("ScaleBlocked");
-        let turns_false = ["Available", "Progressing"].contains(&kind);
+        let turns_false = ["Available", "Progressing", "HooksResolved"].contains(&kind);
         let status = if turns_false && about.contains("False") {
             "False"
         } else {
@@ -44,13 +45,15 @@ fn every_reason_of_the_documents_has_an_answer() {
         };
         let snapshot = samples::told(kind, status, &reason, "the words of the operator");
         let answer = super::game(&snapshot);
-        let content = ["MinimumPodsAvailable", "RolloutComplete"].contains(&reason.as_str());
+        // Where these are True nothing is said of them.
+        let plain = ["Available", "HooksResolved"].contains(&kind);
+        let content = ["MinimumPodsAvailable", "RolloutComplete", "HooksResolved"].contains(&reason.as_str());
         assert_eq!(
-            answer.next.is_empty() && kind != "Available",
-            content && kind != "Available",
+            answer.next.is_empty() && !plain,
+            content && !plain,
             "{reason}: {answer:?}"
         );
-        if kind != "Available" || status == "False" {
+        if !plain || status == "False" {
             assert!(
                 answer.text.contains("he words of the operator"),
                 "{reason}: {answer:?}"
@@ -184,4 +187,20 @@ fn a_pod_that_passes_unasked_says_so() {
 fn a_workload_says_everything_that_needs_a_person() {
     let Answer { text, next } = super::game(&samples::refused());
     insta::assert_snapshot!(format!("{text}\n{}", next.join("\n")));
+}
+
+#[test]
+fn a_pod_that_is_gone() {
+    let at = |text: &str| text.parse().unwrap();
+    let note = "pod arena-x7k2p: HookRun pre-delete-hook-a is Successful";
+    let answer = super::gone(
+        "arena-x7k2p",
+        Some(at("2026-01-01T00:00:00Z")),
+        note,
+        at("2026-01-01T00:00:05Z"),
+    );
+    assert_eq!(
+        answer.text,
+        "Pod arena-x7k2p was deleted 5s ago, because HookRun pre-delete-hook-a is Successful."
+    );
 }

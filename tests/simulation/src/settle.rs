@@ -52,6 +52,7 @@ impl World {
         }
         self.come_to_rest(&mut dice, false);
         self.check_words();
+        self.check_hooks();
     }
 
     /// Every game has the same to say, now and later.
@@ -268,6 +269,7 @@ impl World {
 
     fn check_end(&self) {
         self.check_words();
+        self.check_hooks();
         let text = || self.describe();
         let object = self.server.workloads.get(FLEET).unwrap();
         let wanted = Workload::read(&object.api).unwrap();

@@ -136,6 +136,15 @@ async fn of_many_pods_that_leave_the_first_ones_are_told_of_by_name_and_the_othe
     until_told(&fleet, WORKLOAD, "PodDeleted", "14 more pods than were named", 1).await;
     assert_eq!(told(&fleet, POD, "PodDeleted", "").await, 10);
     assert_eq!(told(&fleet, WORKLOAD, "PodDeleted", "").await, 1);
+    // The workload's own events are few, and go on to be there when the pods are gone.
+    for (reason, words) in [
+        ("PodsCreated", "created: "),
+        ("HooksAsked", "asked by HookRuns: pre-delete-hook-"),
+        ("PodsDeleted", "deleted: "),
+    ] {
+        let count = told(&fleet, WORKLOAD, reason, words).await;
+        assert!((1..=10).contains(&count), "{reason}: {count}");
+    }
 }
 
 #[tokio::test]
@@ -174,9 +183,9 @@ async fn what_keeps_a_workload_from_going_on_is_told_once_and_shown_as_long_as_i
     .await;
     until_gauge(&fleet, "hook_waiting_pods", "state=\"blocked\"", 1).await;
     stir(&fleet, 10).await;
-    for kind in [POD, WORKLOAD] {
-        assert_eq!(told(&fleet, kind, "HookTemplateMissing", "").await, 1);
-    }
+    assert_eq!(told(&fleet, POD, "HookTemplateMissing", "").await, 1);
+    // Of the workload before a pod waited, and when one did.
+    assert_eq!(told(&fleet, WORKLOAD, "HookTemplateMissing", "").await, 2);
     fleet
         .patch(json!({ "spec": { "preDeleteUpdateStrategy": null } }))
         .await;

@@ -21,6 +21,7 @@ mod floor;
 mod forged_runs;
 mod head_of_line;
 mod hook_cannot_be_asked;
+mod hooks_resolved;
 mod hot_patch;
 mod in_place_gate;
 mod in_place_hooks;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use operator_tests::fleet::{empty_now, game, hooked};
 use serde_json::json;
-use shared_api::names::pod::SKIP_HOOK;
+use shared_api::names::pod::{SKIP_HOOK, SKIP_HOOK_BY, SKIP_HOOK_REASON};
 
 use crate::fleet;
 
@@ -32,9 +32,12 @@ async fn one_pod_passes_and_everybody_can_see_it() {
     fleet.annotate(&other, json!({ SKIP_HOOK: "true" })).await;
     fleet.quiet().await;
     assert_eq!(fleet.nodes.terminations().len(), 0);
-    fleet.annotate(&one, json!({ SKIP_HOOK: uid(&one) })).await;
+    let notes = json!({ SKIP_HOOK: uid(&one), SKIP_HOOK_REASON: "the event\nis over", SKIP_HOOK_BY: "ann" });
+    fleet.annotate(&one, notes).await;
     fleet.until_pods(|pods| pods.len() == 2).await;
-    let words = format!("HookSkipped pod {one}: annotation {SKIP_HOOK} names this pod: no hook was asked");
+    let words = format!(
+        "HookSkipped pod {one}: annotation {SKIP_HOOK} names this pod: no hook was asked; reason: the event is over; by: ann"
+    );
     fleet.told(&words).await;
     assert!(
         fleet

@@ -37,7 +37,17 @@ async fn columns_are_those_that_people_know() {
         }
     }
     let wide = run(control_plane, &namespace, &["get", "hr", "--output", "wide"], "");
-    assert!(wide.starts_with("NAME") && wide.contains("MESSAGE"), "{wide}");
+    let head: Vec<&str> = wide
+        .lines()
+        .next()
+        .unwrap_or_default()
+        .split_whitespace()
+        .collect();
+    assert_eq!(
+        head,
+        ["NAME", "PHASE", "POD", "REASON", "MESSAGE", "AGE"],
+        "{wide}"
+    );
 }
 
 #[tokio::test]

@@ -1,7 +1,7 @@
 //! Approvals, and what they are good for.
 
 use jiff::Timestamp;
-use shared_api::names::pod::SKIP_HOOK;
+use shared_api::names::pod::{SKIP_HOOK, SKIP_HOOK_BY, SKIP_HOOK_REASON};
 
 use super::{HookKind, Intent};
 use crate::pod::Pod;
@@ -36,7 +36,31 @@ pub enum Grounds {
     /// It was approved and begun before; this is the next step of it.
     UnderWay,
     /// The pod's annotation `skip-hook` names it.
-    Skipped,
+    Skipped {
+        /// Why somebody set it, in their words.
+        why: Option<String>,
+        /// Who says that they set it.
+        by: Option<String>,
+    },
+}
+
+/// Most characters of what people say about a skipped hook: an event takes only so much.
+const LONGEST_WORDS: usize = 300;
+
+impl Grounds {
+    /// What the annotations of a pod say about skipping its hook.
+    pub(super) fn skipped(pod: &Pod) -> Self {
+        let words = |name: &str| {
+            let text = pod.annotation(name)?.trim();
+            let plain = text.chars().map(|c| if c.is_control() { ' ' } else { c });
+            let words: String = plain.take(LONGEST_WORDS).collect();
+            (!words.is_empty()).then_some(words)
+        };
+        Self::Skipped {
+            why: words(SKIP_HOOK_REASON),
+            by: words(SKIP_HOOK_BY),
+        }
+    }
 }
 
 impl std::fmt::Display for Grounds {
@@ -50,7 +74,15 @@ impl std::fmt::Display for Grounds {
             Self::Ended => f.write_str("the pod has ended"),
             Self::NodeGone { .. } => f.write_str("its node does not exist any more"),
             Self::UnderWay => f.write_str("the update was approved and begun before"),
-            Self::Skipped => write!(f, "annotation {SKIP_HOOK} names this pod: no hook was asked"),
+            Self::Skipped { why, by } => {
+                let said = |text: &Option<String>| text.clone().unwrap_or_else(|| "not said".to_owned());
+                write!(
+                    f,
+                    "annotation {SKIP_HOOK} names this pod: no hook was asked; reason: {}; by: {}",
+                    said(why),
+                    said(by)
+                )
+            }
         }
     }
 }
@@ -155,7 +187,7 @@ impl Approval {
             | Grounds::Ended
             | Grounds::NodeGone { .. }
             | Grounds::UnderWay
-            | Grounds::Skipped => None,
+            | Grounds::Skipped { .. } => None,
         }
     }
 

@@ -9,8 +9,8 @@ use shared_api::HookTemplateSpec;
 use shared_api::game_deployment::HookStep;
 use shared_api::hook_run::HookRunSpec;
 use shared_api::metric::Argument;
-use shared_api::reason::WorkloadReason;
 
+use super::resolved::{find, without_values};
 use super::{FoundTemplate, Obstacle};
 use crate::digest::{Fnv, canonical};
 
@@ -49,22 +49,7 @@ enum Given<'d> {
 
 impl<'a> Draft<'a> {
     pub(super) fn new(step: &'a HookStep, template: FoundTemplate<'a>) -> Result<Self, Obstacle> {
-        let name = &step.template_name;
-        let missing = |message| Obstacle {
-            reason: WorkloadReason::HookTemplateMissing,
-            message,
-        };
-        let template = match template {
-            FoundTemplate::Found(template) => template,
-            FoundTemplate::Missing => {
-                return Err(missing(format!("HookTemplate {name} does not exist; create it")));
-            }
-            FoundTemplate::Unreadable(why) => {
-                return Err(missing(format!(
-                    "HookTemplate {name} cannot be read: {why}; correct it"
-                )));
-            }
-        };
+        let template = find(step, template)?;
         Ok(Self {
             step,
             template,
@@ -104,15 +89,7 @@ impl<'a> Draft<'a> {
         if open.is_empty() {
             return Ok(());
         }
-        let message = format!(
-            "arguments of HookTemplate {} have no value: {}; set them in the workload's hook.args or in the template",
-            self.step.template_name,
-            open.join(", ")
-        );
-        Err(Obstacle {
-            reason: WorkloadReason::HookArgumentsUnresolved,
-            message,
-        })
+        Err(without_values(&self.step.template_name, &open))
     }
 
     /// The spec of a run.

@@ -346,3 +346,32 @@ fn an_update_that_was_begun_goes_on_unasked_only_where_the_pod_is_kept_out_of_se
         "Unasked"
     );
 }
+
+#[test]
+fn who_skipped_a_hook_and_why_is_part_of_the_grounds() {
+    let note = |name: &str| format!("/metadata/annotations/{}", name.replace('/', "~1"));
+    let (skip, why, by) = (
+        note(names::SKIP_HOOK),
+        note(names::SKIP_HOOK_REASON),
+        note(names::SKIP_HOOK_BY),
+    );
+    let said = |over: &[(&str, Value)]| {
+        let pod = crate::samples::pod("a", over);
+        stands(None, &pod, &around(), &fleet(), &Intent::Delete)
+    };
+    let uid = json!("uid-a");
+    let begin = "open: annotation tkex.tencent.com/skip-hook names this pod: no hook was asked;";
+    assert_eq!(
+        said(&[(&skip, uid.clone())]),
+        format!("{begin} reason: not said; by: not said")
+    );
+    let words = [
+        (skip.as_str(), uid),
+        (&why, json!(" the event\nis over ")),
+        (&by, json!("ann")),
+    ];
+    assert_eq!(
+        said(&words),
+        format!("{begin} reason: the event is over; by: ann")
+    );
+}

@@ -19,6 +19,7 @@ mod draft;
 pub mod drawing;
 mod intent;
 mod question;
+mod resolved;
 mod run;
 mod runs;
 mod void;
@@ -29,6 +30,7 @@ pub use draft::render;
 pub use drawing::State;
 pub use intent::{HookKind, Intent};
 pub use question::{FoundTemplate, NewRun, Obstacle, Question, check_name, owned, owner};
+pub use resolved::{Unresolved, open_arguments, unresolved};
 pub use run::{Run, spec_digest};
 use runs::Runs;
 use shared_api::game_deployment::HookStep;
@@ -146,7 +148,7 @@ impl<'a> Gate<'a> {
             return open(Grounds::NoHook);
         };
         if pod.annotation(names::SKIP_HOOK) == Some(pod.uid.as_str()) {
-            return open(Grounds::Skipped);
+            return open(Grounds::skipped(pod));
         }
         let draft = self.draft(kind, step);
         let question =

@@ -32,6 +32,8 @@ pub struct Obstacle {
 pub enum FoundTemplate<'a> {
     /// There is none of this name.
     Missing,
+    /// There is none of this name, but one whose name is nearly the same.
+    Misspelt(&'a str),
     /// There is one, and it cannot be read.
     Unreadable(&'a str),
     /// This one.

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
-use shared_api::reason::{WorkloadCondition, WorkloadReason};
+use shared_api::reason::{WorkloadCondition, WorkloadPhase, WorkloadReason};
 
 /// Longest message that the API takes for a condition.
 const LONGEST: usize = 32_768 / 8;
@@ -76,6 +76,34 @@ fn cut(mut message: String) -> String {
     message
 }
 
+/// Where the workload stands, and the reason of the condition that says so.
+pub(super) fn phase(conditions: &[Condition]) -> Option<(WorkloadPhase, String)> {
+    use WorkloadCondition::{
+        Available, HooksResolved, InvalidSpec, Progressing, ScaleBlocked, UpdateBlocked,
+    };
+    let find = |kind: WorkloadCondition, status: &str| {
+        let mut found = conditions.iter();
+        found.find(|known| known.type_ == kind.as_str() && known.status == status)
+    };
+    let mut blocked = [InvalidSpec, ScaleBlocked, UpdateBlocked].into_iter();
+    let blocked = blocked.find_map(|kind| find(kind, "True"));
+    let degraded = || find(Available, "False").or_else(|| find(HooksResolved, "False"));
+    let (phase, condition) = if let Some(blocked) = blocked {
+        (WorkloadPhase::Blocked, blocked)
+    } else if let Some(paused) = find(Progressing, "False") {
+        (WorkloadPhase::Paused, paused)
+    } else {
+        let progressing = find(Progressing, "True")?;
+        let complete = progressing.reason == WorkloadReason::RolloutComplete.as_str();
+        match degraded().filter(|_| complete) {
+            Some(degraded) => (WorkloadPhase::Degraded, degraded),
+            None if complete => (WorkloadPhase::Complete, progressing),
+            None => (WorkloadPhase::Progressing, progressing),
+        }
+    };
+    Some((phase, condition.reason.clone()))
+}
+
 /// Whether a condition says that something needs a person.
 pub(super) fn is_bad(condition: &Condition) -> bool {
     let bad = [
@@ -83,5 +111,53 @@ pub(super) fn is_bad(condition: &Condition) -> bool {
         WorkloadCondition::UpdateBlocked,
         WorkloadCondition::InvalidSpec,
     ];
-    condition.status == "True" && bad.iter().any(|kind| kind.as_str() == condition.type_)
+    let unresolved =
+        condition.status == "False" && condition.type_ == WorkloadCondition::HooksResolved.as_str();
+    unresolved || condition.status == "True" && bad.iter().any(|kind| kind.as_str() == condition.type_)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stands(conditions: &[(&str, &str, &str)]) -> String {
+        let conditions: Vec<Condition> = { conditions.iter() }
+            .map(|(kind, status, reason)| Condition {
+                type_: (*kind).to_owned(),
+                status: (*status).to_owned(),
+                reason: (*reason).to_owned(),
+                message: String::new(),
+                last_transition_time: Time(Timestamp::UNIX_EPOCH),
+                observed_generation: None,
+            })
+            .collect();
+        phase(&conditions).map_or_else(String::new, |(phase, reason)| format!("{phase} {reason}"))
+    }
+
+    #[test]
+    fn the_phase_is_what_matters_most_and_has_the_reason_of_its_condition() {
+        let good = ("Available", "True", "MinimumPodsAvailable");
+        let few = ("Available", "False", "MinimumPodsUnavailable");
+        let done = ("Progressing", "True", "RolloutComplete");
+        let rolls = ("Progressing", "True", "RollingOut");
+        let paused = ("Progressing", "False", "Paused");
+        let unresolved = ("HooksResolved", "False", "HookTemplateMissing");
+        let resolved = ("HooksResolved", "True", "HooksResolved");
+        let scale = ("ScaleBlocked", "True", "HookNotTakenUp");
+        let invalid = ("InvalidSpec", "True", "InvalidSpec");
+        let table = [
+            (vec![good, done, resolved], "Complete RolloutComplete"),
+            (vec![few, rolls], "Progressing RollingOut"),
+            (vec![few, done], "Degraded MinimumPodsUnavailable"),
+            (vec![good, done, unresolved], "Degraded HookTemplateMissing"),
+            (vec![good, rolls, unresolved], "Progressing RollingOut"),
+            (vec![good, paused, unresolved], "Paused Paused"),
+            (vec![good, rolls, scale], "Blocked HookNotTakenUp"),
+            (vec![good, paused, invalid, scale], "Blocked InvalidSpec"),
+            (vec![], ""),
+        ];
+        for (conditions, expected) in table {
+            assert_eq!(stands(&conditions), expected, "{conditions:?}");
+        }
+    }
 }

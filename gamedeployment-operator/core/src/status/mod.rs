@@ -92,6 +92,7 @@ pub fn report(scene: &Scene<'_>, findings: &Findings<'_>, plan: &mut Plan) {
     due.filter(|at| *at > scene.now).for_each(|at| plan.wake_at(at));
     let mut conditions = Conditions::new(&old.conditions, view.object.metadata.generation, scene.now);
     sentence::available(scene, &mut conditions);
+    sentence::hooks_resolved(scene, &mut conditions);
     sentence::progressing(scene, findings, &waiting, &mut conditions);
     sentence::scale_blocked(scene, findings, &waiting, &mut conditions);
     sentence::update_blocked(scene, findings, &waiting, &mut conditions);
@@ -117,6 +118,9 @@ pub fn report(scene: &Scene<'_>, findings: &Findings<'_>, plan: &mut Plan) {
     }
     let status = GameDeploymentStatus {
         observed_generation: view.object.metadata.generation,
+        // They follow from the conditions.
+        phase: None,
+        reason: None,
         replicas: number(scene.seats.len()),
         ready_replicas: number(ready(true)),
         available_replicas: number(available),
@@ -177,10 +181,13 @@ fn is_whole(scene: &Scene<'_>, findings: &Findings<'_>) -> bool {
 /// Writes the status if it changed, and says what became worse. Conditions of pods that are `told` of are said already.
 fn conclude(
     old: GameDeploymentStatus,
-    status: GameDeploymentStatus,
+    mut status: GameDeploymentStatus,
     told: impl Fn(&str) -> bool,
     plan: &mut Plan,
 ) {
+    let (phase, reason) = condition::phase(&status.conditions).unzip();
+    status.phase = phase.map(|phase| phase.as_str().to_owned());
+    status.reason = reason;
     for condition in status
         .conditions
         .iter()

@@ -7,7 +7,7 @@ use shared_api::reason::{WorkloadCondition, WorkloadReason};
 use super::condition::Conditions;
 use super::waiting::{Entry, How, Waiting};
 use super::{Findings, is_whole};
-use crate::gate::Standing;
+use crate::gate::{Standing, Unresolved, unresolved};
 use crate::pod::Pod;
 use crate::progress::Stage;
 use crate::scene::{Scene, Seat};
@@ -39,6 +39,26 @@ pub(super) fn available(scene: &Scene<'_>, conditions: &mut Conditions<'_>) {
     // Also where there are enough: no pod fails to start in silence.
     let message = count + &not_available(scene);
     conditions.set(WorkloadCondition::Available, enough, reason, message);
+}
+
+/// Whether the hooks could be asked if somebody had to be: a misspelt name is to be found before a pod waits for it.
+pub(super) fn hooks_resolved(scene: &Scene<'_>, conditions: &mut Conditions<'_>) {
+    let Some(unresolved) = unresolved(scene.workload, scene.view.cluster) else {
+        return;
+    };
+    let (reason, message) = match unresolved.first() {
+        None => (
+            WorkloadReason::HooksResolved,
+            "every hook can be asked".to_owned(),
+        ),
+        Some(first) => {
+            let words =
+                |unresolved: &Unresolved| format!("{}: {}", unresolved.path, unresolved.obstacle.message);
+            (first.obstacle.reason, some(&unresolved, words))
+        }
+    };
+    let kind = WorkloadCondition::HooksResolved;
+    conditions.set(kind, unresolved.is_empty(), reason, message);
 }
 
 /// Why pods do not start, by the words of their scheduler and their kubelet.

@@ -96,6 +96,9 @@ impl Waiting {
     pub(super) fn is_told(&self, condition: &str) -> bool {
         let scales = condition == WorkloadCondition::ScaleBlocked.as_str();
         let mut entries = self.entries.iter();
+        if condition == WorkloadCondition::HooksResolved.as_str() {
+            return entries.any(|entry| matches!(entry.how, How::Blocked(_)));
+        }
         entries.any(|entry| entry.scales == scales && entry.how != How::Asking)
     }
 
@@ -123,6 +126,7 @@ pub(super) fn is_about_pods(reason: WorkloadReason) -> bool {
         reason,
         WorkloadReason::HookUnsuccessful
             | WorkloadReason::HookTemplateMissing
+            | WorkloadReason::HookTemplateInvalid
             | WorkloadReason::HookArgumentsUnresolved
             | WorkloadReason::HookRunNameInvalid
             | WorkloadReason::PodAddressMissing

@@ -10,6 +10,7 @@
 
 mod bounds;
 mod gate;
+mod resolved;
 pub mod silence;
 mod tally;
 

@@ -6,6 +6,7 @@ use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
 use serde_json::{Value, json};
 use shared_api::game_deployment::HookArgument;
+use shared_api::reason::WorkloadReason;
 
 use super::*;
 use crate::digest::digest;

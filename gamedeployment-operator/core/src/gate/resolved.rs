@@ -1,0 +1,222 @@
+//! Whether the hooks of a spec can be asked, of whichever pod: told while nothing waits for them.
+
+use shared_api::HookTemplateSpec;
+use shared_api::game_deployment::HookStep;
+use shared_api::metric::Argument;
+use shared_api::names::argument;
+use shared_api::reason::WorkloadReason;
+
+use super::{FoundTemplate, HookKind, Obstacle};
+use crate::cluster::Cluster;
+use crate::workload::Workload;
+
+/// A hook that cannot be asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unresolved {
+    /// The field that names it, such as `spec.preDeleteUpdateStrategy.hook`.
+    pub path: String,
+    /// Why.
+    pub obstacle: Obstacle,
+}
+
+/// The hooks of a spec that cannot be asked; none where no hook is set.
+#[must_use]
+pub fn unresolved(workload: &Workload, cluster: &dyn Cluster) -> Option<Vec<Unresolved>> {
+    let containers = workload.template.containers().len();
+    let of_pods = HookKind::ALL.into_iter().filter_map(|kind| {
+        let step = workload.hook(kind).step.as_ref()?;
+        Some((format!("spec.{}.hook", kind.field()), step, Some(containers)))
+    });
+    let of_steps = workload.steps.iter().enumerate().filter_map(|(index, step)| {
+        let path = format!("spec.updateStrategy.canary.steps[{index}].hook");
+        Some((path, step.hook.as_ref()?, None))
+    });
+    let mut any = false;
+    let mut unresolved = Vec::new();
+    for (path, step, containers) in of_pods.chain(of_steps) {
+        any = true;
+        if let Some(obstacle) = check(step, cluster, containers) {
+            unresolved.push(Unresolved { path, obstacle });
+        }
+    }
+    any.then_some(unresolved)
+}
+
+fn check(step: &HookStep, cluster: &dyn Cluster, containers: Option<usize>) -> Option<Obstacle> {
+    let name = &step.template_name;
+    let template = match find(step, cluster.template(name)) {
+        Ok(template) => template,
+        Err(obstacle) => return Some(obstacle),
+    };
+    let problem = cluster.template_problem(name).map(|why| Obstacle {
+        reason: WorkloadReason::HookTemplateInvalid,
+        message: format!("HookTemplate {name} has problems: {why}; correct it"),
+    });
+    problem.or_else(|| open_arguments(step, template, containers))
+}
+
+/// The template of a hook.
+pub(super) fn find<'a>(
+    step: &HookStep,
+    template: FoundTemplate<'a>,
+) -> Result<&'a HookTemplateSpec, Obstacle> {
+    let name = &step.template_name;
+    let message = match template {
+        FoundTemplate::Found(template) => return Ok(template),
+        FoundTemplate::Missing => format!("HookTemplate {name} does not exist; create it"),
+        FoundTemplate::Misspelt(near) => {
+            format!(
+                "HookTemplate {name} does not exist; create it, or correct the name: did you mean {near}?"
+            )
+        }
+        FoundTemplate::Unreadable(why) => format!("HookTemplate {name} cannot be read: {why}; correct it"),
+    };
+    Err(Obstacle {
+        reason: WorkloadReason::HookTemplateMissing,
+        message,
+    })
+}
+
+/// Arguments of a template that neither it nor the workload gives a value. Of a pod with so many `containers` the
+/// operator adds some.
+#[must_use]
+pub fn open_arguments(
+    step: &HookStep,
+    template: &HookTemplateSpec,
+    containers: Option<usize>,
+) -> Option<Obstacle> {
+    let own = |name: &str| {
+        let mut own = step.args.iter().flatten();
+        own.any(|own| own.name == name && own.value.is_some())
+    };
+    let is_open = |argument: &&Argument| {
+        argument.value.is_none() && argument.value_from.is_none() && !own(&argument.name)
+    };
+    let is_added = |name: &str| containers.is_some_and(|containers| is_added(name, containers));
+    let open: Vec<&str> = { template.args.iter().flatten().filter(is_open) }
+        .map(|argument| argument.name.as_str())
+        .filter(|name| !is_added(name))
+        .collect();
+    (!open.is_empty()).then(|| without_values(&step.template_name, &open))
+}
+
+/// What is said of arguments without a value.
+pub(super) fn without_values(template: &str, names: &[&str]) -> Obstacle {
+    let message = format!(
+        "arguments of HookTemplate {template} have no value: {}; set them in the workload's hook.args or in the template",
+        names.join(", ")
+    );
+    Obstacle {
+        reason: WorkloadReason::HookArgumentsUnresolved,
+        message,
+    }
+}
+
+/// Whether every run about a pod has an argument of this name.
+fn is_added(name: &str, containers: usize) -> bool {
+    let fixed = [
+        argument::POD_NAME,
+        argument::POD_NAMESPACE,
+        argument::POD_IP,
+        argument::HOST_IP,
+    ];
+    let numbered = [argument::POD_CONTAINER, argument::MODIFIED_CONTAINER];
+    let is_numbered = |kind: &str| {
+        let number = name.strip_prefix(kind).and_then(|rest| rest.strip_prefix('['));
+        let number = number.and_then(|rest| rest.strip_suffix(']')?.parse::<usize>().ok());
+        number.is_some_and(|number| number < containers)
+    };
+    fixed.contains(&name) || numbered.into_iter().any(is_numbered)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::cluster::Node;
+    use crate::samples::workload;
+
+    /// A cluster with one template `ask`.
+    struct One(HookTemplateSpec, Option<&'static str>);
+
+    impl Cluster for One {
+        fn template(&self, name: &str) -> FoundTemplate<'_> {
+            match name {
+                "ask" => FoundTemplate::Found(&self.0),
+                "aks" => FoundTemplate::Misspelt("ask"),
+                _ => FoundTemplate::Missing,
+            }
+        }
+
+        fn template_problem(&self, _: &str) -> Option<&str> {
+            self.1
+        }
+
+        fn node(&self, _: &str) -> Node {
+            Node::There
+        }
+
+        fn node_cost(&self, _: &str) -> Option<f64> {
+            None
+        }
+
+        fn has_run(&self, _: &str, _: &str) -> bool {
+            false
+        }
+    }
+
+    fn found(hook: Value, args: Value, problem: Option<&'static str>) -> Option<Vec<String>> {
+        let template = serde_json::from_value(json!({"metrics": [], "args": args})).unwrap();
+        let workload = workload(&[("/spec/preDeleteUpdateStrategy", json!({"hook": hook}))]);
+        let unresolved = unresolved(&workload, &One(template, problem))?;
+        let words = unresolved.into_iter().map(|Unresolved { path, obstacle }| {
+            assert_eq!(path, "spec.preDeleteUpdateStrategy.hook");
+            format!("{}: {}", obstacle.reason, obstacle.message)
+        });
+        Some(words.collect())
+    }
+
+    #[test]
+    fn a_hook_that_cannot_be_asked_is_told_while_nothing_waits() {
+        let ask = json!({"templateName": "ask"});
+        assert_eq!(
+            unresolved(&workload(&[]), &One(HookTemplateSpec::default(), None)),
+            None
+        );
+        assert_eq!(found(ask.clone(), json!([]), None).unwrap(), [""; 0]);
+        let said = |hook, args, problem| found(hook, args, problem).unwrap().join("\n");
+        assert_eq!(
+            said(json!({"templateName": "aks"}), json!([]), None),
+            "HookTemplateMissing: HookTemplate aks does not exist; create it, or correct the name: did you mean ask?"
+        );
+        assert_eq!(
+            said(json!({"templateName": "other"}), json!([]), None),
+            "HookTemplateMissing: HookTemplate other does not exist; create it"
+        );
+        assert_eq!(
+            said(ask.clone(), json!([]), Some("metrics[0].interval: no")),
+            "HookTemplateInvalid: HookTemplate ask has problems: metrics[0].interval: no; correct it"
+        );
+        let args = json!([
+            {"name": "PodIP"}, {"name": "PodContainer[0]"}, {"name": "PodContainer[1]"}, {"name": "PodContainer[a]"},
+            {"name": "room"}, {"name": "set", "value": "1"}, {"name": "own"}
+        ]);
+        let hook = json!({"templateName": "ask", "args": [{"name": "own", "value": "x"}]});
+        assert!(
+            said(hook, args, None).contains(
+                "HookArgumentsUnresolved: arguments of HookTemplate ask have no value: PodContainer[1], PodContainer[a], room;"
+            )
+        );
+    }
+
+    #[test]
+    fn the_hook_of_a_canary_step_has_no_pod() {
+        let steps = json!({"canary": {"steps": [{"partition": 1}, {"hook": {"templateName": "ask"}}]}});
+        let template = json!({"metrics": [], "args": [{"name": "PodIP"}]});
+        let around = One(serde_json::from_value(template).unwrap(), None);
+        let found = unresolved(&workload(&[("/spec/updateStrategy", steps)]), &around).unwrap();
+        assert_eq!(found[0].path, "spec.updateStrategy.canary.steps[1].hook");
+        assert_eq!(found[0].obstacle.reason, WorkloadReason::HookArgumentsUnresolved);
+    }
+}

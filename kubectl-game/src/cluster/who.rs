@@ -1,0 +1,43 @@
+//! Who types: as the API server knows them, or else as the kubeconfig calls them.
+
+use kube::Api;
+use kube::api::{ApiResource, DynamicObject, PostParams};
+use serde_json::Value;
+
+use super::Cluster;
+
+/// Versions of `SelfSubjectReview`, of Kubernetes 1.28, 1.27 and 1.26.
+const VERSIONS: [&str; 3] = ["v1", "v1beta1", "v1alpha1"];
+
+impl Cluster {
+    /// Who types. Older servers do not tell.
+    pub(crate) async fn who(&self) -> String {
+        for version in VERSIONS {
+            if let Some(name) = self.review(version).await {
+                return name;
+            }
+        }
+        let user = self.user.as_ref();
+        user.map_or_else(|| "unknown".to_owned(), |user| format!("{user} (by kubeconfig)"))
+    }
+
+    async fn review(&self, version: &str) -> Option<String> {
+        let group = "authentication.k8s.io".to_owned();
+        let kind = ApiResource {
+            api_version: format!("{group}/{version}"),
+            group,
+            version: version.to_owned(),
+            kind: "SelfSubjectReview".to_owned(),
+            plural: "selfsubjectreviews".to_owned(),
+        };
+        let mut question = DynamicObject::new("", &kind);
+        question.metadata.name = None;
+        let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &kind);
+        let answer = api.create(&PostParams::default(), &question).await.ok()?;
+        let name = answer
+            .data
+            .pointer("/status/userInfo/username")
+            .and_then(Value::as_str)?;
+        Some(name.to_owned())
+    }
+}
