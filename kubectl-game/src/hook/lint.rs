@@ -12,6 +12,7 @@ use shared_api::GameDeployment;
 
 use super::identity;
 use super::schema::{self, Checked, Finding};
+use super::templates::Templates;
 use crate::manifest::{self, Document, Hook, KINDS};
 
 /// Check hooks.
@@ -41,21 +42,22 @@ impl Lint {
     pub(crate) fn main(&self) -> Result<ExitCode, Box<dyn std::error::Error>> {
         let mut documents = manifest::read(&self.files, self.recursive)?;
         documents.retain(Document::is_ours);
+        let templates = Templates::of(&documents);
         let checked: Vec<(&Document, Vec<Finding>)> = { documents.iter() }
-            .filter_map(|document| Some((document, problems(document)?)))
+            .filter_map(|document| Some((document, problems(document, &templates)?)))
             .collect();
         let wrong: usize = checked.iter().map(|(_, problems)| problems.len()).sum();
         match self.output {
             Some(Output::Json) => {
                 let objects: Vec<Value> = checked
                     .iter()
-                    .map(|(document, found)| told(document, found))
+                    .map(|(document, found)| told(document, found, &templates))
                     .collect();
                 println!("{:#}", json!({ "objects": objects, "problems": wrong }));
             }
             None => checked
                 .iter()
-                .for_each(|(document, found)| print(document, found)),
+                .for_each(|(document, found)| print(document, found, &templates)),
         }
         if checked.is_empty() {
             let files: Vec<_> = self.files.iter().map(|file| file.display().to_string()).collect();
@@ -66,12 +68,12 @@ impl Lint {
     }
 }
 
-fn print(document: &Document, problems: &[Finding]) {
+fn print(document: &Document, problems: &[Finding], templates: &Templates) {
     let object = format!("{} {}", document.kind(), document.name());
     for Finding { path, message, .. } in problems {
         println!("{}: {object}: {path}: {message}", document.place(path));
     }
-    for (path, message) in cautions(document) {
+    for (path, message) in cautions(document, templates) {
         println!("{}: {object}: warning: {path}: {message}", document.place(&path));
     }
     if problems.is_empty() {
@@ -79,13 +81,13 @@ fn print(document: &Document, problems: &[Finding]) {
     }
 }
 
-fn told(document: &Document, problems: &[Finding]) -> Value {
+fn told(document: &Document, problems: &[Finding], templates: &Templates) -> Value {
     let at = |path: &str, message: &str| {
         let place = document.places.of(path);
         json!({ "path": path, "message": message, "line": place.line, "column": place.column })
     };
     let problems = problems.iter().map(|found| at(&found.path, &found.message));
-    let warnings = cautions(document);
+    let warnings = cautions(document, templates);
     let warnings = warnings.iter().map(|(path, message)| at(path, message));
     json!({
         "file": document.file.display().to_string(),
@@ -99,7 +101,11 @@ fn told(document: &Document, problems: &[Finding]) -> Value {
 }
 
 /// What is legal and may still surprise; nothing where the hook cannot be read.
-fn cautions(document: &Document) -> Vec<(String, String)> {
+fn cautions(document: &Document, templates: &Templates) -> Vec<(String, String)> {
+    if document.kind() == "GameDeployment" {
+        let workload = game(document).ok().and_then(|game| Workload::read(&game).ok());
+        return workload.map_or_else(Vec::new, |workload| templates.cautions(&workload, document));
+    }
     let hook = document.is_hook().then(|| document.hook().ok()).flatten();
     let found = match hook {
         None => vec![],
@@ -116,7 +122,7 @@ fn placed(problem: &Problem) -> (String, String) {
 
 /// What the API server would refuse or drop, and what would keep an operator from working on it. Nothing is returned
 /// for a kind of this group that is not known here, such as one of the original operators' that hookgate has not.
-fn problems(document: &Document) -> Option<Vec<Finding>> {
+fn problems(document: &Document, templates: &Templates) -> Option<Vec<Finding>> {
     if !KINDS.contains(&document.kind()) {
         return identity::unknown_kind(document).map(|finding| vec![finding]);
     }
@@ -125,7 +131,7 @@ fn problems(document: &Document) -> Option<Vec<Finding>> {
     findings.extend(more);
     let readable = document.with_spec(spec);
     let found = if document.kind() == "GameDeployment" {
-        workload_problems(&readable)
+        workload_problems(&readable, templates)
     } else {
         hook_problems(&readable)
     };
@@ -149,7 +155,26 @@ fn hook_problems(document: &Document) -> Vec<(String, String)> {
 }
 
 /// What would keep gamedeployment-operator from working on a workload, in its words: each with its path.
-fn workload_problems(document: &Document) -> Vec<(String, String)> {
+fn workload_problems(document: &Document, templates: &Templates) -> Vec<(String, String)> {
+    let game = match game(document) {
+        Ok(game) => game,
+        Err(error) => return vec![("spec".to_owned(), workload::unreadable(&error.to_string()))],
+    };
+    let problems = match Workload::read(&game) {
+        Ok(workload) => return templates.problems(&workload, document),
+        Err(problems) => problems,
+    };
+    let said = problems.into_iter().map(|problem| {
+        let path = problem.path.clone();
+        let sentence = problem.to_string();
+        // The path stands in front of the sentence already.
+        let message = sentence.strip_prefix(&format!("{path}: ")).map(str::to_owned);
+        (path, message.unwrap_or(sentence))
+    });
+    said.collect()
+}
+
+fn game(document: &Document) -> Result<GameDeployment, serde_json::Error> {
     // Of the rest of a document the operator reads the annotations.
     let annotations = document
         .value
@@ -159,23 +184,10 @@ fn workload_problems(document: &Document) -> Vec<(String, String)> {
         .filter(|(_, value)| value.is_string())
         .map(|(name, value)| (name.clone(), value.clone()))
         .collect();
-    let value = json!({
+    serde_json::from_value(json!({
         "apiVersion": document.api_version(),
         "kind": document.kind(),
         "metadata": { "name": document.name(), "annotations": annotations },
         "spec": document.value.get("spec"),
-    });
-    let game: GameDeployment = match serde_json::from_value(value) {
-        Ok(game) => game,
-        Err(error) => return vec![("spec".to_owned(), workload::unreadable(&error.to_string()))],
-    };
-    let problems = Workload::read(&game).err().unwrap_or_default();
-    let said = problems.into_iter().map(|problem| {
-        let path = problem.path.clone();
-        let sentence = problem.to_string();
-        // The path stands in front of the sentence already.
-        let message = sentence.strip_prefix(&format!("{path}: ")).map(str::to_owned);
-        (path, message.unwrap_or(sentence))
-    });
-    said.collect()
+    }))
 }

@@ -7,6 +7,7 @@ mod lint;
 mod local;
 mod run;
 mod schema;
+mod templates;
 
 use std::process::ExitCode;
 

@@ -175,3 +175,44 @@ fn what_is_legal_and_may_surprise_is_a_warning() {
         assert!(text.contains(words), "{words}: {text}");
     }
 }
+
+#[test]
+fn hooks_of_a_workload_are_looked_up_among_the_templates_of_the_same_files() {
+    let workload = |name: &str| {
+        format!(
+            "apiVersion: tkex.tencent.com/v1alpha1
+kind: GameDeployment
+metadata: {{name: arena}}
+spec:
+  selector: {{matchLabels: {{app: arena}}}}
+  template:
+    metadata: {{labels: {{app: arena}}}}
+    spec: {{containers: [{{name: game, image: 'game:v1'}}]}}
+  preDeleteUpdateStrategy: {{hook: {{templateName: {name}}}}}
+"
+        )
+    };
+    let template = "apiVersion: tkex.tencent.com/v1alpha1
+kind: HookTemplate
+metadata: {name: nobody}
+spec:
+  args: [{name: PodIP}, {name: room}]
+  metrics: [{name: players, provider: {web: {url: 'http://{{ args.PodIP }}/{{ args.room }}'}}}]
+";
+    let lint = |name: &str| {
+        let file = Manifest::new(&format!("{}---\n{template}", workload(name)));
+        let said = hook(&["lint", "-f", file.path()]);
+        (said.code, file.anonymous(&said.out))
+    };
+    let (code, out) = lint("nobody");
+    assert_eq!(code, 1, "{out}");
+    let words = "spec.preDeleteUpdateStrategy.hook: arguments of HookTemplate nobody have no value: room;";
+    assert!(out.contains(words), "{out}");
+    let (code, out) = lint("nobdy");
+    assert_eq!(code, 0, "{out}");
+    let words = "warning: spec.preDeleteUpdateStrategy.hook.templateName: HookTemplate nobdy does not exist; create it, \
+                 or correct the name: did you mean nobody?";
+    assert!(out.contains(words), "{out}");
+    let (code, out) = lint("elsewhere");
+    assert_eq!((code, out.contains("templateName")), (0, false), "{out}");
+}

@@ -1,0 +1,98 @@
+//! The HookTemplates of the files that are checked: a hook of a GameDeployment in them is looked up there.
+
+use std::collections::BTreeMap;
+
+use gamedeployment_core::cluster::{Cluster, Node};
+use gamedeployment_core::gate::{FoundTemplate, Unresolved, unresolved};
+use gamedeployment_core::workload::Workload;
+use serde_json::Value;
+use shared_api::HookTemplateSpec;
+use shared_api::reason::WorkloadReason;
+use shared_api::spelling::is_slip;
+
+use crate::manifest::{Document, Hook};
+
+/// HookTemplates by namespace and name.
+pub(super) struct Templates(BTreeMap<(String, String), HookTemplateSpec>);
+
+/// Those of one namespace.
+struct Here<'a> {
+    templates: &'a Templates,
+    namespace: String,
+}
+
+impl Templates {
+    pub(super) fn of(documents: &[Document]) -> Self {
+        let hooks = documents.iter().filter(|document| document.is_hook());
+        let templates = hooks.filter_map(|document| match document.hook().ok()? {
+            Hook::Template(spec) => Some(((namespace(document), document.name().to_owned()), spec)),
+            Hook::Run(_) => None,
+        });
+        Self(templates.collect())
+    }
+
+    /// Arguments that these templates leave without a value.
+    pub(super) fn problems(&self, workload: &Workload, document: &Document) -> Vec<(String, String)> {
+        let open = |found: &Unresolved| found.obstacle.reason == WorkloadReason::HookArgumentsUnresolved;
+        self.found(workload, document, "", open)
+    }
+
+    /// Names of which nearly the same is here. No mistake: the template may be in the cluster.
+    pub(super) fn cautions(&self, workload: &Workload, document: &Document) -> Vec<(String, String)> {
+        let near = |found: &Unresolved| found.obstacle.message.contains("did you mean");
+        self.found(workload, document, ".templateName", near)
+    }
+
+    fn found(
+        &self,
+        workload: &Workload,
+        document: &Document,
+        field: &str,
+        wanted: impl Fn(&Unresolved) -> bool,
+    ) -> Vec<(String, String)> {
+        let here = Here {
+            templates: self,
+            namespace: namespace(document),
+        };
+        let found = unresolved(workload, &here).unwrap_or_default().into_iter();
+        found
+            .filter(wanted)
+            .map(|found| (found.path + field, found.obstacle.message))
+            .collect()
+    }
+}
+
+fn namespace(document: &Document) -> String {
+    let namespace = document.value.pointer("/metadata/namespace");
+    namespace.and_then(Value::as_str).unwrap_or_default().to_owned()
+}
+
+impl Cluster for Here<'_> {
+    fn template(&self, name: &str) -> FoundTemplate<'_> {
+        let key = (self.namespace.clone(), name.to_owned());
+        if let Some(spec) = self.templates.0.get(&key) {
+            return FoundTemplate::Found(spec);
+        }
+        let mut names = self
+            .templates
+            .0
+            .keys()
+            .filter(|(namespace, _)| *namespace == self.namespace);
+        let near = names.find(|(_, known)| is_slip(name, known));
+        near.map_or(FoundTemplate::Missing, |(_, known)| {
+            FoundTemplate::Misspelt(known)
+        })
+    }
+
+    fn node(&self, _: &str) -> Node {
+        Node::There
+    }
+
+    fn node_cost(&self, _: &str) -> Option<f64> {
+        None
+    }
+
+    fn has_run(&self, _: &str, _: &str) -> bool {
+        false
+    }
+}
