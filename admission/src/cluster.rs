@@ -1,11 +1,13 @@
-//! What the guard asks the API server. What cannot be found out counts against the deletion.
+//! What the API server is asked. What cannot be found out counts against a deletion; of hooks it is not said.
 
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{ApiResource, DynamicObject, GroupVersionKind, ListParams};
+use kube::core::DeserializeGuard;
 use kube::{Api, Client};
 use operator_runtime::calls::Calls;
+use shared_api::HookTemplate;
 use shared_api::names::GROUP;
 
 use crate::guard::Ruling;
@@ -60,6 +62,26 @@ impl Cluster {
             Ok(false) => Verdict::Forbidden(refusal),
             Err(why) => Verdict::Forbidden(format!("{refusal} ({why})")),
         }
+    }
+
+    /// The HookTemplates of a namespace; none where they cannot be read.
+    pub async fn templates(&self, namespace: &str) -> Option<Vec<HookTemplate>> {
+        let api: Api<DeserializeGuard<HookTemplate>> = Api::namespaced(self.client.0.clone(), namespace);
+        let list = ListParams::default();
+        let call = self
+            .calls
+            .call(namespace, "list the HookTemplates", api.list(&list))
+            .await;
+        let found = call
+            .inspect_err(|error| tracing::debug!(%error, namespace, "hooks are not looked up"))
+            .ok()?;
+        Some(
+            found
+                .items
+                .into_iter()
+                .filter_map(|DeserializeGuard(read)| read.ok())
+                .collect(),
+        )
     }
 
     async fn namespace_ends(&self, name: &str) -> Result<bool, String> {

@@ -18,10 +18,10 @@ use operator_runtime::compute::Compute;
 use tokio::sync::Semaphore;
 
 use crate::cluster::Cluster;
-use crate::guard;
 use crate::metrics::Metrics;
 use crate::review::{self, Request, Verdict};
 use crate::validate;
+use crate::{guard, hooks};
 
 /// Longest body, in bytes: an object and what it was before, 3 MiB each, as API servers limit requests, and the rest.
 const LONGEST_BODY: usize = 7 * 1024 * 1024;
@@ -78,11 +78,18 @@ async fn validate(State(path): State<Arc<Path>>, headers: HeaderMap, body: Body)
         if let Some(verdict) = validate::forged(&request, &path.desk.askers) {
             return Ok(verdict);
         }
-        // Aside, and in turns: a hook of 100 conditions is compiled meanwhile.
         let namespace = request.namespace().to_owned();
+        let workload = hooks::to_look_up(&request);
+        // Aside, and in turns: a hook of 100 conditions is compiled meanwhile.
         let judge = move || validate::judge(&request);
         let judged = path.desk.compute.attempt(&namespace, judge).await;
-        judged.map_err(|error| error.to_string())
+        let mut verdict = judged.map_err(|error| error.to_string())?;
+        if let (Verdict::Allowed(warnings), Some(workload)) = (&mut verdict, workload) {
+            let templates = path.desk.cluster.templates(&namespace).await;
+            warnings
+                .extend(templates.map_or_else(Vec::new, |templates| hooks::cautions(&workload, templates)));
+        }
+        Ok(verdict)
     })
     .await
 }

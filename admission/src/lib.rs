@@ -7,7 +7,8 @@
 //! | [`review`] | the words exchanged with the API server |
 //! | [`validate`] | the operators' own judgement of an object, for what a write makes wrong |
 //! | [`guard`] | the deletion guard: what goes only with a label that allows it |
-//! | [`cluster`] | what the guard asks the API server |
+//! | [`hooks`] | hooks of a GameDeployment that could not be asked: a warning |
+//! | [`cluster`] | what the API server is asked |
 //! | [`http`] | the two paths that the API server asks, with their limits |
 //! | [`serve`] | TLS and HTTP, until a signal |
 //! | [`certificates`] | certificates that look after themselves |
@@ -35,6 +36,7 @@ pub mod certificates;
 pub mod cluster;
 pub mod config;
 pub mod guard;
+pub mod hooks;
 pub mod http;
 pub mod metrics;
 pub mod review;

@@ -1,0 +1,128 @@
+//! The hooks of a GameDeployment are looked up when it is written: what could not be asked is a warning, for the
+//! HookTemplate may be written next. What cannot be found out is not said.
+
+use std::collections::BTreeMap;
+
+use gamedeployment_core::cluster::{Cluster, Node};
+use gamedeployment_core::gate::{FoundTemplate, unresolved};
+use gamedeployment_core::workload::Workload;
+use kube::core::DeserializeGuard;
+use serde::Deserialize;
+use serde_json::Value;
+use shared_api::spelling::is_slip;
+use shared_api::{GameDeployment, HookTemplate, HookTemplateSpec};
+
+use crate::review::Request;
+use crate::validate::Checked;
+
+/// The fields that name hooks.
+const NAMING: [&str; 4] = [
+    "/spec/preDeleteUpdateStrategy/hook",
+    "/spec/preInplaceUpdateStrategy/hook",
+    "/spec/postInplaceUpdateStrategy/hook",
+    "/spec/updateStrategy/canary",
+];
+
+/// The workload whose hooks are to be looked up; none where no hook is set or changed.
+#[must_use]
+pub fn to_look_up(request: &Request) -> Option<Workload> {
+    let is_workload = matches!(Checked::of(&request.kind), Some(Checked::GameDeployment));
+    if !is_workload || !request.is_whole() || !matches!(request.operation.as_str(), "CREATE" | "UPDATE") {
+        return None;
+    }
+    let (object, old) = (&request.object, &request.old_object);
+    let hook = |of: &Value, field: &str| of.pointer(field).cloned().unwrap_or_default();
+    let mut fields = NAMING.into_iter();
+    if !fields.any(|field| !hook(object, field).is_null() && hook(object, field) != hook(old, field)) {
+        return None;
+    }
+    let DeserializeGuard(read) = DeserializeGuard::<GameDeployment>::deserialize(object).ok()?;
+    Workload::read(&read.ok()?).ok()
+}
+
+/// What is said of hooks that could not be asked with these HookTemplates.
+#[must_use]
+pub fn cautions(workload: &Workload, templates: Vec<HookTemplate>) -> Vec<String> {
+    let templates = templates.into_iter().map(|template| {
+        let name = template.metadata.name.unwrap_or_default();
+        (name, template.spec)
+    });
+    let found = unresolved(workload, &Templates(templates.collect()));
+    let found = found.unwrap_or_default().into_iter();
+    found
+        .map(|found| format!("{}: {}", found.path, found.obstacle.message))
+        .collect()
+}
+
+/// The HookTemplates of a namespace.
+struct Templates(BTreeMap<String, HookTemplateSpec>);
+
+impl Cluster for Templates {
+    fn template(&self, name: &str) -> FoundTemplate<'_> {
+        if let Some(spec) = self.0.get(name) {
+            return FoundTemplate::Found(spec);
+        }
+        let near = self.0.keys().find(|known| is_slip(name, known));
+        near.map_or(FoundTemplate::Missing, |near| FoundTemplate::Misspelt(near))
+    }
+
+    fn node(&self, _: &str) -> Node {
+        Node::There
+    }
+
+    fn node_cost(&self, _: &str) -> Option<f64> {
+        None
+    }
+
+    fn has_run(&self, _: &str, _: &str) -> bool {
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn request(template: &str, old: &str) -> Request {
+        let object = |template: &str| {
+            json!({
+                "apiVersion": "tkex.tencent.com/v1alpha1", "kind": "GameDeployment",
+                "metadata": {"name": "arena", "namespace": "games"},
+                "spec": {
+                    "selector": {"matchLabels": {"app": "arena"}},
+                    "template": {
+                        "metadata": {"labels": {"app": "arena"}},
+                        "spec": {"containers": [{"name": "game", "image": "game:v1"}]},
+                    },
+                    "preDeleteUpdateStrategy": {"hook": {"templateName": template}},
+                },
+            })
+        };
+        serde_json::from_value(json!({
+            "uid": "u", "operation": "UPDATE", "kind": {"group": "tkex.tencent.com", "kind": "GameDeployment"},
+            "object": object(template), "oldObject": object(old),
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn a_hook_that_is_set_or_changed_is_looked_up_and_a_misspelt_name_is_a_warning() {
+        assert!(
+            to_look_up(&request("nobody", "nobody")).is_none(),
+            "it was so before"
+        );
+        let workload = to_look_up(&request("nobdy", "nobody")).unwrap();
+        let template = HookTemplate::new("nobody", HookTemplateSpec::default());
+        assert_eq!(
+            cautions(&workload, vec![template.clone()]),
+            [
+                "spec.preDeleteUpdateStrategy.hook: HookTemplate nobdy does not exist; create it, or correct the name: did you \
+              mean nobody?"
+            ]
+        );
+        let workload = to_look_up(&request("nobody", "nobdy")).unwrap();
+        assert_eq!(cautions(&workload, vec![template]), [""; 0]);
+    }
+}
