@@ -121,7 +121,15 @@ impl Rules<'_> {
             (Ok(failure), Ok(success)) => (failure, success),
             (Err(message), _) | (_, Err(message)) => return (Phase::Error, message),
         };
-        let value = value.quoted();
+        let read = self
+            .conditions()
+            .find_map(|condition| condition.text_read(result));
+        let value = match (read, &value.0) {
+            (Some(text), Some(shown)) if text != *shown => {
+                format!("{}, read as the text {text:?},", value.quoted())
+            }
+            _ => value.quoted(),
+        };
         match (failure, success) {
             (Some((source, true)), _) => (
                 Phase::Failed,

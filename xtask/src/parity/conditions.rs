@@ -41,7 +41,7 @@ pub(super) fn judge(row: &Value, text_dialect: bool) -> Judged {
     let compiled = Condition::compile(condition);
     let reads_as_text = compiled
         .as_ref()
-        .is_ok_and(|condition| condition.reads_as_text(&result));
+        .is_ok_and(|condition| condition.text_read(&result).is_some());
     let facts = Facts {
         result: &result,
         response: None,

@@ -38,8 +38,8 @@ use error::Fault;
 pub use prepare::allowance::Allowance;
 use prepare::pattern::Patterns;
 use prepare::{fold, mentions};
-use run::budget;
 use run::eval::{Machine, World};
+use run::{budget, builtin};
 use syntax::ast::Tree;
 use syntax::parse;
 
@@ -125,11 +125,15 @@ impl Condition {
         self.inner.handles_empty
     }
 
-    /// Whether this value is read as its text somewhere in the condition, because it is a JSON number or
+    /// The text as which this value is read somewhere in the condition, because it is a JSON number or
     /// bool that is compared with text (`result == "45"` on 45).
     #[must_use]
-    pub fn reads_as_text(&self, result: &MetricValue) -> bool {
-        self.checked(kind_of(result)).is_ok_and(Checked::reads_as_text)
+    pub fn text_read(&self, result: &MetricValue) -> Option<String> {
+        let checked = self.checked(kind_of(result)).ok()?;
+        if !checked.reads_as_text() {
+            return None;
+        }
+        builtin::text_of(&bind(result), &mut budget::Budget::new()).ok()
     }
 
     /// Answers the condition for one measurement.
@@ -205,6 +209,16 @@ fn compile(source: &str, allowance: &mut Allowance) -> Result<Condition, Fault> 
             checked: PerKind::default(),
         }),
     })
+}
+
+/// A number in quotes that a condition puts in order with something (`result < "5"`): it compares letters. None where
+/// the text is no condition.
+#[must_use]
+pub fn ordered_text(source: &str) -> Option<String> {
+    if source.len() > budget::MAX_SOURCE {
+        return None;
+    }
+    mentions::ordered_text(&parse::parse(source).ok()?)
 }
 
 fn kind_of(value: &MetricValue) -> ResultKind {

@@ -8,6 +8,7 @@ use shared_api::hook_template::HookTemplateSpec;
 use shared_api::metric::{Argument, Metric};
 
 use super::{MAX_METRICS, Problem, fields};
+use crate::condition;
 use crate::verdict::NO_CONDITION;
 use shared_api::duration;
 
@@ -58,6 +59,15 @@ fn of_conditions(metric: &Metric, add: &mut impl FnMut(&str, String)) {
         let Some(text) = text else { continue };
         if text.is_empty() {
             add(field, "is empty, and counts as not set".to_owned());
+        }
+        if let Some(number) = condition::ordered_text(text) {
+            add(
+                field,
+                format!(
+                    "\"{number}\" is text, and texts are in the order of their letters: \"10\" < \"9\"; write \
+                     asFloat(result) beside {number} without quotes"
+                ),
+            );
         }
         if let Some(code) = impossible_code(text) {
             add(
@@ -160,6 +170,7 @@ mod tests {
             json!({ "successCondition": "response.code == 204" }),
             json!({ "successCondition": "response.code >= 200 && response.code < 300" }),
             json!({ "initialDelay": "24h" }),
+            json!({ "successCondition": "result < 5 && result.state < \"n\"" }),
         ];
         for more in quiet {
             assert_eq!(said(more.clone()), [] as [&str; 0], "{more}");
@@ -184,6 +195,10 @@ mod tests {
             (
                 json!({ "successCondition": "result.ok || response.code == 404" }),
                 "metrics[0].successCondition: response.code is never 404 here",
+            ),
+            (
+                json!({ "successCondition": "result < \"5\"" }),
+                "metrics[0].successCondition: \"5\" is text, and texts are in the order of their letters",
             ),
             (
                 json!({ "provider": { "prometheus": { "address": "http://p", "query": "up", "acceptPartial": true } } }),

@@ -58,6 +58,19 @@ fn a_failed_measurement_says_value_and_condition() {
 }
 
 #[test]
+fn a_number_that_is_read_as_another_text_than_is_shown_says_so() {
+    let read = |condition: &str, number: f64| judged(condition, "", MetricValue::Json(json!(number))).message;
+    assert_eq!(
+        read("result == \"0.00001\"", 0.00001).as_deref(),
+        Some("\"0.00001\", read as the text \"1e-05\", does not satisfy result == \"0.00001\"")
+    );
+    assert_eq!(
+        read("result == \"5\"", 4.5).as_deref(),
+        Some("\"4.5\" does not satisfy result == \"5\"")
+    );
+}
+
+#[test]
 fn nan_is_inconclusive_unless_a_condition_asks_for_it() {
     let nan = MetricValue::Vector(vec![1.0, f64::NAN]);
     assert_eq!(

@@ -1,5 +1,6 @@
-//! What a condition takes care of by itself: NaN, and lists without elements.
+//! What a condition takes care of by itself: NaN, and lists without elements; and what it hardly means.
 
+use crate::condition::number;
 use crate::condition::syntax::ast::{BinaryOp, Kind, NodeId, Tree};
 use crate::condition::syntax::names::{EnvFunction, Function};
 
@@ -16,6 +17,19 @@ pub(in crate::condition) fn handles_empty(tree: &Tree) -> bool {
     let of_the_exchange =
         any(|kind| matches!(kind, Kind::Response)) && !any(|kind| matches!(kind, Kind::Result | Kind::Env));
     of_the_exchange || looks_at_emptiness(tree)
+}
+
+/// A number in quotes beside `<`, `<=`, `>` or `>=`.
+pub(in crate::condition) fn ordered_text(tree: &Tree) -> Option<String> {
+    tree.ids().find_map(|id| match tree.kind(id) {
+        Kind::Binary(op, left, right) if op.is_comparison() => {
+            [left, right].into_iter().find_map(|side| match tree.kind(*side) {
+                Kind::Str(text) if number::parse_float(text).is_some() => Some(text.to_string()),
+                _ => None,
+            })
+        }
+        _ => None,
+    })
 }
 
 fn looks_at_emptiness(tree: &Tree) -> bool {
