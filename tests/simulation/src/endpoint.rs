@@ -4,15 +4,17 @@ use std::time::Duration;
 
 use hook_core::answer::{Answer, FailureKind, MeasurementFailure, interpret_prometheus, interpret_web};
 use hook_core::decide::{Outcome, Slot};
+use hook_core::json_path::JsonPath;
 use hook_core::redact::Redactor;
 use hook_core::render::{References, Rendered, render};
 use hook_core::request::Request;
 use hook_core::verdict::{Rules, Verdict, judge};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
-use shared_api::{HookTemplateSpec, Phase};
+use shared_api::Phase;
 
 use crate::hooks::session::Wish;
+use crate::questions::{ALL, PLAYERS_OF_ROOMS, TOO_MANY_SEATS_TAKEN};
 use crate::world::World;
 
 /// How an endpoint behaves.
@@ -22,7 +24,12 @@ pub enum Manner {
     Stumbles,
     Hangs,
     Babbles,
-    /// Where it is asked by Prometheus: without what a store that is down would have said, and with a warning.
+    /// A proper answer about something else: none of the keys is there.
+    Forgets,
+    /// It has counted nothing yet: 0 of 0.
+    Divides,
+    /// A room does not answer, and stands there without its players. Where Prometheus is asked: a store does not, and
+    /// there is a warning.
     LeavesOut,
 }
 
@@ -46,7 +53,7 @@ impl Mood {
 
     #[must_use]
     pub fn any(dice: &mut fastrand::Rng) -> Self {
-        match dice.u8(..13) {
+        match dice.u8(..15) {
             0..=5 => Self::YES,
             6 | 7 => Self::NO,
             8 => Self {
@@ -64,6 +71,14 @@ impl Mood {
             11 => Self {
                 players: 0,
                 manner: Manner::Babbles,
+            },
+            12 => Self {
+                players: 9,
+                manner: Manner::Forgets,
+            },
+            13 => Self {
+                players: 9,
+                manner: Manner::Divides,
             },
             _ => Self {
                 players: 9,
@@ -214,15 +229,20 @@ fn exchange(request: &Request, mood: Mood) -> Result<Answer, MeasurementFailure>
     let reply = |answer: String| match mood.manner {
         Manner::Stumbles => (503, "busy".to_owned()),
         Manner::Babbles => (200, "<html>welcome</html>".to_owned()),
-        Manner::Answers | Manner::Hangs | Manner::LeavesOut => (200, answer),
+        Manner::Forgets => (200, json!({"error": "no such pod"}).to_string()),
+        Manner::Answers | Manner::Hangs | Manner::Divides | Manner::LeavesOut => (200, answer),
     };
     match request {
         Request::Web(web) => {
-            let (code, body) = reply(json!({"players": mood.players}).to_string());
+            let (code, body) = reply(page(mood).to_string());
             interpret_web(web, code, took, body.as_bytes())
         }
         Request::Prometheus(server) => {
-            let sample = json!({"metric": {}, "value": [0, mood.players.to_string()]});
+            let value = match mood.manner {
+                Manner::Divides => "NaN".to_owned(),
+                _ => mood.players.to_string(),
+            };
+            let sample = json!({"metric": {}, "value": [0, value]});
             let mut answer =
                 json!({"status": "success", "data": {"resultType": "vector", "result": [sample]}});
             if mood.manner == Manner::LeavesOut {
@@ -233,6 +253,18 @@ fn exchange(request: &Request, mood: Mood) -> Result<Answer, MeasurementFailure>
             interpret_prometheus(server, code, took, body.as_bytes())
         }
     }
+}
+
+/// What a game says of itself.
+fn page(Mood { players, manner }: Mood) -> Value {
+    let silent = json!({"error": "timeout"});
+    let room = json!({"players": players});
+    json!({
+        "players": players,
+        "state": if players > 0 { "busy" } else { "idle" },
+        "rooms": [{"players": 0}, if manner == Manner::LeavesOut { silent } else { room }],
+        "seats": if manner == Manner::Divides { json!({"taken": 0, "all": 0}) } else { json!({"taken": players, "all": 10}) },
+    })
 }
 
 fn verdict(call: &Call, mood: Option<Mood>, hangs: bool, now: Timestamp) -> Verdict {
@@ -262,93 +294,30 @@ fn expected(call: &Call, mood: Option<Mood>) -> Phase {
     let (Ok(rendered), Some(Mood { players, manner })) = (&call.rendered, mood) else {
         return Phase::Error;
     };
+    let (success, failure) = (call.conditions.0.as_deref(), call.conditions.1.as_deref());
+    let path = match &rendered.request {
+        Request::Web(web) => web.json_path.as_ref().map(JsonPath::source),
+        Request::Prometheus(_) => None,
+    };
     let answers = match manner {
         Manner::Answers => true,
-        Manner::LeavesOut => matches!(rendered.request, Request::Web(_)),
+        Manner::LeavesOut => path.is_some_and(|path| path != PLAYERS_OF_ROOMS),
+        Manner::Divides if path.is_none() => return Phase::Inconclusive,
+        Manner::Divides => failure != Some(TOO_MANY_SEATS_TAKEN),
+        // Nothing is found in the answer, and nothing is asked of it.
+        Manner::Forgets => path == Some(ALL) && success == Some("true"),
         Manner::Stumbles | Manner::Hangs | Manner::Babbles => false,
     };
     if !answers {
         return Phase::Error;
     }
-    let (success, failure) = (call.conditions.0.is_some(), call.conditions.1.is_some());
     match (success, failure) {
         // Somebody has edited the run so that it always succeeds.
-        (true, false) if call.conditions.0.as_deref() == Some("true") => Phase::Successful,
-        (_, true) if players > 5 => Phase::Failed,
-        (true, _) if players == 0 => Phase::Successful,
-        (true, true) => Phase::Inconclusive,
-        (true, false) => Phase::Failed,
-        (false, _) => Phase::Successful,
+        (Some("true"), None) => Phase::Successful,
+        (_, Some(_)) if players > 5 => Phase::Failed,
+        (Some(_), _) if players == 0 => Phase::Successful,
+        (Some(_), Some(_)) => Phase::Inconclusive,
+        (Some(_), None) => Phase::Failed,
+        (None, _) => Phase::Successful,
     }
-}
-
-fn metric(name: &str, url: &str, more: Value) -> Value {
-    let mut metric = json!({
-        "name": name,
-        "provider": {"web": {"url": url, "jsonPath": "{$.players}"}},
-        "successCondition": "asInt(result) == 0",
-    });
-    metric
-        .as_object_mut()
-        .unwrap()
-        .extend(more.as_object().unwrap().clone());
-    metric
-}
-
-/// What people ask, of many kinds.
-#[must_use]
-pub fn question(code: u8, url: &str) -> HookTemplateSpec {
-    let one = |more: Value| vec![metric("players", url, more)];
-    let both = "asInt(result) > 5";
-    let (metrics, more) = match code % 9 {
-        0 => (one(json!({})), json!({})),
-        1 => (one(json!({"interval": "5s", "successfulLimit": 1})), json!({})),
-        2 => (
-            one(json!({"interval": "2s", "count": 3, "failureLimit": 1, "failureCondition": both})),
-            json!({}),
-        ),
-        3 => (
-            one(json!({"interval": "1s", "consecutiveSuccessfulLimit": 2, "initialDelay": "3s"})),
-            json!({}),
-        ),
-        4 => (
-            one(json!({"interval": "3s", "successfulLimit": 2})),
-            json!({"timeoutSeconds": 60}),
-        ),
-        5 => {
-            let first = metric("players", url, json!({"interval": "1s", "count": 2}));
-            let second = metric(
-                "matches",
-                url,
-                json!({"failureCondition": both, "consecutiveErrorLimit": 1}),
-            );
-            (vec![first, second], json!({"policy": "Ordered"}))
-        }
-        6 => {
-            let first = metric("players", url, json!({}));
-            let second = metric(
-                "matches",
-                url,
-                json!({"interval": "1s", "count": 12, "failureLimit": 12, "inconclusiveLimit": 12, "failureCondition": both}),
-            );
-            (vec![first, second], json!({}))
-        }
-        7 => (
-            one(json!({"interval": "1s", "count": 3, "failureLimit": 3, "consecutiveErrorLimit": 2})),
-            json!({}),
-        ),
-        _ => {
-            let query = json!({"prometheus": {"address": url, "query": "players"}});
-            let metric = json!({
-                "name": "players", "interval": "2s", "successfulLimit": 1, "provider": query,
-                "successCondition": "len(result) == 0 || max(result) == 0",
-            });
-            (vec![metric], json!({}))
-        }
-    };
-    let mut spec = json!({ "metrics": metrics });
-    spec.as_object_mut()
-        .unwrap()
-        .extend(more.as_object().unwrap().clone());
-    serde_json::from_value(spec).unwrap()
 }

@@ -7,7 +7,7 @@
 //! | [`server`] | the API server; [`objects`]: what it holds |
 //! | [`process`] | the operators' processes: crashes, pauses, leases, fences; [`network`]: requests under way |
 //! | [`hooks`] | hook-operator around its core; [`games`]: gamedeployment-operator around its core |
-//! | [`kubelet`] | nodes and containers; [`endpoint`]: what games answer to hooks; [`people`]: who changes their mind |
+//! | [`kubelet`] | nodes and containers; [`endpoint`]: what games answer to [`questions`]; [`people`]: who changes their mind |
 //! | [`referee`] | what must hold at every step |
 //! | [`settle`] | faults stop: everything converges, and stays |
 //! | [`story`] | seeds, their totals, and how a failing one is shrunk and told |
@@ -39,6 +39,7 @@ pub mod network;
 pub mod objects;
 pub mod people;
 pub mod process;
+pub mod questions;
 pub mod referee;
 pub mod server;
 pub mod settle;

@@ -10,8 +10,9 @@ use shared_api::hook_run::HookRunSpec;
 use shared_api::names::pod as names;
 use shared_api::{GameDeploymentSpec, HookRunStatus, Phase};
 
-use crate::endpoint::{Mood, question};
+use crate::endpoint::Mood;
 use crate::objects::RunObject;
+use crate::questions::question;
 use crate::setup::{Look, NAMES, amount, steps, strategy_of, template, workload};
 use crate::world::{FLEET, World, url};
 

@@ -11,9 +11,10 @@ use jiff::SignedDuration;
 use shared_api::Phase;
 use shared_api::names::pod as names;
 
-use crate::endpoint::{Mood, question};
+use crate::endpoint::Mood;
 use crate::games::index::KINDS;
 use crate::process::{GAMES, Work};
+use crate::questions::question;
 use crate::setup::{NAMES, strategy_of, workload};
 use crate::weather::Weather;
 use crate::world::{FLEET, World, url};

@@ -7,13 +7,14 @@ use std::rc::Rc;
 use fastrand::Rng;
 use jiff::{SignedDuration, Timestamp};
 
-use crate::endpoint::{Call, Mood, question};
+use crate::endpoint::{Call, Mood};
 use crate::games::Games;
 use crate::games::index::KINDS;
 use crate::kubelet::Machine;
 use crate::network::Flight;
 use crate::objects::{Object, PodObject, key};
 use crate::process::{GAMES, HOOKS, Process, Work};
+use crate::questions::question;
 use crate::referee::Referee;
 use crate::server::Server;
 use crate::server::table::Table;
