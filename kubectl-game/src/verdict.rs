@@ -83,7 +83,7 @@ fn complete(game: &GameDeployment, words: String) -> Verdict {
 fn mends_itself(reason: WorkloadReason) -> bool {
     matches!(
         reason,
-        WorkloadReason::WriteFailed | WorkloadReason::PodAddressMissing
+        WorkloadReason::WriteFailed | WorkloadReason::RevisionNotRecorded | WorkloadReason::PodAddressMissing
     )
 }
 

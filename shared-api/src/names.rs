@@ -101,6 +101,22 @@ pub mod pod {
     pub const IN_PLACE_READY: &str = "InPlaceUpdateReady";
     /// Environment variable: the pod's index, where indexes are switched on.
     pub const INDEX_VARIABLE: &str = "POD_INDEX";
+
+    /// Labels that the operator sets on each pod. A template must not set them.
+    pub const RESERVED_LABELS: [&str; 2] = [REVISION, INSTANCE];
+    /// Annotations that speak of one pod. A template must not set them.
+    pub const RESERVED_ANNOTATIONS: [&str; 10] = [
+        DELETING,
+        CHOSEN_FOR,
+        IN_PLACE_STATE,
+        IN_PLACE_GRACE,
+        HOT_PATCH_STATE,
+        HOT_PATCH_CONTAINER,
+        CONFIRMED,
+        SKIP_HOOK,
+        SKIP_HOOK_REASON,
+        INDEX,
+    ];
 }
 
 /// Annotation of nodes: what deleting a pod on this node costs; lower goes first.

@@ -153,6 +153,8 @@ reasons! {
         IndexesExhausted,
         /// The API server refused a write; the message says why.
         WriteFailed,
+        /// The ControllerRevision of the new template cannot be created; pods are healed and scaled at the recorded revision.
+        RevisionNotRecorded,
         /// The spec has problems.
         InvalidSpec,
         /// Of events of the workload: pods were created.

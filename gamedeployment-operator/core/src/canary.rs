@@ -99,6 +99,21 @@ pub fn steer(
     canary
 }
 
+/// Leaves the rollout where it stands: its steps go on when the template of the spec is recorded.
+#[must_use]
+pub fn hold(view: &View<'_>, workload: &Workload) -> Canary {
+    let status = view.object.status.clone().unwrap_or_default();
+    Canary {
+        partition: workload.partition.partition(workload.replicas),
+        index: status.current_step_index,
+        hash: status.current_step_hash,
+        pauses: status.pause_conditions,
+        run: { status.canary.as_ref() }.and_then(|canary| canary.current_step_hook_run.clone()),
+        status: status.canary,
+        waits: None,
+    }
+}
+
 struct Steering<'a> {
     view: &'a View<'a>,
     workload: &'a Workload,

@@ -15,14 +15,14 @@ use crate::gate::{Gate, PodRef, Run, Standing};
 use crate::grant::grant;
 use crate::history;
 use crate::plan::{Action, Plan, RunRef, Warning};
-use crate::rollout;
+use crate::rollout::{self, Hindrances};
 use crate::scale::Counts;
 use crate::scene::{Scene, Seat};
 use crate::status::{self, Findings};
 use crate::steps::{self, Confirmation};
 use crate::victims;
 use crate::view::View;
-use crate::workload::{UpdateType, Workload};
+use crate::workload::{Problem, UpdateType, Workload};
 
 /// Decides.
 #[must_use]
@@ -32,16 +32,15 @@ pub fn decide(view: &View<'_>, now: Timestamp) -> Plan {
         // The garbage collector deletes the pods with it.
         return plan;
     }
-    let workload = match Workload::read(view.object) {
-        Ok(workload) => workload,
-        Err(problems) => {
-            status::refuse(view, &problems, &mut plan, now);
-            return plan;
-        }
-    };
+    let (workload, problems) = Workload::examine(view.object);
+    if !problems.iter().all(Problem::is_of_template) {
+        status::refuse(view, &problems, &mut plan, now);
+        return plan;
+    }
     let claimed = claim(view, &workload, &mut plan);
-    let Some(history) = history::settle(view, &workload, &claimed, &mut plan) else {
-        // What pods are updated to must be recorded before a pod is made of it.
+    let Some(history) = history::settle(view, &workload, &problems, &claimed, &mut plan) else {
+        // A template must be recorded before a pod is made of it.
+        status::refuse(view, &problems, &mut plan, now);
         return plan;
     };
     let mut scene = Scene::new(view, &workload, history, &claimed.active, now);
@@ -63,7 +62,11 @@ fn choose<'a>(scene: &mut Scene<'a>, claimed: &Claim<'a>, plan: &mut Plan) -> Fi
             .filter(|seat| !seat.old && seat.is_available())
             .count(),
     };
-    let canary = canary::steer(view, workload, &scene.history, advance, plan, scene.now);
+    let canary = if scene.history.unrecorded.is_some() {
+        canary::hold(view, workload)
+    } else {
+        canary::steer(view, workload, &scene.history, advance, plan, scene.now)
+    };
     let counts = counts(scene, &canary);
     let need = counts.need();
     victims::choose(scene, need);
@@ -78,7 +81,11 @@ fn choose<'a>(scene: &mut Scene<'a>, claimed: &Claim<'a>, plan: &mut Plan) -> Fi
     } else {
         old_left.saturating_sub(counts.partition)
     };
-    let hindrances = rollout::choose(scene, to_update);
+    let hindrances = if scene.history.unrecorded.is_some() {
+        Hindrances::default()
+    } else {
+        rollout::choose(scene, to_update)
+    };
     let gate = Gate::new(workload, view.cluster, view.runs, scene.now);
     let confirmations = steps::confirm(scene, &gate, plan);
     if confirmations.iter().any(Confirmation::is_refused) {
@@ -250,3 +257,5 @@ fn rested_on<'s>(scene: &'s Scene<'_>, findings: &'s Findings<'_>) -> BTreeSet<&
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod unrecorded_tests;

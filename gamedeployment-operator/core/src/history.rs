@@ -13,7 +13,7 @@ use crate::pod::Pod;
 use crate::revision::{self, Revision, Settled};
 use crate::scene::Scene;
 use crate::view::View;
-use crate::workload::Workload;
+use crate::workload::{Problem, Workload};
 
 /// The workload's revisions by name.
 pub struct History<'a> {
@@ -22,6 +22,17 @@ pub struct History<'a> {
     pub update: &'a Revision,
     /// The revision that pods below the partition keep: the last one that was rolled out whole.
     pub current: &'a Revision,
+    /// Why the template of the spec is not recorded. Then nothing is updated, and new pods are made of `current`.
+    pub unrecorded: Option<Unrecorded>,
+}
+
+/// Why a template is not recorded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Unrecorded {
+    /// It has problems.
+    Invalid(Vec<Problem>),
+    /// The API server refuses the revision; its words.
+    Refused(String),
 }
 
 /// A revision, and what follows from it for every one of its pods: templates are large, and pods are many.
@@ -34,14 +45,19 @@ struct Known<'a> {
 }
 
 /// Finds the revisions. None while the update revision is still to be recorded: what pods are made of is recorded
-/// before they are made.
+/// before they are made. Where that is refused, or the template has `problems`, the recorded revision is what new pods
+/// are made of; none if there is no such revision.
 pub fn settle<'a>(
     view: &View<'a>,
     workload: &Workload,
+    problems: &[Problem],
     claimed: &Claim<'_>,
     plan: &mut Plan,
 ) -> Option<History<'a>> {
     let known = known(view, workload, plan);
+    if !problems.is_empty() {
+        return at_current(view, claimed, &known, Unrecorded::Invalid(problems.to_vec()));
+    }
     let settled = revision::settle(&workload.template, &known, &workload.name, collisions(view));
     let name = settled.name().to_owned();
     match settled {
@@ -64,29 +80,32 @@ pub fn settle<'a>(
                 data,
                 labels,
             }));
-            return None;
+            // The first attempt is awaited: it mostly succeeds, and pods of the old template would soon be replaced.
+            let refused = view.trouble?.revision.clone()?;
+            return at_current(view, claimed, &known, Unrecorded::Refused(refused));
         }
     }
-    let by_name: BTreeMap<&'a str, &'a Revision> = known
-        .iter()
-        .map(|revision| (revision.name.as_str(), *revision))
-        .collect();
+    let by_name = by_name(&known);
     let update = by_name.get(name.as_str()).copied()?;
     let current = current(view, claimed, &by_name).unwrap_or(update);
-    let known = |(name, revision): (&'a str, &'a Revision)| {
-        let known = Known {
-            revision,
-            // Two revisions can mean the same: a fleet keeps its names, whoever recorded them.
-            updated: revision.template == update.template,
-            change: OnceCell::new(),
-        };
-        (name, known)
-    };
-    Some(History {
-        by_name: by_name.into_iter().map(known).collect(),
-        update,
-        current,
-    })
+    Some(History::new(by_name, update, current, None))
+}
+
+/// The history while the template of the spec is not recorded.
+fn at_current<'a>(
+    view: &View<'a>,
+    claimed: &Claim<'_>,
+    known: &[&'a Revision],
+    unrecorded: Unrecorded,
+) -> Option<History<'a>> {
+    let by_name = by_name(known);
+    let current = current(view, claimed, &by_name)?;
+    Some(History::new(by_name, current, current, Some(unrecorded)))
+}
+
+fn by_name<'a>(known: &[&'a Revision]) -> BTreeMap<&'a str, &'a Revision> {
+    let named = known.iter().map(|revision| (revision.name.as_str(), *revision));
+    named.collect()
 }
 
 /// The workload's own revisions, and those without a controller that its selector finds: it adopts them, as it does
@@ -103,7 +122,7 @@ fn known<'a>(view: &View<'a>, workload: &Workload, plan: &mut Plan) -> Vec<&'a R
     known
 }
 
-/// Collisions of revision names: those recorded, and one that was just met.
+/// Collisions of revision names: those recorded, and those met since.
 #[must_use]
 pub fn collisions(view: &View<'_>) -> i32 {
     let recorded = view
@@ -112,8 +131,8 @@ pub fn collisions(view: &View<'_>) -> i32 {
         .as_ref()
         .and_then(|status| status.collision_count)
         .unwrap_or(0);
-    let met = view.trouble.is_some_and(|trouble| trouble.collision);
-    recorded.saturating_add(i32::from(met))
+    let met = view.trouble.map_or(0, |trouble| trouble.collisions);
+    recorded.saturating_add(met)
 }
 
 /// The revision that was rolled out whole last; where nobody recorded it, the oldest that a pod has.
@@ -160,11 +179,37 @@ fn reference(revision: &Revision) -> RevisionRef {
     }
 }
 
-impl History<'_> {
-    /// Whether a pod at this revision is what it should become.
+impl<'a> History<'a> {
+    fn new(
+        by_name: BTreeMap<&'a str, &'a Revision>,
+        update: &'a Revision,
+        current: &'a Revision,
+        unrecorded: Option<Unrecorded>,
+    ) -> Self {
+        let known = |(name, revision): (&'a str, &'a Revision)| {
+            let known = Known {
+                revision,
+                // Two revisions can mean the same: a fleet keeps its names, whoever recorded them.
+                updated: revision.template == update.template,
+                change: OnceCell::new(),
+            };
+            (name, known)
+        };
+        Self {
+            by_name: by_name.into_iter().map(known).collect(),
+            update,
+            current,
+            unrecorded,
+        }
+    }
+
+    /// Whether a pod at this revision is what it should become. While nobody can become what the spec says, each pod
+    /// stays what it is.
     #[must_use]
     pub fn is_updated(&self, name: &str) -> bool {
-        name == self.update.name || self.by_name.get(name).is_some_and(|known| known.updated)
+        self.unrecorded.is_some()
+            || name == self.update.name
+            || self.by_name.get(name).is_some_and(|known| known.updated)
     }
 
     /// Whether a pod can be updated in place.

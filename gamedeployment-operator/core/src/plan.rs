@@ -10,7 +10,7 @@ use shared_api::reason::WorkloadReason;
 
 mod naming;
 
-pub use naming::{CREATE_POD, DELETE_RUN, STATUS};
+pub use naming::{CREATE_POD, CREATE_REVISION, DELETE_RUN, STATUS};
 
 use crate::gate::{Confirmed, Delete, HookKind, NewRun, PodRef, Update};
 

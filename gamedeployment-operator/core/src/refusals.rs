@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::plan::{Action, CREATE_POD, Plan, STATUS};
+use crate::plan::{Action, CREATE_POD, CREATE_REVISION, Plan, STATUS};
 use crate::view::Trouble;
 
 /// The first pause; it doubles with every refusal in a row.
@@ -34,6 +34,8 @@ pub struct Tried {
 #[derive(Debug, Default)]
 pub struct Refusals {
     generation: Option<i64>,
+    /// How many names of a new revision, one after the other, were taken by something else.
+    collisions: i32,
     acts: BTreeMap<&'static str, Act>,
 }
 
@@ -190,17 +192,30 @@ impl Refusals {
         }
     }
 
+    /// Learns whether the name of a new revision was taken by something else: the next name is tried then.
+    pub fn collide(&mut self, taken: bool) {
+        self.collisions = if taken {
+            self.collisions.saturating_add(1)
+        } else {
+            0
+        };
+    }
+
     /// What is told of it. It stays the same while the same is refused.
     #[must_use]
-    pub fn trouble(&self, collision: bool) -> Option<Trouble> {
+    pub fn trouble(&self) -> Option<Trouble> {
         let first = |scales: bool| {
-            let mut acts = self.acts.values().filter(|act| act.scales == scales);
-            acts.find_map(Act::message)
+            let mut acts = self.acts.iter();
+            acts.find_map(|(name, act)| {
+                let others = act.scales == scales && *name != CREATE_REVISION;
+                others.then(|| act.message())?
+            })
         };
         let trouble = Trouble {
             scaling: first(true),
+            revision: self.acts.get(CREATE_REVISION).and_then(Act::message),
             updating: first(false),
-            collision,
+            collisions: self.collisions,
         };
         (trouble != Trouble::default()).then_some(trouble)
     }
@@ -222,7 +237,7 @@ impl Refusals {
     /// Nothing is refused.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.acts.is_empty()
+        self.acts.is_empty() && self.collisions == 0
     }
 }
 

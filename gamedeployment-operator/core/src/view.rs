@@ -29,8 +29,10 @@ pub struct View<'a> {
 pub struct Trouble {
     /// About creating and deleting pods.
     pub scaling: Option<String>,
-    /// The name of a new revision was taken by something else.
-    pub collision: bool,
+    /// About recording a new revision.
+    pub revision: Option<String>,
+    /// How many names of the new revision, one after the other, were taken by something else.
+    pub collisions: i32,
     /// About anything else.
     pub updating: Option<String>,
 }

@@ -13,6 +13,7 @@ mod hook;
 mod index;
 mod problem;
 mod selector;
+mod template;
 
 pub use amount::Amount;
 pub use canary_step::{Pause, Step};
@@ -103,6 +104,18 @@ pub struct Workload {
 impl Workload {
     /// Reads a GameDeployment; the error holds every problem that it has.
     pub fn read(object: &GameDeployment) -> Result<Self, Vec<Problem>> {
+        let (workload, problems) = Self::examine(object);
+        if problems.is_empty() {
+            Ok(workload)
+        } else {
+            Err(problems)
+        }
+    }
+
+    /// Reads what can be read of a GameDeployment, and says every problem that it has. Where all problems are
+    /// [of the template](Problem::is_of_template), the pods that there are can still be healed and scaled.
+    #[must_use]
+    pub fn examine(object: &GameDeployment) -> (Self, Vec<Problem>) {
         let mut problems = Vec::new();
         let spec = &object.spec;
         let template = Template::read(&spec.template);
@@ -129,7 +142,7 @@ impl Workload {
         let metadata = &object.metadata;
         let annotations = metadata.annotations.clone().unwrap_or_default();
         let indexes = index::read(&annotations, replicas, &mut problems);
-        check_template(spec, &mut problems);
+        template::check(&spec.template, &mut problems);
         let workload = Self {
             name: metadata.name.clone().unwrap_or_default(),
             namespace: metadata.namespace.clone().unwrap_or_default(),
@@ -183,11 +196,7 @@ impl Workload {
                 .is_some_and(|order| order == "descend"),
             indexes,
         };
-        if problems.is_empty() {
-            Ok(workload)
-        } else {
-            Err(problems)
-        }
+        (workload, problems)
     }
 
     /// The hook strategy that a kind of hook belongs to.
@@ -236,35 +245,12 @@ fn read_selector(selector: &LabelSelector, template: &Template, problems: &mut V
         ));
     } else if !read.matches(template.labels()) {
         problems.push(Problem::new(
-            "spec.selector",
-            &read.to_string(),
-            "it does not match spec.template.metadata.labels; the labels must contain what is selected",
+            "spec.template.metadata.labels",
+            "",
+            format!("they do not match spec.selector ({read}); add the labels that it selects"),
         ));
     }
     read
-}
-
-fn check_template(spec: &GameDeploymentSpec, problems: &mut Vec<Problem>) {
-    let pod = |field: &str| spec.template.pointer(&format!("/spec/{field}"));
-    if pod("containers")
-        .and_then(|list| list.as_array())
-        .is_none_or(Vec::is_empty)
-    {
-        problems.push(Problem::new(
-            "spec.template.spec.containers",
-            "",
-            "a pod needs at least one container",
-        ));
-    }
-    if let Some(policy) = pod("restartPolicy").and_then(|policy| policy.as_str())
-        && policy != "Always"
-    {
-        problems.push(Problem::new(
-            "spec.template.spec.restartPolicy",
-            policy,
-            "pods of a workload run until they are deleted; set Always or leave it out",
-        ));
-    }
 }
 
 fn pods_to_delete(spec: &GameDeploymentSpec) -> BTreeSet<String> {

@@ -85,7 +85,6 @@ pub struct Controller {
 #[derive(Debug, Default)]
 struct Seat {
     refusals: Refusals,
-    collision: bool,
     /// Of an object that cannot be read: what was said of it.
     unreadable: Option<String>,
 }
@@ -303,7 +302,7 @@ impl Controller {
             .map(|owned| &owned.revision)
             .collect();
         let seat = self.seats.get(key);
-        let trouble = seat.and_then(|seat| seat.refusals.trouble(seat.collision));
+        let trouble = seat.and_then(|seat| seat.refusals.trouble());
         let view = View {
             object,
             pods: &pods,
@@ -368,8 +367,8 @@ impl Controller {
             let seat = self.seats.entry(key.clone()).or_default();
             seat.refusals.see(generation);
             seat.refusals.learn(tried, self.began.elapsed());
-            seat.collision = collision;
-            if seat.refusals.is_empty() && !collision {
+            seat.refusals.collide(collision);
+            if seat.refusals.is_empty() {
                 self.seats.remove(&key);
             }
         }

@@ -194,7 +194,9 @@ fn stalled(snapshot: &Snapshot, status: &GameDeploymentStatus, pod: &Pod) -> Opt
         let reason = reason(&found.reason)?;
         let concerned = match reason {
             WorkloadReason::InPlaceStalled => found.message.contains(&pod.name),
-            WorkloadReason::NotInPlaceUpdatable | WorkloadReason::PausedByStepBasedHook => at_old,
+            WorkloadReason::NotInPlaceUpdatable
+            | WorkloadReason::PausedByStepBasedHook
+            | WorkloadReason::RevisionNotRecorded => at_old,
             WorkloadReason::WriteFailed => found.message.contains(&pod.name) || at_old,
             _ => false,
         };

@@ -84,13 +84,18 @@ pub(super) fn of(reason: WorkloadReason, snapshot: &Snapshot, about: About<'_>) 
             )
         }
         WorkloadReason::IndexesExhausted => say("Widen the range of indexes.", [widen(snapshot)]),
+        WorkloadReason::RevisionNotRecorded => say(
+            "It is tried again, after 30 s at the latest, and pods are healed and scaled at the recorded revision. If it \
+             stays so, the cause is in these words: a quota, an admission webhook, rights of the operator.",
+            [watch(snapshot), ours(snapshot, "undo")],
+        ),
         WorkloadReason::WriteFailed => say(
             "It is tried again, after 30 s at the latest. If it stays so, the cause is in these words: rights of the \
              operator, a quota, an admission webhook.",
             [watch(snapshot)],
         ),
         WorkloadReason::InvalidSpec => say(
-            "Correct the spec; nothing is done to any pod until then.",
+            "Correct the spec. Until then nothing is done to any pod; where only spec.template has problems, no pod is updated.",
             [edit(snapshot)],
         ),
     }

@@ -50,6 +50,7 @@ pub mod setup;
 pub mod store;
 pub mod story;
 pub mod totals;
+pub mod unrecorded;
 pub mod watch;
 pub mod weather;
 pub mod world;

@@ -72,6 +72,11 @@ impl World {
             29..=32 => self.touch_run(dice),
             33..=37 => self.touch_pod(dice),
             38 => self.replace_workload(dice),
+            _ if dice.bool() => {
+                self.server.refuses_revisions = dice.bool();
+                let refuses = self.server.refuses_revisions;
+                self.tell(|| format!("new revisions are refused: {refuses}"));
+            }
             _ => {
                 let quota = dice.bool().then(|| dice.usize(..6));
                 self.server.quota = quota;
@@ -127,7 +132,7 @@ impl World {
         self.edit(change, || format!("strategy field {kind} by {one} {two}"));
     }
 
-    fn any_pod(&self, dice: &mut Rng) -> Option<std::rc::Rc<crate::objects::PodObject>> {
+    pub(crate) fn any_pod(&self, dice: &mut Rng) -> Option<std::rc::Rc<crate::objects::PodObject>> {
         self.server.pods.nth(dice.usize(..16)).cloned()
     }
 
@@ -165,7 +170,10 @@ impl World {
     fn soften_run(&mut self, run: &RunObject) {
         let name = run.id.name.clone();
         self.server.edit_run(&name, |run| soften(&mut run.spec));
-        self.referee.edited(&run.id.uid);
+        // An edit after the verdict may be seen later than the verdict, and has changed nothing of it.
+        if !run.read.phase.is_final() {
+            self.referee.edited(&run.id.uid);
+        }
         self.tell(|| format!("somebody edits run {name}"));
     }
 

@@ -34,6 +34,11 @@ impl World {
         self.dismiss_moods(Mood::YES);
         self.come_to_rest(&mut dice, true);
         self.check_end();
+        if self.code[0].is_multiple_of(4) {
+            self.live_on_with_a_template_that_is_refused(&mut dice);
+            self.come_to_rest(&mut dice, true);
+            self.check_end();
+        }
         self.totals.converged += 1;
     }
 
@@ -68,6 +73,7 @@ impl World {
         self.tell(|| "from here on everything works".to_owned());
         self.weather = Weather::fine();
         self.server.quota = None;
+        self.server.refuses_revisions = false;
         self.every_image_exists = true;
         for name in NAMES {
             self.server.put_template(name, question(0, url(name)));
@@ -171,7 +177,7 @@ impl World {
     }
 
     /// About a second in which everybody does what there is to do.
-    fn round(&mut self, dice: &mut Rng, tends: bool) {
+    pub(crate) fn round(&mut self, dice: &mut Rng, tends: bool) {
         self.pass(SignedDuration::from_millis(1000), dice);
         for at in 0..self.processes.len() {
             for kind in 0..KINDS {

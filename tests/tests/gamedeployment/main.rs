@@ -50,6 +50,7 @@ mod scale_down;
 mod scale_subresource;
 mod skip_hook;
 mod traces;
+mod unrecorded;
 mod vanishing_pods;
 mod verdict_age;
 mod verdict_once;

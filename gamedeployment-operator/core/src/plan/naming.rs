@@ -7,7 +7,7 @@ impl Action {
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
-            Self::CreateRevision(_) => "create_revision",
+            Self::CreateRevision(_) => CREATE_REVISION,
             Self::AdoptRevision(_) => "adopt_revision",
             Self::RenumberRevision(..) => "renumber_revision",
             Self::DeleteRevision(_) => "delete_revision",
@@ -67,6 +67,8 @@ impl Action {
     }
 }
 
+/// A new ControllerRevision.
+pub const CREATE_REVISION: &str = "create_revision";
 /// The creation of a pod.
 pub const CREATE_POD: &str = "create_pod";
 /// The deletion of a HookRun.

@@ -68,7 +68,7 @@ impl Story {
                 }
             }
             self.refusals.learn(tried, self.now);
-            let trouble = self.refusals.trouble(false);
+            let trouble = self.refusals.trouble();
             self.messages.extend(trouble.and_then(|trouble| trouble.updating));
             self.now += SECOND / 10;
         }
@@ -147,5 +147,5 @@ fn what_is_not_to_be_done_any_more_is_forgotten_and_a_status_waits_too() {
     refusals.hold(&mut full, SECOND / 10);
     assert_eq!((full.actions.len(), full.status.is_none()), (1, true));
     assert!(refusals.forget_others(&plan(["b"])) && refusals.is_empty());
-    assert_eq!(refusals.trouble(false), None);
+    assert_eq!(refusals.trouble(), None);
 }

@@ -2,28 +2,27 @@
 //!
 //! Nothing here changes with the time alone: a workload that waits is written to once.
 
-use jiff::Timestamp;
 use shared_api::GameDeploymentStatus;
-use shared_api::reason::{WorkloadCondition, WorkloadReason};
+use shared_api::reason::WorkloadReason;
 
 use crate::canary::Canary;
 use crate::gate::Standing;
 use crate::plan::{Crowd, Gauges, Plan, Rollout, Warning};
-use crate::pod::Pod;
 use crate::progress::Stage;
 use crate::rollout::Hindrances;
 use crate::scale::Counts;
 use crate::scene::Scene;
 use crate::steps::Confirmation;
-use crate::view::View;
-use crate::workload::{self, Problem, Selector, UpdateType};
+use crate::workload::{Selector, UpdateType};
 
 mod condition;
 mod sentence;
 mod told;
+mod unrecorded;
 mod waiting;
 
 use condition::Conditions;
+pub use unrecorded::refuse;
 use waiting::Waiting;
 pub use waiting::is_not_taken_up;
 
@@ -41,41 +40,6 @@ pub struct Findings<'a> {
     pub unmade: usize,
     /// Pods that are being deleted.
     pub ending: Crowd,
-}
-
-/// Reports a spec that cannot be worked on. Pods are counted, and nothing is done to them.
-pub fn refuse(view: &View<'_>, problems: &[Problem], plan: &mut Plan, now: Timestamp) {
-    let old = view.object.status.clone().unwrap_or_default();
-    let uid = view.object.metadata.uid.as_deref();
-    let active: Vec<&Pod> = view
-        .pods
-        .iter()
-        .copied()
-        .filter(|pod| pod.is_active() && uid.is_some() && pod.controller.as_deref() == uid)
-        .collect();
-    let mut conditions = Conditions::new(&old.conditions, view.object.metadata.generation, now);
-    conditions.keep(WorkloadCondition::Available);
-    conditions.set(
-        WorkloadCondition::Progressing,
-        false,
-        WorkloadReason::InvalidSpec,
-        "the spec has problems; see InvalidSpec".to_owned(),
-    );
-    conditions.set(
-        WorkloadCondition::InvalidSpec,
-        true,
-        WorkloadReason::InvalidSpec,
-        workload::sentence(problems),
-    );
-    let status = GameDeploymentStatus {
-        observed_generation: view.object.metadata.generation,
-        replicas: number(active.len()),
-        ready_replicas: number(active.iter().filter(|pod| pod.is_ready()).count()),
-        conditions: conditions.finish(),
-        ..old.clone()
-    };
-    plan.gauges = Some(Gauges::default());
-    conclude(old, status, |_| false, plan);
 }
 
 /// Reports everything.
@@ -96,6 +60,7 @@ pub fn report(scene: &Scene<'_>, findings: &Findings<'_>, plan: &mut Plan) {
     sentence::progressing(scene, findings, &waiting, &mut conditions);
     sentence::scale_blocked(scene, findings, &waiting, &mut conditions);
     sentence::update_blocked(scene, findings, &waiting, &mut conditions);
+    unrecorded::invalid_spec(scene, &mut conditions);
     let pods = || scene.seats.iter().map(|seat| (seat.pod, seat.old));
     let whole = is_whole(scene, findings);
     let current = if whole {
@@ -107,6 +72,14 @@ pub fn report(scene: &Scene<'_>, findings: &Findings<'_>, plan: &mut Plan) {
         pods()
             .filter(|(pod, old)| pod.is_ready() && (old_too || !old))
             .count()
+    };
+    // No pod has a template that is not recorded.
+    let is_recorded = scene.history.unrecorded.is_none();
+    let updated = |count: usize| if is_recorded { number(count) } else { 0 };
+    let update_revision = if is_recorded {
+        Some(scene.history.update.name.clone())
+    } else {
+        old.update_revision.clone()
     };
     let available = pods()
         .filter(|(pod, _)| pod.is_available(workload.min_ready_seconds, scene.now))
@@ -124,11 +97,11 @@ pub fn report(scene: &Scene<'_>, findings: &Findings<'_>, plan: &mut Plan) {
         replicas: number(scene.seats.len()),
         ready_replicas: number(ready(true)),
         available_replicas: number(available),
-        updated_replicas: number(scene.updated()),
-        updated_ready_replicas: number(ready(false)),
+        updated_replicas: updated(scene.updated()),
+        updated_ready_replicas: updated(ready(false)),
         hook_pending_replicas: number(waiting.count()),
         surge_replicas: number(findings.counts.surging()),
-        update_revision: Some(scene.history.update.name.clone()),
+        update_revision,
         current_revision: Some(current.clone()),
         collision_count: Some(crate::history::collisions(view)),
         conditions: conditions.finish(),
@@ -175,7 +148,10 @@ fn is_whole(scene: &Scene<'_>, findings: &Findings<'_>) -> bool {
         Some(index) => index < steps,
         None => !scene.workload.partition.is_zero(),
     };
-    !kept_back && scene.old() == 0 && scene.updated() >= scene.workload.replicas
+    scene.history.unrecorded.is_none()
+        && !kept_back
+        && scene.old() == 0
+        && scene.updated() >= scene.workload.replicas
 }
 
 /// Writes the status if it changed, and says what became worse. Conditions of pods that are `told` of are said already.

@@ -6,7 +6,7 @@ use shared_api::reason::{WorkloadCondition, WorkloadReason};
 
 use super::condition::Conditions;
 use super::waiting::{Entry, How, Waiting};
-use super::{Findings, is_whole};
+use super::{Findings, is_whole, unrecorded};
 use crate::gate::{Standing, Unresolved, unresolved};
 use crate::pod::Pod;
 use crate::progress::Stage;
@@ -87,6 +87,9 @@ pub(super) fn progressing(
         let message = message + &waits(scene, waiting) + &under_way(scene) + &not_begun(scene);
         conditions.set(WorkloadCondition::Progressing, progress, reason, message);
     };
+    if let Some((reason, message)) = unrecorded::progressing(scene) {
+        return set(false, reason, message);
+    }
     if let Some((reason, message)) = &findings.canary.waits {
         let progress = *reason == WorkloadReason::RollingOut;
         return set(progress, *reason, message.clone());
@@ -286,6 +289,9 @@ pub(super) fn update_blocked(
     conditions: &mut Conditions<'_>,
 ) {
     let kind = WorkloadCondition::UpdateBlocked;
+    if let Some((reason, message)) = unrecorded::refused(scene) {
+        return conditions.set(kind, true, reason, message);
+    }
     if let Some(message) = scene.view.trouble.and_then(|trouble| trouble.updating.clone()) {
         return conditions.set(kind, true, WorkloadReason::WriteFailed, message);
     }

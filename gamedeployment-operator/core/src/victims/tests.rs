@@ -55,7 +55,7 @@ fn victims(pods: &[Pod], named: &[&str], need: Need) -> (Vec<String>, Vec<String
     let workload = Workload::read(&object).unwrap();
     let mut plan = Plan::default();
     let own = claim(&view, &workload, &mut plan);
-    let history = history::settle(&view, &workload, &own, &mut plan).unwrap();
+    let history = history::settle(&view, &workload, &[], &own, &mut plan).unwrap();
     let now = "2024-06-01T00:00:00Z".parse().unwrap();
     let mut scene = Scene::new(&view, &workload, history, &own.active, now);
     choose(&mut scene, need);

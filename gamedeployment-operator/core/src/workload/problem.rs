@@ -19,6 +19,12 @@ impl Problem {
             remedy: remedy.into(),
         }
     }
+
+    /// Whether it concerns new pods only: those that there are were made of another template.
+    #[must_use]
+    pub fn is_of_template(&self) -> bool {
+        self.path.starts_with("spec.template")
+    }
 }
 
 impl std::fmt::Display for Problem {

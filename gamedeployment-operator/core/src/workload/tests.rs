@@ -155,9 +155,9 @@ fn problems_of_the_spec_name_field_value_and_remedy() {
         (
             "/spec/selector",
             json!({"matchLabels": {"app": "web"}}),
-            "spec.selector",
-            "app=web",
-            "must contain what is selected",
+            "spec.template.metadata.labels",
+            "",
+            "they do not match spec.selector (app=web)",
         ),
         (
             "/spec/selector/matchExpressions",

@@ -69,7 +69,6 @@ pub type Sent = (u64, Request);
 #[derive(Debug, Default)]
 struct Seat {
     refusals: Refusals,
-    collision: bool,
 }
 
 /// One operator's memory.
@@ -232,7 +231,7 @@ impl Games {
             .map(|revision| &revision.read)
             .collect();
         let seat = self.seats.get(&object.id.name);
-        let trouble = seat.and_then(|seat| seat.refusals.trouble(seat.collision));
+        let trouble = seat.and_then(|seat| seat.refusals.trouble());
         let view = View {
             object: &object.api,
             pods: &pods,
@@ -305,7 +304,7 @@ impl Games {
         let seat = self.seats.entry(name.to_owned()).or_default();
         seat.refusals.see(generation);
         seat.refusals.learn(job.tried, clock(now));
-        seat.collision = job.collision;
+        seat.refusals.collide(job.collision);
         if job.overtaken {
             self.dirty.remove(name);
             self.wakes.insert(name.to_owned(), now + OVERTAKEN);

@@ -126,7 +126,7 @@ impl Referee {
         if !room.calm {
             return;
         }
-        let wanted = Workload::read(&acted.seen.object.api).unwrap();
+        let wanted = Workload::examine(&acted.seen.object.api).0;
         if matches!(action, Action::CreatePod(_)) {
             let most = wanted.replicas + wanted.max_surge;
             assert!(room.active <= most, "{} pods of at most {most}", room.active);

@@ -51,6 +51,8 @@ pub struct Server {
     leases: [Option<Found>; 2],
     /// How many pods may exist; none: any number.
     pub quota: Option<usize>,
+    /// Whether new ControllerRevisions are refused, by a quota or a right that is missing.
+    pub refuses_revisions: bool,
 }
 
 impl Server {

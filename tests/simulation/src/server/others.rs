@@ -83,6 +83,9 @@ impl Server {
         if self.revisions.get(&new.name).is_some() {
             return Err(Refusal::Conflict);
         }
+        if self.refuses_revisions {
+            return Err(Refusal::Forbidden);
+        }
         let mut object = ControllerRevision {
             data: Some(RawExtension(new.data.clone())),
             revision: new.number,

@@ -1,0 +1,196 @@
+//! A template that is not recorded stops the update, and nothing else; and it is said.
+
+use serde_json::{Value, json};
+use shared_api::GameDeployment;
+
+use super::*;
+use crate::plan::NewPod;
+use crate::pod::Pod;
+use crate::refusals::Refusals;
+use crate::revision::Revision;
+use crate::samples::{Around, object, pod, revisions, template};
+use crate::view::Trouble;
+
+const REFUSED: &str = "controllerrevisions is forbidden: exceeded quota";
+
+fn plan(object: &GameDeployment, pods: &[Pod], revisions: &[Revision], trouble: Option<&Trouble>) -> Plan {
+    let (pods, revisions): (Vec<&Pod>, Vec<&Revision>) = (pods.iter().collect(), revisions.iter().collect());
+    let view = View {
+        object,
+        pods: &pods,
+        revisions: &revisions,
+        runs: &[],
+        trouble,
+        cluster: &Around::default(),
+    };
+    decide(&view, "2024-06-01T00:00:00Z".parse().unwrap())
+}
+
+fn refused() -> Trouble {
+    Trouble {
+        revision: Some(REFUSED.to_owned()),
+        ..Trouble::default()
+    }
+}
+
+/// Three pods of revision `old`, of which one is gone; the fleet was at that revision, and its template is changed.
+fn fleet(over: &[(&str, Value)]) -> (GameDeployment, Vec<Pod>, Vec<Revision>) {
+    let mut all = vec![
+        ("/spec/replicas", json!(3)),
+        ("/spec/template", template("game:v3")),
+        (
+            "/status",
+            json!({"currentRevision": "old", "updateRevision": "old", "updatedReplicas": 3, "replicas": 3}),
+        ),
+    ];
+    all.extend_from_slice(over);
+    let pods = vec![pod("fleet-a", &[]), pod("fleet-b", &[])];
+    let old = revisions().into_iter().take(1).collect();
+    (object(&all), pods, old)
+}
+
+fn created(plan: &Plan) -> Vec<&NewPod> {
+    let created = plan.actions.iter().filter_map(|action| match action {
+        Action::CreatePod(pod) => Some(&**pod),
+        _ => None,
+    });
+    created.collect()
+}
+
+fn revision_of(pod: &NewPod) -> &Value {
+    &pod.manifest["metadata"]["labels"]["controller-revision-hash"]
+}
+
+/// Reason and message of a condition that is True; none where there is none.
+fn said(plan: &Plan, kind: &str) -> Option<(String, String)> {
+    let status = plan.status.as_ref()?;
+    let mut conditions = status.conditions.iter();
+    let found = conditions.find(|condition| condition.type_ == kind && condition.status == "True")?;
+    Some((found.reason.clone(), found.message.clone()))
+}
+
+#[track_caller]
+fn assert_goes_on_at_the_recorded_revision(plan: &Plan) {
+    let new = created(plan);
+    assert_eq!(new.len(), 1, "the missing pod is replaced: {:?}", plan.actions);
+    assert_eq!(revision_of(new[0]), "old");
+    let touched = plan.actions.iter().any(|action| {
+        matches!(
+            action,
+            Action::DeletePod(_) | Action::Mark(..) | Action::TakeOut(..) | Action::WriteUpdate(..)
+        )
+    });
+    assert!(!touched, "nothing is updated: {:?}", plan.actions);
+    let status = plan.status.as_ref().unwrap();
+    assert_eq!(status.observed_generation, Some(1));
+    assert_eq!((status.replicas, status.updated_replicas), (2, 0));
+    assert_eq!(status.current_revision.as_deref(), Some("old"));
+    let progressing = status
+        .conditions
+        .iter()
+        .find(|known| known.type_ == "Progressing");
+    assert_eq!(progressing.unwrap().status, "False");
+}
+
+#[test]
+fn a_revision_that_is_refused_is_said_and_pods_are_healed_at_the_recorded_one() {
+    let (object, pods, revisions) = fleet(&[]);
+    let first = plan(&object, &pods, &revisions, None);
+    assert!(
+        matches!(first.actions.as_slice(), [Action::CreateRevision(_)]) && first.status.is_none(),
+        "the first attempt is awaited: {first:?}"
+    );
+    let trouble = refused();
+    let plan = plan(&object, &pods, &revisions, Some(&trouble));
+    assert!(matches!(plan.actions.first(), Some(Action::CreateRevision(_))));
+    assert_goes_on_at_the_recorded_revision(&plan);
+    let (reason, message) = said(&plan, "UpdateBlocked").unwrap();
+    assert_eq!(reason, "RevisionNotRecorded");
+    assert!(
+        message.contains(REFUSED) && message.contains("new pods get revision old"),
+        "{message}"
+    );
+    assert!({ plan.warnings.iter() }.any(|warning| warning.reason.as_str() == "RevisionNotRecorded"));
+}
+
+#[test]
+fn a_workload_without_any_revision_says_that_none_can_be_recorded() {
+    let object = object(&[]);
+    assert!(plan(&object, &[], &[], None).status.is_none());
+    let plan = plan(&object, &[], &[], Some(&refused()));
+    assert!(created(&plan).is_empty());
+    let (reason, message) = said(&plan, "ScaleBlocked").unwrap();
+    assert_eq!(reason, "RevisionNotRecorded");
+    assert!(message.contains(REFUSED), "{message}");
+    assert!(!plan.warnings.is_empty() && plan.gauges.is_some());
+}
+
+#[test]
+fn a_template_with_problems_stops_the_update_alone() {
+    let label = "/spec/template/metadata/labels/build";
+    let (mut invalid, pods, revisions) = fleet(&[(label, json!("feature/new maps"))]);
+    let healed = plan(&invalid, &pods, &revisions, None);
+    assert_goes_on_at_the_recorded_revision(&healed);
+    let (reason, message) = said(&healed, "InvalidSpec").unwrap();
+    assert_eq!(reason, "InvalidSpec");
+    let words = "spec.template.metadata.labels[build]: \"feature/new maps\": ";
+    assert!(
+        message.starts_with(words) && message.contains("new pods get revision old"),
+        "{message}"
+    );
+    assert_eq!(said(&healed, "UpdateBlocked"), None);
+
+    invalid.spec.replicas = Some(6);
+    assert_eq!(
+        created(&plan(&invalid, &pods, &revisions, None)).len(),
+        4,
+        "it is scaled"
+    );
+    invalid.spec.replicas = Some(1);
+    let fewer = plan(&invalid, &pods, &revisions, None);
+    let deleted = |action: &&Action| matches!(action, Action::DeletePod(_) | Action::Mark(..));
+    assert_eq!(
+        fewer.actions.iter().filter(deleted).count(),
+        1,
+        "{:?}",
+        fewer.actions
+    );
+
+    // A problem besides the template's stops everything.
+    invalid.spec.min_ready_seconds = Some(-1);
+    let stopped = plan(&invalid, &pods, &revisions, None);
+    assert!(stopped.actions.is_empty(), "{:?}", stopped.actions);
+    let (_, message) = said(&stopped, "InvalidSpec").unwrap();
+    assert!(
+        message.contains("labels[build]") && message.contains("spec.minReadySeconds"),
+        "{message}"
+    );
+}
+
+#[test]
+fn an_update_that_was_under_way_is_not_taken_back() {
+    // `old` is rolled out whole, `new` was being rolled out, and its successor cannot be recorded.
+    let (object, mut pods, _) = fleet(&[("/status/updateRevision", json!("new"))]);
+    pods[1]
+        .labels
+        .insert("controller-revision-hash".to_owned(), "new".to_owned());
+    let plan = plan(&object, &pods, &revisions(), Some(&refused()));
+    assert_goes_on_at_the_recorded_revision(&plan);
+}
+
+#[test]
+fn names_that_are_taken_are_passed_one_after_the_other_though_no_status_is_written() {
+    let (object, pods, revisions) = fleet(&[]);
+    let name = |trouble: Option<&Trouble>| match plan(&object, &pods, &revisions, trouble).actions.first() {
+        Some(Action::CreateRevision(new)) => new.name.clone(),
+        other => panic!("{other:?}"),
+    };
+    let mut tried = vec![name(None)];
+    let mut refusals = Refusals::default();
+    for _ in 0..3 {
+        refusals.collide(true);
+        let next = name(refusals.trouble().as_ref());
+        assert!(!tried.contains(&next), "{next} is tried again");
+        tried.push(next);
+    }
+}

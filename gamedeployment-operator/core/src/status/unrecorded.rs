@@ -1,0 +1,97 @@
+//! A spec that cannot be worked on, and a template that is not recorded: what is said, and what goes on nevertheless.
+
+use jiff::Timestamp;
+use shared_api::GameDeploymentStatus;
+use shared_api::reason::{WorkloadCondition, WorkloadReason};
+
+use super::condition::Conditions;
+use super::{conclude, number};
+use crate::history::Unrecorded;
+use crate::plan::{Gauges, Plan};
+use crate::pod::Pod;
+use crate::scene::Scene;
+use crate::view::View;
+use crate::workload::{self, Problem};
+
+/// Reports why nothing is done: the spec has `problems`, or the first revision is refused. Pods are counted, and nothing
+/// is done to them.
+pub fn refuse(view: &View<'_>, problems: &[Problem], plan: &mut Plan, now: Timestamp) {
+    let old = view.object.status.clone().unwrap_or_default();
+    let mut conditions = Conditions::new(&old.conditions, view.object.metadata.generation, now);
+    conditions.keep(WorkloadCondition::Available);
+    let mut stopped = |kind, reason, see: String, message| {
+        conditions.set(WorkloadCondition::Progressing, false, reason, see);
+        conditions.set(kind, true, reason, message);
+    };
+    if !problems.is_empty() {
+        let see = "the spec has problems; see InvalidSpec".to_owned();
+        let (kind, reason) = (WorkloadCondition::InvalidSpec, WorkloadReason::InvalidSpec);
+        stopped(kind, reason, see, workload::sentence(problems));
+    } else if let Some(refused) = view.trouble.and_then(|trouble| trouble.revision.as_ref()) {
+        let see = "the revision of spec.template is not recorded; see ScaleBlocked".to_owned();
+        let message = format!(
+            "the revision of spec.template cannot be recorded, and no pod is created before: {refused}"
+        );
+        let (kind, reason) = (
+            WorkloadCondition::ScaleBlocked,
+            WorkloadReason::RevisionNotRecorded,
+        );
+        stopped(kind, reason, see, message);
+    } else {
+        // It is being recorded.
+        return;
+    }
+    let uid = view.object.metadata.uid.as_deref();
+    let own = |pod: &&&Pod| pod.is_active() && uid.is_some() && pod.controller.as_deref() == uid;
+    let active: Vec<&&Pod> = view.pods.iter().filter(own).collect();
+    let status = GameDeploymentStatus {
+        observed_generation: view.object.metadata.generation,
+        replicas: number(active.len()),
+        ready_replicas: number(active.iter().filter(|pod| pod.is_ready()).count()),
+        conditions: conditions.finish(),
+        ..old.clone()
+    };
+    plan.gauges = Some(Gauges::default());
+    conclude(old, status, |_| false, plan);
+}
+
+/// Says of a template that has problems what they are.
+pub(super) fn invalid_spec(scene: &Scene<'_>, conditions: &mut Conditions<'_>) {
+    if let Some(Unrecorded::Invalid(problems)) = &scene.history.unrecorded {
+        let message = format!("{}; {}", workload::sentence(problems), meanwhile(scene));
+        let (kind, reason) = (WorkloadCondition::InvalidSpec, WorkloadReason::InvalidSpec);
+        conditions.set(kind, true, reason, message);
+    }
+}
+
+/// Says why the API server does not record the template.
+pub(super) fn refused(scene: &Scene<'_>) -> Option<(WorkloadReason, String)> {
+    match scene.history.unrecorded.as_ref()? {
+        Unrecorded::Invalid(_) => None,
+        Unrecorded::Refused(why) => {
+            let meanwhile = meanwhile(scene);
+            let message = format!("the revision of spec.template cannot be recorded: {why}; {meanwhile}");
+            Some((WorkloadReason::RevisionNotRecorded, message))
+        }
+    }
+}
+
+/// Why the update does not progress.
+pub(super) fn progressing(scene: &Scene<'_>) -> Option<(WorkloadReason, String)> {
+    let (reason, see) = match scene.history.unrecorded.as_ref()? {
+        Unrecorded::Invalid(_) => (
+            WorkloadReason::InvalidSpec,
+            "spec.template has problems; see InvalidSpec",
+        ),
+        Unrecorded::Refused(_) => (
+            WorkloadReason::RevisionNotRecorded,
+            "the revision of spec.template is not recorded; see UpdateBlocked",
+        ),
+    };
+    Some((reason, see.to_owned()))
+}
+
+fn meanwhile(scene: &Scene<'_>) -> String {
+    let current = &scene.history.current.name;
+    format!("meanwhile no pod is updated, and new pods get revision {current}")
+}

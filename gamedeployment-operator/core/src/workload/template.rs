@@ -1,0 +1,184 @@
+//! What is wrong with a pod template, as far as that shows before a pod is made of it.
+
+use serde_json::Value;
+use shared_api::names::pod::{RESERVED_ANNOTATIONS, RESERVED_LABELS};
+
+use super::Problem;
+
+const BASE: &str = "spec.template";
+/// Most bytes of an object's annotations, names and values together.
+const ANNOTATION_BYTES: usize = 256 * 1024;
+const VALUE: &str = "a label's value has at most 63 characters: letters, digits, '-', '_' and '.', and a letter or digit \
+                     at both ends; correct it";
+const KEY: &str = "a name has at most 63 characters: letters, digits, '-', '_' and '.', and a letter or digit at both \
+                   ends; a DNS name and '/' may stand before it; correct it";
+const RESERVED: &str = "the operator sets this on each pod; remove it from the template";
+
+pub(super) fn check(template: &Value, problems: &mut Vec<Problem>) {
+    check_labels(template, problems);
+    check_annotations(template, problems);
+    let pod = |field: &str| template.pointer(&format!("/spec/{field}"));
+    if pod("containers")
+        .and_then(|list| list.as_array())
+        .is_none_or(Vec::is_empty)
+    {
+        problems.push(Problem::new(
+            &format!("{BASE}.spec.containers"),
+            "",
+            "a pod needs at least one container",
+        ));
+    }
+    if let Some(policy) = pod("restartPolicy").and_then(|policy| policy.as_str())
+        && policy != "Always"
+    {
+        problems.push(Problem::new(
+            &format!("{BASE}.spec.restartPolicy"),
+            policy,
+            "pods of a workload run until they are deleted; set Always or leave it out",
+        ));
+    }
+}
+
+fn check_labels(template: &Value, problems: &mut Vec<Problem>) {
+    for (key, path, value) in texts(template, "labels", &RESERVED_LABELS, problems) {
+        if !is_qualified(key) {
+            problems.push(Problem::new(&path, key, KEY));
+        }
+        if !value.is_empty() && !is_name(value) {
+            problems.push(Problem::new(&path, value, VALUE));
+        }
+    }
+}
+
+fn check_annotations(template: &Value, problems: &mut Vec<Problem>) {
+    let mut bytes = 0;
+    for (key, path, value) in texts(template, "annotations", &RESERVED_ANNOTATIONS, problems) {
+        bytes += key.len() + value.len();
+        if !is_qualified(&key.to_lowercase()) {
+            problems.push(Problem::new(&path, key, KEY));
+        }
+    }
+    if bytes > ANNOTATION_BYTES {
+        problems.push(Problem::new(
+            &format!("{BASE}.metadata.annotations"),
+            "",
+            format!("they have {bytes} bytes, {ANNOTATION_BYTES} are allowed; shorten them"),
+        ));
+    }
+}
+
+/// Key, path and value of each entry of a map whose values are texts and whose keys are not reserved.
+fn texts<'a>(
+    template: &'a Value,
+    field: &str,
+    reserved: &[&str],
+    problems: &mut Vec<Problem>,
+) -> Vec<(&'a str, String, &'a str)> {
+    let map = template.pointer(&format!("/metadata/{field}"));
+    let mut texts = Vec::new();
+    for (key, value) in map.and_then(Value::as_object).into_iter().flatten() {
+        let path = format!("{BASE}.metadata.{field}[{key}]");
+        match value {
+            Value::String(value) if reserved.contains(&key.as_str()) => {
+                problems.push(Problem::new(&path, value, RESERVED));
+            }
+            Value::String(value) => texts.push((key.as_str(), path, value.as_str())),
+            // As if it were not there.
+            Value::Null => {}
+            other => {
+                let remedy = "the value must be a string; put it in quotation marks";
+                problems.push(Problem::new(&path, &other.to_string(), remedy));
+            }
+        }
+    }
+    texts
+}
+
+/// Kubernetes' qualified name: `[dns.name/]name`.
+fn is_qualified(key: &str) -> bool {
+    match key.split_once('/') {
+        Some((prefix, name)) => is_dns_name(prefix) && is_name(name),
+        None => is_name(key),
+    }
+}
+
+fn is_name(text: &str) -> bool {
+    (1..=63).contains(&text.len()) && is_made_of(text, |c| c.is_ascii_alphanumeric(), "-_.")
+}
+
+fn is_dns_name(text: &str) -> bool {
+    let is_letter = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+    (1..=253).contains(&text.len()) && text.split('.').all(|part| is_made_of(part, is_letter, "-"))
+}
+
+/// Letters at both ends, and letters or marks between them.
+fn is_made_of(text: &str, is_letter: impl Fn(char) -> bool, marks: &str) -> bool {
+    text.starts_with(&is_letter)
+        && text.ends_with(&is_letter)
+        && text.chars().all(|c| is_letter(c) || marks.contains(c))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::tests::assert_refused;
+    use super::*;
+    use crate::samples::workload;
+
+    const LABELS: &str = "/spec/template/metadata/labels";
+    const ANNOTATIONS: &str = "/spec/template/metadata/annotations";
+
+    #[test]
+    fn labels_are_what_the_api_server_takes() {
+        let long = "a".repeat(64);
+        let table = [
+            ("build", "feature/new maps", "feature/new maps", "at most 63"),
+            ("build", "-x", "-x", "at both ends"),
+            ("build", &long, &long, "at most 63"),
+            ("a b", "x", "a b", "at most 63"),
+            ("/x", "x", "/x", "a DNS name"),
+            ("Games.io/x", "x", "Games.io/x", "a DNS name"),
+            ("controller-revision-hash", "x", "x", "the operator sets this"),
+            (
+                "tkex.bkbcs.tencent.com/gamedeployment-instance-id",
+                "x",
+                "x",
+                "remove it from the template",
+            ),
+        ];
+        for (key, value, shown, remedy) in table {
+            let path = format!("spec.template.metadata.labels[{key}]");
+            assert_refused(
+                &[(LABELS, json!({"app": "game", key: value}))],
+                &path,
+                shown,
+                remedy,
+            );
+        }
+        let number = json!({"app": "game", "build": 5});
+        let path = "spec.template.metadata.labels[build]";
+        assert_refused(&[(LABELS, number)], path, "5", "quotation marks");
+        let fine = json!({"app": "game", "build": "", "games.io/Build_1.x": "v1.2_3-Z", "x": "a".repeat(63)});
+        workload(&[(LABELS, fine)]);
+    }
+
+    #[test]
+    fn annotations_are_what_the_api_server_takes() {
+        let table = [
+            ("a b", "x", "a b", "at most 63"),
+            ("inplace-update-state", "{}", "{}", "the operator sets this"),
+            ("tkex.tencent.com/skip-hook", "x", "x", "the operator sets this"),
+        ];
+        for (key, value, shown, remedy) in table {
+            let path = format!("spec.template.metadata.annotations[{key}]");
+            assert_refused(&[(ANNOTATIONS, json!({key: value}))], &path, shown, remedy);
+        }
+        let long = "x".repeat(ANNOTATION_BYTES);
+        let path = "spec.template.metadata.annotations";
+        assert_refused(&[(ANNOTATIONS, json!({"a": long}))], path, "", "shorten them");
+        let fine =
+            json!({"Games.IO/x": "any text / at all", "controller.kubernetes.io/pod-deletion-cost": "5"});
+        workload(&[(ANNOTATIONS, fine)]);
+    }
+}

@@ -1,0 +1,79 @@
+//! A new template that cannot be recorded: the pods that there are go on, and what is wrong is said by its name.
+
+use fastrand::Rng;
+use serde_json::json;
+
+use crate::setup::{Look, template};
+use crate::world::{FLEET, World};
+
+/// Seconds after which everything that can be done has been done, refused writes and their pauses included.
+const SECONDS: usize = 90;
+/// A template that no world begins with.
+const NEW: Look = Look {
+    game: 7,
+    side: 7,
+    mode: 0,
+    tier: 7,
+};
+
+impl World {
+    /// Somebody writes a template that the API server refuses, or that is invalid; a pod dies, and `replicas` changes.
+    pub fn live_on_with_a_template_that_is_refused(&mut self, dice: &mut Rng) {
+        let invalid = self.code[1].is_multiple_of(2);
+        let replicas = 1 + usize::from(self.code[2] % 5);
+        let mut new = template(NEW);
+        if invalid {
+            new["metadata"]["labels"]["build"] = json!("feature/new maps");
+        } else {
+            self.server.refuses_revisions = true;
+        }
+        self.edit(
+            |spec| {
+                spec.template = new;
+                spec.replicas = i32::try_from(replicas).ok();
+            },
+            || "a template that cannot be recorded".to_owned(),
+        );
+        let victim = self.any_pod(dice).map(|pod| pod.id.name.clone());
+        if let Some(victim) = victim {
+            let _ = self.server.delete_pod(&victim, None, None, self.now);
+        }
+        for _ in 0..SECONDS {
+            self.round(dice, true);
+        }
+        self.check_unrecorded(replicas, if invalid { "InvalidSpec" } else { "UpdateBlocked" });
+        self.server.refuses_revisions = false;
+        self.edit(
+            |spec| spec.template = template(NEW),
+            || "a good template".to_owned(),
+        );
+    }
+
+    fn check_unrecorded(&self, replicas: usize, condition: &str) {
+        let object = self.server.workloads.get(FLEET).unwrap();
+        let status = object.api.status.clone().unwrap();
+        let reason = if condition == "InvalidSpec" {
+            condition
+        } else {
+            "RevisionNotRecorded"
+        };
+        let said = status.conditions.iter().any(|known| {
+            (known.type_.as_str(), known.status.as_str()) == (condition, "True") && known.reason == reason
+        });
+        assert!(said, "{reason} is not said: {}", self.describe());
+        assert_eq!(status.observed_generation, object.api.metadata.generation);
+        assert_eq!(status.updated_replicas, 0, "no pod has that template");
+        let own = self
+            .server
+            .pods
+            .iter()
+            .filter(|pod| pod.id.owner.as_deref() == Some(object.uid()));
+        let pods: Vec<_> = own.filter(|pod| pod.read.is_active()).collect();
+        assert_eq!(
+            pods.len(),
+            replicas,
+            "healing and scaling go on: {}",
+            self.describe()
+        );
+    }
+}
