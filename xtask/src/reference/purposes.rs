@@ -193,7 +193,7 @@ pub(super) const ALL: &[Purpose] = &[
         "controllerrevisions",
         "create",
         "recording a template before a pod is made of it",
-        "no pods",
+        "`RevisionNotRecorded`; a new workload gets no pods, others go on at the recorded revision",
     ),
     purpose(
         WORKLOADS,
