@@ -151,6 +151,8 @@ reasons! {
         InPlaceStalled,
         /// A pod index is needed and none is free.
         IndexesExhausted,
+        /// The API server refuses a pod of the new template in a dry run: no pod is deleted for the update.
+        PodRefused,
         /// The API server refused a write; the message says why.
         WriteFailed,
         /// The ControllerRevision of the new template cannot be created; pods are healed and scaled at the recorded revision.

@@ -20,6 +20,7 @@ use crate::scale::Counts;
 use crate::scene::{Scene, Seat};
 use crate::status::{self, Findings};
 use crate::steps::{self, Confirmation};
+use crate::trial::{self, Hold};
 use crate::victims;
 use crate::view::View;
 use crate::workload::{Problem, UpdateType, Workload};
@@ -101,6 +102,7 @@ fn choose<'a>(scene: &mut Scene<'a>, claimed: &Claim<'a>, plan: &mut Plan) -> Fi
     );
     steps::take(scene, plan);
     let unmade = creation::create(scene, claimed, need, plan);
+    trial::put(scene, plan);
     Findings {
         canary,
         counts,
@@ -249,7 +251,10 @@ fn rested_on<'s>(scene: &'s Scene<'_>, findings: &'s Findings<'_>) -> BTreeSet<&
         .filter_map(|(standing, granted)| match standing {
             Standing::Asking(run) | Standing::Refused(run) => Some(run.uid.as_str()),
             // A verdict that cannot be used at once is void: the pod will be asked again when its turn comes.
-            Standing::Open(approval) => approval.run().filter(|_| granted),
+            // A dry run takes a moment.
+            Standing::Open(approval) => approval
+                .run()
+                .filter(|_| granted || scene.hold == Some(Hold::Trial)),
             Standing::Unasked(_) | Standing::Stale(..) | Standing::Blocked(_) => None,
         });
     used.collect()

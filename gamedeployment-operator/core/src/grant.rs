@@ -14,6 +14,7 @@ use crate::budget::Slots;
 use crate::gate::{Gate, Intent, Standing};
 use crate::history::History;
 use crate::scene::{Scene, Seat, Service};
+use crate::trial;
 
 /// Puts the question of every pod with an intent, and hands out the slots. `confirming` available pods are waiting for
 /// their `PostInplace` hook: updates go on when these are well.
@@ -50,9 +51,10 @@ pub fn grant<'a>(scene: &mut Scene<'a>, gate: &Gate<'a>, confirming: usize) {
     for service in kept {
         slots.reserve(service);
     }
+    let held = scene.hold.is_some();
     for need in [Need::Slot, Need::Verdict, Need::Question] {
         for seat in of(&mut scene.seats, Turn::Update, need) {
-            seat.granted = slots.take(seat.service);
+            seat.granted = !(held && trial::is_concerned(seat)) && slots.take(seat.service);
         }
     }
 }

@@ -14,6 +14,7 @@
 //! | [`victims`] | which pods are deleted; [`rollout`]: which are updated |
 //! | [`gate`] | may this be done to this pod? The only place that makes approvals |
 //! | [`budget`] | how many available pods may be taken away; [`grant`]: who gets these slots |
+//! | [`trial`] | whether the API server takes new pods, before one goes for an update |
 //! | [`in_place`] | whether one revision becomes another without a new pod, and when that is done |
 //! | [`progress`] | where an in-place update of one pod stands |
 //! | [`steps`] | the next step of every pod |
@@ -51,6 +52,7 @@ pub mod scene;
 pub mod status;
 pub mod steps;
 pub mod template;
+pub mod trial;
 pub mod victims;
 pub mod view;
 pub mod workload;

@@ -10,7 +10,7 @@ use shared_api::reason::WorkloadReason;
 
 mod naming;
 
-pub use naming::{CREATE_POD, CREATE_REVISION, DELETE_RUN, STATUS};
+pub use naming::{CREATE_POD, CREATE_REVISION, DELETE_RUN, STATUS, TRY_POD};
 
 use crate::gate::{Confirmed, Delete, HookKind, NewRun, PodRef, Update};
 
@@ -46,6 +46,8 @@ pub enum Action {
     Release(PodRef),
     /// Create a pod.
     CreatePod(Box<NewPod>),
+    /// Have the API server say whether it would take a pod of this revision, without making one.
+    TryPod(Box<NewPod>, String),
     /// Record on a pod that it was chosen, for what, and when.
     Mark(PodRef, String),
     /// Take that back.

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::plan::{Action, CREATE_POD, CREATE_REVISION, Plan, STATUS};
+use crate::plan::{Action, CREATE_POD, CREATE_REVISION, Plan, STATUS, TRY_POD};
 use crate::view::Trouble;
 
 /// The first pause; it doubles with every refusal in a row.
@@ -207,7 +207,7 @@ impl Refusals {
         let first = |scales: bool| {
             let mut acts = self.acts.iter();
             acts.find_map(|(name, act)| {
-                let others = act.scales == scales && *name != CREATE_REVISION;
+                let others = act.scales == scales && ![CREATE_REVISION, TRY_POD].contains(name);
                 others.then(|| act.message())?
             })
         };
@@ -215,6 +215,8 @@ impl Refusals {
             scaling: first(true),
             revision: self.acts.get(CREATE_REVISION).and_then(Act::message),
             updating: first(false),
+            creating: self.acts.contains_key(CREATE_POD),
+            pod: self.acts.get(TRY_POD).and_then(Act::message),
             collisions: self.collisions,
         };
         (trouble != Trouble::default()).then_some(trouble)

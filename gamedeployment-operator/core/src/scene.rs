@@ -11,6 +11,7 @@ use crate::history::History;
 use crate::pod::Pod;
 use crate::progress::{Stage, stage};
 use crate::rank::Rank;
+use crate::trial::Hold;
 use crate::view::View;
 use crate::workload::Workload;
 
@@ -127,6 +128,8 @@ pub struct Scene<'a> {
     pub seats: Vec<Seat<'a>>,
     /// UIDs of the pods that a run about them has a verdict for that opens a gate.
     pub approved: BTreeSet<&'a str>,
+    /// Why no pod that serves is recreated now.
+    pub hold: Option<Hold>,
 }
 
 impl<'a> Scene<'a> {
@@ -167,7 +170,8 @@ impl<'a> Scene<'a> {
                 granted: false,
             }
         });
-        let seats = seats.collect();
+        let seats: Vec<Seat<'a>> = seats.collect();
+        let hold = Hold::of(view, &history.update.name, &seats);
         Self {
             view,
             workload,
@@ -175,6 +179,7 @@ impl<'a> Scene<'a> {
             now,
             seats,
             approved,
+            hold,
         }
     }
 

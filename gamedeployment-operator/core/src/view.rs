@@ -18,6 +18,8 @@ pub struct View<'a> {
     pub revisions: &'a [&'a Revision],
     /// HookRuns that it owns.
     pub runs: &'a [&'a Run],
+    /// The revision of which the API server has accepted a pod in a dry run last.
+    pub accepted: Option<&'a str>,
     /// What the API server refused last time, if it refused something.
     pub trouble: Option<&'a Trouble>,
     /// The surroundings.
@@ -33,6 +35,10 @@ pub struct Trouble {
     pub revision: Option<String>,
     /// How many names of the new revision, one after the other, were taken by something else.
     pub collisions: i32,
+    /// New pods are refused.
+    pub creating: bool,
+    /// About a pod of the update revision, in a dry run.
+    pub pod: Option<String>,
     /// About anything else.
     pub updating: Option<String>,
 }

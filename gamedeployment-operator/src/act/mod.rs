@@ -26,6 +26,7 @@ pub use subject::{Moment, Subject};
 mod crowd;
 mod done;
 mod leave;
+mod new_pod;
 mod object;
 mod pod;
 mod run_deletion;
@@ -58,6 +59,8 @@ pub enum Effect {
     Run(Box<HookRun>),
     /// An object is gone.
     Gone(Kind, String, String),
+    /// A pod of this revision would be taken.
+    Accepted(String),
     /// Nobody has confirmed that this node is gone.
     NodeNotGone(String),
     /// Nobody knows whether an object of this name was made or changed.
@@ -310,6 +313,7 @@ impl Hands {
             Action::Adopt(pod) => self.adopt(subject, pod).await,
             Action::Release(pod) => self.release(subject, pod).await,
             Action::CreatePod(pod) => self.create_pod(subject, *pod).await,
+            Action::TryPod(pod, revision) => self.try_pod(subject, *pod, revision).await,
             Action::Mark(pod, text) => self.mark(subject, pod, &text).await,
             Action::Unmark(pod) => self.unmark(subject, pod).await,
             Action::DeletePod(delete) => self.delete_pod(subject, delete).await,

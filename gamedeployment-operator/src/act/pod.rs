@@ -3,13 +3,10 @@
 use std::time::Instant;
 
 use gamedeployment_core::gate::{Confirmed, Delete, Grounds, PodRef, Update};
-use gamedeployment_core::plan::{Finished, NewPod, PodChange};
+use gamedeployment_core::plan::{Finished, PodChange};
 use jiff::{RoundMode, Timestamp, TimestampRound, Unit};
 use k8s_openapi::api::core::v1::Pod;
-use kube::Api;
-use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
-use kube::core::{ApiResource, DynamicObject};
-use operator_runtime::calls::CallError;
+use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
 use serde_json::{Value, json};
 use shared_api::names::pod as annotation;
 use shared_api::reason::WorkloadReason;
@@ -20,63 +17,6 @@ use super::crowd::Telling;
 use super::{Effect, Hands, Kind, Subject, Trouble};
 
 impl Hands {
-    /// Creates a pod, as written: fields that this version does not know are kept.
-    pub(super) async fn create_pod(&self, subject: &Subject, pod: NewPod) -> Result<Effect, Trouble> {
-        let NewPod { name, manifest } = pod;
-        let kind = ApiResource::erase::<Pod>(&());
-        let api: Api<DynamicObject> = Api::namespaced_with(self.client.clone(), &subject.key.0, &kind);
-        let unknown = |message: String| CallError::Unknown {
-            step: "create a pod",
-            message,
-        };
-        let created = match serde_json::from_value(manifest) {
-            Ok(object) => {
-                let object: DynamicObject = object;
-                let params = PostParams::default();
-                self.calls
-                    .call(&subject.key.0, "create a pod", api.create(&params, &object))
-                    .await
-            }
-            Err(error) => Err(CallError::Refused {
-                step: "create a pod",
-                message: error.to_string(),
-            }),
-        };
-        let read = created.and_then(|object| {
-            let value = serde_json::to_value(object).map_err(|error| unknown(error.to_string()))?;
-            serde_json::from_value(value).map_err(|error| unknown(error.to_string()))
-        });
-        match read {
-            Ok(pod) => Ok(Effect::Pod(pod)),
-            // Its name is a function of what was known: the same pod was made before, and its answer was lost.
-            Err(CallError::Conflict) => match self.read_pod(subject, &name).await {
-                Ok(effect) => Ok(effect),
-                Err(error) => Err(Trouble {
-                    error,
-                    effect: Some(Effect::Uncertain(Kind::Pod, name)),
-                    collision: false,
-                }),
-            },
-            Err(error) => {
-                let unknown = matches!(error, CallError::Unknown { .. });
-                let effect = unknown.then_some(Effect::Uncertain(Kind::Pod, name));
-                Err(Trouble {
-                    error,
-                    effect,
-                    collision: false,
-                })
-            }
-        }
-    }
-
-    async fn read_pod(&self, subject: &Subject, name: &str) -> Result<Effect, CallError> {
-        let pod = self
-            .calls
-            .call(&subject.key.0, "read a pod", self.api::<Pod>(subject).get(name))
-            .await?;
-        Ok(Effect::Pod(Box::new(pod)))
-    }
-
     /// A patch under the precondition that the pod is exactly the one that was decided on.
     async fn patch(
         &self,

@@ -75,6 +75,8 @@ pub struct Controller {
     /// Large workloads that were decided on just now.
     rest: Rest,
     seats: HashMap<Key, Seat>,
+    /// The revision of each workload of which the API server has accepted a pod in a dry run last.
+    accepted: HashMap<Key, String>,
     /// When it began: times of refusals are counted from here.
     began: Instant,
     tasks: JoinSet<Done>,
@@ -114,6 +116,7 @@ impl Controller {
             wakes: Wakes::default(),
             rest: Rest::default(),
             seats: HashMap::new(),
+            accepted: HashMap::new(),
             began: Instant::now(),
             tasks: JoinSet::new(),
             rereading: false,
@@ -308,6 +311,7 @@ impl Controller {
             pods: &pods,
             revisions: &revisions,
             runs: &runs,
+            accepted: self.accepted.get(key).map(String::as_str),
             trouble: trouble.as_ref(),
             cluster: &surroundings,
         };
@@ -320,6 +324,7 @@ impl Controller {
         self.expectations.forget(key);
         self.wakes.set(key, None);
         self.rest.forget(key);
+        self.accepted.remove(key);
         self.seats.remove(key);
     }
 

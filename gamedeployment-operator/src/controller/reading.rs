@@ -35,6 +35,9 @@ impl Controller {
                     Kind::Run => self.index.runs.removed(&key, &uid),
                 }
             }
+            Effect::Accepted(revision) => {
+                self.accepted.insert(workload.clone(), revision);
+            }
             Effect::NodeNotGone(name) => self.index.nodes.doubt(&name, Instant::now()),
             Effect::Uncertain(kind, name) => self.expectations.doubt(workload, kind, name),
         }

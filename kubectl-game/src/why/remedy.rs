@@ -89,6 +89,11 @@ pub(super) fn of(reason: WorkloadReason, snapshot: &Snapshot, about: About<'_>) 
              stays so, the cause is in these words: a quota, an admission webhook, rights of the operator.",
             [watch(snapshot), ours(snapshot, "undo")],
         ),
+        WorkloadReason::PodRefused => say(
+            "Correct the template, or what refuses its pods: a limit range, a quota, pod security, an admission webhook. \
+             Until then no pod is deleted for the update.",
+            [watch(snapshot)],
+        ),
         WorkloadReason::WriteFailed => say(
             "It is tried again, after 30 s at the latest. If it stays so, the cause is in these words: rights of the \
              operator, a quota, an admission webhook.",

@@ -127,6 +127,7 @@ impl Fleet {
             pods: &pods,
             revisions: &revisions,
             runs: &runs,
+            accepted: None,
             trouble: None,
             cluster: &self.around,
         };

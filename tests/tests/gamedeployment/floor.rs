@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use operator_tests::fleet::game;
+use operator_tests::fleet::{condition, game};
 use serde_json::json;
 use test_kit::node::{Behaviour, Which};
 
@@ -12,7 +12,10 @@ use crate::fleet;
 async fn pods_that_have_not_been_ready_for_long_are_updated_one_at_a_time() {
     let fleet = fleet("floor-min-ready").await;
     fleet
-        .launch(&game(10, json!({ "updateStrategy": { "maxUnavailable": 1 } })))
+        .launch(&game(
+            10,
+            json!({ "updateStrategy": { "type": "RollingUpdate", "maxUnavailable": 1 } }),
+        ))
         .await;
     fleet.patch(json!({ "spec": { "minReadySeconds": 30 } })).await;
     fleet.until(|status| status.available_replicas == 0).await;
@@ -33,7 +36,10 @@ async fn pods_that_have_not_been_ready_for_long_are_updated_one_at_a_time() {
 async fn a_fleet_that_is_not_ready_for_a_moment_is_not_deleted() {
     let fleet = fleet("floor-blip").await;
     fleet
-        .launch(&game(10, json!({ "updateStrategy": { "maxUnavailable": 1 } })))
+        .launch(&game(
+            10,
+            json!({ "updateStrategy": { "type": "RollingUpdate", "maxUnavailable": 1 } }),
+        ))
         .await;
     // What was shorter than a second is not seen in a pod's status.
     tokio::time::sleep(Duration::from_millis(2100)).await;
@@ -46,4 +52,73 @@ async fn a_fleet_that_is_not_ready_for_a_moment_is_not_deleted() {
     fleet.all_run("game:v2", 10).await;
     let missing = fleet.nodes.terminations().len();
     assert_eq!(missing, 10, "each was replaced once");
+}
+
+#[tokio::test]
+async fn a_template_that_the_api_server_refuses_costs_no_pod() {
+    let fleet = fleet("pod-refused").await;
+    let manifest = game(3, json!({ "updateStrategy": { "type": "RollingUpdate" } }));
+    fleet.launch(&manifest).await;
+    fleet.apply(&json!({
+        "apiVersion": "v1", "kind": "LimitRange", "metadata": { "name": "small" },
+        "spec": { "limits": [{ "type": "Container", "max": { "memory": "1Gi" } }] },
+    }));
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let template = |memory: &str| {
+        let mut template = manifest["spec"]["template"].clone();
+        template["spec"]["containers"][0]["image"] = json!("game:v2");
+        template["spec"]["containers"][0]["resources"] = json!({ "limits": { "memory": memory } });
+        json!({ "spec": { "template": template } })
+    };
+    fleet.patch(template("2Gi")).await;
+    let message = fleet.until_message("UpdateBlocked", "dry run").await;
+    assert!(
+        message.contains("1Gi") && message.contains("spec.template"),
+        "{message}"
+    );
+    fleet.told("PodRefused").await;
+    fleet.until_message("Progressing", "in a dry run").await;
+    fleet.quiet().await;
+    assert_eq!(fleet.nodes.terminations().len(), 0);
+    fleet.patch(template("1Gi")).await;
+    let status = fleet.settled(3).await;
+    assert_eq!(condition(&status, "UpdateBlocked"), None);
+    fleet.all_run("game:v2", 3).await;
+}
+
+#[tokio::test]
+async fn a_full_quota_stops_no_update_and_news_do_not_shorten_a_pause() {
+    let fleet = fleet("full-quota").await;
+    fleet
+        .launch(&game(3, json!({ "updateStrategy": { "type": "RollingUpdate" } })))
+        .await;
+    fleet.apply(&json!({
+        "apiVersion": "v1", "kind": "ResourceQuota", "metadata": { "name": "full" }, "spec": { "hard": { "pods": "3" } },
+    }));
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    fleet.set_image("game:v2").await;
+    fleet.until(|status| status.updated_ready_replicas == 3).await;
+    fleet.settled(3).await;
+    fleet.scale(9);
+    fleet.says("ScaleBlocked", "WriteFailed").await;
+    let before = refused(&fleet).await;
+    let name = fleet.names().await.into_iter().next().unwrap();
+    for number in 0..60 {
+        fleet.annotate(&name, json!({ "news": number.to_string() })).await;
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    let calls = refused(&fleet).await - before;
+    // The pauses are 0.25, 0.5, 1, 2, 4 s and so on.
+    assert!(calls < 7, "{calls} refused calls in 6 s with 60 news");
+    let _ = fleet.kubectl(&["delete", "resourcequota", "full"], "");
+    fleet.patch(json!({ "spec": { "replicas": 4 } })).await;
+    fleet.settled(4).await;
+}
+
+async fn refused(fleet: &operator_tests::Fleet<'_>) -> u64 {
+    let operator = fleet.workloads.as_ref().unwrap();
+    let labels = r#"action="create_pod",outcome="refused""#;
+    operator
+        .metric("hookgate_gamedeployment_actions_total", labels)
+        .await
 }

@@ -74,7 +74,7 @@ async fn a_question_that_was_put_is_withdrawn_and_a_scale_down_goes_on() {
 #[tokio::test]
 async fn a_scale_down_while_paused_removes_what_is_too_many() {
     let fleet = fleet("paused-surplus").await;
-    let strategy = json!({ "paused": true, "maxSurge": 2, "maxUnavailable": 1 });
+    let strategy = json!({ "type": "RollingUpdate", "paused": true, "maxSurge": 2, "maxUnavailable": 1 });
     fleet
         .launch(&game(10, json!({ "updateStrategy": strategy })))
         .await;

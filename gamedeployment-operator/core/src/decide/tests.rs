@@ -6,6 +6,7 @@ use super::*;
 use crate::pod::Pod;
 use crate::revision::Revision;
 use crate::samples::{Around, object, pod, revisions};
+use crate::view::Trouble;
 
 const REVISION: &str = "/metadata/labels/controller-revision-hash";
 const CONDITIONS: &str = "/status/conditions";
@@ -51,19 +52,7 @@ fn pods(prefix: &str, count: usize, over: &[(&str, Value)]) -> Vec<Pod> {
 }
 
 fn plan(spec: &[(&str, Value)], pods: &[Pod]) -> Plan {
-    let object = object(spec);
-    let (around, revisions) = (Around::default(), revisions());
-    let pods: Vec<&Pod> = pods.iter().collect();
-    let revisions: Vec<&Revision> = revisions.iter().collect();
-    let view = View {
-        object: &object,
-        pods: &pods,
-        revisions: &revisions,
-        runs: &[],
-        trouble: None,
-        cluster: &around,
-    };
-    decide(&view, "2024-06-01T00:00:00Z".parse().unwrap())
+    plan_with(spec, pods, Some("new"), &Trouble::default())
 }
 
 /// The names of the pods that are deleted.
@@ -259,4 +248,92 @@ fn a_canary_step_does_not_wait_for_pods_that_are_to_be_deleted() {
     assert_eq!(step(4, &[]), Some(0), "nobody has been chosen yet");
     // It was chosen before replicas were raised, and stays.
     assert_eq!(step(5, &marked), Some(0));
+}
+
+/// As [`plan`], for an API server that has accepted a pod of this revision, and refuses this.
+fn plan_with(spec: &[(&str, Value)], pods: &[Pod], accepted: Option<&str>, trouble: &Trouble) -> Plan {
+    let object = object(spec);
+    let (around, revisions) = (Around::default(), revisions());
+    let pods: Vec<&Pod> = pods.iter().collect();
+    let revisions: Vec<&Revision> = revisions.iter().collect();
+    let view = View {
+        object: &object,
+        pods: &pods,
+        revisions: &revisions,
+        runs: &[],
+        accepted,
+        trouble: Some(trouble),
+        cluster: &around,
+    };
+    decide(&view, "2024-06-01T00:00:00Z".parse().unwrap())
+}
+
+fn tries(plan: &Plan) -> usize {
+    count(
+        plan,
+        |action| matches!(action, Action::TryPod(_, revision) if revision == "new"),
+    )
+}
+
+#[test]
+fn before_the_first_pod_goes_the_api_server_has_accepted_a_new_one() {
+    let none = Trouble::default();
+    let old = pods("old", 10, &[]);
+    let first = plan_with(&ten(&[]), &old, None, &none);
+    assert_eq!((tries(&first), deleted(&first).len()), (1, 0));
+    let another = plan_with(&ten(&[]), &old, Some("older"), &none);
+    assert_eq!((tries(&another), deleted(&another).len()), (1, 0));
+    let accepted = plan_with(&ten(&[]), &old, Some("new"), &none);
+    assert_eq!((tries(&accepted), deleted(&accepted).len()), (0, 1));
+    // A pod that was created says the same, and one that was updated in place does not.
+    let mut under_way = pods("old", 9, &[]);
+    under_way.extend(pods("new", 1, &[updated()]));
+    let created = plan_with(&ten(&[]), &under_way, None, &none);
+    assert_eq!((tries(&created), deleted(&created).len()), (0, 1));
+    under_way.pop();
+    let path = format!(
+        "/metadata/annotations/{}",
+        shared_api::names::pod::IN_PLACE_STATE.replace('/', "~1")
+    );
+    under_way.extend(pods("new", 1, &[updated(), (&path, json!("{}"))]));
+    let in_place = plan_with(&ten(&[]), &under_way, None, &none);
+    assert_eq!((tries(&in_place), deleted(&in_place).len()), (1, 0));
+    // What never served goes without it, and what is deleted for another reason too.
+    let sick = plan_with(&ten(&[]), &pods("sick", 10, &[never_served()]), None, &none);
+    assert_eq!((tries(&sick), deleted(&sick).len()), (0, 10));
+    let fewer = plan_with(
+        &[("/spec/replicas", json!(8)), (PAUSED, json!(true))],
+        &old,
+        None,
+        &none,
+    );
+    assert_eq!((tries(&fewer), deleted(&fewer).len()), (0, 2));
+}
+
+#[test]
+fn while_new_pods_are_refused_none_goes_for_an_update() {
+    let refused = Trouble {
+        creating: true,
+        scaling: Some("exceeded quota".to_owned()),
+        ..Trouble::default()
+    };
+    let half = ("/spec/updateStrategy/maxUnavailable", json!(5));
+    let spec = [("/spec/replicas", json!(10)), half];
+    let mut all = pods("old", 8, &[]);
+    all.extend(pods("sick", 1, &[never_served()]));
+    let plan = plan_with(&spec, &all, Some("new"), &refused);
+    assert_eq!(deleted(&plan), ["sick-0"], "it does not serve");
+    assert_eq!(count(&plan, |action| matches!(action, Action::CreatePod(_))), 1);
+    let refused = Trouble {
+        pod: Some("limited to 1Gi".to_owned()),
+        ..Trouble::default()
+    };
+    let plan = plan_with(&ten(&[]), &pods("old", 10, &[]), None, &refused);
+    let conditions = plan.status.unwrap().conditions;
+    let blocked = conditions
+        .iter()
+        .find(|condition| condition.type_ == "UpdateBlocked")
+        .unwrap();
+    assert_eq!(blocked.reason, "PodRefused");
+    assert!(blocked.message.contains("limited to 1Gi") && blocked.message.contains("spec.template"));
 }

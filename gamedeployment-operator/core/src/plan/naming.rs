@@ -14,6 +14,7 @@ impl Action {
             Self::Adopt(_) => "adopt_pod",
             Self::Release(_) => "release_pod",
             Self::CreatePod(_) => CREATE_POD,
+            Self::TryPod(..) => TRY_POD,
             Self::Mark(..) => "mark_pod",
             Self::Unmark(_) => "unmark_pod",
             Self::DeletePod(_) => "delete_pod",
@@ -52,6 +53,7 @@ impl Action {
             | Self::RenumberRevision(revision, _)
             | Self::DeleteRevision(revision) => Some(&revision.name),
             Self::CreatePod(pod) => Some(&pod.name),
+            Self::TryPod(_, revision) => Some(revision),
             Self::Adopt(pod)
             | Self::Release(pod)
             | Self::Mark(pod, _)
@@ -71,6 +73,8 @@ impl Action {
 pub const CREATE_REVISION: &str = "create_revision";
 /// The creation of a pod.
 pub const CREATE_POD: &str = "create_pod";
+/// The creation of a pod in a dry run.
+pub const TRY_POD: &str = "try_pod";
 /// The deletion of a HookRun.
 pub const DELETE_RUN: &str = "delete_hook_run";
 /// The write of the status.

@@ -49,6 +49,7 @@ fn victims(pods: &[Pod], named: &[&str], need: Need) -> (Vec<String>, Vec<String
         pods: &pods,
         revisions: &revisions,
         runs: &[],
+        accepted: None,
         trouble: None,
         cluster: &around,
     };

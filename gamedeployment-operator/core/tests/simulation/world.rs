@@ -79,6 +79,8 @@ pub struct World {
     pub gone: Rc<BTreeSet<String>>,
     pub now: Timestamp,
     pub counter: u64,
+    /// The revision of which a pod was accepted in a dry run.
+    pub accepted: Option<String>,
     /// Whether somebody has pushed what was missing.
     pub every_image_exists: bool,
     pub referee: Referee,
@@ -107,6 +109,7 @@ impl World {
             gone: Rc::default(),
             now: Timestamp::from_second(1_700_000_000).unwrap(),
             counter: 0,
+            accepted: None,
             every_image_exists: false,
             referee: Referee::default(),
             past: Vec::new(),
@@ -149,6 +152,7 @@ impl World {
             pods: &pods,
             revisions: &revisions,
             runs: &runs,
+            accepted: self.accepted.as_deref(),
             trouble: None,
             cluster: seen,
         };

@@ -28,6 +28,7 @@ impl World {
             Action::RenumberRevision(at, number) => self.change_revision(at, Some(*number)),
             Action::DeleteRevision(at) => self.change_revision(at, None),
             Action::CreatePod(new) => self.create_pod(new, seen, fresh),
+            Action::TryPod(_, revision) => self.accepted = Some(revision.clone()),
             Action::CreateRun(new) => self.create_run(new),
             Action::DeleteRun(at) => {
                 if self.runs.get(&at.name).is_some_and(|run| run.read.uid == at.uid) {

@@ -31,6 +31,7 @@ pub enum Effect {
     Revision(Rc<RevisionObject>),
     Run(Rc<RunObject>),
     Gone(Kind, String, String),
+    Accepted(String),
     NodeNotGone(String),
     Uncertain(Kind, String),
 }
@@ -109,7 +110,7 @@ fn target(request: &Request, seen: Option<&Seen>) -> (Kind, String, Option<Strin
             Action::AdoptRevision(at) | Action::RenumberRevision(at, _) | Action::DeleteRevision(at) => {
                 revision(at)
             }
-            Action::CreatePod(new) => (Kind::Pod, new.name.clone(), None),
+            Action::CreatePod(new) | Action::TryPod(new, _) => (Kind::Pod, new.name.clone(), None),
             Action::Adopt(at)
             | Action::Release(at)
             | Action::Mark(at, _)
@@ -162,6 +163,7 @@ pub fn perform(server: &mut Server, request: &Request, seen: Option<&Seen>, now:
         Request::Act(action) => match action {
             Action::CreateRevision(new) => return create_revision(server, new, seen.unwrap(), now),
             Action::CreatePod(new) => return create_pod(server, new, now),
+            Action::TryPod(_, revision) => return Landed::done(Effect::Accepted(revision.clone())),
             Action::CreateRun(new) => {
                 return match server.create_run(&new.run, now) {
                     Ok(run) => Landed::done(Effect::Run(run)),

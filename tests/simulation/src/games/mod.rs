@@ -85,6 +85,7 @@ pub struct Games {
     read_failed: BTreeSet<String>,
     wakes: BTreeMap<String, Timestamp>,
     seats: BTreeMap<String, Seat>,
+    accepted: BTreeMap<String, String>,
     /// Since when what was written is not confirmed by a watch.
     unconfirmed: BTreeMap<(Kind, String), Timestamp>,
     looked: Option<Timestamp>,
@@ -237,6 +238,7 @@ impl Games {
             pods: &pods,
             revisions: &revisions,
             runs: &runs,
+            accepted: self.accepted.get(&object.id.name).map(String::as_str),
             trouble: trouble.as_ref(),
             cluster: index,
         };
@@ -325,6 +327,7 @@ impl Games {
                 Kind::Revision => self.index.revisions.removed(&key(&name), &uid),
                 Kind::Run => self.index.runs.removed(&key(&name), &uid),
             },
+            Effect::Accepted(revision) => drop(self.accepted.insert(workload.to_owned(), revision)),
             Effect::NodeNotGone(node) => self.index.doubt(&node),
             Effect::Uncertain(kind, name) => {
                 self.uncertain

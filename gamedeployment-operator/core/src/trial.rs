@@ -1,0 +1,65 @@
+//! Before the first pod of an update is deleted, the API server has accepted a new one: in a dry run, or by making it.
+
+use std::collections::BTreeSet;
+
+use shared_api::names::pod as annotation;
+
+use crate::birth::Nursery;
+use crate::gate::Intent;
+use crate::plan::{Action, Plan};
+use crate::scene::{Scene, Seat, Service};
+use crate::view::View;
+
+/// Why no pod that serves is recreated now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Hold {
+    /// The API server refuses new pods.
+    Creation,
+    /// It has not accepted one of the update revision yet.
+    Trial,
+}
+
+impl Hold {
+    /// What is known of the API server's will to take pods of the update revision.
+    #[must_use]
+    pub fn of(view: &View<'_>, update: &str, seats: &[Seat<'_>]) -> Option<Self> {
+        if view.trouble.is_some_and(|trouble| trouble.creating) {
+            return Some(Self::Creation);
+        }
+        // One that was updated in place was never created so.
+        let notes = [annotation::IN_PLACE_STATE, annotation::HOT_PATCH_STATE];
+        let made =
+            |seat: &Seat<'_>| !seat.old && notes.iter().all(|note| seat.pod.annotation(note).is_none());
+        let accepted = view.accepted == Some(update) || seats.iter().any(made);
+        (!accepted).then_some(Self::Trial)
+    }
+}
+
+/// Whether a pod is to be recreated that serves, or may do so again.
+#[must_use]
+pub fn is_concerned(seat: &Seat<'_>) -> bool {
+    matches!(seat.intent, Some(Intent::Recreate(_))) && seat.service != Service::None
+}
+
+/// Has the API server look at a pod of the update revision, where one is waited for.
+pub fn put(scene: &Scene<'_>, plan: &mut Plan) {
+    let creates = |action: &Action| matches!(action, Action::CreatePod(_));
+    if scene.hold != Some(Hold::Trial)
+        || !scene.seats.iter().any(is_concerned)
+        || plan.actions.iter().any(creates)
+    {
+        return;
+    }
+    let taken = scene.seats.iter().map(|seat| seat.pod.instance().to_owned());
+    let mut nursery = Nursery::new(
+        scene.workload,
+        scene.view.cluster,
+        taken.collect(),
+        BTreeSet::new(),
+    );
+    let update = scene.history.update;
+    if let Some(pod) = nursery.pod(&update.name, &update.template) {
+        plan.actions
+            .push(Action::TryPod(Box::new(pod), update.name.clone()));
+    }
+}
