@@ -124,7 +124,7 @@ pub const NODE_DELETION_COST: &str = "io.tencent.bcs.dev/node-deletion-cost";
 
 /// Labels and annotations of workloads.
 pub mod workload {
-    /// Annotation: `ascend` (the default) or `descend`, the order of deletion costs.
+    /// Annotation: `ascend` (the default), `descend` or `kubernetes`, the order of deletion costs.
     pub const COST_ORDER: &str = "io.tencent.bcs.dev/pod-deletion-cost-sort-method";
     /// Annotation: `"true"` gives each pod an index.
     pub const INDEX_ON: &str = "tkex.bkbcs.tencent.com/gamedeployment-index-on";

@@ -165,6 +165,8 @@ reasons! {
         HooksAsked,
         /// Of events of the workload: pods were deleted after their gates opened.
         PodsDeleted,
+        /// Of events: only some pods have a deletion cost, and those without one go last.
+        DeletionCostPartial,
         /// Of events: a pod was deleted after its gate opened.
         PodDeleted,
         /// Of events: an in-place update of a pod began after its gate opened.

@@ -8,7 +8,7 @@ use crate::birth::Nursery;
 use crate::claim::Claim;
 use crate::plan::{Action, Plan};
 use crate::scale::Need;
-use crate::scene::Scene;
+use crate::scene::{Scene, Seat};
 
 /// Most pods that one decision creates: the next one follows when these are known.
 const AT_ONCE: usize = 500;
@@ -57,6 +57,12 @@ pub fn room(scene: &Scene<'_>) -> usize {
     let Some(batch) = scene.workload.create_batch else {
         return usize::MAX;
     };
-    let unready = scene.seats.iter().filter(|seat| !seat.pod.is_ready()).count();
-    batch.up(scene.workload.replicas).max(1).saturating_sub(unready)
+    let starting = scene.seats.iter().filter(|seat| is_starting(seat)).count();
+    batch.up(scene.workload.replicas).max(1).saturating_sub(starting)
+}
+
+/// A pod that is not ready though it has been is not one of the batch: it holds up no healing.
+#[must_use]
+pub fn is_starting(seat: &Seat<'_>) -> bool {
+    !seat.pod.has_served()
 }

@@ -238,17 +238,20 @@ impl Pod {
             .is_some_and(|from| from <= now)
     }
 
-    /// Whether it is ready, or was and may be so again. A kubelet says of a pod that it is not ready when it takes it
-    /// on: that this was said later means that the pod was ready in between.
+    /// Whether it is ready, or has been. A kubelet says of a pod that it is not ready when it takes it on: that this was
+    /// said later means that the pod was ready in between.
+    #[must_use]
+    pub fn has_served(&self) -> bool {
+        let since = |(started, since): (Timestamp, Timestamp)| since > started;
+        self.is_ready() || self.started.zip(self.unready_since).is_some_and(since)
+    }
+
+    /// Whether it is ready, or was and may be so again by itself.
     #[must_use]
     pub fn may_come_back(&self) -> bool {
-        let served = || match (self.started, self.unready_since) {
-            (Some(started), Some(since)) => since > started,
-            _ => false,
-        };
         self.is_active()
             && !self.is_out_of_service()
-            && (self.is_ready() || served())
+            && self.has_served()
             && !self.lasting().any(Container::cannot_have_players)
     }
 

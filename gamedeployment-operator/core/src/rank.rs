@@ -24,15 +24,52 @@ pub struct Rank<'a> {
     name: &'a str,
 }
 
+/// How the costs of pods decide: the annotation `pod-deletion-cost-sort-method`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum CostOrder {
+    /// Lower goes first, and a pod without a cost last: the original's rule. Nobody has chosen it.
+    #[default]
+    Unset,
+    /// The same, chosen.
+    Ascending,
+    /// Higher goes first, and a pod without a cost last.
+    Descending,
+    /// Lower goes first, and a pod without a cost costs 0: the rule of Kubernetes.
+    Kubernetes,
+}
+
+impl CostOrder {
+    /// Reads the annotation.
+    #[must_use]
+    pub fn read(text: Option<&str>) -> Self {
+        match text {
+            None => Self::Unset,
+            Some("descend") => Self::Descending,
+            Some("kubernetes") => Self::Kubernetes,
+            Some(_) => Self::Ascending,
+        }
+    }
+}
+
+/// What deleting a pod costs, where the pod says it.
+#[must_use]
+pub fn cost_of(pod: &Pod) -> Option<f64> {
+    pod.annotation(DELETION_COST)
+        .and_then(|text| text.trim().parse().ok())
+}
+
 /// A number with a total order.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Cost(f64);
 
 impl Cost {
-    /// Where no cost is set the pod goes last, in either order.
-    fn new(cost: Option<f64>, descending: bool) -> Self {
+    fn new(cost: Option<f64>, order: CostOrder) -> Self {
         let cost = cost.filter(|cost| !cost.is_nan());
-        Self(cost.map_or(f64::INFINITY, |cost| if descending { -cost } else { cost }))
+        Self(match order {
+            CostOrder::Unset | CostOrder::Ascending => cost.unwrap_or(f64::INFINITY),
+            CostOrder::Descending => cost.map_or(f64::INFINITY, |cost| -cost),
+            CostOrder::Kubernetes => cost.unwrap_or(0.0),
+        })
     }
 
     fn cmp(self, other: Self) -> Ordering {
@@ -43,18 +80,15 @@ impl Cost {
 impl<'a> Rank<'a> {
     /// The rank of a pod. `approved`: its hook has said yes already.
     #[must_use]
-    pub fn new(pod: &'a Pod, cluster: &dyn Cluster, approved: bool, descending: bool) -> Self {
-        let pod_cost = pod
-            .annotation(DELETION_COST)
-            .and_then(|text| text.trim().parse().ok());
+    pub fn new(pod: &'a Pod, cluster: &dyn Cluster, approved: bool, order: CostOrder) -> Self {
         let node_cost = pod.node.as_deref().and_then(|node| cluster.node_cost(node));
         Self {
             scheduled: pod.node.is_some(),
             phase: pod.phase,
             ready: pod.is_ready(),
             // The costs of nodes are always ascending, as in the original.
-            node_cost: Cost::new(node_cost, false),
-            pod_cost: Cost::new(pod_cost, descending),
+            node_cost: Cost::new(node_cost, CostOrder::Ascending),
+            pod_cost: Cost::new(cost_of(pod), order),
             not_asked: !approved,
             ready_since: pod.ready_since.map(std::cmp::Reverse),
             fewer_restarts: std::cmp::Reverse(

@@ -151,7 +151,7 @@ impl<'a> Scene<'a> {
             .collect();
         let rank = |pod: &'a Pod| {
             let approved = approved.contains(pod.uid.as_str());
-            Rank::new(pod, view.cluster, approved, workload.cost_descending)
+            Rank::new(pod, view.cluster, approved, workload.cost_order)
         };
         let mut ranked: Vec<(Rank<'_>, &Pod)> = active.iter().map(|pod| (rank(pod), *pod)).collect();
         // No two are equal. Seats are made afterwards: they are large to be moved about.

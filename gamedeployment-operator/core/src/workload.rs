@@ -22,6 +22,7 @@ pub use index::IndexRange;
 pub use problem::{Problem, sentence, unreadable};
 pub use selector::Selector;
 
+use crate::rank::CostOrder;
 use crate::template::Template;
 
 /// Pods that may be unavailable during an update where the manifest says nothing.
@@ -44,10 +45,6 @@ pub enum UpdateType {
 
 /// A GameDeployment that can be worked on.
 #[derive(Debug, Clone)]
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "switches of the manifest, each asked by its name"
-)]
 pub struct Workload {
     /// Name.
     pub name: String,
@@ -95,8 +92,8 @@ pub struct Workload {
     pub min_ready_seconds: i64,
     /// Whether pods get the readiness gate `InPlaceUpdateReady`.
     pub readiness_gate: bool,
-    /// Whether a higher deletion cost goes first.
-    pub cost_descending: bool,
+    /// How deletion costs decide.
+    pub cost_order: CostOrder,
     /// The indexes that pods get.
     pub indexes: Option<IndexRange>,
 }
@@ -191,9 +188,7 @@ impl Workload {
             }),
             min_ready_seconds: seconds("spec.minReadySeconds", spec.min_ready_seconds, &mut problems),
             readiness_gate: !spec.disable_readiness_gate.unwrap_or(false),
-            cost_descending: annotations
-                .get(names::workload::COST_ORDER)
-                .is_some_and(|order| order == "descend"),
+            cost_order: CostOrder::read(annotations.get(names::workload::COST_ORDER).map(String::as_str)),
             indexes,
         };
         (workload, problems)

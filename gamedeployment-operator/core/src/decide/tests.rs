@@ -1,6 +1,7 @@
 //! Whole decisions about a few pods: who goes, and who stays.
 
 use serde_json::{Value, json};
+use shared_api::reason::WorkloadReason;
 
 use super::*;
 use crate::pod::Pod;
@@ -336,4 +337,48 @@ fn while_new_pods_are_refused_none_goes_for_an_update() {
         .unwrap();
     assert_eq!(blocked.reason, "PodRefused");
     assert!(blocked.message.contains("limited to 1Gi") && blocked.message.contains("spec.template"));
+}
+
+#[test]
+fn costs_of_only_some_pods_are_told_of_unless_somebody_has_chosen_an_order() {
+    let order = |text: &str| {
+        let annotation = "/metadata/annotations/io.tencent.bcs.dev~1pod-deletion-cost-sort-method";
+        vec![(annotation, json!(text)), ("/spec/replicas", json!(2))]
+    };
+    let cost = [(
+        "/metadata/annotations/controller.kubernetes.io~1pod-deletion-cost",
+        json!("100"),
+    )];
+    let told = |spec: &[(&'static str, Value)], without: usize| {
+        let mut all = pods("with", 2, &cost);
+        all.extend(pods("without", without, &[]));
+        let plan = plan(spec, &all);
+        plan.warnings
+            .iter()
+            .any(|warning| warning.reason == WorkloadReason::DeletionCostPartial)
+    };
+    let fewer = [("/spec/replicas", json!(1))];
+    assert!(told(&fewer, 1));
+    assert!(!told(&fewer, 0) && !told(&[("/spec/replicas", json!(3))], 1));
+    assert!(!told(&order("kubernetes"), 1) && !told(&order("ascend"), 1));
+}
+
+#[test]
+fn pods_that_were_ready_before_do_not_hold_up_a_batch() {
+    let spec = [
+        ("/spec/replicas", json!(10)),
+        ("/spec/template", crate::samples::template("game:v1")),
+        ("/spec/scaleStrategy", json!({"createBatch": 2})),
+    ];
+    let created = |over: &[(&'static str, Value)]| {
+        let mut all = pods("well", 4, &[]);
+        all.extend(pods("other", 2, over));
+        count(&plan(&spec, &all), |action| {
+            matches!(action, Action::CreatePod(_))
+        })
+    };
+    assert_eq!(
+        (created(&[blips()]), created(&[never_served()]), created(&[])),
+        (2, 0, 2)
+    );
 }

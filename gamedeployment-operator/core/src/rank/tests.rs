@@ -25,18 +25,18 @@ fn named(entry: &Entry, name: &str) -> Pod {
     pod(name, &entry.over)
 }
 
-fn rank<'a>(entry: &Entry, pod: &'a Pod, around: &Around, descending: bool) -> Rank<'a> {
-    Rank::new(pod, around, entry.approved, descending)
+fn rank<'a>(entry: &Entry, pod: &'a Pod, around: &Around, order: CostOrder) -> Rank<'a> {
+    Rank::new(pod, around, entry.approved, order)
 }
 
 /// Each entry goes before the next, whatever the pods are called.
-fn assert_order(entries: &[Entry], around: &Around, descending: bool) {
+fn assert_order(entries: &[Entry], around: &Around, order: CostOrder) {
     for (first, second) in entries.iter().zip(entries.iter().skip(1)) {
         for (a, b) in [("a", "b"), ("b", "a")] {
             let (one, two) = (named(first, a), named(second, b));
             let (one, two) = (
-                rank(first, &one, around, descending),
-                rank(second, &two, around, descending),
+                rank(first, &one, around, order),
+                rank(second, &two, around, order),
             );
             assert!(one < two, "{} goes before {}", first.what, second.what);
         }
@@ -68,7 +68,7 @@ fn those_go_first_that_serve_least() {
         entry("not ready", &[not_ready]),
         entry("ready", &[]),
     ];
-    assert_order(&entries, &Around::default(), false);
+    assert_order(&entries, &Around::default(), CostOrder::Unset);
 }
 
 #[test]
@@ -88,7 +88,7 @@ fn a_pod_that_serves_less_goes_first_whatever_it_costs() {
         ),
         entry("ready and cheap", &[(COST, json!("-900"))]),
     ];
-    assert_order(&entries, &around, false);
+    assert_order(&entries, &around, CostOrder::Unset);
 }
 
 #[test]
@@ -101,7 +101,7 @@ fn costs_of_pods_decide_in_the_order_that_the_workload_says_and_pods_without_go_
         cost("20"),
         entry("no cost", &[]),
     ];
-    assert_order(&ascending, &Around::default(), false);
+    assert_order(&ascending, &Around::default(), CostOrder::Unset);
     let descending = [
         cost("20"),
         cost("3"),
@@ -109,7 +109,7 @@ fn costs_of_pods_decide_in_the_order_that_the_workload_says_and_pods_without_go_
         cost("-5.5"),
         entry("no cost", &[]),
     ];
-    assert_order(&descending, &Around::default(), true);
+    assert_order(&descending, &Around::default(), CostOrder::Descending);
 }
 
 #[test]
@@ -119,8 +119,8 @@ fn a_cost_that_is_no_number_counts_as_none() {
         let around = Around::default();
         let (one, two) = (named(&odd, "a"), named(&none, "a"));
         assert_eq!(
-            rank(&odd, &one, &around, false),
-            rank(&none, &two, &around, false),
+            rank(&odd, &one, &around, CostOrder::Unset),
+            rank(&none, &two, &around, CostOrder::Unset),
             "{text:?}"
         );
     }
@@ -132,13 +132,13 @@ fn cheap_nodes_are_emptied_first_in_either_order_of_the_pods_costs() {
         costs: vec![("cheap", -1.0), ("dear", 7.0)],
         ..Around::default()
     };
-    for descending in [false, true] {
+    for order in [CostOrder::Unset, CostOrder::Ascending, CostOrder::Descending] {
         let entries = [
             entry("on a cheap node", &[("/spec/nodeName", json!("cheap"))]),
             entry("on a dear node", &[("/spec/nodeName", json!("dear"))]),
             entry("on a node without cost", &[]),
         ];
-        assert_order(&entries, &around, descending);
+        assert_order(&entries, &around, order);
     }
 }
 
@@ -158,7 +158,7 @@ fn the_node_decides_before_the_pod_as_in_the_original() {
             &[("/spec/nodeName", json!("dear")), (COST, json!("1"))],
         ),
     ];
-    assert_order(&entries, &around, false);
+    assert_order(&entries, &around, CostOrder::Unset);
 }
 
 #[test]
@@ -169,7 +169,7 @@ fn a_pod_whose_hook_has_said_yes_goes_before_one_that_is_still_to_be_asked() {
     };
     let cheaper = entry("cheaper", &[(COST, json!("1"))]);
     let newer = entry("newer", &ready_at("2024-05-01T00:00:00Z"));
-    assert_order(&[cheaper, approved, newer], &Around::default(), false);
+    assert_order(&[cheaper, approved, newer], &Around::default(), CostOrder::Unset);
 }
 
 #[test]
@@ -184,14 +184,14 @@ fn the_newest_goes_first_among_equals_and_then_one_that_crashed_more() {
         entry("created in January", &[created("2024-01-01T00:00:00Z")]),
         entry("created in December", &[created("2023-12-01T00:00:00Z")]),
     ];
-    assert_order(&entries, &Around::default(), false);
+    assert_order(&entries, &Around::default(), CostOrder::Unset);
 }
 
 #[test]
 fn names_decide_among_pods_that_are_alike() {
     let (one, around) = (entry("a pod", &[]), Around::default());
     let (a, b) = (named(&one, "a"), named(&one, "b"));
-    assert!(rank(&one, &a, &around, false) < rank(&one, &b, &around, false));
+    assert!(rank(&one, &a, &around, CostOrder::Unset) < rank(&one, &b, &around, CostOrder::Unset));
 }
 
 /// A pod by a few bytes: each decides one thing of it.
@@ -223,7 +223,7 @@ fn any_rank(pod: &Pod, code: [u8; 9]) -> Rank<'_> {
         costs: vec![("cheap", -0.0), ("dear", f64::NAN)],
         ..Around::default()
     };
-    Rank::new(pod, &around, code[8] % 2 == 1, false)
+    Rank::new(pod, &around, code[8] % 2 == 1, CostOrder::Unset)
 }
 
 proptest! {
@@ -240,4 +240,16 @@ proptest! {
             prop_assert!(a <= c);
         }
     }
+}
+
+#[test]
+fn a_pod_without_a_cost_costs_nothing_by_the_rule_of_kubernetes() {
+    let entries = [
+        entry("-5", &[(COST, json!("-5"))]),
+        entry("none", &[]),
+        entry("100, busy", &[(COST, json!("100"))]),
+    ];
+    assert_order(&entries, &Around::default(), CostOrder::read(Some("kubernetes")));
+    let unset = [entry("100", &[(COST, json!("100"))]), entry("none", &[])];
+    assert_order(&unset, &Around::default(), CostOrder::read(None));
 }

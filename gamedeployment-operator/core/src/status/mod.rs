@@ -3,12 +3,15 @@
 //! Nothing here changes with the time alone: a workload that waits is written to once.
 
 use shared_api::GameDeploymentStatus;
+use shared_api::names::pod::DELETION_COST;
+use shared_api::names::workload::COST_ORDER;
 use shared_api::reason::WorkloadReason;
 
 use crate::canary::Canary;
 use crate::gate::Standing;
 use crate::plan::{Crowd, Gauges, Plan, Rollout, Warning};
 use crate::progress::Stage;
+use crate::rank::{CostOrder, cost_of};
 use crate::rollout::Hindrances;
 use crate::scale::Counts;
 use crate::scene::Scene;
@@ -40,6 +43,28 @@ pub struct Findings<'a> {
     pub unmade: usize,
     /// Pods that are being deleted.
     pub ending: Crowd,
+}
+
+/// Says that costs choose other pods than somebody may expect who knows the rule of Kubernetes.
+fn warn_of_costs(scene: &Scene<'_>, plan: &mut Plan) {
+    let count = scene
+        .seats
+        .iter()
+        .filter(|seat| cost_of(seat.pod).is_some())
+        .count();
+    let surplus = scene.seats.iter().any(|seat| seat.surplus);
+    let partial = count > 0 && count < scene.seats.len();
+    if scene.workload.cost_order != CostOrder::Unset || !partial || !surplus || plan.status.is_none() {
+        return;
+    }
+    plan.warnings.push(Warning {
+        pod: None,
+        reason: WorkloadReason::DeletionCostPartial,
+        message: format!(
+            "only some pods have the annotation {DELETION_COST}; pods without it are deleted last; set the annotation \
+             {COST_ORDER} to kubernetes for pods without it to count as 0, or to ascend to keep this order"
+        ),
+    });
 }
 
 /// Reports everything.
@@ -116,6 +141,7 @@ pub fn report(scene: &Scene<'_>, findings: &Findings<'_>, plan: &mut Plan) {
     };
     plan.warnings.extend(waiting.warnings(workload, &old));
     conclude(old, status, |kind| waiting.is_told(kind), plan);
+    warn_of_costs(scene, plan);
 }
 
 /// What metrics show.

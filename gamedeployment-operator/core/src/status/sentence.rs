@@ -211,7 +211,7 @@ fn waits_for_batch(scene: &Scene<'_>, to_create: usize) -> String {
     if to_create <= crate::creation::room(scene) {
         return String::new();
     }
-    let unready = names(scene, |seat| !seat.pod.is_ready());
+    let unready = names(scene, crate::creation::is_starting);
     format!(
         "; spec.scaleStrategy.createBatch lets more be created when these are ready: {}",
         named(&unready)

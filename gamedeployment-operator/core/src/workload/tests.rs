@@ -33,7 +33,7 @@ fn what_a_manifest_leaves_out_has_defaults() {
         (read.grace_seconds, read.min_ready_seconds, read.history_limit),
         (0, 0, 10)
     );
-    assert!(read.readiness_gate && !read.cost_descending);
+    assert!(read.readiness_gate && read.cost_order == CostOrder::Unset);
     assert!(read.create_batch.is_none() && read.pods_to_delete.is_empty() && read.indexes.is_none());
     for kind in crate::gate::HookKind::ALL {
         assert_eq!(read.hook(kind), &Hook::default());
@@ -79,7 +79,7 @@ fn what_a_manifest_says_is_read() {
         (read.grace_seconds, read.min_ready_seconds, read.history_limit),
         (30, 5, 0)
     );
-    assert!(!read.readiness_gate && read.cost_descending);
+    assert!(!read.readiness_gate && read.cost_order == CostOrder::Descending);
     let names = crate::gate::HookKind::ALL.map(|kind| {
         let hook = read.hook(kind);
         (hook.step.as_ref().unwrap().template_name.clone(), hook.retry)
