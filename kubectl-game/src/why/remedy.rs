@@ -43,6 +43,7 @@ pub(super) fn of(reason: WorkloadReason, snapshot: &Snapshot, about: About<'_>) 
         | WorkloadReason::PodUpdated
         | WorkloadReason::HookVerdictExpired
         | WorkloadReason::HookRunEdited
+        | WorkloadReason::DeletionCostPartial
         | WorkloadReason::HookSkipped => Remedy::default(),
         WorkloadReason::MinimumPodsUnavailable => say(
             "It mends itself when these pods are ready; why one is not, its events tell.",
