@@ -63,3 +63,27 @@ pub fn put(scene: &Scene<'_>, plan: &mut Plan) {
             .push(Action::TryPod(Box::new(pod), update.name.clone()));
     }
 }
+
+/// What pods that are to be recreated wait for, besides their turn.
+#[must_use]
+pub fn waits_for(scene: &Scene<'_>) -> Option<String> {
+    let hold = scene.hold.filter(|_| scene.seats.iter().any(is_concerned))?;
+    Some(match hold {
+        Hold::Creation => "the API server takes new pods again".to_owned(),
+        Hold::Trial => {
+            let update = &scene.history.update.name;
+            format!("the API server accepts a pod of revision {update} in a dry run")
+        }
+    })
+}
+
+/// What the API server has said in a dry run, and what to do.
+#[must_use]
+pub fn refusal(scene: &Scene<'_>) -> Option<String> {
+    let refused = scene.view.trouble?.pod.as_ref()?;
+    let update = &scene.history.update.name;
+    Some(format!(
+        "{refused}; no pod is deleted for the update to {update} before the API server accepts a new one: correct \
+         spec.template, or what refuses it"
+    ))
+}

@@ -20,6 +20,7 @@ fn plan(object: &GameDeployment, pods: &[Pod], revisions: &[Revision], trouble: 
         pods: &pods,
         revisions: &revisions,
         runs: &[],
+        accepted: None,
         trouble,
         cluster: &Around::default(),
     };

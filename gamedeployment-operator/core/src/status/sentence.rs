@@ -12,7 +12,7 @@ use crate::pod::Pod;
 use crate::progress::Stage;
 use crate::scene::{Scene, Seat};
 use crate::steps::STALLED_AFTER;
-use crate::trial::{self, Hold};
+use crate::trial;
 use crate::workload::UpdateType;
 
 /// Names shown in a sentence.
@@ -144,14 +144,7 @@ fn waits(scene: &Scene<'_>, waiting: &Waiting) -> String {
         let workload = scene.workload;
         let floor = workload.replicas.saturating_sub(workload.max_unavailable);
         let (count, held) = (held.len(), named(&held));
-        let until = match scene.hold.filter(|_| scene.seats.iter().any(trial::is_concerned)) {
-            None => format!("more than {floor} are available"),
-            Some(Hold::Creation) => "the API server takes new pods again".to_owned(),
-            Some(Hold::Trial) => {
-                let update = &scene.history.update.name;
-                format!("the API server accepts a pod of revision {update} in a dry run")
-            }
-        };
+        let until = trial::waits_for(scene).unwrap_or_else(|| format!("more than {floor} are available"));
         parts.push(format!("; {count} pods wait until {until}: {held}"));
         let missing = names(scene, |seat| !seat.is_available());
         if !missing.is_empty() {
@@ -302,12 +295,7 @@ pub(super) fn update_blocked(
     if let Some(message) = scene.view.trouble.and_then(|trouble| trouble.updating.clone()) {
         return conditions.set(kind, true, WorkloadReason::WriteFailed, message);
     }
-    if let Some(refused) = scene.view.trouble.and_then(|trouble| trouble.pod.as_ref()) {
-        let message = format!(
-            "{refused}; no pod is deleted for the update to {} before the API server accepts a new one: correct \
-             spec.template, or what refuses it",
-            scene.history.update.name
-        );
+    if let Some(message) = trial::refusal(scene) {
         return conditions.set(kind, true, WorkloadReason::PodRefused, message);
     }
     if !findings.hindrances.not_in_place.is_empty() {
