@@ -1,39 +1,25 @@
 //! "在 `PreDeleteHook` 时配置可变参数": arguments of the workload and of each pod, rendered into the hook's url.
 
+use jiff::Timestamp;
+use operator_tests::SOON;
 use serde_json::json;
+use test_kit::eventually;
 
+use crate::successful_hook::with;
 use crate::terminal::Terminal;
 
-/// `hook-template-args.yaml`, with an interval that a test can wait for.
-const TEMPLATE: &str = r#"
-apiVersion: tkex.tencent.com/v1alpha1
-kind: HookTemplate
-metadata:
-  name: test
-spec:
-  args:
-  - name: PodIP
-  - name: PodName
-  - name: PodNamespace
-  - name: service-name
-  metrics:
-  - name: webtest
-    count: 3
-    interval: 1s
-    failureLimit: 2
-    successCondition: "asInt(result) > 30"
-    provider:
-      web:
-        url: http://{{ args.PodIP }}:9091
-        jsonPath: "{$.age}"
-"#;
+/// `hook-template-args.yaml`.
+const TEMPLATE: &str = include_str!("../../manifests/hook-template-args.yaml");
+
+/// Long enough to read a HookRun between its first two measurements, short enough to wait for.
+const INTERVAL: &str = "10s";
 
 /// `gamedeployment-args.yaml`.
 const WORKLOAD: &str = include_str!("../../manifests/game-deployment-args.yaml");
 
 pub(crate) async fn play(terminal: &Terminal<'_>) {
     assert_eq!(
-        terminal.apply(TEMPLATE),
+        terminal.apply(&with(TEMPLATE, &[("60s", INTERVAL)])),
         "hooktemplate.tkex.tencent.com/test created\n"
     );
     assert_eq!(
@@ -71,7 +57,12 @@ async fn shows_run(terminal: &Terminal<'_>, id: &str) {
     let game = terminal.fleet.game().await;
     let revision = game.status.unwrap().update_revision.unwrap();
     let name = format!("pre-delete-hook-{revision}-{id}-test");
-    let run = terminal.yaml(&format!("get hookrun {name} -o yaml"));
+    let run = eventually(SOON, || async {
+        let run = terminal.yaml(&format!("get hookrun {name} -o yaml"));
+        let measured = run.pointer("/status/metricResults/0/count").is_some();
+        if measured { Ok(run) } else { Err(run.to_string()) }
+    })
+    .await;
     let labels = &run["metadata"]["labels"];
     assert_eq!(labels["InstanceID"], json!(id));
     assert_eq!(labels["PodControllerRevision"], json!(revision));
@@ -81,16 +72,18 @@ async fn shows_run(terminal: &Terminal<'_>, id: &str) {
         "kind": "GameDeployment", "name": "test-gamedeployment", "uid": game.metadata.uid,
     }]);
     assert_eq!(run["metadata"]["ownerReferences"], owner);
-    let arguments = run["spec"]["args"].as_array().unwrap();
+    // The document lists them by name, its HookTemplate does not.
+    let mut arguments = run["spec"]["args"].as_array().unwrap()[..4].to_vec();
+    arguments.sort_by_key(|argument| argument["name"].as_str().map(str::to_owned));
     let document = json!([
         { "name": "PodIP", "value": ip },
         { "name": "PodName", "value": pod },
         { "name": "PodNamespace", "value": "default" },
         { "name": "service-name", "value": "test-gamedeployment-svc.default.svc.cluster.local" },
     ]);
-    assert_eq!(json!(arguments[..4]), document);
+    assert_eq!(json!(arguments), document);
     let metric = json!({
-        "count": 3, "failureLimit": 2, "interval": "1s", "name": "webtest",
+        "count": 3, "failureLimit": 2, "interval": INTERVAL, "name": "webtest",
         "provider": { "web": { "jsonPath": "{$.age}", "url": "http://{{ args.PodIP }}:9091" } },
         "successCondition": "asInt(result) > 30",
     });
@@ -101,10 +94,15 @@ async fn shows_run(terminal: &Terminal<'_>, id: &str) {
         (&result["name"], &result["phase"]),
         (&json!("webtest"), &json!("Running"))
     );
+    assert_eq!((&result["count"], &result["successful"]), (&json!(1), &json!(1)));
+    assert_eq!(result["measurements"].as_array().unwrap().len(), 1);
     let measurement = &result["measurements"][0];
     assert_eq!(
         (&measurement["phase"], &measurement["value"]),
         (&json!("Successful"), &json!("45"))
     );
-    assert_eq!(result["successful"], result["count"]);
+    let time = |value: &serde_json::Value| value.as_str().unwrap().parse::<Timestamp>().unwrap();
+    let (started, finished) = (&measurement["startedAt"], &measurement["finishedAt"]);
+    assert!(time(&run["status"]["startedAt"]) <= time(started), "{run}");
+    assert!(time(started) <= time(finished), "{run}");
 }

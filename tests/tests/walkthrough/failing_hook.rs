@@ -3,15 +3,17 @@
 use serde_json::{Value, json};
 use test_kit::{Answer, Webhook};
 
-use crate::successful_hook::{WORKLOAD, template};
+use crate::successful_hook::{template, workload};
 use crate::terminal::Terminal;
+
+const TEMPLATE: &str = include_str!("../../manifests/hook-template-fail.yaml");
 
 const RETRY: &str = r#"--patch=[{"op":"replace","path":"/spec/preDeleteUpdateStrategy/retry","value":true}]"#;
 
 pub(crate) async fn play(terminal: &Terminal<'_>, server: &Webhook) {
-    let created = terminal.apply(&template(server, "asInt(result) < 30"));
+    let created = terminal.apply(&template(TEMPLATE, server));
     assert_eq!(created, "hooktemplate.tkex.tencent.com/test created\n");
-    let created = terminal.apply(WORKLOAD);
+    let created = terminal.apply(&workload());
     assert_eq!(
         created,
         "gamedeployment.tkex.tencent.com/test-gamedeployment created\n"
@@ -120,6 +122,13 @@ async fn retried(terminal: &Terminal<'_>, server: &Webhook, pod: &str) {
     terminal.shows_no_runs().await;
     terminal.shows_pods(&["1/1 Running 0"; 5]).await;
     terminal.fleet.settled(5).await;
+    shows_no_retry(terminal);
+}
+
+/// The operator has set `retry` back, so that the next failure holds its pod again.
+fn shows_no_retry(terminal: &Terminal<'_>) {
+    let printed = terminal.yaml("get gamedeployment test-gamedeployment -o yaml");
+    assert_eq!(printed["spec"]["preDeleteUpdateStrategy"]["retry"], json!(false));
 }
 
 /// "使用流程及结果与缩容 GameDeployment 类似": updates fail and are retried in the same way.
@@ -147,4 +156,5 @@ async fn update(terminal: &Terminal<'_>, server: &Webhook) {
     terminal.shows_game("5 3 3 5 5").await;
     terminal.shows_no_runs().await;
     terminal.fleet.settled(5).await;
+    shows_no_retry(terminal);
 }

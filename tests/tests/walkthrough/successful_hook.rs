@@ -4,73 +4,37 @@ use test_kit::Webhook;
 
 use crate::terminal::Terminal;
 
-/// `hook-template-success.yaml` and `hook-template-fail.yaml`, with an interval that a test can wait for.
-pub(crate) fn template(server: &Webhook, condition: &str) -> String {
-    format!(
-        "
-apiVersion: tkex.tencent.com/v1alpha1
-kind: HookTemplate
-metadata:
-  name: test
-spec:
-  metrics:
-  - name: webtest
-    count: 3
-    interval: 1s
-    failureLimit: 2
-    successCondition: \"{condition}\"
-    provider:
-      web:
-        url: {}
-        jsonPath: \"{{$.age}}\"
-",
-        server.url("")
-    )
+const TEMPLATE: &str = include_str!("../../manifests/hook-template-success.yaml");
+
+/// A HookTemplate of the document, which asks a server that is there, once a second.
+pub(crate) fn template(document: &str, server: &Webhook) -> String {
+    with(document, &[("60s", "1s"), ("http://1.1.1.1:9091", &server.url(""))])
 }
 
-/// `gamedeployment.yaml`, with six replicas as in the document's tables.
-pub(crate) const WORKLOAD: &str = r#"
-apiVersion: tkex.tencent.com/v1alpha1
-kind: GameDeployment
-metadata:
-  name: test-gamedeployment
-  labels:
-    app: test-gamedeployment
-spec:
-  replicas: 6
-  minReadySeconds: 3
-  selector:
-    matchLabels:
-      app: test-gamedeployment
-  template:
-    metadata:
-      labels:
-        app: test-gamedeployment
-    spec:
-      containers:
-      - name: python
-        image: python:3.6
-        imagePullPolicy: IfNotPresent
-        command: ["python"]
-        args: ["-m", "http.server", "8000" ]
-        ports:
-        - name: http
-          containerPort: 8000
-  preDeleteUpdateStrategy:
-    hook:
-      templateName: test
-  updateStrategy:
-    type: InplaceUpdate
-    partition: 2
-    maxUnavailable: 2
-    inPlaceUpdateStrategy:
-      gracePeriodSeconds: 1
-"#;
+/// `gamedeployment.yaml`, with the numbers of the document's tables and times that a test can wait for.
+pub(crate) fn workload() -> String {
+    let document = include_str!("../../manifests/game-deployment-pre-delete.yaml");
+    let changes = [
+        ("replicas: 8", "replicas: 6"),
+        ("python:3.5", "python:3.6"),
+        ("minReadySeconds: 30", "minReadySeconds: 3"),
+        ("gracePeriodSeconds: 30", "gracePeriodSeconds: 1"),
+    ];
+    with(document, &changes)
+}
+
+/// A manifest of the document with these of its words changed.
+pub(crate) fn with(document: &str, changes: &[(&str, &str)]) -> String {
+    changes.iter().fold(document.to_owned(), |text, (from, to)| {
+        assert_eq!(text.matches(from).count(), 1, "{from} in {text}");
+        text.replace(from, to)
+    })
+}
 
 pub(crate) async fn play(terminal: &Terminal<'_>, server: &Webhook) {
-    let created = terminal.apply(&template(server, "asInt(result) > 30"));
+    let created = terminal.apply(&template(TEMPLATE, server));
     assert_eq!(created, "hooktemplate.tkex.tencent.com/test created\n");
-    let created = terminal.apply(WORKLOAD);
+    let created = terminal.apply(&workload());
     assert_eq!(
         created,
         "gamedeployment.tkex.tencent.com/test-gamedeployment created\n"
