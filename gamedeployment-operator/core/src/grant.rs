@@ -113,7 +113,7 @@ enum Turn {
 impl Turn {
     fn of(seat: &Seat<'_>) -> Option<Self> {
         match seat.intent.as_ref()? {
-            Intent::Delete if seat.surplus => Some(Self::Surplus),
+            Intent::Delete | Intent::Recreate(_) if seat.surplus => Some(Self::Surplus),
             Intent::Delete => Some(Self::Named),
             Intent::Recreate(_) | Intent::InPlace(_) | Intent::HotPatch(_) => Some(Self::Update),
             Intent::Confirm(_) => None,

@@ -6,6 +6,7 @@
 use crate::gate::Intent;
 use crate::scale::Need;
 use crate::scene::{Chosen, Scene, Seat};
+use crate::workload::UpdateType;
 
 /// Chooses. Seats are in the order in which they may go.
 pub fn choose(scene: &mut Scene<'_>, need: Need) {
@@ -22,6 +23,7 @@ pub fn choose(scene: &mut Scene<'_>, need: Need) {
             left.take(seat);
         }
     }
+    let replaced = replacement(scene);
     for old in [true, false] {
         for seat in scene
             .seats
@@ -30,6 +32,9 @@ pub fn choose(scene: &mut Scene<'_>, need: Need) {
         {
             if if old { left.delete_old } else { left.delete } > 0 {
                 left.take(seat);
+                if let Some(intent) = replaced.as_ref().filter(|_| old) {
+                    seat.intent = Some(intent.clone());
+                }
             }
         }
     }
@@ -39,6 +44,15 @@ pub fn choose(scene: &mut Scene<'_>, need: Need) {
             left.take(seat);
         }
     }
+}
+
+/// What is asked about an old pod that an update would change and whose successor is there already. It goes because of
+/// the update: where only PreInplace is set, that hook has a say in it.
+fn replacement(scene: &Scene<'_>) -> Option<Intent> {
+    let workload = scene.workload;
+    let only_updates = workload.pre_delete.step.is_none() && workload.pre_in_place.step.is_some();
+    let gated = matches!(workload.update, UpdateType::Rolling | UpdateType::InPlace);
+    (only_updates && gated).then(|| Intent::Recreate(scene.history.update.name.clone()))
 }
 
 impl Need {
