@@ -11,21 +11,22 @@ use test_kit::eventually;
 use crate::installation::{Installation, bad_template, hook};
 use crate::{OPERATORS, shared};
 
-/// GameDeployments with something wrong; the last cannot even be read.
-fn bad_games() -> Vec<Value> {
+/// GameDeployments with something wrong; the last cannot even be read, where the API server stores such a one.
+fn bad_games(wide_integers: bool) -> Vec<Value> {
     let several =
         json!({ "minReadySeconds": -3, "updateStrategy": { "partition": "x", "maxUnavailable": 0 } });
     let selector = json!({ "selector": { "matchLabels": { "app": "another" } } });
     let step = json!({ "updateStrategy": { "canary": { "steps": [{ "partition": 1 }, {}] } } });
     let unreadable = json!({ "minReadySeconds": 5_000_000_000_i64 });
-    [several, selector, step, unreadable]
+    [several, selector, step]
         .into_iter()
+        .chain(wide_integers.then_some(unreadable))
         .map(|wrong| game(1, wrong))
         .collect()
 }
 
 /// HookRuns and HookTemplates with something wrong.
-fn bad_hooks(kind: &str) -> Vec<Value> {
+fn bad_hooks(kind: &str, wide_integers: bool) -> Vec<Value> {
     let several = json!({ "policy": "Parallel", "timeoutSeconds": 0, "metrics": [{
         "name": "m", "interval": "60", "initialDelay": "-1s", "failureCondition": "noSuchFunction(result)",
         "provider": { "web": { "url": "ftp://game", "jsonPath": "{$.age" } }
@@ -34,9 +35,9 @@ fn bad_hooks(kind: &str) -> Vec<Value> {
     let too_large = json!({ "metrics": [{
         "name": "m", "count": 5_000_000_000_i64, "interval": "1s", "provider": { "web": { "url": "http://game" } }
     }] });
-    let specs = [several, exec, too_large];
+    let specs = [several, exec].into_iter();
     let mut all: Vec<Value> = specs
-        .into_iter()
+        .chain(wide_integers.then_some(too_large))
         .map(|spec| {
             let mut bad = hook(kind, "bad", "true");
             bad["spec"] = spec;
@@ -79,9 +80,10 @@ async fn said_by_operators(fleet: &Fleet<'_>, object: &Value) -> String {
 async fn what_is_wrong_is_refused_in_the_operators_words() {
     let control_plane = shared().await;
     let fleet = Fleet::on(control_plane, OPERATORS, "admission").await;
-    let mut bad = bad_games();
-    bad.extend(bad_hooks("HookTemplate"));
-    bad.extend(bad_hooks("HookRun"));
+    let wide = operator_tests::stores_wide_integers(control_plane, &fleet.namespace);
+    let mut bad = bad_games(wide);
+    bad.extend(bad_hooks("HookTemplate", wide));
+    bad.extend(bad_hooks("HookRun", wide));
     let mut operators = Vec::new();
     for object in &bad {
         operators.push(said_by_operators(&fleet, object).await);
@@ -142,7 +144,7 @@ async fn without_the_component_the_operators_refuse_all_the_same() {
     installation.configure(replica.tls, &json!({})).await;
     replica.ready().await;
     installation.asked().await;
-    let bad = &bad_games()[1];
+    let bad = &bad_games(false)[1];
     let refusal = installation.refused(&["create", "--filename", "-"], &bad.to_string());
     replica.process.kill_hard().unwrap();
     fleet.apply(bad);

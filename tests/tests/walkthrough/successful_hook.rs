@@ -8,7 +8,10 @@ const TEMPLATE: &str = include_str!("../../manifests/hook-template-success.yaml"
 
 /// A HookTemplate of the document, which asks a server that is there, once a second.
 pub(crate) fn template(document: &str, server: &Webhook) -> String {
-    with(document, &[("60s", "1s"), ("http://1.1.1.1:9091", &server.url(""))])
+    with(
+        document,
+        &[("60s", "1s"), ("http://1.1.1.1:9091", &server.url(""))],
+    )
 }
 
 /// `gamedeployment.yaml`, with the numbers of the document's tables and times that a test can wait for.

@@ -133,18 +133,15 @@ impl Referee {
             return;
         }
         let chosen = self.chosen.get(&cell.read.uid).cloned();
-        // An update that recreates a pod is one, unless the pod has become one too many meanwhile.
-        let spec = &seen.object.spec;
-        let replicas = usize::try_from(spec.replicas.unwrap_or(1)).unwrap();
-        let list = spec
-            .scale_strategy
-            .iter()
-            .filter_map(|scale| scale.pods_to_delete.as_ref());
-        let named = list.flatten().any(|name| *name == cell.read.name);
-        let too_many = named || seen.pods.iter().filter(|pod| pod.is_active()).count() > replicas;
-        let recreates = chosen
-            .as_ref()
-            .is_some_and(|(_, intent)| intent.starts_with("recreate:") && (delete.recreates() || !too_many));
+        // An update that recreates a pod is one, as long as there is that update and the pod is not of it.
+        let newest = seen.revisions.iter().max_by_key(|revision| revision.number);
+        let lists = seen.object.spec.scale_strategy.iter();
+        let mut named = lists.flat_map(|scale| scale.pods_to_delete.iter().flatten());
+        let recreates = chosen.as_ref().is_some_and(|(_, intent)| {
+            intent.strip_prefix("recreate:").is_some_and(|to| {
+                to != cell.read.revision() && newest.is_some_and(|newest| newest.name == to)
+            })
+        }) && !named.any(|name| *name == cell.read.name);
         let kinds: &[HookKind] = if recreates {
             &[HookKind::PreDelete, HookKind::PreInplace]
         } else {

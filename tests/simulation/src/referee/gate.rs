@@ -137,18 +137,16 @@ impl Referee {
             return false;
         }
         let chosen = self.chosen.get(&pod.id.uid).cloned();
-        // An update that recreates a pod is one, unless the pod has become one too many meanwhile.
-        let spec = &acted.seen.object.api.spec;
-        let left = usize::try_from(spec.replicas.unwrap_or(1)).unwrap();
-        let list = spec
-            .scale_strategy
-            .iter()
-            .filter_map(|scale| scale.pods_to_delete.as_ref());
-        let named = list.flatten().any(|name| *name == pod.id.name);
-        let too_many = named || !acted.room.calm || acted.room.active >= left;
-        let recreates = chosen
-            .as_ref()
-            .is_some_and(|(_, intent)| intent.starts_with("recreate:") && (delete.recreates() || !too_many));
+        // An update that recreates a pod is one, as long as there is that update and the pod is not of it.
+        let revisions = acted.seen.revisions.iter();
+        let newest = revisions.max_by_key(|revision| revision.read.number);
+        let lists = acted.seen.object.api.spec.scale_strategy.iter();
+        let mut named = lists.flat_map(|scale| scale.pods_to_delete.iter().flatten());
+        let recreates = chosen.as_ref().is_some_and(|(_, intent)| {
+            intent.strip_prefix("recreate:").is_some_and(|to| {
+                to != pod.read.revision() && newest.is_some_and(|newest| newest.read.name == to)
+            })
+        }) && !named.any(|name| *name == pod.id.name);
         let kinds: &[HookKind] = if recreates {
             &[HookKind::PreDelete, HookKind::PreInplace]
         } else {
