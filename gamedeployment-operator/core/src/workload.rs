@@ -170,16 +170,19 @@ impl Workload {
             recreate_fallback: fallback(&update, &mut problems),
             pre_delete: hook::read(
                 "spec.preDeleteUpdateStrategy",
+                spec,
                 spec.pre_delete_update_strategy.as_ref(),
                 &mut problems,
             ),
             pre_in_place: hook::read(
                 "spec.preInplaceUpdateStrategy",
+                spec,
                 spec.pre_inplace_update_strategy.as_ref(),
                 &mut problems,
             ),
             post_in_place: hook::read(
                 "spec.postInplaceUpdateStrategy",
+                spec,
                 spec.post_inplace_update_strategy.as_ref(),
                 &mut problems,
             ),

@@ -124,7 +124,11 @@ async fn an_update_is_counted_and_shows_when_it_stands_still() {
     fleet.all_run("game:v3", 3).await;
     fleet.settled(3).await;
     until(&fleet, "pods_updated_total", "recreate", 3).await;
-    decided(&fleet, "pre-delete", &[("unguarded", 3)]).await;
+    // An update that recreates asks the hook of updates where no other is set.
+    decided(&fleet, "pre-inplace", &[("asked", 6), ("opened", 6)]).await;
+    fleet.scale(1);
+    fleet.settled(1).await;
+    decided(&fleet, "pre-delete", &[("unguarded", 2)]).await;
     // Those of a hook that is not set are not shown.
     let text = fleet.workloads.as_ref().unwrap().get("/metrics").await;
     let waiting = text

@@ -1,6 +1,8 @@
 //! The hooks of the pods' life.
 
 use jiff::SignedDuration;
+use serde_json::Value;
+use shared_api::GameDeploymentSpec;
 use shared_api::game_deployment::{HookStep, HookStrategy};
 
 use super::Problem;
@@ -32,8 +34,13 @@ impl Default for Hook {
 }
 
 /// Reads the strategy at this path.
-pub(super) fn read(path: &str, strategy: Option<&HookStrategy>, problems: &mut Vec<Problem>) -> Hook {
-    let Some(strategy) = strategy else {
+pub(super) fn read(
+    path: &str,
+    spec: &GameDeploymentSpec,
+    strategy: Option<&HookStrategy>,
+    problems: &mut Vec<Problem>,
+) -> Hook {
+    let Some(strategy) = strategy.filter(|strategy| !(is_empty(strategy) && written_back(spec))) else {
         return Hook::default();
     };
     match &strategy.hook {
@@ -62,4 +69,21 @@ pub(super) fn read(path: &str, strategy: Option<&HookStrategy>, problems: &mut V
         retry: strategy.retry.unwrap_or(false),
         fresh: SignedDuration::from_secs(fresh.into()),
     }
+}
+
+/// The API server sets `retry` to false where it is not set.
+fn is_empty(strategy: &HookStrategy) -> bool {
+    strategy.hook.is_none() && strategy.retry != Some(true) && strategy.fresh_for_seconds.is_none()
+}
+
+/// Whether the original operator has written the object: Go's encoder writes strategies that nobody set as empty ones,
+/// all three of them, and a time of creation without a value into the template. People write none of these.
+fn written_back(spec: &GameDeploymentSpec) -> bool {
+    let strategies = [
+        &spec.pre_delete_update_strategy,
+        &spec.pre_inplace_update_strategy,
+        &spec.post_inplace_update_strategy,
+    ];
+    strategies.iter().all(|strategy| strategy.is_some())
+        && spec.template.pointer("/metadata/creationTimestamp") == Some(&Value::Null)
 }

@@ -124,6 +124,44 @@ fn a_strategy_that_guards_nothing_is_refused() {
     assert_eq!(none.pre_delete, Hook::default());
 }
 
+/// As Go's encoder leaves an object behind of which somebody set only one strategy, or none.
+#[test]
+fn empty_strategies_that_the_original_wrote_are_none() {
+    let written = |pre_delete: serde_json::Value| {
+        [
+            ("/spec/preDeleteUpdateStrategy", pre_delete),
+            ("/spec/preInplaceUpdateStrategy", json!({"retry": false})),
+            ("/spec/postInplaceUpdateStrategy", json!({})),
+        ]
+    };
+    let time = ("/spec/template/metadata/creationTimestamp", json!(null));
+    let hooked = json!({"hook": {"templateName": "ask"}});
+    for (pre_delete, is_set) in [(hooked, true), (json!({}), false)] {
+        let mut edits = written(pre_delete.clone()).to_vec();
+        edits.push(time.clone());
+        let read = workload(&edits);
+        assert_eq!(read.pre_delete.step.is_some(), is_set);
+        assert_eq!(
+            (read.pre_in_place, read.post_in_place),
+            (Hook::default(), Hook::default())
+        );
+    }
+    // People write no empty time, and whoever wrote one strategy alone meant it.
+    let hooked = json!({"hook": {"templateName": "ask"}});
+    let one = |rest: serde_json::Value| {
+        [
+            ("/spec/preDeleteUpdateStrategy", rest.clone()),
+            ("/spec/preInplaceUpdateStrategy", json!({})),
+            ("/spec/postInplaceUpdateStrategy", rest),
+        ]
+    };
+    let path = "spec.preInplaceUpdateStrategy.hook";
+    assert_refused(&one(hooked), path, "", "guards nothing");
+    let mut alone = one(json!(null)).to_vec();
+    alone.push(time);
+    assert_refused(&alone, path, "", "guards nothing");
+}
+
 #[test]
 fn a_success_counts_for_five_seconds_at_least() {
     let hook = |fresh: serde_json::Value| {
