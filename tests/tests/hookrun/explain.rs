@@ -21,7 +21,7 @@ async fn kubectl_explains_every_field() {
             &["type", "maxUnavailable", "canary"][..],
         ),
         ("gd.spec.preDeleteUpdateStrategy.hook", &["templateName", "args"]),
-        ("gd.status", &["observedGeneration", "hookConditions"]),
+        ("gd.status", &["observedGeneration", "preDeleteHookCondition"]),
         ("hr.status", &["phase", "metricResults"]),
         ("ht.spec", &["metrics", "args", "policy"]),
     ] {
