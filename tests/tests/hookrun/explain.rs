@@ -3,9 +3,11 @@
 
 use std::collections::BTreeSet;
 
+use operator_tests::SOON;
 use serde_json::{Map, Value, json};
 use shared_api::{GameDeployment, HookRun, HookTemplate};
-use test_kit::ControlPlane;
+use test_kit::process::output_of;
+use test_kit::{ControlPlane, eventually};
 
 use crate::kubectl::kubectl;
 use crate::shared;
@@ -15,6 +17,9 @@ const VERSION: &str = "tkex.tencent.com/v1alpha1";
 #[tokio::test]
 async fn kubectl_explains_every_field() {
     let control_plane = shared().await;
+    for kind in ["hooktemplates", "hookruns", "gamedeployments"] {
+        published(control_plane, kind).await;
+    }
     for (path, fields) in [
         (
             "gd.spec.updateStrategy",
@@ -67,6 +72,20 @@ fn explained(control_plane: &ControlPlane, path: &str, schema: &Value) {
             explained(control_plane, &format!("{path}.{name}"), field);
         }
     }
+}
+
+/// An API server publishes the schemas of definitions some seconds after it has begun to serve them.
+async fn published(control_plane: &ControlPlane, kind: &str) {
+    eventually(SOON, || async {
+        let output = output_of(control_plane.kubectl().args(["explain", kind]), "").unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        if output.status.success() {
+            Ok(())
+        } else {
+            Err(said)
+        }
+    })
+    .await;
 }
 
 /// The fields that `kubectl explain` lists for this path.
