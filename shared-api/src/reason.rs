@@ -157,6 +157,10 @@ reasons! {
         WriteFailed,
         /// The ControllerRevision of the new template cannot be created; pods are healed and scaled at the recorded revision.
         RevisionNotRecorded,
+        /// Pods end within 60 s of their start; they are replaced with a back-off of 10 s to 5 minutes.
+        PodsEndAtOnce,
+        /// A hook cannot be asked: its HookRun is being deleted, and a finalizer keeps it.
+        HookRunTerminating,
         /// The spec has problems.
         InvalidSpec,
         /// Of events of the workload: pods were created.

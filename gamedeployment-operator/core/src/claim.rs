@@ -12,6 +12,8 @@ use crate::workload::Workload;
 pub struct Claim<'a> {
     /// Neither finished nor being deleted: these count as replicas.
     pub active: Vec<&'a Pod>,
+    /// Ended for good, and not being deleted yet.
+    pub ended: Vec<&'a Pod>,
     /// Being deleted and not gone yet.
     pub ending: Crowd,
     /// How many pods are about to join these.
@@ -25,6 +27,7 @@ pub struct Claim<'a> {
 pub fn claim<'a>(view: &View<'a>, workload: &Workload, plan: &mut Plan) -> Claim<'a> {
     let mut claimed = Claim {
         active: Vec::new(),
+        ended: Vec::new(),
         ending: Crowd::default(),
         adopted: 0,
         all: view.pods,
@@ -37,6 +40,8 @@ pub fn claim<'a>(view: &View<'a>, workload: &Workload, plan: &mut Plan) -> Claim
                     claimed.active.push(pod);
                 } else if pod.terminating {
                     claimed.ending.join(pod.ending_since);
+                } else {
+                    claimed.ended.push(pod);
                 }
             }
             Some(uid) if uid == workload.uid => {

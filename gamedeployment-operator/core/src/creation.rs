@@ -14,11 +14,12 @@ use crate::scene::{Scene, Seat};
 const AT_ONCE: usize = 500;
 
 /// Creates what is needed. Says how many pods could not be made because every index is in use.
-pub fn create(scene: &Scene<'_>, claimed: &Claim<'_>, need: Need, plan: &mut Plan) -> usize {
+/// The places of `held` pods stay empty.
+pub fn create(scene: &Scene<'_>, claimed: &Claim<'_>, need: Need, held: usize, plan: &mut Plan) -> usize {
     let workload = scene.workload;
     let mut left = room(scene)
         .min(AT_ONCE)
-        .min((need.create_old + need.create_updated).saturating_sub(claimed.adopted));
+        .min((need.create_old + need.create_updated).saturating_sub(claimed.adopted + held));
     if left == 0 {
         return 0;
     }

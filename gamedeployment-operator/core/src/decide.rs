@@ -11,6 +11,7 @@ use jiff::Timestamp;
 use crate::canary::{self, Advance, Canary};
 use crate::claim::{Claim, claim};
 use crate::creation;
+use crate::ended;
 use crate::gate::{Gate, PodRef, Run, Standing};
 use crate::grant::grant;
 use crate::history;
@@ -101,7 +102,8 @@ fn choose<'a>(scene: &mut Scene<'a>, claimed: &Claim<'a>, plan: &mut Plan) -> Fi
             .count(),
     );
     steps::take(scene, plan);
-    let unmade = creation::create(scene, claimed, need, plan);
+    let held = ended::settle(scene, claimed, &gate, need, plan);
+    let unmade = creation::create(scene, claimed, need, held.len(), plan);
     trial::put(scene, plan);
     Findings {
         canary,
@@ -109,6 +111,7 @@ fn choose<'a>(scene: &mut Scene<'a>, claimed: &Claim<'a>, plan: &mut Plan) -> Fi
         hindrances,
         confirmations,
         unmade,
+        held,
         ending: claimed.ending,
     }
 }
@@ -261,6 +264,8 @@ fn rested_on<'s>(scene: &'s Scene<'_>, findings: &'s Findings<'_>) -> BTreeSet<&
     used.collect()
 }
 
+#[cfg(test)]
+mod ended_tests;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]

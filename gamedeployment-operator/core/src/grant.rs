@@ -82,6 +82,8 @@ impl Need {
         match seat.standing.as_ref()? {
             Standing::Open(_) => Some(Self::Slot),
             Standing::Asking(_) => Some(Self::Verdict),
+            // It cannot be asked before somebody has acted.
+            Standing::Stale(_, void) if void.is_stuck() => None,
             Standing::Unasked(_) | Standing::Stale(..) => Some(Self::Question),
             Standing::Refused(_) | Standing::Blocked(_) => None,
         }

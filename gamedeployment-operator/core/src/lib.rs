@@ -18,7 +18,7 @@
 //! | [`in_place`] | whether one revision becomes another without a new pod, and when that is done |
 //! | [`progress`] | where an in-place update of one pod stands |
 //! | [`steps`] | the next step of every pod |
-//! | [`creation`] | pods to create; [`birth`]: what they are |
+//! | [`creation`] | pods to create; [`birth`]: what they are; [`ended`]: those that have ended |
 //! | [`status`] | counts, and a sentence for everything that waits |
 //! | [`plan`] | what is to be done, as data; [`refusals`]: what of it waits, because it was refused |
 //! | [`image`] | names of images as container runtimes read them |
@@ -33,6 +33,7 @@ pub mod cluster;
 pub mod creation;
 pub mod decide;
 pub mod digest;
+pub mod ended;
 pub mod gate;
 pub mod grant;
 pub mod history;

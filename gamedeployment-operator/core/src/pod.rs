@@ -10,8 +10,10 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use shared_api::names;
 
 mod container;
+mod ending;
 
 pub use container::{Container, State};
+pub use ending::{AT_ONCE, Ending};
 
 /// Annotations that decisions rest on; others are not kept.
 const KEPT: [&str; 12] = [
@@ -78,6 +80,8 @@ pub struct Pod {
     pub controller: Option<String>,
     /// Phase.
     pub phase: PodPhase,
+    /// How it ended, if it has ended for good.
+    pub ended: Option<Box<Ending>>,
     /// Name of its node.
     pub node: Option<String>,
     /// Why there is no node for it, by its scheduler's words.
@@ -117,6 +121,8 @@ impl Pod {
         } = pod.metadata.clone();
         let status = pod.status.as_ref();
         let spec = pod.spec.as_ref();
+        let phase = phase_of(status.and_then(|status| status.phase.as_deref()));
+        let has_ended = matches!(phase, PodPhase::Succeeded | PodPhase::Failed);
         let annotations = pod.metadata.annotations.iter().flatten();
         let gates = spec
             .and_then(|spec| spec.readiness_gates.as_ref())
@@ -136,7 +142,8 @@ impl Pod {
                 .map(|(key, value)| (key.clone(), value.clone()))
                 .collect(),
             controller: controller_of(&pod.metadata),
-            phase: phase_of(status.and_then(|status| status.phase.as_deref())),
+            phase,
+            ended: has_ended.then(|| Box::new(Ending::read(pod))),
             node: text(spec.and_then(|spec| spec.node_name.as_ref())),
             unschedulable: condition(status, "PodScheduled")
                 .filter(|condition| condition.status == "False")
@@ -165,6 +172,7 @@ impl Pod {
             labels: BTreeMap::new(),
             annotations: BTreeMap::new(),
             unschedulable: None,
+            ended: None,
             in_place: None,
             containers: Vec::new(),
             sidecars: Vec::new(),

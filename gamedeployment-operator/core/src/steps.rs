@@ -213,10 +213,12 @@ fn written(scene: &Scene<'_>, pod: &Pod, change: crate::in_place::Change, hot: b
     let remove = |key: String| (key, None);
     let mut labels: std::collections::BTreeMap<_, _> = change.labels.set.into_iter().map(set).collect();
     labels.extend(change.labels.removed.into_iter().map(remove));
+    labels.retain(|key, _| !annotation::RESERVED_LABELS.contains(&key.as_str()));
     labels.insert(annotation::REVISION.to_owned(), Some(to.clone()));
     let mut annotations: std::collections::BTreeMap<_, _> =
         change.annotations.set.into_iter().map(set).collect();
     annotations.extend(change.annotations.removed.into_iter().map(remove));
+    annotations.retain(|key, _| !annotation::RESERVED_ANNOTATIONS.contains(&key.as_str()));
     if pod.annotation(annotation::CONFIRMED).is_some() {
         // That was said of an earlier update, though it may have gone to the same revision.
         annotations.insert(annotation::CONFIRMED.to_owned(), None);

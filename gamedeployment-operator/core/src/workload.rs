@@ -118,6 +118,8 @@ impl Workload {
         let template = Template::read(&spec.template);
         let replicas = count("spec.replicas", spec.replicas.map_or(1, i64::from), &mut problems);
         let selector = read_selector(&spec.selector, &template, &mut problems);
+        let recorded = { object.status.as_ref() }.and_then(|status| status.label_selector.as_deref());
+        selector.check_unchanged(recorded, &mut problems);
         let update = spec.update_strategy.clone().unwrap_or_default();
         let type_ = update_type(&update, &mut problems);
         let surge = amount(

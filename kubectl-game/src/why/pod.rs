@@ -197,6 +197,9 @@ fn stalled(snapshot: &Snapshot, status: &GameDeploymentStatus, pod: &Pod) -> Opt
             WorkloadReason::NotInPlaceUpdatable
             | WorkloadReason::PausedByStepBasedHook
             | WorkloadReason::RevisionNotRecorded => at_old,
+            WorkloadReason::PodsEndAtOnce | WorkloadReason::HookRunTerminating => {
+                found.message.contains(&pod.name)
+            }
             WorkloadReason::WriteFailed => found.message.contains(&pod.name) || at_old,
             _ => false,
         };

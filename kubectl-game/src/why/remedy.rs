@@ -85,6 +85,16 @@ pub(super) fn of(reason: WorkloadReason, snapshot: &Snapshot, about: About<'_>) 
             )
         }
         WorkloadReason::IndexesExhausted => say("Widen the range of indexes.", [widen(snapshot)]),
+        WorkloadReason::PodsEndAtOnce => say(
+            "They are replaced with a back-off. The pods that ended stay until then: look at one of them, mend the cause, or \
+             take the change back.",
+            [describe(snapshot, about), ours(snapshot, "undo")],
+        ),
+        WorkloadReason::HookRunTerminating => say(
+            "Look for metadata.finalizers of that HookRun, and mend what should remove them. The gate stays closed until \
+             it is gone.",
+            [watch(snapshot)],
+        ),
         WorkloadReason::RevisionNotRecorded => say(
             "It is tried again, after 30 s at the latest, and pods are healed and scaled at the recorded revision. If it \
              stays so, the cause is in these words: a quota, an admission webhook, rights of the operator.",

@@ -212,7 +212,7 @@ async fn a_workload_that_is_born_wrong_comes_to_life_when_it_is_corrected() {
     fleet.quiet().await;
     assert_eq!(fleet.all_pods().await.len(), 0);
     fleet
-        .patch(json!({ "spec": { "selector": { "matchLabels": { "app": GAME } } } }))
+        .patch(json!({ "spec": { "template": { "metadata": { "labels": { "app": "another" } } } } }))
         .await;
     let status = fleet.settled(2).await;
     assert_eq!(condition(&status, "InvalidSpec"), None);

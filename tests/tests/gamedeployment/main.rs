@@ -16,6 +16,7 @@ mod canary_steps;
 mod change_of_mind;
 mod create_batch;
 mod deletion_cost;
+mod ending_pods;
 mod events;
 mod floor;
 mod forged_runs;

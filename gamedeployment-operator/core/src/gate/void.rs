@@ -30,6 +30,14 @@ impl Void {
     }
 }
 
+impl Void {
+    /// Whether the run stays all the same: nobody can be asked until somebody else has acted.
+    #[must_use]
+    pub fn is_stuck(&self) -> bool {
+        self.reason == Some(WorkloadReason::HookRunTerminating)
+    }
+}
+
 impl std::fmt::Display for Void {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.why)
@@ -39,7 +47,8 @@ impl std::fmt::Display for Void {
 /// Why a run does not count for this question, if it does not. Its age is another matter.
 pub(super) fn of(run: &Run, question: &Question<'_>) -> Option<Void> {
     if run.terminating {
-        return Some(Void::untold("it is being removed"));
+        let why = "it is being deleted and not gone; remove its finalizers";
+        return Some(Void::told(WorkloadReason::HookRunTerminating, why.to_owned()));
     }
     let (pod, intent) = (question.pod, &question.intent);
     if run.pod_uid.as_deref() != Some(pod.uid.as_str()) {

@@ -8,6 +8,7 @@ use shared_api::names::workload::COST_ORDER;
 use shared_api::reason::WorkloadReason;
 
 use crate::canary::Canary;
+use crate::ended::Held;
 use crate::gate::Standing;
 use crate::plan::{Crowd, Gauges, Plan, Rollout, Warning};
 use crate::progress::Stage;
@@ -19,6 +20,7 @@ use crate::steps::Confirmation;
 use crate::workload::{Selector, UpdateType};
 
 mod condition;
+mod ended;
 mod sentence;
 mod told;
 mod unrecorded;
@@ -41,6 +43,8 @@ pub struct Findings<'a> {
     pub confirmations: Vec<Confirmation<'a>>,
     /// Pods that could not be made because every index is in use.
     pub unmade: usize,
+    /// Pods that ended at once, and whose replacement waits; the first to go first.
+    pub held: Vec<Held<'a>>,
     /// Pods that are being deleted.
     pub ending: Crowd,
 }

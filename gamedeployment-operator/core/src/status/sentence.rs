@@ -6,7 +6,7 @@ use shared_api::reason::{WorkloadCondition, WorkloadReason};
 
 use super::condition::Conditions;
 use super::waiting::{Entry, How, Waiting};
-use super::{Findings, is_whole, unrecorded};
+use super::{Findings, ended, is_whole, unrecorded};
 use crate::gate::{Standing, Unresolved, unresolved};
 use crate::pod::Pod;
 use crate::progress::Stage;
@@ -100,6 +100,10 @@ pub(super) fn progressing(
             "updates are stopped at {updated} of {all} pods; set spec.updateStrategy.paused to false to go on"
         );
         return set(false, WorkloadReason::Paused, message);
+    }
+    if !findings.held.is_empty() {
+        let message = format!("{} pods are missing; see ScaleBlocked", findings.held.len());
+        return set(false, WorkloadReason::PodsEndAtOnce, message);
     }
     let need = counts.need();
     if need.create_old + need.create_updated > 0 || need.delete > 0 {
@@ -264,6 +268,9 @@ pub(super) fn scale_blocked(
     if let Some(message) = scene.view.trouble.and_then(|trouble| trouble.scaling.clone()) {
         return conditions.set(kind, true, WorkloadReason::WriteFailed, message);
     }
+    if let Some((reason, message)) = ended::at_once(scene, findings) {
+        return conditions.set(kind, true, reason, message);
+    }
     if findings.unmade > holding_an_index(scene, |pod| pod.terminating).len() {
         let ended = holding_an_index(scene, |pod| pod.is_finished() && !pod.terminating);
         let or = if ended.is_empty() {
@@ -382,7 +389,7 @@ pub(super) fn named(all: &[&str]) -> String {
 }
 
 /// The first few in words, and how many more.
-fn some<T>(all: &[T], words: impl Fn(&T) -> String) -> String {
+pub(super) fn some<T>(all: &[T], words: impl Fn(&T) -> String) -> String {
     let shown = all.iter().take(NAMED).map(words).collect::<Vec<_>>().join(", ");
     if all.len() > NAMED {
         format!("{shown} and {} more", all.len() - NAMED)

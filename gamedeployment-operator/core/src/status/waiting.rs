@@ -130,6 +130,7 @@ pub(super) fn is_about_pods(reason: WorkloadReason) -> bool {
             | WorkloadReason::HookArgumentsUnresolved
             | WorkloadReason::HookRunNameInvalid
             | WorkloadReason::PodAddressMissing
+            | WorkloadReason::HookRunTerminating
             | WorkloadReason::HookNotTakenUp
     )
 }
@@ -169,6 +170,15 @@ fn entry(
         Standing::Blocked(obstacle) => {
             let message = format!("its hook cannot be asked: {}", obstacle.message);
             (How::Blocked(obstacle.reason), Phase::Pending, None, message)
+        }
+        Standing::Stale(run, void) if void.is_stuck() => {
+            let message = format!("its hook cannot be asked: HookRun {}: {void}", run.name);
+            (
+                How::Blocked(WorkloadReason::HookRunTerminating),
+                Phase::Pending,
+                None,
+                message,
+            )
         }
         Standing::Open(_) | Standing::Unasked(_) | Standing::Stale(..) => return None,
     };

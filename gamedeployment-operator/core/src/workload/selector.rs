@@ -1,6 +1,6 @@
 //! Label selectors, as the API server understands them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 
@@ -47,6 +47,20 @@ impl Selector {
         Self { rules }
     }
 
+    /// A changed selector would let go of pods that run: the recorded one stays.
+    pub(super) fn check_unchanged(&self, recorded: Option<&str>, problems: &mut Vec<Problem>) {
+        let Some(recorded) = recorded.filter(|recorded| !recorded.is_empty()) else {
+            return;
+        };
+        let now = self.to_string();
+        if rules_of(&now) != rules_of(recorded) {
+            let remedy = format!(
+                "it is immutable and was {recorded}; set it back, or create a GameDeployment of another name"
+            );
+            problems.push(Problem::new("spec.selector", &now, remedy));
+        }
+    }
+
     /// Whether it has no rule, and so would select everything.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -64,6 +78,23 @@ impl Selector {
             Rule::DoesNotExist(key) => !labels.contains_key(key),
         })
     }
+}
+
+/// The rules of a selector's text, whatever their order and that of their values.
+fn rules_of(text: &str) -> BTreeSet<String> {
+    let mut depth = 0;
+    let rules = text.split(|c| {
+        depth += i32::from(c == '(') - i32::from(c == ')');
+        c == ',' && depth == 0
+    });
+    let sorted = |rule: &str| match rule.split_once('(') {
+        Some((head, values)) => {
+            let values: BTreeSet<&str> = values.trim_end_matches(')').split(',').collect();
+            format!("{head}{values:?}")
+        }
+        None => rule.to_owned(),
+    };
+    rules.map(sorted).collect()
 }
 
 /// As `kubectl` writes selectors, and as the `scale` subresource wants it.

@@ -1,0 +1,95 @@
+//! Pods that have ended for good: they are removed, and replaced; where they end at once, with a back-off.
+//!
+//! A pod that ended at once keeps its place for a while, and is removed and replaced then. It keeps it for as long as
+//! pods have been ending at once before it, at least 10 s and at most 5 minutes: so each wait is twice as long as the one
+//! before. Since when they do is the transition time of the condition that says so.
+
+use std::cmp::Reverse;
+
+use jiff::{SignedDuration, Timestamp};
+use shared_api::reason::{WorkloadCondition, WorkloadReason};
+
+use crate::claim::Claim;
+use crate::gate::{Act, Gate, Intent, Standing};
+use crate::plan::{Action, Plan};
+use crate::pod::{AT_ONCE, Ending, Pod};
+use crate::scale::Need;
+use crate::scene::Scene;
+
+const FIRST_WAIT: SignedDuration = SignedDuration::from_secs(10);
+const LONGEST_WAIT: SignedDuration = SignedDuration::from_mins(5);
+
+/// A pod that ended at once, and when it is replaced.
+#[derive(Debug, Clone, Copy)]
+pub struct Held<'a> {
+    /// The pod.
+    pub pod: &'a Pod,
+    /// How it ended.
+    pub ending: &'a Ending,
+    /// When it is removed and replaced.
+    pub until: Timestamp,
+}
+
+/// Removes pods that have ended, but for those whose replacement waits: these are returned, the first to go first.
+pub fn settle<'a>(
+    scene: &Scene<'a>,
+    claimed: &Claim<'a>,
+    gate: &Gate<'a>,
+    need: Need,
+    plan: &mut Plan,
+) -> Vec<Held<'a>> {
+    let since = since(scene);
+    let (mut held, mut gone) = (Vec::new(), Vec::new());
+    for pod in &claimed.ended {
+        match hold(scene, pod, since, need) {
+            Some(pod) => held.push(pod),
+            None => gone.push(*pod),
+        }
+    }
+    held.sort_by_key(|held| (Reverse(held.until), &held.pod.name));
+    let missing = (need.create_old + need.create_updated).saturating_sub(claimed.adopted);
+    gone.extend(held.drain(missing.min(held.len())..).map(|held| held.pod));
+    held.reverse();
+    for pod in gone {
+        if let Standing::Open(approval) = gate.assess(pod, &Intent::Delete, &[])
+            && let Act::Delete(delete) = approval.into_act()
+        {
+            plan.actions.push(Action::DeletePod(delete));
+        }
+    }
+    let starting = starting(scene).filter(|_| since.is_some());
+    let wakes = held.iter().map(|held| held.until).chain(starting);
+    wakes.for_each(|at| plan.wake_at(at));
+    held
+}
+
+/// Whether the replacement of a pod waits. A pod of another revision says nothing of the one that would be made now.
+fn hold<'a>(scene: &Scene<'_>, pod: &'a Pod, since: Option<Timestamp>, need: Need) -> Option<Held<'a>> {
+    let ending = pod.ended.as_deref().filter(|ending| ending.at_once)?;
+    let (history, revision) = (&scene.history, pod.revision());
+    let again = history.is_updated(revision) || need.create_old > 0 && revision == history.current.name;
+    let at = ending.at.min(scene.now);
+    let lasts = since.map_or(FIRST_WAIT, |since| at.duration_since(since));
+    let until = at.checked_add(lasts.clamp(FIRST_WAIT, LONGEST_WAIT)).ok()?;
+    (again && until > scene.now).then_some(Held { pod, ending, until })
+}
+
+/// Since when pods end at once, by the condition that says so.
+#[must_use]
+pub fn since(scene: &Scene<'_>) -> Option<Timestamp> {
+    let status = scene.view.object.status.as_ref()?;
+    let said = status.conditions.iter().find(|known| {
+        known.type_ == WorkloadCondition::ScaleBlocked.as_str()
+            && known.reason == WorkloadReason::PodsEndAtOnce.as_str()
+            && known.status == "True"
+    });
+    said.map(|known| known.last_transition_time.0)
+}
+
+/// When the last of the pods that are there will have lived for long enough not to end at once; none if they all have.
+#[must_use]
+pub fn starting(scene: &Scene<'_>) -> Option<Timestamp> {
+    let seats = scene.seats.iter();
+    let proven = seats.filter_map(|seat| seat.pod.created?.checked_add(AT_ONCE).ok());
+    proven.max().filter(|at| *at > scene.now)
+}

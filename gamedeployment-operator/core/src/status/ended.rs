@@ -1,0 +1,28 @@
+//! What is said of pods that end as soon as they start.
+
+use shared_api::reason::WorkloadReason;
+
+use super::Findings;
+use super::sentence::some;
+use crate::ended::{Held, since, starting};
+use crate::pod::AT_ONCE;
+use crate::scene::Scene;
+
+/// Said from the first such pod on, until those in their places have lived for long enough.
+pub(super) fn at_once(scene: &Scene<'_>, findings: &Findings<'_>) -> Option<(WorkloadReason, String)> {
+    let (held, seconds) = (&findings.held, AT_ONCE.as_secs());
+    let message = if let Some(first) = held.first() {
+        let words = |held: &Held<'_>| format!("pod {}: {}", held.pod.name, held.ending.why);
+        let until = shared_api::time::Time::new(first.until).timestamp();
+        format!(
+            "{} pods ended within {seconds} s of their start; the first is replaced at {until}: {}",
+            held.len(),
+            some(held, words)
+        )
+    } else {
+        since(scene)?;
+        starting(scene)?;
+        format!("pods ended within {seconds} s of their start; the new ones have not run for {seconds} s yet")
+    };
+    Some((WorkloadReason::PodsEndAtOnce, message))
+}
