@@ -36,6 +36,7 @@ fn decided(object: &GameDeployment, pods: &[Pod], now: Timestamp) -> Plan {
         revisions: &revisions,
         runs: &[],
         trouble: None,
+        accepted: None,
         cluster: &Around::default(),
     };
     decide(&view, now)
