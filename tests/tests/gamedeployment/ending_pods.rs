@@ -13,17 +13,10 @@ async fn pods_that_end_at_once_are_few_and_are_told_of() {
     fleet.launch(&game(2, json!({}))).await;
     fleet.settled(2).await;
     for name in fleet.names().await {
-        let status =
-            json!({ "status": { "phase": "Failed", "reason": "OutOfcpu", "message": "not enough cpu" } });
-        let params = PatchParams::default();
-        let patched = fleet
-            .pods()
-            .patch_status(&name, &params, &Patch::Merge(status))
-            .await;
-        patched.unwrap();
+        fleet.nodes.pod(&name).evict();
     }
     let message = fleet.says("ScaleBlocked", "PodsEndAtOnce").await;
-    assert!(message.contains("OutOfcpu: not enough cpu"), "{message}");
+    assert!(message.contains("Evicted"), "{message}");
     fleet.told("PodsEndAtOnce").await;
     assert_eq!(
         fleet.all_pods().await.len(),
