@@ -110,39 +110,63 @@ async fn values_are_typed_exact_and_whole() {
 }
 
 #[tokio::test]
-async fn a_missing_key_is_neither_equal_nor_unequal() {
+async fn what_is_missing_or_no_number_opens_nothing_and_the_keys_that_are_there_are_named() {
     let stage = stage("good-answers").await;
-    stage.game.on("/", Answer::json(json!({ "error": "overloaded" })));
-    let cases: [(&str, Value, Phase); 4] = [
+    let page = json!({ "error": "overloaded", "of": 0, "rooms": [{ "players": 0 }, { "error": "timeout" }] });
+    stage.game.on("/", Answer::json(page));
+    let success = |condition: &str| json!({ "successCondition": condition });
+    let failure = |condition: &str| json!({ "failureCondition": condition });
+    let there = "key \"status\" is not found among: error, of, rooms";
+    let cases: [(&str, &str, Value, &str); 8] = [
+        ("unequal", "", success("result.status != \"busy\""), there),
+        ("equal", "", success("result.status == \"free\""), there),
         (
-            "unequal",
-            json!({ "successCondition": "result.status != \"busy\"" }),
-            Phase::Error,
+            "negated",
+            "",
+            success("not (result.status matches \"busy\")"),
+            there,
+        ),
+        ("failure", "", failure("result.status in [\"busy\"]"), there),
+        (
+            "both",
+            "",
+            json!({ "successCondition": "result.status == 1", "failureCondition": "result.status == 2" }),
+            there,
         ),
         (
-            "equal",
-            json!({ "successCondition": "result.status == \"free\"" }),
-            Phase::Error,
+            "no-number",
+            "",
+            failure("result.of / result.of > 0.05"),
+            "NaN is compared",
+        ),
+        (
+            "room",
+            "{.rooms[*].players}",
+            success("all(result, # == 0)"),
+            "key \"players\" is not found in element 2 of 2 among: error",
         ),
         (
             "on-purpose",
-            json!({ "successCondition": "(result.status ?? \"free\") == \"free\"" }),
-            Phase::Successful,
-        ),
-        (
-            "both",
-            json!({ "successCondition": "result.age == 1", "failureCondition": "result.age == 2" }),
-            Phase::Error,
+            "",
+            success("(result.status ?? \"free\") == \"free\""),
+            "",
         ),
     ];
-    for (name, more, _) in &cases {
+    for (name, path, more, _) in &cases {
         let mut metric = at_once(web("webtest", &stage.game.url("/"), more.clone()));
-        metric["provider"]["web"]["jsonPath"] = json!("");
+        metric["provider"]["web"]["jsonPath"] = json!(path);
         stage.measure(name, metric).await;
     }
-    for (name, _, phase) in cases {
+    for (name, _, _, words) in cases {
         let status = stage.verdict(name).await;
+        let phase = if words.is_empty() {
+            Phase::Successful
+        } else {
+            Phase::Error
+        };
         assert_eq!(status.phase, phase, "{name}: {status:?}");
+        let message = status.message.unwrap_or_default();
+        assert!(message.contains(words), "{name}: {words} is not in {message}");
     }
 }
 
