@@ -6,7 +6,6 @@
 use crate::gate::Intent;
 use crate::scale::Need;
 use crate::scene::{Chosen, Scene, Seat};
-use crate::workload::UpdateType;
 
 /// Chooses. Seats are in the order in which they may go.
 pub fn choose(scene: &mut Scene<'_>, need: Need) {
@@ -51,8 +50,7 @@ pub fn choose(scene: &mut Scene<'_>, need: Need) {
 pub fn replacement(scene: &Scene<'_>) -> Option<Intent> {
     let workload = scene.workload;
     let only_updates = workload.pre_delete.step.is_none() && workload.pre_in_place.step.is_some();
-    let gated = matches!(workload.update, UpdateType::Rolling | UpdateType::InPlace);
-    (only_updates && gated).then(|| Intent::Recreate(scene.history.update.name.clone()))
+    only_updates.then(|| Intent::Recreate(scene.history.update.name.clone()))
 }
 
 /// What a pod goes for of which there is one too many.

@@ -77,13 +77,20 @@ proptest! {
     }
 }
 
-/// Histories that once did not come to rest.
+/// Histories that once did not come to rest, or killed a pod on the way.
 #[test]
 fn what_once_hung_comes_to_rest() {
-    let histories: [([u8; 8], &[u16]); 1] = [(
-        [160, 0, 0, 0, 0, 0, 0, 0],
-        &[6144, 6144, 48498, 35073, 6144, 18432, 16178, 6144, 15632],
-    )];
+    let histories: [([u8; 8], &[u16]); 2] = [
+        (
+            [160, 0, 0, 0, 0, 0, 0, 0],
+            &[6144, 6144, 48498, 35073, 6144, 18432, 16178, 6144, 15632],
+        ),
+        // Hot patches that fall back to recreation, and replicas that fall.
+        (
+            [34, 152, 0, 0, 0, 0, 16, 15],
+            &[4464, 0, 0, 4352, 1536, 1536, 0, 0, 4151],
+        ),
+    ];
     for (code, events) in histories {
         let mut world = World::new(code);
         for event in events {
