@@ -2,7 +2,7 @@
 
 use operator_tests::fleet::{game, hooked, until_empty};
 use serde_json::json;
-use test_kit::node::Behaviour;
+use test_kit::node::{Behaviour, Which};
 
 use crate::fleet;
 
@@ -84,7 +84,8 @@ async fn a_scale_down_while_paused_removes_what_is_too_many() {
     let status = fleet.settled(8).await;
     assert_eq!((status.updated_replicas, status.surge_replicas), (0, 0));
     assert_eq!(fleet.nodes.terminated_pods().len(), 2);
-    // What an update has made beside the others is kept for it.
+    // What an update has made beside the others is kept for it. It stands still as long as that is not ready.
+    fleet.nodes.behave(Which::image("game:v2"), Behaviour::NeverReady);
     fleet
         .patch(json!({ "spec": { "updateStrategy": { "paused": false, "maxUnavailable": 0 } } }))
         .await;
@@ -93,6 +94,8 @@ async fn a_scale_down_while_paused_removes_what_is_too_many() {
         .patch(json!({ "spec": { "updateStrategy": { "paused": true } } }))
         .await;
     fleet.says("Progressing", "Paused").await;
+    fleet.nodes.behave(Which::image("game:v2"), Behaviour::Normal);
+    fleet.until(|status| status.ready_replicas == 10).await;
     fleet.quiet().await;
     assert_eq!(fleet.status().await.surge_replicas, 2);
     fleet.scale(6);
