@@ -77,13 +77,16 @@ fn is_empty(strategy: &HookStrategy) -> bool {
 }
 
 /// Whether the original operator has written the object: Go's encoder writes strategies that nobody set as empty ones,
-/// all three of them, and a time of creation without a value into the template. People write none of these.
+/// all three of them, and a time of creation without a value into the template. An edit may have dropped that since. People
+/// write none of these.
 fn written_back(spec: &GameDeploymentSpec) -> bool {
     let strategies = [
         &spec.pre_delete_update_strategy,
         &spec.pre_inplace_update_strategy,
         &spec.post_inplace_update_strategy,
     ];
-    strategies.iter().all(|strategy| strategy.is_some())
-        && spec.template.pointer("/metadata/creationTimestamp") == Some(&Value::Null)
+    let present: Vec<_> = strategies.into_iter().flatten().collect();
+    let empty = present.iter().filter(|strategy| is_empty(strategy)).count();
+    let has_time = spec.template.pointer("/metadata/creationTimestamp") == Some(&Value::Null);
+    present.len() == strategies.len() && (has_time || empty > 1)
 }
