@@ -119,19 +119,24 @@ async fn on_a_node_that_is_gone_nobody_plays() {
     // A node that registers again does so soon: until its absence is certain its pods are asked like any other.
     fleet.quiet().await;
     assert!(fleet.names().await.contains(&victim));
-    // Then it goes without a question, by us or by the cluster's garbage collector of pods, whoever is first.
     eventually(GONE, || async {
-        let pods = fleet.all_pods().await;
-        let there = pods
-            .get(&victim)
-            .filter(|pod| pod.metadata.deletion_timestamp.is_none());
-        there.map_or(Ok(()), |_| Err("it is there"))
+        let told = fleet.events().await;
+        let words = "its node does not exist any more";
+        told.iter().any(|event| event.contains(words)).then_some(())
     })
     .await;
     fleet.until_runs(<[_]>::is_empty).await;
-    // No kubelet ends what is left of it.
+    let pods = fleet.all_pods().await;
+    let deleted = pods
+        .values()
+        .filter(|pod| pod.metadata.deletion_timestamp.is_some());
+    assert_eq!(
+        deleted.map(ResourceExt::name_any).collect::<Vec<_>>(),
+        [victim.clone()]
+    );
+    // The cluster's garbage collector ends what no kubelet can.
     let at_once = DeleteParams::default().grace_period(0);
-    let _ = fleet.pods().delete(&victim, &at_once).await;
+    fleet.pods().delete(&victim, &at_once).await.unwrap();
     fleet.settled(3).await;
 }
 
