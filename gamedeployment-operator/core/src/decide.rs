@@ -119,8 +119,8 @@ fn choose<'a>(scene: &mut Scene<'a>, claimed: &Claim<'a>, plan: &mut Plan) -> Fi
 /// Old pods that were chosen to be deleted, and still are: no step waits for their hooks.
 fn leaving(scene: &Scene<'_>) -> usize {
     let workload = scene.workload;
-    let replaced = victims::replacement(scene);
-    let chosen = |seat: &&Seat<'_>| seat.old && victims::was_chosen(seat, replaced.as_ref());
+    // Whatever for: what a step counts must not depend on which of the two a pod was chosen for last.
+    let chosen = |seat: &&Seat<'_>| seat.old && seat.intent.is_none() && seat.chosen.is_some();
     let named = |seat: &Seat<'_>| workload.pods_to_delete.contains(&seat.pod.name);
     let (named, surplus): (Vec<_>, Vec<_>) = scene.seats.iter().filter(chosen).partition(|seat| named(seat));
     let most = scene

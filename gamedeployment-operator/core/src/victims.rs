@@ -46,8 +46,7 @@ pub fn choose(scene: &mut Scene<'_>, need: Need) {
 
 /// What old pods go for where only PreInplace is set. With a surge their successors may be there already, and they are
 /// too many because of the update: that hook has a say in it.
-#[must_use]
-pub fn replacement(scene: &Scene<'_>) -> Option<Intent> {
+fn replacement(scene: &Scene<'_>) -> Option<Intent> {
     let workload = scene.workload;
     let only_updates = workload.pre_delete.step.is_none() && workload.pre_in_place.step.is_some();
     only_updates.then(|| Intent::Recreate(scene.history.update.name.clone()))
@@ -60,8 +59,7 @@ fn removal(seat: &Seat<'_>, replaced: Option<&Intent>) -> Intent {
 }
 
 /// Whether a pod was chosen by an earlier decision, and none has been chosen for it yet in this one.
-#[must_use]
-pub fn was_chosen(seat: &Seat<'_>, replaced: Option<&Intent>) -> bool {
+fn was_chosen(seat: &Seat<'_>, replaced: Option<&Intent>) -> bool {
     let to_go = |chosen: &Chosen| {
         [Intent::Delete, removal(seat, replaced)]
             .iter()
