@@ -57,7 +57,7 @@ pub fn decide(view: &View<'_>, now: Timestamp) -> Plan {
 fn choose<'a>(scene: &mut Scene<'a>, claimed: &Claim<'a>, plan: &mut Plan) -> Findings<'a> {
     let (view, workload) = (scene.view, scene.workload);
     let advance = Advance {
-        old: scene.old() - leaving(scene),
+        old: scene.old().saturating_sub(leaving(scene)),
         updated_available: scene
             .seats
             .iter()
@@ -116,18 +116,14 @@ fn choose<'a>(scene: &mut Scene<'a>, claimed: &Claim<'a>, plan: &mut Plan) -> Fi
     }
 }
 
-/// Old pods that were chosen to be deleted, and still are: no step waits for their hooks.
+/// Pods that somebody named, and those of which there are too many: they go, and no step waits for their hooks. What was
+/// chosen before does not count here: it depends on the step.
 fn leaving(scene: &Scene<'_>) -> usize {
     let workload = scene.workload;
-    // Whatever for: what a step counts must not depend on which of the two a pod was chosen for last.
-    let chosen = |seat: &&Seat<'_>| seat.old && seat.intent.is_none() && seat.chosen.is_some();
-    let named = |seat: &Seat<'_>| workload.pods_to_delete.contains(&seat.pod.name);
-    let (named, surplus): (Vec<_>, Vec<_>) = scene.seats.iter().filter(chosen).partition(|seat| named(seat));
-    let most = scene
-        .seats
-        .len()
-        .saturating_sub(workload.replicas.saturating_add(named.len()));
-    named.len() + surplus.len().min(most)
+    let named = |seat: &&Seat<'_>| workload.pods_to_delete.contains(&seat.pod.name);
+    let (named, others): (Vec<_>, Vec<_>) = scene.seats.iter().partition(named);
+    let surplus = others.len().saturating_sub(workload.replicas);
+    named.iter().filter(|seat| seat.old).count() + surplus
 }
 
 fn counts(scene: &Scene<'_>, canary: &Canary) -> Counts {
