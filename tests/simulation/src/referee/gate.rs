@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use gamedeployment_core::gate::{Confirmed, Delete, Grounds, HookKind, Update};
 use gamedeployment_core::plan::{Action, PodChange};
+use gamedeployment_core::template::Template;
 use jiff::{SignedDuration, Timestamp};
 use shared_api::Phase;
 use shared_api::names::pod as names;
@@ -138,14 +139,16 @@ impl Referee {
         }
         let chosen = self.chosen.get(&pod.id.uid).cloned();
         // An update that recreates a pod is one, as long as there is that update and the pod is not of it.
+        // A template that was set back is wanted before its revision is the newest again.
+        let wanted = Template::read(&acted.seen.object.api.spec.template);
         let revisions = acted.seen.revisions.iter();
-        let newest = revisions.max_by_key(|revision| revision.read.number);
+        let wanted = revisions.filter(|revision| revision.read.template == wanted);
+        let wanted: Vec<&str> = wanted.map(|revision| revision.read.name.as_str()).collect();
         let lists = acted.seen.object.api.spec.scale_strategy.iter();
         let mut named = lists.flat_map(|scale| scale.pods_to_delete.iter().flatten());
         let recreates = chosen.as_ref().is_some_and(|(_, intent)| {
-            intent.strip_prefix("recreate:").is_some_and(|to| {
-                to != pod.read.revision() && newest.is_some_and(|newest| newest.read.name == to)
-            })
+            let to = intent.strip_prefix("recreate:");
+            to.is_some_and(|to| to != pod.read.revision() && wanted.contains(&to))
         }) && !named.any(|name| *name == pod.id.name);
         let kinds: &[HookKind] = if recreates {
             &[HookKind::PreDelete, HookKind::PreInplace]
