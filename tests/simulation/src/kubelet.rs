@@ -299,8 +299,9 @@ impl World {
         let stopped = pod.read.is_ready() && reported.is_ok_and(|pod| !pod.read.is_ready());
         // Times on objects are whole seconds: what was shorter nobody can see.
         let seen = pod.read.started.is_some_and(|started| started < whole(now));
-        if let Some(machine) = self.machines.get_mut(&pod.id.uid).filter(|_| stopped && seen) {
-            machine.served = true;
+        if let Some(machine) = self.machines.get_mut(&pod.id.uid) {
+            // At new images it has to serve anew.
+            machine.served = machine.keeps_its_images(&pod.api) && (machine.served || stopped && seen);
         }
         let changed = self.server.version() > before;
         self.foreign += u64::from(changed);
