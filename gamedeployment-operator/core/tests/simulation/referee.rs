@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use gamedeployment_core::gate::{Delete, Grounds, HookKind, Run, Update};
 use gamedeployment_core::plan::{Action, PodChange};
+use gamedeployment_core::template::Template;
 use shared_api::Phase;
 use shared_api::names::pod as names;
 
@@ -134,13 +135,15 @@ impl Referee {
         }
         let chosen = self.chosen.get(&cell.read.uid).cloned();
         // An update that recreates a pod is one, as long as there is that update and the pod is not of it.
-        let newest = seen.revisions.iter().max_by_key(|revision| revision.number);
+        // A template that was set back is wanted before its revision is the newest again.
+        let wanted = Template::read(&seen.object.spec.template);
+        let wanted =
+            |to: &str| { seen.revisions.iter() }.any(|known| known.name == to && known.template == wanted);
         let lists = seen.object.spec.scale_strategy.iter();
         let mut named = lists.flat_map(|scale| scale.pods_to_delete.iter().flatten());
         let recreates = chosen.as_ref().is_some_and(|(_, intent)| {
-            intent.strip_prefix("recreate:").is_some_and(|to| {
-                to != cell.read.revision() && newest.is_some_and(|newest| newest.name == to)
-            })
+            let to = intent.strip_prefix("recreate:");
+            to.is_some_and(|to| to != cell.read.revision() && wanted(to))
         }) && !named.any(|name| *name == cell.read.name);
         let kinds: &[HookKind] = if recreates {
             &[HookKind::PreDelete, HookKind::PreInplace]
