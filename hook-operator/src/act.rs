@@ -111,24 +111,25 @@ impl ApiLedger {
             "message": message,
             "observedGeneration": metadata.generation,
         });
-        let _: PartialObjectMeta<HookRun> = self.patch_status("refuse a run", metadata, status).await?;
+        // The event comes first: the watch may bring the written status before the answer does, and that ends the try.
         let about = reference_of("HookRun", metadata);
         self.events
             .warn(about, HookRunReason::InvalidSpec.as_str(), "Validate", &message);
+        let _: PartialObjectMeta<HookRun> = self.patch_status("refuse a run", metadata, status).await?;
         Ok(())
     }
 
-    /// Records what was found on reading a template, which may not be readable as one. Says whether that changed it.
+    /// Records what was found on reading a template, which may not be readable as one.
     pub async fn record_template(
         &self,
         metadata: &ObjectMeta,
         status: &HookTemplateStatus,
-    ) -> Result<bool, LedgerError> {
+    ) -> Result<(), LedgerError> {
         let status = json!(status);
-        let written: PartialObjectMeta<HookTemplate> = self
+        let _: PartialObjectMeta<HookTemplate> = self
             .patch_status("record a template's condition", metadata, status)
             .await?;
-        Ok(written.metadata.resource_version != metadata.resource_version)
+        Ok(())
     }
 
     /// Says on a template that it cannot be measured.

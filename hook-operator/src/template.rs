@@ -242,18 +242,18 @@ impl Writes {
 
 /// Tries until it is written, or until the watch has brought or will bring something newer.
 async fn write(template: ObjectMeta, status: HookTemplateStatus, ledger: Arc<ApiLedger>) {
-    let changed = loop {
-        match ledger.record_template(&template, &status).await {
-            Ok(changed) => break changed,
-            Err(LedgerError::Conflict | LedgerError::Gone) => return,
-            Err(error) => tracing::warn!(%error, name = template.name, "will try again"),
-        }
-        tokio::time::sleep(PAUSE).await;
-    };
-    if changed && !is_valid(&status) {
+    // The event comes first: the watch may bring the written status before the answer does, and that ends this task.
+    if !is_valid(&status) {
         let valid = status.conditions.last();
         let message = valid.map_or("", |condition| condition.message.as_str());
         ledger.warn_template(&template, TemplateReason::SpecInvalid.as_str(), message);
+    }
+    while let Err(error) = ledger.record_template(&template, &status).await {
+        if matches!(error, LedgerError::Conflict | LedgerError::Gone) {
+            return;
+        }
+        tracing::warn!(%error, name = template.name, "will try again");
+        tokio::time::sleep(PAUSE).await;
     }
 }
 

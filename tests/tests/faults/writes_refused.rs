@@ -3,9 +3,9 @@
 use operator_tests::web;
 use serde_json::json;
 use shared_api::Phase;
-use test_kit::api_proxy::{Failure, Moment};
+use test_kit::api_proxy::{Failure, Matcher, Moment};
 
-use crate::{counted, fixture, recorded, status_writes};
+use crate::{SOON, counted, fixture, recorded, status_writes};
 
 #[tokio::test]
 async fn nothing_is_lost_and_nothing_is_measured_twice() {
@@ -61,4 +61,19 @@ async fn an_end_whose_write_was_answered_by_nobody_is_announced_all_the_same() {
         .metric("hookgate_hook_runs_completed_total", "Failed")
         .await;
     assert_eq!(completed, 1);
+}
+
+#[tokio::test]
+async fn an_invalid_template_is_announced_though_the_watch_is_faster_than_the_answer() {
+    let fixture = fixture("refused").await;
+    let stage = &fixture.stage;
+    let writes = Matcher::new("PATCH", "/hooktemplates/test/status");
+    let fault = fixture.proxy.stall_next_answer(writes);
+    let metric = web("webtest", &stage.game.url("/"), json!({ "interval": "1 minute" }));
+    stage
+        .create_template("test", json!({ "metrics": [metric] }))
+        .await;
+    fault.await_hits(1, SOON).await.unwrap();
+    stage.warned("test", "SpecInvalid metrics[0].interval: ").await;
+    fault.release();
 }
