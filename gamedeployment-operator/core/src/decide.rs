@@ -88,7 +88,7 @@ fn choose<'a>(scene: &mut Scene<'a>, claimed: &Claim<'a>, plan: &mut Plan) -> Fi
     } else {
         rollout::choose(scene, to_update)
     };
-    let gate = Gate::new(workload, view.cluster, view.runs, scene.now);
+    let gate = Gate::new(workload, view.cluster, view.runs, view.pods, scene.now);
     let confirmations = steps::confirm(scene, &gate, plan);
     if confirmations.iter().any(Confirmation::is_refused) {
         steps::hold_back(scene);

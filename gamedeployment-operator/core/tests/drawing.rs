@@ -133,7 +133,7 @@ impl Situation {
         } else {
             &self.without_hook
         };
-        let standing = Gate::new(workload, self, &runs, self.now).assess(&self.pod, &self.intent, &[]);
+        let standing = Gate::new(workload, self, &runs, &[], self.now).assess(&self.pod, &self.intent, &[]);
         let state = standing.state();
         match standing {
             Standing::Unasked(question) => (state, Some(question.render().run)),

@@ -198,7 +198,7 @@ impl World {
         let Some(pod) = self.any_pod(dice) else { return };
         let (name, uid) = (pod.id.name.clone(), pod.id.uid.clone());
         self.foreign += 1;
-        match dice.u8(..6) {
+        match dice.u8(..7) {
             0 | 1 => {
                 let _ = self.server.delete_pod(&name, None, None, now);
                 self.tell(|| format!("somebody deletes pod {name}"));
@@ -216,6 +216,15 @@ impl World {
                     pod.metadata.labels.get_or_insert_default().remove("app");
                 });
                 self.tell(|| format!("somebody takes the label off pod {name}"));
+            }
+            5 => {
+                let id = self.any_pod(dice).map(|other| other.read.instance().to_owned());
+                let id = id.unwrap_or_default();
+                let _ = self.server.patch_pod(&name, None, None, |pod| {
+                    let labels = pod.metadata.labels.get_or_insert_default();
+                    labels.insert(names::INSTANCE.to_owned(), id.clone());
+                });
+                self.tell(|| format!("somebody gives pod {name} the instance id {id}"));
             }
             _ => {
                 let _ = self

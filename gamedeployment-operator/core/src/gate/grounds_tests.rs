@@ -49,7 +49,7 @@ impl Cluster for Around {
 fn stands(run: Option<&HookRun>, pod: &Pod, around: &Around, of: &Workload, intent: &Intent) -> String {
     let read = run.map(Run::read);
     let runs: Vec<&Run> = read.iter().collect();
-    match Gate::new(of, around, &runs, now()).assess(pod, intent, &[]) {
+    match Gate::new(of, around, &runs, &[], now()).assess(pod, intent, &[]) {
         Standing::Open(approval) => format!("open: {}", approval.grounds()),
         Standing::Stale(_, void) => format!("{:?}: {void}", void.reason),
         other => format!("{:?}", other.state()),
@@ -108,7 +108,7 @@ fn the_approval_says_until_when_it_counts() {
     );
     let (read, fleet) = (Run::read(&run), fleet());
     let runs = [&read];
-    let standing = Gate::new(&fleet, &around, &runs, now()).assess(&pod, &Intent::Delete, &[]);
+    let standing = Gate::new(&fleet, &around, &runs, &[], now()).assess(&pod, &Intent::Delete, &[]);
     let Standing::Open(approval) = standing else {
         panic!("{standing:?}");
     };

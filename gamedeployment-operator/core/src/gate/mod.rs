@@ -88,6 +88,7 @@ pub struct Gate<'a> {
     workload: &'a Workload,
     cluster: &'a dyn Cluster,
     runs: Runs<'a>,
+    pods: &'a [&'a Pod],
     drafts: Drafts<'a>,
     now: Timestamp,
 }
@@ -103,18 +104,20 @@ struct Drafts<'a> {
 type Lazy<'a> = OnceCell<Result<Rc<Draft<'a>>, Obstacle>>;
 
 impl<'a> Gate<'a> {
-    /// The gate of a workload, with all the runs that it owns.
+    /// The gate of a workload, with all the runs that it owns, and all its pods.
     #[must_use]
     pub fn new(
         workload: &'a Workload,
         cluster: &'a dyn Cluster,
         runs: &'a [&'a Run],
+        pods: &'a [&'a Pod],
         now: Timestamp,
     ) -> Self {
         Self {
             workload,
             cluster,
             runs: Runs::new(runs),
+            pods,
             drafts: Drafts::default(),
             now,
         }
@@ -158,9 +161,19 @@ impl<'a> Gate<'a> {
             Err(obstacle) => return Standing::Blocked(obstacle),
         };
         match self.runs.find(&question.name, kind, &pod.uid) {
+            Some(run) if self.is_of_another(run, pod) => {
+                let apart = question.apart();
+                apart.map_or_else(Standing::Blocked, |question| self.unasked(question))
+            }
             Some(run) => self.judge(run, &question),
             None => self.unasked(question),
         }
+    }
+
+    /// Whether a run is about another pod that exists. Pods may share an instance id: people and the original set it.
+    fn is_of_another(&self, run: &Run, pod: &Pod) -> bool {
+        let about = run.pod_uid.as_deref().filter(|uid| *uid != pod.uid);
+        about.is_some_and(|uid| self.pods.iter().any(|other| other.uid == uid))
     }
 
     /// What all runs of a hook have in common.

@@ -108,6 +108,13 @@ impl<'a> Question<'a> {
         Ok(question)
     }
 
+    /// Under a name that no other pod's run has.
+    pub(super) fn apart(mut self) -> Result<Self, Obstacle> {
+        self.name = format!("{}-{}", self.name, digest_of_text(&self.pod.uid));
+        check_name(&self.name, self.draft.template_name())?;
+        Ok(self)
+    }
+
     /// The digest of the run's spec.
     pub(super) fn digest(&self) -> String {
         self.draft.digest(&self.arguments)

@@ -26,9 +26,11 @@ impl<'a> Runs<'a> {
         index
     }
 
-    /// The run of this name, or else one of this kind about this pod.
+    /// The run of this name, or else one of this kind about this pod. A run of this name about another pod comes last.
     pub(super) fn find(&self, name: &str, kind: HookKind, pod_uid: &str) -> Option<&'a Run> {
+        let named = self.by_name.get(name);
+        let same = named.filter(|run| run.pod_uid.as_deref() == Some(pod_uid));
         let about = || self.by_pod.get(&(kind, pod_uid));
-        self.by_name.get(name).or_else(about).copied()
+        same.or_else(about).or(named).copied()
     }
 }

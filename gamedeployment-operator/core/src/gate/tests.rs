@@ -59,7 +59,8 @@ pub(super) fn fleet() -> Workload {
 /// The run that asks about a pod, ended.
 pub(super) fn ended(pod: &Pod, intent: &Intent, phase: Phase, successful: i64) -> HookRun {
     let (fleet, around) = (fleet(), one("http://one"));
-    let Standing::Unasked(question) = Gate::new(&fleet, &around, &[], now()).assess(pod, intent, &[]) else {
+    let Standing::Unasked(question) = Gate::new(&fleet, &around, &[], &[], now()).assess(pod, intent, &[])
+    else {
         panic!("nobody has asked");
     };
     let mut run = question.render().run;
@@ -78,7 +79,7 @@ pub(super) fn ended(pod: &Pod, intent: &Intent, phase: Phase, successful: i64) -
 
 fn state(run: &HookRun, pod: &Pod, intent: &Intent, around: &One) -> State {
     let (fleet, read) = (fleet(), Run::read(run));
-    Gate::new(&fleet, around, &[&read], now())
+    Gate::new(&fleet, around, &[&read], &[], now())
         .assess(pod, intent, &[])
         .state()
 }
@@ -150,4 +151,32 @@ fn a_verdict_is_void_for_another_intent_another_hook_and_while_it_is_being_remov
     );
     run.metadata.deletion_timestamp = serde_json::from_value(json!("2024-05-01T00:00:00Z")).unwrap();
     assert_eq!(state(&run, &pod, &Intent::Delete, &around), State::Stale);
+}
+
+/// People, and the original, may give two pods one instance id.
+#[test]
+fn pods_of_one_instance_id_have_a_run_each() {
+    let (fleet, around) = (fleet(), one("http://one"));
+    let (first, twin) = (chosen(&[]), chosen(&[("/metadata/uid", json!("twin"))]));
+    let pods = [&first, &twin];
+    let refused = Run::read(&ended(&first, &Intent::Delete, Phase::Failed, 0));
+    let runs = [&refused];
+    let gate = Gate::new(&fleet, &around, &runs, &pods, now());
+    assert_eq!(gate.assess(&first, &Intent::Delete, &[]).state(), State::Refused);
+    let Standing::Unasked(question) = gate.assess(&twin, &Intent::Delete, &[]) else {
+        panic!("the twin waits for a run that is not its own");
+    };
+    assert!(question.name.starts_with(&refused.name) && question.name != refused.name);
+    let mut second = question.render().run;
+    second.metadata.uid = Some("run-2".to_owned());
+    let second = Run::read(&second);
+    for runs in [[&refused, &second], [&second, &refused]] {
+        let gate = Gate::new(&fleet, &around, &runs, &pods, now());
+        let states = pods.map(|pod| gate.assess(pod, &Intent::Delete, &[]).state());
+        assert_eq!(states, [State::Refused, State::Asking]);
+    }
+    // Once the first one is gone, its run is in the way: it goes, and the twin keeps its own.
+    let (left, runs) = ([&twin], [&refused]);
+    let gate = Gate::new(&fleet, &around, &runs, &left, now());
+    assert_eq!(gate.assess(&twin, &Intent::Delete, &[]).state(), State::Stale);
 }
