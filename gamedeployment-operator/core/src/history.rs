@@ -159,8 +159,12 @@ fn current<'a>(
     })
 }
 
-/// Forgets revisions that nothing uses, beyond the limit.
+/// Forgets revisions that nothing uses, beyond the limit. Only where nothing else is to be done: a view that is old may
+/// not know the pods of a revision that was taken up again, but then it was renumbered, and its deletion is refused.
 pub fn trim(scene: &Scene<'_>, claimed: &Claim<'_>, plan: &mut Plan) {
+    if !plan.actions.is_empty() {
+        return;
+    }
     let history = &scene.history;
     let mut live: BTreeSet<&str> = claimed.all.iter().map(|pod| pod.revision()).collect();
     live.extend([history.update.name.as_str(), history.current.name.as_str()]);

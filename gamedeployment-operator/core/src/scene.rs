@@ -66,7 +66,9 @@ impl Service {
         }
         let node = pod.node.as_deref();
         let gone = || matches!(node.map(|node| view.cluster.node(node)), Some(Node::Absent(since)) if since >= GONE_AFTER);
-        if *stage == Stage::Idle && pod.may_come_back() && !gone() {
+        // What was updated in its place counts as soon as it is ready: before that it has not served at its new images.
+        let has_served = *stage == Stage::Idle || pod.is_ready();
+        if has_served && pod.may_come_back() && !gone() {
             Self::Interrupted
         } else {
             Self::None

@@ -104,6 +104,25 @@ fn pods_that_are_not_well_for_a_moment_go_one_at_a_time() {
     }
 }
 
+/// Its update in place has just ended; it serves, and has not done so for long.
+fn updated_in_place() -> (&'static str, Value) {
+    let record =
+        json!({"revision": "old", "updateTimestamp": "2024-05-31T23:59:00Z", "lastContainerStatuses": {}});
+    (
+        "/metadata/annotations",
+        json!({"inplace-update-state": record.to_string()}),
+    )
+}
+
+#[test]
+fn pods_whose_update_in_place_has_just_ended_go_one_at_a_time_too() {
+    let in_place = ("/spec/updateStrategy/type", json!("InplaceUpdate"));
+    let spec = ten(&[in_place, ("/spec/minReadySeconds", json!(30))]);
+    let plan = plan(&spec, &pods("ready", 10, &[just_ready(), updated_in_place()]));
+    let begun = |action: &Action| matches!(action, Action::TakeOut(..) | Action::WriteUpdate(..));
+    assert_eq!(count(&plan, begun), 1, "{plan:#?}");
+}
+
 #[test]
 fn a_blip_takes_nothing_from_those_that_serve() {
     let mut all = pods("well", 8, &[]);
