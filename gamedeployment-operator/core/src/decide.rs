@@ -104,6 +104,13 @@ fn choose<'a>(scene: &mut Scene<'a>, claimed: &Claim<'a>, plan: &mut Plan) -> Fi
     steps::take(scene, plan);
     let held = ended::settle(scene, claimed, &gate, need, plan);
     let unmade = creation::create(scene, claimed, need, held.len(), plan);
+    if view.trouble.is_some() {
+        let asked = scene
+            .seats
+            .iter()
+            .filter(|seat| seat.intent.is_some() && seat.granted);
+        plan.asking = asked.map(|seat| seat.pod.name.clone()).collect();
+    }
     trial::put(scene, plan);
     Findings {
         canary,

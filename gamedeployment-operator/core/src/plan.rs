@@ -1,7 +1,7 @@
 //! What a decision asks for. Actions are data that carry their preconditions, and do not depend on one another: any
 //! of them may fail or be repeated without harm. The status is written after them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -25,6 +25,8 @@ pub struct Plan {
     pub wake: Option<Timestamp>,
     /// What needs a person.
     pub warnings: Vec<Warning>,
+    /// Where a write is refused: the pods that something is to be done to, though they are only asked now.
+    pub asking: BTreeSet<String>,
     /// What metrics show of the workload; none where this decision did not come to that.
     pub gauges: Option<Gauges>,
 }

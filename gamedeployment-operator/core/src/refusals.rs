@@ -54,6 +54,8 @@ struct Refusal {
     message: String,
     times: u32,
     until: Duration,
+    /// Its pod waits for a hook before the write is due again.
+    asks: bool,
 }
 
 impl Act {
@@ -104,7 +106,8 @@ impl Refusals {
         }
     }
 
-    /// Forgets what is not to be done any more. Says whether that was anything.
+    /// Forgets what is not to be done any more. Says whether that was anything. A write whose pod is asked again, since
+    /// its verdict grew too old meanwhile, is still to be done.
     pub fn forget_others(&mut self, plan: &Plan) -> bool {
         let before = self.count();
         self.acts.retain(|name, act| {
@@ -117,7 +120,10 @@ impl Refusals {
                 .filter(|action| action.name() == *name)
                 .map(object)
                 .collect();
-            act.objects.retain(|known, _| wanted.contains(&known.as_str()));
+            act.objects.retain(|known, refusal| {
+                refusal.asks = !wanted.contains(&known.as_str());
+                !refusal.asks || plan.asking.contains(known)
+            });
             !act.objects.is_empty()
         });
         self.count() < before
@@ -178,6 +184,7 @@ impl Refusals {
                 message: one.refused.unwrap_or_default(),
                 times,
                 until: now.saturating_add(pause(times)),
+                asks: false,
             };
             act.objects.insert(object, refusal);
         }
@@ -226,7 +233,8 @@ impl Refusals {
     #[must_use]
     pub fn next(&self) -> Option<Duration> {
         let due = |act: &Act| {
-            let first = act.objects.values().map(|refusal| refusal.until).min()?;
+            let due = act.objects.values().filter(|refusal| !refusal.asks);
+            let first = due.map(|refusal| refusal.until).min()?;
             Some(if act.is_general() {
                 first.max(act.until)
             } else {
@@ -234,6 +242,12 @@ impl Refusals {
             })
         };
         self.acts.values().filter_map(due).min()
+    }
+
+    /// Whether any refused write is remembered.
+    #[must_use]
+    pub fn remembers(&self) -> bool {
+        !self.acts.is_empty()
     }
 
     /// Nothing is refused.

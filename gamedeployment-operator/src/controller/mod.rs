@@ -240,7 +240,7 @@ impl Controller {
         self.wakes.set(&key, wake.into_iter().chain(again).min());
         if plan.is_empty() {
             self.metrics.reconciled(&key, again.is_none(), started.elapsed());
-            if again.is_none() {
+            if !{ self.seats.get(&key) }.is_some_and(|seat| seat.refusals.remembers()) {
                 self.seats.remove(&key);
             }
             return;

@@ -48,6 +48,7 @@ pub mod setup;
 #[rustfmt::skip]
 #[path = "../../../gamedeployment-operator/src/store.rs"]
 pub mod store;
+pub mod refused;
 pub mod story;
 pub mod totals;
 pub mod unrecorded;

@@ -13,6 +13,7 @@ use shared_api::{GameDeploymentSpec, HookRunStatus, Phase};
 use crate::endpoint::Mood;
 use crate::objects::RunObject;
 use crate::questions::question;
+use crate::server::Refuses;
 use crate::setup::{Look, NAMES, amount, steps, strategy_of, template, workload};
 use crate::world::{FLEET, World, url};
 
@@ -73,9 +74,14 @@ impl World {
             33..=37 => self.touch_pod(dice),
             38 => self.replace_workload(dice),
             _ if dice.bool() => {
-                self.server.refuses_revisions = dice.bool();
-                let refuses = self.server.refuses_revisions;
-                self.tell(|| format!("new revisions are refused: {refuses}"));
+                let [revisions, runs, deletions] = std::array::from_fn(|_| dice.u8(..3) == 0);
+                let refuses = Refuses {
+                    revisions,
+                    runs,
+                    deletions,
+                };
+                self.server.refuses = refuses;
+                self.tell(|| format!("the API server now {refuses:?}"));
             }
             _ => {
                 let quota = dice.bool().then(|| dice.usize(..6));
@@ -142,7 +148,12 @@ impl World {
             return;
         };
         let name = run.id.name.clone();
-        match dice.u8(..6) {
+        match dice.u8(..7) {
+            6 => {
+                let stays = Some(vec!["example.com/stays".to_owned()]);
+                self.server.edit_run(&name, |run| run.metadata.finalizers = stays);
+                self.tell(|| format!("somebody puts a finalizer on run {name}"));
+            }
             4 => self.soften_run(&run),
             5 => self.forge_run(&run),
             0 | 1 => {

@@ -15,6 +15,7 @@ use crate::endpoint::Mood;
 use crate::games::index::KINDS;
 use crate::process::{GAMES, Work};
 use crate::questions::question;
+use crate::server::Refuses;
 use crate::setup::{NAMES, strategy_of, workload};
 use crate::weather::Weather;
 use crate::world::{FLEET, World, url};
@@ -36,6 +37,11 @@ impl World {
         self.check_end();
         if self.code[0].is_multiple_of(4) {
             self.live_on_with_a_template_that_is_refused(&mut dice);
+            self.come_to_rest(&mut dice, true);
+            self.check_end();
+        }
+        if self.code[0] % 4 == 1 {
+            self.live_on_while_writes_are_refused(&mut dice);
             self.come_to_rest(&mut dice, true);
             self.check_end();
         }
@@ -73,7 +79,8 @@ impl World {
         self.tell(|| "from here on everything works".to_owned());
         self.weather = Weather::fine();
         self.server.quota = None;
-        self.server.refuses_revisions = false;
+        self.server.refuses = Refuses::default();
+        self.server.release_runs();
         self.every_image_exists = true;
         for name in NAMES {
             self.server.put_template(name, question(0, url(name)));

@@ -25,7 +25,7 @@ impl World {
         if invalid {
             new["metadata"]["labels"]["build"] = json!("feature/new maps");
         } else {
-            self.server.refuses_revisions = true;
+            self.server.refuses.revisions = true;
         }
         self.edit(
             |spec| {
@@ -42,7 +42,7 @@ impl World {
             self.round(dice, true);
         }
         self.check_unrecorded(replicas, if invalid { "InvalidSpec" } else { "UpdateBlocked" });
-        self.server.refuses_revisions = false;
+        self.server.refuses.revisions = false;
         self.edit(
             |spec| spec.template = template(NEW),
             || "a good template".to_owned(),

@@ -149,3 +149,35 @@ fn what_is_not_to_be_done_any_more_is_forgotten_and_a_status_waits_too() {
     assert!(refusals.forget_others(&plan(["b"])) && refusals.is_empty());
     assert_eq!(refusals.trouble(), None);
 }
+
+/// A verdict grows too old while the deletion that it allows is refused: the pod is asked again meanwhile.
+#[test]
+fn what_is_refused_is_still_told_while_the_pod_is_asked_again() {
+    let mut refusals = Refusals::default();
+    let refused = || Tried {
+        act: "delete_revision",
+        object: "a".to_owned(),
+        scales: false,
+        refused: Some("it is protected".to_owned()),
+    };
+    for _ in 0..12 {
+        refusals.learn(vec![refused()], Duration::ZERO);
+    }
+    let asking = Plan {
+        asking: ["a".to_owned()].into(),
+        ..Plan::default()
+    };
+    assert!(!refusals.forget_others(&asking) && refusals.remembers());
+    assert!(refusals.trouble().is_some(), "it is told");
+    assert_eq!(
+        refusals.next(),
+        None,
+        "nothing is to be tried before it is answered"
+    );
+    let mut answered = plan(["a"]);
+    assert!(!refusals.forget_others(&answered));
+    assert_eq!(refusals.next(), Some(LONGEST_PAUSE));
+    refusals.hold(&mut answered, LONGEST_PAUSE - SECOND);
+    assert!(answered.actions.is_empty(), "its pause goes on");
+    assert!(refusals.forget_others(&Plan::default()) && !refusals.remembers());
+}

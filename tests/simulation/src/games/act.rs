@@ -165,7 +165,8 @@ pub fn perform(server: &mut Server, request: &Request, seen: Option<&Seen>, now:
             Action::CreatePod(new) => return create_pod(server, new, now),
             Action::TryPod(_, revision) => return Landed::done(Effect::Accepted(revision.clone())),
             Action::CreateRun(new) => {
-                return match server.create_run(&new.run, now) {
+                let denied = server.deny(server.refuses.runs);
+                return match denied.and_then(|()| server.create_run(&new.run, now)) {
                     Ok(run) => Landed::done(Effect::Run(run)),
                     Err(error) => {
                         let name = new.run.metadata.name.clone().unwrap();
@@ -251,6 +252,7 @@ fn create_pod(server: &mut Server, new: &NewPod, now: Timestamp) -> Landed {
 }
 
 fn delete_pod(server: &mut Server, at: &PodRef, now: Timestamp) -> Result<Effect, Refusal> {
+    server.deny(server.refuses.deletions)?;
     let deleted = server.delete_pod(&at.name, Some(&at.uid), Some(&at.resource_version), now)?;
     Ok(match deleted {
         Deleted::Ending(pod) => Effect::Pod(pod),

@@ -24,7 +24,7 @@ pub enum Refusal {
     Gone,
     /// 409.
     Conflict,
-    /// 403: the quota is used up.
+    /// 403: a quota is used up, a right is missing, or an admission webhook says no.
     Forbidden,
 }
 
@@ -35,6 +35,17 @@ pub enum Deleted<T> {
     Ending(Rc<T>),
     /// It is gone.
     Gone,
+}
+
+/// What is refused to gamedeployment-operator: a right is missing, or an admission webhook says no.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Refuses {
+    /// New ControllerRevisions.
+    pub revisions: bool,
+    /// New HookRuns.
+    pub runs: bool,
+    /// Deletions of pods.
+    pub deletions: bool,
 }
 
 /// All objects.
@@ -51,8 +62,9 @@ pub struct Server {
     leases: [Option<Found>; 2],
     /// How many pods may exist; none: any number.
     pub quota: Option<usize>,
-    /// Whether new ControllerRevisions are refused, by a quota or a right that is missing.
-    pub refuses_revisions: bool,
+    pub refuses: Refuses,
+    /// Requests that were refused for that.
+    pub denied: usize,
 }
 
 impl Server {
@@ -60,6 +72,12 @@ impl Server {
     pub fn number(&mut self) -> u64 {
         self.version += 1;
         self.version
+    }
+
+    /// Refuses a request, if it is one that is refused now.
+    pub fn deny(&mut self, refuses: bool) -> Result<(), Refusal> {
+        self.denied += usize::from(refuses);
+        if refuses { Err(Refusal::Forbidden) } else { Ok(()) }
     }
 
     #[must_use]

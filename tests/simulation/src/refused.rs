@@ -1,0 +1,82 @@
+//! The API server refuses what an update needs, for minutes: it is said, and it is not asked again and again.
+
+use fastrand::Rng;
+use gamedeployment_core::workload::{UpdateType, Workload};
+
+use crate::server::Refuses;
+use crate::setup::{Look, template};
+use crate::world::{FLEET, World};
+
+/// Seconds for which it refuses.
+const SECONDS: usize = 120;
+/// Two objects at a time, each after pauses of 0.25 s doubled up to 30 s: eleven times in two minutes. As much again for
+/// whatever is chosen anew meanwhile.
+const MOST: usize = 44;
+/// A template that no world begins with.
+const NEW: Look = Look {
+    game: 6,
+    side: 6,
+    mode: 1,
+    tier: 6,
+};
+
+impl World {
+    /// A new template, while hooks cannot be asked or pods not be deleted; pods are touched all the time.
+    pub fn live_on_while_writes_are_refused(&mut self, dice: &mut Rng) {
+        let runs = self.code[1].is_multiple_of(2);
+        self.server.refuses = Refuses {
+            revisions: false,
+            runs,
+            deletions: !runs,
+        };
+        self.edit(
+            |spec| {
+                spec.template = template(NEW);
+                spec.replicas = Some(2);
+            },
+            || "a new template, which cannot be rolled out".to_owned(),
+        );
+        let before = self.server.denied;
+        for second in 0..SECONDS {
+            self.touch_a_pod(second);
+            // An edit would end every pause, so nobody tends the workload.
+            self.round(dice, false);
+        }
+        let denied = self.server.denied - before;
+        assert!(denied <= MOST, "{denied} refused attempts: {}", self.describe());
+        if denied > 0 {
+            self.check_refused();
+        }
+        self.server.refuses = Refuses::default();
+        // Every pause is over then.
+        self.edit(|spec| spec.min_ready_seconds = Some(1), || "an edit".to_owned());
+    }
+
+    /// News that concern nobody.
+    fn touch_a_pod(&mut self, second: usize) {
+        let pod = self.server.pods.nth(second % 16).map(|pod| pod.id.name.clone());
+        let Some(name) = pod else { return };
+        let _ = self.server.patch_pod(&name, None, None, |pod| {
+            let notes = pod.metadata.annotations.get_or_insert_default();
+            notes.insert("example.com/seen".to_owned(), second.to_string());
+        });
+        self.foreign += 1;
+    }
+
+    fn check_refused(&self) {
+        let object = self.server.workloads.get(FLEET).unwrap();
+        let wanted = Workload::read(&object.api).unwrap();
+        let status = object.api.status.clone().unwrap();
+        let said = status.conditions.iter().any(|known| {
+            ["ScaleBlocked", "UpdateBlocked"].contains(&known.type_.as_str())
+                && known.status == "True"
+                && known.reason == "WriteFailed"
+        });
+        let updates = wanted.update != UpdateType::OnDelete && !wanted.paused;
+        assert!(
+            said || !updates,
+            "what is refused is not said: {}",
+            self.describe()
+        );
+    }
+}
