@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use shared_api::names;
 
-use crate::in_place::{ContainerMark, ContainerNow, Progress, finished};
+use crate::in_place::{ContainerMark, ContainerNow, NEVER_SO_LATE, Progress, finished};
 use crate::pod::{Container, Pod, State};
 
 /// What is recorded on a pod when its images are written. The original's form reads as well.
@@ -174,10 +174,37 @@ fn hot_patch(pod: &Pod, now: Timestamp) -> Stage {
     match record.filter(|record| record.revision == pod.revision()) {
         Some(record) => match advance(pod, &record, now) {
             Stage::Finished => Stage::Idle,
+            // Nobody notes that a hot patch is finished: a pod that has served since is no part of an update.
+            _ if has_served_since(pod, &record, now) => Stage::Idle,
             other => other,
         },
         None => Stage::Idle,
     }
+}
+
+/// Whether a pod that is not ready was so with its new containers.
+fn has_served_since(pod: &Pod, record: &Record, now: Timestamp) -> bool {
+    let Some(unready) = pod.unready_since else {
+        return false;
+    };
+    let written = record.update_timestamp.unwrap_or(Timestamp::MIN);
+    let long_after = written
+        .checked_add(NEVER_SO_LATE)
+        .is_ok_and(|late| unready > late);
+    let with_new_ones = || {
+        record.last_container_statuses.iter().all(|(name, mark)| {
+            let container = { pod.containers.iter() }.find(|container| container.name == *name);
+            container.is_some_and(|container| {
+                let then = ContainerNow {
+                    ready: true,
+                    ..as_now(container)
+                };
+                then.running_since.is_some_and(|since| unready > since)
+                    && finished(mark, &container.image, &then, written, now) == Progress::Done
+            })
+        })
+    };
+    long_after || with_new_ones()
 }
 
 fn advance(pod: &Pod, record: &Record, now: Timestamp) -> Stage {

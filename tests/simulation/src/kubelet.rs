@@ -285,6 +285,10 @@ impl World {
             });
             return bound.is_ok();
         }
+        if self.pods_end_at_once && machine.containers.is_empty() {
+            self.end_pod(pod, "Failed");
+            return true;
+        }
         machine.advance(&pod.api, number, now, self.every_image_exists);
         let machine = machine.clone();
         self.report(pod, &machine)

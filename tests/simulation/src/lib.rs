@@ -31,6 +31,7 @@ extern crate self as operator_runtime;
 #[rustfmt::skip]
 #[path = "../../../operator-runtime/src/leader/candidate.rs"]
 pub mod candidate;
+pub mod ending;
 pub mod endpoint;
 pub mod games;
 pub mod hooks;

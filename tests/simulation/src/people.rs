@@ -331,6 +331,11 @@ impl World {
                     self.foreign += 1;
                 }
             }
+            13 if dice.bool() => {
+                self.pods_end_at_once = dice.bool();
+                let end = self.pods_end_at_once;
+                self.tell(|| format!("new pods end at once: {end}"));
+            }
             13 => {
                 let sick = dice.bool();
                 if let Some(machine) = self.machines.get_mut(&uid) {

@@ -45,6 +45,11 @@ impl World {
             self.come_to_rest(&mut dice, true);
             self.check_end();
         }
+        if self.code[0] % 4 == 2 {
+            self.live_on_while_pods_end_at_once(&mut dice);
+            self.come_to_rest(&mut dice, true);
+            self.check_end();
+        }
         self.totals.converged += 1;
     }
 
@@ -82,6 +87,7 @@ impl World {
         self.server.refuses = Refuses::default();
         self.server.release_runs();
         self.every_image_exists = true;
+        self.pods_end_at_once = false;
         for name in NAMES {
             self.server.put_template(name, question(0, url(name)));
         }
@@ -158,7 +164,7 @@ impl World {
     }
 
     /// Rounds of everything, until nothing happens any more, now or later.
-    fn come_to_rest(&mut self, dice: &mut Rng, tends: bool) {
+    pub(crate) fn come_to_rest(&mut self, dice: &mut Rng, tends: bool) {
         let mut quiet = 0;
         for round in 0.. {
             assert!(round < ROUNDS, "no end:\n{}", self.describe());

@@ -41,6 +41,8 @@ pub struct World {
     pub moods: BTreeMap<String, Mood>,
     pub canary_mood: Mood,
     pub every_image_exists: bool,
+    /// Whether nodes take on no pod: each ends at once.
+    pub pods_end_at_once: bool,
     pub processes: Vec<Process>,
     pub flights: Vec<Flight>,
     pub calls: Vec<Call>,
@@ -74,6 +76,7 @@ impl World {
             moods: BTreeMap::new(),
             canary_mood: Mood::YES,
             every_image_exists: false,
+            pods_end_at_once: false,
             processes: processes.collect(),
             flights: Vec::new(),
             calls: Vec::new(),

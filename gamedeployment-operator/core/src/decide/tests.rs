@@ -45,6 +45,13 @@ fn updated() -> (&'static str, Value) {
     (REVISION, json!("new"))
 }
 
+/// A container that is not ready, and has run since then.
+fn with(mut container: Value, since: &str) -> Value {
+    container["ready"] = json!(false);
+    container["state"]["running"]["startedAt"] = json!(since);
+    container
+}
+
 /// So many pods, each with this written over it.
 fn pods(prefix: &str, count: usize, over: &[(&str, Value)]) -> Vec<Pod> {
     (0..count)
@@ -121,6 +128,43 @@ fn pods_whose_update_in_place_has_just_ended_go_one_at_a_time_too() {
     let plan = plan(&spec, &pods("ready", 10, &[just_ready(), updated_in_place()]));
     let begun = |action: &Action| matches!(action, Action::TakeOut(..) | Action::WriteUpdate(..));
     assert_eq!(count(&plan, begun), 1, "{plan:#?}");
+}
+
+#[test]
+fn pods_that_blip_after_a_hot_patch_go_one_at_a_time_too() {
+    let patched = |at: &str| {
+        let mark =
+            json!({"imageID": "sha256:0", "containerID": "zero", "image": "game:v0", "restartCount": 0});
+        let record =
+            json!({"revision": "old", "updateTimestamp": at, "lastContainerStatuses": {"game": mark}});
+        (
+            "/metadata/annotations",
+            json!({"hotpatch-update-state": record.to_string()}),
+        )
+    };
+    let waiting = json!({"name": "game", "image": "game:v1", "imageID": "sha256:1", "containerID": "one",
+        "restartCount": 3, "ready": false, "state": {"waiting": {"reason": "CrashLoopBackOff"}}});
+    let crashes = (CONTAINERS, json!([waiting]));
+    for (pods, gone) in [
+        // Their containers were replaced in January, and are not ready since May.
+        (vec![patched("2024-01-01T00:00:20Z"), blips()], 1),
+        (vec![patched("2024-01-01T00:00:20Z"), blips(), crashes.clone()], 1),
+        // They have not been ready since the patch.
+        (
+            vec![
+                patched("2024-05-31T23:59:45Z"),
+                blips(),
+                (
+                    CONTAINERS,
+                    json!([with(crate::samples::status("one"), "2024-05-31T23:59:55Z")]),
+                ),
+            ],
+            10,
+        ),
+    ] {
+        let plan = plan(&ten(&[]), &self::pods("patched", 10, &pods));
+        assert_eq!(deleted(&plan).len(), gone, "{plan:#?}");
+    }
 }
 
 #[test]

@@ -18,7 +18,7 @@ pub const SETTLE: SignedDuration = SignedDuration::from_secs(5);
 const CLOCKS_DIFFER: SignedDuration = SignedDuration::from_secs(60);
 
 /// A kubelet that works has replaced a container long before.
-const NEVER_SO_LATE: SignedDuration = SignedDuration::from_secs(60);
+pub const NEVER_SO_LATE: SignedDuration = SignedDuration::from_secs(60);
 
 /// What a container was before its image was written. Kept in an annotation of the pod, and written together with
 /// the image: between a mark and a later write the container could crash and come back with another containerID.

@@ -35,10 +35,15 @@ impl World {
         }
         let said = |name: &str| {
             entries.iter().any(|entry| entry.pod_name == name)
-                || status
-                    .conditions
-                    .iter()
-                    .any(|condition| condition.message.contains(name))
+                || status.conditions.iter().any(|known| {
+                    // Not one that says that all is well.
+                    let fine = match known.type_.as_str() {
+                        "Progressing" => known.reason == "RolloutComplete",
+                        "ScaleBlocked" | "UpdateBlocked" | "InvalidSpec" => known.status != "True",
+                        _ => known.status == "True",
+                    };
+                    !fine && !known.reason.is_empty() && known.message.contains(name)
+                })
         };
         let own = |pod: &&std::rc::Rc<crate::objects::PodObject>| {
             pod.id.owner.as_deref() == Some(object.uid()) && pod.read.is_active()

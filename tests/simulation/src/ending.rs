@@ -1,0 +1,55 @@
+//! Nodes take on no pod: each ends at once. That is said, and new ones are made ever more slowly.
+
+use fastrand::Rng;
+
+use crate::world::{FLEET, World};
+
+/// Seconds for which that goes on.
+const SECONDS: usize = 150;
+/// Pods for each that is missing: after waits of 10 s, 10 s, 20 s, 40 s and so on.
+const MOST_FOR_ONE: u64 = 6;
+
+impl World {
+    /// A pod dies, and none of its successors starts.
+    pub fn live_on_while_pods_end_at_once(&mut self, dice: &mut Rng) {
+        let wanted = 1 + i32::from(self.code[2] % 3);
+        self.edit(
+            |spec| spec.replicas = Some(wanted),
+            || format!("replicas {wanted}"),
+        );
+        self.come_to_rest(dice, true);
+        self.pods_end_at_once = true;
+        let owner = self
+            .server
+            .workloads
+            .get(FLEET)
+            .map(|fleet| fleet.uid().to_owned());
+        let own = { self.server.pods.iter() }.find(|pod| pod.id.owner == owner);
+        let victim = own.unwrap().id.name.clone();
+        self.tell(|| format!("somebody deletes pod {victim}, and new pods end at once"));
+        let _ = self.server.delete_pod(&victim, None, None, self.now);
+        let before = self.totals.created;
+        for _ in 0..SECONDS {
+            self.round(dice, false);
+        }
+        let created = self.totals.created - before;
+        assert!(created > 0, "nobody replaces {victim}: {}", self.describe());
+        assert!(
+            created <= MOST_FOR_ONE,
+            "{created} pods for one: {}",
+            self.describe()
+        );
+        let object = self.server.workloads.get(FLEET).unwrap();
+        let status = object.api.status.clone().unwrap();
+        let said = status.conditions.iter().any(|known| {
+            let what = (known.type_.as_str(), known.status.as_str());
+            what == ("ScaleBlocked", "True") && known.reason == "PodsEndAtOnce"
+        });
+        assert!(
+            said,
+            "pods end at once, and that is not said: {}",
+            self.describe()
+        );
+        self.pods_end_at_once = false;
+    }
+}
