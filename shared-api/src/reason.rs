@@ -169,6 +169,10 @@ reasons! {
         HooksAsked,
         /// Of events of the workload: pods were deleted after their gates opened.
         PodsDeleted,
+        /// Of events of the workload: pods without a controller that its selector finds were adopted.
+        PodsAdopted,
+        /// Of events of the workload: pods that its selector does not find any more were released; no gate protects them.
+        PodsReleased,
         /// Of events: only some pods have a deletion cost, and those without one go last.
         DeletionCostPartial,
         /// Of events: a pod was deleted after its gate opened.

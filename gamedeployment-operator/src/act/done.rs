@@ -16,6 +16,8 @@ pub(super) fn news_of(action: &Action) -> Option<(WorkloadReason, String)> {
     match action {
         Action::CreatePod(pod) => Some((WorkloadReason::PodsCreated, pod.name.clone())),
         Action::DeletePod(delete) => Some((WorkloadReason::PodsDeleted, delete.pod().name.clone())),
+        Action::Adopt(pod) => Some((WorkloadReason::PodsAdopted, pod.name.clone())),
+        Action::Release(pod) => Some((WorkloadReason::PodsReleased, pod.name.clone())),
         Action::CreateRun(run) => {
             let name = run.run.metadata.name.clone().unwrap_or_default();
             Some((WorkloadReason::HooksAsked, name))
@@ -31,6 +33,12 @@ impl Hands {
             (WorkloadReason::PodsCreated, "Create", "created"),
             (WorkloadReason::HooksAsked, "Ask", "asked by HookRuns"),
             (WorkloadReason::PodsDeleted, "Delete", "deleted"),
+            (WorkloadReason::PodsAdopted, "Adopt", "adopted"),
+            (
+                WorkloadReason::PodsReleased,
+                "Release",
+                "released, since the selector finds them no more",
+            ),
         ];
         for (reason, action, verb) in kinds {
             let names = done.iter().filter(|(known, _)| *known == reason);

@@ -165,6 +165,7 @@ impl Hands {
             status,
             wake: _,
             warnings,
+            asking: _,
             gauges: _,
         } = plan;
         let mut outcome = Outcome::default();

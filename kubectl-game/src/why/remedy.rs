@@ -38,6 +38,8 @@ pub(super) fn of(reason: WorkloadReason, snapshot: &Snapshot, about: About<'_>) 
         | WorkloadReason::PodsCreated
         | WorkloadReason::HooksAsked
         | WorkloadReason::PodsDeleted
+        | WorkloadReason::PodsAdopted
+        | WorkloadReason::PodsReleased
         | WorkloadReason::PodDeleted
         | WorkloadReason::PodUpdateStarted
         | WorkloadReason::PodUpdated

@@ -9,6 +9,7 @@ use operator_tests::Fleet;
 use operator_tests::fleet::{GAME, game, hooked, until_empty};
 use serde_json::{Value, json};
 
+use crate::events::{WORKLOAD, until_told};
 use crate::fleet;
 
 /// UIDs of a pod's owners.
@@ -158,10 +159,12 @@ async fn a_pod_with_another_label_is_let_go_alive_and_replaced() {
     fleet.quiet().await;
     let pods = fleet.all_pods().await;
     assert_eq!(owners(&pods[one]), [""; 0]);
+    until_told(&fleet, WORKLOAD, "PodsReleased", one, 1).await;
     assert_eq!(fleet.nodes.terminations().len(), 0);
     // Put back, it is one too many, and who goes is asked.
     relabel(&fleet, one, GAME);
     fleet.asked(1).await;
+    until_told(&fleet, WORKLOAD, "PodsAdopted", one, 1).await;
     fleet.quiet().await;
     assert_eq!(fleet.nodes.terminations().len(), 0);
     fleet.nodes.every_pod().set_players(0);

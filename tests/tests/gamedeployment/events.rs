@@ -14,7 +14,7 @@ use crate::fleet;
 
 /// On what it was told.
 const POD: &str = "Pod";
-const WORKLOAD: &str = "GameDeployment";
+pub(super) const WORKLOAD: &str = "GameDeployment";
 
 /// How often it was told on objects of a kind with this reason, and of which words.
 async fn told(fleet: &Fleet<'_>, kind: &str, reason: &str, words: &str) -> i32 {
@@ -35,7 +35,7 @@ async fn told(fleet: &Fleet<'_>, kind: &str, reason: &str, words: &str) -> i32 {
         .sum()
 }
 
-async fn until_told(fleet: &Fleet<'_>, kind: &str, reason: &str, words: &str, times: i32) {
+pub(super) async fn until_told(fleet: &Fleet<'_>, kind: &str, reason: &str, words: &str, times: i32) {
     eventually(operator_tests::SOON, || async {
         let count = told(fleet, kind, reason, words).await;
         if count == times { Ok(()) } else { Err(count) }

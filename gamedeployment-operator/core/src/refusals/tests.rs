@@ -177,7 +177,7 @@ fn what_is_refused_is_still_told_while_the_pod_is_asked_again() {
     let mut answered = plan(["a"]);
     assert!(!refusals.forget_others(&answered));
     assert_eq!(refusals.next(), Some(LONGEST_PAUSE));
-    refusals.hold(&mut answered, LONGEST_PAUSE - SECOND);
+    refusals.hold(&mut answered, LONGEST_PAUSE.saturating_sub(SECOND));
     assert!(answered.actions.is_empty(), "its pause goes on");
     assert!(refusals.forget_others(&Plan::default()) && !refusals.remembers());
 }
