@@ -232,15 +232,16 @@ impl Controller {
             let wanted = object.spec.replicas.unwrap_or(1);
             self.metrics.report(&key, wanted, status, gauges);
         }
-        let again = self.seats.get(&key).and_then(|seat| {
+        let (again, remembers) = self.seats.get(&key).map_or((None, false), |seat| {
             seat.refusals
                 .hold(&mut plan, started.saturating_duration_since(self.began));
-            seat.refusals.next().map(|next| self.began + next)
+            let next = seat.refusals.next().map(|next| self.began + next);
+            (next, seat.refusals.remembers())
         });
         self.wakes.set(&key, wake.into_iter().chain(again).min());
         if plan.is_empty() {
             self.metrics.reconciled(&key, again.is_none(), started.elapsed());
-            if !{ self.seats.get(&key) }.is_some_and(|seat| seat.refusals.remembers()) {
+            if !remembers {
                 self.seats.remove(&key);
             }
             return;

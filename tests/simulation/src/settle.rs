@@ -70,6 +70,20 @@ impl World {
         self.come_to_rest(&mut dice, false);
         self.check_words();
         self.check_hooks();
+        self.delete_runs_that_a_finalizer_keeps();
+        self.come_to_rest(&mut dice, false);
+        self.check_words();
+    }
+
+    /// Somebody deletes every HookRun, and something keeps them from going.
+    fn delete_runs_that_a_finalizer_keeps(&mut self) {
+        let names: Vec<_> = self.server.runs.iter().map(|run| run.id.name.clone()).collect();
+        for name in names {
+            let kept = Some(vec!["example.com/stays".to_owned()]);
+            self.server.edit_run(&name, |run| run.metadata.finalizers = kept);
+            let _ = self.server.delete_run(&name, None, None);
+            self.tell(|| format!("somebody deletes run {name}, and a finalizer keeps it"));
+        }
     }
 
     /// Every game has the same to say, now and later.

@@ -137,6 +137,26 @@ async fn examples_are_admitted() {
     );
 }
 
+/// The hook is looked up when the workload is written, not when a pod waits for it.
+#[tokio::test]
+async fn a_hook_that_could_not_be_asked_is_a_warning_with_what_was_meant() {
+    let (installation, _replica) = Installation::running(shared().await, &[]).await;
+    let create = ["create", "--filename", "-"];
+    let template = hook("HookTemplate", "player-check", "true").to_string();
+    let _ = installation.must(&create, &template);
+    let guarded = |template: &str| {
+        let strategy = json!({ "hook": { "templateName": template } });
+        game(1, json!({ "preDeleteUpdateStrategy": strategy })).to_string()
+    };
+    let said = installation.must(&create, &guarded("player-chek"));
+    let mut warnings = said.lines().filter(|line| line.starts_with("Warning"));
+    let named =
+        |line: &str| line.contains("spec.preDeleteUpdateStrategy.hook") && line.contains("player-check");
+    assert!(warnings.any(named), "{said}");
+    let said = installation.must(&["apply", "--filename", "-"], &guarded("player-check"));
+    assert!(!said.contains("player-check"), "{said}");
+}
+
 /// Without an answer objects are stored, and the operators say of them what would have been said before.
 #[tokio::test]
 async fn without_the_component_the_operators_refuse_all_the_same() {

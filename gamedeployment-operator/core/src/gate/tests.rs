@@ -180,3 +180,19 @@ fn pods_of_one_instance_id_have_a_run_each() {
     let gate = Gate::new(&fleet, &around, &runs, &left, now());
     assert_eq!(gate.assess(&twin, &Intent::Delete, &[]).state(), State::Stale);
 }
+
+/// Nobody can be asked before the finalizer is gone: a run of the same name cannot be made.
+#[test]
+fn a_run_that_a_finalizer_keeps_opens_nothing_and_stays() {
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+    let (pod, around, fleet) = (chosen(&[]), one("http://one"), fleet());
+    let mut run = ended(&pod, &Intent::Delete, Phase::Successful, 1);
+    run.metadata.deletion_timestamp = Some(Time(now()));
+    let read = Run::read(&run);
+    let runs = [&read];
+    let standing = Gate::new(&fleet, &around, &runs, &[], now()).assess(&pod, &Intent::Delete, &[]);
+    let Standing::Stale(_, void) = standing else {
+        panic!("{standing:?}");
+    };
+    assert!(void.is_stuck() && void.why.contains("finalizers"), "{void}");
+}
