@@ -2,7 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use kube::api::{Patch, PatchParams};
 use operator_tests::fleet::{game, hooked, until_empty};
+use serde_json::json;
+use shared_api::names::pod::INSTANCE;
 
 use crate::fleet;
 
@@ -44,4 +47,28 @@ async fn ten_idle_pods_leave_though_the_first_victim_is_busy_and_its_question_st
     assert!(gone.len() == 11 && gone.contains(&busy));
     let stays: BTreeSet<String> = all.difference(&gone).cloned().collect();
     assert_eq!(fleet.names().await, stays);
+}
+
+/// People and the original can give two pods one instance id, which HookRuns are named after.
+#[tokio::test]
+async fn of_two_pods_with_one_instance_id_each_is_asked() {
+    let fleet = fleet("twins").await;
+    fleet.hook("empty", until_empty()).await;
+    fleet.launch(&game(3, hooked("empty"))).await;
+    fleet.nodes.every_pod().set_players(1);
+    let twins = json!({ "metadata": { "labels": { INSTANCE: "twins" } } });
+    let (pods, params) = (fleet.pods(), PatchParams::default());
+    for name in fleet.names().await {
+        let patched = pods.patch(&name, &params, &Patch::Merge(&twins)).await;
+        let _ = patched.unwrap();
+    }
+    fleet.scale(1);
+    let asked = fleet.asked(2).await;
+    let about: BTreeSet<&String> = asked.values().collect();
+    assert_eq!(about.len(), 2, "{asked:?}");
+    for name in asked.values() {
+        fleet.nodes.pod(name).set_players(0);
+    }
+    fleet.settled(1).await;
+    assert_eq!(fleet.nodes.terminated_pods().len(), 2);
 }
