@@ -270,6 +270,8 @@ fn rested_on<'s>(scene: &'s Scene<'_>, findings: &'s Findings<'_>) -> BTreeSet<&
 #[cfg(test)]
 mod ended_tests;
 #[cfg(test)]
+mod floor_tests;
+#[cfg(test)]
 mod tests;
 #[cfg(test)]
 mod unrecorded_tests;
