@@ -39,14 +39,8 @@ impl World {
             "{created} pods for one: {}",
             self.describe()
         );
-        let object = self.server.workloads.get(FLEET).unwrap();
-        let status = object.api.status.clone().unwrap();
-        let said = status.conditions.iter().any(|known| {
-            let what = (known.type_.as_str(), known.status.as_str());
-            what == ("ScaleBlocked", "True") && known.reason == "PodsEndAtOnce"
-        });
         assert!(
-            said,
+            self.says("ScaleBlocked", "PodsEndAtOnce"),
             "pods end at once, and that is not said: {}",
             self.describe()
         );

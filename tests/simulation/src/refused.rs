@@ -66,12 +66,9 @@ impl World {
     fn check_refused(&self) {
         let object = self.server.workloads.get(FLEET).unwrap();
         let wanted = Workload::read(&object.api).unwrap();
-        let status = object.api.status.clone().unwrap();
-        let said = status.conditions.iter().any(|known| {
-            ["ScaleBlocked", "UpdateBlocked"].contains(&known.type_.as_str())
-                && known.status == "True"
-                && known.reason == "WriteFailed"
-        });
+        let said = ["ScaleBlocked", "UpdateBlocked"]
+            .iter()
+            .any(|condition| self.says(condition, "WriteFailed"));
         let updates = wanted.update != UpdateType::OnDelete && !wanted.paused;
         assert!(
             said || !updates,

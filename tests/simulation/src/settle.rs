@@ -35,18 +35,14 @@ impl World {
         self.dismiss_moods(Mood::YES);
         self.come_to_rest(&mut dice, true);
         self.check_end();
-        if self.code[0].is_multiple_of(4) {
-            self.live_on_with_a_template_that_is_refused(&mut dice);
-            self.come_to_rest(&mut dice, true);
-            self.check_end();
-        }
-        if self.code[0] % 4 == 1 {
-            self.live_on_while_writes_are_refused(&mut dice);
-            self.come_to_rest(&mut dice, true);
-            self.check_end();
-        }
-        if self.code[0] % 4 == 2 {
-            self.live_on_while_pods_end_at_once(&mut dice);
+        let trouble: Option<fn(&mut Self, &mut Rng)> = match self.code[0] % 4 {
+            0 => Some(Self::live_on_with_a_template_that_is_refused),
+            1 => Some(Self::live_on_while_writes_are_refused),
+            2 => Some(Self::live_on_while_pods_end_at_once),
+            _ => None,
+        };
+        if let Some(live_on) = trouble {
+            live_on(self, &mut dice);
             self.come_to_rest(&mut dice, true);
             self.check_end();
         }
@@ -79,8 +75,7 @@ impl World {
     fn delete_runs_that_a_finalizer_keeps(&mut self) {
         let names: Vec<_> = self.server.runs.iter().map(|run| run.id.name.clone()).collect();
         for name in names {
-            let kept = Some(vec!["example.com/stays".to_owned()]);
-            self.server.edit_run(&name, |run| run.metadata.finalizers = kept);
+            self.server.keep_run(&name);
             let _ = self.server.delete_run(&name, None, None);
             self.tell(|| format!("somebody deletes run {name}, and a finalizer keeps it"));
         }
@@ -299,6 +294,16 @@ impl World {
         );
         let open = self.server.runs.iter().find(|run| !run.read.phase.is_final());
         assert!(!yes || open.is_none(), "a run has no end: {open:#?}");
+    }
+
+    /// Whether a condition of the workload is True for this reason.
+    pub(crate) fn says(&self, condition: &str, reason: &str) -> bool {
+        let object = self.server.workloads.get(FLEET).unwrap();
+        let mut conditions = object.api.status.iter().flat_map(|status| &status.conditions);
+        conditions.any(|known| {
+            let found = (known.type_.as_str(), known.status.as_str(), known.reason.as_str());
+            found == (condition, "True", reason)
+        })
     }
 
     fn check_end(&self) {

@@ -57,9 +57,7 @@ impl World {
         } else {
             "RevisionNotRecorded"
         };
-        let said = status.conditions.iter().any(|known| {
-            (known.type_.as_str(), known.status.as_str()) == (condition, "True") && known.reason == reason
-        });
+        let said = self.says(condition, reason);
         assert!(said, "{reason} is not said: {}", self.describe());
         assert_eq!(status.observed_generation, object.api.metadata.generation);
         assert_eq!(status.updated_replicas, 0, "no pod has that template");

@@ -61,6 +61,12 @@ impl Server {
         }
     }
 
+    /// Puts a finalizer on a run: whoever deletes it, it stays.
+    pub fn keep_run(&mut self, name: &str) {
+        let stays = Some(vec!["example.com/stays".to_owned()]);
+        self.edit_run(name, |run| run.metadata.finalizers = stays);
+    }
+
     /// Takes the finalizers off every run; those that were being deleted are gone then.
     pub fn release_runs(&mut self) {
         let kept = self
