@@ -122,6 +122,10 @@ impl Cluster for Around {
 }
 
 /// Cases of each property, unless `PROPTEST_CASES` says another number.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "tests: somebody may want more of them, or fewer"
+)]
 pub(crate) fn config() -> proptest::test_runner::Config {
     let asked = std::env::var("PROPTEST_CASES").ok();
     proptest::test_runner::Config {

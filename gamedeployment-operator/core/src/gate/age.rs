@@ -1,7 +1,9 @@
 //! A yes has an age: players may have joined since it was measured.
 //!
-//! The age counts from when this process saw the verdict arrive. Of a verdict that it did not see arrive, it counts from
-//! `completedAt`, which another machine's clock has written.
+//! The age counts from when this process saw the verdict arrive. A watch may be late, and the verdict older than that: so
+//! it counts from `completedAt` where that is longer ago. `completedAt` is of another machine's clock, which may be slow;
+//! the run cannot have ended earlier than its own time after it was created, by the API server's clock, and of both
+//! bounds the later one is believed. Of a verdict that this process did not see arrive, `completedAt` alone counts.
 
 use jiff::{SignedDuration, Timestamp};
 use shared_api::reason::WorkloadReason;
@@ -27,7 +29,8 @@ pub(super) fn until(
     }
     let void = |why: String| Void::told(WorkloadReason::HookVerdictExpired, why);
     let age = match (cluster.verdict_seen_for(run), run.completed) {
-        (Some(seen), _) => seen,
+        (Some(seen), None) => seen,
+        (Some(seen), Some(completed)) => seen.max(at_most(run, completed, now)),
         (None, Some(completed)) => now.duration_since(completed),
         (None, None) => return Err(void("nobody knows when its verdict was reached".to_owned())),
     };
@@ -45,6 +48,17 @@ pub(super) fn until(
     }
     let left = fresh.saturating_sub(age.max(SignedDuration::ZERO));
     Ok(Some(now.checked_add(left).unwrap_or(Timestamp::MAX)))
+}
+
+/// How old a verdict is at most, unless two of three clocks are wrong: by `completedAt`, or by when the run was created
+/// and how long it took.
+fn at_most(run: &Run, completed: Timestamp, now: Timestamp) -> SignedDuration {
+    let dated = now.duration_since(completed);
+    let (Some(created), Some(started)) = (run.created, run.started) else {
+        return dated;
+    };
+    let took = completed.duration_since(started);
+    dated.min(now.duration_since(created).saturating_sub(took))
 }
 
 /// Whether the pod has been out of service since before the run was created: no player can have joined it.

@@ -1,6 +1,7 @@
 //! What opens the gate must be true at the moment: how old a yes is, what was really asked, whether a node is gone.
 
 use jiff::SignedDuration;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1 as api;
 use serde_json::{Value, json};
 use shared_api::{HookRun, Phase};
 
@@ -78,11 +79,11 @@ fn a_success_counts_for_thirty_seconds_from_its_arrival_or_else_its_date() {
         (Some(-5), None, true),
         (Some(-6), None, false),
         (None, None, false),
-        // By whatever clock it is dated, what this process saw counts.
-        (Some(500), Some(3), true),
         (Some(-500), Some(3), true),
         (None, Some(29), true),
         (Some(0), Some(30), false),
+        // It was on its way for long.
+        (Some(31), Some(0), false),
     ];
     for (dated, seen, opens) in table {
         let mut run = yes(&pod);
@@ -93,6 +94,40 @@ fn a_success_counts_for_thirty_seconds_from_its_arrival_or_else_its_date() {
         let stands = deletion(&run, &pod, &around);
         let wanted = if opens { OPEN } else { "Some(HookVerdictExpired): " };
         assert!(stands.starts_with(wanted), "{dated:?} {seen:?}: {stands}");
+    }
+}
+
+#[test]
+fn a_slow_clock_makes_no_verdict_old_that_arrived_in_time() {
+    let pod = chosen(&[]);
+    let table = [
+        // Seconds since it was created by the API server's clock; since it was taken up and since it ended by
+        // hook-operator's; since it was seen to arrive; what opens.
+        (10, 508, 500, 3, true),
+        (10, -492, -500, 3, true),
+        // It took 8 s, so it ended 32 s ago.
+        (40, 508, 500, 3, false),
+        // It was taken up late: by its date it is fresh.
+        (400, 12, 4, 3, true),
+        (400, 38, 31, 3, false),
+    ];
+    for (created, started, completed, seen, opens) in table {
+        let ago = |age: i64| now() - SignedDuration::from_secs(age);
+        let mut run = yes(&pod);
+        run.metadata.creation_timestamp = Some(api::Time(ago(created)));
+        let status = run.status.as_mut().unwrap();
+        status.started_at = Some(ago(started).into());
+        status.completed_at = Some(ago(completed).into());
+        let around = Around {
+            seen: Some(seen),
+            ..around()
+        };
+        let stands = deletion(&run, &pod, &around);
+        assert_eq!(
+            stands == OPEN,
+            opens,
+            "{created} {started} {completed} {seen}: {stands}"
+        );
     }
 }
 

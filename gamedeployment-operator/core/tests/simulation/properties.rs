@@ -6,6 +6,10 @@ use proptest::prelude::*;
 use crate::world::World;
 
 /// Cases of each property, unless `PROPTEST_CASES` says another number.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "tests: somebody may want more of them, or fewer"
+)]
 fn cases() -> u32 {
     let asked = std::env::var("PROPTEST_CASES").ok();
     asked.and_then(|text| text.parse().ok()).unwrap_or(100_000)
