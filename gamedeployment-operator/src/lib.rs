@@ -4,17 +4,15 @@
 //! | --- | --- |
 //! | [`config`] | flags and environment |
 //! | [`observe`] | watches of workloads, pods, revisions, HookRuns, HookTemplates and nodes |
-//! | [`store`] | objects of one kind, by the watch and by own writes |
-//! | [`index`] | what is known, and which workloads a piece of news is about |
-//! | [`controller`] | a decision for every workload that news is about |
-//! | [`act`] | every write to the API server |
-//! | [`expectations`] | writes not seen yet: read directly after a deadline |
+//! | [`run`] | the loop around the driver: what happens goes in, what is to be done comes out |
+//! | [`act`] | every call to the API server |
+//! | [`clock`] | the time |
 //! | [`metrics`] | what Prometheus is told |
 //!
-//! What a GameDeployment means is decided in `gamedeployment-core`; here is what touches the world.
+//! What a GameDeployment means is decided in `gamedeployment-core`, and when and in which order things are done in
+//! `gamedeployment-driver`; here is what touches the world.
 
 use std::process::ExitCode;
-use std::sync::Arc;
 
 use clap::Parser;
 use operator_runtime::crd_wait;
@@ -24,13 +22,11 @@ use prometheus_client::registry::Registry;
 use shared_api::names::GAMEDEPLOYMENT_OPERATOR;
 
 pub mod act;
+pub mod clock;
 pub mod config;
-pub mod controller;
-pub mod expectations;
-pub mod index;
 pub mod metrics;
 pub mod observe;
-pub mod store;
+pub mod run;
 
 use config::Config;
 
@@ -66,8 +62,15 @@ pub async fn run(config: Config) -> Result<(), StartError> {
     let mut checks = vec![crd_wait::CHECK];
     checks.extend(observe::CHECKS);
     checks.extend(with_nodes.then_some(observe::NODES));
-    let calls = || config.operator.calls();
-    let hands = act::Hands::new(client.clone(), calls(), shell.events.clone(), metrics.clone());
+    let clock = clock::Clock::begin();
+    let calls = config.operator.calls();
+    let caller = act::Caller::new(
+        client.clone(),
+        calls,
+        shell.events.clone(),
+        metrics.clone(),
+        clock,
+    );
     // Ending drops the writes in flight: whoever takes over finds on the objects how far they have come.
     let work = Box::pin(async {
         health.require(&checks);
@@ -77,16 +80,10 @@ pub async fn run(config: Config) -> Result<(), StartError> {
             &health,
         )
         .await;
-        let news = observe::everything(&client, &config.operator.scope(), with_nodes, &health);
-        let controller = controller::Controller::new(
-            client.clone(),
-            Arc::new(calls()),
-            hands,
-            metrics,
-            health.clone(),
-            with_nodes,
-        );
-        controller.drive(news).await;
+        let news = observe::everything(&client, &config.operator.scope(), with_nodes, &health, clock);
+        run::Loop::new(with_nodes, caller, clock, metrics, health.clone())
+            .run(news)
+            .await;
     });
     shell.work(work).await
 }

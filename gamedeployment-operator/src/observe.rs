@@ -1,15 +1,23 @@
-//! The watches. Everything that this operator knows of the cluster comes through here; nothing is listed besides.
+//! The watches, in the types of the core. Nothing is listed besides; what is read directly, [`crate::act`] reads.
+
+pub mod read;
+
+use std::future::ready;
 
 use futures::stream::{BoxStream, SelectAll};
 use futures::{Stream, StreamExt};
-use k8s_openapi::api::apps::v1::ControllerRevision;
-use k8s_openapi::api::core::v1::{Node, Pod};
-use kube::core::DeserializeGuard;
+use gamedeployment_core::gate::Run;
+use gamedeployment_driver::news::{Event, News};
+use k8s_openapi::api::core::v1::Node;
+use kube::core::error_boundary::InvalidObject;
+use kube::core::{DeserializeGuard, ObjectMeta};
+use kube::runtime::watcher;
 use kube::{Api, Client};
 use operator_runtime::health::Health;
 use operator_runtime::shard::Scope;
-use operator_runtime::watch::{Observed, watch, watch_in};
-use shared_api::{GameDeployment, HookRun, HookTemplate};
+use operator_runtime::watch::{Observed, key_of, watch, watch_in};
+
+use crate::clock::Clock;
 
 /// Checks in `/readyz`: a kind has been listed and is being watched.
 pub const CHECKS: [&str; 5] = [WORKLOADS, PODS, REVISIONS, RUNS, TEMPLATES];
@@ -18,29 +26,44 @@ pub const NODES: &str = "nodes-watch";
 const WORKLOADS: &str = "gamedeployments-watch";
 const PODS: &str = "pods-watch";
 const REVISIONS: &str = "controllerrevisions-watch";
-/// The check of HookRuns.
-pub const RUNS: &str = "hookruns-watch";
+const RUNS: &str = "hookruns-watch";
 const TEMPLATES: &str = "hooktemplates-watch";
 
-/// What the watches show.
-#[derive(Debug)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "news are taken in one at a time, never kept"
-)]
-pub enum News {
-    /// Of workloads.
-    Workload(Observed<GameDeployment>),
-    /// Of pods.
-    Pod(Observed<Pod>),
-    /// Of ControllerRevisions.
-    Revision(Observed<ControllerRevision>),
-    /// Of HookRuns.
-    Run(Observed<HookRun>),
-    /// Of HookTemplates.
-    Template(Observed<HookTemplate>),
-    /// Of nodes.
-    Node(Observed<Node>),
+/// An event in the types of the core. `read` answers with nothing for what is not to be known at all.
+fn event<K, T>(
+    observed: Observed<K>,
+    read: impl Fn(Result<K, InvalidObject>) -> Option<T>,
+) -> Option<Event<T>>
+where
+    K: kube::Resource<DynamicType = ()>,
+{
+    let of = |object: Result<K, InvalidObject>| {
+        let key = key_of(metadata(&object));
+        Some((key, read(object)?))
+    };
+    Some(match observed {
+        watcher::Event::Init => Event::ListBegins,
+        watcher::Event::InitApply(DeserializeGuard(object)) => {
+            let (key, value) = of(object)?;
+            Event::Listed(key, value)
+        }
+        watcher::Event::InitDone => Event::ListEnds,
+        watcher::Event::Apply(DeserializeGuard(object)) => {
+            let (key, value) = of(object)?;
+            Event::Applied(key, value)
+        }
+        watcher::Event::Delete(DeserializeGuard(object)) => {
+            let metadata = metadata(&object);
+            Event::Deleted(key_of(metadata), metadata.uid.clone().unwrap_or_default())
+        }
+    })
+}
+
+fn metadata<K: kube::Resource>(object: &Result<K, InvalidObject>) -> &ObjectMeta {
+    match object {
+        Ok(object) => object.meta(),
+        Err(invalid) => &invalid.metadata,
+    }
 }
 
 /// All of what is in a scope, in one stream that never ends. Nodes are in every scope.
@@ -49,36 +72,31 @@ pub fn everything(
     scope: &Scope,
     nodes: bool,
     health: &Health,
+    clock: Clock,
 ) -> impl Stream<Item = News> + Send + use<> {
     let mut all: SelectAll<BoxStream<'static, News>> = SelectAll::new();
-    all.push(
-        watch_in(client, scope, WORKLOADS, health.clone())
-            .map(News::Workload)
-            .boxed(),
-    );
-    all.push(
-        watch_in(client, scope, PODS, health.clone())
-            .map(News::Pod)
-            .boxed(),
-    );
-    all.push(
-        watch_in(client, scope, REVISIONS, health.clone())
-            .map(News::Revision)
-            .boxed(),
-    );
-    all.push(
-        watch_in(client, scope, RUNS, health.clone())
-            .map(News::Run)
-            .boxed(),
-    );
-    all.push(
-        watch_in(client, scope, TEMPLATES, health.clone())
-            .map(News::Template)
-            .boxed(),
-    );
+    let workloads = watch_in(client, scope, WORKLOADS, health.clone());
+    let workloads = workloads.filter_map(|seen| ready(event(seen, |read| Some(read::workload(read)))));
+    all.push(workloads.map(News::Workload).boxed());
+    let pods = watch_in(client, scope, PODS, health.clone());
+    let pods = pods.filter_map(|seen| ready(event(seen, |read| Some(read::pod(&read.ok()?)))));
+    all.push(pods.map(News::Pod).boxed());
+    let revisions = watch_in(client, scope, REVISIONS, health.clone());
+    let revisions = revisions.filter_map(|seen| ready(event(seen, |read| read::revision(&read.ok()?))));
+    all.push(revisions.map(News::Revision).boxed());
+    let runs = watch_in(client, scope, RUNS, health.clone());
+    let runs = runs.filter_map(|seen| ready(event(seen, |read| Some(Run::read(&read.ok()?)))));
+    let watched = health.clone();
+    let healthy = move || watched.passes_since(RUNS).map(|at| clock.mono(at));
+    all.push(runs.map(move |event| News::Run(event, healthy())).boxed());
+    let templates = watch_in(client, scope, TEMPLATES, health.clone());
+    let templates = templates.filter_map(|seen| ready(event(seen, |read| Some(read::template(read)))));
+    all.push(templates.map(News::Template).boxed());
     if nodes {
         let api: Api<DeserializeGuard<Node>> = Api::all(client.clone());
-        all.push(watch(api, NODES, health.clone()).map(News::Node).boxed());
+        let nodes = watch(api, NODES, health.clone());
+        let nodes = nodes.filter_map(|seen| ready(event(seen, |read| Some(read::node(read)))));
+        all.push(nodes.map(News::Node).boxed());
     }
     all
 }

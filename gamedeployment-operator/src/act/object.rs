@@ -1,28 +1,29 @@
 //! Writes to ControllerRevisions and HookRuns.
 
+use gamedeployment_core::digest::digest;
 use gamedeployment_core::gate::NewRun;
-use gamedeployment_core::plan::{NewRevision, RevisionRef};
-use gamedeployment_core::pod::controller_of;
-use gamedeployment_core::revision::template_in;
+use gamedeployment_core::plan::{NewRevision, RevisionRef, RunRef};
+use gamedeployment_driver::request::{Answer, DeletedRun, Subject};
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use k8s_openapi::apimachinery::pkg::runtime::RawExtension;
-use kube::api::{DeleteParams, ObjectMeta, Patch, PatchParams, PostParams, Preconditions};
+use kube::api::{DeleteParams, ListParams, ObjectMeta, Patch, PatchParams, PostParams, Preconditions};
 use kube::core::Request;
 use kube::{Resource, ResourceExt};
 use operator_runtime::calls::CallError;
 use serde_json::{Value, json};
 use shared_api::HookRun;
+use shared_api::names::hook_run_label as label;
 
 use crate::metrics::Decision;
 
-use super::{Effect, Hands, Kind, Subject, Trouble};
+use super::{Caller, as_owner, of_revision, of_run};
 
-impl Hands {
+impl Caller {
     pub(super) async fn create_revision(
         &self,
         subject: &Subject,
         new: NewRevision,
-    ) -> Result<Effect, Trouble> {
+    ) -> Result<Answer, CallError> {
         let NewRevision {
             name,
             number,
@@ -31,13 +32,13 @@ impl Hands {
         } = new;
         let object = ControllerRevision {
             metadata: ObjectMeta {
-                name: Some(name.clone()),
+                name: Some(name),
                 namespace: Some(subject.key.0.clone()),
                 labels: Some(labels),
-                owner_references: Some(vec![subject.as_owner()]),
+                owner_references: Some(vec![as_owner(subject)]),
                 ..ObjectMeta::default()
             },
-            data: Some(RawExtension(data.clone())),
+            data: Some(RawExtension(data)),
             revision: number,
         };
         let created = async {
@@ -50,77 +51,17 @@ impl Hands {
         let created = self
             .calls
             .call(&subject.key.0, "record a revision", created)
-            .await;
-        let error = match created {
-            Ok(revision) => return Ok(Effect::Revision(Box::new(revision))),
-            Err(error) => error,
-        };
-        match error {
-            CallError::Conflict => self.same_revision(subject, &name, &data).await,
-            CallError::Unknown { .. } => Err(Trouble {
-                error,
-                effect: Some(Effect::Uncertain(Kind::Revision, name)),
-                collision: false,
-            }),
-            CallError::Gone | CallError::Refused { .. } | CallError::Lapsed => Err(Trouble {
-                error,
-                effect: None,
-                collision: false,
-            }),
-        }
+            .await?;
+        Ok(of_revision(&created))
     }
 
-    /// The name of a new revision is taken: by the same revision, whose answer was lost; by one that a workload of
-    /// this name left behind; or by something else.
-    async fn same_revision(
-        &self,
-        subject: &Subject,
-        name: &str,
-        data: &serde_json::Value,
-    ) -> Result<Effect, Trouble> {
-        let api = self.api::<ControllerRevision>(subject);
-        let failed = |error| Trouble {
-            error,
-            effect: None,
-            collision: false,
-        };
-        let found = self
-            .calls
-            .call(&subject.key.0, "read a revision", api.get(name))
-            .await
-            .map_err(failed)?;
-        let holds = found.data.as_ref().and_then(|data| template_in(&data.0));
-        let same = holds.is_some() && holds == template_in(data);
-        let ours = controller_of(&found.metadata) == subject.object.metadata.uid;
-        if same && ours {
-            return Ok(Effect::Revision(Box::new(found)));
-        }
-        if same && controller_of(&found.metadata).is_none() {
-            let uid = found.metadata.uid.unwrap_or_default();
-            let resource_version = found.metadata.resource_version.unwrap_or_default();
-            let name = name.to_owned();
-            let found = RevisionRef {
-                name,
-                uid,
-                resource_version,
-            };
-            return self.adopt_revision(subject, found).await;
-        }
-        Err(Trouble {
-            error: CallError::Conflict,
-            effect: None,
-            collision: true,
-        })
-    }
-
-    /// Becomes the controller of a revision that has none, unless the workload itself is being deleted.
+    /// Becomes the controller of a revision that has none.
     pub(super) async fn adopt_revision(
         &self,
         subject: &Subject,
         revision: RevisionRef,
-    ) -> Result<Effect, Trouble> {
-        self.still_there(subject).await?;
-        let patch = json!({ "metadata": { "ownerReferences": [subject.as_owner()] } });
+    ) -> Result<Answer, CallError> {
+        let patch = json!({ "metadata": { "ownerReferences": [as_owner(subject)] } });
         self.patch_revision(subject, "adopt a revision", revision, patch)
             .await
     }
@@ -130,7 +71,7 @@ impl Hands {
         subject: &Subject,
         revision: RevisionRef,
         number: i64,
-    ) -> Result<Effect, Trouble> {
+    ) -> Result<Answer, CallError> {
         let patch = json!({ "revision": number });
         self.patch_revision(subject, "renumber a revision", revision, patch)
             .await
@@ -143,7 +84,7 @@ impl Hands {
         step: &'static str,
         revision: RevisionRef,
         mut patch: Value,
-    ) -> Result<Effect, Trouble> {
+    ) -> Result<Answer, CallError> {
         let RevisionRef {
             name,
             uid,
@@ -153,20 +94,15 @@ impl Hands {
         patch["metadata"]["resourceVersion"] = json!(resource_version);
         let api = self.api::<ControllerRevision>(subject);
         let (params, patch) = (PatchParams::default(), Patch::Strategic(&patch));
-        let patched = self
-            .calls
-            .call(&subject.key.0, step, api.patch(&name, &params, &patch))
-            .await;
-        patched
-            .map(|revision| Effect::Revision(Box::new(revision)))
-            .map_err(|error| Trouble::of(error, Kind::Revision, &name, &uid))
+        let call = api.patch(&name, &params, &patch);
+        Ok(of_revision(&self.calls.call(&subject.key.0, step, call).await?))
     }
 
     pub(super) async fn delete_revision(
         &self,
         subject: &Subject,
         revision: RevisionRef,
-    ) -> Result<Effect, Trouble> {
+    ) -> Result<Answer, CallError> {
         let RevisionRef {
             name,
             uid,
@@ -181,48 +117,56 @@ impl Hands {
             ..DeleteParams::background()
         };
         let api = self.api::<ControllerRevision>(subject);
-        match self
-            .calls
-            .call(&subject.key.0, "delete a revision", api.delete(&name, &params))
-            .await
-        {
-            Ok(_) | Err(CallError::Gone) => Ok(Effect::Gone(Kind::Revision, name, uid)),
-            Err(error) => Err(Trouble::of(error, Kind::Revision, &name, &uid)),
-        }
+        let call = api.delete(&name, &params);
+        self.calls.call(&subject.key.0, "delete a revision", call).await?;
+        Ok(Answer::Gone)
     }
 
-    pub(super) async fn create_run(&self, subject: &Subject, new: NewRun) -> Result<Effect, Trouble> {
+    pub(super) async fn create_run(&self, subject: &Subject, new: NewRun) -> Result<Answer, CallError> {
         let hook = new.kind();
         let NewRun { run } = new;
-        let name = run.name_any();
         let api = self.api::<HookRun>(subject);
-        match self
-            .calls
-            .call(
-                &subject.key.0,
-                "create a HookRun",
-                api.create(&PostParams::default(), &run),
-            )
-            .await
-        {
-            Ok(run) => {
-                if let Some(hook) = hook {
-                    self.metrics.gate(hook, Decision::Asked);
-                }
-                Ok(Effect::Run(Box::new(run)))
-            }
-            // There is one: what it is decides the next decision.
-            Err(error @ (CallError::Conflict | CallError::Unknown { .. })) => Err(Trouble {
-                error,
-                effect: Some(Effect::Uncertain(Kind::Run, name)),
-                collision: false,
-            }),
-            Err(error @ (CallError::Gone | CallError::Refused { .. } | CallError::Lapsed)) => Err(Trouble {
-                error,
-                effect: None,
-                collision: false,
-            }),
+        let params = PostParams::default();
+        let call = api.create(&params, &run);
+        let run = self.calls.call(&subject.key.0, "create a HookRun", call).await?;
+        if let Some(hook) = hook {
+            self.metrics.gate(hook, Decision::Asked);
         }
+        Ok(of_run(&run))
+    }
+
+    pub(super) async fn delete_run(&self, subject: &Subject, run: RunRef) -> Result<Answer, CallError> {
+        let same = Preconditions {
+            uid: Some(run.uid),
+            resource_version: None,
+        };
+        let params = DeleteParams {
+            preconditions: Some(same),
+            ..DeleteParams::background()
+        };
+        let api = self.api::<HookRun>(subject);
+        let call = api.delete(&run.name, &params);
+        let answer = self.calls.call(&subject.key.0, "delete a HookRun", call).await?;
+        Ok(answer.either(|run| of_run(&run), |_| Answer::Gone))
+    }
+
+    /// Deletes runs by one call, by the label that names each. The answer shows those that it has met as they were
+    /// before.
+    pub(super) async fn delete_runs(&self, subject: &Subject, runs: &[RunRef]) -> Result<Answer, CallError> {
+        let digests: Vec<String> = runs.iter().map(|run| digest(&run.name)).collect();
+        let selected =
+            ListParams::default().labels(&format!("{} in ({})", label::NAME_DIGEST, digests.join(",")));
+        let api = self.api::<HookRun>(subject);
+        let params = DeleteParams::background();
+        let call = api.delete_collection(&params, &selected);
+        let answer = self.calls.call(&subject.key.0, "delete HookRuns", call).await?;
+        let met = answer.left().map(|list| list.items).unwrap_or_default();
+        let met = met.into_iter().map(|run| DeletedRun {
+            name: run.name_any(),
+            uid: run.uid().unwrap_or_default(),
+            kept: !run.finalizers().is_empty(),
+        });
+        Ok(Answer::Runs(met.collect()))
     }
 }
 

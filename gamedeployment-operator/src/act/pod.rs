@@ -4,19 +4,21 @@ use std::time::Instant;
 
 use gamedeployment_core::gate::{Confirmed, Delete, Grounds, PodRef, Update};
 use gamedeployment_core::plan::{Finished, PodChange};
+use gamedeployment_driver::request::{Answer, Subject};
 use jiff::{RoundMode, Timestamp, TimestampRound, Unit};
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
+use operator_runtime::calls::CallError;
 use serde_json::{Value, json};
 use shared_api::names::pod as annotation;
 use shared_api::reason::WorkloadReason;
 
 use crate::metrics::How;
 
-use super::crowd::Telling;
-use super::{Effect, Hands, Kind, Subject, Trouble};
+use super::throttle::Telling;
+use super::{Caller, as_owner, of_pod, pod_reference, reference};
 
-impl Hands {
+impl Caller {
     /// A patch under the precondition that the pod is exactly the one that was decided on.
     async fn patch(
         &self,
@@ -25,7 +27,7 @@ impl Hands {
         subresource: Option<&str>,
         (pod, until): (&PodRef, Option<Instant>),
         mut patch: Value,
-    ) -> Result<Effect, Trouble> {
+    ) -> Result<Answer, CallError> {
         patch["metadata"]["uid"] = json!(pod.uid);
         patch["metadata"]["resourceVersion"] = json!(pod.resource_version);
         let api = self.api::<Pod>(subject);
@@ -40,9 +42,7 @@ impl Hands {
             }
         };
         let patched = self.calls.call_before(until, &subject.key.0, step, call).await;
-        patched
-            .map(|pod| Effect::Pod(Box::new(pod)))
-            .map_err(|error| Trouble::of(error, Kind::Pod, &pod.name, &pod.uid))
+        Ok(of_pod(&patched?))
     }
 
     /// Writes annotations, and removes those that are null.
@@ -52,25 +52,29 @@ impl Hands {
         step: &'static str,
         pod: (&PodRef, Option<Instant>),
         notes: Value,
-    ) -> Result<Effect, Trouble> {
+    ) -> Result<Answer, CallError> {
         let patch = json!({ "metadata": { "annotations": notes } });
         self.patch(subject, step, None, pod, patch).await
     }
 
-    pub(super) async fn mark(&self, subject: &Subject, pod: PodRef, text: &str) -> Result<Effect, Trouble> {
+    pub(super) async fn mark(&self, subject: &Subject, pod: PodRef, text: &str) -> Result<Answer, CallError> {
         let notes = json!({ annotation::DELETING: "true", annotation::CHOSEN_FOR: text });
         self.annotate(subject, "mark a pod", (&pod, None), notes).await
     }
 
-    pub(super) async fn unmark(&self, subject: &Subject, pod: PodRef) -> Result<Effect, Trouble> {
+    pub(super) async fn unmark(&self, subject: &Subject, pod: PodRef) -> Result<Answer, CallError> {
         let notes = json!({ annotation::DELETING: null, annotation::CHOSEN_FOR: null });
         self.annotate(subject, "unmark a pod", (&pod, None), notes).await
     }
 
-    pub(super) async fn confirm(&self, subject: &Subject, confirmed: Confirmed) -> Result<Effect, Trouble> {
+    pub(super) async fn confirm(
+        &self,
+        subject: &Subject,
+        confirmed: Confirmed,
+        until: Option<Instant>,
+    ) -> Result<Answer, CallError> {
         let notes = json!({ annotation::CONFIRMED: confirmed.revision() });
         let pod = confirmed.pod();
-        let until = self.leave(subject, confirmed.grounds()).await?;
         let written = self
             .annotate(subject, "confirm a pod", (pod, until), notes)
             .await?;
@@ -81,7 +85,12 @@ impl Hands {
         Ok(written)
     }
 
-    pub(super) async fn delete_pod(&self, subject: &Subject, delete: Delete) -> Result<Effect, Trouble> {
+    pub(super) async fn delete_pod(
+        &self,
+        subject: &Subject,
+        delete: Delete,
+        until: Option<Instant>,
+    ) -> Result<Answer, CallError> {
         let pod = delete.pod();
         let same = Preconditions {
             uid: Some(pod.uid.clone()),
@@ -91,36 +100,24 @@ impl Hands {
             preconditions: Some(same),
             ..DeleteParams::default()
         };
-        let until = self.leave(subject, delete.grounds()).await?;
-        let deleted = self
+        let api = self.api::<Pod>(subject);
+        let call = api.delete(&pod.name, &params);
+        let answer = self
             .calls
-            .call_before(
-                until,
-                &subject.key.0,
-                "delete a pod",
-                self.api::<Pod>(subject).delete(&pod.name, &params),
-            )
-            .await;
-        match deleted {
-            Ok(answer) => {
-                self.metrics.passed(delete.hook(), delete.grounds());
-                if delete.recreates() {
-                    self.metrics.updated(How::Recreate);
-                }
-                self.tell(
-                    subject,
-                    WorkloadReason::PodDeleted,
-                    "Delete",
-                    pod,
-                    delete.grounds(),
-                );
-                Ok(answer.either(
-                    |pod| Effect::Pod(Box::new(pod)),
-                    |_| Effect::Gone(Kind::Pod, pod.name.clone(), pod.uid.clone()),
-                ))
-            }
-            Err(error) => Err(Trouble::of(error, Kind::Pod, &pod.name, &pod.uid)),
+            .call_before(until, &subject.key.0, "delete a pod", call)
+            .await?;
+        self.metrics.passed(delete.hook(), delete.grounds());
+        if delete.recreates() {
+            self.metrics.updated(How::Recreate);
         }
+        self.tell(
+            subject,
+            WorkloadReason::PodDeleted,
+            "Delete",
+            pod,
+            delete.grounds(),
+        );
+        Ok(answer.either(|pod| of_pod(&pod), |_| Answer::Gone))
     }
 
     /// Takes a pod out of service: it gets no new players, and is to be changed after the grace period.
@@ -129,13 +126,13 @@ impl Hands {
         subject: &Subject,
         update: Update,
         since: Timestamp,
-    ) -> Result<Effect, Trouble> {
+        until: Option<Instant>,
+    ) -> Result<Answer, CallError> {
         // The API server keeps whole seconds. Rounded up, so that the grace period is never shorter than promised.
         let up = TimestampRound::new().smallest(Unit::Second).mode(RoundMode::Ceil);
         let since = since.round(up).unwrap_or(since);
         let condition = condition("False", "StartInPlaceUpdate", update.to(), since);
         let status = json!({ "status": { "conditions": [condition] } });
-        let until = self.leave(subject, update.grounds()).await?;
         let taken = self
             .patch(
                 subject,
@@ -161,7 +158,7 @@ impl Hands {
         subject: &Subject,
         pod: PodRef,
         finished: Option<Finished>,
-    ) -> Result<Effect, Trouble> {
+    ) -> Result<Answer, CallError> {
         let mark = finished.as_ref().map_or("", |finished| finished.mark.as_str());
         let condition = condition("True", "InService", mark, Timestamp::now());
         let status = json!({ "status": { "conditions": [condition] } });
@@ -187,7 +184,8 @@ impl Hands {
         subject: &Subject,
         update: Update,
         change: PodChange,
-    ) -> Result<Effect, Trouble> {
+        until: Option<Instant>,
+    ) -> Result<Answer, CallError> {
         let PodChange {
             images,
             labels,
@@ -201,7 +199,6 @@ impl Hands {
         if !containers.is_empty() {
             patch["spec"] = json!({ "containers": containers });
         }
-        let until = self.leave(subject, update.grounds()).await?;
         let written = self
             .patch(subject, "update a pod", None, (update.pod(), until), patch)
             .await?;
@@ -220,15 +217,14 @@ impl Hands {
         Ok(written)
     }
 
-    /// Becomes the pod's controller, unless the workload itself is being deleted: that is asked, not remembered.
-    pub(super) async fn adopt(&self, subject: &Subject, pod: PodRef) -> Result<Effect, Trouble> {
-        self.still_there(subject).await?;
-        let patch = json!({ "metadata": { "ownerReferences": [subject.as_owner()] } });
+    /// Becomes the pod's controller.
+    pub(super) async fn adopt(&self, subject: &Subject, pod: PodRef) -> Result<Answer, CallError> {
+        let patch = json!({ "metadata": { "ownerReferences": [as_owner(subject)] } });
         self.patch(subject, "adopt a pod", None, (&pod, None), patch)
             .await
     }
 
-    pub(super) async fn release(&self, subject: &Subject, pod: PodRef) -> Result<Effect, Trouble> {
+    pub(super) async fn release(&self, subject: &Subject, pod: PodRef) -> Result<Answer, CallError> {
         let gone = json!({ "$patch": "delete", "uid": subject.object.metadata.uid });
         let patch = json!({ "metadata": { "ownerReferences": [gone] } });
         self.patch(subject, "release a pod", None, (&pod, None), patch)
@@ -241,7 +237,7 @@ impl Hands {
             WorkloadReason::HookSkipped.as_str(),
             format!("pod {pod}: {grounds}"),
         );
-        self.events.warn(subject.as_reference(), reason, action, &note);
+        self.events.warn(reference(subject), reason, action, &note);
     }
 
     /// Says on the pod what was done to it, and why it was allowed.
@@ -271,19 +267,20 @@ impl Hands {
         pod: &PodRef,
         note: &str,
     ) {
-        match self.crowds.one_more(&subject.key, reason, Instant::now()) {
+        match self.throttle.one_more(&subject.key, reason, Instant::now()) {
             Telling::Named => {
                 self.events
-                    .tell(subject.pod_reference(pod), reason.as_str(), action, note);
+                    .tell(pod_reference(subject, pod), reason.as_str(), action, note);
             }
             Telling::Counted => {}
             Telling::FirstCounted(rest) => {
-                let (crowds, events, key) = (self.crowds.clone(), self.events.clone(), subject.key.clone());
-                let about = subject.as_reference();
+                let (throttle, events, key) =
+                    (self.throttle.clone(), self.events.clone(), subject.key.clone());
+                let about = reference(subject);
                 // It ends with the process: then the log has the last word.
                 tokio::spawn(async move {
                     tokio::time::sleep(rest).await;
-                    let more = crowds.number(&key, reason);
+                    let more = throttle.number(&key, reason);
                     let note = format!("{more} more pods than were named; the log names each");
                     events.tell(about, reason.as_str(), action, &note);
                 });

@@ -2,23 +2,28 @@
 
 use gamedeployment_core::gate::HookKind;
 use gamedeployment_core::workload;
+use gamedeployment_driver::Key;
+use gamedeployment_driver::news::Unreadable;
+use gamedeployment_driver::request::{Answer, Subject};
 use jiff::Timestamp;
 use kube::api::{ApiResource, DynamicObject, Patch, PatchParams};
-use kube::core::error_boundary::InvalidObject;
 use kube::{Api, Resource};
 use operator_runtime::calls::CallError;
 use operator_runtime::patch::replacing;
-use operator_runtime::watch::Key;
 use serde_json::{Value, json};
 use shared_api::reason::{WorkloadCondition, WorkloadReason};
 use shared_api::time::Time;
 use shared_api::{GameDeployment, GameDeploymentStatus};
 
-use super::{Effect, Hands, Kind, Subject, Trouble};
+use super::{Caller, of_workload};
 
-impl Hands {
+impl Caller {
     /// Sets `retry` back: what it asked for is done.
-    pub(super) async fn reset_retry(&self, subject: &Subject, kinds: &[HookKind]) -> Result<Effect, Trouble> {
+    pub(super) async fn reset_retry(
+        &self,
+        subject: &Subject,
+        kinds: &[HookKind],
+    ) -> Result<Answer, CallError> {
         let fields = kinds
             .iter()
             .map(|kind| (kind.field().to_owned(), json!({ "retry": false })));
@@ -28,7 +33,7 @@ impl Hands {
     }
 
     /// Stops the update for a canary step; who resumes sets `paused` back to false.
-    pub(super) async fn pause(&self, subject: &Subject) -> Result<Effect, Trouble> {
+    pub(super) async fn pause(&self, subject: &Subject) -> Result<Answer, CallError> {
         let patch = json!({ "spec": { "updateStrategy": { "paused": true } } });
         self.patch_workload(subject, "pause for a canary step", None, patch)
             .await
@@ -38,7 +43,7 @@ impl Hands {
         &self,
         subject: &Subject,
         status: &GameDeploymentStatus,
-    ) -> Result<Effect, Trouble> {
+    ) -> Result<Answer, CallError> {
         let value = |status: &Option<GameDeploymentStatus>| serde_json::to_value(status).unwrap_or_default();
         let new = value(&Some(status.clone()));
         let status = replacing(value(&subject.object.status), new);
@@ -52,7 +57,11 @@ impl Hands {
     }
 
     /// Records that an object cannot be read as a GameDeployment at all. What its status says of pods stays.
-    pub async fn refuse_unreadable(&self, key: &Key, invalid: &InvalidObject) -> Result<(), CallError> {
+    pub(super) async fn refuse_unreadable(
+        &self,
+        key: &Key,
+        invalid: &Unreadable,
+    ) -> Result<Answer, CallError> {
         let metadata = &invalid.metadata;
         let kind = ApiResource::erase::<GameDeployment>(&());
         let api: Api<DynamicObject> = Api::namespaced_with(self.client.clone(), &key.0, &kind);
@@ -70,7 +79,7 @@ impl Hands {
                 && condition["message"] == message
         };
         if conditions.iter().any(said) {
-            return Ok(());
+            return Ok(Answer::Done);
         }
         conditions.retain(|condition| condition["type"] != invalid_spec);
         conditions.push(json!({
@@ -93,7 +102,7 @@ impl Hands {
         let about = found.object_ref(&kind);
         let reason = WorkloadReason::InvalidSpec.as_str();
         self.events.warn(about, reason, "Validate", &message);
-        Ok(())
+        Ok(Answer::Done)
     }
 
     /// A patch under the precondition that nothing newer is recorded than what was decided on.
@@ -103,7 +112,7 @@ impl Hands {
         step: &'static str,
         subresource: Option<&str>,
         mut patch: Value,
-    ) -> Result<Effect, Trouble> {
+    ) -> Result<Answer, CallError> {
         let metadata = &subject.object.metadata;
         patch["metadata"] = json!({ "uid": metadata.uid, "resourceVersion": metadata.resource_version });
         let api = self.api::<GameDeployment>(subject);
@@ -115,10 +124,6 @@ impl Hands {
                 None => api.patch(name, &params, &patch).await,
             }
         };
-        let patched: Result<GameDeployment, CallError> = self.calls.call(&subject.key.0, step, call).await;
-        let uid = metadata.uid.as_deref().unwrap_or_default();
-        patched
-            .map(|object| Effect::Workload(Box::new(object)))
-            .map_err(|error| Trouble::of(error, Kind::Workload, name, uid))
+        Ok(of_workload(self.calls.call(&subject.key.0, step, call).await?))
     }
 }

@@ -276,7 +276,7 @@ impl World {
             let at = usize::try_from(number).unwrap();
             let node = match self.server.nodes.nth(at) {
                 Some(node) => node.id.name.clone(),
-                None => self.server.add_node(),
+                None => self.server.add_node(self.now),
             };
             machine.node = Some(node.clone());
             self.foreign += 1;

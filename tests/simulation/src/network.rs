@@ -2,16 +2,18 @@
 //! its answer is lost, or it is given up and takes effect after that.
 
 use std::rc::Rc;
+use std::time::Duration;
 
 use fastrand::Rng;
 use gamedeployment_core::plan::Action;
+use gamedeployment_driver::request::{self, Answer as Answered, Call, Object, Request};
 use jiff::{SignedDuration, Timestamp};
 use shared_api::{HookRunStatus, Phase};
 
-use crate::games::act::{self, CallError, Effect, Landed};
-use crate::games::{Request, Seen};
+use crate::games::{Seen, perform};
+use crate::hooks::CallError;
 use crate::objects::{PodObject, RunObject};
-use crate::process::Answer;
+use crate::process::{Answer, clock};
 use crate::referee::{Acted, Room};
 use crate::weather::Fate;
 use crate::world::World;
@@ -22,9 +24,10 @@ const CALL: SignedDuration = SignedDuration::from_secs(30);
 const LIMBO: SignedDuration = SignedDuration::from_secs(60);
 
 /// What is asked.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "most requests are of this kind")]
 pub enum What {
-    Games(u64, Request, Option<Rc<Seen>>),
+    Games(Request, Option<Rc<Seen>>),
     Record(Rc<RunObject>, Box<HookRunStatus>),
     ReadRun(Rc<RunObject>),
     DeleteRun(Rc<RunObject>),
@@ -32,8 +35,49 @@ pub enum What {
 
 impl What {
     fn writes(&self) -> bool {
-        !matches!(self, Self::ReadRun(_) | Self::Games(_, Request::Read(..), _))
+        match self {
+            Self::ReadRun(_) => false,
+            Self::Games(request, _) => !matches!(request.call, Call::Read(..) | Call::ReadNode(_)),
+            Self::Record(..) | Self::DeleteRun(_) => true,
+        }
     }
+
+    /// A call whose turn has not come by then is not sent.
+    fn until(&self) -> Option<Duration> {
+        match self {
+            Self::Games(request, _) => request.until,
+            _ => None,
+        }
+    }
+
+    /// What its sender learns when it has failed.
+    fn failed(&self, error: Failed) -> Answer {
+        match self {
+            Self::Games(request, _) => Answer::Games(
+                request.id,
+                Err(match error {
+                    Failed::Refused => request::CallError::Refused("failed: refused (429)".to_owned()),
+                    Failed::Lapsed => request::CallError::Lapsed,
+                    Failed::Unknown => request::CallError::Unknown("failed: no answer".to_owned()),
+                }),
+            ),
+            Self::Record(run, _) | Self::ReadRun(run) | Self::DeleteRun(run) => {
+                let error = match error {
+                    Failed::Refused => CallError::Refused,
+                    Failed::Lapsed | Failed::Unknown => CallError::Unknown,
+                };
+                answer_about(run, Err(error))
+            }
+        }
+    }
+}
+
+/// Why a request has failed that nobody has answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Failed {
+    Refused,
+    Lapsed,
+    Unknown,
 }
 
 /// A request under way.
@@ -42,113 +86,136 @@ pub struct Flight {
     process: usize,
     incarnation: u64,
     what: What,
-    deadline: Timestamp,
+    /// Until when an answer is waited for; none: its turn has not come yet.
+    deadline: Option<Timestamp>,
+    /// When its turn came.
+    sent: Timestamp,
     given_up: bool,
 }
 
 impl World {
-    /// A process sends a request; a write only while its fence is open.
+    /// A process asks for something: it waits for its turn.
     pub fn send(&mut self, process: usize, what: What) {
-        let now = self.now;
-        let sender = &self.processes[process];
-        let mut limit = CALL;
-        if what.writes() {
-            if let Some(left) = sender.left(now) {
-                limit = limit.min(SignedDuration::try_from(left).unwrap());
-            } else {
-                self.totals.fenced += 1;
-                self.fail(process, &what, CallError::Unknown);
-                return;
-            }
-        }
         self.flights.push(Flight {
             process,
-            incarnation: sender.incarnation,
+            incarnation: self.processes[process].incarnation,
             what,
-            deadline: now + limit,
+            deadline: None,
+            sent: self.now,
             given_up: false,
         });
     }
 
-    fn fail(&mut self, process: usize, what: &What, error: CallError) {
-        let answer = match what {
-            What::Games(id, request, seen) => {
-                Answer::Games(*id, act::failed(request, seen.as_deref(), error))
-            }
-            What::Record(run, _) | What::ReadRun(run) | What::DeleteRun(run) => Answer::Run {
-                name: run.id.name.clone(),
-                uid: run.id.uid.clone(),
-                answer: Err(error),
-            },
-        };
-        self.processes[process].inbox.push_back(answer);
-    }
-
-    /// Whoever waits for an answer gives up when its time is over.
-    pub fn give_up(&mut self) {
+    /// The turn of a request has come: a write is sent only while the fence is open, and nothing that has lapsed.
+    fn take_turn(&mut self, at: usize) {
         let now = self.now;
-        let mut failed = Vec::new();
-        for flight in &mut self.flights {
-            let alive = self.processes[flight.process].incarnation == flight.incarnation;
-            if !alive {
-                flight.given_up = true;
-            } else if !flight.given_up && now > flight.deadline {
-                flight.given_up = true;
-                failed.push((flight.process, flight.what.clone()));
+        let flight = &mut self.flights[at];
+        let sender = &self.processes[flight.process];
+        let mut limit = CALL;
+        let mut error = None;
+        if flight.what.until().is_some_and(|until| clock(now) >= until) {
+            error = Some(Failed::Lapsed);
+            self.totals.lapsed += 1;
+        } else if flight.what.writes() {
+            if let Some(left) = sender.left(now) {
+                limit = limit.min(SignedDuration::try_from(left).unwrap());
+            } else {
+                self.totals.fenced += 1;
+                error = Some(Failed::Unknown);
             }
         }
-        for (process, what) in failed {
-            self.fail(process, &what, CallError::Unknown);
+        match error {
+            None => {
+                flight.deadline = Some(now + limit);
+                flight.sent = now;
+            }
+            Some(error) => {
+                let flight = self.flights.swap_remove(at);
+                let answer = flight.what.failed(error);
+                self.processes[flight.process].inbox.push_back(answer);
+            }
+        }
+    }
+
+    /// Whoever waits for an answer gives up when its time is over. What had no turn goes with its process.
+    pub fn give_up(&mut self) {
+        let now = self.now;
+        for flight in &mut self.flights {
+            let process = &mut self.processes[flight.process];
+            if process.incarnation != flight.incarnation {
+                flight.given_up = true;
+            } else if !flight.given_up && flight.deadline.is_some_and(|deadline| now > deadline) {
+                flight.given_up = true;
+                process.inbox.push_back(flight.what.failed(Failed::Unknown));
+            }
         }
         let limbo = self.weather.limbo;
         self.flights.retain(|flight| {
-            !flight.given_up || (limbo && flight.what.writes() && now < flight.deadline + LIMBO)
+            let may_land = |deadline: Timestamp| limbo && flight.what.writes() && now < deadline + LIMBO;
+            !flight.given_up || flight.deadline.is_some_and(may_land)
         });
     }
 
-    /// A request arrives.
-    pub fn land(&mut self, at: usize, dice: &mut Rng) {
+    /// A request gets its turn, or arrives. Says whether it did: a process that stands still sends nothing.
+    pub fn land(&mut self, at: usize, dice: &mut Rng) -> bool {
+        let flight = &self.flights[at];
+        let sender = &self.processes[flight.process];
+        if flight.deadline.is_none() {
+            if sender.incarnation == flight.incarnation && !sender.runs(self.now) {
+                return false;
+            }
+            if sender.incarnation == flight.incarnation {
+                self.take_turn(at);
+            } else {
+                self.flights.swap_remove(at);
+            }
+            return true;
+        }
         let flight = self.flights.swap_remove(at);
         let writes = flight.what.writes();
         let fate = self.weather.fate(dice, writes);
         let alive = self.processes[flight.process].incarnation == flight.incarnation;
+        let waits = alive && !flight.given_up;
         if matches!(fate, Fate::Refused | Fate::Stumbles) {
-            if alive && !flight.given_up {
+            if waits {
                 self.totals.refused += 1;
                 let error = if fate == Fate::Refused {
-                    CallError::Refused
+                    Failed::Refused
                 } else {
-                    CallError::Unknown
+                    Failed::Unknown
                 };
-                self.fail(flight.process, &flight.what, error);
+                let answer = flight.what.failed(error);
+                self.processes[flight.process].inbox.push_back(answer);
             }
-            return;
+            return true;
         }
         self.totals.writes += u64::from(writes);
         self.totals.late += u64::from(flight.given_up);
-        let answer = self.perform(&flight);
-        if !alive || flight.given_up {
-            return;
+        let mut answer = self.perform(&flight);
+        if !waits {
+            return true;
         }
         if fate == Fate::Lost {
             self.totals.lost += 1;
-            self.fail(flight.process, &flight.what, CallError::Unknown);
-            return;
+            answer = flight.what.failed(Failed::Unknown);
         }
         let conflict = match &answer {
-            Answer::Games(_, landed) => landed.error == Some(CallError::Conflict),
+            Answer::Games(_, answer) => matches!(answer, Err(request::CallError::Conflict)),
             Answer::Run { answer, .. } => matches!(answer, Err(CallError::Conflict)),
             Answer::Outcome { .. } => false,
         };
         self.totals.conflicts += u64::from(conflict);
         self.processes[flight.process].inbox.push_back(answer);
+        true
     }
 
     fn perform(&mut self, flight: &Flight) -> Answer {
         let late = flight.given_up;
         match &flight.what {
-            What::Games(id, request, seen) => {
-                Answer::Games(*id, self.perform_games(request, seen.as_deref(), late))
+            What::Games(request, seen) => {
+                let seen = seen.as_deref();
+                let answer = self.perform_games(&request.call, seen, late, flight.sent);
+                Answer::Games(request.id, answer)
             }
             What::Record(base, status) => {
                 let id = &base.id;
@@ -198,29 +265,41 @@ impl World {
         self.referee.recorded(before, status);
     }
 
-    fn perform_games(&mut self, request: &Request, seen: Option<&Seen>, late: bool) -> Landed {
-        let Request::Act(action) = request else {
-            let landed = act::perform(&mut self.server, request, seen, self.now);
-            if let (Request::Status(_), None) = (request, landed.error) {
-                self.tell(|| "the status of the workload is written".to_owned());
+    fn perform_games(
+        &mut self,
+        call: &Call,
+        seen: Option<&Seen>,
+        late: bool,
+        sent: Timestamp,
+    ) -> Result<Answered, request::CallError> {
+        let (Call::Act(action), Some(seen)) = (call, seen) else {
+            let answer = perform(&mut self.server, call, seen, self.now);
+            match (call, &answer) {
+                (Call::WriteStatus(_), Ok(_)) => {
+                    self.tell(|| "the status of the workload is written".to_owned());
+                }
+                (Call::DeleteRuns(runs), Ok(_)) => {
+                    self.totals.together += 1;
+                    self.tell(|| format!("runs are deleted together: {}", runs.len()));
+                }
+                _ => {}
             }
-            return landed;
+            return answer;
         };
-        let seen = seen.unwrap();
         let name = pod_of(action);
         let before = name.and_then(|name| self.server.pods.get(name).cloned());
         let room = self.room(before.as_deref(), seen, late);
         let version = self.server.version();
-        let landed = act::perform(&mut self.server, request, Some(seen), self.now);
+        let answer = perform(&mut self.server, call, Some(seen), self.now);
         let changed = self.server.version() > version;
-        if landed.error.is_none() && changed {
-            self.note(action, before, room, seen, late, &landed);
+        if let (Ok(done), true) = (&answer, changed) {
+            self.note(action, before, (room, seen), (late, sent), done);
         }
-        landed
+        answer
     }
 
     fn room(&self, pod: Option<&PodObject>, seen: &Seen, late: bool) -> Room {
-        let wait = seen.object.api.spec.min_ready_seconds.unwrap_or(0);
+        let wait = seen.object().spec.min_ready_seconds.unwrap_or(0);
         let own = |pod: &PodObject| is_own(pod, seen);
         Room {
             active: 0,
@@ -249,10 +328,9 @@ impl World {
         &mut self,
         action: &Action,
         before: Option<Rc<PodObject>>,
-        mut room: Room,
-        seen: &Seen,
-        late: bool,
-        landed: &Landed,
+        (mut room, seen): (Room, &Seen),
+        (late, sent): (bool, Timestamp),
+        done: &Answered,
     ) {
         let pods = self.server.pods.iter();
         room.active = pods
@@ -271,8 +349,8 @@ impl World {
         match action {
             Action::CreatePod(_) => {
                 self.totals.created += 1;
-                if let Some(Effect::Pod(pod)) = &landed.effect {
-                    self.referee.made(&pod.id.uid, version, late);
+                if let Answered::Object(Object::Pod(_, pod)) = done {
+                    self.referee.made(&pod.uid, version, late);
                 }
             }
             Action::DeletePod(_) => self.totals.deletions += 1,
@@ -280,7 +358,9 @@ impl World {
             Action::Confirm(_) => self.totals.confirmations += 1,
             Action::ResetRetry(_) => self.totals.retries += 1,
             Action::CreateRun(_) => {
-                if let Some(Effect::Run(run)) = &landed.effect {
+                if let Answered::Object(Object::Run((_, name), _)) = done
+                    && let Some(run) = self.server.runs.get(name)
+                {
                     let mut pods = self.server.pods.iter();
                     let pod = pods.find(|pod| run.read.pod_uid.as_ref() == Some(&pod.id.uid));
                     let machine = pod.and_then(|pod| self.machines.get(&pod.id.uid));
@@ -289,7 +369,8 @@ impl World {
             }
             _ => {}
         }
-        let node_exists = { machine.node.as_ref() }.is_some_and(|node| self.server.nodes.get(node).is_some());
+        let node = machine.node.as_ref().and_then(|node| self.server.nodes.get(node));
+        let node_since = node.map(|node| node.since);
         let acted = Acted {
             seen,
             before,
@@ -297,7 +378,8 @@ impl World {
             version,
             late,
             room,
-            node_exists,
+            sent,
+            node_since,
         };
         self.totals.approvals += u64::from(self.referee.acted(action, &acted));
     }
@@ -305,7 +387,7 @@ impl World {
 
 /// Whether a pod belongs to the workload: by its controller, and by its labels, without which it is released.
 fn is_own(pod: &PodObject, seen: &Seen) -> bool {
-    pod.id.owner.as_deref() == Some(seen.object.uid()) && pod.read.labels.contains_key("app")
+    pod.id.owner.as_deref() == Some(seen.uid()) && pod.read.labels.contains_key("app")
 }
 
 fn answer_about(run: &RunObject, answer: Result<Option<Rc<RunObject>>, CallError>) -> Answer {
@@ -330,6 +412,23 @@ pub fn pod_of(action: &Action) -> Option<&str> {
         Action::Confirm(confirmed) => Some(&confirmed.pod().name),
         _ => None,
     }
+}
+
+/// The UID and the version of the existing pod that an action is about.
+#[must_use]
+pub fn version_of(action: &Action) -> Option<(&str, &str)> {
+    let pod = match action {
+        Action::Adopt(at)
+        | Action::Release(at)
+        | Action::Mark(at, _)
+        | Action::Unmark(at)
+        | Action::PutIn(at, _) => at,
+        Action::DeletePod(delete) => delete.pod(),
+        Action::TakeOut(update, _) | Action::WriteUpdate(update, _) => update.pod(),
+        Action::Confirm(confirmed) => confirmed.pod(),
+        _ => return None,
+    };
+    Some((&pod.uid, &pod.resource_version))
 }
 
 /// An action in a few words.

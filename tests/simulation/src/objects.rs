@@ -1,17 +1,18 @@
 //! API objects in one version each, with what the operators keep of them, read once.
 
 use std::rc::Rc;
+use std::sync::Arc;
 
 use gamedeployment_core::gate::Run;
 use gamedeployment_core::pod::{Pod, controller_of};
 use gamedeployment_core::revision::Revision;
+use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use k8s_openapi::api::core::v1 as api;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use shared_api::{GameDeployment, HookRun, HookTemplateSpec};
 
-use crate::store::Stored;
-use crate::watch::Key;
+use gamedeployment_driver::Key;
 
 /// The one namespace.
 pub const NAMESPACE: &str = "games";
@@ -54,20 +55,6 @@ macro_rules! object {
                 &self.id
             }
         }
-
-        impl Stored for Rc<$name> {
-            fn uid(&self) -> &str {
-                &self.id.uid
-            }
-
-            fn version(&self) -> &str {
-                &self.id.version
-            }
-
-            fn owner(&self) -> Option<&str> {
-                self.id.owner.as_deref()
-            }
-        }
     };
 }
 
@@ -95,7 +82,7 @@ pub struct RevisionObject {
 #[derive(Debug)]
 pub struct WorkloadObject {
     pub id: Identity,
-    pub api: GameDeployment,
+    pub api: Arc<GameDeployment>,
 }
 
 #[derive(Debug)]
@@ -107,6 +94,8 @@ pub struct TemplateObject {
 #[derive(Debug)]
 pub struct NodeObject {
     pub id: Identity,
+    /// When it registered last.
+    pub since: Timestamp,
 }
 
 object!(PodObject);
@@ -154,7 +143,10 @@ impl WorkloadObject {
     pub fn new(api: GameDeployment) -> Rc<Self> {
         let mut id = Identity::of(&api.metadata);
         id.owner = None;
-        Rc::new(Self { id, api })
+        Rc::new(Self {
+            id,
+            api: Arc::new(api),
+        })
     }
 
     #[must_use]

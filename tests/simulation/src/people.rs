@@ -344,8 +344,8 @@ impl World {
             14 => {
                 // One that registers again has the name that it had, and its containers run on.
                 match self.lost_nodes.pop() {
-                    Some(node) => self.server.put_node(node),
-                    None => drop(self.server.add_node()),
+                    Some(node) => self.server.put_node(node, self.now),
+                    None => drop(self.server.add_node(self.now)),
                 }
                 self.foreign += 1;
             }

@@ -9,14 +9,13 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use fastrand::Rng;
+use gamedeployment_driver::request::{self, Answer as Answered, RequestId};
 use hook_core::decide::Outcome;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::candidate::{Call, Candidate, Terms, Written};
-use crate::games::Games;
-use crate::games::act::{CallError, Landed};
-use crate::games::index::KINDS;
-use crate::hooks::Hooks;
+use crate::games::{Games, KINDS};
+use crate::hooks::{CallError, Hooks};
 use crate::objects::RunObject;
 use crate::weather::Fate;
 use crate::world::{EPOCH, World};
@@ -29,7 +28,7 @@ pub const TERMS: Terms = Terms {
 /// What a process is to take in.
 #[derive(Debug)]
 pub enum Answer {
-    Games(u64, Landed),
+    Games(RequestId, Result<Answered, request::CallError>),
     Run {
         name: String,
         uid: String,

@@ -12,7 +12,7 @@ use shared_api::Phase;
 use shared_api::names::pod as names;
 
 use crate::endpoint::Mood;
-use crate::games::index::KINDS;
+use crate::games::KINDS;
 use crate::process::{GAMES, Work};
 use crate::questions::question;
 use crate::server::Refuses;
@@ -108,7 +108,7 @@ impl World {
             machine.sick = false;
         }
         while self.server.nodes.len() < 2 {
-            self.server.add_node();
+            self.server.add_node(self.now);
         }
         let ending = |world: &Self| {
             let object = world.server.workloads.get(FLEET);
@@ -192,7 +192,7 @@ impl World {
     /// Whether a leader of gamedeployment-operator has work for some later time.
     fn wakes_soon(&self) -> bool {
         let leader = self.processes.iter().find_map(|process| match &process.work {
-            Work::Games(games) => Some(games.index.is_synced() && games.wakes_at().is_some()),
+            Work::Games(games) => Some(games.is_synced() && games.wakes()),
             _ => None,
         });
         leader.unwrap_or(true)
@@ -286,7 +286,7 @@ impl World {
         let Some(Work::Games(games)) = leader.map(|leader| &leader.work) else {
             panic!("nobody leads");
         };
-        let later = games.decide(&object, self.now + SignedDuration::from_hours(24));
+        let later = games.decide(&object.api, self.now + SignedDuration::from_hours(24));
         assert!(
             later.is_empty() && later.wake.is_none(),
             "not at rest: {later:#?}\n{}",

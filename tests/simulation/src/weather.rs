@@ -1,5 +1,7 @@
 //! What goes wrong, and how often: drawn once for every world.
 
+use std::time::Duration;
+
 use fastrand::Rng;
 
 /// What becomes of a request.
@@ -30,6 +32,8 @@ pub struct Weather {
     pub lag: bool,
     /// Whether requests that were given up may still take effect.
     pub limbo: bool,
+    /// How long a decision takes.
+    pub decision: Duration,
 }
 
 impl Weather {
@@ -43,6 +47,7 @@ impl Weather {
             trouble: pick(dice, [2, 8, 15, 30]),
             lag: dice.bool(),
             limbo: dice.u8(..4) == 0,
+            decision: Duration::from_millis(pick(dice, [0, 0, 5, 100]).into()),
         }
     }
 
@@ -56,6 +61,7 @@ impl Weather {
             trouble: 0,
             lag: false,
             limbo: false,
+            decision: Duration::ZERO,
         }
     }
 

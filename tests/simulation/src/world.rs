@@ -2,14 +2,13 @@
 //! story, and a story with steps left out is one, too.
 
 use std::collections::BTreeMap;
-use std::rc::Rc;
 
 use fastrand::Rng;
+use gamedeployment_driver::store::{Store, Stored};
 use jiff::{SignedDuration, Timestamp};
 
 use crate::endpoint::{Call, Mood};
-use crate::games::Games;
-use crate::games::index::KINDS;
+use crate::games::{Games, KINDS};
 use crate::kubelet::Machine;
 use crate::network::Flight;
 use crate::objects::{Object, PodObject, key};
@@ -19,7 +18,6 @@ use crate::referee::Referee;
 use crate::server::Server;
 use crate::server::table::Table;
 use crate::setup::{NAMES, workload};
-use crate::store::{Store, Stored};
 use crate::totals::Totals;
 use crate::weather::Weather;
 
@@ -93,7 +91,7 @@ impl World {
             code,
         };
         for _ in 0..3 {
-            world.server.add_node();
+            world.server.add_node(EPOCH);
         }
         for name in NAMES {
             world.server.put_template(name, question(dice.u8(..), url(name)));
@@ -238,8 +236,7 @@ impl World {
             return false;
         }
         let at = dice.usize(..self.flights.len());
-        self.land(at, dice);
-        true
+        self.land(at, dice)
     }
 
     fn some_call(&mut self, dice: &mut Rng) -> bool {
@@ -299,20 +296,22 @@ pub fn url(name: &str) -> &'static str {
 
 /// Whether everything that a decision rests on is known as it is.
 fn is_fresh(games: &Games, server: &Server) -> bool {
-    fn same<T: Object>(table: &Table<T>, store: &Store<Rc<T>>) -> bool
-    where
-        Rc<T>: Stored,
-    {
+    fn same<T: Object, K: Stored>(table: &Table<T>, store: &Store<K>) -> bool {
         store.iter().count() == table.len()
             && table.iter().all(|object| {
-                let known = store.get(&key(&object.id().name));
-                known.is_some_and(|known| known.id() == object.id())
+                let id = object.id();
+                let is = |known: &K| {
+                    (known.uid(), known.version(), known.owner())
+                        == (id.uid.as_str(), id.version.as_str(), id.owner.as_deref())
+                };
+                store.get(&key(&id.name)).is_some_and(is)
             })
     }
-    let index = &games.index;
+    let index = games.index();
     same(&server.workloads, &index.workloads)
         && same(&server.pods, &index.pods)
         && same(&server.runs, &index.runs)
         && same(&server.revisions, &index.revisions)
-        && server.nodes.len() == index.nodes.len()
+        && server.nodes.len() == index.nodes.shown().count()
+        && index.nodes.shown().all(|name| server.nodes.get(name).is_some())
 }

@@ -96,9 +96,15 @@ fn our_crates_depend_on_one_another_in_one_direction() {
         ("hook-core", &["shared-api"]),
         ("gamedeployment-core", &["shared-api"]),
         ("operator-runtime", &["shared-api"]),
+        ("gamedeployment-driver", &["gamedeployment-core", "shared-api"]),
         (
             "gamedeployment-operator",
-            &["gamedeployment-core", "operator-runtime", "shared-api"],
+            &[
+                "gamedeployment-core",
+                "gamedeployment-driver",
+                "operator-runtime",
+                "shared-api",
+            ],
         ),
         ("hook-operator", &["hook-core", "operator-runtime", "shared-api"]),
         (
@@ -117,7 +123,15 @@ fn our_crates_depend_on_one_another_in_one_direction() {
         ("test-kit", &[]),
         // It judges the operators, so it shares nothing with them.
         ("witness", &[]),
-        ("simulation", &["gamedeployment-core", "hook-core", "shared-api"]),
+        (
+            "simulation",
+            &[
+                "gamedeployment-core",
+                "gamedeployment-driver",
+                "hook-core",
+                "shared-api",
+            ],
+        ),
         ("cores-bench", &["gamedeployment-core", "hook-core", "shared-api"]),
         (
             "operator-tests",
@@ -175,6 +189,10 @@ fn pure_crates_name_nothing_impure() {
         (
             "gamedeployment-core",
             include_str!("../../../gamedeployment-operator/core/Cargo.toml"),
+        ),
+        (
+            "gamedeployment-driver",
+            include_str!("../../../gamedeployment-operator/driver/Cargo.toml"),
         ),
     ] {
         let tree = cargo(&[

@@ -14,7 +14,7 @@ pub(super) fn patch(pod: &mut api::Pod, action: &Action, seen: &Seen, now: Times
     let notes = pod.metadata.annotations.get_or_insert_default();
     match action {
         Action::Adopt(_) => {
-            pod.metadata.owner_references = Some(vec![owner(&seen.object.id.name, seen.object.uid())]);
+            pod.metadata.owner_references = Some(vec![owner(&seen.subject.key.1, seen.uid())]);
         }
         Action::Release(_) => pod.metadata.owner_references = None,
         Action::Unmark(_) => {

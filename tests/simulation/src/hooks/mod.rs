@@ -11,11 +11,29 @@ use std::rc::Rc;
 use hook_core::decide::Outcome;
 use jiff::Timestamp;
 
-use crate::games::act::CallError;
 use crate::objects::RunObject;
-use crate::server::Server;
 use crate::server::table::{News, Watch};
+use crate::server::{Refusal, Server};
 use session::{End, Session, Wish};
+
+/// What came of a call that did not succeed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CallError {
+    Gone,
+    Conflict,
+    Refused,
+    Unknown,
+}
+
+impl From<Refusal> for CallError {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::Gone => Self::Gone,
+            Refusal::Conflict => Self::Conflict,
+            Refusal::Forbidden => Self::Refused,
+        }
+    }
+}
 
 /// What is known of a run besides what the watch says.
 #[derive(Debug)]

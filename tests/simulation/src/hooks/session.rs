@@ -10,7 +10,7 @@ use hook_core::tally;
 use jiff::{SignedDuration, Timestamp};
 use shared_api::HookRunStatus;
 
-use crate::games::act::CallError;
+use super::CallError;
 use crate::objects::RunObject;
 
 const FIRST_PAUSE: SignedDuration = SignedDuration::from_millis(100);

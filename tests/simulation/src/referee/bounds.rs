@@ -4,15 +4,12 @@
 //! leader, unless its sender had given it up before it took effect. Where a view is as things are, and nobody else has
 //! changed anything since, the bounds hold on what is really there.
 
-use std::collections::BTreeSet;
-
-use gamedeployment_core::gate::PodRef;
-use gamedeployment_core::plan::{Action, Plan};
+use gamedeployment_core::gate::{HookKind, PodRef};
+use gamedeployment_core::plan::Action;
 use gamedeployment_core::workload::Workload;
+use gamedeployment_driver::index::Index;
 
 use super::{Acted, Referee};
-use crate::games::index::Index;
-use crate::network::pod_of;
 use crate::objects::key;
 use crate::server::Server;
 
@@ -33,34 +30,18 @@ pub struct Room {
     pub calm: bool,
 }
 
-/// The pod that an action writes to in the version that was decided on; empty: the workload.
-fn versioned(action: &Action) -> Option<&str> {
-    match action {
-        Action::ResetRetry(_) | Action::Pause => Some(""),
-        other => pod_of(other),
-    }
-}
-
 impl Referee {
+    /// What asks for a retry is taken back only when the runs that said no are gone.
+    pub fn resets_retry(kinds: &[HookKind], index: &Index, workload: &str) {
+        let left = index.runs.owned_by(workload).find(|run| {
+            let of_these = run.kind.is_some_and(|kind| kinds.contains(&kind));
+            of_these && run.is_unsuccessful() && !run.terminating
+        });
+        assert!(left.is_none(), "retry is forgotten before {left:#?} is gone");
+    }
+
     /// A decision was made that does something.
-    pub fn decided(&self, plan: &Plan, index: &Index, server: &Server, workload: &str) {
-        let mut written = BTreeSet::new();
-        for name in plan.actions.iter().filter_map(versioned) {
-            assert!(
-                written.insert(name),
-                "of two writes to {name} in one version one must fail: {plan:#?}"
-            );
-        }
-        for action in &plan.actions {
-            let Action::ResetRetry(kinds) = action else {
-                continue;
-            };
-            let left = index.runs.owned_by(workload).find(|run| {
-                let of_these = run.read.kind.is_some_and(|kind| kinds.contains(&kind));
-                of_these && run.read.is_unsuccessful() && !run.read.terminating
-            });
-            assert!(left.is_none(), "retry is forgotten before {left:#?} is gone");
-        }
+    pub fn decided(&self, index: &Index, server: &Server, workload: &str) {
         for pod in server
             .pods
             .iter()
@@ -70,23 +51,19 @@ impl Referee {
                 continue;
             };
             let known = index.pods.get(&key(&pod.id.name));
-            let known = known.filter(|known| known.id.uid == pod.id.uid);
-            let version = known.and_then(|known| known.id.version.parse::<u64>().ok());
+            let known = known.filter(|known| known.uid == pod.id.uid);
+            let version = known.and_then(|known| known.resource_version.parse::<u64>().ok());
             assert!(
                 version.is_some_and(|version| version >= *ours),
-                "a decision does not know of our own write {ours} to {:#?}: {version:?}\n{plan:#?}",
+                "a decision does not know of our own write {ours} to {:#?}: {version:?}",
                 pod.read
             );
         }
-        for known in index
-            .pods
-            .owned_by(workload)
-            .filter(|known| known.read.is_active())
-        {
+        for known in index.pods.owned_by(workload).filter(|known| known.is_active()) {
             assert!(
-                !self.ended.contains(&known.id.uid),
-                "a decision does not know that we have ended {}\n{plan:#?}",
-                known.id.name
+                !self.ended.contains(&known.uid),
+                "a decision does not know that we have ended {}",
+                known.name
             );
         }
     }
@@ -126,7 +103,7 @@ impl Referee {
         if !room.calm {
             return;
         }
-        let wanted = Workload::examine(&acted.seen.object.api).0;
+        let wanted = Workload::examine(acted.seen.object()).0;
         if matches!(action, Action::CreatePod(_)) {
             let most = wanted.replicas + wanted.max_surge;
             assert!(room.active <= most, "{} pods of at most {most}", room.active);

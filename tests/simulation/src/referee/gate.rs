@@ -16,6 +16,8 @@ use crate::objects::{PodObject, RunObject};
 
 /// Seconds for which a yes counts, as people are told.
 const FRESH: i64 = 30;
+/// Seconds for which it counts that a node does not exist.
+const NODE_GONE_FOR: i64 = 5;
 
 /// A question as it was put.
 #[derive(Debug)]
@@ -140,11 +142,11 @@ impl Referee {
         let chosen = self.chosen.get(&pod.id.uid).cloned();
         // An update that recreates a pod is one, as long as there is that update and the pod is not of it.
         // A template that was set back is wanted before its revision is the newest again.
-        let wanted = Template::read(&acted.seen.object.api.spec.template);
+        let wanted = Template::read(&acted.seen.object().spec.template);
         let revisions = acted.seen.revisions.iter();
-        let wanted = revisions.filter(|revision| revision.read.template == wanted);
-        let wanted: Vec<&str> = wanted.map(|revision| revision.read.name.as_str()).collect();
-        let lists = acted.seen.object.api.spec.scale_strategy.iter();
+        let wanted = revisions.filter(|revision| revision.template == wanted);
+        let wanted: Vec<&str> = wanted.map(|revision| revision.name.as_str()).collect();
+        let lists = acted.seen.object().spec.scale_strategy.iter();
         let mut named = lists.flat_map(|scale| scale.pods_to_delete.iter().flatten());
         let recreates = chosen.as_ref().is_some_and(|(_, intent)| {
             let to = intent.strip_prefix("recreate:");
@@ -252,7 +254,10 @@ fn gate_of_update(seen: &Seen) -> Option<HookKind> {
 }
 
 fn is_free(pod: &PodObject, acted: &Acted<'_>) -> bool {
-    let gone = acted.machine.node.is_some() && !acted.node_exists;
+    // Whoever sends was told so within this time before; it may have registered again since.
+    let told = SignedDuration::from_secs(NODE_GONE_FOR);
+    let again = |since: Timestamp| since > acted.sent - told;
+    let gone = acted.machine.node.is_some() && acted.node_since.is_none_or(again);
     let skipped = pod.read.annotation(names::SKIP_HOOK) == Some(&pod.id.uid);
     let ended = pod.read.terminating || pod.read.is_finished();
     gone || skipped || ended || !acted.machine.has_players()
@@ -272,9 +277,9 @@ fn modified(pod: &PodObject, update: &Update, seen: &Seen) -> BTreeSet<String> {
     let target = seen
         .revisions
         .iter()
-        .find(|revision| revision.id.name == update.to())
+        .find(|revision| revision.name == update.to())
         .unwrap();
-    let wanted = target.read.template.containers();
+    let wanted = target.template.containers();
     let differs = |container: &&gamedeployment_core::pod::Container| {
         let mut wanted = wanted.iter();
         wanted.any(|wanted| wanted.name == container.name && wanted.image != container.image)

@@ -18,6 +18,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use gamedeployment_core::gate::HookKind;
+use jiff::Timestamp;
 
 use crate::endpoint::Taken;
 use crate::games::Seen;
@@ -37,8 +38,10 @@ pub struct Acted<'a> {
     /// Whether its sender had given it up before.
     pub late: bool,
     pub room: Room,
-    /// Whether the pod's node exists, by the API server.
-    pub node_exists: bool,
+    /// When it was sent.
+    pub sent: Timestamp,
+    /// Since when the pod's node exists, by the API server.
+    pub node_since: Option<Timestamp>,
 }
 
 /// What it remembers.
@@ -74,7 +77,7 @@ impl Referee {
 
 /// The hook of a kind of the pods' life, where one is set.
 fn has_hook(seen: &Seen, kind: HookKind) -> bool {
-    let mut spec = seen.object.api.spec.clone();
+    let mut spec = seen.object().spec.clone();
     strategy_of(&mut spec, kind)
         .as_ref()
         .is_some_and(|strategy| strategy.hook.is_some())

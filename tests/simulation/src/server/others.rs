@@ -170,7 +170,7 @@ impl Server {
         change: impl FnOnce(&mut GameDeployment),
     ) -> Result<Rc<WorkloadObject>, Refusal> {
         let known = check(self.workloads.get(name), uid, version)?;
-        let mut object = known.api.clone();
+        let mut object = GameDeployment::clone(&known.api);
         change(&mut object);
         let same_spec = object.spec == known.api.spec;
         if same_spec && object.status == known.api.status && object.metadata == known.api.metadata {
@@ -196,7 +196,7 @@ impl Server {
             });
             return;
         }
-        let mut last = known.api.clone();
+        let mut last = GameDeployment::clone(&known.api);
         self.bump(&mut last.metadata);
         self.workloads.remove(WorkloadObject::new(last));
     }
@@ -279,14 +279,14 @@ impl Server {
     }
 
     /// A node joins; it is there until it is removed.
-    pub fn add_node(&mut self) -> String {
+    pub fn add_node(&mut self, now: Timestamp) -> String {
         let name = format!("node-{}", self.number());
-        self.put_node(name.clone());
+        self.put_node(name.clone(), now);
         name
     }
 
     /// A node registers.
-    pub fn put_node(&mut self, name: String) {
+    pub fn put_node(&mut self, name: String, now: Timestamp) {
         let version = self.number().to_string();
         let id = Identity {
             uid: format!("{name}-{version}"),
@@ -294,7 +294,7 @@ impl Server {
             version,
             owner: None,
         };
-        self.nodes.put(Rc::new(NodeObject { id }));
+        self.nodes.put(Rc::new(NodeObject { id, since: now }));
     }
 
     pub fn remove_node(&mut self, name: &str) {
@@ -304,7 +304,8 @@ impl Server {
                 version,
                 ..known.id().clone()
             };
-            self.nodes.remove(Rc::new(NodeObject { id }));
+            let since = known.since;
+            self.nodes.remove(Rc::new(NodeObject { id, since }));
         }
     }
 }

@@ -3,14 +3,17 @@
 use std::rc::Rc;
 
 use fastrand::Rng;
+use gamedeployment_core::plan::Action;
 use jiff::Timestamp;
 
-use super::{World, is_fresh};
-use crate::games::{Decision, Request, Seen, Sent};
+use gamedeployment_driver::request::{Call, Decided, Output, Request};
+
+use super::{FLEET, World, is_fresh};
+use crate::games::Seen;
 use crate::hooks::session::Wish;
 use crate::network::What;
 use crate::process::{Answer, Process, Work};
-use crate::store::Stored;
+use crate::referee::Referee;
 
 impl World {
     /// A process takes in what it was answered, and does one thing.
@@ -48,25 +51,14 @@ impl World {
                     }
                 }
             }
-            Work::Games(games) => {
-                let mut reads = Vec::new();
-                let decision = games.consider(now, &mut reads);
-                self.send_all(at, reads, None);
-                if let Some(decision) = decision {
-                    self.decided(at, decision);
-                }
-            }
+            Work::Games(_) => self.drive(at),
         }
     }
 
     fn take(&mut self, at: usize, answer: Answer) {
         let now = self.now;
         match (&mut self.processes[at].work, answer) {
-            (Work::Games(games), Answer::Games(id, landed)) => {
-                let seen = games.seen(id);
-                let follow = games.answered(id, landed, now);
-                self.send_all(at, follow, seen);
-            }
+            (Work::Games(games), Answer::Games(id, answer)) => games.answered(id, answer, now),
             (Work::Hooks(hooks), Answer::Run { name, uid, answer }) => {
                 hooks.answered(&name, &uid, answer, now);
             }
@@ -83,45 +75,64 @@ impl World {
         }
     }
 
-    fn send_all(&mut self, at: usize, requests: Vec<Sent>, seen: Option<Rc<Seen>>) {
-        for (id, request) in requests {
-            let seen = seen.clone().filter(|_| !matches!(request, Request::Read(..)));
-            self.send(at, What::Games(id, request, seen));
+    /// A driver gives out everything that it has to say.
+    fn drive(&mut self, at: usize) {
+        let now = self.now;
+        while let Work::Games(games) = &mut self.processes[at].work
+            && let Some(output) = games.poll(now)
+        {
+            match output {
+                Output::Send(request) => self.asked(at, request),
+                Output::Decided(decided) => self.decided(at, &decided),
+                Output::Concluded { .. } => games.concluded(),
+                Output::Warn(_, warnings) => self.tell(|| {
+                    let words: Vec<_> = warnings.iter().map(|warning| warning.message.as_str()).collect();
+                    format!("people are warned: {}", words.join("; "))
+                }),
+                Output::Overdue(_) => self.totals.overdue += 1,
+                Output::Tell(..) | Output::Wrote(..) | Output::Refused(_) | Output::Forgotten(_) => {}
+                Output::Unreadable(..) => panic!("everything can be read here"),
+            }
         }
     }
 
-    /// A decision is judged, and its first writes are sent.
-    fn decided(&mut self, at: usize, decision: Decision) {
-        self.totals.decisions += 1;
-        if decision.plan.is_empty() {
-            return;
-        }
-        let writes = !decision.plan.actions.is_empty() || decision.plan.status.is_some();
-        assert!(writes, "warns and writes nothing, for ever: {:#?}", decision.plan);
+    fn asked(&mut self, at: usize, request: Request) {
         let Work::Games(games) = &mut self.processes[at].work else {
             return;
         };
+        let seen = games.sent(&request);
+        if let (Call::Act(Action::ResetRetry(kinds)), Some(seen)) = (&request.call, &seen) {
+            Referee::resets_retry(kinds, games.index(), seen.uid());
+        }
+        self.send(at, What::Games(request, seen));
+    }
+
+    /// A decision is judged.
+    fn decided(&mut self, at: usize, decided: &Decided) {
+        self.totals.decisions += 1;
+        let took = self.weather.decision;
+        let Work::Games(games) = &mut self.processes[at].work else {
+            return;
+        };
+        games.took(decided, took);
+        if decided.is_empty() {
+            return;
+        }
         let fresh = is_fresh(games, &self.server);
         self.totals.stale += u64::from(!fresh);
-        let uid = decision.object.uid();
-        if !decision.plan.actions.is_empty() {
-            self.referee
-                .decided(&decision.plan, &games.index, &self.server, uid);
+        if decided.actions > 0 {
+            let uid = decided.subject.uid();
+            self.referee.decided(games.index(), &self.server, uid);
         }
-        let seen = Rc::new(Seen {
-            object: decision.object.clone(),
-            nodes: games.index.nodes.clone(),
-            revisions: games
-                .index
-                .revisions
-                .iter()
-                .map(|(_, known)| known.clone())
-                .collect(),
+        assert_eq!(decided.subject.key.1, FLEET);
+        let known = games.index().revisions.iter();
+        let revisions = known.map(|(_, owned)| owned.revision.clone()).collect();
+        games.decided(Rc::new(Seen {
+            subject: decided.subject.clone(),
+            revisions,
             fresh,
             foreign: self.foreign,
             at: self.now,
-        });
-        let requests = games.begin(decision, seen.clone());
-        self.send_all(at, requests, Some(seen));
+        }));
     }
 }

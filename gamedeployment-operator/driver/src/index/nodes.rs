@@ -4,32 +4,22 @@
 //! just now. Only an absence that lasts, under a watch that was healthy all the time, counts as one.
 
 use std::collections::{BTreeSet, HashMap};
-use std::time::Instant;
+use std::time::Duration;
 
 use gamedeployment_core::cluster::Node;
-use k8s_openapi::api::core::v1 as api;
-use kube::core::DeserializeGuard;
-use kube::core::error_boundary::InvalidObject;
-use kube::runtime::watcher::Event;
-use operator_runtime::watch::Observed;
-use shared_api::names;
 
-/// What is known of a node.
-#[derive(Debug, Clone, PartialEq, Default)]
-struct Facts {
-    cost: Option<f64>,
-}
+use crate::news::{Event, NodeFacts};
 
 /// Nodes.
 #[derive(Debug, Default)]
 pub struct Nodes {
-    shown: HashMap<String, Facts>,
+    shown: HashMap<String, NodeFacts>,
     listed: Option<BTreeSet<String>>,
     known: bool,
     /// Since when nodes that pods are bound to have been absent.
-    absent: HashMap<String, Instant>,
+    absent: HashMap<String, Duration>,
     /// Since when the watch has been healthy without a break.
-    healthy: Option<Instant>,
+    healthy: Option<Duration>,
 }
 
 impl Nodes {
@@ -43,42 +33,46 @@ impl Nodes {
         self.shown.get(name)?.cost
     }
 
+    /// Names of those that the watch shows, in any order.
+    pub fn shown(&self) -> impl Iterator<Item = &String> {
+        self.shown.keys()
+    }
+
     /// Since when the watch has been healthy without a break; none while it is broken.
-    pub fn set_healthy(&mut self, since: Option<Instant>) {
+    pub fn set_healthy(&mut self, since: Option<Duration>) {
         self.healthy = since;
     }
 
     /// A pod is bound to this node.
-    pub(super) fn bound(&mut self, name: &str, now: Instant) {
+    pub(super) fn bound(&mut self, name: &str, now: Duration) {
         if self.known && !self.shown.contains_key(name) && !self.absent.contains_key(name) {
             self.absent.insert(name.to_owned(), now);
         }
     }
 
     /// The API server has not confirmed that this node is gone: its absence begins anew.
-    pub fn doubt(&mut self, name: &str, now: Instant) {
+    pub fn restart_absence(&mut self, name: &str, now: Duration) {
         self.absent.insert(name.to_owned(), now);
     }
 
     /// What is known of a node.
-    pub(super) fn state(&self, name: &str, now: Instant) -> Node {
+    pub(super) fn state(&self, name: &str, now: Duration) -> Node {
         if !self.known || self.shown.contains_key(name) {
             return Node::There;
         }
         let (Some(absent), Some(healthy), None) = (self.absent.get(name), self.healthy, &self.listed) else {
             return Node::Unsure;
         };
-        let elapsed = now.saturating_duration_since(healthy.max(*absent));
+        let elapsed = now.saturating_sub(healthy.max(*absent));
         jiff::SignedDuration::try_from(elapsed).map_or(Node::Unsure, Node::Absent)
     }
 
     /// Takes news in. Returns the names of nodes of which something has changed.
-    pub(super) fn learn(&mut self, event: Observed<api::Node>) -> Vec<String> {
+    pub(super) fn learn(&mut self, event: Event<NodeFacts>) -> Vec<String> {
         let mut changed = Vec::new();
         match event {
-            Event::Init => self.listed = Some(BTreeSet::new()),
-            Event::InitApply(DeserializeGuard(read)) | Event::Apply(DeserializeGuard(read)) => {
-                let (name, facts) = read_node(read);
+            Event::ListBegins => self.listed = Some(BTreeSet::new()),
+            Event::Listed((_, name), facts) | Event::Applied((_, name), facts) => {
                 if let Some(listed) = &mut self.listed {
                     listed.insert(name.clone());
                 }
@@ -87,12 +81,11 @@ impl Nodes {
                     changed.push(name);
                 }
             }
-            Event::Delete(DeserializeGuard(read)) => {
-                let (name, _) = read_node(read);
+            Event::Deleted((_, name), _) => {
                 self.shown.remove(&name);
                 changed.push(name);
             }
-            Event::InitDone => {
+            Event::ListEnds => {
                 let listed = self.listed.take().unwrap_or_default();
                 changed.extend(self.shown.keys().filter(|name| !listed.contains(*name)).cloned());
                 self.shown.retain(|name, _| listed.contains(name));
@@ -103,7 +96,7 @@ impl Nodes {
     }
 
     /// Pods are bound to these nodes and to no others.
-    pub(super) fn bound_to<'a>(&mut self, names: impl Iterator<Item = &'a str>, now: Instant) {
+    pub(super) fn bound_to<'a>(&mut self, names: impl Iterator<Item = &'a str>, now: Duration) {
         let in_use: BTreeSet<&str> = names.collect();
         self.absent.retain(|name, _| in_use.contains(name.as_str()));
         for name in in_use {
@@ -112,46 +105,39 @@ impl Nodes {
     }
 }
 
-fn read_node(read: Result<api::Node, InvalidObject>) -> (String, Facts) {
-    let metadata = match read {
-        Ok(node) => node.metadata,
-        Err(invalid) => invalid.metadata,
-    };
-    let cost = metadata
-        .annotations
-        .as_ref()
-        .and_then(|notes| notes.get(names::NODE_DELETION_COST));
-    let cost = cost.and_then(|text| text.trim().parse().ok());
-    (metadata.name.unwrap_or_default(), Facts { cost })
-}
-
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use jiff::SignedDuration;
-    use serde_json::json;
 
     use super::*;
 
-    fn node(name: &str) -> DeserializeGuard<api::Node> {
-        let node = json!({ "metadata": { "name": name } });
-        DeserializeGuard(Ok(serde_json::from_value(node).unwrap()))
+    type Shown = Event<NodeFacts>;
+
+    fn key(name: &str) -> crate::Key {
+        (String::new(), name.to_owned())
+    }
+
+    fn applied(name: &str) -> Shown {
+        Event::Applied(key(name), NodeFacts::default())
+    }
+
+    fn deleted(name: &str) -> Shown {
+        Event::Deleted(key(name), String::new())
     }
 
     fn listed(names: &[&str]) -> Nodes {
         let mut nodes = Nodes::default();
-        nodes.learn(Event::Init);
+        nodes.learn(Event::ListBegins);
         for name in names {
-            nodes.learn(Event::InitApply(node(name)));
+            nodes.learn(Event::Listed(key(name), NodeFacts::default()));
         }
-        nodes.learn(Event::InitDone);
+        nodes.learn(Event::ListEnds);
         nodes
     }
 
     #[test]
     fn an_absence_counts_from_when_it_began_and_only_under_a_healthy_watch() {
-        let begin = Instant::now();
+        let begin = Duration::ZERO;
         let at = |seconds: u64| begin + Duration::from_secs(seconds);
         let absent = |seconds| Node::Absent(SignedDuration::from_secs(seconds));
         let mut nodes = listed(&["old"]);
@@ -168,33 +154,33 @@ mod tests {
         nodes.set_healthy(Some(at(85)));
         assert_eq!(nodes.state("late", at(90)), absent(5));
         // So does an answer of the API server that it is there, or no answer.
-        nodes.doubt("late", at(88));
+        nodes.restart_absence("late", at(88));
         assert_eq!(nodes.state("late", at(90)), absent(2));
-        nodes.learn(Event::Apply(node("late")));
+        nodes.learn(applied("late"));
         assert_eq!(nodes.state("late", at(900)), Node::There);
         assert_eq!(nodes.state("old", at(900)), Node::There);
     }
 
     #[test]
     fn a_node_that_registers_anew_begins_anew() {
-        let begin = Instant::now();
+        let begin = Duration::ZERO;
         let at = |seconds: u64| begin + Duration::from_secs(seconds);
         let mut nodes = listed(&["one"]);
         nodes.set_healthy(Some(at(0)));
-        assert_eq!(nodes.learn(Event::Delete(node("one"))), ["one"]);
+        assert_eq!(nodes.learn(deleted("one")), ["one"]);
         nodes.bound_to(["one"].into_iter(), at(100));
         assert_eq!(nodes.state("one", at(100)), Node::Absent(SignedDuration::ZERO));
-        nodes.learn(Event::Apply(node("one")));
-        nodes.learn(Event::Delete(node("one")));
+        nodes.learn(applied("one"));
+        nodes.learn(deleted("one"));
         nodes.bound_to(["one"].into_iter(), at(150));
         assert_eq!(
             nodes.state("one", at(170)),
             Node::Absent(SignedDuration::from_secs(20))
         );
         // While a list is being read, nobody knows.
-        nodes.learn(Event::Init);
+        nodes.learn(Event::ListBegins);
         assert_eq!(nodes.state("one", at(900)), Node::Unsure);
-        nodes.learn(Event::InitDone);
+        nodes.learn(Event::ListEnds);
         assert_eq!(
             nodes.state("one", at(210)),
             Node::Absent(SignedDuration::from_secs(60))

@@ -4,9 +4,9 @@
 //! later changes nothing. An entry that no watch event has confirmed is an expectation; see [`crate::expectations`].
 
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use operator_runtime::watch::Key;
+use crate::Key;
 
 /// What a store needs to know of what it holds.
 pub trait Stored {
@@ -27,7 +27,7 @@ pub struct Store<T> {
     orphans: HashMap<String, BTreeSet<Key>>,
     by_namespace: HashMap<String, usize>,
     /// Keys of what waits for the watch to show it, the longest first: looked at with every piece of news.
-    unconfirmed: BTreeSet<(Instant, Key)>,
+    unconfirmed: BTreeSet<(Duration, Key)>,
     /// UIDs of objects that are certainly gone: an older event must not bring them back.
     gone: HashSet<String>,
     /// What the watch has shown to be gone lately, or a list has not shown.
@@ -38,13 +38,13 @@ pub struct Store<T> {
 }
 
 /// What was held of a key at some time: UID and version.
-pub type Mark = Option<(String, String)>;
+pub type SeenVersion = Option<(String, String)>;
 
 #[derive(Debug)]
 struct Held<T> {
     value: T,
     /// Since when it waits for the watch to show it.
-    unconfirmed: Option<Instant>,
+    unconfirmed: Option<Duration>,
 }
 
 impl<T> Default for Store<T> {
@@ -89,8 +89,12 @@ impl<T: Stored> Store<T> {
 
     /// Objects of a namespace without a controller.
     pub fn orphans_in(&self, namespace: &str) -> impl Iterator<Item = &T> {
-        let keys = self.orphans.get(namespace).into_iter().flatten();
-        keys.filter_map(|key| self.get(key))
+        self.orphan_keys_in(namespace).filter_map(|key| self.get(key))
+    }
+
+    /// Their keys.
+    pub fn orphan_keys_in(&self, namespace: &str) -> impl Iterator<Item = &Key> {
+        self.orphans.get(namespace).into_iter().flatten()
     }
 
     /// How many there are in a namespace.
@@ -105,7 +109,7 @@ impl<T: Stored> Store<T> {
     }
 
     /// A list has ended: what was deleted while nobody watched is in no list. Returns what is gone.
-    pub fn end_list(&mut self) -> Vec<T> {
+    pub fn end_list(&mut self, now: Duration) -> Vec<(Key, T)> {
         self.synced = true;
         self.gone.clear();
         let Some(listed) = self.listed.take() else {
@@ -116,11 +120,14 @@ impl<T: Stored> Store<T> {
             (!listed.contains(key) && held.unconfirmed.is_none()).then(|| key.clone())
         };
         let absent: Vec<Key> = self.held.iter().filter_map(absent).collect();
-        let absent: Vec<T> = absent.iter().filter_map(|key| self.take(key)).collect();
-        for value in &absent {
-            self.ended.insert(value.uid(), Instant::now());
+        let mut gone = Vec::new();
+        for key in absent {
+            if let Some(value) = self.take(&key) {
+                self.ended.insert(value.uid(), now);
+                gone.push((key, value));
+            }
         }
-        absent
+        gone
     }
 
     /// The watch shows an object. Returns what was held before, and whether this is news.
@@ -142,9 +149,9 @@ impl<T: Stored> Store<T> {
     }
 
     /// The watch shows that an object is gone. Returns it, if it was held.
-    pub fn forget(&mut self, key: &Key, uid: &str) -> Option<T> {
+    pub fn forget(&mut self, key: &Key, uid: &str, now: Duration) -> Option<T> {
         self.gone.remove(uid);
-        self.ended.insert(uid, Instant::now());
+        self.ended.insert(uid, now);
         if self.get(key).is_some_and(|held| held.uid() != uid) {
             // Another one has its name already.
             return None;
@@ -153,68 +160,17 @@ impl<T: Stored> Store<T> {
     }
 
     /// A write or a direct read returned this object.
-    pub fn wrote(&mut self, key: Key, value: T) {
+    pub fn wrote(&mut self, key: Key, value: T, now: Duration) {
         let newer = self
             .get(&key)
             .is_none_or(|held| held.uid() != value.uid() || is_older(held.version(), value.version()));
         let ended = self.gone.contains(value.uid()) || self.ended.contains(value.uid());
         if newer && !ended {
-            self.put(key, value, Some(Instant::now()));
+            self.put(key, value, Some(now));
         }
     }
 
-    /// A write or a direct read showed that an object is gone.
-    pub fn removed(&mut self, key: &Key, uid: &str) {
-        if self.get(key).is_some_and(|held| held.uid() == uid) {
-            self.take(key);
-            self.gone.insert(uid.to_owned());
-        }
-    }
-
-    /// Keys of objects that the watch has not shown for this long after they were written.
-    #[must_use]
-    pub fn overdue(&self, after: Duration) -> Vec<Key> {
-        let late = self
-            .unconfirmed
-            .iter()
-            .take_while(|(since, _)| since.elapsed() >= after);
-        late.map(|(_, key)| key.clone()).collect()
-    }
-
-    /// When the next object is overdue.
-    #[must_use]
-    pub fn next_overdue(&self, after: Duration) -> Option<Instant> {
-        self.unconfirmed.first().map(|(since, _)| *since + after)
-    }
-
-    /// What is held of a key, for [`Store::is_still`].
-    #[must_use]
-    pub fn mark(&self, key: &Key) -> Mark {
-        let held = self.get(key)?;
-        Some((held.uid().to_owned(), held.version().to_owned()))
-    }
-
-    /// Whether nothing was learned of a key since. What a direct read answers says nothing where something was: it may
-    /// be older, and would bring back what has ended, or deny for good what has begun.
-    #[must_use]
-    pub fn is_still(&self, key: &Key, mark: &Mark) -> bool {
-        self.mark(key) == *mark
-    }
-
-    /// A direct read has shown that an object is as it is held. The watch has time again to show it: a list that is
-    /// older than the read must not take it away.
-    pub fn wait_anew(&mut self, key: &Key) {
-        if let Some(held) = self.held.get_mut(key)
-            && let Some(since) = held.unconfirmed
-        {
-            let now = Instant::now();
-            held.unconfirmed = Some(now);
-            self.unconfirmed.remove(&(since, key.clone()));
-            self.unconfirmed.insert((now, key.clone()));
-        }
-    }
-
-    fn put(&mut self, key: Key, value: T, unconfirmed: Option<Instant>) -> Option<T> {
+    fn put(&mut self, key: Key, value: T, unconfirmed: Option<Duration>) -> Option<T> {
         let before = self.take(&key);
         match value.owner() {
             Some(owner) => self
@@ -256,21 +212,89 @@ impl<T: Stored> Store<T> {
     }
 }
 
+/// What is the same for objects of every kind.
+pub trait Shelf {
+    /// What is held of a key, for [`Shelf::is_still`].
+    fn seen_version(&self, key: &Key) -> SeenVersion;
+
+    /// Whether nothing was learned of a key since. What a direct read answers says nothing where something was: it may
+    /// be older, and would bring back what has ended, or deny for good what has begun.
+    fn is_still(&self, key: &Key, seen: &SeenVersion) -> bool {
+        self.seen_version(key) == *seen
+    }
+
+    /// A write or a direct read showed that the object of this UID is gone.
+    fn removed(&mut self, key: &Key, uid: &str);
+
+    /// A direct read has shown that there is no object of this key.
+    fn absent(&mut self, key: &Key) {
+        if let Some((uid, _)) = self.seen_version(key) {
+            self.removed(key, &uid);
+        }
+    }
+
+    /// A direct read has shown that an object is as it is held. The watch has time again to show it: a list that is
+    /// older than the read must not take it away.
+    fn restart_deadline(&mut self, key: &Key, now: Duration);
+
+    /// Keys of objects that the watch has not shown for this long after they were written.
+    fn overdue(&self, after: Duration, now: Duration) -> Vec<Key>;
+
+    /// When the next object is overdue.
+    fn next_overdue(&self, after: Duration) -> Option<Duration>;
+}
+
+impl<T: Stored> Shelf for Store<T> {
+    fn seen_version(&self, key: &Key) -> SeenVersion {
+        let held = self.get(key)?;
+        Some((held.uid().to_owned(), held.version().to_owned()))
+    }
+
+    fn removed(&mut self, key: &Key, uid: &str) {
+        if self.get(key).is_some_and(|held| held.uid() == uid) {
+            self.take(key);
+            self.gone.insert(uid.to_owned());
+        }
+    }
+
+    fn restart_deadline(&mut self, key: &Key, now: Duration) {
+        if let Some(held) = self.held.get_mut(key)
+            && let Some(since) = held.unconfirmed
+        {
+            held.unconfirmed = Some(now);
+            self.unconfirmed.remove(&(since, key.clone()));
+            self.unconfirmed.insert((now, key.clone()));
+        }
+    }
+
+    fn overdue(&self, after: Duration, now: Duration) -> Vec<Key> {
+        let late = self
+            .unconfirmed
+            .iter()
+            .take_while(|(since, _)| *since + after <= now);
+        late.map(|(_, key)| key.clone()).collect()
+    }
+
+    fn next_overdue(&self, after: Duration) -> Option<Duration> {
+        self.unconfirmed.first().map(|(since, _)| *since + after)
+    }
+}
+
 /// UIDs of objects that have ended. What a write returned is heard of when all writes of its plan are done: a pod that
 /// was told to end may have ended long before, and must not come back.
 #[derive(Debug, Default)]
 struct Ended {
-    in_order: VecDeque<(Instant, String)>,
-    uids: HashMap<String, Instant>,
+    in_order: VecDeque<(Duration, String)>,
+    uids: HashMap<String, Duration>,
 }
 
 impl Ended {
     /// No plan takes longer.
     const REMEMBERED: Duration = Duration::from_mins(5);
 
-    fn insert(&mut self, uid: &str, now: Instant) {
+    fn insert(&mut self, uid: &str, now: Duration) {
         while let Some((since, _)) = self.in_order.front()
-            && now.duration_since(*since) > Self::REMEMBERED
+            && now.saturating_sub(*since) > Self::REMEMBERED
             && let Some((since, old)) = self.in_order.pop_front()
         {
             if self.uids.get(&old) == Some(&since) {

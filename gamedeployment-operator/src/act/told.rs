@@ -2,33 +2,18 @@
 
 use std::time::Instant;
 
-use gamedeployment_core::plan::Action;
+use gamedeployment_driver::request::Subject;
 use shared_api::reason::WorkloadReason;
 
-use super::crowd::Telling;
-use super::{Hands, Subject};
+use super::throttle::Telling;
+use super::{Caller, reference};
 
 /// Names in one event.
 const NAMED: usize = 5;
 
-/// What people are told of an action that was carried out, and the name of its object.
-pub(super) fn news_of(action: &Action) -> Option<(WorkloadReason, String)> {
-    match action {
-        Action::CreatePod(pod) => Some((WorkloadReason::PodsCreated, pod.name.clone())),
-        Action::DeletePod(delete) => Some((WorkloadReason::PodsDeleted, delete.pod().name.clone())),
-        Action::Adopt(pod) => Some((WorkloadReason::PodsAdopted, pod.name.clone())),
-        Action::Release(pod) => Some((WorkloadReason::PodsReleased, pod.name.clone())),
-        Action::CreateRun(run) => {
-            let name = run.run.metadata.name.clone().unwrap_or_default();
-            Some((WorkloadReason::HooksAsked, name))
-        }
-        _ => None,
-    }
-}
-
-impl Hands {
+impl Caller {
     /// One event for each thing that was done, however many pods it was done to; few in a time.
-    pub(super) fn tell_done(&self, subject: &Subject, done: Vec<(WorkloadReason, String)>) {
+    pub fn tell_done(&self, subject: &Subject, done: Vec<(WorkloadReason, String)>) {
         let kinds = [
             (WorkloadReason::PodsCreated, "Create", "created"),
             (WorkloadReason::HooksAsked, "Ask", "asked by HookRuns"),
@@ -46,10 +31,10 @@ impl Hands {
             if names.is_empty() {
                 continue;
             }
-            if self.crowds.one_more(&subject.key, reason, Instant::now()) == Telling::Named {
+            if self.throttle.one_more(&subject.key, reason, Instant::now()) == Telling::Named {
                 let note = format!("{verb}: {}", listed(&names));
                 self.events
-                    .tell(subject.as_reference(), reason.as_str(), action, &note);
+                    .tell(reference(subject), reason.as_str(), action, &note);
             }
         }
     }

@@ -1,9 +1,9 @@
 //! When verdicts arrived: the age of one that this process saw arrive does not depend on anybody's clock.
 
 use std::collections::HashMap;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use operator_runtime::watch::Key;
+use crate::Key;
 
 /// After a break the watch shows what happened meanwhile: what comes so soon after one may be as old as the break.
 const CATCHING_UP: Duration = Duration::from_secs(10);
@@ -13,23 +13,23 @@ const FEW: usize = 64;
 /// Verdicts that arrived, by run: its UID, and when.
 #[derive(Debug, Default)]
 pub(super) struct Arrivals {
-    seen: HashMap<Key, (String, Instant)>,
+    seen: HashMap<Key, (String, Duration)>,
     swept_at: usize,
 }
 
 impl Arrivals {
     /// A run that was known without a verdict has one now. `healthy`: since when the watch has had no break.
-    pub(super) fn arrived(&mut self, key: Key, uid: String, healthy: Option<Instant>, now: Instant) {
-        let steady = healthy.is_some_and(|since| now.saturating_duration_since(since) >= CATCHING_UP);
+    pub(super) fn arrived(&mut self, key: Key, uid: String, healthy: Option<Duration>, now: Duration) {
+        let steady = healthy.is_some_and(|since| now.saturating_sub(since) >= CATCHING_UP);
         if steady {
             self.seen.insert(key, (uid, now));
         }
     }
 
     /// For how long a verdict has been known.
-    pub(super) fn known_for(&self, key: &Key, uid: &str, now: Instant) -> Option<jiff::SignedDuration> {
+    pub(super) fn known_for(&self, key: &Key, uid: &str, now: Duration) -> Option<jiff::SignedDuration> {
         let (_, at) = self.seen.get(key).filter(|(of, _)| of == uid)?;
-        jiff::SignedDuration::try_from(now.saturating_duration_since(*at)).ok()
+        jiff::SignedDuration::try_from(now.saturating_sub(*at)).ok()
     }
 
     /// Forgets runs that are gone, once there are twice as many as there were then.
@@ -47,7 +47,7 @@ mod tests {
 
     #[test]
     fn an_arrival_counts_where_the_watch_was_not_catching_up() {
-        let begin = Instant::now();
+        let begin = Duration::ZERO;
         let at = |seconds: u64| begin + Duration::from_secs(seconds);
         let key = |name: &str| ("games".to_owned(), name.to_owned());
         let mut arrivals = Arrivals::default();
@@ -64,7 +64,7 @@ mod tests {
     #[test]
     fn runs_that_are_gone_are_forgotten() {
         let mut arrivals = Arrivals::default();
-        let begin = Instant::now();
+        let begin = Duration::ZERO;
         let now = begin + CATCHING_UP;
         for number in 0..FEW {
             let key = ("games".to_owned(), number.to_string());

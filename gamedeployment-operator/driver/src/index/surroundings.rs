@@ -1,12 +1,13 @@
 //! What the core asks about a workload's surroundings, answered from the index.
 
-use std::time::Instant;
+use std::time::Duration;
 
 use gamedeployment_core::cluster::{Cluster, Node};
 use gamedeployment_core::gate::{FoundTemplate, Run};
 use jiff::SignedDuration;
-use operator_runtime::watch::Key;
 use shared_api::spelling::is_slip;
+
+use crate::Key;
 
 use super::Index;
 
@@ -17,6 +18,8 @@ pub struct Surroundings<'a> {
     pub index: &'a Index,
     /// The namespace.
     pub namespace: &'a str,
+    /// The time, by the clock that nobody sets.
+    pub now: Duration,
 }
 
 impl Surroundings<'_> {
@@ -26,7 +29,11 @@ impl Surroundings<'_> {
 
     /// The HookTemplate whose name was probably meant.
     fn near(&self, name: &str) -> Option<&str> {
-        let here = { self.index.templates.iter() }.filter(|((namespace, _), _)| namespace == self.namespace);
+        let here = self
+            .index
+            .templates
+            .iter()
+            .filter(|((namespace, _), _)| namespace == self.namespace);
         let mut names = here.map(|((_, known), _)| known.as_str());
         names.find(|known| is_slip(name, known))
     }
@@ -53,7 +60,7 @@ impl Cluster for Surroundings<'_> {
     }
 
     fn node(&self, name: &str) -> Node {
-        self.index.nodes.state(name, Instant::now())
+        self.index.nodes.state(name, self.now)
     }
 
     fn node_cost(&self, name: &str) -> Option<f64> {
@@ -62,7 +69,7 @@ impl Cluster for Surroundings<'_> {
 
     fn verdict_seen_for(&self, run: &Run) -> Option<SignedDuration> {
         let arrivals = &self.index.arrivals;
-        arrivals.known_for(&self.key(&run.name), &run.uid, Instant::now())
+        arrivals.known_for(&self.key(&run.name), &run.uid, self.now)
     }
 
     fn has_run(&self, namespace: &str, name: &str) -> bool {

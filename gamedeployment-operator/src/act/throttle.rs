@@ -6,7 +6,7 @@ use std::collections::hash_map::Entry;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use operator_runtime::watch::Key;
+use gamedeployment_driver::Key;
 use shared_api::reason::WorkloadReason;
 
 /// Of one workload and reason, so many within the time are told by name.
@@ -16,10 +16,10 @@ const TOGETHER: Duration = Duration::from_secs(30);
 
 /// What was told lately.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Crowds(Arc<Mutex<HashMap<(Key, WorkloadReason), Crowd>>>);
+pub(super) struct Throttle(Arc<Mutex<HashMap<(Key, WorkloadReason), Group>>>);
 
 #[derive(Debug, Clone, Copy)]
-struct Crowd {
+struct Group {
     since: Instant,
     counted: usize,
 }
@@ -35,25 +35,25 @@ pub(super) enum Telling {
     Counted,
 }
 
-impl Crowds {
+impl Throttle {
     /// Something was done to one more pod.
     pub(super) fn one_more(&self, key: &Key, reason: WorkloadReason, now: Instant) -> Telling {
-        let mut crowds = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let over = |crowd: &Crowd| now.duration_since(crowd.since) >= TOGETHER && crowd.counted <= BY_NAME;
+        let mut throttle = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let over = |group: &Group| now.duration_since(group.since) >= TOGETHER && group.counted <= BY_NAME;
         let name = (key.clone(), reason);
-        if crowds.get(&name).is_none_or(over) {
+        if throttle.get(&name).is_none_or(over) {
             // Others are looked at no more often than something begins.
-            crowds.retain(|_, crowd| !over(crowd));
+            throttle.retain(|_, group| !over(group));
         }
-        let crowd = crowds.entry(name).or_insert(Crowd {
+        let group = throttle.entry(name).or_insert(Group {
             since: now,
             counted: 0,
         });
-        crowd.counted += 1;
-        match crowd.counted {
+        group.counted += 1;
+        match group.counted {
             0..=BY_NAME => Telling::Named,
             count if count == BY_NAME + 1 => {
-                let elapsed = now.duration_since(crowd.since);
+                let elapsed = now.duration_since(group.since);
                 Telling::FirstCounted(TOGETHER.saturating_sub(elapsed))
             }
             _ => Telling::Counted,
@@ -62,9 +62,9 @@ impl Crowds {
 
     /// How many were not told by name. What comes from now on is told anew.
     pub(super) fn number(&self, key: &Key, reason: WorkloadReason) -> usize {
-        let mut crowds = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        match crowds.entry((key.clone(), reason)) {
-            Entry::Occupied(crowd) => crowd.remove().counted.saturating_sub(BY_NAME),
+        let mut throttle = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match throttle.entry((key.clone(), reason)) {
+            Entry::Occupied(group) => group.remove().counted.saturating_sub(BY_NAME),
             Entry::Vacant(_) => 0,
         }
     }
@@ -76,11 +76,11 @@ mod tests {
 
     #[test]
     fn the_first_ones_are_named_and_the_others_counted_once_for_each_time() {
-        let crowds = Crowds::default();
+        let throttle = Throttle::default();
         let key = ("games".to_owned(), "arena".to_owned());
         let (deleted, updated) = (WorkloadReason::PodDeleted, WorkloadReason::PodUpdated);
         let begin = Instant::now();
-        let named = (0..BY_NAME).map(|_| crowds.one_more(&key, deleted, begin));
+        let named = (0..BY_NAME).map(|_| throttle.one_more(&key, deleted, begin));
         assert!(
             named
                 .collect::<Vec<_>>()
@@ -89,38 +89,41 @@ mod tests {
         );
         let later = begin + Duration::from_secs(5);
         let rest = TOGETHER.saturating_sub(Duration::from_secs(5));
-        assert_eq!(crowds.one_more(&key, deleted, later), Telling::FirstCounted(rest));
-        assert_eq!(crowds.one_more(&key, deleted, later), Telling::Counted);
         assert_eq!(
-            crowds.one_more(&key, updated, later),
+            throttle.one_more(&key, deleted, later),
+            Telling::FirstCounted(rest)
+        );
+        assert_eq!(throttle.one_more(&key, deleted, later), Telling::Counted);
+        assert_eq!(
+            throttle.one_more(&key, updated, later),
             Telling::Named,
             "another reason"
         );
         let other = ("games".to_owned(), "other".to_owned());
         assert_eq!(
-            crowds.one_more(&other, deleted, later),
+            throttle.one_more(&other, deleted, later),
             Telling::Named,
             "another workload"
         );
         // Late, but nobody has asked for the number yet.
         let late = begin + 2 * TOGETHER;
-        assert_eq!(crowds.one_more(&key, deleted, late), Telling::Counted);
-        assert_eq!(crowds.number(&key, deleted), 3);
-        assert_eq!(crowds.number(&key, deleted), 0);
-        assert_eq!(crowds.one_more(&key, deleted, late), Telling::Named);
-        assert_eq!(crowds.number(&key, deleted), 0, "all of them were named");
+        assert_eq!(throttle.one_more(&key, deleted, late), Telling::Counted);
+        assert_eq!(throttle.number(&key, deleted), 3);
+        assert_eq!(throttle.number(&key, deleted), 0);
+        assert_eq!(throttle.one_more(&key, deleted, late), Telling::Named);
+        assert_eq!(throttle.number(&key, deleted), 0, "all of them were named");
     }
 
     #[test]
     fn what_was_told_by_name_is_forgotten_with_time() {
-        let crowds = Crowds::default();
+        let throttle = Throttle::default();
         let key = ("games".to_owned(), "arena".to_owned());
         let begin = Instant::now();
         for round in 0..3 {
             let now = begin + round * TOGETHER;
             for _ in 0..BY_NAME {
                 assert_eq!(
-                    crowds.one_more(&key, WorkloadReason::PodDeleted, now),
+                    throttle.one_more(&key, WorkloadReason::PodDeleted, now),
                     Telling::Named
                 );
             }

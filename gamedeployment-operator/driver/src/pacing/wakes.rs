@@ -2,20 +2,20 @@
 //! because somebody sets the time back.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Instant;
+use std::time::Duration;
 
-use operator_runtime::watch::Key;
+use crate::Key;
 
 /// Times at which keys are to be looked at.
 #[derive(Debug, Default)]
-pub(super) struct Wakes {
-    by_time: BTreeSet<(Instant, Key)>,
-    by_key: BTreeMap<Key, Instant>,
+pub(crate) struct Wakes {
+    by_time: BTreeSet<(Duration, Key)>,
+    by_key: BTreeMap<Key, Duration>,
 }
 
 impl Wakes {
     /// From now on this key is to be looked at then, or not at all.
-    pub(super) fn set(&mut self, key: &Key, at: Option<Instant>) {
+    pub(crate) fn set(&mut self, key: &Key, at: Option<Duration>) {
         if let Some(known) = self.by_key.remove(key) {
             self.by_time.remove(&(known, key.clone()));
         }
@@ -26,12 +26,12 @@ impl Wakes {
     }
 
     /// When the first one is due.
-    pub(super) fn next(&self) -> Option<Instant> {
+    pub(crate) fn next(&self) -> Option<Duration> {
         self.by_time.first().map(|(at, _)| *at)
     }
 
     /// Takes out those that are due.
-    pub(super) fn due(&mut self, now: Instant) -> Vec<Key> {
+    pub(crate) fn due(&mut self, now: Duration) -> Vec<Key> {
         let due: Vec<Key> = self
             .by_time
             .iter()

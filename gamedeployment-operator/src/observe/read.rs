@@ -1,23 +1,23 @@
-//! What is kept of objects, and which changes of them are news.
+//! What is kept of objects.
 
-use gamedeployment_core::gate::Run;
+use std::sync::Arc;
+
 use gamedeployment_core::pod::{Pod, controller_of};
 use gamedeployment_core::revision::Revision;
-use jiff::Timestamp;
+use gamedeployment_driver::news::{NodeFacts, OwnedRevision, Template, Workload};
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use k8s_openapi::api::core::v1 as api;
 use kube::core::error_boundary::InvalidObject;
-use operator_runtime::watch::{Key, key_of};
+use shared_api::names;
 use shared_api::reason::CONDITION_VALID;
-use shared_api::{HookTemplate, HookTemplateSpec};
-
-use super::OwnedRevision;
+use shared_api::{GameDeployment, HookTemplate};
 
 /// The kind whose pods are decided on.
 const KIND: &str = "GameDeployment";
 
 /// What is kept of a pod.
-pub(super) fn read_pod(pod: &api::Pod) -> Pod {
+#[must_use]
+pub fn pod(pod: &api::Pod) -> Pod {
     let mut owners = pod.metadata.owner_references.iter().flatten();
     let controller = owners.find(|owner| owner.controller == Some(true));
     let read = Pod::read(pod);
@@ -28,33 +28,9 @@ pub(super) fn read_pod(pod: &api::Pod) -> Pod {
     }
 }
 
-/// A version alone is no news: the next write that it makes fail is tried again with this one.
-pub(super) fn pods_differ(known: &Pod, new: &mut Pod) -> bool {
-    let version = std::mem::replace(&mut new.resource_version, known.resource_version.clone());
-    let differ = known != new;
-    new.resource_version = version;
-    differ
-}
-
-/// As of pods. A measurement that came in time is no news either: whoever waits for it wakes by itself.
-pub(super) fn runs_differ(known: &Run, new: &mut Run) -> bool {
-    let version = std::mem::replace(&mut new.resource_version, known.resource_version.clone());
-    let at = new.not_taken_up_at;
-    if known
-        .not_taken_up_at
-        .is_some_and(|known| known > Timestamp::now())
-        && at.is_some()
-    {
-        new.not_taken_up_at = known.not_taken_up_at;
-    }
-    let differ = known != new;
-    (new.resource_version, new.not_taken_up_at) = (version, at);
-    differ
-}
-
 /// What is kept of a ControllerRevision; none of one that does not hold a template.
 #[must_use]
-pub fn read_revision(object: &ControllerRevision) -> Option<OwnedRevision> {
+pub fn revision(object: &ControllerRevision) -> Option<OwnedRevision> {
     Some(OwnedRevision {
         owner: controller_of(&object.metadata),
         revision: Revision::read(object)?,
@@ -62,37 +38,40 @@ pub fn read_revision(object: &ControllerRevision) -> Option<OwnedRevision> {
 }
 
 /// A HookTemplate, readable or not.
-#[derive(Debug)]
-pub(super) struct Template {
-    pub(super) uid: String,
-    pub(super) version: String,
-    pub(super) spec: Result<Box<HookTemplateSpec>, String>,
-    /// What is wrong with it, by hook-operator.
-    pub(super) problem: Option<String>,
-}
-
-impl Template {
-    /// Whether workloads that use it see a difference.
-    pub(super) fn differs(&self, new: &Self) -> bool {
-        (&self.spec, &self.problem) != (&new.spec, &new.problem)
-    }
-}
-
-pub(super) fn read_template(read: Result<HookTemplate, InvalidObject>) -> (Key, Template) {
+pub(super) fn template(read: Result<HookTemplate, InvalidObject>) -> Template {
     let (metadata, spec, problem) = match read {
         Ok(template) => {
             let problem = problem(&template);
-            (template.metadata, Ok(Box::new(template.spec)), problem)
+            (template.metadata, Ok(Arc::new(template.spec)), problem)
         }
         Err(invalid) => (invalid.metadata, Err(invalid.error), None),
     };
-    let template = Template {
-        uid: metadata.uid.clone().unwrap_or_default(),
-        version: metadata.resource_version.clone().unwrap_or_default(),
+    Template {
+        uid: metadata.uid.unwrap_or_default(),
+        version: metadata.resource_version.unwrap_or_default(),
         spec,
         problem,
-    };
-    (key_of(&metadata), template)
+    }
+}
+
+/// A workload, readable or not.
+pub(super) fn workload(read: Result<GameDeployment, InvalidObject>) -> Workload {
+    match read {
+        Ok(object) => Workload::new(object),
+        Err(InvalidObject { metadata, error }) => Workload::unreadable(metadata, error),
+    }
+}
+
+/// What is kept of a node. One that cannot be read exists all the same.
+pub(super) fn node(read: Result<api::Node, InvalidObject>) -> NodeFacts {
+    let notes = read
+        .ok()
+        .and_then(|node| node.metadata.annotations)
+        .unwrap_or_default();
+    let cost = notes.get(names::NODE_DELETION_COST);
+    NodeFacts {
+        cost: cost.and_then(|text| text.trim().parse().ok()),
+    }
 }
 
 /// What hook-operator says of the spec as it is, if that is no good.
@@ -119,7 +98,7 @@ mod tests {
             "metadata": { "name": "pod", "uid": "p", "labels": { "app": "a" }, "ownerReferences": owner },
             "spec": { "containers": [{ "name": "game", "image": "game:v1" }] },
         });
-        read_pod(&serde_json::from_value(pod).unwrap())
+        super::pod(&serde_json::from_value(pod).unwrap())
     }
 
     #[test]

@@ -1,0 +1,409 @@
+//! Decides for every workload that something has happened to, one decision at a time for each, and has it carried out.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use gamedeployment_core::decide::decide;
+use gamedeployment_core::gate::Run;
+use gamedeployment_core::plan::Plan;
+use gamedeployment_core::pod::Pod;
+use gamedeployment_core::refusals::{FIRST_PAUSE, Refusals};
+use gamedeployment_core::revision::Revision;
+use gamedeployment_core::view::View;
+use shared_api::GameDeployment;
+
+use crate::Key;
+use crate::clock::Now;
+use crate::expectations::{self, Expectations};
+use crate::index::{Index, Surroundings};
+use crate::job::{Effect, Job, Step};
+use crate::news::{News, Unreadable};
+use crate::pacing::{Rest, Wakes};
+use crate::reading::Reads;
+use crate::request::{Answer, Call, CallError, Decided, Kind, Output, Report, Request, RequestId, Subject};
+
+/// Changes of pods for one workload before it is decided on anew: the user may change their mind meanwhile.
+const CHANGES: usize = 128;
+/// So many pods are created for one workload before it is decided on anew: those that have become ready wait to be put
+/// into service.
+const CREATIONS: usize = 512;
+/// Runs of pods that are gone are removed when so many have gathered, or when there is nothing else to do.
+const REMOVALS: usize = 200;
+/// Pause before something is tried again that no decision rests on.
+pub(crate) const LATER: Duration = Duration::from_secs(1);
+
+/// What has happened.
+#[derive(Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "inputs are taken in one at a time, never kept"
+)]
+pub enum Input {
+    /// A watch shows something.
+    News(News),
+    /// Since when the watch of nodes has been healthy without a break, by the clock that nobody sets; none while it is
+    /// broken, or nodes are not watched.
+    NodesWatched(Option<Duration>),
+    /// A request was answered, or was not.
+    Answered(RequestId, Result<Answer, CallError>),
+}
+
+/// What is remembered of a workload between decisions: only what saves work or tells people.
+#[derive(Debug, Default)]
+struct Memory {
+    refusals: Refusals,
+    /// Of an object that cannot be read: what was said of it.
+    unreadable: Option<String>,
+}
+
+/// The loop of one process that leads.
+#[derive(Debug)]
+pub struct Driver {
+    with_nodes: bool,
+    /// What is known.
+    pub index: Index,
+    pub(crate) expectations: Expectations,
+    pub(crate) dirty: BTreeSet<Key>,
+    /// Workloads that are being written for.
+    jobs: BTreeMap<Key, Job>,
+    pub(crate) reads: Reads,
+    /// Requests that say of an object that it cannot be read.
+    refusing: BTreeMap<RequestId, Key>,
+    /// Whose job each request belongs to.
+    requests: HashMap<RequestId, Key>,
+    /// When workloads are to be decided anew though nothing happens.
+    pub(crate) wakes: Wakes,
+    /// Large workloads that were decided on just now.
+    rest: Rest,
+    /// Workloads that wait until they have rested.
+    resting: Wakes,
+    memories: BTreeMap<Key, Memory>,
+    /// The revision of each workload of which the API server has accepted a pod in a dry run last.
+    accepted: BTreeMap<Key, String>,
+    pub(crate) ids: RequestId,
+    pub(crate) output: VecDeque<Output>,
+}
+
+impl Driver {
+    /// A driver that knows nothing yet.
+    #[must_use]
+    pub fn new(with_nodes: bool) -> Self {
+        Self {
+            with_nodes,
+            index: Index::default(),
+            expectations: Expectations::default(),
+            dirty: BTreeSet::new(),
+            jobs: BTreeMap::new(),
+            reads: Reads::default(),
+            refusing: BTreeMap::new(),
+            requests: HashMap::new(),
+            wakes: Wakes::default(),
+            rest: Rest::default(),
+            resting: Wakes::default(),
+            memories: BTreeMap::new(),
+            accepted: BTreeMap::new(),
+            ids: 0,
+            output: VecDeque::new(),
+        }
+    }
+
+    /// Takes in what has happened.
+    pub fn handle(&mut self, input: Input, now: Now) {
+        match input {
+            Input::News(news) => {
+                if let News::Run(event, healthy) = &news {
+                    let refused = self.index.refusal(event);
+                    self.output.extend(refused.map(Output::Refused));
+                    self.index.see_verdict(event, *healthy, now.mono);
+                }
+                self.index.learn(news, &mut self.dirty, now);
+            }
+            Input::NodesWatched(since) => self.index.nodes.set_healthy(since),
+            Input::Answered(id, answer) => self.answered(id, answer, now),
+        }
+    }
+
+    fn answered(&mut self, id: RequestId, answer: Result<Answer, CallError>, now: Now) {
+        if let Some(key) = self.requests.remove(&id) {
+            let mut step = Step::default();
+            if let Some(job) = self.jobs.get_mut(&key) {
+                job.answered(id, answer, now, &mut self.ids, &mut step);
+            }
+            self.carry_on(&key, step, now);
+        } else if let Some(key) = self.refusing.remove(&id) {
+            if answer.is_err() {
+                self.memories.remove(&key);
+                self.wakes.set(&key, Some(now.mono + LATER));
+            }
+        } else {
+            self.found(id, answer, now);
+        }
+    }
+
+    /// What is to be done next; none: nothing before the next input or [`Driver::deadline`].
+    pub fn poll(&mut self, now: Now) -> Option<Output> {
+        if let Some(output) = self.output.pop_front() {
+            return Some(output);
+        }
+        self.dirty.extend(self.wakes.due(now.mono));
+        self.dirty.extend(self.resting.due(now.mono));
+        if !self.is_synced() {
+            return None;
+        }
+        self.reread_overdue(now.mono);
+        while self.output.is_empty()
+            && let Some(key) = self.dirty.pop_first()
+        {
+            self.consider(key, now);
+        }
+        self.output.pop_front()
+    }
+
+    /// When something is to be done though nothing happens; none: never. In the past or now: at once.
+    #[must_use]
+    pub fn deadline(&self) -> Option<Duration> {
+        let synced = self.is_synced();
+        if !self.output.is_empty() || synced && !self.dirty.is_empty() {
+            return Some(Duration::ZERO);
+        }
+        let overdue = expectations::next_overdue(&self.index);
+        let overdue = overdue.filter(|_| synced && !self.reads.rereads());
+        let times = [self.wakes.next(), self.resting.next(), overdue];
+        times.into_iter().flatten().filter(|_| synced).min()
+    }
+
+    /// What it has in mind, for whoever looks for a reason.
+    #[must_use]
+    pub fn describe(&self) -> String {
+        let Self {
+            expectations,
+            dirty,
+            jobs,
+            reads,
+            wakes,
+            resting,
+            memories,
+            ..
+        } = self;
+        format!("{expectations:?} {dirty:?} {jobs:?} {reads:?} {wakes:?} {resting:?} {memories:?}")
+    }
+
+    /// Whether everything has been listed once: before that nothing is decided.
+    #[must_use]
+    pub fn is_synced(&self) -> bool {
+        self.index.is_synced(self.with_nodes)
+    }
+
+    /// How long the last decision on a workload took, which was begun at `begun`.
+    pub fn took(&mut self, key: &Key, begun: Duration, took: Duration) {
+        self.rest.decided(key, begun, took);
+    }
+
+    /// Whether a workload is being written for, or something of it is being read.
+    fn is_busy(&self, key: &Key) -> bool {
+        self.jobs.contains_key(key) || self.reads.are_for(key)
+    }
+
+    /// Decides for one workload, unless it is being written for: then it comes again when that is done.
+    fn consider(&mut self, key: Key, now: Now) {
+        if self.is_busy(&key) {
+            return;
+        }
+        if let Some(until) = self.rest.until(&key, now.mono) {
+            self.resting.set(&key, Some(until));
+            return;
+        }
+        let uncertain: Vec<(Kind, String)> = self.expectations.of(&key).cloned().collect();
+        if !uncertain.is_empty() {
+            for (kind, name) in uncertain {
+                self.read(Some(&key), kind, (key.0.clone(), name));
+            }
+            return;
+        }
+        let Some(workload) = self.index.workloads.get(&key) else {
+            return self.forget(key);
+        };
+        match workload.object.clone() {
+            Ok(object) => self.decide_on(key, object, now),
+            Err(unreadable) => self.refuse(key, unreadable),
+        }
+    }
+
+    fn decide_on(&mut self, key: Key, object: Arc<GameDeployment>, now: Now) {
+        if let Some(memory) = self.memories.get_mut(&key) {
+            memory.refusals.see(object.metadata.generation);
+        }
+        let mut plan = self.decide(&key, &object, now);
+        if let Some(memory) = self.memories.get_mut(&key)
+            && memory.refusals.forget_others(&plan)
+        {
+            // What was told of it is not so any more.
+            plan = self.decide(&key, &object, now);
+        }
+        let report = plan.gauges.and_then(|gauges| {
+            let status = plan.status.as_deref().or(object.status.as_ref())?.clone();
+            let wanted = object.spec.replicas.unwrap_or(1);
+            Some(Box::new(Report {
+                wanted,
+                status,
+                gauges,
+            }))
+        });
+        let wake = plan.wake.map(|at| now.at(at));
+        let (again, remembers) = self.memories.get(&key).map_or((None, false), |memory| {
+            memory.refusals.hold(&mut plan, now.mono);
+            (memory.refusals.next(), memory.refusals.remembers())
+        });
+        self.wakes.set(&key, wake.into_iter().chain(again).min());
+        let is_empty = plan.is_empty();
+        if is_empty && !remembers {
+            self.memories.remove(&key);
+        }
+        plan.postpone_removals(REMOVALS);
+        plan.shorten(CREATIONS, CHANGES);
+        let subject = Arc::new(Subject {
+            key: key.clone(),
+            object,
+            decided: now,
+        });
+        self.output.push_back(Output::Decided(Decided {
+            subject: subject.clone(),
+            actions: plan.actions.len(),
+            status: plan.status.is_some(),
+            at_rest: is_empty && again.is_none(),
+            report,
+        }));
+        if !is_empty {
+            let job = Job::new(plan, subject, self.index.runs.count_in(&key.0));
+            self.jobs.insert(key.clone(), job);
+            let mut step = Step::default();
+            if let Some(job) = self.jobs.get_mut(&key) {
+                job.advance(&mut self.ids, &mut step);
+            }
+            self.carry_on(&key, step, now);
+        }
+    }
+
+    /// What would be decided on a workload now.
+    #[must_use]
+    pub fn decide(&self, key: &Key, object: &GameDeployment, now: Now) -> Plan {
+        let surroundings = Surroundings {
+            index: &self.index,
+            namespace: &key.0,
+            now: now.mono,
+        };
+        let uid = object.metadata.uid.as_deref().unwrap_or_default();
+        let mut pods: Vec<&Pod> = self.index.pods.owned_by(uid).collect();
+        pods.extend(self.index.pods.orphans_in(&key.0));
+        let runs: Vec<&Run> = self.index.runs.owned_by(uid).collect();
+        let revisions = &self.index.revisions;
+        let revisions = revisions.owned_by(uid).chain(revisions.orphans_in(&key.0));
+        let revisions: Vec<&Revision> = revisions.map(|owned| &owned.revision).collect();
+        let memory = self.memories.get(key);
+        let trouble = memory.and_then(|memory| memory.refusals.trouble());
+        let view = View {
+            object,
+            pods: &pods,
+            revisions: &revisions,
+            runs: &runs,
+            accepted: self.accepted.get(key).map(String::as_str),
+            trouble: trouble.as_ref(),
+            cluster: &surroundings,
+        };
+        decide(&view, now.wall)
+    }
+
+    /// Says of an object that cannot be read what is wrong with it, once.
+    fn refuse(&mut self, key: Key, unreadable: Arc<Unreadable>) {
+        let memory = self.memories.entry(key.clone()).or_default();
+        if memory.unreadable.as_ref() == Some(&unreadable.error) {
+            return;
+        }
+        memory.unreadable = Some(unreadable.error.clone());
+        self.output
+            .push_back(Output::Unreadable(key.clone(), unreadable.clone()));
+        self.ids += 1;
+        self.refusing.insert(self.ids, key.clone());
+        self.output.push_back(Output::Send(Request {
+            id: self.ids,
+            subject: None,
+            call: Call::Refuse(key, unreadable),
+            until: None,
+        }));
+    }
+
+    /// A workload is gone.
+    fn forget(&mut self, key: Key) {
+        self.expectations.forget(&key);
+        self.wakes.set(&key, None);
+        self.resting.set(&key, None);
+        self.rest.forget(&key);
+        self.accepted.remove(&key);
+        self.memories.remove(&key);
+        self.output.push_back(Output::Forgotten(key));
+    }
+
+    /// Takes in what a step of a job has brought, and ends the job when it is done.
+    fn carry_on(&mut self, key: &Key, step: Step, now: Now) {
+        for output in &step.output {
+            if let Output::Send(request) = output {
+                self.requests.insert(request.id, key.clone());
+            }
+        }
+        self.output.extend(step.output);
+        for effect in step.effects {
+            self.apply(key, effect, now.mono);
+        }
+        if self.jobs.get(key).is_some_and(Job::is_done)
+            && let Some(job) = self.jobs.remove(key)
+        {
+            self.conclude(key, job, now.mono);
+        }
+    }
+
+    /// What was learned by writing or reading.
+    pub(crate) fn apply(&mut self, workload: &Key, effect: Effect, now: Duration) {
+        match effect {
+            Effect::Object(object) => self.index.wrote(object, now),
+            // The watch tells of its end.
+            Effect::Gone(Kind::Workload, ..) | Effect::Nothing => {}
+            Effect::Gone(kind, name, uid) => {
+                let key = (workload.0.clone(), name);
+                self.index.shelf_mut(kind).removed(&key, &uid);
+            }
+            Effect::Accepted(revision) => drop(self.accepted.insert(workload.clone(), revision)),
+            Effect::NodeNotGone(name) => self.index.nodes.restart_absence(&name, now),
+            Effect::Uncertain(kind, name) => self.expectations.mark_uncertain(workload, kind, name),
+        }
+    }
+
+    /// A plan was carried out: decides when to go on.
+    fn conclude(&mut self, key: &Key, job: Job, now: Duration) {
+        let failed = job.outcome.failed();
+        let decided = job.subject().decided.mono;
+        if failed || self.memories.contains_key(key) {
+            let workload = self.index.workloads.get(key);
+            let generation = workload.and_then(|workload| workload.object.as_ref().ok()?.metadata.generation);
+            let memory = self.memories.entry(key.clone()).or_default();
+            memory.refusals.see(generation);
+            memory.refusals.learn(job.outcome.tried, now);
+            memory.refusals.collide(job.outcome.collision);
+            if memory.refusals.is_empty() {
+                self.memories.remove(key);
+            }
+        }
+        if job.outcome.overtaken {
+            // A conflict is settled by reading; only refusals and silence are waited out.
+            self.dirty.remove(key);
+            self.wakes.set(key, Some(now + FIRST_PAUSE));
+        } else {
+            self.dirty.insert(key.clone());
+        }
+        self.output.push_back(Output::Concluded {
+            key: key.clone(),
+            decided,
+            failed,
+        });
+    }
+}

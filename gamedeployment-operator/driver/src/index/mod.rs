@@ -1,0 +1,311 @@
+//! What is known of the cluster, and which workloads an event is about.
+
+mod arrivals;
+mod nodes;
+mod surroundings;
+
+use std::collections::{BTreeSet, HashMap};
+use std::time::Duration;
+
+use gamedeployment_core::gate::{HookKind, Run};
+use gamedeployment_core::pod::Pod;
+use jiff::Timestamp;
+use shared_api::GameDeployment;
+use shared_api::game_deployment::HookStep;
+
+use crate::Key;
+use crate::clock::Now;
+use crate::news::{Event, News, NodeFacts, OwnedRevision, Template, Workload};
+use crate::request::{Kind, Object};
+use crate::store::{Shelf, Store, Stored};
+
+use arrivals::Arrivals;
+use nodes::Nodes;
+pub use surroundings::Surroundings;
+
+/// What is known of the cluster.
+#[derive(Debug, Default)]
+pub struct Index {
+    /// Workloads.
+    pub workloads: Store<Workload>,
+    /// Pods of every owner: their names are taken.
+    pub pods: Store<Pod>,
+    /// ControllerRevisions.
+    pub revisions: Store<OwnedRevision>,
+    /// HookRuns.
+    pub runs: Store<Run>,
+    arrivals: Arrivals,
+    templates: Store<Template>,
+    /// Nodes.
+    pub nodes: Nodes,
+    by_uid: HashMap<String, Key>,
+}
+
+impl Index {
+    /// Whether everything has been listed once: before that nothing may be decided.
+    #[must_use]
+    pub fn is_synced(&self, with_nodes: bool) -> bool {
+        self.workloads.is_synced()
+            && self.pods.is_synced()
+            && self.revisions.is_synced()
+            && self.runs.is_synced()
+            && self.templates.is_synced()
+            && (self.nodes.is_synced() || !with_nodes)
+    }
+
+    /// Objects of a kind that is written.
+    #[must_use]
+    pub fn shelf(&self, kind: Kind) -> &dyn Shelf {
+        match kind {
+            Kind::Workload => &self.workloads,
+            Kind::Pod => &self.pods,
+            Kind::Revision => &self.revisions,
+            Kind::Run => &self.runs,
+        }
+    }
+
+    /// The same, to be changed.
+    pub fn shelf_mut(&mut self, kind: Kind) -> &mut dyn Shelf {
+        match kind {
+            Kind::Workload => &mut self.workloads,
+            Kind::Pod => &mut self.pods,
+            Kind::Revision => &mut self.revisions,
+            Kind::Run => &mut self.runs,
+        }
+    }
+
+    /// A write or a direct read returned this object.
+    pub fn wrote(&mut self, object: Object, now: Duration) {
+        match object {
+            Object::Workload(key, object) => self.workloads.wrote(key, object, now),
+            Object::Pod(key, pod) => self.pods.wrote(key, *pod, now),
+            Object::Revision(key, revision) => self.revisions.wrote(key, *revision, now),
+            Object::Run(key, run) => self.runs.wrote(key, *run, now),
+        }
+    }
+
+    /// The hook of a run that has a verdict by this event, where that is no success. A verdict that was known before
+    /// is not counted again.
+    #[must_use]
+    pub fn refusal(&self, event: &Event<Run>) -> Option<HookKind> {
+        let (Event::Applied(key, run) | Event::Listed(key, run)) = event else {
+            return None;
+        };
+        let known = self.runs.get(key)?;
+        let news = known.uid == run.uid && !known.phase.is_final() && run.is_unsuccessful();
+        run.kind.filter(|_| news)
+    }
+
+    /// Notes the time at which a verdict arrives. What a list brings may have been there for long. `healthy`: since
+    /// when the watch of runs has had no break.
+    pub fn see_verdict(&mut self, event: &Event<Run>, healthy: Option<Duration>, now: Duration) {
+        let Event::Applied(key, run) = event else { return };
+        let known = self.runs.get(key);
+        let was_open = known.is_some_and(|known| known.uid == run.uid && !known.phase.is_final());
+        if run.phase.is_final() && was_open {
+            self.arrivals.arrived(key.clone(), run.uid.clone(), healthy, now);
+            let runs = &self.runs;
+            self.arrivals
+                .sweep(|key, uid| runs.get(key).is_some_and(|run| run.uid == uid));
+        }
+    }
+
+    /// Takes an event in. Adds the workloads that it is about.
+    pub fn learn(&mut self, news: News, about: &mut BTreeSet<Key>, now: Now) {
+        match news {
+            News::Workload(event) => self.learn_workload(event, about, now.mono),
+            News::Pod(event) => {
+                if let Event::Applied(_, pod) | Event::Listed(_, pod) = &event
+                    && let Some(node) = &pod.node
+                {
+                    self.nodes.bound(node, now.mono);
+                }
+                let owners = learn(&mut self.pods, event, pods_differ, now.mono);
+                self.concerned(owners, about);
+            }
+            News::Revision(event) => {
+                let owners = learn(&mut self.revisions, event, |_, _| true, now.mono);
+                self.concerned(owners, about);
+            }
+            News::Run(event, _) => {
+                let differ = |known: &Run, new: &mut Run| runs_differ(known, new, now.wall);
+                let owners = learn(&mut self.runs, event, differ, now.mono);
+                self.concerned(owners, about);
+            }
+            News::Template(event) => self.learn_template(event, about, now.mono),
+            News::Node(event) => self.learn_node(event, about, now.mono),
+        }
+    }
+
+    /// Adds the workloads that are owners, and for objects without one all workloads of their namespace: they may be
+    /// adopted.
+    fn concerned(&self, owners: BTreeSet<Owner>, about: &mut BTreeSet<Key>) {
+        for owner in owners {
+            match owner {
+                Owner::Uid(uid) => about.extend(self.by_uid.get(&uid).cloned()),
+                Owner::NoneIn(namespace) => about.extend(self.workloads.orphan_keys_in(&namespace).cloned()),
+            }
+        }
+    }
+
+    fn learn_workload(&mut self, event: Event<Workload>, about: &mut BTreeSet<Key>, now: Duration) {
+        match event {
+            Event::ListBegins => self.workloads.begin_list(),
+            Event::Listed(key, workload) | Event::Applied(key, workload) => {
+                self.by_uid.insert(workload.uid.clone(), key.clone());
+                if self.workloads.observe(key.clone(), workload).1 {
+                    about.insert(key);
+                }
+            }
+            Event::Deleted(key, uid) => {
+                self.workloads.forget(&key, &uid, now);
+                self.by_uid.remove(&uid);
+                about.insert(key);
+            }
+            Event::ListEnds => {
+                for (key, gone) in self.workloads.end_list(now) {
+                    self.by_uid.remove(&gone.uid);
+                    about.insert(key);
+                }
+            }
+        }
+    }
+
+    fn learn_template(&mut self, event: Event<Template>, about: &mut BTreeSet<Key>, now: Duration) {
+        let mut changed = BTreeSet::new();
+        match event {
+            Event::ListBegins => self.templates.begin_list(),
+            Event::Listed(key, template) | Event::Applied(key, template) => {
+                let known = self.templates.get(&key);
+                let differs = known.is_none_or(|known| known.differs(&template));
+                self.templates.observe(key.clone(), template);
+                if differs {
+                    changed.insert(key);
+                }
+            }
+            Event::Deleted(key, uid) => {
+                self.templates.forget(&key, &uid, now);
+                changed.insert(key);
+            }
+            Event::ListEnds => changed.extend(self.templates.end_list(now).into_iter().map(|(key, _)| key)),
+        }
+        for (namespace, name) in changed {
+            let here = self.workloads.orphan_keys_in(&namespace);
+            let uses = |key: &&Key| {
+                self.workloads
+                    .get(key)
+                    .is_some_and(|workload| workload.uses(&name))
+            };
+            about.extend(here.filter(uses).cloned());
+        }
+    }
+
+    fn learn_node(&mut self, event: Event<NodeFacts>, about: &mut BTreeSet<Key>, now: Duration) {
+        let is_list = matches!(event, Event::ListEnds);
+        let changed = self.nodes.learn(event);
+        if is_list || !changed.is_empty() {
+            let bound = self.pods.iter().filter_map(|(_, pod)| pod.node.as_deref());
+            self.nodes.bound_to(bound, now);
+        }
+        if changed.is_empty() {
+            return;
+        }
+        let on_them = |pod: &Pod| pod.node.as_ref().is_some_and(|node| changed.contains(node));
+        let pods = self.pods.iter().filter(|(_, pod)| on_them(pod));
+        let owners = pods.filter_map(|(_, pod)| pod.controller.as_ref());
+        about.extend(owners.filter_map(|uid| self.by_uid.get(uid)).cloned());
+    }
+}
+
+/// A version alone is no news: the next write that it makes fail is tried again with this one.
+fn pods_differ(known: &Pod, new: &mut Pod) -> bool {
+    let version = std::mem::replace(&mut new.resource_version, known.resource_version.clone());
+    let differ = known != new;
+    new.resource_version = version;
+    differ
+}
+
+/// As of pods. A measurement that came in time is no news either: whoever waits for it wakes by itself.
+fn runs_differ(known: &Run, new: &mut Run, now: Timestamp) -> bool {
+    let version = std::mem::replace(&mut new.resource_version, known.resource_version.clone());
+    let at = new.not_taken_up_at;
+    if known.not_taken_up_at.is_some_and(|known| known > now) && at.is_some() {
+        new.not_taken_up_at = known.not_taken_up_at;
+    }
+    let differ = known != new;
+    (new.resource_version, new.not_taken_up_at) = (version, at);
+    differ
+}
+
+impl Workload {
+    /// Whether one of its hooks uses this HookTemplate.
+    fn uses(&self, template: &str) -> bool {
+        self.object.as_ref().is_ok_and(|object| uses(object, template))
+    }
+}
+
+fn uses(object: &GameDeployment, template: &str) -> bool {
+    let spec = &object.spec;
+    let strategies = [
+        &spec.pre_delete_update_strategy,
+        &spec.pre_inplace_update_strategy,
+        &spec.post_inplace_update_strategy,
+    ];
+    let strategies = strategies.into_iter().flatten();
+    let mut hooks = strategies.filter_map(|strategy| strategy.hook.as_ref());
+    let update = spec.update_strategy.as_ref();
+    let canary = update.and_then(|update| update.canary.as_ref());
+    let steps = canary
+        .and_then(|canary| canary.steps.as_ref())
+        .into_iter()
+        .flatten();
+    let named = |hook: &HookStep| hook.template_name == template;
+    hooks.any(named) || steps.filter_map(|step| step.hook.as_ref()).any(named)
+}
+
+/// The owner of an object that changed.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Owner {
+    Uid(String),
+    NoneIn(String),
+}
+
+impl Owner {
+    fn of<T: Stored>(value: &T, namespace: &str) -> Self {
+        value.owner().map_or_else(
+            || Self::NoneIn(namespace.to_owned()),
+            |uid| Self::Uid(uid.to_owned()),
+        )
+    }
+}
+
+/// Takes an event into a store. Returns the owners of what changed in a way that `differ` sees.
+fn learn<T: Stored>(
+    store: &mut Store<T>,
+    event: Event<T>,
+    differ: impl Fn(&T, &mut T) -> bool,
+    now: Duration,
+) -> BTreeSet<Owner> {
+    let mut owners = BTreeSet::new();
+    match event {
+        Event::ListBegins => store.begin_list(),
+        Event::Listed(key, mut value) | Event::Applied(key, mut value) => {
+            let owner = Owner::of(&value, &key.0);
+            let differs = store.get(&key).is_none_or(|known| differ(known, &mut value));
+            let (before, news) = store.observe(key.clone(), value);
+            if news && differs {
+                owners.extend(before.map(|before| Owner::of(&before, &key.0)));
+                owners.insert(owner);
+            }
+        }
+        Event::Deleted(key, uid) => {
+            let gone = store.forget(&key, &uid, now);
+            owners.extend(gone.map(|gone| Owner::of(&gone, &key.0)));
+        }
+        Event::ListEnds => {
+            let gone = store.end_list(now);
+            owners.extend(gone.iter().map(|(key, gone)| Owner::of(gone, &key.0)));
+        }
+    }
+    owners
+}

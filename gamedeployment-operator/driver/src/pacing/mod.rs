@@ -1,0 +1,7 @@
+//! When a workload is decided on, besides when something happens.
+
+mod rest;
+mod wakes;
+
+pub(crate) use rest::Rest;
+pub(crate) use wakes::Wakes;

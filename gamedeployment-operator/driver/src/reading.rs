@@ -1,0 +1,136 @@
+//! Direct reads: of what is uncertain, and of what was written and the watch has not shown in time.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::Key;
+use crate::clock::Now;
+use crate::driver::{Driver, LATER};
+use crate::expectations;
+use crate::job::Effect;
+use crate::request::{Answer, Call, CallError, Kind, Output, Request, RequestId};
+use crate::store::SeenVersion;
+
+/// A direct read under way.
+#[derive(Debug)]
+struct Read {
+    /// The workload that waits for it; none where nobody does.
+    workload: Option<Key>,
+    kind: Kind,
+    key: Key,
+    /// What was held of the object when it was asked for.
+    seen: SeenVersion,
+}
+
+/// Direct reads under way.
+#[derive(Debug, Default)]
+pub(crate) struct Reads {
+    under_way: BTreeMap<RequestId, Read>,
+    /// For each workload that waits: how many it waits for, and whether one of them has failed.
+    waiting: BTreeMap<Key, (usize, bool)>,
+    /// How many there are that nobody waits for.
+    rereads: usize,
+}
+
+impl Reads {
+    /// Whether a workload waits for one.
+    pub(crate) fn are_for(&self, workload: &Key) -> bool {
+        self.waiting.contains_key(workload)
+    }
+
+    /// Whether there are some that nobody waits for.
+    pub(crate) fn rereads(&self) -> bool {
+        self.rereads > 0
+    }
+
+    /// One has ended. Returns whether one of the workload's has failed, if it was the last one.
+    fn end(&mut self, workload: &Key, failed: bool) -> Option<bool> {
+        let (left, any) = self.waiting.get_mut(workload)?;
+        *left -= 1;
+        *any |= failed;
+        let (left, any) = (*left, *any);
+        if left > 0 {
+            return None;
+        }
+        self.waiting.remove(workload);
+        Some(any)
+    }
+}
+
+impl Driver {
+    /// Reads objects that were written and that the watch has not shown in time.
+    pub(crate) fn reread_overdue(&mut self, now: Duration) {
+        if self.reads.rereads() {
+            return;
+        }
+        let overdue = expectations::overdue(&self.index, now);
+        if !overdue.is_empty() {
+            self.output.push_back(Output::Overdue(overdue.len()));
+        }
+        for (kind, key) in overdue {
+            self.read(None, kind, key);
+        }
+    }
+
+    /// Reads an object, for a workload or for nobody.
+    pub(crate) fn read(&mut self, workload: Option<&Key>, kind: Kind, key: Key) {
+        match workload {
+            Some(workload) => self.reads.waiting.entry(workload.clone()).or_default().0 += 1,
+            None => self.reads.rereads += 1,
+        }
+        self.ids += 1;
+        let read = Read {
+            workload: workload.cloned(),
+            kind,
+            key: key.clone(),
+            seen: self.index.shelf(kind).seen_version(&key),
+        };
+        self.reads.under_way.insert(self.ids, read);
+        self.output.push_back(Output::Send(Request {
+            id: self.ids,
+            subject: None,
+            call: Call::Read(kind, key),
+            until: None,
+        }));
+    }
+
+    /// A direct read was answered.
+    pub(crate) fn found(&mut self, id: RequestId, answer: Result<Answer, CallError>, now: Now) {
+        let Some(read) = self.reads.under_way.remove(&id) else {
+            return;
+        };
+        let Read {
+            workload,
+            kind,
+            key,
+            seen,
+        } = read;
+        let failed = matches!(&answer, Err(error) if *error != CallError::Gone);
+        // What was learned meanwhile may be newer than the answer: what was uncertain is read again.
+        if !failed && self.index.shelf(kind).is_still(&key, &seen) {
+            match answer {
+                Ok(Answer::Object(object)) => self.apply(&key, Effect::Object(object), now.mono),
+                // The watch tells of a workload's end.
+                Err(_) if kind != Kind::Workload => self.index.shelf_mut(kind).absent(&key),
+                Ok(_) | Err(_) => {}
+            }
+            self.index.shelf_mut(kind).restart_deadline(&key, now.mono);
+            if let Some(workload) = &workload {
+                self.expectations.release(workload, kind, &key.1);
+            }
+        }
+        let Some(workload) = workload else {
+            self.reads.rereads -= 1;
+            if !self.reads.rereads() {
+                let all = self.index.workloads.iter().map(|(key, _)| key.clone());
+                self.dirty.extend(all);
+            }
+            return;
+        };
+        match self.reads.end(&workload, failed) {
+            None => {}
+            Some(false) => drop(self.dirty.insert(workload)),
+            Some(true) => self.wakes.set(&workload, Some(now.mono + LATER)),
+        }
+    }
+}

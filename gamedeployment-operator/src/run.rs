@@ -1,0 +1,176 @@
+//! Runs the driver: what happens goes in, what is to be done comes out, and the time is measured.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use futures::{FutureExt, Stream, StreamExt};
+use gamedeployment_driver::news::News;
+use gamedeployment_driver::request::{Answer, CallError, Decided, Output, Request, RequestId};
+use gamedeployment_driver::{Driver, Input, Key};
+use operator_runtime::health::Health;
+use operator_runtime::traces::TARGET;
+use tokio::task::{Id, JoinError, JoinSet};
+use tracing::{Instrument as _, Span};
+
+use crate::act::Caller;
+use crate::clock::Clock;
+use crate::metrics::{Decision, Metrics};
+use crate::observe::NODES;
+
+/// No sleep is longer.
+const LONGEST: Duration = Duration::from_mins(10);
+
+/// What a task brings back.
+type Answered = (RequestId, Result<Answer, CallError>);
+
+/// The driver with everything around it.
+pub struct Loop {
+    driver: Driver,
+    caller: Caller,
+    clock: Clock,
+    metrics: Metrics,
+    health: Health,
+    calls: JoinSet<Answered>,
+    /// The request that each task answers: if it ends in a defect, it cannot say that itself.
+    tasks: HashMap<Id, RequestId>,
+    /// Spans of decisions that are being carried out.
+    spans: HashMap<Key, Span>,
+}
+
+impl Loop {
+    /// A loop that knows nothing yet.
+    #[must_use]
+    pub fn new(with_nodes: bool, caller: Caller, clock: Clock, metrics: Metrics, health: Health) -> Self {
+        Self {
+            driver: Driver::new(with_nodes),
+            caller,
+            clock,
+            metrics,
+            health,
+            calls: JoinSet::new(),
+            tasks: HashMap::new(),
+            spans: HashMap::new(),
+        }
+    }
+
+    /// Follows the news until they end.
+    pub async fn run(mut self, news: impl Stream<Item = News>) {
+        let mut news = std::pin::pin!(news);
+        loop {
+            let sleep = self.driver.deadline().map(|at| self.clock.instant(at));
+            let sleep = sleep.unwrap_or_else(|| Instant::now() + LONGEST);
+            tokio::select! {
+                item = news.next() => match item {
+                    Some(item) => self.handle(Input::News(item)),
+                    None => return,
+                },
+                Some(answered) = self.calls.join_next_with_id(), if !self.calls.is_empty() => {
+                    self.answered(answered);
+                }
+                // Timers are as coarse as this.
+                () = tokio::time::sleep_until((sleep + Duration::from_millis(1)).into()) => {}
+            }
+            // Everything that is there already is taken in before anything is decided on.
+            while let Some(Some(item)) = news.next().now_or_never() {
+                self.handle(Input::News(item));
+            }
+            while let Some(answered) = self.calls.try_join_next_with_id() {
+                self.answered(answered);
+            }
+            let nodes = self.health.passes_since(NODES).map(|at| self.clock.mono(at));
+            self.handle(Input::NodesWatched(nodes));
+            self.drain();
+        }
+    }
+
+    fn handle(&mut self, input: Input) {
+        self.driver.handle(input, self.clock.now());
+    }
+
+    fn answered(&mut self, answered: Result<(Id, Answered), JoinError>) {
+        match answered {
+            Ok((task, (id, answer))) => {
+                self.tasks.remove(&task);
+                self.handle(Input::Answered(id, answer));
+            }
+            Err(error) => {
+                tracing::error!(%error, "a task ended in a defect");
+                if let Some(id) = self.tasks.remove(&error.id()) {
+                    let unknown = Err(CallError::Unknown(error.to_string()));
+                    self.handle(Input::Answered(id, unknown));
+                }
+            }
+        }
+    }
+
+    /// Does what is to be done now.
+    fn drain(&mut self) {
+        loop {
+            let begun = self.clock.now();
+            let Some(output) = self.driver.poll(begun) else {
+                return;
+            };
+            match output {
+                Output::Send(request) => self.send(request),
+                Output::Decided(decided) => {
+                    let took = self.clock.now().mono.saturating_sub(begun.mono);
+                    self.driver.took(&decided.subject.key, begun.mono, took);
+                    self.decided(decided, took);
+                }
+                Output::Concluded { key, decided, failed } => {
+                    self.spans.remove(&key);
+                    let took = begun.mono.saturating_sub(decided);
+                    self.metrics.reconciled(&key, !failed, took);
+                }
+                Output::Wrote(act, outcome) => self.metrics.acted(act, outcome),
+                Output::Warn(subject, warnings) => self.caller.warn(&subject, warnings),
+                Output::Tell(subject, done) => self.caller.tell_done(&subject, done),
+                Output::Refused(hook) => self.metrics.gate(hook, Decision::Refused),
+                Output::Overdue(objects) => tracing::warn!(
+                    objects,
+                    "the watch has not shown what was written; reading it directly"
+                ),
+                Output::Unreadable((namespace, name), unreadable) => {
+                    self.metrics.unreadable.inc();
+                    let error = &unreadable.error;
+                    tracing::warn!(namespace, name, error, "a GameDeployment cannot be read");
+                }
+                Output::Forgotten(key) => self.metrics.forget(&key),
+            }
+        }
+    }
+
+    fn send(&mut self, request: Request) {
+        if request.is_reread() {
+            self.metrics.direct_reads.inc();
+        }
+        let (id, caller) = (request.id, self.caller.clone());
+        let span = request
+            .subject
+            .as_ref()
+            .and_then(|subject| self.spans.get(&subject.key));
+        let span = span.cloned().unwrap_or_else(Span::none);
+        let work = async move { (id, caller.call(request).await) };
+        let task = self.calls.spawn(work.instrument(span));
+        self.tasks.insert(task.id(), id);
+    }
+
+    fn decided(&mut self, decided: Decided, took: Duration) {
+        self.metrics.decided(took);
+        let key = &decided.subject.key;
+        if let Some(report) = &decided.report {
+            self.metrics
+                .report(key, report.wanted, &report.status, &report.gauges);
+        }
+        if decided.is_empty() {
+            self.metrics.reconciled(key, decided.at_rest, took);
+            return;
+        }
+        let (namespace, gamedeployment) = key;
+        let span = tracing::info_span!(
+            target: TARGET, "decision", namespace, gamedeployment, actions = decided.actions,
+            status = decided.status
+        );
+        self.spans.insert(key.clone(), span);
+    }
+}

@@ -1,0 +1,170 @@
+//! What the API server does with the calls of gamedeployment-operator: the patches of the shell's `act`, each with the
+//! preconditions that the action carries and no others.
+
+use std::rc::Rc;
+
+use gamedeployment_core::gate::{HookKind, PodRef, owner};
+use gamedeployment_core::plan::{Action, RevisionRef};
+use gamedeployment_driver::request::{Answer, Call, CallError, DeletedRun, Kind, Object};
+use jiff::Timestamp;
+
+use super::Seen;
+use super::patch::patch;
+use super::watches::{revision, workload};
+use crate::network::{pod_of, version_of};
+use crate::objects::{PodObject, RevisionObject, RunObject, WorkloadObject, key};
+use crate::server::{Deleted, Refusal, Server};
+use crate::setup::strategy_of;
+
+fn of_pod(pod: &Rc<PodObject>) -> Answer {
+    Answer::Object(Object::Pod(key(&pod.id.name), Box::new(pod.read.clone())))
+}
+
+fn of_run(run: &Rc<RunObject>) -> Answer {
+    Answer::Object(Object::Run(key(&run.id.name), Box::new(run.read.clone())))
+}
+
+fn of_revision(object: &Rc<RevisionObject>) -> Answer {
+    Answer::Object(Object::Revision(key(&object.id.name), Box::new(revision(object))))
+}
+
+fn of_workload(object: &Rc<WorkloadObject>) -> Answer {
+    Answer::Object(Object::Workload(key(&object.id.name), workload(object)))
+}
+
+/// Does a call.
+pub fn perform(
+    server: &mut Server,
+    call: &Call,
+    seen: Option<&Seen>,
+    now: Timestamp,
+) -> Result<Answer, CallError> {
+    let done = match (call, seen) {
+        (Call::Read(kind, (_, name)), _) => read(server, *kind, name),
+        (Call::ReadNode(node), _) => server.nodes.get(node).map(|_| Answer::Done).ok_or(Refusal::Gone),
+        (Call::WriteStatus(status), Some(seen)) => patch_workload(server, seen, |object| {
+            object.status = Some((**status).clone());
+        }),
+        (Call::DeleteRuns(runs), Some(_)) => {
+            let mut met = Vec::new();
+            for run in runs {
+                let Some(known) = server.runs.get(&run.name).cloned() else {
+                    continue;
+                };
+                // By its label: a call for many names no UID.
+                let _ = server.delete_run(&run.name, None, None);
+                met.push(DeletedRun {
+                    name: known.id.name.clone(),
+                    uid: known.id.uid.clone(),
+                    kept: server.runs.get(&run.name).is_some(),
+                });
+            }
+            Ok(Answer::Runs(met))
+        }
+        (Call::Act(action), Some(seen)) => act(server, action, seen, now),
+        (other, _) => panic!("not in this world: {other:?}"),
+    };
+    done.map_err(|refusal| match refusal {
+        Refusal::Gone => CallError::Gone,
+        Refusal::Conflict => CallError::Conflict,
+        Refusal::Forbidden => CallError::Refused("failed: forbidden (403)".to_owned()),
+    })
+}
+
+fn act(server: &mut Server, action: &Action, seen: &Seen, now: Timestamp) -> Result<Answer, Refusal> {
+    match action {
+        Action::CreateRevision(new) => {
+            let owner = owner(&seen.subject.key.1, seen.uid());
+            server
+                .create_revision(new, owner, now)
+                .map(|made| of_revision(&made))
+        }
+        Action::CreatePod(new) => server.create_pod(&new.manifest, now).map(|pod| of_pod(&pod)),
+        Action::TryPod(..) => Ok(Answer::Done),
+        Action::CreateRun(new) => {
+            server.deny(server.refuses.runs)?;
+            server.create_run(&new.run, now).map(|run| of_run(&run))
+        }
+        Action::DeleteRun(at) => {
+            server.delete_run(&at.name, Some(&at.uid), None)?;
+            Ok(server.runs.get(&at.name).map_or(Answer::Gone, of_run))
+        }
+        Action::DeleteRevision(at) => {
+            let version = Some(at.resource_version.as_str());
+            server.delete_revision(&at.name, Some(&at.uid), version)?;
+            Ok(Answer::Gone)
+        }
+        Action::RenumberRevision(at, number) => {
+            patch_revision(server, at, |object| object.revision = *number)
+        }
+        Action::AdoptRevision(at) => {
+            let owner = owner(&seen.subject.key.1, seen.uid());
+            patch_revision(server, at, |object| {
+                object.metadata.owner_references = Some(vec![owner]);
+            })
+        }
+        Action::ResetRetry(kinds) => reset_retry(server, seen, kinds),
+        Action::Pause => patch_workload(server, seen, |object| {
+            object.spec.update_strategy.get_or_insert_default().paused = Some(true);
+        }),
+        Action::DeletePod(delete) => delete_pod(server, delete.pod(), now),
+        other => on_pod(server, other, seen, now),
+    }
+}
+
+fn read(server: &Server, kind: Kind, name: &str) -> Result<Answer, Refusal> {
+    let found = match kind {
+        Kind::Workload => server.workloads.get(name).map(of_workload),
+        Kind::Pod => server.pods.get(name).map(of_pod),
+        Kind::Revision => server.revisions.get(name).map(of_revision),
+        Kind::Run => server.runs.get(name).map(of_run),
+    };
+    found.ok_or(Refusal::Gone)
+}
+
+fn delete_pod(server: &mut Server, at: &PodRef, now: Timestamp) -> Result<Answer, Refusal> {
+    server.deny(server.refuses.deletions)?;
+    let deleted = server.delete_pod(&at.name, Some(&at.uid), Some(&at.resource_version), now)?;
+    Ok(match deleted {
+        Deleted::Ending(pod) => of_pod(&pod),
+        Deleted::Gone => Answer::Gone,
+    })
+}
+
+fn patch_revision(
+    server: &mut Server,
+    at: &RevisionRef,
+    change: impl FnOnce(&mut k8s_openapi::api::apps::v1::ControllerRevision),
+) -> Result<Answer, Refusal> {
+    let version = Some(at.resource_version.as_str());
+    let patched = server.patch_revision(&at.name, Some(&at.uid), version, change)?;
+    Ok(of_revision(&patched))
+}
+
+fn patch_workload(
+    server: &mut Server,
+    seen: &Seen,
+    change: impl FnOnce(&mut shared_api::GameDeployment),
+) -> Result<Answer, Refusal> {
+    let metadata = &seen.object().metadata;
+    let (uid, version) = (metadata.uid.as_deref(), metadata.resource_version.as_deref());
+    let patched = server.patch_workload(&seen.subject.key.1, uid, version, change)?;
+    Ok(of_workload(&patched))
+}
+
+fn reset_retry(server: &mut Server, seen: &Seen, kinds: &[HookKind]) -> Result<Answer, Refusal> {
+    patch_workload(server, seen, |object| {
+        for kind in kinds {
+            strategy_of(&mut object.spec, *kind).get_or_insert_default().retry = Some(false);
+        }
+    })
+}
+
+/// The writes that patch a pod.
+fn on_pod(server: &mut Server, action: &Action, seen: &Seen, now: Timestamp) -> Result<Answer, Refusal> {
+    let (name, (uid, version)) = (pod_of(action).unwrap(), version_of(action).unwrap());
+    let patched = server.patch_pod(name, Some(uid), Some(version), |pod| {
+        patch(pod, action, seen, now);
+    })?;
+    Ok(of_pod(&patched))
+}

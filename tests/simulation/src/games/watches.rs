@@ -1,0 +1,142 @@
+//! What the watches of one process show, in the driver's words.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use gamedeployment_driver::news::{Event, News, NodeFacts, OwnedRevision, Template, Workload};
+use jiff::Timestamp;
+
+use crate::objects::{
+    NodeObject, Object, PodObject, RevisionObject, RunObject, TemplateObject, WorkloadObject, key,
+};
+use crate::process::clock;
+use crate::server::Server;
+use crate::server::table::{News as Shows, Table, Watch};
+
+/// Kinds that are watched.
+pub const KINDS: usize = 6;
+/// The kind of HookRuns.
+pub(super) const RUNS: usize = 3;
+/// The kind of nodes.
+pub(super) const NODES: usize = 5;
+
+/// The watches of one process.
+#[derive(Debug, Default)]
+pub(super) struct Watches {
+    workloads: Watch<WorkloadObject>,
+    pods: Watch<PodObject>,
+    revisions: Watch<RevisionObject>,
+    runs: Watch<RunObject>,
+    templates: Watch<TemplateObject>,
+    nodes: Watch<NodeObject>,
+    /// Since when the watch of runs has had no break.
+    runs_watched: Option<Timestamp>,
+}
+
+/// What came of letting a watch show one thing.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct Shown {
+    /// There was something.
+    pub any: bool,
+    /// The watch was too old, and lists anew.
+    pub expired: bool,
+}
+
+impl Watches {
+    /// The watch of a kind breaks.
+    pub(super) fn lose(&mut self, kind: usize) {
+        match kind {
+            0 => self.workloads = Watch::Closed,
+            1 => self.pods = Watch::Closed,
+            2 => self.revisions = Watch::Closed,
+            RUNS => {
+                self.runs = Watch::Closed;
+                self.runs_watched = None;
+            }
+            4 => self.templates = Watch::Closed,
+            _ => self.nodes = Watch::Closed,
+        }
+    }
+
+    /// The next thing that the watch of a kind shows.
+    pub(super) fn next(&mut self, server: &Server, kind: usize, now: Timestamp) -> (Vec<News>, Shown) {
+        match kind {
+            0 => next(&server.workloads, &mut self.workloads, workload, News::Workload),
+            1 => next(&server.pods, &mut self.pods, |pod| pod.read.clone(), News::Pod),
+            2 => next(&server.revisions, &mut self.revisions, revision, News::Revision),
+            RUNS => {
+                let since = self.runs_watched.map(clock);
+                let news = |event| News::Run(event, since);
+                let (events, shown) = next(&server.runs, &mut self.runs, |run| run.read.clone(), news);
+                if !events.is_empty() && self.runs_watched.is_none() {
+                    self.runs_watched = Some(now);
+                }
+                (events, shown)
+            }
+            4 => next(&server.templates, &mut self.templates, template, News::Template),
+            _ => next(
+                &server.nodes,
+                &mut self.nodes,
+                |_| NodeFacts::default(),
+                News::Node,
+            ),
+        }
+    }
+}
+
+/// A workload as it is kept.
+pub(super) fn workload(object: &WorkloadObject) -> Workload {
+    Workload {
+        uid: object.id.uid.clone(),
+        version: object.id.version.clone(),
+        object: Ok(object.api.clone()),
+    }
+}
+
+/// A revision as it is kept.
+pub(super) fn revision(object: &RevisionObject) -> OwnedRevision {
+    OwnedRevision {
+        owner: object.id.owner.clone(),
+        revision: object.read.clone(),
+    }
+}
+
+fn template(object: &TemplateObject) -> Template {
+    Template {
+        uid: object.id.uid.clone(),
+        version: object.id.version.clone(),
+        spec: Ok(Arc::new(object.spec.clone())),
+        problem: None,
+    }
+}
+
+fn next<T: Object, K>(
+    table: &Table<T>,
+    watch: &mut Watch<T>,
+    read: impl Fn(&T) -> K,
+    news: impl Fn(Event<K>) -> News,
+) -> (Vec<News>, Shown) {
+    let any = table.has_news(watch);
+    let (shows, expired) = table.next(watch);
+    let of = |object: &Rc<T>| (key(&object.id().name), read(object));
+    let events = match shows {
+        None => Vec::new(),
+        Some(Shows::List(all)) => {
+            let listed = all.iter().map(|object| {
+                let (key, value) = of(object);
+                Event::Listed(key, value)
+            });
+            let begins = std::iter::once(Event::ListBegins);
+            begins.chain(listed).chain([Event::ListEnds]).collect()
+        }
+        Some(Shows::Apply(object)) => {
+            let (key, value) = of(&object);
+            vec![Event::Applied(key, value)]
+        }
+        Some(Shows::Delete(object)) => {
+            let id = object.id();
+            vec![Event::Deleted(key(&id.name), id.uid.clone())]
+        }
+    };
+    (events.into_iter().map(news).collect(), Shown { any, expired })
+}
