@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use futures::{FutureExt, Stream, StreamExt};
 use gamedeployment_driver::news::News;
 use gamedeployment_driver::request::{Answer, CallError, Decided, Output, Request, RequestId};
-use gamedeployment_driver::{Driver, Input, Key};
+use gamedeployment_driver::{Driver, Input, Key, Limits};
 use operator_runtime::health::Health;
 use operator_runtime::traces::TARGET;
 use tokio::task::{Id, JoinError, JoinSet};
@@ -42,7 +42,7 @@ impl Loop {
     #[must_use]
     pub fn new(with_nodes: bool, caller: Caller, clock: Clock, metrics: Metrics, health: Health) -> Self {
         Self {
-            driver: Driver::new(with_nodes),
+            driver: Driver::new(with_nodes, Limits::default()),
             caller,
             clock,
             metrics,

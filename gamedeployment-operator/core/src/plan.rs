@@ -31,6 +31,29 @@ pub struct Plan {
     pub gauges: Option<Gauges>,
 }
 
+/// How much is done for one workload before it is decided on anew.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Creations of pods.
+    pub creations: usize,
+    /// Other writes, but for removals of runs.
+    pub changes: usize,
+    /// Runs of pods that are gone are removed when so many have gathered, or when there is nothing else to do.
+    pub removals: usize,
+}
+
+impl Default for Limits {
+    /// Creations double with each batch that succeeds, so that ten batches reach the most that are made; changes take
+    /// the API server about a second.
+    fn default() -> Self {
+        Self {
+            creations: 512,
+            changes: 128,
+            removals: 200,
+        }
+    }
+}
+
 /// One write.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Action {
@@ -213,11 +236,20 @@ impl Plan {
         self.actions.is_empty() && self.status.is_none() && self.warnings.is_empty()
     }
 
-    /// Leaves so many creations of pods and so many writes to what there is: the others are decided on anew when these
-    /// are done. While they are, the user may change their mind, and a pod that is gone cannot be brought back; and pods
-    /// that have become ready wait to be put into service.
-    pub fn shorten(&mut self, creations: usize, changes: usize) {
-        let (mut creations, mut changes) = (creations, changes);
+    /// Leaves as much as is to be done before it is decided anew.
+    ///
+    /// So many creations of pods and so many writes to what there is: while they are made, the user may change their mind,
+    /// and a pod that is gone cannot be brought back; and pods that have become ready wait to be put into service.
+    ///
+    /// Removals of runs that are history wait while there is something else to do, up to so many: many together cost
+    /// little, and while a fleet is drained the API server has better things to do.
+    pub fn limit(&mut self, limits: &Limits) {
+        let waits = |action: &Action| matches!(action, Action::DeleteRun(run) if run.is_history);
+        let waiting = self.actions.iter().filter(|action| waits(action)).count();
+        if waiting < limits.removals.min(self.actions.len()) {
+            self.actions.retain(|action| !waits(action));
+        }
+        let (mut creations, mut changes) = (limits.creations, limits.changes);
         self.actions.retain(|action| {
             let left = match action {
                 Action::CreatePod(_) => &mut creations,
@@ -229,16 +261,6 @@ impl Plan {
             *left = left.saturating_sub(1);
             stays
         });
-    }
-
-    /// Removals of runs that are history wait while there is something else to do, up to so many: many together cost
-    /// little, and while a fleet is drained the API server has better things to do.
-    pub fn postpone_removals(&mut self, most: usize) {
-        let waits = |action: &Action| matches!(action, Action::DeleteRun(run) if run.is_history);
-        let waiting = self.actions.iter().filter(|action| waits(action)).count();
-        if waiting < most.min(self.actions.len()) {
-            self.actions.retain(|action| !waits(action));
-        }
     }
 
     /// Wakes at this time, or earlier.
@@ -262,19 +284,24 @@ mod tests {
 
     #[test]
     fn history_is_removed_when_nothing_else_is_to_be_done_or_when_there_is_much_of_it() {
-        let plan = |actions: Vec<Action>| Plan {
-            actions,
-            ..Plan::default()
+        let limited = |actions: Vec<Action>, removals| {
+            let mut plan = Plan {
+                actions,
+                ..Plan::default()
+            };
+            let limits = Limits {
+                removals,
+                ..Limits::default()
+            };
+            plan.limit(&limits);
+            plan.actions
         };
-        let mut busy = plan(vec![removal(true), Action::Pause, removal(true), removal(false)]);
-        busy.postpone_removals(3);
-        assert_eq!(busy.actions, [Action::Pause, removal(false)]);
-        let mut much = plan(vec![removal(true), Action::Pause, removal(true)]);
-        much.postpone_removals(2);
-        assert_eq!(much.actions.len(), 3);
-        let mut idle = plan(vec![removal(true), removal(true)]);
-        idle.postpone_removals(100);
-        assert_eq!(idle.actions.len(), 2);
+        let busy = vec![removal(true), Action::Pause, removal(true), removal(false)];
+        assert_eq!(limited(busy, 3), [Action::Pause, removal(false)]);
+        let much = vec![removal(true), Action::Pause, removal(true)];
+        assert_eq!(limited(much, 2).len(), 3);
+        let idle = vec![removal(true), removal(true)];
+        assert_eq!(limited(idle, 100).len(), 2);
     }
 
     #[test]
@@ -291,9 +318,14 @@ mod tests {
             actions: vec![pod(), pod(), reset(), run(), reset(), reset(), run()],
             ..Plan::default()
         };
-        plan.shorten(1, 2);
+        let limits = Limits {
+            creations: 1,
+            changes: 2,
+            removals: 0,
+        };
+        plan.limit(&limits);
         assert_eq!(plan.actions, [pod(), reset(), run(), reset(), run()]);
-        plan.shorten(1, 2);
+        plan.limit(&limits);
         assert_eq!(plan.actions.len(), 5);
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use gamedeployment_core::decide::decide;
 use gamedeployment_core::gate::Run;
-use gamedeployment_core::plan::Plan;
+use gamedeployment_core::plan::{self, Plan};
 use gamedeployment_core::pod::Pod;
 use gamedeployment_core::refusals::{FIRST_PAUSE, Refusals};
 use gamedeployment_core::revision::Revision;
@@ -17,19 +17,12 @@ use crate::Key;
 use crate::clock::Now;
 use crate::expectations::{self, Expectations};
 use crate::index::{Index, Surroundings};
-use crate::job::{Effect, Job, Step};
+use crate::job::{Calls, Effect, Job, Step};
 use crate::news::{News, Unreadable};
 use crate::pacing::{Rest, Wakes};
 use crate::reading::Reads;
 use crate::request::{Answer, Call, CallError, Decided, Kind, Output, Report, Request, RequestId, Subject};
 
-/// Changes of pods for one workload before it is decided on anew: the user may change their mind meanwhile.
-const CHANGES: usize = 128;
-/// So many pods are created for one workload before it is decided on anew: those that have become ready wait to be put
-/// into service.
-const CREATIONS: usize = 512;
-/// Runs of pods that are gone are removed when so many have gathered, or when there is nothing else to do.
-const REMOVALS: usize = 200;
 /// Pause before something is tried again that no decision rests on.
 pub(crate) const LATER: Duration = Duration::from_secs(1);
 
@@ -49,6 +42,15 @@ pub enum Input {
     Answered(RequestId, Result<Answer, CallError>),
 }
 
+/// How much is done at a time for one workload.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Limits {
+    /// Before it is decided on anew.
+    pub plan: plan::Limits,
+    /// In calls.
+    pub calls: Calls,
+}
+
 /// What is remembered of a workload between decisions: only what saves work or tells people.
 #[derive(Debug, Default)]
 struct Memory {
@@ -61,6 +63,7 @@ struct Memory {
 #[derive(Debug)]
 pub struct Driver {
     with_nodes: bool,
+    limits: Limits,
     /// What is known.
     pub index: Index,
     pub(crate) expectations: Expectations,
@@ -88,9 +91,10 @@ pub struct Driver {
 impl Driver {
     /// A driver that knows nothing yet.
     #[must_use]
-    pub fn new(with_nodes: bool) -> Self {
+    pub fn new(with_nodes: bool, limits: Limits) -> Self {
         Self {
             with_nodes,
+            limits,
             index: Index::default(),
             expectations: Expectations::default(),
             dirty: BTreeSet::new(),
@@ -260,8 +264,7 @@ impl Driver {
         if is_empty && !remembers {
             self.memories.remove(&key);
         }
-        plan.postpone_removals(REMOVALS);
-        plan.shorten(CREATIONS, CHANGES);
+        plan.limit(&self.limits.plan);
         let subject = Arc::new(Subject {
             key: key.clone(),
             object,
@@ -275,7 +278,8 @@ impl Driver {
             report,
         }));
         if !is_empty {
-            let job = Job::new(plan, subject, self.index.runs.count_in(&key.0));
+            let runs_here = self.index.runs.count_in(&key.0);
+            let job = Job::new(plan, subject, runs_here, self.limits.calls);
             self.jobs.insert(key.clone(), job);
             let mut step = Step::default();
             if let Some(job) = self.jobs.get_mut(&key) {

@@ -30,7 +30,8 @@ mod reading;
 pub mod request;
 pub mod store;
 
-pub use driver::{Driver, Input};
+pub use driver::{Driver, Input, Limits};
+pub use job::Calls;
 
 /// Namespace and name.
 pub type Key = (String, String);

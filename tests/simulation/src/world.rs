@@ -4,7 +4,9 @@
 use std::collections::BTreeMap;
 
 use fastrand::Rng;
+use gamedeployment_core::plan;
 use gamedeployment_driver::store::{Store, Stored};
+use gamedeployment_driver::{Calls, Limits};
 use jiff::{SignedDuration, Timestamp};
 
 use crate::endpoint::{Call, Mood};
@@ -56,6 +58,8 @@ pub struct World {
     /// What pods' games say at first.
     temper: u64,
     pub code: [u8; 8],
+    /// How much the drivers do at a time.
+    pub limits: Limits,
 }
 
 impl World {
@@ -89,6 +93,7 @@ impl World {
             story: None,
             temper: dice.u64(..),
             code,
+            limits: limits(&mut dice),
         };
         for _ in 0..3 {
             world.server.add_node(EPOCH);
@@ -281,6 +286,25 @@ impl World {
             && machine.is_some_and(|machine| {
                 (read.is_ready() || machine.served) && machine.keeps_its_images(&pod.api)
             })
+    }
+}
+
+/// Fleets are small here, so some worlds have small limits.
+fn limits(dice: &mut Rng) -> Limits {
+    if dice.bool() {
+        return Limits::default();
+    }
+    Limits {
+        plan: plan::Limits {
+            creations: dice.usize(1..4),
+            changes: dice.usize(1..5),
+            removals: dice.usize(1..4),
+        },
+        calls: Calls {
+            at_once: dice.usize(1..4),
+            together: dice.usize(1..4),
+            many: dice.usize(1..3),
+        },
     }
 }
 

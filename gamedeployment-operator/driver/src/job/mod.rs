@@ -22,8 +22,26 @@ use effect::{Failure, Target};
 use runs::Removals;
 use write::{Follows, Write};
 
-/// Writes at a time for one workload.
-const AT_ONCE: usize = 32;
+/// Calls for one workload.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Calls {
+    /// Writes under way at a time.
+    pub at_once: usize,
+    /// Runs that one call deletes at most: their digests fit into a URL, and the API server is done well in time.
+    pub together: usize,
+    /// Fewer runs are deleted one by one.
+    pub many: usize,
+}
+
+impl Default for Calls {
+    fn default() -> Self {
+        Self {
+            at_once: 32,
+            together: 200,
+            many: 4,
+        }
+    }
+}
 
 /// What comes next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,6 +101,7 @@ pub(crate) struct Step {
 #[derive(Debug)]
 pub(crate) struct Job {
     subject: Arc<Subject>,
+    calls: Calls,
     phase: Phase,
     queue: VecDeque<Write>,
     removals: Removals,
@@ -98,7 +117,7 @@ pub(crate) struct Job {
 
 impl Job {
     /// Begins to carry a plan out. `runs_here`: HookRuns in the workload's namespace, whosever they are.
-    pub(crate) fn new(plan: Plan, subject: Arc<Subject>, runs_here: usize) -> Self {
+    pub(crate) fn new(plan: Plan, subject: Arc<Subject>, runs_here: usize, calls: Calls) -> Self {
         let Plan {
             actions,
             status,
@@ -117,9 +136,10 @@ impl Job {
         }
         Self {
             subject,
+            calls,
             phase: Phase::Changes,
             queue: changes,
-            removals: Removals::new(removals, runs_here),
+            removals: Removals::new(removals, runs_here, calls),
             creations,
             batch: 1,
             failures_before_batch: 0,
@@ -144,7 +164,7 @@ impl Job {
     /// Sends what may be sent now.
     pub(crate) fn advance(&mut self, ids: &mut RequestId, step: &mut Step) {
         while self.phase != Phase::Done {
-            while self.under_way.len() < AT_ONCE
+            while self.under_way.len() < self.calls.at_once.max(1)
                 && let Some(mut write) = self.queue.pop_front()
             {
                 let follows = write.begin(&self.subject);

@@ -8,13 +8,9 @@ use std::collections::{BTreeMap, VecDeque};
 use gamedeployment_core::plan::{DELETE_RUN, RunRef};
 
 use super::effect::{Effect, Failure, Target};
-use super::{Job, Step};
+use super::{Calls, Job, Step};
 use crate::request::{Answer, CallError, Kind, Output};
 
-/// Runs that one call deletes at most: their digests fit into a URL, and the API server is done well in time.
-const TOGETHER: usize = 200;
-/// Fewer are deleted one by one.
-const MANY: usize = 4;
 /// For each call the API server reads all runs of the namespace. To read so many costs it less than one call more: at
 /// least one of them must be meant.
 const OF: usize = 32;
@@ -27,15 +23,15 @@ pub(super) struct Removals {
 }
 
 impl Removals {
-    pub(super) fn new(mut runs: Vec<RunRef>, runs_here: usize) -> Self {
+    pub(super) fn new(mut runs: Vec<RunRef>, runs_here: usize, calls: Calls) -> Self {
         let mut removals = Self {
             together: VecDeque::new(),
             singly: Vec::new(),
         };
         while !runs.is_empty() {
-            let rest = runs.split_off(runs.len().min(TOGETHER));
+            let rest = runs.split_off(runs.len().min(calls.together.max(1)));
             let chunk = std::mem::replace(&mut runs, rest);
-            if chunk.len() >= MANY && chunk.len() * OF >= runs_here {
+            if chunk.len() >= calls.many && chunk.len() * OF >= runs_here {
                 removals.together.push_back(chunk);
             } else {
                 removals.singly.extend(chunk);

@@ -13,7 +13,7 @@ use gamedeployment_core::revision::Revision;
 use gamedeployment_driver::clock::Now;
 use gamedeployment_driver::index::Index;
 use gamedeployment_driver::request::{Answer, Call, CallError, Decided, Output, Request, RequestId, Subject};
-use gamedeployment_driver::{Driver, Input};
+use gamedeployment_driver::{Driver, Input, Limits};
 use jiff::Timestamp;
 use shared_api::GameDeployment;
 
@@ -66,10 +66,11 @@ pub struct Games {
     asked: bool,
 }
 
-impl Default for Games {
-    fn default() -> Self {
+impl Games {
+    #[must_use]
+    pub fn new(limits: Limits) -> Self {
         Self {
-            driver: Driver::new(true),
+            driver: Driver::new(true, limits),
             watches: Watches::default(),
             nodes_watched: None,
             seen: None,
