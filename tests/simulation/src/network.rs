@@ -379,6 +379,7 @@ impl World {
             late,
             room,
             sent,
+            ends_since: self.server.ends_since(seen.uid()),
             node_since,
         };
         self.totals.approvals += u64::from(self.referee.acted(action, &acted));

@@ -74,11 +74,14 @@ impl World {
             33..=37 => self.touch_pod(dice),
             38 => self.replace_workload(dice),
             _ if dice.bool() => {
-                let [revisions, runs, deletions] = std::array::from_fn(|_| dice.u8(..3) == 0);
+                let [revisions, runs, deletions, pods, collections] =
+                    std::array::from_fn(|_| dice.u8(..3) == 0);
                 let refuses = Refuses {
                     revisions,
                     runs,
                     deletions,
+                    pods,
+                    collections,
                 };
                 self.server.refuses = refuses;
                 self.tell(|| format!("the API server now {refuses:?}"));

@@ -21,18 +21,20 @@ const NEW: Look = Look {
 };
 
 impl World {
-    /// A new template, while hooks cannot be asked or pods not be deleted; pods are touched all the time.
+    /// A new template, while hooks cannot be asked or pods not be deleted or made; pods are touched all the time.
     pub fn live_on_while_writes_are_refused(&mut self, dice: &mut Rng) {
-        let runs = self.code[1].is_multiple_of(2);
+        let kind = self.code[1] % 3;
         self.server.refuses = Refuses {
-            revisions: false,
-            runs,
-            deletions: !runs,
+            runs: kind == 0,
+            deletions: kind == 1,
+            pods: kind == 2,
+            ..Refuses::default()
         };
+        let replicas = if kind == 2 { 12 } else { 2 };
         self.edit(
             |spec| {
                 spec.template = template(NEW);
-                spec.replicas = Some(2);
+                spec.replicas = Some(replicas);
             },
             || "a new template, which cannot be rolled out".to_owned(),
         );

@@ -45,6 +45,7 @@ pub fn perform(
         (Call::WriteStatus(status), Some(seen)) => patch_workload(server, seen, |object| {
             object.status = Some((**status).clone());
         }),
+        (Call::DeleteRuns(_), Some(_)) if server.refuses.collections => Err(Refusal::Forbidden),
         (Call::DeleteRuns(runs), Some(_)) => {
             let mut met = Vec::new();
             for run in runs {

@@ -4,7 +4,7 @@ mod calls;
 mod patch;
 mod watches;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -64,6 +64,11 @@ pub struct Games {
     written: BTreeSet<String>,
     /// Whether anything was asked since then.
     asked: bool,
+    /// Calls for it that are under way, and whether each writes.
+    under_way: BTreeMap<RequestId, bool>,
+    /// Whether a write of it was done, and whether one has failed.
+    wrote: (bool, bool),
+    limits: Limits,
 }
 
 impl Games {
@@ -76,6 +81,9 @@ impl Games {
             seen: None,
             written: BTreeSet::new(),
             asked: false,
+            under_way: BTreeMap::new(),
+            wrote: (false, false),
+            limits,
         }
     }
 }
@@ -120,6 +128,11 @@ impl Games {
 
     /// A request was answered.
     pub fn answered(&mut self, id: RequestId, answer: Result<Answer, CallError>, now: Timestamp) {
+        if let Some(writes) = self.under_way.remove(&id) {
+            self.wrote.0 |= answer.is_ok() && writes;
+            // What a read was needed for may have failed by its answer.
+            self.wrote.1 |= answer.is_err() || !writes;
+        }
         self.driver.handle(Input::Answered(id, answer), now_of(now));
     }
 
@@ -170,6 +183,12 @@ impl Games {
         self.seen = Some(seen);
         self.written.clear();
         self.asked = false;
+        self.wrote = (false, false);
+        assert!(
+            self.under_way.is_empty(),
+            "decides while it writes: {:?}",
+            self.under_way
+        );
     }
 
     /// Everything that a decision led to has been done.
@@ -182,6 +201,18 @@ impl Games {
     pub fn sent(&mut self, request: &Request) -> Option<Rc<Seen>> {
         request.subject.as_ref()?;
         self.asked = true;
+        let writes = !matches!(request.call, Call::Read(..) | Call::ReadNode(_));
+        self.under_way.insert(request.id, writes);
+        assert!(
+            self.under_way.len() <= self.limits.calls.at_once,
+            "{} writes at a time: {:?}",
+            self.under_way.len(),
+            self.limits
+        );
+        if let Call::WriteStatus(_) = request.call {
+            let (done, failed) = self.wrote;
+            assert!(!done || failed, "a status of how it was before: {request:#?}");
+        }
         let versioned = match &request.call {
             Call::Act(Action::ResetRetry(_) | Action::Pause) => Some(""),
             Call::Act(action) => pod_of(action),

@@ -72,6 +72,13 @@ impl Referee {
                 self.chosen.remove(&pod(acted).id.uid);
                 false
             }
+            Action::Adopt(_) => {
+                assert!(
+                    acted.ends_since.is_none_or(|since| since >= acted.seen.at),
+                    "a workload adopts that was being deleted when it was decided on: {action:#?}"
+                );
+                false
+            }
             Action::PutIn(..) => {
                 self.out.remove(&pod(acted).id.uid);
                 false
@@ -87,12 +94,12 @@ impl Referee {
         let pod = &pod(acted).read;
         let now = &acted.machine;
         let (taken, edited) = (&self.taken, &self.edited);
-        // The world has one clock, and what is decided is sent at once.
+        // The world has one clock. What waits for its turn for too long is not sent.
         let is_fresh = |asked: &Asked| {
             let fresh = SignedDuration::from_secs(FRESH);
             asked
                 .answered
-                .is_some_and(|at| acted.seen.at.duration_since(at) < fresh)
+                .is_some_and(|at| acted.sent.duration_since(at) < fresh)
         };
         let answered = |asked: &Asked| {
             let metrics = &asked.run.api.spec.metrics;

@@ -40,6 +40,8 @@ pub struct Acted<'a> {
     pub room: Room,
     /// When it was sent.
     pub sent: Timestamp,
+    /// Since when the workload is being deleted.
+    pub ends_since: Option<Timestamp>,
     /// Since when the pod's node exists, by the API server.
     pub node_since: Option<Timestamp>,
 }

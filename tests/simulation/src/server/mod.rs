@@ -6,6 +6,7 @@ mod others;
 mod pods;
 pub mod table;
 
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use jiff::Timestamp;
@@ -39,6 +40,7 @@ pub enum Deleted<T> {
 
 /// What is refused to gamedeployment-operator: a right is missing, or an admission webhook says no.
 #[derive(Debug, Clone, Copy, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "any of them may be refused")]
 pub struct Refuses {
     /// New ControllerRevisions.
     pub revisions: bool,
@@ -46,6 +48,10 @@ pub struct Refuses {
     pub runs: bool,
     /// Deletions of pods.
     pub deletions: bool,
+    /// New pods.
+    pub pods: bool,
+    /// Deletions of several HookRuns by one call: a right that older roles lack.
+    pub collections: bool,
 }
 
 /// All objects.
@@ -65,6 +71,8 @@ pub struct Server {
     pub refuses: Refuses,
     /// Requests that were refused for that.
     pub denied: usize,
+    /// When workloads were told to end, by UID.
+    ends: BTreeMap<String, Timestamp>,
 }
 
 impl Server {
@@ -78,6 +86,12 @@ impl Server {
     pub fn deny(&mut self, refuses: bool) -> Result<(), Refusal> {
         self.denied += usize::from(refuses);
         if refuses { Err(Refusal::Forbidden) } else { Ok(()) }
+    }
+
+    /// Since when a workload is being deleted, or gone.
+    #[must_use]
+    pub fn ends_since(&self, uid: &str) -> Option<Timestamp> {
+        self.ends.get(uid).copied()
     }
 
     #[must_use]

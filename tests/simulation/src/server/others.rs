@@ -190,6 +190,7 @@ impl Server {
         let Some(known) = self.workloads.get(name).cloned() else {
             return;
         };
+        self.ends.entry(known.id.uid.clone()).or_insert(now);
         if foreground {
             let _ = self.patch_workload(name, None, None, |object| {
                 object.metadata.deletion_timestamp.get_or_insert(Time(whole(now)));

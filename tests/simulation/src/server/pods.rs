@@ -23,6 +23,7 @@ impl Server {
         if self.quota.is_some_and(|quota| self.pods.len() >= quota) {
             return Err(Refusal::Forbidden);
         }
+        self.deny(self.refuses.pods)?;
         self.birth(&mut pod.metadata, "pod", now);
         let pod = PodObject::new(pod);
         self.pods.put(pod.clone());
