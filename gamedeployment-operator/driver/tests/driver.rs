@@ -1,0 +1,308 @@
+//! The driver by itself: what goes in, what comes out, and that nothing else does.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+
+use std::time::Duration;
+
+use gamedeployment_core::gate::Run;
+use gamedeployment_core::plan::Action;
+use gamedeployment_core::pod::Pod;
+use gamedeployment_core::revision::Revision;
+use gamedeployment_driver::clock::Now;
+use gamedeployment_driver::news::{Event, News, OwnedRevision, Workload};
+use gamedeployment_driver::request::{Answer, Call, CallError, Object, Output, Request};
+use gamedeployment_driver::{Driver, Input, Key, Limits};
+use jiff::Timestamp;
+use k8s_openapi::api::apps::v1::ControllerRevision;
+use serde_json::{Value, json};
+use shared_api::{GameDeployment, HookRun};
+
+fn at(seconds: u64) -> Now {
+    let mono = Duration::from_secs(seconds);
+    Now {
+        wall: Timestamp::UNIX_EPOCH + mono,
+        mono,
+    }
+}
+
+fn key(name: &str) -> Key {
+    ("games".to_owned(), name.to_owned())
+}
+
+fn fleet(replicas: i32) -> GameDeployment {
+    let template = json!({
+        "metadata": { "labels": { "app": "game" } },
+        "spec": { "containers": [{ "name": "game", "image": "game:v1" }] },
+    });
+    let object = json!({
+        "apiVersion": "tkex.tencent.com/v1alpha1",
+        "kind": "GameDeployment",
+        "metadata": {
+            "name": "fleet", "namespace": "games", "uid": "w", "resourceVersion": "1", "generation": 1,
+        },
+        "spec": { "replicas": replicas, "selector": { "matchLabels": { "app": "game" } }, "template": template },
+    });
+    serde_json::from_value(object).unwrap()
+}
+
+fn listed<T>(objects: Vec<(Key, T)>, news: impl Fn(Event<T>) -> News) -> Vec<News> {
+    let objects = objects
+        .into_iter()
+        .map(|(key, object)| Event::Listed(key, object));
+    let all = std::iter::once(Event::ListBegins).chain(objects);
+    all.chain([Event::ListEnds]).map(news).collect()
+}
+
+/// A driver that knows a workload, and nothing else.
+fn driver(replicas: i32) -> Driver {
+    let mut driver = Driver::new(false, Limits::default());
+    assert_eq!(
+        driver.deadline(),
+        None,
+        "nothing is to be done before everything is listed"
+    );
+    let workloads = vec![(key("fleet"), Workload::new(fleet(replicas)))];
+    let lists = [
+        listed(workloads, News::Workload),
+        listed(Vec::new(), News::Pod),
+        listed(Vec::new(), News::Revision),
+        listed(Vec::new(), |event| News::Run(event, None)),
+    ];
+    for news in lists.into_iter().flatten() {
+        driver.handle(Input::News(news), at(1));
+        assert!(
+            driver.poll(at(1)).is_none(),
+            "it decides before everything is listed"
+        );
+    }
+    for news in listed(Vec::new(), News::Template) {
+        driver.handle(Input::News(news), at(1));
+    }
+    driver
+}
+
+/// Everything that it has to say now; the requests of it.
+fn requests(driver: &mut Driver, now: Now) -> Vec<Request> {
+    let mut all = Vec::new();
+    // More than any plan here needs.
+    for _ in 0..100 {
+        let Some(output) = driver.poll(now) else {
+            return all;
+        };
+        if let Output::Send(request) = output {
+            all.push(request);
+        }
+    }
+    panic!("no end: {}", driver.describe())
+}
+
+/// What the API server makes of a creation.
+fn made(call: &Call) -> Answer {
+    let named = |mut manifest: Value| {
+        manifest["metadata"]["uid"] = manifest["metadata"]["name"].clone();
+        manifest["metadata"]["resourceVersion"] = json!("2");
+        manifest
+    };
+    match call {
+        Call::Act(Action::CreatePod(new)) => {
+            let pod = serde_json::from_value(named(new.manifest.clone())).unwrap();
+            Answer::Object(Object::Pod(key(&new.name), Box::new(Pod::read(&pod))))
+        }
+        Call::Act(Action::CreateRevision(new)) => {
+            let owner = json!({ "apiVersion": "v1", "kind": "GameDeployment", "name": "fleet", "uid": "w", "controller": true });
+            let metadata = json!({ "name": new.name, "ownerReferences": [owner] });
+            let object = json!({ "metadata": metadata, "data": new.data, "revision": new.number });
+            let object: ControllerRevision = serde_json::from_value(named(object)).unwrap();
+            let revision = OwnedRevision {
+                owner: Some("w".to_owned()),
+                revision: Revision::read(&object).unwrap(),
+            };
+            Answer::Object(Object::Revision(key(&new.name), Box::new(revision)))
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+fn is_creation(request: &Request) -> bool {
+    matches!(request.call, Call::Act(Action::CreatePod(_)))
+}
+
+/// The revision is recorded; gives what follows.
+fn first_batch(driver: &mut Driver) -> Vec<Request> {
+    for revision in requests(driver, at(2)) {
+        assert!(matches!(revision.call, Call::Act(Action::CreateRevision(_))));
+        driver.handle(Input::Answered(revision.id, Ok(made(&revision.call))), at(2));
+    }
+    requests(driver, at(2))
+}
+
+#[test]
+fn creations_come_in_batches_that_grow() {
+    let mut driver = driver(10);
+    let mut batch = first_batch(&mut driver);
+    let mut sizes = Vec::new();
+    while batch.iter().any(is_creation) {
+        sizes.push(batch.len());
+        for request in std::mem::take(&mut batch) {
+            assert!(
+                requests(&mut driver, at(2)).is_empty(),
+                "the next batch does not wait for this one"
+            );
+            driver.handle(Input::Answered(request.id, Ok(made(&request.call))), at(2));
+        }
+        batch = requests(&mut driver, at(2));
+    }
+    assert_eq!(sizes, [1, 2, 4, 3]);
+    let puts_in = |request: &Request| matches!(request.call, Call::Act(Action::PutIn(..)));
+    assert!(batch.len() == 10 && batch.iter().all(puts_in), "{batch:#?}");
+}
+
+#[test]
+fn after_a_refusal_there_is_no_further_batch_and_a_pause_that_grows() {
+    let mut driver = driver(10);
+    let (mut now, mut version) = (2, 1);
+    let mut pauses = Vec::new();
+    let mut batch = first_batch(&mut driver);
+    for _ in 0..4 {
+        let [creation] = batch.as_slice() else {
+            panic!("{batch:#?}")
+        };
+        assert!(is_creation(creation));
+        let quota = || Err(CallError::Refused("exceeded quota".to_owned()));
+        driver.handle(Input::Answered(creation.id, quota()), at(now));
+        // It is told.
+        let mut told = requests(&mut driver, at(now));
+        while let Some(status) = told.pop() {
+            let Call::WriteStatus(written) = status.call else {
+                panic!("{status:#?}")
+            };
+            let mut object = fleet(10);
+            object.status = Some(*written);
+            version += 1;
+            object.metadata.resource_version = Some(version.to_string());
+            let answer = Answer::Object(Object::Workload(key("fleet"), Workload::new(object)));
+            driver.handle(Input::Answered(status.id, Ok(answer)), at(now));
+            told.extend(requests(&mut driver, at(now)));
+        }
+        let wakes = driver.deadline().unwrap();
+        pauses.push(wakes.as_millis() - u128::from(now) * 1000);
+        now = wakes.as_secs() + 1;
+        batch = requests(&mut driver, at(now));
+    }
+    assert_eq!(pauses, [250, 500, 1000, 2000]);
+}
+
+#[test]
+fn a_write_without_an_answer_is_read_before_anything_is_decided() {
+    let mut driver = driver(1);
+    let mut batch = first_batch(&mut driver);
+    let creation = batch.pop().unwrap();
+    assert!(batch.is_empty());
+    let Call::Act(Action::CreatePod(new)) = &creation.call else {
+        panic!("{creation:#?}")
+    };
+    let pod = made(&creation.call);
+    driver.handle(
+        Input::Answered(creation.id, Err(CallError::Unknown("no answer".to_owned()))),
+        at(3),
+    );
+    let mut reads = Vec::new();
+    for request in requests(&mut driver, at(4)) {
+        match &request.call {
+            Call::Read(_, read) => {
+                assert_eq!(read.1, new.name);
+                reads.push(request);
+            }
+            Call::WriteStatus(_) => {
+                let refused = Err(CallError::Conflict);
+                driver.handle(Input::Answered(request.id, refused), at(4));
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    reads.extend(
+        requests(&mut driver, at(5))
+            .into_iter()
+            .filter(Request::is_reread),
+    );
+    for read in reads {
+        let answer = match &read.call {
+            Call::Read(gamedeployment_driver::request::Kind::Pod, _) => Ok(pod.clone()),
+            _ => Ok(Answer::Object(Object::Workload(
+                key("fleet"),
+                Workload::new(fleet(1)),
+            ))),
+        };
+        driver.handle(Input::Answered(read.id, answer), at(6));
+    }
+    let again = requests(&mut driver, at(7));
+    assert!(!again.iter().any(is_creation), "it is created twice: {again:#?}");
+}
+
+#[test]
+fn a_verdict_that_is_no_success_is_counted_once() {
+    let mut driver = driver(0);
+    while driver.poll(at(2)).is_some() {}
+    let run = |phase: &str| {
+        let run: HookRun = serde_json::from_value(json!({
+            "apiVersion": "tkex.tencent.com/v1alpha1",
+            "kind": "HookRun",
+            "metadata": {
+                "name": "run", "namespace": "games", "uid": "r", "resourceVersion": "5",
+                "labels": { "tkex.bkbcs.tencent.com/gamedeployment-type": "pre-delete-check" },
+                "annotations": { "tkex.tencent.com/hook-type": "PreDelete" },
+            },
+            "spec": { "metrics": [] },
+            "status": { "phase": phase },
+        }))
+        .unwrap();
+        Run::read(&run)
+    };
+    let mut counted = Vec::new();
+    let mut verdicts = 0;
+    for phase in ["Running", "Failed", "Failed"] {
+        let mut run = run(phase);
+        run.kind = Some(gamedeployment_core::gate::HookKind::PreDelete);
+        driver.handle(
+            Input::News(News::Run(Event::Applied(key("run"), run), None)),
+            at(3),
+        );
+        while let Some(output) = driver.poll(at(3)) {
+            verdicts += usize::from(matches!(output, Output::Refused(_)));
+        }
+        counted.push(verdicts);
+    }
+    assert_eq!(counted, [0, 1, 1]);
+}
+
+#[test]
+fn an_object_that_cannot_be_read_is_refused_once_and_again_when_that_failed() {
+    let mut driver = driver(0);
+    let metadata = fleet(0).metadata;
+    let unreadable = || Workload::unreadable(metadata.clone(), "replicas: invalid type".to_owned());
+    let news = |workload| Input::News(News::Workload(Event::Applied(key("fleet"), workload)));
+    let refuses = |requests: &[Request]| {
+        requests
+            .iter()
+            .filter(|request| matches!(request.call, Call::Refuse(..)))
+            .map(|request| request.id)
+            .collect::<Vec<_>>()
+    };
+    driver.handle(news(unreadable()), at(3));
+    let sent = requests(&mut driver, at(3));
+    let [id] = refuses(&sent)[..] else {
+        panic!("{sent:#?}")
+    };
+    driver.handle(
+        Input::Answered(id, Err(CallError::Unknown("no answer".to_owned()))),
+        at(4),
+    );
+    assert!(requests(&mut driver, at(4)).is_empty());
+    assert_eq!(driver.deadline(), Some(Duration::from_secs(5)));
+    let sent = requests(&mut driver, at(5));
+    let [id] = refuses(&sent)[..] else {
+        panic!("{sent:#?}")
+    };
+    driver.handle(Input::Answered(id, Ok(Answer::Done)), at(5));
+    driver.handle(news(unreadable()), at(6));
+    assert!(requests(&mut driver, at(6)).is_empty(), "it is told twice");
+}
