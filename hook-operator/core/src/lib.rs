@@ -30,7 +30,6 @@ pub mod render;
 pub mod request;
 pub mod resolve;
 pub mod schedule;
-mod spelling;
 pub mod tally;
 pub mod value;
 pub mod verdict;

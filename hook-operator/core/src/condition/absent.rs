@@ -1,8 +1,9 @@
 //! What is not there, and what is said of it.
 
+use near_names::keys_there;
+
 use crate::condition::error::{ConditionErrorKind, Fault};
 use crate::condition::value::{Map, Text, Value};
-use crate::spelling::keys_there;
 
 /// Why there is no value.
 #[derive(Debug, Clone)]

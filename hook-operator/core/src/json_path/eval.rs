@@ -1,11 +1,10 @@
 //! Walks the steps of a path over a document, within a budget of visited values. Parses nothing.
 
+use near_names::keys_there;
 use serde_json::Value;
 
 use super::compare::{Comparable, compare};
 use super::found::{Item, Items, bounds, constant_value, copy_out, written};
-use crate::spelling::keys_there;
-
 use super::{Block, Constant, Filter, Found, JsonPathError, Operand, Slice, Step, StepKind};
 
 /// Values that one walk may visit, over all steps: milliseconds of work for the most hostile document.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::spelling::is_near;
+use near_names::is_near;
 
 /// Functions that the host adds to the language; they look at their argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,16 +1,19 @@
-//! A name that is not there, and the names that are.
+#![doc = include_str!("../README.md")]
 
 use std::fmt::Write as _;
 
-/// How many keys a message lists, and among how many it looks for the one that was meant.
+/// A message lists at most this many keys.
 const LISTED: usize = 8;
+/// Only this many keys are compared with the missing one.
 const SEARCHED: usize = 64;
 
-/// Longer keys are left out, not shortened: half of a secret would not be found and taken out of the message.
+/// Keys with more bytes are left out, not shortened: a redactor would not recognise half of a secret.
 const LONGEST_KEY: usize = 40;
 
-/// Whether one letter is added, left out or changed, or only the case is another. Short names are too much alike.
-pub(crate) fn is_near(known: &str, name: &str) -> bool {
+/// Whether `name` is probably a misspelling of `known`: they differ only in ASCII case, or in one byte that is added,
+/// left out or changed. A known name of fewer than 4 bytes is near only if the case differs.
+#[must_use]
+pub fn is_near(known: &str, name: &str) -> bool {
     if known.eq_ignore_ascii_case(name) {
         return true;
     }
@@ -31,8 +34,10 @@ pub(crate) fn is_near(known: &str, name: &str) -> bool {
     same_start + same_end + 1 >= known.len().max(name.len())
 }
 
-/// After `key "x" is not found`: the keys that are there, and the one that was meant if it is near.
-pub(crate) fn keys_there<'k>(name: &str, keys: impl Iterator<Item = &'k str> + Clone) -> String {
+/// The end of a message that begins with `key "x" is not found`: the first 8 keys that exist, and a suggestion if
+/// one of the first 64 is near the missing name. Empty if every key has more than 40 bytes.
+#[must_use]
+pub fn keys_there<'k>(name: &str, keys: impl Iterator<Item = &'k str> + Clone) -> String {
     let mut words = String::new();
     let short = keys.clone().take(SEARCHED).filter(|key| key.len() <= LONGEST_KEY);
     for (index, key) in short.clone().enumerate() {
@@ -53,7 +58,31 @@ pub(crate) fn keys_there<'k>(name: &str, keys: impl Iterator<Item = &'k str> + C
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    proptest! {
+        #[test]
+        fn any_names_can_be_compared(known in ".{0,12}", name in ".{0,12}") {
+            let _ = is_near(&known, &name);
+            prop_assert!(is_near(&known, &known));
+        }
+
+        #[test]
+        fn one_byte_left_out_is_near(known in "[a-z]{4,12}", at in 0..4usize) {
+            let mut name = known.clone();
+            name.remove(at);
+            prop_assert!(is_near(&known, &name), "{known} {name}");
+        }
+
+        #[test]
+        fn a_message_stays_short(name in ".{0,8}", keys in prop::collection::vec(".{0,60}", 0..100)) {
+            let words = keys_there(&name, keys.iter().map(String::as_str));
+            // Nine keys at most, whose control characters may be escaped, and the words between them.
+            prop_assert!(words.len() < 9 * LONGEST_KEY * 6, "{words}");
+        }
+    }
 
     #[test]
     fn the_keys_that_are_there_are_listed_and_the_near_one_is_offered() {
