@@ -9,7 +9,6 @@
 //! | [`names`] | labels, annotations, name prefixes, field managers |
 //! | [`reason`] | every reason that a condition, an event or a status may carry |
 //! | [`time`] | points in time as the API writes them |
-//! | [`duration`] | durations as manifests write them (`1m30s`) |
 //! | [`spelling`] | which known name was meant by a misspelt one |
 //! | [`overdue`] | by when hook-operator must have recorded something of a HookRun |
 //! | [`crd`] | the CustomResourceDefinitions, as `cargo xtask gen` writes them |
@@ -24,7 +23,6 @@
 )]
 
 pub mod crd;
-pub mod duration;
 pub mod game_deployment;
 pub mod hook_run;
 pub mod hook_template;

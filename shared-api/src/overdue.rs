@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::duration;
 use crate::hook_run::{HookRun, HookRunSpec, HookRunStatus, MetricResult};
 use crate::metric::Metric;
 use crate::time::Time;
@@ -85,7 +84,7 @@ fn pause(metric: &Metric) -> Duration {
 
 /// What cannot be read ends the run at once.
 fn length(text: Option<&String>) -> Duration {
-    text.and_then(|text| duration::parse(text).ok())
+    text.and_then(|text| go_duration::parse(text).ok())
         .unwrap_or_default()
 }
 

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use clap::{ArgAction, Args};
 use shared_api::GameDeployment;
-use shared_api::duration;
 
 use super::{Outcome, print};
 use crate::cluster::{Cluster, Failure, Flags, LiveList, News, interrupted, name_of};
@@ -38,7 +37,7 @@ pub(crate) struct Status {
 }
 
 fn time(text: &str) -> Result<Duration, String> {
-    duration::parse(text).map_err(|error| error.to_string())
+    go_duration::parse(text).map_err(|error| error.to_string())
 }
 
 impl Status {
@@ -60,7 +59,7 @@ impl Status {
                 ExitCode::from(BLOCKED)
             }
             None => {
-                let text = self.timeout.filter(|_| self.watch).map(duration::display);
+                let text = self.timeout.filter(|_| self.watch).map(go_duration::display);
                 let when = text.map(|text| format!(" after {text}")).unwrap_or_default();
                 eprintln!("not complete{when}; {more}");
                 ExitCode::from(TIMEOUT)

@@ -1,7 +1,7 @@
-//! Durations against `time.ParseDuration`: the same nanoseconds, or a refusal.
+//! Durations against `time.ParseDuration`: the same nanoseconds, or a refusal. What reads either sign refuses nothing
+//! that Go accepts.
 
 use serde_json::Value;
-use shared_api::duration;
 
 use super::{Judged, difference, text};
 
@@ -18,7 +18,15 @@ pub(super) fn judge(row: &Value) -> Judged {
         let expected = expected.map_or("an error".to_owned(), |nanos| format!("{nanos} ns"));
         difference(&format!("{input:?}"), &expected, ours)
     };
-    match (expected, duration::parse(input)) {
+    match (expected, go_duration::parse_signed(input)) {
+        (Some(expected), Ok(ours)) if ours != expected => {
+            return Judged::Unsafe(words(&format!("{ours} ns")));
+        }
+        (None, Ok(ours)) => return Judged::Unsafe(words(&format!("{ours} ns"))),
+        (Some(_), Err(error)) => return Judged::Unexplained(words(&error.message)),
+        (Some(_), Ok(_)) | (None, Err(_)) => {}
+    }
+    match (expected, go_duration::parse(input)) {
         (None, Err(_)) => Judged::Same,
         (Some(expected), Ok(ours)) if u128::try_from(expected) == Ok(ours.as_nanos()) => Judged::Same,
         (_, Ok(ours)) => Judged::Unsafe(words(&format!("{} ns", ours.as_nanos()))),

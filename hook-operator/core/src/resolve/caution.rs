@@ -10,7 +10,6 @@ use shared_api::metric::{Argument, Metric};
 use super::{MAX_METRICS, Problem, fields};
 use crate::condition;
 use crate::verdict::NO_CONDITION;
-use shared_api::duration;
 
 /// A gate that waits for longer than this was hardly meant to.
 const LONG: Duration = Duration::from_hours(24);
@@ -109,7 +108,7 @@ fn of_times(metric: &Metric, add: &mut impl FnMut(&str, String)) {
         (".interval", metric.interval.as_ref()),
     ] {
         let Some(text) = text else { continue };
-        if duration::parse(text).is_ok_and(|time| time > LONG) {
+        if go_duration::parse(text).is_ok_and(|time| time > LONG) {
             add(
                 field,
                 format!("{text} is longer than a day: pods wait at least so long for an answer"),

@@ -9,7 +9,6 @@ use crate::condition::{Allowance, Condition};
 use crate::placeholder::Template;
 use crate::schedule::{SHORTEST_INTERVAL, Schedule};
 use crate::tally::Limits;
-use shared_api::duration;
 
 /// Errors in a row that are tolerated where nothing else is said.
 const DEFAULT_CONSECUTIVE_ERROR_LIMIT: i64 = 4;
@@ -76,7 +75,7 @@ pub(super) fn resolve(
 fn schedule(path: &str, metric: &Metric, problems: &mut Problems) -> Schedule {
     let mut parse = |field: &str, text: Option<&String>| {
         let text = text.filter(|text| !text.is_empty())?;
-        problems.take(&format!("{path}.{field}"), duration::parse(text))
+        problems.take(&format!("{path}.{field}"), go_duration::parse(text))
     };
     Schedule {
         interval: parse("interval", metric.interval.as_ref()).map(|interval| interval.max(SHORTEST_INTERVAL)),

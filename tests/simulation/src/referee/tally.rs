@@ -1,8 +1,8 @@
 //! Every measurement is recorded once, in its place, and none is lost; verdicts follow from what was recorded, by a
 //! counting that is not the operators'.
 
+use go_duration::parse;
 use jiff::SignedDuration;
-use shared_api::duration::parse;
 use shared_api::hook_run::{HookRunStatus, MetricResult};
 use shared_api::metric::Metric;
 use shared_api::{HookRun, Phase};

@@ -142,7 +142,7 @@ fn write(value: &Value<'_>, out: &mut String, budget: &mut Budget) -> Result<(),
         Value::Float(n) => number::float_text(*n),
         Value::Str(text) => text.as_str().to_owned(),
         Value::Time(time) => time.to_string(),
-        Value::Duration(span) => methods::duration_text(*span),
+        Value::Duration(span) => go_duration::display_signed(*span),
         Value::List(list) => return write_list(list, out, budget),
         Value::Map(map) => {
             out.push_str("map[");

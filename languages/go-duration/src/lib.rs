@@ -1,7 +1,4 @@
-//! Durations as manifests write them: `500ms`, `60s`, `1m30s`, `1.5h`.
-//!
-//! The grammar and the arithmetic are those of Go's `time.ParseDuration`, so that a manifest means the same
-//! number of nanoseconds here; what no interval can be (negative, without a unit) is refused. Reads no clock.
+#![doc = include_str!("../README.md")]
 
 use std::time::Duration;
 
@@ -17,67 +14,85 @@ const MAX: u64 = i64::MAX.unsigned_abs();
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct DurationError {
-    /// For people; names the text and the remedy.
+    /// For people: the first 64 characters of the text, what is wrong and what to write instead.
     pub message: String,
 }
 
-/// Parses a duration. Units are `ns us ms s m h`; several are added up; `0` alone needs no unit.
+/// Parses a duration that is not negative, such as an interval or a timeout. Units are `ns us ms s m h`; several are
+/// added up; `0` alone needs no unit.
+///
+/// # Errors
+/// If Go refuses the text, and if it begins with a minus sign.
 pub fn parse(text: &str) -> Result<Duration, DurationError> {
-    let refuse = |reason: &str| {
-        let shown: String = text.chars().take(64).collect();
-        let message = format!("duration {shown:?} {reason}");
-        Err(DurationError { message })
+    let sum = match text.strip_prefix('-') {
+        Some(_) => Err(NEGATIVE),
+        None => magnitude(text, MAX),
     };
-    let mut rest = match text.as_bytes().first() {
-        None => return refuse("is empty; write a number and a unit, like 30s"),
-        Some(b'-') => return refuse("is negative; write a number and a unit, like 30s"),
-        Some(b'+') => text.get(1..).unwrap_or_default(),
-        Some(_) => text,
+    sum.map(Duration::from_nanos)
+        .map_err(|reason| refused(text, reason))
+}
+
+/// Parses a duration of either sign, in nanoseconds, as Go's `time.Duration` counts them.
+///
+/// # Errors
+/// If Go refuses the text.
+pub fn parse_signed(text: &str) -> Result<i64, DurationError> {
+    let sum = match text.strip_prefix('-') {
+        Some(rest) if rest.starts_with(['+', '-']) || rest.is_empty() => Err(NO_NUMBER),
+        Some(rest) => magnitude(rest, MAX + 1).map(|sum| 0_i64.wrapping_sub_unsigned(sum)),
+        None => magnitude(text, MAX).map(|sum| 0_i64.wrapping_add_unsigned(sum)),
     };
+    sum.map_err(|reason| refused(text, reason))
+}
+
+const EMPTY: &str = "is empty; write a number and a unit, like 30s";
+const NEGATIVE: &str = "is negative; write a number and a unit, like 30s";
+const ONLY_A_SIGN: &str = "is not a duration; write a number and a unit, like 30s";
+const NO_NUMBER: &str = "is not a duration; write a number and a unit, like 1m30s";
+const NO_UNIT: &str = "has a number without a unit; add one of ns, us, ms, s, m, h";
+const UNKNOWN_UNIT: &str = "has an unknown unit; use ns, us, ms, s, m, h, without blanks";
+const TOO_LONG: &str = "is too long; the longest is 2562047h";
+
+fn refused(text: &str, reason: &str) -> DurationError {
+    let shown: String = text.chars().take(64).collect();
+    let message = format!("duration {shown:?} {reason}");
+    DurationError { message }
+}
+
+/// The sum in nanoseconds, at most `most`, of a text with at most a plus sign.
+fn magnitude(text: &str, most: u64) -> Result<u64, &'static str> {
+    let mut rest = text.strip_prefix('+').unwrap_or(text);
     if rest == "0" {
-        return Ok(Duration::ZERO);
+        return Ok(0);
     }
     if rest.is_empty() {
-        return refuse("is not a duration; write a number and a unit, like 30s");
+        return Err(if text.is_empty() { EMPTY } else { ONLY_A_SIGN });
     }
     let mut total = 0u64;
     while !rest.is_empty() {
-        let (amount, after) = match amount(rest) {
-            Ok(found) => found,
-            Err(Mistake::TooLong) => return refuse("is too long; the longest is 2562047h"),
-            Err(Mistake::NotANumber) => {
-                return refuse("is not a duration; write a number and a unit, like 1m30s");
-            }
-        };
+        let (amount, after) = amount(rest)?;
         let length = after
             .find(|next: char| next == '.' || next.is_ascii_digit())
             .unwrap_or(after.len());
         let (unit, next) = after.split_at(length);
         let unit = match unit {
-            "" => return refuse("has a number without a unit; add one of ns, us, ms, s, m, h"),
+            "" => return Err(NO_UNIT),
             "ns" => 1,
             "us" | "\u{b5}s" | "\u{3bc}s" => MICROSECOND,
             "ms" => MILLISECOND,
             "s" => SECOND,
             "m" => MINUTE,
             "h" => HOUR,
-            _ => return refuse("has an unknown unit; use ns, us, ms, s, m, h, without blanks"),
+            _ => return Err(UNKNOWN_UNIT),
         };
-        let sum = amount
+        total = amount
             .nanoseconds(unit)
-            .and_then(|nanoseconds| total.checked_add(nanoseconds));
-        total = match sum {
-            Some(sum) if sum <= MAX => sum,
-            _ => return refuse("is too long; the longest is 2562047h"),
-        };
+            .and_then(|nanoseconds| total.checked_add(nanoseconds))
+            .filter(|sum| *sum <= most)
+            .ok_or(TOO_LONG)?;
         rest = next;
     }
-    Ok(Duration::from_nanos(total))
-}
-
-enum Mistake {
-    TooLong,
-    NotANumber,
+    Ok(total)
 }
 
 /// A number with a fraction of `fraction / scale`.
@@ -101,7 +116,7 @@ impl Amount {
 }
 
 /// Reads digits with an optional fraction; the rest starts at the unit.
-fn amount(text: &str) -> Result<(Amount, &str), Mistake> {
+fn amount(text: &str) -> Result<(Amount, &str), &'static str> {
     let digits = |text: &str| text.bytes().take_while(u8::is_ascii_digit).count();
     let (whole, mut rest) = text.split_at(digits(text));
     let mut fraction = "";
@@ -109,7 +124,7 @@ fn amount(text: &str) -> Result<(Amount, &str), Mistake> {
         (fraction, rest) = after.split_at(digits(after));
     }
     if whole.is_empty() && fraction.is_empty() {
-        return Err(Mistake::NotANumber);
+        return Err(NO_NUMBER);
     }
     let mut amount = Amount {
         whole: 0,
@@ -121,7 +136,7 @@ fn amount(text: &str) -> Result<(Amount, &str), Mistake> {
             .whole
             .checked_mul(10)
             .and_then(|value| value.checked_add(u64::from(digit - b'0')));
-        amount.whole = next.ok_or(Mistake::TooLong)?;
+        amount.whole = next.ok_or(TOO_LONG)?;
     }
     for digit in fraction.bytes() {
         // Digits beyond what 63 bits hold are below a nanosecond and dropped, all from the first one on.
@@ -138,7 +153,7 @@ fn amount(text: &str) -> Result<(Amount, &str), Mistake> {
     Ok((amount, rest))
 }
 
-/// Go's canonical form: `1m30s`, `1.5s`, `2h0m0s`, `0s`.
+/// The text that Go's `Duration.String` prints: `1m30s`, `1.5s`, `2h0m0s`, `0s`.
 #[must_use]
 pub fn display(duration: Duration) -> String {
     let nanoseconds = duration.subsec_nanos();
@@ -163,6 +178,16 @@ pub fn display(duration: Duration) -> String {
         (0, minutes) => format!("{minutes}m{seconds}s"),
         (hours, minutes) => format!("{hours}h{minutes}m{seconds}s"),
     }
+}
+
+/// As [`display`], for nanoseconds of either sign.
+#[must_use]
+pub fn display_signed(nanoseconds: i64) -> String {
+    let sign = if nanoseconds < 0 { "-" } else { "" };
+    format!(
+        "{sign}{}",
+        display(Duration::from_nanos(nanoseconds.unsigned_abs()))
+    )
 }
 
 fn decimal(whole: u64, fraction: u32, digits: usize) -> String {
@@ -240,7 +265,66 @@ mod tests {
         }
     }
 
+    #[test]
+    fn either_sign_is_read_and_printed_as_go_does() {
+        for (text, nanoseconds, canonical) in [
+            ("-1m30s", -90_000_000_000, "-1m30s"),
+            ("-1.5h", -5_400_000_000_000, "-1h30m0s"),
+            ("-.5s", -500_000_000, "-500ms"),
+            ("-0", 0, "0s"),
+            ("-0.9ns", 0, "0s"),
+            ("1µs500ns", 1_500, "1.5µs"),
+            ("9223372036854775807ns", i64::MAX, "2562047h47m16.854775807s"),
+            ("-9223372036854775808ns", i64::MIN, "-2562047h47m16.854775808s"),
+            ("-9223372036854775.808us", i64::MIN, "-2562047h47m16.854775808s"),
+        ] {
+            assert_eq!(parse_signed(text), Ok(nanoseconds), "{text}");
+            assert_eq!(display_signed(nanoseconds), canonical, "{text}");
+        }
+        for text in [
+            "",
+            "-",
+            "--1s",
+            "-+1s",
+            "+-1s",
+            "- 1s",
+            "-00",
+            "-1",
+            "1x",
+            "1..5s",
+            "9223372036854775808ns",
+            "-9223372036854775809ns",
+        ] {
+            assert!(parse_signed(text).is_err(), "{text}");
+        }
+    }
+
     proptest! {
+        #[test]
+        fn the_canonical_form_of_either_sign_reads_back(nanoseconds in any::<i64>()) {
+            prop_assert_eq!(parse_signed(&display_signed(nanoseconds)), Ok(nanoseconds));
+        }
+
+        #[test]
+        fn without_a_minus_sign_both_readings_are_the_same(text in "[+.0-9]{0,4}[+.0-9nuµmsh]{0,20}") {
+            let signed = parse_signed(&text).map(i64::unsigned_abs).map(Duration::from_nanos);
+            prop_assert_eq!(parse(&text), signed);
+        }
+
+        #[test]
+        fn a_minus_sign_changes_the_sign_alone(text in "[.0-9]{1,4}[.0-9nuµmsh]{0,20}") {
+            if let Ok(nanoseconds) = parse_signed(&text) {
+                prop_assert_eq!(parse_signed(&format!("-{text}")), Ok(-nanoseconds));
+            }
+        }
+
+        #[test]
+        fn long_texts_end_soon(digits in 1..100_000usize, many in 1..20_000usize) {
+            let _ = parse(&"9".repeat(digits));
+            let _ = parse(&format!("0.{}s", "1".repeat(digits)));
+            prop_assert_eq!(parse(&"1ns".repeat(many)), Ok(Duration::from_nanos(many as u64)));
+        }
+
         #[test]
         fn the_canonical_form_reads_back(nanoseconds in prop_oneof![0..=MAX, 0..10_000_000_000u64]) {
             let duration = Duration::from_nanos(nanoseconds);
@@ -249,7 +333,8 @@ mod tests {
 
         #[test]
         fn no_text_panics(text in "[-+.0-9nuµmshd ]{0,24}|.{0,16}") {
-            let _ = parse(&text);
+            let (unsigned, signed) = (parse(&text), parse_signed(&text));
+            prop_assert!(signed.is_ok() || unsigned.is_err());
         }
     }
 }
