@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use hook_core::answer::{Answer, FailureKind, MeasurementFailure};
 use hook_core::decide::{Outcome, Slot};
-use hook_core::redact::Redactor;
 use hook_core::render::{MAX_REQUEST, References, Rendered, longest, references, render};
 use hook_core::resolve::{Problems, ResolvedMetric, ResolvedRun};
 use hook_core::verdict::{Rules, Verdict, judge};
 use jiff::Timestamp;
+use redact::Redactor;
 use shared_api::Phase;
 
 use crate::ledger::Ledger;

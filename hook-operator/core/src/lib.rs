@@ -8,7 +8,6 @@
 //! | [`schedule`] | when a measurement is due |
 //! | [`verdict`] | from an answer to the phase of one measurement |
 //! | [`render`] | fills in placeholders |
-//! | [`redact`] | takes secrets out of what is shown |
 //! | [`condition`] | the condition language: compile, check, evaluate within a budget |
 //! | [`json_path`] | the Kubernetes form of JSON path over a JSON value |
 //! | [`placeholder`] | `{{ args.NAME }}` in urls, headers, bodies, queries, conditions |
@@ -25,7 +24,6 @@ pub mod condition;
 pub mod decide;
 pub mod json_path;
 pub mod placeholder;
-pub mod redact;
 pub mod render;
 pub mod request;
 pub mod resolve;

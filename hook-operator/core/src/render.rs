@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use redact::Redactor;
+
 use crate::answer::{FailureKind, MeasurementFailure};
 use crate::condition::Condition;
 use crate::placeholder::Template;
-use crate::redact::Redactor;
 use crate::request::{Body, PrometheusRequest, Request, WebRequest};
 use crate::resolve::{
     ArgumentValue, Arguments, BodyText, ConditionText, HeaderText, Reference, ResolvedMetric,

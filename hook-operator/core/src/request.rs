@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use redact::Redactor;
+
 use crate::json_path::JsonPath;
-use crate::redact::Redactor;
 
 /// What to ask, of whom.
 #[derive(Debug, Clone)]

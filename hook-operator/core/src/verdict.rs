@@ -1,11 +1,11 @@
 //! From an answer and conditions to the phase of one measurement, with its value and its reason in words.
 
 use jiff::Timestamp;
+use redact::Redactor;
 use shared_api::Phase;
 
-use crate::answer::{Answer, MeasurementFailure};
+use crate::answer::{Answer, HIDDEN, MeasurementFailure};
 use crate::condition::{Condition, Facts};
-use crate::redact::{HIDDEN, Redactor};
 use crate::value::{MetricValue, Response, cut};
 
 /// Longest value and longest message that a status keeps, in bytes.

@@ -84,8 +84,8 @@ fn endpoint(address: &str) -> Result<Url, MeasurementFailure> {
 mod tests {
     use std::time::Duration;
 
-    use hook_core::redact::Redactor;
     use hook_core::request::Tls;
+    use redact::Redactor;
 
     use super::*;
 

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use hook_core::{
     answer::{Answer, FailureKind, MeasurementFailure},
-    redact::Redactor,
     request::{Method, PrometheusRequest, Request, Tls, WebRequest},
 };
 use hook_operator::provider::{EgressPolicy, Limits, Providers};
+use redact::Redactor;
 
 /// Providers that may call the servers of these tests.
 pub(crate) fn providers() -> Providers {

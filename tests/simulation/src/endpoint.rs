@@ -5,11 +5,11 @@ use std::time::Duration;
 use hook_core::answer::{Answer, FailureKind, MeasurementFailure, interpret_prometheus, interpret_web};
 use hook_core::decide::{Outcome, Slot};
 use hook_core::json_path::JsonPath;
-use hook_core::redact::Redactor;
 use hook_core::render::{References, Rendered, render};
 use hook_core::request::Request;
 use hook_core::verdict::{Rules, Verdict, judge};
 use jiff::{SignedDuration, Timestamp};
+use redact::Redactor;
 use serde_json::{Value, json};
 use shared_api::Phase;
 

@@ -1,7 +1,8 @@
 //! What of a refused answer's body may stand in a message: little, on one line, without what the request sent.
 
-use super::{FailureKind, MeasurementFailure};
-use crate::redact::{HIDDEN, Redactor};
+use redact::Redactor;
+
+use super::{FailureKind, HIDDEN, MeasurementFailure};
 
 /// Enough to recognise an error page.
 const EXCERPT_CHARS: usize = 200;

@@ -16,6 +16,9 @@ use crate::value::{MetricValue, Response};
 /// the functions here know that there was more.
 pub const MAX_ANSWER_BYTES: usize = 1024 * 1024;
 
+/// What is said in the place of an answer that is not shown.
+pub(crate) const HIDDEN: &str = "hidden, because the request carried a Secret; quoteAnswers: true shows it";
+
 /// What a provider brought back.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Answer {

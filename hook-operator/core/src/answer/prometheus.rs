@@ -170,8 +170,8 @@ fn malformed(message: impl Into<String>) -> MeasurementFailure {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::redact::Redactor;
     use crate::request::Tls;
+    use redact::Redactor;
 
     fn request() -> PrometheusRequest {
         PrometheusRequest {

@@ -5,13 +5,12 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::{
-    Answer, FailureKind, MeasurementFailure, check_size,
+    Answer, FailureKind, HIDDEN, MeasurementFailure, check_size,
     excerpt::{Shown, refused_status},
     is_success,
 };
 use crate::{
     json_path::{Found, JsonPath, JsonPathError},
-    redact::HIDDEN,
     request::WebRequest,
     value::{MetricValue, Response},
 };
@@ -108,12 +107,12 @@ fn malformed(message: impl Into<String>) -> MeasurementFailure {
 
 #[cfg(test)]
 mod tests {
+    use redact::Redactor;
     use serde_json::json;
 
     use super::{super::MAX_ANSWER_BYTES, *};
     use crate::{
         json_path::JsonPath,
-        redact::Redactor,
         request::{Method, Tls},
     };
 

@@ -1,6 +1,6 @@
-//! A text with its escapes undone, once, twice and so on, which still knows where in the original each byte stood.
+//! A text with its escapes undone, once or several times. Each byte keeps its place in the original text.
 
-/// How often escapes within escapes are undone.
+/// The text itself, and how often escapes within escapes are undone.
 const DEPTH: usize = 6;
 
 /// A text at one depth of its escapes.

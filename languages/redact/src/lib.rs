@@ -1,8 +1,4 @@
-//! Keeps the texts of Secrets out of everything that is shown.
-//!
-//! A request that carried a Secret has nothing of its answer shown: see [`Redactor::hides`]. What is shown all the same
-//! (a metric's `quoteAnswers`, the operator's own words) is searched with every escape undone that servers use, because
-//! a server may send a Secret back in a form of its own.
+#![doc = include_str!("../README.md")]
 
 mod layer;
 
@@ -15,18 +11,16 @@ use layer::{Layer, layers};
 
 /// What stands in a secret's place.
 const MASK: &str = "*****";
-/// What is said in the place of an answer that is not shown.
-pub const HIDDEN: &str = "hidden, because the request carried a Secret; quoteAnswers: true shows it";
-/// So many letters and digits of a Secret in a row are a piece of it.
+/// This many letters and digits of a secret in a row are masked as a piece of it.
 const PIECE: usize = 8;
-/// Fewer letters and digits than this are too common to be searched without the signs between them.
+/// Fewer letters and digits than this are too common to be searched for without what stands between them.
 const SHORTEST: usize = 4;
-/// Of a longer text only the beginning is shown ...
+/// Of a text longer than [`SEARCHED_BYTES`] only this much is shown.
 const SHOWN_BYTES: usize = 32 * 1024;
-/// ... and so much is searched: a Secret that begins within what is shown ends here, however it is escaped.
+/// Only this much of a text is searched: a secret that begins within what is shown ends here, however it is escaped.
 const SEARCHED_BYTES: usize = 256 * 1024;
 
-/// Knows the secrets of one measurement. Cheap to clone.
+/// Knows the secrets of one request. Cheap to clone.
 #[derive(Clone, Default)]
 pub struct Redactor {
     known: Arc<Known>,
@@ -51,7 +45,8 @@ impl fmt::Debug for Redactor {
 }
 
 impl Redactor {
-    /// A redactor for the texts of the Secrets that a request carries; with one of them it hides the answer.
+    /// A redactor for the secrets that a request carries. If there is one, the answer is to be hidden as a whole.
+    #[must_use]
     pub fn new<'a>(secrets: impl Iterator<Item = &'a str>) -> Self {
         let mut known = Known::default();
         let mut hides = false;
@@ -66,8 +61,10 @@ impl Redactor {
         }
     }
 
-    /// A redactor for texts that are no Secrets, such as literal header values: each is masked only as a whole.
-    pub(crate) fn of_parts<'a>(parts: impl Iterator<Item = &'a str>) -> Self {
+    /// A redactor for texts that are no secrets, such as literal header values: each is masked only as a whole, and not
+    /// at all if it has fewer than 4 bytes.
+    #[must_use]
+    pub fn of_parts<'a>(parts: impl Iterator<Item = &'a str>) -> Self {
         let mut known = Known::default();
         for part in parts.filter(|part| part.len() >= SHORTEST) {
             known.learn(part, false);
@@ -91,7 +88,8 @@ impl Redactor {
         self.hides
     }
 
-    /// The text with every secret masked, whatever escapes it is written with. A very long text is cut.
+    /// The text with every secret masked, whatever escapes it is written with. Of a text of more than 256 KiB only the
+    /// first 32 KiB are returned.
     #[must_use]
     pub fn clean(&self, text: &str) -> String {
         self.cleaned(text).into_owned()
