@@ -10,7 +10,6 @@
 //! | [`render`] | fills in placeholders |
 //! | [`condition`] | the condition language: compile, check, evaluate within a budget |
 //! | [`json_path`] | the Kubernetes form of JSON path over a JSON value |
-//! | [`placeholder`] | `{{ args.NAME }}` in urls, headers, bodies, queries, conditions |
 //! | [`request`] | one measurement's request with everything filled in |
 //! | [`answer`] | from the bytes that came back to a value, or the reason why there is none |
 //! | [`value`] | the value that a condition judges |
@@ -23,7 +22,6 @@ pub mod answer;
 pub mod condition;
 pub mod decide;
 pub mod json_path;
-pub mod placeholder;
 pub mod render;
 pub mod request;
 pub mod resolve;

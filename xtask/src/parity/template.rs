@@ -1,6 +1,6 @@
 //! Placeholders against fasttemplate with the original's resolver: the same text, or an error.
 
-use hook_core::placeholder::{Template, check_all_supplied};
+use placeholder::{Template, check_all_supplied};
 use serde_json::Value;
 
 use super::{Judged, difference, text};

@@ -1,14 +1,13 @@
-//! Placeholders: `{{ args.NAME }}` in urls, headers, bodies, queries and conditions.
+#![doc = include_str!("../README.md")]
+//!
+//! ## Files
 //!
 //! | file | job |
 //! | --- | --- |
 //! | `url`, `authority` | values in a URL: percent-encoded, or checked as host or port |
 //! | `header` | values in a header: no control characters |
 //! | `json` | values in a JSON body: escaped, or a number, true, false, null |
-//! | `quoted` | values in `PromQL` and in conditions: escaped, or plain |
-//!
-//! One law for all renderers: a value fills its place and cannot leave it. What they do not do: look values up
-//! (the caller's), scan values for placeholders again, or keep them (a value may be a secret; no message shows one).
+//! | `quoted` | values in PromQL and in conditions: escaped, or plain |
 
 use std::collections::BTreeMap;
 
@@ -73,7 +72,10 @@ impl PlaceholderError {
 }
 
 impl Template {
-    /// Parses a text. All tags that are not `args.NAME` are reported in one error.
+    /// Parses a text of at most [`MAX_RENDERED`] bytes.
+    ///
+    /// # Errors
+    /// If a `{{` is not closed, or if tags are anything but `args.NAME`: all of them in one error.
     pub fn parse(text: &str) -> Result<Self, PlaceholderError> {
         check_size(text.len())?;
         let mut segments = Vec::new();

@@ -1,6 +1,6 @@
 //! A value fills its place and cannot leave it, whatever the value is.
 
-use hook_core::placeholder::{PlaceholderError, Template};
+use placeholder::{PlaceholderError, Template};
 use proptest::prelude::*;
 use serde_json::Value;
 use url::Url;

@@ -1,0 +1,24 @@
+//! What filling in a template costs, measured from outside: this process does nothing else, and the kernel counts its
+//! memory.
+
+#![allow(clippy::unwrap_used, reason = "a test may end so")]
+
+use placeholder::Template;
+
+/// The most memory that this process has had, in KiB.
+fn peak() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse().unwrap()
+}
+
+/// A kilobyte of template and a mebibyte of text make a gibibyte, if one lets them.
+#[test]
+fn a_text_that_would_become_long_is_refused_before_it_is_made() {
+    let template = Template::parse(&"{{ args.a }}".repeat(1000)).unwrap();
+    let value = "x".repeat(1 << 20);
+    let before = peak();
+    let error = template.render(&|_| Some(value.clone())).unwrap_err();
+    assert!(error.message.contains("longer than 131072 bytes"), "{error}");
+    assert!(peak() - before < 32 * 1024, "{} KiB", peak() - before);
+}
