@@ -9,7 +9,6 @@
 //! | [`verdict`] | from an answer to the phase of one measurement |
 //! | [`render`] | fills in placeholders |
 //! | [`condition`] | the condition language: compile, check, evaluate within a budget |
-//! | [`json_path`] | the Kubernetes form of JSON path over a JSON value |
 //! | [`request`] | one measurement's request with everything filled in |
 //! | [`answer`] | from the bytes that came back to a value, or the reason why there is none |
 //! | [`value`] | the value that a condition judges |
@@ -21,7 +20,6 @@ pub mod address;
 pub mod answer;
 pub mod condition;
 pub mod decide;
-pub mod json_path;
 pub mod render;
 pub mod request;
 pub mod resolve;

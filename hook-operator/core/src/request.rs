@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
+use json_path::JsonPath;
 use redact::Redactor;
-
-use crate::json_path::JsonPath;
 
 /// What to ask, of whom.
 #[derive(Debug, Clone)]

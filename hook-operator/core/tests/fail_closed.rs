@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use hook_core::answer::{Answer, MeasurementFailure, interpret_web};
 use hook_core::condition::{Condition, ConditionErrorKind, Facts};
-use hook_core::json_path::JsonPath;
 use hook_core::request::{Method, Tls, WebRequest};
 use hook_core::value::MetricValue;
 use hook_core::verdict::{Rules, judge};
 use jiff::Timestamp;
+use json_path::JsonPath;
 use redact::Redactor;
 use serde_json::Value;
 use shared_api::Phase;

@@ -10,9 +10,9 @@ use axum::{
 };
 use hook_core::{
     answer::{Answer, FailureKind},
-    json_path::JsonPath,
     request::{Body, Method, Request},
 };
+use json_path::JsonPath;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::{

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use hook_core::answer::{Answer, FailureKind, MeasurementFailure, interpret_prometheus, interpret_web};
 use hook_core::decide::{Outcome, Slot};
-use hook_core::json_path::JsonPath;
 use hook_core::render::{References, Rendered, render};
 use hook_core::request::Request;
 use hook_core::verdict::{Rules, Verdict, judge};
 use jiff::{SignedDuration, Timestamp};
+use json_path::JsonPath;
 use redact::Redactor;
 use serde_json::{Value, json};
 use shared_api::Phase;

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use hook_core::json_path::{Found, JsonPath};
+use ::json_path::{Found, JsonPath};
 use serde_json::Value;
 
 use super::{Judged, difference, text};

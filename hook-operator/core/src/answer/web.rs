@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use json_path::{Found, JsonPath, JsonPathError};
 use serde_json::Value;
 
 use super::{
@@ -10,7 +11,6 @@ use super::{
     is_success,
 };
 use crate::{
-    json_path::{Found, JsonPath, JsonPathError},
     request::WebRequest,
     value::{MetricValue, Response},
 };
@@ -111,10 +111,7 @@ mod tests {
     use serde_json::json;
 
     use super::{super::MAX_ANSWER_BYTES, *};
-    use crate::{
-        json_path::JsonPath,
-        request::{Method, Tls},
-    };
+    use crate::request::{Method, Tls};
 
     fn request() -> WebRequest {
         WebRequest {

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
+use json_path::JsonPath;
 use placeholder::Template;
 use shared_api::metric::{Header, KubernetesProvider, PrometheusProvider, Provider, WebProvider};
 
 use super::argument::{Reference, check_reference};
 use super::{Arguments, Problems, target};
-use crate::json_path::JsonPath;
 use crate::request::{Method, Tls};
 
 const DEFAULT_WEB_TIMEOUT: Duration = Duration::from_secs(10);

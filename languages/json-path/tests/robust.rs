@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use hook_core::json_path::{Found, JsonPath, MAX_FOUND};
+use json_path::{Found, JsonPath, MAX_FOUND};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 

@@ -1,4 +1,6 @@
-//! JSON path in the form that Kubernetes uses (`{$.age}`, `{.items[*].status}`, `{.labels['a\.b']}`).
+#![doc = include_str!("../README.md")]
+//!
+//! ## Files
 //!
 //! | file | job |
 //! | --- | --- |
@@ -7,10 +9,6 @@
 //! | `filter` | the text of `[?(…)]` to two operands and an operator |
 //! | `eval`, `found` | steps over a JSON value, within a budget |
 //! | `compare` | the comparisons of filters, with their typing rules |
-//!
-//! A path is a template there: blocks in braces with text around. The value is what the first block that finds
-//! anything finds; see [`JsonPath::notice`] for templates where that is less than their author may expect.
-//! It does not print values, does not read bytes, and is not RFC 9535.
 
 mod action;
 mod compare;
