@@ -8,17 +8,17 @@
 //! | [`schedule`] | when a measurement is due |
 //! | [`verdict`] | from an answer to the phase of one measurement |
 //! | [`render`] | fills in placeholders |
-//! | [`condition`] | the condition language: compile, check, evaluate within a budget |
 //! | [`request`] | one measurement's request with everything filled in |
 //! | [`answer`] | from the bytes that came back to a value, or the reason why there is none |
 //! | [`value`] | the value that a condition judges |
 //! | [`address`] | which addresses no hook may call, in whatever form they are written |
 //!
+//! The languages of a spec (conditions, JSON path, placeholders, durations) are crates of their own, in `languages/`.
+//!
 //! Nothing here has a client, a runtime, a clock, randomness, an environment or a log.
 
 pub mod address;
 pub mod answer;
-pub mod condition;
 pub mod decide;
 pub mod render;
 pub mod request;

@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use expr_conditions::Condition;
 use placeholder::Template;
 use redact::Redactor;
 
 use crate::answer::{FailureKind, MeasurementFailure};
-use crate::condition::Condition;
 use crate::request::{Body, PrometheusRequest, Request, WebRequest};
 use crate::resolve::{
     ArgumentValue, Arguments, BodyText, ConditionText, HeaderText, Reference, ResolvedMetric,

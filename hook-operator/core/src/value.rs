@@ -1,7 +1,6 @@
-//! What one measurement yields: the value that conditions call `result`, and the facts of the exchange.
+//! What one measurement yields: the value that conditions call `result`.
 
-use std::time::Duration;
-
+use expr_conditions::Input;
 use serde_json::Value;
 
 /// The value bound to `result` in a condition.
@@ -28,6 +27,16 @@ impl MetricValue {
                 let numbers: Vec<String> = numbers.iter().copied().map(plain_number).collect();
                 format!("[{}]", numbers.join(","))
             }
+        }
+    }
+}
+
+impl<'a> From<&'a MetricValue> for Input<'a> {
+    fn from(value: &'a MetricValue) -> Self {
+        match value {
+            MetricValue::Json(json) => Self::Json(json),
+            MetricValue::Scalar(number) => Self::Float(*number),
+            MetricValue::Vector(numbers) => Self::Floats(numbers),
         }
     }
 }
@@ -59,15 +68,6 @@ pub fn cut(text: &str, max_bytes: usize) -> String {
     };
     let kept = text.get(..text.floor_char_boundary(room)).unwrap_or_default();
     format!("{kept}{mark}")
-}
-
-/// Facts of the exchange, readable in conditions as `response.code` and `response.latencyMs`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Response {
-    /// The HTTP status code.
-    pub code: u16,
-    /// From the first byte sent to the last byte read.
-    pub latency: Duration,
 }
 
 #[cfg(test)]

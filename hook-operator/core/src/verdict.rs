@@ -1,12 +1,12 @@
 //! From an answer and conditions to the phase of one measurement, with its value and its reason in words.
 
+use expr_conditions::{Condition, Facts, Response};
 use jiff::Timestamp;
 use redact::Redactor;
 use shared_api::Phase;
 
 use crate::answer::{Answer, HIDDEN, MeasurementFailure};
-use crate::condition::{Condition, Facts};
-use crate::value::{MetricValue, Response, cut};
+use crate::value::{MetricValue, cut};
 
 /// Longest value and longest message that a status keeps, in bytes.
 pub const KEPT_BYTES: usize = 1024;
@@ -109,7 +109,7 @@ impl Rules<'_> {
         value: &Shown,
     ) -> (Phase, String) {
         let facts = Facts {
-            result,
+            result: result.into(),
             response,
             now,
         };
@@ -123,7 +123,7 @@ impl Rules<'_> {
         };
         let read = self
             .conditions()
-            .find_map(|condition| condition.text_read(result));
+            .find_map(|condition| condition.text_read(result.into()));
         let value = match (read, &value.0) {
             (Some(text), Some(shown)) if text != *shown => {
                 format!("{}, read as the text {text:?},", value.quoted())

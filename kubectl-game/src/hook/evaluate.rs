@@ -4,12 +4,12 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
+use expr_conditions::{Condition, Facts, Response};
 use hook_core::answer::{Answer, MeasurementFailure, interpret_prometheus, interpret_web};
-use hook_core::condition::{Condition, Facts};
 use hook_core::render::{References, references, render};
 use hook_core::request::Request;
 use hook_core::resolve::ResolvedMetric;
-use hook_core::value::{MetricValue, Response, cut};
+use hook_core::value::{MetricValue, cut};
 use hook_core::verdict::{Rules, Verdict, judge};
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -141,7 +141,7 @@ fn steps(rules: &Rules<'_>, outcome: &Result<Answer, MeasurementFailure>, now: T
     };
     let value = cut(&result.text(), LONGEST_VALUE);
     let facts = Facts {
-        result,
+        result: result.into(),
         response,
         now,
     };

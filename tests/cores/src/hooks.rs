@@ -3,13 +3,12 @@
 use std::hint::black_box;
 use std::time::Duration;
 
+use expr_conditions::{Condition, Facts, Input, Response};
 use hook_core::answer::interpret_web;
-use hook_core::condition::{Condition, Facts};
 use hook_core::decide::{Outcome as Measured, Plan, Slot, View, decide};
 use hook_core::render::{References, render};
 use hook_core::request::Request;
 use hook_core::resolve::{ResolvedRun, resolve_run};
-use hook_core::value::{MetricValue, Response};
 use hook_core::verdict::Verdict;
 use jiff::{SignedDuration, Timestamp};
 use json_path::JsonPath;
@@ -46,8 +45,8 @@ fn answer(sessions: usize, playing: usize) -> Value {
 
 fn conditions(meter: &Meter) -> Outcome<()> {
     let now = at(0)?;
-    let number = MetricValue::Json(json!("0"));
-    let small = MetricValue::Json(answer(3, 0));
+    let number = json!("0");
+    let small = answer(3, 0);
     let response = Some(Response {
         code: 200,
         latency: Duration::from_millis(12),
@@ -57,7 +56,7 @@ fn conditions(meter: &Meter) -> Outcome<()> {
             Condition::compile(black_box(text))
         })?;
         let facts = Facts {
-            result,
+            result: Input::Json(result),
             response,
             now,
         };

@@ -19,7 +19,8 @@ const IMPURE: [&str; 8] = [
 
 /// General-purpose languages, and which of one another they use. They know nothing of the rest, and whoever shares code
 /// with the operators may use them.
-const LANGUAGES: [(&str, &[&str]); 5] = [
+const LANGUAGES: [(&str, &[&str]); 6] = [
+    ("expr-conditions", &["go-duration", "near-names"]),
     ("go-duration", &[]),
     ("json-path", &["near-names"]),
     ("near-names", &[]),

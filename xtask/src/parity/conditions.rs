@@ -3,7 +3,7 @@
 //! A rule looks at the row and at our error's kind, never at an id. The rules are described, with
 //! reasons and examples, in `docs/differences.md`.
 
-use hook_core::condition::{Condition, ConditionErrorKind, Facts};
+use expr_conditions::{Condition, ConditionErrorKind, Facts};
 use hook_core::value::MetricValue;
 use serde_json::Value;
 
@@ -41,9 +41,9 @@ pub(super) fn judge(row: &Value, text_dialect: bool) -> Judged {
     let compiled = Condition::compile(condition);
     let reads_as_text = compiled
         .as_ref()
-        .is_ok_and(|condition| condition.text_read(&result).is_some());
+        .is_ok_and(|condition| condition.text_read((&result).into()).is_some());
     let facts = Facts {
-        result: &result,
+        result: (&result).into(),
         response: None,
         now: jiff::Timestamp::UNIX_EPOCH,
     };

@@ -10,7 +10,9 @@ mod web;
 pub use prometheus::interpret_prometheus;
 pub use web::interpret_web;
 
-use crate::value::{MetricValue, Response};
+use expr_conditions::Response;
+
+use crate::value::MetricValue;
 
 /// The longest answer that is read, after decompression. A reader hands over at most one byte more, which is how
 /// the functions here know that there was more.

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use expr_conditions::Response;
 use serde_json::Value;
 
 use super::{
@@ -9,10 +10,7 @@ use super::{
     excerpt::{Shown, refused_status},
     is_success,
 };
-use crate::{
-    request::PrometheusRequest,
-    value::{MetricValue, Response},
-};
+use crate::{request::PrometheusRequest, value::MetricValue};
 
 /// A server's explanation of a failed query is kept up to here.
 const EXPLANATION_CHARS: usize = 300;

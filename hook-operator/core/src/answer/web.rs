@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use expr_conditions::Response;
 use json_path::{Found, JsonPath, JsonPathError};
 use serde_json::Value;
 
@@ -10,10 +11,7 @@ use super::{
     excerpt::{Shown, refused_status},
     is_success,
 };
-use crate::{
-    request::WebRequest,
-    value::{MetricValue, Response},
-};
+use crate::{request::WebRequest, value::MetricValue};
 
 /// The value in a web endpoint's answer. `body` is what was read, decompressed, at most one byte more than
 /// [`super::MAX_ANSWER_BYTES`].

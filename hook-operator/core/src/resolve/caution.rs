@@ -8,7 +8,6 @@ use shared_api::hook_template::HookTemplateSpec;
 use shared_api::metric::{Argument, Metric};
 
 use super::{MAX_METRICS, Problem, fields};
-use crate::condition;
 use crate::verdict::NO_CONDITION;
 
 /// A gate that waits for longer than this was hardly meant to.
@@ -59,7 +58,7 @@ fn of_conditions(metric: &Metric, add: &mut impl FnMut(&str, String)) {
         if text.is_empty() {
             add(field, "is empty, and counts as not set".to_owned());
         }
-        if let Some(number) = condition::ordered_text(text) {
+        if let Some(number) = expr_conditions::ordered_text(text) {
             add(
                 field,
                 format!(

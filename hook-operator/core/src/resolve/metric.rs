@@ -1,12 +1,12 @@
 //! One metric: rhythm, limits, conditions.
 
+use expr_conditions::{Allowance, Condition};
 use placeholder::Template;
 use shared_api::Phase;
 use shared_api::metric::Metric;
 
 use super::provider::{self, ResolvedProvider};
 use super::{ArgumentValue, Arguments, Problems};
-use crate::condition::{Allowance, Condition};
 use crate::schedule::{SHORTEST_INTERVAL, Schedule};
 use crate::tally::Limits;
 

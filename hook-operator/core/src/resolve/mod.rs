@@ -15,11 +15,10 @@ mod target;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use expr_conditions::Allowance;
 use shared_api::hook_run::HookRunSpec;
 use shared_api::hook_template::HookTemplateSpec;
 use shared_api::metric::{Argument, Metric};
-
-use crate::condition::Allowance;
 
 pub use argument::{ArgumentValue, Arguments, MAX_CONFIG_MAP_BYTES, MAX_SECRET_BYTES, Reference};
 pub use caution::{run_cautions, template_cautions};

@@ -1,0 +1,259 @@
+#![doc = include_str!("../README.md")]
+//!
+//! ## Modules
+//!
+//! | module | job |
+//! | --- | --- |
+//! | `syntax` | text to nodes; unknown names end here |
+//! | `prepare` | constants folded, regular expressions compiled |
+//! | `check` | the static check, once per kind of `result` |
+//! | `run` | the value, within a budget |
+//! | `value`, `absent`, `number` | what conditions calculate with |
+//! | `error` | errors with their place in the text |
+
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde_json::Value as Json;
+
+mod absent;
+mod check;
+mod error;
+mod number;
+mod prepare;
+mod run;
+mod syntax;
+mod value;
+
+pub use error::{ConditionError, ConditionErrorKind, Span};
+
+use check::{Checked, ResultKind};
+use error::Fault;
+pub use prepare::allowance::Allowance;
+use prepare::pattern::Patterns;
+use prepare::{fold, mentions};
+use run::eval::{Machine, World};
+use run::{budget, builtin};
+use syntax::ast::Tree;
+use syntax::parse;
+
+/// The value that a condition calls `result`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Input<'a> {
+    /// A JSON value; integers are exact, and a number or bool may be compared with text.
+    Json(&'a Json),
+    /// A 64-bit float; may be NaN or infinite.
+    Float(f64),
+    /// A list of 64-bit floats; may hold NaN and infinities.
+    Floats(&'a [f64]),
+}
+
+/// The HTTP exchange that brought the value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Response {
+    /// The HTTP status code: `response.code`.
+    pub code: u16,
+    /// From the first byte sent to the last byte read: `response.latencyMs`, in whole milliseconds.
+    pub latency: Duration,
+}
+
+/// What a condition is asked about.
+#[derive(Debug, Clone, Copy)]
+pub struct Facts<'a> {
+    /// The value bound to `result`.
+    pub result: Input<'a>,
+    /// The exchange that brought it; without one `response.code` and `response.latencyMs` are nil.
+    pub response: Option<Response>,
+    /// What `now()` returns.
+    pub now: Timestamp,
+}
+
+/// A compiled condition. Cloning is cheap.
+#[derive(Debug, Clone)]
+pub struct Condition {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    source: String,
+    /// As written, for the checker.
+    tree: Tree,
+    /// Folded, for the evaluator.
+    folded: Tree,
+    patterns: Patterns,
+    checked: PerKind,
+    mentions_is_nan: bool,
+    handles_empty: bool,
+}
+
+type Slot = OnceLock<Result<Checked, ConditionError>>;
+
+/// The static check's outcome for every kind of `result`.
+#[derive(Debug, Default)]
+struct PerKind {
+    number: Slot,
+    bool: Slot,
+    text: Slot,
+    null: Slot,
+    list: Slot,
+    object: Slot,
+    sample: Slot,
+    samples: Slot,
+}
+
+impl Condition {
+    /// Compiles a condition: everything that does not depend on the value is checked here.
+    ///
+    /// # Errors
+    /// A syntax error, an unknown name, a wrong number of arguments, a bad constant regular expression,
+    /// or a source that is too long or nested too deeply.
+    pub fn compile(source: &str) -> Result<Condition, ConditionError> {
+        Self::compile_within(source, &mut Allowance::default())
+    }
+
+    /// As [`Condition::compile`], with what the regular expressions of its spec may still cost.
+    ///
+    /// # Errors
+    /// Also where they cost too much together.
+    pub fn compile_within(source: &str, allowance: &mut Allowance) -> Result<Condition, ConditionError> {
+        compile(source, allowance).map_err(|fault| fault.bind(source))
+    }
+
+    /// The text it was compiled from.
+    #[must_use]
+    pub fn source(&self) -> &str {
+        &self.inner.source
+    }
+
+    /// Whether it calls `isNaN`: then it handles NaN in the value itself.
+    #[must_use]
+    pub fn mentions_is_nan(&self) -> bool {
+        self.inner.mentions_is_nan
+    }
+
+    /// Whether it handles an empty list itself (`len(result)`, `result == []`, `first(result) ?? 0` …).
+    #[must_use]
+    pub fn handles_empty(&self) -> bool {
+        self.inner.handles_empty
+    }
+
+    /// The text as which this value is read somewhere in the condition, because it is a JSON number or
+    /// bool that is compared with text (`result == "45"` on 45).
+    #[must_use]
+    pub fn text_read(&self, result: Input<'_>) -> Option<String> {
+        let checked = self.checked(kind_of(result)).ok()?;
+        if !checked.reads_as_text() {
+            return None;
+        }
+        builtin::text_of(&bind(result), &mut budget::Budget::new()).ok()
+    }
+
+    /// Answers the condition for one measurement.
+    ///
+    /// # Errors
+    /// Whenever the outcome is not clearly true or false; see [`ConditionErrorKind`].
+    pub fn evaluate(&self, facts: &Facts<'_>) -> Result<bool, ConditionError> {
+        let inner = self.inner.as_ref();
+        let checked = self.checked(kind_of(facts.result)).map_err(Clone::clone)?;
+        let world = World {
+            result: bind(facts.result),
+            response: facts.response.map(|response| {
+                let millis = i64::try_from(response.latency.as_millis()).unwrap_or(i64::MAX);
+                (i64::from(response.code), millis)
+            }),
+            now: facts.now,
+        };
+        let mut machine = Machine::new(&inner.folded, checked, &inner.patterns, world);
+        let root = inner.folded.root();
+        let outcome = machine.eval(root).and_then(|value| match value {
+            value::Value::Bool(answer) => Ok(answer),
+            value::Value::Missing(absent) => Err(absent.fault().at(inner.folded.span(root))),
+            other => Err(Fault::new(
+                ConditionErrorKind::NotBoolean,
+                format!(
+                    "the condition is {}, not true or false; compare it with something",
+                    other.describe()
+                ),
+            )
+            .at(inner.folded.span(root))),
+        });
+        outcome.map_err(|fault| fault.bind(&inner.source))
+    }
+
+    /// The static check for one kind of `result`, made once.
+    fn checked(&self, kind: ResultKind) -> Result<&Checked, &ConditionError> {
+        let inner = self.inner.as_ref();
+        let check = || check::check(&inner.tree, kind).map_err(|fault| fault.bind(&inner.source));
+        let slot = match kind {
+            ResultKind::Number => &inner.checked.number,
+            ResultKind::Bool => &inner.checked.bool,
+            ResultKind::Text => &inner.checked.text,
+            ResultKind::Null => &inner.checked.null,
+            ResultKind::List => &inner.checked.list,
+            ResultKind::Object => &inner.checked.object,
+            ResultKind::Sample => &inner.checked.sample,
+            ResultKind::Samples => &inner.checked.samples,
+        };
+        slot.get_or_init(check).as_ref()
+    }
+}
+
+fn compile(source: &str, allowance: &mut Allowance) -> Result<Condition, Fault> {
+    if source.len() > budget::MAX_SOURCE {
+        return Err(Fault::budget(format!(
+            "a condition may have at most {} bytes",
+            budget::MAX_SOURCE
+        )));
+    }
+    let tree = parse::parse(source)?;
+    let folded = tree
+        .rewritten(fold::fold)
+        .map_err(|(fault, id)| fault.at(tree.span(id)))?;
+    let patterns = Patterns::of(&folded, allowance)?;
+    Ok(Condition {
+        inner: Arc::new(Inner {
+            source: source.to_owned(),
+            mentions_is_nan: mentions::is_nan(&tree),
+            handles_empty: mentions::handles_empty(&tree),
+            tree,
+            folded,
+            patterns,
+            checked: PerKind::default(),
+        }),
+    })
+}
+
+/// A number in quotes that a condition puts in order with something (`result < "5"`): it compares letters. None where
+/// the text is no condition.
+#[must_use]
+pub fn ordered_text(source: &str) -> Option<String> {
+    if source.len() > budget::MAX_SOURCE {
+        return None;
+    }
+    mentions::ordered_text(&parse::parse(source).ok()?)
+}
+
+fn kind_of(value: Input<'_>) -> ResultKind {
+    match value {
+        Input::Float(_) => ResultKind::Sample,
+        Input::Floats(_) => ResultKind::Samples,
+        Input::Json(json) => match json {
+            Json::Null => ResultKind::Null,
+            Json::Bool(_) => ResultKind::Bool,
+            Json::Number(_) => ResultKind::Number,
+            Json::String(_) => ResultKind::Text,
+            Json::Array(_) => ResultKind::List,
+            Json::Object(_) => ResultKind::Object,
+        },
+    }
+}
+
+fn bind(value: Input<'_>) -> value::Value<'_> {
+    match value {
+        Input::Json(json) => value::Value::json(json),
+        Input::Float(number) => value::Value::Float(number),
+        Input::Floats(numbers) => value::Value::List(value::List::Floats(numbers)),
+    }
+}

@@ -1,0 +1,84 @@
+//! What the regular expressions of one spec may cost together.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use crate::error::Fault;
+use crate::prepare::pattern::{Draft, quoted};
+use crate::prepare::shared;
+
+/// Different patterns of one spec.
+const MAX_PATTERNS: usize = 64;
+/// Bytes of all compiled patterns of one spec.
+const MAX_BYTES: usize = 512 * 1024;
+/// Effort of compiling all patterns of one spec, in microseconds of a slow machine.
+const MAX_EFFORT: usize = 50_000;
+
+/// What the regular expressions of one spec may still cost; equal ones cost once. What is refused has cost something
+/// too: else a spec of bad patterns would be free.
+#[derive(Debug, Clone)]
+pub struct Allowance {
+    known: BTreeSet<Arc<str>>,
+    tried: usize,
+    bytes: usize,
+    effort: usize,
+}
+
+impl Default for Allowance {
+    fn default() -> Self {
+        Self {
+            known: BTreeSet::new(),
+            tried: 0,
+            bytes: MAX_BYTES,
+            effort: MAX_EFFORT,
+        }
+    }
+}
+
+impl Allowance {
+    /// Bytes that the patterns keep which have been taken so far.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        MAX_BYTES - self.bytes
+    }
+
+    /// Compiles a pattern if that is still allowed.
+    pub(crate) fn take(&mut self, source: &str) -> Result<Arc<str>, Fault> {
+        if let Some(known) = self.known.get(source) {
+            return Ok(known.clone());
+        }
+        if self.tried >= MAX_PATTERNS {
+            return Err(Fault::budget(format!(
+                "the regular expression {} is one too many: a spec may have {MAX_PATTERNS} different ones; join them \
+                 with |, or use equal ones",
+                quoted(source)
+            )));
+        }
+        self.tried += 1;
+        let draft = Draft::of(source)?;
+        self.effort = self
+            .effort
+            .checked_sub(draft.effort())
+            .ok_or_else(|| spent(source))?;
+        let pattern = shared::drafted(&draft, source)?;
+        self.bytes = self
+            .bytes
+            .checked_sub(pattern.bytes())
+            .ok_or_else(|| spent(source))?;
+        let known: Arc<str> = Arc::from(source);
+        self.known.insert(known.clone());
+        Ok(known)
+    }
+}
+
+fn spent(source: &str) -> Fault {
+    Fault::budget(format!(
+        "the regular expression {} is too much: those of one spec may have {} KiB together, compiled; use fewer or \
+         smaller character classes, and (?i) only where it is needed",
+        quoted(source),
+        MAX_BYTES / 1024
+    ))
+}
+
+#[cfg(test)]
+mod tests;

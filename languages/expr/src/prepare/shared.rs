@@ -1,0 +1,112 @@
+//! Compiled patterns, shared by content between all conditions of a process: ten thousand runs of one template keep one
+//! copy. Bounded by bytes; what was not used for longest goes first and is compiled again when it is needed, so it
+//! changes what an evaluation costs and never what it says.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::error::Fault;
+use crate::prepare::pattern::{Draft, Pattern};
+
+/// Bytes of all compiled patterns that are kept.
+const MAX_BYTES: usize = 8 * 1024 * 1024;
+
+static KNOWN: Mutex<Known> = Mutex::new(Known {
+    patterns: BTreeMap::new(),
+    bytes: 0,
+    clock: 0,
+});
+
+struct Known {
+    patterns: BTreeMap<Arc<str>, Kept>,
+    bytes: usize,
+    /// Counts uses.
+    clock: u64,
+}
+
+struct Kept {
+    pattern: Arc<Pattern>,
+    used: u64,
+}
+
+/// The compiled form of a pattern.
+pub(crate) fn pattern(source: &str) -> Result<Arc<Pattern>, Fault> {
+    match find(source) {
+        Some(pattern) => Ok(pattern),
+        None => Ok(keep(source, Draft::of(source)?.compile()?)),
+    }
+}
+
+/// The compiled form of a pattern that has been drafted.
+pub(crate) fn drafted(draft: &Draft<'_>, source: &str) -> Result<Arc<Pattern>, Fault> {
+    match find(source) {
+        Some(pattern) => Ok(pattern),
+        None => Ok(keep(source, draft.compile()?)),
+    }
+}
+
+fn known() -> MutexGuard<'static, Known> {
+    KNOWN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn find(source: &str) -> Option<Arc<Pattern>> {
+    let mut known = known();
+    known.clock += 1;
+    let now = known.clock;
+    let kept = known.patterns.get_mut(source)?;
+    kept.used = now;
+    Some(kept.pattern.clone())
+}
+
+/// Compiled outside the lock; of two at once the first is kept.
+fn keep(source: &str, pattern: Pattern) -> Arc<Pattern> {
+    let mut known = known();
+    if let Some(kept) = known.patterns.get(source) {
+        return kept.pattern.clone();
+    }
+    known.clock += 1;
+    let (pattern, used) = (Arc::new(pattern), known.clock);
+    known.bytes += pattern.bytes();
+    known.patterns.insert(
+        Arc::from(source),
+        Kept {
+            pattern: pattern.clone(),
+            used,
+        },
+    );
+    if known.bytes > MAX_BYTES {
+        known.forget();
+    }
+    pattern
+}
+
+impl Known {
+    /// Drops the half that was not used for longest: dropping one at a time would mean to look at all each time.
+    fn forget(&mut self) {
+        let mut uses: Vec<u64> = self.patterns.values().map(|kept| kept.used).collect();
+        uses.sort_unstable();
+        let middle = uses.get(uses.len() / 2).copied().unwrap_or_default();
+        self.patterns.retain(|_, kept| kept.used >= middle);
+        self.bytes = self.patterns.values().map(|kept| kept.pattern.bytes()).sum();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_patterns_are_one_and_all_together_stay_within_their_bytes() {
+        let first = pattern("^one and the same$").unwrap();
+        assert!(Arc::ptr_eq(&first, &pattern("^one and the same$").unwrap()));
+        for number in 0..1200 {
+            pattern(&format!("^\\p{{L}}+{number}$")).unwrap();
+            assert!(known().bytes <= MAX_BYTES);
+        }
+        let kept = known();
+        let sum: usize = kept.patterns.values().map(|kept| kept.pattern.bytes()).sum();
+        assert_eq!(sum, kept.bytes);
+        // 1200 of more than 16 KiB each do not fit.
+        assert!(kept.patterns.len() < 1000, "{}", kept.patterns.len());
+    }
+}

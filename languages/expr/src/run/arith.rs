@@ -1,0 +1,112 @@
+//! Arithmetic at run time: what `+ - * / % **` make of two values.
+
+use jiff::{SignedDuration, Timestamp};
+
+use crate::error::Fault;
+use crate::run::budget::Budget;
+use crate::syntax::ast::BinaryOp;
+use crate::value::Value;
+
+/// `a op b`; integers wrap silently and `/` is always a float, as in Go expr.
+pub(crate) fn arithmetic<'a>(
+    op: BinaryOp,
+    a: &Value<'a>,
+    b: &Value<'a>,
+    budget: &mut Budget,
+) -> Result<Value<'a>, Fault> {
+    let out = match op {
+        BinaryOp::Modulo => return modulo(a, b),
+        BinaryOp::Divide => floats(a, b).map(|(x, y)| Value::Float(x / y)),
+        BinaryOp::Power => floats(a, b).map(|(x, y)| Value::Float(x.powf(y))),
+        BinaryOp::Add => match (a, b) {
+            (Value::Str(x), Value::Str(y)) => {
+                let (x, y) = (x.as_str(), y.as_str());
+                budget.text(x.len().saturating_add(y.len()))?;
+                Some(Value::text(format!("{x}{y}")))
+            }
+            (Value::Time(time), Value::Duration(span)) | (Value::Duration(span), Value::Time(time)) => {
+                return shift(*time, *span);
+            }
+            (Value::Duration(x), Value::Duration(y)) => Some(Value::Duration(x.wrapping_add(*y))),
+            (Value::Int(x), Value::Int(y)) => Some(Value::Int(x.wrapping_add(*y))),
+            _ => floats(a, b).map(|(x, y)| Value::Float(x + y)),
+        },
+        BinaryOp::Subtract => match (a, b) {
+            (Value::Time(x), Value::Time(y)) => Some(Value::Duration(between(*x, *y))),
+            (Value::Time(time), Value::Duration(span)) => return shift(*time, span.wrapping_neg()),
+            (Value::Duration(x), Value::Duration(y)) => Some(Value::Duration(x.wrapping_sub(*y))),
+            (Value::Int(x), Value::Int(y)) => Some(Value::Int(x.wrapping_sub(*y))),
+            _ => floats(a, b).map(|(x, y)| Value::Float(x - y)),
+        },
+        BinaryOp::Multiply => match (a, b) {
+            (Value::Duration(x), Value::Duration(y) | Value::Int(y))
+            | (Value::Int(x), Value::Duration(y)) => Some(Value::Duration(x.wrapping_mul(*y))),
+            (Value::Duration(span), Value::Float(factor)) | (Value::Float(factor), Value::Duration(span)) => {
+                Some(Value::Float(nanos(*span) * factor))
+            }
+            (Value::Int(x), Value::Int(y)) => Some(Value::Int(x.wrapping_mul(*y))),
+            _ => floats(a, b).map(|(x, y)| Value::Float(x * y)),
+        },
+        _ => None,
+    };
+    out.ok_or_else(|| unfit(op.text(), a, b))
+}
+
+/// The refusal of an operator at run time.
+pub(crate) fn unfit(op: &str, a: &Value<'_>, b: &Value<'_>) -> Fault {
+    let mut message = format!("`{op}` cannot work on {} and {}", a.describe(), b.describe());
+    if a.is_nil() || b.is_nil() {
+        message.push_str("; use default(…, 0) or ?? for a value that may be absent");
+    } else if (a.as_str().is_some() && b.is_number()) || (a.is_number() && b.as_str().is_some()) {
+        message.push_str("; use asInt(…) or asFloat(…) on the text");
+    }
+    Fault::runtime(message)
+}
+
+fn floats(a: &Value<'_>, b: &Value<'_>) -> Option<(f64, f64)> {
+    Some((a.as_float()?, b.as_float()?))
+}
+
+fn modulo<'a>(a: &Value<'a>, b: &Value<'a>) -> Result<Value<'a>, Fault> {
+    match (a, b) {
+        (Value::Int(_), Value::Int(0)) => Err(Fault::runtime("integer divide by zero")),
+        (Value::Int(x), Value::Int(y)) => Ok(Value::Int(x.wrapping_rem(*y))),
+        _ if a.is_number() && b.is_number() => Err(Fault::runtime(
+            "`%` needs integers, and JSON numbers are not: use asInt(…) % 2",
+        )),
+        _ => Err(unfit("%", a, b)),
+    }
+}
+
+fn shift<'a>(time: Timestamp, span: i64) -> Result<Value<'a>, Fault> {
+    time.checked_add(SignedDuration::from_nanos(span))
+        .map(Value::Time)
+        .map_err(|_| Fault::runtime("the time is out of range"))
+}
+
+/// From `y` to `x`, at most what 64 bits of nanoseconds hold.
+pub(crate) fn between(x: Timestamp, y: Timestamp) -> i64 {
+    let nanos = x.as_nanosecond() - y.as_nanosecond();
+    i64::try_from(nanos).unwrap_or(if nanos < 0 { i64::MIN } else { i64::MAX })
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "Go converts to float64 in the same way"
+)]
+pub(crate) fn nanos(span: i64) -> f64 {
+    span as f64
+}
+
+/// `-value`.
+pub(crate) fn negate<'a>(value: &Value<'a>) -> Result<Value<'a>, Fault> {
+    match value {
+        Value::Int(n) => Ok(Value::Int(n.wrapping_neg())),
+        Value::Whole(n) => Ok(Value::Whole(-n)),
+        Value::Float(n) => Ok(Value::Float(-n)),
+        _ => Err(Fault::runtime(format!(
+            "a sign needs a number, this is {}",
+            value.describe()
+        ))),
+    }
+}

@@ -1,0 +1,74 @@
+//! Limits on what one evaluation may cost, so that a hostile condition ends in an error and not in an
+//! outage. Counted, not timed: the same condition always ends the same way.
+
+use crate::error::Fault;
+
+/// Source text.
+pub(crate) const MAX_SOURCE: usize = 4 * 1024;
+/// Operators, elements visited, entries compared.
+pub(crate) const MAX_STEPS: usize = 120_000;
+/// Elements of lists and objects built on the way.
+pub(crate) const MAX_ELEMENTS: usize = 25_000;
+/// Bytes of text built on the way.
+pub(crate) const MAX_TEXT: usize = 2 * 1024 * 1024;
+/// Numbers in a range; Go's own limit, although ours costs no memory.
+pub(crate) const MAX_RANGE: usize = 999_999;
+/// Bytes of text that may be read for one step.
+const READ_PER_STEP: usize = 64;
+
+#[derive(Debug)]
+pub(crate) struct Budget {
+    steps: usize,
+    elements: usize,
+    text: usize,
+}
+
+impl Budget {
+    pub(crate) fn new() -> Self {
+        Budget {
+            steps: MAX_STEPS,
+            elements: MAX_ELEMENTS,
+            text: MAX_TEXT,
+        }
+    }
+
+    pub(crate) fn step(&mut self, count: usize) -> Result<(), Fault> {
+        take(&mut self.steps, count).ok_or_else(|| {
+            Fault::budget(format!(
+                "evaluation stopped after {MAX_STEPS} steps; ask for a smaller answer"
+            ))
+        })
+    }
+
+    /// Going on after something unknown, whose message was written in vain.
+    pub(crate) fn unknown(&mut self) -> Result<(), Fault> {
+        self.step(16)
+    }
+
+    /// Reading this many bytes of text.
+    pub(crate) fn read(&mut self, bytes: usize) -> Result<(), Fault> {
+        self.step(bytes / READ_PER_STEP)
+    }
+
+    /// Building a list or object of this many elements.
+    pub(crate) fn elements(&mut self, count: usize) -> Result<(), Fault> {
+        self.step(count)?;
+        take(&mut self.elements, count).ok_or_else(|| {
+            Fault::budget(format!(
+                "the condition builds lists of more than {MAX_ELEMENTS} elements"
+            ))
+        })
+    }
+
+    /// Building text of this many bytes.
+    pub(crate) fn text(&mut self, bytes: usize) -> Result<(), Fault> {
+        self.read(bytes)?;
+        take(&mut self.text, bytes)
+            .ok_or_else(|| Fault::budget(format!("the condition builds more than {MAX_TEXT} bytes of text")))
+    }
+}
+
+fn take(left: &mut usize, count: usize) -> Option<()> {
+    *left = left.checked_sub(count)?;
+    Some(())
+}

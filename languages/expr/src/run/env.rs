@@ -1,0 +1,86 @@
+//! The functions of the original environment: asInt, asFloat, isNaN, isInf, isNil, default.
+
+use crate::error::Fault;
+use crate::number;
+use crate::syntax::names::EnvFunction;
+use crate::value::Value;
+
+/// `literal`: the argument is an integer literal, which Go passes as a float.
+pub(crate) fn call<'a>(
+    function: EnvFunction,
+    first: Value<'a>,
+    second: Option<Value<'a>>,
+    literal: bool,
+) -> Result<Value<'a>, Fault> {
+    if !matches!(function, EnvFunction::IsNil | EnvFunction::Default) {
+        first.present()?;
+    }
+    match function {
+        EnvFunction::AsInt => as_int(&first).map(Value::Int),
+        EnvFunction::AsFloat => as_float(&first).map(Value::Float),
+        EnvFunction::IsNaN => Ok(Value::Bool(float(function, &first, literal)?.is_nan())),
+        EnvFunction::IsInf => Ok(Value::Bool(float(function, &first, literal)?.is_infinite())),
+        EnvFunction::IsNil => Ok(Value::Bool(is_nothing(&first))),
+        EnvFunction::Default => Ok(if is_nothing(&first) {
+            second.unwrap_or(Value::Nil)
+        } else {
+            first
+        }),
+    }
+}
+
+fn is_nothing(value: &Value<'_>) -> bool {
+    matches!(value, Value::Nil | Value::Missing(_))
+}
+
+fn float(function: EnvFunction, value: &Value<'_>, literal: bool) -> Result<f64, Fault> {
+    match value {
+        Value::Int(_) if !literal => None,
+        other => other.as_float(),
+    }
+    .ok_or_else(|| {
+        let name = function.name();
+        Fault::runtime(format!(
+            "{name} takes a number with a fraction part, this is {}; use {name}(asFloat(…))",
+            value.describe()
+        ))
+    })
+}
+
+fn as_int(value: &Value<'_>) -> Result<i64, Fault> {
+    let found = match value {
+        Value::Int(n) => Some(*n),
+        Value::Whole(n) => i64::try_from(*n).ok(),
+        Value::Float(n) => number::truncate(*n),
+        Value::Str(text) => number::parse_int(text.as_str()),
+        _ => None,
+    };
+    found.ok_or_else(|| not_a_number("asInt", "an integer of 64 bits", value))
+}
+
+fn as_float(value: &Value<'_>) -> Result<f64, Fault> {
+    let found = match value {
+        Value::Str(text) => number::parse_float(text.as_str()),
+        other => other.as_float(),
+    };
+    found.ok_or_else(|| not_a_number("asFloat", "a number", value))
+}
+
+/// Longest text that an error repeats, in bytes.
+const LONGEST_QUOTE: usize = 40;
+
+fn not_a_number(function: &str, wanted: &str, value: &Value<'_>) -> Fault {
+    let shown = match value {
+        Value::Str(text) => {
+            // Whole or not at all, and quoted as in JSON: secrets are taken out of messages afterwards, and neither
+            // a part of one nor one in another notation would be found.
+            match text.as_str() {
+                long if long.len() > LONGEST_QUOTE => format!("a text of {} bytes", long.len()),
+                short => serde_json::Value::from(short).to_string(),
+            }
+        }
+        Value::Float(n) => number::float_text(*n),
+        other => other.describe().to_owned(),
+    };
+    Fault::runtime(format!("{function}: {shown} is not {wanted}"))
+}

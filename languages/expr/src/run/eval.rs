@@ -1,0 +1,338 @@
+//! The evaluator: walks the folded tree within a [`Budget`].
+//!
+//! First operands are followed in a loop, not by recursion, so `a || b || …` and `a.b.c…` of any length
+//! use no stack; what does recurse (other operands, closures) is bounded by the parser's nesting limit.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use crate::absent::Absent;
+use crate::check::{Checked, Notes};
+use crate::error::Fault;
+use crate::prepare::pattern::{Engines, Patterns};
+use crate::run::access;
+use crate::run::arith::negate;
+use crate::run::budget::Budget;
+use crate::run::builtin;
+use crate::run::closures;
+use crate::run::env;
+use crate::run::methods;
+use crate::syntax::ast::{BinaryOp, Kind, NodeId, Pointer, Tree, UnaryOp};
+use crate::syntax::names::{EnvFunction, closure_arguments};
+use crate::value::{Map, Text, Value};
+
+/// What the condition is asked about.
+pub(crate) struct World<'a> {
+    pub(crate) result: Value<'a>,
+    /// `code` and `latencyMs`, nil when there was no exchange.
+    pub(crate) response: Option<(i64, i64)>,
+    pub(crate) now: Timestamp,
+}
+
+pub(crate) struct Machine<'a> {
+    pub(crate) tree: &'a Tree,
+    checked: &'a Checked,
+    pub(crate) patterns: &'a Patterns,
+    pub(crate) engines: Engines,
+    pub(crate) world: World<'a>,
+    variables: Vec<Value<'a>>,
+    pub(crate) scopes: Vec<closures::Scope<'a>>,
+    /// Nodes whose first operand is being computed.
+    pending: Vec<NodeId>,
+    pub(crate) budget: Budget,
+}
+
+impl<'a> Machine<'a> {
+    pub(crate) fn new(
+        tree: &'a Tree,
+        checked: &'a Checked,
+        patterns: &'a Patterns,
+        world: World<'a>,
+    ) -> Self {
+        Machine {
+            tree,
+            checked,
+            patterns,
+            engines: Engines::default(),
+            world,
+            variables: vec![Value::Nil; tree.variables],
+            scopes: Vec::new(),
+            pending: Vec::new(),
+            budget: Budget::new(),
+        }
+    }
+
+    /// Computes one node.
+    pub(crate) fn eval(&mut self, id: NodeId) -> Result<Value<'a>, Fault> {
+        let floor = self.pending.len();
+        let mut leaf = id;
+        while let Some(first) = first_operand(self.tree.kind(leaf)) {
+            self.pending.push(leaf);
+            leaf = first;
+        }
+        let mut outcome = self.leaf(leaf).map_err(|fault| fault.at(self.tree.span(leaf)));
+        while self.pending.len() > floor {
+            let Some(parent) = self.pending.pop() else { break };
+            if is_optional(self.tree.kind(parent))
+                && let Ok(value) = &outcome
+                && value.is_nil()
+            {
+                // `?.` on nil: the whole chain is absent.
+                while self.pending.len() > floor {
+                    let above = self.pending.pop();
+                    if above.is_some_and(|id| matches!(self.tree.kind(id), Kind::Chain(_))) {
+                        break;
+                    }
+                }
+                if !matches!(value, Value::Missing(_)) {
+                    outcome = Ok(Absent::nothing("`?.` on nil"));
+                }
+                continue;
+            }
+            outcome = self
+                .apply(parent, outcome)
+                .map_err(|fault| fault.at(self.tree.span(parent)));
+        }
+        outcome
+    }
+
+    fn leaf(&mut self, id: NodeId) -> Result<Value<'a>, Fault> {
+        self.budget.step(1)?;
+        let tree = self.tree;
+        Ok(match tree.kind(id) {
+            Kind::Bool(b) => Value::Bool(*b),
+            Kind::Int(n) => Value::Int(*n),
+            Kind::Float(n) => Value::Float(*n),
+            Kind::Str(text) => Value::Str(Text::Borrowed(text)),
+            Kind::Result => self.world.result.clone(),
+            Kind::Response => self.response()?,
+            Kind::EnvFunction => Value::Function,
+            Kind::Env => self.environment()?,
+            Kind::Variable { slot, .. } => self.variables.get(*slot).cloned().unwrap_or(Value::Nil),
+            Kind::Pointer { which, .. } => self.pointer(*which),
+            Kind::Call(function, _) => builtin::call(self, *function, &[])?,
+            Kind::Array(items) => {
+                self.budget.elements(items.len())?;
+                let mut list = Vec::with_capacity(items.len());
+                for item in items {
+                    list.push(self.present(*item)?);
+                }
+                Value::list(list)?
+            }
+            Kind::Map(pairs) => {
+                self.budget.elements(pairs.len())?;
+                let mut entries = BTreeMap::new();
+                for (key, value) in pairs {
+                    let key = self.present(*key)?;
+                    let Some(name) = key.as_str() else {
+                        let message = format!("an object's key must be text, this is {}", key.describe());
+                        return Err(Fault::runtime(message));
+                    };
+                    self.budget.text(name.len())?;
+                    let name = Arc::from(name);
+                    entries.insert(name, self.present(*value)?);
+                }
+                Value::map(entries)?
+            }
+            Kind::CountAgainst {
+                op,
+                count,
+                limit,
+                bound,
+            } => self.count_against(*op, *count, *limit, *bound)?,
+            // A function named without a call is nil in Go; the others have a first operand.
+            _ => Value::Nil,
+        })
+    }
+
+    fn environment(&mut self) -> Result<Value<'a>, Fault> {
+        self.budget.elements(EnvFunction::NAMES.len() + 2)?;
+        let mut names = BTreeMap::from([(Arc::from("result"), self.world.result.clone())]);
+        names.insert(Arc::from("response"), self.response()?);
+        for name in EnvFunction::NAMES {
+            names.insert(Arc::from(name), Value::Function);
+        }
+        Value::map(names)
+    }
+
+    fn response(&mut self) -> Result<Value<'a>, Fault> {
+        self.budget.elements(2)?;
+        let (code, latency) = match self.world.response {
+            Some((code, latency)) => (Value::Int(code), Value::Int(latency)),
+            None => (Value::Nil, Value::Nil),
+        };
+        Value::map(BTreeMap::from([
+            (Arc::from("code"), code),
+            (Arc::from("latencyMs"), latency),
+        ]))
+    }
+
+    fn pointer(&self, which: Pointer) -> Value<'a> {
+        let Some(scope) = self.scopes.last() else {
+            return Value::Nil;
+        };
+        match which {
+            Pointer::Item => scope.item(),
+            Pointer::Index => Value::Int(i64::try_from(scope.index).unwrap_or(i64::MAX)),
+            Pointer::Acc => scope.acc.clone(),
+        }
+    }
+
+    /// Computes a node that needs a value.
+    fn present(&mut self, id: NodeId) -> Result<Value<'a>, Fault> {
+        let value = self.eval(id)?;
+        value.present().map_err(|fault| fault.at(self.tree.span(id)))?;
+        Ok(value)
+    }
+
+    /// Finishes a node whose first operand is `first`, which only `and`, `or` and `? :` can do without.
+    fn apply(&mut self, id: NodeId, first: Result<Value<'a>, Fault>) -> Result<Value<'a>, Fault> {
+        self.budget.step(1)?;
+        let tree = self.tree;
+        let first = match tree.kind(id) {
+            Kind::Binary(op @ (BinaryOp::And | BinaryOp::Or), _, right) => {
+                return self.junction(*op, first, *right);
+            }
+            Kind::Choice { yes, no, .. } => return self.choice(first, *yes, *no),
+            _ => first?,
+        };
+        let notes = self.checked.notes(id);
+        let first = if notes.has(Notes::FIRST_AS_TEXT) {
+            self.read(&first)?
+        } else {
+            first
+        };
+        Ok(match tree.kind(id) {
+            Kind::Unary(UnaryOp::Not, _) => Value::Bool(!truth(&first, "`not`")?),
+            Kind::Unary(UnaryOp::Minus, _) => negate(&first)?,
+            Kind::Binary(op, left, right) => self.binary(*op, (*left, first), *right, notes)?,
+            Kind::Member { key, .. } => {
+                if let Kind::Str(name) = tree.kind(*key) {
+                    return access::field(&first, name, &mut self.budget);
+                }
+                let key = self.present(*key)?;
+                let key = if notes.has(Notes::SECOND_AS_TEXT) {
+                    self.read(&key)?
+                } else {
+                    key
+                };
+                access::fetch(&first, &key, &mut self.budget)?
+            }
+            Kind::Slice { from, to, .. } => {
+                let to = to.map(|to| self.present(to)).transpose()?;
+                let from = from.map(|from| self.present(from)).transpose()?;
+                access::slice(&first, from.as_ref(), to.as_ref(), &mut self.budget)?
+            }
+            Kind::EnvCall(function, args) => {
+                let second = args.get(1).map(|arg| self.eval(*arg)).transpose()?;
+                env::call(*function, first, second, notes.has(Notes::FLOAT_LITERAL))?
+            }
+            Kind::Call(function, args) if closure_arguments(*function).is_some() => {
+                closures::call(self, *function, first, args)?
+            }
+            Kind::Call(function, args) => {
+                let mut values = Vec::with_capacity(args.len());
+                values.push(first);
+                for arg in args.iter().skip(1) {
+                    values.push(self.eval(*arg)?);
+                }
+                builtin::call(self, *function, &values)?
+            }
+            Kind::Method { name, args, .. } => {
+                let mut values = Vec::with_capacity(args.len());
+                for arg in args {
+                    values.push(self.present(*arg)?);
+                }
+                first.present()?;
+                methods::call(&first, name, &values)?
+            }
+            Kind::Let { slot, body, .. } => {
+                if let Some(variable) = self.variables.get_mut(*slot) {
+                    *variable = first;
+                }
+                self.eval(*body)?
+            }
+            Kind::Sequence(parts) => {
+                let mut value = first;
+                for part in parts.iter().skip(1) {
+                    value = self.eval(*part)?;
+                }
+                value
+            }
+            Kind::InWords(_, words) => {
+                self.budget.step(words.len())?;
+                first.present()?;
+                match &first {
+                    Value::Str(text) => Value::Bool(words.iter().any(|word| word.as_ref() == text.as_str())),
+                    // Go looks nil up as the empty text.
+                    Value::Nil => Value::Bool(words.iter().any(|word| word.is_empty())),
+                    other => {
+                        let message = format!("{} can never be in a list of text", other.describe());
+                        return Err(Fault::runtime(message));
+                    }
+                }
+            }
+            Kind::Match {
+                body,
+                backwards,
+                required,
+                ..
+            } => closures::first_match(self, first, *body, *backwards, *required)?,
+            // Chains, `+x` and aliases: the operand as it is.
+            _ => first,
+        })
+    }
+
+    /// A scalar as the text that it was in the original's binding.
+    pub(crate) fn read(&mut self, value: &Value<'a>) -> Result<Value<'a>, Fault> {
+        let text = builtin::text_of(value, &mut self.budget)?;
+        Ok(Value::text(text))
+    }
+}
+
+/// The operand that is computed before its parent does anything else.
+fn first_operand(kind: &Kind) -> Option<NodeId> {
+    match kind {
+        Kind::Unary(_, first)
+        | Kind::Binary(_, first, _)
+        | Kind::Chain(first)
+        | Kind::Member { base: first, .. }
+        | Kind::Slice { base: first, .. }
+        | Kind::Method { base: first, .. }
+        | Kind::Let { value: first, .. }
+        | Kind::Choice { test: first, .. }
+        | Kind::Same(first)
+        | Kind::InWords(first, _)
+        | Kind::Match { list: first, .. } => Some(*first),
+        Kind::EnvCall(_, args) | Kind::Call(_, args) | Kind::Sequence(args) => args.first().copied(),
+        _ => None,
+    }
+}
+
+fn is_optional(kind: &Kind) -> bool {
+    matches!(
+        kind,
+        Kind::Member { optional: true, .. } | Kind::Method { optional: true, .. }
+    )
+}
+
+pub(crate) fn truth(value: &Value<'_>, place: &str) -> Result<bool, Fault> {
+    match value {
+        Value::Bool(b) => Ok(*b),
+        Value::Missing(absent) => Err(absent.fault()),
+        other => Err(Fault::runtime(format!(
+            "{place} needs true or false, this is {}",
+            other.describe()
+        ))),
+    }
+}
+
+/// Lets other modules name a map without importing it twice.
+pub(crate) fn as_map<'v, 'a>(value: &'v Value<'a>) -> Option<&'v Map<'a>> {
+    match value {
+        Value::Map(map) => Some(map),
+        _ => None,
+    }
+}

@@ -1,0 +1,10 @@
+//! From text to nodes: tokens, precedence, the parser, and which names there are.
+
+pub(crate) mod ast;
+mod escape;
+pub(crate) mod lex;
+pub(crate) mod names;
+pub(crate) mod parse;
+mod precedence;
+mod primary;
+pub(crate) mod spelling;

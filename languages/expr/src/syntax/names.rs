@@ -1,0 +1,154 @@
+//! The names a condition may use: functions of the original environment and the language's own.
+
+use std::fmt;
+
+use near_names::is_near;
+
+/// Functions that the host adds to the language; they look at their argument.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum EnvFunction {
+    AsInt,
+    AsFloat,
+    IsNaN,
+    IsInf,
+    IsNil,
+    Default,
+}
+
+impl EnvFunction {
+    pub(crate) const NAMES: [&str; 6] = ["asInt", "asFloat", "isNaN", "isInf", "isNil", "default"];
+
+    pub(crate) fn find(name: &str) -> Option<Self> {
+        Some(match name {
+            "asInt" => EnvFunction::AsInt,
+            "asFloat" => EnvFunction::AsFloat,
+            "isNaN" => EnvFunction::IsNaN,
+            "isInf" => EnvFunction::IsInf,
+            "isNil" => EnvFunction::IsNil,
+            "default" => EnvFunction::Default,
+            _ => return None,
+        })
+    }
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            EnvFunction::AsInt => "asInt",
+            EnvFunction::AsFloat => "asFloat",
+            EnvFunction::IsNaN => "isNaN",
+            EnvFunction::IsInf => "isInf",
+            EnvFunction::IsNil => "isNil",
+            EnvFunction::Default => "default",
+        }
+    }
+
+    pub(crate) fn arity(self) -> usize {
+        if self == EnvFunction::Default { 2 } else { 1 }
+    }
+}
+
+macro_rules! functions {
+    ($($variant:ident $name:literal,)*) => {
+        /// The language's own functions.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub(crate) enum Function { $($variant,)* }
+
+        impl Function {
+            pub(crate) fn find(name: &str) -> Option<Self> {
+                match name { $($name => Some(Function::$variant),)* _ => None }
+            }
+
+            pub(crate) fn name(self) -> &'static str {
+                match self { $(Function::$variant => $name,)* }
+            }
+        }
+
+        /// Every function name, for messages and documentation tests.
+        pub(crate) const FUNCTION_NAMES: &[&str] = &[$($name,)*];
+    };
+}
+
+functions! {
+    All "all", None "none", Any "any", One "one", Filter "filter", Map "map", Find "find",
+    FindIndex "findIndex", FindLast "findLast", FindLastIndex "findLastIndex", Count "count", Sum "sum",
+    GroupBy "groupBy", SortBy "sortBy", Reduce "reduce",
+    Len "len", Type "type", Abs "abs", Ceil "ceil", Floor "floor", Round "round", Int "int", Float "float",
+    String "string", Trim "trim", TrimPrefix "trimPrefix", TrimSuffix "trimSuffix", Upper "upper",
+    Lower "lower", Split "split", SplitAfter "splitAfter", Replace "replace", Repeat "repeat", Join "join",
+    IndexOf "indexOf", LastIndexOf "lastIndexOf", HasPrefix "hasPrefix", HasSuffix "hasSuffix", Max "max",
+    Min "min", Mean "mean", Median "median", ToJson "toJSON", FromJson "fromJSON", ToBase64 "toBase64",
+    FromBase64 "fromBase64", Now "now", Duration "duration", Date "date", Timezone "timezone",
+    First "first", Last "last", Get "get", Take "take", Keys "keys", Values "values", ToPairs "toPairs",
+    FromPairs "fromPairs", Reverse "reverse", Uniq "uniq", Concat "concat", Flatten "flatten", Sort "sort",
+    BitAnd "bitand", BitOr "bitor", BitXor "bitxor", BitNand "bitnand", BitShl "bitshl", BitShr "bitshr",
+    BitUshr "bitushr", BitNot "bitnot",
+}
+
+impl fmt::Display for Function {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// One argument of a function that takes a closure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Argument {
+    Value,
+    Closure,
+}
+
+/// The arguments of a function that takes a closure, with how many are required; `None` for the others.
+pub(crate) fn closure_arguments(function: Function) -> Option<(&'static [Argument], usize)> {
+    use Argument::{Closure, Value};
+    Some(match function {
+        Function::All
+        | Function::None
+        | Function::Any
+        | Function::One
+        | Function::Filter
+        | Function::Map
+        | Function::Find
+        | Function::FindIndex
+        | Function::FindLast
+        | Function::FindLastIndex
+        | Function::GroupBy => (&[Value, Closure], 2),
+        Function::Count | Function::Sum => (&[Value, Closure], 1),
+        Function::SortBy | Function::Reduce => (&[Value, Closure, Value], 2),
+        _ => return None,
+    })
+}
+
+/// The message for a name that is not there, with the nearest known one.
+pub(crate) fn unknown_name(name: &str) -> String {
+    const VALUES: [&str; 2] = ["result", "response"];
+    let near = VALUES
+        .iter()
+        .chain(EnvFunction::NAMES.iter())
+        .chain(FUNCTION_NAMES.iter())
+        .find(|known| is_near(known, name));
+    match near {
+        Some(near) => format!("unknown name `{name}`; did you mean `{near}`?"),
+        None => format!(
+            "unknown name `{name}`; known names are result, response and the functions; \
+             text needs quotes: \"{name}\""
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearest_name_is_offered() {
+        assert!(unknown_name("asint").contains("`asInt`"));
+        assert!(unknown_name("reslt").contains("`result`"));
+        assert!(unknown_name("busy").contains("\"busy\""));
+    }
+
+    #[test]
+    fn every_function_finds_itself() {
+        for name in FUNCTION_NAMES {
+            assert_eq!(Function::find(name).map(Function::name), Some(*name));
+        }
+    }
+}

@@ -1,0 +1,333 @@
+//! The rules of the condition language, one table per rule: condition, `result`, answer.
+
+#![expect(
+    clippy::expect_used,
+    clippy::unwrap_in_result,
+    reason = "a failed expectation is a failed test"
+)]
+
+use std::time::Duration;
+
+use expr_conditions::{Condition, ConditionError, ConditionErrorKind, Facts, Input, Response};
+use serde_json::Value;
+
+fn ask(source: &str, result: Input<'_>) -> Result<bool, ConditionError> {
+    let response = Some(Response {
+        code: 204,
+        latency: Duration::from_millis(12),
+    });
+    let now = "2026-11-21T09:00:00Z".parse().expect("a time");
+    Condition::compile(source)?.evaluate(&Facts {
+        result,
+        response,
+        now,
+    })
+}
+
+fn json(text: &str) -> Value {
+    serde_json::from_str(text).expect(text)
+}
+
+/// `T`, `F`, or the kind of the error.
+fn table(rows: &[(&str, &str, &str)]) {
+    for (source, result, want) in rows {
+        let got = match ask(source, Input::Json(&json(result))) {
+            Ok(true) => "T".to_owned(),
+            Ok(false) => "F".to_owned(),
+            Err(error) => format!("{:?}", error.kind),
+        };
+        assert_eq!(&got, want, "{source} on {result}");
+    }
+}
+
+#[test]
+fn numbers_compare_across_kinds_and_divide_to_floats() {
+    table(&[
+        ("result > 30", "31", "T"),
+        ("result == 1", "1.0", "T"),
+        ("3 / 2 == 1.5", "0", "T"),
+        ("-2 ** 2 == -4", "0", "T"),
+        ("2 ** 3 ** 2 == 512", "0", "T"),
+        ("7 % 4 * 2 == 6", "0", "T"),
+        ("result % 2 == 0", "4", "TypeMismatch"),
+        ("asInt(result) % 2 == 0", "4", "T"),
+        ("1 % 0 == 0", "0", "Runtime"),
+        ("1 / 0 > 1e308", "0", "T"),
+        ("9223372036854775807 + 1 < 0", "0", "T"),
+        ("1 < 2 < 3", "0", "T"),
+        ("3 > 2 > 2", "0", "F"),
+    ]);
+}
+
+#[test]
+fn a_scalar_is_read_as_text_only_where_its_own_kind_does_not_fit() {
+    table(&[
+        ("result == \"45\"", "45", "T"),
+        ("result == \"true\"", "true", "T"),
+        ("result != \"busy\"", "45", "T"),
+        ("result in [\"45\", \"46\"]", "45", "T"),
+        ("result matches \"^4\"", "45", "T"),
+        ("result contains \"5\"", "45", "T"),
+        ("len(result) == 2", "45", "T"),
+        ("result[0:1] == \"4\"", "45", "T"),
+        ("result + \"!\" == \"45!\"", "45", "T"),
+        ("result == \"1000000\"", "1000000", "T"),
+        ("result == \"9007199254740993\"", "9007199254740993", "T"),
+        ("result + 1 == 46", "45", "T"),
+        ("result > 30", "\"45\"", "TypeMismatch"),
+        ("result.a == \"45\"", "{\"a\":45}", "F"),
+        ("result == \"null\"", "null", "F"),
+        ("len(result) > 0", "null", "TypeMismatch"),
+    ]);
+}
+
+#[test]
+fn large_integers_stay_exact() {
+    table(&[
+        ("result == 9007199254740993", "9007199254740993", "T"),
+        ("result == 9007199254740992", "9007199254740993", "F"),
+        ("result > 9007199254740992", "9007199254740993", "T"),
+        ("asInt(result) == 9223372036854775807", "9223372036854775807", "T"),
+        ("asInt(result) > 0", "18446744073709551615", "Runtime"),
+    ]);
+}
+
+#[test]
+fn a_missing_key_is_nil_for_who_asks_about_absence_and_unknown_to_all_others() {
+    table(&[
+        ("result.state == nil", "{}", "T"),
+        ("result.state != nil", "{}", "F"),
+        ("result.state == \"busy\"", "{}", "MissingKey"),
+        ("result.state != \"busy\"", "{}", "MissingKey"),
+        ("\"busy\" != result.state", "{}", "MissingKey"),
+        ("result.state != \"busy\"", "{\"state\":null}", "T"),
+        ("let s = result.state; s != \"busy\"", "{}", "MissingKey"),
+        ("result?.a?.b != 1", "{}", "MissingKey"),
+        ("(result.state ?? \"\") != \"busy\"", "{}", "T"),
+        ("default(result.state, \"\") != \"busy\"", "{}", "T"),
+        ("isNil(result.state)", "{}", "T"),
+        ("\"state\" in result", "{}", "F"),
+        ("result.state > 1", "{}", "MissingKey"),
+        ("result.a.b == 1", "{}", "MissingKey"),
+        ("result?.a?.b == nil", "{}", "T"),
+        ("any(result, {.state != \"busy\"})", "[{}]", "MissingKey"),
+    ]);
+}
+
+#[test]
+fn lists() {
+    table(&[
+        ("result[0] == 1", "[1,2]", "T"),
+        ("result[-1] == 2", "[1,2]", "T"),
+        ("result[2] == 1", "[1,2]", "Runtime"),
+        ("result[2] != 1", "[1,2]", "Runtime"),
+        ("result[5:] == []", "[1,2]", "T"),
+        ("result[0:99] == [1, 2]", "[1,2]", "T"),
+        ("result == [1.0, 2]", "[1,2]", "T"),
+        ("1 in result", "[1,2]", "T"),
+        ("\"a\" not in result", "[1,2]", "T"),
+        ("all(result, {# > 0})", "[1,2]", "T"),
+        ("all(result, # > 0)", "[]", "T"),
+        ("any(result, {.ok})", "[{\"ok\":false},{\"ok\":true}]", "T"),
+        (
+            "filter(result, {.ok})[0].n == 2",
+            "[{\"ok\":false},{\"ok\":true,\"n\":2}]",
+            "T",
+        ),
+        ("count(result, {# > 1}) == 1", "[1,2]", "T"),
+        (
+            "sum(result) == 3 && mean(result) == 1.5 && max(result) == 2",
+            "[1,2]",
+            "T",
+        ),
+        ("map(result, {# * 2}) == [2, 4]", "[1,2]", "T"),
+        ("reduce(result, #acc + #) == 3", "[1,2]", "T"),
+        ("result | len() == 2", "[1,2]", "T"),
+        ("len(groupBy(result, {# > 1})[true]) == 1", "[1,2]", "T"),
+        ("result > 1", "[1,2]", "TypeMismatch"),
+        ("result and true", "[true]", "TypeMismatch"),
+    ]);
+}
+
+#[test]
+fn names_and_types_of_a_skipped_side_are_still_checked() {
+    table(&[
+        ("true or foo", "1", "UnknownName"),
+        ("true or result > \"x\"", "{}", "TypeMismatch"),
+        ("true ? true : asint(1)", "1", "UnknownName"),
+        ("true or asInt(\"x\") > 0", "1", "T"),
+        ("asInt(\"x\") > 0 or true", "1", "T"),
+        ("asInt(\"x\") > 0 or result", "true", "Runtime"),
+    ]);
+}
+
+#[test]
+fn only_a_bool_is_an_answer() {
+    table(&[
+        ("result", "1", "NotBoolean"),
+        ("result", "true", "T"),
+        ("result.ok", "{\"ok\":1}", "NotBoolean"),
+        ("result.ok", "{}", "MissingKey"),
+        ("result.ok", "{\"ok\":true}", "T"),
+        ("nil", "1", "NotBoolean"),
+        ("not result", "\"\"", "TypeMismatch"),
+        ("", "1", "Syntax"),
+    ]);
+}
+
+#[test]
+fn text_operators_and_nil() {
+    table(&[
+        ("result.n contains \"a\"", "{\"n\":null}", "F"),
+        ("result.n matches \"a\"", "{\"n\":3}", "Runtime"),
+        ("result matches \"[\"", "\"a\"", "Runtime"),
+        ("result matches \"(?=a)\"", "\"a\"", "Runtime"),
+        ("result not startsWith \"b\"", "\"abc\"", "T"),
+        ("len(\"é\") == 1 and \"é\"[0:2] == \"é\"", "1", "T"),
+        ("upper(trim(result)) == \"OK\"", "\" ok \"", "T"),
+        ("\"a\" + \"b\" matches \"^ab$\"", "1", "T"),
+        ("`a\\n` == \"a\\\\n\"", "1", "T"),
+    ]);
+}
+
+#[test]
+fn grammar() {
+    table(&[
+        ("not (1 in [2]) and 1 not in [2]", "0", "T"),
+        ("let x = result; x > 1 && x < 3", "2", "T"),
+        ("let result = 1; true", "2", "TypeMismatch"),
+        ("if result > 1 { true } else { false }", "2", "T"),
+        ("true ?: false", "0", "T"),
+        ("result.a ?? 7 == 7", "{}", "Syntax"),
+        ("(result.a ?? 7) == 7", "{}", "T"),
+        ("1 + 2 ?? 3 == 3", "0", "T"),
+        ("true // a comment", "0", "T"),
+        ("/* a */ true", "0", "T"),
+        ("[1, 2,] == [1, 2] and {a: 1,}.a == 1", "0", "T"),
+        ("$env.result == 2 and $env[\"result\"] == 2", "2", "T"),
+        ("result-1 == 1", "2", "T"),
+        ("1==1and 2 == 2", "0", "Syntax"),
+        ("filter([1], {#.a})", "0", "TypeMismatch"),
+        ("# > 1", "0", "Syntax"),
+    ]);
+}
+
+#[test]
+fn the_exchange_and_the_clock() {
+    table(&[
+        ("response.code == 204 && response.latencyMs < 100", "1", "T"),
+        ("response.status == 204", "1", "UnknownName"),
+        ("now() == date(\"2026-11-21\") + duration(\"9h\")", "1", "T"),
+        (
+            "now() - date(result) > duration(\"30m\")",
+            "\"2026-11-21T08:00:00Z\"",
+            "T",
+        ),
+        ("now().Hour() == 9", "1", "T"),
+    ]);
+    let facts = Facts {
+        result: Input::Json(&json("1")),
+        response: None,
+        now: jiff::Timestamp::UNIX_EPOCH,
+    };
+    let condition = Condition::compile("response.code == nil").expect("compiles");
+    assert_eq!(condition.evaluate(&facts), Ok(true));
+}
+
+#[test]
+fn floats_that_are_no_json() {
+    let cases = [
+        ("result > 1", Input::Float(2.0), Ok(true)),
+        ("isNaN(result)", Input::Float(f64::NAN), Ok(true)),
+        (
+            "result > 1 || result <= 1",
+            Input::Float(f64::NAN),
+            Err(ConditionErrorKind::NotANumber),
+        ),
+        ("isInf(result)", Input::Float(f64::INFINITY), Ok(true)),
+        (
+            "asInt(result) == 1",
+            Input::Float(f64::INFINITY),
+            Err(ConditionErrorKind::Runtime),
+        ),
+        (
+            "result == \"2\"",
+            Input::Float(2.0),
+            Err(ConditionErrorKind::TypeMismatch),
+        ),
+        ("result[0] >= 0.95", Input::Floats(&[0.97]), Ok(true)),
+        (
+            "result[0] >= 0.95",
+            Input::Floats(&[]),
+            Err(ConditionErrorKind::Runtime),
+        ),
+        ("len(result) == 0 || result[0] < 5", Input::Floats(&[]), Ok(true)),
+        (
+            "result == 1",
+            Input::Floats(&[1.0]),
+            Err(ConditionErrorKind::TypeMismatch),
+        ),
+    ];
+    for (source, value, want) in cases {
+        assert_eq!(
+            ask(source, value).map_err(|error| error.kind),
+            want,
+            "{source} on {value:?}"
+        );
+    }
+}
+
+#[test]
+fn what_a_condition_handles_itself() {
+    for (source, nan, empty) in [
+        ("isNaN(result[0]) || result[0] < 1", true, false),
+        ("any(result, {isNaN(#)})", true, false),
+        ("len(result) == 0 || result[0] < 5", false, true),
+        ("result | len() == 0", false, true),
+        ("let r = result; len(r) > 0", false, true),
+        ("result == []", false, true),
+        ("(first(result) ?? 0) < 1", false, true),
+        ("default(first(result), 0) < 1", false, true),
+        ("len(result.l) == 0", false, false),
+        ("result[0] > 1", false, false),
+        ("first(result) != 5", false, false),
+    ] {
+        let condition = Condition::compile(source).expect(source);
+        assert_eq!(
+            (condition.mentions_is_nan(), condition.handles_empty()),
+            (nan, empty),
+            "{source}"
+        );
+    }
+}
+
+#[test]
+fn errors_say_what_is_wrong_where_and_what_to_do() {
+    for (source, result, want) in [
+        (
+            "asint(result) > 1",
+            "1",
+            "unknown name `asint`; did you mean `asInt`? (1:1)",
+        ),
+        ("result.ok &&\n  foo", "{}", "(2:3)"),
+        ("result > 1", "[1]", "result is a list: use result[0]"),
+        (
+            "result[3] == 1",
+            "[1]",
+            "index 3 is out of range: the list has 1 element(s)",
+        ),
+        ("asInt(result) > 1", "\"3.7\"", "asInt: \"3.7\" is not an integer"),
+        (
+            "result.state != \"busy\"",
+            "{}",
+            "key \"state\" is not found: the object has no keys",
+        ),
+        ("result == ", "1", "the condition ends too early (1:11)"),
+        ("result > 1", "\"45\"", "result is text: use asInt(result)"),
+    ] {
+        let text = ask(source, Input::Json(&json(result)))
+            .expect_err(source)
+            .to_string();
+        assert!(text.contains(want), "{source}: {text}");
+    }
+}
