@@ -2,7 +2,7 @@
 
 use crate::error::Fault;
 use crate::number;
-use crate::run::access;
+use crate::run::args::{refused, text_arg};
 use crate::run::arith::unfit;
 use crate::run::budget::Budget;
 use crate::run::builtin_list;
@@ -87,15 +87,6 @@ pub(crate) fn call<'a>(
     }
 }
 
-/// The refusal of an argument.
-pub(crate) fn refused(function: Function, value: &Value<'_>) -> Fault {
-    Fault::runtime(format!("{function} cannot take {}", value.describe()))
-}
-
-pub(crate) fn text_arg<'v>(function: Function, value: &'v Value<'_>) -> Result<&'v str, Fault> {
-    value.as_str().ok_or_else(|| refused(function, value))
-}
-
 fn len<'a>(value: &Value<'a>, budget: &mut Budget) -> Result<Value<'a>, Fault> {
     let len = match value {
         Value::List(list) => list.len(),
@@ -174,9 +165,4 @@ fn write_list(list: &List<'_>, out: &mut String, budget: &mut Budget) -> Result<
     }
     out.push(']');
     Ok(())
-}
-
-/// An integer argument (a float is cut).
-pub(crate) fn integer_arg(value: &Value<'_>) -> Result<i64, Fault> {
-    access::integer(value)
 }

@@ -3,8 +3,8 @@
 use crate::absent::Absent;
 use crate::error::Fault;
 use crate::run::access;
+use crate::run::args::refused;
 use crate::run::budget::Budget;
-use crate::run::builtin::refused;
 use crate::run::compare::equal;
 use crate::run::eval::as_map;
 use crate::syntax::names::Function;

@@ -5,8 +5,9 @@ use base64::alphabet::STANDARD;
 use base64::engine::{GeneralPurpose, GeneralPurposeConfig};
 
 use crate::error::Fault;
+use crate::run::access::integer;
+use crate::run::args::{refused, text_arg};
 use crate::run::budget::Budget;
-use crate::run::builtin::{integer_arg, refused, text_arg};
 use crate::syntax::names::Function;
 use crate::value::{List, Shape, Value};
 
@@ -78,7 +79,7 @@ pub(crate) fn call<'a>(
         Function::FromBase64 => Value::text(from_base64(text)?),
         Function::Repeat => repeat(text, second.unwrap_or(&Value::Nil), budget)?,
         Function::Split | Function::SplitAfter => {
-            let count = args.get(2).map(integer_arg).transpose()?.unwrap_or(-1);
+            let count = args.get(2).map(integer).transpose()?.unwrap_or(-1);
             split(
                 text,
                 other.unwrap_or(""),
@@ -89,7 +90,7 @@ pub(crate) fn call<'a>(
         }
         Function::Replace => {
             let new = text_arg(function, args.get(2).unwrap_or(&Value::Nil))?;
-            let count = args.get(3).map(integer_arg).transpose()?.unwrap_or(-1);
+            let count = args.get(3).map(integer).transpose()?.unwrap_or(-1);
             let count = usize::try_from(count).unwrap_or(usize::MAX);
             let old = other.unwrap_or("");
             let hits = text.matches(old).take(count).count();
@@ -113,7 +114,7 @@ fn position<'a>(at: Option<usize>) -> Value<'a> {
 }
 
 fn repeat<'a>(text: &str, count: &Value<'a>, budget: &mut Budget) -> Result<Value<'a>, Fault> {
-    let count = usize::try_from(integer_arg(count)?)
+    let count = usize::try_from(integer(count)?)
         .map_err(|_| Fault::runtime("repeat needs a count of zero or more"))?;
     let bytes = text.len().saturating_mul(count);
     if bytes.max(count) >= MAX_REPEATED {

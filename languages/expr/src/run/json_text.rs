@@ -7,8 +7,8 @@ use serde_json::Value as Json;
 
 use crate::error::Fault;
 use crate::number;
+use crate::run::args::refused;
 use crate::run::budget::Budget;
-use crate::run::builtin::refused;
 use crate::syntax::names::Function;
 use crate::value::Value;
 

@@ -1,6 +1,7 @@
 //! From nodes and a value to an answer, within a budget.
 
 pub(crate) mod access;
+mod args;
 pub(crate) mod arith;
 pub(crate) mod budget;
 pub(crate) mod builtin;
