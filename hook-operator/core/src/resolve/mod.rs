@@ -74,32 +74,11 @@ enum Stage {
 }
 
 /// Resolves a run's spec.
+///
+/// # Errors
+/// Everything that keeps the run from being measured, all at once.
 pub fn resolve_run(spec: &HookRunSpec) -> Result<ResolvedRun, Problems> {
-    let mut problems = Problems::default();
-    check_size(serde_json::to_vec(spec), &mut problems);
-    let args: &[Argument] = spec.args.as_deref().unwrap_or_default();
-    fields::check(&spec.metrics, args, &mut problems);
-    let arguments = Arguments::resolve(args, Stage::Run, &mut problems);
-    let policy = resolve_policy(spec.policy.as_deref(), &mut problems);
-    let timeout = seconds("timeoutSeconds", spec.timeout_seconds, 1, &mut problems);
-    seconds(
-        "ttlSecondsAfterFinished",
-        spec.ttl_seconds_after_finished,
-        0,
-        &mut problems,
-    );
-    let metrics = resolve_metrics(&spec.metrics, &arguments, &mut problems);
-    if !problems.is_empty() {
-        return Err(problems);
-    }
-    let terminate = spec.terminate.unwrap_or_default();
-    Ok(ResolvedRun {
-        policy,
-        terminate,
-        timeout,
-        metrics,
-        arguments,
-    })
+    resolve(spec, Stage::Run)
 }
 
 /// How long a run is kept once it has ended, whatever else is wrong with its spec; `None`: for good.
@@ -112,21 +91,45 @@ pub fn time_to_live(spec: &HookRunSpec) -> Option<Duration> {
 /// Everything that would keep runs of this template from being measured; empty when it is valid.
 #[must_use]
 pub fn check_template(spec: &HookTemplateSpec) -> Problems {
+    let HookTemplateSpec {
+        metrics,
+        args,
+        policy,
+        ttl_seconds_after_finished,
+        timeout_seconds,
+    } = spec.clone();
+    let run = HookRunSpec {
+        metrics,
+        args,
+        terminate: None,
+        policy,
+        ttl_seconds_after_finished,
+        timeout_seconds,
+    };
+    resolve(&run, Stage::Template).err().unwrap_or_default()
+}
+
+fn resolve(spec: &HookRunSpec, stage: Stage) -> Result<ResolvedRun, Problems> {
     let mut problems = Problems::default();
     check_size(serde_json::to_vec(spec), &mut problems);
     let args: &[Argument] = spec.args.as_deref().unwrap_or_default();
     fields::check(&spec.metrics, args, &mut problems);
-    let arguments = Arguments::resolve(args, Stage::Template, &mut problems);
-    resolve_policy(spec.policy.as_deref(), &mut problems);
-    seconds("timeoutSeconds", spec.timeout_seconds, 1, &mut problems);
-    seconds(
-        "ttlSecondsAfterFinished",
-        spec.ttl_seconds_after_finished,
-        0,
-        &mut problems,
-    );
-    resolve_metrics(&spec.metrics, &arguments, &mut problems);
-    problems
+    let arguments = Arguments::resolve(args, stage, &mut problems);
+    let policy = resolve_policy(spec.policy.as_deref(), &mut problems);
+    let timeout = seconds("timeoutSeconds", spec.timeout_seconds, 1, &mut problems);
+    let time_to_live = spec.ttl_seconds_after_finished;
+    seconds("ttlSecondsAfterFinished", time_to_live, 0, &mut problems);
+    let metrics = resolve_metrics(&spec.metrics, &arguments, &mut problems);
+    if !problems.is_empty() {
+        return Err(problems);
+    }
+    Ok(ResolvedRun {
+        policy,
+        terminate: spec.terminate.unwrap_or_default(),
+        timeout,
+        metrics,
+        arguments,
+    })
 }
 
 fn check_size(spec: serde_json::Result<Vec<u8>>, problems: &mut Problems) {
