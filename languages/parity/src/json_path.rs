@@ -9,11 +9,11 @@ use serde_json::Value;
 use super::{Judged, difference, text};
 
 /// The documents that rows refer to by name.
-pub(super) struct Bodies(Value);
+pub(crate) struct Bodies(Value);
 
 impl Bodies {
     /// Reads the file; without it, rows that refer to it are malformed.
-    pub(super) fn read(path: &Path) -> Self {
+    pub(crate) fn read(path: &Path) -> Self {
         let parsed = std::fs::read(path)
             .ok()
             .and_then(|bytes| serde_json::from_slice(&bytes).ok());
@@ -40,7 +40,7 @@ enum Expected {
 }
 
 /// Judges one row.
-pub(super) fn judge(row: &Value, bodies: &Bodies) -> Judged {
+pub(crate) fn judge(row: &Value, bodies: &Bodies) -> Judged {
     let (Some(path), Some(body)) = (text(row, "path"), bodies.of(row)) else {
         return Judged::Malformed("no path, or no body of that name".to_owned());
     };

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::{Judged, difference, text};
 
 /// Judges one row.
-pub(super) fn judge(row: &Value) -> Judged {
+pub(crate) fn judge(row: &Value) -> Judged {
     let (Some(template), Some(args)) = (text(row, "template"), row.get("args").and_then(Value::as_array))
     else {
         return Judged::Malformed("no template or no args".to_owned());

@@ -7,7 +7,7 @@ use super::Judged;
 
 /// The verdicts on one table.
 #[derive(Debug, Default)]
-pub(super) struct Tally {
+pub(crate) struct Tally {
     same: usize,
     outside: usize,
     newer: usize,
@@ -18,7 +18,7 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    pub(super) fn add(&mut self, id: &str, judged: Judged) {
+    pub(crate) fn add(&mut self, id: &str, judged: Judged) {
         match judged {
             Judged::Same => self.same += 1,
             Judged::Outside => self.outside += 1,
@@ -43,7 +43,7 @@ impl Tally {
     }
 
     /// Whether the table is within its limits. A table of which nothing could be compared is not.
-    pub(super) fn passes(&self, limit: u32) -> bool {
+    pub(crate) fn passes(&self, limit: u32) -> bool {
         let within = |count: usize| count * 100 <= self.compared() * usize::try_from(limit).unwrap_or(0);
         let within = within(self.differences()) && within(self.newer);
         let compared = self.compared() > 0 || self.malformed.is_empty();
@@ -51,7 +51,7 @@ impl Tally {
     }
 
     /// The table's report; of each list of rows at most `shown`.
-    pub(super) fn render(&self, file: &str, limit: u32, shown: usize) -> String {
+    pub(crate) fn render(&self, file: &str, limit: u32, shown: usize) -> String {
         let (rows, compared) = (self.rows(), self.compared());
         let mut output = format!(
             "{file}: {}\n",

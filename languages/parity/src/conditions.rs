@@ -3,8 +3,7 @@
 //! A rule looks at the row and at our error's kind, never at an id. The rules are described, with
 //! reasons and examples, in `docs/differences.md`.
 
-use expr_conditions::{Condition, ConditionErrorKind, Facts};
-use hook_core::value::MetricValue;
+use expr_conditions::{Condition, ConditionErrorKind, Facts, Input};
 use serde_json::Value;
 
 use super::Judged;
@@ -25,15 +24,33 @@ fn column(row: &Value, name: &str) -> Verdict {
     }
 }
 
+/// What a row binds to `result`.
+#[derive(Debug)]
+enum Source {
+    Json(Value),
+    Scalar(f64),
+    Vector(Vec<f64>),
+}
+
+impl Source {
+    fn input(&self) -> Input<'_> {
+        match self {
+            Self::Json(value) => Input::Json(value),
+            Self::Scalar(number) => Input::Float(*number),
+            Self::Vector(numbers) => Input::Floats(numbers),
+        }
+    }
+}
+
 /// Compares one row; `text_dialect` says which of the two tables it is from.
-pub(super) fn judge(row: &Value, text_dialect: bool) -> Judged {
+pub(crate) fn judge(row: &Value, text_dialect: bool) -> Judged {
     let condition = row["condition"].as_str().unwrap_or_default();
     let Some(result) = source(row) else {
         return Judged::Unexplained("no source".to_owned());
     };
     let old = column(row, "expr_1_8_9");
     let new = column(row, "expr_1_17_8");
-    let scalar = matches!(&result, MetricValue::Json(json) if !json.is_array() && !json.is_object());
+    let scalar = matches!(&result, Source::Json(json) if !json.is_array() && !json.is_object());
     if text_dialect && (!scalar || old == Verdict::Error) {
         return Judged::Outside;
     }
@@ -41,9 +58,9 @@ pub(super) fn judge(row: &Value, text_dialect: bool) -> Judged {
     let compiled = Condition::compile(condition);
     let reads_as_text = compiled
         .as_ref()
-        .is_ok_and(|condition| condition.text_read((&result).into()).is_some());
+        .is_ok_and(|condition| condition.text_read(result.input()).is_some());
     let facts = Facts {
-        result: (&result).into(),
+        result: result.input(),
         response: None,
         now: jiff::Timestamp::UNIX_EPOCH,
     };
@@ -82,14 +99,14 @@ pub(super) fn judge(row: &Value, text_dialect: bool) -> Judged {
     }
 }
 
-fn source(row: &Value) -> Option<MetricValue> {
+fn source(row: &Value) -> Option<Source> {
     let number = |value: &Value| value.as_str().and_then(|text| text.parse::<f64>().ok());
     let source = row["source"].as_object()?;
     if let Some(json) = source.get("json") {
-        return serde_json::from_str(json.as_str()?).ok().map(MetricValue::Json);
+        return serde_json::from_str(json.as_str()?).ok().map(Source::Json);
     }
     if let Some(scalar) = source.get("scalar") {
-        return number(scalar).map(MetricValue::Scalar);
+        return number(scalar).map(Source::Scalar);
     }
     source
         .get("vector")?
@@ -97,12 +114,12 @@ fn source(row: &Value) -> Option<MetricValue> {
         .iter()
         .map(number)
         .collect::<Option<Vec<f64>>>()
-        .map(MetricValue::Vector)
+        .map(Source::Vector)
 }
 
 struct Case<'a> {
     condition: &'a str,
-    result: &'a MetricValue,
+    result: &'a Source,
     text_dialect: bool,
     reads_as_text: bool,
     target: Verdict,
@@ -181,7 +198,7 @@ const RULES: &[Rule] = &[
         // A scalar is read as text where it stands beside an operator, not inside a list that is built.
         matches: |case| {
             case.text_dialect
-                && matches!(case.result, MetricValue::Json(Value::Number(_) | Value::Bool(_)))
+                && matches!(case.result, Source::Json(Value::Number(_) | Value::Bool(_)))
                 && ["[result]", "[result, ", ", result]", ", result, "]
                     .iter()
                     .any(|list| case.condition.contains(list))
@@ -193,7 +210,7 @@ const RULES: &[Rule] = &[
         // The original had text only: the text `1` is in no list of numbers, and `asInt` refuses `2.5`.
         // The number 1 is in the list, and `asInt` cuts the number 2.5, as in the typed table.
         matches: |case| {
-            let number = matches!(case.result, MetricValue::Json(Value::Number(_) | Value::Bool(_)));
+            let number = matches!(case.result, Source::Json(Value::Number(_) | Value::Bool(_)));
             let fraction = has_number(case.result, |number| number.fract() != 0.0);
             case.text_dialect
                 && number
@@ -209,7 +226,7 @@ const RULES: &[Rule] = &[
         may_open: true,
         matches: |case| {
             case.text_dialect
-                && matches!(case.result, MetricValue::Json(Value::Null))
+                && matches!(case.result, Source::Json(Value::Null))
                 && case.condition.contains("result")
                 && (case.ours != Verdict::True || case.condition.contains("nil"))
         },
@@ -234,12 +251,12 @@ const RULES: &[Rule] = &[
 ];
 
 /// Whether the value, or an element of the list, is such a number.
-fn has_number(value: &MetricValue, such: fn(f64) -> bool) -> bool {
+fn has_number(value: &Source, such: fn(f64) -> bool) -> bool {
     let json = |value: &Value| value.as_f64().is_some_and(such);
     match value {
-        MetricValue::Json(Value::Array(items)) => items.iter().any(json),
-        MetricValue::Json(value) => json(value),
-        MetricValue::Scalar(number) => such(*number),
-        MetricValue::Vector(numbers) => numbers.iter().any(|number| such(*number)),
+        Source::Json(Value::Array(items)) => items.iter().any(json),
+        Source::Json(value) => json(value),
+        Source::Scalar(number) => such(*number),
+        Source::Vector(numbers) => numbers.iter().any(|number| such(*number)),
     }
 }
