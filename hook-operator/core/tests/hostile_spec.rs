@@ -1,6 +1,10 @@
 //! What one hostile spec costs, measured from outside: this process does nothing else, and the kernel counts its memory.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may end so")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a test measures its time and its memory"
+)]
 
 use std::time::{Duration, Instant};
 

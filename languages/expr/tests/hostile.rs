@@ -7,6 +7,7 @@
     clippy::unwrap_in_result,
     reason = "a failed expectation is a failed test"
 )]
+#![expect(clippy::disallowed_methods, reason = "a test measures its time")]
 
 use std::time::{Duration, Instant};
 

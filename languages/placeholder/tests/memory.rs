@@ -2,6 +2,7 @@
 //! memory.
 
 #![allow(clippy::unwrap_used, reason = "a test may end so")]
+#![expect(clippy::disallowed_methods, reason = "a test measures its memory")]
 
 use placeholder::Template;
 

@@ -223,3 +223,18 @@ fn pure_crates_name_nothing_impure() {
         }
     }
 }
+
+/// Clippy reads the nearest settings only: those of the pure crates repeat the ones of the root, and add what nothing
+/// pure may call.
+#[test]
+fn settings_of_pure_crates_are_those_of_the_root_and_forbid_the_same() {
+    let root = include_str!("../../../clippy.toml");
+    let languages = include_str!("../../../languages/clippy.toml");
+    assert!(languages.starts_with(root) && languages.contains("jiff::Timestamp::now"));
+    for other in [
+        include_str!("../../../shared-api/clippy.toml"),
+        include_str!("../../../hook-operator/core/clippy.toml"),
+    ] {
+        assert_eq!(other, languages);
+    }
+}
