@@ -150,4 +150,31 @@ mod tests {
             assert!(!schema.to_string().contains("Auto-generated"), "{kind}");
         }
     }
+
+    /// A run is a copy of a template: what a template may say, a run must be able to say.
+    #[test]
+    fn a_run_has_every_field_of_a_template_with_the_same_schema() {
+        let fields = |definition: CustomResourceDefinition| {
+            let definition = serde_json::to_value(definition).unwrap();
+            let schema = &definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
+            let mut spec = schema["properties"]["spec"].clone();
+            for (_, field) in spec["properties"].as_object_mut().unwrap() {
+                field.as_object_mut().unwrap().remove("description");
+            }
+            spec
+        };
+        let (mut run, mut template) = (fields(HookRun::crd()), fields(HookTemplate::crd()));
+        assert_eq!(run["required"], template["required"]);
+        let (run, template) = (
+            run["properties"].as_object_mut().unwrap(),
+            template["properties"].as_object_mut().unwrap(),
+        );
+        assert!(run.remove("terminate").is_some());
+        // Of a run that somebody made by hand the operator reports an unknown policy in the status.
+        for fields in [&mut *run, &mut *template] {
+            fields["policy"].as_object_mut().unwrap().remove("enum");
+            fields["policy"].as_object_mut().unwrap().remove("nullable");
+        }
+        assert_eq!(run, template);
+    }
 }
