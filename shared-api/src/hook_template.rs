@@ -37,7 +37,8 @@ pub struct HookTemplateSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "policy_schema")]
     pub policy: Option<String>,
-    /// Seconds after which a finished run is deleted. Unset: it is kept.
+    /// Seconds after which a finished run is deleted. It does not apply to the runs of a GameDeployment, which
+    /// gamedeployment-operator deletes when they are no longer needed. Unset: it is kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ttl_seconds_after_finished: Option<i64>,
     /// Seconds after which a run that has no verdict ends in Error. Unset: no limit.
