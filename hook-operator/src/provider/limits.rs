@@ -11,8 +11,8 @@ use std::{
     time::Duration,
 };
 
+use fair_share::slots::{Slot as FairSlot, Slots as FairSlots};
 use hook_core::answer::{FailureKind, MeasurementFailure};
-use operator_runtime::slots::{Slot as FairSlot, Slots as FairSlots};
 use tokio::time::{Instant, timeout_at};
 
 /// Bounds on calls that run at once.

@@ -27,11 +27,11 @@ mod web;
 
 use std::sync::Arc;
 
+use fair_share::compute::Compute;
 use hook_core::{
     answer::{Answer, MeasurementFailure, interpret_prometheus, interpret_web},
     request::Request,
 };
-use operator_runtime::compute::Compute;
 
 use self::{client::Clients, limits::Slots, room::Room};
 pub use self::{

@@ -11,11 +11,11 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
+use fair_share::slots::{Slot, Slots};
 use futures::{
     FutureExt,
     future::{BoxFuture, Shared, WeakShared},
 };
-use operator_runtime::slots::{Slot, Slots};
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
 use super::egress::EgressPolicy;

@@ -11,8 +11,8 @@ use std::sync::{
 };
 use std::time::Duration;
 
+use fair_share::slots::{Slot, Slots};
 use hook_core::answer::MeasurementFailure;
-use operator_runtime::slots::{Slot, Slots};
 
 use super::limits::{Limits, not_asked};
 
