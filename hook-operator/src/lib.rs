@@ -7,14 +7,13 @@
 //! | [`controller`] | a session for every run without a verdict |
 //! | [`session`] | the life of one run: decide, record, measure, wait |
 //! | [`measure`] | one measurement |
-//! | [`provider`] | web and Prometheus, behind the egress policy |
 //! | [`ledger`] | what a session needs of the place where it records |
 //! | `refusals` | what is recorded of runs that cannot be read |
 //! | [`act`] | every write to the API server |
 //! | [`template`] | the `Valid` condition of HookTemplates |
 //! | [`metrics`] | what Prometheus is told |
 //!
-//! What a run means is decided in `hook-core`; here is what touches the world.
+//! What a run means is decided in `hook-core`; here is what touches the world. The calls themselves are in `hook-providers`.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -33,7 +32,6 @@ pub mod ledger;
 pub mod measure;
 pub mod metrics;
 pub mod observe;
-pub mod provider;
 mod refusals;
 pub mod session;
 pub mod template;

@@ -9,12 +9,12 @@ use hook_core::redact::Redactor;
 use hook_core::render::{MAX_REQUEST, References, Rendered, longest, references, render};
 use hook_core::resolve::{Problems, ResolvedMetric, ResolvedRun};
 use hook_core::verdict::{Rules, Verdict, judge};
+use hook_providers::{Claim, Providers};
 use jiff::Timestamp;
 use shared_api::Phase;
 
 use crate::ledger::Ledger;
 use crate::metrics::Metrics;
-use crate::provider::{Claim, Providers};
 
 /// Bytes claimed for a text before it has been read.
 const LONGEST_REFERENCE: usize = 64 * 1024;

@@ -4,10 +4,10 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
-use hook_operator::config::Measuring;
 use hook_operator::measure::Measurer;
 use hook_operator::metrics::Metrics;
 use hook_operator::session::Session;
+use hook_providers::flags::Measuring;
 use shared_api::{HookRun, HookRunStatus};
 use tokio::sync::watch;
 

@@ -18,7 +18,7 @@ const IMPURE: [&str; 8] = [
 ];
 
 /// What each of our crates may use of the others.
-const ALLOWED: [(&str, &[&str]); 16] = [
+const ALLOWED: [(&str, &[&str]); 17] = [
     ("shared-api", &[]),
     ("hook-core", &["shared-api"]),
     ("gamedeployment-core", &["shared-api"]),
@@ -34,9 +34,16 @@ const ALLOWED: [(&str, &[&str]); 16] = [
             "shared-api",
         ],
     ),
+    ("hook-providers", &["fair-share", "hook-core"]),
     (
         "hook-operator",
-        &["fair-share", "hook-core", "operator-runtime", "shared-api"],
+        &[
+            "fair-share",
+            "hook-core",
+            "hook-providers",
+            "operator-runtime",
+            "shared-api",
+        ],
     ),
     (
         "admission",
@@ -50,7 +57,13 @@ const ALLOWED: [(&str, &[&str]); 16] = [
     ),
     (
         "kubectl-game",
-        &["gamedeployment-core", "hook-core", "hook-operator", "shared-api"],
+        &[
+            "gamedeployment-core",
+            "hook-core",
+            "hook-operator",
+            "hook-providers",
+            "shared-api",
+        ],
     ),
     ("test-kit", &[]),
     // It judges the operators, so it shares nothing with them.

@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use hook_core::{answer::FailureKind, request::Request};
-use hook_operator::provider::{EgressPolicy, Limits, Providers};
+use hook_providers::{EgressPolicy, Limits, Providers};
 
 use crate::{
     ask::{assert_failure, failure, get, providers, query, value},

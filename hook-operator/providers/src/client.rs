@@ -12,7 +12,7 @@ use hook_core::{
 };
 use reqwest::{Certificate, Client, ClientBuilder, Url, redirect};
 
-use super::{egress::EgressPolicy, resolver::EgressResolver};
+use crate::{egress::EgressPolicy, resolver::EgressResolver};
 
 /// Clients kept; the one that was not used for longest goes first. Each distinct `caBundle` needs one.
 const MAX_CLIENTS: usize = 64;
@@ -33,14 +33,14 @@ enum Trust {
     Checked(Tls),
 }
 
-pub(super) struct Clients {
+pub(crate) struct Clients {
     resolver: Arc<EgressResolver>,
     /// The most recently used first.
     known: Mutex<Vec<(Trust, Client)>>,
 }
 
 impl Clients {
-    pub(super) fn new(policy: Arc<EgressPolicy>) -> Self {
+    pub(crate) fn new(policy: Arc<EgressPolicy>) -> Self {
         Self {
             resolver: Arc::new(EgressResolver::new(policy)),
             known: Mutex::new(Vec::new()),
@@ -48,7 +48,7 @@ impl Clients {
     }
 
     /// The client for a URL's scheme and TLS settings.
-    pub(super) fn get(&self, url: &Url, tls: &Tls) -> Result<Client, MeasurementFailure> {
+    pub(crate) fn get(&self, url: &Url, tls: &Tls) -> Result<Client, MeasurementFailure> {
         let trust = if url.scheme() == "https" {
             Trust::Checked(tls.clone())
         } else {
@@ -93,7 +93,7 @@ impl Clients {
         trusting(builder, trust)?.build().map_err(|error| {
             unusable(&format!(
                 "no TLS client could be made: {}",
-                super::failure::root_cause(&error)
+                crate::failure::root_cause(&error)
             ))
         })
     }

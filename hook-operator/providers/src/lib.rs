@@ -3,6 +3,7 @@
 //!
 //! | module | job |
 //! | --- | --- |
+//! | [`flags`] | the flags of whatever measures: the operator and the kubectl plugin |
 //! | [`web`] | a web metric as an HTTP call |
 //! | [`prometheus`] | an instant query as an HTTP call |
 //! | [`exchange`] | one call within its timeout: slot, redirects, a bounded body |
@@ -19,6 +20,7 @@ mod client;
 mod egress;
 mod exchange;
 mod failure;
+pub mod flags;
 mod limits;
 mod prometheus;
 mod resolver;
@@ -28,20 +30,16 @@ mod web;
 use std::sync::Arc;
 
 use fair_share::compute::Compute;
-use hook_core::{
-    answer::{Answer, MeasurementFailure, interpret_prometheus, interpret_web},
-    request::Request,
-};
+use hook_core::answer::{Answer, MeasurementFailure, interpret_prometheus, interpret_web};
+use hook_core::request::Request;
 
-use self::{client::Clients, limits::Slots, room::Room};
-pub use self::{
-    egress::{EgressPolicy, EgressRule, EgressRuleError},
-    limits::Limits,
-};
-pub use self::{
-    exchange::Reply,
-    room::{Claim, LARGEST_CLAIM},
-};
+use crate::client::Clients;
+pub use crate::egress::{EgressPolicy, EgressRule, EgressRuleError};
+pub use crate::exchange::Reply;
+pub use crate::limits::Limits;
+use crate::limits::Slots;
+use crate::room::Room;
+pub use crate::room::{Claim, LARGEST_CLAIM};
 
 /// All that measurements share. Cheap to clone; clones share connections and limits.
 ///

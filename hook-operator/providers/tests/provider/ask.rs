@@ -7,7 +7,7 @@ use hook_core::{
     redact::Redactor,
     request::{Method, PrometheusRequest, Request, Tls, WebRequest},
 };
-use hook_operator::provider::{EgressPolicy, Limits, Providers};
+use hook_providers::{EgressPolicy, Limits, Providers};
 
 /// Providers that may call the servers of these tests.
 pub(crate) fn providers() -> Providers {

@@ -16,7 +16,7 @@ use reqwest::{
 };
 
 use self::redirect::Next;
-use super::{Claim, Shared, failure, resolver, room};
+use crate::{Claim, Shared, failure, resolver, room};
 
 /// Bytes claimed for an answer before anything is known of it. Most answers are shorter.
 const FIRST_BYTES: usize = 2 * 1024;
@@ -28,24 +28,24 @@ const MAX_URL_BYTES: usize = 65_534;
 
 /// A call as it goes out.
 #[derive(Clone)]
-pub(super) struct Call {
-    pub(super) method: Method,
-    pub(super) url: Url,
-    pub(super) headers: HeaderMap,
+pub(crate) struct Call {
+    pub(crate) method: Method,
+    pub(crate) url: Url,
+    pub(crate) headers: HeaderMap,
     /// Shared by all hops.
-    pub(super) body: Option<Bytes>,
+    pub(crate) body: Option<Bytes>,
 }
 
 /// What came back. The body is at most one byte longer than what may be interpreted.
 pub struct Reply {
-    pub(super) code: u16,
-    pub(super) latency: Duration,
-    pub(super) body: Vec<u8>,
+    pub(crate) code: u16,
+    pub(crate) latency: Duration,
+    pub(crate) body: Vec<u8>,
 }
 
 /// Makes calls for a namespace to the host of `url` within one slot and one timeout, which covers them all; waiting for the slot is
 /// not part of it.
-pub(super) async fn within(
+pub(crate) async fn within(
     shared: &Shared,
     namespace: &str,
     url: &Url,
@@ -74,7 +74,7 @@ pub(super) async fn within(
 }
 
 /// Sends a call and reads the answer, following redirects that stay on the host.
-pub(super) async fn send(
+pub(crate) async fn send(
     shared: &Shared,
     client: &Client,
     mut call: Call,
@@ -167,7 +167,7 @@ impl Call {
 }
 
 /// The URL as a manifest writes it. A fragment is never sent.
-pub(super) fn parse_url(field: &str, text: &str) -> Result<Url, MeasurementFailure> {
+pub(crate) fn parse_url(field: &str, text: &str) -> Result<Url, MeasurementFailure> {
     let mut url = Url::parse(text).map_err(|error| {
         invalid(format!(
             "{field} is not usable: {error}; it begins with http:// or https:// and a host"
@@ -187,7 +187,7 @@ pub(super) fn parse_url(field: &str, text: &str) -> Result<Url, MeasurementFailu
 ///
 /// `Host` may be set: a server of several virtual hosts is then called by its address. The egress policy judges
 /// the URL's host and its addresses, whatever this header says.
-pub(super) fn parse_headers(headers: &[(String, String)]) -> Result<HeaderMap, MeasurementFailure> {
+pub(crate) fn parse_headers(headers: &[(String, String)]) -> Result<HeaderMap, MeasurementFailure> {
     let mut map = HeaderMap::with_capacity(headers.len());
     for (name, value) in headers {
         let key: HeaderName = name
@@ -208,6 +208,6 @@ pub(super) fn parse_headers(headers: &[(String, String)]) -> Result<HeaderMap, M
     Ok(map)
 }
 
-pub(super) fn invalid(message: String) -> MeasurementFailure {
+pub(crate) fn invalid(message: String) -> MeasurementFailure {
     MeasurementFailure::new(FailureKind::InvalidRequest, message)
 }

@@ -18,7 +18,7 @@ use futures::{
 };
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
-use super::egress::EgressPolicy;
+use crate::egress::EgressPolicy;
 
 /// Look-ups at a time; far below the 512 threads that the runtime has for what blocks.
 const AT_ONCE: usize = 128;
@@ -29,14 +29,14 @@ tokio::task_local! {
 }
 
 /// Makes calls whose names are looked up for a namespace.
-pub(super) async fn for_namespace<T>(namespace: &str, calls: impl Future<Output = T>) -> T {
+pub(crate) async fn for_namespace<T>(namespace: &str, calls: impl Future<Output = T>) -> T {
     NAMESPACE.scope(Arc::from(namespace), calls).await
 }
 
 /// A name that yields no address.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{reason}")]
-pub(super) struct LookupFailed {
+pub(crate) struct LookupFailed {
     reason: String,
 }
 
@@ -48,7 +48,7 @@ type Key = (Arc<str>, String);
 /// Asks for a name's addresses, and blocks until there is an answer.
 type Ask = fn(&str) -> io::Result<Vec<SocketAddr>>;
 
-pub(super) struct EgressResolver {
+pub(crate) struct EgressResolver {
     policy: Arc<EgressPolicy>,
     ask: Ask,
     turns: Slots,
@@ -106,7 +106,7 @@ impl Drop for Entry {
 }
 
 impl EgressResolver {
-    pub(super) fn new(policy: Arc<EgressPolicy>) -> Self {
+    pub(crate) fn new(policy: Arc<EgressPolicy>) -> Self {
         Self::asking(policy, |name| Ok((name, 0).to_socket_addrs()?.collect()))
     }
 

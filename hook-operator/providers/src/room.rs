@@ -14,7 +14,7 @@ use std::time::Duration;
 use fair_share::slots::{Slot, Slots};
 use hook_core::answer::MeasurementFailure;
 
-use super::limits::{Limits, not_asked};
+use crate::limits::{Limits, not_asked};
 
 /// A large claim: the most that one measurement may hold.
 pub const LARGEST_CLAIM: usize = 2 << 20;
@@ -22,7 +22,7 @@ pub const LARGEST_CLAIM: usize = 2 << 20;
 const LARGE_PART: usize = 8;
 
 /// The bytes that there are.
-pub(super) struct Room {
+pub(crate) struct Room {
     pool: Mutex<Pool>,
     of_one: usize,
     large: Slots,
@@ -45,7 +45,7 @@ pub struct Claim {
 }
 
 impl Room {
-    pub(super) fn new(limits: Limits) -> Self {
+    pub(crate) fn new(limits: Limits) -> Self {
         let large = (limits.bytes / LARGE_PART / LARGEST_CLAIM).max(1);
         let of_large = large * LARGEST_CLAIM;
         Self {
@@ -60,7 +60,7 @@ impl Room {
         }
     }
 
-    pub(super) fn claim(self: &Arc<Self>, namespace: &str) -> Claim {
+    pub(crate) fn claim(self: &Arc<Self>, namespace: &str) -> Claim {
         Claim {
             room: Arc::clone(self),
             namespace: Arc::from(namespace),
@@ -132,12 +132,12 @@ impl Claim {
         }
     }
 
-    pub(super) fn held(&self) -> usize {
+    pub(crate) fn held(&self) -> usize {
         self.held
     }
 
     /// Whether it waits for room now; for whoever stops it from outside.
-    pub(super) fn waits(&self) -> Arc<AtomicBool> {
+    pub(crate) fn waits(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.waits)
     }
 }
@@ -148,7 +148,7 @@ impl Drop for Claim {
     }
 }
 
-pub(super) fn no_room(wait: Duration) -> MeasurementFailure {
+pub(crate) fn no_room(wait: Duration) -> MeasurementFailure {
     not_asked(&format!(
         "waited {wait:?} for room for the answer: the share of this namespace in --max-answer-bytes is in use"
     ))

@@ -5,10 +5,10 @@ use std::{error::Error, io, iter, time::Duration};
 use hook_core::answer::{FailureKind, MeasurementFailure};
 use reqwest::Url;
 
-use super::{egress::Refusal, resolver::LookupFailed};
+use crate::{egress::Refusal, resolver::LookupFailed};
 
 /// `host:port` of a URL: enough to know whom we asked.
-pub(super) fn place(url: &Url) -> String {
+pub(crate) fn place(url: &Url) -> String {
     let host = url.host_str().unwrap_or_default();
     match url.port_or_known_default() {
         Some(port) => format!("{host}:{port}"),
@@ -16,11 +16,11 @@ pub(super) fn place(url: &Url) -> String {
     }
 }
 
-pub(super) fn forbidden(refusal: &Refusal) -> MeasurementFailure {
+pub(crate) fn forbidden(refusal: &Refusal) -> MeasurementFailure {
     MeasurementFailure::new(FailureKind::Forbidden, refusal.to_string())
 }
 
-pub(super) fn timed_out(timeout: Duration, url: &Url) -> MeasurementFailure {
+pub(crate) fn timed_out(timeout: Duration, url: &Url) -> MeasurementFailure {
     MeasurementFailure::new(
         FailureKind::Timeout,
         format!("timed out after {timeout:?} waiting for {}", place(url)),
@@ -28,7 +28,7 @@ pub(super) fn timed_out(timeout: Duration, url: &Url) -> MeasurementFailure {
 }
 
 /// The client's error while it asked `url`.
-pub(super) fn explain(error: &reqwest::Error, url: &Url) -> MeasurementFailure {
+pub(crate) fn explain(error: &reqwest::Error, url: &Url) -> MeasurementFailure {
     let place = place(url);
     let root = root_cause(error);
     if error.is_decode() && error.source().is_some_and(<dyn Error>::is::<io::Error>) {
@@ -73,7 +73,7 @@ fn unreachable(message: String) -> MeasurementFailure {
 }
 
 /// The innermost cause's words; the outer ones of a client say only that something failed, or hold the URL.
-pub(super) fn root_cause(error: &reqwest::Error) -> String {
+pub(crate) fn root_cause(error: &reqwest::Error) -> String {
     causes(error)
         .last()
         .map_or_else(|| "unknown cause".into(), ToString::to_string)

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use futures::future::join_all;
 use hook_core::{answer::FailureKind, request::Request};
-use hook_operator::provider::{Limits, Providers};
+use hook_providers::{Limits, Providers};
 use tokio::io::AsyncWriteExt;
 
 use crate::{

@@ -41,7 +41,7 @@ impl Default for Limits {
 }
 
 /// The slots for calls.
-pub(super) struct Slots {
+pub(crate) struct Slots {
     limits: Limits,
     overall: FairSlots,
     waiting: AtomicUsize,
@@ -56,7 +56,7 @@ struct Host {
 }
 
 /// The right to make one call, given back when dropped.
-pub(super) struct Slot {
+pub(crate) struct Slot {
     // Given back in this order: the permits before the host may be forgotten.
     _overall: FairSlot,
     _host: FairSlot,
@@ -73,7 +73,7 @@ struct Seat {
 struct Waiting<'a>(&'a AtomicUsize);
 
 impl Slots {
-    pub(super) fn new(limits: Limits) -> Self {
+    pub(crate) fn new(limits: Limits) -> Self {
         Self {
             limits,
             overall: FairSlots::with_room(limits.overall),
@@ -82,16 +82,16 @@ impl Slots {
         }
     }
 
-    pub(super) fn in_flight(&self) -> usize {
+    pub(crate) fn in_flight(&self) -> usize {
         self.overall.taken()
     }
 
-    pub(super) fn waiting(&self) -> usize {
+    pub(crate) fn waiting(&self) -> usize {
         self.waiting.load(Ordering::Relaxed)
     }
 
     /// Waits for a slot for a namespace, no longer than the limits say.
-    pub(super) async fn take(
+    pub(crate) async fn take(
         self: &Arc<Self>,
         namespace: &str,
         host: &str,
@@ -127,7 +127,7 @@ impl Slots {
 }
 
 /// There was no room for a call. This is no measurement.
-pub(super) fn not_asked(why: &str) -> MeasurementFailure {
+pub(crate) fn not_asked(why: &str) -> MeasurementFailure {
     MeasurementFailure::new(FailureKind::NotAsked, format!("not asked yet: {why}"))
 }
 

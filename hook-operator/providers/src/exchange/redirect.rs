@@ -7,7 +7,7 @@ use reqwest::{
 };
 
 use super::Call;
-use crate::provider::{egress::EgressPolicy, failure::place};
+use crate::{egress::EgressPolicy, failure::place};
 
 /// What to do with an answer's head.
 pub(super) enum Next {

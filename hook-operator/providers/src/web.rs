@@ -6,13 +6,13 @@ use hook_core::{
 };
 use reqwest::header::{CONTENT_TYPE, HeaderValue};
 
-use super::{
+use crate::{
     Claim, Shared,
     exchange::{self, Call, Reply, invalid, parse_headers, parse_url},
 };
 
 /// Asks the endpoint once.
-pub(super) async fn ask(
+pub(crate) async fn ask(
     shared: &Shared,
     namespace: &str,
     request: &WebRequest,

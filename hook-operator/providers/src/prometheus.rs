@@ -7,13 +7,13 @@ use reqwest::{
     header::{CONTENT_TYPE, HeaderValue},
 };
 
-use super::{
+use crate::{
     Claim, Shared,
     exchange::{self, Call, Reply, invalid, parse_headers, parse_url},
 };
 
 /// Asks the server once, at its own current time.
-pub(super) async fn ask(
+pub(crate) async fn ask(
     shared: &Shared,
     namespace: &str,
     request: &PrometheusRequest,
