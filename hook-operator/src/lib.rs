@@ -5,20 +5,19 @@
 //! | [`config`] | flags and environment |
 //! | [`observe`] | watches of HookRuns and HookTemplates |
 //! | [`controller`] | a session for every run without a verdict |
-//! | [`session`] | the life of one run: decide, record, measure, wait |
-//! | [`measure`] | one measurement |
-//! | [`ledger`] | what a session needs of the place where it records |
 //! | `refusals` | what is recorded of runs that cannot be read |
 //! | [`act`] | every write to the API server |
 //! | [`template`] | the `Valid` condition of HookTemplates |
 //! | [`metrics`] | what Prometheus is told |
 //!
-//! What a run means is decided in `hook-core`; here is what touches the world. The calls themselves are in `hook-providers`.
+//! What a run means is decided in `hook-core`; here is what touches the world. A run's life is in `hook-session`, and the calls
+//! that measure are in `hook-providers`.
 
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::Parser;
+use hook_session::measure::Measurer;
 use operator_runtime::crd_wait;
 use operator_runtime::process::{self, StartError};
 use operator_runtime::shell::{Settings, Shell};
@@ -28,12 +27,9 @@ use shared_api::names::HOOK_OPERATOR;
 pub mod act;
 pub mod config;
 pub mod controller;
-pub mod ledger;
-pub mod measure;
 pub mod metrics;
 pub mod observe;
 mod refusals;
-pub mod session;
 pub mod template;
 
 use config::Config;
@@ -75,13 +71,13 @@ pub async fn run(config: Config) -> Result<(), StartError> {
         health.require(&[crd_wait::CHECK, observe::RUNS, observe::TEMPLATES]);
         crd_wait::wait_for(&client, &["hookruns", "hooktemplates"], &health).await;
         let watches = observe::Watches::new(client.clone(), config.operator.scope(), health.clone());
-        let measurer = measure::Measurer {
+        let measurer = Measurer {
             ledger: ledger.clone(),
             providers,
-            metrics: metrics.clone(),
+            observer: Arc::new(metrics.clone()),
         };
         let compute = measurer.providers.compute().clone();
-        let runs = controller::Controller::new(measurer).drive(watches.runs());
+        let runs = controller::Controller::new(measurer, metrics.clone()).drive(watches.runs());
         let templates = template::drive(watches.templates(), ledger.clone(), metrics.clone(), compute);
         tokio::join!(runs, templates);
     });

@@ -8,6 +8,7 @@ use fair_share::compute::Compute;
 use futures::{Stream, StreamExt};
 use hook_core::resolve::{check_template, template_cautions, template_unreadable, template_valid};
 use hook_core::value::cut;
+use hook_session::ledger::LedgerError;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::core::ObjectMeta;
@@ -19,7 +20,6 @@ use shared_api::{HookTemplate, HookTemplateStatus};
 use tokio::task::{AbortHandle, JoinSet};
 
 use crate::act::ApiLedger;
-use crate::ledger::LedgerError;
 use crate::metrics::Metrics;
 
 /// Longest message of a condition, in bytes; the API convention allows 32 KiB.

@@ -4,10 +4,9 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
-use hook_operator::measure::Measurer;
-use hook_operator::metrics::Metrics;
-use hook_operator::session::Session;
 use hook_providers::flags::Measuring;
+use hook_session::Session;
+use hook_session::measure::Measurer;
 use shared_api::{HookRun, HookRunStatus};
 use tokio::sync::watch;
 
@@ -70,7 +69,7 @@ impl Run {
         let measurer = Measurer {
             ledger: ledger.clone(),
             providers,
-            metrics: Metrics::default(),
+            observer: Arc::new(()),
         };
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
         let mut run = HookRun::new(&chosen.name, chosen.spec);

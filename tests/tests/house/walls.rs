@@ -18,7 +18,7 @@ const IMPURE: [&str; 8] = [
 ];
 
 /// What each of our crates may use of the others.
-const ALLOWED: [(&str, &[&str]); 17] = [
+const ALLOWED: [(&str, &[&str]); 18] = [
     ("shared-api", &[]),
     ("hook-core", &["shared-api"]),
     ("gamedeployment-core", &["shared-api"]),
@@ -35,12 +35,14 @@ const ALLOWED: [(&str, &[&str]); 17] = [
         ],
     ),
     ("hook-providers", &["fair-share", "hook-core"]),
+    ("hook-session", &["hook-core", "hook-providers", "shared-api"]),
     (
         "hook-operator",
         &[
             "fair-share",
             "hook-core",
             "hook-providers",
+            "hook-session",
             "operator-runtime",
             "shared-api",
         ],
@@ -60,8 +62,8 @@ const ALLOWED: [(&str, &[&str]); 17] = [
         &[
             "gamedeployment-core",
             "hook-core",
-            "hook-operator",
             "hook-providers",
+            "hook-session",
             "shared-api",
         ],
     ),

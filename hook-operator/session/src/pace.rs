@@ -10,13 +10,13 @@ const BYTES_PER_SECOND: usize = 128 * 1024;
 
 /// When a run's status may be written again. A verdict never waits.
 #[derive(Debug, Default)]
-pub(super) struct Pace {
+pub(crate) struct Pace {
     next: Option<Instant>,
 }
 
 impl Pace {
     /// How long this status has to wait; what is measured meanwhile is written with it.
-    pub(super) fn wait_for(&self, status: &HookRunStatus, now: Instant) -> Option<Duration> {
+    pub(crate) fn wait_for(&self, status: &HookRunStatus, now: Instant) -> Option<Duration> {
         if status.phase.is_final() {
             return None;
         }
@@ -25,7 +25,7 @@ impl Pace {
     }
 
     /// This status was sent.
-    pub(super) fn sent(&mut self, status: &HookRunStatus, now: Instant) {
+    pub(crate) fn sent(&mut self, status: &HookRunStatus, now: Instant) {
         let bytes = serde_json::to_vec(status).map_or(0, |text| text.len());
         let millis = u64::try_from(bytes * 1000 / BYTES_PER_SECOND).unwrap_or_default();
         self.next = Some(now + Duration::from_millis(millis));

@@ -5,7 +5,7 @@ use shared_api::{HookRun, HookRunStatus};
 
 /// Whether a run as it was answered holds the status that was written. Fields that an older definition of the kind
 /// does not know are lost on the way and not missed.
-pub(super) fn keeps(run: &HookRun, written: &HookRunStatus) -> bool {
+pub(crate) fn keeps(run: &HookRun, written: &HookRunStatus) -> bool {
     let counted = |status: &HookRunStatus| -> Vec<_> {
         let results = status.metric_results.iter();
         results

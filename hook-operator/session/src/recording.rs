@@ -4,13 +4,13 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use operator_runtime::traces::TARGET;
 use shared_api::HookRunStatus;
+use shared_api::names::TRACE_TARGET;
 use tracing::Instrument as _;
 
-use super::kept::keeps;
-use super::{End, Session};
+use crate::kept::keeps;
 use crate::ledger::{Ledger, LedgerError};
+use crate::{End, LOG, Session};
 
 /// First pause before a failed write is tried again; doubles up to [`LONGEST_PAUSE`].
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
@@ -21,21 +21,21 @@ const FIRST_COMPLAINT: u32 = 5;
 const COMPLAIN_EVERY: u32 = 100;
 
 impl<L: Ledger> Session<L> {
-    pub(super) async fn record(&mut self, status: &HookRunStatus) -> Result<(), End> {
+    pub(crate) async fn record(&mut self, status: &HookRunStatus) -> Result<(), End> {
         let namespace = self.run.metadata.namespace.as_deref();
         let phase = status.phase.as_str();
-        let span = tracing::info_span!(target: TARGET, "record", namespace, run = self.name(), phase);
+        let span = tracing::info_span!(target: TRACE_TARGET, "record", namespace, run = self.name(), phase);
         let ledger = self.measurer.ledger.clone();
         let begun = Instant::now();
         self.pace.sent(status, begun);
         let recorded = ledger.record(&self.run, status).instrument(span).await;
         self.measurer
-            .metrics
+            .observer
             .recorded(&self.run, recorded.is_ok(), begun.elapsed());
         match recorded {
             Ok(run) if keeps(&run, status) => {
                 self.failed_writes = 0;
-                self.measurer.metrics.wrote("written");
+                self.measurer.observer.wrote("written");
                 self.adopt(Arc::new(run));
                 // Said once. While it stays so, the next try says the same again, and there is nothing new to write.
                 if let Some(why) = self
@@ -61,14 +61,14 @@ impl<L: Ledger> Session<L> {
         if status.phase.is_final() && self.run.status.as_ref().is_some_and(ours) {
             let reason = status.reason.as_deref().unwrap_or_default();
             self.measurer
-                .metrics
+                .observer
                 .ended(&self.run, status.phase, reason, self.last);
             self.measurer.ledger.concluded(&self.run);
         }
         Ok(())
     }
 
-    pub(super) async fn delete(&mut self) -> Result<(), End> {
+    pub(crate) async fn delete(&mut self) -> Result<(), End> {
         match self.measurer.ledger.clone().delete(&self.run).await {
             Ok(()) => Err(End::Gone),
             Err(error) => self.recover(error).await,
@@ -85,7 +85,7 @@ impl<L: Ledger> Session<L> {
         };
         match self.measurer.ledger.clone().read(&self.run).await {
             Ok(run) if conflict => {
-                self.measurer.metrics.wrote("conflict");
+                self.measurer.observer.wrote("conflict");
                 self.adopt(Arc::new(run));
                 self.failed_writes = self.failed_writes.saturating_add(1);
                 // One conflict is daily life; where they do not end, somebody else writes as eagerly.
@@ -101,7 +101,7 @@ impl<L: Ledger> Session<L> {
                 self.try_again(&LedgerError::Failed { step, message }).await
             }
             Err(LedgerError::Gone) => {
-                self.measurer.metrics.wrote("gone");
+                self.measurer.observer.wrote("gone");
                 Err(End::Gone)
             }
             Err(error) => self.try_again(&error).await,
@@ -109,11 +109,11 @@ impl<L: Ledger> Session<L> {
     }
 
     async fn try_again(&mut self, error: &LedgerError) -> Result<(), End> {
-        self.measurer.metrics.wrote("failed");
+        self.measurer.observer.wrote("failed");
         self.failed_writes = self.failed_writes.saturating_add(1);
         let pause = pause_after(self.failed_writes);
         let name = self.name();
-        tracing::warn!(%error, name, tries = self.failed_writes, ?pause, "the status is not recorded yet");
+        tracing::warn!(target: LOG, %error, name, tries = self.failed_writes, ?pause, "the status is not recorded yet");
         if self.failed_writes % COMPLAIN_EVERY == FIRST_COMPLAINT {
             self.measurer.ledger.unwritable(&self.run, &error.to_string());
         }

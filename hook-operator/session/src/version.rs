@@ -8,7 +8,7 @@ use shared_api::HookRun;
 pub struct Version(Option<u64>);
 
 impl Version {
-    pub(super) fn of(run: &HookRun) -> Self {
+    pub(crate) fn of(run: &HookRun) -> Self {
         Self(
             run.metadata
                 .resource_version
@@ -17,7 +17,7 @@ impl Version {
         )
     }
 
-    pub(super) fn is_before(self, other: Self) -> bool {
+    pub(crate) fn is_before(self, other: Self) -> bool {
         matches!((self.0, other.0), (Some(this), Some(other)) if this < other)
     }
 }

@@ -5,7 +5,6 @@ use std::future::Future;
 
 use hook_core::answer::MeasurementFailure;
 use hook_core::resolve::Reference;
-use operator_runtime::calls::CallError;
 use shared_api::{HookRun, HookRunStatus};
 
 /// Records statuses under the rule that nothing newer may be overwritten.
@@ -57,17 +56,4 @@ pub enum LedgerError {
         /// What went wrong.
         message: String,
     },
-}
-
-impl From<CallError> for LedgerError {
-    fn from(error: CallError) -> Self {
-        match error {
-            CallError::Gone => Self::Gone,
-            // What is written here has no term.
-            CallError::Conflict | CallError::Lapsed => Self::Conflict,
-            CallError::Refused { step, message } | CallError::Unknown { step, message } => {
-                Self::Failed { step, message }
-            }
-        }
-    }
 }

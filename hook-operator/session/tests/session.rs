@@ -13,11 +13,10 @@ use std::time::Duration;
 
 use hook_core::answer::MeasurementFailure;
 use hook_core::resolve::Reference;
-use hook_operator::ledger::{Ledger, LedgerError};
-use hook_operator::measure::Measurer;
-use hook_operator::metrics::Metrics;
-use hook_operator::session::{End, Session};
 use hook_providers::{EgressPolicy, Limits, Providers};
+use hook_session::ledger::{Ledger, LedgerError};
+use hook_session::measure::Measurer;
+use hook_session::{End, Session};
 use serde_json::{Value, json};
 use shared_api::{HookRun, HookRunStatus, Phase};
 use tokio::sync::watch;
@@ -152,7 +151,7 @@ impl Stage {
         let measurer = Measurer {
             ledger: ledger.clone(),
             providers,
-            metrics: Metrics::default(),
+            observer: Arc::new(()),
         };
         let (news, updates) = watch::channel(Arc::new(run));
         let session = Session::new(measurer, updates).drive();

@@ -3,6 +3,17 @@
 //! Every run has a session of its own, so no run waits for another's endpoint. All judgement is in
 //! [`hook_core::decide`]; here is only the order of things: what is measured is kept until it is recorded, and
 //! nothing is measured for a metric before its last measurement is recorded.
+//!
+//! | module | job |
+//! | --- | --- |
+//! | [`measure`] | one measurement: references, placeholders, the call, the verdict |
+//! | `recording` | writing down what was measured, until it is written |
+//! | `pace` | how often one run's status is written |
+//! | `kept` | whether what was written is there |
+//! | [`ledger`] | where a session reads arguments and records what it measured |
+//! | [`observer`] | who is told how it goes: metrics, or nobody |
+//!
+//! The operator runs one for each run of the cluster, the kubectl plugin one for a run of its user's.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,24 +23,29 @@ use hook_core::decide::{self, Ended, Outcome, Plan, Slot, Start, View, decide};
 use hook_core::resolve::{Problems, resolve_run, time_to_live};
 use hook_core::verdict::Verdict;
 use jiff::Timestamp;
-use operator_runtime::traces::TARGET;
+use shared_api::names::TRACE_TARGET;
 use shared_api::{HookRun, Phase};
 use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinError, JoinSet};
 use tracing::Instrument as _;
 use tracing::field::Empty;
 
-use crate::ledger::Ledger;
-use crate::measure::{Measurer, NotAsked, SharedRun};
-use crate::metrics::time_of;
-
 mod kept;
+pub mod ledger;
+pub mod measure;
+pub mod observer;
 mod pace;
 mod recording;
 mod version;
 
+use ledger::Ledger;
+use measure::{Measurer, NotAsked, SharedRun};
+use observer::time_of;
 use pace::Pace;
 pub use version::Version;
+
+/// The target of log lines: those who set levels for `hook_operator` see them as well.
+const LOG: &str = "hook_operator::session";
 
 /// The wall clock may jump while a session sleeps; no sleep is longer than this.
 const LONGEST_SLEEP: Duration = Duration::from_secs(30);
@@ -192,13 +208,13 @@ impl<L: Ledger> Session<L> {
         for Start { slot, due } in starts {
             let lag = Timestamp::now().duration_since(due);
             self.measurer
-                .metrics
+                .observer
                 .started(Duration::try_from(lag).unwrap_or_default());
             let (measurer, resolved) = (self.measurer.clone(), self.resolved.clone());
             let namespace = self.namespace().to_owned();
             let place = slot.clone();
             let span = tracing::info_span!(
-                target: TARGET, "measurement", namespace, run = self.name(), metric = slot.metric,
+                target: TRACE_TARGET, "measurement", namespace, run = self.name(), metric = slot.metric,
                 provider = Empty, phase = Empty, failure = Empty
             );
             let measurement = async move { measurer.measure(&namespace, place, &resolved).await };
@@ -233,7 +249,7 @@ impl<L: Ledger> Session<L> {
             Ok(Ok(outcome)) => {
                 self.in_flight.remove(&outcome.slot);
                 self.last = time_of(&outcome);
-                self.measurer.metrics.came(&self.run, &outcome);
+                self.measurer.observer.came(&self.run, &outcome);
                 self.outcomes.push(outcome);
             }
             Err(error) if error.is_cancelled() => {}
@@ -244,7 +260,7 @@ impl<L: Ledger> Session<L> {
     /// A measurement that ended in a defect of ours is an error like any other: it is recorded, counted, and tried
     /// again when its time comes.
     fn fail(&mut self, error: &JoinError) {
-        tracing::error!(%error, "a measurement ended without an outcome");
+        tracing::error!(target: LOG, %error, "a measurement ended without an outcome");
         let slots = self.in_flight.iter();
         let failed = slots.filter(|(_, call)| call.id() == error.id());
         let Some(slot) = failed.map(|(slot, _)| slot.clone()).next() else {

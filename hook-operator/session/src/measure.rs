@@ -14,7 +14,7 @@ use jiff::Timestamp;
 use shared_api::Phase;
 
 use crate::ledger::Ledger;
-use crate::metrics::Metrics;
+use crate::observer::Observer;
 
 /// Bytes claimed for a text before it has been read.
 const LONGEST_REFERENCE: usize = 64 * 1024;
@@ -29,8 +29,8 @@ pub struct Measurer<L> {
     pub ledger: Arc<L>,
     /// Who asks.
     pub providers: Providers,
-    /// Who counts.
-    pub metrics: Metrics,
+    /// Who is told.
+    pub observer: Arc<dyn Observer>,
 }
 
 impl<L> Clone for Measurer<L> {
@@ -38,7 +38,7 @@ impl<L> Clone for Measurer<L> {
         Self {
             ledger: self.ledger.clone(),
             providers: self.providers.clone(),
-            metrics: self.metrics.clone(),
+            observer: self.observer.clone(),
         }
     }
 }
@@ -62,7 +62,7 @@ impl<L: Ledger> Measurer<L> {
             // Nobody measures what is not there.
             return std::future::pending().await;
         };
-        let _in_flight = InFlight::enter(&self.metrics);
+        let _in_flight = InFlight::enter(self.observer.as_ref());
         let started_at = Timestamp::now();
         let (verdict, failure) = self.ask(namespace, &slot, run).await;
         let finished_at = Timestamp::now();
@@ -75,7 +75,7 @@ impl<L: Ledger> Measurer<L> {
             span.record("failure", kind.as_str());
         }
         if let Some(failure) = failure.filter(|failure| failure.kind == FailureKind::NotAsked) {
-            self.metrics.not_asked(provider);
+            self.observer.not_asked(provider);
             let why = format!(
                 "metric {}: {failure}; it is asked as soon as there is room",
                 slot.metric
@@ -83,7 +83,7 @@ impl<L: Ledger> Measurer<L> {
             return Err(NotAsked { slot, why });
         }
         span.record("phase", verdict.phase.as_str());
-        self.metrics.measured(provider, verdict.phase, kind, took);
+        self.observer.measured(provider, verdict.phase, kind, took);
         Ok(Outcome {
             slot,
             started_at,
@@ -181,17 +181,17 @@ fn judged(
 }
 
 /// Counts a measurement in flight for as long as it lives, however it ends.
-struct InFlight<'a>(&'a Metrics);
+struct InFlight<'a>(&'a dyn Observer);
 
 impl<'a> InFlight<'a> {
-    fn enter(metrics: &'a Metrics) -> Self {
-        metrics.in_flight.inc();
-        Self(metrics)
+    fn enter(observer: &'a dyn Observer) -> Self {
+        observer.entered();
+        Self(observer)
     }
 }
 
 impl Drop for InFlight<'_> {
     fn drop(&mut self) {
-        self.0.in_flight.dec();
+        self.0.left();
     }
 }
