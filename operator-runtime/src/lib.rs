@@ -19,7 +19,7 @@
 //! | [`traces`] | spans for an OpenTelemetry collector, where one is named |
 //! | [`watch`] | all objects of a kind, then every change of them |
 //!
-//! Slots and turns are in the crate `fair-share`. No decision is taken here, and nothing here knows what a hook or a game server is.
+//! Slots and turns are in the crate `fair-share`; who leads is decided in `runtime-core`. No decision is taken here, and nothing here knows what a hook or a game server is.
 
 pub mod calls;
 pub mod client;

@@ -8,10 +8,10 @@ use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use kube::api::{ListParams, ObjectMeta, PostParams};
 use kube::{Api, Client, ResourceExt};
+use runtime_core::candidate::{Call, Candidate, Found, Terms, Written};
+use runtime_core::layout::Layouts;
 
-use super::candidate::{Call, Candidate, Found, Terms, Written};
 use super::fence::{self, Fence};
-use super::layout::Layouts;
 use super::{CHECK, LeaderArgs, LeaderMetrics};
 use crate::client::root_cause;
 use crate::health::Health;

@@ -1,13 +1,11 @@
 //! Leader election with a Lease: of several processes one works, and the others wait to take over.
 //!
-//! [`candidate`] decides, [`layout`] sees whom of other layouts of shards it has to wait for, [`fence`] keeps a process
-//! from writing when its lease may be lost, and [`Election`] makes the calls. A process that has lost its lease ends; it
-//! does not wait for another term.
+//! `runtime-core` decides: its `candidate` who leads, its `layout` for whom of other layouts of shards it has to wait.
+//! Here [`fence`] keeps a process from writing when its lease may be lost, and [`Election`] makes the calls. A process
+//! that has lost its lease ends; it does not wait for another term.
 
-pub mod candidate;
 mod election;
 mod fence;
-pub mod layout;
 
 use std::borrow::Cow;
 use std::time::Duration;

@@ -18,12 +18,13 @@ const IMPURE: [&str; 8] = [
 ];
 
 /// What each of our crates may use of the others.
-const ALLOWED: [(&str, &[&str]); 18] = [
+const ALLOWED: [(&str, &[&str]); 19] = [
     ("shared-api", &[]),
     ("hook-core", &["shared-api"]),
     ("gamedeployment-core", &["shared-api"]),
     ("fair-share", &[]),
-    ("operator-runtime", &["fair-share", "shared-api"]),
+    ("runtime-core", &[]),
+    ("operator-runtime", &["fair-share", "runtime-core", "shared-api"]),
     ("gamedeployment-driver", &["gamedeployment-core", "shared-api"]),
     (
         "gamedeployment-operator",
@@ -76,6 +77,7 @@ const ALLOWED: [(&str, &[&str]); 18] = [
             "gamedeployment-core",
             "gamedeployment-driver",
             "hook-core",
+            "runtime-core",
             "shared-api",
         ],
     ),
@@ -210,6 +212,10 @@ fn pure_crates_name_nothing_impure() {
             include_str!("../../../hook-operator/core/Cargo.toml"),
         ),
         (
+            "runtime-core",
+            include_str!("../../../operator-runtime/core/Cargo.toml"),
+        ),
+        (
             "gamedeployment-core",
             include_str!("../../../gamedeployment-operator/core/Cargo.toml"),
         ),
@@ -230,10 +236,7 @@ fn pure_crates_name_nothing_impure() {
             "{p}",
         ]);
         let names: Vec<&str> = tree.lines().filter_map(|line| line.split(' ').next()).collect();
-        assert!(
-            names.contains(&package) && names.contains(&"serde_json"),
-            "{names:?}"
-        );
+        assert!(names.contains(&package) && names.len() > 1, "{names:?}");
         for impure in IMPURE {
             assert!(!names.contains(&impure), "{package} reaches {impure}\n{manifest}");
         }

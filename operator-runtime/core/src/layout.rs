@@ -4,13 +4,13 @@
 //! them does: both may give way, but never neither.
 //!
 //! A lead that has lapsed, if only for a moment, may have been taken for one that has ended. It is looked around again
-//! before it goes on. Pure, as [`super::candidate`] is.
+//! before it goes on. Pure, as [`crate::candidate`] is.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-use super::candidate::{Found, Terms};
+use crate::candidate::{Found, Terms};
 use crate::shard::Shard;
 
 /// A lead of another layout, which must end first.

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::leader::candidate::{Call, Candidate, Written};
+use crate::candidate::{Call, Candidate, Written};
 
 /// What a process waits for. A look is answered with what there was when it arrived.
 #[derive(Debug, Clone)]

@@ -98,22 +98,6 @@ fn the_lease_of_a_shard_tells_which_it_is() {
     }
 }
 
-#[test]
-fn a_scope_has_what_its_parts_both_have() {
-    let everything = Scope::default();
-    let one = Scope {
-        namespace: Some("games".to_owned()),
-        shard: None,
-    };
-    assert!(everything.has("games") && everything.has("other"));
-    assert!(one.has("games") && !one.has("other"));
-    let of = all(3).into_iter().map(|shard| Scope {
-        namespace: None,
-        shard: Some(shard),
-    });
-    assert_eq!(of.filter(|scope| scope.has("games")).count(), 1);
-}
-
 proptest! {
     #![proptest_config(ProptestConfig { cases: 5_000, failure_persistence: None, ..ProptestConfig::default() })]
 
