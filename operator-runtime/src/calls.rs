@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use fair_share::slots::Slots;
 use tracing::Instrument as _;
 
-use crate::client::root_cause;
+use crate::error::root_cause;
 use crate::traces::TARGET;
 
 /// What came of a call that did not succeed.

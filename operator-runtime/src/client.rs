@@ -21,7 +21,8 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 use tower::{BoxError, Layer, Service};
 
-use crate::leader::Fence;
+use crate::error::{ConnectError, root_cause};
+use crate::fence::Fence;
 
 /// Time that connecting may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -139,16 +140,6 @@ impl ApiMeter {
     }
 }
 
-/// The innermost error's text.
-#[must_use]
-pub fn root_cause(error: &dyn std::error::Error) -> String {
-    let mut cause = error;
-    while let Some(source) = cause.source() {
-        cause = source;
-    }
-    cause.to_string()
-}
-
 /// A client from the environment: `KUBECONFIG`, the default kubeconfig, or the pod's service account.
 /// Writes pass while the fence is open.
 pub async fn connect(
@@ -175,17 +166,6 @@ pub fn with_config(
         fence: fence.clone(),
     };
     Ok(ClientBuilder::try_from(config)?.with_layer(&layer).build())
-}
-
-/// Why there is no client.
-#[derive(Debug, thiserror::Error)]
-pub enum ConnectError {
-    /// Neither a kubeconfig nor a service account.
-    #[error("failed to find the API server: {0}; set KUBECONFIG, or run in a pod with a service account")]
-    Config(#[from] kube::config::InferConfigError),
-    /// The configuration cannot be used.
-    #[error("failed to make a client of the API server: {0}")]
-    Client(#[from] kube::Error),
 }
 
 struct MeterLayer {

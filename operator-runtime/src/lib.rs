@@ -5,10 +5,12 @@
 //! | [`calls`] | calls of the API server, bounded in number and time; what came of them by class |
 //! | [`client`] | a client of the API server with bounded calls, no hidden retries, and every request counted |
 //! | [`crd_wait`] | waits for the CRDs instead of crashing without them |
+//! | [`error`] | why an operator could not start or go on |
 //! | [`events`] | Kubernetes events, sent aside so that they never hold up a decision |
+//! | [`fence`] | no write after the lease may have been lost |
 //! | [`flags`] | flags that several programs have, and the variables of all |
 //! | [`health`] | `/healthz`, `/readyz`, `/metrics` |
-//! | [`leader`] | leader election with a Lease, and the fence that no late write passes |
+//! | [`leader`] | leader election with a Lease |
 //! | [`metrics`] | what every component tells Prometheus |
 //! | [`patch`] | merge patches that leave exactly what they hold |
 //! | [`process`] | logs, TLS, runtime, and why an operator could not start |
@@ -24,7 +26,9 @@
 pub mod calls;
 pub mod client;
 pub mod crd_wait;
+pub mod error;
 pub mod events;
+pub mod fence;
 pub mod flags;
 pub mod health;
 pub mod leader;

@@ -5,12 +5,13 @@ use kube::Client;
 use prometheus_client::registry::Registry;
 
 use crate::client::{self, ApiMeter};
+use crate::error::StartError;
 use crate::events::Events;
+use crate::fence::Fence;
 use crate::flags::{OperatorArgs, ProcessArgs};
 use crate::health::{self, Health};
-use crate::leader::{self, Election, Fence, LeaderArgs, LeaderMetrics};
+use crate::leader::{self, Election, LeaderArgs, LeaderMetrics};
 use crate::metrics;
-use crate::process::StartError;
 use crate::shutdown::Shutdown;
 
 /// How an operator is set up.

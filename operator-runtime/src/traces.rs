@@ -17,7 +17,7 @@ use tracing::Subscriber;
 use tracing_opentelemetry::OpenTelemetryLayer;
 use tracing_subscriber::registry::LookupSpan;
 
-use crate::client::root_cause;
+use crate::error::root_cause;
 use crate::telemetry::Telemetry;
 
 /// The target of spans that are sent.

@@ -10,7 +10,7 @@ use kube::runtime::watcher::{self, DefaultBackoff, Event, watcher};
 use kube::{Api, Client, ResourceExt};
 use serde::de::DeserializeOwned;
 
-use crate::client::root_cause;
+use crate::error::root_cause;
 use crate::health::Health;
 use crate::shard::Scope;
 

@@ -11,9 +11,9 @@ use kube::{Api, Client, ResourceExt};
 use runtime_core::candidate::{Call, Candidate, Found, Terms, Written};
 use runtime_core::layout::Layouts;
 
-use super::fence::{self, Fence};
 use super::{CHECK, LeaderArgs, LeaderMetrics};
-use crate::client::root_cause;
+use crate::error::root_cause;
+use crate::fence::{self, Fence};
 use crate::health::Health;
 use crate::shard::Scope;
 

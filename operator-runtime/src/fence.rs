@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 static BEGINNING: LazyLock<Instant> = LazyLock::new(Instant::now);
 
 /// The time of this process, which no clock change moves.
-pub(super) fn now() -> Duration {
+pub(crate) fn now() -> Duration {
     BEGINNING.elapsed()
 }
 
@@ -41,7 +41,7 @@ impl Fence {
         }
     }
 
-    pub(super) fn set(&self, until: Option<Duration>) {
+    pub(crate) fn set(&self, until: Option<Duration>) {
         let nanos = until.map_or(0, |until| u64::try_from(until.as_nanos()).unwrap_or(u64::MAX));
         self.until.store(nanos, Ordering::SeqCst);
     }
