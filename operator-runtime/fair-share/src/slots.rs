@@ -16,7 +16,7 @@ use tokio::sync::oneshot;
 /// Slots. Clones are the same slots.
 #[derive(Debug, Clone)]
 pub struct Slots {
-    desk: Arc<Mutex<Desk>>,
+    queue: Arc<Mutex<Queue>>,
     all: usize,
 }
 
@@ -28,20 +28,20 @@ pub struct Slot {
 }
 
 #[derive(Debug)]
-struct Desk {
+struct Queue {
     free: usize,
     keeps_room: bool,
     /// Slots held, by party. None is zero.
     held: HashMap<Arc<str>, usize>,
     /// Those who wait, by party. No queue is empty.
-    waiting: HashMap<Arc<str>, Queue>,
+    waiting: HashMap<Arc<str>, Waiters>,
     /// The parties that wait, in the order of their turns.
     turns: VecDeque<Arc<str>>,
 }
 
-/// Those of one party who wait.
+/// Those of one party who wait for a slot.
 #[derive(Debug, Default)]
-struct Queue {
+struct Waiters {
     callers: VecDeque<oneshot::Sender<Slot>>,
     /// So many may have gone away before they are looked for.
     sweep_at: usize,
@@ -62,7 +62,7 @@ impl Slots {
 
     fn made(all: usize, keeps_room: bool) -> Self {
         let all = all.max(1);
-        let desk = Desk {
+        let queue = Queue {
             free: all,
             keeps_room,
             held: HashMap::new(),
@@ -70,7 +70,7 @@ impl Slots {
             turns: VecDeque::new(),
         };
         Self {
-            desk: Arc::new(Mutex::new(desk)),
+            queue: Arc::new(Mutex::new(queue)),
             all,
         }
     }
@@ -78,24 +78,24 @@ impl Slots {
     /// Slots that are taken.
     #[must_use]
     pub fn taken(&self) -> usize {
-        self.all - self.desk().free
+        self.all - self.queue().free
     }
 
     /// Waits for a slot, as one of a party. To stop waiting, drop the future.
     pub async fn take(&self, party: &str) -> Slot {
         let turn = {
-            let mut desk = self.desk();
+            let mut queue = self.queue();
             let party: Arc<str> = Arc::from(party);
-            if desk.may_take(&party) {
+            if queue.may_take(&party) {
                 // Whoever may take one does not wait: all are called as soon as they may.
-                desk.hand_out(&party);
+                queue.hand_out(&party);
                 return self.slot(party);
             }
-            desk.line_up(party)
+            queue.line_up(party)
         };
         match turn.await {
             Ok(slot) => slot,
-            // The desk calls everybody before it goes, and it cannot go while `self` is here.
+            // The queue calls everybody before it goes, and it cannot go while `self` is here.
             Err(_) => std::future::pending().await,
         }
     }
@@ -107,12 +107,12 @@ impl Slots {
         }
     }
 
-    fn desk(&self) -> MutexGuard<'_, Desk> {
-        self.desk.lock().unwrap_or_else(PoisonError::into_inner)
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Desk {
+impl Queue {
     fn may_take(&self, party: &str) -> bool {
         let held = self.held.get(party).copied().unwrap_or_default();
         self.free > 0 && (!self.keeps_room || held < self.free)
@@ -164,7 +164,7 @@ impl Desk {
     }
 }
 
-impl Queue {
+impl Waiters {
     /// Where turns are an hour apart, those who went away are not kept until theirs comes.
     fn push(&mut self, caller: oneshot::Sender<Slot>) {
         if self.callers.len() >= self.sweep_at {
@@ -178,10 +178,10 @@ impl Queue {
 impl Drop for Slot {
     fn drop(&mut self) {
         let called = {
-            let mut desk = self.slots.desk();
-            desk.take_back(&self.party);
+            let mut queue = self.slots.queue();
+            queue.take_back(&self.party);
             // With one slot more, several parties may have become free to take one.
-            std::iter::from_fn(|| desk.next()).collect::<Vec<_>>()
+            std::iter::from_fn(|| queue.next()).collect::<Vec<_>>()
         };
         for (party, caller) in called {
             // Who goes at this moment gives the slot back by dropping it.
@@ -234,7 +234,7 @@ mod tests {
         drop(held);
         assert_eq!(order, ["crowd", "few", "other", "crowd", "crowd"]);
         assert_eq!(slots.taken(), 0);
-        assert!(slots.desk().waiting.is_empty() && slots.desk().turns.is_empty());
+        assert!(slots.queue().waiting.is_empty() && slots.queue().turns.is_empty());
     }
 
     #[test]
@@ -279,7 +279,7 @@ mod tests {
         assert_eq!(take_all(&slots, "few").len(), 8);
         drop(held);
         assert_eq!(slots.taken(), 0);
-        assert!(slots.desk().held.is_empty());
+        assert!(slots.queue().held.is_empty());
     }
 
     #[test]
@@ -303,7 +303,7 @@ mod tests {
         for _ in 0..10_000 {
             drop(waiter(&slots, "a"));
         }
-        let waiting = slots.desk().waiting["a"].callers.len();
+        let waiting = slots.queue().waiting["a"].callers.len();
         assert!(waiting < 100, "{waiting}");
     }
 }
