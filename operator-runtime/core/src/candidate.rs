@@ -3,25 +3,27 @@
 
 use std::time::Duration;
 
-/// How long things may take.
+/// How long things may take. The words, and the proportions of 15 s, 10 s and 2 s, are those of client-go's leader
+/// election: `LeaseDuration`, `RenewDeadline` and `RetryPeriod` of `LeaderElectionConfig`,
+/// <https://pkg.go.dev/k8s.io/client-go/tools/leaderelection>.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Terms {
-    /// A lease that nobody has renewed for so long may be taken.
-    pub lease: Duration,
+pub struct Timing {
+    /// A Lease that nobody has renewed for so long may be taken.
+    pub lease_duration: Duration,
 }
 
-impl Terms {
-    /// So long after the beginning of its last renewal a leader may still write. Shorter than the lease, so that a
-    /// successor begins when its predecessor has certainly ended.
+impl Timing {
+    /// So long after the beginning of its last renewal a leader may still write: two thirds of the lease duration. A
+    /// successor begins no earlier than the whole of it, when its predecessor has certainly ended.
     #[must_use]
-    pub fn reign(self) -> Duration {
-        self.lease * 2 / 3
+    pub fn renew_deadline(self) -> Duration {
+        self.lease_duration * 2 / 3
     }
 
-    /// Between two looks, or two renewals.
+    /// Between two reads of a Lease, or two renewals: 2 s, or less if the lease duration is below 15 s.
     #[must_use]
-    pub fn pause(self) -> Duration {
-        (self.lease * 2 / 15).min(Duration::from_secs(2))
+    pub fn retry_period(self) -> Duration {
+        (self.lease_duration * 2 / 15).min(Duration::from_secs(2))
     }
 }
 
@@ -76,7 +78,7 @@ pub enum Written {
 #[derive(Debug, Clone)]
 pub struct Candidate {
     name: String,
-    terms: Terms,
+    timing: Timing,
     /// What was read last, and since when it has been so.
     seen: Option<(Found, Duration)>,
     /// The version that was written last, if it is known, and how often the Lease had changed hands.
@@ -88,10 +90,10 @@ pub struct Candidate {
 impl Candidate {
     /// Somebody of a name that nobody else has.
     #[must_use]
-    pub fn new(name: String, terms: Terms) -> Self {
+    pub fn new(name: String, timing: Timing) -> Self {
         Self {
             name,
-            terms,
+            timing,
             seen: None,
             held: None,
             until: None,
@@ -117,7 +119,7 @@ impl Candidate {
         Some(found.holder.as_str()).filter(|holder| !holder.is_empty())
     }
 
-    /// The next call, when it is time for one.
+    /// The call to make when the retry period is over.
     #[must_use]
     pub fn next(&self) -> Call {
         match &self.held {
@@ -151,13 +153,13 @@ impl Candidate {
         }
         self.until = None;
         let free = found.holder.is_empty();
-        let patience = found.lease.max(self.terms.lease);
+        let lease_duration = found.lease.max(self.timing.lease_duration);
         let since = match &self.seen {
             Some((known, since)) if *known == found => *since,
             _ => now,
         };
         self.seen = Some((found, since));
-        if !free && now.saturating_sub(since) < patience {
+        if !free && now.saturating_sub(since) < lease_duration {
             return None;
         }
         Some(if version.is_empty() {
@@ -170,8 +172,8 @@ impl Candidate {
         })
     }
 
-    /// It gives the lease back. Whether that is done, the next look shows.
-    pub fn gives_back(&mut self) {
+    /// It gives the Lease back, so it leads no longer. The next read shows whether that was done.
+    pub fn release(&mut self) {
         self.held = None;
         self.until = None;
     }
@@ -188,11 +190,11 @@ impl Candidate {
                 let found = Found {
                     version: version.clone(),
                     holder: self.name.clone(),
-                    lease: self.terms.lease,
+                    lease: self.timing.lease_duration,
                     transitions,
                 };
                 self.seen = Some((found, began));
-                self.until = Some(began.saturating_add(self.terms.reign()));
+                self.until = Some(began.saturating_add(self.timing.renew_deadline()));
                 Some((version, transitions))
             }
             Written::Conflict | Written::Unknown => None,

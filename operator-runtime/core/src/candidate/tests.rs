@@ -1,7 +1,7 @@
 use super::*;
 
-const TERMS: Terms = Terms {
-    lease: Duration::from_secs(15),
+const TIMING: Timing = Timing {
+    lease_duration: Duration::from_secs(15),
 };
 
 fn at(seconds: u64) -> Duration {
@@ -9,14 +9,14 @@ fn at(seconds: u64) -> Duration {
 }
 
 fn candidate(name: &str) -> Candidate {
-    Candidate::new(name.to_owned(), TERMS)
+    Candidate::new(name.to_owned(), TIMING)
 }
 
 fn found(version: &str, holder: &str, transitions: i32) -> Found {
     Found {
         version: version.to_owned(),
         holder: holder.to_owned(),
-        lease: TERMS.lease,
+        lease: TIMING.lease_duration,
         transitions,
     }
 }
@@ -203,7 +203,7 @@ mod world {
                 turn(&mut all[who], &mut lease, now, answered);
             }
             for _ in 0..12 {
-                now += TERMS.pause();
+                now += TIMING.retry_period();
                 for one in &mut all {
                     turn(one, &mut lease, now, true);
                 }

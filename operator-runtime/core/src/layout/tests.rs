@@ -1,7 +1,7 @@
 use super::*;
 
-const TERMS: Terms = Terms {
-    lease: Duration::from_secs(15),
+const TIMING: Timing = Timing {
+    lease_duration: Duration::from_secs(15),
 };
 
 fn at(seconds: u64) -> Duration {
@@ -9,14 +9,14 @@ fn at(seconds: u64) -> Duration {
 }
 
 fn layouts(own: &str) -> Layouts {
-    Layouts::new("hook-operator", own.parse().ok(), TERMS)
+    Layouts::new("hook-operator", own.parse().ok(), TIMING)
 }
 
 fn found(version: &str, holder: &str) -> Found {
     Found {
         version: version.to_owned(),
         holder: holder.to_owned(),
-        lease: TERMS.lease,
+        lease: TIMING.lease_duration,
         transitions: 0,
     }
 }
@@ -116,10 +116,10 @@ fn who_looks_before_it_holds_its_lease_is_not_alone_yet() {
     assert_eq!((own.alone(), own.wait()), (false, None));
     own.read(vec![], at(1), at(1), true);
     assert!(own.alone());
-    own.at(at(2), Some(at(3)));
+    own.check_lapse(at(2), Some(at(3)));
     assert!(own.alone());
     // It has lapsed.
-    own.at(at(3), Some(at(3)));
+    own.check_lapse(at(3), Some(at(3)));
     assert!(!own.alone());
 }
 

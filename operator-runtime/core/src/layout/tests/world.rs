@@ -67,7 +67,7 @@ impl Process {
     fn new(name: &str, own: &str) -> Self {
         let shard: Option<Shard> = own.parse().ok();
         Self {
-            candidate: Candidate::new(name.to_owned(), TERMS),
+            candidate: Candidate::new(name.to_owned(), TIMING),
             layouts: layouts(own),
             lease: shard.map_or("hook-operator".to_owned(), |shard| shard.lease("hook-operator")),
             sent: None,
@@ -80,13 +80,13 @@ impl Process {
 
     /// The beginning of a step.
     fn begin(&mut self, server: &Server, now: Duration) {
-        self.layouts.at(now, self.candidate.leads_until(now));
+        self.layouts.check_lapse(now, self.candidate.leads_until(now));
         let call = match self.candidate.next() {
             Call::Read => self.candidate.read(server.leases.get(&self.lease).cloned(), now),
             call => Some(call),
         };
         match call {
-            None => self.layouts.led(),
+            None => self.layouts.not_leading(),
             Some(call) if self.layouts.alone() => self.write(call, now),
             Some(call) => self.look(Some(call), now),
         }
@@ -144,7 +144,7 @@ impl Process {
             }) => {
                 let written = answer.filter(|_| !lost).unwrap_or(Written::Unknown);
                 self.candidate.wrote(&call, began, written);
-                self.layouts.at(now, until);
+                self.layouts.check_lapse(now, until);
                 if self.candidate.leads_until(now).is_some() && !self.layouts.alone() {
                     self.look(None, now);
                 }
@@ -163,7 +163,7 @@ impl Process {
                 lease.version = server.version.to_string();
                 lease.holder = String::new();
             }
-            self.candidate.gives_back();
+            self.candidate.release();
         }
     }
 
@@ -239,7 +239,7 @@ proptest! {
             all[who].goes_on(&mut server, now, kind);
         }
         for _ in 0..24 {
-            now += TERMS.pause();
+            now += TIMING.retry_period();
             for one in &mut all {
                 one.turn(&mut server, now);
             }
