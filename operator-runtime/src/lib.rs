@@ -14,6 +14,7 @@
 //! | [`metrics`] | what every component tells Prometheus |
 //! | [`patch`] | merge patches that leave exactly what they hold |
 //! | [`process`] | logs, TLS, runtime, and why an operator could not start |
+//! | `random` | numbers that nobody can foresee |
 //! | [`shard`] | what of the cluster a process works on: all, one namespace, or a shard of them |
 //! | [`shell`] | what every operator stands on before it does its own work |
 //! | [`shutdown`] | SIGTERM and SIGINT |
@@ -35,6 +36,7 @@ pub mod leader;
 pub mod metrics;
 pub mod patch;
 pub mod process;
+mod random;
 pub mod shard;
 pub mod shell;
 pub mod shutdown;

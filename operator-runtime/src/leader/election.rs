@@ -1,6 +1,5 @@
 //! The calls of an election.
 
-use std::hash::{BuildHasher, Hasher, RandomState};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -15,6 +14,7 @@ use super::{CHECK, LeaderArgs, LeaderMetrics};
 use crate::error::root_cause;
 use crate::fence::{self, Fence};
 use crate::health::Health;
+use crate::random::random;
 use crate::shard::Scope;
 
 /// How an elected process's work ended.
@@ -346,9 +346,4 @@ fn name_of(given: Option<&str>) -> String {
     let host = || std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let base = given.map_or_else(host, str::to_owned);
     format!("{}_{:016x}", base.trim(), random())
-}
-
-/// A number that nobody can foresee.
-fn random() -> u64 {
-    RandomState::new().build_hasher().finish()
 }
