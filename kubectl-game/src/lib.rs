@@ -11,7 +11,7 @@
 //! | [`draw`] | from pictures to lines, tables, JSON and a screen that changes |
 //! | [`manifest`] | manifests read from files, with the place of every field |
 //! | [`paint`] | colours and signs, where the terminal has them |
-//! | [`page`] | the document about all commands |
+//! | [`mod@page`] | the document about all commands |
 
 use std::process::ExitCode;
 
