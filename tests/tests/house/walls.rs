@@ -125,7 +125,7 @@ fn cargo(arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-fn metadata() -> Value {
+pub(crate) fn metadata() -> Value {
     // Packages of other platforms need not have been fetched.
     let version = String::from_utf8(Command::new("rustc").arg("-vV").output().unwrap().stdout).unwrap();
     let host = version
