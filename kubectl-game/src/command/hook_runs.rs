@@ -7,7 +7,7 @@ use serde_json::json;
 use shared_api::HookRun;
 
 use super::follow::{Picture, Source, follow};
-use super::{As, DONE, Look, Outcome, print, print_answer, print_lines};
+use super::{DONE, Outcome, Show, none_found, print, print_answer, print_lines};
 use crate::cluster::{Failure, Flags, Listed, LiveList, News, Unreadable, name_of};
 use crate::draw::document;
 use crate::draw::{Style, lists, run, screen};
@@ -24,13 +24,7 @@ pub(crate) struct Get {
     watch: bool,
 
     #[command(flatten)]
-    output: As,
-
-    #[command(flatten)]
-    look: Look,
-
-    #[command(flatten)]
-    flags: Flags,
+    show: Show,
 }
 
 /// All HookRuns.
@@ -49,13 +43,7 @@ pub(crate) struct List {
     watch: bool,
 
     #[command(flatten)]
-    output: As,
-
-    #[command(flatten)]
-    look: Look,
-
-    #[command(flatten)]
-    flags: Flags,
+    show: Show,
 }
 
 /// Ends a HookRun.
@@ -70,17 +58,17 @@ pub(crate) struct Terminate {
 
 impl Get {
     pub(crate) async fn main(&self) -> Outcome {
-        let cluster = self.flags.cluster().await?;
+        let cluster = self.show.flags.cluster().await?;
         let name = name_of::<HookRun>(&self.name)?;
         let found: HookRun = cluster.get(name).await?;
-        let paint = self.look.paint();
+        let paint = self.show.paint();
         if self.watch {
             let live = LiveList::of(&cluster, false, Some(name)).await?;
             let name = name.to_owned();
             follow(One { live, name }, paint).await?;
             return DONE;
         }
-        match self.output.output {
+        match self.show.output() {
             None => print_lines(&run::lines(&RunView::of(&found), screen::style(paint))),
             Some(output) => print(&document::object(&found, output)?),
         }
@@ -90,9 +78,9 @@ impl Get {
 
 impl List {
     pub(crate) async fn main(&self) -> Outcome {
-        let cluster = self.flags.cluster().await?;
+        let cluster = self.show.flags.cluster().await?;
         let (everywhere, failing) = (self.all_namespaces, self.failing);
-        let paint = self.look.paint();
+        let paint = self.show.paint();
         if self.watch {
             let live = LiveList::of(&cluster, everywhere, None).await?;
             follow(
@@ -107,7 +95,7 @@ impl List {
             return DONE;
         }
         let listed = choose(cluster.list(everywhere, &ListParams::default()).await?, failing);
-        if let Some(output) = self.output.output {
+        if let Some(output) = self.show.output() {
             print(&document::list(&listed.objects, output)?);
         } else if listed.objects.is_empty() && listed.unreadable.is_empty() {
             let which = if failing {
@@ -115,19 +103,11 @@ impl List {
             } else {
                 "HookRun"
             };
-            eprintln!("there is no {which} {}", place(everywhere, &cluster.namespace));
+            eprintln!("{}", none_found(which, everywhere, &cluster.namespace));
         } else {
             print_lines(&Listing::of(listed, everywhere).lines(screen::whole(paint)));
         }
         DONE
-    }
-}
-
-fn place(everywhere: bool, namespace: &str) -> String {
-    if everywhere {
-        "in the cluster".to_owned()
-    } else {
-        format!("in namespace {namespace}; look in all with -A")
     }
 }
 
