@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-pub use crate::error::StartError;
+use crate::error::StartError;
 use crate::telemetry::{self, Telemetry};
 
 /// Runs an operator to its end.
