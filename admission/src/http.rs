@@ -14,7 +14,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
-use operator_runtime::compute::Compute;
+use fair_share::compute::Compute;
 use tokio::sync::Semaphore;
 
 use crate::cluster::Cluster;

@@ -21,12 +21,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::Parser;
+use fair_share::compute::Compute;
 use operator_runtime::calls::Calls;
 use operator_runtime::client::{self, ApiMeter};
-use operator_runtime::compute::Compute;
+use operator_runtime::error::StartError;
+use operator_runtime::fence::Fence;
 use operator_runtime::health::{self, Health};
-use operator_runtime::leader::Fence;
-use operator_runtime::process::{self, StartError};
+use operator_runtime::process;
 use operator_runtime::shutdown::Shutdown;
 use operator_runtime::telemetry::Telemetry;
 use prometheus_client::registry::Registry;

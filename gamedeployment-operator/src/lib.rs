@@ -16,8 +16,9 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use operator_runtime::crd_wait;
-use operator_runtime::process::{self, StartError};
-use operator_runtime::shell::{Settings, Shell};
+use operator_runtime::flags::OperatorArgs;
+use operator_runtime::leader::LeaderArgs;
+use operator_runtime::shell::{self, Operator, Shell};
 use prometheus_client::registry::Registry;
 use shared_api::names::GAMEDEPLOYMENT_OPERATOR;
 
@@ -29,8 +30,7 @@ pub mod observe;
 pub mod run;
 
 use config::Config;
-
-const VERSION: &str = env!("CARGO_PKG_VERSION");
+use metrics::Metrics;
 
 /// The program: parses flags, runs until a signal, and says in one line why it could not.
 #[must_use]
@@ -41,38 +41,39 @@ pub fn main() -> ExitCode {
 /// The program with these settings.
 #[must_use]
 pub fn start(config: Config) -> ExitCode {
-    let telemetry = config.operator.telemetry(GAMEDEPLOYMENT_OPERATOR, VERSION);
-    process::start(&telemetry, run(config))
+    shell::start(config)
 }
 
-/// Runs the operator until a signal asks it to end.
-pub async fn run(config: Config) -> Result<(), StartError> {
-    let mut registry = Registry::default();
-    let metrics = metrics::Metrics::new(config.operator.original_metrics);
-    metrics.register(&mut registry);
-    let settings = Settings {
-        name: GAMEDEPLOYMENT_OPERATOR,
-        version: VERSION,
-        operator: &config.operator,
-        leader: &config.leader,
-    };
-    let shell = Shell::start(settings, registry).await?;
-    let (client, health) = (shell.client.clone(), shell.health.clone());
-    let with_nodes = !config.ignore_nodes;
-    let mut checks = vec![crd_wait::CHECK];
-    checks.extend(observe::CHECKS);
-    checks.extend(with_nodes.then_some(observe::NODES));
-    let clock = clock::Clock::begin();
-    let calls = config.operator.calls();
-    let caller = act::Caller::new(
-        client.clone(),
-        calls,
-        shell.events.clone(),
-        metrics.clone(),
-        clock,
-    );
-    // Ending drops the writes in flight: whoever takes over finds on the objects how far they have come.
-    let work = Box::pin(async {
+impl Operator for Config {
+    const NAME: &'static str = GAMEDEPLOYMENT_OPERATOR;
+    const VERSION: &'static str = env!("CARGO_PKG_VERSION");
+    type Metrics = Metrics;
+
+    fn operator(&self) -> &OperatorArgs {
+        &self.operator
+    }
+
+    fn leader(&self) -> &LeaderArgs {
+        &self.leader
+    }
+
+    fn metrics(&self, registry: &mut Registry) -> Metrics {
+        let metrics = Metrics::new(self.operator.original_metrics);
+        metrics.register(registry);
+        metrics
+    }
+
+    /// Ending drops the writes in flight: whoever takes over finds on the objects how far they have come.
+    async fn work(self, shell: Shell, metrics: Metrics) {
+        let Shell {
+            client,
+            events,
+            health,
+        } = shell;
+        let with_nodes = !self.ignore_nodes;
+        let mut checks = vec![crd_wait::CHECK];
+        checks.extend(observe::CHECKS);
+        checks.extend(with_nodes.then_some(observe::NODES));
         health.require(&checks);
         crd_wait::wait_for(
             &client,
@@ -80,10 +81,12 @@ pub async fn run(config: Config) -> Result<(), StartError> {
             &health,
         )
         .await;
-        let news = observe::everything(&client, &config.operator.scope(), with_nodes, &health, clock);
-        run::Loop::new(with_nodes, caller, clock, metrics, health.clone())
+        let clock = clock::Clock::begin();
+        let calls = self.operator.calls();
+        let caller = act::Caller::new(client.clone(), calls, events, metrics.clone(), clock);
+        let news = observe::everything(&client, &self.operator.scope(), with_nodes, &health, clock);
+        run::Loop::new(with_nodes, caller, clock, metrics, health)
             .run(news)
             .await;
-    });
-    shell.work(work).await
+    }
 }

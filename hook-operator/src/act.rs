@@ -5,20 +5,19 @@ use std::fmt::Debug;
 
 use hook_core::answer::{FailureKind, MeasurementFailure};
 use hook_core::resolve::{Reference, run_unreadable};
+use hook_session::ledger::{Ledger, LedgerError};
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::{ConfigMap, ObjectReference, Secret};
 use kube::api::{DeleteParams, GetParams, Patch, PatchParams, Preconditions};
 use kube::core::{ApiResource, DynamicObject, NamespaceResourceScope, ObjectMeta, PartialObjectMeta};
 use kube::{Api, Client, Resource, ResourceExt};
-use operator_runtime::calls::Calls;
+use operator_runtime::calls::{CallError, Calls};
 use operator_runtime::events::Events;
 use operator_runtime::patch::replacing;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use shared_api::reason::HookRunReason;
 use shared_api::{HookRun, HookRunStatus, HookTemplate, HookTemplateStatus, Phase};
-
-use crate::ledger::{Ledger, LedgerError};
 
 /// The API server as a ledger.
 pub struct ApiLedger {
@@ -61,7 +60,7 @@ impl ApiLedger {
         step: &'static str,
         call: impl Future<Output = Result<T, kube::Error>> + Send,
     ) -> Result<T, LedgerError> {
-        Ok(self.calls.call(namespace, step, call).await?)
+        self.calls.call(namespace, step, call).await.map_err(class_of)
     }
 
     /// Writes a status under the precondition that nothing newer is recorded than the metadata's version, if it has
@@ -140,6 +139,18 @@ impl ApiLedger {
             "Validate",
             message,
         );
+    }
+}
+
+/// What a session has to know of a call that did not succeed.
+fn class_of(error: CallError) -> LedgerError {
+    match error {
+        CallError::Gone => LedgerError::Gone,
+        // What is written here has no term.
+        CallError::Conflict | CallError::Lapsed => LedgerError::Conflict,
+        CallError::Refused { step, message } | CallError::Unknown { step, message } => {
+            LedgerError::Failed { step, message }
+        }
     }
 }
 

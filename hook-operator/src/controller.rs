@@ -5,6 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::{Stream, StreamExt};
+use hook_session::measure::Measurer;
+use hook_session::{End, Session};
 use kube::core::error_boundary::InvalidObject;
 use kube::runtime::watcher::Event;
 use operator_runtime::watch::{Key, Observed, key_of};
@@ -13,9 +15,8 @@ use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinSet};
 
 use crate::act::ApiLedger;
-use crate::measure::Measurer;
+use crate::metrics::Metrics;
 use crate::refusals::Refusals;
-use crate::session::{End, Session};
 
 /// Pause before what should not have failed is tried again.
 const AFTER_DEFECT: Duration = Duration::from_secs(10);
@@ -23,6 +24,7 @@ const AFTER_DEFECT: Duration = Duration::from_secs(10);
 /// Keeps the sessions in step with the watch.
 pub struct Controller {
     measurer: Measurer<ApiLedger>,
+    metrics: Metrics,
     seats: HashMap<Key, Seat>,
     tasks: JoinSet<(Key, String, End)>,
     refusals: Refusals,
@@ -60,9 +62,10 @@ impl Drop for Handle {
 impl Controller {
     /// A controller without sessions.
     #[must_use]
-    pub fn new(measurer: Measurer<ApiLedger>) -> Self {
+    pub fn new(measurer: Measurer<ApiLedger>, metrics: Metrics) -> Self {
         Self {
             measurer,
+            metrics,
             seats: HashMap::new(),
             tasks: JoinSet::new(),
             refusals: Refusals::default(),
@@ -81,8 +84,7 @@ impl Controller {
                 },
                 Some(ended) = self.tasks.join_next(), if !self.tasks.is_empty() => self.leave(ended),
             }
-            self.measurer
-                .metrics
+            self.metrics
                 .active_runs
                 .set(i64::try_from(self.tasks.len()).unwrap_or(i64::MAX));
         }
@@ -193,7 +195,7 @@ impl Controller {
     }
 
     fn refuse(&mut self, invalid: InvalidObject) {
-        self.measurer.metrics.unreadable.inc();
+        self.metrics.unreadable.inc();
         let key = key_of(&invalid.metadata);
         if let Some(listed) = &mut self.listed {
             listed.insert(key.clone());

@@ -5,42 +5,36 @@
 //! | [`config`] | flags and environment |
 //! | [`observe`] | watches of HookRuns and HookTemplates |
 //! | [`controller`] | a session for every run without a verdict |
-//! | [`session`] | the life of one run: decide, record, measure, wait |
-//! | [`measure`] | one measurement |
-//! | [`provider`] | web and Prometheus, behind the egress policy |
-//! | [`ledger`] | what a session needs of the place where it records |
 //! | `refusals` | what is recorded of runs that cannot be read |
 //! | [`act`] | every write to the API server |
 //! | [`template`] | the `Valid` condition of HookTemplates |
 //! | [`metrics`] | what Prometheus is told |
 //!
-//! What a run means is decided in `hook-core`; here is what touches the world.
+//! What a run means is decided in `hook-core`; here is what touches the world. A run's life is in `hook-session`, and the calls
+//! that measure are in `hook-providers`.
 
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::Parser;
+use hook_session::measure::Measurer;
 use operator_runtime::crd_wait;
-use operator_runtime::process::{self, StartError};
-use operator_runtime::shell::{Settings, Shell};
+use operator_runtime::flags::OperatorArgs;
+use operator_runtime::leader::LeaderArgs;
+use operator_runtime::shell::{self, Operator, Shell};
 use prometheus_client::registry::Registry;
 use shared_api::names::HOOK_OPERATOR;
 
 pub mod act;
 pub mod config;
 pub mod controller;
-pub mod ledger;
-pub mod measure;
 pub mod metrics;
 pub mod observe;
-pub mod provider;
 mod refusals;
-pub mod session;
 pub mod template;
 
 use config::Config;
-
-const VERSION: &str = env!("CARGO_PKG_VERSION");
+use metrics::Metrics;
 
 /// The program: parses flags, runs until a signal, and says in one line why it could not.
 #[must_use]
@@ -51,41 +45,48 @@ pub fn main() -> ExitCode {
 /// The program with these settings.
 #[must_use]
 pub fn start(config: Config) -> ExitCode {
-    let telemetry = config.operator.telemetry(HOOK_OPERATOR, VERSION);
-    process::start(&telemetry, run(config))
+    shell::start(config)
 }
 
-/// Runs the operator until a signal asks it to end.
-pub async fn run(config: Config) -> Result<(), StartError> {
-    let mut registry = Registry::default();
-    let metrics = metrics::Metrics::new(config.operator.original_metrics);
-    metrics.register(&mut registry);
-    let settings = Settings {
-        name: HOOK_OPERATOR,
-        version: VERSION,
-        operator: &config.operator,
-        leader: &config.leader,
-    };
-    let shell = Shell::start(settings, registry).await?;
-    let (client, health) = (shell.client.clone(), shell.health.clone());
-    let providers = config.measuring.providers();
-    let ledger = act::ApiLedger::new(client.clone(), shell.events.clone(), config.operator.calls());
-    let ledger = Arc::new(ledger);
-    // Ending drops every session: calls in flight are cancelled, and what is not recorded is measured again by
-    // whoever takes over.
-    let work = Box::pin(async {
+impl Operator for Config {
+    const NAME: &'static str = HOOK_OPERATOR;
+    const VERSION: &'static str = env!("CARGO_PKG_VERSION");
+    type Metrics = Metrics;
+
+    fn operator(&self) -> &OperatorArgs {
+        &self.operator
+    }
+
+    fn leader(&self) -> &LeaderArgs {
+        &self.leader
+    }
+
+    fn metrics(&self, registry: &mut Registry) -> Metrics {
+        let metrics = Metrics::new(self.operator.original_metrics);
+        metrics.register(registry);
+        metrics
+    }
+
+    /// Ending drops every session: calls in flight are cancelled, and what is not recorded is measured again by whoever
+    /// takes over.
+    async fn work(self, shell: Shell, metrics: Metrics) {
+        let Shell {
+            client,
+            events,
+            health,
+        } = shell;
+        let ledger = Arc::new(act::ApiLedger::new(client.clone(), events, self.operator.calls()));
         health.require(&[crd_wait::CHECK, observe::RUNS, observe::TEMPLATES]);
         crd_wait::wait_for(&client, &["hookruns", "hooktemplates"], &health).await;
-        let watches = observe::Watches::new(client.clone(), config.operator.scope(), health.clone());
-        let measurer = measure::Measurer {
+        let watches = observe::Watches::new(client.clone(), self.operator.scope(), health);
+        let measurer = Measurer {
             ledger: ledger.clone(),
-            providers,
-            metrics: metrics.clone(),
+            providers: self.measuring.providers(),
+            observer: Arc::new(metrics.clone()),
         };
         let compute = measurer.providers.compute().clone();
-        let runs = controller::Controller::new(measurer).drive(watches.runs());
-        let templates = template::drive(watches.templates(), ledger.clone(), metrics.clone(), compute);
+        let runs = controller::Controller::new(measurer, metrics.clone()).drive(watches.runs());
+        let templates = template::drive(watches.templates(), ledger, metrics, compute);
         tokio::join!(runs, templates);
-    });
-    shell.work(work).await
+    }
 }

@@ -4,12 +4,12 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use hook_session::ledger::LedgerError;
 use kube::core::error_boundary::InvalidObject;
 use operator_runtime::watch::Key;
 use tokio::task::{AbortHandle, JoinSet};
 
 use crate::act::ApiLedger;
-use crate::ledger::LedgerError;
 
 /// Between two tries.
 const PAUSE: Duration = Duration::from_secs(10);

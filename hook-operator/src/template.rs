@@ -4,22 +4,22 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use fair_share::compute::Compute;
 use futures::{Stream, StreamExt};
 use hook_core::resolve::{check_template, template_cautions, template_unreadable, template_valid};
 use hook_core::value::cut;
+use hook_session::ledger::LedgerError;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::core::ObjectMeta;
 use kube::core::error_boundary::InvalidObject;
 use kube::runtime::watcher::Event;
-use operator_runtime::compute::Compute;
 use operator_runtime::watch::{Key, Observed, key_of};
 use shared_api::reason::{CONDITION_VALID, TemplateReason};
 use shared_api::{HookTemplate, HookTemplateStatus};
 use tokio::task::{AbortHandle, JoinSet};
 
 use crate::act::ApiLedger;
-use crate::ledger::LedgerError;
 use crate::metrics::Metrics;
 
 /// Longest message of a condition, in bytes; the API convention allows 32 KiB.

@@ -11,7 +11,8 @@
 //! | [`draw`] | from pictures to lines, tables, JSON and a screen that changes |
 //! | [`manifest`] | manifests read from files, with the place of every field |
 //! | [`paint`] | colours and signs, where the terminal has them |
-//! | [`page`] | the document about all commands |
+//! | [`examples`] | what the help of each command shows as examples |
+//! | [`mod@page`] | the document about all commands |
 
 use std::process::ExitCode;
 
@@ -20,6 +21,7 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 mod cluster;
 mod command;
 mod draw;
+mod examples;
 mod hook;
 mod manifest;
 mod page;
@@ -198,5 +200,6 @@ pub fn described() -> clap::Command {
         run.mut_args(|arg| arg.hide_env(true))
             .mut_arg("egress_allow_loopback", |arg| arg.hide(true))
     };
-    Arguments::command().mut_subcommand("hook", |hook| hook.mut_subcommand("run", run))
+    let all = Arguments::command().mut_subcommand("hook", |hook| hook.mut_subcommand("run", run));
+    examples::add(all)
 }

@@ -3,10 +3,10 @@
 
 use std::time::{Duration, Instant};
 
+use fair_share::slots::Slots;
 use tracing::Instrument as _;
 
-use crate::client::root_cause;
-use crate::slots::Slots;
+use crate::error::root_cause;
 use crate::traces::TARGET;
 
 /// What came of a call that did not succeed.

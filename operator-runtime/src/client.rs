@@ -21,7 +21,8 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 use tower::{BoxError, Layer, Service};
 
-use crate::leader::Fence;
+use crate::error::{ConnectError, root_cause};
+use crate::fence::Fence;
 
 /// Time that connecting may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -32,14 +33,14 @@ pub struct ApiMeter {
     requests: Family<RequestLabels, Counter>,
     /// Until the head of the answer is there.
     seconds: Family<VerbLabels, Histogram, fn() -> Histogram>,
-    trouble: Arc<Mutex<Option<Trouble>>>,
+    outage: Arc<Mutex<Option<Outage>>>,
     /// When a watch of a resource was granted last.
     watches: Arc<Mutex<HashMap<String, Instant>>>,
 }
 
 /// Since when, and how, requests fail.
 #[derive(Debug, Clone)]
-pub struct Trouble {
+pub struct Outage {
     /// When the first of the failing requests failed.
     pub since: Timestamp,
     /// How the newest one failed.
@@ -48,9 +49,9 @@ pub struct Trouble {
     newest: Instant,
 }
 
-/// For so long a failed request that no other followed says something. An API server that does not answer fails the
-/// watches, which try again far sooner; without that, it answers and there was just nothing to ask it.
-const TELLING: Duration = Duration::from_secs(30);
+/// If no request has failed for so long, the outage is over although none has succeeded either: while the API server does
+/// not answer, the watches fail again every few seconds.
+const OUTAGE_ENDS_AFTER: Duration = Duration::from_secs(30);
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct RequestLabels {
@@ -71,7 +72,7 @@ impl Default for ApiMeter {
         Self {
             requests: Family::default(),
             seconds: Family::new_with_constructor(|| Histogram::new(SECONDS)),
-            trouble: Arc::default(),
+            outage: Arc::default(),
             watches: Arc::default(),
         }
     }
@@ -92,10 +93,10 @@ impl ApiMeter {
 
     /// Why the API server cannot be reached, if it cannot.
     #[must_use]
-    pub fn trouble(&self) -> Option<Trouble> {
-        let trouble = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
-        let telling = |trouble: &&Trouble| trouble.newest.elapsed() < TELLING;
-        trouble.as_ref().filter(telling).cloned()
+    pub fn outage(&self) -> Option<Outage> {
+        let outage = self.outage.lock().unwrap_or_else(PoisonError::into_inner);
+        let recent = |outage: &&Outage| outage.newest.elapsed() < OUTAGE_ENDS_AFTER;
+        outage.as_ref().filter(recent).cloned()
     }
 
     /// Whether the API server has granted a watch of this resource since.
@@ -128,25 +129,13 @@ impl ApiMeter {
             Ok(code) => Some(format!("status {code}")),
             Err(error) => Some(root_cause(error.as_ref())),
         };
-        let mut trouble = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
-        *trouble = failed.map(|error| Trouble {
-            since: trouble
-                .as_ref()
-                .map_or_else(Timestamp::now, |trouble| trouble.since),
+        let mut outage = self.outage.lock().unwrap_or_else(PoisonError::into_inner);
+        *outage = failed.map(|error| Outage {
+            since: outage.as_ref().map_or_else(Timestamp::now, |outage| outage.since),
             error,
             newest: Instant::now(),
         });
     }
-}
-
-/// The innermost error's text.
-#[must_use]
-pub fn root_cause(error: &dyn std::error::Error) -> String {
-    let mut cause = error;
-    while let Some(source) = cause.source() {
-        cause = source;
-    }
-    cause.to_string()
 }
 
 /// A client from the environment: `KUBECONFIG`, the default kubeconfig, or the pod's service account.
@@ -175,17 +164,6 @@ pub fn with_config(
         fence: fence.clone(),
     };
     Ok(ClientBuilder::try_from(config)?.with_layer(&layer).build())
-}
-
-/// Why there is no client.
-#[derive(Debug, thiserror::Error)]
-pub enum ConnectError {
-    /// Neither a kubeconfig nor a service account.
-    #[error("failed to find the API server: {0}; set KUBECONFIG, or run in a pod with a service account")]
-    Config(#[from] kube::config::InferConfigError),
-    /// The configuration cannot be used.
-    #[error("failed to make a client of the API server: {0}")]
-    Client(#[from] kube::Error),
 }
 
 struct MeterLayer {

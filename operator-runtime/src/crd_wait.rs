@@ -35,7 +35,7 @@ pub async fn wait_for(client: &Client, resources: &[&str], health: &Health) {
             }
             Err(error) => format!(
                 "the API server does not answer: {}",
-                crate::client::root_cause(&error)
+                crate::error::root_cause(&error)
             ),
         };
         tracing::warn!(%why, "waiting for the custom resource definitions");

@@ -109,12 +109,13 @@ impl Health {
     #[must_use]
     pub fn report(&self) -> (bool, String) {
         let checks = self.checks.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let mut checks: BTreeMap<&'static str, Result<String, String>> = { checks.into_iter() }
+        let mut checks: BTreeMap<&'static str, Result<String, String>> = checks
+            .into_iter()
             .map(|(check, state)| (check, self.judge(state)))
             .collect();
-        let answers = self.meter.trouble().map_or(Ok("ok".to_owned()), |trouble| {
-            let seconds = Timestamp::now().duration_since(trouble.since).as_secs();
-            Err(format!("no good answer for {seconds}s: {}", trouble.error))
+        let answers = self.meter.outage().map_or(Ok("ok".to_owned()), |outage| {
+            let seconds = Timestamp::now().duration_since(outage.since).as_secs();
+            Err(format!("no good answer for {seconds}s: {}", outage.error))
         });
         checks.insert("api-server", answers);
         let line = |(check, state): (&&str, &Result<String, String>)| match state {

@@ -1,35 +1,9 @@
 //! The life of an operator's process: logs, TLS, runtime, and a line that says why it could not start.
 
-use std::net::SocketAddr;
 use std::process::ExitCode;
 
-use crate::client::ConnectError;
+use crate::error::StartError;
 use crate::telemetry::{self, Telemetry};
-
-/// Why an operator could not start, or not go on.
-#[derive(Debug, thiserror::Error)]
-pub enum StartError {
-    /// No way to the API server.
-    #[error(transparent)]
-    Connect(#[from] ConnectError),
-    /// The address of the health endpoint cannot be used.
-    #[error("failed to listen on {address}: {source}; choose another with --listen")]
-    Listen {
-        /// The address.
-        address: SocketAddr,
-        /// Why.
-        source: std::io::Error,
-    },
-    /// Signals cannot be received.
-    #[error("failed to listen for signals: {0}")]
-    Signals(std::io::Error),
-    /// Another process leads now.
-    #[error("lost the lead: {0}; ending, so that this process starts anew as a candidate")]
-    LostLead(String),
-    /// The work came to an end that it should not have.
-    #[error("the watches ended; this is a defect, please report it")]
-    WorkEnded,
-}
 
 /// Runs an operator to its end.
 #[must_use]

@@ -1,88 +1,99 @@
 //! What every operator stands on before it does its own work: signals, a fenced client, events, health and metrics,
 //! and the election.
 
+use std::process::ExitCode;
+
 use kube::Client;
 use prometheus_client::registry::Registry;
 
 use crate::client::{self, ApiMeter};
+use crate::error::StartError;
 use crate::events::Events;
+use crate::fence::Fence;
 use crate::flags::{OperatorArgs, ProcessArgs};
 use crate::health::{self, Health};
-use crate::leader::{self, Election, Fence, LeaderArgs, LeaderMetrics};
+use crate::leader::{self, Election, LeaderArgs, LeaderMetrics};
 use crate::metrics;
-use crate::process::StartError;
+use crate::process;
 use crate::shutdown::Shutdown;
 
-/// How an operator is set up.
-#[derive(Debug, Clone, Copy)]
-pub struct Settings<'a> {
+/// An operator, by its flags: what it is called, what it tells, and what it does while it leads.
+pub trait Operator {
     /// Its name: of its Lease, of its events, in its log.
-    pub name: &'static str,
+    const NAME: &'static str;
     /// Its version.
-    pub version: &'static str,
-    /// Its flags.
-    pub operator: &'a OperatorArgs,
+    const VERSION: &'static str;
+    /// Its own metrics.
+    type Metrics;
+
+    /// The flags that all operators have.
+    fn operator(&self) -> &OperatorArgs;
+
     /// Whether and how it elects a leader.
-    pub leader: &'a LeaderArgs,
+    fn leader(&self) -> &LeaderArgs;
+
+    /// Its own metrics, offered at `/metrics`.
+    fn metrics(&self, registry: &mut Registry) -> Self::Metrics;
+
+    /// Its work, which never ends by itself. Ending the program drops it.
+    fn work(self, shell: Shell, metrics: Self::Metrics) -> impl Future<Output = ()>;
 }
 
-/// An operator that serves its health and does not work yet.
+/// What an operator works with.
+#[derive(Clone)]
 pub struct Shell {
     /// Its client, whose writes pass while it leads.
     pub client: Client,
     /// Its events.
     pub events: Events,
-    /// Its health.
+    /// Its health, which is served already.
     pub health: Health,
-    shutdown: Shutdown,
-    election: Option<Election>,
 }
 
-impl Shell {
-    /// Starts everything but the work. `registry` holds the operator's own metrics.
-    pub async fn start(settings: Settings<'_>, mut registry: Registry) -> Result<Self, StartError> {
-        let Settings {
-            name,
-            version,
-            operator,
-            leader,
-        } = settings;
-        let ProcessArgs {
-            listen, api_timeout, ..
-        } = operator.process;
-        let scope = operator.scope();
-        let shutdown = Shutdown::on_signals().map_err(StartError::Signals)?;
-        let common = metrics::common(&mut registry, name, version);
-        let meter = ApiMeter::default();
-        meter.register(common);
-        let elects = leader.leader_election;
-        let elections = LeaderMetrics::new(elects);
-        elections.register(common, scope.shard);
-        let fence = if elects { Fence::closed() } else { Fence::open() };
-        let client = client::connect(&meter, api_timeout, &fence).await?;
-        let unfenced = client::connect(&meter, api_timeout, &Fence::open()).await?;
-        let events = Events::start(client.clone(), name, common);
-        let health = Health::new(meter);
-        let served = health::serve(listen, health.clone(), registry).await;
-        let address = served.map_err(|source| StartError::Listen {
-            address: listen,
-            source,
-        })?;
-        let shard = scope.shard.map(tracing::field::display);
-        tracing::info!(%address, version, shard, "{name} started");
-        let known = health.clone();
-        let election = elects.then(|| Election::new(unfenced, name, &scope, leader, fence, elections, known));
-        Ok(Self {
-            client,
-            events,
-            health,
-            shutdown,
-            election,
-        })
-    }
+/// The program with these settings.
+#[must_use]
+pub fn start<O: Operator>(operator: O) -> ExitCode {
+    let telemetry = operator.operator().telemetry(O::NAME, O::VERSION);
+    process::start(&telemetry, run(operator))
+}
 
-    /// Does the work, as leader if there is an election, until a signal asks to end. Ending drops the work.
-    pub async fn work(mut self, work: impl Future<Output = ()>) -> Result<(), StartError> {
-        leader::work(self.election, work, &mut self.shutdown).await
-    }
+/// Runs an operator until a signal asks it to end; as leader, if there is an election.
+async fn run<O: Operator>(operator: O) -> Result<(), StartError> {
+    let (name, version) = (O::NAME, O::VERSION);
+    let mut registry = Registry::default();
+    let own_metrics = operator.metrics(&mut registry);
+    let ProcessArgs {
+        listen, api_timeout, ..
+    } = operator.operator().process;
+    let scope = operator.operator().scope();
+    let mut shutdown = Shutdown::on_signals().map_err(StartError::Signals)?;
+    let common = metrics::common(&mut registry, name, version);
+    let meter = ApiMeter::default();
+    meter.register(common);
+    let elects = operator.leader().leader_election;
+    let elections = LeaderMetrics::new(elects);
+    elections.register(common, scope.shard);
+    let fence = if elects { Fence::closed() } else { Fence::open() };
+    let client = client::connect(&meter, api_timeout, &fence).await?;
+    let unfenced = client::connect(&meter, api_timeout, &Fence::open()).await?;
+    let events = Events::start(client.clone(), name, common);
+    let health = Health::new(meter);
+    let served = health::serve(listen, health.clone(), registry).await;
+    let address = served.map_err(|source| StartError::Listen {
+        address: listen,
+        source,
+    })?;
+    let shard = scope.shard.map(tracing::field::display);
+    tracing::info!(%address, version, shard, "{name} started");
+    let election = elects.then(|| {
+        let (leader, known) = (operator.leader(), health.clone());
+        Election::new(unfenced, name, &scope, leader, fence, elections, known)
+    });
+    let shell = Shell {
+        client,
+        events,
+        health,
+    };
+    let work = Box::pin(operator.work(shell, own_metrics));
+    leader::work(election, work, &mut shutdown).await
 }

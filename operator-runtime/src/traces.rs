@@ -17,11 +17,11 @@ use tracing::Subscriber;
 use tracing_opentelemetry::OpenTelemetryLayer;
 use tracing_subscriber::registry::LookupSpan;
 
-use crate::client::root_cause;
+use crate::error::root_cause;
 use crate::telemetry::Telemetry;
 
 /// The target of spans that are sent.
-pub const TARGET: &str = "hookgate";
+pub const TARGET: &str = shared_api::names::TRACE_TARGET;
 
 /// Time that sending a batch may take.
 const TIMEOUT: Duration = Duration::from_secs(5);

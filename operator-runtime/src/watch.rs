@@ -5,13 +5,14 @@ use std::time::Duration;
 use futures::{Stream, StreamExt};
 use kube::core::{DeserializeGuard, NamespaceResourceScope, ObjectMeta};
 use kube::runtime::WatchStreamExt;
-use kube::runtime::utils::Backoff;
-use kube::runtime::watcher::{self, DefaultBackoff, Event, watcher};
+use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Api, Client, ResourceExt};
+use runtime_core::backoff::Backoff;
 use serde::de::DeserializeOwned;
 
-use crate::client::root_cause;
+use crate::error::root_cause;
 use crate::health::Health;
+use crate::random::random;
 use crate::shard::Scope;
 
 /// An event about an object that may not be readable as its kind.
@@ -29,21 +30,28 @@ pub fn key_of(metadata: &ObjectMeta) -> Key {
     )
 }
 
-/// When a watch begins again after failures: kube's own measure would leave an operator blind for up to a minute, so
-/// this is a fifth of it. 160 ms after the first, twice as much after each, 6 s at most, and as much again by chance: not
-/// all watches of all operators come back at once.
-#[derive(Default)]
-struct Soon(DefaultBackoff);
+/// When a watch begins again after failures: a fifth of kube's own delays, which would leave an operator blind for up to a
+/// minute.
+struct Soon(Backoff);
+
+impl Default for Soon {
+    fn default() -> Self {
+        Self(Backoff::new(Duration::from_millis(160), Duration::from_secs(6)))
+    }
+}
 
 impl Iterator for Soon {
     type Item = Duration;
 
     fn next(&mut self) -> Option<Duration> {
-        self.0.next().map(|delay| delay / 5)
+        let delay = self.0.fail();
+        // Up to as much again by chance: not all watches of all operators come back at once.
+        let percent = u32::try_from(random() % 101).unwrap_or_default();
+        Some(delay + delay * percent / 100)
     }
 }
 
-impl Backoff for Soon {
+impl kube::runtime::utils::Backoff for Soon {
     fn reset(&mut self) {
         self.0.reset();
     }

@@ -10,6 +10,9 @@ pub const HOOK_OPERATOR: &str = "hook-operator";
 /// Field manager and event reporter of gamedeployment-operator.
 pub const GAMEDEPLOYMENT_OPERATOR: &str = "gamedeployment-operator";
 
+/// Target of the spans that are sent to an OpenTelemetry collector.
+pub const TRACE_TARGET: &str = "hookgate";
+
 /// Labels of HookRuns.
 pub mod hook_run_label {
     /// What the run gates: see [`super::hook_kind`].

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use kube::ResourceExt;
 use serde_json::Value;
 
-use crate::{gate_page, manifests, reference};
+use crate::{crates_drawing, gate_page, manifests, reference};
 
 /// Flags of `gen`.
 #[derive(clap::Args)]
@@ -20,7 +20,7 @@ pub(crate) struct Args {
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> ExitCode {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let files = match files() {
+    let files = match files(&root) {
         Ok(files) => files,
         Err(error) => {
             eprintln!("error: {error}");
@@ -53,10 +53,11 @@ pub(crate) fn run(args: &Args) -> ExitCode {
 }
 
 /// Every generated file: its path in the repository and its text.
-fn files() -> Result<Vec<(PathBuf, String)>, Box<dyn Error>> {
+fn files(root: &Path) -> Result<Vec<(PathBuf, String)>, Box<dyn Error>> {
     let mut files = definitions()?;
     files.extend(manifests::files(&files)?);
     files.push((PathBuf::from(gate_page::PATH), gate_page::page()));
+    files.push((PathBuf::from(crates_drawing::PATH), crates_drawing::page(root)?));
     let (path, text) = kubectl_game::page();
     files.push((PathBuf::from(path), text));
     files.extend(reference::pages(&files)?);

@@ -16,6 +16,7 @@
 //! Each command is a module with an `Args` and a `run`; this file only chooses between them.
 
 mod bench;
+mod crates_drawing;
 mod demo;
 mod enclosed;
 mod gate_page;

@@ -73,7 +73,11 @@ pub(crate) fn run(args: &Args) -> ExitCode {
 }
 
 fn prove(args: &Args) -> Result<bool, String> {
-    if let Some(unknown) = { args.only.iter() }.find(|name| PARTS.iter().all(|part| part.name != **name)) {
+    if let Some(unknown) = args
+        .only
+        .iter()
+        .find(|name| PARTS.iter().all(|part| part.name != **name))
+    {
         let names: Vec<&str> = PARTS.iter().map(|part| part.name).collect();
         return Err(format!("--only {unknown}: there are {}", names.join(", ")));
     }
@@ -82,7 +86,8 @@ fn prove(args: &Args) -> Result<bool, String> {
     let rows = directory.join("rows.tsv");
     File::create(&rows).map_err(|error| format!("{}: {error}", rows.display()))?;
     let mut ends = Vec::new();
-    let chosen = { PARTS.iter() }
+    let chosen = PARTS
+        .iter()
         .filter(|part| args.only.is_empty() || args.only.iter().any(|name| name == part.name));
     for part in chosen {
         ends.push(part.play(args.quick, &directory, &rows)?);

@@ -11,7 +11,7 @@ use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{Config, watcher};
 use kube::{Api, Client, Resource};
 use operator_runtime::calls::{CallError, Calls};
-use operator_runtime::client::root_cause;
+use operator_runtime::error::root_cause;
 use serde::de::DeserializeOwned;
 use serde_json::json;
 

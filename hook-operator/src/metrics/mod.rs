@@ -6,6 +6,7 @@ use std::time::Duration;
 use hook_core::answer::FailureKind;
 use hook_core::decide::Outcome;
 use hook_core::resolve::ResolvedProvider;
+use hook_session::observer::{Observer, time_of};
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -30,8 +31,7 @@ pub struct Metrics {
     failures: Family<FailureLabels, Counter>,
     duration: Family<ProviderLabels, Histogram, fn() -> Histogram>,
     lag: Histogram,
-    /// Measurements being taken now.
-    pub in_flight: Gauge,
+    in_flight: Gauge,
     /// Runs without a verdict, or waiting for their time to live.
     pub active_runs: Gauge,
     completed: Family<CompletedLabels, Counter>,
@@ -82,13 +82,6 @@ const ENDS: [(Phase, HookRunReason); 8] = [
     (Phase::Error, HookRunReason::TimedOut),
     (Phase::Inconclusive, HookRunReason::Terminated),
 ];
-
-/// The time that a measurement took.
-#[must_use]
-pub fn time_of(outcome: &Outcome) -> Duration {
-    let took = outcome.finished_at.duration_since(outcome.started_at);
-    Duration::try_from(took).unwrap_or_default()
-}
 
 fn completed(phase: Phase, reason: &str) -> CompletedLabels {
     CompletedLabels {
@@ -192,20 +185,22 @@ impl Metrics {
         let help = "Objects that could not be read as their kind";
         registry.register("unreadable_objects", help, self.unreadable.clone());
     }
+}
 
-    /// A measurement was started this long after it was due.
-    pub fn started(&self, lag: Duration) {
+impl Observer for Metrics {
+    fn entered(&self) {
+        self.in_flight.inc();
+    }
+
+    fn left(&self) {
+        self.in_flight.dec();
+    }
+
+    fn started(&self, lag: Duration) {
         self.lag.observe(lag.as_secs_f64());
     }
 
-    /// A measurement was judged.
-    pub fn measured(
-        &self,
-        provider: &'static str,
-        phase: Phase,
-        failure: Option<FailureKind>,
-        took: Duration,
-    ) {
+    fn measured(&self, provider: &'static str, phase: Phase, failure: Option<FailureKind>, took: Duration) {
         self.measurements
             .get_or_create(&MeasurementLabels {
                 provider,
@@ -225,42 +220,33 @@ impl Metrics {
         }
     }
 
-    /// Nothing was asked for want of room.
-    pub fn not_asked(&self, provider: &'static str) {
+    fn not_asked(&self, provider: &'static str) {
         let kind = FailureKind::NotAsked.as_str();
         self.failures
             .get_or_create(&FailureLabels { provider, kind })
             .inc();
     }
 
-    /// A measurement of a run came to its end.
-    pub fn came(&self, run: &HookRun, outcome: &Outcome) {
+    fn came(&self, run: &HookRun, outcome: &Outcome) {
         if let Some(original) = &self.original {
             original.measured(run, outcome, time_of(outcome));
         }
     }
 
-    /// What was measured of a run was recorded, or not.
-    pub fn recorded(&self, run: &HookRun, good: bool, took: Duration) {
+    fn recorded(&self, run: &HookRun, good: bool, took: Duration) {
         if let Some(original) = &self.original {
             original.recorded(run, good, took);
         }
     }
 
-    /// A run ended, with this measurement as its last one.
-    pub fn ended(&self, run: &HookRun, phase: Phase, reason: &str, last: Duration) {
-        self.completed(phase, reason);
+    fn ended(&self, run: &HookRun, phase: Phase, reason: &str, last: Duration) {
+        self.completed.get_or_create(&completed(phase, reason)).inc();
         if let Some(original) = &self.original {
             original.ended(run, phase, last);
         }
     }
 
-    fn completed(&self, phase: Phase, reason: &str) {
-        self.completed.get_or_create(&completed(phase, reason)).inc();
-    }
-
-    /// A status was written, or not.
-    pub fn wrote(&self, outcome: &'static str) {
+    fn wrote(&self, outcome: &'static str) {
         self.writes.get_or_create(&WriteLabels { outcome }).inc();
     }
 }

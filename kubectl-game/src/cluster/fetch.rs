@@ -168,8 +168,14 @@ impl Snapshot {
         Self {
             pods: owned(&game, pods),
             runs: owned(&game, runs.objects),
-            unreadable: { runs.unreadable.into_iter() }
-                .filter(|run| { run.owners.iter() }.any(|uid| Some(uid) == game.metadata.uid.as_ref()))
+            unreadable: runs
+                .unreadable
+                .into_iter()
+                .filter(|run| {
+                    run.owners
+                        .iter()
+                        .any(|uid| Some(uid) == game.metadata.uid.as_ref())
+                })
                 .collect(),
             revisions,
             flags: flags.to_owned(),

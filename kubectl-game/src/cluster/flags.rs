@@ -93,7 +93,10 @@ impl Flags {
                     .map(|context| context.name.clone())
                     .collect();
                 let chosen = self.context.as_ref().or(kubeconfig.current_context.as_ref());
-                let context = { kubeconfig.contexts.iter() }.find(|context| Some(&context.name) == chosen);
+                let context = kubeconfig
+                    .contexts
+                    .iter()
+                    .find(|context| Some(&context.name) == chosen);
                 let user = context.and_then(|context| context.context.as_ref()?.user.clone());
                 Config::from_custom_kubeconfig(kubeconfig, &options)
                     .await

@@ -5,8 +5,8 @@ use kube::ResourceExt;
 use shared_api::GameDeployment;
 
 use super::follow::{Picture, Source, follow};
-use super::{As, DONE, Look, Outcome, print, print_lines};
-use crate::cluster::{Failure, Flags, Live, News, name_of};
+use super::{DONE, Outcome, Show, print, print_lines};
+use crate::cluster::{Failure, Live, News, name_of};
 use crate::draw::document::{self, Output};
 use crate::draw::{Style, game, screen};
 use crate::view::GameView;
@@ -22,27 +22,21 @@ pub(crate) struct Get {
     watch: bool,
 
     #[command(flatten)]
-    output: As,
-
-    #[command(flatten)]
-    look: Look,
-
-    #[command(flatten)]
-    flags: Flags,
+    show: Show,
 }
 
 impl Get {
     pub(crate) async fn main(&self) -> Outcome {
-        let cluster = self.flags.cluster().await?;
+        let cluster = self.show.flags.cluster().await?;
         let name = name_of::<GameDeployment>(&self.name)?;
-        let paint = self.look.paint();
+        let paint = self.show.paint();
         if self.watch {
             follow(Live::of(&cluster, name).await?, paint).await?;
             return DONE;
         }
         let snapshot = cluster.snapshot(name).await?;
         let view = GameView::of(&snapshot);
-        match self.output.output {
+        match self.show.output() {
             None => print_lines(&game::lines(&view, screen::style(paint))),
             Some(Output::Name) => print(&document::name::<GameDeployment>(&snapshot.game.name_any())),
             Some(output) => print(&document::structured(&view, output)?),

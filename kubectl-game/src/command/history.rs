@@ -3,8 +3,8 @@
 use clap::Args;
 use shared_api::GameDeployment;
 
-use super::{As, DONE, Look, Outcome, print, print_lines};
-use crate::cluster::{Failure, Flags, Snapshot, name_of};
+use super::{DONE, Outcome, Show, print, print_lines};
+use crate::cluster::{Failure, Snapshot, name_of};
 use crate::draw::document::{self, Output};
 use crate::draw::{lists, screen};
 use crate::view::revision;
@@ -20,26 +20,20 @@ pub(crate) struct History {
     revision: Option<i64>,
 
     #[command(flatten)]
-    output: As,
-
-    #[command(flatten)]
-    look: Look,
-
-    #[command(flatten)]
-    flags: Flags,
+    show: Show,
 }
 
 impl History {
     pub(crate) async fn main(&self) -> Outcome {
-        let cluster = self.flags.cluster().await?;
+        let cluster = self.show.flags.cluster().await?;
         let name = name_of::<GameDeployment>(&self.name)?;
         let snapshot = cluster.snapshot(name).await?;
         if let Some(number) = self.revision {
             return self.one(&snapshot, number);
         }
-        match self.output.output {
+        match self.show.output() {
             None => {
-                let style = screen::whole(self.look.paint());
+                let style = screen::whole(self.show.paint());
                 print_lines(&lists::history(&revision::history(&snapshot), style));
             }
             Some(output) => print(&document::list(&snapshot.revisions, output)?),
@@ -65,7 +59,7 @@ impl History {
             );
             return Err(Failure::Refused(words));
         };
-        match self.output.output {
+        match self.show.output() {
             Some(Output::Name) => print(&document::object(found, Output::Name)?),
             output => {
                 let template = revision::template_of(found).unwrap_or_default();

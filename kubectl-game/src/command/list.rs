@@ -5,8 +5,8 @@ use kube::api::ListParams;
 use shared_api::GameDeployment;
 
 use super::follow::{Picture, Source, follow};
-use super::{As, DONE, Look, Outcome, print, print_lines};
-use crate::cluster::{Failure, Flags, Listed, LiveList, News};
+use super::{DONE, Outcome, Show, none_found, print, print_lines};
+use crate::cluster::{Failure, Listed, LiveList, News};
 use crate::draw::document;
 use crate::draw::{Style, lists, screen};
 
@@ -22,13 +22,7 @@ pub(crate) struct List {
     watch: bool,
 
     #[command(flatten)]
-    output: As,
-
-    #[command(flatten)]
-    look: Look,
-
-    #[command(flatten)]
-    flags: Flags,
+    show: Show,
 }
 
 /// The table as it changes.
@@ -44,24 +38,19 @@ struct Listing {
 
 impl List {
     pub(crate) async fn main(&self) -> Outcome {
-        let cluster = self.flags.cluster().await?;
+        let cluster = self.show.flags.cluster().await?;
         let everywhere = self.all_namespaces;
-        let paint = self.look.paint();
+        let paint = self.show.paint();
         if self.watch {
             let live = LiveList::of(&cluster, everywhere, None).await?;
             follow(Table { live, everywhere }, paint).await?;
             return DONE;
         }
         let listed: Listed<GameDeployment> = cluster.list(everywhere, &ListParams::default()).await?;
-        if let Some(output) = self.output.output {
+        if let Some(output) = self.show.output() {
             print(&document::list(&listed.objects, output)?);
         } else if listed.objects.is_empty() && listed.unreadable.is_empty() {
-            let place = if everywhere {
-                "in the cluster".to_owned()
-            } else {
-                format!("in namespace {}; look in all with -A", cluster.namespace)
-            };
-            eprintln!("there is no GameDeployment {place}");
+            eprintln!("{}", none_found("GameDeployment", everywhere, &cluster.namespace));
         } else {
             print_lines(&lists::games(&listed, everywhere, screen::whole(paint)));
         }

@@ -13,7 +13,7 @@
 //! | [`template`] | `undo`, `set image` |
 //! | [`scale`] | `scale` |
 //! | [`history`] | `history` |
-//! | [`run`] | `hook get`, `hook list`, `hook terminate` |
+//! | [`hook_runs`] | `hook get`, `hook list`, `hook terminate` |
 //! | [`completion`] | `completion` |
 //! | [`follow`] | what all commands with `-w` do |
 
@@ -21,10 +21,10 @@ pub(crate) mod completion;
 pub(crate) mod follow;
 pub(crate) mod get;
 pub(crate) mod history;
+pub(crate) mod hook_runs;
 pub(crate) mod list;
 pub(crate) mod retry;
 pub(crate) mod rollout;
-pub(crate) mod run;
 pub(crate) mod scale;
 pub(crate) mod skip;
 pub(crate) mod status;
@@ -34,7 +34,7 @@ pub(crate) mod why;
 use std::io::Write;
 use std::process::ExitCode;
 
-use crate::cluster::Failure;
+use crate::cluster::{Failure, Flags};
 use crate::draw::document::Output;
 use crate::draw::text::{clean, wrap};
 use crate::paint::Paint;
@@ -63,6 +63,40 @@ pub(crate) struct As {
     /// Print this instead of lines for people
     #[arg(short = 'o', long, value_enum)]
     pub(crate) output: Option<Output>,
+}
+
+/// What all commands take that show something: in which form, how it looks, and of which cluster.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct Show {
+    #[command(flatten)]
+    output: As,
+
+    #[command(flatten)]
+    look: Look,
+
+    #[command(flatten)]
+    pub(crate) flags: Flags,
+}
+
+impl Show {
+    /// What is printed in the place of lines for people, if anything.
+    pub(crate) fn output(&self) -> Option<Output> {
+        self.output.output
+    }
+
+    /// Colours and signs for standard output.
+    pub(crate) fn paint(&self) -> Paint {
+        self.look.paint()
+    }
+}
+
+/// What is said where a list is empty. `everywhere`: it is of all namespaces.
+pub(crate) fn none_found(what: &str, everywhere: bool, namespace: &str) -> String {
+    if everywhere {
+        format!("there is no {what} in the cluster")
+    } else {
+        format!("there is no {what} in namespace {namespace}; look in all with -A")
+    }
 }
 
 /// Prints text. Whoever reads it may stop reading: that is no error.

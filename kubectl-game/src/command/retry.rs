@@ -105,7 +105,7 @@ fn decide(
     let asked = there
         .into_iter()
         .filter(|kind| only.is_none_or(|only| only == *kind));
-    let asked: Vec<(HookKind, Vec<String>)> = { asked }
+    let asked: Vec<(HookKind, Vec<String>)> = asked
         .map(|kind| (kind, refused(kind)))
         .filter(|(_, pods)| force || !pods.is_empty())
         .collect();

@@ -69,7 +69,10 @@ fn decide(game: &GameDeployment, act: Act, now: Timestamp) -> Result<(Value, Str
 fn promote(game: &GameDeployment, paused: bool, now: Timestamp) -> Result<String, Failure> {
     let (name, status) = (game.name_any(), status_of(game));
     let refused = |words: String| Err(Failure::Refused(words));
-    let has_steps = { game.spec.update_strategy.as_ref() }
+    let has_steps = game
+        .spec
+        .update_strategy
+        .as_ref()
         .and_then(|strategy| strategy.canary.as_ref()?.steps.as_ref())
         .is_some_and(|steps| !steps.is_empty());
     if !has_steps {

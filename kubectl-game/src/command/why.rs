@@ -94,7 +94,10 @@ async fn of_pod(cluster: &Cluster, pod: &Pod) -> Result<why::Answer, Failure> {
 
 /// Name of the GameDeployment that a pod belongs to.
 pub(super) fn owner_of(pod: &Pod) -> Result<String, Failure> {
-    let controller = { pod.owner_references().iter() }.find(|owner| owner.controller == Some(true));
+    let controller = pod
+        .owner_references()
+        .iter()
+        .find(|owner| owner.controller == Some(true));
     let ours = controller.filter(|owner| owner.kind == "GameDeployment");
     ours.map(|owner| owner.name.clone()).ok_or_else(|| {
         let whose = controller.map_or_else(

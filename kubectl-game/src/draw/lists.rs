@@ -92,10 +92,13 @@ pub(crate) fn runs(
     style: Style,
 ) -> Vec<String> {
     let mut header = vec!["NAME", "HOOK", "PHASE", "AGE", "INFO"];
-    let mut rows: Vec<Row> = { runs.iter() }
+    let mut rows: Vec<Row> = runs
+        .iter()
         .map(|run| {
-            let metrics =
-                { run.metrics.iter() }.map(|metric| format!("{}: {}", metric.name, info(metric, style)));
+            let metrics = run
+                .metrics
+                .iter()
+                .map(|metric| format!("{}: {}", metric.name, info(metric, style)));
             let said: Vec<String> = not_taken_up(run, style).into_iter().chain(metrics).collect();
             let mut cells = vec![
                 Cell::new(run.name.clone()),
@@ -136,7 +139,8 @@ pub(crate) fn runs(
 
 /// `kubectl game history`.
 pub(crate) fn history(revisions: &[RevisionView], style: Style) -> Vec<String> {
-    let rows: Vec<Row> = { revisions.iter() }
+    let rows: Vec<Row> = revisions
+        .iter()
         .map(|revision| {
             let number = revision
                 .number

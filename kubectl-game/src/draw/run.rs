@@ -77,7 +77,9 @@ pub(crate) fn lines(run: &RunView, style: Style) -> Vec<String> {
     });
     let mut lines = table::lines(&[], &rows, style);
     lines.push(String::new());
-    let metrics: Vec<Row> = { run.metrics.iter() }
+    let metrics: Vec<Row> = run
+        .metrics
+        .iter()
         .map(|metric| metric_row(metric, "", style))
         .collect();
     lines.extend(table::lines(&["METRIC", "STATUS", "INFO"], &metrics, style));

@@ -93,7 +93,7 @@ pub(crate) fn fitted(header: &[&str], rows: &[Row], spared: &[(usize, usize)], s
             .rposition(|cell| !cell.text.is_empty())
             .unwrap_or_default();
         let cells = cells.iter().zip(&columns).enumerate().take(last + 1);
-        let cells: Vec<String> = { cells }
+        let cells: Vec<String> = cells
             .map(|(place, (cell, column))| cell.drawn(*column, place == last, style))
             .collect();
         cells.join(&" ".repeat(GAP))

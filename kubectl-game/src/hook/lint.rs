@@ -43,7 +43,8 @@ impl Lint {
         let mut documents = manifest::read(&self.files, self.recursive)?;
         documents.retain(Document::is_ours);
         let templates = Templates::of(&documents);
-        let checked: Vec<(&Document, Vec<Finding>)> = { documents.iter() }
+        let checked: Vec<(&Document, Vec<Finding>)> = documents
+            .iter()
             .filter_map(|document| Some((document, problems(document, &templates)?)))
             .collect();
         let wrong: usize = checked.iter().map(|(_, problems)| problems.len()).sum();
@@ -180,7 +181,9 @@ fn game(document: &Document) -> Result<GameDeployment, serde_json::Error> {
         .value
         .pointer("/metadata/annotations")
         .and_then(Value::as_object);
-    let annotations: serde_json::Map<_, _> = { annotations.into_iter().flatten() }
+    let annotations: serde_json::Map<_, _> = annotations
+        .into_iter()
+        .flatten()
         .filter(|(_, value)| value.is_string())
         .map(|(name, value)| (name.clone(), value.clone()))
         .collect();

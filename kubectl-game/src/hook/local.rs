@@ -8,7 +8,7 @@ use std::time::Duration;
 use hook_core::answer::{FailureKind, MeasurementFailure};
 use hook_core::resolve::Reference;
 use hook_core::schedule::Schedule;
-use hook_operator::ledger::{Ledger, LedgerError};
+use hook_session::ledger::{Ledger, LedgerError};
 use jiff::Timestamp;
 use shared_api::hook_run::{Measurement, MetricResult};
 use shared_api::{HookRun, HookRunStatus};

@@ -5,7 +5,7 @@ mod identity;
 mod input;
 mod lint;
 mod local;
-mod run;
+mod local_run;
 mod schema;
 mod templates;
 
@@ -29,7 +29,7 @@ pub(crate) enum Command {
     /// addresses may be called. A metric that polls without end goes on until Ctrl-C.
     ///
     /// Exit code: 0 Successful, 1 Failed, 2 Error, 3 Inconclusive, 64 bad usage.
-    Run(run::Run),
+    Run(local_run::Run),
     /// Report everything that is wrong with hooks, with path and position
     ///
     /// The same as kubectl game lint: HookTemplates, HookRuns and GameDeployments are read as by the API server and by the
@@ -47,17 +47,17 @@ pub(crate) enum Command {
     /// Show a HookRun of the cluster: what was measured, and its verdict
     ///
     /// Exit code: 0, or 64 bad usage or the cluster cannot be asked.
-    Get(command::run::Get),
+    Get(command::hook_runs::Get),
     /// List HookRuns of the cluster
     ///
     /// Exit code: 0, or 64 bad usage or the cluster cannot be asked.
-    List(command::run::List),
+    List(command::hook_runs::List),
     /// End a HookRun of the cluster without waiting for its verdict
     ///
     /// Its metrics without a verdict become Inconclusive; the gate stays closed.
     ///
     /// Exit code: 0, or 64 bad usage or the cluster cannot be asked.
-    Terminate(command::run::Terminate),
+    Terminate(command::hook_runs::Terminate),
 }
 
 impl Command {

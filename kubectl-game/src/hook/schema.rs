@@ -102,7 +102,9 @@ fn compare(path: &str, schema: &Value, value: &Value, findings: &mut Vec<Finding
         findings.push(Finding::repaired(path, message, path));
         return None;
     }
-    let wrong = { schema.get("type").and_then(Value::as_str) }
+    let wrong = schema
+        .get("type")
+        .and_then(Value::as_str)
         .and_then(type_of)
         .filter(|(wanted, _)| !is_of(wanted, value));
     if let Some((wanted, words)) = wrong {

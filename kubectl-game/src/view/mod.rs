@@ -108,7 +108,9 @@ impl GameView {
                 .filter(|run| !run.labels().contains_key(hook_run_label::POD_UID))
                 .map(RunView::of)
                 .collect(),
-            unreadable: { snapshot.unreadable.iter() }
+            unreadable: snapshot
+                .unreadable
+                .iter()
                 .map(|run| format!("HookRun {} cannot be read: {}", run.name, run.error))
                 .collect(),
             next,

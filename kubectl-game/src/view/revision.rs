@@ -64,7 +64,10 @@ pub(crate) fn history(snapshot: &Snapshot) -> Vec<RevisionView> {
         pods: Vec::new(),
         name,
     };
-    let mut all: Vec<RevisionView> = { snapshot.revisions.iter().rev() }
+    let mut all: Vec<RevisionView> = snapshot
+        .revisions
+        .iter()
+        .rev()
         .map(|object| view(object.name_any(), Some(object)))
         .collect();
     for pod in &snapshot.pods {

@@ -90,7 +90,10 @@ impl RunView {
         let status = run.status.clone().unwrap_or_default();
         let kind = run.labels().get(hook_run_label::TYPE);
         let resolved = resolve_run(&run.spec).ok();
-        let metrics = { run.spec.metrics.iter() }
+        let metrics = run
+            .spec
+            .metrics
+            .iter()
             .map(|metric| {
                 let resolved = resolved
                     .as_ref()

@@ -93,7 +93,8 @@ fn tell(snapshot: &Snapshot, answer: &mut Answer, condition: &Condition, what: &
         sentence(&brief(&condition.message))
     );
     let words = [answer.text.as_str(), &said, &remedy.words];
-    answer.text = { words.into_iter() }
+    answer.text = words
+        .into_iter()
         .filter(|words| !words.is_empty())
         .collect::<Vec<_>>()
         .join(" ");

@@ -2,8 +2,8 @@
 //!
 //! | module | job |
 //! | --- | --- |
-//! | [`pod`] | one pod |
-//! | [`game`] | a workload |
+//! | [`mod@pod`] | one pod |
+//! | [`mod@game`] | a workload |
 //! | [`remedy`] | for each reason: what would release it, and by which command |
 
 mod game;

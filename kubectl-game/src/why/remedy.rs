@@ -185,7 +185,9 @@ fn unsuccessful(snapshot: &Snapshot, about: About<'_>) -> Remedy {
         ),
         None => "Ask again.".to_owned(),
     };
-    let skip = { about.pod }.map(|pod| format!("kubectl game skip {pod} --reason 'WHY'{flags}"));
+    let skip = about
+        .pod
+        .map(|pod| format!("kubectl game skip {pod} --reason 'WHY'{flags}"));
     Remedy {
         words,
         commands: [format!("kubectl game retry {name}{hook}{flags}")]

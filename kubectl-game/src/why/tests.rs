@@ -70,9 +70,7 @@ fn every_reason_of_the_documents_has_an_answer() {
 }
 
 fn of_pod(snapshot: &Snapshot, name: &str) -> String {
-    let pod = { snapshot.pods.iter() }
-        .find(|pod| pod.name_any() == name)
-        .unwrap();
+    let pod = snapshot.pods.iter().find(|pod| pod.name_any() == name).unwrap();
     let Answer { text, next } = super::pod(snapshot, pod);
     format!("{text}\n{}", next.join("\n"))
 }

@@ -1,6 +1,5 @@
 //! The calls of an election.
 
-use std::hash::{BuildHasher, Hasher, RandomState};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -8,13 +7,14 @@ use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use kube::api::{ListParams, ObjectMeta, PostParams};
 use kube::{Api, Client, ResourceExt};
+use runtime_core::candidate::{Call, Candidate, Found, Timing, Written};
+use runtime_core::layout::Layouts;
 
-use super::candidate::{Call, Candidate, Found, Terms, Written};
-use super::fence::{self, Fence};
-use super::layout::Layouts;
 use super::{CHECK, LeaderArgs, LeaderMetrics};
-use crate::client::root_cause;
+use crate::error::root_cause;
+use crate::fence::{self, Fence};
 use crate::health::Health;
+use crate::random::random;
 use crate::shard::Scope;
 
 /// How an elected process's work ended.
@@ -25,14 +25,14 @@ pub(super) enum Ended {
     Lost(String),
 }
 
-/// The way of one process to the lead.
+/// One process's part in the election: the calls, the fence and what is told of it.
 pub struct Election {
     leases: Api<Lease>,
     lease: String,
     namespace: String,
     candidate: Candidate,
     layouts: Layouts,
-    terms: Terms,
+    timing: Timing,
     fence: Fence,
     metrics: LeaderMetrics,
     health: Health,
@@ -57,8 +57,8 @@ impl Election {
         let namespace = namespace
             .map_or(client.default_namespace(), String::as_str)
             .to_owned();
-        let terms = Terms {
-            lease: args.lease_duration,
+        let timing = Timing {
+            lease_duration: args.lease_duration,
         };
         Self {
             leases: Api::namespaced(client, &namespace),
@@ -66,9 +66,9 @@ impl Election {
                 .shard
                 .map_or(program.to_owned(), |shard| shard.lease(program)),
             namespace,
-            candidate: Candidate::new(name_of(args.identity.as_deref()), terms),
-            layouts: Layouts::new(program, scope.shard, terms),
-            terms,
+            candidate: Candidate::new(name_of(args.identity.as_deref()), timing),
+            layouts: Layouts::new(program, scope.shard, timing),
+            timing,
             fence,
             metrics,
             health,
@@ -81,7 +81,7 @@ impl Election {
         while !self.leads() {
             self.step().await;
             if !self.leads() {
-                tokio::time::sleep(self.pause()).await;
+                tokio::time::sleep(self.retry_period()).await;
             }
         }
         tracing::info!(
@@ -92,7 +92,7 @@ impl Election {
         );
         tokio::select! {
             () = work => Ended::Work,
-            why = self.reign() => Ended::Lost(why),
+            why = self.keep_renewing() => Ended::Lost(why),
         }
     }
 
@@ -115,7 +115,7 @@ impl Election {
         if let Some(spec) = &mut lease.spec {
             spec.lease_duration_seconds = Some(1);
         }
-        self.candidate.gives_back();
+        self.candidate.release();
         match self
             .bounded(self.leases.replace(&self.lease, &PostParams::default(), &lease))
             .await
@@ -135,9 +135,9 @@ impl Election {
     }
 
     /// Renews the lease until that fails for too long.
-    async fn reign(&mut self) -> String {
+    async fn keep_renewing(&mut self) -> String {
         loop {
-            tokio::time::sleep(self.pause()).await;
+            tokio::time::sleep(self.retry_period()).await;
             self.step().await;
             if !self.leads() {
                 return self.lost();
@@ -158,52 +158,56 @@ impl Election {
         }
     }
 
-    /// One look or one renewal.
+    /// One read of the Lease, or one renewal.
     async fn step(&mut self) {
         let now = fence::now();
-        self.layouts.at(now, self.candidate.leads_until(now));
+        self.layouts.check_lapse(now, self.candidate.leads_until(now));
         let mut call = self.candidate.next();
         if call == Call::Read {
             let read = self.bounded(self.leases.get_opt(&self.lease)).await;
             match read.map(|found| self.candidate.read(found.as_ref().map(found_of), fence::now())) {
                 Ok(Some(follows)) => call = follows,
                 Ok(None) => {
-                    self.layouts.led();
+                    self.layouts.not_leading();
                     self.publish();
                     return;
                 }
                 Err(error) => {
-                    self.trouble(&format!("read lease {}", self.lease), &error);
+                    self.failed(&format!("read lease {}", self.lease), &error);
                     return;
                 }
             }
         }
-        // Who has to wait anyway does not take the lease first.
-        if self.layouts.alone() || self.look_around(false).await {
+        // A process that has to wait for another layout leaves its own Lease free.
+        if self.layouts.alone() || self.other_layouts_have_ended(false).await {
             self.take(&call).await;
         }
     }
 
-    /// Takes the lease or renews it, and sees that nobody of another layout works.
+    /// Takes the Lease or renews it. Gives it back if one of another layout is held.
     async fn take(&mut self, call: &Call) {
         if matches!(call, Call::Create | Call::Take { .. }) {
             self.acquired = Timestamp::now();
         }
-        // A lease that somebody deleted under its holder was not there to be seen for a while.
+        // While the Lease was deleted, a process of another layout could not see that it is held.
         let until = self.until().filter(|_| matches!(call, Call::Renew { .. }));
         let began = fence::now();
         let written = self.write(call).await;
         self.candidate.wrote(call, began, written);
-        self.layouts.at(fence::now(), until);
+        self.layouts.check_lapse(fence::now(), until);
         let held = self.until().is_some();
-        if held && !self.layouts.alone() && !self.look_around(true).await && self.layouts.wait().is_some() {
+        if held
+            && !self.layouts.alone()
+            && !self.other_layouts_have_ended(true).await
+            && self.layouts.wait().is_some()
+        {
             self.give_back().await;
         }
         self.publish();
     }
 
-    /// Looks for leads of other layouts. Says whether there are none, and tells what keeps it if there are.
-    async fn look_around(&mut self, held: bool) -> bool {
+    /// Lists the Leases, to see whether one of another layout is held. Returns whether none is; logs whose if one is.
+    async fn other_layouts_have_ended(&mut self, held: bool) -> bool {
         let before = self.layouts.wait().cloned();
         let began = fence::now();
         // Without a version, so that the answer is no older than the question.
@@ -215,11 +219,12 @@ impl Election {
                     "list leases in {}, to see whether another layout leads",
                     self.namespace
                 );
-                self.trouble(&doing, &error);
+                self.failed(&doing, &error);
                 return false;
             }
         };
-        let found = { leases.items.iter() }.map(|lease| (lease.name_any(), found_of(lease)));
+        let items = leases.items.iter();
+        let found = items.map(|lease| (lease.name_any(), found_of(lease)));
         self.layouts.read(found.collect(), began, fence::now(), held);
         let Some(wait) = self.layouts.wait() else {
             return true;
@@ -255,7 +260,7 @@ impl Election {
                 Written::Conflict
             }
             Err(error) => {
-                self.trouble(&format!("write lease {}", self.lease), &error);
+                self.failed(&format!("write lease {}", self.lease), &error);
                 Written::Unknown
             }
         }
@@ -263,7 +268,7 @@ impl Election {
 
     /// A call of the API server, which must not outlast the time that it decides about.
     async fn bounded<T>(&self, call: impl Future<Output = Result<T, kube::Error>>) -> Result<T, kube::Error> {
-        let limit = self.terms.reign() / 2;
+        let limit = self.timing.renew_deadline() / 2;
         let late = |_| kube::Error::Service("no answer in time".into());
         tokio::time::timeout(limit, call).await.map_err(late)?
     }
@@ -278,7 +283,7 @@ impl Election {
             },
             spec: Some(LeaseSpec {
                 holder_identity: Some(holder.to_owned()),
-                lease_duration_seconds: i32::try_from(self.terms.lease.as_secs()).ok(),
+                lease_duration_seconds: i32::try_from(self.timing.lease_duration.as_secs()).ok(),
                 acquire_time: Some(MicroTime(self.acquired)),
                 renew_time: Some(MicroTime(Timestamp::now())),
                 lease_transitions: Some(transitions),
@@ -293,16 +298,16 @@ impl Election {
         self.fence.set(until);
         self.metrics.leads.set(i64::from(until.is_some()));
         match (self.layouts.wait(), self.candidate.leader()) {
-            // It is as ready as one can be who waits, or the rollout that ends the others would wait for it.
+            // Ready although it waits: else a rollout would not go on to end the processes that it waits for.
             (Some(wait), _) => self.health.pass_saying(CHECK, wait.to_string()),
-            // It could not look around: that has been told.
+            // It holds the Lease and could not list the others: that failure is what the check says already.
             (None, Some(leader)) if until.is_none() && leader == self.candidate.name() => {}
             (None, Some(leader)) => self.health.pass_saying(CHECK, format!("led by {leader}")),
             (None, None) => self.health.fail(CHECK, "nobody leads"),
         }
     }
 
-    fn trouble(&self, doing: &str, error: &kube::Error) {
+    fn failed(&self, doing: &str, error: &kube::Error) {
         self.metrics.failures.inc();
         let why = root_cause(error);
         tracing::warn!(
@@ -316,10 +321,10 @@ impl Election {
         }
     }
 
-    /// The pause, a little longer or shorter, so that candidates do not come all at once.
-    fn pause(&self) -> Duration {
+    /// The retry period, up to a fifth longer or shorter, so that candidates do not come all at once.
+    fn retry_period(&self) -> Duration {
         let percent = 80 + random() % 41;
-        self.terms.pause() * u32::try_from(percent).unwrap_or(100) / 100
+        self.timing.retry_period() * u32::try_from(percent).unwrap_or(100) / 100
     }
 }
 
@@ -341,9 +346,4 @@ fn name_of(given: Option<&str>) -> String {
     let host = || std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let base = given.map_or_else(host, str::to_owned);
     format!("{}_{:016x}", base.trim(), random())
-}
-
-/// A number that nobody can foresee.
-fn random() -> u64 {
-    RandomState::new().build_hasher().finish()
 }

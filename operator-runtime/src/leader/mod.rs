@@ -1,13 +1,10 @@
 //! Leader election with a Lease: of several processes one works, and the others wait to take over.
 //!
-//! [`candidate`] decides, [`layout`] sees whom of other layouts of shards it has to wait for, [`fence`] keeps a process
-//! from writing when its lease may be lost, and [`Election`] makes the calls. A process that has lost its lease ends; it
-//! does not wait for another term.
+//! `runtime-core` decides: its `candidate` who leads, its `layout` for whom of other layouts of shards it has to wait.
+//! Here [`crate::fence`] keeps a process from writing when its lease may be lost, and [`Election`] makes the calls. A process
+//! that has lost its lease ends; it does not wait for another term.
 
-pub mod candidate;
 mod election;
-mod fence;
-pub mod layout;
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -16,12 +13,11 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
-use crate::process::StartError;
+use crate::error::StartError;
 use crate::shard::Shard;
 use crate::shutdown::Shutdown;
 pub use election::Election;
 use election::Ended;
-pub use fence::{Closed, Fence};
 
 /// The name of the check in `/readyz`.
 pub const CHECK: &str = "leader-election";

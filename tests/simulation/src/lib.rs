@@ -27,9 +27,6 @@
 // The shells' files name their crates; here these names mean this crate.
 extern crate self as operator_runtime;
 
-#[rustfmt::skip]
-#[path = "../../../operator-runtime/src/leader/candidate.rs"]
-pub mod candidate;
 pub mod ending;
 pub mod endpoint;
 pub mod games;
@@ -51,3 +48,5 @@ pub mod totals;
 pub mod unrecorded;
 pub mod weather;
 pub mod world;
+
+pub use runtime_core::candidate;

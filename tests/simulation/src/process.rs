@@ -13,7 +13,7 @@ use gamedeployment_driver::request::{self, Answer as Answered, RequestId};
 use hook_core::decide::Outcome;
 use jiff::{SignedDuration, Timestamp};
 
-use crate::candidate::{Call, Candidate, Terms, Written};
+use crate::candidate::{Call, Candidate, Timing, Written};
 use crate::games::{Games, KINDS};
 use crate::hooks::{CallError, Hooks};
 use crate::objects::RunObject;
@@ -21,8 +21,8 @@ use crate::weather::Fate;
 use crate::world::{EPOCH, World};
 
 /// As the operators' flag has it.
-pub const TERMS: Terms = Terms {
-    lease: Duration::from_secs(15),
+pub const TIMING: Timing = Timing {
+    lease_duration: Duration::from_secs(15),
 };
 
 /// What a process is to take in.
@@ -134,7 +134,7 @@ impl Process {
 }
 
 fn candidate(operator: usize, number: usize, incarnation: u64) -> Candidate {
-    Candidate::new(format!("{operator}-{number}-{incarnation}"), TERMS)
+    Candidate::new(format!("{operator}-{number}-{incarnation}"), TIMING)
 }
 
 /// The clock of processes, which no change of the time moves.
@@ -164,7 +164,7 @@ impl World {
         let operator = self.processes[at].operator;
         let led = self.processes[at].works();
         let process = &mut self.processes[at];
-        let pause = SignedDuration::try_from(TERMS.pause()).unwrap() * dice.i32(80..=120) / 100;
+        let pause = SignedDuration::try_from(TIMING.retry_period()).unwrap() * dice.i32(80..=120) / 100;
         process.looks_at = now + pause;
         if let Some((call, began, written)) = process.pending.take() {
             process.candidate.wrote(&call, began, written);
@@ -189,7 +189,8 @@ impl World {
         let fate = self.weather.fate(dice, true);
         let done = matches!(fate, Fate::Done | Fate::Lost);
         let written = if done {
-            self.server.write_lease(operator, &name, &call, TERMS.lease)
+            self.server
+                .write_lease(operator, &name, &call, TIMING.lease_duration)
         } else {
             Written::Unknown
         };

@@ -1,6 +1,8 @@
-//! The walls of the house: what may depend on what, and that what is generated is up to date.
+//! The rules of the repository: what may depend on what, what may be linked, and that what is generated is up to date.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may end so")]
 
 mod crd_rules;
+mod paths;
+mod supply;
 mod walls;

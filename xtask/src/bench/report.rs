@@ -233,7 +233,7 @@ impl Report {
 
     /// The counts by what they are of.
     pub(super) fn counts(&self) -> Counts {
-        let exact = { self.rows.iter() }.filter(|row| row.exact);
+        let exact = self.rows.iter().filter(|row| row.exact);
         exact
             .filter_map(|row| {
                 let name = format!("{} {}: {}", row.scenario, row.size, row.figure.trim());

@@ -59,8 +59,9 @@ fn row(argument: &Arg) -> String {
         .filter(|_| takes);
     let value = name.map_or_else(String::new, |name| format!(" <{name}>"));
     let flag = format!("`--{}{value}`", argument.get_long().unwrap_or_default());
-    let variable =
-        { argument.get_env() }.map_or_else(String::new, |name| format!("`{}`", name.to_string_lossy()));
+    let variable = argument
+        .get_env()
+        .map_or_else(String::new, |name| format!("`{}`", name.to_string_lossy()));
     let help = { argument.get_long_help().or_else(|| argument.get_help()) }
         .map(ToString::to_string)
         .unwrap_or_default();
@@ -69,7 +70,9 @@ fn row(argument: &Arg) -> String {
         Some((help, default)) => (help.to_owned(), Some(default.trim_end_matches(']').to_owned())),
         None => (help, None),
     };
-    let defaults: Vec<String> = { argument.get_default_values().iter() }
+    let defaults: Vec<String> = argument
+        .get_default_values()
+        .iter()
         .map(|value| format!("`{}`", value.to_string_lossy()))
         .collect();
     let unset = match described {
@@ -77,7 +80,9 @@ fn row(argument: &Arg) -> String {
         None if takes => defaults.join(", "),
         None => "no".to_owned(),
     };
-    let possible: Vec<String> = { argument.get_possible_values().into_iter() }
+    let possible: Vec<String> = argument
+        .get_possible_values()
+        .into_iter()
         .filter(|_| takes)
         .map(|value| format!("`{}`", value.get_name()))
         .collect();

@@ -74,7 +74,7 @@ fn granted(files: &[(PathBuf, String)]) -> Result<BTreeSet<Right>, Box<dyn Error
         let made = files.iter().find(|(path, _)| *path == Path::new(manifest));
         let (_, text) = made.ok_or(format!("{manifest} is not made"))?;
         let documents: Vec<Value> = serde_saphyr::from_multiple(text)?;
-        for role in { documents.iter() }.filter(|document| document["rules"].is_array()) {
+        for role in documents.iter().filter(|document| document["rules"].is_array()) {
             let name = role["metadata"]["name"].as_str().unwrap_or_default();
             let accounts = if name == SHARED {
                 vec!["hook-operator", "gamedeployment-operator"]

@@ -251,7 +251,9 @@ async fn gated_deletion(world: &World<'_>) -> Outcome<()> {
             status.hook_pending_replicas == 2
         })
         .await?;
-    let asked: Vec<String> = { status.pre_delete_hook_condition.iter() }
+    let asked: Vec<String> = status
+        .pre_delete_hook_condition
+        .iter()
         .map(|entry| entry.pod_name.clone())
         .collect();
     let runs = fleet.api::<HookRun>();

@@ -1,0 +1,213 @@
+//! One HTTP call: a slot, the hops of redirects, and the body up to the most that is read, all within the timeout.
+
+mod redirect;
+
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use hook_core::{
+    answer::{FailureKind, MAX_ANSWER_BYTES, MeasurementFailure},
+    request::Tls,
+};
+use reqwest::{
+    Client, Method, Response, StatusCode, Url,
+    header::{HeaderMap, HeaderName, HeaderValue},
+};
+
+use self::redirect::Next;
+use crate::{Claim, Shared, failure, resolver, room};
+
+/// Bytes claimed for an answer before anything is known of it. Most answers are shorter.
+const FIRST_BYTES: usize = 2 * 1024;
+/// Redirects followed; a health endpoint that needs more is broken.
+const MAX_REDIRECTS: usize = 3;
+
+/// Longest URL that can be sent, in bytes.
+const MAX_URL_BYTES: usize = 65_534;
+
+/// A call as it goes out.
+#[derive(Clone)]
+pub(crate) struct Call {
+    pub(crate) method: Method,
+    pub(crate) url: Url,
+    pub(crate) headers: HeaderMap,
+    /// Shared by all hops.
+    pub(crate) body: Option<Bytes>,
+}
+
+/// What came back. The body is at most one byte longer than what may be interpreted.
+pub struct Reply {
+    pub(crate) code: u16,
+    pub(crate) latency: Duration,
+    pub(crate) body: Vec<u8>,
+}
+
+/// Makes calls for a namespace to the host of `url` within one slot and one timeout, which covers them all; waiting for the slot is
+/// not part of it.
+pub(crate) async fn within(
+    shared: &Shared,
+    namespace: &str,
+    url: &Url,
+    tls: &Tls,
+    timeout: Duration,
+    claim: &mut Claim,
+    calls: impl AsyncFnOnce(Client, &mut Claim) -> Result<Reply, MeasurementFailure>,
+) -> Result<Reply, MeasurementFailure> {
+    // Before the wait for a slot: what may not be called needs none.
+    shared
+        .egress
+        .check_url(url)
+        .map_err(|refusal| failure::forbidden(&refusal))?;
+    let client = shared.clients.get(url, tls)?;
+    let _slot = shared.slots.take(namespace, &failure::place(url)).await?;
+    claim.grow_to(claim.held() + FIRST_BYTES).await?;
+    let waits = claim.waits();
+    let calls = resolver::for_namespace(namespace, calls(client, claim));
+    tokio::time::timeout(timeout, calls).await.unwrap_or_else(|_| {
+        Err(if waits.load(Ordering::Relaxed) {
+            room::no_room(timeout)
+        } else {
+            failure::timed_out(timeout, url)
+        })
+    })
+}
+
+/// Sends a call and reads the answer, following redirects that stay on the host.
+pub(crate) async fn send(
+    shared: &Shared,
+    client: &Client,
+    mut call: Call,
+    claim: &mut Claim,
+) -> Result<Reply, MeasurementFailure> {
+    let started = Instant::now();
+    let mut hops = 0;
+    loop {
+        shared
+            .egress
+            .check_url(&call.url)
+            .map_err(|refusal| failure::forbidden(&refusal))?;
+        let response = client
+            .execute(call.request())
+            .await
+            .map_err(|error| failure::explain(&error, &call.url))?;
+        let code = response.status().as_u16();
+        match redirect::next(&call, &response, &shared.egress)? {
+            Next::Read => {
+                let body = read(response, &call.url, claim).await?;
+                return Ok(Reply {
+                    code,
+                    latency: started.elapsed(),
+                    body,
+                });
+            }
+            Next::Follow(_) if hops == MAX_REDIRECTS => {
+                return Err(MeasurementFailure::new(
+                    FailureKind::Status,
+                    format!("received status {code}: more than {MAX_REDIRECTS} redirects"),
+                ));
+            }
+            Next::Follow(next) => {
+                call = *next;
+                hops += 1;
+            }
+        }
+    }
+}
+
+/// Reads the decompressed body until it ends or is longer than what is interpreted. Then the connection is closed:
+/// what is not read is not waited for.
+async fn read(mut response: Response, url: &Url, claim: &mut Claim) -> Result<Vec<u8>, MeasurementFailure> {
+    let status = response.status();
+    let longest = MAX_ANSWER_BYTES + 1;
+    let before = claim.held().saturating_sub(FIRST_BYTES);
+    let announced = response.content_length().map_or(FIRST_BYTES, |bytes| {
+        usize::try_from(bytes)
+            .unwrap_or(longest)
+            .clamp(FIRST_BYTES, longest)
+    });
+    claim.grow_to(before + announced).await?;
+    let mut body = Vec::with_capacity(announced);
+    loop {
+        let room = (MAX_ANSWER_BYTES + 1).saturating_sub(body.len());
+        if room == 0 {
+            return Ok(body);
+        }
+        match response.chunk().await {
+            Ok(Some(chunk)) => {
+                let chunk = chunk.get(..room).unwrap_or(&chunk);
+                let needed = body.len() + chunk.len();
+                if needed > body.capacity() {
+                    // Four times as much, so that a long answer is moved five times and not a thousand.
+                    let capacity = needed.max(4 * body.capacity()).min(longest);
+                    claim.grow_to(before + capacity).await?;
+                    body.reserve_exact(capacity - body.len());
+                }
+                body.extend_from_slice(chunk);
+            }
+            Ok(None) => return Ok(body),
+            // The status is the news; a broken error page must not hide it.
+            Err(_) if is_refusal(status) => return Ok(body),
+            Err(error) => return Err(failure::explain(&error, url)),
+        }
+    }
+}
+
+fn is_refusal(status: StatusCode) -> bool {
+    !status.is_success()
+}
+
+impl Call {
+    fn request(&self) -> reqwest::Request {
+        let mut request = reqwest::Request::new(self.method.clone(), self.url.clone());
+        *request.headers_mut() = self.headers.clone();
+        *request.body_mut() = self.body.clone().map(Into::into);
+        request
+    }
+}
+
+/// The URL as a manifest writes it. A fragment is never sent.
+pub(crate) fn parse_url(field: &str, text: &str) -> Result<Url, MeasurementFailure> {
+    let mut url = Url::parse(text).map_err(|error| {
+        invalid(format!(
+            "{field} is not usable: {error}; it begins with http:// or https:// and a host"
+        ))
+    })?;
+    url.set_fragment(None);
+    let bytes = url.as_str().len();
+    if bytes > MAX_URL_BYTES {
+        return Err(invalid(format!(
+            "{field} is {bytes} bytes long; the limit is {MAX_URL_BYTES}"
+        )));
+    }
+    Ok(url)
+}
+
+/// Headers in the order of the manifest; a later duplicate replaces an earlier one.
+///
+/// `Host` may be set: a server of several virtual hosts is then called by its address. The egress policy judges
+/// the URL's host and its addresses, whatever this header says.
+pub(crate) fn parse_headers(headers: &[(String, String)]) -> Result<HeaderMap, MeasurementFailure> {
+    let mut map = HeaderMap::with_capacity(headers.len());
+    for (name, value) in headers {
+        let key: HeaderName = name
+            .parse()
+            .map_err(|_| invalid(format!("{name:?} is not a header's name")))?;
+        // These frame the message: a false one would make the rest of it read as another request.
+        if matches!(key.as_str(), "content-length" | "transfer-encoding") {
+            return Err(invalid(format!("header {name} is not for hooks to set")));
+        }
+        let mut value = HeaderValue::from_bytes(value.as_bytes()).map_err(|_| {
+            invalid(format!(
+                "the value of header {name} holds a line end or control character"
+            ))
+        })?;
+        value.set_sensitive(true);
+        map.insert(key, value);
+    }
+    Ok(map)
+}
+
+pub(crate) fn invalid(message: String) -> MeasurementFailure {
+    MeasurementFailure::new(FailureKind::InvalidRequest, message)
+}

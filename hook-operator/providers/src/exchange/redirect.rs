@@ -1,0 +1,88 @@
+//! Redirects: followed within scheme, host and port, because only there do the manifest's headers belong.
+
+use hook_core::answer::{FailureKind, MeasurementFailure};
+use reqwest::{
+    Method, Response, StatusCode, Url,
+    header::{CONTENT_TYPE, LOCATION},
+};
+
+use super::Call;
+use crate::{egress::EgressPolicy, failure::place};
+
+/// What to do with an answer's head.
+pub(super) enum Next {
+    /// It is the answer.
+    Read,
+    /// Ask there instead.
+    Follow(Box<Call>),
+}
+
+/// Decides from an answer's status and `Location`. A redirect without one is an answer like any other.
+pub(super) fn next(
+    call: &Call,
+    response: &Response,
+    egress: &EgressPolicy,
+) -> Result<Next, MeasurementFailure> {
+    let status = response.status();
+    let location = response.headers().get(LOCATION);
+    let (true, Some(location)) = (is_redirect(status), location) else {
+        return Ok(Next::Read);
+    };
+    let code = status.as_u16();
+    let target = location.to_str().ok().and_then(|text| call.url.join(text).ok());
+    let Some(mut target) = target else {
+        let message = format!("received status {code}: it redirects to something that is no url");
+        return Err(MeasurementFailure::new(FailureKind::Status, message));
+    };
+    target.set_fragment(None);
+    if let Err(refusal) = egress.check_url(&target) {
+        let message = format!("received status {code}: it redirects to where no hook may go: {refusal}");
+        return Err(MeasurementFailure::new(FailureKind::Forbidden, message));
+    }
+    if !same_origin(&call.url, &target) {
+        let message = format!(
+            "received status {code}: it redirects to {}://{}; redirects to another host are not followed (nor to \
+             another port or scheme)",
+            target.scheme(),
+            place(&target)
+        );
+        return Err(MeasurementFailure::new(FailureKind::Status, message));
+    }
+    Ok(Next::Follow(Box::new(redirected(call, status, target))))
+}
+
+fn is_redirect(status: StatusCode) -> bool {
+    matches!(
+        status,
+        StatusCode::MOVED_PERMANENTLY
+            | StatusCode::FOUND
+            | StatusCode::SEE_OTHER
+            | StatusCode::TEMPORARY_REDIRECT
+            | StatusCode::PERMANENT_REDIRECT
+    )
+}
+
+fn same_origin(one: &Url, other: &Url) -> bool {
+    one.scheme() == other.scheme()
+        && one.host_str() == other.host_str()
+        && one.port_or_known_default() == other.port_or_known_default()
+}
+
+/// 303 asks for a GET, and so by custom do 301 and 302 after a POST (RFC 9110, 15.4); 307 and 308 repeat the call.
+fn redirected(call: &Call, status: StatusCode, target: Url) -> Call {
+    let mut next = Call {
+        url: target,
+        ..call.clone()
+    };
+    let becomes_get = match status {
+        StatusCode::SEE_OTHER => true,
+        StatusCode::MOVED_PERMANENTLY | StatusCode::FOUND => call.method == Method::POST,
+        _ => false,
+    };
+    if becomes_get {
+        next.method = Method::GET;
+        next.body = None;
+        next.headers.remove(CONTENT_TYPE);
+    }
+    next
+}

@@ -1,0 +1,93 @@
+//! An HTTP client's error as one sentence: the host and the root cause. Never the URL's query, never a header.
+
+use std::{error::Error, io, iter, time::Duration};
+
+use hook_core::answer::{FailureKind, MeasurementFailure};
+use reqwest::Url;
+
+use crate::{egress::Refusal, resolver::LookupFailed};
+
+/// `host:port` of a URL: enough to know whom we asked.
+pub(crate) fn place(url: &Url) -> String {
+    let host = url.host_str().unwrap_or_default();
+    match url.port_or_known_default() {
+        Some(port) => format!("{host}:{port}"),
+        None => host.to_owned(),
+    }
+}
+
+pub(crate) fn forbidden(refusal: &Refusal) -> MeasurementFailure {
+    MeasurementFailure::new(FailureKind::Forbidden, refusal.to_string())
+}
+
+pub(crate) fn timed_out(timeout: Duration, url: &Url) -> MeasurementFailure {
+    MeasurementFailure::new(
+        FailureKind::Timeout,
+        format!("timed out after {timeout:?} waiting for {}", place(url)),
+    )
+}
+
+/// The client's error while it asked `url`.
+pub(crate) fn explain(error: &reqwest::Error, url: &Url) -> MeasurementFailure {
+    let place = place(url);
+    let root = root_cause(error);
+    if error.is_decode() && error.source().is_some_and(<dyn Error>::is::<io::Error>) {
+        // A decoder's own complaint; one of the connection below it comes wrapped in the protocol's error.
+        return MeasurementFailure::new(
+            FailureKind::MalformedAnswer,
+            format!("the answer's body cannot be decoded: {root}"),
+        );
+    }
+    for cause in causes(error) {
+        if let Some(refusal) = cause.downcast_ref::<Refusal>() {
+            return forbidden(refusal);
+        }
+        if let Some(lookup) = cause.downcast_ref::<LookupFailed>() {
+            let name = url.host_str().unwrap_or_default();
+            return unreachable(format!("the name {name} does not resolve: {lookup}"));
+        }
+        if let Some(tls) = cause.downcast_ref::<rustls::Error>() {
+            return unreachable(format!("TLS with {place} failed: {tls}"));
+        }
+        if let Some(io) = cause.downcast_ref::<io::Error>()
+            && io.get_ref().is_none()
+        {
+            return unreachable(io_sentence(io, &place));
+        }
+    }
+    unreachable(format!("the call to {place} failed: {root}"))
+}
+
+fn io_sentence(error: &io::Error, place: &str) -> String {
+    match error.kind() {
+        io::ErrorKind::ConnectionRefused => format!("connection refused by {place}"),
+        io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => format!("connection reset by {place}"),
+        io::ErrorKind::TimedOut => format!("connecting to {place} timed out"),
+        io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => format!("no route to {place}"),
+        _ => format!("the connection to {place} failed: {error}"),
+    }
+}
+
+fn unreachable(message: String) -> MeasurementFailure {
+    MeasurementFailure::new(FailureKind::Unreachable, message)
+}
+
+/// The innermost cause's words; the outer ones of a client say only that something failed, or hold the URL.
+pub(crate) fn root_cause(error: &reqwest::Error) -> String {
+    causes(error)
+        .last()
+        .map_or_else(|| "unknown cause".into(), ToString::to_string)
+}
+
+/// The causes below the client's own error.
+fn causes(error: &reqwest::Error) -> impl Iterator<Item = &(dyn Error + 'static)> {
+    iter::successors(error.source(), |cause| cause_of(*cause))
+}
+
+/// An I/O error leaves out what it wraps when it is asked for its source, so that is looked into.
+fn cause_of<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'static)> {
+    match error.downcast_ref::<io::Error>() {
+        Some(io) => io.get_ref().map(|wrapped| wrapped as &(dyn Error + 'static)),
+        None => error.source(),
+    }
+}

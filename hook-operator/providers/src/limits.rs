@@ -1,0 +1,247 @@
+//! How many calls run at once. A call takes a slot of its host first and of the whole second, so calls that queue
+//! for a host which hangs hold nothing that another host's calls need. Both are shared fairly between namespaces, and
+//! some are kept free: a call may hang for as long as its metric says, and others must not wait for its end.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use fair_share::slots::{Slot as FairSlot, Slots as FairSlots};
+use hook_core::answer::{FailureKind, MeasurementFailure};
+use tokio::time::{Instant, timeout_at};
+
+/// Bounds on calls that run at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Calls overall; at least 1.
+    pub overall: usize,
+    /// Calls to one host and port; at least 1.
+    pub per_host: usize,
+    /// How long a measurement waits for a slot, or for room for its bytes, before that is told. This is not part of the
+    /// call's own timeout.
+    pub wait: Duration,
+    /// Bytes of requests and answers held at once.
+    pub bytes: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            overall: 4096,
+            per_host: 256,
+            wait: Duration::from_secs(30),
+            bytes: 64 << 20,
+        }
+    }
+}
+
+/// The slots for calls.
+pub(crate) struct Slots {
+    limits: Limits,
+    overall: FairSlots,
+    waiting: AtomicUsize,
+    /// Hosts that somebody calls or waits for; no others.
+    hosts: Mutex<HashMap<String, Host>>,
+}
+
+struct Host {
+    slots: FairSlots,
+    /// Calls and waiters.
+    users: usize,
+}
+
+/// The right to make one call, given back when dropped.
+pub(crate) struct Slot {
+    // Given back in this order: the permits before the host may be forgotten.
+    _overall: FairSlot,
+    _host: FairSlot,
+    _seat: Seat,
+}
+
+/// Keeps a host's semaphore known while somebody uses it.
+struct Seat {
+    slots: Arc<Slots>,
+    host: String,
+}
+
+/// Counts a waiter until it has its slot, gives up or is dropped.
+struct Waiting<'a>(&'a AtomicUsize);
+
+impl Slots {
+    pub(crate) fn new(limits: Limits) -> Self {
+        Self {
+            limits,
+            overall: FairSlots::with_room(limits.overall),
+            waiting: AtomicUsize::new(0),
+            hosts: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn in_flight(&self) -> usize {
+        self.overall.taken()
+    }
+
+    pub(crate) fn waiting(&self) -> usize {
+        self.waiting.load(Ordering::Relaxed)
+    }
+
+    /// Waits for a slot for a namespace, no longer than the limits say.
+    pub(crate) async fn take(
+        self: &Arc<Self>,
+        namespace: &str,
+        host: &str,
+    ) -> Result<Slot, MeasurementFailure> {
+        let _waiting = Waiting::begin(&self.waiting);
+        let deadline = Instant::now() + self.limits.wait;
+        let (seat, slots) = Seat::take(self, host);
+        let in_use = format!("{} calls to {host}", self.limits.per_host);
+        let host_permit = self.wait(&slots, namespace, deadline, &in_use).await?;
+        let in_use = format!("{} calls", self.limits.overall);
+        let overall = self.wait(&self.overall, namespace, deadline, &in_use).await?;
+        Ok(Slot {
+            _overall: overall,
+            _host: host_permit,
+            _seat: seat,
+        })
+    }
+
+    async fn wait(
+        &self,
+        slots: &FairSlots,
+        namespace: &str,
+        deadline: Instant,
+        in_use: &str,
+    ) -> Result<FairSlot, MeasurementFailure> {
+        timeout_at(deadline, slots.take(namespace)).await.map_err(|_| {
+            not_asked(&format!(
+                "waited {:?} for a free slot: the share of this namespace in {in_use} is in use",
+                self.limits.wait
+            ))
+        })
+    }
+}
+
+/// There was no room for a call. This is no measurement.
+pub(crate) fn not_asked(why: &str) -> MeasurementFailure {
+    MeasurementFailure::new(FailureKind::NotAsked, format!("not asked yet: {why}"))
+}
+
+impl Seat {
+    fn take(slots: &Arc<Slots>, name: &str) -> (Self, FairSlots) {
+        let mut hosts = slots.hosts.lock().unwrap_or_else(PoisonError::into_inner);
+        let host = hosts.entry(name.to_owned()).or_insert_with(|| Host {
+            slots: FairSlots::with_room(slots.limits.per_host),
+            users: 0,
+        });
+        host.users += 1;
+        let seat = Self {
+            slots: Arc::clone(slots),
+            host: name.to_owned(),
+        };
+        (seat, host.slots.clone())
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        let mut hosts = self.slots.hosts.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(host) = hosts.get_mut(&self.host) {
+            host.users = host.users.saturating_sub(1);
+            if host.users == 0 {
+                hosts.remove(&self.host);
+            }
+        }
+    }
+}
+
+impl<'a> Waiting<'a> {
+    fn begin(count: &'a AtomicUsize) -> Self {
+        count.fetch_add(1, Ordering::Relaxed);
+        Self(count)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn slots(overall: usize, per_host: usize) -> Arc<Slots> {
+        let wait = Duration::from_secs(3);
+        Arc::new(Slots::new(Limits {
+            overall,
+            per_host,
+            wait,
+            ..Limits::default()
+        }))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_full_host_makes_its_own_callers_wait_and_no_others() {
+        let slots = slots(9, 1);
+        let held = slots.take("games", "slow:80").await.unwrap();
+        let failure = slots.take("games", "slow:80").await.err().unwrap();
+        assert_eq!(failure.kind, FailureKind::NotAsked);
+        assert_eq!(
+            failure.message,
+            "not asked yet: waited 3s for a free slot: the share of this namespace in 1 calls to slow:80 is in use"
+        );
+        assert!(slots.take("games", "other:80").await.is_ok());
+        assert_eq!((slots.in_flight(), slots.waiting()), (1, 0));
+        drop(held);
+        assert!(slots.take("games", "slow:80").await.is_ok());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn those_who_wait_for_a_full_host_hold_nothing_of_the_whole() {
+        let slots = slots(4, 1);
+        let _held = slots.take("games", "slow:80").await.unwrap();
+        let waiters: Vec<_> = (0..5)
+            .map(|_| {
+                let slots = Arc::clone(&slots);
+                tokio::spawn(async move { slots.take("games", "slow:80").await.is_ok() })
+            })
+            .collect();
+        while slots.waiting() < 5 {
+            tokio::task::yield_now().await;
+        }
+        assert!(slots.take("games", "other:80").await.is_ok());
+        for waiter in waiters {
+            assert!(!waiter.await.unwrap());
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_whole_is_bounded_too() {
+        let slots = slots(1, 9);
+        let _held = slots.take("games", "a:80").await.unwrap();
+        let failure = slots.take("games", "b:80").await.err().unwrap();
+        assert!(failure.message.ends_with("in 1 calls is in use"), "{failure}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_host_is_forgotten_with_its_last_user() {
+        let slots = slots(9, 1);
+        let first = slots.take("games", "a:80").await.unwrap();
+        assert!(slots.take("games", "a:80").await.is_err());
+        assert_eq!(slots.hosts.lock().unwrap().len(), 1);
+        drop(first);
+        assert_eq!(slots.hosts.lock().unwrap().len(), 0);
+        assert_eq!((slots.in_flight(), slots.waiting()), (0, 0));
+    }
+
+    #[tokio::test]
+    async fn a_limit_of_none_still_lets_one_call_run() {
+        assert!(slots(0, 0).take("games", "a:80").await.is_ok());
+    }
+}

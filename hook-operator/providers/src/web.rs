@@ -1,0 +1,60 @@
+//! A web metric as an HTTP call.
+
+use hook_core::{
+    answer::MeasurementFailure,
+    request::{Body, Method, WebRequest},
+};
+use reqwest::header::{CONTENT_TYPE, HeaderValue};
+
+use crate::{
+    Claim, Shared,
+    exchange::{self, Call, Reply, invalid, parse_headers, parse_url},
+};
+
+/// Asks the endpoint once.
+pub(crate) async fn ask(
+    shared: &Shared,
+    namespace: &str,
+    request: &WebRequest,
+    claim: &mut Claim,
+) -> Result<Reply, MeasurementFailure> {
+    let call = call(request)?;
+    let url = call.url.clone();
+    let send = async |client, claim: &mut Claim| exchange::send(shared, &client, call, claim).await;
+    exchange::within(
+        shared,
+        namespace,
+        &url,
+        &request.tls,
+        request.timeout,
+        claim,
+        send,
+    )
+    .await
+}
+
+fn call(request: &WebRequest) -> Result<Call, MeasurementFailure> {
+    let mut headers = parse_headers(&request.headers)?;
+    if let Some(Body {
+        content_type: Some(content_type),
+        ..
+    }) = &request.body
+    {
+        // A header of the manifest may say more, for example `application/vnd.game+json`.
+        headers
+            .entry(CONTENT_TYPE)
+            .or_insert(HeaderValue::from_static(content_type));
+    }
+    let method = match (request.method, &request.body) {
+        (Method::Get, Some(_)) => return Err(invalid("a GET has no body; use method POST or PUT".into())),
+        (Method::Get, None) => reqwest::Method::GET,
+        (Method::Post, _) => reqwest::Method::POST,
+        (Method::Put, _) => reqwest::Method::PUT,
+    };
+    Ok(Call {
+        method,
+        url: parse_url("url", &request.url)?,
+        headers,
+        body: request.body.as_ref().map(|body| body.text.clone().into()),
+    })
+}

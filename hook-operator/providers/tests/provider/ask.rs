@@ -1,0 +1,71 @@
+//! What the tests ask with, and how they look at what came back.
+
+use std::time::Duration;
+
+use hook_core::{
+    answer::{Answer, FailureKind, MeasurementFailure},
+    request::{Method, PrometheusRequest, Request, Tls, WebRequest},
+};
+use hook_providers::{EgressPolicy, Limits, Providers};
+use redact::Redactor;
+
+/// Providers that may call the servers of these tests.
+pub(crate) fn providers() -> Providers {
+    // The first test of the process installs it; the others find it there.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    Providers::new(loopback_allowed(), Limits::default())
+}
+
+pub(crate) fn loopback_allowed() -> EgressPolicy {
+    EgressPolicy {
+        allow_loopback: true,
+        ..EgressPolicy::default()
+    }
+}
+
+pub(crate) fn get(url: impl Into<String>) -> WebRequest {
+    WebRequest {
+        method: Method::Get,
+        url: url.into(),
+        headers: Vec::new(),
+        body: None,
+        timeout: Duration::from_secs(20),
+        json_path: None,
+        tls: Tls::default(),
+        redactor: Redactor::default(),
+    }
+}
+
+pub(crate) fn query(address: impl Into<String>) -> PrometheusRequest {
+    PrometheusRequest {
+        accept_partial: false,
+        address: address.into(),
+        query: "players{room=\"a&b\"} > 0".into(),
+        headers: Vec::new(),
+        timeout: Duration::from_secs(20),
+        tls: Tls::default(),
+        redactor: Redactor::default(),
+    }
+}
+
+/// The value's text, as status shows it.
+pub(crate) async fn value(providers: &Providers, request: WebRequest) -> String {
+    match providers.measure("games", &Request::Web(request)).await {
+        Ok(Answer::Value { result, .. }) => result.text(),
+        other => panic!("no value: {other:?}"),
+    }
+}
+
+pub(crate) async fn failure(providers: &Providers, request: WebRequest) -> MeasurementFailure {
+    match providers.measure("games", &Request::Web(request)).await {
+        Err(failure) => failure,
+        Ok(answer) => panic!("no failure: {answer:?}"),
+    }
+}
+
+/// Asserts a failure's class and the beginning of its sentence.
+#[track_caller]
+pub(crate) fn assert_failure(failure: &MeasurementFailure, kind: FailureKind, beginning: &str) {
+    assert_eq!(failure.kind, kind, "{failure}");
+    assert!(failure.message.starts_with(beginning), "{failure}");
+}

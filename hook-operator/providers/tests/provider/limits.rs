@@ -1,0 +1,193 @@
+//! Calls do not hold each other up.
+
+use std::time::{Duration, Instant};
+
+use futures::future::join_all;
+use hook_core::{answer::FailureKind, request::Request};
+use hook_providers::{Limits, Providers};
+use tokio::io::AsyncWriteExt;
+
+use crate::{
+    ask::{assert_failure, failure, get, loopback_allowed, providers, value},
+    server,
+};
+
+#[tokio::test]
+async fn a_host_that_hangs_does_not_delay_another() {
+    let (hanging, opened, _) = server::silent().await;
+    let healthy = server::bytes("HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n7").await;
+    let limits = Limits {
+        // One namespace alone gets half.
+        overall: 16,
+        per_host: 8,
+        ..Limits::default()
+    };
+    let providers = Providers::new(loopback_allowed(), limits);
+    let calls: Vec<_> = (0..100)
+        .map(|_| {
+            let providers = providers.clone();
+            let request = Request::Web(get(format!("http://{hanging}/")));
+            tokio::spawn(async move { providers.measure("games", &request).await })
+        })
+        .collect();
+    server::reaches(&opened, 4).await;
+    let started = Instant::now();
+    for _ in 0..10 {
+        assert_eq!(value(&providers, get(format!("http://{healthy}/"))).await, "7");
+    }
+    assert!(
+        started.elapsed() < Duration::from_secs(5),
+        "{:?}",
+        started.elapsed()
+    );
+    assert_eq!(providers.in_flight(), 4);
+    assert_eq!(providers.waiting(), 96);
+    calls.iter().for_each(tokio::task::JoinHandle::abort);
+    for call in calls {
+        assert!(call.await.unwrap_err().is_cancelled());
+    }
+    assert_eq!((providers.in_flight(), providers.waiting()), (0, 0));
+    assert_eq!(
+        opened.load(std::sync::atomic::Ordering::SeqCst),
+        4,
+        "nobody else was let in"
+    );
+}
+
+#[tokio::test]
+async fn a_wait_for_a_slot_is_no_part_of_the_timeout_and_has_its_own_end() {
+    let (slow, _) = server::raw(|mut stream| async move {
+        server::head(&mut stream).await;
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        let _ = stream
+            .write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nConnection: close\r\n\r\n7")
+            .await;
+    })
+    .await;
+    let mut request = get(format!("http://{slow}/"));
+    request.timeout = Duration::from_millis(1500);
+    let limits = |wait| Limits {
+        overall: 8,
+        per_host: 1,
+        wait,
+        ..Limits::default()
+    };
+    let patient = Providers::new(loopback_allowed(), limits(Duration::from_secs(20)));
+    let texts = join_all((0..6).map(|_| value(&patient, request.clone()))).await;
+    assert_eq!(texts, ["7"; 6]);
+
+    let hasty = Providers::new(loopback_allowed(), limits(Duration::from_millis(50)));
+    let (text, refused) = tokio::join!(value(&hasty, request.clone()), failure(&hasty, request.clone()));
+    assert_eq!(text, "7");
+    assert_failure(
+        &refused,
+        FailureKind::NotAsked,
+        "not asked yet: waited 50ms for a free slot",
+    );
+    assert!(refused.message.contains(&slow.to_string()), "{refused}");
+}
+
+#[tokio::test]
+async fn a_thousand_measurements_are_under_way_at_once() {
+    let (server, _) = server::raw(|mut stream| async move {
+        server::head(&mut stream).await;
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let _ = stream
+            .write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n7")
+            .await;
+    })
+    .await;
+    let providers = providers();
+    let started = Instant::now();
+    let calls = (0..1000).map(|at| {
+        value(
+            &providers,
+            get(format!("http://127.0.0.1:{}/{at}", server.port())),
+        )
+    });
+    let texts = tokio::join!(join_all(calls), async {
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        assert_eq!((providers.in_flight(), providers.waiting()), (128, 872));
+    })
+    .0;
+    assert!(texts.iter().all(|text| text == "7"));
+    // Eight turns of 128, not a thousand one after the other.
+    assert!(
+        started.elapsed() < Duration::from_secs(20),
+        "{:?}",
+        started.elapsed()
+    );
+}
+
+/// Calls may hang for as long as their metric says; nobody waits for their end.
+#[tokio::test]
+async fn a_namespace_whose_calls_hang_leaves_room_for_others() {
+    let (hanging, opened, _) = server::silent().await;
+    let healthy = server::bytes("HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n7").await;
+    let limits = Limits {
+        overall: 8,
+        per_host: 8,
+        wait: Duration::from_secs(5),
+        ..Limits::default()
+    };
+    let providers = Providers::new(loopback_allowed(), limits);
+    let crowd: Vec<_> = (0..100)
+        .map(|_| {
+            let providers = providers.clone();
+            let mut request = get(format!("http://{hanging}/"));
+            request.timeout = Duration::from_hours(1);
+            tokio::spawn(async move { providers.measure("crowd", &Request::Web(request)).await })
+        })
+        .collect();
+    server::reaches(&opened, 4).await;
+    for host in [healthy, hanging] {
+        let mut request = get(format!("http://{host}/"));
+        request.timeout = Duration::from_millis(300);
+        let asked = providers.measure("few", &Request::Web(request)).await;
+        let kind = asked.err().map(|failure| failure.kind);
+        // The one that hangs was asked, too: it is the endpoint that is late.
+        let expected = (host == hanging).then_some(FailureKind::Timeout);
+        assert_eq!(kind, expected);
+    }
+    crowd.iter().for_each(tokio::task::JoinHandle::abort);
+}
+
+#[tokio::test]
+async fn long_answers_of_one_namespace_wait_for_room() {
+    // Announces a mebibyte, and sends none of it.
+    let (dripping, opened) = server::raw(|mut stream| async move {
+        server::head(&mut stream).await;
+        let head = b"HTTP/1.1 200 OK\r\nContent-Length: 1048576\r\n\r\n";
+        let _ = stream.write_all(head).await;
+        std::future::pending::<()>().await;
+    })
+    .await;
+    let healthy = server::bytes("HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n7").await;
+    let limits = Limits {
+        bytes: 16 << 20,
+        wait: Duration::from_millis(500),
+        ..Limits::default()
+    };
+    let providers = Providers::new(loopback_allowed(), limits);
+    let mut request = get(format!("http://{dripping}/"));
+    request.timeout = Duration::from_hours(1);
+    let crowd = (0..20).map(|_| {
+        let (providers, request) = (providers.clone(), Request::Web(request.clone()));
+        tokio::spawn(async move { providers.measure("crowd", &request).await })
+    });
+    let crowd: Vec<_> = crowd.collect();
+    server::reaches(&opened, 20).await;
+    assert_eq!(value(&providers, get(format!("http://{healthy}/"))).await, "7");
+    // Some are read for an hour. The others were asked for nothing that counts.
+    let mut refused = 0;
+    for call in crowd {
+        if let Ok(call) = tokio::time::timeout(Duration::from_secs(1), call).await {
+            assert_eq!(call.unwrap().unwrap_err().kind, FailureKind::NotAsked);
+            refused += 1;
+        }
+    }
+    assert_eq!(
+        refused, 17,
+        "two have room in the pool, and one has a large claim"
+    );
+}

@@ -1,0 +1,197 @@
+//! Takes one measurement: reads what it refers to, fills in placeholders, asks, judges.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hook_core::answer::{Answer, FailureKind, MeasurementFailure};
+use hook_core::decide::{Outcome, Slot};
+use hook_core::render::{MAX_REQUEST, References, Rendered, longest, references, render};
+use hook_core::resolve::{Problems, ResolvedMetric, ResolvedRun};
+use hook_core::verdict::{Rules, Verdict, judge};
+use hook_providers::{Claim, Providers};
+use jiff::Timestamp;
+use redact::Redactor;
+use shared_api::Phase;
+
+use crate::ledger::Ledger;
+use crate::observer::Observer;
+
+/// Bytes claimed for a text before it has been read.
+const LONGEST_REFERENCE: usize = 64 * 1024;
+/// Texts that one metric may refer to: with its request and its answer they fit into the largest claim.
+const MOST_REFERENCES: usize = 8;
+/// A request may be this long before it is found to be too long.
+const LONGEST_REQUEST: usize = 2 * MAX_REQUEST;
+
+/// Everything that a measurement needs.
+pub struct Measurer<L> {
+    /// Where Secrets and `ConfigMaps` are read.
+    pub ledger: Arc<L>,
+    /// Who asks.
+    pub providers: Providers,
+    /// Who is told.
+    pub observer: Arc<dyn Observer>,
+}
+
+impl<L> Clone for Measurer<L> {
+    fn clone(&self) -> Self {
+        Self {
+            ledger: self.ledger.clone(),
+            providers: self.providers.clone(),
+            observer: self.observer.clone(),
+        }
+    }
+}
+
+/// There was no room to ask. That is no measurement.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NotAsked {
+    /// What is to be asked again.
+    pub slot: Slot,
+    /// Why, for people.
+    pub why: String,
+}
+
+/// A spec that is shared by its session and all that computes for it.
+pub type SharedRun = Arc<Result<ResolvedRun, Problems>>;
+
+impl<L: Ledger> Measurer<L> {
+    /// Takes one measurement of a metric that the run has. Dropping the future cancels the call.
+    pub async fn measure(&self, namespace: &str, slot: Slot, run: &SharedRun) -> Result<Outcome, NotAsked> {
+        let Some(metric) = metric_of(run, &slot) else {
+            // Nobody measures what is not there.
+            return std::future::pending().await;
+        };
+        let _in_flight = InFlight::enter(self.observer.as_ref());
+        let started_at = Timestamp::now();
+        let (verdict, failure) = self.ask(namespace, &slot, run).await;
+        let finished_at = Timestamp::now();
+        let took = Duration::try_from(finished_at.duration_since(started_at)).unwrap_or_default();
+        let provider = metric.provider.name();
+        let span = tracing::Span::current();
+        span.record("provider", provider);
+        let kind = failure.as_ref().map(|failure| failure.kind);
+        if let Some(kind) = kind {
+            span.record("failure", kind.as_str());
+        }
+        if let Some(failure) = failure.filter(|failure| failure.kind == FailureKind::NotAsked) {
+            self.observer.not_asked(provider);
+            let why = format!(
+                "metric {}: {failure}; it is asked as soon as there is room",
+                slot.metric
+            );
+            return Err(NotAsked { slot, why });
+        }
+        span.record("phase", verdict.phase.as_str());
+        self.observer.measured(provider, verdict.phase, kind, took);
+        Ok(Outcome {
+            slot,
+            started_at,
+            finished_at,
+            verdict,
+        })
+    }
+
+    /// Everything of a measurement, with its bytes claimed as long as they are held.
+    async fn ask(
+        &self,
+        namespace: &str,
+        slot: &Slot,
+        run: &SharedRun,
+    ) -> (Verdict, Option<MeasurementFailure>) {
+        let mut claim = self.providers.claim(namespace);
+        let rendered = match self.prepare(namespace, slot, run, &mut claim).await {
+            Ok(rendered) => Arc::new(rendered),
+            Err(failure) => return judged(Phase::Error, None, Err(failure)),
+        };
+        let reply = self.providers.ask(namespace, &rendered.request, &mut claim).await;
+        let on_no_data = metric_of(run, slot).map_or(Phase::Error, |metric| metric.on_no_data);
+        let judge = move || {
+            let answer = reply.and_then(|reply| reply.interpret(&rendered.request));
+            judged(on_no_data, Some(rendered.as_ref()), answer)
+        };
+        self.providers.compute().run(namespace, judge).await
+    }
+
+    async fn prepare(
+        &self,
+        namespace: &str,
+        slot: &Slot,
+        run: &SharedRun,
+        claim: &mut Claim,
+    ) -> Result<Rendered, MeasurementFailure> {
+        let unknown =
+            || MeasurementFailure::new(FailureKind::InvalidRequest, "the metric is not there any more");
+        let resolved = run.as_ref().as_ref().map_err(|_| unknown())?;
+        let metric = resolved.metric(&slot.metric).ok_or_else(unknown)?;
+        let wanted = references(metric, &resolved.arguments);
+        if wanted.len() > MOST_REFERENCES {
+            let message = format!(
+                "refers to {} keys of Secrets and ConfigMaps; the limit is {MOST_REFERENCES}",
+                wanted.len()
+            );
+            return Err(MeasurementFailure::new(FailureKind::InvalidRequest, message));
+        }
+        claim.grow_to(wanted.len() * LONGEST_REFERENCE).await?;
+        let mut values = References::new();
+        for reference in wanted {
+            let text = self.ledger.resolve(namespace, &reference).await?;
+            values.insert(reference, text);
+        }
+        let read: usize = values.values().map(String::len).sum();
+        // As it is rendered, and as it is sent.
+        let request = longest(metric, &resolved.arguments, &values).min(LONGEST_REQUEST);
+        claim.grow_to(read + 2 * request).await?;
+        if values.is_empty() {
+            let rendered = render(metric, &resolved.arguments, &values)?;
+            claim.hold_only(2 * rendered.request.bytes());
+            return Ok(rendered);
+        }
+        // Texts of others are searched for and escaped, and conditions compiled that hold them.
+        let (run, name) = (run.clone(), slot.metric.clone());
+        let rendering = move || {
+            let resolved = run.as_ref().as_ref().ok()?;
+            Some(render(resolved.metric(&name)?, &resolved.arguments, &values))
+        };
+        let rendered = self.providers.compute().run(namespace, rendering).await;
+        let rendered = rendered.ok_or_else(unknown)??;
+        claim.hold_only(read + 2 * rendered.request.bytes());
+        Ok(rendered)
+    }
+}
+
+fn metric_of<'r>(run: &'r SharedRun, slot: &Slot) -> Option<&'r ResolvedMetric> {
+    run.as_ref().as_ref().ok()?.metric(&slot.metric)
+}
+
+/// Judges an outcome and takes secrets out of all that is shown.
+fn judged(
+    on_no_data: Phase,
+    rendered: Option<&Rendered>,
+    outcome: Result<Answer, MeasurementFailure>,
+) -> (Verdict, Option<MeasurementFailure>) {
+    let rules = Rules {
+        success: rendered.and_then(|rendered| rendered.success.as_ref()),
+        failure: rendered.and_then(|rendered| rendered.failure.as_ref()),
+        on_no_data,
+    };
+    let redactor = rendered.map_or_else(Redactor::default, |rendered| rendered.redactor.clone());
+    let verdict = judge(&rules, &outcome, Timestamp::now(), &redactor);
+    (verdict, outcome.err())
+}
+
+/// Counts a measurement in flight for as long as it lives, however it ends.
+struct InFlight<'a>(&'a dyn Observer);
+
+impl<'a> InFlight<'a> {
+    fn enter(observer: &'a dyn Observer) -> Self {
+        observer.entered();
+        Self(observer)
+    }
+}
+
+impl Drop for InFlight<'_> {
+    fn drop(&mut self) {
+        self.0.left();
+    }
+}

@@ -1,0 +1,324 @@
+//! The life of a run when things go wrong: a ledger in memory that misbehaves, and a game server that is slow.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test may end so"
+)]
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use hook_core::answer::MeasurementFailure;
+use hook_core::resolve::Reference;
+use hook_providers::{EgressPolicy, Limits, Providers};
+use hook_session::ledger::{Ledger, LedgerError};
+use hook_session::measure::Measurer;
+use hook_session::{End, Session};
+use serde_json::{Value, json};
+use shared_api::{HookRun, HookRunStatus, Phase};
+use tokio::sync::watch;
+
+/// How a write goes that is number `n`, counted from 1.
+type Fate = fn(usize) -> Write;
+
+enum Write {
+    Kept,
+    Conflict,
+    Gone,
+    /// Answered with success, but the object is as it was.
+    Ignored,
+    /// Kept, and the answer lost.
+    Unanswered,
+}
+
+struct Memory {
+    run: Mutex<HookRun>,
+    fate: Fate,
+    writes: AtomicUsize,
+    concluded: AtomicUsize,
+    complaints: AtomicUsize,
+    held_up: AtomicUsize,
+    secret: fn() -> String,
+}
+
+impl Memory {
+    fn keep(&self, status: &HookRunStatus) -> HookRun {
+        let mut run = self.run.lock().unwrap();
+        run.status = Some(status.clone());
+        let version: u64 = run.metadata.resource_version.as_ref().unwrap().parse().unwrap();
+        run.metadata.resource_version = Some((version + 1).to_string());
+        run.clone()
+    }
+
+    fn edit(&self, change: impl FnOnce(&mut HookRun)) -> HookRun {
+        let mut run = self.run.lock().unwrap();
+        change(&mut run);
+        let version: u64 = run.metadata.resource_version.as_ref().unwrap().parse().unwrap();
+        run.metadata.resource_version = Some((version + 1).to_string());
+        run.clone()
+    }
+
+    fn status(&self) -> HookRunStatus {
+        self.run.lock().unwrap().status.clone().unwrap_or_default()
+    }
+}
+
+impl Ledger for Memory {
+    async fn record(&self, base: &HookRun, status: &HookRunStatus) -> Result<HookRun, LedgerError> {
+        let known = self.run.lock().unwrap().clone();
+        let number = self.writes.fetch_add(1, Ordering::Relaxed) + 1;
+        if known.metadata.resource_version != base.metadata.resource_version {
+            return Err(LedgerError::Conflict);
+        }
+        match (self.fate)(number) {
+            Write::Kept => Ok(self.keep(status)),
+            Write::Conflict => Err(LedgerError::Conflict),
+            Write::Gone => Err(LedgerError::Gone),
+            Write::Ignored => Ok(known),
+            Write::Unanswered => {
+                self.keep(status);
+                Err(LedgerError::Failed {
+                    step: "write a status",
+                    message: "no answer".into(),
+                })
+            }
+        }
+    }
+
+    async fn read(&self, _run: &HookRun) -> Result<HookRun, LedgerError> {
+        Ok(self.run.lock().unwrap().clone())
+    }
+
+    async fn delete(&self, _run: &HookRun) -> Result<(), LedgerError> {
+        Ok(())
+    }
+
+    async fn resolve(&self, _: &str, _: &Reference) -> Result<String, MeasurementFailure> {
+        Ok((self.secret)())
+    }
+
+    fn concluded(&self, _run: &HookRun) {
+        self.concluded.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn held_up(&self, _run: &HookRun, _why: &str) {
+        self.held_up.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn unwritable(&self, _run: &HookRun, _why: &str) {
+        self.complaints.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+struct Stage {
+    ledger: Arc<Memory>,
+    news: watch::Sender<Arc<HookRun>>,
+    session: tokio::task::JoinHandle<End>,
+    /// Bytes that the session keeps for as long as it lives.
+    weight: usize,
+}
+
+impl Stage {
+    fn new(metric: Value, fate: Fate, secret: fn() -> String) -> Self {
+        let policy = EgressPolicy {
+            allow_loopback: true,
+            ..EgressPolicy::default()
+        };
+        Self::sharing(Providers::new(policy, Limits::default()), metric, fate, secret)
+    }
+
+    fn sharing(providers: Providers, metric: Value, fate: Fate, secret: fn() -> String) -> Self {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let run: HookRun = serde_json::from_value(json!({
+            "metadata": { "name": "r", "namespace": "n", "uid": "u", "resourceVersion": "1", "generation": 1 },
+            "spec": { "metrics": [metric], "args": [
+                { "name": "token", "valueFrom": { "secretKeyRef": { "name": "s", "key": "k" } } }
+            ] }
+        }))
+        .unwrap();
+        let ledger = Arc::new(Memory {
+            run: Mutex::new(run.clone()),
+            fate,
+            writes: AtomicUsize::new(0),
+            concluded: AtomicUsize::new(0),
+            complaints: AtomicUsize::new(0),
+            held_up: AtomicUsize::new(0),
+            secret,
+        });
+        let measurer = Measurer {
+            ledger: ledger.clone(),
+            providers,
+            observer: Arc::new(()),
+        };
+        let (news, updates) = watch::channel(Arc::new(run));
+        let session = Session::new(measurer, updates).drive();
+        let weight = size_of_val(&session);
+        let session = tokio::spawn(session);
+        Self {
+            ledger,
+            news,
+            session,
+            weight,
+        }
+    }
+
+    /// The end of the session, which must come.
+    async fn end(self) -> (Arc<Memory>, End) {
+        let end = tokio::time::timeout(Duration::from_secs(20), self.session).await;
+        (self.ledger, end.expect("the session goes on").unwrap())
+    }
+}
+
+/// A server that answers `ok` after a while.
+async fn slow_server(pause: Duration) -> String {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let answer = move || async move {
+        tokio::time::sleep(pause).await;
+        "ok"
+    };
+    let app = axum::Router::new().fallback(answer);
+    tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
+    format!("http://{address}/")
+}
+
+fn metric(url: &str, extra: Value) -> Value {
+    let mut metric = json!({ "name": "m", "provider": { "web": { "url": url } } });
+    metric
+        .as_object_mut()
+        .unwrap()
+        .extend(extra.as_object().unwrap().clone());
+    metric
+}
+
+fn no_secret() -> String {
+    String::new()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_defect_in_a_measurement_is_an_error_of_that_measurement() {
+    let metric = metric(
+        "http://127.0.0.1:9/{{ args.token }}",
+        json!({ "interval": "100ms", "consecutiveErrorLimit": 2 }),
+    );
+    let stage = Stage::new(metric, |_| Write::Kept, || panic!("a defect"));
+    let (ledger, _) = stage.end().await;
+    let status = ledger.status();
+    assert_eq!(status.phase, Phase::Error, "{status:?}");
+    assert_eq!(status.metric_results[0].error, 3);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn conflicts_without_end_are_not_a_hot_loop() {
+    let url = slow_server(Duration::ZERO).await;
+    let stage = Stage::new(metric(&url, json!({})), |_| Write::Conflict, no_secret);
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let writes = stage.ledger.writes.load(Ordering::Relaxed);
+    assert!((1..20).contains(&writes), "{writes} writes in 2 s");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_status_that_is_not_kept_is_not_a_hot_loop_and_is_complained_of() {
+    let url = slow_server(Duration::ZERO).await;
+    let fate: Fate = |write| if write < 6 { Write::Ignored } else { Write::Kept };
+    let stage = Stage::new(metric(&url, json!({})), fate, no_secret);
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let writes = stage.ledger.writes.load(Ordering::Relaxed);
+    assert!((1..6).contains(&writes), "{writes} writes in 1 s");
+    let (ledger, _) = stage.end().await;
+    assert_eq!(ledger.status().phase, Phase::Successful);
+    assert_eq!(ledger.complaints.load(Ordering::Relaxed), 1);
+}
+
+/// As from an API server that was just told of another version of the kind, or whose kind has no status subresource.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_run_that_can_be_read_is_not_gone() {
+    let url = slow_server(Duration::ZERO).await;
+    let fate: Fate = |write| if write == 1 { Write::Gone } else { Write::Kept };
+    let (ledger, end) = Stage::new(metric(&url, json!({})), fate, no_secret).end().await;
+    assert_ne!(end, End::Gone);
+    assert_eq!(ledger.status().phase, Phase::Successful);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_end_whose_answer_was_lost_is_told_once() {
+    let url = slow_server(Duration::ZERO).await;
+    let stage = Stage::new(metric(&url, json!({})), |_| Write::Unanswered, no_secret);
+    let (ledger, _) = stage.end().await;
+    assert_eq!(ledger.status().phase, Phase::Successful);
+    assert_eq!(ledger.concluded.load(Ordering::Relaxed), 1);
+}
+
+/// An answer that satisfies the condition of yesterday says nothing about that of today.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_answer_is_not_judged_by_a_spec_that_was_replaced() {
+    let url = slow_server(Duration::from_millis(500)).await;
+    let stage = Stage::new(metric(&url, json!({})), |_| Write::Kept, no_secret);
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    let edited = stage.ledger.edit(|run| {
+        run.metadata.generation = Some(2);
+        run.spec.metrics[0].success_condition = Some("result == 'drained'".into());
+    });
+    stage.news.send_replace(Arc::new(edited));
+    let (ledger, _) = stage.end().await;
+    let status = ledger.status();
+    assert_eq!(status.phase, Phase::Failed, "{status:?}");
+    assert_eq!(status.metric_results[0].count, 1);
+}
+
+#[tokio::test]
+async fn a_session_that_waits_keeps_no_room_for_its_writes() {
+    let url = "http://127.0.0.1:1/";
+    let stage = Stage::new(metric(url, json!({})), |_| Write::Kept, no_secret);
+    assert!(stage.weight <= 2048, "{} bytes for each run", stage.weight);
+}
+
+/// There is no room for what it has to send. That is told, counts for nothing, and ends nothing, however often.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_not_asked_for_want_of_room_is_told_and_is_no_error() {
+    let limits = Limits {
+        per_host: 1,
+        wait: Duration::from_millis(50),
+        ..Limits::default()
+    };
+    let url = slow_server(Duration::from_secs(2)).await;
+    let providers = Providers::new(
+        EgressPolicy {
+            allow_loopback: true,
+            ..EgressPolicy::default()
+        },
+        limits,
+    );
+    let one_shot = metric(&url, json!({ "consecutiveErrorLimit": 0 }));
+    let holder = Stage::sharing(providers.clone(), one_shot.clone(), |_| Write::Kept, no_secret);
+    while providers.in_flight() == 0 {
+        tokio::task::yield_now().await;
+    }
+    let waits = Stage::sharing(providers, one_shot, |_| Write::Kept, no_secret);
+    let told = async {
+        while waits.ledger.held_up.load(Ordering::Relaxed) == 0 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(10), told).await.unwrap();
+    let status = waits.ledger.status();
+    assert_eq!(status.phase, Phase::Running, "{status:?}");
+    assert_eq!(status.reason.as_deref(), Some("NotAskedYet"));
+    let message = status.message.unwrap_or_default();
+    assert!(
+        message.starts_with("metric m: not asked yet: waited 50ms"),
+        "{message}"
+    );
+    assert!(status.metric_results.is_empty());
+    let (ledger, _) = waits.end().await;
+    let status = ledger.status();
+    assert_eq!(status.phase, Phase::Successful, "{status:?}");
+    assert_eq!(status.metric_results[0].error, 0);
+    // Said once, not with each of the tries: the start, what holds it up, and the verdict.
+    assert!(ledger.writes.load(Ordering::Relaxed) <= 4);
+    assert_eq!(ledger.held_up.load(Ordering::Relaxed), 1);
+    drop(holder);
+}

@@ -1,0 +1,213 @@
+//! `kubectl game hook get`, `list` and `terminate`: HookRuns of the cluster.
+
+use clap::Args;
+use kube::ResourceExt;
+use kube::api::ListParams;
+use serde_json::json;
+use shared_api::HookRun;
+
+use super::follow::{Picture, Source, follow};
+use super::{DONE, Outcome, Show, none_found, print, print_answer, print_lines};
+use crate::cluster::{Failure, Flags, Listed, LiveList, News, Unreadable, name_of};
+use crate::draw::document;
+use crate::draw::{Style, lists, run, screen};
+use crate::view::run::RunView;
+
+/// One HookRun.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Get {
+    /// HookRun
+    name: String,
+
+    /// Go on showing it as it changes, until its verdict or Ctrl-C
+    #[arg(short = 'w', long, conflicts_with = "output")]
+    watch: bool,
+
+    #[command(flatten)]
+    show: Show,
+}
+
+/// All HookRuns.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct List {
+    /// Only those that ended without success
+    #[arg(long)]
+    failing: bool,
+
+    /// In all namespaces
+    #[arg(short = 'A', long)]
+    all_namespaces: bool,
+
+    /// Go on showing them as they change, until Ctrl-C
+    #[arg(short = 'w', long, conflicts_with = "output")]
+    watch: bool,
+
+    #[command(flatten)]
+    show: Show,
+}
+
+/// Ends a HookRun.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Terminate {
+    /// HookRun
+    name: String,
+
+    #[command(flatten)]
+    flags: Flags,
+}
+
+impl Get {
+    pub(crate) async fn main(&self) -> Outcome {
+        let cluster = self.show.flags.cluster().await?;
+        let name = name_of::<HookRun>(&self.name)?;
+        let found: HookRun = cluster.get(name).await?;
+        let paint = self.show.paint();
+        if self.watch {
+            let live = LiveList::of(&cluster, false, Some(name)).await?;
+            let name = name.to_owned();
+            follow(One { live, name }, paint).await?;
+            return DONE;
+        }
+        match self.show.output() {
+            None => print_lines(&run::lines(&RunView::of(&found), screen::style(paint))),
+            Some(output) => print(&document::object(&found, output)?),
+        }
+        DONE
+    }
+}
+
+impl List {
+    pub(crate) async fn main(&self) -> Outcome {
+        let cluster = self.show.flags.cluster().await?;
+        let (everywhere, failing) = (self.all_namespaces, self.failing);
+        let paint = self.show.paint();
+        if self.watch {
+            let live = LiveList::of(&cluster, everywhere, None).await?;
+            follow(
+                Table {
+                    live,
+                    everywhere,
+                    failing,
+                },
+                paint,
+            )
+            .await?;
+            return DONE;
+        }
+        let listed = choose(cluster.list(everywhere, &ListParams::default()).await?, failing);
+        if let Some(output) = self.show.output() {
+            print(&document::list(&listed.objects, output)?);
+        } else if listed.objects.is_empty() && listed.unreadable.is_empty() {
+            let which = if failing {
+                "HookRun that ended without success"
+            } else {
+                "HookRun"
+            };
+            eprintln!("{}", none_found(which, everywhere, &cluster.namespace));
+        } else {
+            print_lines(&Listing::of(listed, everywhere).lines(screen::whole(paint)));
+        }
+        DONE
+    }
+}
+
+fn choose(mut listed: Listed<HookRun>, failing: bool) -> Listed<HookRun> {
+    listed.objects.retain(|run| !failing || lists::is_failing(run));
+    listed
+}
+
+impl Terminate {
+    pub(crate) async fn main(&self) -> Outcome {
+        let cluster = self.flags.cluster().await?;
+        let name = name_of::<HookRun>(&self.name)?;
+        cluster
+            .change(name, |run: &HookRun| {
+                let phase = run.status.as_ref().map(|status| status.phase).unwrap_or_default();
+                if phase.is_final() {
+                    let words = format!("{} is {phase} already: a verdict never changes", run.name_any());
+                    return Err(Failure::Refused(words));
+                }
+                Ok((json!({ "spec": { "terminate": true } }), ()))
+            })
+            .await?;
+        let text = format!(
+            "{name} ends: metrics without a verdict become Inconclusive. The gate stays closed, and its pod stays."
+        );
+        print_answer(&text, &[format!("kubectl game hook get {name}{}", cluster.flags)]);
+        DONE
+    }
+}
+
+/// One run as it changes.
+struct One {
+    live: LiveList<HookRun>,
+    name: String,
+}
+
+impl Source for One {
+    async fn news(&mut self) -> News {
+        self.live.news().await
+    }
+
+    fn picture(&self) -> Option<Result<Box<dyn Picture>, Failure>> {
+        let found = self.live.listed()?.objects.into_iter().next();
+        Some(match found {
+            Some(found) => Ok(Box::new(RunView::of(&found))),
+            None => Err(Failure::NotFound(format!(
+                "HookRun {} is gone: its verdict was used, or its pod is not to go any more",
+                self.name
+            ))),
+        })
+    }
+}
+
+impl Picture for RunView {
+    fn lines(&self, style: Style) -> Vec<String> {
+        run::lines(self, style)
+    }
+
+    fn is_final(&self) -> bool {
+        self.phase.is_final()
+    }
+}
+
+/// All runs as they change.
+struct Table {
+    live: LiveList<HookRun>,
+    everywhere: bool,
+    failing: bool,
+}
+
+/// All runs of a moment.
+struct Listing {
+    runs: Vec<RunView>,
+    unreadable: Vec<Unreadable>,
+    everywhere: bool,
+}
+
+impl Listing {
+    fn of(listed: Listed<HookRun>, everywhere: bool) -> Self {
+        Self {
+            runs: listed.objects.iter().map(RunView::of).collect(),
+            unreadable: listed.unreadable,
+            everywhere,
+        }
+    }
+}
+
+impl Source for Table {
+    async fn news(&mut self) -> News {
+        self.live.news().await
+    }
+
+    fn picture(&self) -> Option<Result<Box<dyn Picture>, Failure>> {
+        let listed = choose(self.live.listed()?, self.failing);
+        Some(Ok(Box::new(Listing::of(listed, self.everywhere))))
+    }
+}
+
+impl Picture for Listing {
+    fn lines(&self, style: Style) -> Vec<String> {
+        lists::runs(&self.runs, &self.unreadable, self.everywhere, style)
+    }
+}

@@ -1,0 +1,252 @@
+//! The API server's Leases, and processes of two layouts whose calls are late, lost, or done without an answer.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::candidate::{Call, Candidate, Written};
+
+/// What a process waits for. A look is answered with what there was when it arrived.
+#[derive(Debug, Clone)]
+enum Sent {
+    Look {
+        then: Option<Call>,
+        began: Duration,
+        answer: Option<Vec<(String, Found)>>,
+    },
+    Write {
+        call: Call,
+        began: Duration,
+        until: Option<Duration>,
+        answer: Option<Written>,
+    },
+}
+
+#[derive(Debug)]
+struct Process {
+    candidate: Candidate,
+    layouts: Layouts,
+    lease: String,
+    sent: Option<Sent>,
+}
+
+#[derive(Debug, Default)]
+struct Server {
+    leases: BTreeMap<String, Found>,
+    version: u32,
+}
+
+impl Server {
+    fn write(&mut self, lease: &str, by: &str, call: &Call) -> Written {
+        let (precondition, transitions) = match call {
+            Call::Read => return Written::Unknown,
+            Call::Create => (None, 0),
+            Call::Take { version, transitions } | Call::Renew { version, transitions } => {
+                (Some(version.clone()), *transitions)
+            }
+        };
+        if self.leases.get(lease).map(|found| found.version.clone()) != precondition {
+            return Written::Conflict;
+        }
+        self.version += 1;
+        let version = self.version.to_string();
+        let found = Found {
+            transitions,
+            ..found(&version, by)
+        };
+        self.leases.insert(lease.to_owned(), found);
+        Written::Done(version)
+    }
+
+    fn list(&self) -> Vec<(String, Found)> {
+        let all = self.leases.iter();
+        all.map(|(lease, found)| (lease.clone(), found.clone())).collect()
+    }
+}
+
+impl Process {
+    fn new(name: &str, own: &str) -> Self {
+        let shard: Option<Shard> = own.parse().ok();
+        Self {
+            candidate: Candidate::new(name.to_owned(), TIMING),
+            layouts: layouts(own),
+            lease: shard.map_or("hook-operator".to_owned(), |shard| shard.lease("hook-operator")),
+            sent: None,
+        }
+    }
+
+    fn leads(&self, now: Duration) -> bool {
+        self.layouts.alone() && self.candidate.leads_until(now).is_some()
+    }
+
+    /// The beginning of a step.
+    fn begin(&mut self, server: &Server, now: Duration) {
+        self.layouts.check_lapse(now, self.candidate.leads_until(now));
+        let call = match self.candidate.next() {
+            Call::Read => self.candidate.read(server.leases.get(&self.lease).cloned(), now),
+            call => Some(call),
+        };
+        match call {
+            None => self.layouts.not_leading(),
+            Some(call) if self.layouts.alone() => self.write(call, now),
+            Some(call) => self.look(Some(call), now),
+        }
+    }
+
+    fn look(&mut self, then: Option<Call>, began: Duration) {
+        self.sent = Some(Sent::Look {
+            then,
+            began,
+            answer: None,
+        });
+    }
+
+    fn write(&mut self, call: Call, began: Duration) {
+        let until = self.candidate.leads_until(began);
+        self.sent = Some(Sent::Write {
+            until: until.filter(|_| matches!(call, Call::Renew { .. })),
+            call,
+            began,
+            answer: None,
+        });
+    }
+
+    /// What it has sent arrives.
+    fn arrive(&mut self, server: &mut Server) {
+        match &mut self.sent {
+            Some(Sent::Look { answer, .. }) if answer.is_none() => *answer = Some(server.list()),
+            Some(Sent::Write { call, answer, .. }) if answer.is_none() => {
+                *answer = Some(server.write(&self.lease, self.candidate.name(), call));
+            }
+            _ => {}
+        }
+    }
+
+    /// The answer comes, or never will.
+    fn end(&mut self, server: &mut Server, now: Duration, lost: bool) {
+        match self.sent.take() {
+            Some(Sent::Look {
+                then,
+                began,
+                answer: Some(answer),
+            }) if !lost => {
+                self.layouts.read(answer, began, now, then.is_none());
+                match (self.layouts.wait(), then) {
+                    (None, Some(call)) => self.write(call, now),
+                    (Some(_), None) => self.give_back(server, now),
+                    _ => {}
+                }
+            }
+            Some(Sent::Write {
+                call,
+                began,
+                until,
+                answer,
+            }) => {
+                let written = answer.filter(|_| !lost).unwrap_or(Written::Unknown);
+                self.candidate.wrote(&call, began, written);
+                self.layouts.check_lapse(now, until);
+                if self.candidate.leads_until(now).is_some() && !self.layouts.alone() {
+                    self.look(None, now);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn give_back(&mut self, server: &mut Server, now: Duration) {
+        if let (Call::Renew { version, .. }, Some(_)) =
+            (self.candidate.next(), self.candidate.leads_until(now))
+        {
+            let lease = server.leases.get_mut(&self.lease);
+            if let Some(lease) = lease.filter(|lease| lease.version == version) {
+                server.version += 1;
+                lease.version = server.version.to_string();
+                lease.holder = String::new();
+            }
+            self.candidate.release();
+        }
+    }
+
+    /// Something happens to it.
+    fn goes_on(&mut self, server: &mut Server, now: Duration, kind: u8) {
+        match kind {
+            0 if self.sent.is_none() => self.begin(server, now),
+            0 | 1 => self.arrive(server),
+            2 => self.end(server, now, true),
+            3 | 4 => self.end(server, now, false),
+            _ => self.turn(server, now),
+        }
+    }
+
+    /// A step whose calls are answered at once.
+    fn turn(&mut self, server: &mut Server, now: Duration) {
+        if self.sent.is_none() {
+            self.begin(server, now);
+        }
+        while self.sent.is_some() {
+            self.arrive(server);
+            self.end(server, now, false);
+        }
+    }
+}
+
+fn everybody() -> Vec<Process> {
+    let all = [("one", ""), ("two", "0/2"), ("three", "1/2")];
+    all.map(|(name, own)| Process::new(name, own)).into()
+}
+
+fn leading(all: &[Process], now: Duration) -> Vec<&Process> {
+    all.iter().filter(|one| one.leads(now)).collect()
+}
+
+/// A layout by its count.
+fn layout_of(process: &Process) -> Option<u16> {
+    process.layouts.own.map(Shard::count)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 20_000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Whatever is late or lost: no two layouts work at the same time, and no two of one shard.
+    #[test]
+    fn at_most_one_layout_leads(events in proptest::collection::vec((0..10_u8, 0..3_usize, 0..10_u64), 1..120)) {
+        let mut server = Server::default();
+        let mut all = everybody();
+        let mut now = Duration::ZERO;
+        for (kind, who, time) in events {
+            now += Duration::from_secs(time);
+            all[who].goes_on(&mut server, now, kind);
+            let leading = leading(&all, now);
+            for (number, one) in leading.iter().enumerate() {
+                for other in &leading[..number] {
+                    prop_assert!(
+                        layout_of(one) == layout_of(other) && one.lease != other.lease,
+                        "{one:#?} and {other:#?} lead at {now:?}"
+                    );
+                }
+            }
+        }
+    }
+
+    /// Somebody always comes to lead, once calls are answered again: all shards of one layout.
+    #[test]
+    fn one_layout_leads_in_the_end(events in proptest::collection::vec((0..10_u8, 0..3_usize, 0..10_u64), 0..60)) {
+        let mut server = Server::default();
+        let mut all = everybody();
+        let mut now = Duration::ZERO;
+        for (kind, who, time) in events {
+            now += Duration::from_secs(time);
+            all[who].goes_on(&mut server, now, kind);
+        }
+        for _ in 0..24 {
+            now += TIMING.retry_period();
+            for one in &mut all {
+                one.turn(&mut server, now);
+            }
+        }
+        let leading = leading(&all, now);
+        prop_assert!(!leading.is_empty(), "{all:#?}");
+        let expected = if layout_of(leading[0]).is_some() { 2 } else { 1 };
+        prop_assert_eq!(leading.len(), expected);
+    }
+}

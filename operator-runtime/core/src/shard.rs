@@ -1,0 +1,126 @@
+//! One of several parts of a cluster's namespaces. A namespace belongs to exactly one shard, and all of it does: a workload, its pods and its hooks have one owner. Which
+//! one is decided by the name alone, so that processes agree without asking each other. It must therefore never change
+//! from one release to the next; the tests hold names and their shards.
+
+use std::fmt;
+use std::num::NonZeroU16;
+use std::str::FromStr;
+
+/// More shards than this are a typing error: each of them watches the whole cluster.
+const MOST: u16 = 64;
+
+/// One of so many parts of the cluster's namespaces.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Shard {
+    index: u16,
+    count: NonZeroU16,
+}
+
+/// A text is no shard.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NoShard {
+    /// Not two numbers.
+    #[error("{0:?} is not INDEX/COUNT: write two numbers, such as 0/3 for the first of three")]
+    Form(String),
+    /// No shards, or very many.
+    #[error("{0:?} is a shard of {1}: choose a COUNT from 1 to {MOST}")]
+    Count(String, u16),
+    /// There is none of this number.
+    #[error("{0:?} is not there: shards are counted from 0, so the last of {1} is {last}/{1}", last = .1 - 1)]
+    Index(String, u16),
+}
+
+impl FromStr for Shard {
+    type Err = NoShard;
+
+    fn from_str(text: &str) -> Result<Self, NoShard> {
+        let form = || NoShard::Form(text.to_owned());
+        let (index, count) = text.split_once('/').ok_or_else(form)?;
+        let (index, count) = (number(index).ok_or_else(form)?, number(count).ok_or_else(form)?);
+        let few = NonZeroU16::new(count).filter(|count| count.get() <= MOST);
+        let several = few.ok_or_else(|| NoShard::Count(text.to_owned(), count))?;
+        if index >= count {
+            return Err(NoShard::Index(text.to_owned(), count));
+        }
+        Ok(Self {
+            index,
+            count: several,
+        })
+    }
+}
+
+/// Digits alone: a number has one way to be written, and so has a Lease's name.
+fn number(text: &str) -> Option<u16> {
+    let number: u16 = text.parse().ok()?;
+    (number.to_string() == text).then_some(number)
+}
+
+impl fmt::Display for Shard {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}/{}", self.index, self.count)
+    }
+}
+
+impl Shard {
+    /// How many there are.
+    #[must_use]
+    pub fn count(self) -> u16 {
+        self.count.get()
+    }
+
+    /// Whether a namespace is of this shard.
+    #[must_use]
+    pub fn has(self, namespace: &str) -> bool {
+        Self::of(namespace, self.count) == self
+    }
+
+    /// The shard that a namespace is of: the one whose weight for it is the greatest, the first of several. With one
+    /// shard more, namespaces move to the new one only, and with one less, those of the last one only.
+    fn of(namespace: &str, count: NonZeroU16) -> Self {
+        let name = fnv_1a(namespace.as_bytes());
+        let (mut index, mut greatest) = (0, weight(name, 0));
+        for other in 1..count.get() {
+            let weight = weight(name, other);
+            if weight > greatest {
+                (index, greatest) = (other, weight);
+            }
+        }
+        Self { index, count }
+    }
+
+    /// The name of this shard's Lease.
+    #[must_use]
+    pub fn lease(self, program: &str) -> String {
+        format!("{program}-shard-{}-of-{}", self.index, self.count)
+    }
+
+    /// The shard that a Lease is of, if it is the Lease of one of this program's.
+    #[must_use]
+    pub fn of_lease(program: &str, lease: &str) -> Option<Self> {
+        let (index, count) = lease
+            .strip_prefix(program)?
+            .strip_prefix("-shard-")?
+            .split_once("-of-")?;
+        format!("{index}/{count}").parse().ok()
+    }
+}
+
+/// FNV-1a of 64 bits, <http://www.isthe.com/chongo/tech/comp/fnv/>.
+fn fnv_1a(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
+/// The number of a name in the order of splitmix64, <https://prng.di.unimi.it/splitmix64.c>, which scatters what FNV
+/// leaves alike: names that differ in their last letter.
+fn weight(name: u64, shard: u16) -> u64 {
+    let steps = u64::from(shard) + 1;
+    let mut mixed = name.wrapping_add(steps.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ (mixed >> 31)
+}
+
+#[cfg(test)]
+mod tests;

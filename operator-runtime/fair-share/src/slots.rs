@@ -1,0 +1,309 @@
+//! A number of slots, shared fairly: who waits, waits in the queue of his party, and the parties take turns. A party
+//! that wants a thousand slots at once makes others wait for one turn, not for a thousand.
+//!
+//! A turn comes when a slot is given back. Where that may take an hour, [`Slots::with_room`] keeps some free: a party
+//! takes a slot only while it holds fewer than are free. One alone gets half, the next one half of what is left, and
+//! whoever comes then finds room at once.
+//!
+//! Parties are namespaces, so that no tenant can take what all share. Nothing is known of a party that neither holds
+//! nor wants a slot.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::oneshot;
+
+/// Slots. Clones are the same slots.
+#[derive(Debug, Clone)]
+pub struct Slots {
+    queue: Arc<Mutex<Queue>>,
+    all: usize,
+}
+
+/// The right to a slot, given back when dropped.
+#[derive(Debug)]
+pub struct Slot {
+    slots: Slots,
+    party: Arc<str>,
+}
+
+#[derive(Debug)]
+struct Queue {
+    free: usize,
+    keeps_room: bool,
+    /// Slots held, by party. None is zero.
+    held: HashMap<Arc<str>, usize>,
+    /// Those who wait, by party. No queue is empty.
+    waiting: HashMap<Arc<str>, Waiters>,
+    /// The parties that wait, in the order of their turns.
+    turns: VecDeque<Arc<str>>,
+}
+
+/// Those of one party who wait for a slot.
+#[derive(Debug, Default)]
+struct Waiters {
+    callers: VecDeque<oneshot::Sender<Slot>>,
+    /// So many may have gone away before they are looked for.
+    sweep_at: usize,
+}
+
+impl Slots {
+    /// So many slots, at least one. One party may take them all.
+    #[must_use]
+    pub fn new(all: usize) -> Self {
+        Self::made(all, false)
+    }
+
+    /// So many slots, at least one. No party takes the last ones while it has as many itself.
+    #[must_use]
+    pub fn with_room(all: usize) -> Self {
+        Self::made(all, true)
+    }
+
+    fn made(all: usize, keeps_room: bool) -> Self {
+        let all = all.max(1);
+        let queue = Queue {
+            free: all,
+            keeps_room,
+            held: HashMap::new(),
+            waiting: HashMap::new(),
+            turns: VecDeque::new(),
+        };
+        Self {
+            queue: Arc::new(Mutex::new(queue)),
+            all,
+        }
+    }
+
+    /// Slots that are taken.
+    #[must_use]
+    pub fn taken(&self) -> usize {
+        self.all - self.queue().free
+    }
+
+    /// Waits for a slot, as one of a party. To stop waiting, drop the future.
+    pub async fn take(&self, party: &str) -> Slot {
+        let turn = {
+            let mut queue = self.queue();
+            let party: Arc<str> = Arc::from(party);
+            if queue.may_take(&party) {
+                // Whoever may take one does not wait: all are called as soon as they may.
+                queue.hand_out(&party);
+                return self.slot(party);
+            }
+            queue.line_up(party)
+        };
+        match turn.await {
+            Ok(slot) => slot,
+            // The queue calls everybody before it goes, and it cannot go while `self` is here.
+            Err(_) => std::future::pending().await,
+        }
+    }
+
+    fn slot(&self, party: Arc<str>) -> Slot {
+        Slot {
+            slots: self.clone(),
+            party,
+        }
+    }
+
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Queue {
+    fn may_take(&self, party: &str) -> bool {
+        let held = self.held.get(party).copied().unwrap_or_default();
+        self.free > 0 && (!self.keeps_room || held < self.free)
+    }
+
+    fn hand_out(&mut self, party: &Arc<str>) {
+        self.free -= 1;
+        *self.held.entry(party.clone()).or_default() += 1;
+    }
+
+    fn take_back(&mut self, party: &str) {
+        self.free += 1;
+        if let Some(held) = self.held.get_mut(party) {
+            *held -= 1;
+            if *held == 0 {
+                self.held.remove(party);
+            }
+        }
+    }
+
+    fn line_up(&mut self, party: Arc<str>) -> oneshot::Receiver<Slot> {
+        let (caller, turn) = oneshot::channel();
+        let queue = self.waiting.entry(party.clone()).or_default();
+        if queue.callers.is_empty() {
+            self.turns.push_back(party);
+        }
+        queue.push(caller);
+        turn
+    }
+
+    /// The next one whose turn it is, with his slot handed out.
+    fn next(&mut self) -> Option<(Arc<str>, oneshot::Sender<Slot>)> {
+        loop {
+            let at = self.turns.iter().position(|party| self.may_take(party))?;
+            let party = self.turns.remove(at)?;
+            let queue = self.waiting.get_mut(&party)?;
+            let caller = queue.callers.pop_front();
+            if queue.callers.is_empty() {
+                self.waiting.remove(&party);
+            } else {
+                self.turns.push_back(party.clone());
+            }
+            // Who has gone meanwhile has had no turn.
+            if let Some(caller) = caller.filter(|caller| !caller.is_closed()) {
+                self.hand_out(&party);
+                return Some((party, caller));
+            }
+        }
+    }
+}
+
+impl Waiters {
+    /// Where turns are an hour apart, those who went away are not kept until theirs comes.
+    fn push(&mut self, caller: oneshot::Sender<Slot>) {
+        if self.callers.len() >= self.sweep_at {
+            self.callers.retain(|caller| !caller.is_closed());
+            self.sweep_at = 2 * self.callers.len() + 64;
+        }
+        self.callers.push_back(caller);
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        let called = {
+            let mut queue = self.slots.queue();
+            queue.take_back(&self.party);
+            // With one slot more, several parties may have become free to take one.
+            std::iter::from_fn(|| queue.next()).collect::<Vec<_>>()
+        };
+        for (party, caller) in called {
+            // Who goes at this moment gives the slot back by dropping it.
+            drop(caller.send(self.slots.slot(party)));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::Future;
+    use std::pin::Pin;
+    use std::task::{Context, Poll, Waker};
+
+    use super::*;
+
+    type Waiter<'s> = Pin<Box<dyn Future<Output = Slot> + 's>>;
+
+    /// Takes a slot if there is one.
+    fn poll(waiter: &mut Waiter<'_>) -> Option<Slot> {
+        match waiter.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(slot) => Some(slot),
+            Poll::Pending => None,
+        }
+    }
+
+    fn waiter<'s>(slots: &'s Slots, party: &'s str) -> Waiter<'s> {
+        let mut waiter: Waiter<'s> = Box::pin(slots.take(party));
+        assert!(poll(&mut waiter).is_none());
+        waiter
+    }
+
+    #[test]
+    fn parties_take_turns_however_many_each_sends() {
+        let slots = Slots::new(1);
+        let mut held = poll(&mut (Box::pin(slots.take("crowd")) as Waiter<'_>));
+        let mut waiters: Vec<(&str, Waiter<'_>)> = Vec::new();
+        for party in ["crowd", "crowd", "crowd", "few", "other"] {
+            waiters.push((party, waiter(&slots, party)));
+        }
+        let mut order = Vec::new();
+        while !waiters.is_empty() {
+            held = None;
+            let served = waiters.iter_mut().position(|(_, waiter)| {
+                held = poll(waiter);
+                held.is_some()
+            });
+            order.push(waiters.remove(served.unwrap()).0);
+        }
+        drop(held);
+        assert_eq!(order, ["crowd", "few", "other", "crowd", "crowd"]);
+        assert_eq!(slots.taken(), 0);
+        assert!(slots.queue().waiting.is_empty() && slots.queue().turns.is_empty());
+    }
+
+    #[test]
+    fn who_goes_away_loses_nothing_for_others() {
+        let slots = Slots::new(1);
+        let first = poll(&mut (Box::pin(slots.take("a")) as Waiter<'_>)).unwrap();
+        let gone = waiter(&slots, "a");
+        let mut stays = waiter(&slots, "a");
+        drop(gone);
+        drop(first);
+        let second = poll(&mut stays).unwrap();
+        // This one has been called, and goes before he hears of it.
+        let called = waiter(&slots, "b");
+        let mut last = waiter(&slots, "c");
+        drop(second);
+        drop(called);
+        assert!(poll(&mut last).is_some());
+        drop(last);
+        assert_eq!(slots.taken(), 0);
+    }
+
+    #[test]
+    fn there_is_always_a_slot() {
+        assert!(poll(&mut (Box::pin(Slots::new(0).take("a")) as Waiter<'_>)).is_some());
+        assert!(poll(&mut (Box::pin(Slots::with_room(0).take("a")) as Waiter<'_>)).is_some());
+    }
+
+    fn take_all(slots: &Slots, party: &str) -> Vec<Slot> {
+        std::iter::from_fn(|| poll(&mut (Box::pin(slots.take(party)) as Waiter<'_>))).collect()
+    }
+
+    #[test]
+    fn who_comes_next_finds_room_however_long_the_others_hold_theirs() {
+        let slots = Slots::with_room(4096);
+        let mut held = Vec::new();
+        for party in 0..8 {
+            let got = take_all(&slots, &format!("crowd-{party}"));
+            // The first has half, and each one after it half of what is left.
+            assert_eq!(got.len(), 2048 >> party);
+            held.push(got);
+        }
+        assert_eq!(take_all(&slots, "few").len(), 8);
+        drop(held);
+        assert_eq!(slots.taken(), 0);
+        assert!(slots.queue().held.is_empty());
+    }
+
+    #[test]
+    fn room_that_becomes_free_goes_to_everybody_who_may_have_it() {
+        let slots = Slots::with_room(8);
+        let (mut many, few) = (take_all(&slots, "many"), take_all(&slots, "few"));
+        assert_eq!((many.len(), few.len()), (4, 2));
+        let (mut more, mut others) = (waiter(&slots, "many"), waiter(&slots, "few"));
+        // Two are free, and so is one more now: `few` holds 2 and may have a third, `many` still has too many.
+        many.pop();
+        assert!(poll(&mut more).is_none());
+        let third = poll(&mut others).unwrap();
+        drop((few, third));
+        assert!(poll(&mut more).is_some());
+    }
+
+    #[test]
+    fn those_who_gave_up_are_not_kept() {
+        let slots = Slots::with_room(2);
+        let _held = take_all(&slots, "a");
+        for _ in 0..10_000 {
+            drop(waiter(&slots, "a"));
+        }
+        let waiting = slots.queue().waiting["a"].callers.len();
+        assert!(waiting < 100, "{waiting}");
+    }
+}
