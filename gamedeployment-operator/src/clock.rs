@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use gamedeployment_driver::clock::Now;
 use jiff::Timestamp;
+use runtime_core::clock::Now;
 
 /// Tells the time since the process began to lead.
 #[derive(Debug, Clone, Copy)]

@@ -5,7 +5,8 @@ use std::fmt::Debug;
 
 use hook_core::answer::{FailureKind, MeasurementFailure};
 use hook_core::resolve::{Reference, run_unreadable};
-use hook_session::ledger::{Ledger, LedgerError};
+use hook_driver::LedgerError;
+use hook_session::ledger::Ledger;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::{ConfigMap, ObjectReference, Secret};
 use kube::api::{DeleteParams, GetParams, Patch, PatchParams, Preconditions};

@@ -1,18 +1,20 @@
 //! A session for every run without a verdict, and none for any other: finished runs cost nothing.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures::{Stream, StreamExt};
+use hook_driver::{Change, End, Event, SessionId, Sessions};
+use hook_session::Session;
 use hook_session::measure::Measurer;
-use hook_session::{End, Session};
+use kube::core::DeserializeGuard;
 use kube::core::error_boundary::InvalidObject;
-use kube::runtime::watcher::Event;
+use kube::runtime::watcher;
 use operator_runtime::watch::{Key, Observed, key_of};
 use shared_api::HookRun;
 use tokio::sync::watch;
-use tokio::task::{AbortHandle, JoinSet};
+use tokio::task::{AbortHandle, JoinError, JoinSet};
 
 use crate::act::ApiLedger;
 use crate::metrics::Metrics;
@@ -25,30 +27,15 @@ const AFTER_DEFECT: Duration = Duration::from_secs(10);
 pub struct Controller {
     measurer: Measurer<ApiLedger>,
     metrics: Metrics,
-    seats: HashMap<Key, Seat>,
-    tasks: JoinSet<(Key, String, End)>,
+    sessions: Sessions,
+    handles: HashMap<Key, Handle>,
+    tasks: JoinSet<(Key, SessionId, End)>,
     refusals: Refusals,
-    /// Runs seen in the list that is being read.
-    listed: Option<HashSet<Key>>,
-}
-
-/// What is known of a run besides what the watch says.
-enum Seat {
-    /// It is being measured.
-    Taken(Handle),
-    /// Its session has ended, and the watch has not shown that yet. An older state that arrives now must not bring
-    /// the run back to life: it would be measured again for a slot that is recorded.
-    Left {
-        /// Of the run.
-        uid: String,
-        /// How it ended.
-        end: End,
-    },
 }
 
 /// A session, seen from outside. Dropping it ends the session and cancels its calls.
 struct Handle {
-    uid: String,
+    id: SessionId,
     updates: watch::Sender<Arc<HookRun>>,
     task: AbortHandle,
 }
@@ -66,10 +53,10 @@ impl Controller {
         Self {
             measurer,
             metrics,
-            seats: HashMap::new(),
+            sessions: Sessions::default(),
+            handles: HashMap::new(),
             tasks: JoinSet::new(),
             refusals: Refusals::default(),
-            listed: None,
         }
     }
 
@@ -79,7 +66,11 @@ impl Controller {
         loop {
             tokio::select! {
                 event = events.next() => match event {
-                    Some(event) => self.observe(event),
+                    Some(event) => {
+                        let event = self.read(event);
+                        let changes = self.sessions.observe(event);
+                        self.change(changes, Duration::ZERO);
+                    }
                     None => return,
                 },
                 Some(ended) = self.tasks.join_next(), if !self.tasks.is_empty() => self.leave(ended),
@@ -90,88 +81,80 @@ impl Controller {
         }
     }
 
-    fn observe(&mut self, event: Observed<HookRun>) {
+    /// An event in the driver's words. That a run cannot be read is recorded aside.
+    fn read(&mut self, event: Observed<HookRun>) -> Event {
         match event {
-            Event::Init => self.listed = Some(HashSet::new()),
-            Event::InitApply(run) | Event::Apply(run) => match run.0 {
-                Ok(run) => self.apply(Arc::new(run)),
-                Err(invalid) => self.refuse(invalid),
-            },
-            Event::Delete(run) => {
-                let metadata = match &run.0 {
-                    Ok(run) => &run.metadata,
-                    Err(invalid) => &invalid.metadata,
+            watcher::Event::Init => Event::ListBegins,
+            watcher::Event::InitApply(DeserializeGuard(Ok(run))) => Event::Listed(self.readable(run)),
+            watcher::Event::Apply(DeserializeGuard(Ok(run))) => Event::Applied(self.readable(run)),
+            watcher::Event::InitApply(DeserializeGuard(Err(invalid)))
+            | watcher::Event::Apply(DeserializeGuard(Err(invalid))) => self.refuse(invalid),
+            watcher::Event::Delete(DeserializeGuard(run)) => {
+                let key = match &run {
+                    Ok(run) => key_of(&run.metadata),
+                    Err(invalid) => key_of(&invalid.metadata),
                 };
-                self.seats.remove(&key_of(metadata));
-                self.refusals.cancel(&key_of(metadata));
+                self.refusals.cancel(&key);
+                Event::Deleted(key)
             }
-            Event::InitDone => {
-                // What was deleted while nobody watched is in no list.
-                if let Some(listed) = self.listed.take() {
-                    self.seats.retain(|key, _| listed.contains(key));
-                    self.refusals.retain(&listed);
+            watcher::Event::InitDone => {
+                if let Some(listed) = self.sessions.listed() {
+                    self.refusals.retain(listed);
                 }
+                Event::ListEnds
             }
         }
     }
 
-    fn apply(&mut self, run: Arc<HookRun>) {
-        let key = key_of(&run.metadata);
-        if let Some(listed) = &mut self.listed {
-            listed.insert(key.clone());
-        }
-        self.refusals.cancel(&key);
-        let uid = run.metadata.uid.clone().unwrap_or_default();
-        if run.metadata.deletion_timestamp.is_some() {
-            self.seats.remove(&key);
-            return;
-        }
-        match self.seats.get(&key) {
-            Some(Seat::Taken(session)) if session.uid == uid => {
-                session.updates.send_replace(run);
+    fn readable(&mut self, run: HookRun) -> Arc<HookRun> {
+        self.refusals.cancel(&key_of(&run.metadata));
+        Arc::new(run)
+    }
+
+    fn refuse(&mut self, invalid: InvalidObject) -> Event {
+        self.metrics.unreadable.inc();
+        let key = key_of(&invalid.metadata);
+        self.refusals
+            .start(key.clone(), invalid, self.measurer.ledger.clone());
+        Event::Unreadable(key)
+    }
+
+    fn change(&mut self, changes: impl IntoIterator<Item = Change>, pause: Duration) {
+        for change in changes {
+            match change {
+                Change::Open(key, id, run) => self.open(key, id, run, pause),
+                Change::Tell(key, run) => {
+                    if let Some(handle) = self.handles.get(&key) {
+                        handle.updates.send_replace(run);
+                    }
+                }
+                Change::Close(key) => drop(self.handles.remove(&key)),
             }
-            Some(Seat::Left { uid: left, end }) if *left == uid && end.is_news_of_before(&run) => {}
-            _ if is_over(&run) => {
-                self.seats.remove(&key);
-            }
-            _ => self.open(key, uid, run, Duration::ZERO),
         }
     }
 
-    fn open(&mut self, key: Key, uid: String, run: Arc<HookRun>, pause: Duration) {
+    fn open(&mut self, key: Key, id: SessionId, run: Arc<HookRun>, pause: Duration) {
         let (updates, receiver) = watch::channel(run);
         let measurer = self.measurer.clone();
-        let identity = (key.clone(), uid.clone());
+        let of = key.clone();
         let task = self.tasks.spawn(async move {
             if !pause.is_zero() {
                 tokio::time::sleep(pause).await;
             }
-            (
-                identity.0,
-                identity.1,
-                Session::new(measurer, receiver).drive().await,
-            )
+            (of, id, Session::new(measurer, receiver).drive().await)
         });
-        self.seats.insert(key, Seat::Taken(Handle { uid, updates, task }));
+        self.handles.insert(key, Handle { id, updates, task });
     }
 
-    /// Remembers how a session ended until the watch shows it.
-    fn leave(&mut self, ended: Result<(Key, String, End), tokio::task::JoinError>) {
+    /// A session has ended.
+    fn leave(&mut self, ended: Result<(Key, SessionId, End), JoinError>) {
         match ended {
-            Ok((key, uid, end)) => {
-                let latest = match self.seats.get(&key) {
-                    Some(Seat::Taken(session)) if session.uid == uid => session.updates.borrow().clone(),
-                    _ => return,
-                };
-                if end.is_news_of_before(&latest) {
-                    self.seats.insert(key, Seat::Left { uid, end });
-                    return;
+            Ok((key, id, end)) => {
+                if self.handles.get(&key).is_some_and(|handle| handle.id == id) {
+                    self.handles.remove(&key);
                 }
-                // The watch has shown the end already; what it brought since, nobody has heard.
-                self.seats.remove(&key);
-                if end.is_before(&latest) {
-                    self.apply(latest);
-                }
+                let changes = self.sessions.ended(key, id, end);
+                self.change(changes, Duration::ZERO);
             }
             Err(error) if error.is_cancelled() => {}
             Err(error) => {
@@ -183,30 +166,14 @@ impl Controller {
 
     /// Opens the sessions again whose task has ended in a defect of ours.
     fn reopen(&mut self) {
-        let broken = self.seats.iter().filter_map(|(key, seat)| match seat {
-            Seat::Taken(session) if session.task.is_finished() => {
-                Some((key.clone(), session.uid.clone(), session.updates.borrow().clone()))
-            }
-            Seat::Taken(_) | Seat::Left { .. } => None,
-        });
-        for (key, uid, run) in broken.collect::<Vec<_>>() {
-            self.open(key, uid, run, AFTER_DEFECT);
+        let broken = self
+            .handles
+            .iter()
+            .filter(|(_, handle)| handle.task.is_finished());
+        let broken: Vec<(Key, SessionId)> = broken.map(|(key, handle)| (key.clone(), handle.id)).collect();
+        for (key, id) in broken {
+            let again = self.sessions.broken(&key, id);
+            self.change(again, AFTER_DEFECT);
         }
     }
-
-    fn refuse(&mut self, invalid: InvalidObject) {
-        self.metrics.unreadable.inc();
-        let key = key_of(&invalid.metadata);
-        if let Some(listed) = &mut self.listed {
-            listed.insert(key.clone());
-        }
-        self.seats.remove(&key);
-        self.refusals.start(key, invalid, self.measurer.ledger.clone());
-    }
-}
-
-/// Whether there is nothing left to do for a run.
-fn is_over(run: &HookRun) -> bool {
-    let ended = run.status.as_ref().is_some_and(|status| status.phase.is_final());
-    ended && run.spec.ttl_seconds_after_finished.is_none()
 }

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use hook_session::ledger::LedgerError;
+use hook_driver::LedgerError;
 use kube::core::error_boundary::InvalidObject;
 use operator_runtime::watch::Key;
 use tokio::task::{AbortHandle, JoinSet};

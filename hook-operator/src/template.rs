@@ -8,7 +8,7 @@ use fair_share::compute::Compute;
 use futures::{Stream, StreamExt};
 use hook_core::resolve::{check_template, template_cautions, template_unreadable, template_valid};
 use hook_core::value::cut;
-use hook_session::ledger::LedgerError;
+use hook_driver::LedgerError;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::core::ObjectMeta;

@@ -14,7 +14,6 @@ use gamedeployment_core::view::View;
 use shared_api::GameDeployment;
 
 use crate::Key;
-use crate::clock::Now;
 use crate::expectations::{self, Expectations};
 use crate::index::{Index, Surroundings};
 use crate::job::{Calls, Effect, Job, Step};
@@ -22,6 +21,7 @@ use crate::news::{News, Unreadable};
 use crate::pacing::{Rest, Wakes};
 use crate::reading::Reads;
 use crate::request::{Answer, Call, CallError, Decided, Kind, Output, Report, Request, RequestId, Subject};
+use runtime_core::clock::Now;
 
 /// Pause before something is tried again that no decision rests on.
 pub(crate) const LATER: Duration = Duration::from_secs(1);

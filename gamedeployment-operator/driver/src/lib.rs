@@ -15,11 +15,9 @@
 //! | [`job`] | a plan that is carried out: order, batches, what each answer means |
 //! | [`request`] | calls and answers, and everything else that the shell is told |
 //! | [`pacing`] | wake-ups, and rest after long decisions |
-//! | [`clock`] | a moment by both clocks |
 //!
 //! Nothing here has a client, a runtime, a clock, randomness, an environment or a log.
 
-pub mod clock;
 pub mod driver;
 pub mod expectations;
 pub mod index;

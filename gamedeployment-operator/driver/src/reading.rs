@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::Key;
-use crate::clock::Now;
 use crate::driver::{Driver, LATER};
 use crate::expectations;
 use crate::job::Effect;
 use crate::request::{Answer, Call, CallError, Kind, Output, Request, RequestId};
 use crate::store::SeenVersion;
+use runtime_core::clock::Now;
 
 /// A direct read under way.
 #[derive(Debug)]

@@ -10,8 +10,8 @@ use shared_api::reason::WorkloadReason;
 use shared_api::{GameDeployment, GameDeploymentStatus};
 
 use crate::Key;
-use crate::clock::Now;
 use crate::news::{OwnedRevision, Unreadable, Workload};
+use runtime_core::clock::Now;
 
 /// Names a request until it is answered.
 pub type RequestId = u64;

@@ -7,12 +7,12 @@ use gamedeployment_core::gate::Run;
 use gamedeployment_core::plan::Action;
 use gamedeployment_core::pod::Pod;
 use gamedeployment_core::revision::Revision;
-use gamedeployment_driver::clock::Now;
 use gamedeployment_driver::news::{Event, News, OwnedRevision, Workload};
 use gamedeployment_driver::request::{Answer, Call, CallError, Object, Output, Request};
 use gamedeployment_driver::{Driver, Input, Key, Limits};
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::ControllerRevision;
+use runtime_core::clock::Now;
 use serde_json::{Value, json};
 use shared_api::{GameDeployment, HookRun};
 

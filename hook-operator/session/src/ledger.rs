@@ -5,6 +5,7 @@ use std::future::Future;
 
 use hook_core::answer::MeasurementFailure;
 use hook_core::resolve::Reference;
+use hook_driver::LedgerError;
 use shared_api::{HookRun, HookRunStatus};
 
 /// Records statuses under the rule that nothing newer may be overwritten.
@@ -37,23 +38,4 @@ pub trait Ledger: Send + Sync + 'static {
 
     /// Told now and then while a run's status cannot be recorded, so that it is not stuck in silence.
     fn unwritable(&self, run: &HookRun, why: &str);
-}
-
-/// Why a ledger did not do what it was asked.
-#[derive(Debug, thiserror::Error)]
-pub enum LedgerError {
-    /// Something newer is recorded.
-    #[error("something newer is recorded")]
-    Conflict,
-    /// The run is gone, or another one has its name.
-    #[error("the run is gone")]
-    Gone,
-    /// Worth another try.
-    #[error("failed to {step}: {message}")]
-    Failed {
-        /// What was tried.
-        step: &'static str,
-        /// What went wrong.
-        message: String,
-    },
 }

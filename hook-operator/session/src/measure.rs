@@ -6,8 +6,9 @@ use std::time::Duration;
 use hook_core::answer::{Answer, FailureKind, MeasurementFailure};
 use hook_core::decide::{Outcome, Slot};
 use hook_core::render::{MAX_REQUEST, References, Rendered, longest, references, render};
-use hook_core::resolve::{Problems, ResolvedMetric, ResolvedRun};
+use hook_core::resolve::ResolvedMetric;
 use hook_core::verdict::{Rules, Verdict, judge};
+use hook_driver::SharedRun;
 use hook_providers::{Claim, Providers};
 use jiff::Timestamp;
 use redact::Redactor;
@@ -51,9 +52,6 @@ pub struct NotAsked {
     /// Why, for people.
     pub why: String,
 }
-
-/// A spec that is shared by its session and all that computes for it.
-pub type SharedRun = Arc<Result<ResolvedRun, Problems>>;
 
 impl<L: Ledger> Measurer<L> {
     /// Takes one measurement of a metric that the run has. Dropping the future cancels the call.

@@ -13,10 +13,12 @@ use std::time::Duration;
 
 use hook_core::answer::MeasurementFailure;
 use hook_core::resolve::Reference;
+use hook_driver::End;
+use hook_driver::LedgerError;
 use hook_providers::{EgressPolicy, Limits, Providers};
-use hook_session::ledger::{Ledger, LedgerError};
+use hook_session::Session;
+use hook_session::ledger::Ledger;
 use hook_session::measure::Measurer;
-use hook_session::{End, Session};
 use serde_json::{Value, json};
 use shared_api::{HookRun, HookRunStatus, Phase};
 use tokio::sync::watch;

@@ -13,7 +13,7 @@ use redact::Redactor;
 use serde_json::{Value, json};
 use shared_api::Phase;
 
-use crate::hooks::session::Wish;
+use crate::hooks::{Of, Wish};
 use crate::questions::{ALL, PLAYERS_OF_ROOMS, TOO_MANY_SEATS_TAKEN};
 use crate::world::World;
 
@@ -93,7 +93,8 @@ impl Mood {
 pub struct Call {
     pub process: usize,
     pub incarnation: u64,
-    pub run: String,
+    pub of: Of,
+    /// UID of the run.
     pub uid: String,
     pub slot: Slot,
     pub number: u64,
@@ -118,6 +119,7 @@ impl World {
     /// A process begins to measure.
     pub fn ask(&mut self, process: usize, wish: Wish) {
         let Wish::Measure {
+            of,
             run,
             resolved,
             slot,
@@ -130,19 +132,14 @@ impl World {
         let Some(metric) = resolved.metric(&slot.metric) else {
             return;
         };
-        let written = run
-            .api
-            .spec
-            .metrics
-            .iter()
-            .find(|metric| metric.name == slot.metric);
+        let written = run.spec.metrics.iter().find(|metric| metric.name == slot.metric);
         let conditions =
             written.map(|metric| (metric.success_condition.clone(), metric.failure_condition.clone()));
         self.calls.push(Call {
             process,
             incarnation: self.processes[process].incarnation,
-            run: run.id.name.clone(),
-            uid: run.id.uid.clone(),
+            of,
+            uid: run.metadata.uid.clone().unwrap_or_default(),
             number,
             began: self.now,
             rendered: render(metric, &resolved.arguments, &References::new()),
@@ -199,7 +196,7 @@ impl World {
             pod,
         };
         self.totals.measurements += 1;
-        self.tell(|| format!("{} is measured for {}: {expected}", call.slot.metric, call.run));
+        self.tell(|| format!("{} is measured for {}: {expected}", call.slot.metric, call.of.0));
         self.referee.measured(&call.uid, taken);
         let outcome = Outcome {
             slot: call.slot,
@@ -207,14 +204,8 @@ impl World {
             finished_at: self.now,
             verdict,
         };
-        self.deliver_outcome(
-            call.process,
-            call.incarnation,
-            call.run,
-            call.uid,
-            call.number,
-            outcome,
-        );
+        let process = (call.process, call.incarnation);
+        self.deliver_outcome(process, call.of, call.number, outcome);
     }
 }
 

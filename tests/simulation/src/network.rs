@@ -2,16 +2,18 @@
 //! its answer is lost, or it is given up and takes effect after that.
 
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use fastrand::Rng;
 use gamedeployment_core::plan::Action;
 use gamedeployment_driver::request::{self, Answer as Answered, Call, Object, Request};
+use hook_driver::{Input, LedgerError};
 use jiff::{SignedDuration, Timestamp};
-use shared_api::{HookRunStatus, Phase};
+use shared_api::{HookRun, HookRunStatus, Phase};
 
 use crate::games::{Seen, perform};
-use crate::hooks::CallError;
+use crate::hooks::{Of, failed, refused};
 use crate::objects::{PodObject, RunObject};
 use crate::process::{Answer, clock};
 use crate::referee::{Acted, Room};
@@ -25,20 +27,19 @@ const LIMBO: SignedDuration = SignedDuration::from_secs(60);
 
 /// What is asked.
 #[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "most requests are of this kind")]
 pub enum What {
     Games(Request, Option<Rc<Seen>>),
-    Record(Rc<RunObject>, Box<HookRunStatus>),
-    ReadRun(Rc<RunObject>),
-    DeleteRun(Rc<RunObject>),
+    Record(Of, Arc<HookRun>, Box<HookRunStatus>),
+    ReadRun(Of, Arc<HookRun>),
+    DeleteRun(Of, Arc<HookRun>),
 }
 
 impl What {
     fn writes(&self) -> bool {
         match self {
-            Self::ReadRun(_) => false,
+            Self::ReadRun(..) => false,
             Self::Games(request, _) => !matches!(request.call, Call::Read(..) | Call::ReadNode(_)),
-            Self::Record(..) | Self::DeleteRun(_) => true,
+            Self::Record(..) | Self::DeleteRun(..) => true,
         }
     }
 
@@ -61,14 +62,19 @@ impl What {
                     Failed::Unknown => request::CallError::Unknown("failed: no answer".to_owned()),
                 }),
             ),
-            Self::Record(run, _) | Self::ReadRun(run) | Self::DeleteRun(run) => {
-                let error = match error {
-                    Failed::Refused => CallError::Refused,
-                    Failed::Lapsed | Failed::Unknown => CallError::Unknown,
-                };
-                answer_about(run, Err(error))
-            }
+            Self::Record(of, ..) => Answer::Run(of.clone(), Input::Recorded(Err(error.told()))),
+            Self::ReadRun(of, _) => Answer::Run(of.clone(), Input::Read(Err(error.told()))),
+            Self::DeleteRun(of, _) => Answer::Run(of.clone(), Input::Deleted(Err(error.told()))),
         }
+    }
+}
+
+impl Failed {
+    fn told(self) -> LedgerError {
+        failed(match self {
+            Self::Refused => "refused (429)",
+            Self::Lapsed | Self::Unknown => "no answer",
+        })
     }
 }
 
@@ -201,8 +207,8 @@ impl World {
         }
         let conflict = match &answer {
             Answer::Games(_, answer) => matches!(answer, Err(request::CallError::Conflict)),
-            Answer::Run { answer, .. } => matches!(answer, Err(CallError::Conflict)),
-            Answer::Outcome { .. } => false,
+            Answer::Run(_, Input::Recorded(answer)) => matches!(answer, Err(LedgerError::Conflict)),
+            Answer::Run(..) | Answer::Outcome(..) => false,
         };
         self.totals.conflicts += u64::from(conflict);
         self.processes[flight.process].inbox.push_back(answer);
@@ -217,32 +223,28 @@ impl World {
                 let answer = self.perform_games(&request.call, seen, late, flight.sent);
                 Answer::Games(request.id, answer)
             }
-            What::Record(base, status) => {
-                let id = &base.id;
-                let before = self.server.runs.get(&id.name).cloned();
-                let written = self.server.write_run_status(
-                    &id.name,
-                    Some(&id.uid),
-                    Some(&id.version),
-                    (**status).clone(),
-                );
+            What::Record(of, base, status) => {
+                let (name, uid, version) = id_of(base);
+                let before = self.server.runs.get(name).cloned();
+                let written =
+                    self.server
+                        .write_run_status(name, Some(uid), Some(version), (**status).clone());
                 if let (Ok(_), Some(before)) = (&written, &before) {
                     self.recorded(before, status);
                 }
-                answer_about(base, written.map(Some).map_err(CallError::from))
+                let written = written.map(|run| run.api.clone()).map_err(refused);
+                Answer::Run(of.clone(), Input::Recorded(written))
             }
-            What::ReadRun(base) => {
-                let found = self
-                    .server
-                    .runs
-                    .get(&base.id.name)
-                    .filter(|found| found.id.uid == base.id.uid);
-                answer_about(base, found.cloned().map(Some).ok_or(CallError::Gone))
+            What::ReadRun(of, base) => {
+                let (name, uid, _) = id_of(base);
+                let found = self.server.runs.get(name).filter(|found| found.id.uid == uid);
+                let found = found.map(|found| found.api.clone()).ok_or(LedgerError::Gone);
+                Answer::Run(of.clone(), Input::Read(found))
             }
-            What::DeleteRun(base) => {
-                let id = &base.id;
-                let deleted = self.server.delete_run(&id.name, Some(&id.uid), Some(&id.version));
-                answer_about(base, deleted.map(|()| None).map_err(CallError::from))
+            What::DeleteRun(of, base) => {
+                let (name, uid, version) = id_of(base);
+                let deleted = self.server.delete_run(name, Some(uid), Some(version));
+                Answer::Run(of.clone(), Input::Deleted(deleted.map_err(refused)))
             }
         }
     }
@@ -391,12 +393,14 @@ fn is_own(pod: &PodObject, seen: &Seen) -> bool {
     pod.id.owner.as_deref() == Some(seen.uid()) && pod.read.labels.contains_key("app")
 }
 
-fn answer_about(run: &RunObject, answer: Result<Option<Rc<RunObject>>, CallError>) -> Answer {
-    Answer::Run {
-        name: run.id.name.clone(),
-        uid: run.id.uid.clone(),
-        answer,
-    }
+/// Name, UID and version.
+fn id_of(run: &HookRun) -> (&str, &str, &str) {
+    let metadata = &run.metadata;
+    (
+        metadata.name.as_deref().unwrap_or_default(),
+        metadata.uid.as_deref().unwrap_or_default(),
+        metadata.resource_version.as_deref().unwrap_or_default(),
+    )
 }
 
 /// The existing pod that an action is about.

@@ -68,7 +68,7 @@ pub struct PodObject {
 #[derive(Debug)]
 pub struct RunObject {
     pub id: Identity,
-    pub api: HookRun,
+    pub api: Arc<HookRun>,
     pub read: Run,
 }
 
@@ -122,7 +122,7 @@ impl RunObject {
         Rc::new(Self {
             id: Identity::of(&api.metadata),
             read: Run::read(&api),
-            api,
+            api: Arc::new(api),
         })
     }
 }

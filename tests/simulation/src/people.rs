@@ -194,7 +194,7 @@ impl World {
     fn forge_run(&mut self, run: &RunObject) {
         let name = run.id.name.clone();
         let _ = self.server.delete_run(&name, None, None);
-        let mut forged = run.api.clone();
+        let mut forged = shared_api::HookRun::clone(&run.api);
         soften(&mut forged.spec);
         let now = self.now;
         if self.server.create_run(&forged, now).is_ok() {

@@ -5,20 +5,19 @@
 //! answer is waited for no longer than that.
 
 use std::collections::VecDeque;
-use std::rc::Rc;
 use std::time::Duration;
 
 use fastrand::Rng;
 use gamedeployment_driver::request::{self, Answer as Answered, RequestId};
 use hook_core::decide::Outcome;
+use hook_driver::{Input, MeasurementId};
 use jiff::{SignedDuration, Timestamp};
 
-use crate::candidate::{Call, Candidate, Timing, Written};
 use crate::games::{Games, KINDS};
-use crate::hooks::{CallError, Hooks};
-use crate::objects::RunObject;
+use crate::hooks::{Hooks, Of};
 use crate::weather::Fate;
 use crate::world::{EPOCH, World};
+use runtime_core::candidate::{Call, Candidate, Timing, Written};
 
 /// As the operators' flag has it.
 pub const TIMING: Timing = Timing {
@@ -29,17 +28,8 @@ pub const TIMING: Timing = Timing {
 #[derive(Debug)]
 pub enum Answer {
     Games(RequestId, Result<Answered, request::CallError>),
-    Run {
-        name: String,
-        uid: String,
-        answer: Result<Option<Rc<RunObject>>, CallError>,
-    },
-    Outcome {
-        name: String,
-        uid: String,
-        call: u64,
-        outcome: Box<Outcome>,
-    },
+    Run(Of, Input),
+    Outcome(Of, MeasurementId, Box<Outcome>),
 }
 
 /// What a leader does.
@@ -292,24 +282,12 @@ impl World {
     }
 
     /// A measurement's outcome reaches the process that asked, if it still lives.
-    pub fn deliver_outcome(
-        &mut self,
-        process: usize,
-        life: u64,
-        name: String,
-        uid: String,
-        call: u64,
-        outcome: Outcome,
-    ) {
+    pub fn deliver_outcome(&mut self, (process, life): (usize, u64), of: Of, call: u64, outcome: Outcome) {
         let process = &mut self.processes[process];
         if process.incarnation == life {
-            let outcome = Box::new(outcome);
-            process.inbox.push_back(Answer::Outcome {
-                name,
-                uid,
-                call,
-                outcome,
-            });
+            process
+                .inbox
+                .push_back(Answer::Outcome(of, call, Box::new(outcome)));
         }
     }
 }

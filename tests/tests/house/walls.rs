@@ -29,30 +29,45 @@ const LANGUAGES: [(&str, &[&str]); 6] = [
 ];
 
 /// What each of our crates may use of the others.
-const ALLOWED: [(&str, &[&str]); 20] = [
+const ALLOWED: [(&str, &[&str]); 21] = [
     ("shared-api", &[]),
     ("hook-core", &["shared-api"]),
     ("gamedeployment-core", &["shared-api"]),
     ("fair-share", &[]),
     ("runtime-core", &[]),
     ("operator-runtime", &["fair-share", "runtime-core", "shared-api"]),
-    ("gamedeployment-driver", &["gamedeployment-core", "shared-api"]),
+    (
+        "gamedeployment-driver",
+        &["gamedeployment-core", "runtime-core", "shared-api"],
+    ),
+    ("hook-driver", &["hook-core", "runtime-core", "shared-api"]),
     (
         "gamedeployment-operator",
         &[
             "gamedeployment-core",
             "gamedeployment-driver",
             "operator-runtime",
+            "runtime-core",
             "shared-api",
         ],
     ),
     ("hook-providers", &["fair-share", "hook-core"]),
-    ("hook-session", &["hook-core", "hook-providers", "shared-api"]),
+    (
+        "hook-session",
+        &[
+            "hook-core",
+            "hook-driver",
+            "hook-providers",
+            "runtime-core",
+            "shared-api",
+        ],
+    ),
     (
         "hook-operator",
         &[
             "fair-share",
             "hook-core",
+            "hook-driver",
             "hook-providers",
             "hook-session",
             "operator-runtime",
@@ -74,6 +89,7 @@ const ALLOWED: [(&str, &[&str]); 20] = [
         &[
             "gamedeployment-core",
             "hook-core",
+            "hook-driver",
             "hook-providers",
             "hook-session",
             "shared-api",
@@ -90,6 +106,7 @@ const ALLOWED: [(&str, &[&str]); 20] = [
             "gamedeployment-core",
             "gamedeployment-driver",
             "hook-core",
+            "hook-driver",
             "runtime-core",
             "shared-api",
         ],
@@ -228,6 +245,7 @@ fn pure_crates_name_nothing_impure() {
         "runtime-core",
         "gamedeployment-core",
         "gamedeployment-driver",
+        "hook-driver",
     ];
     for package in pure.into_iter().chain(LANGUAGES.map(|(language, _)| language)) {
         let tree = cargo(&[

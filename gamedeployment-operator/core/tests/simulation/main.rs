@@ -11,6 +11,7 @@ mod promises;
 mod properties;
 mod referee;
 mod restarts;
+#[path = "../../../../tests/simulation/src/setup.rs"]
 mod setup;
 mod status_last;
 mod stories;

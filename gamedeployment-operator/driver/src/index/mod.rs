@@ -14,10 +14,10 @@ use shared_api::GameDeployment;
 use shared_api::game_deployment::HookStep;
 
 use crate::Key;
-use crate::clock::Now;
 use crate::news::{Event, News, NodeFacts, OwnedRevision, Template, Workload};
 use crate::request::{Kind, Object};
 use crate::store::{Shelf, Store, Stored};
+use runtime_core::clock::Now;
 
 use arrivals::Arrivals;
 use nodes::Nodes;

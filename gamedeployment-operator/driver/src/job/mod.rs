@@ -15,11 +15,11 @@ use gamedeployment_core::refusals::Tried;
 use shared_api::GameDeploymentStatus;
 use shared_api::reason::WorkloadReason;
 
-use crate::clock::Now;
 use crate::request::{Answer, Call, CallError, Kind, Output, Request, RequestId, Subject};
 pub(crate) use effect::Effect;
 use effect::{Failure, Target};
 use runs::Removals;
+use runtime_core::clock::Now;
 use write::{Follows, Write};
 
 /// Calls for one workload.

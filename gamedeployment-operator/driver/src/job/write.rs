@@ -9,8 +9,8 @@ use gamedeployment_core::template::Template;
 use shared_api::reason::WorkloadReason;
 
 use super::effect::{Effect, Failure, Target};
-use crate::clock::Now;
 use crate::request::{Answer, Call, CallError, Kind, Object, Subject};
+use runtime_core::clock::Now;
 
 /// For so long the answer counts that a node does not exist.
 const NODE_GONE_FOR: Duration = Duration::from_secs(5);

@@ -10,11 +10,11 @@ use std::time::Duration;
 
 use gamedeployment_core::plan::{Action, Plan};
 use gamedeployment_core::revision::Revision;
-use gamedeployment_driver::clock::Now;
 use gamedeployment_driver::index::Index;
 use gamedeployment_driver::request::{Answer, Call, CallError, Decided, Output, Request, RequestId, Subject};
 use gamedeployment_driver::{Driver, Input, Limits};
 use jiff::Timestamp;
+use runtime_core::clock::Now;
 use shared_api::GameDeployment;
 
 use crate::network::pod_of;

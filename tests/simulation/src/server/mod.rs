@@ -12,10 +12,10 @@ use std::rc::Rc;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 
-use crate::candidate::{Call, Found, Written};
 use crate::objects::{
     NodeObject, Object, PodObject, RevisionObject, RunObject, TemplateObject, WorkloadObject,
 };
+use runtime_core::candidate::{Call, Found, Written};
 use table::Table;
 
 /// Why a write was not done.

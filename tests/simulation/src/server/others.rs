@@ -39,7 +39,7 @@ impl Server {
         if known.api.status.as_ref() == Some(&status) {
             return Ok(known);
         }
-        let mut run = known.api.clone();
+        let mut run = HookRun::clone(&known.api);
         run.status = Some(status);
         self.bump(&mut run.metadata);
         let run = RunObject::new(run);
@@ -52,9 +52,9 @@ impl Server {
         let Some(known) = self.runs.get(name).cloned() else {
             return;
         };
-        let mut run = known.api.clone();
+        let mut run = HookRun::clone(&known.api);
         change(&mut run);
-        if run != known.api {
+        if run != *known.api {
             run.metadata.generation = run.metadata.generation.map(|generation| generation + 1);
             self.bump(&mut run.metadata);
             self.runs.put(RunObject::new(run));
@@ -88,7 +88,7 @@ impl Server {
         version: Option<&str>,
     ) -> Result<(), Refusal> {
         let known = check(self.runs.get(name), uid, version)?;
-        let mut last = known.api.clone();
+        let mut last = HookRun::clone(&known.api);
         if last.metadata.finalizers.is_none() {
             self.bump(&mut last.metadata);
             self.runs.remove(RunObject::new(last));

@@ -10,7 +10,7 @@ use gamedeployment_driver::request::{Call, Decided, Output, Request};
 
 use super::{FLEET, World, is_fresh};
 use crate::games::Seen;
-use crate::hooks::session::Wish;
+use crate::hooks::Wish;
 use crate::network::What;
 use crate::process::{Answer, Process, Work};
 use crate::referee::Referee;
@@ -44,9 +44,10 @@ impl World {
             Work::Hooks(hooks) => {
                 for wish in hooks.work(now) {
                     match wish {
-                        Wish::Record(run, status) => self.send(at, What::Record(run, status)),
-                        Wish::Read(run) => self.send(at, What::ReadRun(run)),
-                        Wish::Delete(run) => self.send(at, What::DeleteRun(run)),
+                        Wish::Record(of, run, status) => self.send(at, What::Record(of, run, status)),
+                        Wish::Read(of, run) => self.send(at, What::ReadRun(of, run)),
+                        Wish::Delete(of, run) => self.send(at, What::DeleteRun(of, run)),
+                        Wish::Tell(words) => self.tell(|| words),
                         measure @ Wish::Measure { .. } => self.ask(at, measure),
                     }
                 }
@@ -59,18 +60,10 @@ impl World {
         let now = self.now;
         match (&mut self.processes[at].work, answer) {
             (Work::Games(games), Answer::Games(id, answer)) => games.answered(id, answer, now),
-            (Work::Hooks(hooks), Answer::Run { name, uid, answer }) => {
-                hooks.answered(&name, &uid, answer, now);
+            (Work::Hooks(hooks), Answer::Run(of, answer)) => hooks.answered(&of, answer, now),
+            (Work::Hooks(hooks), Answer::Outcome(of, call, outcome)) => {
+                hooks.measured(&of, call, *outcome, now);
             }
-            (
-                Work::Hooks(hooks),
-                Answer::Outcome {
-                    name,
-                    uid,
-                    call,
-                    outcome,
-                },
-            ) => hooks.measured(&name, &uid, call, *outcome),
             _ => {}
         }
     }

@@ -1,0 +1,515 @@
+//! The life of one run in one process: decide, record, measure, wait, and again.
+//!
+//! All judgement is in [`hook_core::decide`]; here is only the order of things: what is measured is kept until it is
+//! recorded, nothing is measured for a metric before its last measurement is recorded, and one call of the API server is
+//! under way at a time.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use hook_core::decide::{self, Ended, Outcome, Plan, Slot, Start, View, decide};
+use hook_core::resolve::{Problems, ResolvedRun, time_to_live};
+use hook_core::verdict::Verdict;
+use jiff::Timestamp;
+use runtime_core::clock::Now;
+use shared_api::{HookRun, HookRunStatus, Phase};
+
+use crate::End;
+use crate::kept::keeps;
+use crate::pace::Pace;
+use crate::version::Version;
+
+/// The clock on the wall may be set while a session waits; it waits no longer than this at a time.
+const LONGEST_SLEEP: Duration = Duration::from_secs(30);
+/// First pause before a failed write is tried again; doubles up to [`LONGEST_PAUSE`].
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+/// Longest pause between two tries of a write.
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+/// The try after which a write that does not succeed is complained of, and again after so many more.
+const FIRST_COMPLAINT: u32 = 5;
+const COMPLAIN_EVERY: u32 = 100;
+
+/// A spec that is shared by its session and all that computes for it.
+pub type SharedRun = Arc<Result<ResolvedRun, Problems>>;
+
+/// Names a measurement until it has ended.
+pub type MeasurementId = u64;
+
+/// What has happened to a session.
+#[derive(Debug)]
+pub enum Input {
+    /// The watch shows the run.
+    News(Arc<HookRun>),
+    /// The spec was compiled.
+    Resolved(SharedRun),
+    /// The status was recorded, and the run is so now; or not.
+    Recorded(Result<Arc<HookRun>, LedgerError>),
+    /// The run was read, not from a cache; or not.
+    Read(Result<Arc<HookRun>, LedgerError>),
+    /// The run was deleted, or not.
+    Deleted(Result<(), LedgerError>),
+    /// A measurement has ended.
+    Measured(MeasurementId, Outcome),
+    /// Nothing was asked for want of room: why, for people. That is no measurement.
+    NotAsked(MeasurementId, String),
+    /// A measurement has ended in a defect of ours.
+    Broken(MeasurementId),
+}
+
+/// What a session wants done.
+#[derive(Debug)]
+pub enum Output {
+    /// Compile the spec. [`Input::Resolved`] answers.
+    Resolve(Arc<HookRun>),
+    /// Record a status that was computed from this run. [`Input::Recorded`] answers.
+    Record(Arc<HookRun>, Box<HookRunStatus>),
+    /// Read the run. [`Input::Read`] answers.
+    Read(Arc<HookRun>),
+    /// Delete the run, if it is still exactly this one. [`Input::Deleted`] answers.
+    Delete(Arc<HookRun>),
+    /// Take a measurement that was due then. [`Input::Measured`], [`Input::NotAsked`] or [`Input::Broken`] answers,
+    /// unless it is cancelled.
+    Measure(MeasurementId, Slot, Timestamp, SharedRun),
+    /// Nobody waits for this measurement any more.
+    Cancel(MeasurementId),
+    /// What came of a write of the status: `written`, `conflict`, `gone`, `failed`.
+    Wrote(&'static str),
+    /// The status is not recorded yet, after so many tries; the next one is after a pause.
+    NotRecorded {
+        /// Why.
+        why: LedgerError,
+        /// How many tries there were.
+        tries: u32,
+        /// Until the next one.
+        pause: Duration,
+        /// Whether people are to be told.
+        tell: bool,
+    },
+    /// The verdict is recorded. The last measurement took so long.
+    Verdict(Arc<HookRun>, Duration),
+    /// A metric cannot be asked for want of room, and that is recorded: why.
+    HeldUp(Arc<HookRun>, String),
+    /// There is nothing left to do.
+    End(End),
+}
+
+/// Why the ledger did not do what it was asked.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum LedgerError {
+    /// Something newer is recorded.
+    #[error("something newer is recorded")]
+    Conflict,
+    /// The run is gone, or another one has its name.
+    #[error("the run is gone")]
+    Gone,
+    /// It was refused, or nobody knows whether it was done: worth another try.
+    #[error("failed to {step}: {message}")]
+    Failed {
+        /// What was tried.
+        step: &'static str,
+        /// What went wrong.
+        message: String,
+    },
+}
+
+/// What a session waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// It has to decide.
+    Decides,
+    /// The spec is being compiled.
+    Resolves,
+    /// For news, for a measurement, or for this time.
+    Waits(Duration),
+    /// For this time: a write has failed.
+    Pauses(Duration),
+    /// The status is being recorded.
+    Records,
+    /// The run is being read, after a conflict or after it was said to be gone.
+    Reads { conflict: bool },
+    /// The run is being deleted.
+    Deletes,
+    /// Nothing follows.
+    Ended,
+}
+
+/// One run being measured.
+#[derive(Debug)]
+pub struct Session {
+    run: Arc<HookRun>,
+    /// The newest that the watch has shown and nobody has looked at.
+    news: Option<Arc<HookRun>>,
+    resolved: SharedRun,
+    /// Whether `resolved` is of another spec than the run has now.
+    outdated: bool,
+    taken_up_at: Timestamp,
+    in_flight: BTreeMap<MeasurementId, Slot>,
+    measurements: MeasurementId,
+    outcomes: Vec<Outcome>,
+    /// Whether a measurement has ended since it was decided.
+    collected: bool,
+    /// Why a metric could not be asked, until that is recorded.
+    held_up: Option<String>,
+    pace: Pace,
+    /// The time of the last measurement.
+    last: Duration,
+    failed_writes: u32,
+    /// The status that was sent last, until it is known what became of it.
+    sent: Option<Box<HookRunStatus>>,
+    state: State,
+    output: VecDeque<Output>,
+}
+
+impl Session {
+    /// A session for a run.
+    #[must_use]
+    pub fn new(run: Arc<HookRun>, now: Now) -> Self {
+        Self {
+            run,
+            news: None,
+            resolved: Arc::new(Err(Problems::default())),
+            outdated: true,
+            taken_up_at: now.wall,
+            in_flight: BTreeMap::new(),
+            measurements: 0,
+            outcomes: Vec::new(),
+            collected: false,
+            held_up: None,
+            pace: Pace::default(),
+            last: Duration::ZERO,
+            failed_writes: 0,
+            sent: None,
+            state: State::Decides,
+            output: VecDeque::new(),
+        }
+    }
+
+    /// The run, as it is worked on.
+    #[must_use]
+    pub fn run(&self) -> &Arc<HookRun> {
+        &self.run
+    }
+
+    /// Takes in what has happened. An answer to what nobody has asked changes nothing.
+    pub fn handle(&mut self, input: Input, now: Now) {
+        match (input, self.state) {
+            (Input::News(run), _) => self.news = Some(run),
+            (Input::Resolved(resolved), State::Resolves) => {
+                self.resolved = resolved;
+                self.state = State::Decides;
+                self.forget_recorded();
+            }
+            (Input::Recorded(answer), State::Records) => self.recorded(answer, now),
+            (Input::Read(answer), State::Reads { conflict }) => self.read(answer, conflict, now),
+            (Input::Deleted(answer), State::Deletes) => match answer {
+                Ok(()) => self.end(End::Gone),
+                Err(error) => self.recover(error, now),
+            },
+            (Input::Measured(id, outcome), _) => {
+                if self.in_flight.remove(&id).is_some() {
+                    let took = outcome.finished_at.duration_since(outcome.started_at);
+                    self.last = Duration::try_from(took).unwrap_or_default();
+                    self.outcomes.push(outcome);
+                    self.collected = true;
+                }
+            }
+            (Input::NotAsked(id, why), _) => {
+                // Still due, so it is started again.
+                if self.in_flight.remove(&id).is_some() {
+                    self.held_up = Some(why);
+                    self.collected = true;
+                }
+            }
+            (Input::Broken(id), _) => self.broken(id, now),
+            (Input::Resolved(_) | Input::Recorded(_) | Input::Read(_) | Input::Deleted(_), _) => {}
+        }
+    }
+
+    /// What is to be done next; none: nothing before the next input or [`Session::deadline`].
+    pub fn poll(&mut self, now: Now) -> Option<Output> {
+        if self.output.is_empty() {
+            self.go_on(now);
+        }
+        self.output.pop_front()
+    }
+
+    /// When something is to be done though nothing happens; none: never. In the past or now: at once.
+    #[must_use]
+    pub fn deadline(&self) -> Option<Duration> {
+        if !self.output.is_empty() {
+            return Some(Duration::ZERO);
+        }
+        match self.state {
+            State::Decides => Some(Duration::ZERO),
+            State::Waits(_) if self.collected || self.news.is_some() => Some(Duration::ZERO),
+            State::Waits(until) | State::Pauses(until) => Some(until),
+            State::Resolves | State::Records | State::Reads { .. } | State::Deletes | State::Ended => None,
+        }
+    }
+
+    /// Goes on as far as it can without an answer.
+    fn go_on(&mut self, now: Now) {
+        match self.state {
+            State::Waits(until) => {
+                let news = self.hear();
+                if now.mono < until && !news && !self.collected {
+                    return;
+                }
+                self.state = State::Decides;
+            }
+            State::Pauses(until) => {
+                self.hear();
+                if now.mono < until {
+                    return;
+                }
+                self.go_on_after_write();
+            }
+            State::Decides => {}
+            State::Resolves | State::Records | State::Reads { .. } | State::Deletes | State::Ended => return,
+        }
+        if std::mem::take(&mut self.outdated) {
+            self.state = State::Resolves;
+            self.output.push_back(Output::Resolve(self.run.clone()));
+        } else {
+            self.decide(now);
+        }
+    }
+
+    fn decide(&mut self, now: Now) {
+        self.collected = false;
+        let Plan {
+            record,
+            start,
+            cancel,
+            wake_at,
+            ended,
+        } = self.plan(now.wall);
+        self.cancel(&cancel);
+        match (record, ended) {
+            (Some(status), _) => match self.pace.wait_for(&status, now.mono) {
+                Some(wait) => self.state = State::Waits(now.mono + wait.min(LONGEST_SLEEP)),
+                None => self.record(status, now),
+            },
+            (None, Some(Ended::Keep)) => self.end(End::Concluded(Version::of(&self.run))),
+            (None, Some(Ended::Delete)) => {
+                self.state = State::Deletes;
+                self.output.push_back(Output::Delete(self.run.clone()));
+            }
+            (None, Some(Ended::DeleteLater) | None) => {
+                self.start(start);
+                let longest = now.mono + LONGEST_SLEEP;
+                let until = wake_at.map_or(longest, |at| now.at(at).min(longest));
+                self.state = State::Waits(until);
+            }
+        }
+    }
+
+    fn plan(&mut self, now: Timestamp) -> Plan {
+        self.taken_up_at = self.taken_up_at.min(now);
+        let status = self.run.status.clone().unwrap_or_default();
+        let in_flight: Vec<Slot> = self.in_flight.values().cloned().collect();
+        let view = View {
+            spec: self.resolved.as_ref().as_ref(),
+            time_to_live: time_to_live(&self.run.spec),
+            generation: self.run.metadata.generation,
+            status: &status,
+            taken_up_at: self.taken_up_at,
+            in_flight: &in_flight,
+            outcomes: &self.outcomes,
+            held_up: self.held_up.as_deref(),
+        };
+        decide(&view, now)
+    }
+
+    fn record(&mut self, status: HookRunStatus, now: Now) {
+        self.pace.sent(&status, now.mono);
+        self.state = State::Records;
+        let status = Box::new(status);
+        self.sent = Some(status.clone());
+        self.output.push_back(Output::Record(self.run.clone(), status));
+    }
+
+    fn end(&mut self, end: End) {
+        self.state = State::Ended;
+        self.output.push_back(Output::End(end));
+    }
+
+    fn cancel(&mut self, slots: &[Slot]) {
+        let output = &mut self.output;
+        self.in_flight.retain(|id, slot| {
+            let stays = !slots.contains(slot);
+            if !stays {
+                output.push_back(Output::Cancel(*id));
+            }
+            stays
+        });
+    }
+
+    fn start(&mut self, starts: Vec<Start>) {
+        for Start { slot, due } in starts {
+            self.measurements += 1;
+            let id = self.measurements;
+            self.in_flight.insert(id, slot.clone());
+            let resolved = self.resolved.clone();
+            self.output.push_back(Output::Measure(id, slot, due, resolved));
+        }
+    }
+
+    /// A measurement that ended in a defect of ours is an error like any other: it is recorded, counted, and tried
+    /// again when its time comes.
+    fn broken(&mut self, id: MeasurementId, now: Now) {
+        let Some(slot) = self.in_flight.remove(&id) else {
+            return;
+        };
+        self.collected = true;
+        self.outcomes.push(Outcome {
+            slot,
+            started_at: now.wall,
+            finished_at: now.wall,
+            verdict: Verdict {
+                phase: Phase::Error,
+                value: None,
+                message: Some("the measurement ended in a defect of hook-operator; its log says more".into()),
+            },
+        });
+    }
+
+    fn recorded(&mut self, answer: Result<Arc<HookRun>, LedgerError>, now: Now) {
+        match (answer, &self.sent) {
+            (Ok(run), Some(status)) if keeps(&run, status) => {
+                let said = status.message.clone();
+                self.failed_writes = 0;
+                self.output.push_back(Output::Wrote("written"));
+                self.accept_newer(run);
+                // Said once. While it stays so, the next try says the same again, and there is nothing new to write.
+                if let Some(why) = self.held_up.take_if(|why| said.as_ref() == Some(why)) {
+                    self.output.push_back(Output::HeldUp(self.run.clone(), why));
+                }
+                self.go_on_after_write();
+            }
+            (Ok(run), _) => {
+                self.accept_newer(run);
+                self.try_again(failed("the API server answered without what was written"), now);
+            }
+            (Err(error), _) => self.recover(error, now),
+        }
+    }
+
+    /// After a write that did not succeed: where the run may have changed it is read again, else the write is tried
+    /// again after a pause. Nothing that was measured is dropped unless it turns out to be recorded.
+    fn recover(&mut self, error: LedgerError, now: Now) {
+        let conflict = match error {
+            LedgerError::Conflict => true,
+            LedgerError::Gone => false,
+            LedgerError::Failed { .. } => return self.try_again(error, now),
+        };
+        self.state = State::Reads { conflict };
+        self.output.push_back(Output::Read(self.run.clone()));
+    }
+
+    fn read(&mut self, answer: Result<Arc<HookRun>, LedgerError>, conflict: bool, now: Now) {
+        match answer {
+            Ok(run) if conflict => {
+                self.output.push_back(Output::Wrote("conflict"));
+                self.accept_newer(run);
+                self.failed_writes = self.failed_writes.saturating_add(1);
+                // One conflict is daily life; where they do not end, somebody else writes as eagerly.
+                if self.failed_writes > 1 {
+                    self.state = State::Pauses(now.mono + pause_after(self.failed_writes));
+                } else {
+                    self.go_on_after_write();
+                }
+            }
+            Ok(run) => {
+                self.accept_newer(run);
+                let why = "the API server shows the run and knows no status of it to write";
+                self.try_again(failed(why), now);
+            }
+            Err(LedgerError::Gone) => {
+                self.output.push_back(Output::Wrote("gone"));
+                self.end(End::Gone);
+            }
+            Err(error) => self.try_again(error, now),
+        }
+    }
+
+    fn try_again(&mut self, why: LedgerError, now: Now) {
+        self.failed_writes = self.failed_writes.saturating_add(1);
+        let pause = pause_after(self.failed_writes);
+        self.output.push_back(Output::Wrote("failed"));
+        self.output.push_back(Output::NotRecorded {
+            why,
+            tries: self.failed_writes,
+            pause,
+            tell: self.failed_writes % COMPLAIN_EVERY == FIRST_COMPLAINT,
+        });
+        self.state = State::Pauses(now.mono + pause);
+    }
+
+    /// It is known as well as it can be what became of a write. A verdict is told once it is recorded, also after a write
+    /// whose answer was lost: then it is the reading again that shows it. The tries differ in the time of their end.
+    fn go_on_after_write(&mut self) {
+        self.state = State::Decides;
+        let Some(sent) = self.sent.take() else { return };
+        let ours =
+            |kept: &HookRunStatus| (kept.phase, &kept.metric_results) == (sent.phase, &sent.metric_results);
+        if sent.phase.is_final() && self.run.status.as_ref().is_some_and(ours) {
+            self.output
+                .push_back(Output::Verdict(self.run.clone(), self.last));
+        }
+    }
+
+    /// Takes in what the watch has shown. Says whether it has shown anything.
+    fn hear(&mut self) -> bool {
+        let Some(news) = self.news.take() else {
+            return false;
+        };
+        if !Version::of(&news).is_before(Version::of(&self.run)) {
+            self.accept_newer(news);
+        }
+        true
+    }
+
+    fn accept_newer(&mut self, run: Arc<HookRun>) {
+        if run.spec != self.run.spec {
+            self.outdated = true;
+        }
+        if (&run.spec.metrics, &run.spec.args) != (&self.run.spec.metrics, &self.run.spec.args) {
+            self.forget_unrecorded();
+        }
+        self.run = run;
+        if !self.outdated {
+            self.forget_recorded();
+        }
+    }
+
+    /// What somebody has recorded for the same slot is dropped.
+    fn forget_recorded(&mut self) {
+        if let (Ok(resolved), Some(status)) = (self.resolved.as_ref(), &self.run.status) {
+            self.outcomes
+                .retain(|outcome| decide::is_open(resolved, status, &outcome.slot));
+        }
+    }
+
+    /// What was asked or judged by metrics that have been replaced says nothing about those that stand there now.
+    fn forget_unrecorded(&mut self) {
+        let cancelled = std::mem::take(&mut self.in_flight).into_keys();
+        self.output.extend(cancelled.map(Output::Cancel));
+        self.outcomes.clear();
+        self.held_up = None;
+    }
+}
+
+fn failed(message: &str) -> LedgerError {
+    LedgerError::Failed {
+        step: "write a status",
+        message: message.to_owned(),
+    }
+}
+
+fn pause_after(failed_writes: u32) -> Duration {
+    FIRST_PAUSE
+        .saturating_mul(1 << failed_writes.min(8))
+        .min(LONGEST_PAUSE)
+}

@@ -1,0 +1,291 @@
+//! Which runs have a session: every run without a verdict, and no other. Finished runs cost nothing.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
+
+use shared_api::HookRun;
+
+use crate::{End, Key};
+
+/// What the watch shows of runs that can be read.
+#[derive(Debug)]
+pub enum Event {
+    /// A list begins.
+    ListBegins,
+    /// The list holds this run.
+    Listed(Arc<HookRun>),
+    /// The list holds a run that cannot be read, or one was changed so that it cannot.
+    Unreadable(Key),
+    /// The list has been read to its end.
+    ListEnds,
+    /// A run was created or changed.
+    Applied(Arc<HookRun>),
+    /// A run was deleted.
+    Deleted(Key),
+}
+
+/// Names a session: a run may get another one.
+pub type SessionId = u64;
+
+/// What is to be done with a session.
+#[derive(Debug)]
+pub enum Change {
+    /// A run gets one.
+    Open(Key, SessionId, Arc<HookRun>),
+    /// The session hears this.
+    Tell(Key, Arc<HookRun>),
+    /// The session is ended, and its calls are cancelled.
+    Close(Key),
+}
+
+/// What is known of a run besides what the watch says.
+#[derive(Debug)]
+enum Slot {
+    /// It is being measured. What the watch has shown last of it.
+    Taken(SessionId, Arc<HookRun>),
+    /// Its session has ended, and the watch has not shown that yet. An older state that arrives now must not bring
+    /// the run back to life: it would be measured again for a slot that is recorded.
+    Left {
+        /// Of the run.
+        uid: String,
+        /// How it ended.
+        end: End,
+    },
+}
+
+/// The sessions of one process.
+#[derive(Debug, Default)]
+pub struct Sessions {
+    slots: HashMap<Key, Slot>,
+    /// Runs seen in the list that is being read.
+    listed: Option<HashSet<Key>>,
+    opened: SessionId,
+}
+
+impl Sessions {
+    /// Runs seen in the list that is being read, if one is.
+    #[must_use]
+    pub fn listed(&self) -> Option<&HashSet<Key>> {
+        self.listed.as_ref()
+    }
+
+    /// Takes in what the watch shows.
+    pub fn observe(&mut self, event: Event) -> Vec<Change> {
+        match event {
+            Event::ListBegins => {
+                self.listed = Some(HashSet::new());
+                Vec::new()
+            }
+            Event::Listed(run) | Event::Applied(run) => {
+                let key = key_of(&run);
+                if let Some(listed) = &mut self.listed {
+                    listed.insert(key.clone());
+                }
+                self.apply(key, run)
+            }
+            Event::Unreadable(key) => {
+                if let Some(listed) = &mut self.listed {
+                    listed.insert(key.clone());
+                }
+                self.close(key)
+            }
+            Event::Deleted(key) => self.close(key),
+            // What was deleted while nobody watched is in no list.
+            Event::ListEnds => {
+                let Some(listed) = self.listed.take() else {
+                    return Vec::new();
+                };
+                let gone = self.slots.keys().filter(|key| !listed.contains(*key));
+                let gone: BTreeSet<Key> = gone.cloned().collect();
+                gone.into_iter().flat_map(|key| self.close(key)).collect()
+            }
+        }
+    }
+
+    fn apply(&mut self, key: Key, run: Arc<HookRun>) -> Vec<Change> {
+        if run.metadata.deletion_timestamp.is_some() {
+            return self.close(key);
+        }
+        match self.slots.get_mut(&key) {
+            Some(Slot::Taken(_, latest)) if uid_of(latest) == uid_of(&run) => {
+                latest.clone_from(&run);
+                vec![Change::Tell(key, run)]
+            }
+            Some(Slot::Left { uid, end }) if uid == uid_of(&run) && end.is_news_of_before(&run) => Vec::new(),
+            _ if is_over(&run) => self.close(key),
+            _ => {
+                let mut changes = self.close(key.clone());
+                changes.push(self.open(key, run));
+                changes
+            }
+        }
+    }
+
+    fn open(&mut self, key: Key, run: Arc<HookRun>) -> Change {
+        self.opened += 1;
+        self.slots
+            .insert(key.clone(), Slot::Taken(self.opened, run.clone()));
+        Change::Open(key, self.opened, run)
+    }
+
+    fn close(&mut self, key: Key) -> Vec<Change> {
+        match self.slots.remove(&key) {
+            Some(Slot::Taken(..)) => vec![Change::Close(key)],
+            Some(Slot::Left { .. }) | None => Vec::new(),
+        }
+    }
+
+    /// A session has ended: that is remembered until the watch shows it.
+    pub fn ended(&mut self, key: Key, id: SessionId, end: End) -> Vec<Change> {
+        let latest = match self.slots.get(&key) {
+            Some(Slot::Taken(taken, latest)) if *taken == id => latest.clone(),
+            _ => return Vec::new(),
+        };
+        if end.is_news_of_before(&latest) {
+            let uid = uid_of(&latest).to_owned();
+            self.slots.insert(key, Slot::Left { uid, end });
+            return Vec::new();
+        }
+        // The watch has shown the end already; what it brought since, nobody has heard.
+        self.slots.remove(&key);
+        if end.is_before(&latest) {
+            self.apply(key, latest)
+        } else {
+            Vec::new()
+        }
+    }
+
+    /// A session has ended in a defect of ours: the run gets another one.
+    pub fn broken(&mut self, key: &Key, id: SessionId) -> Option<Change> {
+        match self.slots.get(key) {
+            Some(Slot::Taken(taken, latest)) if *taken == id => {
+                let latest = latest.clone();
+                Some(self.open(key.clone(), latest))
+            }
+            _ => None,
+        }
+    }
+}
+
+fn key_of(run: &HookRun) -> Key {
+    let metadata = &run.metadata;
+    (
+        metadata.namespace.clone().unwrap_or_default(),
+        metadata.name.clone().unwrap_or_default(),
+    )
+}
+
+fn uid_of(run: &HookRun) -> &str {
+    run.metadata.uid.as_deref().unwrap_or_default()
+}
+
+/// Whether there is nothing left to do for a run.
+fn is_over(run: &HookRun) -> bool {
+    let ended = run.status.as_ref().is_some_and(|status| status.phase.is_final());
+    ended && run.spec.ttl_seconds_after_finished.is_none()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::Version;
+
+    fn run(uid: &str, version: u32, phase: &str) -> Arc<HookRun> {
+        let run = json!({
+            "apiVersion": "tkex.tencent.com/v1alpha1",
+            "kind": "HookRun",
+            "metadata": { "namespace": "games", "name": "run", "uid": uid, "resourceVersion": version.to_string() },
+            "spec": { "metrics": [] },
+            "status": { "phase": phase },
+        });
+        Arc::new(serde_json::from_value(run).unwrap())
+    }
+
+    fn key() -> Key {
+        ("games".to_owned(), "run".to_owned())
+    }
+
+    /// What is done, in short.
+    fn words(changes: Vec<Change>) -> Vec<String> {
+        let words = changes.into_iter().map(|change| match change {
+            Change::Open(_, id, run) => format!("open {id} {}", uid_of(&run)),
+            Change::Tell(_, run) => format!("tell {}", uid_of(&run)),
+            Change::Close(_) => "close".to_owned(),
+        });
+        words.collect()
+    }
+
+    fn concluded(version: u32) -> End {
+        End::Concluded(Version::of(&run("", version, "Running")))
+    }
+
+    #[test]
+    fn a_run_without_a_verdict_has_a_session_until_it_has_one() {
+        let mut sessions = Sessions::default();
+        let mut apply = |run| words(sessions.observe(Event::Applied(run)));
+        assert_eq!(apply(run("a", 1, "Running")), ["open 1 a"]);
+        assert_eq!(apply(run("a", 2, "Running")), ["tell a"]);
+        assert_eq!(
+            apply(run("b", 3, "Running")),
+            ["close", "open 2 b"],
+            "another one of its name"
+        );
+        assert_eq!(
+            apply(run("c", 4, "Failed")),
+            ["close"],
+            "it has ended before anybody looked"
+        );
+        assert!(words(sessions.observe(Event::Deleted(key()))).is_empty());
+    }
+
+    #[test]
+    fn an_end_is_remembered_until_the_watch_shows_it() {
+        let mut sessions = Sessions::default();
+        sessions.observe(Event::Applied(run("a", 1, "Running")));
+        assert!(sessions.ended(key(), 1, concluded(5)).is_empty());
+        let mut apply = |run| words(sessions.observe(Event::Applied(run)));
+        assert!(apply(run("a", 3, "Running")).is_empty(), "it comes back to life");
+        assert!(apply(run("a", 5, "Successful")).is_empty());
+        assert_eq!(
+            apply(run("a", 6, "Running")),
+            ["open 2 a"],
+            "somebody has taken the verdict back"
+        );
+    }
+
+    #[test]
+    fn what_came_while_a_session_ended_is_not_lost() {
+        let mut sessions = Sessions::default();
+        sessions.observe(Event::Applied(run("a", 1, "Running")));
+        sessions.observe(Event::Applied(run("a", 9, "Running")));
+        assert_eq!(words(sessions.ended(key(), 1, concluded(5))), ["open 2 a"]);
+    }
+
+    #[test]
+    fn the_end_of_a_session_is_no_other_ones() {
+        let mut sessions = Sessions::default();
+        sessions.observe(Event::Applied(run("a", 1, "Running")));
+        sessions.observe(Event::Unreadable(key()));
+        assert_eq!(
+            words(sessions.observe(Event::Applied(run("a", 3, "Running")))),
+            ["open 2 a"]
+        );
+        assert!(sessions.ended(key(), 1, End::Gone).is_empty());
+        assert_eq!(
+            words(sessions.observe(Event::Applied(run("a", 4, "Running")))),
+            ["tell a"]
+        );
+        let again = sessions.broken(&key(), 2);
+        assert_eq!(words(again.into_iter().collect()), ["open 3 a"]);
+    }
+
+    #[test]
+    fn what_no_list_holds_is_closed() {
+        let mut sessions = Sessions::default();
+        sessions.observe(Event::Applied(run("a", 1, "Running")));
+        sessions.observe(Event::ListBegins);
+        assert_eq!(words(sessions.observe(Event::ListEnds)), ["close"]);
+    }
+}

@@ -1,0 +1,182 @@
+//! One hook-operator at work: its own driver, between this world's watch and this world's network.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use hook_core::decide::{Outcome, Slot};
+use hook_core::resolve::resolve_run;
+use hook_driver::{
+    Change, Event, Input, LedgerError, MeasurementId, Output, Session, SessionId, Sessions, SharedRun,
+};
+use jiff::Timestamp;
+use shared_api::{HookRun, HookRunStatus};
+
+use crate::games::now_of;
+use crate::objects::RunObject;
+use crate::process::clock;
+use crate::server::table::{News, Watch};
+use crate::server::{Refusal, Server};
+
+/// Where an answer belongs: a session of a run.
+pub type Of = (String, SessionId);
+
+/// What a session wants from the world.
+#[derive(Debug)]
+pub enum Wish {
+    Record(Of, Arc<HookRun>, Box<HookRunStatus>),
+    Read(Of, Arc<HookRun>),
+    Delete(Of, Arc<HookRun>),
+    Measure {
+        of: Of,
+        run: Arc<HookRun>,
+        resolved: SharedRun,
+        slot: Slot,
+        number: MeasurementId,
+    },
+    /// People are told: a verdict, or what holds it up.
+    Tell(String),
+}
+
+/// One operator's memory.
+#[derive(Debug, Default)]
+pub struct Hooks {
+    watch: Watch<RunObject>,
+    sessions: Sessions,
+    open: BTreeMap<String, (SessionId, Session)>,
+    /// Sessions that have something to do now.
+    stirred: BTreeSet<String>,
+}
+
+/// What a refusal is to a session.
+#[must_use]
+pub fn refused(refusal: Refusal) -> LedgerError {
+    match refusal {
+        Refusal::Gone => LedgerError::Gone,
+        Refusal::Conflict => LedgerError::Conflict,
+        Refusal::Forbidden => failed("forbidden (403)"),
+    }
+}
+
+/// A call that was not answered, or refused.
+#[must_use]
+pub fn failed(message: &str) -> LedgerError {
+    LedgerError::Failed {
+        step: "write a status",
+        message: message.to_owned(),
+    }
+}
+
+impl Hooks {
+    /// The watch breaks, and begins with a list.
+    pub fn lose_watch(&mut self) {
+        self.watch = Watch::Closed;
+    }
+
+    /// Lets the watch show one thing. Says whether there was something, and whether the watch was too old.
+    pub fn learn(&mut self, server: &Server, now: Timestamp) -> (bool, bool) {
+        let any = server.runs.has_news(&self.watch);
+        let (news, expired) = server.runs.next(&mut self.watch);
+        let events = match news {
+            None => Vec::new(),
+            Some(News::List(all)) => {
+                let listed = all.iter().map(|run| Event::Listed(run.api.clone()));
+                let begins = std::iter::once(Event::ListBegins);
+                begins.chain(listed).chain([Event::ListEnds]).collect()
+            }
+            Some(News::Apply(run)) => vec![Event::Applied(run.api.clone())],
+            Some(News::Delete(run)) => vec![Event::Deleted(crate::objects::key(&run.id.name))],
+        };
+        for event in events {
+            let changes = self.sessions.observe(event);
+            self.change(changes, now);
+        }
+        (any, expired)
+    }
+
+    fn change(&mut self, changes: Vec<Change>, now: Timestamp) {
+        for change in changes {
+            match change {
+                Change::Open((_, name), id, run) => {
+                    self.stirred.insert(name.clone());
+                    self.open.insert(name, (id, Session::new(run, now_of(now))));
+                }
+                Change::Tell((_, name), run) => self.handle(&name, None, Input::News(run), now),
+                Change::Close((_, name)) => drop(self.open.remove(&name)),
+            }
+        }
+    }
+
+    fn handle(&mut self, name: &str, id: Option<SessionId>, input: Input, now: Timestamp) {
+        if let Some((known, session)) = self.open.get_mut(name)
+            && id.is_none_or(|id| id == *known)
+        {
+            session.handle(input, now_of(now));
+            self.stirred.insert(name.to_owned());
+        }
+    }
+
+    /// Whether a session has something to do now.
+    #[must_use]
+    pub fn has_work(&self, now: Timestamp) -> bool {
+        !self.stirred.is_empty() || self.due(now).is_some()
+    }
+
+    fn due(&self, now: Timestamp) -> Option<String> {
+        let due = |session: &Session| session.deadline().is_some_and(|at| at <= clock(now));
+        let mut open = self.open.iter();
+        open.find_map(|(name, (_, session))| due(session).then(|| name.clone()))
+    }
+
+    /// Lets one session go on that has something to do. Returns what it wishes.
+    pub fn work(&mut self, now: Timestamp) -> Vec<Wish> {
+        let mut wishes = Vec::new();
+        let Some(name) = self.stirred.pop_first().or_else(|| self.due(now)) else {
+            return wishes;
+        };
+        while let Some((id, session)) = self.open.get_mut(&name)
+            && let Some(output) = session.poll(now_of(now))
+        {
+            let of = (name.clone(), *id);
+            match output {
+                Output::Resolve(run) => {
+                    let resolved = Arc::new(resolve_run(&run.spec));
+                    session.handle(Input::Resolved(resolved), now_of(now));
+                }
+                Output::Record(run, status) => wishes.push(Wish::Record(of, run, status)),
+                Output::Read(run) => wishes.push(Wish::Read(of, run)),
+                Output::Delete(run) => wishes.push(Wish::Delete(of, run)),
+                Output::Measure(number, slot, _, resolved) => wishes.push(Wish::Measure {
+                    of,
+                    run: session.run().clone(),
+                    resolved,
+                    slot,
+                    number,
+                }),
+                Output::NotRecorded { why, tries, .. } => {
+                    wishes.push(Wish::Tell(format!(
+                        "{name} is not recorded after {tries} tries: {why}"
+                    )));
+                }
+                Output::Cancel(_) | Output::Wrote(_) | Output::Verdict(..) | Output::HeldUp(..) => {}
+                Output::End(end) => {
+                    self.open.remove(&name);
+                    let key = crate::objects::key(&name);
+                    let changes = self.sessions.ended(key, of.1, end);
+                    self.change(changes, now);
+                    break;
+                }
+            }
+        }
+        wishes
+    }
+
+    /// A call was answered.
+    pub fn answered(&mut self, (name, id): &Of, input: Input, now: Timestamp) {
+        self.handle(name, Some(*id), input, now);
+    }
+
+    /// A measurement has ended.
+    pub fn measured(&mut self, (name, id): &Of, number: MeasurementId, outcome: Outcome, now: Timestamp) {
+        self.handle(name, Some(*id), Input::Measured(number, outcome), now);
+    }
+}
