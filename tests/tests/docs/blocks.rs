@@ -1,6 +1,7 @@
 //! Everything that is neither prose nor a command: manifests are accepted, documents parse, programs compile. A block in a
 //! language that is not known here is an error: nothing goes unchecked by accident.
 
+use std::path::Path;
 use std::process::Command;
 
 use serde_json::{Value, json};
@@ -30,7 +31,11 @@ async fn every_block_is_what_it_says() {
     let mut mistakes = Vec::new();
     for page in page::all() {
         for block in &page.blocks {
-            if let Err(why) = check(control_plane, &namespace, block) {
+            let checked = match block.language.as_str() {
+                "rust" => compiled(&page.path),
+                _ => check(control_plane, &namespace, block),
+            };
+            if let Err(why) = checked {
                 mistakes.push(format!(
                     "{}:{}: {}: {why}",
                     page.path.display(),
@@ -41,6 +46,18 @@ async fn every_block_is_what_it_says() {
         }
     }
     assert!(mistakes.is_empty(), "{}", mistakes.join("\n"));
+}
+
+/// Whether the page is the documentation of a crate: then `cargo test --doc` compiles and runs its blocks.
+fn compiled(page: &Path) -> Result<(), String> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let library = root.join(page).with_file_name("src").join("lib.rs");
+    let text = std::fs::read_to_string(&library).unwrap_or_default();
+    if text.contains("#![doc = include_str!(\"../README.md\")]") {
+        Ok(())
+    } else {
+        Err("no crate has this page as its documentation, so nobody compiles it".to_owned())
+    }
 }
 
 fn check(control_plane: &ControlPlane, namespace: &str, block: &Block) -> Result<(), String> {

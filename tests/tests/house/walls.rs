@@ -277,6 +277,7 @@ fn settings_of_pure_crates_are_those_of_the_root_and_forbid_the_same() {
     for other in [
         include_str!("../../../shared-api/clippy.toml"),
         include_str!("../../../hook-operator/core/clippy.toml"),
+        include_str!("../../../operator-runtime/core/clippy.toml"),
     ] {
         assert_eq!(other, languages);
     }
