@@ -173,6 +173,7 @@ impl Driver {
         }
         let overdue = expectations::next_overdue(&self.index);
         let overdue = overdue.filter(|_| synced && !self.reads.rereads());
+        let overdue = overdue.map(|at| self.reads.may_reread_at(at));
         let times = [self.wakes.next(), self.resting.next(), overdue];
         times.into_iter().flatten().filter(|_| synced).min()
     }

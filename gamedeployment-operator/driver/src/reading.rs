@@ -30,6 +30,8 @@ pub(crate) struct Reads {
     waiting: BTreeMap<Key, (usize, bool)>,
     /// How many there are that nobody waits for.
     rereads: usize,
+    /// What the watch does not show is not read before: a read has failed.
+    not_before: Duration,
 }
 
 impl Reads {
@@ -41,6 +43,11 @@ impl Reads {
     /// Whether there are some that nobody waits for.
     pub(crate) fn rereads(&self) -> bool {
         self.rereads > 0
+    }
+
+    /// Since when what the watch does not show may be read that was overdue then.
+    pub(crate) fn may_reread_at(&self, overdue: Duration) -> Duration {
+        overdue.max(self.not_before)
     }
 
     /// One has ended. Returns whether one of the workload's has failed, if it was the last one.
@@ -60,7 +67,7 @@ impl Reads {
 impl Driver {
     /// Reads objects that were written and that the watch has not shown in time.
     pub(crate) fn reread_overdue(&mut self, now: Duration) {
-        if self.reads.rereads() {
+        if self.reads.rereads() || now < self.reads.not_before {
             return;
         }
         let overdue = expectations::overdue(&self.index, now);
@@ -121,6 +128,9 @@ impl Driver {
         }
         let Some(workload) = workload else {
             self.reads.rereads -= 1;
+            if failed {
+                self.reads.not_before = now.mono + LATER;
+            }
             if !self.reads.rereads() {
                 let all = self.index.workloads.iter().map(|(key, _)| key.clone());
                 self.dirty.extend(all);

@@ -306,3 +306,34 @@ fn an_object_that_cannot_be_read_is_refused_once_and_again_when_that_failed() {
     driver.handle(news(unreadable()), at(6));
     assert!(requests(&mut driver, at(6)).is_empty(), "it is told twice");
 }
+
+#[test]
+fn what_no_watch_shows_is_read_once_a_second_while_nobody_answers() {
+    let mut driver = driver(1);
+    let creation = first_batch(&mut driver).pop().unwrap();
+    driver.handle(Input::Answered(creation.id, Ok(made(&creation.call))), at(2));
+    // Whatever follows is refused, and is not what this is about.
+    let mut open: Vec<Request> = Vec::new();
+    let mut reads = Vec::new();
+    for second in 3..40 {
+        open.extend(requests(&mut driver, at(second)));
+        for request in std::mem::take(&mut open) {
+            if request.is_reread() {
+                reads.push(second);
+            }
+            let unknown = CallError::Unknown("no answer".to_owned());
+            driver.handle(Input::Answered(request.id, Err(unknown)), at(second));
+            // At once, nothing is asked again that nobody answered.
+            let again = requests(&mut driver, at(second));
+            assert!(
+                !again.iter().any(Request::is_reread) || !request.is_reread(),
+                "{again:#?}"
+            );
+            open.extend(again);
+        }
+    }
+    assert!(
+        reads.iter().any(|second| *second >= 12),
+        "it is never read: {reads:?}"
+    );
+}
