@@ -262,6 +262,7 @@ fn rested_on<'s>(scene: &'s Scene<'_>, findings: &'s Findings<'_>) -> BTreeSet<&
             Standing::Open(approval) => approval
                 .run()
                 .filter(|_| granted || scene.hold == Some(Hold::Trial)),
+            Standing::Used(run) => run.as_deref(),
             Standing::Unasked(_) | Standing::Stale(..) | Standing::Blocked(_) => None,
         });
     used.collect()

@@ -80,7 +80,7 @@ enum Need {
 impl Need {
     fn of(seat: &Seat<'_>) -> Option<Self> {
         match seat.standing.as_ref()? {
-            Standing::Open(_) => Some(Self::Slot),
+            Standing::Open(_) | Standing::Used(_) => Some(Self::Slot),
             Standing::Asking(_) => Some(Self::Verdict),
             // It cannot be asked before somebody has acted.
             Standing::Stale(_, void) if void.is_stuck() => None,

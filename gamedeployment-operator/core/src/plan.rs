@@ -15,7 +15,7 @@ pub use naming::{CREATE_POD, CREATE_REVISION, DELETE_RUN, STATUS, TRY_POD};
 use crate::gate::{Confirmed, Delete, HookKind, NewRun, PodRef, Update};
 
 /// What is to be done now.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Default, PartialEq)]
 pub struct Plan {
     /// In any order.
     pub actions: Vec<Action>,
@@ -55,7 +55,7 @@ impl Default for Limits {
 }
 
 /// One write.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, PartialEq)]
 pub enum Action {
     /// Record a new revision.
     CreateRevision(NewRevision),

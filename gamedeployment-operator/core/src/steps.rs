@@ -37,22 +37,26 @@ pub fn confirm<'a>(scene: &Scene<'a>, gate: &Gate<'a>, plan: &mut Plan) -> Vec<C
         return waiting;
     }
     for seat in scene.seats.iter().filter(|seat| wants_confirmation(seat)) {
-        let standing = gate.assess(seat.pod, &Intent::Confirm(seat.pod.revision().to_owned()), &[]);
-        match &standing {
+        let standing = match gate.assess(seat.pod, &Intent::Confirm(seat.pod.revision().to_owned()), &[]) {
             Standing::Open(approval) => {
-                if let Act::Confirmed(confirmed) = approval.clone().into_act() {
+                let run = approval.run().map(str::to_owned);
+                if let Act::Confirmed(confirmed) = approval.into_act() {
                     plan.actions.push(Action::Confirm(confirmed));
                 }
+                Standing::Used(run)
             }
-            Standing::Unasked(question) if !scene.is_clearing(HookKind::PostInplace) => {
-                plan.actions.push(Action::CreateRun(Box::new(question.render())));
+            Standing::Unasked(question) => {
+                if !scene.is_clearing(HookKind::PostInplace) {
+                    plan.actions.push(Action::CreateRun(Box::new(question.render())));
+                }
+                Standing::Unasked(question)
             }
-            Standing::Unasked(_)
+            standing @ (Standing::Used(_)
             | Standing::Asking(_)
             | Standing::Refused(_)
             | Standing::Stale(..)
-            | Standing::Blocked(_) => {}
-        }
+            | Standing::Blocked(_)) => standing,
+        };
         waiting.push(Confirmation {
             pod: seat.pod,
             available: seat.is_available(),
@@ -87,35 +91,53 @@ pub fn hold_back(scene: &mut Scene<'_>) {
 }
 
 /// Takes the next step of every pod.
-pub fn take(scene: &Scene<'_>, plan: &mut Plan) {
-    for seat in &scene.seats {
-        let deletes = seat.intent.as_ref().is_some_and(Intent::deletes);
-        if seat.chosen.is_some() && !deletes {
-            plan.actions.push(Action::Unmark(PodRef::of(seat.pod)));
-            // One write to a pod at a time: each carries the version that it was decided on.
-            continue;
-        }
-        let goes_on = match (&seat.intent, &seat.standing) {
-            (Some(intent), Some(standing)) => act(scene, seat, intent, standing, plan),
-            _ => false,
-        };
-        if !goes_on {
-            settle(scene, seat, plan);
-        }
-        wake(scene, seat, plan);
+pub fn take(scene: &mut Scene<'_>, plan: &mut Plan) {
+    for at in 0..scene.seats.len() {
+        let standing = scene.seats[at].standing.take();
+        scene.seats[at].standing = take_one(scene, &scene.seats[at], standing, plan);
     }
 }
 
-/// Does what the gate's answer allows. Says whether the pod is being written to.
-fn act(
-    scene: &Scene<'_>,
-    seat: &Seat<'_>,
-    intent: &Intent,
-    standing: &Standing<'_>,
+/// Takes the next step of one pod. Returns where the question about it stands then.
+fn take_one<'a>(
+    scene: &Scene<'a>,
+    seat: &Seat<'a>,
+    standing: Option<Standing<'a>>,
     plan: &mut Plan,
-) -> bool {
+) -> Option<Standing<'a>> {
+    let deletes = seat.intent.as_ref().is_some_and(Intent::deletes);
+    if seat.chosen.is_some() && !deletes {
+        plan.actions.push(Action::Unmark(PodRef::of(seat.pod)));
+        // One write to a pod at a time: each carries the version that it was decided on.
+        return standing;
+    }
+    let (goes_on, standing) = match (&seat.intent, standing) {
+        (Some(intent), Some(standing)) => {
+            let (goes_on, standing) = act(scene, seat, intent, standing, plan);
+            (goes_on, Some(standing))
+        }
+        (_, standing) => (false, standing),
+    };
+    if !goes_on {
+        settle(scene, seat, plan);
+    }
+    wake(scene, seat, plan);
+    standing
+}
+
+/// Does what the gate's answer allows. Says whether the pod is being written to, and where the question stands then.
+fn act<'a>(
+    scene: &Scene<'a>,
+    seat: &Seat<'a>,
+    intent: &Intent,
+    standing: Standing<'a>,
+    plan: &mut Plan,
+) -> (bool, Standing<'a>) {
     match standing {
-        Standing::Open(approval) if seat.granted => open(scene, seat, approval.clone(), plan),
+        Standing::Open(approval) if seat.granted => {
+            let run = approval.run().map(str::to_owned);
+            (open(scene, seat, approval, plan), Standing::Used(run))
+        }
         Standing::Unasked(_)
         | Standing::Asking(_)
         | Standing::Refused(_)
@@ -127,7 +149,7 @@ fn act(
                 PodRef::of(seat.pod),
                 Chosen::text(intent, scene.now),
             ));
-            true
+            (true, standing)
         }
         Standing::Unasked(question)
             if seat.granted
@@ -136,14 +158,15 @@ fn act(
                     .is_some_and(|kind| scene.is_clearing(kind)) =>
         {
             plan.actions.push(Action::CreateRun(Box::new(question.render())));
-            false
+            (false, Standing::Unasked(question))
         }
         Standing::Open(_)
+        | Standing::Used(_)
         | Standing::Unasked(_)
         | Standing::Asking(_)
         | Standing::Refused(_)
         | Standing::Stale(..)
-        | Standing::Blocked(_) => false,
+        | Standing::Blocked(_) => (false, standing),
     }
 }
 

@@ -110,8 +110,15 @@ impl PodRef {
     }
 }
 
-/// One intent may be done to one pod. Nobody but the gate can make one.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+/// One intent may be done to one pod, once. Nobody but the gate can make one, and nobody can make two of one.
+///
+/// ```compile_fail
+/// fn twice(approval: &gamedeployment_core::gate::Approval) -> gamedeployment_core::gate::Approval {
+///     let copy: gamedeployment_core::gate::Approval = approval.clone();
+///     copy
+/// }
+/// ```
+#[derive(Debug, PartialEq, Eq, Hash)]
 pub struct Approval {
     pod: PodRef,
     intent: Intent,
@@ -120,7 +127,7 @@ pub struct Approval {
 }
 
 /// What an approval is good for.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, PartialEq, Eq, Hash)]
 pub enum Act {
     /// Delete the pod.
     Delete(Delete),
@@ -131,7 +138,7 @@ pub enum Act {
 }
 
 /// The update of one pod is confirmed.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, PartialEq, Eq, Hash)]
 pub struct Confirmed {
     pod: PodRef,
     revision: String,
@@ -140,7 +147,7 @@ pub struct Confirmed {
 }
 
 /// Leave to delete one pod. It holds what the deletion must be conditioned on.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, PartialEq, Eq, Hash)]
 pub struct Delete {
     pod: PodRef,
     recreates: bool,
@@ -149,7 +156,7 @@ pub struct Delete {
 }
 
 /// Leave to take one pod out of service and change it to one revision.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, PartialEq, Eq, Hash)]
 pub struct Update {
     pod: PodRef,
     to: String,

@@ -43,10 +43,12 @@ pub use void::Void;
 pub const GONE_AFTER: SignedDuration = SignedDuration::from_secs(60);
 
 /// Where a question about a pod stands.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub enum Standing<'a> {
     /// It may be done.
     Open(Approval),
+    /// It may be done, and the approval is used up. The UID of the run that it rested on, if it rested on one.
+    Used(Option<String>),
     /// Nobody has been asked; this would be.
     Unasked(Question<'a>),
     /// The run has no verdict yet.
@@ -65,7 +67,7 @@ impl<'a> Standing<'a> {
     pub fn run(&self) -> Option<&'a Run> {
         match self {
             Self::Asking(run) | Self::Refused(run) => Some(run),
-            Self::Open(_) | Self::Unasked(_) | Self::Stale(..) | Self::Blocked(_) => None,
+            Self::Open(_) | Self::Used(_) | Self::Unasked(_) | Self::Stale(..) | Self::Blocked(_) => None,
         }
     }
 
@@ -73,7 +75,7 @@ impl<'a> Standing<'a> {
     #[must_use]
     pub fn state(&self) -> State {
         match self {
-            Self::Open(_) => State::Open,
+            Self::Open(_) | Self::Used(_) => State::Open,
             Self::Unasked(_) => State::Unasked,
             Self::Asking(_) => State::Asking,
             Self::Refused(_) => State::Refused,

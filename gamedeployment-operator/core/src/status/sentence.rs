@@ -253,7 +253,7 @@ fn holding_an_index<'a>(scene: &Scene<'a>, wanted: fn(&Pod) -> bool) -> Vec<&'a 
 fn waits_for_budget(seat: &Seat<'_>) -> bool {
     let could = matches!(
         seat.standing,
-        Some(Standing::Open(_) | Standing::Unasked(_) | Standing::Stale(..))
+        Some(Standing::Open(_) | Standing::Used(_) | Standing::Unasked(_) | Standing::Stale(..))
     );
     could && !seat.granted && !seat.pod.is_out_of_service()
 }

@@ -180,7 +180,7 @@ fn entry(
                 message,
             )
         }
-        Standing::Open(_) | Standing::Unasked(_) | Standing::Stale(..) => return None,
+        Standing::Open(_) | Standing::Used(_) | Standing::Unasked(_) | Standing::Stale(..) => return None,
     };
     let before = known(old, kind, &pod.name)
         .filter(|known| known.hook_run.is_none())
