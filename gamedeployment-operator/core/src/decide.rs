@@ -81,7 +81,7 @@ fn choose<'a>(scene: &mut Scene<'a>, claimed: &Claim<'a>, plan: &mut Plan) -> Fi
     let to_update = if workload.paused {
         0
     } else {
-        old_left.saturating_sub(counts.partition)
+        old_left.saturating_sub(counts.to_keep_old())
     };
     let hindrances = if scene.history.unrecorded.is_some() {
         Hindrances::default()
@@ -145,9 +145,7 @@ fn counts(scene: &Scene<'_>, canary: &Canary) -> Counts {
     };
     let can_change = |seat: &&Seat<'_>| workload.recreate_fallback || scene.history.can_change(seat.pod);
     // Surplus pods are no pods to update.
-    let to_update = counts
-        .to_update()
-        .min(counts.replicas.saturating_sub(counts.partition));
+    let to_update = counts.to_update().min(counts.to_update_in_all());
     // An update in place needs no room beside the old pod, unless no pod may be unavailable.
     let updating = match workload.update {
         UpdateType::Rolling => to_update,

@@ -9,7 +9,7 @@
 pub struct Counts {
     /// Pods that there should be.
     pub replicas: usize,
-    /// Pods that stay at old revisions; at most `replicas`.
+    /// Pods that stay at old revisions, as it is asked for: it may be more than there are to be.
     pub partition: usize,
     /// Pods that may be there above `replicas` while others are being replaced.
     pub surge: usize,
@@ -35,10 +35,22 @@ pub struct Need {
 }
 
 impl Counts {
+    /// Wanted pods that stay at old revisions.
+    #[must_use]
+    pub fn to_keep_old(&self) -> usize {
+        self.partition.min(self.replicas)
+    }
+
+    /// Wanted pods that are to have the update revision in the end. Pods that are there for an update alone are none.
+    #[must_use]
+    pub fn to_update_in_all(&self) -> usize {
+        self.replicas - self.to_keep_old()
+    }
+
     /// Old pods that are to be replaced.
     #[must_use]
     pub fn to_update(&self) -> usize {
-        self.old.saturating_sub(self.partition.min(self.replicas))
+        self.old.saturating_sub(self.to_keep_old())
     }
 
     /// Pods wanted now, surge included.
@@ -68,11 +80,7 @@ impl Counts {
         let wanted = self.wanted();
         if total < wanted {
             let create = wanted - total;
-            let create_old = self
-                .partition
-                .min(self.replicas)
-                .saturating_sub(self.old)
-                .min(create);
+            let create_old = self.to_keep_old().saturating_sub(self.old).min(create);
             return Need {
                 create_old,
                 create_updated: create - create_old,

@@ -49,7 +49,7 @@ async fn a_surge_pod_comes_first_and_each_old_pod_goes_when_its_hook_says_so() {
         run.name_any().starts_with("pre-delete-hook-") && run.annotations()[INTENT].starts_with("recreate:")
     );
     let message = fleet.until_message("Progressing", "the hooks of").await;
-    assert!(message.contains("1 of 4 pods are updated"), "{message}");
+    assert!(message.contains("1 of 3 pods are updated"), "{message}");
     fleet.quiet().await;
     assert_eq!(
         (fleet.names().await.len(), fleet.nodes.terminations().len()),

@@ -120,7 +120,7 @@ pub(super) fn progressing(
     }
     let busy = scene.seats.iter().any(|seat| !matches!(seat.stage, Stage::Idle));
     if counts.to_update() > 0 || busy {
-        let wanted = all.saturating_sub(counts.partition);
+        let wanted = counts.to_update_in_all();
         let message = format!("{updated} of {wanted} pods are updated");
         return set(true, WorkloadReason::RollingOut, message);
     }
