@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::time::Duration;
 
+use gamedeployment_core::gate::Run;
 use gamedeployment_core::plan::{Action, Plan};
 use gamedeployment_core::revision::Revision;
 use gamedeployment_driver::index::Index;
@@ -31,6 +32,8 @@ pub use watches::{KINDS, Shown};
 pub struct Seen {
     pub subject: std::sync::Arc<Subject>,
     pub revisions: Vec<Revision>,
+    /// Runs of the workload that had said no.
+    pub refused: Vec<Run>,
     /// Whether everything was known as it is.
     pub fresh: bool,
     /// How much others had changed until then.

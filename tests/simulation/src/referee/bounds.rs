@@ -10,6 +10,7 @@ use gamedeployment_core::workload::Workload;
 use gamedeployment_driver::index::Index;
 
 use super::{Acted, Referee};
+use crate::games::Seen;
 use crate::objects::key;
 use crate::server::Server;
 
@@ -31,12 +32,12 @@ pub struct Room {
 }
 
 impl Referee {
-    /// What asks for a retry is taken back only when the runs that said no are gone.
-    pub fn resets_retry(kinds: &[HookKind], index: &Index, workload: &str) {
-        let left = index.runs.owned_by(workload).find(|run| {
-            let of_these = run.kind.is_some_and(|kind| kinds.contains(&kind));
-            of_these && run.is_unsuccessful() && !run.terminating
-        });
+    /// What asks for a retry is taken back only when the runs are gone that were known to have said no.
+    pub fn resets_retry(kinds: &[HookKind], seen: &Seen) {
+        let left = seen
+            .refused
+            .iter()
+            .find(|run| run.kind.is_some_and(|kind| kinds.contains(&kind)));
         assert!(left.is_none(), "retry is forgotten before {left:#?} is gone");
     }
 

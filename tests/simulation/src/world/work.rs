@@ -95,7 +95,7 @@ impl World {
         };
         let seen = games.sent(&request);
         if let (Call::Act(Action::ResetRetry(kinds)), Some(seen)) = (&request.call, &seen) {
-            Referee::resets_retry(kinds, games.index(), seen.uid());
+            Referee::resets_retry(kinds, seen);
         }
         self.send(at, What::Games(request, seen));
     }
@@ -120,9 +120,13 @@ impl World {
         assert_eq!(decided.subject.key.1, FLEET);
         let known = games.index().revisions.iter();
         let revisions = known.map(|(_, owned)| owned.revision.clone()).collect();
+        let runs = games.index().runs.owned_by(decided.subject.uid());
+        let refused = runs.filter(|run| run.is_unsuccessful() && !run.terminating);
+        let refused = refused.cloned().collect();
         games.decided(Rc::new(Seen {
             subject: decided.subject.clone(),
             revisions,
+            refused,
             fresh,
             foreign: self.foreign,
             at: self.now,
