@@ -11,6 +11,7 @@
 //! | [`referee`] | what must hold at every step |
 //! | [`settle`] | faults stop: everything converges, and stays |
 //! | [`story`] | seeds, their totals, and how a failing one is shrunk and told |
+//! | [`script`] | a world in which only that happens what a test writes down |
 //!
 //! What runs in the operators runs here: their cores, their drivers, and the candidate of the leader election. This crate
 //! is the world around them. Everything is drawn from a seed by [`fastrand`]; there is no thread, no clock and no hash
@@ -35,6 +36,7 @@ pub mod process;
 pub mod questions;
 pub mod referee;
 pub mod refused;
+pub mod script;
 pub mod server;
 pub mod settle;
 pub mod setup;

@@ -227,6 +227,20 @@ impl World {
         }
     }
 
+    /// A process is asked to end: its work is dropped, then its lead is given back.
+    pub fn ask_to_end(&mut self, at: usize) {
+        let now = self.now;
+        let process = &mut self.processes[at];
+        let held = process.left(now).is_some().then(|| process.candidate.next());
+        process.end(now, SignedDuration::from_secs(2));
+        let operator = process.operator;
+        if let Some(call @ Call::Renew { .. }) = held {
+            let _ = self
+                .server
+                .write_lease(operator, "", &call, Duration::from_secs(1));
+        }
+    }
+
     /// Something happens to a process.
     pub fn strike(&mut self, dice: &mut Rng) {
         let at = dice.usize(..self.processes.len());
@@ -246,15 +260,7 @@ impl World {
                 self.tell(|| format!("{name} stands still for {pause:#}"));
             }
             7 | 8 => {
-                // Asked to end: the work is dropped, then the lead is given back.
-                let process = &mut self.processes[at];
-                let held = process.left(now).is_some().then(|| process.candidate.next());
-                process.end(now, SignedDuration::from_secs(2));
-                if let Some(call @ Call::Renew { .. }) = held {
-                    let _ = self
-                        .server
-                        .write_lease(operator, "", &call, Duration::from_secs(1));
-                }
+                self.ask_to_end(at);
                 self.totals.crashes += 1;
                 self.tell(|| format!("{name} is asked to end"));
             }

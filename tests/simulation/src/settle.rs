@@ -20,6 +20,7 @@ use crate::setup::{NAMES, strategy_of, workload};
 use crate::weather::Weather;
 use crate::world::{FLEET, World, url};
 
+mod round;
 mod unmeasured;
 
 /// Rounds of about a second within which everything must have come to rest.
@@ -199,84 +200,6 @@ impl World {
             _ => None,
         });
         leader.unwrap_or(true)
-    }
-
-    /// About a second in which everybody does what there is to do.
-    pub(crate) fn round(&mut self, dice: &mut Rng, tends: bool) {
-        self.pass(SignedDuration::from_millis(1000), dice);
-        for at in 0..self.processes.len() {
-            for kind in 0..KINDS {
-                while self.show_kind(at, kind) {
-                    self.totals.steps += 1;
-                }
-            }
-        }
-        for _ in 0..6 {
-            for at in 0..self.processes.len() {
-                self.work(at);
-                self.totals.steps += 1;
-            }
-            while !self.flights.is_empty() {
-                self.land(0, dice);
-                self.totals.steps += 1;
-            }
-        }
-        let pods: Vec<_> = self.server.pods.iter().cloned().collect();
-        for pod in pods {
-            self.totals.steps += u64::from(self.kubelet(&pod));
-            if !self.moods.contains_key(&pod.id.uid) {
-                self.moods.insert(pod.id.uid.clone(), Mood::YES);
-            }
-        }
-        for at in (0..self.calls.len()).rev() {
-            self.answer(at);
-            self.totals.steps += 1;
-        }
-        while self.server.collect_garbage(self.now) {
-            self.foreign += 1;
-        }
-        if tends || self.is_canary() {
-            self.resume();
-        }
-        if tends {
-            self.ask_again();
-        }
-    }
-
-    fn is_canary(&self) -> bool {
-        let object = self.server.workloads.get(FLEET);
-        object.is_some_and(|object| {
-            object
-                .api
-                .status
-                .as_ref()
-                .is_some_and(|status| status.canary.is_some())
-        })
-    }
-
-    /// Somebody looks after a pause.
-    fn resume(&mut self) {
-        let Some(object) = self.server.workloads.get(FLEET).cloned() else {
-            return;
-        };
-        let Some(status) = &object.api.status else { return };
-        let paused = object
-            .api
-            .spec
-            .update_strategy
-            .as_ref()
-            .and_then(|update| update.paused)
-            == Some(true);
-        let recorded = |reason: &str| status.pause_conditions.iter().any(|pause| pause.reason == reason);
-        let asked_for = status.conditions.iter().any(|known| {
-            known.type_ == "Progressing" && (known.reason == "Paused" || recorded(&known.reason))
-        });
-        if paused && asked_for {
-            let go_on = |spec: &mut shared_api::GameDeploymentSpec| {
-                spec.update_strategy.as_mut().unwrap().paused = Some(false);
-            };
-            self.edit(go_on, || "paused false".to_owned());
-        }
     }
 
     /// At rest: a day later there is still nothing to do.

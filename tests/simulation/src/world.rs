@@ -68,6 +68,18 @@ impl World {
     pub fn new(seed: u64) -> Self {
         let mut dice = Rng::with_seed(seed);
         let code = dice.u64(..).to_le_bytes();
+        let weather = Weather::any(&mut dice);
+        let temper = dice.u64(..);
+        let mut world = Self::empty(code, weather, temper, limits(&mut dice));
+        for name in NAMES {
+            world.server.put_template(name, question(dice.u8(..), url(name)));
+        }
+        world.server.create_workload(workload(code), EPOCH);
+        world
+    }
+
+    /// A world with nodes, and nothing on them.
+    pub(crate) fn empty(code: [u8; 8], weather: Weather, temper: u64, limits: Limits) -> Self {
         let processes = [HOOKS, GAMES]
             .into_iter()
             .flat_map(|operator| (0..PROCESSES).map(move |number| Process::new(operator, number, EPOCH)));
@@ -82,7 +94,7 @@ impl World {
             processes: processes.collect(),
             flights: Vec::new(),
             calls: Vec::new(),
-            weather: Weather::any(&mut dice),
+            weather,
             referee: Referee::default(),
             foreign: 0,
             lost_nodes: Vec::new(),
@@ -91,17 +103,13 @@ impl World {
                 ..Totals::default()
             },
             story: None,
-            temper: dice.u64(..),
+            temper,
             code,
-            limits: limits(&mut dice),
+            limits,
         };
         for _ in 0..3 {
             world.server.add_node(EPOCH);
         }
-        for name in NAMES {
-            world.server.put_template(name, question(dice.u8(..), url(name)));
-        }
-        world.server.create_workload(workload(code), EPOCH);
         world
     }
 

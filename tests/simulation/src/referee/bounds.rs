@@ -6,8 +6,10 @@
 
 use gamedeployment_core::gate::{HookKind, PodRef};
 use gamedeployment_core::plan::Action;
+use gamedeployment_core::template::Template;
 use gamedeployment_core::workload::Workload;
 use gamedeployment_driver::index::Index;
+use shared_api::names::pod as names;
 
 use super::{Acted, Referee};
 use crate::games::Seen;
@@ -15,7 +17,7 @@ use crate::objects::key;
 use crate::server::Server;
 
 /// What there was just before a write, counted on what is really there.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Room {
     /// Pods that count, after it.
     pub active: usize,
@@ -27,8 +29,64 @@ pub struct Room {
     pub serving: usize,
     /// Whether the pod that it is about was one of them.
     pub may_serve: bool,
+    /// The revisions of the pods that count, before it; empty where it is not calm.
+    pub revisions: Vec<String>,
     /// Whether the view was as things are, and nobody else has changed anything since.
     pub calm: bool,
+}
+
+/// An update turns no pod back, takes no updated pod for nothing, and leaves as many old pods as the partition says.
+/// Canary steps have partitions of their own, and where the API server refuses a new revision pods are made of the one
+/// before: that is judged elsewhere.
+fn check_direction(action: &Action, acted: &Acted<'_>, wanted: &Workload) {
+    let template = Template::read(&acted.seen.object().spec.template);
+    let newest = acted
+        .seen
+        .revisions
+        .iter()
+        .filter(|known| known.template == template);
+    let newest: Vec<&str> = newest.map(|known| known.name.as_str()).collect();
+    if newest.is_empty() {
+        return;
+    }
+    let is_old = |name: &str| !newest.contains(&name);
+    let pods = &acted.room.revisions;
+    let old = pods.iter().filter(|name| is_old(name)).count();
+    // What was adopted a moment before was no pod of this workload when it was decided.
+    let adopted = pods.iter().filter(|name| name.is_empty()).count();
+    let partition = wanted.partition.partition(wanted.replicas);
+    let numbers = || {
+        let (all, replicas) = (pods.len(), wanted.replicas);
+        format!(
+            "{old} of {all} pods are old, of {replicas} wanted, with a partition of {partition}: {action:#?}"
+        )
+    };
+    match action {
+        Action::CreatePod(new) => {
+            let made = new.manifest["metadata"]["labels"][names::REVISION].as_str();
+            let known = old - adopted;
+            assert!(
+                !is_old(made.unwrap()) || known < partition,
+                "one more: {}",
+                numbers()
+            );
+        }
+        Action::TakeOut(update, _) | Action::WriteUpdate(update, _) => {
+            assert!(!is_old(update.to()), "turned back: {action:#?}");
+            let before = acted.before.as_ref().unwrap().read.revision();
+            assert!(!is_old(before) || old > partition, "one less: {}", numbers());
+        }
+        Action::DeletePod(delete) => {
+            let pod = &acted.before.as_ref().unwrap().read;
+            if !pod.is_active() || wanted.pods_to_delete.contains(&delete.pod().name) {
+                return;
+            }
+            let surplus = pods.len() > wanted.replicas;
+            let to_update = is_old(pod.revision()) && old > partition;
+            assert!(surplus || to_update, "for nothing: {}", numbers());
+        }
+        _ => {}
+    }
 }
 
 impl Referee {
@@ -100,7 +158,7 @@ impl Referee {
             }
             _ => {}
         }
-        let room = acted.room;
+        let room = &acted.room;
         if !room.calm {
             return;
         }
@@ -125,6 +183,9 @@ impl Referee {
             "one of {} pods that serve or may come back is taken, with a floor of {floor}: {action:#?}",
             room.serving
         );
+        if wanted.steps.is_empty() {
+            check_direction(action, acted, &wanted);
+        }
     }
 
     pub(super) fn remember(&mut self, action: &Action, acted: &Acted<'_>) {

@@ -54,6 +54,15 @@ impl Referee {
         self.asked.insert(run.id.uid.clone(), asked);
     }
 
+    /// An older operator has begun an update: it was approved, and its images are still to be written.
+    pub fn begun_before(&mut self, uid: &str, to: &str) {
+        let begun = Begun {
+            to: to.to_owned(),
+            written: ["game".to_owned(), "side".to_owned()].into(),
+        };
+        self.out.insert(uid.to_owned(), begun);
+    }
+
     /// An action of gamedeployment-operator took effect. Says whether it used a yes up.
     pub fn acted(&mut self, action: &Action, acted: &Acted<'_>) -> bool {
         Self::check_write(action, acted);

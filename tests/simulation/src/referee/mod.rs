@@ -5,6 +5,7 @@
 //! | no gated pod is deleted or changed without a measured yes for it, for this, used once | [`gate`] |
 //! | never too many pods, never too few available because of us | [`bounds`] |
 //! | every measurement is recorded once, none is lost, and verdicts follow from them | [`tally`] |
+//! | an update turns no pod back, and leaves as many old pods as the partition says | [`bounds`] |
 //! | every write carries what it was decided on | [`bounds`] |
 //! | nothing waits in silence | [`silence`] |
 

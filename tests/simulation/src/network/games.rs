@@ -1,0 +1,212 @@
+//! What the requests of gamedeployment-operator do, and what the referee is shown of it.
+
+use std::rc::Rc;
+
+use gamedeployment_core::plan::Action;
+use gamedeployment_driver::request::{self, Answer as Answered, Call, Object};
+use jiff::Timestamp;
+
+use crate::games::{Seen, perform};
+use crate::objects::PodObject;
+use crate::referee::{Acted, Room};
+use crate::world::World;
+
+impl World {
+    pub(super) fn perform_games(
+        &mut self,
+        call: &Call,
+        seen: Option<&Seen>,
+        late: bool,
+        sent: Timestamp,
+    ) -> Result<Answered, request::CallError> {
+        let (Call::Act(action), Some(seen)) = (call, seen) else {
+            let answer = perform(&mut self.server, call, seen, self.now);
+            match (call, &answer) {
+                (Call::WriteStatus(_), Ok(_)) => {
+                    self.tell(|| "the status of the workload is written".to_owned());
+                }
+                (Call::DeleteRuns(runs), Ok(_)) => {
+                    self.totals.together += 1;
+                    self.tell(|| format!("runs are deleted together: {}", runs.len()));
+                }
+                _ => {}
+            }
+            return answer;
+        };
+        let name = pod_of(action);
+        let before = name.and_then(|name| self.server.pods.get(name).cloned());
+        let room = self.room(before.as_deref(), seen, late);
+        let version = self.server.version();
+        let answer = perform(&mut self.server, call, Some(seen), self.now);
+        let changed = self.server.version() > version;
+        if let (Ok(done), true) = (&answer, changed) {
+            self.note(action, before, (room, seen), (late, sent), done);
+        }
+        answer
+    }
+
+    fn room(&self, pod: Option<&PodObject>, seen: &Seen, late: bool) -> Room {
+        let wait = seen.object().spec.min_ready_seconds.unwrap_or(0);
+        let own = |pod: &PodObject| is_own(pod, seen);
+        let calm = seen.fresh && seen.foreign == self.foreign && !late;
+        let revisions = if calm { self.count(seen) } else { Vec::new() };
+        Room {
+            active: 0,
+            revisions,
+            available: self
+                .server
+                .pods
+                .iter()
+                .filter(|pod| own(pod) && self.serves(pod, wait, seen.at))
+                .count(),
+            serves: pod.is_some_and(|pod| own(pod) && self.serves(pod, wait, seen.at)),
+            serving: {
+                let pods = self.server.pods.iter();
+                pods.filter(|pod| own(pod) && self.may_serve(pod)).count()
+            },
+            may_serve: pod.is_some_and(|pod| {
+                let node = pod.read.node.as_ref();
+                let node_exists = node.is_some_and(|node| self.server.nodes.get(node).is_some());
+                own(pod) && node_exists && self.may_serve(pod)
+            }),
+            calm,
+        }
+    }
+
+    /// The revisions of the pods that count.
+    fn count(&self, seen: &Seen) -> Vec<String> {
+        let pods = self.server.pods.iter();
+        pods.filter(|pod| is_own(pod, seen) && pod.read.is_active())
+            .map(|pod| pod.read.revision().to_owned())
+            .collect()
+    }
+
+    /// A write of gamedeployment-operator took effect: it is counted, told, and judged.
+    fn note(
+        &mut self,
+        action: &Action,
+        before: Option<Rc<PodObject>>,
+        (mut room, seen): (Room, &Seen),
+        (late, sent): (bool, Timestamp),
+        done: &Answered,
+    ) {
+        let pods = self.server.pods.iter();
+        room.active = pods
+            .filter(|pod| is_own(pod, seen) && pod.read.is_active())
+            .count();
+        if late {
+            self.foreign += 1;
+        }
+        let uid = before.as_ref().map(|pod| pod.id.uid.clone());
+        let machine = uid
+            .and_then(|uid| self.machines.get(&uid))
+            .cloned()
+            .unwrap_or_default();
+        self.tell(|| format!("done{}: {}", if late { " late" } else { "" }, brief(action)));
+        let version = self.server.version();
+        match action {
+            Action::CreatePod(_) => {
+                self.totals.created += 1;
+                if let Answered::Object(Object::Pod(_, pod)) = done {
+                    self.referee.made(&pod.uid, version, late);
+                }
+            }
+            Action::DeletePod(_) => self.totals.deletions += 1,
+            Action::WriteUpdate(..) => self.totals.in_place += 1,
+            Action::Confirm(_) => self.totals.confirmations += 1,
+            Action::ResetRetry(_) => self.totals.retries += 1,
+            Action::CreateRun(_) => {
+                if let Answered::Object(Object::Run((_, name), _)) = done
+                    && let Some(run) = self.server.runs.get(name)
+                {
+                    let mut pods = self.server.pods.iter();
+                    let pod = pods.find(|pod| run.read.pod_uid.as_ref() == Some(&pod.id.uid));
+                    let machine = pod.and_then(|pod| self.machines.get(&pod.id.uid));
+                    self.referee.asked(run, machine, version);
+                }
+            }
+            _ => {}
+        }
+        let node = machine.node.as_ref().and_then(|node| self.server.nodes.get(node));
+        let node_since = node.map(|node| node.since);
+        let acted = Acted {
+            seen,
+            before,
+            machine,
+            version,
+            late,
+            room,
+            sent,
+            ends_since: self.server.ends_since(seen.uid()),
+            node_since,
+        };
+        self.totals.approvals += u64::from(self.referee.acted(action, &acted));
+    }
+}
+
+/// Whether a pod belongs to the workload: by its controller, and by its labels, without which it is released.
+fn is_own(pod: &PodObject, seen: &Seen) -> bool {
+    pod.id.owner.as_deref() == Some(seen.uid()) && pod.read.labels.contains_key("app")
+}
+
+/// The existing pod that an action is about.
+#[must_use]
+pub fn pod_of(action: &Action) -> Option<&str> {
+    match action {
+        Action::Adopt(at)
+        | Action::Release(at)
+        | Action::Mark(at, _)
+        | Action::Unmark(at)
+        | Action::PutIn(at, _) => Some(&at.name),
+        Action::DeletePod(delete) => Some(&delete.pod().name),
+        Action::TakeOut(update, _) | Action::WriteUpdate(update, _) => Some(&update.pod().name),
+        Action::Confirm(confirmed) => Some(&confirmed.pod().name),
+        _ => None,
+    }
+}
+
+/// The UID and the version of the existing pod that an action is about.
+#[must_use]
+pub fn version_of(action: &Action) -> Option<(&str, &str)> {
+    let pod = match action {
+        Action::Adopt(at)
+        | Action::Release(at)
+        | Action::Mark(at, _)
+        | Action::Unmark(at)
+        | Action::PutIn(at, _) => at,
+        Action::DeletePod(delete) => delete.pod(),
+        Action::TakeOut(update, _) | Action::WriteUpdate(update, _) => update.pod(),
+        Action::Confirm(confirmed) => confirmed.pod(),
+        _ => return None,
+    };
+    Some((&pod.uid, &pod.resource_version))
+}
+
+/// An action in a few words.
+fn brief(action: &Action) -> String {
+    match action {
+        Action::CreatePod(new) => format!("create pod {}", new.name),
+        Action::DeletePod(delete) => format!("delete pod {} ({})", delete.pod().name, delete.grounds()),
+        Action::TakeOut(update, _) => {
+            format!(
+                "take {} out for {} ({})",
+                update.pod().name,
+                update.to(),
+                update.grounds()
+            )
+        }
+        Action::WriteUpdate(update, change) => {
+            let images: Vec<_> = change.images.values().collect();
+            format!("write {} {images:?} ({})", update.pod().name, update.grounds())
+        }
+        Action::CreateRun(new) => format!(
+            "create run {}",
+            new.run.metadata.name.as_deref().unwrap_or_default()
+        ),
+        Action::DeleteRun(at) => format!("delete run {}", at.name),
+        Action::CreateRevision(new) => format!("create revision {}", new.name),
+        Action::Mark(at, text) => format!("mark {} {text}", at.name),
+        Action::Unmark(at) => format!("unmark {}", at.name),
+        other => format!("{other:?}").chars().take(90).collect(),
+    }
+}

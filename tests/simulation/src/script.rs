@@ -1,0 +1,254 @@
+//! A world in which nothing goes wrong by itself: what happens is written down, step by step.
+
+use std::collections::BTreeSet;
+use std::rc::Rc;
+
+use fastrand::Rng;
+use gamedeployment_core::plan::Action;
+use gamedeployment_driver::Limits;
+use gamedeployment_driver::request::Call;
+use jiff::SignedDuration;
+use shared_api::game_deployment::UpdateStrategy;
+use shared_api::names::pod as names;
+use shared_api::{GameDeploymentSpec, GameDeploymentStatus};
+
+use crate::endpoint::Mood;
+use crate::network::What;
+use crate::objects::{PodObject, RunObject};
+use crate::process::{GAMES, HOOKS, Process};
+use crate::questions::question;
+use crate::setup::{Look, NAMES, template, workload};
+use crate::weather::Weather;
+use crate::world::{EPOCH, FLEET, World, url};
+
+/// Seconds without a write after which nothing more is expected: longer than it takes until another process leads.
+const QUIET: usize = 20;
+
+/// Which hooks the workload of a script has, besides `PreDelete`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Hooks {
+    PreDelete,
+    All,
+}
+
+/// A script, while it is played. Hooks are asked once, and answer what the pod's mood says.
+#[derive(Debug)]
+pub struct Script {
+    pub world: World,
+    /// Whether hooks say nothing at all.
+    pub silent: bool,
+    /// Whether no kubelet does anything.
+    pub frozen: bool,
+    dice: Rng,
+}
+
+impl Script {
+    /// A workload whose pods are ready: maxUnavailable 1, maxSurge 0.
+    #[must_use]
+    pub fn fleet(replicas: i32, kind: &str, hooks: Hooks) -> Self {
+        let hooks = if hooks == Hooks::All { 1 } else { 8 | 16 | 1 };
+        let code = [3, 0, 1, 7, 0, 1, hooks, 3 | 16];
+        let mut world = World::empty(code, Weather::fine(), 0, Limits::default());
+        for name in NAMES {
+            world.server.put_template(name, question(0, url(name)));
+        }
+        let mut object = workload(code);
+        object.spec.replicas = Some(replicas);
+        object.spec.update_strategy.as_mut().unwrap().type_ = Some(kind.to_owned());
+        world.server.create_workload(object, EPOCH);
+        let mut script = Self {
+            world,
+            silent: false,
+            frozen: false,
+            dice: Rng::with_seed(0),
+        };
+        script.rest();
+        assert_eq!(script.ready(), usize::try_from(replicas).unwrap());
+        script
+    }
+
+    pub fn edit(&mut self, change: impl FnOnce(&mut GameDeploymentSpec)) {
+        self.world.edit(change, || "what the script says".to_owned());
+    }
+
+    pub fn edit_strategy(&mut self, change: impl FnOnce(&mut UpdateStrategy)) {
+        self.edit(|spec| change(spec.update_strategy.as_mut().unwrap()));
+    }
+
+    pub fn scale(&mut self, replicas: i32) {
+        self.edit(|spec| spec.replicas = Some(replicas));
+    }
+
+    /// Asks for this image of the game.
+    pub fn want_game(&mut self, game: u8) {
+        let look = Look {
+            game,
+            ..Look::default()
+        };
+        self.edit(|spec| spec.template = template(look));
+    }
+
+    pub fn pause(&mut self, paused: bool) {
+        self.edit_strategy(|update| update.paused = Some(paused));
+    }
+
+    /// About so many seconds pass, and everybody does what there is to do.
+    pub fn seconds(&mut self, count: usize) {
+        for _ in 0..count {
+            self.world.work_for_a_second(&mut self.dice);
+            if !self.frozen {
+                self.world.kubelets();
+            }
+            if !self.silent {
+                self.world.answer_all();
+            }
+            while self.world.server.collect_garbage(self.world.now) {
+                self.world.foreign += 1;
+            }
+        }
+    }
+
+    /// Until nothing is written any more.
+    pub fn rest(&mut self) {
+        let mut quiet = 0;
+        for _ in 0..1000 {
+            let before = (self.world.totals.writes, self.world.foreign);
+            self.seconds(1);
+            let busy = (self.world.totals.writes, self.world.foreign) != before;
+            quiet = if busy { 0 } else { quiet + 1 };
+            if quiet == QUIET {
+                return;
+            }
+        }
+        panic!("no rest: {}", self.world.describe());
+    }
+
+    /// Everything works and every hook says yes from here on: all comes to rest at what is wanted.
+    pub fn settle(&mut self) {
+        self.world.settle();
+    }
+
+    pub fn say(&mut self, pod: &PodObject, mood: Mood) {
+        self.world.moods.insert(pod.id.uid.clone(), mood);
+    }
+
+    pub fn all_say(&mut self, mood: Mood) {
+        for pod in self.pods() {
+            self.say(&pod, mood);
+        }
+    }
+
+    /// gamedeployment-operator decides on all that there is, and ends when just these of its writes are done. Another
+    /// one leads at once.
+    pub fn end_after(&mut self, wanted: impl Fn(&Action) -> bool) {
+        let world = &mut self.world;
+        let leads = |process: &Process| process.operator == GAMES && process.works();
+        let leader = world.processes.iter().position(leads).unwrap();
+        world.show_all();
+        for _ in 0..8 {
+            world.work(leader);
+            let is_wanted = |what: &What| match what {
+                What::Games(request, _) => match &request.call {
+                    Call::Act(action) => wanted(action),
+                    Call::Read(..) | Call::ReadNode(_) => true,
+                    _ => false,
+                },
+                _ => true,
+            };
+            while let Some(at) = (world.flights.iter()).position(|flight| is_wanted(&flight.what)) {
+                world.land(at, &mut self.dice);
+            }
+        }
+        world.ask_to_end(leader);
+        world.give_up();
+        for _ in 0..5 {
+            world.pass(SignedDuration::from_secs(1), &mut self.dice);
+        }
+        assert!(world.processes.iter().any(leads), "nobody leads");
+    }
+
+    /// No hook-operator runs for so many seconds.
+    pub fn without_hook_operator(&mut self, seconds: usize) {
+        let now = self.world.now;
+        let hooks = |process: &&mut Process| process.operator == HOOKS;
+        for process in self.world.processes.iter_mut().filter(hooks) {
+            process.end(now, SignedDuration::from_hours(24));
+        }
+        self.seconds(seconds);
+        let now = self.world.now;
+        for process in self.world.processes.iter_mut().filter(hooks) {
+            process.starts_at = Some(now);
+        }
+    }
+
+    /// A container of a pod crashes.
+    pub fn crash(&mut self, name: &str, at: usize) {
+        let pod = self.world.server.pods.get(name).unwrap().clone();
+        self.world.crash_container(&pod, at);
+    }
+
+    /// Pods that are not being deleted.
+    #[must_use]
+    pub fn pods(&self) -> Vec<Rc<PodObject>> {
+        let pods = self.world.server.pods.iter();
+        pods.filter(|pod| pod.read.is_active()).cloned().collect()
+    }
+
+    #[must_use]
+    pub fn uids(&self) -> BTreeSet<String> {
+        self.pods().iter().map(|pod| pod.id.uid.clone()).collect()
+    }
+
+    /// UIDs of the pods that are chosen to go.
+    #[must_use]
+    pub fn marked(&self) -> BTreeSet<String> {
+        let pods = self.pods();
+        let marked = pods
+            .iter()
+            .filter(|pod| pod.read.annotation(names::DELETING).is_some());
+        marked.map(|pod| pod.id.uid.clone()).collect()
+    }
+
+    #[must_use]
+    pub fn runs(&self) -> Vec<Rc<RunObject>> {
+        self.world.server.runs.iter().cloned().collect()
+    }
+
+    /// How many pods serve.
+    #[must_use]
+    pub fn ready(&self) -> usize {
+        let pods = self.pods();
+        pods.iter()
+            .filter(|pod| self.world.serves(pod, 0, self.world.now))
+            .count()
+    }
+
+    /// Pods whose game really runs this image.
+    #[must_use]
+    pub fn running(&self, image: &str) -> BTreeSet<String> {
+        let pods = self.pods();
+        let runs = |pod: &&Rc<PodObject>| {
+            let machine = self.world.machines.get(&pod.id.uid);
+            machine.is_some_and(|machine| machine.runs_its_images(&pod.api))
+                && pod
+                    .read
+                    .containers
+                    .iter()
+                    .any(|container| container.image == image)
+        };
+        pods.iter().filter(runs).map(|pod| pod.id.uid.clone()).collect()
+    }
+
+    /// The workload's spec.
+    #[must_use]
+    pub fn spec(&self) -> GameDeploymentSpec {
+        self.world.server.workloads.get(FLEET).unwrap().api.spec.clone()
+    }
+
+    /// The workload's status.
+    #[must_use]
+    pub fn status(&self) -> GameDeploymentStatus {
+        let object = self.world.server.workloads.get(FLEET).unwrap();
+        object.api.status.clone().unwrap()
+    }
+}

@@ -1,0 +1,108 @@
+//! One second after the other in which everybody does what there is to do.
+
+use fastrand::Rng;
+use jiff::SignedDuration;
+
+use crate::endpoint::Mood;
+use crate::games::KINDS;
+use crate::world::{FLEET, World};
+
+impl World {
+    /// About a second in which everybody does what there is to do.
+    pub(crate) fn round(&mut self, dice: &mut Rng, tends: bool) {
+        self.work_for_a_second(dice);
+        self.kubelets();
+        self.answer_all();
+        while self.server.collect_garbage(self.now) {
+            self.foreign += 1;
+        }
+        if tends || self.is_canary() {
+            self.resume();
+        }
+        if tends {
+            self.ask_again();
+        }
+    }
+
+    /// The watches, the operators and the network work.
+    pub(crate) fn work_for_a_second(&mut self, dice: &mut Rng) {
+        self.pass(SignedDuration::from_millis(1000), dice);
+        self.show_all();
+        for _ in 0..6 {
+            for at in 0..self.processes.len() {
+                self.work(at);
+                self.totals.steps += 1;
+            }
+            while !self.flights.is_empty() {
+                self.land(0, dice);
+                self.totals.steps += 1;
+            }
+        }
+    }
+
+    /// Every kubelet does one thing for each pod.
+    pub(crate) fn kubelets(&mut self) {
+        let pods: Vec<_> = self.server.pods.iter().cloned().collect();
+        for pod in pods {
+            self.totals.steps += u64::from(self.kubelet(&pod));
+            if !self.moods.contains_key(&pod.id.uid) {
+                self.moods.insert(pod.id.uid.clone(), Mood::YES);
+            }
+        }
+    }
+
+    /// Every watch shows everything.
+    pub(crate) fn show_all(&mut self) {
+        for at in 0..self.processes.len() {
+            for kind in 0..KINDS {
+                while self.show_kind(at, kind) {
+                    self.totals.steps += 1;
+                }
+            }
+        }
+    }
+
+    /// Every endpoint that is asked answers.
+    pub fn answer_all(&mut self) {
+        for at in (0..self.calls.len()).rev() {
+            self.answer(at);
+            self.totals.steps += 1;
+        }
+    }
+
+    fn is_canary(&self) -> bool {
+        let object = self.server.workloads.get(FLEET);
+        object.is_some_and(|object| {
+            object
+                .api
+                .status
+                .as_ref()
+                .is_some_and(|status| status.canary.is_some())
+        })
+    }
+
+    /// Somebody looks after a pause.
+    fn resume(&mut self) {
+        let Some(object) = self.server.workloads.get(FLEET).cloned() else {
+            return;
+        };
+        let Some(status) = &object.api.status else { return };
+        let paused = object
+            .api
+            .spec
+            .update_strategy
+            .as_ref()
+            .and_then(|update| update.paused)
+            == Some(true);
+        let recorded = |reason: &str| status.pause_conditions.iter().any(|pause| pause.reason == reason);
+        let asked_for = status.conditions.iter().any(|known| {
+            known.type_ == "Progressing" && (known.reason == "Paused" || recorded(&known.reason))
+        });
+        if paused && asked_for {
+            let go_on = |spec: &mut shared_api::GameDeploymentSpec| {
+                spec.update_strategy.as_mut().unwrap().paused = Some(false);
+            };
+            self.edit(go_on, || "paused false".to_owned());
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! Verdicts that no longer count.
+
+use gamedeployment_core::plan::Action;
+use simulation::endpoint::Mood;
+use simulation::script::{Hooks, Script};
+
+#[test]
+fn a_verdict_of_an_earlier_choice_counts_no_more() {
+    let mut script = Script::fleet(3, "RollingUpdate", Hooks::PreDelete);
+    script.silent = true;
+    script.scale(2);
+    script.rest();
+    assert_eq!((script.marked().len(), script.runs().len()), (1, 1));
+    // The victim is let go, and whoever did it ends before it removes the run, which then says yes.
+    script.scale(3);
+    script.end_after(|action| matches!(action, Action::Unmark(_)));
+    assert_eq!((script.marked().len(), script.runs().len()), (0, 1));
+    script.world.answer_all();
+    script.scale(2);
+    let before = script.uids();
+    script.seconds(1);
+    assert_eq!(script.uids(), before, "nobody was asked about this choice");
+    script.settle();
+    assert_eq!(script.uids().len(), 2);
+}
+
+#[test]
+fn an_update_that_is_called_off_takes_its_verdict_with_it() {
+    let mut script = Script::fleet(1, "InplaceUpdate", Hooks::PreDelete);
+    script.silent = true;
+    script.edit_strategy(|update| {
+        update
+            .in_place_update_strategy
+            .as_mut()
+            .unwrap()
+            .grace_period_seconds = Some(60);
+    });
+    script.want_game(1);
+    script.rest();
+    script.world.answer_all();
+    script.seconds(3);
+    let out_of_service = |script: &Script| script.pods().iter().all(|pod| pod.read.is_out_of_service());
+    assert!(out_of_service(&script));
+    // Removing the run fails for some time, whoever leads.
+    script.pause(true);
+    for paused in [true, true, false, false] {
+        script.pause(paused);
+        // The referee stops a second use.
+        script.end_after(|action| !matches!(action, Action::DeleteRun(_)));
+    }
+    script.silent = false;
+    script.settle();
+    assert_eq!(script.running("game:v1").len(), 1);
+}
+
+#[test]
+fn a_verdict_does_not_count_for_a_container_that_has_started_since_the_question() {
+    let mut script = Script::fleet(2, "RollingUpdate", Hooks::PreDelete);
+    script.silent = true;
+    script.scale(1);
+    script.end_after(|action| matches!(action, Action::Mark(..)));
+    let victim = script.marked().pop_first().unwrap();
+    let name = script
+        .pods()
+        .iter()
+        .find(|pod| pod.id.uid == victim)
+        .unwrap()
+        .id
+        .name
+        .clone();
+    script.crash(&name, 0);
+    script.end_after(|action| matches!(action, Action::CreateRun(_)));
+    assert_eq!(script.runs().len(), 1, "asked while the game is down");
+    let pod = script.world.server.pods.get(&name).unwrap().clone();
+    script.world.kubelet(&pod);
+    script.seconds(1);
+    let before = script.uids();
+    script.world.answer_all();
+    script.seconds(1);
+    assert_eq!(script.uids(), before, "nobody was asked about those who play now");
+    script.silent = false;
+    script.settle();
+    assert_eq!(script.uids().len(), 1);
+}
+
+#[test]
+fn a_verdict_that_cannot_be_used_at_once_is_forgotten() {
+    let mut script = Script::fleet(2, "RollingUpdate", Hooks::PreDelete);
+    script.silent = true;
+    script.want_game(1);
+    script.rest();
+    let asked = script.runs();
+    assert_eq!(asked.len(), 1);
+    let other = script
+        .pods()
+        .into_iter()
+        .find(|pod| asked[0].read.pod_uid.as_ref() != Some(&pod.id.uid));
+    let other = other.unwrap();
+    script.world.machines.get_mut(&other.id.uid).unwrap().sick = true;
+    script.seconds(2);
+    assert_eq!(script.ready(), 1);
+    script.world.answer_all();
+    script.seconds(3);
+    assert_eq!(
+        script.uids().len(),
+        2,
+        "nobody may go while the other pod does not serve"
+    );
+    assert!(script.runs().iter().all(|run| run.id.uid != asked[0].id.uid));
+}
+
+#[test]
+fn a_run_that_nobody_takes_up_is_told_after_thirty_seconds_and_takes_itself_back() {
+    let mut script = Script::fleet(3, "RollingUpdate", Hooks::PreDelete);
+    script.world.story = Some(Vec::new());
+    script.scale(2);
+    let blocked = |script: &Script| {
+        let status = script.status();
+        let mut conditions = status.conditions.into_iter();
+        conditions.find(|known| known.type_ == "ScaleBlocked")
+    };
+    script.without_hook_operator(28);
+    let run = script.runs()[0].clone();
+    assert!(run.api.status.is_none() && blocked(&script).is_none());
+    script.without_hook_operator(8);
+    let found = blocked(&script).unwrap();
+    assert_eq!(found.reason, "HookNotTakenUp");
+    let pod = script
+        .pods()
+        .into_iter()
+        .find(|pod| run.read.pod_uid.as_ref() == Some(&pod.id.uid));
+    let pod = pod.unwrap().id.name.clone();
+    for words in [
+        run.id.name.as_str(),
+        &pod,
+        "hook-operator",
+        "--namespace",
+        "--shard",
+    ] {
+        assert!(found.message.contains(words), "{words}: {}", found.message);
+    }
+    script.without_hook_operator(20);
+    let told = script.world.story.iter().flatten();
+    let told = told.filter(|line| line.contains("people are warned") && line.contains("hook-operator"));
+    assert_eq!(told.count(), 1, "it is told once");
+    script.rest();
+    assert_eq!((script.uids().len(), blocked(&script)), (2, None));
+}
+
+#[test]
+fn a_hook_that_says_no_holds_its_pod_until_somebody_has_it_asked_again() {
+    let mut script = Script::fleet(2, "RollingUpdate", Hooks::PreDelete);
+    script.all_say(Mood::NO);
+    script.scale(0);
+    script.rest();
+    assert_eq!((script.uids().len(), script.marked().len()), (2, 2));
+    script.all_say(Mood::YES);
+    script.rest();
+    assert_eq!(script.uids().len(), 2, "a verdict stands");
+    script.edit(|spec| spec.pre_delete_update_strategy.as_mut().unwrap().retry = Some(true));
+    script.rest();
+    assert!(script.uids().is_empty());
+}

@@ -1,0 +1,78 @@
+//! Which pods there are, and whose.
+
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+use shared_api::game_deployment::ScaleStrategy;
+use simulation::script::{Hooks, Script};
+
+#[test]
+fn a_named_pod_leaves_also_where_none_may_be_missing() {
+    for kind in ["RollingUpdate", "InplaceUpdate", "OnDelete"] {
+        let mut script = Script::fleet(2, kind, Hooks::PreDelete);
+        let named = script.pods().remove(0);
+        script.edit_strategy(|update| {
+            update.max_unavailable = Some(IntOrString::Int(0));
+            update.max_surge = Some(IntOrString::Int(1));
+        });
+        let list = ScaleStrategy {
+            pods_to_delete: Some(vec![named.id.name.clone()]),
+            create_batch: None,
+        };
+        script.edit(|spec| spec.scale_strategy = Some(list));
+        script.settle();
+        assert!(!script.uids().contains(&named.id.uid), "{kind}");
+    }
+}
+
+#[test]
+fn pods_that_are_adopted_are_not_created_besides() {
+    let mut script = Script::fleet(3, "RollingUpdate", Hooks::PreDelete);
+    let before = script.uids();
+    for pod in script.pods() {
+        let release = |pod: &mut k8s_openapi::api::core::v1::Pod| pod.metadata.owner_references = None;
+        script
+            .world
+            .server
+            .patch_pod(&pod.id.name, None, None, release)
+            .unwrap();
+    }
+    script.settle();
+    assert_eq!(script.uids(), before);
+    assert!(script.pods().iter().all(|pod| pod.id.owner.is_some()));
+}
+
+/// Four pods, and `replicas` is set three times, while hooks say nothing.
+fn victims_are_let_go(first: i32, second: i32, third: i32) {
+    let mut script = Script::fleet(4, "RollingUpdate", Hooks::PreDelete);
+    script.silent = true;
+    let before = script.uids();
+    let [longest, marked, left] = [first, second, third].map(|replicas| {
+        script.scale(replicas);
+        script.rest();
+        let marked = script.marked();
+        assert_eq!(marked.len(), usize::try_from(4 - replicas).unwrap_or(0));
+        marked
+    });
+    for (earlier, later) in [(&longest, &marked), (&marked, &left)] {
+        assert!(earlier.is_subset(later) || later.is_subset(earlier));
+    }
+    let oldest_stay = longest.is_subset(&left) || left.is_subset(&longest);
+    assert!(oldest_stay || second > first, "the youngest go first");
+    assert!(before.is_subset(&script.uids()));
+    let asked = script
+        .runs()
+        .iter()
+        .filter_map(|run| run.read.pod_uid.clone())
+        .collect();
+    assert_eq!(left, asked);
+}
+
+#[test]
+fn victims_are_let_go_when_replicas_rise_the_youngest_first_and_nobody_is_killed() {
+    for first in 0..4 {
+        for second in 0..4 {
+            for third in 0..6 {
+                victims_are_let_go(first, second, third);
+            }
+        }
+    }
+}
