@@ -12,24 +12,18 @@ use hook_core::decide::{self, Ended, Outcome, Plan, Slot, Start, View, decide};
 use hook_core::resolve::{Problems, ResolvedRun, time_to_live};
 use hook_core::verdict::Verdict;
 use jiff::Timestamp;
+use runtime_core::backoff::Backoff;
 use runtime_core::clock::Now;
 use shared_api::{HookRun, HookRunStatus, Phase};
 
 use crate::End;
-use crate::kept::keeps;
 use crate::pace::Pace;
 use crate::version::Version;
 
+mod recording;
+
 /// The clock on the wall may be set while a session waits; it waits no longer than this at a time.
 const LONGEST_SLEEP: Duration = Duration::from_secs(30);
-/// First pause before a failed write is tried again; doubles up to [`LONGEST_PAUSE`].
-const FIRST_PAUSE: Duration = Duration::from_millis(100);
-/// Longest pause between two tries of a write.
-const LONGEST_PAUSE: Duration = Duration::from_secs(5);
-/// The try after which a write that does not succeed is complained of, and again after so many more.
-const FIRST_COMPLAINT: u32 = 5;
-const COMPLAIN_EVERY: u32 = 100;
-
 /// A spec that is shared by its session and all that computes for it.
 pub type SharedRun = Arc<Result<ResolvedRun, Problems>>;
 
@@ -154,7 +148,8 @@ pub struct Session {
     pace: Pace,
     /// The time of the last measurement.
     last: Duration,
-    failed_writes: u32,
+    /// Writes in a row that did not succeed.
+    retry: Backoff,
     /// The status that was sent last, until it is known what became of it.
     sent: Option<Box<HookRunStatus>>,
     state: State,
@@ -178,7 +173,7 @@ impl Session {
             held_up: None,
             pace: Pace::default(),
             last: Duration::ZERO,
-            failed_writes: 0,
+            retry: recording::retry(),
             sent: None,
             state: State::Decides,
             output: VecDeque::new(),
@@ -322,14 +317,6 @@ impl Session {
         decide(&view, now)
     }
 
-    fn record(&mut self, status: HookRunStatus, now: Now) {
-        self.pace.sent(&status, now.mono);
-        self.state = State::Records;
-        let status = Box::new(status);
-        self.sent = Some(status.clone());
-        self.output.push_back(Output::Record(self.run.clone(), status));
-    }
-
     fn end(&mut self, end: End) {
         self.state = State::Ended;
         self.output.push_back(Output::End(end));
@@ -375,91 +362,6 @@ impl Session {
         });
     }
 
-    fn recorded(&mut self, answer: Result<Arc<HookRun>, LedgerError>, now: Now) {
-        match (answer, &self.sent) {
-            (Ok(run), Some(status)) if keeps(&run, status) => {
-                let said = status.message.clone();
-                self.failed_writes = 0;
-                self.output.push_back(Output::Wrote("written"));
-                self.accept_newer(run);
-                // Said once. While it stays so, the next try says the same again, and there is nothing new to write.
-                if let Some(why) = self.held_up.take_if(|why| said.as_ref() == Some(why)) {
-                    self.output.push_back(Output::HeldUp(self.run.clone(), why));
-                }
-                self.go_on_after_write();
-            }
-            (Ok(run), _) => {
-                self.accept_newer(run);
-                self.try_again(failed("the API server answered without what was written"), now);
-            }
-            (Err(error), _) => self.recover(error, now),
-        }
-    }
-
-    /// After a write that did not succeed: where the run may have changed it is read again, else the write is tried
-    /// again after a pause. Nothing that was measured is dropped unless it turns out to be recorded.
-    fn recover(&mut self, error: LedgerError, now: Now) {
-        let conflict = match error {
-            LedgerError::Conflict => true,
-            LedgerError::Gone => false,
-            LedgerError::Failed { .. } => return self.try_again(error, now),
-        };
-        self.state = State::Reads { conflict };
-        self.output.push_back(Output::Read(self.run.clone()));
-    }
-
-    fn read(&mut self, answer: Result<Arc<HookRun>, LedgerError>, conflict: bool, now: Now) {
-        match answer {
-            Ok(run) if conflict => {
-                self.output.push_back(Output::Wrote("conflict"));
-                self.accept_newer(run);
-                self.failed_writes = self.failed_writes.saturating_add(1);
-                // One conflict is daily life; where they do not end, somebody else writes as eagerly.
-                if self.failed_writes > 1 {
-                    self.state = State::Pauses(now.mono + pause_after(self.failed_writes));
-                } else {
-                    self.go_on_after_write();
-                }
-            }
-            Ok(run) => {
-                self.accept_newer(run);
-                let why = "the API server shows the run and knows no status of it to write";
-                self.try_again(failed(why), now);
-            }
-            Err(LedgerError::Gone) => {
-                self.output.push_back(Output::Wrote("gone"));
-                self.end(End::Gone);
-            }
-            Err(error) => self.try_again(error, now),
-        }
-    }
-
-    fn try_again(&mut self, why: LedgerError, now: Now) {
-        self.failed_writes = self.failed_writes.saturating_add(1);
-        let pause = pause_after(self.failed_writes);
-        self.output.push_back(Output::Wrote("failed"));
-        self.output.push_back(Output::NotRecorded {
-            why,
-            tries: self.failed_writes,
-            pause,
-            tell: self.failed_writes % COMPLAIN_EVERY == FIRST_COMPLAINT,
-        });
-        self.state = State::Pauses(now.mono + pause);
-    }
-
-    /// It is known as well as it can be what became of a write. A verdict is told once it is recorded, also after a write
-    /// whose answer was lost: then it is the reading again that shows it. The tries differ in the time of their end.
-    fn go_on_after_write(&mut self) {
-        self.state = State::Decides;
-        let Some(sent) = self.sent.take() else { return };
-        let ours =
-            |kept: &HookRunStatus| (kept.phase, &kept.metric_results) == (sent.phase, &sent.metric_results);
-        if sent.phase.is_final() && self.run.status.as_ref().is_some_and(ours) {
-            self.output
-                .push_back(Output::Verdict(self.run.clone(), self.last));
-        }
-    }
-
     /// Takes in what the watch has shown. Says whether it has shown anything.
     fn hear(&mut self) -> bool {
         let Some(news) = self.news.take() else {
@@ -499,17 +401,4 @@ impl Session {
         self.outcomes.clear();
         self.held_up = None;
     }
-}
-
-fn failed(message: &str) -> LedgerError {
-    LedgerError::Failed {
-        step: "write a status",
-        message: message.to_owned(),
-    }
-}
-
-fn pause_after(failed_writes: u32) -> Duration {
-    FIRST_PAUSE
-        .saturating_mul(1 << failed_writes.min(8))
-        .min(LONGEST_PAUSE)
 }

@@ -1,0 +1,123 @@
+//! How a status is recorded, and what follows where that fails: nothing that was measured is dropped before it is known
+//! to be recorded.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use runtime_core::backoff::Backoff;
+use runtime_core::clock::Now;
+use shared_api::{HookRun, HookRunStatus};
+
+use super::{LedgerError, Output, Session, State};
+use crate::End;
+use crate::kept::keeps;
+
+/// The try after which a write that does not succeed is complained of, and again after so many more.
+const FIRST_COMPLAINT: u32 = 5;
+const COMPLAIN_EVERY: u32 = 100;
+
+/// The delays between the tries of a write.
+pub(super) const fn retry() -> Backoff {
+    Backoff::new(Duration::from_millis(200), Duration::from_secs(5))
+}
+
+impl Session {
+    pub(super) fn record(&mut self, status: HookRunStatus, now: Now) {
+        self.pace.sent(&status, now.mono);
+        self.state = State::Records;
+        let status = Box::new(status);
+        self.sent = Some(status.clone());
+        self.output.push_back(Output::Record(self.run.clone(), status));
+    }
+
+    pub(super) fn recorded(&mut self, answer: Result<Arc<HookRun>, LedgerError>, now: Now) {
+        match (answer, &self.sent) {
+            (Ok(run), Some(status)) if keeps(&run, status) => {
+                let said = status.message.clone();
+                self.retry.reset();
+                self.output.push_back(Output::Wrote("written"));
+                self.accept_newer(run);
+                // Said once. While it stays so, the next try says the same again, and there is nothing new to write.
+                if let Some(why) = self.held_up.take_if(|why| said.as_ref() == Some(why)) {
+                    self.output.push_back(Output::HeldUp(self.run.clone(), why));
+                }
+                self.go_on_after_write();
+            }
+            (Ok(run), _) => {
+                self.accept_newer(run);
+                self.try_again(failed("the API server answered without what was written"), now);
+            }
+            (Err(error), _) => self.recover(error, now),
+        }
+    }
+
+    /// After a write that did not succeed: where the run may have changed it is read again, else the write is tried
+    /// again after a pause. Nothing that was measured is dropped unless it turns out to be recorded.
+    pub(super) fn recover(&mut self, error: LedgerError, now: Now) {
+        let conflict = match error {
+            LedgerError::Conflict => true,
+            LedgerError::Gone => false,
+            LedgerError::Failed { .. } => return self.try_again(error, now),
+        };
+        self.state = State::Reads { conflict };
+        self.output.push_back(Output::Read(self.run.clone()));
+    }
+
+    pub(super) fn read(&mut self, answer: Result<Arc<HookRun>, LedgerError>, conflict: bool, now: Now) {
+        match answer {
+            Ok(run) if conflict => {
+                self.output.push_back(Output::Wrote("conflict"));
+                self.accept_newer(run);
+                let delay = self.retry.fail();
+                // One conflict is daily life; where they do not end, somebody else writes as eagerly.
+                if self.retry.failures() > 1 {
+                    self.state = State::Pauses(now.mono + delay);
+                } else {
+                    self.go_on_after_write();
+                }
+            }
+            Ok(run) => {
+                self.accept_newer(run);
+                let why = "the API server shows the run and knows no status of it to write";
+                self.try_again(failed(why), now);
+            }
+            Err(LedgerError::Gone) => {
+                self.output.push_back(Output::Wrote("gone"));
+                self.end(End::Gone);
+            }
+            Err(error) => self.try_again(error, now),
+        }
+    }
+
+    fn try_again(&mut self, why: LedgerError, now: Now) {
+        let pause = self.retry.fail();
+        self.output.push_back(Output::Wrote("failed"));
+        self.output.push_back(Output::NotRecorded {
+            why,
+            tries: self.retry.failures(),
+            pause,
+            tell: self.retry.failures() % COMPLAIN_EVERY == FIRST_COMPLAINT,
+        });
+        self.state = State::Pauses(now.mono + pause);
+    }
+
+    /// It is known as well as it can be what became of a write. A verdict is told once it is recorded, also after a write
+    /// whose answer was lost: then it is the reading again that shows it. The tries differ in the time of their end.
+    pub(super) fn go_on_after_write(&mut self) {
+        self.state = State::Decides;
+        let Some(sent) = self.sent.take() else { return };
+        let ours =
+            |kept: &HookRunStatus| (kept.phase, &kept.metric_results) == (sent.phase, &sent.metric_results);
+        if sent.phase.is_final() && self.run.status.as_ref().is_some_and(ours) {
+            self.output
+                .push_back(Output::Verdict(self.run.clone(), self.last));
+        }
+    }
+}
+
+fn failed(message: &str) -> LedgerError {
+    LedgerError::Failed {
+        step: "write a status",
+        message: message.to_owned(),
+    }
+}
