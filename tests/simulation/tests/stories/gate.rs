@@ -18,7 +18,7 @@ fn a_verdict_of_an_earlier_choice_counts_no_more() {
     script.world.answer_all();
     script.scale(2);
     let before = script.uids();
-    script.seconds(1);
+    script.seconds(5);
     assert_eq!(script.uids(), before, "nobody was asked about this choice");
     script.settle();
     assert_eq!(script.uids().len(), 2);
@@ -38,12 +38,12 @@ fn an_update_that_is_called_off_takes_its_verdict_with_it() {
     script.want_game(1);
     script.rest();
     script.world.answer_all();
-    script.seconds(3);
+    script.seconds(1);
+    script.end_after(|action| matches!(action, Action::TakeOut(..)));
     let out_of_service = |script: &Script| script.pods().iter().all(|pod| pod.read.is_out_of_service());
     assert!(out_of_service(&script));
     // Removing the run fails for some time, whoever leads.
-    script.pause(true);
-    for paused in [true, true, false, false] {
+    for paused in [true, false, false] {
         script.pause(paused);
         // The referee stops a second use.
         script.end_after(|action| !matches!(action, Action::DeleteRun(_)));
@@ -73,10 +73,9 @@ fn a_verdict_does_not_count_for_a_container_that_has_started_since_the_question(
     assert_eq!(script.runs().len(), 1, "asked while the game is down");
     let pod = script.world.server.pods.get(&name).unwrap().clone();
     script.world.kubelet(&pod);
-    script.seconds(1);
     let before = script.uids();
     script.world.answer_all();
-    script.seconds(1);
+    script.seconds(5);
     assert_eq!(script.uids(), before, "nobody was asked about those who play now");
     script.silent = false;
     script.settle();
