@@ -5,5 +5,6 @@
 mod crd_rules;
 mod map;
 mod paths;
+mod seeded;
 mod supply;
 mod walls;
