@@ -11,7 +11,7 @@ use shared_api::HookTemplate;
 use shared_api::names::GROUP;
 
 use crate::guard::Ruling;
-use crate::review::Verdict;
+use crate::review::Decision;
 
 /// Questions at a time.
 const AT_ONCE: usize = 16;
@@ -45,7 +45,7 @@ impl Cluster {
     }
 
     /// Finds out what a ruling depends on.
-    pub async fn settle(&self, ruling: Ruling) -> Verdict {
+    pub async fn settle(&self, ruling: Ruling) -> Decision {
         let (refusal, open) = match ruling {
             Ruling::Given(verdict) => return verdict,
             Ruling::UnlessNamespaceEnds { namespace, refusal } => {
@@ -58,9 +58,9 @@ impl Cluster {
             } => (refusal, self.no_objects(&version, &plural).await),
         };
         match open {
-            Ok(true) => Verdict::Allowed(Vec::new()),
-            Ok(false) => Verdict::Forbidden(refusal),
-            Err(why) => Verdict::Forbidden(format!("{refusal} ({why})")),
+            Ok(true) => Decision::Allowed(Vec::new()),
+            Ok(false) => Decision::Forbidden(refusal),
+            Err(why) => Decision::Forbidden(format!("{refusal} ({why})")),
         }
     }
 

@@ -12,13 +12,13 @@ use serde_json::Value;
 use shared_api::names::GROUP;
 use shared_api::names::workload::DELETION_ALLOW;
 
-use crate::review::{Request, Verdict};
+use crate::review::{Decision, Request};
 
 /// What the guard says, as far as the request tells.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ruling {
     /// This.
-    Given(Verdict),
+    Given(Decision),
     /// Refused, unless this namespace is being deleted.
     UnlessNamespaceEnds {
         /// The namespace.
@@ -40,7 +40,7 @@ pub enum Ruling {
 /// Judges a deletion; whatever else is asked for is allowed. `exempt`: users who may delete without the label.
 #[must_use]
 pub fn judge(request: &Request, exempt: &[String]) -> Ruling {
-    let allowed = Ruling::Given(Verdict::Allowed(Vec::new()));
+    let allowed = Ruling::Given(Decision::Allowed(Vec::new()));
     let user = request.user_info.username.as_deref().unwrap_or_default();
     if request.operation != "DELETE" || !request.is_whole() || exempt.iter().any(|name| name == user) {
         return allowed;
@@ -131,7 +131,7 @@ fn definition(request: &Request, label: Option<&str>) -> Ruling {
             plural: plural.to_owned(),
             refusal: format!("{refusal}. Cascading allows it when there is no such object"),
         },
-        _ => Ruling::Given(Verdict::Forbidden(refusal)),
+        _ => Ruling::Given(Decision::Forbidden(refusal)),
     }
 }
 

@@ -19,7 +19,7 @@ use tokio::sync::Semaphore;
 
 use crate::cluster::Cluster;
 use crate::metrics::Metrics;
-use crate::review::{self, Request, Verdict};
+use crate::review::{self, Decision, Request};
 use crate::validate;
 use crate::{guard, hooks};
 
@@ -34,7 +34,7 @@ const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// What answering takes.
 #[derive(Debug)]
-pub struct Desk {
+pub struct Handler {
     /// What the guard asks the API server.
     pub cluster: Cluster,
     /// Users whose deletions need no label.
@@ -52,14 +52,14 @@ pub struct Desk {
 /// One of the two paths.
 #[derive(Debug)]
 struct Path {
-    desk: Arc<Desk>,
+    desk: Arc<Handler>,
     name: &'static str,
     /// Bytes for bodies.
     room: Semaphore,
 }
 
 /// Serves both paths.
-pub fn router(desk: Desk) -> Router {
+pub fn router(desk: Handler) -> Router {
     let desk = Arc::new(desk);
     let path = |name| {
         Arc::new(Path {
@@ -84,7 +84,7 @@ async fn validate(State(path): State<Arc<Path>>, headers: HeaderMap, body: Body)
         let judge = move || validate::judge(&request);
         let judged = path.desk.compute.attempt(&namespace, judge).await;
         let mut verdict = judged.map_err(|error| error.to_string())?;
-        if let (Verdict::Allowed(warnings), Some(workload)) = (&mut verdict, workload) {
+        if let (Decision::Allowed(warnings), Some(workload)) = (&mut verdict, workload) {
             let templates = path.desk.cluster.templates(&namespace).await;
             warnings
                 .extend(templates.map_or_else(Vec::new, |templates| hooks::cautions(&workload, templates)));
@@ -115,7 +115,7 @@ async fn answer(
     path: &Path,
     headers: &HeaderMap,
     body: Body,
-    judge: impl AsyncFnOnce(Request) -> Result<Verdict, String>,
+    judge: impl AsyncFnOnce(Request) -> Result<Decision, String>,
 ) -> Response {
     let since = Instant::now();
     let Path { desk, name, room } = path;
@@ -175,12 +175,12 @@ async fn answer(
     answer
 }
 
-fn tell(path: &str, asked: &Request, verdict: &Verdict) {
+fn tell(path: &str, asked: &Request, verdict: &Decision) {
     let (kind, name, namespace) = (&asked.kind.kind, asked.name(), asked.namespace());
     let (operation, user) = (&asked.operation, asked.user_info.username.as_deref());
     match verdict {
-        Verdict::Allowed(_) => tracing::debug!(path, kind, namespace, name, operation, user, "allowed"),
-        Verdict::Invalid(_) | Verdict::Forbidden(_) => {
+        Decision::Allowed(_) => tracing::debug!(path, kind, namespace, name, operation, user, "allowed"),
+        Decision::Invalid(_) | Decision::Forbidden(_) => {
             tracing::info!(path, kind, namespace, name, operation, user, "refused");
         }
     }

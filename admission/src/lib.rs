@@ -110,7 +110,7 @@ pub async fn run(config: Config) -> Result<(), StartError> {
         metrics.clone(),
     );
     let ending = Arc::new(AtomicBool::new(false));
-    let desk = http::Desk {
+    let desk = http::Handler {
         cluster: cluster::Cluster::new(client.clone(), config.process.api_timeout),
         exempt: config.guard_exempt_user.clone(),
         askers: config.workload_operator_user.clone(),

@@ -145,7 +145,7 @@ pub fn read(body: &[u8]) -> Result<Request, Malformed> {
 
 /// What is said of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Verdict {
+pub enum Decision {
     /// It may be done; with words for whoever does it.
     Allowed(Vec<String>),
     /// It must not be done as it is: a mistake in the object.
@@ -154,7 +154,7 @@ pub enum Verdict {
     Forbidden(String),
 }
 
-impl Verdict {
+impl Decision {
     /// The word that metrics and logs have for it.
     #[must_use]
     pub fn as_str(&self) -> &'static str {
@@ -167,21 +167,21 @@ impl Verdict {
 
 /// The answer to the request of this uid.
 #[must_use]
-pub fn answer(uid: &str, verdict: &Verdict) -> Value {
+pub fn answer(uid: &str, verdict: &Decision) -> Value {
     let refused = |code: u16, reason: &str, message: &str| {
         let status = json!({ "status": "Failure", "code": code, "reason": reason, "message": message });
         json!({ "uid": uid, "allowed": false, "status": status })
     };
     let response = match verdict {
-        Verdict::Allowed(warnings) if warnings.is_empty() => json!({ "uid": uid, "allowed": true }),
-        Verdict::Allowed(warnings) => {
+        Decision::Allowed(warnings) if warnings.is_empty() => json!({ "uid": uid, "allowed": true }),
+        Decision::Allowed(warnings) => {
             let cut = |warning: &String| hook_core::value::cut(warning, LONGEST_WARNING);
             let warnings: Vec<String> = warnings.iter().map(cut).collect();
             json!({ "uid": uid, "allowed": true, "warnings": warnings })
         }
         // Not 422: of that kubectl up to 1.20 says that the request is invalid, and no word more.
-        Verdict::Invalid(message) => refused(400, "BadRequest", message),
-        Verdict::Forbidden(message) => refused(403, "Forbidden", message),
+        Decision::Invalid(message) => refused(400, "BadRequest", message),
+        Decision::Forbidden(message) => refused(403, "Forbidden", message),
     };
     json!({ "apiVersion": API_VERSION, "kind": KIND, "response": response })
 }

@@ -17,7 +17,7 @@ use serde_json::Value;
 use shared_api::names::GROUP;
 use shared_api::{GameDeployment, HookRun, HookTemplate};
 
-use crate::review::{GroupKind, Request, Verdict};
+use crate::review::{Decision, GroupKind, Request};
 
 /// A kind that the operators check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,8 +45,8 @@ impl Checked {
 
 /// Judges a creation or an update; whatever else is asked for is allowed.
 #[must_use]
-pub fn judge(request: &Request) -> Verdict {
-    let allowed = Verdict::Allowed(Vec::new());
+pub fn judge(request: &Request) -> Decision {
+    let allowed = Decision::Allowed(Vec::new());
     let Some(kind) = Checked::of(&request.kind).filter(|_| request.is_whole()) else {
         return allowed;
     };
@@ -57,7 +57,7 @@ pub fn judge(request: &Request) -> Verdict {
         return allowed;
     }
     if let Some(words) = edits_a_question(kind, object, old) {
-        return Verdict::Forbidden(words);
+        return Decision::Forbidden(words);
     }
     let news = match kind {
         Checked::GameDeployment => news(object, old, workload_problems, workload::sentence),
@@ -69,7 +69,7 @@ pub fn judge(request: &Request) -> Verdict {
         }),
     };
     match news {
-        Err(sentence) => Verdict::Invalid(sentence),
+        Err(sentence) => Decision::Invalid(sentence),
         Ok(known) => {
             let known = known
                 .into_iter()
@@ -77,7 +77,7 @@ pub fn judge(request: &Request) -> Verdict {
             let cautions = cautions(kind, object)
                 .into_iter()
                 .map(|caution| caution.to_string());
-            Verdict::Allowed(known.chain(cautions).collect())
+            Decision::Allowed(known.chain(cautions).collect())
         }
     }
 }
@@ -85,7 +85,7 @@ pub fn judge(request: &Request) -> Verdict {
 /// Refuses a new run that claims to be the question of a workload, unless one of these users makes it. With no users
 /// known nothing is refused.
 #[must_use]
-pub fn forged(request: &Request, operators: &[String]) -> Option<Verdict> {
+pub fn forged(request: &Request, operators: &[String]) -> Option<Decision> {
     let is_run = matches!(Checked::of(&request.kind), Some(Checked::HookRun));
     if !is_run || request.operation != "CREATE" || operators.is_empty() {
         return None;
@@ -93,7 +93,7 @@ pub fn forged(request: &Request, operators: &[String]) -> Option<Verdict> {
     let user = request.user_info.username.as_deref().unwrap_or_default();
     let owner = asker(&request.object).filter(|_| operators.iter().all(|known| known != user))?;
     let game = owner["name"].as_str().unwrap_or_default();
-    Some(Verdict::Forbidden(format!(
+    Some(Decision::Forbidden(format!(
         "metadata.ownerReferences: GameDeployment {game} is named as controller, and its HookRuns are made by its operator \
          alone, not by {user:?}; leave the owner out"
     )))

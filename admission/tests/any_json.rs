@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may end so")]
 
 use admission::guard::{self, Ruling};
-use admission::review::{self, Verdict};
+use admission::review::{self, Decision};
 use admission::validate;
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -126,7 +126,7 @@ fn check(body: &[u8]) -> Result<(), TestCaseError> {
     let guarded = match guard::judge(&request, &[]) {
         Ruling::Given(verdict) => verdict,
         Ruling::UnlessNamespaceEnds { refusal, .. } | Ruling::UnlessNoObjects { refusal, .. } => {
-            Verdict::Forbidden(refusal)
+            Decision::Forbidden(refusal)
         }
     };
     for verdict in [guarded, validate::judge(&request)] {
@@ -179,7 +179,7 @@ fn proper_reviews_are_answered() {
     for (object, operation) in [(0, 0), (1, 0), (2, 2)] {
         let review = review(object, operation, operation > 0).to_string();
         let request = review::read(review.as_bytes()).unwrap();
-        assert_eq!(validate::judge(&request), Verdict::Allowed(Vec::new()));
+        assert_eq!(validate::judge(&request), Decision::Allowed(Vec::new()));
     }
 }
 

@@ -33,7 +33,7 @@ const LATE: usize = 10;
 
 /// Why a step could not be taken.
 #[derive(Debug, thiserror::Error)]
-enum Trouble {
+enum RenewalError {
     #[error(transparent)]
     Certificate(#[from] CertificateError),
     #[error(transparent)]
@@ -42,7 +42,7 @@ enum Trouble {
     Configuration(CallError),
 }
 
-impl Trouble {
+impl RenewalError {
     /// Whether what was read was no longer there, or another, when it was to be written.
     fn is_late(&self) -> bool {
         match self {
@@ -135,10 +135,14 @@ impl Keeper {
     }
 
     /// Looks at everything and mends what is not as it should be. Returns after what time to look again.
-    async fn step(&mut self) -> Result<Duration, Trouble> {
+    async fn step(&mut self) -> Result<Duration, RenewalError> {
         let now = Timestamp::now();
         let (stored, unrecorded) = self.stored(now).await?;
-        let found = self.store.configuration().await.map_err(Trouble::Configuration)?;
+        let found = self
+            .store
+            .configuration()
+            .await
+            .map_err(RenewalError::Configuration)?;
         let (settling, clock) = (self.terms.settling(), (Instant::now(), now));
         let mut known = found.as_ref().map(bundles);
         self.trust.look(&stored, known.as_deref(), clock, settling);
@@ -148,7 +152,7 @@ impl Keeper {
             let wanted = stored.bundle();
             if known.iter().any(|bundle| *bundle != wanted) {
                 let written = self.store.trust(found, &wanted).await;
-                written.map_err(Trouble::Configuration)?;
+                written.map_err(RenewalError::Configuration)?;
                 tracing::info!("the bundle of the ValidatingWebhookConfiguration was written");
                 known.fill(wanted);
                 self.trust.look(&stored, Some(known), clock, settling);
@@ -175,8 +179,8 @@ impl Keeper {
 
     /// What is stored, with a new generation if one is due. One that could not be recorded is not used: the other
     /// replicas would not know it. Then what was found is good enough while it lasts.
-    async fn stored(&self, now: Timestamp) -> Result<(Stored, Option<Trouble>), Trouble> {
-        let found = self.store.secret().await.map_err(Trouble::Secret)?;
+    async fn stored(&self, now: Timestamp) -> Result<(Stored, Option<RenewalError>), RenewalError> {
+        let found = self.store.secret().await.map_err(RenewalError::Secret)?;
         let data = found.as_ref().and_then(|secret| secret.data.as_ref());
         let stored = data.map_or_else(Stored::default, |data| Stored::read(data, &self.hosts, now));
         if stored.due(self.terms, now) > now {
@@ -192,13 +196,13 @@ impl Keeper {
                 Ok((next, None))
             }
             // Another replica was first. What was found is out of date: the bundle must not be written from it.
-            Err(error @ (CallError::Conflict | CallError::Gone)) => Err(Trouble::Secret(error)),
-            Err(error) if stored.newer.is_some() => Ok((stored, Some(Trouble::Secret(error)))),
-            Err(error) => Err(Trouble::Secret(error)),
+            Err(error @ (CallError::Conflict | CallError::Gone)) => Err(RenewalError::Secret(error)),
+            Err(error) if stored.newer.is_some() => Ok((stored, Some(RenewalError::Secret(error)))),
+            Err(error) => Err(RenewalError::Secret(error)),
         }
     }
 
-    fn present(&mut self, stored: &Stored, now: Timestamp) -> Result<(), Trouble> {
+    fn present(&mut self, stored: &Stored, now: Timestamp) -> Result<(), RenewalError> {
         let (at, settling) = (Instant::now(), self.terms.settling());
         let left = |generation: &Generation| self.trust.left(generation, at, settling);
         let Some(chosen) = choose(stored, self.serving.as_ref(), now, left).cloned() else {

@@ -21,7 +21,7 @@ fn workload(label: Option<&str>, spec: i64, status: i64) -> Request {
 }
 
 fn is_allowed(request: &Request) -> bool {
-    judge(request, &["robot".to_owned()]) == Ruling::Given(Verdict::Allowed(Vec::new()))
+    judge(request, &["robot".to_owned()]) == Ruling::Given(Decision::Allowed(Vec::new()))
 }
 
 #[test]
@@ -95,7 +95,7 @@ fn a_definition_goes_with_always_and_with_cascading_once_nothing_is_left() {
     };
     assert!(is_allowed(&definition("another.example", "")));
     assert!(is_allowed(&definition(GROUP, "Always")));
-    let Ruling::Given(Verdict::Forbidden(refusal)) = judge(&definition(GROUP, ""), &[]) else {
+    let Ruling::Given(Decision::Forbidden(refusal)) = judge(&definition(GROUP, ""), &[]) else {
         panic!("not refused");
     };
     let command =

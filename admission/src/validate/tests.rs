@@ -36,14 +36,14 @@ fn run(condition: &str) -> Value {
 
 fn refusal(request: &Request) -> String {
     match judge(request) {
-        Verdict::Invalid(message) => message,
+        Decision::Invalid(message) => message,
         other => panic!("{other:?}"),
     }
 }
 
 fn warnings(request: &Request) -> Vec<String> {
     match judge(request) {
-        Verdict::Allowed(warnings) => warnings,
+        Decision::Allowed(warnings) => warnings,
         other => panic!("{other:?}"),
     }
 }
@@ -151,7 +151,7 @@ fn the_question_of_a_workload_cannot_be_edited_and_can_be_ended() {
         run
     };
     let edited = request("HookRun", &owned("result >= 0"), &owned("result == 0"));
-    let Verdict::Forbidden(words) = judge(&edited) else {
+    let Decision::Forbidden(words) = judge(&edited) else {
         panic!("{:?}", judge(&edited));
     };
     assert!(
@@ -160,7 +160,7 @@ fn the_question_of_a_workload_cannot_be_edited_and_can_be_ended() {
     );
     // Nor by whoever takes the owner away with it.
     let disowned = request("HookRun", &run("result >= 0"), &owned("result == 0"));
-    assert!(matches!(judge(&disowned), Verdict::Forbidden(_)));
+    assert!(matches!(judge(&disowned), Decision::Forbidden(_)));
     let mut ended = owned("result == 0");
     ended["spec"]["terminate"] = json!(true);
     ended["metadata"]["labels"] = json!({ "a": "b" });
@@ -183,7 +183,7 @@ fn only_the_operator_makes_questions_of_a_workload() {
         request.user_info.username = Some(user.to_owned());
         request
     };
-    let Some(Verdict::Forbidden(words)) = forged(&by("jane", &claimed), &operator) else {
+    let Some(Decision::Forbidden(words)) = forged(&by("jane", &claimed), &operator) else {
         panic!("it passes");
     };
     assert!(
