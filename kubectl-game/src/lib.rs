@@ -7,7 +7,7 @@
 //! | [`cluster`] | how the cluster is found and asked, and what is said where it does not answer as hoped |
 //! | [`view`] | pure: what is known of a workload, in the order in which people ask |
 //! | [`why`] | pure: why something waits, in plain words, and the command to type next |
-//! | [`verdict`] | pure: whether a rollout is complete, goes on, or needs a person |
+//! | [`rollout_state`] | pure: whether a rollout is complete, goes on, or needs a person |
 //! | [`draw`] | from pictures to lines, tables, JSON and a screen that changes |
 //! | [`manifest`] | manifests read from files, with the place of every field |
 //! | [`paint`] | colours and signs, where the terminal has them |
@@ -26,7 +26,7 @@ mod hook;
 mod manifest;
 mod page;
 mod paint;
-mod verdict;
+mod rollout_state;
 mod view;
 mod why;
 

@@ -10,7 +10,7 @@ use shared_api::reason::{WorkloadCondition, WorkloadReason};
 
 use super::{DONE, Outcome, print_answer};
 use crate::cluster::{Failure, Flags, name_of};
-use crate::verdict::strategy;
+use crate::rollout_state::strategy;
 use crate::view::state::held;
 use crate::view::{entries, hook_name, status_of};
 use crate::why::flag_of;

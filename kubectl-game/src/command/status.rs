@@ -9,7 +9,7 @@ use shared_api::GameDeployment;
 use super::{Outcome, print};
 use crate::cluster::{Cluster, Failure, Flags, LiveList, News, interrupted, name_of};
 use crate::draw::text::clean;
-use crate::verdict::Verdict;
+use crate::rollout_state::RolloutState;
 use crate::why::brief;
 
 /// It needs a person.
@@ -50,7 +50,7 @@ impl Status {
         let said = if self.watch {
             self.wait(&cluster, name).await?
         } else {
-            say(&Verdict::of(&game))
+            say(&RolloutState::of(&game))
         };
         Ok(match said {
             Some(Said::Complete) => ExitCode::SUCCESS,
@@ -96,7 +96,7 @@ async fn until_settled(mut live: LiveList<GameDeployment>, name: &str) -> Result
         if let Some(listed) = live.listed() {
             let game = listed.objects.first();
             let game = game.ok_or_else(|| Failure::NotFound(format!("GameDeployment {name} is gone")))?;
-            let verdict = Verdict::of(game);
+            let verdict = RolloutState::of(game);
             if last.as_ref() != Some(&verdict) {
                 if let Some(said) = say(&verdict) {
                     return Ok(said);
@@ -116,11 +116,11 @@ async fn until_settled(mut live: LiveList<GameDeployment>, name: &str) -> Result
 }
 
 /// Prints a verdict; what it is where nothing is to be waited for.
-fn say(verdict: &Verdict) -> Option<Said> {
+fn say(verdict: &RolloutState) -> Option<Said> {
     let (what, words, said) = match verdict {
-        Verdict::Complete(words) => ("complete", words, Some(Said::Complete)),
-        Verdict::Waiting(words) => ("waiting", words, None),
-        Verdict::Blocked(words) => ("blocked", words, Some(Said::Blocked)),
+        RolloutState::Complete(words) => ("complete", words, Some(Said::Complete)),
+        RolloutState::Waiting(words) => ("waiting", words, None),
+        RolloutState::Blocked(words) => ("blocked", words, Some(Said::Blocked)),
     };
     print(&format!("{what}: {}\n", clean(&brief(words))));
     said

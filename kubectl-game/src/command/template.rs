@@ -10,7 +10,7 @@ use shared_api::GameDeployment;
 
 use super::{DONE, Outcome, print_answer};
 use crate::cluster::{Failure, Flags, name_of};
-use crate::verdict::strategy;
+use crate::rollout_state::strategy;
 use crate::view::revision::{images, template_of};
 use crate::why::is_paused;
 

@@ -10,7 +10,7 @@ use crate::view::{Counts, status_of};
 
 /// Where a workload stands, for somebody who waits.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum RolloutState {
     /// Everything is as the spec wants it.
     Complete(String),
     /// It goes on by itself, or when somebody resumes it.
@@ -19,7 +19,7 @@ pub(crate) enum Verdict {
     Blocked(String),
 }
 
-impl Verdict {
+impl RolloutState {
     /// Judges a workload.
     pub(crate) fn of(game: &GameDeployment) -> Self {
         if let Some(message) = unseen(game) {
@@ -64,19 +64,19 @@ impl Verdict {
 }
 
 /// What is to be updated is; the rest must be there and well, too.
-fn complete(game: &GameDeployment, words: String) -> Verdict {
+fn complete(game: &GameDeployment, words: String) -> RolloutState {
     let counts = Counts::of(game);
     if counts.waiting > 0 {
-        return Verdict::Waiting(format!("pods that wait for a hook: {}", counts.waiting));
+        return RolloutState::Waiting(format!("pods that wait for a hook: {}", counts.waiting));
     }
     let (there, available) = (counts.current, counts.available);
     if there != counts.desired || available < counts.desired {
         let desired = counts.desired;
-        return Verdict::Waiting(format!(
+        return RolloutState::Waiting(format!(
             "{available} of {desired} pods are available, {there} are there"
         ));
     }
-    Verdict::Complete(words)
+    RolloutState::Complete(words)
 }
 
 /// Whether the operator tries again by itself, so that waiting makes sense.
@@ -107,10 +107,10 @@ mod tests {
     use crate::view::samples;
 
     fn judged(game: &GameDeployment) -> (&'static str, String) {
-        match Verdict::of(game) {
-            Verdict::Complete(words) => ("complete", words),
-            Verdict::Waiting(words) => ("waiting", words),
-            Verdict::Blocked(words) => ("blocked", words),
+        match RolloutState::of(game) {
+            RolloutState::Complete(words) => ("complete", words),
+            RolloutState::Waiting(words) => ("waiting", words),
+            RolloutState::Blocked(words) => ("blocked", words),
         }
     }
 
