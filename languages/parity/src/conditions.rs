@@ -10,17 +10,17 @@ use super::Judged;
 
 /// What a library or ours says of a condition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Verdict {
+enum GoOutcome {
     True,
     False,
     Error,
 }
 
-fn column(row: &Value, name: &str) -> Verdict {
+fn column(row: &Value, name: &str) -> GoOutcome {
     match row[name]["verdict"].as_str() {
-        Some("true") => Verdict::True,
-        Some("false") => Verdict::False,
-        _ => Verdict::Error,
+        Some("true") => GoOutcome::True,
+        Some("false") => GoOutcome::False,
+        _ => GoOutcome::Error,
     }
 }
 
@@ -51,7 +51,7 @@ pub(crate) fn judge(row: &Value, text_dialect: bool) -> Judged {
     let old = column(row, "expr_1_8_9");
     let new = column(row, "expr_1_17_8");
     let scalar = matches!(&result, Source::Json(json) if !json.is_array() && !json.is_object());
-    if text_dialect && (!scalar || old == Verdict::Error) {
+    if text_dialect && (!scalar || old == GoOutcome::Error) {
         return Judged::Outside;
     }
     let target = if text_dialect { old } else { new };
@@ -66,9 +66,9 @@ pub(crate) fn judge(row: &Value, text_dialect: bool) -> Judged {
     };
     let outcome = compiled.and_then(|condition| condition.evaluate(&facts));
     let (ours, kind, said) = match &outcome {
-        Ok(true) => (Verdict::True, None, "true".to_owned()),
-        Ok(false) => (Verdict::False, None, "false".to_owned()),
-        Err(error) => (Verdict::Error, Some(error.kind), error.to_string()),
+        Ok(true) => (GoOutcome::True, None, "true".to_owned()),
+        Ok(false) => (GoOutcome::False, None, "false".to_owned()),
+        Err(error) => (GoOutcome::Error, Some(error.kind), error.to_string()),
     };
     if ours == target {
         return Judged::Same;
@@ -83,7 +83,7 @@ pub(crate) fn judge(row: &Value, text_dialect: bool) -> Judged {
         kind,
         said: &said,
     };
-    let opens = ours == Verdict::True && old != Verdict::True && new != Verdict::True;
+    let opens = ours == GoOutcome::True && old != GoOutcome::True && new != GoOutcome::True;
     let mut rules = RULES.iter().filter(|rule| rule.may_open || !opens);
     if let Some(rule) = rules.find(|rule| (rule.matches)(&case)) {
         return Judged::Documented(rule.name);
@@ -122,8 +122,8 @@ struct Case<'a> {
     result: &'a Source,
     text_dialect: bool,
     reads_as_text: bool,
-    target: Verdict,
-    ours: Verdict,
+    target: GoOutcome,
+    ours: GoOutcome,
     kind: Option<ConditionErrorKind>,
     said: &'a str,
 }
@@ -144,8 +144,8 @@ const RULES: &[Rule] = &[
         matches: |case| {
             !case.text_dialect
                 && case.reads_as_text
-                && case.target == Verdict::Error
-                && case.ours != Verdict::Error
+                && case.target == GoOutcome::Error
+                && case.ours != GoOutcome::Error
         },
     },
     Rule {
@@ -228,7 +228,7 @@ const RULES: &[Rule] = &[
             case.text_dialect
                 && matches!(case.result, Source::Json(Value::Null))
                 && case.condition.contains("result")
-                && (case.ours != Verdict::True || case.condition.contains("nil"))
+                && (case.ours != GoOutcome::True || case.condition.contains("nil"))
         },
     },
     Rule {
