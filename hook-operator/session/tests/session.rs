@@ -115,7 +115,7 @@ impl Ledger for Memory {
     }
 }
 
-struct Stage {
+struct Harness {
     ledger: Arc<Memory>,
     news: watch::Sender<Arc<HookRun>>,
     session: tokio::task::JoinHandle<End>,
@@ -123,7 +123,7 @@ struct Stage {
     weight: usize,
 }
 
-impl Stage {
+impl Harness {
     fn new(metric: Value, fate: Fate, secret: fn() -> String) -> Self {
         let policy = EgressPolicy {
             allow_loopback: true,
@@ -206,8 +206,8 @@ async fn a_defect_in_a_measurement_is_an_error_of_that_measurement() {
         "http://127.0.0.1:9/{{ args.token }}",
         json!({ "interval": "100ms", "consecutiveErrorLimit": 2 }),
     );
-    let stage = Stage::new(metric, |_| Write::Kept, || panic!("a defect"));
-    let (ledger, _) = stage.end().await;
+    let harness = Harness::new(metric, |_| Write::Kept, || panic!("a defect"));
+    let (ledger, _) = harness.end().await;
     let status = ledger.status();
     assert_eq!(status.phase, Phase::Error, "{status:?}");
     assert_eq!(status.metric_results[0].error, 3);
@@ -216,9 +216,9 @@ async fn a_defect_in_a_measurement_is_an_error_of_that_measurement() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn conflicts_without_end_are_not_a_hot_loop() {
     let url = slow_server(Duration::ZERO).await;
-    let stage = Stage::new(metric(&url, json!({})), |_| Write::Conflict, no_secret);
+    let harness = Harness::new(metric(&url, json!({})), |_| Write::Conflict, no_secret);
     tokio::time::sleep(Duration::from_secs(2)).await;
-    let writes = stage.ledger.writes.load(Ordering::Relaxed);
+    let writes = harness.ledger.writes.load(Ordering::Relaxed);
     assert!((1..20).contains(&writes), "{writes} writes in 2 s");
 }
 
@@ -226,11 +226,11 @@ async fn conflicts_without_end_are_not_a_hot_loop() {
 async fn a_status_that_is_not_kept_is_not_a_hot_loop_and_is_complained_of() {
     let url = slow_server(Duration::ZERO).await;
     let fate: Fate = |write| if write < 6 { Write::Ignored } else { Write::Kept };
-    let stage = Stage::new(metric(&url, json!({})), fate, no_secret);
+    let harness = Harness::new(metric(&url, json!({})), fate, no_secret);
     tokio::time::sleep(Duration::from_secs(1)).await;
-    let writes = stage.ledger.writes.load(Ordering::Relaxed);
+    let writes = harness.ledger.writes.load(Ordering::Relaxed);
     assert!((1..6).contains(&writes), "{writes} writes in 1 s");
-    let (ledger, _) = stage.end().await;
+    let (ledger, _) = harness.end().await;
     assert_eq!(ledger.status().phase, Phase::Successful);
     assert_eq!(ledger.complaints.load(Ordering::Relaxed), 1);
 }
@@ -240,7 +240,7 @@ async fn a_status_that_is_not_kept_is_not_a_hot_loop_and_is_complained_of() {
 async fn a_run_that_can_be_read_is_not_gone() {
     let url = slow_server(Duration::ZERO).await;
     let fate: Fate = |write| if write == 1 { Write::Gone } else { Write::Kept };
-    let (ledger, end) = Stage::new(metric(&url, json!({})), fate, no_secret).end().await;
+    let (ledger, end) = Harness::new(metric(&url, json!({})), fate, no_secret).end().await;
     assert_ne!(end, End::Gone);
     assert_eq!(ledger.status().phase, Phase::Successful);
 }
@@ -248,8 +248,8 @@ async fn a_run_that_can_be_read_is_not_gone() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_end_whose_answer_was_lost_is_told_once() {
     let url = slow_server(Duration::ZERO).await;
-    let stage = Stage::new(metric(&url, json!({})), |_| Write::Unanswered, no_secret);
-    let (ledger, _) = stage.end().await;
+    let harness = Harness::new(metric(&url, json!({})), |_| Write::Unanswered, no_secret);
+    let (ledger, _) = harness.end().await;
     assert_eq!(ledger.status().phase, Phase::Successful);
     assert_eq!(ledger.concluded.load(Ordering::Relaxed), 1);
 }
@@ -258,14 +258,14 @@ async fn an_end_whose_answer_was_lost_is_told_once() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_answer_is_not_judged_by_a_spec_that_was_replaced() {
     let url = slow_server(Duration::from_millis(500)).await;
-    let stage = Stage::new(metric(&url, json!({})), |_| Write::Kept, no_secret);
+    let harness = Harness::new(metric(&url, json!({})), |_| Write::Kept, no_secret);
     tokio::time::sleep(Duration::from_millis(200)).await;
-    let edited = stage.ledger.edit(|run| {
+    let edited = harness.ledger.edit(|run| {
         run.metadata.generation = Some(2);
         run.spec.metrics[0].success_condition = Some("result == 'drained'".into());
     });
-    stage.news.send_replace(Arc::new(edited));
-    let (ledger, _) = stage.end().await;
+    harness.news.send_replace(Arc::new(edited));
+    let (ledger, _) = harness.end().await;
     let status = ledger.status();
     assert_eq!(status.phase, Phase::Failed, "{status:?}");
     assert_eq!(status.metric_results[0].count, 1);
@@ -274,8 +274,8 @@ async fn an_answer_is_not_judged_by_a_spec_that_was_replaced() {
 #[tokio::test]
 async fn a_session_that_waits_keeps_no_room_for_its_writes() {
     let url = "http://127.0.0.1:1/";
-    let stage = Stage::new(metric(url, json!({})), |_| Write::Kept, no_secret);
-    assert!(stage.weight <= 2048, "{} bytes for each run", stage.weight);
+    let harness = Harness::new(metric(url, json!({})), |_| Write::Kept, no_secret);
+    assert!(harness.weight <= 2048, "{} bytes for each run", harness.weight);
 }
 
 /// There is no room for what it has to send. That is told, counts for nothing, and ends nothing, however often.
@@ -295,11 +295,11 @@ async fn what_is_not_asked_for_want_of_room_is_told_and_is_no_error() {
         limits,
     );
     let one_shot = metric(&url, json!({ "consecutiveErrorLimit": 0 }));
-    let holder = Stage::sharing(providers.clone(), one_shot.clone(), |_| Write::Kept, no_secret);
+    let holder = Harness::sharing(providers.clone(), one_shot.clone(), |_| Write::Kept, no_secret);
     while providers.in_flight() == 0 {
         tokio::task::yield_now().await;
     }
-    let waits = Stage::sharing(providers, one_shot, |_| Write::Kept, no_secret);
+    let waits = Harness::sharing(providers, one_shot, |_| Write::Kept, no_secret);
     let told = async {
         while waits.ledger.held_up.load(Ordering::Relaxed) == 0 {
             tokio::time::sleep(Duration::from_millis(10)).await;

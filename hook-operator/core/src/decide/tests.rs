@@ -1,22 +1,22 @@
 //! Stories of runs, told as measurements at given seconds.
 
 use super::*;
-use world::{World, at, metric, none, run, verdict};
+use harness::{Harness, at, metric, none, run, verdict};
 
+mod harness;
 mod odd_statuses;
 mod properties;
-mod world;
 
 #[test]
 fn one_measurement_is_one_write() {
-    let mut world = World::new(run(&[metric("webtest", none())], none()), &[]);
-    world.play(60_000);
-    assert_eq!(world.status.phase, Phase::Successful);
-    assert_eq!(world.writes, 1);
-    assert_eq!(world.started, [("webtest".to_owned(), 0, 0)]);
-    assert_eq!(world.plan().ended, Some(Ended::Keep));
-    assert_eq!(world.status.started_at.map(Time::timestamp), Some(at(0)));
-    assert_eq!(world.status.completed_at.map(Time::timestamp), Some(at(10)));
+    let mut harness = Harness::new(run(&[metric("webtest", none())], none()), &[]);
+    harness.play(60_000);
+    assert_eq!(harness.status.phase, Phase::Successful);
+    assert_eq!(harness.writes, 1);
+    assert_eq!(harness.started, [("webtest".to_owned(), 0, 0)]);
+    assert_eq!(harness.plan().ended, Some(Ended::Keep));
+    assert_eq!(harness.status.started_at.map(Time::timestamp), Some(at(0)));
+    assert_eq!(harness.status.completed_at.map(Time::timestamp), Some(at(10)));
 }
 
 #[test]
@@ -25,17 +25,17 @@ fn the_users_failing_hook() {
         "webtest",
         serde_json::json!({ "count": 3, "interval": "60s", "failureLimit": 2 }),
     );
-    let mut world = World::new(run(&[spec], none()), &[("webtest", "F")]);
-    world.play(600_000);
-    assert_eq!(world.status.phase, Phase::Failed);
+    let mut harness = Harness::new(run(&[spec], none()), &[("webtest", "F")]);
+    harness.play(600_000);
+    assert_eq!(harness.status.phase, Phase::Failed);
     assert_eq!(
-        world.status.message.as_deref(),
+        harness.status.message.as_deref(),
         Some("metric webtest Failed: \"45\" does not satisfy asInt(result) < 30 (3 failed > failureLimit 2)")
     );
-    assert_eq!(world.status.reason.as_deref(), Some("FailureLimitExceeded"));
-    let times: Vec<i64> = world.started.iter().map(|(_, _, at)| *at).collect();
+    assert_eq!(harness.status.reason.as_deref(), Some("FailureLimitExceeded"));
+    let times: Vec<i64> = harness.started.iter().map(|(_, _, at)| *at).collect();
     assert_eq!(times, [0, 60_010, 120_020], "finish to start");
-    assert_eq!(world.writes, 3);
+    assert_eq!(harness.writes, 3);
 }
 
 #[test]
@@ -44,29 +44,29 @@ fn a_run_in_trouble_says_so_before_it_ends() {
         "webtest",
         serde_json::json!({ "interval": "5s", "successfulLimit": 1 }),
     );
-    let mut world = World::new(run(&[spec], none()), &[("webtest", "EEES")]);
-    world.play(10_500);
-    assert_eq!(world.status.phase, Phase::Running);
-    let message = world.status.message.clone().unwrap();
+    let mut harness = Harness::new(run(&[spec], none()), &[("webtest", "EEES")]);
+    harness.play(10_500);
+    assert_eq!(harness.status.phase, Phase::Running);
+    let message = harness.status.message.clone().unwrap();
     assert_eq!(
         message,
         "metric webtest: last measurement Error: received status 503 (3 errors in a row)"
     );
-    world.play(60_000);
-    assert_eq!(world.status.phase, Phase::Successful);
+    harness.play(60_000);
+    assert_eq!(harness.status.phase, Phase::Successful);
 }
 
 #[test]
 fn ordered_metrics_follow_one_another() {
     let first = metric("first", serde_json::json!({ "count": 2, "interval": "1s" }));
     let second = metric("second", serde_json::json!({ "initialDelay": "3s" }));
-    let mut world = World::new(
+    let mut harness = Harness::new(
         run(&[first, second], serde_json::json!({ "policy": "Ordered" })),
         &[],
     );
-    world.play(60_000);
-    assert_eq!(world.status.phase, Phase::Successful);
-    let starts: Vec<_> = world
+    harness.play(60_000);
+    assert_eq!(harness.status.phase, Phase::Successful);
+    let starts: Vec<_> = harness
         .started
         .iter()
         .map(|(name, _, at)| (name.as_str(), *at))
@@ -79,25 +79,25 @@ fn a_failed_metric_stops_the_others_and_the_run_ends() {
     for (policy, delay) in [("Ordered", "0s"), ("Parallel", "1h")] {
         let bad = metric("bad", none());
         let later = metric("later", serde_json::json!({ "initialDelay": delay }));
-        let mut world = World::new(
+        let mut harness = Harness::new(
             run(&[bad, later], serde_json::json!({ "policy": policy })),
             &[("bad", "F")],
         );
-        world.play(60_000);
-        assert_eq!(world.status.phase, Phase::Failed, "{policy}");
+        harness.play(60_000);
+        assert_eq!(harness.status.phase, Phase::Failed, "{policy}");
         assert_eq!(
-            world.summary(),
+            harness.summary(),
             [("bad", Phase::Failed, 1), ("later", Phase::Inconclusive, 0)],
             "{policy}"
         );
-        let message = world
+        let message = harness
             .status
             .metric_results
             .last()
             .and_then(|result| result.message.as_deref());
         assert_eq!(message, Some("stopped: metric bad Failed"), "{policy}");
         assert!(
-            world
+            harness
                 .status
                 .message
                 .as_deref()
@@ -111,19 +111,19 @@ fn a_failed_metric_stops_the_others_and_the_run_ends() {
 #[test]
 fn termination_is_never_a_success() {
     let forever = metric("forever", serde_json::json!({ "interval": "1s" }));
-    let mut world = World::new(run(&[forever], none()), &[]);
-    world.play(5_000);
-    assert_eq!(world.status.phase, Phase::Running);
-    world.spec.as_mut().unwrap().terminate = true;
-    world.play(60_000);
-    assert_eq!(world.status.phase, Phase::Inconclusive);
+    let mut harness = Harness::new(run(&[forever], none()), &[]);
+    harness.play(5_000);
+    assert_eq!(harness.status.phase, Phase::Running);
+    harness.spec.as_mut().unwrap().terminate = true;
+    harness.play(60_000);
+    assert_eq!(harness.status.phase, Phase::Inconclusive);
     assert_eq!(
-        world.status.message.as_deref(),
+        harness.status.message.as_deref(),
         Some("metric forever Inconclusive: terminated")
     );
-    assert_eq!(world.status.reason.as_deref(), Some("Terminated"));
+    assert_eq!(harness.status.reason.as_deref(), Some("Terminated"));
 
-    let mut unmeasured = World::new(
+    let mut unmeasured = Harness::new(
         run(&[metric("a", none())], serde_json::json!({ "terminate": true })),
         &[],
     );
@@ -137,23 +137,23 @@ fn termination_is_never_a_success() {
 #[test]
 fn a_run_that_takes_too_long_is_in_error() {
     let forever = metric("forever", serde_json::json!({ "interval": "1s" }));
-    let mut world = World::new(run(&[forever], serde_json::json!({ "timeoutSeconds": 4 })), &[]);
-    world.play(60_000);
-    assert_eq!(world.status.phase, Phase::Error);
+    let mut harness = Harness::new(run(&[forever], serde_json::json!({ "timeoutSeconds": 4 })), &[]);
+    harness.play(60_000);
+    assert_eq!(harness.status.phase, Phase::Error);
     assert_eq!(
-        world.status.message.as_deref(),
+        harness.status.message.as_deref(),
         Some("metric forever Error: run timed out")
     );
-    assert_eq!(world.status.completed_at.map(Time::timestamp), Some(at(4_000)));
+    assert_eq!(harness.status.completed_at.map(Time::timestamp), Some(at(4_000)));
 }
 
 #[test]
 fn an_invalid_spec_ends_in_error_with_every_problem() {
     let bad = metric("", serde_json::json!({ "interval": "60", "count": -1 }));
-    let mut world = World::new(run(&[bad], serde_json::json!({ "policy": "ordered" })), &[]);
-    world.play(60_000);
-    assert_eq!(world.status.phase, Phase::Error);
-    let message = world.status.message.as_deref().unwrap();
+    let mut harness = Harness::new(run(&[bad], serde_json::json!({ "policy": "ordered" })), &[]);
+    harness.play(60_000);
+    assert_eq!(harness.status.phase, Phase::Error);
+    let message = harness.status.message.as_deref().unwrap();
     assert!(message.starts_with("hook spec invalid: "), "{message}");
     for path in [
         "policy",
@@ -167,15 +167,15 @@ fn an_invalid_spec_ends_in_error_with_every_problem() {
 
 #[test]
 fn an_outcome_whose_slot_is_recorded_already_is_dropped() {
-    let mut world = World::new(
+    let mut harness = Harness::new(
         run(
             &[metric("m", serde_json::json!({ "count": 2, "interval": "1s" }))],
             none(),
         ),
         &[],
     );
-    world.play(5);
-    world.step();
+    harness.play(5);
+    harness.step();
     let late = Outcome {
         slot: Slot {
             metric: "m".into(),
@@ -185,24 +185,24 @@ fn an_outcome_whose_slot_is_recorded_already_is_dropped() {
         finished_at: at(10),
         verdict: verdict(b'F'),
     };
-    assert_eq!(world.status.metric_results[0].count, 1);
-    world.outcomes = vec![late];
-    let plan = world.plan();
+    assert_eq!(harness.status.metric_results[0].count, 1);
+    harness.outcomes = vec![late];
+    let plan = harness.plan();
     assert_eq!(plan.record, None, "{:?}", plan.record);
 }
 
 #[test]
 fn a_slow_first_measurement_shows_as_running_after_a_second() {
-    let world = World::new(run(&[metric("m", none())], none()), &[]);
+    let harness = Harness::new(run(&[metric("m", none())], none()), &[]);
     let slot = Slot {
         metric: "m".into(),
         number: 0,
     };
     let view = View {
-        spec: world.spec.as_ref(),
+        spec: harness.spec.as_ref(),
         time_to_live: None,
         generation: Some(1),
-        status: &world.status,
+        status: &harness.status,
         taken_up_at: at(0),
         in_flight: &[slot],
         outcomes: &[],
@@ -223,46 +223,46 @@ fn a_slow_first_measurement_shows_as_running_after_a_second() {
 
 #[test]
 fn an_invalid_run_has_its_time_to_live_too() {
-    let mut world = World::new(
+    let mut harness = Harness::new(
         run(&[], serde_json::json!({ "ttlSecondsAfterFinished": 30 })),
         &[],
     );
-    while world.status.phase != Phase::Error {
-        world.step();
+    while harness.status.phase != Phase::Error {
+        harness.step();
     }
-    assert_eq!(world.plan().ended, Some(Ended::DeleteLater));
+    assert_eq!(harness.plan().ended, Some(Ended::DeleteLater));
 }
 
 #[test]
 fn a_finished_run_is_deleted_when_its_time_has_passed() {
-    let mut world = World::new(
+    let mut harness = Harness::new(
         run(
             &[metric("m", none())],
             serde_json::json!({ "ttlSecondsAfterFinished": 30 }),
         ),
         &[],
     );
-    while world.status.phase != Phase::Successful {
-        world.step();
+    while harness.status.phase != Phase::Successful {
+        harness.step();
     }
     assert_eq!(
-        (world.plan().ended, world.plan().wake_at),
+        (harness.plan().ended, harness.plan().wake_at),
         (Some(Ended::DeleteLater), Some(at(30_010)))
     );
-    world.now = 30_010;
-    assert_eq!(world.plan().ended, Some(Ended::Delete));
+    harness.now = 30_010;
+    assert_eq!(harness.plan().ended, Some(Ended::Delete));
 }
 
 /// Nothing was asked for want of room: that is said once, counts for nothing, and ends nothing.
 #[test]
 fn what_could_not_be_asked_is_told_and_is_no_measurement() {
-    let world = World::new(run(&[metric("m", none())], none()), &[]);
+    let harness = Harness::new(run(&[metric("m", none())], none()), &[]);
     let why = "metric m: not asked yet: the share of this namespace is in use";
     let view = View {
-        spec: world.spec.as_ref(),
+        spec: harness.spec.as_ref(),
         time_to_live: None,
         generation: Some(1),
-        status: &world.status,
+        status: &harness.status,
         taken_up_at: at(0),
         in_flight: &[],
         outcomes: &[],

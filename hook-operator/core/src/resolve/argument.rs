@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use shared_api::metric::{Argument, KeyRef};
 
-use super::{Problems, Stage, target};
+use super::{Problems, ResolveFor, target};
 
 /// What an argument stands for, as far as the spec alone can say.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -86,10 +86,10 @@ impl std::fmt::Display for Reference {
 pub struct Arguments(BTreeMap<String, ArgumentValue>);
 
 impl Arguments {
-    pub(super) fn resolve(args: &[Argument], stage: Stage, problems: &mut Problems) -> Self {
+    pub(super) fn resolve(args: &[Argument], resolve_for: ResolveFor, problems: &mut Problems) -> Self {
         let mut values = BTreeMap::new();
         for (index, arg) in args.iter().enumerate() {
-            if let Some(value) = resolve_one(&format!("args[{index}]"), arg, stage, problems) {
+            if let Some(value) = resolve_one(&format!("args[{index}]"), arg, resolve_for, problems) {
                 values.insert(arg.name.clone(), value);
             }
         }
@@ -112,12 +112,17 @@ impl Arguments {
     }
 }
 
-fn resolve_one(path: &str, arg: &Argument, stage: Stage, problems: &mut Problems) -> Option<ArgumentValue> {
+fn resolve_one(
+    path: &str,
+    arg: &Argument,
+    resolve_for: ResolveFor,
+    problems: &mut Problems,
+) -> Option<ArgumentValue> {
     let Some(source) = &arg.value_from else {
-        return match (&arg.value, stage) {
+        return match (&arg.value, resolve_for) {
             (Some(value), _) => Some(ArgumentValue::Text(value.clone())),
-            (None, Stage::Template) => Some(ArgumentValue::Open),
-            (None, Stage::Run) => {
+            (None, ResolveFor::Template) => Some(ArgumentValue::Open),
+            (None, ResolveFor::Run) => {
                 problems.add(
                     path,
                     format!("argument {:?} was not supplied; set its value", arg.name),

@@ -68,7 +68,7 @@ impl ResolvedRun {
 
 /// Who asks: a run must be complete, a template may leave arguments to be supplied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stage {
+enum ResolveFor {
     Run,
     Template,
 }
@@ -78,7 +78,7 @@ enum Stage {
 /// # Errors
 /// Everything that keeps the run from being measured, all at once.
 pub fn resolve_run(spec: &HookRunSpec) -> Result<ResolvedRun, Problems> {
-    resolve(spec, Stage::Run)
+    resolve(spec, ResolveFor::Run)
 }
 
 /// How long a run is kept once it has ended, whatever else is wrong with its spec; `None`: for good.
@@ -106,15 +106,15 @@ pub fn check_template(spec: &HookTemplateSpec) -> Problems {
         ttl_seconds_after_finished,
         timeout_seconds,
     };
-    resolve(&run, Stage::Template).err().unwrap_or_default()
+    resolve(&run, ResolveFor::Template).err().unwrap_or_default()
 }
 
-fn resolve(spec: &HookRunSpec, stage: Stage) -> Result<ResolvedRun, Problems> {
+fn resolve(spec: &HookRunSpec, resolve_for: ResolveFor) -> Result<ResolvedRun, Problems> {
     let mut problems = Problems::default();
     check_size(serde_json::to_vec(spec), &mut problems);
     let args: &[Argument] = spec.args.as_deref().unwrap_or_default();
     fields::check(&spec.metrics, args, &mut problems);
-    let arguments = Arguments::resolve(args, stage, &mut problems);
+    let arguments = Arguments::resolve(args, resolve_for, &mut problems);
     let policy = resolve_policy(spec.policy.as_deref(), &mut problems);
     let timeout = seconds("timeoutSeconds", spec.timeout_seconds, 1, &mut problems);
     let time_to_live = spec.ttl_seconds_after_finished;

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use shared_api::Phase;
 
-use super::world::{World, metric, run};
+use super::harness::{Harness, metric, run};
 
 prop_compose! {
     fn any_metric()(
@@ -41,13 +41,13 @@ proptest! {
         let spec = run(&metrics, serde_json::json!({ "policy": policy, "timeoutSeconds": 100 }));
         let letters: Vec<&'static str> = letters.into_iter().map(|text| &*text.leak()).collect();
         let script: Vec<_> = names.into_iter().zip(letters).collect();
-        let mut world = World::new(spec, &script);
+        let mut harness = Harness::new(spec, &script);
         let mut finals = std::collections::BTreeMap::new();
         for _ in 0..50_000 {
-            if !world.step() {
+            if !harness.step() {
                 break;
             }
-            for result in &world.status.metric_results {
+            for result in &harness.status.metric_results {
                 if result.phase.is_final() {
                     let first = finals.entry(result.name.clone()).or_insert(result.phase);
                     prop_assert_eq!(*first, result.phase, "a final phase changed");
@@ -56,10 +56,10 @@ proptest! {
                 prop_assert_eq!(result.count, result.successful + result.failed + result.inconclusive);
             }
         }
-        prop_assert!(world.status.phase.is_final(), "still {:?} at {}", world.status.phase, world.now);
-        prop_assert!(world.status.message.is_some() && world.status.reason.is_some());
-        if world.status.phase == Phase::Successful {
-            for result in &world.status.metric_results {
+        prop_assert!(harness.status.phase.is_final(), "still {:?} at {}", harness.status.phase, harness.now);
+        prop_assert!(harness.status.message.is_some() && harness.status.reason.is_some());
+        if harness.status.phase == Phase::Successful {
+            for result in &harness.status.metric_results {
                 prop_assert!(result.successful > 0, "{} never succeeded", result.name);
                 prop_assert_eq!(result.phase, Phase::Successful);
             }

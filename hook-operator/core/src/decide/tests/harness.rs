@@ -1,4 +1,4 @@
-//! A run in a world where writes succeed and measurements take 10 ms, played step by step.
+//! A run in a harness where writes succeed and measurements take 10 ms, played step by step.
 
 use shared_api::hook_run::HookRunSpec;
 
@@ -9,8 +9,8 @@ pub(super) fn at(milliseconds: i64) -> Timestamp {
     Timestamp::from_millisecond(1_700_000_000_000 + milliseconds).unwrap()
 }
 
-/// A run in a world where writes succeed and measurements take 10 ms.
-pub(super) struct World {
+/// A run in a harness where writes succeed and measurements take 10 ms.
+pub(super) struct Harness {
     pub(super) spec: Result<ResolvedRun, Problems>,
     pub(super) time_to_live: Option<Duration>,
     pub(super) status: HookRunStatus,
@@ -23,7 +23,7 @@ pub(super) struct World {
     pub(super) writes: usize,
 }
 
-impl World {
+impl Harness {
     pub(super) fn new(spec: serde_json::Value, script: &[(&'static str, &'static str)]) -> Self {
         let spec: HookRunSpec = serde_json::from_value(spec).unwrap();
         Self {
