@@ -60,11 +60,11 @@ pub(crate) struct Slot {
     // Given back in this order: the permits before the host may be forgotten.
     _overall: FairSlot,
     _host: FairSlot,
-    _seat: Seat,
+    _seat: HostGuard,
 }
 
 /// Keeps a host's semaphore known while somebody uses it.
-struct Seat {
+struct HostGuard {
     slots: Arc<Slots>,
     host: String,
 }
@@ -98,7 +98,7 @@ impl Slots {
     ) -> Result<Slot, MeasurementFailure> {
         let _waiting = Waiting::begin(&self.waiting);
         let deadline = Instant::now() + self.limits.wait;
-        let (seat, slots) = Seat::take(self, host);
+        let (seat, slots) = HostGuard::take(self, host);
         let in_use = format!("{} calls to {host}", self.limits.per_host);
         let host_permit = self.wait(&slots, namespace, deadline, &in_use).await?;
         let in_use = format!("{} calls", self.limits.overall);
@@ -131,7 +131,7 @@ pub(crate) fn not_asked(why: &str) -> MeasurementFailure {
     MeasurementFailure::new(FailureKind::NotAsked, format!("not asked yet: {why}"))
 }
 
-impl Seat {
+impl HostGuard {
     fn take(slots: &Arc<Slots>, name: &str) -> (Self, FairSlots) {
         let mut hosts = slots.hosts.lock().unwrap_or_else(PoisonError::into_inner);
         let host = hosts.entry(name.to_owned()).or_insert_with(|| Host {
@@ -147,7 +147,7 @@ impl Seat {
     }
 }
 
-impl Drop for Seat {
+impl Drop for HostGuard {
     fn drop(&mut self) {
         let mut hosts = self.slots.hosts.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(host) = hosts.get_mut(&self.host) {
