@@ -14,13 +14,13 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 use shared_api::GameDeploymentStatus;
 
-mod board;
 mod original;
 mod progress;
+mod workload_collector;
 
-use board::Board;
 use original::Original;
 pub use original::Timed;
+use workload_collector::WorkloadCollector;
 
 const SECONDS: [f64; 9] = [0.0001, 0.0005, 0.001, 0.005, 0.025, 0.1, 0.5, 1.0, 5.0];
 
@@ -36,7 +36,7 @@ pub struct Metrics {
     pub unreadable: Counter,
     /// Objects read directly because the watch did not show a write in time, or its answer was lost.
     pub direct_reads: Counter,
-    board: Arc<Board>,
+    workloads: Arc<WorkloadCollector>,
     original: Option<Arc<Original>>,
 }
 
@@ -146,7 +146,7 @@ impl Default for Metrics {
             updated: Family::default(),
             unreadable: Counter::default(),
             direct_reads: Counter::default(),
-            board: Arc::default(),
+            workloads: Arc::default(),
             original: None,
         };
         // What has not happened yet is there, and zero: else the first time would be no rise.
@@ -202,7 +202,7 @@ impl Metrics {
         let help =
             "Objects read directly, because a write's answer was lost or the watch did not show it in time";
         registry.register("direct_reads", help, self.direct_reads.clone());
-        registry.register_collector(Box::new(self.board.clone()));
+        registry.register_collector(Box::new(self.workloads.clone()));
     }
 
     /// A decision was taken.
@@ -256,7 +256,7 @@ impl Metrics {
         if let Some(original) = &self.original {
             original.report(key, wanted, status);
         }
-        let more_blocked = self.board.set(key, status, gauges, Timestamp::now());
+        let more_blocked = self.workloads.set(key, status, gauges, Timestamp::now());
         for (hook, more) in HookKind::ALL.into_iter().zip(more_blocked) {
             self.gate
                 .get_or_create(&gate_labels(hook, Decision::Blocked))
@@ -266,7 +266,7 @@ impl Metrics {
 
     /// A workload is gone: its gauges go, too.
     pub fn forget(&self, key: &Key) {
-        self.board.forget(key);
+        self.workloads.forget(key);
         if let Some(original) = &self.original {
             original.forget(key);
         }

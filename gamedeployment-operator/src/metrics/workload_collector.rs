@@ -26,7 +26,7 @@ const BLOCKED: [WorkloadCondition; 3] = [
 
 /// The newest report of every workload.
 #[derive(Debug, Default)]
-pub(super) struct Board(Mutex<BTreeMap<Key, Report>>);
+pub(super) struct WorkloadCollector(Mutex<BTreeMap<Key, Report>>);
 
 #[derive(Debug, Clone)]
 struct Report {
@@ -88,7 +88,7 @@ const METRICS: [(&str, &str, Tell); 7] = [
     ),
 ];
 
-impl Board {
+impl WorkloadCollector {
     /// Takes a report. Returns of how many more pods than before the hook cannot be asked, by hook.
     pub(super) fn set(
         &self,
@@ -97,8 +97,8 @@ impl Board {
         gauges: &Gauges,
         now: Timestamp,
     ) -> [u64; 3] {
-        let mut board = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = board.get(key);
+        let mut reports = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = reports.get(key);
         let blocked = |gauges: &Gauges| {
             gauges
                 .hooks
@@ -129,7 +129,7 @@ impl Board {
             blocked: BLOCKED.map(holds),
             progress,
         };
-        board.insert(key.clone(), report);
+        reports.insert(key.clone(), report);
         more
     }
 
@@ -138,13 +138,13 @@ impl Board {
     }
 }
 
-impl Collector for Board {
+impl Collector for WorkloadCollector {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), Error> {
         // Decisions are not to wait until everything is written out.
-        let board = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let reports = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
         for (name, help, tell) in METRICS {
             let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
-            for ((namespace, gamedeployment), report) in &board {
+            for ((namespace, gamedeployment), report) in &reports {
                 tell(report, &mut |more, value| {
                     let mut labels = vec![
                         ("namespace", namespace.as_str()),
