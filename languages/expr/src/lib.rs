@@ -33,7 +33,7 @@ use error::Fault;
 pub use prepare::allowance::Allowance;
 use prepare::pattern::Patterns;
 use prepare::{fold, mentions};
-use run::eval::{Machine, World};
+use run::eval::{Environment, Machine};
 use run::{budget, builtin};
 use syntax::ast::Tree;
 use syntax::parse;
@@ -157,7 +157,7 @@ impl Condition {
     pub fn evaluate(&self, facts: &Facts<'_>) -> Result<bool, ConditionError> {
         let inner = self.inner.as_ref();
         let checked = self.checked(kind_of(facts.result)).map_err(Clone::clone)?;
-        let world = World {
+        let environment = Environment {
             result: bind(facts.result),
             response: facts.response.map(|response| {
                 let millis = i64::try_from(response.latency.as_millis()).unwrap_or(i64::MAX);
@@ -165,7 +165,7 @@ impl Condition {
             }),
             now: facts.now,
         };
-        let mut machine = Machine::new(&inner.folded, checked, &inner.patterns, world);
+        let mut machine = Machine::new(&inner.folded, checked, &inner.patterns, environment);
         let root = inner.folded.root();
         let outcome = machine.eval(root).and_then(|value| match value {
             value::Value::Bool(answer) => Ok(answer),

@@ -29,7 +29,7 @@ pub(crate) fn call<'a>(
     args.iter().skip(may_be_absent).try_for_each(Value::present)?;
     let budget = &mut machine.budget;
     match (function, args) {
-        (Function::Now, []) => Ok(Value::Time(machine.world.now)),
+        (Function::Now, []) => Ok(Value::Time(machine.environment.now)),
         (Function::Type, [value]) => Ok(Value::text(type_of(value))),
         (Function::String, [value]) => text_of(value, budget).map(Value::text),
         (Function::ToJson, [value]) => json_text::write(value, budget).map(Value::text),

@@ -24,7 +24,7 @@ use crate::syntax::names::{EnvFunction, closure_arguments};
 use crate::value::{Map, Text, Value};
 
 /// What the condition is asked about.
-pub(crate) struct World<'a> {
+pub(crate) struct Environment<'a> {
     pub(crate) result: Value<'a>,
     /// `code` and `latencyMs`, nil when there was no exchange.
     pub(crate) response: Option<(i64, i64)>,
@@ -36,7 +36,7 @@ pub(crate) struct Machine<'a> {
     checked: &'a Checked,
     pub(crate) patterns: &'a Patterns,
     pub(crate) engines: Engines,
-    pub(crate) world: World<'a>,
+    pub(crate) environment: Environment<'a>,
     variables: Vec<Value<'a>>,
     pub(crate) scopes: Vec<closures::Scope<'a>>,
     /// Nodes whose first operand is being computed.
@@ -49,14 +49,14 @@ impl<'a> Machine<'a> {
         tree: &'a Tree,
         checked: &'a Checked,
         patterns: &'a Patterns,
-        world: World<'a>,
+        environment: Environment<'a>,
     ) -> Self {
         Machine {
             tree,
             checked,
             patterns,
             engines: Engines::default(),
-            world,
+            environment,
             variables: vec![Value::Nil; tree.variables],
             scopes: Vec::new(),
             pending: Vec::new(),
@@ -106,7 +106,7 @@ impl<'a> Machine<'a> {
             Kind::Int(n) => Value::Int(*n),
             Kind::Float(n) => Value::Float(*n),
             Kind::Str(text) => Value::Str(Text::Borrowed(text)),
-            Kind::Result => self.world.result.clone(),
+            Kind::Result => self.environment.result.clone(),
             Kind::Response => self.response()?,
             Kind::EnvFunction => Value::Function,
             Kind::Env => self.environment()?,
@@ -149,7 +149,7 @@ impl<'a> Machine<'a> {
 
     fn environment(&mut self) -> Result<Value<'a>, Fault> {
         self.budget.elements(EnvFunction::NAMES.len() + 2)?;
-        let mut names = BTreeMap::from([(Arc::from("result"), self.world.result.clone())]);
+        let mut names = BTreeMap::from([(Arc::from("result"), self.environment.result.clone())]);
         names.insert(Arc::from("response"), self.response()?);
         for name in EnvFunction::NAMES {
             names.insert(Arc::from(name), Value::Function);
@@ -159,7 +159,7 @@ impl<'a> Machine<'a> {
 
     fn response(&mut self) -> Result<Value<'a>, Fault> {
         self.budget.elements(2)?;
-        let (code, latency) = match self.world.response {
+        let (code, latency) = match self.environment.response {
             Some((code, latency)) => (Value::Int(code), Value::Int(latency)),
             None => (Value::Nil, Value::Nil),
         };
