@@ -8,18 +8,18 @@
 //! see [`rules`]. What this is not: it says nothing of what should have happened and did not.
 
 mod event;
+mod model;
 mod object;
 mod rules;
 pub mod secret;
 mod workload;
-mod world;
 
 use std::fmt;
 
 use jiff::{SignedDuration, Timestamp};
 
 use event::Event;
-use world::World;
+use model::ClusterModel;
 
 /// What is looked at.
 #[derive(Debug, Clone, Copy)]
@@ -90,9 +90,9 @@ pub fn examine<'a>(lines: impl Iterator<Item = &'a str>, scope: &Scope<'_>) -> R
         }
     }
     report.read = events.len();
-    world::complete(&mut events);
-    let (world, steps) = World::of(&events);
-    let judged = rules::judge(&world, &steps, scope);
+    model::complete(&mut events);
+    let (model, steps) = ClusterModel::of(&events);
+    let judged = rules::judge(&model, &steps, scope);
     report.judged = judged.0;
     report.violations.extend(judged.1);
     report

@@ -4,8 +4,8 @@ use jiff::SignedDuration;
 use serde_json::Value;
 
 use super::Judge;
+use crate::model::{Step, Version};
 use crate::object::{items, name, out_for, text};
-use crate::world::{Step, Version};
 
 /// Seconds for which a verdict counts where the workload says nothing.
 const FRESH: i64 = 30;
@@ -65,7 +65,7 @@ impl Judge<'_> {
         }
         let game = self.workload(pod, step)?;
         let wanted = text(&game["spec"][field], "/hook/templateName");
-        let mut templates = { self.world.all("hooktemplates") }
+        let mut templates = { self.model.all("hooktemplates") }
             .flat_map(|(_, versions)| versions.iter())
             .filter(|version| version.order < step.order)
             .filter_map(|version| version.object)

@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::{Judge, named};
+use crate::model::{Order, Step, before};
 use crate::object::{active, available, controller, name};
 use crate::workload;
-use crate::world::{Order, Step, before};
 
 /// A pod that was deleted or taken out of service.
 pub(super) struct Take<'j> {
@@ -20,7 +20,7 @@ impl<'j> Judge<'j> {
     pub(super) fn created(&self, step: &Step<'_>, pod: &Value) -> Option<String> {
         let owner = controller(pod);
         let specs = self
-            .world
+            .model
             .lately("gamedeployments", owner, step, self.spec_known_in());
         let Some(most) = specs.into_iter().map(workload::ceiling).max() else {
             return Some(format!(
@@ -65,7 +65,7 @@ impl<'j> Judge<'j> {
             return None;
         }
         let specs = self
-            .world
+            .model
             .lately("gamedeployments", owner, step, self.spec_known_in());
         let floor = specs.into_iter().map(workload::floor).min()?;
         let most = { self.moments(owner, step).into_iter() }
@@ -89,7 +89,7 @@ impl<'j> Judge<'j> {
             .received
             .checked_sub(self.pods_known_in())
             .unwrap_or(step.event.received);
-        let recent = self.world.all("pods").flat_map(|(_, versions)| {
+        let recent = self.model.all("pods").flat_map(|(_, versions)| {
             versions.iter().filter(|version| {
                 let ours = version.object.is_none_or(|pod| controller(pod) == owner);
                 ours && version.order < step.order && version.at >= from
@@ -113,7 +113,7 @@ impl<'j> Judge<'j> {
 
     /// The workload's pods just before a place in the order.
     fn pods_of(&self, owner: &str, order: Order) -> impl Iterator<Item = (&'j str, &'j Value)> {
-        let pods = self.world.all("pods");
+        let pods = self.model.all("pods");
         let known = pods.filter_map(move |(uid, versions)| Some((uid, before(versions, order)?)));
         known.filter(move |(_, pod)| controller(pod) == owner)
     }

@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use crate::event::Event;
+use crate::model::Step;
 use crate::object::text;
-use crate::world::Step;
 
 /// Of gamedeployment-operator.
 pub(super) fn of_workloads(step: &Step<'_>) -> Vec<String> {

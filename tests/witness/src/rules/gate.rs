@@ -4,11 +4,11 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::{Judge, named};
+use crate::model::{Step, Version};
 use crate::object::{
     annotation, controller, images, items, label, may_have_players, name, out_for, text, uid,
 };
 use crate::workload;
-use crate::world::{Step, Version};
 
 const BEFORE_DELETION: (&str, &str) = ("preDeleteUpdateStrategy", "pre-delete-step");
 const BEFORE_UPDATE: (&str, &str) = ("preInplaceUpdateStrategy", "pre-inplace-step");
@@ -93,7 +93,7 @@ impl Judge<'_> {
     fn passes(&self, step: &Step<'_>, pod: &Value) -> bool {
         let node = text(pod, "/spec/nodeName");
         !may_have_players(pod)
-            || self.world.node_is_gone(node, step.order)
+            || self.model.node_is_gone(node, step.order)
             || annotation(pod, "tkex.tencent.com/skip-hook") == uid(pod)
     }
 
@@ -107,7 +107,7 @@ impl Judge<'_> {
         fits: &dyn Fn(&str) -> bool,
     ) -> Option<String> {
         let mut known = Vec::new();
-        for (run, versions) in self.world.all("hookruns") {
+        for (run, versions) in self.model.all("hookruns") {
             let end = versions.partition_point(|version| version.order < step.order);
             let versions = &versions[..end];
             let about = { versions.iter().filter_map(|version| version.object) }
@@ -211,7 +211,7 @@ impl Judge<'_> {
     /// Whether hook-operator has sent a measured success before, and the log does not say what became of it: then the
     /// run's next version is the first that shows it.
     fn success_was_sent(&self, run: &Value, step: &Step<'_>) -> bool {
-        let mut sent = self.world.unclear("hookruns", name(run));
+        let mut sent = self.model.unclear("hookruns", name(run));
         sent.any(|event| {
             event.user == self.scope.hooks
                 && event.received <= step.event.done

@@ -15,9 +15,9 @@ use std::collections::BTreeMap;
 use jiff::SignedDuration;
 use serde_json::Value;
 
+use crate::model::{ClusterModel, Step};
 use crate::object::text;
 use crate::secret::run_of;
-use crate::world::{Step, World};
 use crate::{Scope, Violation};
 
 /// How long a spec may be unknown to an operator that nothing keeps from seeing.
@@ -43,9 +43,13 @@ pub(crate) fn told(line: &str, forbidden: &[String], closely: bool) -> Option<Vi
 }
 
 /// Judges every write of the operators. Says how many there were.
-pub(crate) fn judge(world: &World<'_>, steps: &[Step<'_>], scope: &Scope<'_>) -> (usize, Vec<Violation>) {
+pub(crate) fn judge(
+    model: &ClusterModel<'_>,
+    steps: &[Step<'_>],
+    scope: &Scope<'_>,
+) -> (usize, Vec<Violation>) {
     let mut judge = Judge {
-        world,
+        model,
         scope,
         takes: Vec::new(),
         used: BTreeMap::new(),
@@ -73,7 +77,7 @@ pub(crate) fn judge(world: &World<'_>, steps: &[Step<'_>], scope: &Scope<'_>) ->
 
 /// What is kept from one write to the next.
 struct Judge<'j> {
-    world: &'j World<'j>,
+    model: &'j ClusterModel<'j>,
     scope: &'j Scope<'j>,
     /// Pods that gamedeployment-operator has taken away.
     takes: Vec<count::Take<'j>>,
@@ -96,7 +100,7 @@ impl<'j> Judge<'j> {
         let mut found = form::of_workloads(step);
         let event = step.event;
         if event.resource == "pods" && step.changed {
-            let before = self.world.before("pods", step.uid, step.order);
+            let before = self.model.before("pods", step.uid, step.order);
             match (event.verb.as_str(), before, event.object()) {
                 ("create", _, Some(pod)) => found.extend(self.created(step, pod)),
                 ("delete", Some(pod), _) => found.extend(self.deleted(step, pod)),
@@ -128,7 +132,7 @@ impl<'j> Judge<'j> {
     /// The workload of a pod as it was just before a write.
     fn workload(&self, pod: &Value, step: &Step<'_>) -> Option<&'j Value> {
         let owner = crate::object::controller(pod);
-        self.world.before("gamedeployments", owner, step.order)
+        self.model.before("gamedeployments", owner, step.order)
     }
 }
 

@@ -39,23 +39,23 @@ pub(crate) struct Step<'e> {
 
 /// The histories by kind and UID.
 #[derive(Debug, Default)]
-pub(crate) struct World<'e> {
+pub(crate) struct ClusterModel<'e> {
     objects: BTreeMap<&'e str, BTreeMap<&'e str, Vec<Version<'e>>>>,
     /// Writes of which nobody knows whether they changed anything.
     unclear: Vec<&'e Event>,
 }
 
-impl<'e> World<'e> {
+impl<'e> ClusterModel<'e> {
     /// Puts the histories together, and the writes into their order.
     pub(crate) fn of(events: &'e [Event]) -> (Self, Vec<Step<'e>>) {
         let clock = Clock::of(events);
         let mut placed: Vec<(Order, &Event)> =
             events.iter().map(|event| (clock.place(event), event)).collect();
         placed.sort_by_key(|(order, event)| (*order, event.done));
-        let mut world = Self::default();
-        let steps = { placed.into_iter() }.map(|(order, event)| world.take_in(order, event));
+        let mut model = Self::default();
+        let steps = { placed.into_iter() }.map(|(order, event)| model.take_in(order, event));
         let steps = steps.collect();
-        (world, steps)
+        (model, steps)
     }
 
     fn take_in(&mut self, order: Order, event: &'e Event) -> Step<'e> {
