@@ -6,7 +6,7 @@
 //! | [`decide`] | one step of a run: what to record, what to measure, when to wake |
 //! | [`tally`] | counters, limits, a metric's verdict |
 //! | [`schedule`] | when a measurement is due |
-//! | [`verdict`] | from an answer to the phase of one measurement |
+//! | [`judge`] | from an answer to the phase of one measurement |
 //! | [`render`] | fills in placeholders |
 //! | [`request`] | one measurement's request with everything filled in |
 //! | [`answer`] | from the bytes that came back to a value, or the reason why there is none |
@@ -20,10 +20,10 @@
 pub mod address;
 pub mod answer;
 pub mod decide;
+pub mod judge;
 pub mod render;
 pub mod request;
 pub mod resolve;
 pub mod schedule;
 pub mod tally;
 pub mod value;
-pub mod verdict;

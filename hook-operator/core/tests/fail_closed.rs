@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use expr_conditions::Condition;
 use hook_core::answer::{Answer, MeasurementFailure, interpret_web};
+use hook_core::judge::{Rules, judge};
 use hook_core::request::{Method, Tls, WebRequest};
 use hook_core::value::MetricValue;
-use hook_core::verdict::{Rules, judge};
 use jiff::Timestamp;
 use json_path::JsonPath;
 use redact::Redactor;

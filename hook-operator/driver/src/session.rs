@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hook_core::decide::{self, Ended, Outcome, Plan, Slot, Start, View, decide};
+use hook_core::judge::MeasurementResult;
 use hook_core::resolve::{Problems, ResolvedRun, time_to_live};
-use hook_core::verdict::Verdict;
 use jiff::Timestamp;
 use runtime_core::backoff::Backoff;
 use runtime_core::clock::Now;
@@ -354,7 +354,7 @@ impl Session {
             slot,
             started_at: now.wall,
             finished_at: now.wall,
-            verdict: Verdict {
+            verdict: MeasurementResult {
                 phase: Phase::Error,
                 value: None,
                 message: Some("the measurement ended in a defect of hook-operator; its log says more".into()),

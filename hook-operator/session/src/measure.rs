@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use hook_core::answer::{Answer, FailureKind, MeasurementFailure};
 use hook_core::decide::{Outcome, Slot};
+use hook_core::judge::{MeasurementResult, Rules, judge};
 use hook_core::render::{MAX_REQUEST, References, Rendered, longest, references, render};
 use hook_core::resolve::ResolvedMetric;
-use hook_core::verdict::{Rules, Verdict, judge};
 use hook_driver::SharedRun;
 use hook_providers::{Claim, Providers};
 use jiff::Timestamp;
@@ -96,7 +96,7 @@ impl<L: Ledger> Measurer<L> {
         namespace: &str,
         slot: &Slot,
         run: &SharedRun,
-    ) -> (Verdict, Option<MeasurementFailure>) {
+    ) -> (MeasurementResult, Option<MeasurementFailure>) {
         let mut claim = self.providers.claim(namespace);
         let rendered = match self.prepare(namespace, slot, run, &mut claim).await {
             Ok(rendered) => Arc::new(rendered),
@@ -167,7 +167,7 @@ fn judged(
     on_no_data: Phase,
     rendered: Option<&Rendered>,
     outcome: Result<Answer, MeasurementFailure>,
-) -> (Verdict, Option<MeasurementFailure>) {
+) -> (MeasurementResult, Option<MeasurementFailure>) {
     let rules = Rules {
         success: rendered.and_then(|rendered| rendered.success.as_ref()),
         failure: rendered.and_then(|rendered| rendered.failure.as_ref()),

@@ -6,11 +6,11 @@ use std::time::Duration;
 use clap::Args;
 use expr_conditions::{Condition, Facts, Response};
 use hook_core::answer::{Answer, MeasurementFailure, interpret_prometheus, interpret_web};
+use hook_core::judge::{MeasurementResult, Rules, judge};
 use hook_core::render::{References, references, render};
 use hook_core::request::Request;
 use hook_core::resolve::ResolvedMetric;
 use hook_core::value::{MetricValue, cut};
-use hook_core::verdict::{Rules, Verdict, judge};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use shared_api::Phase;
@@ -84,7 +84,12 @@ impl Evaluate {
     }
 
     /// The verdict, and the steps that led to it.
-    fn judge(&self, chosen: &Chosen, metric: &ResolvedMetric, body: &str) -> (Verdict, Vec<String>) {
+    fn judge(
+        &self,
+        chosen: &Chosen,
+        metric: &ResolvedMetric,
+        body: &str,
+    ) -> (MeasurementResult, Vec<String>) {
         let mut values = References::new();
         for reference in references(metric, &chosen.resolved.arguments) {
             // A text that is only sent need not be known here; one that stands in a condition must.
@@ -199,8 +204,8 @@ fn samples(text: &str) -> Option<String> {
     Some(answer.to_string())
 }
 
-fn error(failure: &MeasurementFailure) -> Verdict {
-    Verdict {
+fn error(failure: &MeasurementFailure) -> MeasurementResult {
+    MeasurementResult {
         phase: Phase::Error,
         value: None,
         message: Some(failure.message.clone()),

@@ -6,10 +6,10 @@ use std::time::Duration;
 use expr_conditions::{Condition, Facts, Input, Response};
 use hook_core::answer::interpret_web;
 use hook_core::decide::{Outcome as Measured, Plan, Slot, View, decide};
+use hook_core::judge::MeasurementResult;
 use hook_core::render::{References, render};
 use hook_core::request::Request;
 use hook_core::resolve::{ResolvedRun, resolve_run};
-use hook_core::verdict::Verdict;
 use jiff::{SignedDuration, Timestamp};
 use json_path::JsonPath;
 use placeholder::Template;
@@ -190,7 +190,7 @@ fn outcome(number: i64, second: i64) -> Outcome<Measured> {
         },
         started_at: at(second)?,
         finished_at: at(second)?,
-        verdict: Verdict {
+        verdict: MeasurementResult {
             phase: Phase::Failed,
             value: Some("7".to_owned()),
             message: Some(format!("\"7\" does not satisfy {SHORT}")),

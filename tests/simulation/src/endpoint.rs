@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use hook_core::answer::{Answer, FailureKind, MeasurementFailure, interpret_prometheus, interpret_web};
 use hook_core::decide::{Outcome, Slot};
+use hook_core::judge::{MeasurementResult, Rules, judge};
 use hook_core::render::{References, Rendered, render};
 use hook_core::request::Request;
-use hook_core::verdict::{Rules, Verdict, judge};
 use jiff::{SignedDuration, Timestamp};
 use json_path::JsonPath;
 use redact::Redactor;
@@ -258,7 +258,7 @@ fn page(Mood { players, manner }: Mood) -> Value {
     })
 }
 
-fn verdict(call: &Call, mood: Option<Mood>, hangs: bool, now: Timestamp) -> Verdict {
+fn verdict(call: &Call, mood: Option<Mood>, hangs: bool, now: Timestamp) -> MeasurementResult {
     let answer: Result<Answer, MeasurementFailure> = match (&call.rendered, mood) {
         (Err(failure), _) => Err(failure.clone()),
         (Ok(_), None) if hangs => Err(MeasurementFailure::new(

@@ -3,9 +3,9 @@
 
 use shared_api::hook_run::{HookRunStatus, Measurement, MetricResult};
 
+use crate::judge::KEPT_BYTES;
 use crate::tally::KEPT_MEASUREMENTS;
 use crate::value::cut;
-use crate::verdict::KEPT_BYTES;
 
 /// Longest status, in bytes of JSON. etcd takes 1.5 MiB by default; see [`crate::resolve`] for the spec's part.
 pub const MAX_STATUS_BYTES: usize = 512 * 1024;

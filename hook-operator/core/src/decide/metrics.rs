@@ -8,11 +8,11 @@ use shared_api::time::Time;
 
 use super::adopt::Calendar;
 use super::{Outcome, Slot};
+use crate::judge::KEPT_BYTES;
 use crate::resolve::{Policy, ResolvedMetric, ResolvedRun};
 use crate::schedule::after;
 use crate::tally::{self, assess, taken};
 use crate::value::cut;
-use crate::verdict::KEPT_BYTES;
 
 /// What ended the metrics that had no verdict of their own.
 #[derive(Debug, Clone, PartialEq, Eq)]

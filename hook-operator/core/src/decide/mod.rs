@@ -22,10 +22,10 @@ use shared_api::time::Time;
 
 use self::adopt::{Calendar, adopt};
 pub use self::budget::MAX_STATUS_BYTES;
+use crate::judge::{KEPT_BYTES, MeasurementResult};
 use crate::resolve::{Problems, ResolvedRun, run_invalid};
 use crate::schedule::after;
 use crate::value::cut;
-use crate::verdict::{KEPT_BYTES, Verdict};
 
 use std::time::Duration;
 
@@ -51,7 +51,7 @@ pub struct Outcome {
     /// When the answer was judged.
     pub finished_at: Timestamp,
     /// What came of it.
-    pub verdict: Verdict,
+    pub verdict: MeasurementResult,
 }
 
 /// Everything that a decision rests on.
@@ -292,7 +292,7 @@ pub fn is_open(run: &ResolvedRun, status: &HookRunStatus, slot: &Slot) -> bool {
 impl Outcome {
     /// As a status records it. A success says all it has to say with its value.
     fn measurement(&self) -> Measurement {
-        let Verdict {
+        let MeasurementResult {
             phase,
             value,
             message,

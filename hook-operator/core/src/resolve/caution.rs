@@ -8,7 +8,7 @@ use shared_api::hook_template::HookTemplateSpec;
 use shared_api::metric::{Argument, Metric};
 
 use super::{MAX_METRICS, Problem, fields};
-use crate::verdict::NO_CONDITION;
+use crate::judge::NO_CONDITION;
 
 /// A gate that waits for longer than this was hardly meant to.
 const LONG: Duration = Duration::from_hours(24);

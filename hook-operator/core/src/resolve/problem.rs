@@ -3,8 +3,8 @@
 
 use std::fmt;
 
+use crate::judge::KEPT_BYTES;
 use crate::value::cut;
-use crate::verdict::KEPT_BYTES;
 
 /// One thing that is wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]

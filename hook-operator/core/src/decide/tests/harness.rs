@@ -123,7 +123,7 @@ impl Harness {
     }
 }
 
-pub(super) fn verdict(letter: u8) -> Verdict {
+pub(super) fn verdict(letter: u8) -> MeasurementResult {
     let (phase, value, message) = match letter {
         b'S' => (
             Phase::Successful,
@@ -138,7 +138,7 @@ pub(super) fn verdict(letter: u8) -> Verdict {
         b'I' => (Phase::Inconclusive, Some("NaN"), "the answer holds NaN"),
         _ => (Phase::Error, None, "received status 503"),
     };
-    Verdict {
+    MeasurementResult {
         phase,
         value: value.map(str::to_owned),
         message: Some(message.to_owned()),

@@ -62,7 +62,7 @@ fn success(metric: &str, number: i64) -> Outcome {
         },
         started_at: at(0),
         finished_at: at(0),
-        verdict: Verdict {
+        verdict: MeasurementResult {
             phase: Phase::Successful,
             value: Some("1".into()),
             message: None,

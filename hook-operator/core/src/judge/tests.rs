@@ -4,7 +4,7 @@ use super::*;
 use crate::answer::FailureKind;
 use serde_json::json;
 
-fn judged(success: &str, failure: &str, result: MetricValue) -> Verdict {
+fn judged(success: &str, failure: &str, result: MetricValue) -> MeasurementResult {
     let compile = |text: &str| (!text.is_empty()).then(|| Condition::compile(text).unwrap());
     let (success, failure) = (compile(success), compile(failure));
     let rules = Rules {

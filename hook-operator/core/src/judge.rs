@@ -30,7 +30,7 @@ pub struct Rules<'a> {
 
 /// The outcome of one measurement.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Verdict {
+pub struct MeasurementResult {
     /// Successful, Failed, Inconclusive or Error.
     pub phase: Phase,
     /// The value as text, cut at [`KEPT_BYTES`]; none where nothing was measured.
@@ -47,8 +47,8 @@ pub fn judge(
     outcome: &Result<Answer, MeasurementFailure>,
     now: Timestamp,
     redactor: &Redactor,
-) -> Verdict {
-    let verdict = |phase, value: Option<Shown>, message: String| Verdict {
+) -> MeasurementResult {
+    let verdict = |phase, value: Option<Shown>, message: String| MeasurementResult {
         phase,
         value: value.and_then(|shown| Some(cut(&shown.0?, KEPT_BYTES))),
         message: (!message.is_empty()).then(|| cut(&redactor.clean(&message), KEPT_BYTES)),
