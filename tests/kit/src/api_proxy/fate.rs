@@ -65,12 +65,12 @@ pub enum Fate {
     /// It is held back for ever: until all faults are ended.
     Stall(Moment),
     /// It is a watch, and its events do not come as they should.
-    Disturb(Trouble),
+    Disturb(WatchFault),
 }
 
 /// What befalls the events of one watch. All of it ends when all faults are ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Trouble {
+pub enum WatchFault {
     /// Each comes so much later.
     Late(Duration),
     /// After so many, nothing comes for so long.

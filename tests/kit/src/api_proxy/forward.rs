@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::Office;
 use super::call::ApiCall;
-use super::fate::{Failure, Fate, Moment, Sentence, Trouble};
+use super::fate::{Failure, Fate, Moment, Sentence, WatchFault};
 use super::watches;
 use crate::loopback::{Answered, HangUp};
 
@@ -65,7 +65,7 @@ async fn carry(
     office: &Arc<Office>,
     call: &ApiCall,
     request: Request<Incoming>,
-    trouble: Option<Trouble>,
+    trouble: Option<WatchFault>,
 ) -> Answered {
     let (parts, body) = request.into_parts();
     if parts.headers.contains_key(UPGRADE) {

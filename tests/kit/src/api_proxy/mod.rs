@@ -26,7 +26,7 @@ use kube::{Client, Config};
 use serde_json::{Value, json};
 
 pub use call::{ApiCall, Matcher};
-pub use fate::{Failure, Fate, Fault, Moment, Trouble};
+pub use fate::{Failure, Fate, Fault, Moment, WatchFault};
 pub use journal::{Entry, Outcome};
 pub use weather::{Deed, Deeds};
 

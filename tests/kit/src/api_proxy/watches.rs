@@ -10,7 +10,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
 use super::call::ApiCall;
-use super::fate::{Fault, Trouble};
+use super::fate::{Fault, WatchFault};
 use crate::keeper::lock;
 
 /// The valves of all watches.
@@ -49,7 +49,7 @@ struct Passage {
     events: mpsc::UnboundedReceiver<Arrived>,
     frozen: watch::Receiver<bool>,
     cuts: watch::Receiver<u64>,
-    trouble: Option<(Trouble, Fault)>,
+    trouble: Option<(WatchFault, Fault)>,
     delivered: u32,
     ended: bool,
     _open: Open,
@@ -84,7 +84,7 @@ impl Drop for Open {
 /// Leads the events of a watch through the valves, and into its trouble until that is released. What arrives while
 /// they are frozen is held in memory, so that the API server does not take the client for a slow one and end the watch
 /// by itself.
-pub(super) fn through(valves: &Arc<Valves>, body: Body, trouble: Option<(Trouble, Fault)>) -> Body {
+pub(super) fn through(valves: &Arc<Valves>, body: Body, trouble: Option<(WatchFault, Fault)>) -> Body {
     let (sender, events) = mpsc::unbounded_channel();
     tokio::spawn(pump(body, sender));
     let passage = Passage {
@@ -137,13 +137,13 @@ impl Passage {
             }
         };
         match trouble {
-            Trouble::Late(by) => until(at + by).await,
-            Trouble::Freeze(after, time) if self.delivered == after => until(Instant::now() + time).await,
-            Trouble::Cut(after) if self.delivered == after => {
+            WatchFault::Late(by) => until(at + by).await,
+            WatchFault::Freeze(after, time) if self.delivered == after => until(Instant::now() + time).await,
+            WatchFault::Cut(after) if self.delivered == after => {
                 self.ended = true;
                 return Some(Err(io::Error::other("cut on purpose")));
             }
-            Trouble::Lose(after, time) if self.delivered == after => {
+            WatchFault::Lose(after, time) if self.delivered == after => {
                 until(Instant::now() + time).await;
                 self.ended = true;
                 return Some(Ok(Bytes::from_static(GONE.as_bytes())));
@@ -189,7 +189,7 @@ pub(super) struct Beginnings(Mutex<HashMap<String, BTreeSet<u64>>>);
 
 impl Beginnings {
     /// The path and query of a request; for a watch that is to be rewound, at the oldest version known.
-    pub(super) fn of(&self, call: &ApiCall, path: &str, trouble: Option<Trouble>) -> String {
+    pub(super) fn of(&self, call: &ApiCall, path: &str, trouble: Option<WatchFault>) -> String {
         let asked = { call.query.split('&') }.find_map(|parameter| parameter.strip_prefix(VERSION));
         let version = asked.and_then(|version| version.parse::<u64>().ok());
         let Some(version) = version.filter(|version| call.is_watch() && *version > 0) else {
@@ -199,7 +199,7 @@ impl Beginnings {
         let begun = begun.entry(call.path.clone()).or_default();
         begun.insert(version);
         let oldest = begun.first().copied().unwrap_or(version);
-        if trouble == Some(Trouble::Rewind) {
+        if trouble == Some(WatchFault::Rewind) {
             path.replace(&format!("{VERSION}{version}"), &format!("{VERSION}{oldest}"))
         } else {
             path.to_owned()

@@ -8,7 +8,7 @@ use std::time::Duration;
 use fastrand::Rng;
 
 use super::call::ApiCall;
-use super::fate::{Failure, Fate, Moment, Trouble};
+use super::fate::{Failure, Fate, Moment, WatchFault};
 use crate::keeper::lock;
 
 /// A kind of fault.
@@ -92,11 +92,11 @@ fn of_watch(rng: &mut Rng) -> Decided {
     let time = Duration::from_millis(rng.u64(100..1500));
     let trouble = |deed, trouble| (Some(deed), Fate::Disturb(trouble));
     match rng.u8(0..100) {
-        0..15 => trouble(Deed::StaleWatch, Trouble::Late(time)),
-        15..30 => trouble(Deed::StaleWatch, Trouble::Freeze(after, time)),
-        30..40 => trouble(Deed::StaleWatch, Trouble::Rewind),
-        40..60 => trouble(Deed::LostEvents, Trouble::Lose(after, time)),
-        60..70 => trouble(Deed::CutWatch, Trouble::Cut(after)),
+        0..15 => trouble(Deed::StaleWatch, WatchFault::Late(time)),
+        15..30 => trouble(Deed::StaleWatch, WatchFault::Freeze(after, time)),
+        30..40 => trouble(Deed::StaleWatch, WatchFault::Rewind),
+        40..60 => trouble(Deed::LostEvents, WatchFault::Lose(after, time)),
+        60..70 => trouble(Deed::CutWatch, WatchFault::Cut(after)),
         70..75 => (Some(Deed::Refused), refused(rng)),
         75..78 => (Some(Deed::LostEvents), Fate::Fail(Failure::refused(410))),
         _ => (None, Fate::Forward),

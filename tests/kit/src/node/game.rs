@@ -12,15 +12,15 @@ use tokio::task::JoinHandle;
 
 use crate::keeper::lock;
 use crate::loopback;
-use crate::webhook::{Answer, Desk, desk};
+use crate::webhook::{Answer, Handler, handler};
 
 /// What all game servers of a simulation answer.
 #[derive(Debug)]
 pub(super) struct Games {
     documents: Arc<Mutex<Documents>>,
     /// Scripts for paths of all pods.
-    pub(super) everywhere: Arc<Desk>,
-    desks: Mutex<HashMap<String, Arc<Desk>>>,
+    pub(super) everywhere: Arc<Handler>,
+    desks: Mutex<HashMap<String, Arc<Handler>>>,
 }
 
 /// The JSON documents with which paths without a script are answered.
@@ -89,7 +89,7 @@ impl Games {
     pub(super) fn new() -> Self {
         Self {
             documents: Arc::default(),
-            everywhere: Arc::new(Desk::new()),
+            everywhere: Arc::new(Handler::new()),
             desks: Mutex::default(),
         }
     }
@@ -102,21 +102,21 @@ impl Games {
         lock(&self.documents).replace(pod, whole);
     }
 
-    /// The desk of the pods of this name. It is there before the pod is, and remains.
-    pub(super) fn desk(&self, pod: &str) -> Arc<Desk> {
+    /// The handler of the pods of this name. It is there before the pod is, and remains.
+    pub(super) fn handler(&self, pod: &str) -> Arc<Handler> {
         let mut desks = lock(&self.desks);
-        if let Some(desk) = desks.get(pod) {
-            return Arc::clone(desk);
+        if let Some(handler) = desks.get(pod) {
+            return Arc::clone(handler);
         }
         let (documents, everywhere) = (Arc::clone(&self.documents), Arc::clone(&self.everywhere));
         let name = pod.to_owned();
-        let desk = Arc::new(Desk::with_fallback(move |request| {
+        let handler = Arc::new(Handler::with_fallback(move |request| {
             everywhere
                 .scripted(request)
                 .unwrap_or_else(|| Answer::json(lock(&documents).of(&name)))
         }));
-        desks.insert(pod.to_owned(), Arc::clone(&desk));
-        desk
+        desks.insert(pod.to_owned(), Arc::clone(&handler));
+        handler
     }
 }
 
@@ -128,9 +128,9 @@ pub(super) struct GameServer {
 
 impl GameServer {
     /// Inside the simulation's runtime.
-    pub(super) async fn start(address: SocketAddr, shared: Arc<Desk>) -> io::Result<Self> {
+    pub(super) async fn start(address: SocketAddr, shared: Arc<Handler>) -> io::Result<Self> {
         let listener = listen(address).await?;
-        let handler = move |request, ends| desk::handle(Arc::clone(&shared), request, ends);
+        let handler = move |request, ends| handler::handle(Arc::clone(&shared), request, ends);
         Ok(Self {
             serving: tokio::spawn(loopback::accept(listener, handler)),
         })

@@ -89,12 +89,12 @@ impl<'a> PodHandle<'a> {
 
     /// How its game server answers this path.
     pub fn on(&self, path: &str, script: impl Into<Script>) {
-        self.fleet.games.desk(&self.name).on(path, script.into());
+        self.fleet.games.handler(&self.name).on(path, script.into());
     }
 
     /// How its game server answers paths without a script of their own, in place of the document.
     pub fn otherwise(&self, script: impl Into<Script>) {
-        self.fleet.games.desk(&self.name).otherwise(script.into());
+        self.fleet.games.handler(&self.name).otherwise(script.into());
     }
 
     /// From now on it behaves so. [`Behaviour::NeverReady`] takes its readiness away and
@@ -147,19 +147,20 @@ impl<'a> PodHandle<'a> {
     /// All requests to its game server so far.
     #[must_use]
     pub fn requests(&self) -> Vec<Received> {
-        self.fleet.games.desk(&self.name).tally().requests()
+        self.fleet.games.handler(&self.name).tally().requests()
     }
 
     /// What happened on a path of its game server so far.
     #[must_use]
     pub fn counts(&self, path: &str) -> Counts {
-        self.fleet.games.desk(&self.name).tally().counts(path)
+        self.fleet.games.handler(&self.name).tally().counts(path)
     }
 
     /// Waits until its game server was asked for a path `count` times in all.
     pub async fn await_requests(&self, path: &str, count: usize, deadline: Duration) -> Result<(), TimedOut> {
-        let desk = self.fleet.games.desk(&self.name);
-        desk.tally()
+        let handler = self.fleet.games.handler(&self.name);
+        handler
+            .tally()
             .reach(path, deadline, |counts| counts.received >= count)
             .await
     }

@@ -340,7 +340,7 @@ async fn serve(fleet: &Fleet, record: &Record, running: &mut Running) -> std::io
     }
     if let Some(id) = wanted {
         let address = SocketAddr::new(IpAddr::V4(running.address.ip()), fleet.options.port);
-        let server = GameServer::start(address, fleet.games.desk(&record.name)).await?;
+        let server = GameServer::start(address, fleet.games.handler(&record.name)).await?;
         running.server = Some((id, server));
     }
     Ok(())

@@ -15,7 +15,7 @@
 
 mod answer;
 mod body;
-pub(crate) mod desk;
+pub(crate) mod handler;
 mod received;
 mod tally;
 
@@ -28,7 +28,7 @@ pub use answer::{Answer, Script};
 pub use received::Received;
 pub use tally::Counts;
 
-pub(crate) use desk::Desk;
+pub(crate) use handler::Handler;
 
 use crate::loopback::Server;
 use crate::wait::TimedOut;
@@ -37,7 +37,7 @@ use crate::wait::TimedOut;
 #[derive(Debug)]
 pub struct Webhook {
     server: Server,
-    desk: Arc<Desk>,
+    handler: Arc<Handler>,
 }
 
 impl Webhook {
@@ -48,12 +48,12 @@ impl Webhook {
 
     /// Starts a server at a given address, for instance a pod's own in 127.0.0.0/8.
     pub fn start_at(address: SocketAddr) -> io::Result<Self> {
-        let desk = Arc::new(Desk::new());
-        let shared = Arc::clone(&desk);
+        let handler = Arc::new(Handler::new());
+        let shared = Arc::clone(&handler);
         let server = Server::start(address, || {
-            Ok::<_, io::Error>(move |request, ends| desk::handle(Arc::clone(&shared), request, ends))
+            Ok::<_, io::Error>(move |request, ends| handler::handle(Arc::clone(&shared), request, ends))
         })?;
-        Ok(Self { server, desk })
+        Ok(Self { server, handler })
     }
 
     /// Where it listens.
@@ -70,18 +70,18 @@ impl Webhook {
 
     /// From now on this path is answered so.
     pub fn on(&self, path: &str, script: impl Into<Script>) {
-        self.desk.on(path, script.into());
+        self.handler.on(path, script.into());
     }
 
     /// From now on every path without a script of its own is answered so.
     pub fn otherwise(&self, script: impl Into<Script>) {
-        self.desk.otherwise(script.into());
+        self.handler.otherwise(script.into());
     }
 
     /// All requests so far, in order of arrival.
     #[must_use]
     pub fn all_requests(&self) -> Vec<Received> {
-        self.desk.tally().requests()
+        self.handler.tally().requests()
     }
 
     /// The requests for a path so far, in order of arrival.
@@ -96,7 +96,7 @@ impl Webhook {
     /// What happened on a path so far.
     #[must_use]
     pub fn counts(&self, path: &str) -> Counts {
-        self.desk.tally().counts(path)
+        self.handler.tally().counts(path)
     }
 
     /// How many requests for a path wait for their answer or read it.
@@ -112,7 +112,7 @@ impl Webhook {
         count: usize,
         deadline: Duration,
     ) -> Result<Vec<Received>, TimedOut> {
-        self.desk
+        self.handler
             .tally()
             .reach(path, deadline, |counts| counts.received >= count)
             .await?;
@@ -126,7 +126,7 @@ impl Webhook {
         count: usize,
         deadline: Duration,
     ) -> Result<(), TimedOut> {
-        self.desk
+        self.handler
             .tally()
             .reach(path, deadline, |counts| counts.cancelled >= count)
             .await
@@ -139,7 +139,7 @@ impl Webhook {
         count: usize,
         deadline: Duration,
     ) -> Result<(), TimedOut> {
-        self.desk
+        self.handler
             .tally()
             .reach(path, deadline, |counts| counts.in_flight == count)
             .await

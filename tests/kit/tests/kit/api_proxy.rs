@@ -8,12 +8,12 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{ListParams, Patch, PatchParams, PostParams, WatchEvent, WatchParams};
 use kube::{Api, Client, Error};
 use serde_json::json;
-use test_kit::api_proxy::{Failure, Fate, Matcher, Moment, Outcome, Trouble};
+use test_kit::api_proxy::{Failure, Fate, Matcher, Moment, Outcome, WatchFault};
 use test_kit::{ApiProxy, ControlPlane};
 
 const A_WHILE: Duration = Duration::from_secs(20);
 
-struct Scene {
+struct Proxied {
     proxy: ApiProxy,
     /// Through the proxy.
     maps: Api<ConfigMap>,
@@ -21,13 +21,13 @@ struct Scene {
     direct: Api<ConfigMap>,
 }
 
-async fn scene() -> Scene {
+async fn proxied() -> Proxied {
     let control_plane = ControlPlane::shared(super::control_plane::crds).await;
     let namespace = control_plane.namespace("proxy").await;
     let proxy = ApiProxy::start(control_plane).unwrap();
     let maps = Api::namespaced(Client::try_from(proxy.config()).unwrap(), &namespace);
     let direct = Api::namespaced(control_plane.client(), &namespace);
-    Scene { proxy, maps, direct }
+    Proxied { proxy, maps, direct }
 }
 
 fn map(name: &str) -> ConfigMap {
@@ -48,7 +48,7 @@ fn code(error: &Error) -> Option<u16> {
 
 #[tokio::test]
 async fn requests_pass_and_are_counted_by_verb_and_resource() {
-    let Scene { proxy, maps, direct } = scene().await;
+    let Proxied { proxy, maps, direct } = proxied().await;
     maps.create(&PostParams::default(), &map("a")).await.unwrap();
     assert!(direct.get("a").await.is_ok());
     maps.get("a").await.unwrap();
@@ -67,7 +67,7 @@ async fn requests_pass_and_are_counted_by_verb_and_resource() {
 
 #[tokio::test]
 async fn the_kubeconfig_leads_through_the_proxy_also_as_somebody_else() {
-    let Scene { proxy, .. } = scene().await;
+    let Proxied { proxy, .. } = proxied().await;
     let control_plane = ControlPlane::shared(super::control_plane::crds).await;
     let admin = control_plane
         .kubectl()
@@ -91,7 +91,7 @@ async fn the_kubeconfig_leads_through_the_proxy_also_as_somebody_else() {
 
 #[tokio::test]
 async fn a_refused_request_never_arrives() {
-    let Scene { proxy, maps, direct } = scene().await;
+    let Proxied { proxy, maps, direct } = proxied().await;
     let fault = proxy.fail_next(Matcher::new("POST", "/configmaps"), Failure::refused(409), 2);
     for _ in 0..2 {
         let error = maps.create(&PostParams::default(), &map("a")).await.unwrap_err();
@@ -104,7 +104,7 @@ async fn a_refused_request_never_arrives() {
 
 #[tokio::test]
 async fn a_write_can_take_effect_and_its_answer_be_lost() {
-    let Scene { proxy, maps, direct } = scene().await;
+    let Proxied { proxy, maps, direct } = proxied().await;
     proxy.fail_next(Matcher::writes("configmaps"), Failure::after_effect(500), 1);
     proxy.fail_next(
         Matcher::writes("configmaps"),
@@ -127,7 +127,7 @@ async fn a_write_can_take_effect_and_its_answer_be_lost() {
 
 #[tokio::test]
 async fn a_stalled_request_arrives_when_it_is_released() {
-    let Scene { proxy, maps, direct } = scene().await;
+    let Proxied { proxy, maps, direct } = proxied().await;
     let stall = proxy.stall_next(Matcher::new("POST", "/configmaps"));
     let maps_there = maps.clone();
     let create = tokio::spawn(async move { maps_there.create(&PostParams::default(), &map("a")).await });
@@ -153,7 +153,7 @@ async fn a_stalled_request_arrives_when_it_is_released() {
 
 #[tokio::test]
 async fn frozen_watches_deliver_in_order_after_the_thaw_and_cut_ones_break() {
-    let Scene { proxy, maps, direct } = scene().await;
+    let Proxied { proxy, maps, direct } = proxied().await;
     let only = WatchParams::default().fields("metadata.name!=kube-root-ca.crt");
     let mut events = Box::pin(maps.watch(&only, "0").await.unwrap());
     proxy.await_open_watches(1, A_WHILE).await.unwrap();
@@ -195,7 +195,7 @@ async fn frozen_watches_deliver_in_order_after_the_thaw_and_cut_ones_break() {
 
 #[tokio::test]
 async fn every_request_can_be_decided_on() {
-    let Scene { proxy, maps, .. } = scene().await;
+    let Proxied { proxy, maps, .. } = proxied().await;
     let mut seen = 0;
     proxy.decide_by(move |call| {
         seen += 1;
@@ -223,8 +223,8 @@ async fn an_api_server_that_is_away_gives_no_answer() {
 }
 
 /// What a watch of three new maps tells, one of them told to it in this trouble; until it breaks or says no more.
-async fn told(trouble: Trouble) -> Vec<String> {
-    let Scene { proxy, maps, direct } = scene().await;
+async fn told(trouble: WatchFault) -> Vec<String> {
+    let Proxied { proxy, maps, direct } = proxied().await;
     let start = direct
         .create(&PostParams::default(), &map("first"))
         .await
@@ -264,20 +264,20 @@ async fn told(trouble: Trouble) -> Vec<String> {
 #[tokio::test]
 async fn a_watch_may_come_late_stop_for_a_while_or_break() {
     let moment = Duration::from_millis(50);
-    assert_eq!(told(Trouble::Late(moment)).await, ["a", "b", "c"]);
-    assert_eq!(told(Trouble::Freeze(1, moment)).await, ["a", "b", "c"]);
-    assert_eq!(told(Trouble::Cut(2)).await, ["a", "b"]);
+    assert_eq!(told(WatchFault::Late(moment)).await, ["a", "b", "c"]);
+    assert_eq!(told(WatchFault::Freeze(1, moment)).await, ["a", "b", "c"]);
+    assert_eq!(told(WatchFault::Cut(2)).await, ["a", "b"]);
 }
 
 #[tokio::test]
 async fn a_watch_may_lose_events_and_be_told_that_its_version_is_too_old() {
     assert_eq!(
-        told(Trouble::Lose(1, Duration::from_millis(50))).await,
+        told(WatchFault::Lose(1, Duration::from_millis(50))).await,
         ["a", "410"]
     );
 }
 
 #[tokio::test]
 async fn a_watch_may_be_told_again_what_was_told() {
-    assert_eq!(told(Trouble::Rewind).await, ["second", "a", "b", "c"]);
+    assert_eq!(told(WatchFault::Rewind).await, ["second", "a", "b", "c"]);
 }

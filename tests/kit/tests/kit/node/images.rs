@@ -4,20 +4,20 @@ use std::collections::BTreeSet;
 
 use test_kit::node::{Behaviour, Which, Why};
 
-use super::{World, end};
+use super::{NodeHarness, end};
 
 #[tokio::test]
 async fn a_changed_image_restarts_its_container_alone() {
-    let world = World::new("inplace").await;
-    let [before, _] = world.ready(["p", "untouched"]).await;
-    let old = world.game("p").await;
-    world.set_image("p", "game:2").await;
-    let after = world
+    let harness = NodeHarness::new("inplace").await;
+    let [before, _] = harness.ready(["p", "untouched"]).await;
+    let old = harness.game("p").await;
+    harness.set_image("p", "game:2").await;
+    let after = harness
         .that("p", |pod| {
             pod.ready && pod.containers[0].image.as_deref() == Some("game:2")
         })
         .await;
-    let new = world.game("p").await;
+    let new = harness.game("p").await;
     assert_eq!(
         (new.image.as_str(), new.restart_count, new.ready),
         ("game:2", 1, true)
@@ -28,9 +28,9 @@ async fn a_changed_image_restarts_its_container_alone() {
     assert_eq!(last.container_id, old.container_id);
     assert_eq!((&after.uid, after.ip), (&before.uid, before.ip));
     assert_eq!(after.containers[1], before.containers[1], "the sidecar");
-    assert_eq!(world.ends(), [end("p", "game", Why::ImageChanged)]);
-    assert_eq!(world.nodes.terminated_pods(), BTreeSet::from(["p".to_owned()]));
-    let what: Vec<_> = world
+    assert_eq!(harness.ends(), [end("p", "game", Why::ImageChanged)]);
+    assert_eq!(harness.nodes.terminated_pods(), BTreeSet::from(["p".to_owned()]));
+    let what: Vec<_> = harness
         .nodes
         .pod("p")
         .history()
@@ -42,19 +42,19 @@ async fn a_changed_image_restarts_its_container_alone() {
 
 #[tokio::test]
 async fn a_tag_may_stand_for_the_same_digest_and_a_registry_for_another_name() {
-    let world = World::new("digests").await;
-    world.nodes.set_image_id("game:1", "game@sha256:same");
-    world.nodes.set_image_id("game:stable", "game@sha256:same");
-    world
+    let harness = NodeHarness::new("digests").await;
+    harness.nodes.set_image_id("game:1", "game@sha256:same");
+    harness.nodes.set_image_id("game:stable", "game@sha256:same");
+    harness
         .nodes
         .set_image_alias("game:stable", "mirror.example.org/game:stable");
-    world.ready(["p"]).await;
-    let old = world.game("p").await;
-    world.set_image("p", "game:stable").await;
-    world
+    harness.ready(["p"]).await;
+    let old = harness.game("p").await;
+    harness.set_image("p", "game:stable").await;
+    harness
         .that("p", |pod| pod.ready && pod.containers[0].restarts == 1)
         .await;
-    let new = world.game("p").await;
+    let new = harness.game("p").await;
     assert_eq!(
         (old.image_id.as_str(), new.image_id.as_str()),
         ("game@sha256:same", "game@sha256:same")
@@ -65,17 +65,17 @@ async fn a_tag_may_stand_for_the_same_digest_and_a_registry_for_another_name() {
 
 #[tokio::test]
 async fn an_image_that_cannot_be_pulled_costs_the_running_container() {
-    let world = World::new("pull").await;
-    world
+    let harness = NodeHarness::new("pull").await;
+    harness
         .nodes
         .behave(Which::image("game:broken"), Behaviour::CannotPull);
-    world.ready(["p"]).await;
-    world.set_image("p", "game:broken").await;
-    world
+    harness.ready(["p"]).await;
+    harness.set_image("p", "game:broken").await;
+    harness
         .that("p", |pod| !pod.ready && !pod.containers[0].running)
         .await;
     let game = test_kit::eventually(super::A_WHILE, async || {
-        let game = world.game("p").await;
+        let game = harness.game("p").await;
         let waiting = game.state.clone().and_then(|state| state.waiting);
         waiting.map(|waiting| (game, waiting))
     })
@@ -86,24 +86,24 @@ async fn an_image_that_cannot_be_pulled_costs_the_running_container() {
         Some("Back-off pulling image \"game:broken\"")
     );
     assert_eq!(game.0.restart_count, 0);
-    let status = world.status("p").await;
+    let status = harness.status("p").await;
     assert_eq!(status.phase.as_deref(), Some("Running"));
     assert!(status.container_statuses.unwrap()[1].ready);
-    world.set_image("p", "game:3").await;
-    let healed = world.that("p", |pod| pod.ready).await;
+    harness.set_image("p", "game:3").await;
+    let healed = harness.that("p", |pod| pod.ready).await;
     assert_eq!(healed.containers[0].restarts, 1);
-    assert_eq!(world.ends(), [end("p", "game", Why::ImageChanged)]);
+    assert_eq!(harness.ends(), [end("p", "game", Why::ImageChanged)]);
 }
 
 #[tokio::test]
 async fn a_pod_whose_first_image_cannot_be_pulled_is_pending_until_it_can() {
-    let world = World::new("firstpull").await;
-    world.nodes.behave(Which::pod("p"), Behaviour::CannotPull);
-    world.create("p").await;
-    let pod = world.that("p", |pod| pod.ip.is_some()).await;
+    let harness = NodeHarness::new("firstpull").await;
+    harness.nodes.behave(Which::pod("p"), Behaviour::CannotPull);
+    harness.create("p").await;
+    let pod = harness.that("p", |pod| pod.ip.is_some()).await;
     assert_eq!(pod.phase, "Pending");
     assert!(pod.containers.iter().all(|one| one.container_id.is_none()));
-    world.nodes.pod("p").behave(Behaviour::Normal);
-    world.that("p", |pod| pod.ready && pod.phase == "Running").await;
-    assert_eq!(world.ends(), []);
+    harness.nodes.pod("p").behave(Behaviour::Normal);
+    harness.that("p", |pod| pod.ready && pod.phase == "Running").await;
+    assert_eq!(harness.ends(), []);
 }

@@ -9,11 +9,11 @@ use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::json;
 use test_kit::node::{Options, What, Why};
 
-use super::{A_WHILE, World, end};
+use super::{A_WHILE, NodeHarness, end};
 
 #[tokio::test]
 async fn pods_become_ready_with_everything_that_a_kubelet_reports() {
-    let world = World::with(
+    let harness = NodeHarness::with(
         "ready",
         Options {
             nodes: 2,
@@ -21,10 +21,10 @@ async fn pods_become_ready_with_everything_that_a_kubelet_reports() {
         },
     )
     .await;
-    let [one, other] = world.ready(["a", "b"]).await;
+    let [one, other] = harness.ready(["a", "b"]).await;
     assert_ne!(one.node, other.node, "nodes take turns");
     assert_ne!(one.ip, other.ip);
-    let status = world.status("a").await;
+    let status = harness.status("a").await;
     assert_eq!(status.phase.as_deref(), Some("Running"));
     assert_eq!(status.pod_ip, one.ip.map(|ip| ip.to_string()));
     assert_eq!(status.pod_ips.unwrap().len(), 1);
@@ -43,7 +43,7 @@ async fn pods_become_ready_with_everything_that_a_kubelet_reports() {
             .values()
             .all(|(status, since)| status == "True" && *since)
     );
-    let game = world.game("a").await;
+    let game = harness.game("a").await;
     assert_eq!((game.name.as_str(), game.image.as_str()), ("game", "game:1"));
     assert!(game.image_id.starts_with("game@sha256:"), "{}", game.image_id);
     assert!(game.container_id.unwrap().starts_with("containerd://"));
@@ -52,21 +52,21 @@ async fn pods_become_ready_with_everything_that_a_kubelet_reports() {
         (true, Some(true), 0)
     );
     assert!(game.state.unwrap().running.unwrap().started_at.is_some());
-    assert_eq!(world.ends(), []);
+    assert_eq!(harness.ends(), []);
 }
 
 #[tokio::test]
 async fn readiness_gates_are_honoured_and_conditions_of_others_remain() {
-    let world = World::new("gates").await;
+    let harness = NodeHarness::new("gates").await;
     let gate = json!({"readinessGates": [{"conditionType": "InPlaceUpdateReady"}]});
-    world.create_with("p", gate).await;
-    world
+    harness.create_with("p", gate).await;
+    harness
         .that("p", |pod| {
             pod.containers.len() == 2 && pod.containers.iter().all(|one| one.ready)
         })
         .await;
     test_kit::eventually(A_WHILE, async || {
-        let ready = world.condition("p", "Ready").await;
+        let ready = harness.condition("p", "Ready").await;
         (ready.reason.as_deref() == Some("ReadinessGatesNotReady"))
             .then_some(())
             .ok_or(ready)
@@ -75,94 +75,94 @@ async fn readiness_gates_are_honoured_and_conditions_of_others_remain() {
     for (value, ready) in [("True", true), ("False", false), ("True", true)] {
         let condition = json!({"type": "InPlaceUpdateReady", "status": value, "message": "the operator's"});
         let patch = Patch::Strategic(json!({"status": {"conditions": [condition]}}));
-        world
+        harness
             .pods
             .patch_status("p", &PatchParams::default(), &patch)
             .await
             .unwrap();
-        world.that("p", |pod| pod.ready == ready).await;
+        harness.that("p", |pod| pod.ready == ready).await;
     }
-    let gate = world.condition("p", "InPlaceUpdateReady").await;
+    let gate = harness.condition("p", "InPlaceUpdateReady").await;
     assert_eq!(gate.message.as_deref(), Some("the operator's"));
-    assert_eq!(world.condition("p", "Ready").await.reason, None);
-    assert_eq!(world.ends(), []);
+    assert_eq!(harness.condition("p", "Ready").await.reason, None);
+    assert_eq!(harness.ends(), []);
 }
 
 #[tokio::test]
 async fn a_ready_pod_is_written_to_by_its_operator_alone() {
-    let world = World::new("calm").await;
-    world.ready(["p"]).await;
-    let before = world.pods.get("p").await.unwrap().metadata.resource_version;
+    let harness = NodeHarness::new("calm").await;
+    harness.ready(["p"]).await;
+    let before = harness.pods.get("p").await.unwrap().metadata.resource_version;
     let patch = Patch::Merge(json!({"metadata": {"labels": {"mine": "yes"}}}));
-    let written = world
+    let written = harness
         .pods
         .patch("p", &PatchParams::default(), &patch)
         .await
         .unwrap();
     assert_ne!(written.metadata.resource_version, before);
     // A second pod's whole life gives the node time for a needless write.
-    world.ready(["q"]).await;
-    world.delete("q").await;
-    world.gone("q").await;
-    let after = world.pods.get("p").await.unwrap().metadata;
+    harness.ready(["q"]).await;
+    harness.delete("q").await;
+    harness.gone("q").await;
+    let after = harness.pods.get("p").await.unwrap().metadata;
     assert_eq!(after.resource_version, written.metadata.resource_version);
 }
 
 #[tokio::test]
 async fn a_deleted_pod_ends_alone_and_its_containers_run_until_then() {
-    let world = World::new("deletion").await;
-    let [doomed, _] = world.ready(["doomed", "spared"]).await;
+    let harness = NodeHarness::new("deletion").await;
+    let [doomed, _] = harness.ready(["doomed", "spared"]).await;
     let started = Instant::now();
-    world.delete("doomed").await;
-    let terminating = world.pods.get_opt("doomed").await.unwrap();
+    harness.delete("doomed").await;
+    let terminating = harness.pods.get_opt("doomed").await.unwrap();
     assert!(terminating.is_none_or(|pod| pod.metadata.deletion_timestamp.is_some()));
-    world.gone("doomed").await;
-    assert!(world.pods.get_opt("doomed").await.unwrap().is_none());
-    let deleted = world.nodes.pod("doomed").terminations();
+    harness.gone("doomed").await;
+    assert!(harness.pods.get_opt("doomed").await.unwrap().is_none());
+    let deleted = harness.nodes.pod("doomed").terminations();
     assert!(deleted[0].at - started >= Options::default().timing.stop);
     assert_eq!(deleted[0].uid, doomed.uid);
     let expected = [
         end("doomed", "game", Why::Deleted),
         end("doomed", "sidecar", Why::Deleted),
     ];
-    assert_eq!(world.ends(), expected);
+    assert_eq!(harness.ends(), expected);
     assert_eq!(
-        world.nodes.terminated_pods(),
+        harness.nodes.terminated_pods(),
         BTreeSet::from(["doomed".to_owned()])
     );
     assert_eq!(
-        world.nodes.pod("doomed").history().last().unwrap().what,
+        harness.nodes.pod("doomed").history().last().unwrap().what,
         What::Gone
     );
 }
 
 #[tokio::test]
 async fn a_pod_removed_from_the_api_by_force_is_recorded_as_removed() {
-    let world = World::new("force").await;
-    world.ready(["p"]).await;
-    world
+    let harness = NodeHarness::new("force").await;
+    harness.ready(["p"]).await;
+    harness
         .pods
         .delete("p", &DeleteParams::default().grace_period(0))
         .await
         .unwrap();
-    world.gone("p").await;
-    assert!(world.ends().contains(&end("p", "game", Why::Removed)));
+    harness.gone("p").await;
+    assert!(harness.ends().contains(&end("p", "game", Why::Removed)));
 }
 
 #[tokio::test]
 async fn a_pod_of_the_same_name_is_another_pod() {
-    let world = World::new("same").await;
-    let [first] = world.ready(["p"]).await;
-    world.delete("p").await;
-    world.gone("p").await;
-    let [second] = world.ready(["p"]).await;
+    let harness = NodeHarness::new("same").await;
+    let [first] = harness.ready(["p"]).await;
+    harness.delete("p").await;
+    harness.gone("p").await;
+    let [second] = harness.ready(["p"]).await;
     assert_ne!(first.uid, second.uid);
-    assert_eq!(world.ends().len(), 2, "the first one's");
+    assert_eq!(harness.ends().len(), 2, "the first one's");
 }
 
 #[tokio::test]
 async fn nodes_are_ready_and_are_gone_after_a_stop() {
-    let world = World::with(
+    let harness = NodeHarness::with(
         "nodes",
         Options {
             nodes: 2,
@@ -170,8 +170,8 @@ async fn nodes_are_ready_and_are_gone_after_a_stop() {
         },
     )
     .await;
-    let objects: Api<Node> = Api::all(world.shared.client());
-    let names = world.nodes.node_names();
+    let objects: Api<Node> = Api::all(harness.shared.client());
+    let names = harness.nodes.node_names();
     assert_eq!(names.len(), 2);
     for name in &names {
         let node = objects.get(name).await.unwrap();
@@ -191,25 +191,25 @@ async fn nodes_are_ready_and_are_gone_after_a_stop() {
         );
         assert_eq!(node.spec.unwrap().taints, None);
     }
-    let [pod] = world.ready(["p"]).await;
-    let server = std::net::SocketAddr::new(pod.ip.unwrap(), world.nodes.port());
+    let [pod] = harness.ready(["p"]).await;
+    let server = std::net::SocketAddr::new(pod.ip.unwrap(), harness.nodes.port());
     assert!(std::net::TcpStream::connect(server).is_ok());
-    world.nodes.stop().await.unwrap();
+    harness.nodes.stop().await.unwrap();
     for name in &names {
         assert!(objects.get_opt(name).await.unwrap().is_none());
     }
     assert!(std::net::TcpStream::connect(server).is_err());
 }
 
-async fn crowd(world: &World, count: usize) -> std::time::Duration {
+async fn crowd(harness: &NodeHarness, count: usize) -> std::time::Duration {
     let started = Instant::now();
     let creations = (0..count).map(|number| {
         let name = format!("p-{number}");
-        async move { world.create(&name).await }
+        async move { harness.create(&name).await }
     });
     let mut creations = futures::StreamExt::buffer_unordered(futures::stream::iter(creations), 16);
     while futures::StreamExt::next(&mut creations).await.is_some() {}
-    let ready = world.nodes.await_ready(count, A_WHILE).await.unwrap();
+    let ready = harness.nodes.await_ready(count, A_WHILE).await.unwrap();
     let addresses: BTreeSet<_> = ready.iter().map(|pod| pod.ip).collect();
     assert_eq!(addresses.len(), count);
     started.elapsed()
@@ -217,15 +217,15 @@ async fn crowd(world: &World, count: usize) -> std::time::Duration {
 
 #[tokio::test]
 async fn a_hundred_pods_are_nothing() {
-    let world = World::new("hundred").await;
-    crowd(&world, 100).await;
-    assert_eq!(world.ends(), []);
+    let harness = NodeHarness::new("hundred").await;
+    crowd(&harness, 100).await;
+    assert_eq!(harness.ends(), []);
 }
 
 #[tokio::test]
 #[ignore = "a measurement"]
 async fn a_thousand_pods_are_ready_in_seconds() {
-    let world = World::with(
+    let harness = NodeHarness::with(
         "thousand",
         Options {
             nodes: 5,
@@ -233,15 +233,15 @@ async fn a_thousand_pods_are_ready_in_seconds() {
         },
     )
     .await;
-    let created = crowd(&world, 1000).await;
+    let created = crowd(&harness, 1000).await;
     let started = Instant::now();
     let all = kube::api::ListParams::default();
-    world
+    harness
         .pods
         .delete_collection(&DeleteParams::default(), &all)
         .await
         .unwrap();
-    world
+    harness
         .nodes
         .await_pods(A_WHILE, |pods| pods.is_empty())
         .await

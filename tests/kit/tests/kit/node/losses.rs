@@ -8,10 +8,10 @@ use test_kit::node::{Loss, Nodes, Options, PodView, Why};
 use test_kit::{ControlPlane, eventually};
 
 use super::servers::{answers, ask};
-use super::{A_WHILE, World, end};
+use super::{A_WHILE, NodeHarness, end};
 
-async fn node_is(world: &World, node: &str, wanted: &str) {
-    let nodes: Api<Node> = Api::all(world.shared.client());
+async fn node_is(harness: &NodeHarness, node: &str, wanted: &str) {
+    let nodes: Api<Node> = Api::all(harness.shared.client());
     eventually(A_WHILE, async || {
         let conditions = nodes.get(node).await.unwrap().status.unwrap().conditions.unwrap();
         let ready = conditions.into_iter().find(|one| one.type_ == "Ready").unwrap();
@@ -22,7 +22,7 @@ async fn node_is(world: &World, node: &str, wanted: &str) {
 
 #[tokio::test]
 async fn a_silent_node_reports_nothing_while_its_players_play_on() {
-    let world = World::with(
+    let harness = NodeHarness::with(
         "silent",
         Options {
             nodes: 2,
@@ -30,25 +30,25 @@ async fn a_silent_node_reports_nothing_while_its_players_play_on() {
         },
     )
     .await;
-    let [lost, _] = world.ready(["lost", "other"]).await;
+    let [lost, _] = harness.ready(["lost", "other"]).await;
     let node = lost.node.clone().unwrap();
-    world.nodes.lose_node(&node, Loss::Silent).await.unwrap();
-    node_is(&world, &node, "Unknown").await;
-    world.delete("lost").await;
-    world.nodes.pod("lost").crash();
+    harness.nodes.lose_node(&node, Loss::Silent).await.unwrap();
+    node_is(&harness, &node, "Unknown").await;
+    harness.delete("lost").await;
+    harness.nodes.pod("lost").crash();
     // The other node lives: a whole life there is time enough for a mistake here.
-    let [next] = world.ready(["next"]).await;
+    let [next] = harness.ready(["next"]).await;
     assert_ne!(next.node, lost.node, "nothing is bound to a lost node");
-    world.delete("next").await;
-    world.gone("next").await;
-    let status = world.status("lost").await;
+    harness.delete("next").await;
+    harness.gone("next").await;
+    let status = harness.status("lost").await;
     assert!(status.container_statuses.unwrap().iter().all(|one| one.ready));
-    assert_eq!(ask(&world, "lost").await["players"], 0);
-    assert!(world.ends().iter().all(|(pod, ..)| pod == "next"));
-    world.nodes.return_node(&node).await.unwrap();
-    node_is(&world, &node, "True").await;
-    world.gone("lost").await;
-    assert!(world.nodes.pod("other").view().unwrap().ready);
+    assert_eq!(ask(&harness, "lost").await["players"], 0);
+    assert!(harness.ends().iter().all(|(pod, ..)| pod == "next"));
+    harness.nodes.return_node(&node).await.unwrap();
+    node_is(&harness, &node, "True").await;
+    harness.gone("lost").await;
+    assert!(harness.nodes.pod("other").view().unwrap().ready);
 }
 
 #[tokio::test]
@@ -57,80 +57,80 @@ async fn a_cordoned_node_gets_no_pod_until_it_is_uncordoned() {
         nodes: 2,
         ..Options::default()
     };
-    let world = World::with("cordoned", options).await;
-    let [first] = world.ready(["first"]).await;
-    let nodes: Api<Node> = Api::all(world.shared.client());
+    let harness = NodeHarness::with("cordoned", options).await;
+    let [first] = harness.ready(["first"]).await;
+    let nodes: Api<Node> = Api::all(harness.shared.client());
     let cordon = async |node: &str, unschedulable: bool| {
         let patch = Patch::Merge(json!({ "spec": { "unschedulable": unschedulable } }));
         nodes.patch(node, &PatchParams::default(), &patch).await.unwrap();
     };
     let closed = first.node.unwrap();
     cordon(&closed, true).await;
-    for pod in world.ready(["a", "b", "c"]).await {
+    for pod in harness.ready(["a", "b", "c"]).await {
         assert_ne!(pod.node.as_deref(), Some(&*closed));
     }
-    for node in world.nodes.node_names() {
+    for node in harness.nodes.node_names() {
         cordon(&node, true).await;
     }
-    world.create("late").await;
+    harness.create("late").await;
     eventually(A_WHILE, async || {
-        let conditions = world.status("late").await.conditions.unwrap_or_default();
+        let conditions = harness.status("late").await.conditions.unwrap_or_default();
         let waits = |one: &PodCondition| one.reason.as_deref() == Some("Unschedulable");
         conditions.iter().any(waits).then_some(()).ok_or(conditions)
     })
     .await;
     cordon(&closed, false).await;
-    let pods = world.nodes.await_ready(5, A_WHILE).await.unwrap();
+    let pods = harness.nodes.await_ready(5, A_WHILE).await.unwrap();
     let late = pods.iter().find(|pod| pod.name == "late").unwrap();
     assert_eq!(late.node.as_deref(), Some(&*closed));
 }
 
 #[tokio::test]
 async fn a_dead_node_takes_its_games_with_it_and_returns_with_new_ones() {
-    let world = World::new("dead").await;
-    let [pod] = world.ready(["p"]).await;
+    let harness = NodeHarness::new("dead").await;
+    let [pod] = harness.ready(["p"]).await;
     let node = pod.node.unwrap();
-    world.nodes.lose_node(&node, Loss::Dead).await.unwrap();
-    node_is(&world, &node, "Unknown").await;
-    let silent = world
+    harness.nodes.lose_node(&node, Loss::Dead).await.unwrap();
+    node_is(&harness, &node, "Unknown").await;
+    let silent = harness
         .that("p", |pod| pod.containers.iter().all(|one| !one.running))
         .await;
     assert!(silent.ready, "nobody reports otherwise");
-    assert!(!answers(&world, "p").await);
-    world.nodes.return_node(&node).await.unwrap();
-    world
+    assert!(!answers(&harness, "p").await);
+    harness.nodes.return_node(&node).await.unwrap();
+    harness
         .that("p", |pod| {
             pod.ready && pod.containers.iter().all(|one| one.restarts == 1)
         })
         .await;
-    assert!(answers(&world, "p").await);
+    assert!(answers(&harness, "p").await);
     let expected = [
         end("p", "game", Why::NodeDied),
         end("p", "sidecar", Why::NodeDied),
     ];
-    assert_eq!(world.ends(), expected);
+    assert_eq!(harness.ends(), expected);
 }
 
 #[tokio::test]
 async fn a_deleted_node_can_be_made_again() {
-    let world = World::new("nodeless").await;
-    let [pod] = world.ready(["p"]).await;
+    let harness = NodeHarness::new("nodeless").await;
+    let [pod] = harness.ready(["p"]).await;
     let node = pod.node.unwrap();
-    world.nodes.lose_node(&node, Loss::Deleted).await.unwrap();
-    let nodes: Api<Node> = Api::all(world.shared.client());
+    harness.nodes.lose_node(&node, Loss::Deleted).await.unwrap();
+    let nodes: Api<Node> = Api::all(harness.shared.client());
     assert!(nodes.get_opt(&node).await.unwrap().is_none());
-    assert!(!answers(&world, "p").await);
-    world.nodes.return_node(&node).await.unwrap();
-    node_is(&world, &node, "True").await;
-    world
+    assert!(!answers(&harness, "p").await);
+    harness.nodes.return_node(&node).await.unwrap();
+    node_is(&harness, &node, "True").await;
+    harness
         .that("p", |pod| pod.ready && pod.containers[0].restarts == 1)
         .await;
 }
 
 #[tokio::test]
 async fn a_node_that_is_none_cannot_be_lost() {
-    let world = World::new("unknown").await;
-    let refused = world.nodes.lose_node("nowhere", Loss::Dead).await.unwrap_err();
+    let harness = NodeHarness::new("unknown").await;
+    let refused = harness.nodes.lose_node("nowhere", Loss::Dead).await.unwrap_err();
     assert_eq!(refused.to_string(), "there is no simulated node nowhere");
 }
 

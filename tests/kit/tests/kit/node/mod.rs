@@ -18,13 +18,13 @@ use test_kit::node::{Nodes, Options, PodView, What, Why};
 pub(crate) const A_WHILE: Duration = Duration::from_secs(30);
 
 /// A namespace with nodes, and this test in the operator's place.
-pub(crate) struct World {
+pub(crate) struct NodeHarness {
     pub(crate) nodes: Nodes,
     pub(crate) pods: Api<Pod>,
     pub(crate) shared: &'static ControlPlane,
 }
 
-impl World {
+impl NodeHarness {
     pub(crate) async fn new(prefix: &str) -> Self {
         Self::with(prefix, Options::default()).await
     }
@@ -110,7 +110,7 @@ impl World {
     }
 }
 
-/// As [`World::ends`] tells it.
+/// As [`NodeHarness::ends`] tells it.
 pub(crate) fn end(pod: &str, container: &str, why: Why) -> (String, String, Why) {
     (pod.to_owned(), container.to_owned(), why)
 }

@@ -7,71 +7,71 @@ use test_kit::node::{Behaviour, Options, Timing, Which};
 use test_kit::webhook::Script;
 use test_kit::{Answer, http_client};
 
-use super::{A_WHILE, World};
+use super::{A_WHILE, NodeHarness};
 
-async fn get(world: &World, pod: &str, path: &str) -> Result<Value, reqwest::Error> {
-    let url = world.nodes.pod(pod).url(path).unwrap();
+async fn get(harness: &NodeHarness, pod: &str, path: &str) -> Result<Value, reqwest::Error> {
+    let url = harness.nodes.pod(pod).url(path).unwrap();
     http_client().unwrap().get(url).send().await?.json().await
 }
 
-pub(crate) async fn ask(world: &World, pod: &str) -> Value {
-    get(world, pod, "/").await.unwrap()
+pub(crate) async fn ask(harness: &NodeHarness, pod: &str) -> Value {
+    get(harness, pod, "/").await.unwrap()
 }
 
-pub(crate) async fn answers(world: &World, pod: &str) -> bool {
-    get(world, pod, "/").await.is_ok()
+pub(crate) async fn answers(harness: &NodeHarness, pod: &str) -> bool {
+    get(harness, pod, "/").await.is_ok()
 }
 
 #[tokio::test]
 async fn each_pod_answers_for_itself() {
-    let world = World::new("answers").await;
-    world.nodes.pod("b").set_players(7);
-    world.ready(["a", "b"]).await;
+    let harness = NodeHarness::new("answers").await;
+    harness.nodes.pod("b").set_players(7);
+    harness.ready(["a", "b"]).await;
     let expected =
         json!({"name": "bryan", "male": "yes", "age": 45, "players": 0, "ready": true, "pod": "a"});
-    assert_eq!(ask(&world, "a").await, expected);
-    assert_eq!(ask(&world, "b").await["players"], 7);
-    world.nodes.every_pod().set_players(2);
-    world.nodes.pod("a").set("age", json!(20));
-    assert_eq!(ask(&world, "b").await["players"], 2);
-    let a = ask(&world, "a").await;
+    assert_eq!(ask(&harness, "a").await, expected);
+    assert_eq!(ask(&harness, "b").await["players"], 7);
+    harness.nodes.every_pod().set_players(2);
+    harness.nodes.pod("a").set("age", json!(20));
+    assert_eq!(ask(&harness, "b").await["players"], 2);
+    let a = ask(&harness, "a").await;
     assert_eq!((&a["players"], &a["age"]), (&json!(2), &json!(20)));
-    world.nodes.pod("a").set_document(json!([1]));
-    assert_eq!(ask(&world, "a").await, json!([1]));
+    harness.nodes.pod("a").set_document(json!([1]));
+    assert_eq!(ask(&harness, "a").await, json!([1]));
 }
 
 #[tokio::test]
 async fn paths_are_scripted_for_one_pod_or_for_all() {
-    let world = World::new("scripts").await;
-    let all = world.nodes.every_pod();
+    let harness = NodeHarness::new("scripts").await;
+    let all = harness.nodes.every_pod();
     all.on(
         "/count",
         Script::by(|request| Answer::json(json!(request.to.ip().to_string()))),
     );
-    world
+    harness
         .nodes
         .pod("b")
         .on("/count", Answer::json(json!(1)).then(Answer::json(json!(2))));
-    let [a, _] = world.ready(["a", "b"]).await;
+    let [a, _] = harness.ready(["a", "b"]).await;
     assert_eq!(
-        get(&world, "a", "/count").await.unwrap(),
+        get(&harness, "a", "/count").await.unwrap(),
         json!(a.ip.unwrap().to_string())
     );
-    assert_eq!(get(&world, "b", "/count").await.unwrap(), json!(1));
-    assert_eq!(get(&world, "b", "/count").await.unwrap(), json!(2));
+    assert_eq!(get(&harness, "b", "/count").await.unwrap(), json!(1));
+    assert_eq!(get(&harness, "b", "/count").await.unwrap(), json!(2));
 }
 
 #[tokio::test]
 async fn requests_are_counted_pod_by_pod() {
-    let world = World::new("counts").await;
-    world.ready(["a", "b"]).await;
-    get(&world, "a", "/x?y=1").await.unwrap();
-    get(&world, "a", "/x").await.unwrap();
-    let a = world.nodes.pod("a");
+    let harness = NodeHarness::new("counts").await;
+    harness.ready(["a", "b"]).await;
+    get(&harness, "a", "/x?y=1").await.unwrap();
+    get(&harness, "a", "/x").await.unwrap();
+    let a = harness.nodes.pod("a");
     a.await_requests("/x", 2, A_WHILE).await.unwrap();
     assert_eq!((a.requests().len(), a.requests()[0].query.as_str()), (2, "y=1"));
     assert_eq!(a.counts("/x").in_flight, 0);
-    assert!(world.nodes.pod("b").requests().is_empty());
+    assert!(harness.nodes.pod("b").requests().is_empty());
 }
 
 #[tokio::test]
@@ -80,7 +80,7 @@ async fn a_server_lives_with_its_container() {
         stop: Duration::from_secs(2),
         ..Timing::default()
     };
-    let world = World::with(
+    let harness = NodeHarness::with(
         "lives",
         Options {
             port: 9191,
@@ -89,19 +89,21 @@ async fn a_server_lives_with_its_container() {
         },
     )
     .await;
-    world.nodes.behave(Which::image("game:1"), Behaviour::CannotPull);
-    world.create("p").await;
-    world.that("p", |pod| pod.ip.is_some()).await;
-    assert!(world.nodes.pod("p").url("/").unwrap().ends_with(":9191/"));
-    assert!(!answers(&world, "p").await, "nothing runs yet");
-    world.nodes.behave(Which::image("game:1"), Behaviour::Normal);
-    world.that("p", |pod| pod.ready).await;
-    assert!(answers(&world, "p").await);
-    let url = world.nodes.pod("p").url("/").unwrap();
-    world.delete("p").await;
-    world.that("p", |pod| pod.terminating).await;
-    assert!(answers(&world, "p").await, "a terminating pod still serves");
-    world.gone("p").await;
+    harness
+        .nodes
+        .behave(Which::image("game:1"), Behaviour::CannotPull);
+    harness.create("p").await;
+    harness.that("p", |pod| pod.ip.is_some()).await;
+    assert!(harness.nodes.pod("p").url("/").unwrap().ends_with(":9191/"));
+    assert!(!answers(&harness, "p").await, "nothing runs yet");
+    harness.nodes.behave(Which::image("game:1"), Behaviour::Normal);
+    harness.that("p", |pod| pod.ready).await;
+    assert!(answers(&harness, "p").await);
+    let url = harness.nodes.pod("p").url("/").unwrap();
+    harness.delete("p").await;
+    harness.that("p", |pod| pod.terminating).await;
+    assert!(answers(&harness, "p").await, "a terminating pod still serves");
+    harness.gone("p").await;
     assert!(
         http_client()
             .unwrap()
@@ -115,31 +117,31 @@ async fn a_server_lives_with_its_container() {
 
 #[tokio::test]
 async fn a_call_under_way_breaks_with_its_container() {
-    let world = World::new("breaks").await;
-    world.ready(["p"]).await;
-    world.nodes.pod("p").on("/never", Answer::never());
-    let url = world.nodes.pod("p").url("/never").unwrap();
+    let harness = NodeHarness::new("breaks").await;
+    harness.ready(["p"]).await;
+    harness.nodes.pod("p").on("/never", Answer::never());
+    let url = harness.nodes.pod("p").url("/never").unwrap();
     let call = tokio::spawn(http_client().unwrap().get(url).send());
-    world
+    harness
         .nodes
         .pod("p")
         .await_requests("/never", 1, A_WHILE)
         .await
         .unwrap();
-    world.set_image("p", "game:2").await;
+    harness.set_image("p", "game:2").await;
     assert!(call.await.unwrap().is_err());
-    world
+    harness
         .that("p", |pod| pod.ready && pod.containers[0].restarts == 1)
         .await;
-    assert!(answers(&world, "p").await, "a new server at the same address");
+    assert!(answers(&harness, "p").await, "a new server at the same address");
 }
 
 #[tokio::test]
 async fn everything_ends_with_the_simulation() {
-    let world = World::new("drop").await;
-    world.ready(["p"]).await;
-    let url = world.nodes.pod("p").url("/").unwrap();
-    let World { nodes, pods, .. } = world;
+    let harness = NodeHarness::new("drop").await;
+    harness.ready(["p"]).await;
+    let url = harness.nodes.pod("p").url("/").unwrap();
+    let NodeHarness { nodes, pods, .. } = harness;
     drop(nodes);
     let refused = http_client().unwrap().get(url).send().await.unwrap_err();
     assert!(refused.is_connect(), "{refused}");

@@ -18,7 +18,7 @@ use crate::loopback::{Answered, Ends, HangUp};
 type Fallback = dyn Fn(&Received) -> Answer + Send + Sync;
 
 /// Scripts and the tally of one server.
-pub(crate) struct Desk {
+pub(crate) struct Handler {
     scripts: Mutex<Scripts>,
     tally: Arc<Tally>,
     fallback: Box<Fallback>,
@@ -30,16 +30,16 @@ struct Scripts {
     otherwise: Option<Script>,
 }
 
-impl std::fmt::Debug for Desk {
+impl std::fmt::Debug for Handler {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter
-            .debug_struct("Desk")
+            .debug_struct("Handler")
             .field("tally", &self.tally)
             .finish_non_exhaustive()
     }
 }
 
-impl Desk {
+impl Handler {
     pub(crate) fn new() -> Self {
         Self::with_fallback(|request| {
             Answer::text(format!("no answer is set for {}", request.path)).with_status(404)
@@ -76,12 +76,12 @@ impl Desk {
     }
 }
 
-pub(crate) async fn handle(desk: Arc<Desk>, request: Request<Incoming>, ends: Ends) -> Answered {
+pub(crate) async fn handle(handler: Arc<Handler>, request: Request<Incoming>, ends: Ends) -> Answered {
     let request = receive(request, ends).await?;
-    let in_flight = desk.tally.enter(&request);
-    let answer = desk
+    let in_flight = handler.tally.enter(&request);
+    let answer = handler
         .scripted(&request)
-        .unwrap_or_else(|| (desk.fallback)(&request));
+        .unwrap_or_else(|| (handler.fallback)(&request));
     tokio::time::sleep(answer.delay).await;
     let payload = match answer.payload {
         Payload::Never => std::future::pending().await,
