@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use test_kit::ControlPlane;
 use test_kit::process::output_of;
 
+use crate::harness::quick;
 use crate::page::{self, Block, FOR_THE_TEST};
-use crate::world::quick;
 
 /// Kinds of others, whose definitions are not on the test's API server.
 const FOREIGN: [&str; 6] = [

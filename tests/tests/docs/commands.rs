@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 
 use futures::StreamExt as _;
 
+use crate::harness::PageHarness;
 use crate::page::{self, FOR_THE_TEST, Page};
 use crate::shown::Memory;
 use crate::stand_ins;
 use crate::typed::{self, Step, Typed};
-use crate::world::World;
 
 /// Names the pages that are wanted, by letters of their path, and has them tell what is printed.
 const ONE_PAGE: &str = "DOCS";
@@ -65,17 +65,17 @@ async fn every_command_does_what_its_page_shows() {
 
 /// Does what a page says, to its end. Returns what was not as it says.
 async fn read(page: &Page, used: &Used) -> Vec<String> {
-    let mut world = World::new(&page.path).await;
+    let mut harness = PageHarness::new(&page.path).await;
     let (mut memory, mut mistakes) = (Memory::default(), Vec::new());
     let blocks = page.blocks.iter();
     let blocks = blocks.filter(|block| ["console", FOR_THE_TEST].contains(&block.language.as_str()));
     for step in blocks.flat_map(typed::steps) {
         let (line, done) = match &step {
-            Step::Order { line, words } => (*line, world.order(words).await),
+            Step::Order { line, words } => (*line, harness.order(words).await),
             Step::Type(typed) => {
                 let instead = stand_ins::instead_of(&typed.command, &mut used.lock().unwrap());
                 let done = match instead {
-                    Some(command) => types(&mut world, typed, &command, &mut memory).await,
+                    Some(command) => types(&mut harness, typed, &command, &mut memory).await,
                     None => Ok(()),
                 };
                 (typed.line, done)
@@ -90,25 +90,35 @@ async fn read(page: &Page, used: &Used) -> Vec<String> {
             }
         }
     }
-    world.end().await;
+    harness.end().await;
     mistakes
 }
 
 /// Types a command until it shows what the page shows; once, if it does more than look.
-async fn types(world: &mut World, typed: &Typed, command: &str, memory: &mut Memory) -> Result<(), String> {
+async fn types(
+    harness: &mut PageHarness,
+    typed: &Typed,
+    command: &str,
+    memory: &mut Memory,
+) -> Result<(), String> {
     let command = memory.in_the_world(command);
     let begun = Instant::now();
     loop {
         // Each look is waited for: a shell that was left in the middle of a command would answer the next one with it.
-        match once(world, typed, &command, memory).await {
+        match once(harness, typed, &command, memory).await {
             Err(_) if typed.looks() && begun.elapsed() < PATIENCE => {}
             ended => return ended,
         }
     }
 }
 
-async fn once(world: &mut World, typed: &Typed, command: &str, memory: &mut Memory) -> Result<(), String> {
-    let said = world.types(command).await?;
+async fn once(
+    harness: &mut PageHarness,
+    typed: &Typed,
+    command: &str,
+    memory: &mut Memory,
+) -> Result<(), String> {
+    let said = harness.types(command).await?;
     let good = if typed.shown.is_empty() {
         // A command that fails is one whose words the page shows.
         said.code == 0

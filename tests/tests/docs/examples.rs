@@ -8,8 +8,8 @@ use operator_tests::Fleet;
 use serde_json::{Value, json};
 use test_kit::{Answer, Webhook};
 
+use crate::harness::quick;
 use crate::page::root;
-use crate::world::quick;
 
 const TOUR: &str = include_str!("../../../examples/README.md");
 

@@ -19,6 +19,7 @@ mod commands;
 #[path = "../admission/deploy.rs"]
 mod deploy;
 mod examples;
+mod harness;
 #[allow(dead_code, reason = "the suite of the component needs more of it")]
 #[path = "../admission/installation.rs"]
 mod installation;
@@ -30,7 +31,6 @@ mod shell;
 mod shown;
 mod stand_ins;
 mod typed;
-mod world;
 
 use operator_tests::Programs;
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
 
-/// Begins a comment with lines for this test alone: they bring the world to where the page is.
+/// Begins a comment with lines for this test alone: they bring the harness to where the page is.
 const HIDDEN: &str = "<!-- test";
 
 /// A page of the documents.

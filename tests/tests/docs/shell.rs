@@ -10,7 +10,7 @@ use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 /// The longest that a command may take.
 const PATIENCE: Duration = Duration::from_mins(4);
 
-/// Reads names of files, runs each, and says how it ended. `kubectl exec` is written down, see `world`.
+/// Reads names of files, runs each, and says how it ended. `kubectl exec` is written down, see `harness`.
 const LOOP: &str = r#"
 trap 'jobs -p | xargs -r kill 2>/dev/null' EXIT
 kubectl() {

@@ -23,10 +23,10 @@ const LETTERS: &str = "bcdfghjklmnpqrstvwxz2456789";
 /// Attempts to find the order of rows.
 const PATIENCE: u32 = 20_000;
 
-/// Random letters of the page, and those in the world that they stand for.
+/// Random letters of the page, and those in the harness that they stand for.
 type Names = BTreeMap<String, String>;
 
-/// What a page has shown so far, and which names of the world it can only have meant.
+/// What a page has shown so far, and which names of the harness it can only have meant.
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
     names: Names,
@@ -52,7 +52,7 @@ impl Memory {
         true
     }
 
-    /// A command with the names of the world.
+    /// A command with the names of the harness.
     pub(crate) fn in_the_world(&mut self, command: &str) -> String {
         let mut command = command.to_owned();
         for (shown, real) in &self.names {

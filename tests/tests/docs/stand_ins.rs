@@ -14,7 +14,7 @@ pub(crate) struct StandIn {
 
 /// What is done in place of a command.
 pub(crate) enum Instead {
-    /// Nothing: the world is as if it had been run.
+    /// Nothing: the harness is as if it had been run.
     Nothing,
     /// These words take the place of the others.
     Words(&'static str),

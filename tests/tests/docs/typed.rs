@@ -10,14 +10,14 @@ pub(crate) struct Typed {
     pub(crate) shown: Vec<String>,
 }
 
-/// A line of a hidden block is a command, or an order to the world.
+/// A line of a hidden block is a command, or an order to the harness.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Step {
     Type(Typed),
     Order { line: usize, words: String },
 }
 
-/// The commands of a block in order. Lines that begin with `! ` are orders to the world, in hidden blocks alone.
+/// The commands of a block in order. Lines that begin with `! ` are orders to the harness, in hidden blocks alone.
 pub(crate) fn steps(block: &Block) -> Vec<Step> {
     let mut steps: Vec<Step> = Vec::new();
     let mut lines = block.text.lines().zip(block.line + 1..).peekable();

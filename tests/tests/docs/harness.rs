@@ -1,4 +1,4 @@
-//! The world of a page: a namespace with both operators and simulated nodes, a copy of the repository's manifests, and a
+//! The harness of a page: a namespace with both operators and simulated nodes, a copy of the repository's manifests, and a
 //! shell whose `kubectl` and `kubectl game` are the real ones.
 //!
 //! | it differs from a reader's cluster | because |
@@ -30,8 +30,8 @@ const COPIED: [&str; 4] = ["examples", "deploy", "shared-api/crds", "docs"];
 /// Worlds so far: each has an address of its own.
 static PAGES: AtomicU8 = AtomicU8::new(0);
 
-/// A page's world.
-pub(crate) struct World {
+/// A page's harness.
+pub(crate) struct PageHarness {
     pub(crate) fleet: Fleet<'static>,
     shell: Shell,
     directory: PathBuf,
@@ -42,8 +42,8 @@ pub(crate) struct World {
     admission: Option<Replica>,
 }
 
-impl World {
-    /// A world by the name of its page.
+impl PageHarness {
+    /// A harness by the name of its page.
     pub(crate) async fn new(page: &Path) -> Self {
         let plain = |letter: char| {
             if letter.is_ascii_alphanumeric() {
