@@ -6,9 +6,9 @@ use std::time::Instant;
 use test_kit::process::output_of;
 
 use super::Outcome;
+use super::harness::{Operator, program_path};
 use super::hook_runs::control_plane;
 use super::report::Report;
-use super::world::{Operator, program_path};
 
 /// What admission needs to be there: its Secret and the configuration that it completes.
 const ADMISSION: &str = include_str!("../../../deploy/admission.yaml");

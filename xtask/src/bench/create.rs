@@ -6,8 +6,8 @@ use serde_json::json;
 
 use super::Outcome;
 use super::floor;
+use super::harness::{Harness, since};
 use super::report::Report;
-use super::world::{World, since};
 
 pub(super) async fn play(report: &mut Report, pods: usize) -> Outcome<()> {
     let floor = if report.counts_only() {
@@ -15,11 +15,11 @@ pub(super) async fn play(report: &mut Report, pods: usize) -> Outcome<()> {
     } else {
         Some((floor_of(pods).await?, None))
     };
-    let world = World::new().await?;
-    let (hooks, workloads) = (world.hooks().await?, world.workloads().await?);
+    let harness = Harness::new().await?;
+    let (hooks, workloads) = (harness.hooks().await?, harness.workloads().await?);
     let before = (hooks.requests().await?, workloads.requests().await?);
     let begun = Instant::now();
-    world.launch(pods, json!({ "type": "InplaceUpdate" })).await?;
+    harness.launch(pods, json!({ "type": "InplaceUpdate" })).await?;
     let took = begun.elapsed();
     let hook_requests = since(&before.0, &hooks.requests().await?);
     let game_requests = since(&before.1, &workloads.requests().await?);
@@ -38,8 +38,8 @@ pub(super) async fn play(report: &mut Report, pods: usize) -> Outcome<()> {
 /// The same pods by a bare loop, on the same nodes, until all are ready. Each is put into service by a write of its own,
 /// as its readiness gate asks for.
 async fn floor_of(pods: usize) -> Outcome<Duration> {
-    let world = World::new().await?;
+    let harness = Harness::new().await?;
     let begun = Instant::now();
-    floor::create(&world, pods, true).await?;
+    floor::create(&harness, pods, true).await?;
     Ok(begun.elapsed())
 }

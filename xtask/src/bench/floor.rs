@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use shared_api::HookRun;
 
 use super::Outcome;
-use super::world::{PATIENCE, World};
+use super::harness::{Harness, PATIENCE};
 
 const GATE: &str = shared_api::names::pod::IN_PLACE_READY;
 /// Writes at a time: as many as an operator makes for one workload.
@@ -21,8 +21,8 @@ const AT_ONCE: usize = 32;
 const RUNS_AT_ONCE: usize = 200;
 
 /// Makes pods of nobody, and returns once they are ready. With a readiness gate each is put into service.
-pub(super) async fn create(world: &World, pods: usize, gate: bool) -> Outcome<()> {
-    let (api, post, patch) = (world.pods(), PostParams::default(), PatchParams::default());
+pub(super) async fn create(harness: &Harness, pods: usize, gate: bool) -> Outcome<()> {
+    let (api, post, patch) = (harness.pods(), PostParams::default(), PatchParams::default());
     each(pods, |number| {
         let (api, post, patch) = (&api, &post, &patch);
         async move {
@@ -47,17 +47,17 @@ pub(super) async fn create(world: &World, pods: usize, gate: bool) -> Outcome<()
         }
     })
     .await?;
-    world.nodes.await_ready(pods, PATIENCE).await?;
+    harness.nodes.await_ready(pods, PATIENCE).await?;
     Ok(())
 }
 
 /// A gated scale-down: a pod is marked, a run is made and gets its verdict, the pod is deleted, and runs are deleted many
 /// at a time. The objects are as large as those of the operators.
 pub(super) async fn scale_down(pods: usize) -> Outcome<Duration> {
-    let world = World::new().await?;
-    create(&world, pods, false).await?;
-    let api = world.pods();
-    let runs: Api<HookRun> = Api::namespaced(world.client(), &world.namespace);
+    let harness = Harness::new().await?;
+    create(&harness, pods, false).await?;
+    let api = harness.pods();
+    let runs: Api<HookRun> = Api::namespaced(harness.client(), &harness.namespace);
     let (post, patch, delete) = (
         PostParams::default(),
         PatchParams::default(),
@@ -82,7 +82,7 @@ pub(super) async fn scale_down(pods: usize) -> Outcome<Duration> {
         let selected = ListParams::default().labels(&format!("group={group}"));
         runs.delete_collection(&delete, &selected).await?;
     }
-    world.nodes.await_pods(PATIENCE, |pods| pods.is_empty()).await?;
+    harness.nodes.await_pods(PATIENCE, |pods| pods.is_empty()).await?;
     Ok(begun.elapsed())
 }
 

@@ -8,9 +8,9 @@ use shared_api::HookRun;
 use test_kit::{Answer, Webhook};
 
 use super::Outcome;
+use super::harness::Operator;
 use super::hook_runs::{control_plane, create, ended, lags, spec};
 use super::report::{Report, percentile};
-use super::world::Operator;
 
 const HEALTHY: usize = 50;
 const INTERVAL: Duration = Duration::from_secs(1);

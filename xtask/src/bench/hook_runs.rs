@@ -12,8 +12,8 @@ use test_kit::wait::within;
 use test_kit::{Answer, ControlPlane, Options, Webhook};
 
 use super::Outcome;
+use super::harness::{Operator, PATIENCE, since};
 use super::report::{Report, mib, percentile, ratio};
-use super::world::{Operator, PATIENCE, since};
 
 /// So often each run is measured.
 const COUNT: usize = 6;

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use super::Outcome;
+use super::harness::{Harness, since};
 use super::report::{Report, mib};
-use super::world::{World, since};
 
 /// For so long nothing happens.
 const QUIET: Duration = Duration::from_mins(1);
@@ -16,13 +16,13 @@ const SHORT_QUIET: Duration = Duration::from_secs(10);
 const STEADY: Duration = Duration::from_secs(2);
 
 pub(super) async fn play(report: &mut Report, pods: usize) -> Outcome<()> {
-    let world = World::new().await?;
-    let (hooks, workloads) = (world.hooks().await?, world.workloads().await?);
-    world.launch(pods, json!({ "type": "InplaceUpdate" })).await?;
+    let harness = Harness::new().await?;
+    let (hooks, workloads) = (harness.hooks().await?, harness.workloads().await?);
+    harness.launch(pods, json!({ "type": "InplaceUpdate" })).await?;
     drop(workloads);
 
     let begun = Instant::now();
-    let workloads = world.workloads().await?;
+    let workloads = harness.workloads().await?;
     report.time("a new process is ready", begun.elapsed(), None);
     let mut newest = workloads.requests().await?;
     let mut steady = Instant::now();

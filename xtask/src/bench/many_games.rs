@@ -10,27 +10,27 @@ use kube::runtime::watcher::{self, Event, watcher};
 use serde_json::json;
 
 use super::Outcome;
+use super::harness::{Harness, PATIENCE, since};
 use super::report::Report;
-use super::world::{PATIENCE, World, since};
 
 /// Pods of a game, before and after.
 const PODS: (usize, usize) = (10, 5);
 const AT_ONCE: usize = 32;
 
 pub(super) async fn play(report: &mut Report, games: usize) -> Outcome<()> {
-    let world = World::new().await?;
-    let (hooks, workloads) = (world.hooks().await?, world.workloads().await?);
-    world.template().await?;
+    let harness = Harness::new().await?;
+    let (hooks, workloads) = (harness.hooks().await?, harness.workloads().await?);
+    harness.template().await?;
     let names: Vec<String> = (0..games).map(|number| format!("game-{number}")).collect();
     stream::iter(&names)
-        .map(|name| world.game(name, PODS.0, json!({ "type": "InplaceUpdate" })))
+        .map(|name| harness.game(name, PODS.0, json!({ "type": "InplaceUpdate" })))
         .buffer_unordered(AT_ONCE)
         .try_collect::<Vec<()>>()
         .await?;
-    settled(&world, games, PODS.0).await?;
+    settled(&harness, games, PODS.0).await?;
     let before = (hooks.requests().await?, workloads.requests().await?);
     let begun = Instant::now();
-    let api = world.games();
+    let api = harness.games();
     let patch = Patch::Merge(json!({ "spec": { "replicas": PODS.1 } }));
     let scale = async {
         stream::iter(&names)
@@ -40,7 +40,7 @@ pub(super) async fn play(report: &mut Report, games: usize) -> Outcome<()> {
             .await?;
         Ok::<_, Box<dyn std::error::Error>>(begun.elapsed())
     };
-    let (scaled, mut took) = tokio::try_join!(scale, settled(&world, games, PODS.1))?;
+    let (scaled, mut took) = tokio::try_join!(scale, settled(&harness, games, PODS.1))?;
     took.sort();
     let requests = (
         since(&before.0, &hooks.requests().await?),
@@ -75,11 +75,11 @@ pub(super) async fn play(report: &mut Report, games: usize) -> Outcome<()> {
 }
 
 /// When each game had come to have so many pods, from now on.
-async fn settled(world: &World, games: usize, pods: usize) -> Outcome<Vec<Duration>> {
+async fn settled(harness: &Harness, games: usize, pods: usize) -> Outcome<Vec<Duration>> {
     let begun = Instant::now();
     let wanted = i32::try_from(pods)?;
     let mut done: HashMap<String, Duration> = HashMap::new();
-    let mut events = std::pin::pin!(watcher(world.games(), watcher::Config::default()));
+    let mut events = std::pin::pin!(watcher(harness.games(), watcher::Config::default()));
     let all = async {
         while done.len() < games {
             let Some(event) = events.next().await else { break };

@@ -9,6 +9,7 @@ mod cores;
 mod create;
 mod floor;
 mod hanging;
+mod harness;
 mod hook_runs;
 mod idle;
 mod in_place;
@@ -16,7 +17,6 @@ mod many_games;
 mod report;
 mod scale_down;
 mod watched;
-mod world;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -132,8 +132,8 @@ fn measure(args: &Args) -> Outcome<bool> {
         Profile::Release
     };
     match &args.programs {
-        Some(programs) => world::measure_those_in(programs.clone()),
-        None => world::measure_those_in(world::built(profile)?),
+        Some(programs) => harness::measure_those_in(programs.clone()),
+        None => harness::measure_those_in(harness::built(profile)?),
     }
     let (mut report, share) = if args.counts {
         chosen.retain(|scenario| scenario.counts());

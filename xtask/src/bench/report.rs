@@ -9,7 +9,7 @@ use serde::Serialize;
 use test_kit::usage::Usage;
 
 use super::baseline::Counts;
-use super::world::{Requests, writes};
+use super::harness::{Requests, writes};
 
 /// One for each object by design. How many others there are depends on what comes together.
 const STEADY: [&str; 5] = [

@@ -4,8 +4,8 @@ use std::time::Instant;
 
 use serde_json::json;
 
+use super::harness::{Harness, PATIENCE, since};
 use super::report::{Report, ratio};
-use super::world::{PATIENCE, World, since};
 use super::{Outcome, floor};
 
 pub(super) async fn play(report: &mut Report, pods: usize) -> Outcome<()> {
@@ -14,23 +14,25 @@ pub(super) async fn play(report: &mut Report, pods: usize) -> Outcome<()> {
     } else {
         Some((floor::scale_down(pods).await?, Some(1.5)))
     };
-    let world = World::new().await?;
-    let (hooks, workloads) = (world.hooks().await?, world.workloads().await?);
-    world.launch(pods, json!({ "type": "InplaceUpdate" })).await?;
+    let harness = Harness::new().await?;
+    let (hooks, workloads) = (harness.hooks().await?, harness.workloads().await?);
+    harness.launch(pods, json!({ "type": "InplaceUpdate" })).await?;
     let before = (hooks.requests().await?, workloads.requests().await?);
     let begun = Instant::now();
-    world.change(&json!({ "spec": { "replicas": 0 } })).await?;
-    world.nodes.await_pods(PATIENCE, |pods| pods.is_empty()).await?;
+    harness.change(&json!({ "spec": { "replicas": 0 } })).await?;
+    harness.nodes.await_pods(PATIENCE, |pods| pods.is_empty()).await?;
     let gone = begun.elapsed();
-    world.without_runs().await?;
-    world
+    harness.without_runs().await?;
+    harness
         .until(|status| status.replicas == 0 && status.hook_pending_replicas == 0)
         .await?;
     let hook_requests = since(&before.0, &hooks.requests().await?);
     let game_requests = since(&before.1, &workloads.requests().await?);
 
-    let asked = world.nodes.terminated_pods();
-    let asked = asked.iter().map(|pod| world.nodes.pod(pod).counts("/").received);
+    let asked = harness.nodes.terminated_pods();
+    let asked = asked
+        .iter()
+        .map(|pod| harness.nodes.pod(pod).counts("/").received);
     report.asked_once(pods, &asked.collect::<Vec<_>>());
     let mut besides = game_requests.clone();
     let status = besides.remove("patch gamedeployments/status").unwrap_or(0);

@@ -12,7 +12,7 @@ use test_kit::wait::within;
 use tokio::task::JoinHandle;
 
 use super::Outcome;
-use super::world::PATIENCE;
+use super::harness::PATIENCE;
 
 /// How many pods were ready at least.
 pub(super) struct ReadyPods {

@@ -10,7 +10,7 @@ use test_kit::node::{self, Nodes};
 use test_kit::{ControlPlane, Options, Process, Program};
 
 use crate::operator;
-use story::{Scene, Servers};
+use story::{Harness, Servers};
 use teller::Teller;
 
 /// Flags of `demo`.
@@ -60,13 +60,13 @@ fn play(args: &Args) -> Outcome<()> {
             teller.say(&format!("{name} is ready (pid {})", process.id()));
         }
 
-        let scene = Scene {
+        let harness = Harness {
             control_plane: &control_plane,
             namespace: &namespace,
             servers: &nodes,
             teller: &teller,
         };
-        let outcome = scene.play().await;
+        let outcome = harness.play().await;
         if outcome.is_err() {
             eprintln!("\nThe operators' last words:\n{}\n{}", hooks.tail(20), workloads.tail(20));
         }

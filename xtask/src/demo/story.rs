@@ -36,7 +36,7 @@ pub(crate) trait Servers {
 }
 
 /// The stage and who tells what happens on it.
-pub(crate) struct Scene<'a, S> {
+pub(crate) struct Harness<'a, S> {
     pub(crate) control_plane: &'a ControlPlane,
     pub(crate) namespace: &'a str,
     pub(crate) servers: &'a S,
@@ -46,7 +46,7 @@ pub(crate) struct Scene<'a, S> {
 /// A game server: its pod's name and UID.
 type Server = (String, String);
 
-impl<S: Servers> Scene<'_, S> {
+impl<S: Servers> Harness<'_, S> {
     pub(crate) async fn play(&self) -> Outcome<()> {
         let all = self.launch().await?;
         self.empty_servers_leave().await?;

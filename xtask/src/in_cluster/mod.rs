@@ -14,7 +14,7 @@ use std::process::ExitCode;
 use test_kit::assets::{self, Profile};
 use test_kit::real_node::{Inside, RealNode, Setup};
 
-use crate::demo::story::Scene;
+use crate::demo::story::Harness;
 use crate::demo::teller::Teller;
 use crate::enclosed::{self, Flags, Outcome};
 use crate::image;
@@ -79,13 +79,13 @@ async fn story(node: &RealNode, release: &Release<'_>, teller: &Teller) -> Outco
     release.await_ready().await?;
     release.wrong_manifests_are_refused().await?;
     let servers = RealServers::new(node, release, "games").await?;
-    let scene = Scene {
+    let harness = Harness {
         control_plane: node.control_plane(),
         namespace: servers.namespace(),
         servers: &servers,
         teller,
     };
-    scene.play().await?;
+    harness.play().await?;
     teller.say(&format!(
         "ok  all that, while {} leaders were lost",
         servers.lost()

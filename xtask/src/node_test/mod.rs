@@ -1,9 +1,9 @@
 //! `cargo xtask node-test`: what a real kubelet and real containers do with the pods that the operators change.
 
 mod checks;
+mod harness;
 mod pod;
 mod suite;
-mod world;
 
 use std::process::ExitCode;
 

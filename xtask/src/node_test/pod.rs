@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use test_kit::real_node::samples::{GAME_PORT, GAME_V1};
 use test_kit::wait::within;
 
-use super::world::{PATIENCE, World};
+use super::harness::{Harness, PATIENCE};
 use crate::enclosed::Outcome;
 
 /// The container that is updated.
@@ -143,7 +143,7 @@ impl ContainerSeen {
     }
 }
 
-impl World<'_> {
+impl Harness<'_> {
     /// Creates a pod and waits until it is ready.
     pub(super) async fn ready_pod(&self, name: &str) -> Outcome<Seen> {
         self.create(&manifest(name)).await?;

@@ -6,7 +6,7 @@ use futures::future::BoxFuture;
 use test_kit::{RealNode, whole};
 
 use super::checks;
-use super::world::World;
+use super::harness::Harness;
 use crate::enclosed::Outcome;
 
 /// How long a check may take on a busy machine.
@@ -17,7 +17,7 @@ pub(super) struct Check {
     /// What should hold, as a sentence.
     pub(super) name: &'static str,
     /// Sees whether it holds.
-    pub(super) run: for<'a> fn(&'a World<'a>) -> BoxFuture<'a, Outcome<()>>,
+    pub(super) run: for<'a> fn(&'a Harness<'a>) -> BoxFuture<'a, Outcome<()>>,
 }
 
 /// A [`Check`] from a sentence and the path of an async function.
@@ -25,7 +25,7 @@ macro_rules! check {
     ($name:literal, $run:path) => {
         $crate::node_test::suite::Check {
             name: $name,
-            run: |world| Box::pin($run(world)),
+            run: |harness| Box::pin($run(harness)),
         }
     };
 }
@@ -57,8 +57,8 @@ pub(super) async fn play(node: &RealNode, only: Option<&str>) -> bool {
             continue;
         }
         let started = Instant::now();
-        let world = World::new(node).await;
-        let outcome = tokio::time::timeout(PATIENCE, (check.run)(&world)).await;
+        let harness = Harness::new(node).await;
+        let outcome = tokio::time::timeout(PATIENCE, (check.run)(&harness)).await;
         let outcome = outcome.unwrap_or_else(|_| Err(format!("not done within {PATIENCE:?}").into()));
         let took = started.elapsed().as_secs_f64();
         match &outcome {
@@ -69,10 +69,10 @@ pub(super) async fn play(node: &RealNode, only: Option<&str>) -> bool {
             Err(error) => {
                 failed += 1;
                 println!("FAILED  {took:6.1} s  {}\n{}", check.name, whole(error.as_ref()));
-                world.last_words();
+                harness.last_words();
             }
         }
-        for fact in world.facts() {
+        for fact in harness.facts() {
             println!("                   {fact}");
         }
     }

@@ -6,31 +6,31 @@ use kube::api::DeleteParams;
 use serde_json::json;
 
 use crate::enclosed::Outcome;
+use crate::node_test::harness::{Harness, PATIENCE};
 use crate::node_test::pod::{Seen, ensure, manifest};
 use crate::node_test::suite::{Check, check};
-use crate::node_test::world::{PATIENCE, World};
 
 pub(super) const CHECKS: [Check; 1] = [check!(
     "a deleted pod runs its preStop hook, drains, and only then goes",
     deletion
 )];
 
-async fn deletion(world: &World<'_>) -> Outcome<()> {
+async fn deletion(harness: &Harness<'_>) -> Outcome<()> {
     let mut pod = manifest("game-0");
     let game = &mut pod["spec"]["containers"][0];
     game["env"] = json!([{ "name": "DRAIN_SECONDS", "value": "2" }]);
     let leave = "game-server say leaving; sleep 1";
     game["lifecycle"] = json!({ "preStop": { "exec": { "command": ["sh", "-c", leave] } } });
-    world.create(&pod).await?;
-    let seen = world.until("game-0", Seen::is_ready).await?;
+    harness.create(&pod).await?;
+    let seen = harness.until("game-0", Seen::is_ready).await?;
 
     let started = Instant::now();
-    world.pods().delete("game-0", &DeleteParams::default()).await?;
+    harness.pods().delete("game-0", &DeleteParams::default()).await?;
     let mut phases: Vec<String> = Vec::new();
     let mut pause = tokio::time::interval(Duration::from_millis(25));
-    while world.pods().get_opt("game-0").await?.is_some() {
+    while harness.pods().get_opt("game-0").await?.is_some() {
         ensure(started.elapsed() < PATIENCE, "the pod goes in time")?;
-        let answer = world.ask_game(&seen.ip).await;
+        let answer = harness.ask_game(&seen.ip).await;
         let phase = answer.map_or("silent".to_owned(), |answer| {
             answer["phase"].as_str().unwrap_or_default().to_owned()
         });
@@ -40,7 +40,7 @@ async fn deletion(world: &World<'_>) -> Outcome<()> {
         pause.tick().await;
     }
     let took = started.elapsed();
-    world.note(format!(
+    harness.note(format!(
         "{}; gone after {:.1} s",
         phases.join(", "),
         took.as_secs_f64()

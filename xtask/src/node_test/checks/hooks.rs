@@ -9,9 +9,9 @@ use test_kit::real_node::samples::GAME_PORT;
 use test_kit::wait::within;
 
 use crate::enclosed::Outcome;
+use crate::node_test::harness::{Harness, PATIENCE};
 use crate::node_test::pod::{GAME, Seen, ensure, manifest};
 use crate::node_test::suite::{Check, check};
-use crate::node_test::world::{PATIENCE, World};
 use crate::operator;
 
 pub(super) const CHECKS: [Check; 1] = [check!(
@@ -19,12 +19,12 @@ pub(super) const CHECKS: [Check; 1] = [check!(
     hook_run
 )];
 
-async fn hook_run(world: &World<'_>) -> Outcome<()> {
+async fn hook_run(harness: &Harness<'_>) -> Outcome<()> {
     let mut pod = manifest("game-0");
     pod["spec"]["containers"][0]["env"] = json!([{ "name": "PLAYERS", "value": "2" }]);
-    world.create(&pod).await?;
-    let seen = world.until("game-0", Seen::is_ready).await?;
-    let operator = world.start_operator(operator::HOOKS, &[]).await?;
+    harness.create(&pod).await?;
+    let seen = harness.until("game-0", Seen::is_ready).await?;
+    let operator = harness.start_operator(operator::HOOKS, &[]).await?;
 
     let url = format!("http://{{{{ args.PodIP }}}}:{GAME_PORT}/status.json");
     let spec: HookRunSpec = serde_json::from_value(json!({
@@ -34,7 +34,7 @@ async fn hook_run(world: &World<'_>) -> Outcome<()> {
             "provider": { "web": { "url": url, "jsonPath": "{$.players}" } },
         }],
     }))?;
-    let runs: Api<HookRun> = Api::namespaced(world.client(), world.namespace());
+    let runs: Api<HookRun> = Api::namespaced(harness.client(), harness.namespace());
     runs.create(&PostParams::default(), &HookRun::new("empty", spec))
         .await?;
     let measured = await_run(&runs, "two measurements", |status| values(status).len() >= 2);
@@ -46,7 +46,7 @@ async fn hook_run(world: &World<'_>) -> Outcome<()> {
         format!("two play: {:?}", values(&measured)),
     )?;
 
-    world.kubectl(&["exec", "game-0", "-c", GAME, "--", "game-server", "players", "0"])?;
+    harness.kubectl(&["exec", "game-0", "-c", GAME, "--", "game-server", "players", "0"])?;
     let ended = await_run(&runs, "a verdict", |status| status.phase.is_final()).await?;
     ensure(
         ended.phase == Phase::Successful,
@@ -56,7 +56,7 @@ async fn hook_run(world: &World<'_>) -> Outcome<()> {
         values(&ended).last().is_some_and(|value| value == "0"),
         "the last measurement saw nobody",
     )?;
-    world.note(format!("measured {}", values(&ended).join(", ")));
+    harness.note(format!("measured {}", values(&ended).join(", ")));
     Ok(())
 }
 

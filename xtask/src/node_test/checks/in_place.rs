@@ -3,9 +3,9 @@
 use test_kit::real_node::samples::{GAME_V1, GAME_V1_RETAGGED, GAME_V2};
 
 use crate::enclosed::Outcome;
+use crate::node_test::harness::Harness;
 use crate::node_test::pod::{GAME, SIDECAR, SIDECAR_PORT, Seen, ensure, manifest};
 use crate::node_test::suite::{Check, check};
-use crate::node_test::world::World;
 
 pub(super) const CHECKS: [Check; 3] = [
     check!("a pod is ready and answers at its own address", pod),
@@ -19,19 +19,19 @@ pub(super) const CHECKS: [Check; 3] = [
     ),
 ];
 
-async fn pod(world: &World<'_>) -> Outcome<()> {
-    let seen = world.ready_pod("game-0").await?;
+async fn pod(harness: &Harness<'_>) -> Outcome<()> {
+    let seen = harness.ready_pod("game-0").await?;
     let ip: std::net::IpAddr = seen.ip.parse()?;
     ensure(
         !ip.is_loopback() && !ip.is_unspecified(),
         format!("{ip} is the pod's own address"),
     )?;
-    let game = world.ask_game(&seen.ip).await?;
+    let game = harness.ask_game(&seen.ip).await?;
     ensure(
         game["version"] == "v1" && game["phase"] == "serving",
         format!("v1 serves: {game}"),
     )?;
-    let sidecar = world.ask(&seen.ip, SIDECAR_PORT).await?;
+    let sidecar = harness.ask(&seen.ip, SIDECAR_PORT).await?;
     ensure(
         sidecar["version"] == "v1",
         format!("the sidecar serves: {sidecar}"),
@@ -50,11 +50,11 @@ fn ensure_same_pod(before: &Seen, after: &Seen) -> Outcome<()> {
     )
 }
 
-async fn another_image(world: &World<'_>) -> Outcome<()> {
-    let before = world.ready_pod("game-0").await?;
-    world.set_image("game-0", GAME_V2).await?;
+async fn another_image(harness: &Harness<'_>) -> Outcome<()> {
+    let before = harness.ready_pod("game-0").await?;
+    harness.set_image("game-0", GAME_V2).await?;
     let restarted = |seen: &Seen| seen.is_ready() && seen.container(GAME).restarts > 0;
-    let after = world.watch("game-0", restarted).await?;
+    let after = harness.watch("game-0", restarted).await?;
     ensure_same_pod(&before, &after)?;
     let (old, new) = (before.container(GAME), after.container(GAME));
     ensure(
@@ -63,7 +63,7 @@ async fn another_image(world: &World<'_>) -> Outcome<()> {
     )?;
     ensure(old.image_id != new.image_id, "the image's id is another")?;
     ensure(old.container_id != new.container_id, "the container is another")?;
-    let answer = world.ask_game(&after.ip).await?;
+    let answer = harness.ask_game(&after.ip).await?;
     ensure(
         answer["version"] == "v2",
         format!("v2 serves at the same address: {answer}"),
@@ -84,13 +84,13 @@ async fn another_image(world: &World<'_>) -> Outcome<()> {
 /// So what proves the update is another `containerID` than before it, running, and that only together with readiness.
 /// With another image, `imageID` says the same; with one that cannot be had, `containerID`, `imageID` and `image` all
 /// stay those of the old container while `state` is waiting (see `wrong_image.rs`).
-async fn another_name(world: &World<'_>) -> Outcome<()> {
-    let mut before = world.ready_pod("game-0").await?;
+async fn another_name(harness: &Harness<'_>) -> Outcome<()> {
+    let mut before = harness.ready_pod("game-0").await?;
     for (restarts, image) in [(1, GAME_V1_RETAGGED), (2, GAME_V1)] {
-        world.set_image("game-0", image).await?;
-        world.note(format!("spec.image becomes {image}"));
+        harness.set_image("game-0", image).await?;
+        harness.note(format!("spec.image becomes {image}"));
         let restarted = |seen: &Seen| seen.is_ready() && seen.container(GAME).restarts == restarts;
-        let after = world.watch("game-0", restarted).await?;
+        let after = harness.watch("game-0", restarted).await?;
         ensure_same_pod(&before, &after)?;
         let (old, new) = (before.container(GAME), after.container(GAME));
         ensure(old.image_id == new.image_id, "the image's id is the same")?;
@@ -103,9 +103,9 @@ async fn another_name(world: &World<'_>) -> Outcome<()> {
     }
     let mut pod = manifest("game-1");
     pod["spec"]["containers"][0]["image"] = GAME_V1_RETAGGED.into();
-    world.create(&pod).await?;
-    let other = world.until("game-1", Seen::is_ready).await?.container(GAME);
-    world.note(format!("made with {GAME_V1_RETAGGED}: {}", other.line()));
+    harness.create(&pod).await?;
+    let other = harness.until("game-1", Seen::is_ready).await?.container(GAME);
+    harness.note(format!("made with {GAME_V1_RETAGGED}: {}", other.line()));
     ensure(
         other.image == before.container(GAME).image,
         "a pod made with the other name reports the same one",

@@ -6,9 +6,9 @@ use serde_json::json;
 use test_kit::real_node::samples::GAME_V2;
 
 use crate::enclosed::Outcome;
+use crate::node_test::harness::Harness;
 use crate::node_test::pod::{GAME, Seen, ensure, manifest};
 use crate::node_test::suite::{Check, check};
-use crate::node_test::world::World;
 
 /// The condition that the operator owns.
 const GATE: &str = "InPlaceUpdateReady";
@@ -18,11 +18,11 @@ pub(super) const CHECKS: [Check; 1] = [check!(
     gate
 )];
 
-async fn gate(world: &World<'_>) -> Outcome<()> {
+async fn gate(harness: &Harness<'_>) -> Outcome<()> {
     let mut pod = manifest("game-0");
     pod["spec"]["readinessGates"] = json!([{ "conditionType": GATE }]);
-    world.create(&pod).await?;
-    let seen = world
+    harness.create(&pod).await?;
+    let seen = harness
         .until("game-0", |seen| seen.condition("ContainersReady") == "True")
         .await?;
     ensure(
@@ -34,30 +34,30 @@ async fn gate(world: &World<'_>) -> Outcome<()> {
         "nobody but us sets the condition",
     )?;
     let ready = seen.conditions.get("Ready").cloned().unwrap_or_default();
-    world.note(format!(
+    harness.note(format!(
         "without it: Ready={} {}",
         ready.status,
         ready.reason.unwrap_or_default()
     ));
-    world.note(ready.message.unwrap_or_default());
+    harness.note(ready.message.unwrap_or_default());
 
     for wanted in [true, false] {
         let started = Instant::now();
-        world.set_condition("game-0", GATE, wanted).await?;
-        world.until("game-0", |seen| seen.is_ready() == wanted).await?;
-        world.note(format!(
+        harness.set_condition("game-0", GATE, wanted).await?;
+        harness.until("game-0", |seen| seen.is_ready() == wanted).await?;
+        harness.note(format!(
             "{GATE}={wanted}: Ready follows after {} ms",
             started.elapsed().as_millis()
         ));
     }
 
-    let before = world.see("game-0").await?;
-    world.set_image("game-0", GAME_V2).await?;
+    let before = harness.see("game-0").await?;
+    harness.set_image("game-0", GAME_V2).await?;
     let restarted = |seen: &Seen| {
         let game = seen.container(GAME);
         game.restarts == 1 && game.ready && seen.condition("ContainersReady") == "True"
     };
-    let after = world.until("game-0", restarted).await?;
+    let after = harness.until("game-0", restarted).await?;
     ensure(
         !after.is_ready(),
         "the pod stays out of service after the restart",
@@ -70,7 +70,7 @@ async fn gate(world: &World<'_>) -> Outcome<()> {
             after.conditions.get(GATE)
         ),
     )?;
-    world.set_condition("game-0", GATE, true).await?;
-    world.until("game-0", Seen::is_ready).await?;
+    harness.set_condition("game-0", GATE, true).await?;
+    harness.until("game-0", Seen::is_ready).await?;
     Ok(())
 }

@@ -12,9 +12,9 @@ use test_kit::real_node::samples::{GAME_PORT, GAME_V1, GAME_V1_RETAGGED, GAME_V2
 use test_kit::wait::within;
 
 use crate::enclosed::Outcome;
+use crate::node_test::harness::{Harness, PATIENCE};
 use crate::node_test::pod::{GAME, SIDECAR, Seen, ensure, manifest};
 use crate::node_test::suite::{Check, check};
-use crate::node_test::world::{PATIENCE, World};
 use crate::operator;
 
 pub(super) const CHECKS: [Check; 4] = [
@@ -40,14 +40,14 @@ const NAME: &str = "game";
 
 /// A workload on the node, with both operators.
 struct Fleet<'a> {
-    world: &'a World<'a>,
+    harness: &'a Harness<'a>,
     workloads: Process,
     _hooks: Process,
 }
 
 impl<'a> Fleet<'a> {
     /// Waits until all pods are ready.
-    async fn launch(world: &'a World<'a>, replicas: usize, extra: Value) -> Outcome<Self> {
+    async fn launch(harness: &'a Harness<'a>, replicas: usize, extra: Value) -> Outcome<Self> {
         let mut template = manifest("unnamed");
         template["spec"]["containers"][0]["env"] = json!([{ "name": "DRAIN_SECONDS", "value": "2" }]);
         let mut spec = json!({
@@ -63,13 +63,13 @@ impl<'a> Fleet<'a> {
             "apiVersion": "tkex.tencent.com/v1alpha1", "kind": "GameDeployment",
             "metadata": { "name": NAME }, "spec": spec,
         });
-        let workloads = world.start_operator(operator::WORKLOADS, &[]).await?;
-        let hooks = world.start_operator(operator::HOOKS, &[]).await?;
-        let games: Api<GameDeployment> = Api::namespaced(world.client(), world.namespace());
+        let workloads = harness.start_operator(operator::WORKLOADS, &[]).await?;
+        let hooks = harness.start_operator(operator::HOOKS, &[]).await?;
+        let games: Api<GameDeployment> = Api::namespaced(harness.client(), harness.namespace());
         let game = serde_json::from_value(object)?;
         games.create(&PostParams::default(), &game).await?;
         let fleet = Self {
-            world,
+            harness,
             workloads,
             _hooks: hooks,
         };
@@ -81,8 +81,8 @@ impl<'a> Fleet<'a> {
     where
         K: kube::Resource<Scope = kube::core::NamespaceResourceScope, DynamicType = ()>,
     {
-        let client: Client = self.world.client();
-        Api::namespaced(client, self.world.namespace())
+        let client: Client = self.harness.client();
+        Api::namespaced(client, self.harness.namespace())
     }
 
     /// The status of the newest generation, as soon as something holds of it.
@@ -132,7 +132,7 @@ impl<'a> Fleet<'a> {
 
     fn patch(&self, patch: &Value) -> Outcome<()> {
         let patch = format!("--patch={patch}");
-        self.world
+        self.harness
             .kubectl(&["patch", "gamedeployment", NAME, "--type=json", &patch])?;
         Ok(())
     }
@@ -160,22 +160,22 @@ fn ensure_updated(before: &[(String, Seen)], after: &[(String, Seen)]) -> Outcom
     ensure(before.len() == after.len(), "there are as many pods as before")
 }
 
-async fn another_image(world: &World<'_>) -> Outcome<()> {
-    let fleet = Fleet::launch(world, 2, json!({})).await?;
+async fn another_image(harness: &Harness<'_>) -> Outcome<()> {
+    let fleet = Fleet::launch(harness, 2, json!({})).await?;
     let before = fleet.pods().await?;
     fleet.set_image(GAME_V2)?;
     fleet.all_updated(2).await?;
     let after = fleet.pods().await?;
     ensure_updated(&before, &after)?;
     for (name, seen) in &after {
-        let answer = world.ask_game(&seen.ip).await?;
+        let answer = harness.ask_game(&seen.ip).await?;
         ensure(answer["version"] == "v2", format!("{name} serves v2: {answer}"))?;
     }
     Ok(())
 }
 
-async fn another_name(world: &World<'_>) -> Outcome<()> {
-    let fleet = Fleet::launch(world, 1, json!({})).await?;
+async fn another_name(harness: &Harness<'_>) -> Outcome<()> {
+    let fleet = Fleet::launch(harness, 1, json!({})).await?;
     for image in [GAME_V1_RETAGGED, GAME_V1] {
         let before = fleet.pods().await?;
         fleet.set_image(image)?;
@@ -185,8 +185,8 @@ async fn another_name(world: &World<'_>) -> Outcome<()> {
     Ok(())
 }
 
-async fn wrong_image(world: &World<'_>) -> Outcome<()> {
-    let fleet = Fleet::launch(world, 2, json!({})).await?;
+async fn wrong_image(harness: &Harness<'_>) -> Outcome<()> {
+    let fleet = Fleet::launch(harness, 2, json!({})).await?;
     let before = fleet.pods().await?;
     fleet.set_image("hookgate.test/game:missing")?;
     let blocked = |status: &GameDeploymentStatus| {
@@ -199,7 +199,7 @@ async fn wrong_image(world: &World<'_>) -> Outcome<()> {
         blocked(status).is_some_and(|condition| condition.message.contains("ImagePull"))
     };
     let status = fleet.until("the kubelet's reason", says_why).await?;
-    world.note(
+    harness.note(
         blocked(&status)
             .map(|condition| condition.message)
             .unwrap_or_default(),
@@ -228,7 +228,7 @@ async fn wrong_image(world: &World<'_>) -> Outcome<()> {
     ensure(same, "the pods are the same")
 }
 
-async fn gated_deletion(world: &World<'_>) -> Outcome<()> {
+async fn gated_deletion(harness: &Harness<'_>) -> Outcome<()> {
     let url = format!("http://{{{{ args.PodIP }}}}:{GAME_PORT}/status.json");
     let template = json!({
         "apiVersion": "tkex.tencent.com/v1alpha1", "kind": "HookTemplate", "metadata": { "name": "empty" },
@@ -237,13 +237,13 @@ async fn gated_deletion(world: &World<'_>) -> Outcome<()> {
             "provider": { "web": { "url": url, "jsonPath": "{$.players}" } },
         }] },
     });
-    let templates: Api<shared_api::HookTemplate> = Api::namespaced(world.client(), world.namespace());
+    let templates: Api<shared_api::HookTemplate> = Api::namespaced(harness.client(), harness.namespace());
     let template = serde_json::from_value(template)?;
     templates.create(&PostParams::default(), &template).await?;
     let gate = json!({ "preDeleteUpdateStrategy": { "hook": { "templateName": "empty" } } });
-    let fleet = Fleet::launch(world, 3, gate).await?;
+    let fleet = Fleet::launch(harness, 3, gate).await?;
     for (name, _) in fleet.pods().await? {
-        world.kubectl(&["exec", &name, "-c", GAME, "--", "game-server", "players", "2"])?;
+        harness.kubectl(&["exec", &name, "-c", GAME, "--", "game-server", "players", "2"])?;
     }
     fleet.patch(&json!([{ "op": "replace", "path": "/spec/replicas", "value": 1 }]))?;
     let status = fleet
@@ -278,11 +278,11 @@ async fn gated_deletion(world: &World<'_>) -> Outcome<()> {
 
     let (first, second) = (&asked[0], &asked[1]);
     let started = std::time::Instant::now();
-    world.kubectl(&["exec", first, "-c", GAME, "--", "game-server", "players", "0"])?;
-    let (pods, ip) = (world.pods(), world.see(first).await?.ip);
+    harness.kubectl(&["exec", first, "-c", GAME, "--", "game-server", "players", "0"])?;
+    let (pods, ip) = (harness.pods(), harness.see(first).await?.ip);
     let drained = AtomicBool::new(false);
     let gone = within(PATIENCE, || async {
-        let answer = world.ask_game(&ip).await.unwrap_or_default();
+        let answer = harness.ask_game(&ip).await.unwrap_or_default();
         drained.fetch_or(answer["phase"] == "draining", Ordering::Relaxed);
         match pods.get_opt(first).await {
             Ok(None) => Ok(()),
@@ -291,11 +291,11 @@ async fn gated_deletion(world: &World<'_>) -> Outcome<()> {
     });
     gone.await?;
     ensure(drained.load(Ordering::Relaxed), "it had time to drain")?;
-    world.note(format!(
+    harness.note(format!(
         "{first} was gone {:.1} s after its last player",
         started.elapsed().as_secs_f64()
     ));
-    ensure(world.see(second).await?.is_ready(), "the other one goes on")?;
+    ensure(harness.see(second).await?.is_ready(), "the other one goes on")?;
     ensure(fleet.pods().await?.len() == 2, "two are left")?;
     fleet.patch(&json!([{ "op": "replace", "path": "/spec/replicas", "value": 2 }]))?;
     fleet
@@ -303,7 +303,7 @@ async fn gated_deletion(world: &World<'_>) -> Outcome<()> {
         .await?;
     fleet.all_updated(2).await?;
     ensure(
-        world.see(second).await?.is_ready(),
+        harness.see(second).await?.is_ready(),
         "a pod that is wanted again stays",
     )
 }

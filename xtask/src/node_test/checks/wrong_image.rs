@@ -3,41 +3,41 @@
 use test_kit::real_node::samples::{GAME_MISSING, GAME_V1};
 
 use crate::enclosed::Outcome;
+use crate::node_test::harness::Harness;
 use crate::node_test::pod::{GAME, SIDECAR, Seen, ensure};
 use crate::node_test::suite::{Check, check};
-use crate::node_test::world::World;
 
 pub(super) const CHECKS: [Check; 1] = [check!(
     "a missing image is reported, and going back to the old one recovers the same pod",
     missing_image
 )];
 
-async fn missing_image(world: &World<'_>) -> Outcome<()> {
-    let before = world.ready_pod("game-0").await?;
-    world.set_image("game-0", GAME_MISSING).await?;
+async fn missing_image(harness: &Harness<'_>) -> Outcome<()> {
+    let before = harness.ready_pod("game-0").await?;
+    harness.set_image("game-0", GAME_MISSING).await?;
     let complains = |seen: &Seen| {
         let game = seen.container(GAME);
         matches!(game.state.as_str(), "ErrImagePull" | "ImagePullBackOff")
     };
-    let broken = world.watch("game-0", complains).await?;
+    let broken = harness.watch("game-0", complains).await?;
     ensure(!broken.is_ready(), "the pod is out of service")?;
     ensure(
         broken.container(SIDECAR) == before.container(SIDECAR),
         "the sidecar goes on as before",
     )?;
     ensure(
-        world.ask_game(&before.ip).await.is_err(),
+        harness.ask_game(&before.ip).await.is_err(),
         "the old game server is gone already",
     )?;
 
-    world.note(format!("spec.image becomes {GAME_V1} again"));
-    world.set_image("game-0", GAME_V1).await?;
-    let after = world.watch("game-0", Seen::is_ready).await?;
+    harness.note(format!("spec.image becomes {GAME_V1} again"));
+    harness.set_image("game-0", GAME_V1).await?;
+    let after = harness.watch("game-0", Seen::is_ready).await?;
     ensure(
         before.uid == after.uid && before.ip == after.ip,
         "it is the same pod",
     )?;
-    let answer = world.ask_game(&after.ip).await?;
+    let answer = harness.ask_game(&after.ip).await?;
     ensure(answer["version"] == "v1", format!("v1 serves again: {answer}"))?;
     Ok(())
 }

@@ -16,14 +16,14 @@ pub(super) const PATIENCE: Duration = Duration::from_mins(1);
 /// How long a game server may take to answer.
 const ANSWER_IN: Duration = Duration::from_secs(2);
 
-/// One check's world.
-pub(super) struct World<'a> {
+/// One check's harness.
+pub(super) struct Harness<'a> {
     node: &'a RealNode,
     namespace: String,
     facts: Mutex<Vec<String>>,
 }
 
-impl<'a> World<'a> {
+impl<'a> Harness<'a> {
     /// With a fresh namespace.
     pub(super) async fn new(node: &'a RealNode) -> Self {
         Self {

@@ -164,13 +164,13 @@ pub(super) fn writes(requests: &Requests, conflicts: bool) -> u64 {
 }
 
 /// A control plane with a namespace for games.
-pub(super) struct World {
+pub(super) struct Harness {
     pub(super) control_plane: ControlPlane,
     pub(super) namespace: String,
     pub(super) nodes: Nodes,
 }
 
-impl World {
+impl Harness {
     pub(super) async fn new() -> Outcome<Self> {
         let options = Options {
             crds: shared_api::crd::all(),
