@@ -1,4 +1,4 @@
-//! The stage of tests of GameDeployments: a namespace of its own on a real API server, simulated nodes with a real
+//! What tests of GameDeployments stand on: a namespace of its own on a real API server, simulated nodes with a real
 //! HTTP game server behind every pod, and both operators as processes.
 
 use std::time::Duration;

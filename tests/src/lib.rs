@@ -1,4 +1,4 @@
-//! The stage that every test of HookRuns stands on: a namespace of its own on a real API server, an operator
+//! What every test of HookRuns stands on: a namespace of its own on a real API server, an operator
 //! process that works in it with the rights of `deploy/rbac.yaml`, and a sample server to be asked. At its end the
 //! [witness] judges what the operator did.
 
@@ -33,7 +33,7 @@ pub const SOON: Duration = Duration::from_mins(1);
 
 /// A namespace with an operator and a sample server.
 #[derive(Debug)]
-pub struct Stage<'c> {
+pub struct TestEnv<'c> {
     /// The control plane that it stands on.
     pub control_plane: &'c ControlPlane,
     /// Its namespace.
@@ -47,8 +47,8 @@ pub struct Stage<'c> {
     beginning: Option<Beginning>,
 }
 
-impl<'c> Stage<'c> {
-    /// A stage on a control plane, with an operator that is ready.
+impl<'c> TestEnv<'c> {
+    /// An environment on a control plane, with an operator that is ready.
     pub async fn on(control_plane: &'c ControlPlane, program: &str, name: &str) -> Self {
         let namespace = control_plane.namespace(name).await;
         let kubeconfig = hooks_kubeconfig(control_plane).await;
@@ -60,7 +60,7 @@ impl<'c> Stage<'c> {
         .await
     }
 
-    /// A stage with an operator started in a way of its own.
+    /// An environment with an operator started in a way of its own.
     ///
     /// # Panics
     /// If the sample server cannot be started.
@@ -275,7 +275,7 @@ impl<'c> Stage<'c> {
     }
 }
 
-impl Drop for Stage<'_> {
+impl Drop for TestEnv<'_> {
     fn drop(&mut self) {
         if let Some(beginning) = self.beginning.as_ref().filter(|_| !std::thread::panicking()) {
             // What it does after this is not judged.

@@ -1,4 +1,4 @@
-//! At its end each stage and each fleet is judged by what the API server has recorded of its operators.
+//! At its end each environment and each fleet is judged by what the API server has recorded of its operators.
 
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom};

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use operator_tests::{Operator, Stage, hooks_kubeconfig};
+use operator_tests::{Operator, TestEnv, hooks_kubeconfig};
 use shared_api::Phase;
 use test_kit::{ControlPlane, Options, eventually};
 
@@ -24,17 +24,15 @@ async fn the_run_waits_tells_and_ends_right() {
     .unwrap();
     let namespace = control_plane.namespace("paused").await;
     let start = start(&hooks_kubeconfig(&control_plane).await, &namespace);
-    let stage = Stage::with(&control_plane, namespace, &start).await;
-    stage.game.on("/", numbered());
-    stage
-        .create("run", counted(&stage.game.url("/"), 6, "500ms"))
-        .await;
-    stage.until("run", |status| recorded(status).len() >= 2).await;
+    let env = TestEnv::with(&control_plane, namespace, &start).await;
+    env.game.on("/", numbered());
+    env.create("run", counted(&env.game.url("/"), 6, "500ms")).await;
+    env.until("run", |status| recorded(status).len() >= 2).await;
 
     control_plane.pause_api_server().unwrap();
     let paused = Instant::now();
     eventually(SOON, || async {
-        let ready = stage.operator.get("/readyz").await;
+        let ready = env.operator.get("/readyz").await;
         if ready.contains("[-] api-server no good answer") {
             Ok(())
         } else {
@@ -42,27 +40,27 @@ async fn the_run_waits_tells_and_ends_right() {
         }
     })
     .await;
-    let asked = stage.game.counts("/").received;
+    let asked = env.game.counts("/").received;
     eventually(SOON, || async { (paused.elapsed() >= PAUSE).then_some(()) }).await;
     assert_eq!(
-        stage.game.counts("/").received,
+        env.game.counts("/").received,
         asked,
         "nothing is measured before the last outcome is recorded"
     );
-    assert_eq!(stage.operator.get("/healthz").await, "ok\n");
+    assert_eq!(env.operator.get("/healthz").await, "ok\n");
     control_plane.resume_api_server().unwrap();
 
-    let status = stage.settled("run").await;
+    let status = env.settled("run").await;
     assert_eq!(
         (status.phase, recorded(&status)),
         (Phase::Successful, vec!["1", "2", "3", "4", "5", "6"])
     );
-    assert_eq!(stage.game.counts("/").received, 6);
-    let Operator { process, .. } = &stage.operator;
+    assert_eq!(env.game.counts("/").received, 6);
+    let Operator { process, .. } = &env.operator;
     assert_eq!(
         process.exit_status().unwrap(),
         None,
         "the operator lived through it"
     );
-    stage.operator.ready().await;
+    env.operator.ready().await;
 }

@@ -8,30 +8,26 @@ use crate::{SOON, counted, fixture, recorded, status_writes, under_way};
 #[tokio::test]
 async fn a_measurement_survives_a_conflict() {
     let fixture = fixture("conflict").await;
-    let stage = &fixture.stage;
+    let env = &fixture.env;
     let held = fixture.proxy.stall_next(status_writes("run"));
-    stage
-        .create("run", counted(&stage.game.url("/"), 3, "300ms"))
-        .await;
+    env.create("run", counted(&env.game.url("/"), 3, "300ms")).await;
     held.await_hits(1, SOON).await.unwrap();
-    stage
-        .patch("run", json!({ "metadata": { "labels": { "touched": "yes" } } }))
+    env.patch("run", json!({ "metadata": { "labels": { "touched": "yes" } } }))
         .await;
     held.release();
-    let status = stage.settled("run").await;
+    let status = env.settled("run").await;
     assert_eq!(
         (status.phase, recorded(&status)),
         (Phase::Successful, vec!["1", "2", "3"])
     );
-    assert_eq!(stage.game.counts("/").received, 3);
+    assert_eq!(env.game.counts("/").received, 3);
     assert!(
-        stage
-            .operator
+        env.operator
             .metric("hookgate_hook_status_writes_total", "conflict")
             .await
             >= 1
     );
-    let labels = stage
+    let labels = env
         .runs()
         .get("run")
         .await
@@ -49,17 +45,17 @@ async fn a_measurement_survives_a_conflict() {
 #[tokio::test]
 async fn a_termination_that_crosses_a_write_is_honoured() {
     let fixture = under_way("conflict", 100).await;
-    let stage = &fixture.stage;
+    let env = &fixture.env;
     let held = fixture.proxy.stall_next(status_writes("run"));
     held.await_hits(1, SOON).await.unwrap();
-    stage.patch("run", json!({ "spec": { "terminate": true } })).await;
+    env.patch("run", json!({ "spec": { "terminate": true } })).await;
     held.release();
-    let status = stage.settled("run").await;
+    let status = env.settled("run").await;
     assert_eq!(
         (status.phase, status.reason.as_deref()),
         (Phase::Inconclusive, Some("Terminated"))
     );
-    let asked = stage.game.counts("/").received;
+    let asked = env.game.counts("/").received;
     assert_eq!(
         recorded(&status).len(),
         asked,

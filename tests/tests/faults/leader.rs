@@ -5,7 +5,7 @@ use std::path::Path;
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::Api;
 use kube::api::{Patch, PatchParams};
-use operator_tests::{Operator, Stage, Start, allow_election, hooks_kubeconfig, hooks_kubeconfig_behind};
+use operator_tests::{Operator, Start, TestEnv, allow_election, hooks_kubeconfig, hooks_kubeconfig_behind};
 use serde_json::json;
 use shared_api::Phase;
 use test_kit::{ApiProxy, ControlPlane, eventually};
@@ -24,18 +24,18 @@ fn candidate(kubeconfig: &Path, namespace: &str, lease: &str) -> Start {
     Start::new(PROGRAM, kubeconfig, namespace).flags(&flags).elects()
 }
 
-/// A stage whose operator leads, and a second candidate that waits.
-async fn two(lease: &str) -> (Stage<'static>, Operator) {
+/// An environment whose operator leads, and a second candidate that waits.
+async fn two(lease: &str) -> (TestEnv<'static>, Operator) {
     let control_plane = ControlPlane::shared(shared_api::crd::all).await;
     let namespace = control_plane.namespace("leader").await;
     allow_election(control_plane, &namespace);
     let start = candidate(&hooks_kubeconfig(control_plane).await, &namespace, lease);
-    let stage = Stage::with(control_plane, namespace, &start).await;
-    stage.game.on("/", numbered());
-    leads(&stage.operator).await;
+    let env = TestEnv::with(control_plane, namespace, &start).await;
+    env.game.on("/", numbered());
+    leads(&env.operator).await;
     let other = Operator::start(&start);
     other.ready().await;
-    (stage, other)
+    (env, other)
 }
 
 async fn leads(operator: &Operator) {
@@ -53,8 +53,8 @@ async fn leads(operator: &Operator) {
     .await;
 }
 
-fn lease(stage: &Stage<'_>) -> Api<Lease> {
-    Api::namespaced(stage.client(), &stage.namespace)
+fn lease(env: &TestEnv<'_>) -> Api<Lease> {
+    Api::namespaced(env.client(), &env.namespace)
 }
 
 async fn ended_in_failure(operator: &Operator) -> String {
@@ -72,15 +72,13 @@ async fn ended_in_failure(operator: &Operator) -> String {
 
 #[tokio::test]
 async fn one_works_and_the_other_says_who() {
-    let (stage, other) = two("3s").await;
-    stage
-        .create("run", counted(&stage.game.url("/"), 8, "200ms"))
-        .await;
-    let status = stage.settled("run").await;
+    let (env, other) = two("3s").await;
+    env.create("run", counted(&env.game.url("/"), 8, "200ms")).await;
+    let status = env.settled("run").await;
     assert_eq!((status.phase, recorded(&status).len()), (Phase::Successful, 8));
-    assert_eq!(stage.game.counts("/").received, 8, "the other one asked, too");
+    assert_eq!(env.game.counts("/").received, 8, "the other one asked, too");
     assert_eq!(other.metric("hookgate_leader", "").await, 0);
-    let holder = lease(&stage)
+    let holder = lease(&env)
         .get("hook-operator")
         .await
         .unwrap()
@@ -102,44 +100,40 @@ async fn one_works_and_the_other_says_who() {
 #[tokio::test]
 async fn who_is_asked_to_end_gives_the_lead_back() {
     // Nobody could wait for the end of this lease.
-    let (stage, other) = two("1h").await;
-    let status = stage.operator.process.terminate(SOON).await.unwrap();
+    let (env, other) = two("1h").await;
+    let status = env.operator.process.terminate(SOON).await.unwrap();
     assert!(status.success(), "{status}");
     leads(&other).await;
-    let spec = lease(&stage).get("hook-operator").await.unwrap().spec.unwrap();
+    let spec = lease(&env).get("hook-operator").await.unwrap().spec.unwrap();
     assert_eq!(spec.lease_transitions, Some(1));
 }
 
 #[tokio::test]
 async fn who_is_killed_is_succeeded_and_the_run_goes_on() {
-    let (stage, other) = two("3s").await;
-    stage
-        .create("run", counted(&stage.game.url("/"), 6, "300ms"))
-        .await;
-    stage.until("run", |status| recorded(status).len() >= 2).await;
-    stage.operator.process.kill_hard().unwrap();
+    let (env, other) = two("3s").await;
+    env.create("run", counted(&env.game.url("/"), 6, "300ms")).await;
+    env.until("run", |status| recorded(status).len() >= 2).await;
+    env.operator.process.kill_hard().unwrap();
     leads(&other).await;
-    let status = stage.until("run", |status| status.phase.is_final()).await;
+    let status = env.until("run", |status| status.phase.is_final()).await;
     assert_eq!((status.phase, recorded(&status).len()), (Phase::Successful, 6));
 }
 
 #[tokio::test]
 async fn who_was_asleep_and_wakes_up_writes_nothing_and_ends() {
-    let (stage, other) = two("3s").await;
-    stage
-        .create("run", counted(&stage.game.url("/"), 6, "300ms"))
-        .await;
-    stage.until("run", |status| recorded(status).len() >= 2).await;
-    stage.operator.process.pause().unwrap();
+    let (env, other) = two("3s").await;
+    env.create("run", counted(&env.game.url("/"), 6, "300ms")).await;
+    env.until("run", |status| recorded(status).len() >= 2).await;
+    env.operator.process.pause().unwrap();
     leads(&other).await;
-    let status = stage.until("run", |status| status.phase.is_final()).await;
+    let status = env.until("run", |status| status.phase.is_final()).await;
     assert_eq!((status.phase, recorded(&status).len()), (Phase::Successful, 6));
-    let before = stage.runs().get("run").await.unwrap().metadata.resource_version;
-    stage.operator.process.resume().unwrap();
-    let words = ended_in_failure(&stage.operator).await;
+    let before = env.runs().get("run").await.unwrap().metadata.resource_version;
+    env.operator.process.resume().unwrap();
+    let words = ended_in_failure(&env.operator).await;
     assert!(words.contains("lost the lead"), "{words}");
     assert_eq!(
-        stage.runs().get("run").await.unwrap().metadata.resource_version,
+        env.runs().get("run").await.unwrap().metadata.resource_version,
         before
     );
 }
@@ -152,25 +146,25 @@ async fn who_cannot_renew_stops_before_another_begins() {
     allow_election(control_plane, &namespace);
     let kubeconfig = hooks_kubeconfig_behind(control_plane, &proxy).await;
     let start = candidate(&kubeconfig, &namespace, "3s");
-    let stage = Stage::with(control_plane, namespace, &start).await;
-    leads(&stage.operator).await;
+    let env = TestEnv::with(control_plane, namespace, &start).await;
+    leads(&env.operator).await;
     let way = test_kit::api_proxy::Matcher::any("/leases");
     let fault = proxy.fail_next(way, test_kit::api_proxy::Failure::refused(500), u32::MAX);
-    let words = ended_in_failure(&stage.operator).await;
+    let words = ended_in_failure(&env.operator).await;
     assert!(words.contains("could not be renewed in time"), "{words}");
     fault.release();
 }
 
 #[tokio::test]
 async fn a_lead_that_is_given_away_by_force_ends() {
-    let (stage, other) = two("3s").await;
+    let (env, other) = two("3s").await;
     let held = json!({ "spec": { "holderIdentity": "somebody" } });
     let patch = Patch::Merge(&held);
-    lease(&stage)
+    lease(&env)
         .patch("hook-operator", &PatchParams::default(), &patch)
         .await
         .unwrap();
-    let words = ended_in_failure(&stage.operator).await;
+    let words = ended_in_failure(&env.operator).await;
     assert!(words.contains("was taken by somebody"), "{words}");
     leads(&other).await;
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-use operator_tests::{Stage, Start, hooks_kubeconfig_behind, values, web};
+use operator_tests::{Start, TestEnv, hooks_kubeconfig_behind, values, web};
 use serde_json::{Value, json};
 use shared_api::HookRunStatus;
 use test_kit::api_proxy::Matcher;
@@ -30,9 +30,9 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_hook-operator-under-test");
 /// Long enough for anything that has no reason to take long, on a busy machine.
 const SOON: Duration = operator_tests::SOON;
 
-/// A stage on the shared control plane whose operator reaches the API server through a proxy.
+/// An environment on the shared control plane whose operator reaches the API server through a proxy.
 struct Fixture {
-    stage: Stage<'static>,
+    env: TestEnv<'static>,
     proxy: ApiProxy,
     start: Start,
 }
@@ -42,18 +42,18 @@ async fn fixture(name: &str) -> Fixture {
     let proxy = ApiProxy::start(control_plane).unwrap();
     let namespace = control_plane.namespace(name).await;
     let start = start(&hooks_kubeconfig_behind(control_plane, &proxy).await, &namespace);
-    let stage = Stage::with(control_plane, namespace, &start).await;
-    stage.game.on("/", numbered());
-    Fixture { stage, proxy, start }
+    let env = TestEnv::with(control_plane, namespace, &start).await;
+    env.game.on("/", numbered());
+    Fixture { env, proxy, start }
 }
 
 /// A fixture with a run of so many measurements, two of which are recorded.
 async fn under_way(name: &str, count: i64) -> Fixture {
     let fixture = fixture(name).await;
-    let stage = &fixture.stage;
-    let spec = counted(&stage.game.url("/"), count, "300ms");
-    stage.create("run", spec).await;
-    stage.until("run", |status| recorded(status).len() >= 2).await;
+    let env = &fixture.env;
+    let spec = counted(&env.game.url("/"), count, "300ms");
+    env.create("run", spec).await;
+    env.until("run", |status| recorded(status).len() >= 2).await;
     fixture
 }
 

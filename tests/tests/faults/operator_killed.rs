@@ -8,17 +8,17 @@ use crate::{SOON, recorded, status_writes, under_way};
 #[tokio::test]
 async fn before_the_write_the_unrecorded_measurement_is_taken_again() {
     let mut fixture = under_way("killed", 4).await;
-    let stage = &mut fixture.stage;
+    let env = &mut fixture.env;
     let held = fixture.proxy.stall_next(status_writes("run"));
     held.await_hits(1, SOON).await.unwrap();
-    stage.operator.process.kill_hard().unwrap();
-    let asked = stage.game.counts("/").received;
-    let before = stage.status("run").await;
+    env.operator.process.kill_hard().unwrap();
+    let asked = env.game.counts("/").received;
+    let before = env.status("run").await;
     fixture.proxy.clear_faults();
 
-    stage.operator = Operator::start(&fixture.start);
-    stage.operator.ready().await;
-    let after = stage.settled("run").await;
+    env.operator = Operator::start(&fixture.start);
+    env.operator.ready().await;
+    let after = env.settled("run").await;
     assert_eq!((after.phase, recorded(&after).len()), (Phase::Successful, 4));
     let kept = recorded(&before);
     assert_eq!(
@@ -29,25 +29,25 @@ async fn before_the_write_the_unrecorded_measurement_is_taken_again() {
     assert_eq!(after.started_at, before.started_at);
     // The request whose outcome died with the operator is the only one that was made twice.
     assert_eq!(asked, kept.len() + 1);
-    assert_eq!(stage.game.counts("/").received, 5);
+    assert_eq!(env.game.counts("/").received, 5);
 }
 
 #[tokio::test]
 async fn after_the_write_the_recorded_measurement_is_not_taken_again() {
     let mut fixture = under_way("killed", 4).await;
-    let stage = &mut fixture.stage;
+    let env = &mut fixture.env;
     let held = fixture.proxy.stall_next_answer(status_writes("run"));
     held.await_hits(1, SOON).await.unwrap();
-    stage.operator.process.kill_hard().unwrap();
-    let asked = stage.game.counts("/").received;
-    let before = stage.until("run", |status| recorded(status).len() == asked).await;
+    env.operator.process.kill_hard().unwrap();
+    let asked = env.game.counts("/").received;
+    let before = env.until("run", |status| recorded(status).len() == asked).await;
     fixture.proxy.clear_faults();
 
-    stage.operator = Operator::start(&fixture.start);
-    stage.operator.ready().await;
-    let after = stage.settled("run").await;
+    env.operator = Operator::start(&fixture.start);
+    env.operator.ready().await;
+    let after = env.settled("run").await;
     assert_eq!(after.phase, Phase::Successful);
     assert_eq!(recorded(&after), ["1", "2", "3", "4"]);
     assert_eq!(recorded(&after)[..recorded(&before).len()], recorded(&before)[..]);
-    assert_eq!(stage.game.counts("/").received, 4, "no slot was measured twice");
+    assert_eq!(env.game.counts("/").received, 4, "no slot was measured twice");
 }

@@ -10,7 +10,7 @@ use crate::{SOON, fixture};
 #[tokio::test]
 async fn ready_again_though_nothing_changes() {
     let fixture = fixture("quiet").await;
-    let operator = &fixture.stage.operator;
+    let operator = &fixture.env.operator;
     // Of runs and of templates: a watch that is not open yet cannot be cut.
     fixture.proxy.await_open_watches(2, SOON).await.unwrap();
     let templates = Matcher::watches("/hooktemplates");
@@ -36,15 +36,15 @@ async fn ready_again_though_nothing_changes() {
 #[tokio::test]
 async fn ready_again_though_there_is_nothing_more_to_ask() {
     let fixture = fixture("quiet").await;
-    let stage = &fixture.stage;
+    let env = &fixture.env;
     // What it says last of a run that has failed is refused.
     let said = fixture
         .proxy
         .fail_next(Matcher::new("POST", "/events"), Failure::refused(500), u32::MAX);
     let never = json!({ "successCondition": "false" });
-    let metric = web("webtest", &stage.game.url("/"), never);
-    stage.create("run", json!({ "metrics": [metric] })).await;
+    let metric = web("webtest", &env.game.url("/"), never);
+    env.create("run", json!({ "metrics": [metric] })).await;
     said.await_hits(1, SOON).await.unwrap();
-    stage.settled("run").await;
-    stage.operator.ready().await;
+    env.settled("run").await;
+    env.operator.ready().await;
 }

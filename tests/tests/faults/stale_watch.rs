@@ -8,13 +8,11 @@ use crate::{SOON, counted, fixture, recorded, under_way};
 #[tokio::test]
 async fn a_run_goes_on_without_its_watch() {
     let fixture = fixture("stale").await;
-    let stage = &fixture.stage;
-    stage
-        .create("run", counted(&stage.game.url("/"), 5, "200ms"))
-        .await;
-    stage.until("run", |status| recorded(status).len() == 1).await;
+    let env = &fixture.env;
+    env.create("run", counted(&env.game.url("/"), 5, "200ms")).await;
+    env.until("run", |status| recorded(status).len() == 1).await;
     fixture.proxy.freeze_watches();
-    let status = stage.settled("run").await;
+    let status = env.settled("run").await;
     assert_eq!(
         (status.phase, recorded(&status)),
         (Phase::Successful, vec!["1", "2", "3", "4", "5"])
@@ -22,21 +20,20 @@ async fn a_run_goes_on_without_its_watch() {
 
     // The old states arrive now. None of them may bring the run back to life.
     fixture.proxy.thaw_watches();
-    stage
-        .create("marker", counted(&stage.game.url("/marker"), 1, "1s"))
+    env.create("marker", counted(&env.game.url("/marker"), 1, "1s"))
         .await;
-    stage.game.await_requests("/marker", 1, SOON).await.unwrap();
-    assert_eq!(stage.status("run").await, status);
-    assert_eq!(stage.game.counts("/").received, 5);
+    env.game.await_requests("/marker", 1, SOON).await.unwrap();
+    assert_eq!(env.status("run").await, status);
+    assert_eq!(env.game.counts("/").received, 5);
 }
 
 #[tokio::test]
 async fn a_termination_that_the_watch_holds_back_is_seen_at_the_next_write() {
     let fixture = under_way("stale", 100).await;
-    let stage = &fixture.stage;
+    let env = &fixture.env;
     fixture.proxy.freeze_watches();
-    stage.patch("run", json!({ "spec": { "terminate": true } })).await;
-    let status = stage.settled("run").await;
+    env.patch("run", json!({ "spec": { "terminate": true } })).await;
+    let status = env.settled("run").await;
     assert_eq!(
         (status.phase, status.reason.as_deref()),
         (Phase::Inconclusive, Some("Terminated"))
@@ -46,23 +43,21 @@ async fn a_termination_that_the_watch_holds_back_is_seen_at_the_next_write() {
 #[tokio::test]
 async fn a_deletion_that_the_watch_loses_ends_the_session() {
     let fixture = under_way("stale", 100).await;
-    let stage = &fixture.stage;
+    let env = &fixture.env;
     fixture.proxy.freeze_watches();
-    stage.delete("run").await;
+    env.delete("run").await;
     // The event is lost for good; the next write finds nothing, or the next list does.
     fixture.proxy.cut_watches();
     fixture.proxy.thaw_watches();
     test_kit::eventually(SOON, || async {
-        let active = stage.operator.metric("hookgate_hook_active_runs", "").await;
+        let active = env.operator.metric("hookgate_hook_active_runs", "").await;
         if active == 0 { Ok(()) } else { Err(active) }
     })
     .await;
-    let asked = stage.game.counts("/").received;
+    let asked = env.game.counts("/").received;
     // A run under the same name is another run, measured from the beginning.
-    stage
-        .create("run", counted(&stage.game.url("/"), 2, "100ms"))
-        .await;
-    let status = stage.settled("run").await;
+    env.create("run", counted(&env.game.url("/"), 2, "100ms")).await;
+    let status = env.settled("run").await;
     assert_eq!((status.phase, recorded(&status).len()), (Phase::Successful, 2));
-    assert_eq!(stage.game.counts("/").received, asked + 2);
+    assert_eq!(env.game.counts("/").received, asked + 2);
 }

@@ -8,13 +8,11 @@ use crate::{counted, fixture, recorded};
 #[tokio::test]
 async fn every_slot_is_recorded_once() {
     let fixture = fixture("two").await;
-    let stage = &fixture.stage;
+    let env = &fixture.env;
     let other = Operator::start(&fixture.start);
     other.ready().await;
-    stage
-        .create("run", counted(&stage.game.url("/"), 6, "200ms"))
-        .await;
-    let status = stage.settled("run").await;
+    env.create("run", counted(&env.game.url("/"), 6, "200ms")).await;
+    let status = env.settled("run").await;
     let result = &status.metric_results[0];
     assert_eq!(
         (status.phase, result.count, result.successful),
@@ -29,9 +27,9 @@ async fn every_slot_is_recorded_once() {
     values.sort_unstable();
     values.dedup();
     assert_eq!(values.len(), 6, "a measurement was recorded twice: {in_order:?}");
-    let asked = stage.game.counts("/").received;
+    let asked = env.game.counts("/").received;
     assert!((6..=12).contains(&asked), "asked {asked} times");
-    let both = [&stage.operator, &other];
+    let both = [&env.operator, &other];
     let mut conflicts = 0;
     for operator in both {
         conflicts += operator

@@ -19,44 +19,40 @@ async fn nothing_is_lost_and_nothing_is_measured_twice() {
         Failure::hang_up(Moment::AfterForwarding),
     ];
     let fixture = fixture("refused").await;
-    let stage = &fixture.stage;
+    let env = &fixture.env;
     for (number, failure) in failures.into_iter().enumerate() {
         let (name, path) = (format!("run-{number}"), format!("/{number}"));
-        stage.game.on(&path, crate::numbered());
+        env.game.on(&path, crate::numbered());
         let fault = fixture.proxy.fail_next(status_writes(&name), failure, 2);
-        stage
-            .create(&name, counted(&stage.game.url(&path), 3, "100ms"))
-            .await;
-        let status = stage.verdict(&name).await;
+        env.create(&name, counted(&env.game.url(&path), 3, "100ms")).await;
+        let status = env.verdict(&name).await;
         assert_eq!(
             (status.phase, recorded(&status)),
             (Phase::Successful, vec!["1", "2", "3"]),
             "{failure:?}"
         );
         assert_eq!(fault.hits(), 2, "{failure:?}");
-        assert_eq!(stage.game.counts(&path).received, 3, "{failure:?}");
+        assert_eq!(env.game.counts(&path).received, 3, "{failure:?}");
     }
 }
 
 #[tokio::test]
 async fn an_end_whose_write_was_answered_by_nobody_is_announced_all_the_same() {
     let fixture = fixture("refused").await;
-    let stage = &fixture.stage;
+    let env = &fixture.env;
     let failure = Failure::hang_up(Moment::AfterForwarding);
     let fault = fixture.proxy.fail_next(status_writes("run"), failure, 1);
     let never = json!({ "successCondition": "asInt(result) > 100" });
-    stage
-        .create(
-            "run",
-            json!({ "metrics": [web("webtest", &stage.game.url("/"), never)] }),
-        )
-        .await;
-    let status = stage.settled("run").await;
+    env.create(
+        "run",
+        json!({ "metrics": [web("webtest", &env.game.url("/"), never)] }),
+    )
+    .await;
+    let status = env.settled("run").await;
     assert_eq!((status.phase, fault.hits()), (Phase::Failed, 1));
-    stage
-        .warned("run", "FailureLimitExceeded Failed: metric webtest Failed")
+    env.warned("run", "FailureLimitExceeded Failed: metric webtest Failed")
         .await;
-    let completed = stage
+    let completed = env
         .operator
         .metric("hookgate_hook_runs_completed_total", "Failed")
         .await;
@@ -66,14 +62,12 @@ async fn an_end_whose_write_was_answered_by_nobody_is_announced_all_the_same() {
 #[tokio::test]
 async fn an_invalid_template_is_announced_though_the_watch_is_faster_than_the_answer() {
     let fixture = fixture("refused").await;
-    let stage = &fixture.stage;
+    let env = &fixture.env;
     let writes = Matcher::new("PATCH", "/hooktemplates/test/status");
     let fault = fixture.proxy.stall_next_answer(writes);
-    let metric = web("webtest", &stage.game.url("/"), json!({ "interval": "1 minute" }));
-    stage
-        .create_template("test", json!({ "metrics": [metric] }))
-        .await;
+    let metric = web("webtest", &env.game.url("/"), json!({ "interval": "1 minute" }));
+    env.create_template("test", json!({ "metrics": [metric] })).await;
     fault.await_hits(1, SOON).await.unwrap();
-    stage.warned("test", "SpecInvalid metrics[0].interval: ").await;
+    env.warned("test", "SpecInvalid metrics[0].interval: ").await;
     fault.release();
 }

@@ -9,13 +9,13 @@ use serde_json::{Value, json};
 use shared_api::Phase;
 use test_kit::Answer;
 
-use crate::stage;
+use crate::env;
 
 #[tokio::test]
 async fn pod_facts_reach_url_header_and_body() {
-    let stage = stage("arguments").await;
-    stage.game.otherwise(Answer::json(json!({ "age": 45 })));
-    let address = stage.game.address();
+    let env = env("arguments").await;
+    env.game.otherwise(Answer::json(json!({ "age": 45 })));
+    let address = env.game.address();
     let url = format!(
         "http://{{{{ args.PodIP }}}}:{}/ns/{{{{args.PodNamespace}}}}/{{{{ args.PodName }}}}?svc={{{{ args.service-name }}}}",
         address.port()
@@ -31,14 +31,13 @@ async fn pod_facts_reach_url_header_and_body() {
         ("PodNamespace", "default"),
         ("service-name", "a b&c=d#e\"?"),
     ]);
-    stage
-        .create(
-            "run",
-            json!({ "args": args, "metrics": [web("webtest", &url, details)] }),
-        )
-        .await;
-    assert_eq!(stage.settled("run").await.phase, Phase::Successful);
-    let requests = stage.game.all_requests();
+    env.create(
+        "run",
+        json!({ "args": args, "metrics": [web("webtest", &url, details)] }),
+    )
+    .await;
+    assert_eq!(env.settled("run").await.phase, Phase::Successful);
+    let requests = env.game.all_requests();
     let [request] = requests.as_slice() else {
         panic!("{requests:?}")
     };
@@ -55,18 +54,17 @@ async fn pod_facts_reach_url_header_and_body() {
 
 #[tokio::test]
 async fn a_text_body_is_sent_as_it_is() {
-    let stage = stage("arguments").await;
-    stage.game.on("/", Answer::json(json!({ "age": 45 })));
+    let env = env("arguments").await;
+    env.game.on("/", Answer::json(json!({ "age": 45 })));
     let details = json!({ "provider": { "web": { "method": "PUT", "body": "drain {{ args.PodName }}\n" } } });
-    let metric = web("webtest", &stage.game.url("/"), details);
-    stage
-        .create(
-            "run",
-            json!({ "args": args(&[("PodName", "{{ args.PodIP }}")]), "metrics": [metric] }),
-        )
-        .await;
-    assert_eq!(stage.settled("run").await.phase, Phase::Successful);
-    let requests = stage.game.requests("/");
+    let metric = web("webtest", &env.game.url("/"), details);
+    env.create(
+        "run",
+        json!({ "args": args(&[("PodName", "{{ args.PodIP }}")]), "metrics": [metric] }),
+    )
+    .await;
+    assert_eq!(env.settled("run").await.phase, Phase::Successful);
+    let requests = env.game.requests("/");
     assert_eq!(
         (requests[0].method.as_str(), &requests[0].body[..]),
         ("PUT", &b"drain {{ args.PodIP }}\n"[..])
@@ -75,9 +73,8 @@ async fn a_text_body_is_sent_as_it_is() {
 
 #[tokio::test]
 async fn a_condition_takes_arguments_as_values_and_not_as_code() {
-    let stage = stage("arguments").await;
-    stage
-        .game
+    let env = env("arguments").await;
+    env.game
         .on("/", Answer::json(json!({ "age": 45, "room": "lobby" })));
     let room = json!({ "provider": { "web": { "jsonPath": "{$.room}" } }, "successCondition": "result == \"{{ args.room }}\"" });
     let age = json!({ "consecutiveErrorLimit": 0, "successCondition": "asInt(result) > {{ args.least }}" });
@@ -89,28 +86,27 @@ async fn a_condition_takes_arguments_as_values_and_not_as_code() {
         ("quote", &room, ("room", "\" || true || \""), Phase::Failed),
     ];
     for (name, more, arg, _) in &cases {
-        let metric = web("webtest", &stage.game.url("/"), (*more).clone());
-        stage
-            .create(name, json!({ "args": args(&[*arg]), "metrics": [metric] }))
+        let metric = web("webtest", &env.game.url("/"), (*more).clone());
+        env.create(name, json!({ "args": args(&[*arg]), "metrics": [metric] }))
             .await;
     }
     for (name, _, _, phase) in cases {
-        let status = stage.verdict(name).await;
+        let status = env.verdict(name).await;
         assert_eq!(status.phase, phase, "{name}: {status:?}");
     }
 }
 
 #[tokio::test]
 async fn what_would_leave_its_place_is_an_error_and_nothing_is_asked() {
-    let stage = stage("arguments").await;
-    stage.game.otherwise(Answer::json(json!({ "age": 45 })));
+    let env = env("arguments").await;
+    env.game.otherwise(Answer::json(json!({ "age": 45 })));
     let header =
         json!({ "provider": { "web": { "headers": [{ "key": "X-Pod", "value": "{{ args.it }}" }] } } });
-    let port = stage.game.address().port();
+    let port = env.game.address().port();
     let cases = [
         (
             "header",
-            stage.game.url("/"),
+            env.game.url("/"),
             header,
             "a\r\nX-Admin: yes",
             "header X-Pod: ",
@@ -132,13 +128,12 @@ async fn what_would_leave_its_place_is_an_error_and_nothing_is_asked() {
     ];
     for (name, url, more, value, place) in cases {
         let metric = at_once(web("webtest", &url, more));
-        stage
-            .create(
-                name,
-                json!({ "args": args(&[("it", value)]), "metrics": [metric] }),
-            )
-            .await;
-        let status = stage.settled(name).await;
+        env.create(
+            name,
+            json!({ "args": args(&[("it", value)]), "metrics": [metric] }),
+        )
+        .await;
+        let status = env.settled(name).await;
         assert_eq!(status.phase, Phase::Error);
         let message = status.message.unwrap();
         assert!(
@@ -146,32 +141,31 @@ async fn what_would_leave_its_place_is_an_error_and_nothing_is_asked() {
             "{name}: {message}"
         );
     }
-    assert_eq!(stage.game.all_requests().len(), 0);
+    assert_eq!(env.game.all_requests().len(), 0);
 }
 
 #[tokio::test]
 async fn a_config_map_is_read_when_it_is_needed() {
-    let stage = stage("arguments").await;
-    stage.game.otherwise(Answer::json(json!({ "age": 45 })));
+    let env = env("arguments").await;
+    env.game.otherwise(Answer::json(json!({ "age": 45 })));
     let from_map =
         json!([{ "name": "room", "valueFrom": { "configMapKeyRef": { "name": "rooms", "key": "first" } } }]);
-    let url = format!("{}?room={{{{ args.room }}}}", stage.game.url("/"));
+    let url = format!("{}?room={{{{ args.room }}}}", env.game.url("/"));
     let metric = web(
         "webtest",
         &url,
         json!({ "interval": "50ms", "successfulLimit": 1 }),
     );
-    stage
-        .create("run", json!({ "args": from_map, "metrics": [metric] }))
+    env.create("run", json!({ "args": from_map, "metrics": [metric] }))
         .await;
-    let missing = stage.until("run", |status| status.message.is_some()).await;
+    let missing = env.until("run", |status| status.message.is_some()).await;
     let message = missing.message.unwrap();
     assert!(
         message.contains("key \"first\" of ConfigMap \"rooms\" does not exist"),
         "{message}"
     );
-    assert_eq!(stage.game.all_requests().len(), 0);
-    let maps: Api<ConfigMap> = Api::namespaced(stage.client(), &stage.namespace);
+    assert_eq!(env.game.all_requests().len(), 0);
+    let maps: Api<ConfigMap> = Api::namespaced(env.client(), &env.namespace);
     let metadata = ObjectMeta {
         name: Some("rooms".into()),
         ..ObjectMeta::default()
@@ -187,9 +181,9 @@ async fn a_config_map_is_read_when_it_is_needed() {
     )
     .await
     .unwrap();
-    let seen = stage.game.await_requests("/", 1, SOON).await.unwrap();
+    let seen = env.game.await_requests("/", 1, SOON).await.unwrap();
     assert_eq!(seen[0].query, "room=the%20lobby");
-    assert_eq!(stage.settled("run").await.phase, Phase::Successful);
+    assert_eq!(env.settled("run").await.phase, Phase::Successful);
 }
 
 fn args(pairs: &[(&str, &str)]) -> Value {

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use operator_tests::{SOON, Stage, at_once, free_address, milliseconds, web};
+use operator_tests::{SOON, TestEnv, at_once, free_address, milliseconds, web};
 use serde_json::{Value, json};
 use shared_api::Phase;
 use shared_api::hook_run::HookRunStatus;
 use test_kit::Answer;
 
-use crate::stage;
+use crate::env;
 
 /// The most that a connection's buffers hold beyond what was read, with room to spare.
 const BUFFERED: u64 = 64 << 20;
@@ -17,7 +17,7 @@ const ROOM: u64 = 50 << 20;
 
 #[tokio::test]
 async fn every_failure_is_named() {
-    let stage = stage("bad-answers").await;
+    let env = env("bad-answers").await;
     let page = Answer::text("<h1>no room\n\tfor you</h1>").with_status(503);
     let cases = [
         ("status", Answer::status(503), "received status 503"),
@@ -45,59 +45,56 @@ async fn every_failure_is_named() {
         ),
     ];
     for (name, answer, _) in &cases {
-        stage.game.on(&format!("/{name}"), answer.clone());
-        measure(&stage, name, &stage.game.url(&format!("/{name}")), json!({})).await;
+        env.game.on(&format!("/{name}"), answer.clone());
+        measure(&env, name, &env.game.url(&format!("/{name}")), json!({})).await;
     }
     let nobody = free_address();
-    measure(&stage, "refused", &format!("http://{nobody}/"), json!({})).await;
-    measure(&stage, "no-such-name", "http://no-such-host.invalid/", json!({})).await;
+    measure(&env, "refused", &format!("http://{nobody}/"), json!({})).await;
+    measure(&env, "no-such-name", "http://no-such-host.invalid/", json!({})).await;
     for (name, _, words) in &cases {
-        assert_error(&stage.verdict(name).await, words);
+        assert_error(&env.verdict(name).await, words);
         assert_eq!(
-            stage.game.counts(&format!("/{name}")).received,
+            env.game.counts(&format!("/{name}")).received,
             1,
             "{name}: asked once, and not retried in secret"
         );
     }
     assert_error(
-        &stage.verdict("refused").await,
+        &env.verdict("refused").await,
         &format!("connection refused by {nobody}"),
     );
     assert_error(
-        &stage.verdict("no-such-name").await,
+        &env.verdict("no-such-name").await,
         "the name no-such-host.invalid does not resolve",
     );
 }
 
 #[tokio::test]
 async fn what_takes_too_long_is_given_up() {
-    let stage = stage("bad-answers").await;
-    stage.game.on("/never", Answer::never());
-    stage
-        .game
+    let env = env("bad-answers").await;
+    env.game.on("/never", Answer::never());
+    env.game
         .on("/drip", Answer::drip("{\"age\": 45}", Duration::from_millis(300)));
     let second = json!({ "provider": { "web": { "timeoutSeconds": 1 } } });
     for name in ["never", "drip"] {
-        measure(&stage, name, &stage.game.url(&format!("/{name}")), second.clone()).await;
+        measure(&env, name, &env.game.url(&format!("/{name}")), second.clone()).await;
     }
     for name in ["never", "drip"] {
-        stage
-            .game
+        env.game
             .await_cancelled(&format!("/{name}"), 1, SOON)
             .await
             .unwrap();
-        let status = stage.settled(name).await;
+        let status = env.settled(name).await;
         assert_error(
             &status,
-            &format!("timed out after 1s waiting for {}", stage.game.address()),
+            &format!("timed out after 1s waiting for {}", env.game.address()),
         );
         let measurement = &status.metric_results[0].measurements[0];
         let took = milliseconds(measurement.started_at, measurement.finished_at);
         assert!(took >= Some(1000), "{status:?}");
     }
     assert_eq!(
-        stage
-            .operator
+        env.operator
             .metric("hookgate_hook_measurement_failures_total", "kind=\"Timeout\"")
             .await,
         2
@@ -106,40 +103,39 @@ async fn what_takes_too_long_is_given_up() {
 
 #[tokio::test]
 async fn an_answer_without_end_is_cut_and_costs_little() {
-    let stage = stage("bad-answers").await;
-    stage.game.on("/warm", Answer::json(json!({ "age": 45 })));
-    measure(&stage, "warm", &stage.game.url("/warm"), json!({})).await;
-    stage.verdict("warm").await;
-    let before = stage.operator.process.peak_rss_bytes();
+    let env = env("bad-answers").await;
+    env.game.on("/warm", Answer::json(json!({ "age": 45 })));
+    measure(&env, "warm", &env.game.url("/warm"), json!({})).await;
+    env.verdict("warm").await;
+    let before = env.operator.process.peak_rss_bytes();
     for (name, answer) in [
         ("endless", Answer::endless(10 << 30)),
         ("bomb", Answer::gzip_bomb(10 << 30)),
     ] {
-        stage.game.on(&format!("/{name}"), answer);
-        measure(&stage, name, &stage.game.url(&format!("/{name}")), json!({})).await;
-        assert_error(&stage.settled(name).await, "the answer is larger than 1 MiB");
-        let sent = stage.game.counts(&format!("/{name}")).sent_bytes;
+        env.game.on(&format!("/{name}"), answer);
+        measure(&env, name, &env.game.url(&format!("/{name}")), json!({})).await;
+        assert_error(&env.settled(name).await, "the answer is larger than 1 MiB");
+        let sent = env.game.counts(&format!("/{name}")).sent_bytes;
         assert!(sent < BUFFERED, "{name}: {sent} bytes were sent");
     }
-    let grown = stage.operator.process.peak_rss_bytes() - before;
+    let grown = env.operator.process.peak_rss_bytes() - before;
     assert!(grown < ROOM, "{grown} bytes more");
 }
 
 #[tokio::test]
 async fn a_huge_value_does_not_make_a_huge_status() {
-    let stage = stage("bad-answers").await;
-    stage
-        .game
+    let env = env("bad-answers").await;
+    env.game
         .on("/", Answer::json(json!({ "age": "ä".repeat(500_000) })));
     let metric = web(
         "webtest",
-        &stage.game.url("/"),
+        &env.game.url("/"),
         json!({
             "count": 15, "interval": "20ms", "failureLimit": -1, "successCondition": "result == \"free\""
         }),
     );
-    stage.measure("run", metric).await;
-    let status = stage.settled("run").await;
+    env.measure("run", metric).await;
+    let status = env.settled("run").await;
     assert_eq!(status.phase, Phase::Failed);
     let result = &status.metric_results[0];
     assert_eq!((result.failed, result.measurements.len()), (15, 10));
@@ -152,8 +148,8 @@ async fn a_huge_value_does_not_make_a_huge_status() {
     assert!(size < 32 * 1024, "{size} bytes");
 }
 
-async fn measure(stage: &Stage<'_>, name: &str, url: &str, more: Value) {
-    stage.measure(name, at_once(web("webtest", url, more))).await;
+async fn measure(env: &TestEnv<'_>, name: &str, url: &str, more: Value) {
+    env.measure(name, at_once(web("webtest", url, more))).await;
 }
 
 #[track_caller]

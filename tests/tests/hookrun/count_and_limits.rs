@@ -6,31 +6,29 @@ use shared_api::Phase;
 use shared_api::hook_run::MetricResult;
 use test_kit::Answer;
 
-use crate::stage;
+use crate::env;
 
 #[tokio::test]
 async fn three_successes_are_recorded_one_by_one() {
-    let stage = stage("count").await;
+    let env = env("count").await;
     let answers = Answer::json(json!({ "age": 32 }))
         .times(1)
         .then(Answer::json(json!({ "age": 33 })));
-    stage.game.on("/", answers);
+    env.game.on("/", answers);
     let metric = web(
         "webtest",
-        &stage.game.url("/"),
+        &env.game.url("/"),
         json!({
             "count": 3, "failureLimit": 2, "interval": "600ms", "successCondition": "asInt(result) > 30"
         }),
     );
-    stage.create("run", json!({ "metrics": [metric] })).await;
-    let first = stage
-        .until("run", |status| status.metric_results.len() == 1)
-        .await;
+    env.create("run", json!({ "metrics": [metric] })).await;
+    let first = env.until("run", |status| status.metric_results.len() == 1).await;
     assert_eq!(
         (first.phase, first.metric_results[0].phase),
         (Phase::Running, Phase::Running)
     );
-    let status = stage.settled("run").await;
+    let status = env.settled("run").await;
     assert_eq!(status.phase, Phase::Successful);
     let result = &status.metric_results[0];
     assert_eq!(values(result), ["32", "33", "33"]);
@@ -40,22 +38,22 @@ async fn three_successes_are_recorded_one_by_one() {
         (3, 3, 3)
     );
     assert_spacing(result, 600);
-    assert_eq!(stage.game.counts("/").received, 3);
+    assert_eq!(env.game.counts("/").received, 3);
 }
 
 #[tokio::test]
 async fn a_failing_hook_fails_when_the_limit_is_exceeded() {
-    let stage = stage("count").await;
-    stage.game.on("/", Answer::json(json!({ "age": 45 })));
+    let env = env("count").await;
+    env.game.on("/", Answer::json(json!({ "age": 45 })));
     let metric = web(
         "webtest",
-        &stage.game.url("/"),
+        &env.game.url("/"),
         json!({
             "count": 3, "failureLimit": 2, "interval": "300ms", "successCondition": "asInt(result) < 30"
         }),
     );
-    stage.create("run", json!({ "metrics": [metric] })).await;
-    let status = stage.settled("run").await;
+    env.create("run", json!({ "metrics": [metric] })).await;
+    let status = env.settled("run").await;
     let result = &status.metric_results[0];
     assert_eq!((status.phase, result.phase), (Phase::Failed, Phase::Failed));
     assert_eq!((result.count, result.failed, result.successful), (3, 3, 0));
@@ -67,8 +65,8 @@ async fn a_failing_hook_fails_when_the_limit_is_exceeded() {
 
 #[tokio::test]
 async fn failures_within_the_limit_are_tolerated() {
-    let stage = stage("count").await;
-    stage.game.on(
+    let env = env("count").await;
+    env.game.on(
         "/",
         Answer::json(json!({ "age": 5 }))
             .times(2)
@@ -76,13 +74,13 @@ async fn failures_within_the_limit_are_tolerated() {
     );
     let metric = web(
         "webtest",
-        &stage.game.url("/"),
+        &env.game.url("/"),
         json!({
             "count": 3, "failureLimit": 2, "interval": "100ms", "successCondition": "asInt(result) > 30"
         }),
     );
-    stage.create("run", json!({ "metrics": [metric] })).await;
-    let status = stage.settled("run").await;
+    env.create("run", json!({ "metrics": [metric] })).await;
+    let status = env.settled("run").await;
     assert_eq!(
         phases(&status.metric_results[0]),
         [Phase::Failed, Phase::Failed, Phase::Successful]
@@ -93,16 +91,16 @@ async fn failures_within_the_limit_are_tolerated() {
 /// As the walk-through of canary rollouts promises.
 #[tokio::test]
 async fn without_tolerance_the_first_failure_decides() {
-    let stage = stage("count").await;
-    stage.game.on("/", Answer::json(json!({ "age": 45 })));
+    let env = env("count").await;
+    env.game.on("/", Answer::json(json!({ "age": 45 })));
     let metric = web(
         "webtest",
-        &stage.game.url("/"),
+        &env.game.url("/"),
         json!({ "count": 2, "failureLimit": 0, "interval": "60s", "successCondition": "asInt(result) < 30" }),
     );
-    stage.measure("run", metric).await;
-    assert_eq!(stage.settled("run").await.phase, Phase::Failed);
-    assert_eq!(stage.game.counts("/").received, 1);
+    env.measure("run", metric).await;
+    assert_eq!(env.settled("run").await.phase, Phase::Failed);
+    assert_eq!(env.game.counts("/").received, 1);
 }
 
 /// From the end of one measurement to the start of the next there is at least the interval.

@@ -3,16 +3,16 @@
 
 use std::net::Ipv4Addr;
 
-use operator_tests::{Stage, at_once, web};
+use operator_tests::{TestEnv, at_once, web};
 use serde_json::json;
 use shared_api::Phase;
 use test_kit::{Answer, Webhook};
 
-use crate::{stage, stage_with};
+use crate::{env, stage_with};
 
 #[tokio::test]
 async fn metadata_and_link_local_addresses_are_refused_in_every_spelling() {
-    let stage = stage("egress").await;
+    let env = env("egress").await;
     let metadata = [
         "169.254.169.254",
         "169.254.169.254.:80",
@@ -38,18 +38,18 @@ async fn metadata_and_link_local_addresses_are_refused_in_every_spelling() {
     let link_local = link_local.map(|host| (host, "a link-local address"));
     let cases: Vec<_> = metadata.into_iter().chain(link_local).chain(other).collect();
     for (index, (host, _)) in cases.iter().enumerate() {
-        ask(&stage, &format!("run-{index}"), &format!("http://{host}/")).await;
+        ask(&env, &format!("run-{index}"), &format!("http://{host}/")).await;
     }
     // Those that stand in the spec as they are, are refused before they are asked.
     let mut asked = 0;
     for (index, (host, class)) in cases.iter().enumerate() {
-        let message = refusal(&stage, &format!("run-{index}")).await;
+        let message = refusal(&env, &format!("run-{index}")).await;
         let words = format!("{class}, which no hook may call and no flag allows");
         assert!(message.contains(&words), "{host}: {message}");
         asked += usize::from(!message.starts_with("hook spec invalid: "));
     }
     assert!((1..cases.len()).contains(&asked), "{asked}");
-    let counted = stage
+    let counted = env
         .operator
         .metric("hookgate_hook_measurement_failures_total", "kind=\"Forbidden\"")
         .await;
@@ -58,8 +58,8 @@ async fn metadata_and_link_local_addresses_are_refused_in_every_spelling() {
 
 #[tokio::test]
 async fn without_the_flag_loopback_is_refused_in_every_spelling() {
-    let stage = stage_with("egress", &[]).await;
-    stage.game.otherwise(Answer::json(json!({ "age": 45 })));
+    let env = stage_with("egress", &[]).await;
+    env.game.otherwise(Answer::json(json!({ "age": 45 })));
     let hosts = [
         "127.0.0.1",
         "localhost",
@@ -71,23 +71,23 @@ async fn without_the_flag_loopback_is_refused_in_every_spelling() {
         "127.9.9.9",
         "[::1]",
     ];
-    let port = stage.game.address().port();
+    let port = env.game.address().port();
     for (index, host) in hosts.iter().enumerate() {
-        ask(&stage, &format!("run-{index}"), &format!("http://{host}:{port}/")).await;
+        ask(&env, &format!("run-{index}"), &format!("http://{host}:{port}/")).await;
     }
     for (index, host) in hosts.iter().enumerate() {
-        let message = refusal(&stage, &format!("run-{index}")).await;
+        let message = refusal(&env, &format!("run-{index}")).await;
         assert!(
             message.contains("loopback") && message.contains("--egress-allow-loopback"),
             "{host}: {message}"
         );
     }
-    assert_eq!(stage.game.all_requests().len(), 0);
+    assert_eq!(env.game.all_requests().len(), 0);
 }
 
 #[tokio::test]
 async fn what_is_denied_is_refused_by_name_and_by_address() {
-    let stage = stage_with(
+    let env = stage_with(
         "egress",
         &[
             "--egress-allow-loopback",
@@ -97,14 +97,14 @@ async fn what_is_denied_is_refused_by_name_and_by_address() {
     )
     .await;
     let denied = second_server();
-    ask(&stage, "address", &denied.url("/")).await;
+    ask(&env, "address", &denied.url("/")).await;
     ask(
-        &stage,
+        &env,
         "spelled",
         &format!("http://[::ffff:127.0.0.2]:{}/", denied.address().port()),
     )
     .await;
-    ask(&stage, "name", "http://vault.bank.example/").await;
+    ask(&env, "name", "http://vault.bank.example/").await;
     for (name, words) in [
         ("address", "127.0.0.2 is denied by --egress-deny 127.0.0.2/32"),
         ("spelled", "is denied by --egress-deny 127.0.0.2/32"),
@@ -113,28 +113,28 @@ async fn what_is_denied_is_refused_by_name_and_by_address() {
             "vault.bank.example is denied by --egress-deny *.bank.example",
         ),
     ] {
-        let message = refusal(&stage, name).await;
+        let message = refusal(&env, name).await;
         assert!(message.contains(words), "{name}: {message}");
     }
-    assert_allowed(&stage).await;
+    assert_allowed(&env).await;
     assert_eq!(denied.all_requests().len(), 0);
 }
 
 #[tokio::test]
 async fn with_an_allow_list_nothing_else_is_called() {
-    let stage = stage_with(
+    let env = stage_with(
         "egress",
         &["--egress-allow-loopback", "--egress-allow", "127.0.0.1"],
     )
     .await;
     let other = second_server();
-    ask(&stage, "run", &other.url("/")).await;
-    let message = refusal(&stage, "run").await;
+    ask(&env, "run", &other.url("/")).await;
+    let message = refusal(&env, "run").await;
     assert!(
         message.contains("127.0.0.2 is not in the operator's allow list"),
         "{message}"
     );
-    assert_allowed(&stage).await;
+    assert_allowed(&env).await;
     assert_eq!(other.all_requests().len(), 0);
 }
 
@@ -144,19 +144,19 @@ fn second_server() -> Webhook {
     server
 }
 
-async fn ask(stage: &Stage<'_>, name: &str, url: &str) {
-    stage.measure(name, at_once(web("webtest", url, json!({})))).await;
+async fn ask(env: &TestEnv<'_>, name: &str, url: &str) {
+    env.measure(name, at_once(web("webtest", url, json!({})))).await;
 }
 
-async fn refusal(stage: &Stage<'_>, name: &str) -> String {
-    let status = stage.verdict(name).await;
+async fn refusal(env: &TestEnv<'_>, name: &str) -> String {
+    let status = env.verdict(name).await;
     assert_eq!(status.phase, Phase::Error, "{status:?}");
     status.message.unwrap()
 }
 
-async fn assert_allowed(stage: &Stage<'_>) {
-    stage.game.on("/", Answer::json(json!({ "age": 45 })));
-    ask(stage, "allowed", &stage.game.url("/")).await;
-    let status = stage.settled("allowed").await;
+async fn assert_allowed(env: &TestEnv<'_>) {
+    env.game.on("/", Answer::json(json!({ "age": 45 })));
+    ask(env, "allowed", &env.game.url("/")).await;
+    let status = env.settled("allowed").await;
     assert_eq!(status.phase, Phase::Successful, "{status:?}");
 }

@@ -5,11 +5,11 @@ use serde_json::{Value, json};
 use shared_api::Phase;
 use test_kit::Answer;
 
-use crate::stage;
+use crate::env;
 
 #[tokio::test]
 async fn values_are_typed_exact_and_whole() {
-    let stage = stage("good-answers").await;
+    let env = env("good-answers").await;
     let items = json!({ "items": [{ "players": 0 }, { "players": 3 }] });
     let (path, whole) = (
         |path: &str| json!({ "jsonPath": path }),
@@ -89,17 +89,17 @@ async fn values_are_typed_exact_and_whole() {
     ];
     for (name, answer, how, condition, _) in &cases {
         let url = format!("/{name}");
-        stage.game.on(&url, answer.clone());
+        env.game.on(&url, answer.clone());
         let mut metric = at_once(web(
             "webtest",
-            &stage.game.url(&url),
+            &env.game.url(&url),
             json!({ "successCondition": condition }),
         ));
         merge(&mut metric, json!({ "provider": { "web": how } }));
-        stage.measure(name, metric).await;
+        env.measure(name, metric).await;
     }
     for (name, _, _, _, value) in cases {
-        let status = stage.verdict(name).await;
+        let status = env.verdict(name).await;
         assert_eq!(status.phase, Phase::Successful, "{name}: {status:?}");
         assert_eq!(
             status.metric_results[0].measurements[0].value.as_deref(),
@@ -111,9 +111,9 @@ async fn values_are_typed_exact_and_whole() {
 
 #[tokio::test]
 async fn what_is_missing_or_no_number_opens_nothing_and_the_keys_that_are_there_are_named() {
-    let stage = stage("good-answers").await;
+    let env = env("good-answers").await;
     let page = json!({ "error": "overloaded", "of": 0, "rooms": [{ "players": 0 }, { "error": "timeout" }] });
-    stage.game.on("/", Answer::json(page));
+    env.game.on("/", Answer::json(page));
     let success = |condition: &str| json!({ "successCondition": condition });
     let failure = |condition: &str| json!({ "failureCondition": condition });
     let there = "key \"status\" is not found among: error, of, rooms";
@@ -153,12 +153,12 @@ async fn what_is_missing_or_no_number_opens_nothing_and_the_keys_that_are_there_
         ),
     ];
     for (name, path, more, _) in &cases {
-        let mut metric = at_once(web("webtest", &stage.game.url("/"), more.clone()));
+        let mut metric = at_once(web("webtest", &env.game.url("/"), more.clone()));
         metric["provider"]["web"]["jsonPath"] = json!(path);
-        stage.measure(name, metric).await;
+        env.measure(name, metric).await;
     }
     for (name, _, _, words) in cases {
-        let status = stage.verdict(name).await;
+        let status = env.verdict(name).await;
         let phase = if words.is_empty() {
             Phase::Successful
         } else {
@@ -172,16 +172,16 @@ async fn what_is_missing_or_no_number_opens_nothing_and_the_keys_that_are_there_
 
 #[tokio::test]
 async fn a_connection_is_kept_for_the_next_measurement() {
-    let stage = stage("good-answers").await;
-    stage.game.on("/", Answer::json(json!({ "age": 45 })));
+    let env = env("good-answers").await;
+    env.game.on("/", Answer::json(json!({ "age": 45 })));
     let metric = web(
         "webtest",
-        &stage.game.url("/"),
+        &env.game.url("/"),
         json!({ "count": 3, "interval": "50ms" }),
     );
-    stage.measure("run", metric).await;
-    assert_eq!(stage.settled("run").await.phase, Phase::Successful);
-    let requests = stage.game.await_requests("/", 3, SOON).await.unwrap();
+    env.measure("run", metric).await;
+    assert_eq!(env.settled("run").await.phase, Phase::Successful);
+    let requests = env.game.await_requests("/", 3, SOON).await.unwrap();
     assert!(
         requests.iter().all(|request| request.from == requests[0].from),
         "{requests:?}"

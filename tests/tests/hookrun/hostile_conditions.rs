@@ -1,18 +1,18 @@
 //! Conditions that are written to do harm end in an Error or in a plain no, and nobody else notices.
 
-use operator_tests::{SOON, Stage, at_once, web};
+use operator_tests::{SOON, TestEnv, at_once, web};
 use serde_json::{Value, json};
 use shared_api::Phase;
 use test_kit::{Answer, eventually};
 
-use crate::stage;
+use crate::env;
 
 /// What all hostile conditions together may add to the operator's memory.
 const ROOM: u64 = 50 << 20;
 
 #[tokio::test]
 async fn conditions_that_do_not_compile_are_refused() {
-    let stage = stage("hostile").await;
+    let env = env("hostile").await;
     let (open, close) = ("(".repeat(1500), ")".repeat(1500));
     let texts = [
         format!("{open}true{close}"),
@@ -32,7 +32,7 @@ async fn conditions_that_do_not_compile_are_refused() {
         "0x".to_owned(),
         "9".repeat(4000),
     ];
-    unharmed(&stage, &texts.map(|text| (text, json!("x"))), |phase| {
+    unharmed(&env, &texts.map(|text| (text, json!("x"))), |phase| {
         phase == Phase::Error
     })
     .await;
@@ -40,7 +40,7 @@ async fn conditions_that_do_not_compile_are_refused() {
 
 #[tokio::test]
 async fn conditions_that_would_run_for_ever_end() {
-    let stage = stage("hostile").await;
+    let env = env("hostile").await;
     let long = json!("a".repeat(100_000) + "!");
     let many = json!((0..20_000).collect::<Vec<_>>());
     let nothing = json!(1);
@@ -72,7 +72,7 @@ async fn conditions_that_would_run_for_ever_end() {
         .into_iter()
         .map(|(text, value)| (text.to_owned(), value.clone()));
     let cases: Vec<_> = cases.chain([negated]).collect();
-    unharmed(&stage, &cases, |phase| {
+    unharmed(&env, &cases, |phase| {
         matches!(phase, Phase::Error | Phase::Failed)
     })
     .await;
@@ -80,55 +80,50 @@ async fn conditions_that_would_run_for_ever_end() {
 
 /// Measures hostile conditions beside a healthy run: each ends as it may, the healthy one goes on, and the operator
 /// is the same process with about the same memory.
-async fn unharmed(stage: &Stage<'_>, cases: &[(String, Value)], may_end: impl Fn(Phase) -> bool) {
-    stage.game.on("/healthy", Answer::json(json!({ "age": 45 })));
+async fn unharmed(env: &TestEnv<'_>, cases: &[(String, Value)], may_end: impl Fn(Phase) -> bool) {
+    env.game.on("/healthy", Answer::json(json!({ "age": 45 })));
     let healthy = web(
         "healthy",
-        &stage.game.url("/healthy"),
+        &env.game.url("/healthy"),
         json!({
             "interval": "10ms", "successfulLimit": 100_000, "successCondition": "asInt(result) > 30"
         }),
     );
-    stage.measure("healthy", healthy).await;
-    stage.game.await_requests("/healthy", 5, SOON).await.unwrap();
-    let (process, before) = (
-        stage.operator.process.id(),
-        stage.operator.process.peak_rss_bytes(),
-    );
+    env.measure("healthy", healthy).await;
+    env.game.await_requests("/healthy", 5, SOON).await.unwrap();
+    let (process, before) = (env.operator.process.id(), env.operator.process.peak_rss_bytes());
     for (index, (condition, value)) in cases.iter().enumerate() {
         let path = format!("/{index}");
-        stage.game.on(&path, Answer::json(json!({ "age": value })));
+        env.game.on(&path, Answer::json(json!({ "age": value })));
         let more = json!({ "successCondition": condition });
-        stage
-            .measure(
-                &format!("run-{index}"),
-                at_once(web("webtest", &stage.game.url(&path), more)),
-            )
-            .await;
+        env.measure(
+            &format!("run-{index}"),
+            at_once(web("webtest", &env.game.url(&path), more)),
+        )
+        .await;
     }
     for (index, (condition, _)) in cases.iter().enumerate() {
-        let status = stage.verdict(&format!("run-{index}")).await;
+        let status = env.verdict(&format!("run-{index}")).await;
         let shown: String = condition.chars().take(60).collect();
         assert!(may_end(status.phase), "{shown}: {status:?}");
         assert!(status.message.as_deref().unwrap().len() < 8 * 1024, "{shown}");
     }
-    let asked = stage.game.counts("/healthy").received;
-    stage
-        .game
+    let asked = env.game.counts("/healthy").received;
+    env.game
         .await_requests("/healthy", asked + 5, SOON)
         .await
         .unwrap();
-    let grown = stage.operator.process.peak_rss_bytes() - before;
+    let grown = env.operator.process.peak_rss_bytes() - before;
     assert!(grown < ROOM, "{grown} bytes more");
     assert_eq!(
         (
-            stage.operator.process.id(),
-            stage.operator.process.exit_status().unwrap()
+            env.operator.process.id(),
+            env.operator.process.exit_status().unwrap()
         ),
         (process, None)
     );
     eventually(SOON, || async {
-        let healthy = stage.status("healthy").await;
+        let healthy = env.status("healthy").await;
         if healthy.metric_results.iter().any(|result| result.successful > 5) {
             Ok(())
         } else {

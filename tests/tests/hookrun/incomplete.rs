@@ -5,11 +5,11 @@ use serde_json::{Value, json};
 use shared_api::Phase;
 use test_kit::Answer;
 
-use crate::stage;
+use crate::env;
 
 #[tokio::test]
 async fn an_incomplete_answer_of_prometheus_opens_nothing() {
-    let stage = stage("incomplete").await;
+    let env = env("incomplete").await;
     let vector = |samples: Value| json!({ "resultType": "vector", "result": samples });
     let (nothing, zero) = (
         vector(json!([])),
@@ -33,16 +33,15 @@ async fn an_incomplete_answer_of_prometheus_opens_nothing() {
     for (name, marks, data, more, phase) in cases {
         let mut answer = json!({ "status": "success", "data": data });
         operator_tests::merge(&mut answer, marks.clone());
-        stage
-            .game
+        env.game
             .on(&format!("/{name}/api/v1/query"), Answer::json(answer));
         let mut metric = at_once(json!({
             "name": "load", "successCondition": "len(result) == 0 || max(result) < 0.2",
-            "provider": { "prometheus": { "address": stage.game.url(&format!("/{name}")), "query": "load" } }
+            "provider": { "prometheus": { "address": env.game.url(&format!("/{name}")), "query": "load" } }
         }));
         operator_tests::merge(&mut metric, more.clone());
-        stage.create(name, json!({ "metrics": [metric] })).await;
-        let status = stage.verdict(name).await;
+        env.create(name, json!({ "metrics": [metric] })).await;
+        let status = env.verdict(name).await;
         let message = status.message.unwrap();
         assert_eq!(status.phase, phase, "{name}: {message}");
         assert_eq!(

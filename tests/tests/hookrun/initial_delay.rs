@@ -5,56 +5,51 @@ use serde_json::json;
 use shared_api::Phase;
 use test_kit::Answer;
 
-use crate::stage;
+use crate::env;
 
 #[tokio::test]
 async fn the_first_measurement_waits() {
-    let stage = stage("initial-delay").await;
-    stage.game.on("/", Answer::json(json!({ "age": 45 })));
-    let metric = web(
-        "webtest",
-        &stage.game.url("/"),
-        json!({ "initialDelay": "700ms" }),
-    );
-    stage.measure("run", metric).await;
-    let status = stage.settled("run").await;
+    let env = env("initial-delay").await;
+    env.game.on("/", Answer::json(json!({ "age": 45 })));
+    let metric = web("webtest", &env.game.url("/"), json!({ "initialDelay": "700ms" }));
+    env.measure("run", metric).await;
+    let status = env.settled("run").await;
     assert_eq!(status.phase, Phase::Successful);
     let first = status.metric_results[0].measurements[0].started_at;
     assert!(milliseconds(status.started_at, first) >= Some(700), "{status:?}");
-    assert_eq!(stage.game.counts("/").received, 1);
+    assert_eq!(env.game.counts("/").received, 1);
 }
 
 #[tokio::test]
 async fn meanwhile_the_run_shows_that_it_has_started() {
-    let stage = stage("initial-delay").await;
-    let metric = web("webtest", &stage.game.url("/"), json!({ "initialDelay": "1h" }));
-    stage.measure("run", metric).await;
-    let waiting = stage.until("run", |status| status.phase == Phase::Running).await;
+    let env = env("initial-delay").await;
+    let metric = web("webtest", &env.game.url("/"), json!({ "initialDelay": "1h" }));
+    env.measure("run", metric).await;
+    let waiting = env.until("run", |status| status.phase == Phase::Running).await;
     assert!(
         waiting.started_at.is_some() && waiting.completed_at.is_none(),
         "{waiting:?}"
     );
-    assert_eq!(stage.game.all_requests().len(), 0);
+    assert_eq!(env.game.all_requests().len(), 0);
 }
 
 #[tokio::test]
 async fn under_ordered_it_counts_from_the_end_of_the_metric_before() {
-    let stage = stage("initial-delay").await;
-    stage.game.otherwise(Answer::json(json!({ "age": 45 })));
+    let env = env("initial-delay").await;
+    env.game.otherwise(Answer::json(json!({ "age": 45 })));
     let first = web(
         "first",
-        &stage.game.url("/first"),
+        &env.game.url("/first"),
         json!({ "count": 2, "interval": "300ms" }),
     );
     let second = web(
         "second",
-        &stage.game.url("/second"),
+        &env.game.url("/second"),
         json!({ "initialDelay": "300ms" }),
     );
-    stage
-        .create("run", json!({ "policy": "Ordered", "metrics": [first, second] }))
+    env.create("run", json!({ "policy": "Ordered", "metrics": [first, second] }))
         .await;
-    let status = stage.settled("run").await;
+    let status = env.settled("run").await;
     assert_eq!(status.phase, Phase::Successful);
     let end_of_first = status.metric_results[0].measurements[1].finished_at;
     let start_of_second = status.metric_results[1].measurements[0].started_at;

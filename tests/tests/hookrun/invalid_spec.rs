@@ -1,16 +1,16 @@
 //! A run that cannot be measured says everything that is wrong with it, at once, and disturbs nobody.
 
 use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams, PostParams};
-use operator_tests::{SOON, Stage, web};
+use operator_tests::{SOON, TestEnv, web};
 use serde_json::{Value, json};
 use shared_api::{HookRun, Phase};
 use test_kit::{Answer, eventually};
 
-use crate::stage;
+use crate::env;
 
 #[tokio::test]
 async fn every_problem_is_named_with_its_path() {
-    let stage = stage("invalid").await;
+    let env = env("invalid").await;
     let broken = json!({
         "name": "broken", "interval": "60", "initialDelay": "-1s",
         "successCondition": "asInt(result) >", "failureCondition": "noSuchFunction(result)",
@@ -23,8 +23,8 @@ async fn every_problem_is_named_with_its_path() {
         json!({ "count": 2, "interval": "1s", "failureLimit": 3 }),
     );
     let spec = json!({ "policy": "Random", "timeoutSeconds": 0, "metrics": [broken, twice] });
-    stage.create("run", spec).await;
-    let status = stage.settled("run").await;
+    env.create("run", spec).await;
+    let status = env.settled("run").await;
     assert_eq!(
         (status.phase, status.reason.as_deref()),
         (Phase::Error, Some("InvalidSpec"))
@@ -50,46 +50,42 @@ async fn every_problem_is_named_with_its_path() {
         assert!(message.contains(path), "{path} is not in {message}");
     }
     assert!(status.metric_results.is_empty());
-    stage
-        .warned("run", "InvalidSpec Error: hook spec invalid: ")
-        .await;
+    env.warned("run", "InvalidSpec Error: hook spec invalid: ").await;
 }
 
 #[tokio::test]
 async fn an_argument_without_a_value_is_named_and_nothing_is_asked() {
-    let stage = stage("invalid").await;
+    let env = env("invalid").await;
     let metric = web(
         "webtest",
-        &format!("{}?pod={{{{ args.PodName }}}}", stage.game.url("/")),
+        &format!("{}?pod={{{{ args.PodName }}}}", env.game.url("/")),
         json!({}),
     );
-    stage
-        .create(
-            "run",
-            json!({ "args": [{ "name": "PodName" }], "metrics": [metric] }),
-        )
-        .await;
-    let status = stage.settled("run").await;
+    env.create(
+        "run",
+        json!({ "args": [{ "name": "PodName" }], "metrics": [metric] }),
+    )
+    .await;
+    let status = env.settled("run").await;
     assert_eq!(status.phase, Phase::Error);
     let message = status.message.unwrap();
     assert_eq!(
         message,
         "hook spec invalid: args[0]: argument \"PodName\" was not supplied; set its value"
     );
-    assert_eq!(stage.game.all_requests().len(), 0);
+    assert_eq!(env.game.all_requests().len(), 0);
 }
 
 #[tokio::test]
 async fn providers_that_are_not_offered_are_refused_with_the_remedy() {
-    let stage = stage("invalid").await;
+    let env = env("invalid").await;
     let kubernetes =
         json!({ "fields": [{ "path": "metadata.annotations.ready", "value": "yes" }], "function": "get" });
     let exec = json!({ "container": "game", "command": ["true"] });
     for (name, provider) in [("kubernetes", kubernetes), ("exec", exec)] {
-        stage
-            .measure(name, json!({ "name": "old", "provider": { name: provider } }))
+        env.measure(name, json!({ "name": "old", "provider": { name: provider } }))
             .await;
-        let status = stage.settled(name).await;
+        let status = env.settled(name).await;
         assert_eq!(
             (status.phase, status.reason.as_deref()),
             (Phase::Error, Some("InvalidSpec"))
@@ -105,26 +101,26 @@ async fn providers_that_are_not_offered_are_refused_with_the_remedy() {
 
 #[tokio::test]
 async fn what_cannot_even_be_read_gets_a_phase_and_stops_nobody() {
-    let stage = stage("invalid").await;
-    if !operator_tests::stores_wide_integers(stage.control_plane, &stage.namespace) {
+    let env = env("invalid").await;
+    if !operator_tests::stores_wide_integers(env.control_plane, &env.namespace) {
         return;
     }
-    stage.game.on("/", Answer::json(json!({ "age": 45 })));
+    env.game.on("/", Answer::json(json!({ "age": 45 })));
     let polling = web(
         "webtest",
-        &stage.game.url("/"),
+        &env.game.url("/"),
         json!({ "interval": "50ms", "successfulLimit": 1000 }),
     );
-    stage.measure("polling", polling).await;
-    stage.game.await_requests("/", 2, SOON).await.unwrap();
+    env.measure("polling", polling).await;
+    env.game.await_requests("/", 2, SOON).await.unwrap();
     let too_large = web(
         "webtest",
-        &stage.game.url("/"),
+        &env.game.url("/"),
         json!({ "count": 5_000_000_000_i64, "interval": "50ms" }),
     );
-    create_as_is(&stage, "unreadable", json!({ "metrics": [too_large] })).await;
+    create_as_is(&env, "unreadable", json!({ "metrics": [too_large] })).await;
     let status = eventually(SOON, || async {
-        let status = as_is(&stage).get("unreadable").await.unwrap().data["status"].take();
+        let status = as_is(&env).get("unreadable").await.unwrap().data["status"].take();
         if status["phase"] == "Error" {
             Ok(status)
         } else {
@@ -138,44 +134,40 @@ async fn what_cannot_even_be_read_gets_a_phase_and_stops_nobody() {
         "{message}"
     );
     assert_eq!(status["reason"], "InvalidSpec");
-    stage
-        .warned("unreadable", "InvalidSpec hook spec invalid: ")
-        .await;
+    env.warned("unreadable", "InvalidSpec hook spec invalid: ").await;
     assert!(
-        stage
-            .operator
+        env.operator
             .metric("hookgate_hook_unreadable_objects_total", "")
             .await
             >= 1
     );
-    stage
-        .measure("after", web("webtest", &stage.game.url("/"), json!({})))
+    env.measure("after", web("webtest", &env.game.url("/"), json!({})))
         .await;
-    assert_eq!(stage.verdict("after").await.phase, Phase::Successful);
-    let asked = stage.game.counts("/").received;
-    stage.game.await_requests("/", asked + 2, SOON).await.unwrap();
-    assert_eq!(stage.status("polling").await.phase, Phase::Running);
+    assert_eq!(env.verdict("after").await.phase, Phase::Successful);
+    let asked = env.game.counts("/").received;
+    env.game.await_requests("/", asked + 2, SOON).await.unwrap();
+    assert_eq!(env.status("polling").await.phase, Phase::Running);
 }
 
 #[tokio::test]
 async fn a_verdict_stays_when_the_spec_becomes_unreadable() {
-    let stage = stage("invalid").await;
-    if !operator_tests::stores_wide_integers(stage.control_plane, &stage.namespace) {
+    let env = env("invalid").await;
+    if !operator_tests::stores_wide_integers(env.control_plane, &env.namespace) {
         return;
     }
-    stage.game.on("/", Answer::json(json!({ "age": 45 })));
+    env.game.on("/", Answer::json(json!({ "age": 45 })));
     let metric = web(
         "webtest",
-        &stage.game.url("/"),
+        &env.game.url("/"),
         json!({ "successCondition": "result < 30" }),
     );
-    stage.measure("run", metric.clone()).await;
-    let verdict = stage.settled("run").await;
+    env.measure("run", metric.clone()).await;
+    let verdict = env.settled("run").await;
     let mut unreadable = metric;
     unreadable["count"] = json!(5_000_000_000_i64);
-    create_as_is(&stage, "run", json!({ "metrics": [unreadable] })).await;
+    create_as_is(&env, "run", json!({ "metrics": [unreadable] })).await;
     eventually(SOON, || async {
-        let seen = stage
+        let seen = env
             .operator
             .metric("hookgate_hook_unreadable_objects_total", "")
             .await;
@@ -183,46 +175,42 @@ async fn a_verdict_stays_when_the_spec_becomes_unreadable() {
     })
     .await;
     // The operator reads the run before it would write to it; another object shows that it is done.
-    stage
-        .measure("after", web("webtest", &stage.game.url("/"), json!({})))
+    env.measure("after", web("webtest", &env.game.url("/"), json!({})))
         .await;
-    stage.verdict("after").await;
-    let status = as_is(&stage).get("run").await.unwrap().data["status"].take();
+    env.verdict("after").await;
+    let status = as_is(&env).get("run").await.unwrap().data["status"].take();
     assert_eq!(status, serde_json::to_value(verdict).unwrap());
 }
 
 #[tokio::test]
 async fn a_mistake_in_a_field_that_is_set_right_leaves_the_verdict() {
-    let stage = stage("invalid").await;
-    stage.game.on("/", Answer::json(json!({ "age": 45 })));
-    stage
-        .measure(
-            "run",
-            web(
-                "webtest",
-                &stage.game.url("/"),
-                json!({ "successCondition": "result >" }),
-            ),
-        )
-        .await;
-    let refused = stage.settled("run").await;
+    let env = env("invalid").await;
+    env.game.on("/", Answer::json(json!({ "age": 45 })));
+    env.measure(
+        "run",
+        web(
+            "webtest",
+            &env.game.url("/"),
+            json!({ "successCondition": "result >" }),
+        ),
+    )
+    .await;
+    let refused = env.settled("run").await;
     let right = web(
         "webtest",
-        &stage.game.url("/"),
+        &env.game.url("/"),
         json!({ "successCondition": "result > 30" }),
     );
-    stage
-        .patch("run", json!({ "spec": { "metrics": [right] } }))
-        .await;
-    assert_eq!(stage.settled("run").await, refused, "a verdict never changes");
-    assert_eq!(stage.game.all_requests().len(), 0);
+    env.patch("run", json!({ "spec": { "metrics": [right] } })).await;
+    assert_eq!(env.settled("run").await, refused, "a verdict never changes");
+    assert_eq!(env.game.all_requests().len(), 0);
 }
 
 /// Newer API servers know these rules and refuse the object; to older ones the operator says the same.
 #[tokio::test]
 async fn what_the_schemas_rules_say_holds_without_them_too() {
-    let stage = stage("invalid").await;
-    let url = stage.game.url("/");
+    let env = env("invalid").await;
+    let url = env.game.url("/");
     let body = json!({ "provider": { "web": { "body": "x" } } });
     let cases = [
         ("count", web("webtest", &url, json!({ "count": 2 })), "interval"),
@@ -240,14 +228,14 @@ async fn what_the_schemas_rules_say_holds_without_them_too() {
     ];
     for (name, metric, words) in cases {
         let spec = serde_json::from_value(json!({ "metrics": [metric] })).unwrap();
-        let created = stage
+        let created = env
             .runs()
             .create(&PostParams::default(), &HookRun::new(name, spec))
             .await;
         let said = if let Err(refusal) = created {
             refusal.to_string()
         } else {
-            let status = stage.settled(name).await;
+            let status = env.settled(name).await;
             assert_eq!(
                 (status.phase, status.reason.as_deref()),
                 (Phase::Error, Some("InvalidSpec"))
@@ -256,26 +244,19 @@ async fn what_the_schemas_rules_say_holds_without_them_too() {
         };
         assert!(said.contains(words), "{words} is not in {said}");
     }
-    assert_eq!(stage.game.all_requests().len(), 0);
+    assert_eq!(env.game.all_requests().len(), 0);
 }
 
-fn as_is(stage: &Stage<'_>) -> Api<DynamicObject> {
-    Api::namespaced_with(
-        stage.client(),
-        &stage.namespace,
-        &ApiResource::erase::<HookRun>(&()),
-    )
+fn as_is(env: &TestEnv<'_>) -> Api<DynamicObject> {
+    Api::namespaced_with(env.client(), &env.namespace, &ApiResource::erase::<HookRun>(&()))
 }
 
 /// Writes a run without looking at it, as kubectl would.
-async fn create_as_is(stage: &Stage<'_>, name: &str, spec: Value) {
+async fn create_as_is(env: &TestEnv<'_>, name: &str, spec: Value) {
     let run = json!({
         "apiVersion": "tkex.tencent.com/v1alpha1", "kind": "HookRun",
         "metadata": { "name": name }, "spec": spec
     });
     let params = PatchParams::apply("test").force();
-    as_is(stage)
-        .patch(name, &params, &Patch::Apply(run))
-        .await
-        .unwrap();
+    as_is(env).patch(name, &params, &Patch::Apply(run)).await.unwrap();
 }

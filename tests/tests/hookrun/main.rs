@@ -5,7 +5,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may end so")]
 
-use operator_tests::{Stage, Start, hooks_kubeconfig};
+use operator_tests::{Start, TestEnv, hooks_kubeconfig};
 use test_kit::ControlPlane;
 
 mod arguments;
@@ -40,17 +40,17 @@ mod traces;
 /// The program under test.
 const PROGRAM: &str = env!("CARGO_BIN_EXE_hook-operator-under-test");
 
-/// A stage on the shared control plane.
-async fn stage(name: &str) -> Stage<'static> {
-    Stage::on(shared().await, PROGRAM, name).await
+/// An environment on the shared control plane.
+async fn env(name: &str) -> TestEnv<'static> {
+    TestEnv::on(shared().await, PROGRAM, name).await
 }
 
-/// A stage whose operator is started with these flags alone.
-async fn stage_with(name: &str, flags: &[&str]) -> Stage<'static> {
+/// An environment whose operator is started with these flags alone.
+async fn stage_with(name: &str, flags: &[&str]) -> TestEnv<'static> {
     let control_plane = shared().await;
     let namespace = control_plane.namespace(name).await;
     let start = Start::new(PROGRAM, &hooks_kubeconfig(control_plane).await, &namespace).flags(flags);
-    Stage::with(control_plane, namespace, &start).await
+    TestEnv::with(control_plane, namespace, &start).await
 }
 
 async fn shared() -> &'static ControlPlane {

@@ -6,14 +6,14 @@ use serde_json::json;
 use shared_api::Phase;
 use test_kit::Answer;
 
-use crate::stage;
+use crate::env;
 use crate::templates::condition;
 
 #[tokio::test]
 async fn a_misspelt_condition_ends_a_run_before_anything_is_asked() {
-    let stage = stage("misspelt").await;
-    stage.game.otherwise(Answer::json(json!({ "age": 45 })));
-    let url = stage.game.url("/");
+    let env = env("misspelt").await;
+    env.game.otherwise(Answer::json(json!({ "age": 45 })));
+    let url = env.game.url("/");
     let cases = [
         (
             "slip",
@@ -38,8 +38,8 @@ async fn a_misspelt_condition_ends_a_run_before_anything_is_asked() {
     ];
     for (name, more, words) in cases {
         let metric = at_once(web("webtest", &url, more.clone()));
-        stage.create(name, json!({ "metrics": [metric] })).await;
-        let status = stage.settled(name).await;
+        env.create(name, json!({ "metrics": [metric] })).await;
+        let status = env.settled(name).await;
         assert_eq!(
             (status.phase, status.reason.as_deref()),
             (Phase::Error, Some("InvalidSpec")),
@@ -48,26 +48,25 @@ async fn a_misspelt_condition_ends_a_run_before_anything_is_asked() {
         let message = status.message.unwrap();
         assert!(message.contains(words), "{words} is not in {message}");
         let template = json!({ "metrics": [web("webtest", &url, more)] });
-        stage.create_template(name, template).await;
-        let invalid = condition(&stage, name, "False").await;
+        env.create_template(name, template).await;
+        let invalid = condition(&env, name, "False").await;
         assert!(
             invalid.message.contains(words),
             "{words} is not in {}",
             invalid.message
         );
     }
-    assert_eq!(stage.game.all_requests().len(), 0);
+    assert_eq!(env.game.all_requests().len(), 0);
 }
 
 #[tokio::test]
 async fn what_is_only_odd_is_said_on_the_template_and_in_the_verdict() {
-    let stage = stage("misspelt").await;
-    stage.game.otherwise(Answer::json(json!({ "age": 45 })));
-    let mut metric = web("webtest", &stage.game.url("/"), json!({ "comment": "of ours" }));
-    stage
-        .create_template("odd", json!({ "metrics": [metric.clone()] }))
+    let env = env("misspelt").await;
+    env.game.otherwise(Answer::json(json!({ "age": 45 })));
+    let mut metric = web("webtest", &env.game.url("/"), json!({ "comment": "of ours" }));
+    env.create_template("odd", json!({ "metrics": [metric.clone()] }))
         .await;
-    let valid = condition(&stage, "odd", "True").await;
+    let valid = condition(&env, "odd", "True").await;
     for words in [
         "metrics[0].comment: unknown field, without effect",
         "metrics[0]: no condition: any 2xx answer is a success",
@@ -79,8 +78,8 @@ async fn what_is_only_odd_is_said_on_the_template_and_in_the_verdict() {
         );
     }
     merge(&mut metric, json!({ "successCondition": "" }));
-    stage.create("odd", json!({ "metrics": [metric] })).await;
-    let status = stage.settled("odd").await;
+    env.create("odd", json!({ "metrics": [metric] })).await;
+    let status = env.settled("odd").await;
     assert_eq!(status.phase, Phase::Successful);
     let message = status.message.unwrap();
     assert!(

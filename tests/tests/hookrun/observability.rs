@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use shared_api::Phase;
 use test_kit::{Answer, ControlPlane, Options, Process, Program, eventually};
 
-use crate::{PROGRAM, shared, stage};
+use crate::{PROGRAM, env, shared};
 
 /// Far less than the grace period of a pod.
 const QUICKLY: Duration = Duration::from_secs(10);
@@ -57,19 +57,19 @@ async fn without_its_kinds_it_waits_and_says_for_what() {
 
 #[tokio::test]
 async fn what_happened_is_counted() {
-    let stage = stage("observability").await;
-    stage.game.on("/good", Answer::json(json!({ "age": 45 })));
-    stage.game.on("/bad", Answer::status(503));
+    let env = env("observability").await;
+    env.game.on("/good", Answer::json(json!({ "age": 45 })));
+    env.game.on("/bad", Answer::status(503));
     let good = web(
         "webtest",
-        &stage.game.url("/good"),
+        &env.game.url("/good"),
         json!({ "count": 3, "interval": "10ms" }),
     );
-    stage.measure("good", good).await;
-    let bad = web("webtest", &stage.game.url("/bad"), json!({}));
-    stage.measure("bad", at_once(bad)).await;
-    assert_eq!(stage.settled("good").await.phase, Phase::Successful);
-    assert_eq!(stage.settled("bad").await.phase, Phase::Error);
+    env.measure("good", good).await;
+    let bad = web("webtest", &env.game.url("/bad"), json!({}));
+    env.measure("bad", at_once(bad)).await;
+    assert_eq!(env.settled("good").await.phase, Phase::Successful);
+    assert_eq!(env.settled("bad").await.phase, Phase::Error);
     for (name, labels, wanted) in [
         ("hookgate_hook_measurements_total", "phase=\"Successful\"", 3),
         ("hookgate_hook_measurements_total", "phase=\"Error\"", 1),
@@ -93,22 +93,17 @@ async fn what_happened_is_counted() {
         ("hookgate_hook_status_writes_total", "outcome=\"failed\"", 0),
         ("hookgate_hook_active_runs", "", 0),
     ] {
-        assert_eq!(
-            stage.operator.metric(name, labels).await,
-            wanted,
-            "{name} {labels}"
-        );
+        assert_eq!(env.operator.metric(name, labels).await, wanted, "{name} {labels}");
     }
     assert!(
-        stage
-            .operator
+        env.operator
             .metric("hookgate_hook_status_writes_total", "outcome=\"written\"")
             .await
             >= 4
     );
-    let text = stage.operator.get("/metrics").await;
+    let text = env.operator.get("/metrics").await;
     assert!(text.ends_with("# EOF\n"), "OpenMetrics has an end");
-    for unbounded in ["good", "bad", stage.namespace.as_str(), "127.0.0.1"] {
+    for unbounded in ["good", "bad", env.namespace.as_str(), "127.0.0.1"] {
         assert!(
             !text.contains(&format!("\"{unbounded}")),
             "{unbounded} is a label: {text}"
@@ -118,15 +113,14 @@ async fn what_happened_is_counted() {
 
 #[tokio::test]
 async fn every_line_of_the_log_is_json_and_a_verdict_is_one_of_them() {
-    let stage = stage("observability").await;
-    stage.game.on("/", Answer::json(json!({ "age": 5 })));
+    let env = env("observability").await;
+    env.game.on("/", Answer::json(json!({ "age": 5 })));
     let metric = json!({ "successCondition": "result == \"a\\nb\"" });
-    stage
-        .measure("run", web("webtest", &stage.game.url("/"), metric))
+    env.measure("run", web("webtest", &env.game.url("/"), metric))
         .await;
-    stage.settled("run").await;
+    env.settled("run").await;
     let ended = eventually(SOON, || async {
-        let log = stage.operator.process.stderr();
+        let log = env.operator.process.stderr();
         // The last line may be in the midst of being written.
         let whole = log.rsplit_once('\n').map(|(whole, _)| whole).unwrap_or_default();
         let lines: Vec<Value> = whole
@@ -141,28 +135,27 @@ async fn every_line_of_the_log_is_json_and_a_verdict_is_one_of_them() {
     .await;
     assert_eq!(
         (&ended["name"], &ended["namespace"]),
-        (&json!("run"), &json!(stage.namespace))
+        (&json!("run"), &json!(env.namespace))
     );
     assert_eq!(
         (&ended["level"], &ended["reason"]),
         (&json!("INFO"), &json!("FailureLimitExceeded"))
     );
-    assert_eq!(stage.operator.process.stdout(), "");
+    assert_eq!(env.operator.process.stdout(), "");
 }
 
 #[tokio::test]
 async fn a_signal_ends_it_in_order_and_cancels_its_calls() {
-    let stage = stage("observability").await;
-    stage.game.on("/", Answer::never());
-    stage
-        .measure("run", web("webtest", &stage.game.url("/"), json!({})))
+    let env = env("observability").await;
+    env.game.on("/", Answer::never());
+    env.measure("run", web("webtest", &env.game.url("/"), json!({})))
         .await;
-    stage.game.await_in_flight("/", 1, SOON).await.unwrap();
-    let ended = stage.operator.process.terminate(QUICKLY).await.unwrap();
-    assert_eq!(ended.code(), Some(0), "{}", stage.operator.process.tail(20));
-    stage.game.await_cancelled("/", 1, SOON).await.unwrap();
+    env.game.await_in_flight("/", 1, SOON).await.unwrap();
+    let ended = env.operator.process.terminate(QUICKLY).await.unwrap();
+    assert_eq!(ended.code(), Some(0), "{}", env.operator.process.tail(20));
+    env.game.await_cancelled("/", 1, SOON).await.unwrap();
     assert!(
-        !stage.status("run").await.phase.is_final(),
+        !env.status("run").await.phase.is_final(),
         "nothing was measured, so nothing is decided"
     );
 }

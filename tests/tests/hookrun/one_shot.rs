@@ -5,22 +5,22 @@ use serde_json::json;
 use shared_api::Phase;
 use test_kit::Answer;
 
-use crate::stage;
+use crate::env;
 
 #[tokio::test]
 async fn success() {
-    let stage = stage("one-shot").await;
-    stage.game.on(
+    let env = env("one-shot").await;
+    env.game.on(
         "/",
         Answer::json(json!({ "name": "bryan", "male": "yes", "age": 45 })),
     );
     let metric = web(
         "webtest",
-        &stage.game.url("/"),
+        &env.game.url("/"),
         json!({ "successCondition": "asInt(result) > 30" }),
     );
-    stage.create("run", json!({ "metrics": [metric] })).await;
-    let status = stage.settled("run").await;
+    env.create("run", json!({ "metrics": [metric] })).await;
+    let status = env.settled("run").await;
     assert_eq!(status.phase, Phase::Successful);
     let result = &status.metric_results[0];
     assert_eq!(
@@ -29,9 +29,9 @@ async fn success() {
     );
     assert_eq!(result.measurements[0].value.as_deref(), Some("45"));
     assert_eq!(result.measurements[0].message, None);
-    assert_eq!(stage.game.counts("/").received, 1);
+    assert_eq!(env.game.counts("/").received, 1);
     assert_eq!(
-        stage.warnings("run").await,
+        env.warnings("run").await,
         [] as [String; 0],
         "a success needs nobody's attention"
     );
@@ -39,26 +39,25 @@ async fn success() {
 
 #[tokio::test]
 async fn failure() {
-    let stage = stage("one-shot").await;
-    stage.game.on("/", Answer::json(json!({ "age": 45 })));
+    let env = env("one-shot").await;
+    env.game.on("/", Answer::json(json!({ "age": 45 })));
     let metric = web(
         "webtest",
-        &stage.game.url("/"),
+        &env.game.url("/"),
         json!({ "successCondition": "asInt(result) < 30" }),
     );
-    stage.create("run", json!({ "metrics": [metric] })).await;
-    let status = stage.settled("run").await;
+    env.create("run", json!({ "metrics": [metric] })).await;
+    let status = env.settled("run").await;
     assert_eq!(status.phase, Phase::Failed);
     assert_eq!(status.reason.as_deref(), Some("FailureLimitExceeded"));
     assert_eq!(
         status.message.as_deref(),
         Some("metric webtest Failed: \"45\" does not satisfy asInt(result) < 30 (1 failed > failureLimit 0)")
     );
-    stage
-        .warned(
-            "run",
-            "FailureLimitExceeded Failed: metric webtest Failed: \"45\" does not satisfy",
-        )
-        .await;
-    assert_eq!(stage.game.counts("/").received, 1);
+    env.warned(
+        "run",
+        "FailureLimitExceeded Failed: metric webtest Failed: \"45\" does not satisfy",
+    )
+    .await;
+    assert_eq!(env.game.counts("/").received, 1);
 }

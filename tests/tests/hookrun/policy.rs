@@ -6,28 +6,27 @@ use shared_api::Phase;
 use shared_api::hook_run::HookRunStatus;
 use test_kit::Answer;
 
-use crate::stage;
+use crate::env;
 
 #[tokio::test]
 async fn parallel_metrics_are_measured_at_once_and_stop_together() {
-    let stage = stage("policy").await;
-    stage.game.on("/slow", Answer::never());
-    stage.game.on("/steady", Answer::json(json!({ "age": 45 })));
-    let slow = web("slow", &stage.game.url("/slow"), json!({}));
+    let env = env("policy").await;
+    env.game.on("/slow", Answer::never());
+    env.game.on("/steady", Answer::json(json!({ "age": 45 })));
+    let slow = web("slow", &env.game.url("/slow"), json!({}));
     let steady = web(
         "steady",
-        &stage.game.url("/steady"),
+        &env.game.url("/steady"),
         json!({
             "interval": "50ms", "successCondition": "asInt(result) > 30"
         }),
     );
-    stage
-        .create("run", json!({ "policy": "Parallel", "metrics": [slow, steady] }))
+    env.create("run", json!({ "policy": "Parallel", "metrics": [slow, steady] }))
         .await;
-    stage.game.await_in_flight("/slow", 1, SOON).await.unwrap();
-    stage.game.await_requests("/steady", 3, SOON).await.unwrap();
-    stage.game.on("/steady", Answer::json(json!({ "age": 5 })));
-    let status = stage.settled("run").await;
+    env.game.await_in_flight("/slow", 1, SOON).await.unwrap();
+    env.game.await_requests("/steady", 3, SOON).await.unwrap();
+    env.game.on("/steady", Answer::json(json!({ "age": 5 })));
+    let status = env.settled("run").await;
     assert_eq!(
         outcome(&status),
         [("slow", Phase::Inconclusive), ("steady", Phase::Failed)]
@@ -42,28 +41,24 @@ async fn parallel_metrics_are_measured_at_once_and_stop_together() {
         message.starts_with("metric steady Failed: \"5\" does not satisfy"),
         "{message}"
     );
-    stage.game.await_cancelled("/slow", 1, SOON).await.unwrap();
-    assert_eq!(stage.game.counts("/slow").received, 1);
+    env.game.await_cancelled("/slow", 1, SOON).await.unwrap();
+    assert_eq!(env.game.counts("/slow").received, 1);
 }
 
 #[tokio::test]
 async fn results_stand_in_the_order_of_the_spec() {
-    let stage = stage("policy").await;
-    stage.game.on("/late", Answer::json(json!({ "age": 1 })));
-    stage.game.on("/early", Answer::json(json!({ "age": 2 })));
-    let late = web(
-        "late",
-        &stage.game.url("/late"),
-        json!({ "initialDelay": "300ms" }),
-    );
-    let early = web("early", &stage.game.url("/early"), json!({}));
-    stage.create("run", json!({ "metrics": [late, early] })).await;
-    let status = stage.settled("run").await;
+    let env = env("policy").await;
+    env.game.on("/late", Answer::json(json!({ "age": 1 })));
+    env.game.on("/early", Answer::json(json!({ "age": 2 })));
+    let late = web("late", &env.game.url("/late"), json!({ "initialDelay": "300ms" }));
+    let early = web("early", &env.game.url("/early"), json!({}));
+    env.create("run", json!({ "metrics": [late, early] })).await;
+    let status = env.settled("run").await;
     assert_eq!(
         outcome(&status),
         [("late", Phase::Successful), ("early", Phase::Successful)]
     );
-    let requests = stage.game.all_requests();
+    let requests = env.game.all_requests();
     assert_eq!(
         requests
             .iter()
@@ -75,19 +70,18 @@ async fn results_stand_in_the_order_of_the_spec() {
 
 #[tokio::test]
 async fn ordered_metrics_wait_for_the_success_of_the_one_before() {
-    let stage = stage("policy").await;
-    stage.game.on("/first", Answer::json(json!({ "age": 45 })));
-    stage.game.on("/second", Answer::json(json!({ "age": 45 })));
+    let env = env("policy").await;
+    env.game.on("/first", Answer::json(json!({ "age": 45 })));
+    env.game.on("/second", Answer::json(json!({ "age": 45 })));
     let first = web(
         "first",
-        &stage.game.url("/first"),
+        &env.game.url("/first"),
         json!({ "count": 2, "interval": "100ms" }),
     );
-    let second = web("second", &stage.game.url("/second"), json!({}));
-    stage
-        .create("run", json!({ "policy": "Ordered", "metrics": [first, second] }))
+    let second = web("second", &env.game.url("/second"), json!({}));
+    env.create("run", json!({ "policy": "Ordered", "metrics": [first, second] }))
         .await;
-    let status = stage.settled("run").await;
+    let status = env.settled("run").await;
     assert_eq!(
         outcome(&status),
         [("first", Phase::Successful), ("second", Phase::Successful)]
@@ -97,29 +91,28 @@ async fn ordered_metrics_wait_for_the_success_of_the_one_before() {
         status.metric_results[1].measurements[0].started_at >= end_of_first,
         "{status:?}"
     );
-    let requests = stage.game.all_requests();
+    let requests = env.game.all_requests();
     let paths: Vec<&str> = requests.iter().map(|request| request.path.as_str()).collect();
     assert_eq!(paths, ["/first", "/first", "/second"]);
 }
 
 #[tokio::test]
 async fn after_a_failure_the_ordered_rest_is_never_asked() {
-    let stage = stage("policy").await;
-    stage.game.otherwise(Answer::json(json!({ "age": 5 })));
+    let env = env("policy").await;
+    env.game.otherwise(Answer::json(json!({ "age": 5 })));
     let first = web(
         "first",
-        &stage.game.url("/first"),
+        &env.game.url("/first"),
         json!({ "successCondition": "asInt(result) > 30" }),
     );
-    let rest = ["second", "third"].map(|name| web(name, &stage.game.url(&format!("/{name}")), json!({})));
+    let rest = ["second", "third"].map(|name| web(name, &env.game.url(&format!("/{name}")), json!({})));
     let [second, third] = rest;
-    stage
-        .create(
-            "run",
-            json!({ "policy": "Ordered", "metrics": [first, second, third] }),
-        )
-        .await;
-    let status = stage.settled("run").await;
+    env.create(
+        "run",
+        json!({ "policy": "Ordered", "metrics": [first, second, third] }),
+    )
+    .await;
+    let status = env.settled("run").await;
     let (failed, inconclusive) = (Phase::Failed, Phase::Inconclusive);
     assert_eq!(
         outcome(&status),
@@ -137,21 +130,21 @@ async fn after_a_failure_the_ordered_rest_is_never_asked() {
         (status.phase, status.reason.as_deref()),
         (Phase::Failed, Some("FailureLimitExceeded"))
     );
-    assert_eq!(stage.game.all_requests().len(), 1);
+    assert_eq!(env.game.all_requests().len(), 1);
 }
 
 #[tokio::test]
 async fn a_metric_in_its_initial_delay_does_not_hold_up_the_end() {
-    let stage = stage("policy").await;
-    stage.game.on("/", Answer::status(503));
+    let env = env("policy").await;
+    env.game.on("/", Answer::status(503));
     let waiting = web(
         "waiting",
-        &stage.game.url("/waiting"),
+        &env.game.url("/waiting"),
         json!({ "initialDelay": "1h" }),
     );
-    let broken = at_once(web("broken", &stage.game.url("/"), json!({})));
-    stage.create("run", json!({ "metrics": [waiting, broken] })).await;
-    let status = stage.settled("run").await;
+    let broken = at_once(web("broken", &env.game.url("/"), json!({})));
+    env.create("run", json!({ "metrics": [waiting, broken] })).await;
+    let status = env.settled("run").await;
     assert_eq!(
         outcome(&status),
         [("waiting", Phase::Inconclusive), ("broken", Phase::Error)]
@@ -164,7 +157,7 @@ async fn a_metric_in_its_initial_delay_does_not_hold_up_the_end() {
         (status.phase, status.reason.as_deref()),
         (Phase::Error, Some("ErrorLimitExceeded"))
     );
-    assert_eq!(stage.game.counts("/waiting").received, 0);
+    assert_eq!(env.game.counts("/waiting").received, 0);
 }
 
 fn outcome(status: &HookRunStatus) -> Vec<(&str, Phase)> {

@@ -7,52 +7,51 @@ use shared_api::Phase;
 use test_kit::Answer;
 use test_kit::webhook::Script;
 
-use crate::stage;
+use crate::env;
 
 #[tokio::test]
 async fn successes_are_waited_for_through_failures_and_errors() {
-    let stage = stage("poll-until").await;
+    let env = env("poll-until").await;
     let in_use = Answer::json(json!({ "age": 5 })).times(2);
     let down = Answer::status(503).times(6).then(Answer::hang_up());
     let free = Answer::json(json!({ "age": 45 }));
-    stage.game.on("/", in_use.then(down).then(free));
+    env.game.on("/", in_use.then(down).then(free));
     let metric = web(
         "webtest",
-        &stage.game.url("/"),
+        &env.game.url("/"),
         json!({
             "count": 0, "interval": "50ms", "successfulLimit": 2, "successCondition": "asInt(result) > 30"
         }),
     );
-    stage.measure("run", metric).await;
-    let status = stage.settled("run").await;
+    env.measure("run", metric).await;
+    let status = env.settled("run").await;
     assert_eq!(status.phase, Phase::Successful);
     let result = &status.metric_results[0];
     assert_eq!(
         (result.successful, result.failed, result.error, result.count),
         (2, 2, 7, 4)
     );
-    assert_eq!(stage.game.counts("/").received, 11);
+    assert_eq!(env.game.counts("/").received, 11);
 }
 
 #[tokio::test]
 async fn a_failure_or_an_error_starts_a_streak_anew() {
-    let stage = stage("poll-until").await;
+    let env = env("poll-until").await;
     let (good, bad) = (
         Answer::json(json!({ "age": 45 })),
         Answer::json(json!({ "age": 5 })),
     );
-    stage
-        .game
+    env.game
         .on("/", in_turn(&[&good, &bad, &good, &Answer::status(500), &good]));
     let metric = web(
         "webtest",
-        &stage.game.url("/"),
+        &env.game.url("/"),
         json!({
             "interval": "50ms", "consecutiveSuccessfulLimit": 2, "successCondition": "asInt(result) > 30"
         }),
     );
-    stage.measure("run", metric).await;
-    let status = stage.settled("run").await;
+    env.measure("run", metric).await;
+    let status = env.settled("run").await;
     let (ok, failed, error) = (Phase::Successful, Phase::Failed, Phase::Error);
     assert_eq!(phases(&status.metric_results[0]), [ok, failed, ok, error, ok, ok]);
     assert_eq!(
@@ -63,42 +62,42 @@ async fn a_failure_or_an_error_starts_a_streak_anew() {
 
 #[tokio::test]
 async fn a_count_that_is_used_up_before_the_limit_is_a_failure() {
-    let stage = stage("poll-until").await;
-    stage.game.on(
+    let env = env("poll-until").await;
+    env.game.on(
         "/",
         Answer::json(json!({ "age": 45 })).then(Answer::json(json!({ "age": 5 }))),
     );
     let metric = web(
         "webtest",
-        &stage.game.url("/"),
+        &env.game.url("/"),
         json!({
             "count": 3, "interval": "50ms", "successfulLimit": 2, "successCondition": "asInt(result) > 30"
         }),
     );
-    stage.measure("run", metric).await;
-    let status = stage.settled("run").await;
+    env.measure("run", metric).await;
+    let status = env.settled("run").await;
     assert_eq!(
         (status.phase, status.reason.as_deref()),
         (Phase::Failed, Some("SuccessLimitNotReached"))
     );
     let message = status.message.unwrap();
     assert!(message.contains("count 3 used up with 1 successful"), "{message}");
-    assert_eq!(stage.game.counts("/").received, 3);
+    assert_eq!(env.game.counts("/").received, 3);
 }
 
 #[tokio::test]
 async fn a_failure_limit_that_is_written_down_counts() {
-    let stage = stage("poll-until").await;
-    stage.game.on("/", Answer::json(json!({ "age": 5 })));
+    let env = env("poll-until").await;
+    env.game.on("/", Answer::json(json!({ "age": 5 })));
     let metric = web(
         "webtest",
-        &stage.game.url("/"),
+        &env.game.url("/"),
         json!({
             "interval": "50ms", "successfulLimit": 2, "failureLimit": 1, "successCondition": "asInt(result) > 30"
         }),
     );
-    stage.measure("run", metric).await;
-    let status = stage.settled("run").await;
+    env.measure("run", metric).await;
+    let status = env.settled("run").await;
     assert_eq!(
         (status.phase, status.metric_results[0].failed),
         (Phase::Failed, 2)
@@ -107,23 +106,23 @@ async fn a_failure_limit_that_is_written_down_counts() {
 
 #[tokio::test]
 async fn while_it_waits_the_status_says_what_for() {
-    let stage = stage("poll-until").await;
-    stage.game.on("/", Answer::status(503));
+    let env = env("poll-until").await;
+    env.game.on("/", Answer::status(503));
     let metric = web(
         "webtest",
-        &stage.game.url("/"),
+        &env.game.url("/"),
         json!({ "interval": "50ms", "successfulLimit": 1 }),
     );
-    stage.measure("run", metric).await;
-    let waiting = stage.until("run", |status| status.message.is_some()).await;
+    env.measure("run", metric).await;
+    let waiting = env.until("run", |status| status.message.is_some()).await;
     assert_eq!((waiting.phase, waiting.completed_at), (Phase::Running, None));
     let message = waiting.message.unwrap();
     assert!(
         message.starts_with("metric webtest: last measurement Error: received status 503"),
         "{message}"
     );
-    stage.game.on("/", Answer::json(json!({ "age": 45 })));
-    assert_eq!(stage.settled("run").await.phase, Phase::Successful);
+    env.game.on("/", Answer::json(json!({ "age": 45 })));
+    assert_eq!(env.settled("run").await.phase, Phase::Successful);
 }
 
 /// One answer after another; the last one goes on.

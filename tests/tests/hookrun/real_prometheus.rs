@@ -1,6 +1,6 @@
 //! Queries of a real Prometheus: numbers, NaN, emptiness and refusals.
 
-use operator_tests::{Stage, at_once};
+use operator_tests::{TestEnv, at_once};
 use serde_json::{Value, json};
 use shared_api::Phase;
 use shared_api::hook_run::HookRunStatus;
@@ -8,14 +8,14 @@ use test_kit::prometheus::Scrape;
 use test_kit::{Answer, Prometheus};
 use tokio::sync::OnceCell;
 
-use crate::stage;
+use crate::env;
 
 /// A query that matches nothing.
 const NOTHING: &str = "nosuch_metric";
 
 #[tokio::test]
 async fn numbers_are_judged_as_scalar_and_as_vector() {
-    let stage = stage("prometheus").await;
+    let env = env("prometheus").await;
     let two = "label_replace(vector(3), \"room\", \"a\", \"\", \"\") or label_replace(vector(7), \"room\", \"b\", \"\", \"\")";
     let cases = [
         (
@@ -57,10 +57,10 @@ async fn numbers_are_judged_as_scalar_and_as_vector() {
         ("out-of-range", "vector(3)", "result[1] < 5", Phase::Error, "[3]"),
     ];
     for (name, query, condition, _, _) in &cases {
-        ask(&stage, name, query, json!({ "successCondition": condition })).await;
+        ask(&env, name, query, json!({ "successCondition": condition })).await;
     }
     for (name, _, _, phase, value) in cases {
-        let status = stage.verdict(name).await;
+        let status = env.verdict(name).await;
         assert_eq!(status.phase, phase, "{name}: {status:?}");
         assert_eq!(value_of(&status), value, "{name}");
     }
@@ -68,7 +68,7 @@ async fn numbers_are_judged_as_scalar_and_as_vector() {
 
 #[tokio::test]
 async fn not_a_number_is_inconclusive_unless_a_condition_asks_for_it() {
-    let stage = stage("prometheus").await;
+    let env = env("prometheus").await;
     let cases = [
         ("scalar", "0/0", "result < 5", Phase::Inconclusive),
         ("vector", "vector(0)/0", "result[0] < 5", Phase::Inconclusive),
@@ -88,10 +88,10 @@ async fn not_a_number_is_inconclusive_unless_a_condition_asks_for_it() {
         ),
     ];
     for (name, query, condition, _) in &cases {
-        ask(&stage, name, query, json!({ "successCondition": condition })).await;
+        ask(&env, name, query, json!({ "successCondition": condition })).await;
     }
     for (name, _, _, phase) in cases {
-        let status = stage.verdict(name).await;
+        let status = env.verdict(name).await;
         assert_eq!(status.phase, phase, "{name}: {status:?}");
         let message = status.message.as_deref().unwrap();
         assert!(
@@ -103,14 +103,14 @@ async fn not_a_number_is_inconclusive_unless_a_condition_asks_for_it() {
 
 #[tokio::test]
 async fn emptiness_is_an_error_unless_something_says_otherwise() {
-    let stage = stage("prometheus").await;
+    let env = env("prometheus").await;
     let all_low = json!({ "successCondition": "all(result, # < 5)" });
     let handled = json!({ "successCondition": "len(result) == 0 || result[0] < 5" });
-    ask(&stage, "default", NOTHING, all_low).await;
-    ask(&stage, "handled", NOTHING, handled).await;
+    ask(&env, "default", NOTHING, all_low).await;
+    ask(&env, "handled", NOTHING, handled).await;
     for phase in [Phase::Failed, Phase::Inconclusive, Phase::Successful] {
         let more = json!({ "onNoData": phase, "successCondition": "result[0] < 5" });
-        ask(&stage, &phase.as_str().to_lowercase(), NOTHING, more).await;
+        ask(&env, &phase.as_str().to_lowercase(), NOTHING, more).await;
     }
     for (name, phase) in [
         ("default", Phase::Error),
@@ -119,7 +119,7 @@ async fn emptiness_is_an_error_unless_something_says_otherwise() {
         ("inconclusive", Phase::Inconclusive),
         ("successful", Phase::Successful),
     ] {
-        let status = stage.verdict(name).await;
+        let status = env.verdict(name).await;
         assert_eq!(
             (status.phase, value_of(&status)),
             (phase, "[]"),
@@ -135,26 +135,25 @@ async fn emptiness_is_an_error_unless_something_says_otherwise() {
 
 #[tokio::test]
 async fn a_refused_query_is_an_error_in_prometheus_own_words() {
-    let stage = stage("prometheus").await;
-    ask(&stage, "bad", "sum(", json!({})).await;
-    ask(&stage, "range", "up[5m]", json!({})).await;
-    ask(&stage, "string", "\"text\"", json!({})).await;
+    let env = env("prometheus").await;
+    ask(&env, "bad", "sum(", json!({})).await;
+    ask(&env, "range", "up[5m]", json!({})).await;
+    ask(&env, "string", "\"text\"", json!({})).await;
     for (name, words) in [
         ("bad", "Prometheus refused the query: bad_data: "),
         ("range", "Prometheus answered a matrix; "),
         ("string", "Prometheus answered a string; "),
     ] {
-        let status = stage.verdict(name).await;
+        let status = env.verdict(name).await;
         assert_eq!(status.phase, Phase::Error, "{status:?}");
         let message = status.message.unwrap();
         assert!(message.contains(words), "{words} is not in {message}");
     }
     // An address that leads to something else.
-    stage.game.otherwise(Answer::json(json!({ "age": 45 })));
-    stage
-        .measure("elsewhere", at_once(metric(&stage.game.url(""), "vector(1)")))
+    env.game.otherwise(Answer::json(json!({ "age": 45 })));
+    env.measure("elsewhere", at_once(metric(&env.game.url(""), "vector(1)")))
         .await;
-    let message = stage.settled("elsewhere").await.message.unwrap();
+    let message = env.settled("elsewhere").await.message.unwrap();
     assert!(
         message.contains("does the address lead to a Prometheus server?"),
         "{message}"
@@ -163,7 +162,7 @@ async fn a_refused_query_is_an_error_in_prometheus_own_words() {
 
 #[tokio::test]
 async fn arguments_stay_within_the_query() {
-    let stage = stage("prometheus").await;
+    let env = env("prometheus").await;
     let address = prometheus().await.url().to_owned();
     let inside = metric(
         &address,
@@ -171,19 +170,17 @@ async fn arguments_stay_within_the_query() {
     );
     let code = metric(&address, "vector({{ args.room }})");
     let args = json!([{ "name": "room", "value": "\", \"\", \"\") or vector(99) #" }]);
-    stage
-        .create("quoted", json!({ "args": args, "metrics": [inside] }))
+    env.create("quoted", json!({ "args": args, "metrics": [inside] }))
         .await;
-    stage
-        .create("code", json!({ "args": args, "metrics": [at_once(code)] }))
+    env.create("code", json!({ "args": args, "metrics": [at_once(code)] }))
         .await;
-    let status = stage.verdict("quoted").await;
+    let status = env.verdict("quoted").await;
     assert_eq!(
         (status.phase, value_of(&status)),
         (Phase::Successful, "[1]"),
         "{status:?}"
     );
-    let status = stage.verdict("code").await;
+    let status = env.verdict("code").await;
     assert_eq!(status.phase, Phase::Error);
     assert!(
         status.message.as_deref().unwrap().contains("args.room"),
@@ -198,10 +195,10 @@ async fn prometheus() -> &'static Prometheus {
         .await
 }
 
-async fn ask(stage: &Stage<'_>, name: &str, query: &str, more: Value) {
+async fn ask(env: &TestEnv<'_>, name: &str, query: &str, more: Value) {
     let mut metric = at_once(metric(prometheus().await.url(), query));
     operator_tests::merge(&mut metric, more);
-    stage.measure(name, metric).await;
+    env.measure(name, metric).await;
 }
 
 fn metric(address: &str, query: &str) -> Value {

@@ -2,25 +2,24 @@
 
 use std::net::Ipv4Addr;
 
-use operator_tests::{Stage, at_once, web};
+use operator_tests::{TestEnv, at_once, web};
 use serde_json::json;
 use shared_api::Phase;
 use test_kit::{Answer, Webhook};
 
-use crate::stage;
+use crate::env;
 
 #[tokio::test]
 async fn to_the_same_host_they_are_followed() {
-    let stage = stage("redirects").await;
-    stage.game.on("/old", Answer::redirect("/new?room=1"));
-    stage.game.on("/new", Answer::json(json!({ "age": 45 })));
+    let env = env("redirects").await;
+    env.game.on("/old", Answer::redirect("/new?room=1"));
+    env.game.on("/new", Answer::json(json!({ "age": 45 })));
     let details =
         json!({ "provider": { "web": { "headers": [{ "key": "Authorization", "value": "Bearer abc" }] } } });
-    stage
-        .measure("run", web("webtest", &stage.game.url("/old"), details))
+    env.measure("run", web("webtest", &env.game.url("/old"), details))
         .await;
-    assert_eq!(stage.settled("run").await.phase, Phase::Successful);
-    let [new] = &stage.game.requests("/new")[..] else {
+    assert_eq!(env.settled("run").await.phase, Phase::Successful);
+    let [new] = &env.game.requests("/new")[..] else {
         panic!("asked once")
     };
     assert_eq!(
@@ -31,7 +30,7 @@ async fn to_the_same_host_they_are_followed() {
 
 #[tokio::test]
 async fn to_anywhere_else_they_are_an_error_that_names_the_target() {
-    let stage = stage("redirects").await;
+    let env = env("redirects").await;
     let elsewhere = Webhook::start_at((Ipv4Addr::new(127, 0, 0, 2), 0).into()).unwrap();
     elsewhere.otherwise(Answer::json(json!({ "age": 45 })));
     let other_port = Webhook::start().unwrap();
@@ -39,7 +38,7 @@ async fn to_anywhere_else_they_are_an_error_that_names_the_target() {
     for (name, target) in [("host", elsewhere.url("/")), ("port", other_port.url("/"))] {
         let address = target.trim_end_matches('/');
         assert_refused(
-            &stage,
+            &env,
             name,
             &target,
             &format!("received status 302: it redirects to {address}; "),
@@ -48,21 +47,21 @@ async fn to_anywhere_else_they_are_an_error_that_names_the_target() {
     }
     let metadata = "http://169.254.169.254/latest/meta-data/iam/security-credentials/";
     assert_refused(
-        &stage,
+        &env,
         "metadata",
         metadata,
         "169.254.169.254 is a cloud metadata address",
     )
     .await;
     assert_refused(
-        &stage,
+        &env,
         "spelled",
         "//0xA9FEA9FE/",
         "169.254.169.254 is a cloud metadata address",
     )
     .await;
     assert_refused(
-        &stage,
+        &env,
         "scheme",
         "file:///etc/passwd",
         "the scheme file is not allowed",
@@ -76,19 +75,19 @@ async fn to_anywhere_else_they_are_an_error_that_names_the_target() {
 
 #[tokio::test]
 async fn in_a_circle_they_end() {
-    let stage = stage("redirects").await;
-    stage.game.on("/circle", Answer::redirect("/circle"));
-    assert_refused(&stage, "run", "/circle", "more than 3 redirects").await;
-    assert_eq!(stage.game.counts("/circle").received, 3);
+    let env = env("redirects").await;
+    env.game.on("/circle", Answer::redirect("/circle"));
+    assert_refused(&env, "run", "/circle", "more than 3 redirects").await;
+    assert_eq!(env.game.counts("/circle").received, 3);
 }
 
 /// A hook that is redirected there ends in an Error with these words.
-async fn assert_refused(stage: &Stage<'_>, name: &str, target: &str, words: &str) {
+async fn assert_refused(env: &TestEnv<'_>, name: &str, target: &str, words: &str) {
     let path = format!("/{name}");
-    stage.game.on(&path, Answer::redirect(target));
-    let metric = web("webtest", &stage.game.url(&path), json!({}));
-    stage.measure(name, at_once(metric)).await;
-    let status = stage.settled(name).await;
+    env.game.on(&path, Answer::redirect(target));
+    let metric = web("webtest", &env.game.url(&path), json!({}));
+    env.measure(name, at_once(metric)).await;
+    let status = env.settled(name).await;
     assert_eq!(status.phase, Phase::Error);
     let message = status.message.unwrap();
     assert!(message.contains(words), "{words:?} is not in {message:?}");

@@ -8,37 +8,37 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::api::events::v1::Event;
 use kube::api::{Api, ListParams, ObjectMeta, PostParams};
-use operator_tests::{SOON, Stage, at_once, free_address, web};
+use operator_tests::{SOON, TestEnv, at_once, free_address, web};
 use serde_json::{Value, json};
 use shared_api::Phase;
 use test_kit::webhook::{Received, Script};
 use test_kit::{Answer, eventually};
 
-use crate::stage;
+use crate::env;
 
 /// Needs quoting in JSON and encoding in a URL; every part of it is one of a kind.
 const SECRET: &str = "hush+Zq8 \"Vx2\\Kw7\"/Jy4%Bn5&Tr3";
 
-async fn secretive() -> Stage<'static> {
-    let mut stage = stage("secrets").await;
-    stage.secrets = vec![SECRET.to_owned()];
-    stage
+async fn secretive() -> TestEnv<'static> {
+    let mut env = env("secrets").await;
+    env.secrets = vec![SECRET.to_owned()];
+    env
 }
 
 #[tokio::test]
 async fn a_secret_reaches_header_url_and_body() {
-    let stage = secretive().await;
-    put_secret(&stage, "credentials", "token").await;
-    stage.game.otherwise(Answer::json(json!({ "age": 45 })));
+    let env = secretive().await;
+    put_secret(&env, "credentials", "token").await;
+    env.game.otherwise(Answer::json(json!({ "age": 45 })));
     create(
-        &stage,
+        &env,
         "run",
-        web("webtest", &with_token(&stage.game.url("/")), everywhere()),
+        web("webtest", &with_token(&env.game.url("/")), everywhere()),
     )
     .await;
-    let status = stage.settled("run").await;
+    let status = env.settled("run").await;
     assert_eq!(status.phase, Phase::Successful, "{status:?}");
-    let requests = stage.game.requests("/");
+    let requests = env.game.requests("/");
     let [request] = requests.as_slice() else {
         panic!("{requests:?}")
     };
@@ -49,13 +49,13 @@ async fn a_secret_reaches_header_url_and_body() {
     );
     assert_eq!(request.query, format!("token={}", percent(SECRET)));
     assert_eq!(request.json().unwrap(), json!({ "token": SECRET }));
-    assert_hidden(&stage).await;
+    assert_hidden(&env).await;
 }
 
 #[tokio::test]
 async fn an_endpoint_that_sends_it_back_does_not_publish_it() {
-    let stage = secretive().await;
-    put_secret(&stage, "credentials", "token").await;
+    let env = secretive().await;
+    put_secret(&env, "credentials", "token").await;
     let filler = |length: usize| "x".repeat(length);
     let echo = |request: &Received| {
         let body = String::from_utf8_lossy(&request.body).into_owned();
@@ -120,44 +120,44 @@ async fn an_endpoint_that_sends_it_back_does_not_publish_it() {
     ];
     for (name, script, more) in answers {
         let path = format!("/{name}");
-        stage.game.on(&path, script);
+        env.game.on(&path, script);
         for quoted in [false, true] {
-            let mut metric = web("webtest", &with_token(&stage.game.url(&path)), everywhere());
+            let mut metric = web("webtest", &with_token(&env.game.url(&path)), everywhere());
             operator_tests::merge(&mut metric, more.clone());
             metric["quoteAnswers"] = json!(quoted);
             let name = format!("{name}-{quoted}");
-            create(&stage, &name, metric).await;
-            let value = stage.verdict(&name).await.metric_results[0].measurements[0]
+            create(&env, &name, metric).await;
+            let value = env.verdict(&name).await.metric_results[0].measurements[0]
                 .value
                 .clone();
             assert!(quoted || value.is_none(), "{name}: {value:?}");
         }
-        assert_eq!(stage.game.counts(&path).received, 2, "{name}");
+        assert_eq!(env.game.counts(&path).received, 2, "{name}");
     }
     for name in ["whole-true", "failed-true"] {
-        let value = stage.status(name).await.metric_results[0].measurements[0]
+        let value = env.status(name).await.metric_results[0].measurements[0]
             .value
             .clone()
             .unwrap();
         assert!(value.contains("*****"), "{value}");
     }
-    assert_hidden(&stage).await;
+    assert_hidden(&env).await;
 }
 
 #[tokio::test]
 async fn an_endpoint_that_is_not_there_does_not_publish_it() {
-    let stage = secretive().await;
-    put_secret(&stage, "credentials", "token").await;
+    let env = secretive().await;
+    put_secret(&env, "credentials", "token").await;
     let redirect = format!("http://elsewhere/{}", percent(SECRET));
-    stage.game.on("/redirect", Answer::redirect(redirect));
-    stage.game.on("/never", Answer::never());
-    stage.game.on("/hang-up", Answer::hang_up());
-    let address = stage.game.address();
+    env.game.on("/redirect", Answer::redirect(redirect));
+    env.game.on("/never", Answer::never());
+    env.game.on("/hang-up", Answer::hang_up());
+    let address = env.game.address();
     let metrics = [
         ("refused", format!("http://{}/", free_address())),
-        ("never", stage.game.url("/never")),
-        ("hang-up", stage.game.url("/hang-up")),
-        ("redirect", stage.game.url("/redirect")),
+        ("never", env.game.url("/never")),
+        ("hang-up", env.game.url("/hang-up")),
+        ("redirect", env.game.url("/redirect")),
         (
             "in-path",
             format!("http://{address}/nothing/{{{{ args.token }}}}"),
@@ -168,67 +168,67 @@ async fn an_endpoint_that_is_not_there_does_not_publish_it() {
     for (name, url) in metrics {
         let mut metric = web("webtest", &with_token(&url), everywhere());
         metric["provider"]["web"]["timeoutSeconds"] = json!(1);
-        create(&stage, name, metric).await;
-        assert_eq!(stage.verdict(name).await.phase, Phase::Error, "{name}");
+        create(&env, name, metric).await;
+        assert_eq!(env.verdict(name).await.phase, Phase::Error, "{name}");
     }
     let prometheus = json!({ "name": "prometheus", "provider": { "prometheus": {
-        "address": stage.game.url("/in-query"), "query": "up{token=\"{{ args.token }}\"}",
+        "address": env.game.url("/in-query"), "query": "up{token=\"{{ args.token }}\"}",
         "headers": [{ "key": "Authorization", "valueFrom": { "secretKeyRef": { "name": "credentials", "key": "token" } } }]
     } } });
-    stage.game.otherwise(Script::by(|request| {
+    env.game.otherwise(Script::by(|request| {
         let query = String::from_utf8_lossy(&request.body).into_owned();
         Answer::json(json!({ "status": "error", "errorType": query, "error": SECRET })).with_status(400)
     }));
-    create(&stage, "prometheus", prometheus).await;
-    assert_eq!(stage.verdict("prometheus").await.phase, Phase::Error);
-    assert_hidden(&stage).await;
+    create(&env, "prometheus", prometheus).await;
+    assert_eq!(env.verdict("prometheus").await.phase, Phase::Error);
+    assert_hidden(&env).await;
 }
 
 #[tokio::test]
 async fn a_missing_secret_is_named_and_heals_when_it_comes() {
-    let stage = secretive().await;
-    stage.game.on("/", Answer::json(json!({ "age": 45 })));
-    put_secret(&stage, "other", "another-key").await;
+    let env = secretive().await;
+    env.game.on("/", Answer::json(json!({ "age": 45 })));
+    put_secret(&env, "other", "another-key").await;
     let wrong_key = json!({ "provider": { "web": { "headers": [{ "key": "Authorization",
         "valueFrom": { "secretKeyRef": { "name": "other", "key": "token" } } }] } } });
     let polling = json!({ "interval": "50ms", "successfulLimit": 1 });
-    create(&stage, "no-key", web("webtest", &stage.game.url("/"), wrong_key)).await;
+    create(&env, "no-key", web("webtest", &env.game.url("/"), wrong_key)).await;
     create(
-        &stage,
+        &env,
         "no-secret",
-        web("webtest", &with_token(&stage.game.url("/")), json!({})),
+        web("webtest", &with_token(&env.game.url("/")), json!({})),
     )
     .await;
     create(
-        &stage,
+        &env,
         "waiting",
-        web("webtest", &with_token(&stage.game.url("/")), polling),
+        web("webtest", &with_token(&env.game.url("/")), polling),
     )
     .await;
     for (name, words) in [
         ("no-key", "key \"token\" of Secret \"other\""),
         ("no-secret", "key \"token\" of Secret \"credentials\""),
     ] {
-        let status = stage.verdict(name).await;
+        let status = env.verdict(name).await;
         assert_eq!(status.phase, Phase::Error);
         let message = status.message.unwrap();
         assert!(message.contains(&format!("{words} does not exist")), "{message}");
     }
-    let waiting = stage.until("waiting", |status| status.message.is_some()).await;
+    let waiting = env.until("waiting", |status| status.message.is_some()).await;
     assert_eq!(waiting.phase, Phase::Running);
-    assert_eq!(stage.game.all_requests().len(), 0);
-    put_secret(&stage, "credentials", "token").await;
-    let seen = stage.game.await_requests("/", 1, SOON).await.unwrap();
+    assert_eq!(env.game.all_requests().len(), 0);
+    put_secret(&env, "credentials", "token").await;
+    let seen = env.game.await_requests("/", 1, SOON).await.unwrap();
     assert_eq!(seen[0].query, format!("token={}", percent(SECRET)));
-    assert_eq!(stage.settled("waiting").await.phase, Phase::Successful);
-    assert_hidden(&stage).await;
+    assert_eq!(env.settled("waiting").await.phase, Phase::Successful);
+    assert_hidden(&env).await;
 }
 
 /// What is read is bounded: neither the call nor the search of the answer costs more than that.
 #[tokio::test]
 async fn a_secret_that_is_too_long_is_not_sent() {
-    let stage = secretive().await;
-    let secrets: Api<Secret> = Api::namespaced(stage.client(), &stage.namespace);
+    let env = secretive().await;
+    let secrets: Api<Secret> = Api::namespaced(env.client(), &env.namespace);
     let long = Secret {
         metadata: ObjectMeta {
             name: Some("credentials".to_owned()),
@@ -239,12 +239,12 @@ async fn a_secret_that_is_too_long_is_not_sent() {
     };
     secrets.create(&PostParams::default(), &long).await.unwrap();
     create(
-        &stage,
+        &env,
         "run",
-        web("webtest", &with_token(&stage.game.url("/")), json!({})),
+        web("webtest", &with_token(&env.game.url("/")), json!({})),
     )
     .await;
-    let status = stage.verdict("run").await;
+    let status = env.verdict("run").await;
     let message = status.message.unwrap();
     assert_eq!(status.phase, Phase::Error, "{message}");
     assert!(
@@ -253,7 +253,7 @@ async fn a_secret_that_is_too_long_is_not_sent() {
         ),
         "{message}"
     );
-    assert_eq!(stage.game.all_requests().len(), 0);
+    assert_eq!(env.game.all_requests().len(), 0);
 }
 
 /// The secret in a header of its own, within a header and in a JSON body.
@@ -273,18 +273,17 @@ fn with_token(url: &str) -> String {
 }
 
 /// Creates a run of one metric that may use `args.token`; its first error ends it, unless it polls.
-async fn create(stage: &Stage<'_>, name: &str, mut metric: Value) {
+async fn create(env: &TestEnv<'_>, name: &str, mut metric: Value) {
     if metric["interval"].is_null() {
         metric = at_once(metric);
     }
     let token = json!({ "name": "token", "valueFrom": { "secretKeyRef": { "name": "credentials", "key": "token" } } });
-    stage
-        .create(name, json!({ "args": [token], "metrics": [metric] }))
+    env.create(name, json!({ "args": [token], "metrics": [metric] }))
         .await;
 }
 
-async fn put_secret(stage: &Stage<'_>, name: &str, key: &str) {
-    let secrets: Api<Secret> = Api::namespaced(stage.client(), &stage.namespace);
+async fn put_secret(env: &TestEnv<'_>, name: &str, key: &str) {
+    let secrets: Api<Secret> = Api::namespaced(env.client(), &env.namespace);
     let metadata = ObjectMeta {
         name: Some(name.to_owned()),
         ..ObjectMeta::default()
@@ -305,19 +304,19 @@ async fn put_secret(stage: &Stage<'_>, name: &str, key: &str) {
 
 /// Looks for the secret, in whatever disguise, wherever anything is shown. Every verdict but a success has its event first, so
 /// that the events are there to be looked at.
-async fn assert_hidden(stage: &Stage<'_>) {
-    let runs = stage.runs().list(&ListParams::default()).await.unwrap().items;
+async fn assert_hidden(env: &TestEnv<'_>) {
+    let runs = env.runs().list(&ListParams::default()).await.unwrap().items;
     for run in &runs {
         let (name, status) = (
             run.metadata.name.as_deref().unwrap(),
             run.status.as_ref().unwrap(),
         );
         if status.phase != Phase::Successful {
-            stage.warned(name, status.phase.as_str()).await;
+            env.warned(name, status.phase.as_str()).await;
         }
     }
     let log = eventually(SOON, || async {
-        let log = stage.operator.process.stderr();
+        let log = env.operator.process.stderr();
         if log.matches("run ended").count() >= runs.len() {
             Ok(log)
         } else {
@@ -325,15 +324,15 @@ async fn assert_hidden(stage: &Stage<'_>) {
         }
     })
     .await;
-    let events: Api<Event> = Api::namespaced(stage.client(), &stage.namespace);
+    let events: Api<Event> = Api::namespaced(env.client(), &env.namespace);
     let events = events.list(&ListParams::default()).await.unwrap().items;
     let statuses: Vec<_> = runs.iter().map(|run| &run.status).collect();
     let shown = [
         ("a status", serde_json::to_string(&statuses).unwrap()),
         ("an event", serde_json::to_string(&events).unwrap()),
         ("the log", log),
-        ("standard output", stage.operator.process.stdout()),
-        ("a metric", stage.operator.get("/metrics").await),
+        ("standard output", env.operator.process.stdout()),
+        ("a metric", env.operator.get("/metrics").await),
     ];
     for (place, text) in shown {
         let run = witness::secret::run_of(SECRET, &text);

@@ -5,26 +5,22 @@ use serde_json::json;
 use shared_api::Phase;
 use test_kit::Answer;
 
-use crate::stage;
+use crate::env;
 
 #[tokio::test]
 async fn a_corrected_address_is_asked_from_then_on() {
-    let stage = stage("spec-changes").await;
-    stage.game.on("/right", Answer::json(json!({ "age": 45 })));
+    let env = env("spec-changes").await;
+    env.game.on("/right", Answer::json(json!({ "age": 45 })));
     let polling = json!({ "interval": "50ms", "successfulLimit": 2 });
-    stage
-        .measure("run", web("webtest", &stage.game.url("/wrong"), polling.clone()))
+    env.measure("run", web("webtest", &env.game.url("/wrong"), polling.clone()))
         .await;
-    stage
-        .until("run", |status| {
-            status.metric_results.iter().any(|result| result.error >= 2)
-        })
-        .await;
-    let right = web("webtest", &stage.game.url("/right"), polling);
-    stage
-        .patch("run", json!({ "spec": { "metrics": [right] } }))
-        .await;
-    let status = stage.settled("run").await;
+    env.until("run", |status| {
+        status.metric_results.iter().any(|result| result.error >= 2)
+    })
+    .await;
+    let right = web("webtest", &env.game.url("/right"), polling);
+    env.patch("run", json!({ "spec": { "metrics": [right] } })).await;
+    let status = env.settled("run").await;
     assert_eq!(
         (status.phase, status.observed_generation),
         (Phase::Successful, Some(2))
@@ -33,52 +29,49 @@ async fn a_corrected_address_is_asked_from_then_on() {
         status.metric_results[0].error >= 2,
         "what was measured stays: {status:?}"
     );
-    assert_eq!(stage.game.counts("/right").received, 2);
+    assert_eq!(env.game.counts("/right").received, 2);
 }
 
 #[tokio::test]
 async fn an_answer_is_not_judged_by_a_condition_that_is_gone() {
-    let stage = stage("spec-changes").await;
+    let env = env("spec-changes").await;
     let answer = Answer::json(json!({ "age": 45 }));
-    stage.game.on("/", Answer::never().times(1).then(answer));
+    env.game.on("/", Answer::never().times(1).then(answer));
     let patient = json!({ "provider": { "web": { "timeoutSeconds": 600 } } });
-    let mut lax = web("webtest", &stage.game.url("/"), patient);
+    let mut lax = web("webtest", &env.game.url("/"), patient);
     lax["successCondition"] = json!("asInt(result) > 30");
     let mut strict = lax.clone();
     strict["successCondition"] = json!("asInt(result) > 50");
-    stage.measure("run", lax).await;
-    stage.game.await_in_flight("/", 1, SOON).await.unwrap();
-    stage
-        .patch("run", json!({ "spec": { "metrics": [strict] } }))
-        .await;
-    stage.game.await_cancelled("/", 1, SOON).await.unwrap();
-    let status = stage.settled("run").await;
+    env.measure("run", lax).await;
+    env.game.await_in_flight("/", 1, SOON).await.unwrap();
+    env.patch("run", json!({ "spec": { "metrics": [strict] } })).await;
+    env.game.await_cancelled("/", 1, SOON).await.unwrap();
+    let status = env.settled("run").await;
     assert_eq!(
         (status.phase, status.observed_generation),
         (Phase::Failed, Some(2))
     );
     assert!(status.message.unwrap().contains("asInt(result) > 50"));
-    assert_eq!(stage.game.counts("/").received, 2);
+    assert_eq!(env.game.counts("/").received, 2);
 }
 
 #[tokio::test]
 async fn a_change_that_makes_no_sense_ends_the_run() {
-    let stage = stage("spec-changes").await;
-    stage.game.on("/", Answer::json(json!({ "age": 45 })));
-    let polling = web("webtest", &stage.game.url("/"), json!({ "interval": "50ms" }));
-    stage.measure("run", polling).await;
-    stage
-        .until("run", |status| {
-            status.metric_results.iter().any(|result| result.successful >= 2)
-        })
-        .await;
+    let env = env("spec-changes").await;
+    env.game.on("/", Answer::json(json!({ "age": 45 })));
+    let polling = web("webtest", &env.game.url("/"), json!({ "interval": "50ms" }));
+    env.measure("run", polling).await;
+    env.until("run", |status| {
+        status.metric_results.iter().any(|result| result.successful >= 2)
+    })
+    .await;
     let typo = web(
         "webtest",
-        &stage.game.url("/"),
+        &env.game.url("/"),
         json!({ "interval": "50ms", "successCondition": "result >" }),
     );
-    stage.patch("run", json!({ "spec": { "metrics": [typo] } })).await;
-    let status = stage.settled("run").await;
+    env.patch("run", json!({ "spec": { "metrics": [typo] } })).await;
+    let status = env.settled("run").await;
     assert_eq!(
         (status.phase, status.reason.as_deref()),
         (Phase::Error, Some("InvalidSpec"))

@@ -2,16 +2,16 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, Patch, PatchParams};
-use operator_tests::{SOON, Stage, web};
+use operator_tests::{SOON, TestEnv, web};
 use serde_json::{Value, json};
 use shared_api::HookTemplate;
 use test_kit::eventually;
 
-use crate::stage;
+use crate::env;
 
 #[tokio::test]
 async fn a_good_template_is_valid_and_open_arguments_are_no_mistake() {
-    let stage = stage("templates").await;
+    let env = env("templates").await;
     let metric = web(
         "webtest",
         "http://{{ args.PodIP }}:9091",
@@ -20,23 +20,22 @@ async fn a_good_template_is_valid_and_open_arguments_are_no_mistake() {
         }),
     );
     let args = json!([{ "name": "PodIP" }, { "name": "PodName" }, { "name": "least" }]);
-    stage
-        .create_template("test", json!({ "args": args, "metrics": [metric] }))
+    env.create_template("test", json!({ "args": args, "metrics": [metric] }))
         .await;
-    let valid = condition(&stage, "test", "True").await;
+    let valid = condition(&env, "test", "True").await;
     assert_eq!(
         (valid.reason.as_str(), valid.observed_generation),
         ("SpecValid", Some(1))
     );
-    gauge(&stage, 0).await;
-    assert_eq!(stage.warnings("test").await, [""; 0]);
+    gauge(&env, 0).await;
+    assert_eq!(env.warnings("test").await, [""; 0]);
 }
 
 #[tokio::test]
 async fn every_problem_is_named_with_path_and_position() {
-    let stage = stage("templates").await;
-    stage.create_template("test", broken()).await;
-    let invalid = condition(&stage, "test", "False").await;
+    let env = env("templates").await;
+    env.create_template("test", broken()).await;
+    let invalid = condition(&env, "test", "False").await;
     assert_eq!(invalid.reason, "SpecInvalid");
     for words in [
         "metrics[0].interval: ",
@@ -53,62 +52,56 @@ async fn every_problem_is_named_with_path_and_position() {
             invalid.message
         );
     }
-    stage.warned("test", "SpecInvalid metrics[0].interval: ").await;
-    gauge(&stage, 1).await;
+    env.warned("test", "SpecInvalid metrics[0].interval: ").await;
+    gauge(&env, 1).await;
 }
 
 #[tokio::test]
 async fn the_condition_follows_the_spec() {
-    let stage = stage("templates").await;
+    let env = env("templates").await;
     let good = json!({ "metrics": [web("webtest", "http://game:9091", json!({}))] });
-    stage.create_template("test", good.clone()).await;
-    let valid = condition(&stage, "test", "True").await;
+    env.create_template("test", good.clone()).await;
+    let valid = condition(&env, "test", "True").await;
     let bad =
         json!({ "metrics": [web("webtest", "http://game:9091", json!({ "successCondition": "result >" }))] });
-    replace_spec(&stage, &bad).await;
-    let invalid = condition(&stage, "test", "False").await;
+    replace_spec(&env, &bad).await;
+    let invalid = condition(&env, "test", "False").await;
     assert_eq!(invalid.observed_generation, Some(2));
     assert!(
         invalid.last_transition_time >= valid.last_transition_time,
         "{invalid:?}"
     );
-    gauge(&stage, 1).await;
-    replace_spec(&stage, &good).await;
-    assert_eq!(
-        condition(&stage, "test", "True").await.observed_generation,
-        Some(3)
-    );
-    gauge(&stage, 0).await;
-    replace_spec(&stage, &bad).await;
-    condition(&stage, "test", "False").await;
-    gauge(&stage, 1).await;
-    stage
-        .templates()
+    gauge(&env, 1).await;
+    replace_spec(&env, &good).await;
+    assert_eq!(condition(&env, "test", "True").await.observed_generation, Some(3));
+    gauge(&env, 0).await;
+    replace_spec(&env, &bad).await;
+    condition(&env, "test", "False").await;
+    gauge(&env, 1).await;
+    env.templates()
         .delete("test", &DeleteParams::default())
         .await
         .unwrap();
-    gauge(&stage, 0).await;
+    gauge(&env, 0).await;
 }
 
 #[tokio::test]
 async fn a_condition_that_is_true_already_is_not_written_again() {
-    let stage = stage("templates").await;
-    stage
-        .create_template(
-            "test",
-            json!({ "metrics": [web("webtest", "http://game:9091", json!({}))] }),
-        )
-        .await;
-    condition(&stage, "test", "True").await;
-    let before = stage.templates().get("test").await.unwrap();
-    stage.operator.process.restart().unwrap();
-    stage.operator.ready().await;
+    let env = env("templates").await;
+    env.create_template(
+        "test",
+        json!({ "metrics": [web("webtest", "http://game:9091", json!({}))] }),
+    )
+    .await;
+    condition(&env, "test", "True").await;
+    let before = env.templates().get("test").await.unwrap();
+    env.operator.process.restart().unwrap();
+    env.operator.ready().await;
     // The template was listed before this one, so whatever is to be written for it has been.
-    stage.create_template("later", broken()).await;
-    condition(&stage, "later", "False").await;
+    env.create_template("later", broken()).await;
+    condition(&env, "later", "False").await;
     assert_eq!(
-        stage
-            .templates()
+        env.templates()
             .get("test")
             .await
             .unwrap()
@@ -132,8 +125,8 @@ fn broken() -> Value {
 
 #[tokio::test]
 async fn what_cannot_even_be_read_is_not_valid_and_says_so() {
-    let stage = stage("templates").await;
-    if !operator_tests::stores_wide_integers(stage.control_plane, &stage.namespace) {
+    let env = env("templates").await;
+    if !operator_tests::stores_wide_integers(env.control_plane, &env.namespace) {
         return;
     }
     let metric = web(
@@ -146,7 +139,7 @@ async fn what_cannot_even_be_read_is_not_valid_and_says_so() {
         "metadata": { "name": "test" }, "spec": { "metrics": [metric] }
     });
     let kind = ApiResource::erase::<HookTemplate>(&());
-    let templates: Api<DynamicObject> = Api::namespaced_with(stage.client(), &stage.namespace, &kind);
+    let templates: Api<DynamicObject> = Api::namespaced_with(env.client(), &env.namespace, &kind);
     let params = PatchParams::apply("test").force();
     templates
         .patch("test", &params, &Patch::Apply(template))
@@ -160,13 +153,13 @@ async fn what_cannot_even_be_read_is_not_valid_and_says_so() {
     })
     .await;
     assert!(message.contains("5000000000"), "{message}");
-    stage.warned("test", "SpecInvalid the spec cannot be read").await;
-    gauge(&stage, 1).await;
+    env.warned("test", "SpecInvalid the spec cannot be read").await;
+    gauge(&env, 1).await;
 }
 
 /// Waits until `Valid` has this status for the template's current generation.
-pub(crate) async fn condition(stage: &Stage<'_>, name: &str, status: &str) -> Condition {
-    let templates = stage.templates();
+pub(crate) async fn condition(env: &TestEnv<'_>, name: &str, status: &str) -> Condition {
+    let templates = env.templates();
     eventually(SOON, || async {
         let template = templates.get(name).await.map_err(|error| error.to_string())?;
         let found = template.status.unwrap_or_default();
@@ -187,18 +180,17 @@ pub(crate) async fn condition(stage: &Stage<'_>, name: &str, status: &str) -> Co
     .await
 }
 
-async fn replace_spec(stage: &Stage<'_>, spec: &Value) {
+async fn replace_spec(env: &TestEnv<'_>, spec: &Value) {
     let patch = Patch::Merge(json!({ "spec": spec }));
-    stage
-        .templates()
+    env.templates()
         .patch("test", &PatchParams::default(), &patch)
         .await
         .unwrap();
 }
 
-async fn gauge(stage: &Stage<'_>, wanted: u64) {
+async fn gauge(env: &TestEnv<'_>, wanted: u64) {
     eventually(SOON, || async {
-        let seen = stage.operator.metric("hookgate_hook_invalid_templates", "").await;
+        let seen = env.operator.metric("hookgate_hook_invalid_templates", "").await;
         if seen == wanted { Ok(()) } else { Err(seen) }
     })
     .await;

@@ -6,38 +6,36 @@ use shared_api::Phase;
 use shared_api::hook_run::HookRunStatus;
 use test_kit::Answer;
 
-use crate::stage;
+use crate::env;
 
 #[tokio::test]
 async fn before_any_measurement_nothing_is_asked() {
-    let stage = stage("terminate").await;
-    stage.game.on("/", Answer::json(json!({ "age": 45 })));
-    let metric = web("webtest", &stage.game.url("/"), json!({}));
-    stage
-        .create("run", json!({ "terminate": true, "metrics": [metric] }))
+    let env = env("terminate").await;
+    env.game.on("/", Answer::json(json!({ "age": 45 })));
+    let metric = web("webtest", &env.game.url("/"), json!({}));
+    env.create("run", json!({ "terminate": true, "metrics": [metric] }))
         .await;
-    assert_terminated(&stage.settled("run").await);
-    assert_eq!(stage.game.counts("/").received, 0);
+    assert_terminated(&env.settled("run").await);
+    assert_eq!(env.game.counts("/").received, 0);
 }
 
 #[tokio::test]
 async fn in_mid_run_what_was_measured_is_kept() {
-    let stage = stage("terminate").await;
-    stage.game.otherwise(Answer::json(json!({ "age": 45 })));
-    let done = web("done", &stage.game.url("/done"), json!({}));
+    let env = env("terminate").await;
+    env.game.otherwise(Answer::json(json!({ "age": 45 })));
+    let done = web("done", &env.game.url("/done"), json!({}));
     let endless = web(
         "endless",
-        &stage.game.url("/endless"),
+        &env.game.url("/endless"),
         json!({ "interval": "50ms" }),
     );
-    stage.create("run", json!({ "metrics": [done, endless] })).await;
-    stage
-        .until("run", |status| {
-            status.metric_results.iter().any(|result| result.successful >= 2)
-        })
-        .await;
-    stage.patch("run", json!({ "spec": { "terminate": true } })).await;
-    let status = stage.settled("run").await;
+    env.create("run", json!({ "metrics": [done, endless] })).await;
+    env.until("run", |status| {
+        status.metric_results.iter().any(|result| result.successful >= 2)
+    })
+    .await;
+    env.patch("run", json!({ "spec": { "terminate": true } })).await;
+    let status = env.settled("run").await;
     assert_terminated(&status);
     let [done, endless] = status.metric_results.as_slice() else {
         panic!("{status:?}")
@@ -52,28 +50,26 @@ async fn in_mid_run_what_was_measured_is_kept() {
 
 #[tokio::test]
 async fn a_hanging_call_is_cancelled() {
-    let stage = stage("terminate").await;
-    stage.game.on("/", Answer::never());
-    stage
-        .measure("run", web("webtest", &stage.game.url("/"), json!({})))
+    let env = env("terminate").await;
+    env.game.on("/", Answer::never());
+    env.measure("run", web("webtest", &env.game.url("/"), json!({})))
         .await;
-    stage.game.await_in_flight("/", 1, SOON).await.unwrap();
-    stage.patch("run", json!({ "spec": { "terminate": true } })).await;
-    stage.game.await_cancelled("/", 1, SOON).await.unwrap();
-    assert_terminated(&stage.settled("run").await);
-    assert_eq!(stage.game.counts("/").received, 1);
+    env.game.await_in_flight("/", 1, SOON).await.unwrap();
+    env.patch("run", json!({ "spec": { "terminate": true } })).await;
+    env.game.await_cancelled("/", 1, SOON).await.unwrap();
+    assert_terminated(&env.settled("run").await);
+    assert_eq!(env.game.counts("/").received, 1);
 }
 
 #[tokio::test]
 async fn a_verdict_stays() {
-    let stage = stage("terminate").await;
-    stage.game.on("/", Answer::json(json!({ "age": 45 })));
-    stage
-        .measure("run", web("webtest", &stage.game.url("/"), json!({})))
+    let env = env("terminate").await;
+    env.game.on("/", Answer::json(json!({ "age": 45 })));
+    env.measure("run", web("webtest", &env.game.url("/"), json!({})))
         .await;
-    let before = stage.settled("run").await;
-    stage.patch("run", json!({ "spec": { "terminate": true } })).await;
-    assert_eq!(stage.settled("run").await, before);
+    let before = env.settled("run").await;
+    env.patch("run", json!({ "spec": { "terminate": true } })).await;
+    assert_eq!(env.settled("run").await, before);
     assert_eq!(before.phase, Phase::Successful);
 }
 

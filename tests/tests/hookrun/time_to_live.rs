@@ -2,32 +2,31 @@
 
 use std::time::Duration;
 
-use operator_tests::{SOON, Stage, at_once, milliseconds, web};
+use operator_tests::{SOON, TestEnv, at_once, milliseconds, web};
 use serde_json::json;
 use shared_api::Phase;
 use shared_api::time::Time;
 use test_kit::{Answer, eventually};
 
-use crate::stage;
+use crate::env;
 
 /// Far less than any resync: an operator that sleeps through the expiry misses it.
 const PROMPTLY: Duration = Duration::from_secs(15);
 
 #[tokio::test]
 async fn a_run_is_deleted_when_its_time_has_come() {
-    let stage = stage("ttl").await;
-    stage.game.on("/", Answer::json(json!({ "age": 45 })));
-    create(&stage, "run", Some(2)).await;
+    let env = env("ttl").await;
+    env.game.on("/", Answer::json(json!({ "age": 45 })));
+    create(&env, "run", Some(2)).await;
     // Keeps it to be looked at.
-    stage
-        .patch(
-            "run",
-            json!({ "metadata": { "finalizers": ["example.com/wait"] } }),
-        )
-        .await;
-    assert_eq!(stage.verdict("run").await.phase, Phase::Successful);
+    env.patch(
+        "run",
+        json!({ "metadata": { "finalizers": ["example.com/wait"] } }),
+    )
+    .await;
+    assert_eq!(env.verdict("run").await.phase, Phase::Successful);
     let run = eventually(PROMPTLY, || async {
-        let run = stage.runs().get("run").await.map_err(|error| error.to_string())?;
+        let run = env.runs().get("run").await.map_err(|error| error.to_string())?;
         if run.metadata.deletion_timestamp.is_some() {
             Ok(run)
         } else {
@@ -39,62 +38,59 @@ async fn a_run_is_deleted_when_its_time_has_come() {
     let deleted = run.metadata.deletion_timestamp.map(|at| Time::new(at.0));
     // The API server cuts the time of a deletion to whole seconds.
     assert!(milliseconds(ended, deleted) > Some(1000), "{ended:?} {deleted:?}");
-    stage
-        .patch("run", json!({ "metadata": { "finalizers": null } }))
+    env.patch("run", json!({ "metadata": { "finalizers": null } }))
         .await;
-    gone(&stage, "run").await;
-    stage.idle().await;
+    gone(&env, "run").await;
+    env.idle().await;
 }
 
 #[tokio::test]
 async fn zero_is_at_once_and_unset_is_never() {
-    let stage = stage("ttl").await;
-    stage.game.on("/", Answer::status(503));
-    create(&stage, "kept", None).await;
-    create(&stage, "patient", Some(3600)).await;
-    create(&stage, "gone", Some(0)).await;
-    gone(&stage, "gone").await;
-    stage.verdict("kept").await;
-    stage.verdict("patient").await;
+    let env = env("ttl").await;
+    env.game.on("/", Answer::status(503));
+    create(&env, "kept", None).await;
+    create(&env, "patient", Some(3600)).await;
+    create(&env, "gone", Some(0)).await;
+    gone(&env, "gone").await;
+    env.verdict("kept").await;
+    env.verdict("patient").await;
     eventually(SOON, || async {
-        let ended = stage
+        let ended = env
             .operator
             .metric("hookgate_hook_runs_completed_total", "phase=\"Error\"")
             .await;
         if ended == 3 { Ok(()) } else { Err(ended) }
     })
     .await;
-    let mut names = stage.names().await;
+    let mut names = env.names().await;
     names.sort();
     assert_eq!(names, ["kept", "patient"]);
 }
 
 #[tokio::test]
 async fn a_time_to_live_can_be_set_after_the_end() {
-    let stage = stage("ttl").await;
-    stage.game.on("/", Answer::json(json!({ "age": 45 })));
-    create(&stage, "run", None).await;
-    stage.settled("run").await;
-    stage
-        .patch("run", json!({ "spec": { "ttlSecondsAfterFinished": 0 } }))
+    let env = env("ttl").await;
+    env.game.on("/", Answer::json(json!({ "age": 45 })));
+    create(&env, "run", None).await;
+    env.settled("run").await;
+    env.patch("run", json!({ "spec": { "ttlSecondsAfterFinished": 0 } }))
         .await;
-    gone(&stage, "run").await;
-    stage.idle().await;
-    assert_eq!(stage.game.counts("/").received, 1);
+    gone(&env, "run").await;
+    env.idle().await;
+    assert_eq!(env.game.counts("/").received, 1);
 }
 
-async fn create(stage: &Stage<'_>, name: &str, seconds: Option<i64>) {
-    let metric = at_once(web("webtest", &stage.game.url("/"), json!({})));
-    stage
-        .create(
-            name,
-            json!({ "ttlSecondsAfterFinished": seconds, "metrics": [metric] }),
-        )
-        .await;
+async fn create(env: &TestEnv<'_>, name: &str, seconds: Option<i64>) {
+    let metric = at_once(web("webtest", &env.game.url("/"), json!({})));
+    env.create(
+        name,
+        json!({ "ttlSecondsAfterFinished": seconds, "metrics": [metric] }),
+    )
+    .await;
 }
 
-async fn gone(stage: &Stage<'_>, name: &str) {
-    let runs = stage.runs();
+async fn gone(env: &TestEnv<'_>, name: &str) {
+    let runs = env.runs();
     eventually(PROMPTLY, || async {
         match runs.get_opt(name).await {
             Ok(None) => Ok(()),

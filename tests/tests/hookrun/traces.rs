@@ -1,24 +1,24 @@
 //! Traces: sent where a collector is named, with names and classes and without secrets; a collector that is not there
 //! does no harm.
 
-use operator_tests::{SOON, Stage, Start, at_once, hooks_kubeconfig, web};
+use operator_tests::{SOON, Start, TestEnv, at_once, hooks_kubeconfig, web};
 use serde_json::json;
 use shared_api::Phase;
 use test_kit::webhook::Received;
 use test_kit::{Answer, Webhook, eventually};
 
-use crate::{PROGRAM, shared, stage};
+use crate::{PROGRAM, env, shared};
 
 /// What collectors listen at.
 const PATH: &str = "/v1/traces";
 
-async fn traced(endpoint: &str) -> Stage<'static> {
+async fn traced(endpoint: &str) -> TestEnv<'static> {
     let control_plane = shared().await;
     let namespace = control_plane.namespace("traces").await;
     let start = Start::new(PROGRAM, &hooks_kubeconfig(control_plane).await, &namespace)
         .env("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint)
         .env("OTEL_BSP_SCHEDULE_DELAY", "100");
-    Stage::with(control_plane, namespace, &start).await
+    TestEnv::with(control_plane, namespace, &start).await
 }
 
 /// Whether a message of OTLP has a span of this name: field 5 of a span, a text with its length.
@@ -35,11 +35,11 @@ fn has(message: &Received, words: &[u8]) -> bool {
 async fn a_collector_gets_every_measurement_and_every_write_and_no_secret() {
     let collector = Webhook::start().unwrap();
     collector.otherwise(Answer::text(""));
-    let stage = traced(&collector.url("")).await;
-    stage.game.on("/secret-path", Answer::json(json!({ "age": 45 })));
-    let url = stage.game.url("/secret-path?token=hunter2");
-    stage.measure("run", web("webtest", &url, json!({}))).await;
-    assert_eq!(stage.settled("run").await.phase, Phase::Successful);
+    let env = traced(&collector.url("")).await;
+    env.game.on("/secret-path", Answer::json(json!({ "age": 45 })));
+    let url = env.game.url("/secret-path?token=hunter2");
+    env.measure("run", web("webtest", &url, json!({}))).await;
+    assert_eq!(env.settled("run").await.phase, Phase::Successful);
     for span in ["measurement", "record", "api call"] {
         eventually(SOON, || async {
             let sent = collector.requests(PATH);
@@ -56,7 +56,7 @@ async fn a_collector_gets_every_measurement_and_every_write_and_no_secret() {
     let said = |words: &str| sent.iter().any(|message| has(message, words.as_bytes()));
     for words in [
         "hook-operator",
-        &stage.namespace,
+        &env.namespace,
         "webtest",
         "provider",
         "web",
@@ -71,46 +71,38 @@ async fn a_collector_gets_every_measurement_and_every_write_and_no_secret() {
     let kinds = { sent.iter() }.filter_map(|message| message.header("content-type"));
     assert!({ kinds }.all(|kind| kind == "application/x-protobuf"));
     // The log is as it is without traces.
-    assert!(
-        !stage
-            .operator
-            .process
-            .stderr()
-            .contains("\"name\":\"measurement\"")
-    );
+    assert!(!env.operator.process.stderr().contains("\"name\":\"measurement\""));
 }
 
 #[tokio::test]
 async fn a_collector_that_does_not_answer_does_no_harm_and_is_told_of_once() {
-    let stage = traced("http://127.0.0.1:1").await;
-    stage.game.on("/", Answer::json(json!({ "age": 45 })));
+    let env = traced("http://127.0.0.1:1").await;
+    env.game.on("/", Answer::json(json!({ "age": 45 })));
     for run in ["one", "two", "three"] {
-        stage
-            .measure(run, web("webtest", &stage.game.url("/"), json!({})))
+        env.measure(run, web("webtest", &env.game.url("/"), json!({})))
             .await;
-        assert_eq!(stage.settled(run).await.phase, Phase::Successful);
+        assert_eq!(env.settled(run).await.phase, Phase::Successful);
         let words = "traces cannot be sent";
         eventually(SOON, || async {
-            let log = stage.operator.process.stderr();
+            let log = env.operator.process.stderr();
             if log.contains(words) { Ok(()) } else { Err(()) }
         })
         .await;
-        assert_eq!(stage.operator.process.stderr().matches(words).count(), 1);
+        assert_eq!(env.operator.process.stderr().matches(words).count(), 1);
     }
-    let ended = stage.operator.process.terminate(SOON).await.unwrap();
-    assert_eq!(ended.code(), Some(0), "{}", stage.operator.process.tail(20));
+    let ended = env.operator.process.terminate(SOON).await.unwrap();
+    assert_eq!(ended.code(), Some(0), "{}", env.operator.process.tail(20));
 }
 
 #[tokio::test]
 async fn without_an_endpoint_nothing_is_sent() {
-    let stage = stage("traces").await;
-    stage.game.on("/", Answer::json(json!({ "age": 45 })));
-    stage
-        .measure("run", at_once(web("webtest", &stage.game.url("/"), json!({}))))
+    let env = env("traces").await;
+    env.game.on("/", Answer::json(json!({ "age": 45 })));
+    env.measure("run", at_once(web("webtest", &env.game.url("/"), json!({}))))
         .await;
-    assert_eq!(stage.settled("run").await.phase, Phase::Successful);
+    assert_eq!(env.settled("run").await.phase, Phase::Successful);
     // An exporter has a thread of its own.
-    let threads = std::fs::read_dir(format!("/proc/{}/task", stage.operator.process.id())).unwrap();
+    let threads = std::fs::read_dir(format!("/proc/{}/task", env.operator.process.id())).unwrap();
     let names: Vec<String> = threads
         .filter_map(|thread| std::fs::read_to_string(thread.ok()?.path().join("comm")).ok())
         .collect();

@@ -7,8 +7,8 @@ type Encoder = fn(&str) -> String;
 /// Each as its encoder writes it, of what the request brought: on an error page, in a value, in a condition's error.
 #[tokio::test]
 async fn an_endpoint_that_sends_it_back_in_escapes_of_its_own_does_not_publish_it() {
-    let stage = secretive().await;
-    put_secret(&stage, "credentials", "token").await;
+    let env = secretive().await;
+    put_secret(&env, "credentials", "token").await;
     let encoders: [(&str, Encoder); 6] = [
         ("php", |text| {
             serde_json::to_string(text).unwrap().replace('/', "\\/")
@@ -48,25 +48,24 @@ async fn an_endpoint_that_sends_it_back_in_escapes_of_its_own_does_not_publish_i
                 encode(request.header("authorization").unwrap())
             )
         };
-        stage.game.on(
+        env.game.on(
             &page,
             Script::by(move |request| Answer::text(echo(request)).with_status(401)),
         );
-        stage
-            .game
+        env.game
             .on(&text, Script::by(move |request| Answer::text(echo(request))));
         for (path, quoted) in [(&page, true), (&page, false), (&text, true), (&text, false)] {
-            let mut metric = web("webtest", &with_token(&stage.game.url(path)), everywhere());
+            let mut metric = web("webtest", &with_token(&env.game.url(path)), everywhere());
             metric["quoteAnswers"] = json!(quoted);
             metric["provider"]["web"]["jsonPath"] = json!("");
             metric["successCondition"] = json!("asInt(result) > 3");
             let name = format!("{}-{quoted}", path.trim_start_matches('/'));
-            create(&stage, &name, metric).await;
-            let status = stage.verdict(&name).await;
+            create(&env, &name, metric).await;
+            let status = env.verdict(&name).await;
             assert_eq!(status.phase, Phase::Error, "{name}");
             let message = status.message.unwrap();
             assert_eq!(message.contains("no such token"), quoted, "{message}");
         }
     }
-    assert_hidden(&stage).await;
+    assert_hidden(&env).await;
 }
