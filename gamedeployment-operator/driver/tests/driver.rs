@@ -337,3 +337,35 @@ fn what_no_watch_shows_is_read_once_a_second_while_nobody_answers() {
         "it is never read: {reads:?}"
     );
 }
+
+#[test]
+fn what_a_list_no_longer_holds_and_nobody_owned_is_news_to_its_namespace() {
+    let mut driver = driver(0);
+    let mut open = first_batch(&mut driver);
+    while let Some(request) = open.pop() {
+        let Call::WriteStatus(written) = request.call else {
+            panic!("{request:#?}")
+        };
+        let mut object = fleet(0);
+        object.metadata.resource_version = Some("2".to_owned());
+        object.status = Some(*written);
+        let answer = Answer::Object(Object::Workload(key("fleet"), Workload::new(object)));
+        driver.handle(Input::Answered(request.id, Ok(answer)), at(2));
+        open.extend(requests(&mut driver, at(2)));
+    }
+    let mut decisions = |news: Vec<Event<Pod>>, second| {
+        for event in news {
+            driver.handle(Input::News(News::Pod(event)), at(second));
+        }
+        let mut count = 0;
+        while let Some(output) = driver.poll(at(second)) {
+            count += usize::from(matches!(output, Output::Decided(_)));
+        }
+        count
+    };
+    let metadata = json!({ "name": "bare", "namespace": "games", "uid": "bare", "resourceVersion": "7" });
+    let bare = Pod::read(&serde_json::from_value(json!({ "metadata": metadata })).unwrap());
+    assert_eq!(decisions(vec![Event::Applied(key("bare"), bare)], 10), 1);
+    assert_eq!(decisions(vec![Event::ListBegins, Event::ListEnds], 20), 1);
+    assert_eq!(decisions(vec![Event::ListBegins, Event::ListEnds], 30), 0);
+}
