@@ -5,8 +5,8 @@ use std::fmt::Debug;
 
 use hook_core::answer::{FailureKind, MeasurementFailure};
 use hook_core::resolve::{Reference, run_unreadable};
-use hook_driver::LedgerError;
-use hook_session::ledger::Ledger;
+use hook_driver::StoreError;
+use hook_session::backend::{EventSink, ReferenceSource, RunStore};
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::{ConfigMap, ObjectReference, Secret};
 use kube::api::{DeleteParams, GetParams, Patch, PatchParams, Preconditions};
@@ -20,14 +20,14 @@ use serde_json::{Value, json};
 use shared_api::reason::HookRunReason;
 use shared_api::{HookRun, HookRunStatus, HookTemplate, HookTemplateStatus, Phase};
 
-/// The API server as a ledger.
-pub struct ApiLedger {
+/// The API server as a backend.
+pub struct ApiBackend {
     client: Client,
     events: Events,
     calls: Calls,
 }
 
-impl ApiLedger {
+impl ApiBackend {
     /// Writes through `client`.
     #[must_use]
     pub fn new(client: Client, events: Events, calls: Calls) -> Self {
@@ -60,7 +60,7 @@ impl ApiLedger {
         namespace: &str,
         step: &'static str,
         call: impl Future<Output = Result<T, kube::Error>> + Send,
-    ) -> Result<T, LedgerError> {
+    ) -> Result<T, StoreError> {
         self.calls.call(namespace, step, call).await.map_err(class_of)
     }
 
@@ -71,7 +71,7 @@ impl ApiLedger {
         step: &'static str,
         metadata: &ObjectMeta,
         status: Value,
-    ) -> Result<K, LedgerError>
+    ) -> Result<K, StoreError>
     where
         K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + DeserializeOwned,
     {
@@ -94,7 +94,7 @@ impl ApiLedger {
     }
 
     /// Records that an object could not be read as a HookRun at all. A verdict that it has stays.
-    pub async fn refuse_unreadable(&self, metadata: &ObjectMeta, error: &str) -> Result<(), LedgerError> {
+    pub async fn refuse_unreadable(&self, metadata: &ObjectMeta, error: &str) -> Result<(), StoreError> {
         let namespace = metadata.namespace.as_deref().unwrap_or_default();
         let kind = ApiResource::erase::<HookRun>(&());
         let api: Api<DynamicObject> = Api::namespaced_with(self.client.clone(), namespace, &kind);
@@ -124,7 +124,7 @@ impl ApiLedger {
         &self,
         metadata: &ObjectMeta,
         status: &HookTemplateStatus,
-    ) -> Result<(), LedgerError> {
+    ) -> Result<(), StoreError> {
         let status = json!(status);
         let _: PartialObjectMeta<HookTemplate> = self
             .patch_status("record a template's condition", metadata, status)
@@ -144,13 +144,13 @@ impl ApiLedger {
 }
 
 /// What a session has to know of a call that did not succeed.
-fn class_of(error: CallError) -> LedgerError {
+fn class_of(error: CallError) -> StoreError {
     match error {
-        CallError::Gone => LedgerError::Gone,
+        CallError::Gone => StoreError::Gone,
         // What is written here has no term.
-        CallError::Conflict | CallError::Lapsed => LedgerError::Conflict,
+        CallError::Conflict | CallError::Lapsed => StoreError::Conflict,
         CallError::Refused { step, message } | CallError::Unknown { step, message } => {
-            LedgerError::Failed { step, message }
+            StoreError::Failed { step, message }
         }
     }
 }
@@ -201,9 +201,9 @@ fn reference_of(kind: &str, metadata: &ObjectMeta) -> ObjectReference {
     }
 }
 
-impl Ledger for ApiLedger {
-    async fn record(&self, base: &HookRun, status: &HookRunStatus) -> Result<HookRun, LedgerError> {
-        let failed = |error: serde_json::Error| LedgerError::Failed {
+impl RunStore for ApiBackend {
+    async fn record(&self, base: &HookRun, status: &HookRunStatus) -> Result<HookRun, StoreError> {
+        let failed = |error: serde_json::Error| StoreError::Failed {
             step: "write a status",
             message: error.to_string(),
         };
@@ -213,7 +213,7 @@ impl Ledger for ApiLedger {
         Ok(slim(recorded.await?))
     }
 
-    async fn read(&self, run: &HookRun) -> Result<HookRun, LedgerError> {
+    async fn read(&self, run: &HookRun) -> Result<HookRun, StoreError> {
         let current = self
             .call(
                 namespace_of(run),
@@ -224,11 +224,11 @@ impl Ledger for ApiLedger {
         if current.metadata.uid == run.metadata.uid {
             Ok(slim(current))
         } else {
-            Err(LedgerError::Gone)
+            Err(StoreError::Gone)
         }
     }
 
-    async fn delete(&self, run: &HookRun) -> Result<(), LedgerError> {
+    async fn delete(&self, run: &HookRun) -> Result<(), StoreError> {
         let same = Preconditions {
             uid: run.metadata.uid.clone(),
             resource_version: run.metadata.resource_version.clone(),
@@ -245,7 +245,9 @@ impl Ledger for ApiLedger {
         .await?;
         Ok(())
     }
+}
 
+impl ReferenceSource for ApiBackend {
     async fn resolve(&self, namespace: &str, reference: &Reference) -> Result<String, MeasurementFailure> {
         let failure = |message| MeasurementFailure {
             kind: FailureKind::InvalidRequest,
@@ -269,13 +271,15 @@ impl Ledger for ApiLedger {
             Ok(None) => Err(failure(format!(
                 "{reference} does not exist: the object has no such key"
             ))),
-            Err(LedgerError::Gone) => Err(failure(format!(
+            Err(StoreError::Gone) => Err(failure(format!(
                 "{reference} does not exist: there is no such object"
             ))),
             Err(error) => Err(failure(format!("{reference} could not be read: {error}"))),
         }
     }
+}
 
+impl EventSink for ApiBackend {
     fn concluded(&self, run: &HookRun) {
         let Some(status) = &run.status else { return };
         let reason = status.reason.as_deref().unwrap_or_default();

@@ -16,7 +16,7 @@ use shared_api::HookRun;
 use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinError, JoinSet};
 
-use crate::act::ApiLedger;
+use crate::act::ApiBackend;
 use crate::metrics::Metrics;
 use crate::refusals::Refusals;
 
@@ -25,7 +25,7 @@ const AFTER_DEFECT: Duration = Duration::from_secs(10);
 
 /// Keeps the sessions in step with the watch.
 pub struct Controller {
-    measurer: Measurer<ApiLedger>,
+    measurer: Measurer<ApiBackend>,
     metrics: Metrics,
     sessions: Sessions,
     handles: HashMap<Key, Handle>,
@@ -49,7 +49,7 @@ impl Drop for Handle {
 impl Controller {
     /// A controller without sessions.
     #[must_use]
-    pub fn new(measurer: Measurer<ApiLedger>, metrics: Metrics) -> Self {
+    pub fn new(measurer: Measurer<ApiBackend>, metrics: Metrics) -> Self {
         Self {
             measurer,
             metrics,
@@ -115,7 +115,7 @@ impl Controller {
         self.metrics.unreadable.inc();
         let key = key_of(&invalid.metadata);
         self.refusals
-            .start(key.clone(), invalid, self.measurer.ledger.clone());
+            .start(key.clone(), invalid, self.measurer.backend.clone());
         Event::Unreadable(key)
     }
 

@@ -75,18 +75,22 @@ impl Operator for Config {
             events,
             health,
         } = shell;
-        let ledger = Arc::new(act::ApiLedger::new(client.clone(), events, self.operator.calls()));
+        let backend = Arc::new(act::ApiBackend::new(
+            client.clone(),
+            events,
+            self.operator.calls(),
+        ));
         health.require(&[crd_wait::CHECK, observe::RUNS, observe::TEMPLATES]);
         crd_wait::wait_for(&client, &["hookruns", "hooktemplates"], &health).await;
         let watches = observe::Watches::new(client.clone(), self.operator.scope(), health);
         let measurer = Measurer {
-            ledger: ledger.clone(),
+            backend: backend.clone(),
             providers: self.measuring.providers(),
             observer: Arc::new(metrics.clone()),
         };
         let compute = measurer.providers.compute().clone();
         let runs = controller::Controller::new(measurer, metrics.clone()).drive(watches.runs());
-        let templates = template::drive(watches.templates(), ledger, metrics, compute);
+        let templates = template::drive(watches.templates(), backend, metrics, compute);
         tokio::join!(runs, templates);
     }
 }

@@ -4,12 +4,12 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use hook_driver::LedgerError;
+use hook_driver::StoreError;
 use kube::core::error_boundary::InvalidObject;
 use operator_runtime::watch::Key;
 use tokio::task::{AbortHandle, JoinSet};
 
-use crate::act::ApiLedger;
+use crate::act::ApiBackend;
 
 /// Between two tries.
 const PAUSE: Duration = Duration::from_secs(10);
@@ -23,8 +23,8 @@ pub(crate) struct Refusals {
 
 impl Refusals {
     /// Records it, instead of what was to be recorded of this run before.
-    pub(crate) fn start(&mut self, key: Key, invalid: InvalidObject, ledger: Arc<ApiLedger>) {
-        self.begin(key, record(invalid, ledger));
+    pub(crate) fn start(&mut self, key: Key, invalid: InvalidObject, backend: Arc<ApiBackend>) {
+        self.begin(key, record(invalid, backend));
     }
 
     fn begin(&mut self, key: Key, record: impl Future<Output = ()> + Send + 'static) {
@@ -53,11 +53,11 @@ impl Refusals {
     }
 }
 
-async fn record(invalid: InvalidObject, ledger: Arc<ApiLedger>) {
+async fn record(invalid: InvalidObject, backend: Arc<ApiBackend>) {
     let name = invalid.metadata.name.clone().unwrap_or_default();
     tracing::warn!(name, error = invalid.error, "a HookRun cannot be read");
-    while let Err(error) = ledger.refuse_unreadable(&invalid.metadata, &invalid.error).await {
-        if matches!(error, LedgerError::Conflict | LedgerError::Gone) {
+    while let Err(error) = backend.refuse_unreadable(&invalid.metadata, &invalid.error).await {
+        if matches!(error, StoreError::Conflict | StoreError::Gone) {
             // The watch brings what is newer.
             return;
         }

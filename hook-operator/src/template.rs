@@ -8,7 +8,7 @@ use fair_share::compute::Compute;
 use futures::{Stream, StreamExt};
 use hook_core::resolve::{check_template, template_cautions, template_unreadable, template_valid};
 use hook_core::value::cut;
-use hook_driver::LedgerError;
+use hook_driver::StoreError;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::core::ObjectMeta;
@@ -19,7 +19,7 @@ use shared_api::reason::{CONDITION_VALID, TemplateReason};
 use shared_api::{HookTemplate, HookTemplateStatus};
 use tokio::task::{AbortHandle, JoinSet};
 
-use crate::act::ApiLedger;
+use crate::act::ApiBackend;
 use crate::metrics::Metrics;
 
 /// Longest message of a condition, in bytes; the API convention allows 32 KiB.
@@ -30,7 +30,7 @@ const PAUSE: Duration = Duration::from_secs(2);
 /// Follows the watch and keeps every template's condition true.
 pub async fn drive(
     templates: impl Stream<Item = Observed<HookTemplate>>,
-    ledger: Arc<ApiLedger>,
+    backend: Arc<ApiBackend>,
     metrics: Metrics,
     compute: Compute,
 ) {
@@ -43,16 +43,16 @@ pub async fn drive(
             Event::InitApply(template) | Event::Apply(template) => match template.0 {
                 Ok(template) => {
                     writes.refused.remove(&key_of(&template.metadata));
-                    let (ledger, compute) = (ledger.clone(), compute.clone());
+                    let (backend, compute) = (backend.clone(), compute.clone());
                     let key = key_of(&template.metadata);
-                    writes.start(key, keep_true(template, ledger, invalid.clone(), compute));
+                    writes.start(key, keep_true(template, backend, invalid.clone(), compute));
                 }
                 Err(unreadable) => {
                     metrics.unreadable.inc();
                     invalid.set(key_of(&unreadable.metadata), true);
                     let name = unreadable.metadata.name.as_deref().unwrap_or_default();
                     tracing::warn!(name, error = unreadable.error, "a HookTemplate cannot be read");
-                    writes.refuse(&unreadable, &ledger);
+                    writes.refuse(&unreadable, &backend);
                 }
             },
             Event::Delete(template) => {
@@ -72,13 +72,13 @@ pub async fn drive(
 
 /// Checks a template and writes its condition if that changes it. Checking is done aside: it takes a while where there
 /// is much to compile, and what follows the watch is also what holds the Lease.
-async fn keep_true(template: HookTemplate, ledger: Arc<ApiLedger>, invalid: Invalid, compute: Compute) {
+async fn keep_true(template: HookTemplate, backend: Arc<ApiBackend>, invalid: Invalid, compute: Compute) {
     let namespace = template.metadata.namespace.clone().unwrap_or_default();
     let check = move || (assess(&template, Timestamp::now()), template);
     let (status, template) = compute.run(&namespace, check).await;
     invalid.set(key_of(&template.metadata), !is_valid(&status));
     if template.status.as_ref() != Some(&status) {
-        write(template.metadata, status, ledger).await;
+        write(template.metadata, status, backend).await;
     }
 }
 
@@ -219,7 +219,7 @@ impl Writes {
         self.newest.insert(key, self.tasks.spawn(task));
     }
 
-    fn refuse(&mut self, invalid: &InvalidObject, ledger: &Arc<ApiLedger>) {
+    fn refuse(&mut self, invalid: &InvalidObject, backend: &Arc<ApiBackend>) {
         let generation = (invalid.metadata.uid.clone(), invalid.metadata.generation);
         let known = self.refused.insert(key_of(&invalid.metadata), generation.clone());
         if known.as_ref() != Some(&generation) {
@@ -229,7 +229,7 @@ impl Writes {
                 ..invalid.metadata.clone()
             };
             let key = key_of(&metadata);
-            self.start(key, write(metadata, unreadable(invalid), ledger.clone()));
+            self.start(key, write(metadata, unreadable(invalid), backend.clone()));
         }
     }
 
@@ -241,15 +241,15 @@ impl Writes {
 }
 
 /// Tries until it is written, or until the watch has brought or will bring something newer.
-async fn write(template: ObjectMeta, status: HookTemplateStatus, ledger: Arc<ApiLedger>) {
+async fn write(template: ObjectMeta, status: HookTemplateStatus, backend: Arc<ApiBackend>) {
     // The event comes first: the watch may bring the written status before the answer does, and that ends this task.
     if !is_valid(&status) {
         let valid = status.conditions.last();
         let message = valid.map_or("", |condition| condition.message.as_str());
-        ledger.warn_template(&template, TemplateReason::SpecInvalid.as_str(), message);
+        backend.warn_template(&template, TemplateReason::SpecInvalid.as_str(), message);
     }
-    while let Err(error) = ledger.record_template(&template, &status).await {
-        if matches!(error, LedgerError::Conflict | LedgerError::Gone) {
+    while let Err(error) = backend.record_template(&template, &status).await {
+        if matches!(error, StoreError::Conflict | StoreError::Gone) {
             return;
         }
         tracing::warn!(%error, name = template.name, "will try again");

@@ -23,7 +23,7 @@ pub mod session;
 pub mod sessions;
 mod version;
 
-pub use session::{Input, LedgerError, MeasurementId, Output, Session, SharedRun};
+pub use session::{Input, MeasurementId, Output, Session, SharedRun, StoreError};
 pub use sessions::{Change, Event, SessionId, Sessions};
 pub use version::Version;
 

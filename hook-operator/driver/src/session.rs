@@ -38,11 +38,11 @@ pub enum Input {
     /// The spec was compiled.
     Resolved(SharedRun),
     /// The status was recorded, and the run is so now; or not.
-    Recorded(Result<Arc<HookRun>, LedgerError>),
+    Recorded(Result<Arc<HookRun>, StoreError>),
     /// The run was read, not from a cache; or not.
-    Read(Result<Arc<HookRun>, LedgerError>),
+    Read(Result<Arc<HookRun>, StoreError>),
     /// The run was deleted, or not.
-    Deleted(Result<(), LedgerError>),
+    Deleted(Result<(), StoreError>),
     /// A measurement has ended.
     Measured(MeasurementId, Outcome),
     /// Nothing was asked for want of room: why, for people. That is no measurement.
@@ -72,7 +72,7 @@ pub enum Output {
     /// The status is not recorded yet, after so many tries; the next one is after a pause.
     NotRecorded {
         /// Why.
-        why: LedgerError,
+        why: StoreError,
         /// How many tries there were.
         tries: u32,
         /// Until the next one.
@@ -88,9 +88,9 @@ pub enum Output {
     End(End),
 }
 
-/// Why the ledger did not do what it was asked.
+/// Why the backend did not do what it was asked.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum LedgerError {
+pub enum StoreError {
     /// Something newer is recorded.
     #[error("something newer is recorded")]
     Conflict,

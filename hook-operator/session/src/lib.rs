@@ -4,7 +4,7 @@
 //! | module | job |
 //! | --- | --- |
 //! | [`measure`] | one measurement: references, placeholders, the call, the verdict |
-//! | [`ledger`] | where a session reads arguments and records what it measured |
+//! | [`backend`] | where a session reads arguments and records what it measured |
 //! | [`observer`] | who is told how it goes: metrics, or nobody |
 //!
 //! The operator runs one for each run of the cluster, the kubectl plugin one for a run of its user's.
@@ -26,11 +26,11 @@ use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
 use tracing::Instrument as _;
 use tracing::field::Empty;
 
-pub mod ledger;
+pub mod backend;
 pub mod measure;
 pub mod observer;
 
-use ledger::Ledger;
+use backend::Backend;
 use measure::{Measurer, NotAsked};
 
 /// The target of log lines: those who set levels for `hook_operator` see them as well.
@@ -40,22 +40,22 @@ const LOG: &str = "hook_operator::session";
 type Measured = (MeasurementId, Result<Outcome, NotAsked>);
 
 /// One run being measured.
-pub struct Session<L> {
-    measurer: Measurer<L>,
+pub struct Session<B> {
+    measurer: Measurer<B>,
     updates: watch::Receiver<Arc<HookRun>>,
     driver: hook_driver::Session,
     began: Instant,
-    /// The call of the ledger, or the compilation, that is under way. Boxed, because it is large, and a session mostly
+    /// The call of the backend, or the compilation, that is under way. Boxed, because it is large, and a session mostly
     /// waits: else each would keep room for what it does not do.
     call: Option<BoxFuture<'static, Input>>,
     measurements: JoinSet<Measured>,
     in_flight: HashMap<MeasurementId, AbortHandle>,
 }
 
-impl<L: Ledger> Session<L> {
+impl<B: Backend> Session<B> {
     /// A session for the run that `updates` holds.
     #[must_use]
-    pub fn new(measurer: Measurer<L>, mut updates: watch::Receiver<Arc<HookRun>>) -> Self {
+    pub fn new(measurer: Measurer<B>, mut updates: watch::Receiver<Arc<HookRun>>) -> Self {
         let run = updates.borrow_and_update().clone();
         let began = Instant::now();
         Self {
@@ -118,7 +118,7 @@ impl<L: Ledger> Session<L> {
     }
 
     fn carry_out(&mut self, output: Output) {
-        let (observer, ledger) = (&self.measurer.observer, self.measurer.ledger.clone());
+        let (observer, backend) = (&self.measurer.observer, self.measurer.backend.clone());
         match output {
             Output::Resolve(run) => self.call = Some(Box::pin(resolve(self.measurer.clone(), run))),
             Output::Record(run, status) => {
@@ -128,18 +128,20 @@ impl<L: Ledger> Session<L> {
                 let observer = observer.clone();
                 let call = async move {
                     let begun = Instant::now();
-                    let recorded = ledger.record(&run, &status).instrument(span).await;
+                    let recorded = backend.record(&run, &status).instrument(span).await;
                     observer.recorded(&run, recorded.is_ok(), begun.elapsed());
                     Input::Recorded(recorded.map(Arc::new))
                 };
                 self.call = Some(Box::pin(call));
             }
             Output::Read(run) => {
-                let call = async move { Input::Read(ledger.read(&run).await.map(Arc::new)) };
+                let call = async move { Input::Read(backend.read(&run).await.map(Arc::new)) };
                 self.call = Some(Box::pin(call));
             }
             Output::Delete(run) => {
-                self.call = Some(Box::pin(async move { Input::Deleted(ledger.delete(&run).await) }));
+                self.call = Some(Box::pin(
+                    async move { Input::Deleted(backend.delete(&run).await) },
+                ));
             }
             Output::Measure(id, slot, due, resolved) => self.measure(id, slot, due, resolved),
             Output::Cancel(id) => {
@@ -158,7 +160,7 @@ impl<L: Ledger> Session<L> {
                 let name = name_of(run);
                 tracing::warn!(target: LOG, error = %why, name, tries, ?pause, "the status is not recorded yet");
                 if tell {
-                    ledger.unwritable(run, &why.to_string());
+                    backend.unwritable(run, &why.to_string());
                 }
             }
             Output::Verdict(run, last) => {
@@ -166,9 +168,9 @@ impl<L: Ledger> Session<L> {
                     let reason = status.reason.as_deref().unwrap_or_default();
                     observer.ended(&run, status.phase, reason, last);
                 }
-                ledger.concluded(&run);
+                backend.concluded(&run);
             }
-            Output::HeldUp(run, why) => ledger.held_up(&run, &why),
+            Output::HeldUp(run, why) => backend.held_up(&run, &why),
             Output::End(_) => {}
         }
     }
@@ -215,7 +217,7 @@ impl<L: Ledger> Session<L> {
 }
 
 /// Compiles the spec: aside, because it may take a while, and what holds the Lease must not wait for it.
-async fn resolve<L: Ledger>(measurer: Measurer<L>, run: Arc<HookRun>) -> Input {
+async fn resolve<B: Backend>(measurer: Measurer<B>, run: Arc<HookRun>) -> Input {
     let namespace = namespace_of(&run).to_owned();
     let compile = move || resolve_run(&run.spec);
     let compute = measurer.providers.compute().clone();

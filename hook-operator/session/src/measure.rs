@@ -14,7 +14,7 @@ use jiff::Timestamp;
 use redact::Redactor;
 use shared_api::Phase;
 
-use crate::ledger::Ledger;
+use crate::backend::Backend;
 use crate::observer::Observer;
 
 /// Bytes claimed for a text before it has been read.
@@ -25,19 +25,19 @@ const MOST_REFERENCES: usize = 8;
 const LONGEST_REQUEST: usize = 2 * MAX_REQUEST;
 
 /// Everything that a measurement needs.
-pub struct Measurer<L> {
+pub struct Measurer<B> {
     /// Where Secrets and `ConfigMaps` are read.
-    pub ledger: Arc<L>,
+    pub backend: Arc<B>,
     /// Who asks.
     pub providers: Providers,
     /// Who is told.
     pub observer: Arc<dyn Observer>,
 }
 
-impl<L> Clone for Measurer<L> {
+impl<B> Clone for Measurer<B> {
     fn clone(&self) -> Self {
         Self {
-            ledger: self.ledger.clone(),
+            backend: self.backend.clone(),
             providers: self.providers.clone(),
             observer: self.observer.clone(),
         }
@@ -53,7 +53,7 @@ pub struct NotAsked {
     pub why: String,
 }
 
-impl<L: Ledger> Measurer<L> {
+impl<B: Backend> Measurer<B> {
     /// Takes one measurement of a metric that the run has. Dropping the future cancels the call.
     pub async fn measure(&self, namespace: &str, slot: Slot, run: &SharedRun) -> Result<Outcome, NotAsked> {
         let Some(metric) = metric_of(run, &slot) else {
@@ -133,7 +133,7 @@ impl<L: Ledger> Measurer<L> {
         claim.grow_to(wanted.len() * LONGEST_REFERENCE).await?;
         let mut values = References::new();
         for reference in wanted {
-            let text = self.ledger.resolve(namespace, &reference).await?;
+            let text = self.backend.resolve(namespace, &reference).await?;
             values.insert(reference, text);
         }
         let read: usize = values.values().map(String::len).sum();

@@ -1,4 +1,4 @@
-//! The life of a run when things go wrong: a ledger in memory that misbehaves, and a game server that is slow.
+//! The life of a run when things go wrong: a backend in memory that misbehaves, and a game server that is slow.
 
 #![allow(
     clippy::unwrap_used,
@@ -14,10 +14,10 @@ use std::time::Duration;
 use hook_core::answer::MeasurementFailure;
 use hook_core::resolve::Reference;
 use hook_driver::End;
-use hook_driver::LedgerError;
+use hook_driver::StoreError;
 use hook_providers::{EgressPolicy, Limits, Providers};
 use hook_session::Session;
-use hook_session::ledger::Ledger;
+use hook_session::backend::{EventSink, ReferenceSource, RunStore};
 use hook_session::measure::Measurer;
 use serde_json::{Value, json};
 use shared_api::{HookRun, HookRunStatus, Phase};
@@ -68,21 +68,21 @@ impl Memory {
     }
 }
 
-impl Ledger for Memory {
-    async fn record(&self, base: &HookRun, status: &HookRunStatus) -> Result<HookRun, LedgerError> {
+impl RunStore for Memory {
+    async fn record(&self, base: &HookRun, status: &HookRunStatus) -> Result<HookRun, StoreError> {
         let known = self.run.lock().unwrap().clone();
         let number = self.writes.fetch_add(1, Ordering::Relaxed) + 1;
         if known.metadata.resource_version != base.metadata.resource_version {
-            return Err(LedgerError::Conflict);
+            return Err(StoreError::Conflict);
         }
         match (self.fate)(number) {
             Write::Kept => Ok(self.keep(status)),
-            Write::Conflict => Err(LedgerError::Conflict),
-            Write::Gone => Err(LedgerError::Gone),
+            Write::Conflict => Err(StoreError::Conflict),
+            Write::Gone => Err(StoreError::Gone),
             Write::Ignored => Ok(known),
             Write::Unanswered => {
                 self.keep(status);
-                Err(LedgerError::Failed {
+                Err(StoreError::Failed {
                     step: "write a status",
                     message: "no answer".into(),
                 })
@@ -90,18 +90,22 @@ impl Ledger for Memory {
         }
     }
 
-    async fn read(&self, _run: &HookRun) -> Result<HookRun, LedgerError> {
+    async fn read(&self, _run: &HookRun) -> Result<HookRun, StoreError> {
         Ok(self.run.lock().unwrap().clone())
     }
 
-    async fn delete(&self, _run: &HookRun) -> Result<(), LedgerError> {
+    async fn delete(&self, _run: &HookRun) -> Result<(), StoreError> {
         Ok(())
     }
+}
 
+impl ReferenceSource for Memory {
     async fn resolve(&self, _: &str, _: &Reference) -> Result<String, MeasurementFailure> {
         Ok((self.secret)())
     }
+}
 
+impl EventSink for Memory {
     fn concluded(&self, _run: &HookRun) {
         self.concluded.fetch_add(1, Ordering::Relaxed);
     }
@@ -116,7 +120,7 @@ impl Ledger for Memory {
 }
 
 struct Harness {
-    ledger: Arc<Memory>,
+    backend: Arc<Memory>,
     news: watch::Sender<Arc<HookRun>>,
     session: tokio::task::JoinHandle<End>,
     /// Bytes that the session keeps for as long as it lives.
@@ -141,7 +145,7 @@ impl Harness {
             ] }
         }))
         .unwrap();
-        let ledger = Arc::new(Memory {
+        let backend = Arc::new(Memory {
             run: Mutex::new(run.clone()),
             fate,
             writes: AtomicUsize::new(0),
@@ -151,7 +155,7 @@ impl Harness {
             secret,
         });
         let measurer = Measurer {
-            ledger: ledger.clone(),
+            backend: backend.clone(),
             providers,
             observer: Arc::new(()),
         };
@@ -160,7 +164,7 @@ impl Harness {
         let weight = size_of_val(&session);
         let session = tokio::spawn(session);
         Self {
-            ledger,
+            backend,
             news,
             session,
             weight,
@@ -170,7 +174,7 @@ impl Harness {
     /// The end of the session, which must come.
     async fn end(self) -> (Arc<Memory>, End) {
         let end = tokio::time::timeout(Duration::from_secs(20), self.session).await;
-        (self.ledger, end.expect("the session goes on").unwrap())
+        (self.backend, end.expect("the session goes on").unwrap())
     }
 }
 
@@ -207,8 +211,8 @@ async fn a_defect_in_a_measurement_is_an_error_of_that_measurement() {
         json!({ "interval": "100ms", "consecutiveErrorLimit": 2 }),
     );
     let harness = Harness::new(metric, |_| Write::Kept, || panic!("a defect"));
-    let (ledger, _) = harness.end().await;
-    let status = ledger.status();
+    let (backend, _) = harness.end().await;
+    let status = backend.status();
     assert_eq!(status.phase, Phase::Error, "{status:?}");
     assert_eq!(status.metric_results[0].error, 3);
 }
@@ -218,7 +222,7 @@ async fn conflicts_without_end_are_not_a_hot_loop() {
     let url = slow_server(Duration::ZERO).await;
     let harness = Harness::new(metric(&url, json!({})), |_| Write::Conflict, no_secret);
     tokio::time::sleep(Duration::from_secs(2)).await;
-    let writes = harness.ledger.writes.load(Ordering::Relaxed);
+    let writes = harness.backend.writes.load(Ordering::Relaxed);
     assert!((1..20).contains(&writes), "{writes} writes in 2 s");
 }
 
@@ -228,11 +232,11 @@ async fn a_status_that_is_not_kept_is_not_a_hot_loop_and_is_complained_of() {
     let fate: Fate = |write| if write < 6 { Write::Ignored } else { Write::Kept };
     let harness = Harness::new(metric(&url, json!({})), fate, no_secret);
     tokio::time::sleep(Duration::from_secs(1)).await;
-    let writes = harness.ledger.writes.load(Ordering::Relaxed);
+    let writes = harness.backend.writes.load(Ordering::Relaxed);
     assert!((1..6).contains(&writes), "{writes} writes in 1 s");
-    let (ledger, _) = harness.end().await;
-    assert_eq!(ledger.status().phase, Phase::Successful);
-    assert_eq!(ledger.complaints.load(Ordering::Relaxed), 1);
+    let (backend, _) = harness.end().await;
+    assert_eq!(backend.status().phase, Phase::Successful);
+    assert_eq!(backend.complaints.load(Ordering::Relaxed), 1);
 }
 
 /// As from an API server that was just told of another version of the kind, or whose kind has no status subresource.
@@ -240,18 +244,18 @@ async fn a_status_that_is_not_kept_is_not_a_hot_loop_and_is_complained_of() {
 async fn a_run_that_can_be_read_is_not_gone() {
     let url = slow_server(Duration::ZERO).await;
     let fate: Fate = |write| if write == 1 { Write::Gone } else { Write::Kept };
-    let (ledger, end) = Harness::new(metric(&url, json!({})), fate, no_secret).end().await;
+    let (backend, end) = Harness::new(metric(&url, json!({})), fate, no_secret).end().await;
     assert_ne!(end, End::Gone);
-    assert_eq!(ledger.status().phase, Phase::Successful);
+    assert_eq!(backend.status().phase, Phase::Successful);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_end_whose_answer_was_lost_is_told_once() {
     let url = slow_server(Duration::ZERO).await;
     let harness = Harness::new(metric(&url, json!({})), |_| Write::Unanswered, no_secret);
-    let (ledger, _) = harness.end().await;
-    assert_eq!(ledger.status().phase, Phase::Successful);
-    assert_eq!(ledger.concluded.load(Ordering::Relaxed), 1);
+    let (backend, _) = harness.end().await;
+    assert_eq!(backend.status().phase, Phase::Successful);
+    assert_eq!(backend.concluded.load(Ordering::Relaxed), 1);
 }
 
 /// An answer that satisfies the condition of yesterday says nothing about that of today.
@@ -260,13 +264,13 @@ async fn an_answer_is_not_judged_by_a_spec_that_was_replaced() {
     let url = slow_server(Duration::from_millis(500)).await;
     let harness = Harness::new(metric(&url, json!({})), |_| Write::Kept, no_secret);
     tokio::time::sleep(Duration::from_millis(200)).await;
-    let edited = harness.ledger.edit(|run| {
+    let edited = harness.backend.edit(|run| {
         run.metadata.generation = Some(2);
         run.spec.metrics[0].success_condition = Some("result == 'drained'".into());
     });
     harness.news.send_replace(Arc::new(edited));
-    let (ledger, _) = harness.end().await;
-    let status = ledger.status();
+    let (backend, _) = harness.end().await;
+    let status = backend.status();
     assert_eq!(status.phase, Phase::Failed, "{status:?}");
     assert_eq!(status.metric_results[0].count, 1);
 }
@@ -301,12 +305,12 @@ async fn what_is_not_asked_for_want_of_room_is_told_and_is_no_error() {
     }
     let waits = Harness::sharing(providers, one_shot, |_| Write::Kept, no_secret);
     let told = async {
-        while waits.ledger.held_up.load(Ordering::Relaxed) == 0 {
+        while waits.backend.held_up.load(Ordering::Relaxed) == 0 {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
     tokio::time::timeout(Duration::from_secs(10), told).await.unwrap();
-    let status = waits.ledger.status();
+    let status = waits.backend.status();
     assert_eq!(status.phase, Phase::Running, "{status:?}");
     assert_eq!(status.reason.as_deref(), Some("NotAskedYet"));
     let message = status.message.unwrap_or_default();
@@ -315,12 +319,12 @@ async fn what_is_not_asked_for_want_of_room_is_told_and_is_no_error() {
         "{message}"
     );
     assert!(status.metric_results.is_empty());
-    let (ledger, _) = waits.end().await;
-    let status = ledger.status();
+    let (backend, _) = waits.end().await;
+    let status = backend.status();
     assert_eq!(status.phase, Phase::Successful, "{status:?}");
     assert_eq!(status.metric_results[0].error, 0);
     // Said once, not with each of the tries: the start, what holds it up, and the verdict.
-    assert!(ledger.writes.load(Ordering::Relaxed) <= 4);
-    assert_eq!(ledger.held_up.load(Ordering::Relaxed), 1);
+    assert!(backend.writes.load(Ordering::Relaxed) <= 4);
+    assert_eq!(backend.held_up.load(Ordering::Relaxed), 1);
     drop(holder);
 }

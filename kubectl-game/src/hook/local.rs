@@ -1,4 +1,4 @@
-//! A ledger in memory that tells the terminal what is recorded.
+//! A backend in memory that tells the terminal what is recorded.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -8,8 +8,8 @@ use std::time::Duration;
 use hook_core::answer::{FailureKind, MeasurementFailure};
 use hook_core::resolve::Reference;
 use hook_core::schedule::Schedule;
-use hook_driver::LedgerError;
-use hook_session::ledger::Ledger;
+use hook_driver::StoreError;
+use hook_session::backend::{EventSink, ReferenceSource, RunStore};
 use jiff::Timestamp;
 use shared_api::hook_run::{Measurement, MetricResult};
 use shared_api::{HookRun, HookRunStatus};
@@ -18,7 +18,7 @@ use super::input::how_to_supply;
 use crate::paint::Paint;
 
 /// Where a local run is recorded.
-pub(super) struct LocalLedger {
+pub(super) struct LocalBackend {
     references: BTreeMap<Reference, String>,
     /// By metric, to say when the next measurement comes.
     schedules: BTreeMap<String, Schedule>,
@@ -28,7 +28,7 @@ pub(super) struct LocalLedger {
     last: Mutex<HookRunStatus>,
 }
 
-impl LocalLedger {
+impl LocalBackend {
     pub(super) fn new(
         references: BTreeMap<Reference, String>,
         schedules: BTreeMap<String, Schedule>,
@@ -113,8 +113,8 @@ fn taken(result: &MetricResult) -> i64 {
     hook_core::tally::taken(result)
 }
 
-impl Ledger for LocalLedger {
-    async fn record(&self, base: &HookRun, status: &HookRunStatus) -> Result<HookRun, LedgerError> {
+impl RunStore for LocalBackend {
+    async fn record(&self, base: &HookRun, status: &HookRunStatus) -> Result<HookRun, StoreError> {
         if self.live {
             self.show(&base.status.clone().unwrap_or_default(), status);
         }
@@ -125,24 +125,22 @@ impl Ledger for LocalLedger {
         })
     }
 
-    async fn read(&self, run: &HookRun) -> Result<HookRun, LedgerError> {
+    async fn read(&self, run: &HookRun) -> Result<HookRun, StoreError> {
         Ok(run.clone())
     }
 
-    async fn delete(&self, _run: &HookRun) -> Result<(), LedgerError> {
+    async fn delete(&self, _run: &HookRun) -> Result<(), StoreError> {
         Ok(())
     }
+}
 
+impl ReferenceSource for LocalBackend {
     async fn resolve(&self, _namespace: &str, reference: &Reference) -> Result<String, MeasurementFailure> {
         self.references
             .get(reference)
             .cloned()
             .ok_or_else(|| MeasurementFailure::new(FailureKind::InvalidRequest, how_to_supply(reference)))
     }
-
-    fn concluded(&self, _run: &HookRun) {}
-
-    fn held_up(&self, _run: &HookRun, _why: &str) {}
-
-    fn unwritable(&self, _run: &HookRun, _why: &str) {}
 }
+
+impl EventSink for LocalBackend {}

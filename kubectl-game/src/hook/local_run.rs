@@ -12,7 +12,7 @@ use tokio::sync::watch;
 
 use super::exit_code;
 use super::input::Input;
-use super::local::LocalLedger;
+use super::local::LocalBackend;
 use crate::paint::Paint;
 
 /// Measure a hook for real.
@@ -59,7 +59,7 @@ impl Run {
             .iter()
             .map(|metric| (metric.name.clone(), metric.schedule))
             .collect();
-        let ledger = Arc::new(LocalLedger::new(chosen.given, schedules, paint, live));
+        let backend = Arc::new(LocalBackend::new(chosen.given, schedules, paint, live));
         // The machine that runs this command is the caller's own: its loopback is theirs to ask.
         let measuring = Measuring {
             egress_allow_loopback: true,
@@ -67,7 +67,7 @@ impl Run {
         };
         let providers = measuring.providers();
         let measurer = Measurer {
-            ledger: ledger.clone(),
+            backend: backend.clone(),
             providers,
             observer: Arc::new(()),
         };
@@ -78,7 +78,7 @@ impl Run {
             let (_alive, updates) = watch::channel(Arc::new(run));
             Session::new(measurer, updates).drive().await
         });
-        let status = ledger.status();
+        let status = backend.status();
         self.report(&chosen.name, &status, paint)?;
         Ok(exit_code(status.phase))
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use hook_core::decide::{Outcome, Slot};
 use hook_core::resolve::resolve_run;
 use hook_driver::{
-    Change, Event, Input, LedgerError, MeasurementId, Output, Session, SessionId, Sessions, SharedRun,
+    Change, Event, Input, MeasurementId, Output, Session, SessionId, Sessions, SharedRun, StoreError,
 };
 use jiff::Timestamp;
 use shared_api::{HookRun, HookRunStatus};
@@ -49,18 +49,18 @@ pub struct Hooks {
 
 /// What a refusal is to a session.
 #[must_use]
-pub fn refused(refusal: Refusal) -> LedgerError {
+pub fn refused(refusal: Refusal) -> StoreError {
     match refusal {
-        Refusal::Gone => LedgerError::Gone,
-        Refusal::Conflict => LedgerError::Conflict,
+        Refusal::Gone => StoreError::Gone,
+        Refusal::Conflict => StoreError::Conflict,
         Refusal::Forbidden => failed("forbidden (403)"),
     }
 }
 
 /// A call that was not answered, or refused.
 #[must_use]
-pub fn failed(message: &str) -> LedgerError {
-    LedgerError::Failed {
+pub fn failed(message: &str) -> StoreError {
+    StoreError::Failed {
         step: "write a status",
         message: message.to_owned(),
     }

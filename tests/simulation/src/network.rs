@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use fastrand::Rng;
 use gamedeployment_driver::request::{self, Call, Request};
-use hook_driver::{Input, LedgerError};
+use hook_driver::{Input, StoreError};
 use jiff::{SignedDuration, Timestamp};
 use shared_api::{HookRun, HookRunStatus, Phase};
 
@@ -72,7 +72,7 @@ impl What {
 }
 
 impl Failed {
-    fn told(self) -> LedgerError {
+    fn told(self) -> StoreError {
         failed(match self {
             Self::Refused => "refused (429)",
             Self::Lapsed | Self::Unknown => "no answer",
@@ -209,7 +209,7 @@ impl World {
         }
         let conflict = match &answer {
             Answer::Games(_, answer) => matches!(answer, Err(request::CallError::Conflict)),
-            Answer::Run(_, Input::Recorded(answer)) => matches!(answer, Err(LedgerError::Conflict)),
+            Answer::Run(_, Input::Recorded(answer)) => matches!(answer, Err(StoreError::Conflict)),
             Answer::Run(..) | Answer::Outcome(..) => false,
         };
         self.totals.conflicts += u64::from(conflict);
@@ -240,7 +240,7 @@ impl World {
             What::ReadRun(of, base) => {
                 let (name, uid, _) = id_of(base);
                 let found = self.server.runs.get(name).filter(|found| found.id.uid == uid);
-                let found = found.map(|found| found.api.clone()).ok_or(LedgerError::Gone);
+                let found = found.map(|found| found.api.clone()).ok_or(StoreError::Gone);
                 Answer::Run(of.clone(), Input::Read(found))
             }
             What::DeleteRun(of, base) => {

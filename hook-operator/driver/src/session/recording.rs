@@ -8,7 +8,7 @@ use runtime_core::backoff::Backoff;
 use runtime_core::clock::Now;
 use shared_api::{HookRun, HookRunStatus};
 
-use super::{LedgerError, Output, Session, State};
+use super::{Output, Session, State, StoreError};
 use crate::End;
 use crate::kept::keeps;
 
@@ -30,7 +30,7 @@ impl Session {
         self.output.push_back(Output::Record(self.run.clone(), status));
     }
 
-    pub(super) fn recorded(&mut self, answer: Result<Arc<HookRun>, LedgerError>, now: Now) {
+    pub(super) fn recorded(&mut self, answer: Result<Arc<HookRun>, StoreError>, now: Now) {
         match (answer, &self.sent) {
             (Ok(run), Some(status)) if keeps(&run, status) => {
                 let said = status.message.clone();
@@ -53,17 +53,17 @@ impl Session {
 
     /// After a write that did not succeed: where the run may have changed it is read again, else the write is tried
     /// again after a pause. Nothing that was measured is dropped unless it turns out to be recorded.
-    pub(super) fn recover(&mut self, error: LedgerError, now: Now) {
+    pub(super) fn recover(&mut self, error: StoreError, now: Now) {
         let conflict = match error {
-            LedgerError::Conflict => true,
-            LedgerError::Gone => false,
-            LedgerError::Failed { .. } => return self.try_again(error, now),
+            StoreError::Conflict => true,
+            StoreError::Gone => false,
+            StoreError::Failed { .. } => return self.try_again(error, now),
         };
         self.state = State::Reads { conflict };
         self.output.push_back(Output::Read(self.run.clone()));
     }
 
-    pub(super) fn read(&mut self, answer: Result<Arc<HookRun>, LedgerError>, conflict: bool, now: Now) {
+    pub(super) fn read(&mut self, answer: Result<Arc<HookRun>, StoreError>, conflict: bool, now: Now) {
         match answer {
             Ok(run) if conflict => {
                 self.output.push_back(Output::Wrote("conflict"));
@@ -81,7 +81,7 @@ impl Session {
                 let why = "the API server shows the run and knows no status of it to write";
                 self.try_again(failed(why), now);
             }
-            Err(LedgerError::Gone) => {
+            Err(StoreError::Gone) => {
                 self.output.push_back(Output::Wrote("gone"));
                 self.end(End::Gone);
             }
@@ -89,7 +89,7 @@ impl Session {
         }
     }
 
-    fn try_again(&mut self, why: LedgerError, now: Now) {
+    fn try_again(&mut self, why: StoreError, now: Now) {
         let pause = self.retry.fail();
         self.output.push_back(Output::Wrote("failed"));
         self.output.push_back(Output::NotRecorded {
@@ -115,8 +115,8 @@ impl Session {
     }
 }
 
-fn failed(message: &str) -> LedgerError {
-    LedgerError::Failed {
+fn failed(message: &str) -> StoreError {
+    StoreError::Failed {
         step: "write a status",
         message: message.to_owned(),
     }
