@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::{Stream, StreamExt};
-use hook_driver::{Change, End, Event, SessionId, Sessions};
+use hook_driver::{Change, End, Event, SessionId, Sessions, StoreError};
 use hook_session::Session;
 use hook_session::measure::Measurer;
 use kube::core::DeserializeGuard;
@@ -18,8 +18,10 @@ use tokio::task::{AbortHandle, JoinError, JoinSet};
 
 use crate::act::ApiBackend;
 use crate::metrics::Metrics;
-use crate::refusals::Refusals;
+use crate::newest::Newest;
 
+/// Pause between two tries to record that a run cannot be read.
+const BETWEEN_TRIES: Duration = Duration::from_secs(10);
 /// Pause before what should not have failed is tried again.
 const AFTER_DEFECT: Duration = Duration::from_secs(10);
 
@@ -30,7 +32,8 @@ pub struct Controller {
     sessions: Sessions,
     handles: HashMap<Key, Handle>,
     tasks: JoinSet<(Key, SessionId, End)>,
-    refusals: Refusals,
+    /// What records that a run cannot be read.
+    refusals: Newest,
 }
 
 /// A session, seen from outside. Dropping it ends the session and cancels its calls.
@@ -56,7 +59,7 @@ impl Controller {
             sessions: Sessions::default(),
             handles: HashMap::new(),
             tasks: JoinSet::new(),
-            refusals: Refusals::default(),
+            refusals: Newest::default(),
         }
     }
 
@@ -114,8 +117,8 @@ impl Controller {
     fn refuse(&mut self, invalid: InvalidObject) -> Event {
         self.metrics.unreadable.inc();
         let key = key_of(&invalid.metadata);
-        self.refusals
-            .start(key.clone(), invalid, self.measurer.backend.clone());
+        let record = record_unreadable(invalid, self.measurer.backend.clone());
+        self.refusals.start(key.clone(), record);
         Event::Unreadable(key)
     }
 
@@ -175,5 +178,18 @@ impl Controller {
             let again = self.sessions.broken(&key, id);
             self.change(again, AFTER_DEFECT);
         }
+    }
+}
+
+/// Tries to record that a run cannot be read, until it is recorded or the watch brings something newer.
+async fn record_unreadable(invalid: InvalidObject, backend: Arc<ApiBackend>) {
+    let name = invalid.metadata.name.clone().unwrap_or_default();
+    tracing::warn!(name, error = invalid.error, "a HookRun cannot be read");
+    while let Err(error) = backend.refuse_unreadable(&invalid.metadata, &invalid.error).await {
+        if matches!(error, StoreError::Conflict | StoreError::Gone) {
+            return;
+        }
+        tracing::warn!(name, %error, "will try again to record that a HookRun cannot be read");
+        tokio::time::sleep(BETWEEN_TRIES).await;
     }
 }

@@ -5,7 +5,7 @@
 //! | [`config`] | flags and environment |
 //! | [`observe`] | watches of HookRuns and HookTemplates |
 //! | [`controller`] | a session for every run without a verdict |
-//! | `refusals` | what is recorded of runs that cannot be read |
+//! | `newest` | one task for each object |
 //! | [`act`] | every write to the API server |
 //! | [`template`] | the `Valid` condition of HookTemplates |
 //! | [`metrics`] | what Prometheus is told |
@@ -29,8 +29,8 @@ pub mod act;
 pub mod config;
 pub mod controller;
 pub mod metrics;
+mod newest;
 pub mod observe;
-mod refusals;
 pub mod template;
 
 use config::Config;

@@ -17,10 +17,10 @@ use kube::runtime::watcher::Event;
 use operator_runtime::watch::{Key, Observed, key_of};
 use shared_api::reason::{CONDITION_VALID, TemplateReason};
 use shared_api::{HookTemplate, HookTemplateStatus};
-use tokio::task::{AbortHandle, JoinSet};
 
 use crate::act::ApiBackend;
 use crate::metrics::Metrics;
+use crate::newest::Newest;
 
 /// Longest message of a condition, in bytes; the API convention allows 32 KiB.
 const LONGEST_MESSAGE: usize = 8 * 1024;
@@ -36,23 +36,31 @@ pub async fn drive(
 ) {
     let mut templates = std::pin::pin!(templates);
     let invalid = Invalid::new(metrics.clone());
-    let mut writes = Writes::default();
+    let mut writes = Newest::default();
+    // Generations that could not be read, by template. What an unreadable object says now cannot be compared with what
+    // it should say, so each generation is written to once.
+    let mut refused: HashMap<Key, Generation> = HashMap::new();
     while let Some(event) = templates.next().await {
         match event {
             Event::Init => invalid.clear(),
             Event::InitApply(template) | Event::Apply(template) => match template.0 {
                 Ok(template) => {
-                    writes.refused.remove(&key_of(&template.metadata));
-                    let (backend, compute) = (backend.clone(), compute.clone());
                     let key = key_of(&template.metadata);
+                    refused.remove(&key);
+                    let (backend, compute) = (backend.clone(), compute.clone());
                     writes.start(key, keep_true(template, backend, invalid.clone(), compute));
                 }
                 Err(unreadable) => {
                     metrics.unreadable.inc();
-                    invalid.set(key_of(&unreadable.metadata), true);
+                    let key = key_of(&unreadable.metadata);
+                    invalid.set(key.clone(), true);
                     let name = unreadable.metadata.name.as_deref().unwrap_or_default();
                     tracing::warn!(name, error = unreadable.error, "a HookTemplate cannot be read");
-                    writes.refuse(&unreadable, &backend);
+                    let generation = (unreadable.metadata.uid.clone(), unreadable.metadata.generation);
+                    let known = refused.insert(key.clone(), generation.clone());
+                    if known.as_ref() != Some(&generation) {
+                        writes.start(key, refuse(unreadable, backend.clone()));
+                    }
                 }
             },
             Event::Delete(template) => {
@@ -61,7 +69,7 @@ pub async fn drive(
                     .as_ref()
                     .map_or_else(|invalid| &invalid.metadata, |good| &good.metadata);
                 let key = key_of(metadata);
-                writes.refused.remove(&key);
+                refused.remove(&key);
                 writes.cancel(&key);
                 invalid.set(key, false);
             }
@@ -198,46 +206,15 @@ fn is_valid(status: &HookTemplateStatus) -> bool {
 /// UID and generation.
 type Generation = (Option<String>, Option<i64>);
 
-/// The newest check and write of each template; an older one that is still being tried gives way to it.
-#[derive(Default)]
-struct Writes {
-    newest: HashMap<Key, AbortHandle>,
-    /// Generations that could not be read, by template. What an unreadable object says now cannot be compared with
-    /// what it should say, so each generation is written to once.
-    refused: HashMap<Key, Generation>,
-    tasks: JoinSet<()>,
-}
-
-impl Writes {
-    fn start(&mut self, key: Key, task: impl Future<Output = ()> + Send + 'static) {
-        while self.tasks.try_join_next().is_some() {}
-        // Not for every template: of ten thousand each would be looked at ten thousand times.
-        if self.newest.len() > 2 * self.tasks.len() + 64 {
-            self.newest.retain(|_, write| !write.is_finished());
-        }
-        self.cancel(&key);
-        self.newest.insert(key, self.tasks.spawn(task));
-    }
-
-    fn refuse(&mut self, invalid: &InvalidObject, backend: &Arc<ApiBackend>) {
-        let generation = (invalid.metadata.uid.clone(), invalid.metadata.generation);
-        let known = self.refused.insert(key_of(&invalid.metadata), generation.clone());
-        if known.as_ref() != Some(&generation) {
-            // Without a version: nobody else writes this status, and a change beside it must not end the try.
-            let metadata = ObjectMeta {
-                resource_version: None,
-                ..invalid.metadata.clone()
-            };
-            let key = key_of(&metadata);
-            self.start(key, write(metadata, unreadable(invalid), backend.clone()));
-        }
-    }
-
-    fn cancel(&mut self, key: &Key) {
-        if let Some(write) = self.newest.remove(key) {
-            write.abort();
-        }
-    }
+/// Says on a template that it cannot be read as one.
+async fn refuse(invalid: InvalidObject, backend: Arc<ApiBackend>) {
+    let status = unreadable(&invalid);
+    // Without a version: nobody else writes this status, and a change beside it must not end the try.
+    let metadata = ObjectMeta {
+        resource_version: None,
+        ..invalid.metadata
+    };
+    write(metadata, status, backend).await;
 }
 
 /// Tries until it is written, or until the watch has brought or will bring something newer.

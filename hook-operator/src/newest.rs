@@ -1,0 +1,78 @@
+//! One task for each object: a newer one ends the older.
+
+use std::collections::{HashMap, HashSet};
+
+use operator_runtime::watch::Key;
+use tokio::task::{AbortHandle, JoinSet};
+
+/// The newest task of each object. Dropping it ends them all.
+#[derive(Debug, Default)]
+pub(crate) struct Newest {
+    newest: HashMap<Key, AbortHandle>,
+    tasks: JoinSet<()>,
+}
+
+impl Newest {
+    /// Starts a task for an object, in place of the one before.
+    pub(crate) fn start(&mut self, key: Key, task: impl Future<Output = ()> + Send + 'static) {
+        while self.tasks.try_join_next().is_some() {}
+        // Not for every object: of ten thousand each would be looked at ten thousand times.
+        if self.newest.len() > 2 * self.tasks.len() + 64 {
+            self.newest.retain(|_, task| !task.is_finished());
+        }
+        self.cancel(&key);
+        self.newest.insert(key, self.tasks.spawn(task));
+    }
+
+    /// Ends the task of an object.
+    pub(crate) fn cancel(&mut self, key: &Key) {
+        if let Some(task) = self.newest.remove(key) {
+            task.abort();
+        }
+    }
+
+    /// Ends the tasks of all but these objects.
+    pub(crate) fn retain(&mut self, listed: &HashSet<Key>) {
+        let gone: Vec<Key> = self
+            .newest
+            .keys()
+            .filter(|key| !listed.contains(*key))
+            .cloned()
+            .collect();
+        for key in gone {
+            self.cancel(&key);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(name: &str) -> Key {
+        operator_runtime::watch::key_of(&kube::core::ObjectMeta {
+            name: Some(name.to_owned()),
+            ..kube::core::ObjectMeta::default()
+        })
+    }
+
+    #[tokio::test]
+    async fn an_object_has_one_task_and_none_once_it_is_gone() {
+        let mut tasks = Newest::default();
+        for _ in 0..1000 {
+            tasks.start(key("one"), std::future::pending());
+            tokio::task::yield_now().await;
+        }
+        tasks.start(key("two"), std::future::pending());
+        tasks.start(key("three"), std::future::pending());
+        tokio::task::yield_now().await;
+        while tasks.tasks.try_join_next().is_some() {}
+        assert_eq!((tasks.tasks.len(), tasks.newest.len()), (3, 3));
+        tasks.cancel(&key("one"));
+        tasks.retain(&HashSet::from([key("two")]));
+        while tasks.tasks.len() > 1 {
+            let _ = tasks.tasks.join_next().await;
+        }
+        assert!(tasks.newest.contains_key(&key("two")));
+    }
+}
