@@ -58,7 +58,6 @@ fn about(state: State) -> (&'static str, &'static str) {
     }
 }
 
-/// The page.
 pub(crate) fn page() -> String {
     let sections: Vec<String> = State::ALL.into_iter().map(section).collect();
     let drawing = mermaid();

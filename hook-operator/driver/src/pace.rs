@@ -24,7 +24,6 @@ impl Pace {
         (!wait.is_zero()).then_some(wait)
     }
 
-    /// This status was sent.
     pub(crate) fn sent(&mut self, status: &HookRunStatus, now: Duration) {
         let bytes = serde_json::to_vec(status).map_or(0, |text| text.len());
         let millis = u64::try_from(bytes * 1000 / BYTES_PER_SECOND).unwrap_or_default();

@@ -74,9 +74,7 @@ pub(crate) struct Listed<K> {
 /// An object that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Unreadable {
-    /// Namespace.
     pub(crate) namespace: String,
-    /// Name.
     pub(crate) name: String,
     /// What is wrong.
     pub(crate) error: String,

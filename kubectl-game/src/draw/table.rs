@@ -10,7 +10,6 @@ const GAP: usize = 2;
 /// The last column is not cut below this.
 const LEAST: usize = 12;
 
-/// One cell.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Cell {
     text: String,
@@ -51,7 +50,6 @@ impl Cell {
 /// A row, and what is said below it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Row {
-    /// Its cells.
     pub(crate) cells: Vec<Cell>,
     /// Sentences below it, over the whole width.
     pub(crate) notes: Vec<Note>,

@@ -23,7 +23,6 @@ pub(crate) use position::{Place, Places};
 /// One YAML document.
 #[derive(Debug)]
 pub(crate) struct Document {
-    /// Its file.
     pub(crate) file: PathBuf,
     /// Its content.
     pub(crate) value: Value,

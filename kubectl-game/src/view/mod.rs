@@ -33,9 +33,7 @@ use state::State;
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct GameView {
-    /// Name.
     pub(crate) name: String,
-    /// Namespace.
     pub(crate) namespace: String,
     /// When it was created.
     pub(crate) created: Option<Timestamp>,
@@ -64,7 +62,6 @@ pub(crate) struct Counts {
     pub(crate) desired: i32,
     /// That there are.
     pub(crate) current: i32,
-    /// Ready.
     pub(crate) ready: i32,
     /// Ready for `minReadySeconds`.
     pub(crate) available: i32,
@@ -129,7 +126,6 @@ pub(crate) fn status_of(game: &GameDeployment) -> GameDeploymentStatus {
     game.status.clone().unwrap_or_default()
 }
 
-/// The entries of a hook in a status.
 pub(crate) fn entries(status: &GameDeploymentStatus, kind: HookKind) -> &[HookCondition] {
     match kind {
         HookKind::PreDelete => &status.pre_delete_hook_condition,

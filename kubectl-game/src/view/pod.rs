@@ -19,9 +19,7 @@ use crate::paint::Tone;
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct PodView {
-    /// Name.
     pub(crate) name: String,
-    /// Its revision.
     #[serde(skip)]
     pub(crate) revision: String,
     /// When it was created.
@@ -34,7 +32,6 @@ pub(crate) struct PodView {
     pub(crate) ready: (usize, usize),
     /// How often its containers restarted.
     pub(crate) restarts: i32,
-    /// The node it is on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) node: Option<String>,
     /// Whether its hooks are skipped.

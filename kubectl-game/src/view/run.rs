@@ -16,9 +16,7 @@ use super::created;
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct RunView {
-    /// Name.
     pub(crate) name: String,
-    /// Namespace.
     pub(crate) namespace: String,
     /// What it gates: `PreDelete`, `CanaryStep`; empty where nothing says so.
     pub(crate) kind: String,
@@ -49,7 +47,6 @@ pub(crate) struct RunView {
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct MetricView {
-    /// Name.
     pub(crate) name: String,
     /// Where it stands.
     pub(crate) phase: Phase,

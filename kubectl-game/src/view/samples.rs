@@ -338,7 +338,6 @@ pub(crate) fn canary(reason: &str, paused: bool) -> Snapshot {
     snapshot
 }
 
-/// No hook at all.
 pub(crate) fn without_hook() -> Snapshot {
     let mut snapshot = complete();
     snapshot.game.spec.pre_delete_update_strategy = None;

@@ -24,11 +24,9 @@ pub(super) struct Remedy {
 pub(super) struct About<'a> {
     /// The hook, where it is one of a pod's.
     pub(super) kind: Option<HookKind>,
-    /// The pod.
     pub(super) pod: Option<&'a str>,
 }
 
-/// The remedy for a reason.
 pub(super) fn of(reason: WorkloadReason, snapshot: &Snapshot, about: About<'_>) -> Remedy {
     match reason {
         // Nothing waits; most are reasons of events only.

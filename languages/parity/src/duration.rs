@@ -5,7 +5,6 @@ use serde_json::Value;
 
 use super::{Judged, difference, text};
 
-/// Judges one row.
 pub(crate) fn judge(row: &Value) -> Judged {
     let Some(input) = text(row, "input") else {
         return Judged::Malformed("no input".to_owned());

@@ -39,7 +39,6 @@ enum Expected {
     Unordered(Vec<Value>),
 }
 
-/// Judges one row.
 pub(crate) fn judge(row: &Value, bodies: &Bodies) -> Judged {
     let (Some(path), Some(body)) = (text(row, "path"), bodies.of(row)) else {
         return Judged::Malformed("no path, or no body of that name".to_owned());

@@ -159,7 +159,6 @@ fn tally(file: File, judge: &Judge) -> std::io::Result<Tally> {
     Ok(tally)
 }
 
-/// A text field of a row.
 fn text<'r>(row: &'r Value, field: &str) -> Option<&'r str> {
     row.get(field)?.as_str()
 }

@@ -5,7 +5,6 @@ use serde_json::Value;
 
 use super::{Judged, difference, text};
 
-/// Judges one row.
 pub(crate) fn judge(row: &Value) -> Judged {
     let (Some(template), Some(args)) = (text(row, "template"), row.get("args").and_then(Value::as_array))
     else {

@@ -5,7 +5,6 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use super::url::encode;
 use super::{Part, PlaceholderError};
 
-/// What ends an authority.
 pub(super) const AUTHORITY_END: [char; 3] = ['/', '?', '#'];
 
 /// Renders `user:password@host:port`. A literal text without placeholders in the host is not checked.

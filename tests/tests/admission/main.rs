@@ -21,7 +21,6 @@ mod words;
 
 use test_kit::ControlPlane;
 
-/// The program under test.
 const PROGRAM: &str = env!("CARGO_BIN_EXE_admission-under-test");
 /// The operators, where a test compares with them.
 const OPERATORS: operator_tests::Programs = operator_tests::Programs {

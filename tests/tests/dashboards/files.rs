@@ -53,7 +53,6 @@ fn panel(panel: &Value) -> Panel {
     }
 }
 
-/// One alert.
 #[derive(Debug, Clone)]
 pub(crate) struct Alert {
     pub(crate) name: String,

@@ -43,7 +43,6 @@ const PROGRAMS: Programs = Programs {
 /// The admission component.
 const PROGRAM: &str = env!("CARGO_BIN_EXE_admission-under-test");
 
-/// The plugin.
 const PLUGIN: &str = env!("CARGO_BIN_EXE_kubectl-game-under-test");
 
 /// The control plane of these tests.

@@ -12,7 +12,6 @@ use test_kit::{ApiProxy, ControlPlane, eventually};
 
 use crate::{PROGRAM, SOON, counted, numbered, recorded};
 
-/// A candidate for the lease of its namespace.
 fn candidate(kubeconfig: &Path, namespace: &str, lease: &str) -> Start {
     let flags = [
         "--egress-allow-loopback",

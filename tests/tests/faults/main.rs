@@ -24,7 +24,6 @@ mod stale_watch;
 mod two_operators;
 mod writes_refused;
 
-/// The program under test.
 const PROGRAM: &str = env!("CARGO_BIN_EXE_hook-operator-under-test");
 
 /// Long enough for anything that has no reason to take long, on a busy machine.

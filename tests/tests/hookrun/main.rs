@@ -37,7 +37,6 @@ mod time_to_live;
 mod timeout_seconds;
 mod traces;
 
-/// The program under test.
 const PROGRAM: &str = env!("CARGO_BIN_EXE_hook-operator-under-test");
 
 /// An environment on the shared control plane.

@@ -5,7 +5,6 @@ use std::process::Stdio;
 use operator_tests::Fleet;
 use serde_json::Value;
 
-/// The program.
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_kubectl-game-under-test");
 
 /// What the plugin said, and how it ended.

@@ -131,7 +131,6 @@ impl Terminal {
         shown.collect()
     }
 
-    /// Types a line.
     pub(crate) fn types(&self, line: &str) {
         let typed = format!("{line}\n");
         assert_eq!(rustix::io::write(&self.master, typed.as_bytes()), Ok(typed.len()));

@@ -70,7 +70,6 @@ pub(crate) fn active(pod: &Value) -> bool {
     !terminating(pod) && !finished(pod)
 }
 
-/// A condition of a pod.
 pub(crate) fn condition<'a>(pod: &'a Value, kind: &str) -> Option<&'a Value> {
     items(pod, "/status/conditions").find(|condition| condition["type"] == kind)
 }

@@ -16,7 +16,6 @@ fn path() -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/src/bench/counts.json"))
 }
 
-/// What is recorded.
 pub(super) fn recorded() -> Outcome<Counts> {
     match fs::read(path()) {
         Ok(text) => Ok(serde_json::from_slice(&text)?),

@@ -248,7 +248,6 @@ impl Report {
     }
 }
 
-/// Bytes in MiB.
 #[expect(clippy::cast_precision_loss, reason = "bytes far below 2^52")]
 pub(super) fn mib(bytes: u64) -> f64 {
     bytes as f64 / 1_048_576.0

@@ -38,7 +38,6 @@ impl<'a> Harness<'a> {
         self.node.control_plane().client()
     }
 
-    /// The namespace.
     pub(super) fn namespace(&self) -> &str {
         &self.namespace
     }

@@ -48,7 +48,6 @@ pub(super) fn manifest(name: &str) -> Value {
 /// What is known of a pod at one moment.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Seen {
-    /// Its UID.
     pub(super) uid: String,
     /// Its address; empty while it has none.
     pub(super) ip: String,
@@ -96,7 +95,6 @@ impl Seen {
         self.condition("Ready") == "True"
     }
 
-    /// One of its containers.
     pub(super) fn container(&self, name: &str) -> ContainerSeen {
         self.containers.get(name).cloned().unwrap_or_default()
     }

@@ -71,7 +71,6 @@ impl Sent {
     }
 }
 
-/// What follows.
 #[derive(Debug)]
 pub(super) enum Follows {
     /// This call, whose turn must come before the time.

@@ -216,7 +216,6 @@ fn tell_what_holds_up(view: &View<'_>, next: &mut HookRunStatus) -> bool {
     (&next.message, &next.reason) != (&view.status.message, &view.status.reason)
 }
 
-/// The worst phase of all metrics.
 fn worst(results: &[MetricResult]) -> Phase {
     let phases = results.iter().map(|result| result.phase);
     phases

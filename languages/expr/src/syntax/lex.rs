@@ -6,7 +6,6 @@ use crate::error::{Fault, Span};
 use crate::syntax::escape::unescape;
 use crate::syntax::spelling::{is_word_sign, parse_number};
 
-/// What a token is.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Token {
     Word(String),

@@ -69,7 +69,6 @@ impl Pki {
         })
     }
 
-    /// The path of one of its files.
     pub(super) fn file(&self, name: &str) -> PathBuf {
         self.directory.join(name)
     }

@@ -54,7 +54,6 @@ impl NodeHarness {
         self.pods.create(&PostParams::default(), &pod).await.unwrap();
     }
 
-    /// Pods that are ready.
     pub(crate) async fn ready<const N: usize>(&self, names: [&str; N]) -> [PodView; N] {
         for name in names {
             self.create(name).await;
