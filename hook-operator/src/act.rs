@@ -174,8 +174,8 @@ fn namespace_of(run: &HookRun) -> &str {
 
 /// What a person can do about a run that ended without success.
 fn next_step(run: &HookRun) -> String {
-    let owners = run.metadata.owner_references.iter().flatten();
-    let game = { owners }.find(|owner| owner.controller == Some(true) && owner.kind == "GameDeployment");
+    let mut owners = run.metadata.owner_references.iter().flatten();
+    let game = owners.find(|owner| owner.controller == Some(true) && owner.kind == "GameDeployment");
     match game {
         Some(game) => format!(
             "mend that, then kubectl game retry {} -n {}",

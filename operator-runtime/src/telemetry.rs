@@ -63,7 +63,10 @@ pub fn start(telemetry: &Telemetry) -> Result<Running, InvalidTelemetry> {
     let lines = lines
         .with_filter(filter)
         .with_filter(filter_fn(|about| about.target() != TARGET));
-    let endpoint = { telemetry.otlp_endpoint.as_deref() }.filter(|endpoint| !endpoint.is_empty());
+    let endpoint = telemetry
+        .otlp_endpoint
+        .as_deref()
+        .filter(|endpoint| !endpoint.is_empty());
     let provider = endpoint
         .map(|endpoint| traces::provider(telemetry, endpoint))
         .transpose()?;

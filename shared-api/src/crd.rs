@@ -55,8 +55,8 @@ fn finished(
         };
         plain(schema);
         for (path, value) in defaults {
-            let steps = std::iter::once("spec").chain(path.split('.'));
-            let field = { steps }.try_fold(&mut *schema, |at, step| at.properties.as_mut()?.get_mut(step));
+            let mut steps = std::iter::once("spec").chain(path.split('.'));
+            let field = steps.try_fold(&mut *schema, |at, step| at.properties.as_mut()?.get_mut(step));
             if let Some(field) = field {
                 field.default = Some(JSON(value.clone()));
             }

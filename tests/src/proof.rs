@@ -48,7 +48,8 @@ impl Extent {
 /// # Panics
 /// If the file cannot be written.
 pub fn played(part: &str, what: &str, numbers: &[(&str, &dyn Display)]) {
-    let numbers: Vec<String> = { numbers.iter() }
+    let numbers: Vec<String> = numbers
+        .iter()
         .map(|(name, number)| format!("{name}={number}"))
         .collect();
     let row = format!("{part}\t{what}\t{}\n", numbers.join("\t"));

@@ -142,7 +142,8 @@ fn test_of(value: &Value) -> Result<Option<(String, String)>, String> {
     let Some(test) = value.get("test").and_then(Value::as_str) else {
         return Ok(None);
     };
-    let (package, name) = { test.split_once(' ') }
+    let (package, name) = test
+        .split_once(' ')
         .ok_or_else(|| format!("{LIST}: test: {test}: say a package and the name of a test"))?;
     Ok(Some((package.to_owned(), name.to_owned())))
 }

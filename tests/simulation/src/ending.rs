@@ -24,7 +24,7 @@ impl World {
             .workloads
             .get(FLEET)
             .map(|fleet| fleet.uid().to_owned());
-        let own = { self.server.pods.iter() }.find(|pod| pod.id.owner == owner);
+        let own = self.server.pods.iter().find(|pod| pod.id.owner == owner);
         let victim = own.unwrap().id.name.clone();
         self.tell(|| format!("somebody deletes pod {victim}, and new pods end at once"));
         let _ = self.server.delete_pod(&victim, None, None, self.now);

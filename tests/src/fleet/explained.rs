@@ -51,7 +51,7 @@ impl Fleet<'_> {
                 .await
                 .map_err(|error| error.to_string())?;
             let Some(game) = game else { return Ok(()) };
-            let silent: Vec<String> = { pods.values() }.filter_map(|pod| silence(&game, pod)).collect();
+            let silent: Vec<String> = pods.values().filter_map(|pod| silence(&game, pod)).collect();
             let entries = unexplained_entries(&game);
             if silent.is_empty() && entries.is_empty() {
                 Ok(())
@@ -78,11 +78,11 @@ fn silence(game: &GameDeployment, pod: &Pod) -> Option<String> {
     }
     let name = pod.name_any();
     let marked = pod.annotations().contains_key(DELETING);
-    let conditions = pod
+    let mut conditions = pod
         .status
         .iter()
         .flat_map(|status| status.conditions.iter().flatten());
-    let out = { conditions }.any(|known| known.type_ == IN_PLACE_READY && known.status == "False");
+    let out = conditions.any(|known| known.type_ == IN_PLACE_READY && known.status == "False");
     let old = pod.labels().get(REVISION) != status.update_revision.as_ref()
         && status.updated_replicas < status.replicas;
     let blocked = condition(&status, "UpdateBlocked").is_some_and(|found| !found.2.is_empty());

@@ -299,8 +299,8 @@ pub fn condition(status: &GameDeploymentStatus, kind: &str) -> Option<(String, S
 /// Name of the pod that a run asks about.
 #[must_use]
 pub fn pod_of(run: &HookRun) -> String {
-    let args = run.spec.args.iter().flatten();
-    let name = { args }.find(|arg| arg.name == argument::POD_NAME);
+    let mut args = run.spec.args.iter().flatten();
+    let name = args.find(|arg| arg.name == argument::POD_NAME);
     name.and_then(|arg| arg.value.clone()).unwrap_or_default()
 }
 

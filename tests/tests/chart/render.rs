@@ -189,7 +189,8 @@ fn shards_share_everything_but_their_pods() {
             .filter(|flag| flag.starts_with("--shard"))
             .collect::<Vec<_>>()
     };
-    let all: Vec<(String, Vec<String>)> = { deployments.iter() }
+    let all: Vec<(String, Vec<String>)> = deployments
+        .iter()
         .map(|one| (one["metadata"]["name"].as_str().unwrap().to_owned(), shards(one)))
         .collect();
     let shard = |index| {

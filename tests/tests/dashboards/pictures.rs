@@ -81,9 +81,7 @@ fn legend_of(form: &str, labels: &Value) -> String {
         legend = legend.replace(&format!("{{{{{label}}}}}"), value);
     }
     // Where a label is not there Grafana shows nothing.
-    let kept: Vec<&str> = { legend.split(' ') }
-        .filter(|word| !word.starts_with("{{"))
-        .collect();
+    let kept: Vec<&str> = legend.split(' ').filter(|word| !word.starts_with("{{")).collect();
     kept.join(" ")
 }
 
@@ -119,7 +117,7 @@ fn last(line: &Line) -> f64 {
 
 fn stat(panel: &Panel, lines: &[Line], w: f64, h: f64) -> String {
     let value = lines.first().map_or(0.0, last);
-    let reached = { panel.steps.iter() }.rfind(|(from, _)| value >= *from);
+    let reached = panel.steps.iter().rfind(|(from, _)| value >= *from);
     let colour = match reached.map(|(_, colour)| colour.as_str()) {
         Some("red") => COLOURS[4],
         Some("orange") => COLOURS[3],
@@ -187,7 +185,10 @@ fn chart(panel: &Panel, lines: &[Line], w: f64, h: f64) -> String {
     );
     for (number, line) in lines.iter().enumerate() {
         let colour = COLOURS[number % COLOURS.len()];
-        let path: Vec<String> = { line.1.iter().map(place) }
+        let path: Vec<String> = line
+            .1
+            .iter()
+            .map(place)
             .map(|(x, y)| format!("{x:.1} {y:.1}"))
             .collect();
         let _ = write!(

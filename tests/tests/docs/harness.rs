@@ -121,7 +121,8 @@ impl PageHarness {
             let words: Vec<&str> = order.trim_end().split('\t').collect();
             let pod = words.iter().find(|word| !word.starts_with('-')).unwrap();
             let pod = pod.trim_start_matches("pod/");
-            let fields = { words.last() }
+            let fields = words
+                .last()
                 .and_then(|last| {
                     document
                         .find(&last.replace('\\', ""))

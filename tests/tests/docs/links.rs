@@ -14,7 +14,8 @@ const NOT_FOR_READERS: [&str; 2] = ["tests/", "kubectl-game/src/guide.md"];
 #[test]
 fn every_link_leads_to_a_file_and_a_heading() {
     let pages = page::all();
-    let anchors: BTreeMap<&Path, Vec<String>> = { pages.iter() }
+    let anchors: BTreeMap<&Path, Vec<String>> = pages
+        .iter()
         .map(|page| (page.path.as_path(), page.anchors()))
         .collect();
     let mut broken = Vec::new();
@@ -101,7 +102,8 @@ fn every_page_is_reached_from_the_first() {
             );
         }
     }
-    let orphans: Vec<&PathBuf> = { pages.iter() }
+    let orphans: Vec<&PathBuf> = pages
+        .iter()
         .map(|page| &page.path)
         .filter(|path| {
             !reached.contains(*path) && !NOT_FOR_READERS.iter().any(|other| path.starts_with(other))

@@ -170,7 +170,9 @@ fn slug(heading: &str) -> String {
 fn a_page_is_read_with_its_hidden_lines() {
     let text = "# Über `a_b`: c!\n\n<!-- test\nplayers 3\n$ true\n-->\n\n```console\n$ ls\n```\n\n## Same\n\n## Same\n[x](y.md#z)\n";
     let page = Page::parse(PathBuf::new(), text);
-    let blocks: Vec<(usize, &str, &str)> = { page.blocks.iter() }
+    let blocks: Vec<(usize, &str, &str)> = page
+        .blocks
+        .iter()
         .map(|block| (block.line, block.language.as_str(), block.text.as_str()))
         .collect();
     assert_eq!(

@@ -29,7 +29,9 @@ fn every_reason_has_one_entry_and_no_entry_is_stale() {
 
 #[test]
 fn every_entry_says_something() {
-    let empty: Vec<&str> = { RUNBOOK.split("\n### ").skip(1) }
+    let empty: Vec<&str> = RUNBOOK
+        .split("\n### ")
+        .skip(1)
         .filter(|entry| {
             entry
                 .split_once("\n\n")

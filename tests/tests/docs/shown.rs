@@ -68,11 +68,13 @@ impl Memory {
 
 /// The names that are known after these lines were printed; nothing if the page does not show them.
 fn compare(shown: &[String], printed: &str, names: &Names) -> Option<Names> {
-    let printed: Vec<String> = { printed.lines() }
+    let printed: Vec<String> = printed
+        .lines()
         .map(squeeze)
         .filter(|line| !line.is_empty())
         .collect();
-    let shown: Vec<String> = { shown.iter() }
+    let shown: Vec<String> = shown
+        .iter()
         .map(|line| squeeze(line))
         .filter(|line| !line.is_empty())
         .collect();
@@ -218,7 +220,10 @@ fn squeeze(line: &str) -> String {
     let line = since_restart().replace_all(&line, "");
     // Where a row stands in a tree depends on the order of the rows.
     let mut row = &*line;
-    while let Some(rest) = { ["|-", "`-", "|", " "].iter() }.find_map(|branch| row.strip_prefix(branch)) {
+    while let Some(rest) = ["|-", "`-", "|", " "]
+        .iter()
+        .find_map(|branch| row.strip_prefix(branch))
+    {
         row = rest;
     }
     row.to_owned()

@@ -60,7 +60,8 @@ async fn players_on_a_node_that_registers_again_play_on() {
     busy(&fleet).await;
     fleet.scale(2);
     let victims = fleet.asked(2).await;
-    let mut nodes: Vec<String> = { victims.values() }
+    let mut nodes: Vec<String> = victims
+        .values()
         .map(|victim| fleet.nodes.pod(victim).view().unwrap().node.unwrap())
         .collect();
     nodes.dedup();

@@ -54,7 +54,7 @@ async fn questions_that_are_withdrawn_together_go_by_one_call() {
 async fn among_many_runs_a_few_go_by_a_call_each() {
     let (fleet, proxy) = asked_in_vain().await;
     // The API server would read all runs of the namespace for a call that is about a few.
-    let crowd: Vec<_> = { 0..CROWD }
+    let crowd: Vec<_> = (0..CROWD)
         .map(|number| {
             json!({
                 "apiVersion": "tkex.tencent.com/v1alpha1", "kind": "HookRun",

@@ -25,9 +25,10 @@ async fn a_collector_gets_every_decision_that_does_something_and_every_write() {
         let has = |words: &[u8]| sent.windows(words.len()).any(|part| part == words);
         // Field 5 of a span, a text with its length.
         let span = |name: &str| [&[0x2a, u8::try_from(name.len()).unwrap()], name.as_bytes()].concat();
-        let missing: Vec<&str> = { names.into_iter() }
+        let missing: Vec<&str> = names
+            .into_iter()
             .filter(|name| !has(&span(name)))
-            .chain({ words.into_iter() }.filter(|words| !has(words.as_bytes())))
+            .chain(words.into_iter().filter(|words| !has(words.as_bytes())))
             .collect();
         if missing.is_empty() {
             Ok(())

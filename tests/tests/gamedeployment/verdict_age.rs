@@ -28,7 +28,8 @@ async fn too_old(fleet: &Fleet<'_>) -> Vec<HookRun> {
     fleet.approved().await;
     eventually(SOON, || async {
         let runs = fleet.until_runs(|runs| !runs.is_empty()).await;
-        let ended = { runs.iter() }
+        let ended = runs
+            .iter()
             .filter_map(|run| run.status.as_ref()?.completed_at)
             .map(shared_api::time::Time::timestamp);
         let age = Timestamp::now().duration_since(ended.max()?);

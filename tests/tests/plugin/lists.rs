@@ -71,7 +71,8 @@ async fn programs_read_it(plugin: &Plugin<'_>) {
     let tree = plugin.json(&format!("get {GAME}")).await;
     assert_eq!(tree["state"]["word"], "HookUnsuccessful");
     let pods = tree["revisions"][0]["pods"].as_array().unwrap();
-    let run = { pods.iter() }
+    let run = pods
+        .iter()
         .find_map(|pod| pod["runs"][0]["name"].as_str())
         .unwrap();
 

@@ -85,7 +85,10 @@ async fn is_undone(plugin: &Plugin<'_>) {
     // The old revision is the newest again.
     eventually(SOON, || async {
         let history = plugin.json(&format!("history {GAME}")).await;
-        let numbers: Vec<_> = { history["items"].as_array().unwrap().iter() }
+        let numbers: Vec<_> = history["items"]
+            .as_array()
+            .unwrap()
+            .iter()
             .map(|item| item["revision"].as_i64().unwrap())
             .collect();
         if numbers == [2, 3] { Ok(()) } else { Err(history) }

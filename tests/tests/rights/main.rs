@@ -134,13 +134,14 @@ async fn told_with(fleet: &Fleet<'_>, proxies: &[ApiProxy; 2], rights: &str) -> 
         let requests = proxy.requests();
         let refused: Vec<&Entry> = requests.iter().filter(|entry| was_refused(entry)).collect();
         assert!(refused.is_empty(), "{refused:?}");
-        let resources = { requests.iter() }.filter(|entry| !entry.call.resource.is_empty());
+        let resources = requests.iter().filter(|entry| !entry.call.resource.is_empty());
         used.extend(resources.map(|entry| Grant::new(who, entry.call.verb, &entry.call.resource)));
     }
     let granted: BTreeSet<Grant> = granted(rights).into_iter().collect();
     // Not a request: a condition on creating what is owned. Another test takes it away.
     let hidden = Grant::new(Who::Workloads, "update", "gamedeployments/finalizers");
-    let unused: Vec<&Grant> = { granted.difference(&used) }
+    let unused: Vec<&Grant> = granted
+        .difference(&used)
         .filter(|grant| **grant != hidden)
         .collect();
     assert!(unused.is_empty(), "granted and never used: {unused:?}");
@@ -198,7 +199,8 @@ async fn in_one_namespace_no_right_outside_of_it_is_needed() {
 async fn without_any_one_right_something_is_refused() {
     let all = granted(EVERYWHERE);
     let some = ["gamedeployments/finalizers", "pods/status", "secrets"];
-    let chosen: Vec<&Grant> = { all.iter() }
+    let chosen: Vec<&Grant> = all
+        .iter()
         .filter(|grant| Extent::asked() == Extent::All || some.contains(&grant.resource.as_str()))
         .collect();
     let tried = stream::iter(&chosen).map(|grant| async move { (grant, is_missed(grant).await) });

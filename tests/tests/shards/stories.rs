@@ -158,7 +158,7 @@ async fn a_shard_whose_leader_is_killed_is_taken_over_by_its_own_standby() {
         );
     }
     for standby in &standbys {
-        let own = { fleets[..1].iter() }.filter(|_| standby.shard == 0);
+        let own = (fleets[..1].iter()).filter(|_| standby.shard == 0);
         let own: BTreeSet<String> = own.map(|fleet| fleet.namespace.clone()).collect();
         assert_eq!(standby.touched(), own, "{} {}", standby.who.name(), standby.shard);
     }

@@ -85,7 +85,7 @@ async fn play(seed: u64) -> Tally {
         fleet.start(who, &start).await;
     }
     workload.launch(&fleet).await;
-    let deeds: Vec<Deeds> = { proxies.iter().zip(0..) }
+    let deeds: Vec<Deeds> = (proxies.iter().zip(0..))
         .map(|(proxy, number)| proxy.begin_weather(seed.wrapping_mul(2).wrapping_add(number)))
         .collect();
     let mut people = People::new(&fleet, &proxies, workload);

@@ -147,7 +147,9 @@ async fn both_believe_that_they_lead_and_nothing_is_done_twice() {
         let name = format!("numbered-{round}");
         let count = numbered(&fleet, &server, &name).await;
         let (from, to) = (round % 2, (round + 1) % 2);
-        let moves = { BOTH.iter().zip(&candidates) }
+        let moves = BOTH
+            .iter()
+            .zip(&candidates)
             .map(|(who, pair)| move_lease(&fleet, *who, &pair[from], &pair[to]));
         let stalled = join_all(moves).await;
         // Both work: some must go, and be made again; all are to be changed.

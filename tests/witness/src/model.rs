@@ -53,7 +53,9 @@ impl<'e> ClusterModel<'e> {
             events.iter().map(|event| (clock.place(event), event)).collect();
         placed.sort_by_key(|(order, event)| (*order, event.done));
         let mut model = Self::default();
-        let steps = { placed.into_iter() }.map(|(order, event)| model.take_in(order, event));
+        let steps = placed
+            .into_iter()
+            .map(|(order, event)| model.take_in(order, event));
         let steps = steps.collect();
         (model, steps)
     }
@@ -145,7 +147,7 @@ impl<'e> ClusterModel<'e> {
         let versions = self.history(resource, uid);
         let end = versions.partition_point(|version| version.order < step.order);
         let from = step.event.received.checked_sub(back).unwrap_or(Timestamp::MIN);
-        let overlooked = { versions[..end].iter().rev() }
+        let overlooked = (versions[..end].iter().rev())
             .take_while(|version| version.at >= from)
             .count();
         let begin = end.saturating_sub(overlooked + 1);

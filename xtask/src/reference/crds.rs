@@ -76,7 +76,10 @@ fn properties(schema: &Value, path: &str, text: &mut String, rules: &mut Vec<Str
         let about = if shown.is_empty() { path } else { shown };
         rules.push(format!("- `{about}`: {message}\n"));
     }
-    let required: Vec<&str> = { schema["required"].as_array().into_iter().flatten() }
+    let required: Vec<&str> = schema["required"]
+        .as_array()
+        .into_iter()
+        .flatten()
         .filter_map(Value::as_str)
         .collect();
     for (name, field) in schema["properties"].as_object().into_iter().flatten() {
@@ -135,7 +138,9 @@ fn type_of(field: &Value) -> String {
 fn limits(field: &Value) -> String {
     let mut limits = Vec::new();
     if let Some(values) = field["enum"].as_array() {
-        let values: Vec<String> = { values.iter().filter(|value| !value.is_null()) }
+        let values: Vec<String> = values
+            .iter()
+            .filter(|value| !value.is_null())
             .map(|value| format!("`{}`", plain(value)))
             .collect();
         limits.push(format!("one of {}", values.join(", ")));

@@ -62,7 +62,9 @@ fn row(argument: &Arg) -> String {
     let variable = argument
         .get_env()
         .map_or_else(String::new, |name| format!("`{}`", name.to_string_lossy()));
-    let help = { argument.get_long_help().or_else(|| argument.get_help()) }
+    let help = argument
+        .get_long_help()
+        .or_else(|| argument.get_help())
         .map(ToString::to_string)
         .unwrap_or_default();
     // What clap cannot know of a default is said in the help, in brackets.

@@ -77,7 +77,9 @@ fn document<'a>(body: &[u8], shown: &impl Fn() -> Shown<'a>) -> Result<Value, Me
 /// What a path met is a part of the answer.
 fn not_found(path: &JsonPath, error: JsonPathError, hides: bool) -> MeasurementFailure {
     let message = if hides {
-        let at = { error.position }.map_or_else(String::new, |at| format!(" (at byte {at} of jsonPath)"));
+        let at = error
+            .position
+            .map_or_else(String::new, |at| format!(" (at byte {at} of jsonPath)"));
         format!("jsonPath {path} finds no value in the answer{at}; what is there is {HIDDEN}")
     } else {
         error.message

@@ -116,7 +116,8 @@ pub(crate) fn parse_date<'a>(text: &str, rest: &[Value<'a>]) -> Result<Value<'a>
 
 /// A duration as `time.ParseDuration` reads it.
 pub(crate) fn parse_duration<'a>(text: &str) -> Result<Value<'a>, Fault> {
-    let nanoseconds = { Some(text).filter(|text| text.len() <= MAX_DURATION) }
+    let nanoseconds = Some(text)
+        .filter(|text| text.len() <= MAX_DURATION)
         .and_then(|text| go_duration::parse_signed(text).ok());
     nanoseconds.map(Value::Duration).ok_or_else(|| {
         Fault::runtime(format!(

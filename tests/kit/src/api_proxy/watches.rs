@@ -190,7 +190,10 @@ pub(super) struct Beginnings(Mutex<HashMap<String, BTreeSet<u64>>>);
 impl Beginnings {
     /// The path and query of a request; for a watch that is to be rewound, at the oldest version known.
     pub(super) fn of(&self, call: &ApiCall, path: &str, trouble: Option<WatchFault>) -> String {
-        let asked = { call.query.split('&') }.find_map(|parameter| parameter.strip_prefix(VERSION));
+        let asked = call
+            .query
+            .split('&')
+            .find_map(|parameter| parameter.strip_prefix(VERSION));
         let version = asked.and_then(|version| version.parse::<u64>().ok());
         let Some(version) = version.filter(|version| call.is_watch() && *version > 0) else {
             return path.to_owned();

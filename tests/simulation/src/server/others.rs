@@ -213,8 +213,11 @@ impl Server {
                 .as_deref()
                 .is_some_and(|owner| !owner.starts_with("other") && !live(owner))
         };
-        let orphans = self.runs.iter().filter(|run| orphaned(&run.id));
-        let run = { orphans }.find(|run| !run.read.terminating).cloned();
+        let run = self
+            .runs
+            .iter()
+            .find(|run| orphaned(&run.id) && !run.read.terminating)
+            .cloned();
         let pod = self
             .pods
             .iter()

@@ -61,7 +61,9 @@ impl World {
             &status.post_inplace_hook_condition,
         ];
         let bad = |kind: &str| ["ScaleBlocked", "UpdateBlocked"].contains(&kind);
-        let bad: Vec<_> = { status.conditions.iter() }
+        let bad: Vec<_> = status
+            .conditions
+            .iter()
             .filter(|known| bad(&known.type_) && known.status == "True")
             .collect();
         for run in self.server.runs.iter() {

@@ -49,7 +49,9 @@ impl Judge<'_> {
         pod: &Value,
         field: &str,
     ) -> Option<String> {
-        let specs: Vec<Value> = { versions.iter().filter_map(|version| version.object) }
+        let specs: Vec<Value> = versions
+            .iter()
+            .filter_map(|version| version.object)
             .map(without_terminate)
             .collect();
         let (first, last) = (specs.first()?, specs.last()?);
@@ -65,7 +67,9 @@ impl Judge<'_> {
         }
         let game = self.workload(pod, step)?;
         let wanted = text(&game["spec"][field], "/hook/templateName");
-        let mut templates = { self.model.all("hooktemplates") }
+        let mut templates = self
+            .model
+            .all("hooktemplates")
             .flat_map(|(_, versions)| versions.iter())
             .filter(|version| version.order < step.order)
             .filter_map(|version| version.object)

@@ -28,7 +28,8 @@ impl<'j> Judge<'j> {
                 named(pod)
             ));
         };
-        let others: Vec<&str> = { self.pods_of(owner, step.order) }
+        let others: Vec<&str> = self
+            .pods_of(owner, step.order)
             .filter(|(_, pod)| active(pod))
             .map(|(_, pod)| name(pod))
             .collect();
@@ -68,7 +69,9 @@ impl<'j> Judge<'j> {
             .model
             .lately("gamedeployments", owner, step, self.spec_known_in());
         let floor = specs.into_iter().map(workload::floor).min()?;
-        let most = { self.moments(owner, step).into_iter() }
+        let most = self
+            .moments(owner, step)
+            .into_iter()
             .map(|moment| self.available_at(owner, wait, step, moment))
             .max()?;
         (most <= floor).then(|| {
@@ -106,7 +109,8 @@ impl<'j> Judge<'j> {
             let mut takes = self.takes.iter();
             takes.any(|take| take.uid == uid && take.order >= moment && take.order < step.order)
         };
-        let seen = { self.pods_of(owner, moment) }
+        let seen = self
+            .pods_of(owner, moment)
             .filter(|(uid, pod)| available(pod, wait, step.event.done) && !taken(uid));
         u64::try_from(seen.count()).unwrap_or(u64::MAX)
     }

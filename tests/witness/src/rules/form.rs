@@ -29,7 +29,8 @@ pub(super) fn of_workloads(step: &Step<'_>) -> Vec<String> {
         }
         _ => &[],
     };
-    let missing: Vec<&str> = { wanted.iter() }
+    let missing: Vec<&str> = wanted
+        .iter()
         .filter(|path| text(&event.request, path).is_empty())
         .copied()
         .collect();

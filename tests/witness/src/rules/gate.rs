@@ -110,7 +110,9 @@ impl Judge<'_> {
         for (run, versions) in self.model.all("hookruns") {
             let end = versions.partition_point(|version| version.order < step.order);
             let versions = &versions[..end];
-            let about = { versions.iter().filter_map(|version| version.object) }
+            let about = versions
+                .iter()
+                .filter_map(|version| version.object)
                 .any(|run| label(run, "tkex.tencent.com/pod-uid") == uid(pod));
             if !about {
                 continue;
@@ -145,7 +147,9 @@ impl Judge<'_> {
     /// A run's history as the operator may have known it: that somebody else has just deleted it, it need not know.
     /// The success was measured all the same.
     fn as_known<'v, 'e>(&self, versions: &'v [Version<'e>], step: &Step<'_>) -> &'v [Version<'e>] {
-        let from = { step.event.received }
+        let from = step
+            .event
+            .received
             .checked_sub(self.pods_known_in())
             .unwrap_or(Timestamp::MIN);
         match versions.split_last() {

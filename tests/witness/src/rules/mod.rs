@@ -27,12 +27,15 @@ const PODS_KNOWN_IN: SignedDuration = SignedDuration::from_secs(1);
 
 /// What a line tells that nobody may know: word for word, and in a line `closely` looked at in any disguise.
 pub(crate) fn told(line: &str, forbidden: &[String], closely: bool) -> Option<Violation> {
-    let found = { forbidden.iter().filter(|secret| !secret.is_empty()) }.find_map(|secret| {
-        if line.contains(secret.as_str()) {
-            return Some(secret.clone());
-        }
-        run_of(secret, line).filter(|_| closely)
-    })?;
+    let found = forbidden
+        .iter()
+        .filter(|secret| !secret.is_empty())
+        .find_map(|secret| {
+            if line.contains(secret.as_str()) {
+                return Some(secret.clone());
+            }
+            run_of(secret, line).filter(|_| closely)
+        })?;
     // The line names who wrote it where; the secret itself is not told once more.
     let line = line.replace(found.as_str(), "…");
     Some(Violation {

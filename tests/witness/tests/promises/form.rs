@@ -109,7 +109,7 @@ fn a_secret_is_seen_wherever_it_stands_and_not_repeated() {
     let report = log.report_with(&["hunter3".to_owned()]);
     assert_eq!(report.violations, []);
     let report = log.report_with(&["hunter2".to_owned()]);
-    let texts: Vec<String> = { report.violations.iter() }.map(ToString::to_string).collect();
+    let texts: Vec<String> = report.violations.iter().map(ToString::to_string).collect();
     assert!(
         texts.len() == 1 && texts[0].contains("elsewhere") && !texts[0].contains("hunter2"),
         "{texts:#?}"

@@ -115,7 +115,10 @@ fn only_a_measured_success_of_somebody_else_counts() {
     log.ask("run", "a", "delete", json!({}));
     log.say_yes(OPERATOR, "run");
     log.delete("a");
-    let texts: Vec<String> = { log.report().violations.into_iter() }
+    let texts: Vec<String> = log
+        .report()
+        .violations
+        .into_iter()
         .map(|violation| violation.to_string())
         .collect();
     assert!(
