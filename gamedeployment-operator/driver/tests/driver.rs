@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use gamedeployment_core::gate::Run;
-use gamedeployment_core::plan::Action;
+use gamedeployment_core::plan::{Action, CREATE_REVISION};
 use gamedeployment_core::pod::Pod;
 use gamedeployment_core::revision::Revision;
 use gamedeployment_driver::news::{Event, News, OwnedRevision, Workload};
@@ -368,4 +368,38 @@ fn what_a_list_no_longer_holds_and_nobody_owned_is_news_to_its_namespace() {
     assert_eq!(decisions(vec![Event::Applied(key("bare"), bare)], 10), 1);
     assert_eq!(decisions(vec![Event::ListBegins, Event::ListEnds], 20), 1);
     assert_eq!(decisions(vec![Event::ListBegins, Event::ListEnds], 30), 0);
+}
+
+#[test]
+fn a_late_answer_of_a_direct_read_takes_away_nothing_that_a_watch_has_shown() {
+    let mut driver = driver(1);
+    let creation = requests(&mut driver, at(2)).pop().unwrap();
+    let Answer::Object(Object::Revision(name, revision)) = made(&creation.call) else {
+        panic!("{creation:#?}")
+    };
+    let unknown = || CallError::Unknown("no answer".to_owned());
+    driver.handle(Input::Answered(creation.id, Err(unknown())), at(3));
+    let mut answers = vec![Err(CallError::Gone)];
+    let mut created = Vec::new();
+    for second in 4..12 {
+        for request in requests(&mut driver, at(second)) {
+            let answer = match &request.call {
+                Call::Read(_, read) if *read == name => {
+                    // It was read before it was made, and is answered after the watch has shown it.
+                    let event = Event::Applied(name.clone(), (*revision).clone());
+                    driver.handle(Input::News(News::Revision(event)), at(second));
+                    let found = Answer::Object(Object::Revision(name.clone(), revision.clone()));
+                    answers.pop().unwrap_or(Ok(found))
+                }
+                Call::Act(action) => {
+                    created.push(action.name());
+                    Err(unknown())
+                }
+                _ => Err(unknown()),
+            };
+            driver.handle(Input::Answered(request.id, answer), at(second));
+        }
+    }
+    assert!(answers.is_empty() && !created.is_empty());
+    assert!(!created.contains(&CREATE_REVISION), "{created:?}");
 }
