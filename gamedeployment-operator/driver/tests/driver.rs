@@ -14,6 +14,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use runtime_core::clock::Now;
 use serde_json::{Value, json};
+use shared_api::names::pod as names;
 use shared_api::{GameDeployment, HookRun};
 
 fn at(seconds: u64) -> Now {
@@ -54,13 +55,16 @@ fn listed<T>(objects: Vec<(Key, T)>, news: impl Fn(Event<T>) -> News) -> Vec<New
 
 /// A driver that knows a workload, and nothing else.
 fn driver(replicas: i32) -> Driver {
-    let mut driver = Driver::new(false, Limits::default());
+    driver_of(Driver::new(false, Limits::default()), fleet(replicas))
+}
+
+fn driver_of(mut driver: Driver, fleet: GameDeployment) -> Driver {
     assert_eq!(
         driver.deadline(),
         None,
         "nothing is to be done before everything is listed"
     );
-    let workloads = vec![(key("fleet"), Workload::new(fleet(replicas)))];
+    let workloads = vec![(key("fleet"), Workload::new(fleet))];
     let lists = [
         listed(workloads, News::Workload),
         listed(Vec::new(), News::Pod),
@@ -402,4 +406,97 @@ fn a_late_answer_of_a_direct_read_takes_away_nothing_that_a_watch_has_shown() {
     }
     assert!(answers.is_empty() && !created.is_empty());
     assert!(!created.contains(&CREATE_REVISION), "{created:?}");
+}
+
+/// A pod of the workload with a player on it, on a node that no watch shows.
+fn pod_on_a_lost_node(version: &str, annotations: &Value) -> Pod {
+    let owner = json!({
+        "apiVersion": "tkex.tencent.com/v1alpha1", "kind": "GameDeployment", "name": "fleet", "uid": "w", "controller": true,
+    });
+    let pod = json!({
+        "metadata": {
+            "name": "fleet-a", "namespace": "games", "uid": "a", "resourceVersion": version, "labels": { "app": "game" },
+            "annotations": annotations, "ownerReferences": [owner],
+        },
+        "spec": { "nodeName": "node-1", "containers": [{ "name": "game", "image": "game:v1" }] },
+        "status": { "phase": "Running", "containerStatuses": [{
+            "name": "game", "image": "game:v1", "imageID": "i", "containerID": "c", "ready": true, "restartCount": 0,
+            "state": { "running": { "startedAt": "1970-01-01T00:00:01Z" } },
+        }] },
+    });
+    Pod::read(&serde_json::from_value(pod).unwrap())
+}
+
+/// What a watch shows of an object that a write has returned.
+fn shown(object: &Object) -> News {
+    match object {
+        Object::Pod(key, pod) => News::Pod(Event::Applied(key.clone(), (**pod).clone())),
+        Object::Revision(key, revision) => News::Revision(Event::Applied(key.clone(), (**revision).clone())),
+        Object::Workload(key, workload) => News::Workload(Event::Applied(key.clone(), workload.clone())),
+        Object::Run(..) => panic!("nobody is asked"),
+    }
+}
+
+#[test]
+fn a_node_is_asked_for_before_a_pod_goes_because_of_its_end() {
+    for registered_again in [true, false] {
+        let mut fleet = fleet(0);
+        let hook = json!({ "hook": { "templateName": "players" } });
+        fleet.spec.pre_delete_update_strategy = serde_json::from_value(hook).unwrap();
+        let mut driver = driver_of(Driver::new(true, Limits::default()), fleet.clone());
+        for news in listed(Vec::new(), News::Node) {
+            driver.handle(Input::News(news), at(1));
+        }
+        let pod = News::Pod(Event::Applied(
+            key("fleet-a"),
+            pod_on_a_lost_node("7", &json!({})),
+        ));
+        driver.handle(Input::News(pod), at(1));
+        driver.handle(Input::NodesWatched(Some(Duration::ZERO)), at(1));
+        let (mut asked, mut deleted, mut version) = (false, false, 100);
+        for second in 2..100 {
+            let mut open = requests(&mut driver, at(second));
+            while let Some(request) = open.pop() {
+                version += 1;
+                let answer = match &request.call {
+                    Call::ReadNode(node) => {
+                        assert_eq!((node.as_str(), second >= 60), ("node-1", true));
+                        asked = true;
+                        if registered_again {
+                            Ok(Answer::Done)
+                        } else {
+                            Err(CallError::Gone)
+                        }
+                    }
+                    Call::Act(Action::CreateRevision(_)) => Ok(made(&request.call)),
+                    Call::Act(Action::Mark(_, text)) => {
+                        let marks = json!({ names::DELETING: "true", names::CHOSEN_FOR: text });
+                        let pod = pod_on_a_lost_node(&version.to_string(), &marks);
+                        Ok(Answer::Object(Object::Pod(key("fleet-a"), Box::new(pod))))
+                    }
+                    Call::WriteStatus(status) => {
+                        let mut object = fleet.clone();
+                        object.metadata.resource_version = Some(version.to_string());
+                        object.status = Some((**status).clone());
+                        Ok(Answer::Object(Object::Workload(
+                            key("fleet"),
+                            Workload::new(object),
+                        )))
+                    }
+                    Call::Act(Action::DeletePod(_)) => {
+                        assert!(asked, "nobody has asked whether the node is there again");
+                        deleted = true;
+                        Err(CallError::Conflict)
+                    }
+                    _ => Err(CallError::Unknown("no answer".to_owned())),
+                };
+                if let Ok(Answer::Object(object)) = &answer {
+                    driver.handle(Input::News(shown(object)), at(second));
+                }
+                driver.handle(Input::Answered(request.id, answer), at(second));
+                open.extend(requests(&mut driver, at(second)));
+            }
+        }
+        assert_eq!((asked, deleted), (true, !registered_again));
+    }
 }
