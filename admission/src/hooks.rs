@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use gamedeployment_core::cluster::{Cluster, Node};
-use gamedeployment_core::gate::{FoundTemplate, unresolved};
+use gamedeployment_core::cluster::{Cluster, FoundTemplate, Node};
+use gamedeployment_core::gate::unresolved;
 use gamedeployment_core::workload::Workload;
 use kube::core::DeserializeGuard;
 use serde::Deserialize;

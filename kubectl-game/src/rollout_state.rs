@@ -1,6 +1,6 @@
 //! Whether a rollout or a change of scale is complete, goes on, or needs a person: what `status` waits for. Pure.
 
-use gamedeployment_core::gate::HookKind;
+use gamedeployment_core::hook_kind::HookKind;
 use shared_api::GameDeployment;
 use shared_api::game_deployment::HookStrategy;
 use shared_api::reason::{WorkloadCondition, WorkloadReason};

@@ -1,8 +1,9 @@
 //! What decisions need to know of the cluster besides the workload's own objects.
 
 use jiff::SignedDuration;
+use shared_api::HookTemplateSpec;
 
-use crate::gate::{FoundTemplate, Run};
+use crate::gate::Run;
 
 /// What is known of a node that pods are bound to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,6 +14,19 @@ pub enum Node {
     Unsure,
     /// A healthy watch has not shown it for this long.
     Absent(SignedDuration),
+}
+
+/// A HookTemplate as it was found.
+#[derive(Debug, Clone, Copy)]
+pub enum FoundTemplate<'a> {
+    /// There is none of this name.
+    Missing,
+    /// There is none of this name, but one whose name is nearly the same.
+    Misspelt(&'a str),
+    /// There is one, and it cannot be read.
+    Unreadable(&'a str),
+    /// This one.
+    Found(&'a HookTemplateSpec),
 }
 
 /// The surroundings of a workload, as its operator knows them.

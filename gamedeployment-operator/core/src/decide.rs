@@ -15,6 +15,8 @@ use crate::ended;
 use crate::gate::{Gate, PodRef, Run, Standing};
 use crate::grant::grant;
 use crate::history;
+use crate::history_limit;
+use crate::hook_kind::HookKind;
 use crate::plan::{Action, Plan, RunRef, Warning};
 use crate::rollout::{self, Hindrances};
 use crate::scale::Counts;
@@ -48,7 +50,7 @@ pub fn decide(view: &View<'_>, now: Timestamp) -> Plan {
     let mut scene = Scene::new(view, &workload, history, &claimed.active, now);
     let findings = choose(&mut scene, &claimed, &mut plan);
     remove_runs(&scene, &findings, &mut plan);
-    history::trim(&scene, &claimed, &mut plan);
+    history_limit::trim(&scene, &claimed, &mut plan);
     status::report(&scene, &findings, &mut plan);
     plan
 }
@@ -179,7 +181,7 @@ fn counts(scene: &Scene<'_>, canary: &Canary) -> Counts {
 fn remove_runs(scene: &Scene<'_>, findings: &Findings<'_>, plan: &mut Plan) {
     let workload = scene.workload;
     let mut reset = Vec::new();
-    for kind in crate::gate::HookKind::ALL {
+    for kind in HookKind::ALL {
         if workload.hook(kind).retry && !scene.is_clearing(kind) {
             reset.push(kind);
         }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::cell::OnceCell;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use shared_api::names::pod as annotation;
 
@@ -11,7 +11,6 @@ use crate::in_place::{self, Change};
 use crate::plan::{Action, NewRevision, Plan, RevisionRef};
 use crate::pod::Pod;
 use crate::revision::{self, Revision, Settled};
-use crate::scene::Scene;
 use crate::view::View;
 use crate::workload::{Problem, Workload};
 
@@ -67,7 +66,7 @@ pub fn settle<'a>(
             // One that is being adopted has another version afterwards.
             if known.orphan.is_none() {
                 plan.actions
-                    .push(Action::RenumberRevision(reference(known), number));
+                    .push(Action::RenumberRevision(RevisionRef::of(known), number));
             }
         }
         Settled::Create {
@@ -118,7 +117,7 @@ fn known<'a>(view: &View<'a>, workload: &Workload, plan: &mut Plan) -> Vec<&'a R
     let known: Vec<&Revision> = view.revisions.iter().copied().filter(is_known).collect();
     let orphans = known.iter().filter(|revision| revision.orphan.is_some());
     plan.actions
-        .extend(orphans.map(|orphan| Action::AdoptRevision(reference(orphan))));
+        .extend(orphans.map(|orphan| Action::AdoptRevision(RevisionRef::of(orphan))));
     known
 }
 
@@ -159,30 +158,6 @@ fn current<'a>(
     })
 }
 
-/// Forgets revisions that nothing uses, beyond the limit. Only where nothing else is to be done: a view that is old may
-/// not know the pods of a revision that was taken up again, but then it was renumbered, and its deletion is refused.
-pub fn trim(scene: &Scene<'_>, claimed: &Claim<'_>, plan: &mut Plan) {
-    if !plan.actions.is_empty() {
-        return;
-    }
-    let history = &scene.history;
-    let mut live: BTreeSet<&str> = claimed.all.iter().map(|pod| pod.revision()).collect();
-    live.extend([history.update.name.as_str(), history.current.name.as_str()]);
-    let owned = history.by_name.values().map(|known| known.revision);
-    let owned: Vec<&Revision> = owned.filter(|revision| revision.orphan.is_none()).collect();
-    for surplus in revision::surplus(&owned, &live, scene.workload.history_limit) {
-        plan.actions.push(Action::DeleteRevision(reference(surplus)));
-    }
-}
-
-fn reference(revision: &Revision) -> RevisionRef {
-    RevisionRef {
-        name: revision.name.clone(),
-        uid: revision.uid.clone(),
-        resource_version: revision.resource_version.clone(),
-    }
-}
-
 impl<'a> History<'a> {
     fn new(
         by_name: BTreeMap<&'a str, &'a Revision>,
@@ -205,6 +180,11 @@ impl<'a> History<'a> {
             current,
             unrecorded,
         }
+    }
+
+    /// The revisions that are there, by name.
+    pub fn revisions(&self) -> impl Iterator<Item = &'a Revision> {
+        self.by_name.values().map(|known| known.revision)
     }
 
     /// Whether a pod at this revision is what it should become. While nobody can become what the spec says, each pod

@@ -4,11 +4,12 @@
 //! | --- | --- |
 //! | [`decide`] | from what is known of a workload to what is to be done: the order of everything below |
 //! | [`view`] | what is known; [`cluster`]: what surrounds it |
+//! | [`hook_kind`] | the hooks of a pod's life |
 //! | [`workload`] | from a spec as people wrote it to one that can be worked on, or every problem at once |
 //! | [`pod`] | what is kept of a pod, and what follows from it |
 //! | [`claim`] | which pods are the workload's own |
 //! | [`template`] | a pod template by its meaning: what the API server would make of it |
-//! | [`revision`] | names, data and history of ControllerRevisions; [`history`]: which of them counts |
+//! | [`revision`] | names, data and history of ControllerRevisions; [`history`]: which of them counts; [`history_limit`]: which go |
 //! | [`canary`] | steps of a rollout: how many pods stay old now |
 //! | [`scale`] | how many pods to create and delete; [`rank`]: who goes first |
 //! | [`victims`] | which pods are deleted; [`rollout`]: which are updated |
@@ -37,6 +38,8 @@ pub mod ended;
 pub mod gate;
 pub mod grant;
 pub mod history;
+pub mod history_limit;
+pub mod hook_kind;
 pub mod image;
 pub mod in_place;
 pub mod plan;

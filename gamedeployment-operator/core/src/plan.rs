@@ -12,7 +12,9 @@ mod naming;
 
 pub use naming::{CREATE_POD, CREATE_REVISION, DELETE_RUN, STATUS, TRY_POD};
 
-use crate::gate::{Confirmed, Delete, HookKind, NewRun, PodRef, Update};
+use crate::gate::{Confirmed, Delete, NewRun, PodRef, Update};
+use crate::hook_kind::HookKind;
+use crate::revision::Revision;
 
 /// What is to be done now.
 #[derive(Debug, Default, PartialEq)]
@@ -119,6 +121,18 @@ pub struct RevisionRef {
     pub uid: String,
     /// Version: precondition.
     pub resource_version: String,
+}
+
+impl RevisionRef {
+    /// The version that is known.
+    #[must_use]
+    pub fn of(revision: &Revision) -> Self {
+        Self {
+            name: revision.name.clone(),
+            uid: revision.uid.clone(),
+            resource_version: revision.resource_version.clone(),
+        }
+    }
 }
 
 /// A HookRun in one version.

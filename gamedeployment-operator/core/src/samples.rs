@@ -4,8 +4,7 @@ use k8s_openapi::api::core::v1 as api;
 use serde_json::{Map, Value, json};
 use shared_api::GameDeployment;
 
-use crate::cluster::{Cluster, Node};
-use crate::gate::FoundTemplate;
+use crate::cluster::{Cluster, FoundTemplate, Node};
 use crate::pod::Pod;
 use crate::revision::Revision;
 use crate::template::Template;

@@ -6,8 +6,9 @@ use jiff::Timestamp;
 use shared_api::names::pod as annotation;
 
 use crate::cluster::Node;
-use crate::gate::{GONE_AFTER, HookKind, Intent, Run, Standing};
+use crate::gate::{GONE_AFTER, Intent, Run, Standing};
 use crate::history::History;
+use crate::hook_kind::HookKind;
 use crate::pod::Pod;
 use crate::progress::{Stage, stage};
 use crate::rank::Rank;

@@ -6,7 +6,8 @@ use jiff::{SignedDuration, Timestamp};
 use shared_api::names::pod as annotation;
 
 use crate::cluster::Node;
-use crate::gate::{Act, Approval, GONE_AFTER, Gate, HookKind, Intent, PodRef, Standing};
+use crate::gate::{Act, Approval, GONE_AFTER, Gate, Intent, PodRef, Standing};
+use crate::hook_kind::HookKind;
 use crate::plan::{Action, Finished, Plan, PodChange};
 use crate::pod::Pod;
 use crate::progress::{self, Record, Stage};

@@ -201,11 +201,11 @@ impl Workload {
 
     /// The hook strategy that a kind of hook belongs to.
     #[must_use]
-    pub fn hook(&self, kind: crate::gate::HookKind) -> &Hook {
+    pub fn hook(&self, kind: crate::hook_kind::HookKind) -> &Hook {
         match kind {
-            crate::gate::HookKind::PreDelete => &self.pre_delete,
-            crate::gate::HookKind::PreInplace => &self.pre_in_place,
-            crate::gate::HookKind::PostInplace => &self.post_in_place,
+            crate::hook_kind::HookKind::PreDelete => &self.pre_delete,
+            crate::hook_kind::HookKind::PreInplace => &self.pre_in_place,
+            crate::hook_kind::HookKind::PostInplace => &self.post_in_place,
         }
     }
 }

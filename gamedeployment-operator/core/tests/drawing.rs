@@ -5,9 +5,9 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
-use gamedeployment_core::cluster::{Cluster, Node};
+use gamedeployment_core::cluster::{Cluster, FoundTemplate, Node};
 use gamedeployment_core::gate::drawing::WAYS;
-use gamedeployment_core::gate::{FoundTemplate, GONE_AFTER, Gate, Intent, Run, Standing, State};
+use gamedeployment_core::gate::{GONE_AFTER, Gate, Intent, Run, Standing, State};
 use gamedeployment_core::pod::Pod;
 use gamedeployment_core::workload::Workload;
 use jiff::{SignedDuration, Timestamp};

@@ -183,7 +183,7 @@ pub enum Output {
     /// Tell people what was done to which objects.
     Tell(Arc<Subject>, Vec<(WorkloadReason, String)>),
     /// A verdict has come that is no success, of a hook of this kind.
-    Refused(gamedeployment_core::gate::HookKind),
+    Refused(gamedeployment_core::hook_kind::HookKind),
     /// So many objects are read directly, because the watch has not shown a write in time.
     Overdue(usize),
     /// A workload cannot be read.

@@ -265,7 +265,7 @@ fn a_verdict_that_is_no_success_is_counted_once() {
     let mut verdicts = 0;
     for phase in ["Running", "Failed", "Failed"] {
         let mut run = run(phase);
-        run.kind = Some(gamedeployment_core::gate::HookKind::PreDelete);
+        run.kind = Some(gamedeployment_core::hook_kind::HookKind::PreDelete);
         driver.handle(
             Input::News(News::Run(Event::Applied(key("run"), run), None)),
             at(3),

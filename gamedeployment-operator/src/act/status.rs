@@ -1,6 +1,6 @@
 //! Writes to the workload itself: its status, and the two exceptions in its spec.
 
-use gamedeployment_core::gate::HookKind;
+use gamedeployment_core::hook_kind::HookKind;
 use gamedeployment_core::workload;
 use gamedeployment_driver::Key;
 use gamedeployment_driver::news::Unreadable;

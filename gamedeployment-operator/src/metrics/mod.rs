@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use gamedeployment_core::gate::{Grounds, HookKind};
+use gamedeployment_core::gate::Grounds;
+use gamedeployment_core::hook_kind::HookKind;
 use gamedeployment_core::plan::Gauges;
 use jiff::Timestamp;
 use operator_runtime::watch::Key;

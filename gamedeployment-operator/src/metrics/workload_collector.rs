@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Error;
 use std::sync::{Mutex, PoisonError};
 
-use gamedeployment_core::gate::HookKind;
+use gamedeployment_core::hook_kind::HookKind;
 use gamedeployment_core::plan::{Crowd, Gauges};
 use jiff::Timestamp;
 use operator_runtime::watch::Key;

@@ -1,7 +1,7 @@
 //! `kubectl game retry`: asks hooks again that ended without success.
 
 use clap::{Args, ValueEnum};
-use gamedeployment_core::gate::HookKind;
+use gamedeployment_core::hook_kind::HookKind;
 use kube::ResourceExt;
 use serde_json::{Value, json};
 use shared_api::GameDeployment;

@@ -1,7 +1,7 @@
 //! `kubectl game undo` and `set image`: another template, and so an update of the pods.
 
 use clap::Args;
-use gamedeployment_core::gate::HookKind;
+use gamedeployment_core::hook_kind::HookKind;
 use gamedeployment_core::template::Template;
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use kube::ResourceExt;

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use gamedeployment_core::cluster::{Cluster, Node};
-use gamedeployment_core::gate::{FoundTemplate, Unresolved, unresolved};
+use gamedeployment_core::cluster::{Cluster, FoundTemplate, Node};
+use gamedeployment_core::gate::{Unresolved, unresolved};
 use gamedeployment_core::workload::Workload;
 use serde_json::Value;
 use shared_api::HookTemplateSpec;

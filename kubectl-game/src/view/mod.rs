@@ -15,7 +15,7 @@ pub(crate) mod revision;
 pub(crate) mod run;
 pub(crate) mod state;
 
-use gamedeployment_core::gate::HookKind;
+use gamedeployment_core::hook_kind::HookKind;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kube::ResourceExt;

@@ -1,6 +1,6 @@
 //! One word about a pod, and what it waits for.
 
-use gamedeployment_core::gate::HookKind;
+use gamedeployment_core::hook_kind::HookKind;
 use gamedeployment_core::pod::{Pod, PodPhase, State};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1 as api;

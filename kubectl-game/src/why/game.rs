@@ -1,6 +1,6 @@
 //! Why a workload waits: everything that needs a person, else where it stands.
 
-use gamedeployment_core::gate::HookKind;
+use gamedeployment_core::hook_kind::HookKind;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::ResourceExt;
 use shared_api::reason::{WorkloadCondition, WorkloadReason};

@@ -1,6 +1,6 @@
 //! Why a pod waits: what is to be done to it, who keeps that from happening, and what would release it.
 
-use gamedeployment_core::gate::HookKind;
+use gamedeployment_core::hook_kind::HookKind;
 use gamedeployment_core::pod::Pod;
 use gamedeployment_core::status::is_not_taken_up;
 use k8s_openapi::api::core::v1 as api;

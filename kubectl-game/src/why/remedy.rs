@@ -1,6 +1,6 @@
 //! For each reason: what would release whatever waits, and by which command.
 
-use gamedeployment_core::gate::HookKind;
+use gamedeployment_core::hook_kind::HookKind;
 use kube::ResourceExt;
 use shared_api::GameDeployment;
 use shared_api::names::workload::INDEX_RANGE;

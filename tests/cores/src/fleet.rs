@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use gamedeployment_core::cluster::{Cluster, Node};
+use gamedeployment_core::cluster::{Cluster, FoundTemplate, Node};
 use gamedeployment_core::decide::decide;
-use gamedeployment_core::gate::{FoundTemplate, NewRun, PodRef, Run, Update};
+use gamedeployment_core::gate::{NewRun, PodRef, Run, Update};
 use gamedeployment_core::plan::{Action, NewRevision, Plan, PodChange};
 use gamedeployment_core::pod::{InPlaceCondition, Pod};
 use gamedeployment_core::revision::{Revision, template_in};

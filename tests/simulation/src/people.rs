@@ -1,7 +1,7 @@
 //! People who change their mind, and what happens to pods without anybody wanting it.
 
 use fastrand::Rng;
-use gamedeployment_core::gate::HookKind;
+use gamedeployment_core::hook_kind::HookKind;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use serde_json::json;

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use fastrand::Rng;
-use gamedeployment_core::gate::HookKind;
+use gamedeployment_core::hook_kind::HookKind;
 use gamedeployment_core::workload::{UpdateType, Workload};
 use jiff::SignedDuration;
 use shared_api::Phase;

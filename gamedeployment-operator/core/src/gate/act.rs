@@ -3,7 +3,8 @@
 use jiff::Timestamp;
 use shared_api::names::pod::{SKIP_HOOK, SKIP_HOOK_BY, SKIP_HOOK_REASON};
 
-use super::{HookKind, Intent};
+use super::Intent;
+use crate::hook_kind::HookKind;
 use crate::pod::Pod;
 
 /// Why a gate is open.

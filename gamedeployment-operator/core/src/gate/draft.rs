@@ -10,8 +10,9 @@ use shared_api::game_deployment::HookStep;
 use shared_api::hook_run::HookRunSpec;
 use shared_api::metric::Argument;
 
+use super::Obstacle;
 use super::resolved::{find, without_values};
-use super::{FoundTemplate, Obstacle};
+use crate::cluster::FoundTemplate;
 use crate::digest::{Fnv, canonical};
 
 /// The template's metrics and policy, and its arguments overridden by the workload's.

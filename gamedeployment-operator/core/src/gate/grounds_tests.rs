@@ -7,6 +7,7 @@ use shared_api::{HookRun, Phase};
 
 use super::tests::{One, chosen, ended, fleet, now, one};
 use super::*;
+use crate::cluster::FoundTemplate;
 use crate::samples::{status, workload};
 
 /// A cluster with one HookTemplate, a node, and a verdict that may have been seen.

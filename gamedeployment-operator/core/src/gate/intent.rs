@@ -1,7 +1,6 @@
 //! What is to be done to a pod, and which hook has a say in it.
 
-use shared_api::names::hook_kind;
-
+use crate::hook_kind::HookKind;
 use crate::workload::Workload;
 
 /// What is to be done to a pod. A verdict counts for exactly one intent.
@@ -17,70 +16,6 @@ pub enum Intent {
     HotPatch(String),
     /// Nothing: see whether the pod is well after it was updated in place to this revision.
     Confirm(String),
-}
-
-/// The hooks of a pod's life.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum HookKind {
-    /// Before a pod is deleted; and before it is updated in place, where no `PreInplace` hook is set.
-    PreDelete,
-    /// Before a pod is updated in place; and before an update recreates it, where no `PreDelete` hook is set.
-    PreInplace,
-    /// After a pod was updated in place.
-    PostInplace,
-}
-
-impl HookKind {
-    /// All of them.
-    pub const ALL: [Self; 3] = [Self::PreDelete, Self::PreInplace, Self::PostInplace];
-
-    /// The value of the run's label.
-    #[must_use]
-    pub fn label(self) -> &'static str {
-        match self {
-            Self::PreDelete => hook_kind::PRE_DELETE,
-            Self::PreInplace => hook_kind::PRE_INPLACE,
-            Self::PostInplace => hook_kind::POST_INPLACE,
-        }
-    }
-
-    /// The hook as people and metrics name it.
-    #[must_use]
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::PreDelete => "pre-delete",
-            Self::PreInplace => "pre-inplace",
-            Self::PostInplace => "post-inplace",
-        }
-    }
-
-    /// The beginning of the run's name.
-    #[must_use]
-    pub fn prefix(self) -> &'static str {
-        match self {
-            Self::PreDelete => "pre-delete-hook",
-            Self::PreInplace => "pre-inplace-hook",
-            Self::PostInplace => "post-inplace-hook",
-        }
-    }
-
-    /// The field of the spec that holds it.
-    #[must_use]
-    pub fn field(self) -> &'static str {
-        match self {
-            Self::PreDelete => "preDeleteUpdateStrategy",
-            Self::PreInplace => "preInplaceUpdateStrategy",
-            Self::PostInplace => "postInplaceUpdateStrategy",
-        }
-    }
-
-    /// The kind that a run's label names.
-    #[must_use]
-    pub fn from_label(label: &str) -> Option<Self> {
-        Self::ALL
-            .into_iter()
-            .find(|kind| kind.label() == label || hook_kind::old_name(kind.label()) == label)
-    }
 }
 
 impl Intent {

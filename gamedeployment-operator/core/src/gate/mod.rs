@@ -10,6 +10,7 @@ use std::rc::Rc;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::cluster::{Cluster, Node};
+use crate::hook_kind::HookKind;
 use crate::pod::Pod;
 use crate::workload::Workload;
 
@@ -28,8 +29,8 @@ pub use act::{Act, Approval, Confirmed, Delete, Grounds, PodRef, Update};
 use draft::Draft;
 pub use draft::render;
 pub use drawing::State;
-pub use intent::{HookKind, Intent};
-pub use question::{FoundTemplate, NewRun, Obstacle, Question, check_name, owned, owner};
+pub use intent::Intent;
+pub use question::{NewRun, Obstacle, Question, check_name, owned, owner};
 pub use resolved::{Unresolved, open_arguments, unresolved};
 pub use run::{Run, spec_digest};
 use runs::Runs;

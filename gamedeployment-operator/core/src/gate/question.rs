@@ -5,13 +5,14 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use shared_api::HookRun;
 use shared_api::names::{self, argument, hook_run_annotation as annotation, hook_run_label as label};
 use shared_api::reason::WorkloadReason;
-use shared_api::{HookRun, HookTemplateSpec};
 
+use super::Intent;
 use super::draft::{Added, Draft};
-use super::{HookKind, Intent};
 use crate::digest::digest_of_text;
+use crate::hook_kind::HookKind;
 use crate::pod::Pod;
 use crate::workload::Workload;
 
@@ -25,19 +26,6 @@ pub struct Obstacle {
     pub reason: WorkloadReason,
     /// What is missing, and what to do.
     pub message: String,
-}
-
-/// A HookTemplate as it was found.
-#[derive(Debug, Clone, Copy)]
-pub enum FoundTemplate<'a> {
-    /// There is none of this name.
-    Missing,
-    /// There is none of this name, but one whose name is nearly the same.
-    Misspelt(&'a str),
-    /// There is one, and it cannot be read.
-    Unreadable(&'a str),
-    /// This one.
-    Found(&'a HookTemplateSpec),
 }
 
 /// A HookRun to create.

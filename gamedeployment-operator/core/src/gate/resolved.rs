@@ -6,8 +6,9 @@ use shared_api::metric::Argument;
 use shared_api::names::argument;
 use shared_api::reason::WorkloadReason;
 
-use super::{FoundTemplate, HookKind, Obstacle};
-use crate::cluster::Cluster;
+use super::Obstacle;
+use crate::cluster::{Cluster, FoundTemplate};
+use crate::hook_kind::HookKind;
 use crate::workload::Workload;
 
 /// A hook that cannot be asked.

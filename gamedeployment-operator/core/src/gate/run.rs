@@ -10,8 +10,9 @@ use shared_api::overdue::{GRACE, not_taken_up_at};
 use shared_api::reason::WorkloadReason;
 use shared_api::{HookRun, Phase};
 
-use super::{HookKind, Obstacle};
+use super::Obstacle;
 use crate::digest::digest;
+use crate::hook_kind::HookKind;
 use crate::pod::controller_of;
 
 /// What is known of a HookRun.

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::{HookKind, Run};
+use super::Run;
+use crate::hook_kind::HookKind;
 
 /// The runs of a workload.
 pub(super) struct Runs<'a> {

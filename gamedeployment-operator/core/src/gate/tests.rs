@@ -5,6 +5,7 @@ use shared_api::hook_run::MetricResult;
 use shared_api::{HookRun, HookTemplateSpec, Phase};
 
 use super::*;
+use crate::cluster::FoundTemplate;
 use crate::samples::{pod, status, workload};
 
 /// A cluster with one HookTemplate.

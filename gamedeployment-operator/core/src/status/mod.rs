@@ -139,9 +139,9 @@ pub fn report(scene: &Scene<'_>, findings: &Findings<'_>, plan: &mut Plan) {
         current_step_index: findings.canary.index,
         current_step_hash: findings.canary.hash.clone(),
         canary,
-        pre_delete_hook_condition: waiting.entries(crate::gate::HookKind::PreDelete),
-        pre_inplace_hook_condition: waiting.entries(crate::gate::HookKind::PreInplace),
-        post_inplace_hook_condition: waiting.entries(crate::gate::HookKind::PostInplace),
+        pre_delete_hook_condition: waiting.entries(crate::hook_kind::HookKind::PreDelete),
+        pre_inplace_hook_condition: waiting.entries(crate::hook_kind::HookKind::PreInplace),
+        post_inplace_hook_condition: waiting.entries(crate::hook_kind::HookKind::PostInplace),
     };
     plan.warnings.extend(waiting.warnings(workload, &old));
     conclude(old, status, |kind| waiting.is_told(kind), plan);

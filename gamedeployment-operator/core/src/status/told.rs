@@ -7,7 +7,7 @@ use shared_api::reason::WorkloadReason;
 
 use super::sentence::named;
 use super::waiting::{Entry, How, Waiting, is_not_taken_up, known};
-use crate::gate::HookKind;
+use crate::hook_kind::HookKind;
 use crate::plan::Warning;
 use crate::workload::Workload;
 

@@ -7,7 +7,8 @@ use shared_api::reason::{WorkloadCondition, WorkloadReason};
 use shared_api::{GameDeploymentStatus, Phase};
 
 use super::Findings;
-use crate::gate::{HookKind, Intent, PodRef, Run, Standing};
+use crate::gate::{Intent, PodRef, Run, Standing};
+use crate::hook_kind::HookKind;
 use crate::plan::Waits;
 use crate::pod::Pod;
 use crate::scene::Scene;

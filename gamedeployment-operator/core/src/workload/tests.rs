@@ -35,7 +35,7 @@ fn what_a_manifest_leaves_out_has_defaults() {
     );
     assert!(read.readiness_gate && read.cost_order == CostOrder::Unset);
     assert!(read.create_batch.is_none() && read.pods_to_delete.is_empty() && read.indexes.is_none());
-    for kind in crate::gate::HookKind::ALL {
+    for kind in crate::hook_kind::HookKind::ALL {
         assert_eq!(read.hook(kind), &Hook::default());
     }
 }
@@ -80,7 +80,7 @@ fn what_a_manifest_says_is_read() {
         (30, 5, 0)
     );
     assert!(!read.readiness_gate && read.cost_order == CostOrder::Descending);
-    let names = crate::gate::HookKind::ALL.map(|kind| {
+    let names = crate::hook_kind::HookKind::ALL.map(|kind| {
         let hook = read.hook(kind);
         (hook.step.as_ref().unwrap().template_name.clone(), hook.retry)
     });

@@ -7,7 +7,8 @@ mod surroundings;
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
-use gamedeployment_core::gate::{HookKind, Run};
+use gamedeployment_core::gate::Run;
+use gamedeployment_core::hook_kind::HookKind;
 use gamedeployment_core::pod::Pod;
 use jiff::Timestamp;
 use shared_api::GameDeployment;

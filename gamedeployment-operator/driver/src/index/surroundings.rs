@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use gamedeployment_core::cluster::{Cluster, Node};
-use gamedeployment_core::gate::{FoundTemplate, Run};
+use gamedeployment_core::cluster::{Cluster, FoundTemplate, Node};
+use gamedeployment_core::gate::Run;
 use jiff::SignedDuration;
 use shared_api::spelling::is_slip;
 

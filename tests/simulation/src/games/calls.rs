@@ -3,7 +3,8 @@
 
 use std::rc::Rc;
 
-use gamedeployment_core::gate::{HookKind, PodRef, owner};
+use gamedeployment_core::gate::{PodRef, owner};
+use gamedeployment_core::hook_kind::HookKind;
 use gamedeployment_core::plan::{Action, RevisionRef};
 use gamedeployment_driver::request::{Answer, Call, CallError, DeletedRun, Kind, Object};
 use jiff::Timestamp;

@@ -4,7 +4,8 @@
 //! leader, unless its sender had given it up before it took effect. Where a view is as things are, and nobody else has
 //! changed anything since, the bounds hold on what is really there.
 
-use gamedeployment_core::gate::{HookKind, PodRef};
+use gamedeployment_core::gate::PodRef;
+use gamedeployment_core::hook_kind::HookKind;
 use gamedeployment_core::plan::Action;
 use gamedeployment_core::template::Template;
 use gamedeployment_core::workload::Workload;

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use gamedeployment_core::gate::{Confirmed, Delete, Grounds, HookKind, Update};
+use gamedeployment_core::gate::{Confirmed, Delete, Grounds, Update};
+use gamedeployment_core::hook_kind::HookKind;
 use gamedeployment_core::plan::{Action, PodChange};
 use gamedeployment_core::template::Template;
 use jiff::{SignedDuration, Timestamp};

@@ -18,7 +18,7 @@ mod tally;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use gamedeployment_core::gate::HookKind;
+use gamedeployment_core::hook_kind::HookKind;
 use jiff::Timestamp;
 
 use crate::endpoint::Taken;

@@ -1,6 +1,6 @@
 //! Whether hooks can be asked is told before somebody waits for them.
 
-use gamedeployment_core::gate::HookKind;
+use gamedeployment_core::hook_kind::HookKind;
 use gamedeployment_core::workload::Workload;
 
 use crate::setup::strategy_of;

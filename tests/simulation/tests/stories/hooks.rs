@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-use gamedeployment_core::gate::HookKind;
+use gamedeployment_core::hook_kind::HookKind;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use simulation::endpoint::{Manner, Mood};
 use simulation::objects::PodObject;

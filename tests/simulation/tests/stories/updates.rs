@@ -1,6 +1,6 @@
 //! Updates that people stop, turn back or take over half done.
 
-use gamedeployment_core::gate::HookKind;
+use gamedeployment_core::hook_kind::HookKind;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use serde_json::json;
 use shared_api::game_deployment::{Canary, CanaryPause, CanaryStep};
