@@ -1,7 +1,7 @@
 //! How many pods may be taken away now. The floor is `replicas - maxUnavailable`, and it holds twice: never fewer
 //! pods are available because of us, and never fewer are available or may become so again without our help.
 
-use crate::scene::Service;
+use crate::facts::Service;
 
 /// Pods that may still be taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,25 +6,25 @@ use shared_api::names::pod as annotation;
 
 use crate::birth::Nursery;
 use crate::claim::Claim;
+use crate::facts::{Facts, Seat};
 use crate::plan::{Action, Plan};
 use crate::scale::Need;
-use crate::scene::{Scene, Seat};
 
 /// Most pods that one decision creates: the next one follows when these are known.
 const AT_ONCE: usize = 500;
 
 /// Creates what is needed. Says how many pods could not be made because every index is in use.
 /// The places of `held` pods stay empty.
-pub fn create(scene: &Scene<'_>, claimed: &Claim<'_>, need: Need, held: usize, plan: &mut Plan) -> usize {
-    let workload = scene.workload;
-    let mut left = room(scene)
+pub fn create(facts: &Facts<'_>, claimed: &Claim<'_>, need: Need, held: usize, plan: &mut Plan) -> usize {
+    let workload = facts.workload;
+    let mut left = room(facts)
         .min(AT_ONCE)
         .min((need.create_old + need.create_updated).saturating_sub(claimed.adopted + held));
     if left == 0 {
         return 0;
     }
     let ids = claimed.all.iter().map(|pod| pod.instance().to_owned());
-    let asked = scene.view.runs.iter().map(|run| run.instance.clone());
+    let asked = facts.view.runs.iter().map(|run| run.instance.clone());
     // An index is free when its pod is gone, not while it is still ending.
     let owned = claimed
         .all
@@ -33,11 +33,11 @@ pub fn create(scene: &Scene<'_>, claimed: &Claim<'_>, need: Need, held: usize, p
     let indexes: BTreeSet<i64> = owned
         .filter_map(|pod| pod.annotation(annotation::INDEX)?.parse().ok())
         .collect();
-    let mut nursery = Nursery::new(workload, scene.view.cluster, ids.chain(asked).collect(), indexes);
+    let mut nursery = Nursery::new(workload, facts.view.cluster, ids.chain(asked).collect(), indexes);
     let mut unmade = 0;
     let parts = [
-        (need.create_old, scene.history.current),
-        (need.create_updated, scene.history.update),
+        (need.create_old, facts.history.current),
+        (need.create_updated, facts.history.update),
     ];
     for (count, revision) in parts {
         for _ in 0..count.min(left) {
@@ -54,12 +54,12 @@ pub fn create(scene: &Scene<'_>, claimed: &Claim<'_>, need: Need, held: usize, p
 /// How many pods may be created now, where they are to be created in batches: a batch follows when the one before it
 /// is ready.
 #[must_use]
-pub fn room(scene: &Scene<'_>) -> usize {
-    let Some(batch) = scene.workload.create_batch else {
+pub fn room(facts: &Facts<'_>) -> usize {
+    let Some(batch) = facts.workload.create_batch else {
         return usize::MAX;
     };
-    let starting = scene.seats.iter().filter(|seat| is_starting(seat)).count();
-    batch.up(scene.workload.replicas).max(1).saturating_sub(starting)
+    let starting = facts.seats.iter().filter(|seat| is_starting(seat)).count();
+    batch.up(facts.workload.replicas).max(1).saturating_sub(starting)
 }
 
 /// A pod that is not ready though it has been is not one of the batch: it holds up no healing.

@@ -12,6 +12,7 @@ use crate::canary::{self, Advance, Canary};
 use crate::claim::{Claim, claim};
 use crate::creation;
 use crate::ended;
+use crate::facts::{Facts, Seat};
 use crate::gate::{Gate, PodRef, Run, Standing};
 use crate::grant::grant;
 use crate::history;
@@ -20,7 +21,6 @@ use crate::hook_kind::HookKind;
 use crate::plan::{Action, Plan, RunRef, Warning};
 use crate::rollout::{self, Hindrances};
 use crate::scale::Counts;
-use crate::scene::{Scene, Seat};
 use crate::status::{self, Findings};
 use crate::steps::{self, Confirmation};
 use crate::trial::{self, Hold};
@@ -47,34 +47,34 @@ pub fn decide(view: &View<'_>, now: Timestamp) -> Plan {
         status::refuse(view, &problems, &mut plan, now);
         return plan;
     };
-    let mut scene = Scene::new(view, &workload, history, &claimed.active, now);
-    let findings = choose(&mut scene, &claimed, &mut plan);
-    remove_runs(&scene, &findings, &mut plan);
-    history_limit::trim(&scene, &claimed, &mut plan);
-    status::report(&scene, &findings, &mut plan);
+    let mut facts = Facts::new(view, &workload, history, &claimed.active, now);
+    let findings = choose(&mut facts, &claimed, &mut plan);
+    remove_runs(&facts, &findings, &mut plan);
+    history_limit::trim(&facts, &claimed, &mut plan);
+    status::report(&facts, &findings, &mut plan);
     plan
 }
 
 /// Chooses the pods that something is to be done to, puts their questions and takes their next steps.
-fn choose<'a>(scene: &mut Scene<'a>, claimed: &Claim<'a>, plan: &mut Plan) -> Findings<'a> {
-    let (view, workload) = (scene.view, scene.workload);
+fn choose<'a>(facts: &mut Facts<'a>, claimed: &Claim<'a>, plan: &mut Plan) -> Findings<'a> {
+    let (view, workload) = (facts.view, facts.workload);
     let advance = Advance {
-        old: scene.old().saturating_sub(leaving(scene)),
-        updated_available: scene
+        old: facts.old().saturating_sub(leaving(facts)),
+        updated_available: facts
             .seats
             .iter()
             .filter(|seat| !seat.old && seat.is_available())
             .count(),
     };
-    let canary = if scene.history.unrecorded.is_some() {
+    let canary = if facts.history.unrecorded.is_some() {
         canary::hold(view, workload)
     } else {
-        canary::steer(view, workload, &scene.history, advance, plan, scene.now)
+        canary::steer(view, workload, &facts.history, advance, plan, facts.now)
     };
-    let counts = counts(scene, &canary);
+    let counts = counts(facts, &canary);
     let need = counts.need();
-    victims::choose(scene, need);
-    let old_left = scene
+    victims::choose(facts, need);
+    let old_left = facts
         .seats
         .iter()
         .filter(|seat| seat.old && seat.intent.is_none())
@@ -85,35 +85,35 @@ fn choose<'a>(scene: &mut Scene<'a>, claimed: &Claim<'a>, plan: &mut Plan) -> Fi
     } else {
         old_left.saturating_sub(counts.to_keep_old())
     };
-    let hindrances = if scene.history.unrecorded.is_some() {
+    let hindrances = if facts.history.unrecorded.is_some() {
         Hindrances::default()
     } else {
-        rollout::choose(scene, to_update)
+        rollout::choose(facts, to_update)
     };
-    let gate = Gate::new(workload, view.cluster, view.runs, view.pods, scene.now);
-    let confirmations = steps::confirm(scene, &gate, plan);
+    let gate = Gate::new(workload, view.cluster, view.runs, view.pods, facts.now);
+    let confirmations = steps::confirm(facts, &gate, plan);
     if confirmations.iter().any(Confirmation::is_refused) {
-        steps::hold_back(scene);
+        steps::hold_back(facts);
     }
     grant(
-        scene,
+        facts,
         &gate,
         confirmations
             .iter()
             .filter(|confirmation| confirmation.available)
             .count(),
     );
-    steps::take(scene, plan);
-    let held = ended::settle(scene, claimed, &gate, need, plan);
-    let unmade = creation::create(scene, claimed, need, held.len(), plan);
+    steps::take(facts, plan);
+    let held = ended::settle(facts, claimed, &gate, need, plan);
+    let unmade = creation::create(facts, claimed, need, held.len(), plan);
     if view.trouble.is_some() {
-        let asked = scene
+        let asked = facts
             .seats
             .iter()
             .filter(|seat| seat.intent.is_some() && seat.granted);
         plan.asking = asked.map(|seat| seat.pod.name.clone()).collect();
     }
-    trial::put(scene, plan);
+    trial::put(facts, plan);
     Findings {
         canary,
         counts,
@@ -127,39 +127,39 @@ fn choose<'a>(scene: &mut Scene<'a>, claimed: &Claim<'a>, plan: &mut Plan) -> Fi
 
 /// Pods that somebody named, and those of which there are too many: they go, and no step waits for their hooks. What was
 /// chosen before does not count here: it depends on the step.
-fn leaving(scene: &Scene<'_>) -> usize {
-    let workload = scene.workload;
+fn leaving(facts: &Facts<'_>) -> usize {
+    let workload = facts.workload;
     let named = |seat: &&Seat<'_>| workload.pods_to_delete.contains(&seat.pod.name);
-    let (named, others): (Vec<_>, Vec<_>) = scene.seats.iter().partition(named);
+    let (named, others): (Vec<_>, Vec<_>) = facts.seats.iter().partition(named);
     let surplus = others.len().saturating_sub(workload.replicas);
     named.iter().filter(|seat| seat.old).count() + surplus
 }
 
-fn counts(scene: &Scene<'_>, canary: &Canary) -> Counts {
-    let workload = scene.workload;
+fn counts(facts: &Facts<'_>, canary: &Canary) -> Counts {
+    let workload = facts.workload;
     let mut counts = Counts {
         replicas: workload.replicas,
         partition: canary.partition,
         surge: workload.max_surge,
         replaced: 0,
-        old: scene.old(),
-        updated: scene.updated(),
+        old: facts.old(),
+        updated: facts.updated(),
     };
-    let can_change = |seat: &&Seat<'_>| workload.recreate_fallback || scene.history.can_change(seat.pod);
+    let can_change = |seat: &&Seat<'_>| workload.recreate_fallback || facts.history.can_change(seat.pod);
     // Surplus pods are no pods to update.
     let to_update = counts.to_update().min(counts.to_update_in_all());
     // An update in place needs no room beside the old pod, unless no pod may be unavailable.
     let updating = match workload.update {
         UpdateType::Rolling => to_update,
         UpdateType::InPlace | UpdateType::HotPatch if workload.max_unavailable == 0 => {
-            let old = scene.seats.iter().filter(|seat| seat.old);
+            let old = facts.seats.iter().filter(|seat| seat.old);
             to_update.min(old.filter(can_change).count())
         }
         UpdateType::InPlace | UpdateType::HotPatch | UpdateType::OnDelete => 0,
     };
     // An update that is stopped makes no room, and takes none back: that would cost a pod that serves.
     let updating = if workload.paused {
-        updating.min(counts.surplus().min(scene.surge_before()))
+        updating.min(counts.surplus().min(facts.surge_before()))
     } else {
         updating
     };
@@ -167,7 +167,7 @@ fn counts(scene: &Scene<'_>, canary: &Canary) -> Counts {
     let named = |old: bool| {
         let named = |seat: &&Seat<'_>| seat.old == old && workload.pods_to_delete.contains(&seat.pod.name);
         if workload.max_unavailable == 0 {
-            scene.seats.iter().filter(named).count()
+            facts.seats.iter().filter(named).count()
         } else {
             0
         }
@@ -178,11 +178,11 @@ fn counts(scene: &Scene<'_>, canary: &Canary) -> Counts {
 
 /// Removes the runs that nothing rests on: their pod is gone, their intent withdrawn, their verdict used; and where
 /// `retry` is set, those that had no success.
-fn remove_runs(scene: &Scene<'_>, findings: &Findings<'_>, plan: &mut Plan) {
-    let workload = scene.workload;
+fn remove_runs(facts: &Facts<'_>, findings: &Findings<'_>, plan: &mut Plan) {
+    let workload = facts.workload;
     let mut reset = Vec::new();
     for kind in HookKind::ALL {
-        if workload.hook(kind).retry && !scene.is_clearing(kind) {
+        if workload.hook(kind).retry && !facts.is_clearing(kind) {
             reset.push(kind);
         }
     }
@@ -190,16 +190,16 @@ fn remove_runs(scene: &Scene<'_>, findings: &Findings<'_>, plan: &mut Plan) {
     if !reset.is_empty() && !plan.actions.contains(&Action::Pause) {
         plan.actions.push(Action::ResetRetry(reset));
     }
-    let rested_on = rested_on(scene, findings);
+    let rested_on = rested_on(facts, findings);
     let pods =
-        LazyCell::new(|| -> BTreeSet<&str> { scene.view.pods.iter().map(|pod| pod.uid.as_str()).collect() });
-    let mut voids = told(scene, findings);
-    for run in scene.view.runs {
+        LazyCell::new(|| -> BTreeSet<&str> { facts.view.pods.iter().map(|pod| pod.uid.as_str()).collect() });
+    let mut voids = told(facts, findings);
+    for run in facts.view.runs {
         if run.terminating || run.kind.is_none() && !run.canary {
             continue;
         }
         let retried = run.kind.is_some_and(|kind| workload.hook(kind).retry) && run.is_unsuccessful();
-        if retried || !is_in_use(run, &rested_on, scene, findings) {
+        if retried || !is_in_use(run, &rested_on, facts, findings) {
             let pod = run.pod_uid.as_deref();
             plan.actions.push(Action::DeleteRun(RunRef {
                 name: run.name.clone(),
@@ -212,8 +212,8 @@ fn remove_runs(scene: &Scene<'_>, findings: &Findings<'_>, plan: &mut Plan) {
 }
 
 /// What people are told of runs that do not count, by their UIDs. Mostly there are none.
-fn told<'s>(scene: &'s Scene<'_>, findings: &'s Findings<'_>) -> BTreeMap<&'s str, Warning> {
-    let seats = scene.seats.iter();
+fn told<'s>(facts: &'s Facts<'_>, findings: &'s Findings<'_>) -> BTreeMap<&'s str, Warning> {
+    let seats = facts.seats.iter();
     let seats = seats.filter_map(|seat| Some((seat.pod, seat.standing.as_ref()?)));
     let confirmations = findings.confirmations.iter();
     let confirmations = confirmations.map(|confirmation| (confirmation.pod, &confirmation.standing));
@@ -232,10 +232,10 @@ fn told<'s>(scene: &'s Scene<'_>, findings: &'s Findings<'_>) -> BTreeMap<&'s st
     told.collect()
 }
 
-fn is_in_use(run: &Run, rested_on: &BTreeSet<&str>, scene: &Scene<'_>, findings: &Findings<'_>) -> bool {
+fn is_in_use(run: &Run, rested_on: &BTreeSet<&str>, facts: &Facts<'_>, findings: &Findings<'_>) -> bool {
     if run.canary {
         // A step that has just passed is recorded first: else it would be asked again where that record is lost.
-        let status = scene.view.object.status.as_ref();
+        let status = facts.view.object.status.as_ref();
         let recorded = status.and_then(|status| status.canary.as_ref()?.current_step_hook_run.as_deref());
         let name = Some(run.name.as_str());
         return findings.canary.run.as_deref() == name || recorded == name;
@@ -244,8 +244,8 @@ fn is_in_use(run: &Run, rested_on: &BTreeSet<&str>, scene: &Scene<'_>, findings:
 }
 
 /// UIDs of the runs that something rests on.
-fn rested_on<'s>(scene: &'s Scene<'_>, findings: &'s Findings<'_>) -> BTreeSet<&'s str> {
-    let seats = scene
+fn rested_on<'s>(facts: &'s Facts<'_>, findings: &'s Findings<'_>) -> BTreeSet<&'s str> {
+    let seats = facts
         .seats
         .iter()
         .filter_map(|seat| Some((seat.standing.as_ref()?, seat.granted)));
@@ -261,7 +261,7 @@ fn rested_on<'s>(scene: &'s Scene<'_>, findings: &'s Findings<'_>) -> BTreeSet<&
             // A dry run takes a moment.
             Standing::Open(approval) => approval
                 .run()
-                .filter(|_| granted || scene.hold == Some(Hold::Trial)),
+                .filter(|_| granted || facts.hold == Some(Hold::Trial)),
             Standing::Used(run) => run.as_deref(),
             Standing::Unasked(_) | Standing::Stale(..) | Standing::Blocked(_) => None,
         });

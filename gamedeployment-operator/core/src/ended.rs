@@ -10,11 +10,11 @@ use jiff::{SignedDuration, Timestamp};
 use shared_api::reason::{WorkloadCondition, WorkloadReason};
 
 use crate::claim::Claim;
+use crate::facts::Facts;
 use crate::gate::{Act, Gate, Intent, Standing};
 use crate::plan::{Action, Plan};
 use crate::pod::{AT_ONCE, Ending, Pod};
 use crate::scale::Need;
-use crate::scene::Scene;
 
 const FIRST_WAIT: SignedDuration = SignedDuration::from_secs(10);
 const LONGEST_WAIT: SignedDuration = SignedDuration::from_mins(5);
@@ -32,16 +32,16 @@ pub struct Held<'a> {
 
 /// Removes pods that have ended, but for those whose replacement waits: these are returned, the first to go first.
 pub fn settle<'a>(
-    scene: &Scene<'a>,
+    facts: &Facts<'a>,
     claimed: &Claim<'a>,
     gate: &Gate<'a>,
     need: Need,
     plan: &mut Plan,
 ) -> Vec<Held<'a>> {
-    let since = since(scene);
+    let since = since(facts);
     let (mut held, mut gone) = (Vec::new(), Vec::new());
     for pod in &claimed.ended {
-        match hold(scene, pod, since, need) {
+        match hold(facts, pod, since, need) {
             Some(pod) => held.push(pod),
             None => gone.push(*pod),
         }
@@ -57,27 +57,27 @@ pub fn settle<'a>(
             plan.actions.push(Action::DeletePod(delete));
         }
     }
-    let starting = starting(scene).filter(|_| since.is_some());
+    let starting = starting(facts).filter(|_| since.is_some());
     let wakes = held.iter().map(|held| held.until).chain(starting);
     wakes.for_each(|at| plan.wake_at(at));
     held
 }
 
 /// Whether the replacement of a pod waits. A pod of another revision says nothing of the one that would be made now.
-fn hold<'a>(scene: &Scene<'_>, pod: &'a Pod, since: Option<Timestamp>, need: Need) -> Option<Held<'a>> {
+fn hold<'a>(facts: &Facts<'_>, pod: &'a Pod, since: Option<Timestamp>, need: Need) -> Option<Held<'a>> {
     let ending = pod.ended.as_deref().filter(|ending| ending.at_once)?;
-    let (history, revision) = (&scene.history, pod.revision());
+    let (history, revision) = (&facts.history, pod.revision());
     let again = history.is_updated(revision) || need.create_old > 0 && revision == history.current.name;
-    let at = ending.at.min(scene.now);
+    let at = ending.at.min(facts.now);
     let lasts = since.map_or(FIRST_WAIT, |since| at.duration_since(since));
     let until = at.checked_add(lasts.clamp(FIRST_WAIT, LONGEST_WAIT)).ok()?;
-    (again && until > scene.now).then_some(Held { pod, ending, until })
+    (again && until > facts.now).then_some(Held { pod, ending, until })
 }
 
 /// Since when pods end at once, by the condition that says so.
 #[must_use]
-pub fn since(scene: &Scene<'_>) -> Option<Timestamp> {
-    let status = scene.view.object.status.as_ref()?;
+pub fn since(facts: &Facts<'_>) -> Option<Timestamp> {
+    let status = facts.view.object.status.as_ref()?;
     let said = status.conditions.iter().find(|known| {
         known.type_ == WorkloadCondition::ScaleBlocked.as_str()
             && known.reason == WorkloadReason::PodsEndAtOnce.as_str()
@@ -88,8 +88,8 @@ pub fn since(scene: &Scene<'_>) -> Option<Timestamp> {
 
 /// When the last of the pods that are there will have lived for long enough not to end at once; none if they all have.
 #[must_use]
-pub fn starting(scene: &Scene<'_>) -> Option<Timestamp> {
-    let seats = scene.seats.iter();
+pub fn starting(facts: &Facts<'_>) -> Option<Timestamp> {
+    let seats = facts.seats.iter();
     let proven = seats.filter_map(|seat| seat.pod.created?.checked_add(AT_ONCE).ok());
-    proven.max().filter(|at| *at > scene.now)
+    proven.max().filter(|at| *at > facts.now)
 }

@@ -11,35 +11,35 @@
 //! it is available, nothing that serves is taken in its stead.
 
 use crate::budget::Slots;
+use crate::facts::{Facts, Seat, Service};
 use crate::gate::{Gate, Intent, Standing};
 use crate::history::History;
-use crate::scene::{Scene, Seat, Service};
 use crate::trial;
 
 /// Puts the question of every pod with an intent, and hands out the slots. `confirming` available pods are waiting for
 /// their `PostInplace` hook: updates go on when these are well.
-pub fn grant<'a>(scene: &mut Scene<'a>, gate: &Gate<'a>, confirming: usize) {
+pub fn grant<'a>(facts: &mut Facts<'a>, gate: &Gate<'a>, confirming: usize) {
     let mut slots = Slots::new(
-        scene.seats.iter().map(|seat| seat.service),
-        scene.workload.replicas,
-        scene.workload.max_unavailable,
+        facts.seats.iter().map(|seat| seat.service),
+        facts.workload.replicas,
+        facts.workload.max_unavailable,
     );
-    let history = &scene.history;
-    for seat in &mut scene.seats {
+    let history = &facts.history;
+    for seat in &mut facts.seats {
         seat.standing = seat.intent.as_ref().map(|intent| {
             let modified = modified(history, seat, intent);
             gate.assess(seat.pod, intent, &modified)
         });
     }
     for turn in [Turn::Surplus, Turn::Named] {
-        for seat in of(&mut scene.seats, turn, Need::Slot) {
+        for seat in of(&mut facts.seats, turn, Need::Slot) {
             seat.granted = slots.take(seat.service);
         }
     }
     let mut kept = vec![Service::Available; confirming];
     for turn in [Turn::Surplus, Turn::Named] {
         for need in [Need::Verdict, Need::Question] {
-            for seat in of(&mut scene.seats, turn, need) {
+            for seat in of(&mut facts.seats, turn, need) {
                 seat.granted = slots.has(seat.service);
                 kept.extend(seat.granted.then_some(seat.service));
             }
@@ -47,13 +47,13 @@ pub fn grant<'a>(scene: &mut Scene<'a>, gate: &Gate<'a>, confirming: usize) {
     }
     let unproven =
         |seat: &&Seat<'_>| !seat.old && seat.service == Service::Interrupted && seat.intent.is_none();
-    kept.extend(scene.seats.iter().filter(unproven).map(|seat| seat.service));
+    kept.extend(facts.seats.iter().filter(unproven).map(|seat| seat.service));
     for service in kept {
         slots.reserve(service);
     }
-    let held = scene.hold.is_some();
+    let held = facts.hold.is_some();
     for need in [Need::Slot, Need::Verdict, Need::Question] {
-        for seat in of(&mut scene.seats, Turn::Update, need) {
+        for seat in of(&mut facts.seats, Turn::Update, need) {
             seat.granted = !(held && trial::is_concerned(seat)) && slots.take(seat.service);
         }
     }

@@ -12,6 +12,7 @@
 //! | [`revision`] | names, data and history of ControllerRevisions; [`history`]: which of them counts; [`history_limit`]: which go |
 //! | [`canary`] | steps of a rollout: how many pods stay old now |
 //! | [`scale`] | how many pods to create and delete; [`rank`]: who goes first |
+//! | [`facts`] | what every stage of a decision reads: the workload, its revisions, each of its pods |
 //! | [`victims`] | which pods are deleted; [`rollout`]: which are updated |
 //! | [`gate`] | may this be done to this pod? The only place that makes approvals |
 //! | [`budget`] | how many available pods may be taken away; [`grant`]: who gets these slots |
@@ -35,6 +36,7 @@ pub mod creation;
 pub mod decide;
 pub mod digest;
 pub mod ended;
+pub mod facts;
 pub mod gate;
 pub mod grant;
 pub mod history;
@@ -52,7 +54,6 @@ pub mod rollout;
 #[cfg(test)]
 mod samples;
 pub mod scale;
-pub mod scene;
 pub mod status;
 pub mod steps;
 pub mod template;

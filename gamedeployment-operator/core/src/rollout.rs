@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use crate::facts::{Facts, Seat};
 use crate::gate::Intent;
 use crate::progress::is_half_written;
-use crate::scene::{Scene, Seat};
 use crate::workload::UpdateType;
 
 /// What keeps the update from going on.
@@ -18,46 +18,46 @@ pub struct Hindrances {
 
 /// Chooses `to_update` pods among the old ones that are not to be deleted anyway: those begun first, then those
 /// chosen before, then in their order.
-pub fn choose(scene: &mut Scene<'_>, to_update: usize) -> Hindrances {
+pub fn choose(facts: &mut Facts<'_>, to_update: usize) -> Hindrances {
     let mut hindrances = Hindrances::default();
-    if scene.workload.update == UpdateType::OnDelete {
+    if facts.workload.update == UpdateType::OnDelete {
         return hindrances;
     }
-    let target = scene.history.update.name.clone();
-    let asked: BTreeSet<&str> = scene
+    let target = facts.history.update.name.clone();
+    let asked: BTreeSet<&str> = facts
         .view
         .runs
         .iter()
         .filter_map(|run| run.pod_uid.as_deref())
         .collect();
-    let mut candidates: Vec<usize> = (0..scene.seats.len()).collect();
+    let mut candidates: Vec<usize> = (0..facts.seats.len()).collect();
     candidates.retain(|at| {
-        scene
+        facts
             .seats
             .get(*at)
             .is_some_and(|seat| seat.old && seat.intent.is_none() || is_pending(seat))
     });
-    let in_place = matches!(scene.workload.update, UpdateType::InPlace | UpdateType::HotPatch);
+    let in_place = matches!(facts.workload.update, UpdateType::InPlace | UpdateType::HotPatch);
     candidates.sort_by_cached_key(|at| {
-        let seat = scene.seats.get(*at)?;
+        let seat = facts.seats.get(*at)?;
         // Of those that may stay at old revisions anyway, those stay that cannot be changed.
-        let cannot = in_place && !scene.history.can_change(seat.pod);
+        let cannot = in_place && !facts.history.can_change(seat.pod);
         Some((cannot, eagerness(seat, &asked)))
     });
     // A pod that the original had begun counts as updated by its label already.
-    let begun = scene.seats.iter().filter(|seat| is_pending(seat)).count();
+    let begun = facts.seats.iter().filter(|seat| is_pending(seat)).count();
     for at in candidates.into_iter().take(to_update.saturating_add(begun)) {
-        let Some(pod) = scene.seats.get(at).map(|seat| seat.pod) else {
+        let Some(pod) = facts.seats.get(at).map(|seat| seat.pod) else {
             continue;
         };
-        let intent = match scene.workload.update {
+        let intent = match facts.workload.update {
             UpdateType::Rolling | UpdateType::OnDelete => Some(Intent::Recreate(target.clone())),
-            UpdateType::InPlace | UpdateType::HotPatch => match scene.history.change(pod) {
-                Ok(_) if scene.workload.update == UpdateType::HotPatch => {
+            UpdateType::InPlace | UpdateType::HotPatch => match facts.history.change(pod) {
+                Ok(_) if facts.workload.update == UpdateType::HotPatch => {
                     Some(Intent::HotPatch(target.clone()))
                 }
                 Ok(_) => Some(Intent::InPlace(target.clone())),
-                Err(_) if scene.workload.recreate_fallback => Some(Intent::Recreate(target.clone())),
+                Err(_) if facts.workload.recreate_fallback => Some(Intent::Recreate(target.clone())),
                 Err(why) => {
                     hindrances.pods += 1;
                     if !hindrances.not_in_place.contains(&why) {
@@ -67,7 +67,7 @@ pub fn choose(scene: &mut Scene<'_>, to_update: usize) -> Hindrances {
                 }
             },
         };
-        if let Some(seat) = scene.seats.get_mut(at) {
+        if let Some(seat) = facts.seats.get_mut(at) {
             seat.intent = intent;
         }
     }

@@ -6,12 +6,12 @@ use jiff::{SignedDuration, Timestamp};
 use shared_api::names::pod as annotation;
 
 use crate::cluster::Node;
+use crate::facts::{Chosen, Facts, Seat};
 use crate::gate::{Act, Approval, GONE_AFTER, Gate, Intent, PodRef, Standing};
 use crate::hook_kind::HookKind;
 use crate::plan::{Action, Finished, Plan, PodChange};
 use crate::pod::Pod;
 use crate::progress::{self, Record, Stage};
-use crate::scene::{Chosen, Scene, Seat};
 
 /// A pod that was updated in place and waits for its `PostInplace` hook.
 pub struct Confirmation<'a> {
@@ -32,12 +32,12 @@ impl Confirmation<'_> {
 }
 
 /// Asks the `PostInplace` hook about pods whose update in place is finished.
-pub fn confirm<'a>(scene: &Scene<'a>, gate: &Gate<'a>, plan: &mut Plan) -> Vec<Confirmation<'a>> {
+pub fn confirm<'a>(facts: &Facts<'a>, gate: &Gate<'a>, plan: &mut Plan) -> Vec<Confirmation<'a>> {
     let mut waiting = Vec::new();
-    if scene.workload.post_in_place.step.is_none() {
+    if facts.workload.post_in_place.step.is_none() {
         return waiting;
     }
-    for seat in scene.seats.iter().filter(|seat| wants_confirmation(seat)) {
+    for seat in facts.seats.iter().filter(|seat| wants_confirmation(seat)) {
         let standing = match gate.assess(seat.pod, &Intent::Confirm(seat.pod.revision().to_owned()), &[]) {
             Standing::Open(approval) => {
                 let run = approval.run().map(str::to_owned);
@@ -47,7 +47,7 @@ pub fn confirm<'a>(scene: &Scene<'a>, gate: &Gate<'a>, plan: &mut Plan) -> Vec<C
                 Standing::Used(run)
             }
             Standing::Unasked(question) => {
-                if !scene.is_clearing(HookKind::PostInplace) {
+                if !facts.is_clearing(HookKind::PostInplace) {
                     plan.actions.push(Action::CreateRun(Box::new(question.render())));
                 }
                 Standing::Unasked(question)
@@ -79,8 +79,8 @@ fn wants_confirmation(seat: &Seat<'_>) -> bool {
 }
 
 /// Begins no further update: a pod that was updated is not well.
-pub fn hold_back(scene: &mut Scene<'_>) {
-    for seat in &mut scene.seats {
+pub fn hold_back(facts: &mut Facts<'_>) {
+    for seat in &mut facts.seats {
         let update = matches!(
             seat.intent,
             Some(Intent::Recreate(_) | Intent::InPlace(_) | Intent::HotPatch(_))
@@ -92,16 +92,16 @@ pub fn hold_back(scene: &mut Scene<'_>) {
 }
 
 /// Takes the next step of every pod.
-pub fn take(scene: &mut Scene<'_>, plan: &mut Plan) {
-    for at in 0..scene.seats.len() {
-        let standing = scene.seats[at].standing.take();
-        scene.seats[at].standing = take_one(scene, &scene.seats[at], standing, plan);
+pub fn take(facts: &mut Facts<'_>, plan: &mut Plan) {
+    for at in 0..facts.seats.len() {
+        let standing = facts.seats[at].standing.take();
+        facts.seats[at].standing = take_one(facts, &facts.seats[at], standing, plan);
     }
 }
 
 /// Takes the next step of one pod. Returns where the question about it stands then.
 fn take_one<'a>(
-    scene: &Scene<'a>,
+    facts: &Facts<'a>,
     seat: &Seat<'a>,
     standing: Option<Standing<'a>>,
     plan: &mut Plan,
@@ -114,21 +114,21 @@ fn take_one<'a>(
     }
     let (goes_on, standing) = match (&seat.intent, standing) {
         (Some(intent), Some(standing)) => {
-            let (goes_on, standing) = act(scene, seat, intent, standing, plan);
+            let (goes_on, standing) = act(facts, seat, intent, standing, plan);
             (goes_on, Some(standing))
         }
         (_, standing) => (false, standing),
     };
     if !goes_on {
-        settle(scene, seat, plan);
+        settle(facts, seat, plan);
     }
-    wake(scene, seat, plan);
+    wake(facts, seat, plan);
     standing
 }
 
 /// Does what the gate's answer allows. Says whether the pod is being written to, and where the question stands then.
 fn act<'a>(
-    scene: &Scene<'a>,
+    facts: &Facts<'a>,
     seat: &Seat<'a>,
     intent: &Intent,
     standing: Standing<'a>,
@@ -137,7 +137,7 @@ fn act<'a>(
     match standing {
         Standing::Open(approval) if seat.granted => {
             let run = approval.run().map(str::to_owned);
-            (open(scene, seat, approval, plan), Standing::Used(run))
+            (open(facts, seat, approval, plan), Standing::Used(run))
         }
         Standing::Unasked(_)
         | Standing::Asking(_)
@@ -148,15 +148,15 @@ fn act<'a>(
         {
             plan.actions.push(Action::Mark(
                 PodRef::of(seat.pod),
-                Chosen::text(intent, scene.now),
+                Chosen::text(intent, facts.now),
             ));
             (true, standing)
         }
         Standing::Unasked(question)
             if seat.granted
                 && !intent
-                    .hook(scene.workload)
-                    .is_some_and(|kind| scene.is_clearing(kind)) =>
+                    .hook(facts.workload)
+                    .is_some_and(|kind| facts.is_clearing(kind)) =>
         {
             plan.actions.push(Action::CreateRun(Box::new(question.render())));
             (false, Standing::Unasked(question))
@@ -186,7 +186,7 @@ fn needs_mark(seat: &Seat<'_>, intent: &Intent) -> bool {
 }
 
 /// Uses an approval. Says whether the pod is being written to.
-fn open(scene: &Scene<'_>, seat: &Seat<'_>, approval: Approval, plan: &mut Plan) -> bool {
+fn open(facts: &Facts<'_>, seat: &Seat<'_>, approval: Approval, plan: &mut Plan) -> bool {
     let update = match approval.into_act() {
         Act::Delete(delete) => {
             plan.actions.push(Action::DeletePod(delete));
@@ -195,10 +195,10 @@ fn open(scene: &Scene<'_>, seat: &Seat<'_>, approval: Approval, plan: &mut Plan)
         Act::Confirmed(_) => return false,
         Act::Update(update) => update,
     };
-    let Ok(change) = scene.history.change(seat.pod) else {
+    let Ok(change) = facts.history.change(seat.pod) else {
         return false;
     };
-    let grace = SignedDuration::from_secs(scene.workload.grace_seconds);
+    let grace = SignedDuration::from_secs(facts.workload.grace_seconds);
     let gated = seat.pod.has_readiness_gate;
     let out_for = match &seat.stage {
         Stage::Grace { to, since } if gated && to == update.to() => Some(since.unwrap_or(Timestamp::MIN)),
@@ -212,7 +212,7 @@ fn open(scene: &Scene<'_>, seat: &Seat<'_>, approval: Approval, plan: &mut Plan)
     match out_for {
         Some(since) => {
             let end = since.checked_add(grace).unwrap_or(Timestamp::MAX);
-            if scene.now < end {
+            if facts.now < end {
                 plan.wake_at(end);
                 return true;
             }
@@ -220,19 +220,19 @@ fn open(scene: &Scene<'_>, seat: &Seat<'_>, approval: Approval, plan: &mut Plan)
         None if at_once => {}
         None => {
             let already = seat.pod.in_place.as_ref().filter(|condition| !condition.ready);
-            let since = already.and_then(|condition| condition.since).unwrap_or(scene.now);
+            let since = already.and_then(|condition| condition.since).unwrap_or(facts.now);
             plan.actions.push(Action::TakeOut(update, since));
             return true;
         }
     }
-    let written = written(scene, seat.pod, change.into_owned(), update.hot());
+    let written = written(facts, seat.pod, change.into_owned(), update.hot());
     plan.actions.push(Action::WriteUpdate(update, Box::new(written)));
     true
 }
 
 /// What an update writes to a pod, with the record that its end is seen by.
-fn written(scene: &Scene<'_>, pod: &Pod, change: crate::in_place::Change, hot: bool) -> PodChange {
-    let to = &scene.history.update.name;
+fn written(facts: &Facts<'_>, pod: &Pod, change: crate::in_place::Change, hot: bool) -> PodChange {
+    let to = &facts.history.update.name;
     let set = |(key, value): (String, String)| (key, Some(value));
     let remove = |key: String| (key, None);
     let mut labels: std::collections::BTreeMap<_, _> = change.labels.set.into_iter().map(set).collect();
@@ -247,7 +247,7 @@ fn written(scene: &Scene<'_>, pod: &Pod, change: crate::in_place::Change, hot: b
         // That was said of an earlier update, though it may have gone to the same revision.
         annotations.insert(annotation::CONFIRMED.to_owned(), None);
     }
-    let record = Record::new(pod, to, change.images.keys(), scene.now).text();
+    let record = Record::new(pod, to, change.images.keys(), facts.now).text();
     if hot {
         annotations.insert(annotation::HOT_PATCH_STATE.to_owned(), Some(record));
         annotations.insert(
@@ -268,12 +268,12 @@ fn written(scene: &Scene<'_>, pod: &Pod, change: crate::in_place::Change, hot: b
 }
 
 /// Puts a pod into service that has no reason to be out of it.
-fn settle(scene: &Scene<'_>, seat: &Seat<'_>, plan: &mut Plan) {
+fn settle(facts: &Facts<'_>, seat: &Seat<'_>, plan: &mut Plan) {
     let put_in = match &seat.stage {
         Stage::Finished | Stage::OutOfService => true,
         // Nothing was changed yet, so nothing is lost by calling it off. First the verdict goes that it was begun
         // with: it counts once. What the original began is written already in its label: that is gone on with.
-        Stage::Grace { .. } => !progress::is_half_written(seat.pod) && !has_verdict(scene, seat.pod),
+        Stage::Grace { .. } => !progress::is_half_written(seat.pod) && !has_verdict(facts, seat.pod),
         Stage::Idle | Stage::Written { .. } => false,
     };
     if put_in {
@@ -291,20 +291,20 @@ fn settle(scene: &Scene<'_>, seat: &Seat<'_>, plan: &mut Plan) {
 }
 
 /// Whether a run about this pod has a verdict that opens a gate.
-fn has_verdict(scene: &Scene<'_>, pod: &Pod) -> bool {
-    scene.approved.contains(pod.uid.as_str())
+fn has_verdict(facts: &Facts<'_>, pod: &Pod) -> bool {
+    facts.approved.contains(pod.uid.as_str())
 }
 
 /// When to look at a pod again though nothing happens.
-fn wake(scene: &Scene<'_>, seat: &Seat<'_>, plan: &mut Plan) {
+fn wake(facts: &Facts<'_>, seat: &Seat<'_>, plan: &mut Plan) {
     if let Some(node) = seat.pod.node.as_ref().filter(|_| seat.intent.is_some()) {
-        let left = match scene.view.cluster.node(node) {
+        let left = match facts.view.cluster.node(node) {
             Node::There => SignedDuration::ZERO,
             Node::Unsure => GONE_AFTER,
             Node::Absent(since) => GONE_AFTER - since,
         };
         if left.is_positive() {
-            plan.wake_at(scene.now.checked_add(left).unwrap_or(Timestamp::MAX));
+            plan.wake_at(facts.now.checked_add(left).unwrap_or(Timestamp::MAX));
         }
     }
     if let Stage::Written { look, since, .. } = &seat.stage {
@@ -312,12 +312,12 @@ fn wake(scene: &Scene<'_>, seat: &Seat<'_>, plan: &mut Plan) {
             plan.wake_at(*look);
         }
         let overdue = since.and_then(|since| since.checked_add(STALLED_AFTER).ok());
-        if let Some(overdue) = overdue.filter(|overdue| *overdue > scene.now) {
+        if let Some(overdue) = overdue.filter(|overdue| *overdue > facts.now) {
             plan.wake_at(overdue);
         }
     }
-    let available_from = seat.pod.available_from(scene.workload.min_ready_seconds);
-    if let Some(from) = available_from.filter(|from| *from > scene.now) {
+    let available_from = seat.pod.available_from(facts.workload.min_ready_seconds);
+    if let Some(from) = available_from.filter(|from| *from > facts.now) {
         plan.wake_at(from);
     }
 }

@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use shared_api::names::pod as annotation;
 
 use crate::birth::Nursery;
+use crate::facts::{Facts, Seat, Service};
 use crate::gate::Intent;
 use crate::plan::{Action, Plan};
-use crate::scene::{Scene, Seat, Service};
 use crate::view::View;
 
 /// Why no pod that serves is recreated now.
@@ -42,22 +42,22 @@ pub fn is_concerned(seat: &Seat<'_>) -> bool {
 }
 
 /// Has the API server look at a pod of the update revision, where one is waited for.
-pub fn put(scene: &Scene<'_>, plan: &mut Plan) {
+pub fn put(facts: &Facts<'_>, plan: &mut Plan) {
     let creates = |action: &Action| matches!(action, Action::CreatePod(_));
-    if scene.hold != Some(Hold::Trial)
-        || !scene.seats.iter().any(is_concerned)
+    if facts.hold != Some(Hold::Trial)
+        || !facts.seats.iter().any(is_concerned)
         || plan.actions.iter().any(creates)
     {
         return;
     }
-    let taken = scene.seats.iter().map(|seat| seat.pod.instance().to_owned());
+    let taken = facts.seats.iter().map(|seat| seat.pod.instance().to_owned());
     let mut nursery = Nursery::new(
-        scene.workload,
-        scene.view.cluster,
+        facts.workload,
+        facts.view.cluster,
         taken.collect(),
         BTreeSet::new(),
     );
-    let update = scene.history.update;
+    let update = facts.history.update;
     if let Some(pod) = nursery.pod(&update.name, &update.template) {
         plan.actions
             .push(Action::TryPod(Box::new(pod), update.name.clone()));
@@ -66,12 +66,12 @@ pub fn put(scene: &Scene<'_>, plan: &mut Plan) {
 
 /// What pods that are to be recreated wait for, besides their turn.
 #[must_use]
-pub fn waits_for(scene: &Scene<'_>) -> Option<String> {
-    let hold = scene.hold.filter(|_| scene.seats.iter().any(is_concerned))?;
+pub fn waits_for(facts: &Facts<'_>) -> Option<String> {
+    let hold = facts.hold.filter(|_| facts.seats.iter().any(is_concerned))?;
     Some(match hold {
         Hold::Creation => "the API server takes new pods again".to_owned(),
         Hold::Trial => {
-            let update = &scene.history.update.name;
+            let update = &facts.history.update.name;
             format!("the API server accepts a pod of revision {update} in a dry run")
         }
     })
@@ -79,9 +79,9 @@ pub fn waits_for(scene: &Scene<'_>) -> Option<String> {
 
 /// What the API server has said in a dry run, and what to do.
 #[must_use]
-pub fn refusal(scene: &Scene<'_>) -> Option<String> {
-    let refused = scene.view.trouble?.pod.as_ref()?;
-    let update = &scene.history.update.name;
+pub fn refusal(facts: &Facts<'_>) -> Option<String> {
+    let refused = facts.view.trouble?.pod.as_ref()?;
+    let update = &facts.history.update.name;
     Some(format!(
         "{refused}; no pod is deleted for the update to {update} before the API server accepts a new one: correct \
          spec.template, or what refuses it"

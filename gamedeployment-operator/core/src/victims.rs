@@ -3,21 +3,21 @@
 //! A choice is durable: it is written on the pod, and whoever decides next goes on with it. When `replicas` rises
 //! again, the pods chosen last are let go first.
 
+use crate::facts::{Chosen, Facts, Seat};
 use crate::gate::Intent;
 use crate::scale::Need;
-use crate::scene::{Chosen, Scene, Seat};
 
 /// Chooses. Seats are in the order in which they may go.
-pub fn choose(scene: &mut Scene<'_>, need: Need) {
-    let replaced = replacement(scene);
+pub fn choose(facts: &mut Facts<'_>, need: Need) {
+    let replaced = replacement(facts);
     let replaced = replaced.as_ref();
     let mut left = need;
-    let named = |seat: &Seat<'_>| scene.workload.pods_to_delete.contains(&seat.pod.name);
-    for seat in scene.seats.iter_mut().filter(|seat| named(seat)) {
+    let named = |seat: &Seat<'_>| facts.workload.pods_to_delete.contains(&seat.pod.name);
+    for seat in facts.seats.iter_mut().filter(|seat| named(seat)) {
         left.take(seat, Intent::Delete);
     }
     // Those that were chosen before, longest ago first.
-    let before = scene.seats.iter_mut().filter(|seat| was_chosen(seat, replaced));
+    let before = facts.seats.iter_mut().filter(|seat| was_chosen(seat, replaced));
     let mut before: Vec<_> = before.collect();
     before.sort_by_key(|seat| seat.chosen.as_ref().and_then(|chosen| chosen.since));
     for seat in before {
@@ -26,7 +26,7 @@ pub fn choose(scene: &mut Scene<'_>, need: Need) {
         }
     }
     for old in [true, false] {
-        for seat in scene
+        for seat in facts
             .seats
             .iter_mut()
             .filter(|seat| seat.intent.is_none() && seat.old == old)
@@ -37,7 +37,7 @@ pub fn choose(scene: &mut Scene<'_>, need: Need) {
         }
     }
     // Where there are not enough updated pods to take, old ones go.
-    for seat in scene.seats.iter_mut().filter(|seat| seat.intent.is_none()) {
+    for seat in facts.seats.iter_mut().filter(|seat| seat.intent.is_none()) {
         if left.delete > 0 {
             left.take(seat, removal(seat, replaced));
         }
@@ -46,10 +46,10 @@ pub fn choose(scene: &mut Scene<'_>, need: Need) {
 
 /// What old pods go for where only PreInplace is set. With a surge their successors may be there already, and they are
 /// too many because of the update: that hook has a say in it.
-fn replacement(scene: &Scene<'_>) -> Option<Intent> {
-    let workload = scene.workload;
+fn replacement(facts: &Facts<'_>) -> Option<Intent> {
+    let workload = facts.workload;
     let only_updates = workload.pre_delete.step.is_none() && workload.pre_in_place.step.is_some();
-    only_updates.then(|| Intent::Recreate(scene.history.update.name.clone()))
+    only_updates.then(|| Intent::Recreate(facts.history.update.name.clone()))
 }
 
 /// What a pod goes for of which there is one too many.

@@ -5,11 +5,11 @@ use shared_api::reason::WorkloadReason;
 use super::Findings;
 use super::sentence::some;
 use crate::ended::{Held, since, starting};
+use crate::facts::Facts;
 use crate::pod::AT_ONCE;
-use crate::scene::Scene;
 
 /// Said from the first such pod on, until those in their places have lived for long enough.
-pub(super) fn at_once(scene: &Scene<'_>, findings: &Findings<'_>) -> Option<(WorkloadReason, String)> {
+pub(super) fn at_once(facts: &Facts<'_>, findings: &Findings<'_>) -> Option<(WorkloadReason, String)> {
     let (held, seconds) = (&findings.held, AT_ONCE.as_secs());
     let message = if let Some(first) = held.first() {
         let words = |held: &Held<'_>| format!("pod {}: {}", held.pod.name, held.ending.why);
@@ -20,8 +20,8 @@ pub(super) fn at_once(scene: &Scene<'_>, findings: &Findings<'_>) -> Option<(Wor
             some(held, words)
         )
     } else {
-        since(scene)?;
-        starting(scene)?;
+        since(facts)?;
+        starting(facts)?;
         format!("pods ended within {seconds} s of their start; the new ones have not run for {seconds} s yet")
     };
     Some((WorkloadReason::PodsEndAtOnce, message))

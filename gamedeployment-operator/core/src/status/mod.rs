@@ -9,13 +9,13 @@ use shared_api::reason::WorkloadReason;
 
 use crate::canary::Canary;
 use crate::ended::Held;
+use crate::facts::Facts;
 use crate::gate::Standing;
 use crate::plan::{Crowd, Gauges, Plan, Rollout, Warning};
 use crate::progress::Stage;
 use crate::rank::{CostOrder, cost_of};
 use crate::rollout::Hindrances;
 use crate::scale::Counts;
-use crate::scene::Scene;
 use crate::steps::Confirmation;
 use crate::workload::{Selector, UpdateType};
 
@@ -50,15 +50,15 @@ pub struct Findings<'a> {
 }
 
 /// Says that costs choose other pods than somebody may expect who knows the rule of Kubernetes.
-fn warn_of_costs(scene: &Scene<'_>, plan: &mut Plan) {
-    let count = scene
+fn warn_of_costs(facts: &Facts<'_>, plan: &mut Plan) {
+    let count = facts
         .seats
         .iter()
         .filter(|seat| cost_of(seat.pod).is_some())
         .count();
-    let surplus = scene.seats.iter().any(|seat| seat.surplus);
-    let partial = count > 0 && count < scene.seats.len();
-    if scene.workload.cost_order != CostOrder::Unset || !partial || !surplus || plan.status.is_none() {
+    let surplus = facts.seats.iter().any(|seat| seat.surplus);
+    let partial = count > 0 && count < facts.seats.len();
+    if facts.workload.cost_order != CostOrder::Unset || !partial || !surplus || plan.status.is_none() {
         return;
     }
     plan.warnings.push(Warning {
@@ -72,30 +72,30 @@ fn warn_of_costs(scene: &Scene<'_>, plan: &mut Plan) {
 }
 
 /// Reports everything.
-pub fn report(scene: &Scene<'_>, findings: &Findings<'_>, plan: &mut Plan) {
-    let (view, workload) = (scene.view, scene.workload);
+pub fn report(facts: &Facts<'_>, findings: &Findings<'_>, plan: &mut Plan) {
+    let (view, workload) = (facts.view, facts.workload);
     let old = view.object.status.clone().unwrap_or_default();
-    let waiting = Waiting::gather(scene, findings, &old);
+    let waiting = Waiting::gather(facts, findings, &old);
     // A run that is not taken up is told at that second, though nothing happens.
-    let standings = scene.seats.iter().filter_map(|seat| seat.standing.as_ref());
+    let standings = facts.seats.iter().filter_map(|seat| seat.standing.as_ref());
     let confirmations = findings.confirmations.iter();
     let standings = standings.chain(confirmations.map(|confirmation| &confirmation.standing));
     let runs = standings.filter_map(Standing::run);
     let due = runs.filter_map(|run| run.not_taken_up_at);
-    due.filter(|at| *at > scene.now).for_each(|at| plan.wake_at(at));
-    let mut conditions = Conditions::new(&old.conditions, view.object.metadata.generation, scene.now);
-    sentence::available(scene, &mut conditions);
-    sentence::hooks_resolved(scene, &mut conditions);
-    sentence::progressing(scene, findings, &waiting, &mut conditions);
-    sentence::scale_blocked(scene, findings, &waiting, &mut conditions);
-    sentence::update_blocked(scene, findings, &waiting, &mut conditions);
-    unrecorded::invalid_spec(scene, &mut conditions);
-    let pods = || scene.seats.iter().map(|seat| (seat.pod, seat.old));
-    let whole = is_whole(scene, findings);
+    due.filter(|at| *at > facts.now).for_each(|at| plan.wake_at(at));
+    let mut conditions = Conditions::new(&old.conditions, view.object.metadata.generation, facts.now);
+    sentence::available(facts, &mut conditions);
+    sentence::hooks_resolved(facts, &mut conditions);
+    sentence::progressing(facts, findings, &waiting, &mut conditions);
+    sentence::scale_blocked(facts, findings, &waiting, &mut conditions);
+    sentence::update_blocked(facts, findings, &waiting, &mut conditions);
+    unrecorded::invalid_spec(facts, &mut conditions);
+    let pods = || facts.seats.iter().map(|seat| (seat.pod, seat.old));
+    let whole = is_whole(facts, findings);
     let current = if whole {
-        &scene.history.update.name
+        &facts.history.update.name
     } else {
-        &scene.history.current.name
+        &facts.history.current.name
     };
     let ready = |old_too: bool| {
         pods()
@@ -103,17 +103,17 @@ pub fn report(scene: &Scene<'_>, findings: &Findings<'_>, plan: &mut Plan) {
             .count()
     };
     // No pod has a template that is not recorded.
-    let is_recorded = scene.history.unrecorded.is_none();
+    let is_recorded = facts.history.unrecorded.is_none();
     let updated = |count: usize| if is_recorded { number(count) } else { 0 };
     let update_revision = if is_recorded {
-        Some(scene.history.update.name.clone())
+        Some(facts.history.update.name.clone())
     } else {
         old.update_revision.clone()
     };
     let available = pods()
-        .filter(|(pod, _)| pod.is_available(workload.min_ready_seconds, scene.now))
+        .filter(|(pod, _)| pod.is_available(workload.min_ready_seconds, facts.now))
         .count();
-    plan.gauges = Some(gauges(scene, findings, &waiting));
+    plan.gauges = Some(gauges(facts, findings, &waiting));
     let mut canary = findings.canary.status.clone();
     if let Some(canary) = &mut canary {
         canary.revision = Some(current.clone());
@@ -123,10 +123,10 @@ pub fn report(scene: &Scene<'_>, findings: &Findings<'_>, plan: &mut Plan) {
         // They follow from the conditions.
         phase: None,
         reason: None,
-        replicas: number(scene.seats.len()),
+        replicas: number(facts.seats.len()),
         ready_replicas: number(ready(true)),
         available_replicas: number(available),
-        updated_replicas: updated(scene.updated()),
+        updated_replicas: updated(facts.updated()),
         updated_ready_replicas: updated(ready(false)),
         hook_pending_replicas: number(waiting.count()),
         surge_replicas: number(findings.counts.surging()),
@@ -145,19 +145,19 @@ pub fn report(scene: &Scene<'_>, findings: &Findings<'_>, plan: &mut Plan) {
     };
     plan.warnings.extend(waiting.warnings(workload, &old));
     conclude(old, status, |kind| waiting.is_told(kind), plan);
-    warn_of_costs(scene, plan);
+    warn_of_costs(facts, plan);
 }
 
 /// What metrics show.
-fn gauges(scene: &Scene<'_>, findings: &Findings<'_>, waiting: &Waiting) -> Gauges {
-    let workload = scene.workload;
+fn gauges(facts: &Facts<'_>, findings: &Findings<'_>, waiting: &Waiting) -> Gauges {
+    let workload = facts.workload;
     let mut gauges = Gauges {
         hooks: waiting.gauges(|kind| workload.hook(kind).step.is_some()),
         chosen: Crowd::default(),
         ending: findings.ending,
         rollout: Rollout::default(),
     };
-    for seat in &scene.seats {
+    for seat in &facts.seats {
         if let Some(chosen) = &seat.chosen {
             gauges.chosen.join(chosen.since);
         }
@@ -172,16 +172,16 @@ fn gauges(scene: &Scene<'_>, findings: &Findings<'_>, waiting: &Waiting) -> Gaug
 }
 
 /// Whether every pod that there should be has the update revision, and nothing keeps some back.
-fn is_whole(scene: &Scene<'_>, findings: &Findings<'_>) -> bool {
-    let steps = i32::try_from(scene.workload.steps.len()).unwrap_or(i32::MAX);
+fn is_whole(facts: &Facts<'_>, findings: &Findings<'_>) -> bool {
+    let steps = i32::try_from(facts.workload.steps.len()).unwrap_or(i32::MAX);
     let kept_back = match findings.canary.index {
         Some(index) => index < steps,
-        None => !scene.workload.partition.is_zero(),
+        None => !facts.workload.partition.is_zero(),
     };
-    scene.history.unrecorded.is_none()
+    facts.history.unrecorded.is_none()
         && !kept_back
-        && scene.old() == 0
-        && scene.updated() >= scene.workload.replicas
+        && facts.old() == 0
+        && facts.updated() >= facts.workload.replicas
 }
 
 /// Writes the status if it changed, and says what became worse. Conditions of pods that are `told` of are said already.

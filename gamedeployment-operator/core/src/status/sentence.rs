@@ -7,10 +7,10 @@ use shared_api::reason::{WorkloadCondition, WorkloadReason};
 use super::condition::Conditions;
 use super::waiting::{Entry, How, Waiting};
 use super::{Findings, ended, is_whole, unrecorded};
+use crate::facts::{Facts, Seat};
 use crate::gate::{Standing, Unresolved, unresolved};
 use crate::pod::Pod;
 use crate::progress::Stage;
-use crate::scene::{Scene, Seat};
 use crate::steps::STALLED_AFTER;
 use crate::trial;
 use crate::workload::UpdateType;
@@ -18,13 +18,13 @@ use crate::workload::UpdateType;
 /// Names shown in a sentence.
 const NAMED: usize = 5;
 
-pub(super) fn available(scene: &Scene<'_>, conditions: &mut Conditions<'_>) {
-    let workload = scene.workload;
+pub(super) fn available(facts: &Facts<'_>, conditions: &mut Conditions<'_>) {
+    let workload = facts.workload;
     let floor = workload.replicas.saturating_sub(workload.max_unavailable);
-    let have = scene
+    let have = facts
         .seats
         .iter()
-        .filter(|seat| seat.pod.is_available(workload.min_ready_seconds, scene.now))
+        .filter(|seat| seat.pod.is_available(workload.min_ready_seconds, facts.now))
         .count();
     let enough = have >= floor;
     let reason = if enough {
@@ -38,13 +38,13 @@ pub(super) fn available(scene: &Scene<'_>, conditions: &mut Conditions<'_>) {
         format!("fewer than {floor} pods are available")
     };
     // Also where there are enough: no pod fails to start in silence.
-    let message = count + &not_available(scene);
+    let message = count + &not_available(facts);
     conditions.set(WorkloadCondition::Available, enough, reason, message);
 }
 
 /// Whether the hooks could be asked if somebody had to be: a misspelt name is to be found before a pod waits for it.
-pub(super) fn hooks_resolved(scene: &Scene<'_>, conditions: &mut Conditions<'_>) {
-    let Some(unresolved) = unresolved(scene.workload, scene.view.cluster) else {
+pub(super) fn hooks_resolved(facts: &Facts<'_>, conditions: &mut Conditions<'_>) {
+    let Some(unresolved) = unresolved(facts.workload, facts.view.cluster) else {
         return;
     };
     let (reason, message) = match unresolved.first() {
@@ -63,8 +63,8 @@ pub(super) fn hooks_resolved(scene: &Scene<'_>, conditions: &mut Conditions<'_>)
 }
 
 /// Why pods do not start, by the words of their scheduler and their kubelet.
-fn not_available(scene: &Scene<'_>) -> String {
-    let unready = scene.seats.iter().filter(|seat| !seat.pod.is_ready());
+fn not_available(facts: &Facts<'_>) -> String {
+    let unready = facts.seats.iter().filter(|seat| !seat.pod.is_ready());
     let complaints: Vec<(&str, String)> = unready
         .filter_map(|seat| Some((seat.pod.name.as_str(), seat.pod.complaint()?)))
         .collect();
@@ -77,25 +77,25 @@ fn not_available(scene: &Scene<'_>) -> String {
 }
 
 pub(super) fn progressing(
-    scene: &Scene<'_>,
+    facts: &Facts<'_>,
     findings: &Findings<'_>,
     waiting: &Waiting,
     conditions: &mut Conditions<'_>,
 ) {
     let counts = &findings.counts;
-    let (updated, all) = (scene.updated(), scene.seats.len());
+    let (updated, all) = (facts.updated(), facts.seats.len());
     let mut set = |progress, reason, message: String| {
-        let message = message + &waits(scene, waiting) + &under_way(scene) + &not_begun(scene);
+        let message = message + &waits(facts, waiting) + &under_way(facts) + &not_begun(facts);
         conditions.set(WorkloadCondition::Progressing, progress, reason, message);
     };
-    if let Some((reason, message)) = unrecorded::progressing(scene) {
+    if let Some((reason, message)) = unrecorded::progressing(facts) {
         return set(false, reason, message);
     }
     if let Some((reason, message)) = &findings.canary.waits {
         let progress = *reason == WorkloadReason::RollingOut;
         return set(progress, *reason, message.clone());
     }
-    if scene.workload.paused && scene.old() > 0 {
+    if facts.workload.paused && facts.old() > 0 {
         let message = format!(
             "updates are stopped at {updated} of {all} pods; set spec.updateStrategy.paused to false to go on"
         );
@@ -110,21 +110,21 @@ pub(super) fn progressing(
         let (to_create, to_delete) = (need.create_old + need.create_updated, need.delete);
         let message = format!(
             "{to_create} pods to create, {to_delete} to delete{}",
-            waits_for_index(scene, findings) + &waits_for_batch(scene, to_create)
+            waits_for_index(facts, findings) + &waits_for_batch(facts, to_create)
         );
         return set(true, WorkloadReason::Scaling, message);
     }
-    if counts.to_update() > 0 && scene.workload.update == UpdateType::OnDelete {
+    if counts.to_update() > 0 && facts.workload.update == UpdateType::OnDelete {
         let message = format!("{updated} of {all} pods are updated; others change when they are deleted");
         return set(true, WorkloadReason::WaitingForDeletion, message);
     }
-    let busy = scene.seats.iter().any(|seat| !matches!(seat.stage, Stage::Idle));
+    let busy = facts.seats.iter().any(|seat| !matches!(seat.stage, Stage::Idle));
     if counts.to_update() > 0 || busy {
         let wanted = counts.to_update_in_all();
         let message = format!("{updated} of {wanted} pods are updated");
         return set(true, WorkloadReason::RollingOut, message);
     }
-    let message = if is_whole(scene, findings) {
+    let message = if is_whole(facts, findings) {
         "every pod has the update revision".to_owned()
     } else {
         format!(
@@ -136,21 +136,21 @@ pub(super) fn progressing(
 }
 
 /// Who is waited for.
-fn waits(scene: &Scene<'_>, waiting: &Waiting) -> String {
+fn waits(facts: &Facts<'_>, waiting: &Waiting) -> String {
     let asking = waiting.entries.iter().filter(|entry| entry.how == How::Asking);
     let asking: Vec<&str> = asking.map(|entry| entry.condition.pod_name.as_str()).collect();
     let mut parts = Vec::new();
     if !asking.is_empty() {
         parts.push(format!("; the hooks of {} are being asked", named(&asking)));
     }
-    let held = names(scene, waits_for_budget);
+    let held = names(facts, waits_for_budget);
     if !held.is_empty() {
-        let workload = scene.workload;
+        let workload = facts.workload;
         let floor = workload.replicas.saturating_sub(workload.max_unavailable);
         let (count, held) = (held.len(), named(&held));
-        let until = trial::waits_for(scene).unwrap_or_else(|| format!("more than {floor} are available"));
+        let until = trial::waits_for(facts).unwrap_or_else(|| format!("more than {floor} are available"));
         parts.push(format!("; {count} pods wait until {until}: {held}"));
-        let missing = names(scene, |seat| !seat.is_available());
+        let missing = names(facts, |seat| !seat.is_available());
         if !missing.is_empty() {
             parts.push(format!("; not available: {}", named(&missing)));
         }
@@ -159,9 +159,9 @@ fn waits(scene: &Scene<'_>, waiting: &Waiting) -> String {
 }
 
 /// Pods in the midst of an update in place.
-fn under_way(scene: &Scene<'_>) -> String {
-    let grace = SignedDuration::from_secs(scene.workload.grace_seconds);
-    let busy = scene.seats.iter().filter(|seat| seat.stage != Stage::Idle);
+fn under_way(facts: &Facts<'_>) -> String {
+    let grace = SignedDuration::from_secs(facts.workload.grace_seconds);
+    let busy = facts.seats.iter().filter(|seat| seat.stage != Stage::Idle);
     let mut busy: Vec<_> = busy.collect();
     busy.sort_by_key(|seat| &seat.pod.name);
     let sentence = |seat: &&Seat<'_>| {
@@ -186,8 +186,8 @@ fn under_way(scene: &Scene<'_>) -> String {
 }
 
 /// Pods that stay as they are until something lets them be updated.
-fn not_begun(scene: &Scene<'_>) -> String {
-    let pods = names(scene, |seat| seat.old && seat.intent.is_none());
+fn not_begun(facts: &Facts<'_>) -> String {
+    let pods = names(facts, |seat| seat.old && seat.intent.is_none());
     if pods.is_empty() {
         String::new()
     } else {
@@ -196,19 +196,19 @@ fn not_begun(scene: &Scene<'_>) -> String {
 }
 
 /// Names of pods in an order that stays.
-fn names<'a>(scene: &Scene<'a>, wanted: fn(&Seat<'_>) -> bool) -> Vec<&'a str> {
-    let pods = scene.seats.iter().filter(|seat| wanted(seat));
+fn names<'a>(facts: &Facts<'a>, wanted: fn(&Seat<'_>) -> bool) -> Vec<&'a str> {
+    let pods = facts.seats.iter().filter(|seat| wanted(seat));
     let mut names: Vec<&str> = pods.map(|seat| seat.pod.name.as_str()).collect();
     names.sort_unstable();
     names
 }
 
 /// Pods are created in batches, and the one before is not ready yet.
-fn waits_for_batch(scene: &Scene<'_>, to_create: usize) -> String {
-    if to_create <= crate::creation::room(scene) {
+fn waits_for_batch(facts: &Facts<'_>, to_create: usize) -> String {
+    if to_create <= crate::creation::room(facts) {
         return String::new();
     }
-    let unready = names(scene, crate::creation::is_starting);
+    let unready = names(facts, crate::creation::is_starting);
     format!(
         "; spec.scaleStrategy.createBatch lets more be created when these are ready: {}",
         named(&unready)
@@ -216,8 +216,8 @@ fn waits_for_batch(scene: &Scene<'_>, to_create: usize) -> String {
 }
 
 /// An index is free again when its pod is gone.
-fn waits_for_index(scene: &Scene<'_>, findings: &Findings<'_>) -> String {
-    let ending = holding_an_index(scene, |pod| pod.terminating);
+fn waits_for_index(facts: &Facts<'_>, findings: &Findings<'_>) -> String {
+    let ending = holding_an_index(facts, |pod| pod.terminating);
     if findings.unmade == 0 || ending.is_empty() {
         return String::new();
     }
@@ -229,8 +229,8 @@ fn waits_for_index(scene: &Scene<'_>, findings: &Findings<'_>) -> String {
 }
 
 /// The workload's pods that hold an index of the range, though they do not count any more.
-fn holding_an_index<'a>(scene: &Scene<'a>, wanted: fn(&Pod) -> bool) -> Vec<&'a str> {
-    let Some(range) = scene.workload.indexes else {
+fn holding_an_index<'a>(facts: &Facts<'a>, wanted: fn(&Pod) -> bool) -> Vec<&'a str> {
+    let Some(range) = facts.workload.indexes else {
         return Vec::new();
     };
     let holds = |pod: &Pod| {
@@ -239,8 +239,8 @@ fn holding_an_index<'a>(scene: &Scene<'a>, wanted: fn(&Pod) -> bool) -> Vec<&'a 
             .and_then(|text| text.parse().ok());
         index.is_some_and(|index: i64| (range.start..range.end).contains(&index))
     };
-    let own = |pod: &Pod| pod.controller.as_deref() == Some(scene.workload.uid.as_str());
-    let pods = scene
+    let own = |pod: &Pod| pod.controller.as_deref() == Some(facts.workload.uid.as_str());
+    let pods = facts
         .view
         .pods
         .iter()
@@ -259,20 +259,20 @@ fn waits_for_budget(seat: &Seat<'_>) -> bool {
 }
 
 pub(super) fn scale_blocked(
-    scene: &Scene<'_>,
+    facts: &Facts<'_>,
     findings: &Findings<'_>,
     waiting: &Waiting,
     conditions: &mut Conditions<'_>,
 ) {
     let kind = WorkloadCondition::ScaleBlocked;
-    if let Some(message) = scene.view.trouble.and_then(|trouble| trouble.scaling.clone()) {
+    if let Some(message) = facts.view.trouble.and_then(|trouble| trouble.scaling.clone()) {
         return conditions.set(kind, true, WorkloadReason::WriteFailed, message);
     }
-    if let Some((reason, message)) = ended::at_once(scene, findings) {
+    if let Some((reason, message)) = ended::at_once(facts, findings) {
         return conditions.set(kind, true, reason, message);
     }
-    if findings.unmade > holding_an_index(scene, |pod| pod.terminating).len() {
-        let ended = holding_an_index(scene, |pod| pod.is_finished() && !pod.terminating);
+    if findings.unmade > holding_an_index(facts, |pod| pod.terminating).len() {
+        let ended = holding_an_index(facts, |pod| pod.is_finished() && !pod.terminating);
         let or = if ended.is_empty() {
             String::new()
         } else {
@@ -290,19 +290,19 @@ pub(super) fn scale_blocked(
 }
 
 pub(super) fn update_blocked(
-    scene: &Scene<'_>,
+    facts: &Facts<'_>,
     findings: &Findings<'_>,
     waiting: &Waiting,
     conditions: &mut Conditions<'_>,
 ) {
     let kind = WorkloadCondition::UpdateBlocked;
-    if let Some((reason, message)) = unrecorded::refused(scene) {
+    if let Some((reason, message)) = unrecorded::refused(facts) {
         return conditions.set(kind, true, reason, message);
     }
-    if let Some(message) = scene.view.trouble.and_then(|trouble| trouble.updating.clone()) {
+    if let Some(message) = facts.view.trouble.and_then(|trouble| trouble.updating.clone()) {
         return conditions.set(kind, true, WorkloadReason::WriteFailed, message);
     }
-    if let Some(message) = trial::refusal(scene) {
+    if let Some(message) = trial::refusal(facts) {
         return conditions.set(kind, true, WorkloadReason::PodRefused, message);
     }
     if !findings.hindrances.not_in_place.is_empty() {
@@ -313,10 +313,10 @@ pub(super) fn update_blocked(
         );
         return conditions.set(kind, true, WorkloadReason::NotInPlaceUpdatable, message);
     }
-    let stalled: Vec<String> = scene
+    let stalled: Vec<String> = facts
         .seats
         .iter()
-        .filter_map(|seat| stalled(seat, scene.now))
+        .filter_map(|seat| stalled(seat, facts.now))
         .collect();
     if !stalled.is_empty() {
         return conditions.set(

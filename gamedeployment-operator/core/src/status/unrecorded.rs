@@ -6,10 +6,10 @@ use shared_api::reason::{WorkloadCondition, WorkloadReason};
 
 use super::condition::Conditions;
 use super::{conclude, number};
+use crate::facts::Facts;
 use crate::history::Unrecorded;
 use crate::plan::{Gauges, Plan};
 use crate::pod::Pod;
-use crate::scene::Scene;
 use crate::view::View;
 use crate::workload::{self, Problem};
 
@@ -56,20 +56,20 @@ pub fn refuse(view: &View<'_>, problems: &[Problem], plan: &mut Plan, now: Times
 }
 
 /// Says of a template that has problems what they are.
-pub(super) fn invalid_spec(scene: &Scene<'_>, conditions: &mut Conditions<'_>) {
-    if let Some(Unrecorded::Invalid(problems)) = &scene.history.unrecorded {
-        let message = format!("{}; {}", workload::sentence(problems), meanwhile(scene));
+pub(super) fn invalid_spec(facts: &Facts<'_>, conditions: &mut Conditions<'_>) {
+    if let Some(Unrecorded::Invalid(problems)) = &facts.history.unrecorded {
+        let message = format!("{}; {}", workload::sentence(problems), meanwhile(facts));
         let (kind, reason) = (WorkloadCondition::InvalidSpec, WorkloadReason::InvalidSpec);
         conditions.set(kind, true, reason, message);
     }
 }
 
 /// Says why the API server does not record the template.
-pub(super) fn refused(scene: &Scene<'_>) -> Option<(WorkloadReason, String)> {
-    match scene.history.unrecorded.as_ref()? {
+pub(super) fn refused(facts: &Facts<'_>) -> Option<(WorkloadReason, String)> {
+    match facts.history.unrecorded.as_ref()? {
         Unrecorded::Invalid(_) => None,
         Unrecorded::Refused(why) => {
-            let meanwhile = meanwhile(scene);
+            let meanwhile = meanwhile(facts);
             let message = format!("the revision of spec.template cannot be recorded: {why}; {meanwhile}");
             Some((WorkloadReason::RevisionNotRecorded, message))
         }
@@ -77,8 +77,8 @@ pub(super) fn refused(scene: &Scene<'_>) -> Option<(WorkloadReason, String)> {
 }
 
 /// Why the update does not progress.
-pub(super) fn progressing(scene: &Scene<'_>) -> Option<(WorkloadReason, String)> {
-    let (reason, see) = match scene.history.unrecorded.as_ref()? {
+pub(super) fn progressing(facts: &Facts<'_>) -> Option<(WorkloadReason, String)> {
+    let (reason, see) = match facts.history.unrecorded.as_ref()? {
         Unrecorded::Invalid(_) => (
             WorkloadReason::InvalidSpec,
             "spec.template has problems; see InvalidSpec",
@@ -91,7 +91,7 @@ pub(super) fn progressing(scene: &Scene<'_>) -> Option<(WorkloadReason, String)>
     Some((reason, see.to_owned()))
 }
 
-fn meanwhile(scene: &Scene<'_>) -> String {
-    let current = &scene.history.current.name;
+fn meanwhile(facts: &Facts<'_>) -> String {
+    let current = &facts.history.current.name;
     format!("meanwhile no pod is updated, and new pods get revision {current}")
 }

@@ -7,11 +7,11 @@ use shared_api::reason::{WorkloadCondition, WorkloadReason};
 use shared_api::{GameDeploymentStatus, Phase};
 
 use super::Findings;
+use crate::facts::Facts;
 use crate::gate::{Intent, PodRef, Run, Standing};
 use crate::hook_kind::HookKind;
 use crate::plan::Waits;
 use crate::pod::Pod;
-use crate::scene::Scene;
 
 /// Most entries of a kind that the status shows; `hookPendingReplicas` counts all.
 const SHOWN: usize = 100;
@@ -50,21 +50,21 @@ pub(super) struct Waiting {
 }
 
 impl Waiting {
-    pub(super) fn gather(scene: &Scene<'_>, findings: &Findings<'_>, old: &GameDeploymentStatus) -> Self {
+    pub(super) fn gather(facts: &Facts<'_>, findings: &Findings<'_>, old: &GameDeploymentStatus) -> Self {
         let mut entries = Vec::new();
-        for seat in &scene.seats {
+        for seat in &facts.seats {
             let (Some(intent), Some(standing)) = (&seat.intent, &seat.standing) else {
                 continue;
             };
-            let Some(kind) = intent.hook(scene.workload) else {
+            let Some(kind) = intent.hook(facts.workload) else {
                 continue;
             };
-            entries.extend(entry(scene, seat.pod, kind, intent, standing, old));
+            entries.extend(entry(facts, seat.pod, kind, intent, standing, old));
         }
         for confirmation in &findings.confirmations {
             let intent = Intent::Confirm(confirmation.pod.revision().to_owned());
             entries.extend(entry(
-                scene,
+                facts,
                 confirmation.pod,
                 HookKind::PostInplace,
                 &intent,
@@ -150,7 +150,7 @@ pub(super) fn known<'a>(
 }
 
 fn entry(
-    scene: &Scene<'_>,
+    facts: &Facts<'_>,
     pod: &Pod,
     kind: HookKind,
     intent: &Intent,
@@ -158,7 +158,7 @@ fn entry(
     old: &GameDeploymentStatus,
 ) -> Option<Entry> {
     let (how, phase, run, message) = match standing {
-        Standing::Asking(run) => match run.not_taken_up(&scene.workload.namespace, scene.now) {
+        Standing::Asking(run) => match run.not_taken_up(&facts.workload.namespace, facts.now) {
             Some(obstacle) => (
                 How::Blocked(obstacle.reason),
                 run.phase,
@@ -188,7 +188,7 @@ fn entry(
         .and_then(|known| known.start_time);
     let start = match run {
         Some(run) => run.started,
-        None => Some(before.map_or(scene.now, shared_api::time::Time::timestamp)),
+        None => Some(before.map_or(facts.now, shared_api::time::Time::timestamp)),
     };
     let condition = HookCondition {
         pod_name: pod.name.clone(),

@@ -58,10 +58,10 @@ fn victims(pods: &[Pod], named: &[&str], need: Need) -> (Vec<String>, Vec<String
     let own = claim(&view, &workload, &mut plan);
     let history = history::settle(&view, &workload, &[], &own, &mut plan).unwrap();
     let now = "2024-06-01T00:00:00Z".parse().unwrap();
-    let mut scene = Scene::new(&view, &workload, history, &own.active, now);
-    choose(&mut scene, need);
+    let mut facts = Facts::new(&view, &workload, history, &own.active, now);
+    choose(&mut facts, need);
     let sorted = |surplus: bool| {
-        let seats = scene
+        let seats = facts
             .seats
             .iter()
             .filter(|seat| seat.intent.is_some() && (seat.surplus || !surplus));

@@ -1,4 +1,4 @@
-//! The workload's pods with all that is known of each, while a decision is being made.
+//! What a decision rests on: the workload, its revisions, and its pods with all that is known of each.
 
 use std::collections::BTreeSet;
 
@@ -117,8 +117,8 @@ impl Chosen {
     }
 }
 
-/// All of it.
-pub struct Scene<'a> {
+/// What every stage of a decision reads.
+pub struct Facts<'a> {
     /// What is known.
     pub view: &'a View<'a>,
     /// What is wanted.
@@ -135,7 +135,7 @@ pub struct Scene<'a> {
     pub hold: Option<Hold>,
 }
 
-impl<'a> Scene<'a> {
+impl<'a> Facts<'a> {
     /// Seats for the pods that count.
     #[must_use]
     pub fn new(
