@@ -12,9 +12,9 @@ use shared_api::reason::WorkloadReason;
 use shared_api::{HookRun, game_deployment::HookStep};
 
 use crate::digest::digest;
+use crate::facts::Facts;
 use crate::gate::{NewRun, Obstacle, Run, check_name, owned, owner, render, spec_digest};
-use crate::history::History;
-use crate::plan::{Action, Plan};
+use crate::plan::{Action, Part};
 use crate::view::View;
 use crate::workload::{Pause, Step, Workload};
 
@@ -49,22 +49,20 @@ pub struct Canary {
 /// Begins the hash of steps, so that one of the original, which cannot be computed anew, is told apart.
 const HASH_PREFIX: &str = "steps-";
 
-/// Takes the rollout as far as it has come. `advance` is told how many pods stay old.
+/// Takes the rollout as far as it has come; leaves it where it stands while the template of the spec is not recorded.
 #[must_use]
-pub fn steer(
-    view: &View<'_>,
-    workload: &Workload,
-    history: &History<'_>,
-    advance: Advance,
-    plan: &mut Plan,
-    now: Timestamp,
-) -> Canary {
+pub fn steer(facts: &Facts<'_>, advance: Advance) -> (Canary, Part) {
+    let (view, workload, history) = (facts.view, facts.workload, &facts.history);
+    if history.unrecorded.is_some() {
+        return (hold(view, workload), Part::default());
+    }
     let (update, stable) = (history.update.name.as_str(), history.current.name.as_str());
     if workload.steps.is_empty() {
-        return Canary {
+        let canary = Canary {
             partition: workload.partition.partition(workload.replicas),
             ..Canary::default()
         };
+        return (canary, Part::default());
     }
     let status = view.object.status.clone().unwrap_or_default();
     let mut steering = Steering {
@@ -73,14 +71,15 @@ pub fn steer(
         update,
         advance,
         from: None,
-        now,
+        now: facts.now,
+        part: Part::default(),
     };
     let mut canary = steering.resume(&status, stable);
     steering.from = canary.index;
     let count = i32::try_from(workload.steps.len()).unwrap_or(i32::MAX);
     while let Some(step) = steering.step(canary.index) {
         canary.partition = steering.partition_at(canary.index);
-        if !steering.done(step, &mut canary, plan) {
+        if !steering.done(step, &mut canary) {
             break;
         }
         canary.index = canary.index.map(|index| index + 1);
@@ -96,19 +95,21 @@ pub fn steer(
         pause_start_time: None,
         current_step_hook_run: canary.run.clone(),
     });
-    canary
+    (canary, steering.part)
 }
 
 /// Leaves the rollout where it stands: its steps go on when the template of the spec is recorded.
-#[must_use]
-pub fn hold(view: &View<'_>, workload: &Workload) -> Canary {
+fn hold(view: &View<'_>, workload: &Workload) -> Canary {
     let status = view.object.status.clone().unwrap_or_default();
     Canary {
         partition: workload.partition.partition(workload.replicas),
         index: status.current_step_index,
         hash: status.current_step_hash,
         pauses: status.pause_conditions,
-        run: { status.canary.as_ref() }.and_then(|canary| canary.current_step_hook_run.clone()),
+        run: status
+            .canary
+            .as_ref()
+            .and_then(|canary| canary.current_step_hook_run.clone()),
         status: status.canary,
         waits: None,
     }
@@ -122,9 +123,10 @@ struct Steering<'a> {
     /// The step that this decision began at.
     from: Option<i32>,
     now: Timestamp,
+    part: Part,
 }
 
-impl Steering<'_> {
+impl<'a> Steering<'a> {
     /// Where the status says that the rollout stands; the beginning or the end where it cannot be gone on with.
     fn resume(&self, status: &GameDeploymentStatus, stable: &str) -> Canary {
         let steps = self
@@ -161,7 +163,7 @@ impl Steering<'_> {
         }
     }
 
-    fn step(&self, index: Option<i32>) -> Option<&Step> {
+    fn step(&self, index: Option<i32>) -> Option<&'a Step> {
         self.workload.steps.get(usize::try_from(index?).ok()?)
     }
 
@@ -176,8 +178,8 @@ impl Steering<'_> {
     }
 
     /// Whether every part of a step is done; where not, says what it waits for.
-    fn done(&self, step: &Step, canary: &mut Canary, plan: &mut Plan) -> bool {
-        self.rolled(step, canary) && self.paused(step, canary, plan) && self.asked(step, canary, plan)
+    fn done(&mut self, step: &Step, canary: &mut Canary) -> bool {
+        self.rolled(step, canary) && self.paused(step, canary) && self.asked(step, canary)
     }
 
     /// The pods that this step updates are updated and available. More of them than asked for is fine.
@@ -205,7 +207,7 @@ impl Steering<'_> {
         done
     }
 
-    fn paused(&self, step: &Step, canary: &mut Canary, plan: &mut Plan) -> bool {
+    fn paused(&mut self, step: &Step, canary: &mut Canary) -> bool {
         let Some(pause) = step.pause else { return true };
         let reason = WorkloadReason::PausedByCanaryPauseStep;
         let since = since(&canary.pauses, reason);
@@ -218,30 +220,23 @@ impl Steering<'_> {
                 if self.now >= end {
                     return true;
                 }
-                plan.wake_at(end);
+                self.part.wake_at(end);
                 let message = format!("canary step {}: pauses until {}", number(canary), seconds_of(end));
                 canary.waits = Some((reason, message));
                 false
             }
-            Pause::UntilResumed => self.resumed(since.is_some(), reason, canary, plan, "pauses"),
+            Pause::UntilResumed => self.resumed(since.is_some(), reason, canary, "pauses"),
         }
     }
 
     /// Whether somebody set `paused` back to false. First it is set to true, and only when that is seen is the pause
     /// recorded: a pause without `paused` is one that somebody has ended. A step that is only being reached is recorded
     /// before that: else `paused` would count for the pause before, which somebody has just ended, again and again.
-    fn resumed(
-        &self,
-        recorded: bool,
-        reason: WorkloadReason,
-        canary: &mut Canary,
-        plan: &mut Plan,
-        why: &str,
-    ) -> bool {
+    fn resumed(&mut self, recorded: bool, reason: WorkloadReason, canary: &mut Canary, why: &str) -> bool {
         match (recorded, self.workload.paused) {
             (true, false) => return true,
             (false, false) if canary.index != self.from => {}
-            (false, false) => plan.actions.push(Action::Pause),
+            (false, false) => self.part.actions.push(Action::Pause),
             (false, true) => {
                 pause_from(canary, reason, self.now);
             }
@@ -255,7 +250,7 @@ impl Steering<'_> {
         false
     }
 
-    fn asked(&self, step: &Step, canary: &mut Canary, plan: &mut Plan) -> bool {
+    fn asked(&mut self, step: &Step, canary: &mut Canary) -> bool {
         let Some(hook) = &step.hook else { return true };
         let reason = WorkloadReason::PausedByStepBasedHook;
         if since(&canary.pauses, reason).is_some() && !self.workload.paused {
@@ -295,7 +290,7 @@ impl Steering<'_> {
                 return false;
             }
             canary.run = Some(name);
-            plan.actions.push(Action::CreateRun(Box::new(wanted)));
+            self.part.actions.push(Action::CreateRun(Box::new(wanted)));
             return false;
         };
         canary.run = Some(name.clone());
@@ -305,7 +300,7 @@ impl Steering<'_> {
         if run.phase.is_final() {
             let why = format!("HookRun {name} is {}: {}", run.phase, run.message);
             let recorded = since(&canary.pauses, reason).is_some();
-            return self.resumed(recorded, reason, canary, plan, &why);
+            return self.resumed(recorded, reason, canary, &why);
         }
         let step = number(canary);
         if let Some(obstacle) = run.not_taken_up(&self.workload.namespace, self.now) {
@@ -313,7 +308,9 @@ impl Steering<'_> {
             canary.waits = Some((obstacle.reason, message));
             return false;
         }
-        run.not_taken_up_at.into_iter().for_each(|at| plan.wake_at(at));
+        run.not_taken_up_at
+            .into_iter()
+            .for_each(|at| self.part.wake_at(at));
         let message = format!("canary step {step}: waits for the verdict of HookRun {name}");
         canary.waits = Some((WorkloadReason::RollingOut, message));
         false

@@ -2,7 +2,7 @@
 //! pods that it no longer selects, as core controllers do.
 
 use crate::gate::PodRef;
-use crate::plan::{Action, Crowd, Plan};
+use crate::plan::{Action, Crowd};
 use crate::pod::Pod;
 use crate::view::View;
 use crate::workload::Workload;
@@ -22,9 +22,10 @@ pub struct Claim<'a> {
     pub all: &'a [&'a Pod],
 }
 
-/// Sorts the pods.
+/// Sorts the pods, and says which are adopted and released.
 #[must_use]
-pub fn claim<'a>(view: &View<'a>, workload: &Workload, plan: &mut Plan) -> Claim<'a> {
+pub fn claim<'a>(view: &View<'a>, workload: &Workload) -> (Claim<'a>, Vec<Action>) {
+    let mut actions = Vec::new();
     let mut claimed = Claim {
         active: Vec::new(),
         ended: Vec::new(),
@@ -46,15 +47,15 @@ pub fn claim<'a>(view: &View<'a>, workload: &Workload, plan: &mut Plan) -> Claim
             }
             Some(uid) if uid == workload.uid => {
                 if !pod.terminating {
-                    plan.actions.push(Action::Release(PodRef::of(pod)));
+                    actions.push(Action::Release(PodRef::of(pod)));
                 }
             }
             None if selected && pod.is_active() => {
                 claimed.adopted += 1;
-                plan.actions.push(Action::Adopt(PodRef::of(pod)));
+                actions.push(Action::Adopt(PodRef::of(pod)));
             }
             Some(_) | None => {}
         }
     }
-    claimed
+    (claimed, actions)
 }

@@ -6,8 +6,8 @@ use shared_api::names::pod as annotation;
 
 use crate::birth::Nursery;
 use crate::claim::Claim;
-use crate::facts::{Facts, Seat};
-use crate::plan::{Action, Plan};
+use crate::facts::{Facts, PodFacts};
+use crate::plan::Action;
 use crate::scale::Need;
 
 /// Most pods that one decision creates: the next one follows when these are known.
@@ -15,13 +15,14 @@ const AT_ONCE: usize = 500;
 
 /// Creates what is needed. Says how many pods could not be made because every index is in use.
 /// The places of `held` pods stay empty.
-pub fn create(facts: &Facts<'_>, claimed: &Claim<'_>, need: Need, held: usize, plan: &mut Plan) -> usize {
+#[must_use]
+pub fn create(facts: &Facts<'_>, claimed: &Claim<'_>, need: Need, held: usize) -> (Vec<Action>, usize) {
     let workload = facts.workload;
     let mut left = room(facts)
         .min(AT_ONCE)
         .min((need.create_old + need.create_updated).saturating_sub(claimed.adopted + held));
     if left == 0 {
-        return 0;
+        return (Vec::new(), 0);
     }
     let ids = claimed.all.iter().map(|pod| pod.instance().to_owned());
     let asked = facts.view.runs.iter().map(|run| run.instance.clone());
@@ -34,7 +35,7 @@ pub fn create(facts: &Facts<'_>, claimed: &Claim<'_>, need: Need, held: usize, p
         .filter_map(|pod| pod.annotation(annotation::INDEX)?.parse().ok())
         .collect();
     let mut nursery = Nursery::new(workload, facts.view.cluster, ids.chain(asked).collect(), indexes);
-    let mut unmade = 0;
+    let (mut actions, mut unmade) = (Vec::new(), 0);
     let parts = [
         (need.create_old, facts.history.current),
         (need.create_updated, facts.history.update),
@@ -42,13 +43,13 @@ pub fn create(facts: &Facts<'_>, claimed: &Claim<'_>, need: Need, held: usize, p
     for (count, revision) in parts {
         for _ in 0..count.min(left) {
             match nursery.pod(&revision.name, &revision.template) {
-                Some(pod) => plan.actions.push(Action::CreatePod(Box::new(pod))),
+                Some(pod) => actions.push(Action::CreatePod(Box::new(pod))),
                 None => unmade += 1,
             }
         }
         left -= count.min(left);
     }
-    unmade
+    (actions, unmade)
 }
 
 /// How many pods may be created now, where they are to be created in batches: a batch follows when the one before it
@@ -58,12 +59,12 @@ pub fn room(facts: &Facts<'_>) -> usize {
     let Some(batch) = facts.workload.create_batch else {
         return usize::MAX;
     };
-    let starting = facts.seats.iter().filter(|seat| is_starting(seat)).count();
+    let starting = facts.pods.iter().filter(|pod| is_starting(pod)).count();
     batch.up(facts.workload.replicas).max(1).saturating_sub(starting)
 }
 
 /// A pod that is not ready though it has been is not one of the batch: it holds up no healing.
 #[must_use]
-pub fn is_starting(seat: &Seat<'_>) -> bool {
-    !seat.pod.has_served()
+pub fn is_starting(pod: &PodFacts<'_>) -> bool {
+    !pod.pod.has_served()
 }

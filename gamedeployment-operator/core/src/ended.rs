@@ -12,7 +12,7 @@ use shared_api::reason::{WorkloadCondition, WorkloadReason};
 use crate::claim::Claim;
 use crate::facts::Facts;
 use crate::gate::{Act, Gate, Intent, Standing};
-use crate::plan::{Action, Plan};
+use crate::plan::{Action, Part};
 use crate::pod::{AT_ONCE, Ending, Pod};
 use crate::scale::Need;
 
@@ -31,13 +31,14 @@ pub struct Held<'a> {
 }
 
 /// Removes pods that have ended, but for those whose replacement waits: these are returned, the first to go first.
+#[must_use]
 pub fn settle<'a>(
     facts: &Facts<'a>,
     claimed: &Claim<'a>,
     gate: &Gate<'a>,
     need: Need,
-    plan: &mut Plan,
-) -> Vec<Held<'a>> {
+) -> (Vec<Held<'a>>, Part) {
+    let mut part = Part::default();
     let since = since(facts);
     let (mut held, mut gone) = (Vec::new(), Vec::new());
     for pod in &claimed.ended {
@@ -54,13 +55,13 @@ pub fn settle<'a>(
         if let Standing::Open(approval) = gate.assess(pod, &Intent::Delete, &[])
             && let Act::Delete(delete) = approval.into_act()
         {
-            plan.actions.push(Action::DeletePod(delete));
+            part.actions.push(Action::DeletePod(delete));
         }
     }
     let starting = starting(facts).filter(|_| since.is_some());
     let wakes = held.iter().map(|held| held.until).chain(starting);
-    wakes.for_each(|at| plan.wake_at(at));
-    held
+    wakes.for_each(|at| part.wake_at(at));
+    (held, part)
 }
 
 /// Whether the replacement of a pod waits. A pod of another revision says nothing of the one that would be made now.
@@ -89,7 +90,7 @@ pub fn since(facts: &Facts<'_>) -> Option<Timestamp> {
 /// When the last of the pods that are there will have lived for long enough not to end at once; none if they all have.
 #[must_use]
 pub fn starting(facts: &Facts<'_>) -> Option<Timestamp> {
-    let seats = facts.seats.iter();
-    let proven = seats.filter_map(|seat| seat.pod.created?.checked_add(AT_ONCE).ok());
+    let pods = facts.pods.iter();
+    let proven = pods.filter_map(|pod| pod.pod.created?.checked_add(AT_ONCE).ok());
     proven.max().filter(|at| *at > facts.now)
 }

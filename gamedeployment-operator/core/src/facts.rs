@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use shared_api::names::pod as annotation;
 
 use crate::cluster::Node;
-use crate::gate::{GONE_AFTER, Intent, Run, Standing};
+use crate::gate::{GONE_AFTER, Intent, Run};
 use crate::history::History;
 use crate::hook_kind::HookKind;
 use crate::pod::Pod;
@@ -16,8 +16,8 @@ use crate::trial::Hold;
 use crate::view::View;
 use crate::workload::Workload;
 
-/// A pod, while a decision is being made.
-pub struct Seat<'a> {
+/// What a decision reads of one pod.
+pub struct PodFacts<'a> {
     /// The pod.
     pub pod: &'a Pod,
     /// Whether it is at another revision than the one that pods are updated to.
@@ -28,17 +28,9 @@ pub struct Seat<'a> {
     pub service: Service,
     /// For what it was chosen before, and since when.
     pub chosen: Option<Chosen>,
-    /// What is to be done to it.
-    pub intent: Option<Intent>,
-    /// Whether its deletion is one that `replicas` asks for.
-    pub surplus: bool,
-    /// Where the question about it stands.
-    pub standing: Option<Standing<'a>>,
-    /// Whether it may be asked about, or acted on, within the budget.
-    pub granted: bool,
 }
 
-impl Seat<'_> {
+impl PodFacts<'_> {
     /// Whether it has been ready long enough.
     #[must_use]
     pub fn is_available(&self) -> bool {
@@ -128,7 +120,7 @@ pub struct Facts<'a> {
     /// The time.
     pub now: Timestamp,
     /// The pods that count, in the order in which they may go.
-    pub seats: Vec<Seat<'a>>,
+    pub pods: Vec<PodFacts<'a>>,
     /// UIDs of the pods that a run about them has a verdict for that opens a gate.
     pub approved: BTreeSet<&'a str>,
     /// Why no pod that serves is recreated now.
@@ -136,7 +128,7 @@ pub struct Facts<'a> {
 }
 
 impl<'a> Facts<'a> {
-    /// Seats for the pods that count.
+    /// Gathers them, of the pods that count.
     #[must_use]
     pub fn new(
         view: &'a View<'a>,
@@ -157,30 +149,26 @@ impl<'a> Facts<'a> {
             Rank::new(pod, view.cluster, approved, workload.cost_order)
         };
         let mut ranked: Vec<(Rank<'_>, &Pod)> = active.iter().map(|pod| (rank(pod), *pod)).collect();
-        // No two are equal. Seats are made afterwards: they are large to be moved about.
+        // No two are equal. The facts are gathered afterwards: they are large to be moved about.
         ranked.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
-        let seats = ranked.iter().map(|(_, pod)| {
+        let pods = ranked.iter().map(|(_, pod)| {
             let stage = stage(pod, now);
-            Seat {
+            PodFacts {
                 pod,
                 old: !history.is_updated(pod.revision()),
                 service: Service::of(pod, &stage, view, workload, now),
                 stage,
                 chosen: Chosen::read(pod),
-                intent: None,
-                surplus: false,
-                standing: None,
-                granted: false,
             }
         });
-        let seats: Vec<Seat<'a>> = seats.collect();
-        let hold = Hold::of(view, &history.update.name, &seats);
+        let pods: Vec<PodFacts<'a>> = pods.collect();
+        let hold = Hold::of(view, &history.update.name, &pods);
         Self {
             view,
             workload,
             history,
             now,
-            seats,
+            pods,
             approved,
             hold,
         }
@@ -189,13 +177,13 @@ impl<'a> Facts<'a> {
     /// Pods at old revisions.
     #[must_use]
     pub fn old(&self) -> usize {
-        self.seats.iter().filter(|seat| seat.old).count()
+        self.pods.iter().filter(|pod| pod.old).count()
     }
 
     /// Pods at the update revision.
     #[must_use]
     pub fn updated(&self) -> usize {
-        self.seats.len() - self.old()
+        self.pods.len() - self.old()
     }
 
     /// Pods above `replicas` that were there for an update when that was recorded last.

@@ -11,64 +11,91 @@
 //! it is available, nothing that serves is taken in its stead.
 
 use crate::budget::Slots;
-use crate::facts::{Facts, Seat, Service};
+use crate::facts::{Facts, PodFacts, Service};
 use crate::gate::{Gate, Intent, Standing};
 use crate::history::History;
+use crate::stages::{Asked, AskedPod, ChosenPod, Granted, GrantedPod};
 use crate::trial;
 
-/// Puts the question of every pod with an intent, and hands out the slots. `confirming` available pods are waiting for
-/// their `PostInplace` hook: updates go on when these are well.
-pub fn grant<'a>(facts: &mut Facts<'a>, gate: &Gate<'a>, confirming: usize) {
+/// Puts the question of every pod that something is to be done to.
+#[must_use]
+pub fn ask<'a>(facts: &Facts<'a>, gate: &Gate<'a>, chosen: Vec<ChosenPod<'a>>) -> Vec<AskedPod<'a>> {
+    let ask = |chosen: ChosenPod<'a>| {
+        let pod = chosen.facts;
+        let decided = chosen.decided.map(|choice| {
+            let modified = modified(&facts.history, pod, &choice.intent);
+            let standing = gate.assess(pod.pod, &choice.intent, &modified);
+            Asked { choice, standing }
+        });
+        AskedPod { facts: pod, decided }
+    };
+    chosen.into_iter().map(ask).collect()
+}
+
+/// Hands out the slots. `confirming` available pods are waiting for their `PostInplace` hook: updates go on when these
+/// are well.
+#[must_use]
+pub fn grant<'a>(facts: &Facts<'_>, asked: Vec<AskedPod<'a>>, confirming: usize) -> Vec<GrantedPod<'a>> {
     let mut slots = Slots::new(
-        facts.seats.iter().map(|seat| seat.service),
+        asked.iter().map(|pod| pod.facts.service),
         facts.workload.replicas,
         facts.workload.max_unavailable,
     );
-    let history = &facts.history;
-    for seat in &mut facts.seats {
-        seat.standing = seat.intent.as_ref().map(|intent| {
-            let modified = modified(history, seat, intent);
-            gate.assess(seat.pod, intent, &modified)
-        });
-    }
+    let ungranted = |pod: AskedPod<'a>| GrantedPod {
+        facts: pod.facts,
+        decided: pod.decided.map(|asked| Granted {
+            asked,
+            granted: false,
+        }),
+    };
+    let mut pods: Vec<GrantedPod<'a>> = asked.into_iter().map(ungranted).collect();
     for turn in [Turn::Surplus, Turn::Named] {
-        for seat in of(&mut facts.seats, turn, Need::Slot) {
-            seat.granted = slots.take(seat.service);
+        for (pod, decided) in of(&mut pods, turn, Lacks::Slot) {
+            decided.granted = slots.take(pod.service);
         }
     }
     let mut kept = vec![Service::Available; confirming];
     for turn in [Turn::Surplus, Turn::Named] {
-        for need in [Need::Verdict, Need::Question] {
-            for seat in of(&mut facts.seats, turn, need) {
-                seat.granted = slots.has(seat.service);
-                kept.extend(seat.granted.then_some(seat.service));
+        for lacks in [Lacks::Verdict, Lacks::Question] {
+            for (pod, decided) in of(&mut pods, turn, lacks) {
+                decided.granted = slots.has(pod.service);
+                kept.extend(decided.granted.then_some(pod.service));
             }
         }
     }
     let unproven =
-        |seat: &&Seat<'_>| !seat.old && seat.service == Service::Interrupted && seat.intent.is_none();
-    kept.extend(facts.seats.iter().filter(unproven).map(|seat| seat.service));
+        |pod: &&GrantedPod<'_>| !pod.facts.old && pod.facts.service == Service::Interrupted && pod.stays();
+    kept.extend(pods.iter().filter(unproven).map(|pod| pod.facts.service));
     for service in kept {
         slots.reserve(service);
     }
     let held = facts.hold.is_some();
-    for need in [Need::Slot, Need::Verdict, Need::Question] {
-        for seat in of(&mut facts.seats, Turn::Update, need) {
-            seat.granted = !(held && trial::is_concerned(seat)) && slots.take(seat.service);
+    for lacks in [Lacks::Slot, Lacks::Verdict, Lacks::Question] {
+        for (pod, decided) in of(&mut pods, Turn::Update, lacks) {
+            let waits = held && trial::is_concerned(pod, &decided.asked.choice.intent);
+            decided.granted = !waits && slots.take(pod.service);
         }
     }
+    pods
 }
 
 /// The pods whose turn it is and that lack just this.
-fn of<'s, 'a>(seats: &'s mut [Seat<'a>], turn: Turn, need: Need) -> impl Iterator<Item = &'s mut Seat<'a>> {
-    seats
+fn of<'s, 'a>(
+    pods: &'s mut [GrantedPod<'a>],
+    turn: Turn,
+    lacks: Lacks,
+) -> impl Iterator<Item = (&'a PodFacts<'a>, &'s mut Granted<'a>)> {
+    let decided = pods
         .iter_mut()
-        .filter(move |seat| Turn::of(seat) == Some(turn) && Need::of(seat) == Some(need))
+        .filter_map(|pod| Some((pod.facts, pod.decided.as_mut()?)));
+    decided.filter(move |(_, decided)| {
+        Turn::of(&decided.asked) == Some(turn) && Lacks::of(&decided.asked) == Some(lacks)
+    })
 }
 
 /// What a pod lacks to be acted on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Need {
+enum Lacks {
     /// A slot.
     Slot,
     /// A slot and the verdict of the hook that is being asked.
@@ -77,9 +104,9 @@ enum Need {
     Question,
 }
 
-impl Need {
-    fn of(seat: &Seat<'_>) -> Option<Self> {
-        match seat.standing.as_ref()? {
+impl Lacks {
+    fn of(asked: &Asked<'_>) -> Option<Self> {
+        match &asked.standing {
             Standing::Open(_) | Standing::Used(_) => Some(Self::Slot),
             Standing::Asking(_) => Some(Self::Verdict),
             // It cannot be asked before somebody has acted.
@@ -91,10 +118,10 @@ impl Need {
 }
 
 /// The containers that an intent changes.
-fn modified(history: &History<'_>, seat: &Seat<'_>, intent: &Intent) -> Vec<String> {
+fn modified(history: &History<'_>, pod: &PodFacts<'_>, intent: &Intent) -> Vec<String> {
     match intent {
         Intent::InPlace(_) | Intent::HotPatch(_) => history
-            .change(seat.pod)
+            .change(pod.pod)
             .map(|change| change.images.keys().cloned().collect())
             .unwrap_or_default(),
         Intent::Delete | Intent::Recreate(_) | Intent::Confirm(_) => Vec::new(),
@@ -113,9 +140,9 @@ enum Turn {
 }
 
 impl Turn {
-    fn of(seat: &Seat<'_>) -> Option<Self> {
-        match seat.intent.as_ref()? {
-            Intent::Delete | Intent::Recreate(_) if seat.surplus => Some(Self::Surplus),
+    fn of(asked: &Asked<'_>) -> Option<Self> {
+        match &asked.choice.intent {
+            Intent::Delete | Intent::Recreate(_) if asked.choice.surplus => Some(Self::Surplus),
             Intent::Delete => Some(Self::Named),
             Intent::Recreate(_) | Intent::InPlace(_) | Intent::HotPatch(_) => Some(Self::Update),
             Intent::Confirm(_) => None,

@@ -8,7 +8,7 @@ use shared_api::names::pod as annotation;
 
 use crate::claim::Claim;
 use crate::in_place::{self, Change};
-use crate::plan::{Action, NewRevision, Plan, RevisionRef};
+use crate::plan::{Action, NewRevision, RevisionRef};
 use crate::pod::Pod;
 use crate::revision::{self, Revision, Settled};
 use crate::view::View;
@@ -46,48 +46,54 @@ struct Known<'a> {
 /// Finds the revisions. None while the update revision is still to be recorded: what pods are made of is recorded
 /// before they are made. Where that is refused, or the template has `problems`, the recorded revision is what new pods
 /// are made of; none if there is no such revision.
+#[must_use]
 pub fn settle<'a>(
     view: &View<'a>,
     workload: &Workload,
     problems: &[Problem],
     claimed: &Claim<'_>,
-    plan: &mut Plan,
-) -> Option<History<'a>> {
-    let known = known(view, workload, plan);
+) -> (Option<History<'a>>, Vec<Action>) {
+    let known = known(view, workload);
+    let orphans = known.iter().filter(|revision| revision.orphan.is_some());
+    let adopt = |orphan: &&Revision| Action::AdoptRevision(RevisionRef::of(orphan));
+    let mut actions: Vec<Action> = orphans.map(adopt).collect();
     if !problems.is_empty() {
-        return at_current(view, claimed, &known, Unrecorded::Invalid(problems.to_vec()));
+        let invalid = Unrecorded::Invalid(problems.to_vec());
+        return (at_current(view, claimed, &known, invalid), actions);
     }
     let settled = revision::settle(&workload.template, &known, &workload.name, collisions(view));
     let name = settled.name().to_owned();
+    let by_name = by_name(&known);
+    let update = by_name.get(name.as_str()).copied();
     match settled {
         Settled::Newest { .. } => {}
         Settled::Reuse { number, .. } => {
-            let known = known.iter().find(|revision| revision.name == name)?;
             // One that is being adopted has another version afterwards.
-            if known.orphan.is_none() {
-                plan.actions
-                    .push(Action::RenumberRevision(RevisionRef::of(known), number));
-            }
+            let owned = update.filter(|revision| revision.orphan.is_none());
+            actions.extend(owned.map(|known| Action::RenumberRevision(RevisionRef::of(known), number)));
         }
         Settled::Create {
             name, number, data, ..
         } => {
             let labels = workload.template.labels().clone();
-            plan.actions.push(Action::CreateRevision(NewRevision {
+            actions.push(Action::CreateRevision(NewRevision {
                 name,
                 number,
                 data,
                 labels,
             }));
             // The first attempt is awaited: it mostly succeeds, and pods of the old template would soon be replaced.
-            let refused = view.trouble?.revision.clone()?;
-            return at_current(view, claimed, &known, Unrecorded::Refused(refused));
+            let refused = view.trouble.and_then(|trouble| trouble.revision.clone());
+            let refused = refused.map(Unrecorded::Refused);
+            let history = refused.and_then(|refused| at_current(view, claimed, &known, refused));
+            return (history, actions);
         }
     }
-    let by_name = by_name(&known);
-    let update = by_name.get(name.as_str()).copied()?;
-    let current = current(view, claimed, &by_name).unwrap_or(update);
-    Some(History::new(by_name, update, current, None))
+    let history = update.map(|update| {
+        let current = current(view, claimed, &by_name).unwrap_or(update);
+        History::new(by_name, update, current, None)
+    });
+    (history, actions)
 }
 
 /// The history while the template of the spec is not recorded.
@@ -109,16 +115,12 @@ fn by_name<'a>(known: &[&'a Revision]) -> BTreeMap<&'a str, &'a Revision> {
 
 /// The workload's own revisions, and those without a controller that its selector finds: it adopts them, as it does
 /// with pods. They are what such pods were made from.
-fn known<'a>(view: &View<'a>, workload: &Workload, plan: &mut Plan) -> Vec<&'a Revision> {
+fn known<'a>(view: &View<'a>, workload: &Workload) -> Vec<&'a Revision> {
     let is_known = |revision: &&Revision| {
         let orphan = revision.orphan.as_ref();
         orphan.is_none_or(|labels| workload.selector.matches(labels))
     };
-    let known: Vec<&Revision> = view.revisions.iter().copied().filter(is_known).collect();
-    let orphans = known.iter().filter(|revision| revision.orphan.is_some());
-    plan.actions
-        .extend(orphans.map(|orphan| Action::AdoptRevision(RevisionRef::of(orphan))));
-    known
+    view.revisions.iter().copied().filter(is_known).collect()
 }
 
 /// Collisions of revision names: those recorded, and those met since.

@@ -11,8 +11,9 @@
 //! | [`template`] | a pod template by its meaning: what the API server would make of it |
 //! | [`revision`] | names, data and history of ControllerRevisions; [`history`]: which of them counts; [`history_limit`]: which go |
 //! | [`canary`] | steps of a rollout: how many pods stay old now |
-//! | [`scale`] | how many pods to create and delete; [`rank`]: who goes first |
+//! | [`scale`] | how many pods to create and delete; [`headcount`]: what is counted for it; [`rank`]: who goes first |
 //! | [`facts`] | what every stage of a decision reads: the workload, its revisions, each of its pods |
+//! | [`stages`] | how far the decision on each pod has come: chosen, asked about, granted; each holds the one before |
 //! | [`victims`] | which pods are deleted; [`rollout`]: which are updated |
 //! | [`gate`] | may this be done to this pod? The only place that makes approvals |
 //! | [`budget`] | how many available pods may be taken away; [`grant`]: who gets these slots |
@@ -21,6 +22,7 @@
 //! | [`progress`] | where an in-place update of one pod stands |
 //! | [`steps`] | the next step of every pod |
 //! | [`creation`] | pods to create; [`birth`]: what they are; [`ended`]: those that have ended |
+//! | [`used_runs`] | which HookRuns are removed: those that nothing rests on |
 //! | [`status`] | counts, and a sentence for everything that waits |
 //! | [`plan`] | what is to be done, as data; [`refusals`]: what of it waits, because it was refused |
 //! | [`image`] | names of images as container runtimes read them |
@@ -39,6 +41,7 @@ pub mod ended;
 pub mod facts;
 pub mod gate;
 pub mod grant;
+pub mod headcount;
 pub mod history;
 pub mod history_limit;
 pub mod hook_kind;
@@ -54,10 +57,12 @@ pub mod rollout;
 #[cfg(test)]
 mod samples;
 pub mod scale;
+pub mod stages;
 pub mod status;
 pub mod steps;
 pub mod template;
 pub mod trial;
+pub mod used_runs;
 pub mod victims;
 pub mod view;
 pub mod workload;

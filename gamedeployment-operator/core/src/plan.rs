@@ -21,7 +21,8 @@ use crate::revision::Revision;
 pub struct Plan {
     /// In any order.
     pub actions: Vec<Action>,
-    /// The status, if it is to change.
+    /// The status, if it is to change. Whether it is written depends on what comes of the actions: what they have changed
+    /// changes it again, and is decided on before.
     pub status: Option<Box<GameDeploymentStatus>>,
     /// When to decide again though nothing happens.
     pub wake: Option<Timestamp>,
@@ -31,6 +32,32 @@ pub struct Plan {
     pub asking: BTreeSet<String>,
     /// What metrics show of the workload; none where this decision did not come to that.
     pub gauges: Option<Gauges>,
+}
+
+/// What one stage of a decision asks for.
+#[derive(Debug, Default, PartialEq)]
+pub struct Part {
+    /// In the order in which they are carried out.
+    pub actions: Vec<Action>,
+    /// When to decide again though nothing happens.
+    pub wake: Option<Timestamp>,
+}
+
+impl Part {
+    /// Wakes at this time, or earlier.
+    pub fn wake_at(&mut self, at: Timestamp) {
+        self.wake = earlier(self.wake, Some(at));
+    }
+}
+
+impl From<Vec<Action>> for Part {
+    fn from(actions: Vec<Action>) -> Self {
+        Self { actions, wake: None }
+    }
+}
+
+fn earlier(one: Option<Timestamp>, other: Option<Timestamp>) -> Option<Timestamp> {
+    one.into_iter().chain(other).min()
 }
 
 /// How much is done for one workload before it is decided on anew.
@@ -188,6 +215,19 @@ pub struct Warning {
     pub message: String,
 }
 
+/// What a decision says of the workload, besides what is to be done.
+#[derive(Debug, Default, PartialEq)]
+pub struct Report {
+    /// The status, if it is to change.
+    pub status: Option<Box<GameDeploymentStatus>>,
+    /// What needs a person.
+    pub warnings: Vec<Warning>,
+    /// What metrics show.
+    pub gauges: Option<Gauges>,
+    /// When it would be another one though nothing happens.
+    pub wake: Option<Timestamp>,
+}
+
 /// What metrics show of a workload.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Gauges {
@@ -250,7 +290,8 @@ impl Plan {
         self.actions.is_empty() && self.status.is_none() && self.warnings.is_empty()
     }
 
-    /// Leaves as much as is to be done before it is decided anew.
+    /// Leaves as much as is to be done before it is decided anew. Not before what was refused has been taken out
+    /// ([`Refusals::hold`](crate::refusals::Refusals::hold)): else what waits would fill the plan, and keep all else from being done.
     ///
     /// So many creations of pods and so many writes to what there is: while they are made, the user may change their mind,
     /// and a pod that is gone cannot be brought back; and pods that have become ready wait to be put into service.
@@ -277,9 +318,25 @@ impl Plan {
         });
     }
 
-    /// Wakes at this time, or earlier.
-    pub fn wake_at(&mut self, at: Timestamp) {
-        self.wake = Some(self.wake.map_or(at, |known| known.min(at)));
+    /// What the next stage asks for is done after all that is there.
+    pub fn add(&mut self, part: impl Into<Part>) {
+        let mut part = part.into();
+        if self.actions.is_empty() {
+            self.actions = part.actions;
+        } else {
+            self.actions.append(&mut part.actions);
+        }
+        self.wake = earlier(self.wake, part.wake);
+    }
+
+    /// With what is reported.
+    #[must_use]
+    pub fn reporting(mut self, report: Report) -> Self {
+        self.status = report.status;
+        self.warnings = report.warnings;
+        self.gauges = report.gauges;
+        self.wake = earlier(self.wake, report.wake);
+        self
     }
 }
 

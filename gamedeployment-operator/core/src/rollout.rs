@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use crate::facts::{Facts, Seat};
+use crate::facts::{Facts, PodFacts};
 use crate::gate::Intent;
 use crate::progress::is_half_written;
+use crate::stages::{Choice, ChosenPod};
 use crate::workload::UpdateType;
 
 /// What keeps the update from going on.
@@ -16,76 +17,79 @@ pub struct Hindrances {
     pub pods: usize,
 }
 
-/// Chooses `to_update` pods among the old ones that are not to be deleted anyway: those begun first, then those
-/// chosen before, then in their order.
-pub fn choose(facts: &mut Facts<'_>, to_update: usize) -> Hindrances {
+/// Chooses among the old pods that stay so far, but for those that are to be kept: those begun first, then those chosen
+/// before, then in their order.
+#[must_use]
+pub fn choose<'a>(
+    facts: &Facts<'_>,
+    mut pods: Vec<ChosenPod<'a>>,
+    to_keep_old: usize,
+) -> (Vec<ChosenPod<'a>>, Hindrances) {
+    let workload = facts.workload;
     let mut hindrances = Hindrances::default();
-    if facts.workload.update == UpdateType::OnDelete {
-        return hindrances;
+    if facts.history.unrecorded.is_some() || workload.update == UpdateType::OnDelete {
+        return (pods, hindrances);
     }
-    let target = facts.history.update.name.clone();
+    let old_left = pods.iter().filter(|pod| pod.facts.old && pod.stays()).count();
+    // Also a stopped update ends what is half done.
+    let to_update = if workload.paused {
+        0
+    } else {
+        old_left.saturating_sub(to_keep_old)
+    };
+    let target = &facts.history.update.name;
     let asked: BTreeSet<&str> = facts
         .view
         .runs
         .iter()
         .filter_map(|run| run.pod_uid.as_deref())
         .collect();
-    let mut candidates: Vec<usize> = (0..facts.seats.len()).collect();
-    candidates.retain(|at| {
-        facts
-            .seats
-            .get(*at)
-            .is_some_and(|seat| seat.old && seat.intent.is_none() || is_pending(seat))
-    });
-    let in_place = matches!(facts.workload.update, UpdateType::InPlace | UpdateType::HotPatch);
-    candidates.sort_by_cached_key(|at| {
-        let seat = facts.seats.get(*at)?;
+    let candidates = pods.iter_mut();
+    let candidates =
+        candidates.filter(|pod| pod.stays() && (pod.facts.old || is_half_written(pod.facts.pod)));
+    let mut candidates: Vec<&mut ChosenPod<'_>> = candidates.collect();
+    let in_place = matches!(workload.update, UpdateType::InPlace | UpdateType::HotPatch);
+    candidates.sort_by_cached_key(|pod| {
         // Of those that may stay at old revisions anyway, those stay that cannot be changed.
-        let cannot = in_place && !facts.history.can_change(seat.pod);
-        Some((cannot, eagerness(seat, &asked)))
+        let cannot = in_place && !facts.history.can_change(pod.facts.pod);
+        (cannot, eagerness(pod.facts, &asked))
     });
     // A pod that the original had begun counts as updated by its label already.
-    let begun = facts.seats.iter().filter(|seat| is_pending(seat)).count();
-    for at in candidates.into_iter().take(to_update.saturating_add(begun)) {
-        let Some(pod) = facts.seats.get(at).map(|seat| seat.pod) else {
-            continue;
-        };
-        let intent = match facts.workload.update {
-            UpdateType::Rolling | UpdateType::OnDelete => Some(Intent::Recreate(target.clone())),
-            UpdateType::InPlace | UpdateType::HotPatch => match facts.history.change(pod) {
-                Ok(_) if facts.workload.update == UpdateType::HotPatch => {
-                    Some(Intent::HotPatch(target.clone()))
-                }
-                Ok(_) => Some(Intent::InPlace(target.clone())),
-                Err(_) if facts.workload.recreate_fallback => Some(Intent::Recreate(target.clone())),
+    let begun = candidates.iter().filter(|pod| is_begun(pod.facts)).count();
+    for pod in candidates.into_iter().take(to_update.saturating_add(begun)) {
+        let intent = match workload.update {
+            UpdateType::Rolling | UpdateType::OnDelete => Intent::Recreate(target.clone()),
+            UpdateType::InPlace | UpdateType::HotPatch => match facts.history.change(pod.facts.pod) {
+                Ok(_) if workload.update == UpdateType::HotPatch => Intent::HotPatch(target.clone()),
+                Ok(_) => Intent::InPlace(target.clone()),
+                Err(_) if workload.recreate_fallback => Intent::Recreate(target.clone()),
                 Err(why) => {
                     hindrances.pods += 1;
                     if !hindrances.not_in_place.contains(&why) {
                         hindrances.not_in_place.push(why);
                     }
-                    None
+                    continue;
                 }
             },
         };
-        if let Some(seat) = facts.seats.get_mut(at) {
-            seat.intent = intent;
-        }
+        let surplus = false;
+        pod.decided = Some(Choice { intent, surplus });
     }
-    hindrances
+    (pods, hindrances)
 }
 
 /// Begun by the original: its label is new and its images are not.
-fn is_pending(seat: &Seat<'_>) -> bool {
-    seat.intent.is_none() && !seat.old && is_half_written(seat.pod)
+fn is_begun(pod: &PodFacts<'_>) -> bool {
+    !pod.old && is_half_written(pod.pod)
 }
 
 /// Lower goes first.
-fn eagerness(seat: &Seat<'_>, asked: &BTreeSet<&str>) -> (bool, bool, bool, bool) {
-    let chosen = seat.chosen.is_some() || asked.contains(seat.pod.uid.as_str());
+fn eagerness(pod: &PodFacts<'_>, asked: &BTreeSet<&str>) -> (bool, bool, bool, bool) {
+    let chosen = pod.chosen.is_some() || asked.contains(pod.pod.uid.as_str());
     (
-        !is_pending(seat),
-        !seat.pod.is_out_of_service(),
+        !is_begun(pod),
+        !pod.pod.is_out_of_service(),
         !chosen,
-        seat.is_available(),
+        pod.is_available(),
     )
 }

@@ -6,12 +6,13 @@ use jiff::{SignedDuration, Timestamp};
 use shared_api::names::pod as annotation;
 
 use crate::cluster::Node;
-use crate::facts::{Chosen, Facts, Seat};
+use crate::facts::{Chosen, Facts, PodFacts};
 use crate::gate::{Act, Approval, GONE_AFTER, Gate, Intent, PodRef, Standing};
 use crate::hook_kind::HookKind;
-use crate::plan::{Action, Finished, Plan, PodChange};
+use crate::plan::{Action, Finished, Part, PodChange};
 use crate::pod::Pod;
 use crate::progress::{self, Record, Stage};
+use crate::stages::{Asked, Choice, ChosenPod, Granted, GrantedPod};
 
 /// A pod that was updated in place and waits for its `PostInplace` hook.
 pub struct Confirmation<'a> {
@@ -32,23 +33,30 @@ impl Confirmation<'_> {
 }
 
 /// Asks the `PostInplace` hook about pods whose update in place is finished.
-pub fn confirm<'a>(facts: &Facts<'a>, gate: &Gate<'a>, plan: &mut Plan) -> Vec<Confirmation<'a>> {
-    let mut waiting = Vec::new();
+#[must_use]
+pub fn confirm<'a>(
+    facts: &Facts<'a>,
+    gate: &Gate<'a>,
+    pods: &[ChosenPod<'a>],
+) -> (Vec<Confirmation<'a>>, Vec<Action>) {
+    let (mut waiting, mut actions) = (Vec::new(), Vec::new());
     if facts.workload.post_in_place.step.is_none() {
-        return waiting;
+        return (waiting, actions);
     }
-    for seat in facts.seats.iter().filter(|seat| wants_confirmation(seat)) {
-        let standing = match gate.assess(seat.pod, &Intent::Confirm(seat.pod.revision().to_owned()), &[]) {
+    for pod in pods.iter().filter(|pod| wants_confirmation(pod)) {
+        let pod = pod.facts;
+        let intent = Intent::Confirm(pod.pod.revision().to_owned());
+        let standing = match gate.assess(pod.pod, &intent, &[]) {
             Standing::Open(approval) => {
                 let run = approval.run().map(str::to_owned);
                 if let Act::Confirmed(confirmed) = approval.into_act() {
-                    plan.actions.push(Action::Confirm(confirmed));
+                    actions.push(Action::Confirm(confirmed));
                 }
                 Standing::Used(run)
             }
             Standing::Unasked(question) => {
                 if !facts.is_clearing(HookKind::PostInplace) {
-                    plan.actions.push(Action::CreateRun(Box::new(question.render())));
+                    actions.push(Action::CreateRun(Box::new(question.render())));
                 }
                 Standing::Unasked(question)
             }
@@ -59,107 +67,106 @@ pub fn confirm<'a>(facts: &Facts<'a>, gate: &Gate<'a>, plan: &mut Plan) -> Vec<C
             | Standing::Blocked(_)) => standing,
         };
         waiting.push(Confirmation {
-            pod: seat.pod,
-            available: seat.is_available(),
+            pod: pod.pod,
+            available: pod.is_available(),
             standing,
         });
     }
-    waiting
+    (waiting, actions)
 }
 
-fn wants_confirmation(seat: &Seat<'_>) -> bool {
-    let revision = seat.pod.revision();
+fn wants_confirmation(pod: &ChosenPod<'_>) -> bool {
+    let facts = pod.facts;
+    let revision = facts.pod.revision();
     // The record comes last: it has to be parsed, and most pods were confirmed long ago.
-    let updated_in_place = || progress::record(seat.pod).is_some_and(|record| record.revision == revision);
-    !seat.old
-        && seat.intent.is_none()
-        && seat.stage == Stage::Idle
-        && seat.pod.annotation(annotation::CONFIRMED) != Some(revision)
+    let updated_in_place = || progress::record(facts.pod).is_some_and(|record| record.revision == revision);
+    !facts.old
+        && pod.stays()
+        && facts.stage == Stage::Idle
+        && facts.pod.annotation(annotation::CONFIRMED) != Some(revision)
         && updated_in_place()
 }
 
 /// Begins no further update: a pod that was updated is not well.
-pub fn hold_back(facts: &mut Facts<'_>) {
-    for seat in &mut facts.seats {
-        let update = matches!(
-            seat.intent,
-            Some(Intent::Recreate(_) | Intent::InPlace(_) | Intent::HotPatch(_))
-        );
-        if update && !seat.pod.is_out_of_service() {
-            seat.intent = None;
+#[must_use]
+pub fn hold_back(mut pods: Vec<ChosenPod<'_>>) -> Vec<ChosenPod<'_>> {
+    for pod in &mut pods {
+        let updates = |choice: &mut Choice| {
+            matches!(
+                choice.intent,
+                Intent::Recreate(_) | Intent::InPlace(_) | Intent::HotPatch(_)
+            )
+        };
+        if !pod.facts.pod.is_out_of_service() {
+            pod.decided.take_if(updates);
         }
     }
+    pods
+}
+
+/// What one step does, and to what.
+enum Step {
+    /// Writes to the pod: nothing else may, since each write carries the version that it was decided on.
+    Write(Action),
+    /// Creates a run about the pod.
+    Ask(Action),
+    /// Waits until then, and leaves the pod as it is.
+    Wait(Timestamp),
+    /// Does nothing.
+    Rest,
 }
 
 /// Takes the next step of every pod.
-pub fn take(facts: &mut Facts<'_>, plan: &mut Plan) {
-    for at in 0..facts.seats.len() {
-        let standing = facts.seats[at].standing.take();
-        facts.seats[at].standing = take_one(facts, &facts.seats[at], standing, plan);
-    }
-}
-
-/// Takes the next step of one pod. Returns where the question about it stands then.
-fn take_one<'a>(
-    facts: &Facts<'a>,
-    seat: &Seat<'a>,
-    standing: Option<Standing<'a>>,
-    plan: &mut Plan,
-) -> Option<Standing<'a>> {
-    let deletes = seat.intent.as_ref().is_some_and(Intent::deletes);
-    if seat.chosen.is_some() && !deletes {
-        plan.actions.push(Action::Unmark(PodRef::of(seat.pod)));
-        // One write to a pod at a time: each carries the version that it was decided on.
-        return standing;
-    }
-    let (goes_on, standing) = match (&seat.intent, standing) {
-        (Some(intent), Some(standing)) => {
-            let (goes_on, standing) = act(facts, seat, intent, standing, plan);
-            (goes_on, Some(standing))
+#[must_use]
+pub fn take<'a>(facts: &Facts<'_>, pods: Vec<GrantedPod<'a>>) -> (Vec<GrantedPod<'a>>, Part) {
+    let mut part = Part::default();
+    let take = |pod: GrantedPod<'a>| {
+        let (at, intent) = (pod.facts, pod.intent());
+        if at.chosen.is_some() && !intent.is_some_and(Intent::deletes) {
+            part.actions.push(Action::Unmark(PodRef::of(at.pod)));
+            return pod;
         }
-        (_, standing) => (false, standing),
+        wakes(facts, at, intent.is_some()).for_each(|wake| part.wake_at(wake));
+        let (decided, step) = pod.decided.map(|granted| act(facts, at, granted)).unzip();
+        match step.unwrap_or(Step::Rest) {
+            Step::Write(action) => part.actions.push(action),
+            Step::Wait(until) => part.wake_at(until),
+            Step::Ask(action) => part.actions.extend([action].into_iter().chain(put_in(facts, at))),
+            Step::Rest => part.actions.extend(put_in(facts, at)),
+        }
+        GrantedPod { facts: at, decided }
     };
-    if !goes_on {
-        settle(facts, seat, plan);
-    }
-    wake(facts, seat, plan);
-    standing
+    (pods.into_iter().map(take).collect(), part)
 }
 
-/// Does what the gate's answer allows. Says whether the pod is being written to, and where the question stands then.
-fn act<'a>(
-    facts: &Facts<'a>,
-    seat: &Seat<'a>,
-    intent: &Intent,
-    standing: Standing<'a>,
-    plan: &mut Plan,
-) -> (bool, Standing<'a>) {
-    match standing {
-        Standing::Open(approval) if seat.granted => {
+/// Does what the gate's answer allows.
+fn act<'a>(facts: &Facts<'_>, pod: &PodFacts<'_>, granted: Granted<'a>) -> (Granted<'a>, Step) {
+    let Granted { asked, granted } = granted;
+    let Asked { choice, standing } = asked;
+    let intent = &choice.intent;
+    let (standing, step) = match standing {
+        Standing::Open(approval) if granted => {
             let run = approval.run().map(str::to_owned);
-            (open(facts, seat, approval, plan), Standing::Used(run))
+            (Standing::Used(run), open(facts, pod, approval))
         }
         Standing::Unasked(_)
         | Standing::Asking(_)
         | Standing::Refused(_)
         | Standing::Stale(..)
         | Standing::Blocked(_)
-            if needs_mark(seat, intent) =>
+            if needs_mark(pod, intent, granted) =>
         {
-            plan.actions.push(Action::Mark(
-                PodRef::of(seat.pod),
-                Chosen::text(intent, facts.now),
-            ));
-            (true, standing)
+            let mark = Action::Mark(PodRef::of(pod.pod), Chosen::text(intent, facts.now));
+            (standing, Step::Write(mark))
         }
         Standing::Unasked(question)
-            if seat.granted
+            if granted
                 && !intent
                     .hook(facts.workload)
                     .is_some_and(|kind| facts.is_clearing(kind)) =>
         {
-            plan.actions.push(Action::CreateRun(Box::new(question.render())));
-            (false, Standing::Unasked(question))
+            let run = Action::CreateRun(Box::new(question.render()));
+            (Standing::Unasked(question), Step::Ask(run))
         }
         Standing::Open(_)
         | Standing::Used(_)
@@ -167,40 +174,39 @@ fn act<'a>(
         | Standing::Asking(_)
         | Standing::Refused(_)
         | Standing::Stale(..)
-        | Standing::Blocked(_) => (false, standing),
-    }
+        | Standing::Blocked(_) => (standing, Step::Rest),
+    };
+    let asked = Asked { choice, standing };
+    (Granted { asked, granted }, step)
 }
 
 /// Whether the choice of this pod is still to be recorded on it. One to be recreated is chosen when its turn comes.
-fn needs_mark(seat: &Seat<'_>, intent: &Intent) -> bool {
+fn needs_mark(pod: &PodFacts<'_>, intent: &Intent, granted: bool) -> bool {
     let chosen = match intent {
         Intent::Delete => true,
-        Intent::Recreate(_) => seat.granted,
+        Intent::Recreate(_) => granted,
         Intent::InPlace(_) | Intent::HotPatch(_) | Intent::Confirm(_) => false,
     };
     chosen
-        && seat
+        && pod
             .chosen
             .as_ref()
             .is_none_or(|chosen| chosen.intent != intent.text())
 }
 
-/// Uses an approval. Says whether the pod is being written to.
-fn open(facts: &Facts<'_>, seat: &Seat<'_>, approval: Approval, plan: &mut Plan) -> bool {
+/// Uses an approval.
+fn open(facts: &Facts<'_>, pod: &PodFacts<'_>, approval: Approval) -> Step {
     let update = match approval.into_act() {
-        Act::Delete(delete) => {
-            plan.actions.push(Action::DeletePod(delete));
-            return true;
-        }
-        Act::Confirmed(_) => return false,
+        Act::Delete(delete) => return Step::Write(Action::DeletePod(delete)),
+        Act::Confirmed(_) => return Step::Rest,
         Act::Update(update) => update,
     };
-    let Ok(change) = facts.history.change(seat.pod) else {
-        return false;
+    let Ok(change) = facts.history.change(pod.pod) else {
+        return Step::Rest;
     };
     let grace = SignedDuration::from_secs(facts.workload.grace_seconds);
-    let gated = seat.pod.has_readiness_gate;
-    let out_for = match &seat.stage {
+    let gated = pod.pod.has_readiness_gate;
+    let out_for = match &pod.stage {
         Stage::Grace { to, since } if gated && to == update.to() => Some(since.unwrap_or(Timestamp::MIN)),
         Stage::Grace { .. } | Stage::Idle | Stage::OutOfService | Stage::Written { .. } | Stage::Finished => {
             None
@@ -208,26 +214,23 @@ fn open(facts: &Facts<'_>, seat: &Seat<'_>, approval: Approval, plan: &mut Plan)
     };
     // A change of metadata restarts nothing: the pod stays in service. Where nothing keeps players out of it, there is
     // nothing to wait for: the verdict is fresh now.
-    let at_once = update.hot() || !gated || change.images.is_empty() && !seat.pod.is_out_of_service();
+    let at_once = update.hot() || !gated || change.images.is_empty() && !pod.pod.is_out_of_service();
     match out_for {
         Some(since) => {
             let end = since.checked_add(grace).unwrap_or(Timestamp::MAX);
             if facts.now < end {
-                plan.wake_at(end);
-                return true;
+                return Step::Wait(end);
             }
         }
         None if at_once => {}
         None => {
-            let already = seat.pod.in_place.as_ref().filter(|condition| !condition.ready);
+            let already = pod.pod.in_place.as_ref().filter(|condition| !condition.ready);
             let since = already.and_then(|condition| condition.since).unwrap_or(facts.now);
-            plan.actions.push(Action::TakeOut(update, since));
-            return true;
+            return Step::Write(Action::TakeOut(update, since));
         }
     }
-    let written = written(facts, seat.pod, change.into_owned(), update.hot());
-    plan.actions.push(Action::WriteUpdate(update, Box::new(written)));
-    true
+    let written = written(facts, pod.pod, change.into_owned(), update.hot());
+    Step::Write(Action::WriteUpdate(update, Box::new(written)))
 }
 
 /// What an update writes to a pod, with the record that its end is seen by.
@@ -268,25 +271,27 @@ fn written(facts: &Facts<'_>, pod: &Pod, change: crate::in_place::Change, hot: b
 }
 
 /// Puts a pod into service that has no reason to be out of it.
-fn settle(facts: &Facts<'_>, seat: &Seat<'_>, plan: &mut Plan) {
-    let put_in = match &seat.stage {
-        Stage::Finished | Stage::OutOfService => true,
+fn put_in(facts: &Facts<'_>, pod: &PodFacts<'_>) -> Option<Action> {
+    let put_in = |finished| Some(Action::PutIn(PodRef::of(pod.pod), finished));
+    match &pod.stage {
+        Stage::Finished => {
+            let finished = progress::record(pod.pod).map(|record| Finished {
+                revision: pod.pod.revision().to_owned(),
+                mark: if pod.pod.has_readiness_gate {
+                    String::new()
+                } else {
+                    record.mark()
+                },
+            });
+            put_in(finished)
+        }
+        Stage::OutOfService => put_in(None),
         // Nothing was changed yet, so nothing is lost by calling it off. First the verdict goes that it was begun
         // with: it counts once. What the original began is written already in its label: that is gone on with.
-        Stage::Grace { .. } => !progress::is_half_written(seat.pod) && !has_verdict(facts, seat.pod),
-        Stage::Idle | Stage::Written { .. } => false,
-    };
-    if put_in {
-        let record = progress::record(seat.pod).filter(|_| matches!(seat.stage, Stage::Finished));
-        let finished = record.map(|record| Finished {
-            revision: seat.pod.revision().to_owned(),
-            mark: if seat.pod.has_readiness_gate {
-                String::new()
-            } else {
-                record.mark()
-            },
-        });
-        plan.actions.push(Action::PutIn(PodRef::of(seat.pod), finished));
+        Stage::Grace { .. } if !progress::is_half_written(pod.pod) && !has_verdict(facts, pod.pod) => {
+            put_in(None)
+        }
+        Stage::Grace { .. } | Stage::Idle | Stage::Written { .. } => None,
     }
 }
 
@@ -295,31 +300,27 @@ fn has_verdict(facts: &Facts<'_>, pod: &Pod) -> bool {
     facts.approved.contains(pod.uid.as_str())
 }
 
-/// When to look at a pod again though nothing happens.
-fn wake(facts: &Facts<'_>, seat: &Seat<'_>, plan: &mut Plan) {
-    if let Some(node) = seat.pod.node.as_ref().filter(|_| seat.intent.is_some()) {
-        let left = match facts.view.cluster.node(node) {
-            Node::There => SignedDuration::ZERO,
-            Node::Unsure => GONE_AFTER,
-            Node::Absent(since) => GONE_AFTER - since,
-        };
-        if left.is_positive() {
-            plan.wake_at(facts.now.checked_add(left).unwrap_or(Timestamp::MAX));
+/// When to look at a pod again though nothing happens. `chosen`: something is to be done to it.
+fn wakes(facts: &Facts<'_>, pod: &PodFacts<'_>, chosen: bool) -> impl Iterator<Item = Timestamp> {
+    let later = |at: &Timestamp| *at > facts.now;
+    let node = pod.pod.node.as_ref().filter(|_| chosen);
+    let left = node.map(|node| match facts.view.cluster.node(node) {
+        Node::There => SignedDuration::ZERO,
+        Node::Unsure => GONE_AFTER,
+        Node::Absent(since) => GONE_AFTER - since,
+    });
+    let left = left.filter(|left| left.is_positive());
+    let gone = left.map(|left| facts.now.checked_add(left).unwrap_or(Timestamp::MAX));
+    let (look, overdue) = match &pod.stage {
+        Stage::Written { look, since, .. } => {
+            let overdue = since.and_then(|since| since.checked_add(STALLED_AFTER).ok());
+            (*look, overdue.filter(later))
         }
-    }
-    if let Stage::Written { look, since, .. } = &seat.stage {
-        if let Some(look) = look {
-            plan.wake_at(*look);
-        }
-        let overdue = since.and_then(|since| since.checked_add(STALLED_AFTER).ok());
-        if let Some(overdue) = overdue.filter(|overdue| *overdue > facts.now) {
-            plan.wake_at(overdue);
-        }
-    }
-    let available_from = seat.pod.available_from(facts.workload.min_ready_seconds);
-    if let Some(from) = available_from.filter(|from| *from > facts.now) {
-        plan.wake_at(from);
-    }
+        Stage::Idle | Stage::OutOfService | Stage::Grace { .. } | Stage::Finished => (None, None),
+    };
+    let available = pod.pod.available_from(facts.workload.min_ready_seconds);
+    let available = available.filter(|from| *from > facts.now);
+    [gone, look, overdue, available].into_iter().flatten()
 }
 
 /// An update in place that shows no end for this long is reported.

@@ -5,9 +5,10 @@ use std::collections::BTreeSet;
 use shared_api::names::pod as annotation;
 
 use crate::birth::Nursery;
-use crate::facts::{Facts, Seat, Service};
+use crate::facts::{Facts, PodFacts, Service};
 use crate::gate::Intent;
-use crate::plan::{Action, Plan};
+use crate::plan::Action;
+use crate::stages::GrantedPod;
 use crate::view::View;
 
 /// Why no pod that serves is recreated now.
@@ -22,35 +23,37 @@ pub enum Hold {
 impl Hold {
     /// What is known of the API server's will to take pods of the update revision.
     #[must_use]
-    pub fn of(view: &View<'_>, update: &str, seats: &[Seat<'_>]) -> Option<Self> {
+    pub fn of(view: &View<'_>, update: &str, pods: &[PodFacts<'_>]) -> Option<Self> {
         if view.trouble.is_some_and(|trouble| trouble.creating) {
             return Some(Self::Creation);
         }
         // One that was updated in place was never created so.
         let notes = [annotation::IN_PLACE_STATE, annotation::HOT_PATCH_STATE];
         let made =
-            |seat: &Seat<'_>| !seat.old && notes.iter().all(|note| seat.pod.annotation(note).is_none());
-        let accepted = view.accepted == Some(update) || seats.iter().any(made);
+            |pod: &PodFacts<'_>| !pod.old && notes.iter().all(|note| pod.pod.annotation(note).is_none());
+        let accepted = view.accepted == Some(update) || pods.iter().any(made);
         (!accepted).then_some(Self::Trial)
     }
 }
 
 /// Whether a pod is to be recreated that serves, or may do so again.
 #[must_use]
-pub fn is_concerned(seat: &Seat<'_>) -> bool {
-    matches!(seat.intent, Some(Intent::Recreate(_))) && seat.service != Service::None
+pub fn is_concerned(pod: &PodFacts<'_>, intent: &Intent) -> bool {
+    matches!(intent, Intent::Recreate(_)) && pod.service != Service::None
+}
+
+fn concerns_any(pods: &[GrantedPod<'_>]) -> bool {
+    let concerned = |pod: &GrantedPod<'_>| pod.intent().is_some_and(|intent| is_concerned(pod.facts, intent));
+    pods.iter().any(concerned)
 }
 
 /// Has the API server look at a pod of the update revision, where one is waited for.
-pub fn put(facts: &Facts<'_>, plan: &mut Plan) {
-    let creates = |action: &Action| matches!(action, Action::CreatePod(_));
-    if facts.hold != Some(Hold::Trial)
-        || !facts.seats.iter().any(is_concerned)
-        || plan.actions.iter().any(creates)
-    {
-        return;
+#[must_use]
+pub fn attempt(facts: &Facts<'_>, pods: &[GrantedPod<'_>]) -> Option<Action> {
+    if facts.hold != Some(Hold::Trial) || !concerns_any(pods) {
+        return None;
     }
-    let taken = facts.seats.iter().map(|seat| seat.pod.instance().to_owned());
+    let taken = pods.iter().map(|pod| pod.facts.pod.instance().to_owned());
     let mut nursery = Nursery::new(
         facts.workload,
         facts.view.cluster,
@@ -58,16 +61,14 @@ pub fn put(facts: &Facts<'_>, plan: &mut Plan) {
         BTreeSet::new(),
     );
     let update = facts.history.update;
-    if let Some(pod) = nursery.pod(&update.name, &update.template) {
-        plan.actions
-            .push(Action::TryPod(Box::new(pod), update.name.clone()));
-    }
+    let pod = nursery.pod(&update.name, &update.template)?;
+    Some(Action::TryPod(Box::new(pod), update.name.clone()))
 }
 
 /// What pods that are to be recreated wait for, besides their turn.
 #[must_use]
-pub fn waits_for(facts: &Facts<'_>) -> Option<String> {
-    let hold = facts.hold.filter(|_| facts.seats.iter().any(is_concerned))?;
+pub fn waits_for(facts: &Facts<'_>, pods: &[GrantedPod<'_>]) -> Option<String> {
+    let hold = facts.hold.filter(|_| concerns_any(pods))?;
     Some(match hold {
         Hold::Creation => "the API server takes new pods again".to_owned(),
         Hold::Trial => {

@@ -3,45 +3,46 @@
 //! A choice is durable: it is written on the pod, and whoever decides next goes on with it. When `replicas` rises
 //! again, the pods chosen last are let go first.
 
-use crate::facts::{Chosen, Facts, Seat};
+use crate::facts::{Chosen, Facts, PodFacts};
 use crate::gate::Intent;
 use crate::scale::Need;
+use crate::stages::{Choice, ChosenPod};
 
-/// Chooses. Seats are in the order in which they may go.
-pub fn choose(facts: &mut Facts<'_>, need: Need) {
+/// Chooses. Pods are in the order in which they may go.
+#[must_use]
+pub fn choose<'a>(facts: &'a Facts<'a>, need: Need) -> Vec<ChosenPod<'a>> {
+    let undecided = |facts| ChosenPod { facts, decided: None };
+    let mut pods: Vec<ChosenPod<'a>> = facts.pods.iter().map(undecided).collect();
     let replaced = replacement(facts);
     let replaced = replaced.as_ref();
     let mut left = need;
-    let named = |seat: &Seat<'_>| facts.workload.pods_to_delete.contains(&seat.pod.name);
-    for seat in facts.seats.iter_mut().filter(|seat| named(seat)) {
-        left.take(seat, Intent::Delete);
+    let named = |pod: &ChosenPod<'_>| facts.workload.pods_to_delete.contains(&pod.facts.pod.name);
+    for pod in pods.iter_mut().filter(|pod| named(pod)) {
+        left.take(pod, Intent::Delete);
     }
     // Those that were chosen before, longest ago first.
-    let before = facts.seats.iter_mut().filter(|seat| was_chosen(seat, replaced));
+    let before = pods.iter_mut().filter(|pod| was_chosen(pod, replaced));
     let mut before: Vec<_> = before.collect();
-    before.sort_by_key(|seat| seat.chosen.as_ref().and_then(|chosen| chosen.since));
-    for seat in before {
+    before.sort_by_key(|pod| pod.facts.chosen.as_ref().and_then(|chosen| chosen.since));
+    for pod in before {
         if left.delete > 0 {
-            left.take(seat, removal(seat, replaced));
+            left.take(pod, removal(pod.facts, replaced));
         }
     }
     for old in [true, false] {
-        for seat in facts
-            .seats
-            .iter_mut()
-            .filter(|seat| seat.intent.is_none() && seat.old == old)
-        {
+        for pod in pods.iter_mut().filter(|pod| pod.stays() && pod.facts.old == old) {
             if if old { left.delete_old } else { left.delete } > 0 {
-                left.take(seat, removal(seat, replaced));
+                left.take(pod, removal(pod.facts, replaced));
             }
         }
     }
     // Where there are not enough updated pods to take, old ones go.
-    for seat in facts.seats.iter_mut().filter(|seat| seat.intent.is_none()) {
+    for pod in pods.iter_mut().filter(|pod| pod.stays()) {
         if left.delete > 0 {
-            left.take(seat, removal(seat, replaced));
+            left.take(pod, removal(pod.facts, replaced));
         }
     }
+    pods
 }
 
 /// What old pods go for where only PreInplace is set. With a surge their successors may be there already, and they are
@@ -53,28 +54,28 @@ fn replacement(facts: &Facts<'_>) -> Option<Intent> {
 }
 
 /// What a pod goes for of which there is one too many.
-fn removal(seat: &Seat<'_>, replaced: Option<&Intent>) -> Intent {
-    let replaced = replaced.filter(|_| seat.old);
+fn removal(pod: &PodFacts<'_>, replaced: Option<&Intent>) -> Intent {
+    let replaced = replaced.filter(|_| pod.old);
     replaced.cloned().unwrap_or(Intent::Delete)
 }
 
 /// Whether a pod was chosen by an earlier decision, and none has been chosen for it yet in this one.
-fn was_chosen(seat: &Seat<'_>, replaced: Option<&Intent>) -> bool {
+fn was_chosen(pod: &ChosenPod<'_>, replaced: Option<&Intent>) -> bool {
     let to_go = |chosen: &Chosen| {
-        [Intent::Delete, removal(seat, replaced)]
+        [Intent::Delete, removal(pod.facts, replaced)]
             .iter()
             .any(|intent| chosen.intent == intent.text())
     };
-    seat.intent.is_none() && seat.chosen.as_ref().is_some_and(to_go)
+    pod.stays() && pod.facts.chosen.as_ref().is_some_and(to_go)
 }
 
 impl Need {
     /// Takes a pod: it counts against what `replicas` asks for, as far as that goes.
-    fn take(&mut self, seat: &mut Seat<'_>, intent: Intent) {
-        seat.intent = Some(intent);
-        seat.surplus = self.delete > 0;
+    fn take(&mut self, pod: &mut ChosenPod<'_>, intent: Intent) {
+        let surplus = self.delete > 0;
+        pod.decided = Some(Choice { intent, surplus });
         self.delete = self.delete.saturating_sub(1);
-        if seat.old {
+        if pod.facts.old {
             self.delete_old = self.delete_old.saturating_sub(1);
         }
         self.delete_old = self.delete_old.min(self.delete);

@@ -11,11 +11,13 @@ use crate::canary::Canary;
 use crate::ended::Held;
 use crate::facts::Facts;
 use crate::gate::Standing;
-use crate::plan::{Crowd, Gauges, Plan, Rollout, Warning};
+use crate::plan::{Crowd, Gauges, Report, Rollout, Warning};
+use crate::pod::Pod;
 use crate::progress::Stage;
 use crate::rank::{CostOrder, cost_of};
 use crate::rollout::Hindrances;
 use crate::scale::Counts;
+use crate::stages::GrantedPod;
 use crate::steps::Confirmation;
 use crate::workload::{Selector, UpdateType};
 
@@ -33,6 +35,8 @@ pub use waiting::is_not_taken_up;
 
 /// What a decision found, besides the plan.
 pub struct Findings<'a> {
+    /// The pods that count, and what was decided on each.
+    pub pods: Vec<GrantedPod<'a>>,
     /// Where the canary rollout stands.
     pub canary: Canary,
     /// The counts that were decided on.
@@ -49,40 +53,44 @@ pub struct Findings<'a> {
     pub ending: Crowd,
 }
 
-/// Says that costs choose other pods than somebody may expect who knows the rule of Kubernetes.
-fn warn_of_costs(facts: &Facts<'_>, plan: &mut Plan) {
-    let count = facts
-        .seats
-        .iter()
-        .filter(|seat| cost_of(seat.pod).is_some())
-        .count();
-    let surplus = facts.seats.iter().any(|seat| seat.surplus);
-    let partial = count > 0 && count < facts.seats.len();
-    if facts.workload.cost_order != CostOrder::Unset || !partial || !surplus || plan.status.is_none() {
-        return;
+impl<'a> Findings<'a> {
+    /// Where all questions stand, with their pods; and whether they are within the budget.
+    pub fn standings(&self) -> impl Iterator<Item = (&'a Pod, &Standing<'a>, bool)> {
+        let chosen = self.pods.iter().filter_map(|pod| {
+            let decided = pod.decided.as_ref()?;
+            Some((pod.facts.pod, &decided.asked.standing, decided.granted))
+        });
+        let confirmations = self.confirmations.iter();
+        chosen.chain(confirmations.map(|confirmation| (confirmation.pod, &confirmation.standing, true)))
     }
-    plan.warnings.push(Warning {
+}
+
+/// Says that costs choose other pods than somebody may expect who knows the rule of Kubernetes.
+fn costs(facts: &Facts<'_>, findings: &Findings<'_>) -> Option<Warning> {
+    let count = facts.pods.iter().filter(|pod| cost_of(pod.pod).is_some()).count();
+    let surplus = findings.counts.need().delete > 0;
+    let partial = count > 0 && count < facts.pods.len();
+    let unexpected = facts.workload.cost_order == CostOrder::Unset && partial && surplus;
+    unexpected.then(|| Warning {
         pod: None,
         reason: WorkloadReason::DeletionCostPartial,
         message: format!(
             "only some pods have the annotation {DELETION_COST}; pods without it are deleted last; set the annotation \
              {COST_ORDER} to kubernetes for pods without it to count as 0, or to ascend to keep this order"
         ),
-    });
+    })
 }
 
 /// Reports everything.
-pub fn report(facts: &Facts<'_>, findings: &Findings<'_>, plan: &mut Plan) {
+#[must_use]
+pub fn report(facts: &Facts<'_>, findings: &Findings<'_>) -> Report {
     let (view, workload) = (facts.view, facts.workload);
     let old = view.object.status.clone().unwrap_or_default();
     let waiting = Waiting::gather(facts, findings, &old);
     // A run that is not taken up is told at that second, though nothing happens.
-    let standings = facts.seats.iter().filter_map(|seat| seat.standing.as_ref());
-    let confirmations = findings.confirmations.iter();
-    let standings = standings.chain(confirmations.map(|confirmation| &confirmation.standing));
-    let runs = standings.filter_map(Standing::run);
+    let runs = findings.standings().filter_map(|(_, standing, _)| standing.run());
     let due = runs.filter_map(|run| run.not_taken_up_at);
-    due.filter(|at| *at > facts.now).for_each(|at| plan.wake_at(at));
+    let wake = due.filter(|at| *at > facts.now).min();
     let mut conditions = Conditions::new(&old.conditions, view.object.metadata.generation, facts.now);
     sentence::available(facts, &mut conditions);
     sentence::hooks_resolved(facts, &mut conditions);
@@ -90,7 +98,7 @@ pub fn report(facts: &Facts<'_>, findings: &Findings<'_>, plan: &mut Plan) {
     sentence::scale_blocked(facts, findings, &waiting, &mut conditions);
     sentence::update_blocked(facts, findings, &waiting, &mut conditions);
     unrecorded::invalid_spec(facts, &mut conditions);
-    let pods = || facts.seats.iter().map(|seat| (seat.pod, seat.old));
+    let pods = || facts.pods.iter().map(|pod| (pod.pod, pod.old));
     let whole = is_whole(facts, findings);
     let current = if whole {
         &facts.history.update.name
@@ -113,7 +121,6 @@ pub fn report(facts: &Facts<'_>, findings: &Findings<'_>, plan: &mut Plan) {
     let available = pods()
         .filter(|(pod, _)| pod.is_available(workload.min_ready_seconds, facts.now))
         .count();
-    plan.gauges = Some(gauges(facts, findings, &waiting));
     let mut canary = findings.canary.status.clone();
     if let Some(canary) = &mut canary {
         canary.revision = Some(current.clone());
@@ -123,7 +130,7 @@ pub fn report(facts: &Facts<'_>, findings: &Findings<'_>, plan: &mut Plan) {
         // They follow from the conditions.
         phase: None,
         reason: None,
-        replicas: number(facts.seats.len()),
+        replicas: number(facts.pods.len()),
         ready_replicas: number(ready(true)),
         available_replicas: number(available),
         updated_replicas: updated(facts.updated()),
@@ -143,9 +150,16 @@ pub fn report(facts: &Facts<'_>, findings: &Findings<'_>, plan: &mut Plan) {
         pre_inplace_hook_condition: waiting.entries(crate::hook_kind::HookKind::PreInplace),
         post_inplace_hook_condition: waiting.entries(crate::hook_kind::HookKind::PostInplace),
     };
-    plan.warnings.extend(waiting.warnings(workload, &old));
-    conclude(old, status, |kind| waiting.is_told(kind), plan);
-    warn_of_costs(facts, plan);
+    let mut warnings = waiting.warnings(workload, &old);
+    let (status, news) = conclude(old, status, |kind| waiting.is_told(kind));
+    warnings.extend(news);
+    warnings.extend(status.as_ref().and_then(|_| costs(facts, findings)));
+    Report {
+        status,
+        warnings,
+        gauges: Some(gauges(facts, findings, &waiting)),
+        wake,
+    }
 }
 
 /// What metrics show.
@@ -157,12 +171,12 @@ fn gauges(facts: &Facts<'_>, findings: &Findings<'_>, waiting: &Waiting) -> Gaug
         ending: findings.ending,
         rollout: Rollout::default(),
     };
-    for seat in &facts.seats {
-        if let Some(chosen) = &seat.chosen {
+    for pod in &facts.pods {
+        if let Some(chosen) = &pod.chosen {
             gauges.chosen.join(chosen.since);
         }
         // A new pod that waits for its first turn in service is no update.
-        let updating = matches!(seat.stage, Stage::Grace { .. } | Stage::Written { .. });
+        let updating = matches!(pod.stage, Stage::Grace { .. } | Stage::Written { .. });
         gauges.rollout.updating += usize::from(updating);
     }
     if !workload.paused && workload.update != UpdateType::OnDelete {
@@ -184,13 +198,13 @@ fn is_whole(facts: &Facts<'_>, findings: &Findings<'_>) -> bool {
         && facts.updated() >= facts.workload.replicas
 }
 
-/// Writes the status if it changed, and says what became worse. Conditions of pods that are `told` of are said already.
+/// The status if it changed, and what became worse. Conditions of pods that are `told` of are said already.
 fn conclude(
     old: GameDeploymentStatus,
     mut status: GameDeploymentStatus,
     told: impl Fn(&str) -> bool,
-    plan: &mut Plan,
-) {
+) -> (Option<Box<GameDeploymentStatus>>, Vec<Warning>) {
+    let mut warnings = Vec::new();
     let (phase, reason) = condition::phase(&status.conditions).unzip();
     status.phase = phase.map(|phase| phase.as_str().to_owned());
     status.reason = reason;
@@ -207,16 +221,14 @@ fn conclude(
             .find(|reason| reason.as_str() == condition.reason);
         let told = |reason: &WorkloadReason| waiting::is_about_pods(*reason) && told(&condition.type_);
         if let Some(reason) = reason.filter(|reason| news && !told(reason)) {
-            plan.warnings.push(Warning {
+            warnings.push(Warning {
                 pod: None,
                 reason: *reason,
                 message: condition.message.clone(),
             });
         }
     }
-    if old != status {
-        plan.status = Some(Box::new(status));
-    }
+    ((old != status).then(|| Box::new(status)), warnings)
 }
 
 fn number(count: usize) -> i32 {

@@ -7,10 +7,11 @@ use shared_api::reason::{WorkloadCondition, WorkloadReason};
 use super::condition::Conditions;
 use super::waiting::{Entry, How, Waiting};
 use super::{Findings, ended, is_whole, unrecorded};
-use crate::facts::{Facts, Seat};
+use crate::facts::{Facts, PodFacts};
 use crate::gate::{Standing, Unresolved, unresolved};
 use crate::pod::Pod;
 use crate::progress::Stage;
+use crate::stages::{Granted, GrantedPod};
 use crate::steps::STALLED_AFTER;
 use crate::trial;
 use crate::workload::UpdateType;
@@ -22,9 +23,9 @@ pub(super) fn available(facts: &Facts<'_>, conditions: &mut Conditions<'_>) {
     let workload = facts.workload;
     let floor = workload.replicas.saturating_sub(workload.max_unavailable);
     let have = facts
-        .seats
+        .pods
         .iter()
-        .filter(|seat| seat.pod.is_available(workload.min_ready_seconds, facts.now))
+        .filter(|pod| pod.pod.is_available(workload.min_ready_seconds, facts.now))
         .count();
     let enough = have >= floor;
     let reason = if enough {
@@ -64,9 +65,9 @@ pub(super) fn hooks_resolved(facts: &Facts<'_>, conditions: &mut Conditions<'_>)
 
 /// Why pods do not start, by the words of their scheduler and their kubelet.
 fn not_available(facts: &Facts<'_>) -> String {
-    let unready = facts.seats.iter().filter(|seat| !seat.pod.is_ready());
+    let unready = facts.pods.iter().filter(|pod| !pod.pod.is_ready());
     let complaints: Vec<(&str, String)> = unready
-        .filter_map(|seat| Some((seat.pod.name.as_str(), seat.pod.complaint()?)))
+        .filter_map(|pod| Some((pod.pod.name.as_str(), pod.pod.complaint()?)))
         .collect();
     if complaints.is_empty() {
         String::new()
@@ -83,9 +84,9 @@ pub(super) fn progressing(
     conditions: &mut Conditions<'_>,
 ) {
     let counts = &findings.counts;
-    let (updated, all) = (facts.updated(), facts.seats.len());
+    let (updated, all) = (facts.updated(), facts.pods.len());
     let mut set = |progress, reason, message: String| {
-        let message = message + &waits(facts, waiting) + &under_way(facts) + &not_begun(facts);
+        let message = message + &waits(facts, findings, waiting) + &under_way(facts) + &not_begun(findings);
         conditions.set(WorkloadCondition::Progressing, progress, reason, message);
     };
     if let Some((reason, message)) = unrecorded::progressing(facts) {
@@ -110,7 +111,7 @@ pub(super) fn progressing(
         let (to_create, to_delete) = (need.create_old + need.create_updated, need.delete);
         let message = format!(
             "{to_create} pods to create, {to_delete} to delete{}",
-            waits_for_index(facts, findings) + &waits_for_batch(facts, to_create)
+            waits_for_index(facts, findings) + &waits_for_batch(facts, findings, to_create)
         );
         return set(true, WorkloadReason::Scaling, message);
     }
@@ -118,7 +119,7 @@ pub(super) fn progressing(
         let message = format!("{updated} of {all} pods are updated; others change when they are deleted");
         return set(true, WorkloadReason::WaitingForDeletion, message);
     }
-    let busy = facts.seats.iter().any(|seat| !matches!(seat.stage, Stage::Idle));
+    let busy = facts.pods.iter().any(|pod| !matches!(pod.stage, Stage::Idle));
     if counts.to_update() > 0 || busy {
         let wanted = counts.to_update_in_all();
         let message = format!("{updated} of {wanted} pods are updated");
@@ -136,21 +137,22 @@ pub(super) fn progressing(
 }
 
 /// Who is waited for.
-fn waits(facts: &Facts<'_>, waiting: &Waiting) -> String {
+fn waits(facts: &Facts<'_>, findings: &Findings<'_>, waiting: &Waiting) -> String {
     let asking = waiting.entries.iter().filter(|entry| entry.how == How::Asking);
     let asking: Vec<&str> = asking.map(|entry| entry.condition.pod_name.as_str()).collect();
     let mut parts = Vec::new();
     if !asking.is_empty() {
         parts.push(format!("; the hooks of {} are being asked", named(&asking)));
     }
-    let held = names(facts, waits_for_budget);
+    let held = names(findings.pods.iter().filter(|pod| waits_for_budget(pod)));
     if !held.is_empty() {
         let workload = facts.workload;
         let floor = workload.replicas.saturating_sub(workload.max_unavailable);
         let (count, held) = (held.len(), named(&held));
-        let until = trial::waits_for(facts).unwrap_or_else(|| format!("more than {floor} are available"));
+        let until = trial::waits_for(facts, &findings.pods)
+            .unwrap_or_else(|| format!("more than {floor} are available"));
         parts.push(format!("; {count} pods wait until {until}: {held}"));
-        let missing = names(facts, |seat| !seat.is_available());
+        let missing = names(findings.pods.iter().filter(|pod| !pod.facts.is_available()));
         if !missing.is_empty() {
             parts.push(format!("; not available: {}", named(&missing)));
         }
@@ -161,12 +163,12 @@ fn waits(facts: &Facts<'_>, waiting: &Waiting) -> String {
 /// Pods in the midst of an update in place.
 fn under_way(facts: &Facts<'_>) -> String {
     let grace = SignedDuration::from_secs(facts.workload.grace_seconds);
-    let busy = facts.seats.iter().filter(|seat| seat.stage != Stage::Idle);
+    let busy = facts.pods.iter().filter(|pod| pod.stage != Stage::Idle);
     let mut busy: Vec<_> = busy.collect();
-    busy.sort_by_key(|seat| &seat.pod.name);
-    let sentence = |seat: &&Seat<'_>| {
-        let name = &seat.pod.name;
-        match &seat.stage {
+    busy.sort_by_key(|pod| &pod.pod.name);
+    let sentence = |pod: &&PodFacts<'_>| {
+        let name = &pod.pod.name;
+        match &pod.stage {
             Stage::Grace { since, .. } => {
                 let end = since.and_then(|since| since.checked_add(grace).ok());
                 let end = end.map_or_else(|| "now".to_owned(), |end| format!("at {end}"));
@@ -186,8 +188,8 @@ fn under_way(facts: &Facts<'_>) -> String {
 }
 
 /// Pods that stay as they are until something lets them be updated.
-fn not_begun(facts: &Facts<'_>) -> String {
-    let pods = names(facts, |seat| seat.old && seat.intent.is_none());
+fn not_begun(findings: &Findings<'_>) -> String {
+    let pods = names(findings.pods.iter().filter(|pod| pod.facts.old && pod.stays()));
     if pods.is_empty() {
         String::new()
     } else {
@@ -196,19 +198,23 @@ fn not_begun(facts: &Facts<'_>) -> String {
 }
 
 /// Names of pods in an order that stays.
-fn names<'a>(facts: &Facts<'a>, wanted: fn(&Seat<'_>) -> bool) -> Vec<&'a str> {
-    let pods = facts.seats.iter().filter(|seat| wanted(seat));
-    let mut names: Vec<&str> = pods.map(|seat| seat.pod.name.as_str()).collect();
+fn names<'p, 'a: 'p>(pods: impl Iterator<Item = &'p GrantedPod<'a>>) -> Vec<&'a str> {
+    let mut names: Vec<&str> = pods.map(|pod| pod.facts.pod.name.as_str()).collect();
     names.sort_unstable();
     names
 }
 
 /// Pods are created in batches, and the one before is not ready yet.
-fn waits_for_batch(facts: &Facts<'_>, to_create: usize) -> String {
+fn waits_for_batch(facts: &Facts<'_>, findings: &Findings<'_>, to_create: usize) -> String {
     if to_create <= crate::creation::room(facts) {
         return String::new();
     }
-    let unready = names(facts, crate::creation::is_starting);
+    let unready = names(
+        findings
+            .pods
+            .iter()
+            .filter(|pod| crate::creation::is_starting(pod.facts)),
+    );
     format!(
         "; spec.scaleStrategy.createBatch lets more be created when these are ready: {}",
         named(&unready)
@@ -250,12 +256,15 @@ fn holding_an_index<'a>(facts: &Facts<'a>, wanted: fn(&Pod) -> bool) -> Vec<&'a 
     names
 }
 
-fn waits_for_budget(seat: &Seat<'_>) -> bool {
-    let could = matches!(
-        seat.standing,
-        Some(Standing::Open(_) | Standing::Used(_) | Standing::Unasked(_) | Standing::Stale(..))
-    );
-    could && !seat.granted && !seat.pod.is_out_of_service()
+fn waits_for_budget(pod: &GrantedPod<'_>) -> bool {
+    let waits = |decided: &Granted<'_>| {
+        let could = matches!(
+            decided.asked.standing,
+            Standing::Open(_) | Standing::Used(_) | Standing::Unasked(_) | Standing::Stale(..)
+        );
+        could && !decided.granted
+    };
+    pod.decided.as_ref().is_some_and(waits) && !pod.facts.pod.is_out_of_service()
 }
 
 pub(super) fn scale_blocked(
@@ -314,9 +323,9 @@ pub(super) fn update_blocked(
         return conditions.set(kind, true, WorkloadReason::NotInPlaceUpdatable, message);
     }
     let stalled: Vec<String> = facts
-        .seats
+        .pods
         .iter()
-        .filter_map(|seat| stalled(seat, facts.now))
+        .filter_map(|pod| stalled(pod, facts.now))
         .collect();
     if !stalled.is_empty() {
         return conditions.set(
@@ -344,11 +353,11 @@ pub(super) fn update_blocked(
 }
 
 /// Why an update in place does not come to its end.
-fn stalled(seat: &Seat<'_>, now: Timestamp) -> Option<String> {
-    let Stage::Written { since, complaint, .. } = &seat.stage else {
+fn stalled(pod: &PodFacts<'_>, now: Timestamp) -> Option<String> {
+    let Stage::Written { since, complaint, .. } = &pod.stage else {
         return None;
     };
-    let name = &seat.pod.name;
+    let name = &pod.pod.name;
     if let Some(complaint) = complaint {
         return Some(format!(
             "pod {name}: {complaint}; correct the image, or set the template back"

@@ -8,14 +8,15 @@ use super::condition::Conditions;
 use super::{conclude, number};
 use crate::facts::Facts;
 use crate::history::Unrecorded;
-use crate::plan::{Gauges, Plan};
+use crate::plan::{Gauges, Report};
 use crate::pod::Pod;
 use crate::view::View;
 use crate::workload::{self, Problem};
 
 /// Reports why nothing is done: the spec has `problems`, or the first revision is refused. Pods are counted, and nothing
 /// is done to them.
-pub fn refuse(view: &View<'_>, problems: &[Problem], plan: &mut Plan, now: Timestamp) {
+#[must_use]
+pub fn refuse(view: &View<'_>, problems: &[Problem], now: Timestamp) -> Report {
     let old = view.object.status.clone().unwrap_or_default();
     let mut conditions = Conditions::new(&old.conditions, view.object.metadata.generation, now);
     conditions.keep(WorkloadCondition::Available);
@@ -39,7 +40,7 @@ pub fn refuse(view: &View<'_>, problems: &[Problem], plan: &mut Plan, now: Times
         stopped(kind, reason, see, message);
     } else {
         // It is being recorded.
-        return;
+        return Report::default();
     }
     let uid = view.object.metadata.uid.as_deref();
     let own = |pod: &&&Pod| pod.is_active() && uid.is_some() && pod.controller.as_deref() == uid;
@@ -51,8 +52,13 @@ pub fn refuse(view: &View<'_>, problems: &[Problem], plan: &mut Plan, now: Times
         conditions: conditions.finish(),
         ..old.clone()
     };
-    plan.gauges = Some(Gauges::default());
-    conclude(old, status, |_| false, plan);
+    let (status, warnings) = conclude(old, status, |_| false);
+    Report {
+        status,
+        warnings,
+        gauges: Some(Gauges::default()),
+        wake: None,
+    }
 }
 
 /// Says of a template that has problems what they are.

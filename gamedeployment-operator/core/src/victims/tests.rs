@@ -3,7 +3,6 @@ use serde_json::{Value, json};
 use super::*;
 use crate::claim::claim;
 use crate::history;
-use crate::plan::Plan;
 use crate::pod::Pod;
 use crate::revision::Revision;
 use crate::samples::{Around, object, pod, revisions};
@@ -54,18 +53,15 @@ fn victims(pods: &[Pod], named: &[&str], need: Need) -> (Vec<String>, Vec<String
         cluster: &around,
     };
     let workload = Workload::read(&object).unwrap();
-    let mut plan = Plan::default();
-    let own = claim(&view, &workload, &mut plan);
-    let history = history::settle(&view, &workload, &[], &own, &mut plan).unwrap();
+    let (own, _) = claim(&view, &workload);
+    let (history, _) = history::settle(&view, &workload, &[], &own);
     let now = "2024-06-01T00:00:00Z".parse().unwrap();
-    let mut facts = Facts::new(&view, &workload, history, &own.active, now);
-    choose(&mut facts, need);
+    let facts = Facts::new(&view, &workload, history.unwrap(), &own.active, now);
+    let chosen = choose(&facts, need);
     let sorted = |surplus: bool| {
-        let seats = facts
-            .seats
-            .iter()
-            .filter(|seat| seat.intent.is_some() && (seat.surplus || !surplus));
-        let mut list: Vec<String> = seats.map(|seat| seat.pod.name.clone()).collect();
+        let goes = |choice: &Choice| choice.surplus || !surplus;
+        let goes = chosen.iter().filter(|pod| pod.decided.as_ref().is_some_and(goes));
+        let mut list: Vec<String> = goes.map(|pod| pod.facts.pod.name.clone()).collect();
         list.sort();
         list
     };
