@@ -20,7 +20,6 @@ use crate::history;
 use crate::history_limit;
 use crate::plan::{Action, Plan};
 use crate::rollout;
-use crate::stages::Granted;
 use crate::status::{self, Findings};
 use crate::steps::{self, Confirmation};
 use crate::trial;
@@ -55,7 +54,7 @@ pub fn decide(view: &View<'_>, now: Timestamp) -> Plan {
     if !plan.actions.contains(&Action::Pause) {
         plan.actions.extend(used_runs::reset_retry(&facts));
     }
-    plan.add(used_runs::remove(&facts, &findings));
+    plan.actions.extend(used_runs::remove(&facts, &findings));
     if plan.actions.is_empty() {
         plan.add(history_limit::forget(&facts, &claimed));
     }
@@ -94,10 +93,7 @@ fn decide_on_pods<'a>(facts: &'a Facts<'a>, claimed: &Claim<'a>, plan: &mut Plan
     plan.add(created);
     plan.actions.extend(tried);
     if view.trouble.is_some() {
-        let granted = |decided: &Granted<'_>| decided.granted;
-        let asked = pods
-            .iter()
-            .filter(|pod| pod.decided.as_ref().is_some_and(granted));
+        let asked = pods.iter().filter(|pod| pod.granted);
         plan.asking = asked.map(|pod| pod.facts.pod.name.clone()).collect();
     }
     Findings {

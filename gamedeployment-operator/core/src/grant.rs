@@ -14,22 +14,24 @@ use crate::budget::Slots;
 use crate::facts::{Facts, PodFacts, Service};
 use crate::gate::{Gate, Intent, Standing};
 use crate::history::History;
-use crate::stages::{Asked, AskedPod, ChosenPod, Granted, GrantedPod};
+use crate::stages::{AskedPod, Choice, ChosenPod, GrantedPod, staying};
 use crate::trial;
 
 /// Puts the question of every pod that something is to be done to.
 #[must_use]
 pub fn ask<'a>(facts: &Facts<'a>, gate: &Gate<'a>, chosen: Vec<ChosenPod<'a>>) -> Vec<AskedPod<'a>> {
-    let ask = |chosen: ChosenPod<'a>| {
-        let pod = chosen.facts;
-        let decided = chosen.decided.map(|choice| {
-            let modified = modified(&facts.history, pod, &choice.intent);
-            let standing = gate.assess(pod.pod, &choice.intent, &modified);
-            Asked { choice, standing }
-        });
-        AskedPod { facts: pod, decided }
-    };
-    chosen.into_iter().map(ask).collect()
+    let mut asked = Vec::with_capacity(chosen.iter().filter(|pod| !pod.stays()).count());
+    asked.extend(chosen.into_iter().filter_map(|ChosenPod { facts: pod, choice }| {
+        let Choice { intent, surplus } = choice?;
+        let modified = modified(&facts.history, pod, &intent);
+        Some(AskedPod {
+            facts: pod,
+            standing: gate.assess(pod.pod, &intent, &modified),
+            intent,
+            surplus,
+        })
+    }));
+    asked
 }
 
 /// Hands out the slots. `confirming` available pods are waiting for their `PostInplace` hook: updates go on when these
@@ -37,43 +39,35 @@ pub fn ask<'a>(facts: &Facts<'a>, gate: &Gate<'a>, chosen: Vec<ChosenPod<'a>>) -
 #[must_use]
 pub fn grant<'a>(facts: &Facts<'_>, asked: Vec<AskedPod<'a>>, confirming: usize) -> Vec<GrantedPod<'a>> {
     let mut slots = Slots::new(
-        asked.iter().map(|pod| pod.facts.service),
+        facts.pods.iter().map(|pod| pod.service),
         facts.workload.replicas,
         facts.workload.max_unavailable,
     );
-    let ungranted = |pod: AskedPod<'a>| GrantedPod {
-        facts: pod.facts,
-        decided: pod.decided.map(|asked| Granted {
-            asked,
-            granted: false,
-        }),
-    };
-    let mut pods: Vec<GrantedPod<'a>> = asked.into_iter().map(ungranted).collect();
+    let mut pods: Vec<GrantedPod<'a>> = asked.into_iter().map(GrantedPod::waiting).collect();
     for turn in [Turn::Surplus, Turn::Named] {
-        for (pod, decided) in of(&mut pods, turn, Lacks::Slot) {
-            decided.granted = slots.take(pod.service);
+        for pod in of(&mut pods, turn, Lacks::Slot) {
+            pod.granted = slots.take(pod.facts.service);
         }
     }
     let mut kept = vec![Service::Available; confirming];
     for turn in [Turn::Surplus, Turn::Named] {
         for lacks in [Lacks::Verdict, Lacks::Question] {
-            for (pod, decided) in of(&mut pods, turn, lacks) {
-                decided.granted = slots.has(pod.service);
-                kept.extend(decided.granted.then_some(pod.service));
+            for pod in of(&mut pods, turn, lacks) {
+                pod.granted = slots.has(pod.facts.service);
+                kept.extend(pod.granted.then_some(pod.facts.service));
             }
         }
     }
-    let unproven =
-        |pod: &&GrantedPod<'_>| !pod.facts.old && pod.facts.service == Service::Interrupted && pod.stays();
-    kept.extend(pods.iter().filter(unproven).map(|pod| pod.facts.service));
+    let unproven = |pod: &&PodFacts<'_>| !pod.old && pod.service == Service::Interrupted;
+    kept.extend(staying(facts, &pods).filter(unproven).map(|pod| pod.service));
     for service in kept {
         slots.reserve(service);
     }
     let held = facts.hold.is_some();
     for lacks in [Lacks::Slot, Lacks::Verdict, Lacks::Question] {
-        for (pod, decided) in of(&mut pods, Turn::Update, lacks) {
-            let waits = held && trial::is_concerned(pod, &decided.asked.choice.intent);
-            decided.granted = !waits && slots.take(pod.service);
+        for pod in of(&mut pods, Turn::Update, lacks) {
+            let waits = held && trial::is_concerned(pod);
+            pod.granted = !waits && slots.take(pod.facts.service);
         }
     }
     pods
@@ -84,13 +78,9 @@ fn of<'s, 'a>(
     pods: &'s mut [GrantedPod<'a>],
     turn: Turn,
     lacks: Lacks,
-) -> impl Iterator<Item = (&'a PodFacts<'a>, &'s mut Granted<'a>)> {
-    let decided = pods
-        .iter_mut()
-        .filter_map(|pod| Some((pod.facts, pod.decided.as_mut()?)));
-    decided.filter(move |(_, decided)| {
-        Turn::of(&decided.asked) == Some(turn) && Lacks::of(&decided.asked) == Some(lacks)
-    })
+) -> impl Iterator<Item = &'s mut GrantedPod<'a>> {
+    pods.iter_mut()
+        .filter(move |pod| Turn::of(pod) == Some(turn) && Lacks::of(pod) == Some(lacks))
 }
 
 /// What a pod lacks to be acted on.
@@ -105,8 +95,8 @@ enum Lacks {
 }
 
 impl Lacks {
-    fn of(asked: &Asked<'_>) -> Option<Self> {
-        match &asked.standing {
+    fn of(pod: &GrantedPod<'_>) -> Option<Self> {
+        match &pod.standing {
             Standing::Open(_) | Standing::Used(_) => Some(Self::Slot),
             Standing::Asking(_) => Some(Self::Verdict),
             // It cannot be asked before somebody has acted.
@@ -140,9 +130,9 @@ enum Turn {
 }
 
 impl Turn {
-    fn of(asked: &Asked<'_>) -> Option<Self> {
-        match &asked.choice.intent {
-            Intent::Delete | Intent::Recreate(_) if asked.choice.surplus => Some(Self::Surplus),
+    fn of(pod: &GrantedPod<'_>) -> Option<Self> {
+        match &pod.intent {
+            Intent::Delete | Intent::Recreate(_) if pod.surplus => Some(Self::Surplus),
             Intent::Delete => Some(Self::Named),
             Intent::Recreate(_) | Intent::InPlace(_) | Intent::HotPatch(_) => Some(Self::Update),
             Intent::Confirm(_) => None,

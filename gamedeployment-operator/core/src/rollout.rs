@@ -44,10 +44,9 @@ pub fn choose<'a>(
         .iter()
         .filter_map(|run| run.pod_uid.as_deref())
         .collect();
-    let candidates = pods.iter_mut();
-    let candidates =
-        candidates.filter(|pod| pod.stays() && (pod.facts.old || is_half_written(pod.facts.pod)));
-    let mut candidates: Vec<&mut ChosenPod<'_>> = candidates.collect();
+    let mut candidates: Vec<&mut ChosenPod<'_>> = Vec::with_capacity(pods.len());
+    let may_go = |pod: &&mut ChosenPod<'_>| pod.stays() && (pod.facts.old || is_half_written(pod.facts.pod));
+    candidates.extend(pods.iter_mut().filter(may_go));
     let in_place = matches!(workload.update, UpdateType::InPlace | UpdateType::HotPatch);
     candidates.sort_by_cached_key(|pod| {
         // Of those that may stay at old revisions anyway, those stay that cannot be changed.
@@ -73,7 +72,7 @@ pub fn choose<'a>(
             },
         };
         let surplus = false;
-        pod.decided = Some(Choice { intent, surplus });
+        pod.choice = Some(Choice { intent, surplus });
     }
     (pods, hindrances)
 }

@@ -2,6 +2,8 @@
 //!
 //! A choice is persisted on the pod before its hook is asked, and the hook's verdict before the pod is touched.
 
+use std::ptr;
+
 use jiff::{SignedDuration, Timestamp};
 use shared_api::names::pod as annotation;
 
@@ -12,7 +14,7 @@ use crate::hook_kind::HookKind;
 use crate::plan::{Action, Finished, Part, PodChange};
 use crate::pod::Pod;
 use crate::progress::{self, Record, Stage};
-use crate::stages::{Asked, Choice, ChosenPod, Granted, GrantedPod};
+use crate::stages::{Choice, ChosenPod, GrantedPod};
 
 /// A pod that was updated in place and waits for its `PostInplace` hook.
 pub struct Confirmation<'a> {
@@ -98,7 +100,7 @@ pub fn hold_back(mut pods: Vec<ChosenPod<'_>>) -> Vec<ChosenPod<'_>> {
             )
         };
         if !pod.facts.pod.is_out_of_service() {
-            pod.decided.take_if(updates);
+            pod.choice.take_if(updates);
         }
     }
     pods
@@ -116,82 +118,98 @@ enum Step {
     Rest,
 }
 
-/// Takes the next step of every pod.
+/// Takes the next step of every pod, in their order: of those that something is to be done to, and of those that stay.
 #[must_use]
-pub fn take<'a>(facts: &Facts<'_>, pods: Vec<GrantedPod<'a>>) -> (Vec<GrantedPod<'a>>, Part) {
+pub fn take<'a>(facts: &Facts<'_>, granted: Vec<GrantedPod<'a>>) -> (Vec<GrantedPod<'a>>, Part) {
     let mut part = Part::default();
+    let mut all = facts.pods.iter();
     let take = |pod: GrantedPod<'a>| {
-        let (at, intent) = (pod.facts, pod.intent());
-        if at.chosen.is_some() && !intent.is_some_and(Intent::deletes) {
-            part.actions.push(Action::Unmark(PodRef::of(at.pod)));
+        let before = all.by_ref().take_while(|other| !ptr::addr_eq(*other, pod.facts));
+        before.for_each(|other| leave(facts, other, &mut part));
+        if pod.facts.chosen.is_some() && !pod.intent.deletes() {
+            part.actions.push(Action::Unmark(PodRef::of(pod.facts.pod)));
             return pod;
         }
-        wakes(facts, at, intent.is_some()).for_each(|wake| part.wake_at(wake));
-        let (decided, step) = pod.decided.map(|granted| act(facts, at, granted)).unzip();
-        match step.unwrap_or(Step::Rest) {
+        wakes(facts, pod.facts, true).for_each(|wake| part.wake_at(wake));
+        let (pod, step) = act(facts, pod);
+        let put_in = || put_in(facts, pod.facts);
+        match step {
             Step::Write(action) => part.actions.push(action),
             Step::Wait(until) => part.wake_at(until),
-            Step::Ask(action) => part.actions.extend([action].into_iter().chain(put_in(facts, at))),
-            Step::Rest => part.actions.extend(put_in(facts, at)),
+            Step::Ask(action) => part.actions.extend([action].into_iter().chain(put_in())),
+            Step::Rest => part.actions.extend(put_in()),
         }
-        GrantedPod { facts: at, decided }
+        pod
     };
-    (pods.into_iter().map(take).collect(), part)
+    let taken = granted.into_iter().map(take).collect();
+    all.for_each(|other| leave(facts, other, &mut part));
+    (taken, part)
 }
 
-/// Does what the gate's answer allows.
-fn act<'a>(facts: &Facts<'_>, pod: &PodFacts<'_>, granted: Granted<'a>) -> (Granted<'a>, Step) {
-    let Granted { asked, granted } = granted;
-    let Asked { choice, standing } = asked;
-    let intent = &choice.intent;
-    let (standing, step) = match standing {
-        Standing::Open(approval) if granted => {
+/// Nothing is to be done to this pod: what was begun with it is ended.
+fn leave(facts: &Facts<'_>, pod: &PodFacts<'_>, part: &mut Part) {
+    if pod.chosen.is_some() {
+        part.actions.push(Action::Unmark(PodRef::of(pod.pod)));
+        return;
+    }
+    wakes(facts, pod, false).for_each(|wake| part.wake_at(wake));
+    part.actions.extend(put_in(facts, pod));
+}
+
+/// Does what the gate's answer allows. Returns where the question stands then.
+fn act<'a>(facts: &Facts<'_>, mut pod: GrantedPod<'a>) -> (GrantedPod<'a>, Step) {
+    let needs_mark = needs_mark(&pod);
+    let step;
+    (pod.standing, step) = match pod.standing {
+        Standing::Open(approval) if pod.granted => {
             let run = approval.run().map(str::to_owned);
-            (Standing::Used(run), open(facts, pod, approval))
+            (Standing::Used(run), open(facts, pod.facts, approval))
         }
-        Standing::Unasked(_)
+        standing @ (Standing::Unasked(_)
         | Standing::Asking(_)
         | Standing::Refused(_)
         | Standing::Stale(..)
-        | Standing::Blocked(_)
-            if needs_mark(pod, intent, granted) =>
+        | Standing::Blocked(_))
+            if needs_mark =>
         {
-            let mark = Action::Mark(PodRef::of(pod.pod), Chosen::text(intent, facts.now));
+            let text = Chosen::text(&pod.intent, facts.now);
+            let mark = Action::Mark(PodRef::of(pod.facts.pod), text);
             (standing, Step::Write(mark))
         }
         Standing::Unasked(question)
-            if granted
-                && !intent
+            if pod.granted
+                && !pod
+                    .intent
                     .hook(facts.workload)
                     .is_some_and(|kind| facts.is_clearing(kind)) =>
         {
             let run = Action::CreateRun(Box::new(question.render()));
             (Standing::Unasked(question), Step::Ask(run))
         }
-        Standing::Open(_)
+        standing @ (Standing::Open(_)
         | Standing::Used(_)
         | Standing::Unasked(_)
         | Standing::Asking(_)
         | Standing::Refused(_)
         | Standing::Stale(..)
-        | Standing::Blocked(_) => (standing, Step::Rest),
+        | Standing::Blocked(_)) => (standing, Step::Rest),
     };
-    let asked = Asked { choice, standing };
-    (Granted { asked, granted }, step)
+    (pod, step)
 }
 
 /// Whether the choice of this pod is still to be recorded on it. One to be recreated is chosen when its turn comes.
-fn needs_mark(pod: &PodFacts<'_>, intent: &Intent, granted: bool) -> bool {
-    let chosen = match intent {
+fn needs_mark(pod: &GrantedPod<'_>) -> bool {
+    let chosen = match pod.intent {
         Intent::Delete => true,
-        Intent::Recreate(_) => granted,
+        Intent::Recreate(_) => pod.granted,
         Intent::InPlace(_) | Intent::HotPatch(_) | Intent::Confirm(_) => false,
     };
     chosen
         && pod
+            .facts
             .chosen
             .as_ref()
-            .is_none_or(|chosen| chosen.intent != intent.text())
+            .is_none_or(|chosen| chosen.intent != pod.intent.text())
 }
 
 /// Uses an approval.

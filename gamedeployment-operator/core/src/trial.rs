@@ -38,22 +38,17 @@ impl Hold {
 
 /// Whether a pod is to be recreated that serves, or may do so again.
 #[must_use]
-pub fn is_concerned(pod: &PodFacts<'_>, intent: &Intent) -> bool {
-    matches!(intent, Intent::Recreate(_)) && pod.service != Service::None
-}
-
-fn concerns_any(pods: &[GrantedPod<'_>]) -> bool {
-    let concerned = |pod: &GrantedPod<'_>| pod.intent().is_some_and(|intent| is_concerned(pod.facts, intent));
-    pods.iter().any(concerned)
+pub fn is_concerned(pod: &GrantedPod<'_>) -> bool {
+    matches!(pod.intent, Intent::Recreate(_)) && pod.facts.service != Service::None
 }
 
 /// Has the API server look at a pod of the update revision, where one is waited for.
 #[must_use]
 pub fn attempt(facts: &Facts<'_>, pods: &[GrantedPod<'_>]) -> Option<Action> {
-    if facts.hold != Some(Hold::Trial) || !concerns_any(pods) {
+    if facts.hold != Some(Hold::Trial) || !pods.iter().any(is_concerned) {
         return None;
     }
-    let taken = pods.iter().map(|pod| pod.facts.pod.instance().to_owned());
+    let taken = facts.pods.iter().map(|pod| pod.pod.instance().to_owned());
     let mut nursery = Nursery::new(
         facts.workload,
         facts.view.cluster,
@@ -68,7 +63,7 @@ pub fn attempt(facts: &Facts<'_>, pods: &[GrantedPod<'_>]) -> Option<Action> {
 /// What pods that are to be recreated wait for, besides their turn.
 #[must_use]
 pub fn waits_for(facts: &Facts<'_>, pods: &[GrantedPod<'_>]) -> Option<String> {
-    let hold = facts.hold.filter(|_| concerns_any(pods))?;
+    let hold = facts.hold.filter(|_| pods.iter().any(is_concerned))?;
     Some(match hold {
         Hold::Creation => "the API server takes new pods again".to_owned(),
         Hold::Trial => {

@@ -24,29 +24,26 @@ pub fn reset_retry(facts: &Facts<'_>) -> Option<Action> {
 }
 
 /// Removes the runs that nothing rests on; and where `retry` is set, those that had no success.
-#[must_use]
-pub fn remove(facts: &Facts<'_>, findings: &Findings<'_>) -> Vec<Action> {
-    let mut actions = Vec::new();
+pub fn remove(facts: &Facts<'_>, findings: &Findings<'_>) -> impl Iterator<Item = Action> {
     let rested_on = rested_on(facts, findings);
     let pods =
         LazyCell::new(|| -> BTreeSet<&str> { facts.view.pods.iter().map(|pod| pod.uid.as_str()).collect() });
     let mut voids = told(findings);
-    for run in facts.view.runs {
-        if run.terminating || run.kind.is_none() && !run.canary {
-            continue;
-        }
+    let known = |run: &&&Run| !run.terminating && (run.kind.is_some() || run.canary);
+    let remove = move |run: &&Run| {
         let retried = run.kind.is_some_and(|kind| facts.workload.hook(kind).retry) && run.is_unsuccessful();
-        if retried || !is_in_use(run, &rested_on, facts, findings) {
-            let pod = run.pod_uid.as_deref();
-            actions.push(Action::DeleteRun(RunRef {
+        let unneeded = retried || !is_in_use(run, &rested_on, facts, findings);
+        let pod = run.pod_uid.as_deref();
+        unneeded.then(|| {
+            Action::DeleteRun(RunRef {
                 name: run.name.clone(),
                 uid: run.uid.clone(),
                 is_history: run.phase.is_final() && pod.is_some_and(|pod| !pods.contains(pod)),
                 void: voids.remove(run.uid.as_str()).map(Box::new),
-            }));
-        }
-    }
-    actions
+            })
+        })
+    };
+    facts.view.runs.iter().filter(known).filter_map(remove)
 }
 
 /// What people are told of runs that do not count, by their UIDs. Mostly there are none.

@@ -11,7 +11,7 @@ use crate::stages::{Choice, ChosenPod};
 /// Chooses. Pods are in the order in which they may go.
 #[must_use]
 pub fn choose<'a>(facts: &'a Facts<'a>, need: Need) -> Vec<ChosenPod<'a>> {
-    let undecided = |facts| ChosenPod { facts, decided: None };
+    let undecided = |facts| ChosenPod { facts, choice: None };
     let mut pods: Vec<ChosenPod<'a>> = facts.pods.iter().map(undecided).collect();
     let replaced = replacement(facts);
     let replaced = replaced.as_ref();
@@ -73,7 +73,7 @@ impl Need {
     /// Takes a pod: it counts against what `replicas` asks for, as far as that goes.
     fn take(&mut self, pod: &mut ChosenPod<'_>, intent: Intent) {
         let surplus = self.delete > 0;
-        pod.decided = Some(Choice { intent, surplus });
+        pod.choice = Some(Choice { intent, surplus });
         self.delete = self.delete.saturating_sub(1);
         if pod.facts.old {
             self.delete_old = self.delete_old.saturating_sub(1);

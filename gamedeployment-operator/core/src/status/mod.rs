@@ -35,7 +35,7 @@ pub use waiting::is_not_taken_up;
 
 /// What a decision found, besides the plan.
 pub struct Findings<'a> {
-    /// The pods that count, and what was decided on each.
+    /// The pods that something is to be done to.
     pub pods: Vec<GrantedPod<'a>>,
     /// Where the canary rollout stands.
     pub canary: Canary,
@@ -56,10 +56,8 @@ pub struct Findings<'a> {
 impl<'a> Findings<'a> {
     /// Where all questions stand, with their pods; and whether they are within the budget.
     pub fn standings(&self) -> impl Iterator<Item = (&'a Pod, &Standing<'a>, bool)> {
-        let chosen = self.pods.iter().filter_map(|pod| {
-            let decided = pod.decided.as_ref()?;
-            Some((pod.facts.pod, &decided.asked.standing, decided.granted))
-        });
+        let pods = self.pods.iter();
+        let chosen = pods.map(|pod| (pod.facts.pod, &pod.standing, pod.granted));
         let confirmations = self.confirmations.iter();
         chosen.chain(confirmations.map(|confirmation| (confirmation.pod, &confirmation.standing, true)))
     }

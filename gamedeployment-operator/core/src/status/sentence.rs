@@ -11,7 +11,7 @@ use crate::facts::{Facts, PodFacts};
 use crate::gate::{Standing, Unresolved, unresolved};
 use crate::pod::Pod;
 use crate::progress::Stage;
-use crate::stages::{Granted, GrantedPod};
+use crate::stages::{GrantedPod, staying};
 use crate::steps::STALLED_AFTER;
 use crate::trial;
 use crate::workload::UpdateType;
@@ -86,7 +86,8 @@ pub(super) fn progressing(
     let counts = &findings.counts;
     let (updated, all) = (facts.updated(), facts.pods.len());
     let mut set = |progress, reason, message: String| {
-        let message = message + &waits(facts, findings, waiting) + &under_way(facts) + &not_begun(findings);
+        let message =
+            message + &waits(facts, findings, waiting) + &under_way(facts) + &not_begun(facts, findings);
         conditions.set(WorkloadCondition::Progressing, progress, reason, message);
     };
     if let Some((reason, message)) = unrecorded::progressing(facts) {
@@ -111,7 +112,7 @@ pub(super) fn progressing(
         let (to_create, to_delete) = (need.create_old + need.create_updated, need.delete);
         let message = format!(
             "{to_create} pods to create, {to_delete} to delete{}",
-            waits_for_index(facts, findings) + &waits_for_batch(facts, findings, to_create)
+            waits_for_index(facts, findings) + &waits_for_batch(facts, to_create)
         );
         return set(true, WorkloadReason::Scaling, message);
     }
@@ -144,7 +145,8 @@ fn waits(facts: &Facts<'_>, findings: &Findings<'_>, waiting: &Waiting) -> Strin
     if !asking.is_empty() {
         parts.push(format!("; the hooks of {} are being asked", named(&asking)));
     }
-    let held = names(findings.pods.iter().filter(|pod| waits_for_budget(pod)));
+    let waiting_for_budget = findings.pods.iter().filter(|pod| waits_for_budget(pod));
+    let held = names(waiting_for_budget.map(|pod| pod.facts));
     if !held.is_empty() {
         let workload = facts.workload;
         let floor = workload.replicas.saturating_sub(workload.max_unavailable);
@@ -152,7 +154,7 @@ fn waits(facts: &Facts<'_>, findings: &Findings<'_>, waiting: &Waiting) -> Strin
         let until = trial::waits_for(facts, &findings.pods)
             .unwrap_or_else(|| format!("more than {floor} are available"));
         parts.push(format!("; {count} pods wait until {until}: {held}"));
-        let missing = names(findings.pods.iter().filter(|pod| !pod.facts.is_available()));
+        let missing = names(facts.pods.iter().filter(|pod| !pod.is_available()));
         if !missing.is_empty() {
             parts.push(format!("; not available: {}", named(&missing)));
         }
@@ -188,8 +190,8 @@ fn under_way(facts: &Facts<'_>) -> String {
 }
 
 /// Pods that stay as they are until something lets them be updated.
-fn not_begun(findings: &Findings<'_>) -> String {
-    let pods = names(findings.pods.iter().filter(|pod| pod.facts.old && pod.stays()));
+fn not_begun(facts: &Facts<'_>, findings: &Findings<'_>) -> String {
+    let pods = names(staying(facts, &findings.pods).filter(|pod| pod.old));
     if pods.is_empty() {
         String::new()
     } else {
@@ -198,23 +200,18 @@ fn not_begun(findings: &Findings<'_>) -> String {
 }
 
 /// Names of pods in an order that stays.
-fn names<'p, 'a: 'p>(pods: impl Iterator<Item = &'p GrantedPod<'a>>) -> Vec<&'a str> {
-    let mut names: Vec<&str> = pods.map(|pod| pod.facts.pod.name.as_str()).collect();
+fn names<'p, 'a: 'p>(pods: impl Iterator<Item = &'p PodFacts<'a>>) -> Vec<&'a str> {
+    let mut names: Vec<&str> = pods.map(|pod| pod.pod.name.as_str()).collect();
     names.sort_unstable();
     names
 }
 
 /// Pods are created in batches, and the one before is not ready yet.
-fn waits_for_batch(facts: &Facts<'_>, findings: &Findings<'_>, to_create: usize) -> String {
+fn waits_for_batch(facts: &Facts<'_>, to_create: usize) -> String {
     if to_create <= crate::creation::room(facts) {
         return String::new();
     }
-    let unready = names(
-        findings
-            .pods
-            .iter()
-            .filter(|pod| crate::creation::is_starting(pod.facts)),
-    );
+    let unready = names(facts.pods.iter().filter(|pod| crate::creation::is_starting(pod)));
     format!(
         "; spec.scaleStrategy.createBatch lets more be created when these are ready: {}",
         named(&unready)
@@ -257,14 +254,11 @@ fn holding_an_index<'a>(facts: &Facts<'a>, wanted: fn(&Pod) -> bool) -> Vec<&'a 
 }
 
 fn waits_for_budget(pod: &GrantedPod<'_>) -> bool {
-    let waits = |decided: &Granted<'_>| {
-        let could = matches!(
-            decided.asked.standing,
-            Standing::Open(_) | Standing::Used(_) | Standing::Unasked(_) | Standing::Stale(..)
-        );
-        could && !decided.granted
-    };
-    pod.decided.as_ref().is_some_and(waits) && !pod.facts.pod.is_out_of_service()
+    let could = matches!(
+        pod.standing,
+        Standing::Open(_) | Standing::Used(_) | Standing::Unasked(_) | Standing::Stale(..)
+    );
+    could && !pod.granted && !pod.facts.pod.is_out_of_service()
 }
 
 pub(super) fn scale_blocked(

@@ -12,7 +12,6 @@ use crate::gate::{Intent, PodRef, Run, Standing};
 use crate::hook_kind::HookKind;
 use crate::plan::Waits;
 use crate::pod::Pod;
-use crate::stages::Granted;
 
 /// Most entries of a kind that the status shows; `hookPendingReplicas` counts all.
 const SHOWN: usize = 100;
@@ -54,14 +53,10 @@ impl Waiting {
     pub(super) fn gather(facts: &Facts<'_>, findings: &Findings<'_>, old: &GameDeploymentStatus) -> Self {
         let mut entries = Vec::new();
         for pod in &findings.pods {
-            let Some(Granted { asked, .. }) = &pod.decided else {
+            let Some(kind) = pod.intent.hook(facts.workload) else {
                 continue;
             };
-            let intent = &asked.choice.intent;
-            let Some(kind) = intent.hook(facts.workload) else {
-                continue;
-            };
-            entries.extend(entry(facts, pod.facts.pod, kind, intent, &asked.standing, old));
+            entries.extend(entry(facts, pod.facts.pod, kind, &pod.intent, &pod.standing, old));
         }
         for confirmation in &findings.confirmations {
             let intent = Intent::Confirm(confirmation.pod.revision().to_owned());

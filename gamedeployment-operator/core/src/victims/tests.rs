@@ -60,7 +60,7 @@ fn victims(pods: &[Pod], named: &[&str], need: Need) -> (Vec<String>, Vec<String
     let chosen = choose(&facts, need);
     let sorted = |surplus: bool| {
         let goes = |choice: &Choice| choice.surplus || !surplus;
-        let goes = chosen.iter().filter(|pod| pod.decided.as_ref().is_some_and(goes));
+        let goes = chosen.iter().filter(|pod| pod.choice.as_ref().is_some_and(goes));
         let mut list: Vec<String> = goes.map(|pod| pod.facts.pod.name.clone()).collect();
         list.sort();
         list
