@@ -10,7 +10,7 @@ use crate::gate::{GONE_AFTER, Intent, Run};
 use crate::history::History;
 use crate::hook_kind::HookKind;
 use crate::pod::Pod;
-use crate::progress::{Stage, stage};
+use crate::progress::{InPlacePhase, in_place_phase};
 use crate::rank::Rank;
 use crate::trial::Hold;
 use crate::view::View;
@@ -23,7 +23,7 @@ pub struct PodFacts<'a> {
     /// Whether it is at another revision than the one that pods are updated to.
     pub old: bool,
     /// Where its update in place stands.
-    pub stage: Stage,
+    pub phase: InPlacePhase,
     /// How it counts towards the floor.
     pub service: Service,
     /// For what it was chosen before, and since when.
@@ -50,8 +50,8 @@ pub enum Service {
 }
 
 impl Service {
-    fn of(pod: &Pod, stage: &Stage, view: &View<'_>, workload: &Workload, now: Timestamp) -> Self {
-        if !matches!(stage, Stage::Idle | Stage::Finished) {
+    fn of(pod: &Pod, phase: &InPlacePhase, view: &View<'_>, workload: &Workload, now: Timestamp) -> Self {
+        if !matches!(phase, InPlacePhase::Idle | InPlacePhase::Finished) {
             return Self::None;
         }
         if pod.is_available(workload.min_ready_seconds, now) {
@@ -60,7 +60,7 @@ impl Service {
         let node = pod.node.as_deref();
         let gone = || matches!(node.map(|node| view.cluster.node(node)), Some(Node::Absent(since)) if since >= GONE_AFTER);
         // What was updated in its place counts as soon as it is ready: before that it has not served at its new images.
-        let has_served = *stage == Stage::Idle || pod.is_ready();
+        let has_served = *phase == InPlacePhase::Idle || pod.is_ready();
         if has_served && pod.may_come_back() && !gone() {
             Self::Interrupted
         } else {
@@ -152,12 +152,12 @@ impl<'a> Facts<'a> {
         // No two are equal. The facts are gathered afterwards: they are large to be moved about.
         ranked.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
         let pods = ranked.iter().map(|(_, pod)| {
-            let stage = stage(pod, now);
+            let phase = in_place_phase(pod, now);
             PodFacts {
                 pod,
                 old: !history.is_updated(pod.revision()),
-                service: Service::of(pod, &stage, view, workload, now),
-                stage,
+                service: Service::of(pod, &phase, view, workload, now),
+                phase,
                 chosen: Chosen::read(pod),
             }
         });

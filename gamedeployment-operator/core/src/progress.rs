@@ -1,9 +1,9 @@
 //! Where an in-place update of one pod stands. All of it is written on the pod: whoever takes over goes on.
 //!
-//! 1. The condition `InPlaceUpdateReady` becomes False; its message names the revision (out of service, [`Stage::Grace`]).
+//! 1. The condition `InPlaceUpdateReady` becomes False; its message names the revision (out of service, [`InPlacePhase::Grace`]).
 //! 2. After `gracePeriodSeconds` one write changes images, metadata and the revision's label, and records in an
-//!    annotation what the containers were before ([`Stage::Written`]).
-//! 3. When every changed container shows that it runs the new image, the condition becomes True ([`Stage::Idle`]).
+//!    annotation what the containers were before ([`InPlacePhase::Written`]).
+//! 3. When every changed container shows that it runs the new image, the condition becomes True ([`InPlacePhase::Idle`]).
 
 use std::collections::BTreeMap;
 
@@ -79,7 +79,7 @@ impl Record {
 
 /// Where an in-place update of a pod stands.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Stage {
+pub enum InPlacePhase {
     /// None is going on.
     Idle,
     /// The pod is out of service, or was never put into it, for no update at all.
@@ -106,11 +106,11 @@ pub enum Stage {
 
 /// Where an in-place update of this pod stands.
 #[must_use]
-pub fn stage(pod: &Pod, now: Timestamp) -> Stage {
+pub fn in_place_phase(pod: &Pod, now: Timestamp) -> InPlacePhase {
     let Some(condition) = &pod.in_place else {
         // A fresh pod is not ready before somebody says that no update is going on.
         return if pod.has_readiness_gate {
-            Stage::OutOfService
+            InPlacePhase::OutOfService
         } else {
             in_service(pod, now)
         };
@@ -119,20 +119,20 @@ pub fn stage(pod: &Pod, now: Timestamp) -> Stage {
         return in_service(pod, now);
     }
     if !is_target(&condition.target, pod) {
-        return Stage::Grace {
+        return InPlacePhase::Grace {
             to: condition.target.clone(),
             since: condition.since,
         };
     }
     if is_half_written(pod) {
-        return Stage::Grace {
+        return InPlacePhase::Grace {
             to: pod.revision().to_owned(),
             since: condition.since,
         };
     }
     match record(pod).filter(|record| record.revision == pod.revision()) {
         Some(record) => advance(pod, &record, now),
-        None => Stage::OutOfService,
+        None => InPlacePhase::OutOfService,
     }
 }
 
@@ -148,7 +148,7 @@ fn is_target(target: &str, pod: &Pod) -> bool {
 }
 
 /// A pod without the readiness gate is updated while it is in service.
-fn in_service(pod: &Pod, now: Timestamp) -> Stage {
+fn in_service(pod: &Pod, now: Timestamp) -> InPlacePhase {
     let written = record(pod).filter(|record| {
         !pod.has_readiness_gate && record.revision == pod.revision() && !is_noted(record, pod)
     });
@@ -169,16 +169,16 @@ fn is_noted(record: &Record, pod: &Pod) -> bool {
     condition.target == record.mark()
 }
 
-fn hot_patch(pod: &Pod, now: Timestamp) -> Stage {
+fn hot_patch(pod: &Pod, now: Timestamp) -> InPlacePhase {
     let record = Record::read(pod.annotation(names::pod::HOT_PATCH_STATE));
     match record.filter(|record| record.revision == pod.revision()) {
         Some(record) => match advance(pod, &record, now) {
-            Stage::Finished => Stage::Idle,
+            InPlacePhase::Finished => InPlacePhase::Idle,
             // Nobody notes that a hot patch is finished: a pod that has served since is no part of an update.
-            _ if has_served_since(pod, &record, now) => Stage::Idle,
+            _ if has_served_since(pod, &record, now) => InPlacePhase::Idle,
             other => other,
         },
-        None => Stage::Idle,
+        None => InPlacePhase::Idle,
     }
 }
 
@@ -207,7 +207,7 @@ fn has_served_since(pod: &Pod, record: &Record, now: Timestamp) -> bool {
     long_after || with_new_ones()
 }
 
-fn advance(pod: &Pod, record: &Record, now: Timestamp) -> Stage {
+fn advance(pod: &Pod, record: &Record, now: Timestamp) -> InPlacePhase {
     let written = record.update_timestamp.unwrap_or(Timestamp::MIN);
     let mut look: Option<Timestamp> = None;
     let mut waiting = false;
@@ -226,13 +226,13 @@ fn advance(pod: &Pod, record: &Record, now: Timestamp) -> Stage {
     }
     if waiting {
         let complaint = pod.containers.iter().find_map(Container::complaint);
-        Stage::Written {
+        InPlacePhase::Written {
             since: record.update_timestamp,
             look,
             complaint,
         }
     } else {
-        Stage::Finished
+        InPlacePhase::Finished
     }
 }
 

@@ -13,7 +13,7 @@ use crate::gate::{Act, Approval, GONE_AFTER, Gate, Intent, PodRef, Standing};
 use crate::hook_kind::HookKind;
 use crate::plan::{Action, Finished, Part, PodChange};
 use crate::pod::Pod;
-use crate::progress::{self, Record, Stage};
+use crate::progress::{self, InPlacePhase, Record};
 use crate::stages::{Choice, ChosenPod, GrantedPod};
 
 /// A pod that was updated in place and waits for its `PostInplace` hook.
@@ -84,7 +84,7 @@ fn wants_confirmation(pod: &ChosenPod<'_>) -> bool {
     let updated_in_place = || progress::record(facts.pod).is_some_and(|record| record.revision == revision);
     !facts.old
         && pod.stays()
-        && facts.stage == Stage::Idle
+        && facts.phase == InPlacePhase::Idle
         && facts.pod.annotation(annotation::CONFIRMED) != Some(revision)
         && updated_in_place()
 }
@@ -224,11 +224,15 @@ fn open(facts: &Facts<'_>, pod: &PodFacts<'_>, approval: Approval) -> Step {
     };
     let grace = SignedDuration::from_secs(facts.workload.grace_seconds);
     let gated = pod.pod.has_readiness_gate;
-    let out_for = match &pod.stage {
-        Stage::Grace { to, since } if gated && to == update.to() => Some(since.unwrap_or(Timestamp::MIN)),
-        Stage::Grace { .. } | Stage::Idle | Stage::OutOfService | Stage::Written { .. } | Stage::Finished => {
-            None
+    let out_for = match &pod.phase {
+        InPlacePhase::Grace { to, since } if gated && to == update.to() => {
+            Some(since.unwrap_or(Timestamp::MIN))
         }
+        InPlacePhase::Grace { .. }
+        | InPlacePhase::Idle
+        | InPlacePhase::OutOfService
+        | InPlacePhase::Written { .. }
+        | InPlacePhase::Finished => None,
     };
     // A change of metadata restarts nothing: the pod stays in service. Where nothing keeps players out of it, there is
     // nothing to wait for: the verdict is fresh now.
@@ -291,8 +295,8 @@ fn written(facts: &Facts<'_>, pod: &Pod, change: crate::in_place::Change, hot: b
 /// Puts a pod into service that has no reason to be out of it.
 fn put_in(facts: &Facts<'_>, pod: &PodFacts<'_>) -> Option<Action> {
     let put_in = |finished| Some(Action::PutIn(PodRef::of(pod.pod), finished));
-    match &pod.stage {
-        Stage::Finished => {
+    match &pod.phase {
+        InPlacePhase::Finished => {
             let finished = progress::record(pod.pod).map(|record| Finished {
                 revision: pod.pod.revision().to_owned(),
                 mark: if pod.pod.has_readiness_gate {
@@ -303,13 +307,13 @@ fn put_in(facts: &Facts<'_>, pod: &PodFacts<'_>) -> Option<Action> {
             });
             put_in(finished)
         }
-        Stage::OutOfService => put_in(None),
+        InPlacePhase::OutOfService => put_in(None),
         // Nothing was changed yet, so nothing is lost by calling it off. First the verdict goes that it was begun
         // with: it counts once. What the original began is written already in its label: that is gone on with.
-        Stage::Grace { .. } if !progress::is_half_written(pod.pod) && !has_verdict(facts, pod.pod) => {
+        InPlacePhase::Grace { .. } if !progress::is_half_written(pod.pod) && !has_verdict(facts, pod.pod) => {
             put_in(None)
         }
-        Stage::Grace { .. } | Stage::Idle | Stage::Written { .. } => None,
+        InPlacePhase::Grace { .. } | InPlacePhase::Idle | InPlacePhase::Written { .. } => None,
     }
 }
 
@@ -329,12 +333,15 @@ fn wakes(facts: &Facts<'_>, pod: &PodFacts<'_>, chosen: bool) -> impl Iterator<I
     });
     let left = left.filter(|left| left.is_positive());
     let gone = left.map(|left| facts.now.checked_add(left).unwrap_or(Timestamp::MAX));
-    let (look, overdue) = match &pod.stage {
-        Stage::Written { look, since, .. } => {
+    let (look, overdue) = match &pod.phase {
+        InPlacePhase::Written { look, since, .. } => {
             let overdue = since.and_then(|since| since.checked_add(STALLED_AFTER).ok());
             (*look, overdue.filter(later))
         }
-        Stage::Idle | Stage::OutOfService | Stage::Grace { .. } | Stage::Finished => (None, None),
+        InPlacePhase::Idle
+        | InPlacePhase::OutOfService
+        | InPlacePhase::Grace { .. }
+        | InPlacePhase::Finished => (None, None),
     };
     let available = pod.pod.available_from(facts.workload.min_ready_seconds);
     let available = available.filter(|from| *from > facts.now);

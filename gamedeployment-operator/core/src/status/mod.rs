@@ -13,7 +13,7 @@ use crate::facts::Facts;
 use crate::gate::Standing;
 use crate::plan::{Crowd, Gauges, Report, Rollout, Warning};
 use crate::pod::Pod;
-use crate::progress::Stage;
+use crate::progress::InPlacePhase;
 use crate::rank::{CostOrder, cost_of};
 use crate::rollout::Hindrances;
 use crate::scale::Counts;
@@ -174,7 +174,10 @@ fn gauges(facts: &Facts<'_>, findings: &Findings<'_>, waiting: &Waiting) -> Gaug
             gauges.chosen.join(chosen.since);
         }
         // A new pod that waits for its first turn in service is no update.
-        let updating = matches!(pod.stage, Stage::Grace { .. } | Stage::Written { .. });
+        let updating = matches!(
+            pod.phase,
+            InPlacePhase::Grace { .. } | InPlacePhase::Written { .. }
+        );
         gauges.rollout.updating += usize::from(updating);
     }
     if !workload.paused && workload.update != UpdateType::OnDelete {

@@ -10,7 +10,7 @@ use super::{Findings, ended, is_whole, unrecorded};
 use crate::facts::{Facts, PodFacts};
 use crate::gate::{Standing, Unresolved, unresolved};
 use crate::pod::Pod;
-use crate::progress::Stage;
+use crate::progress::InPlacePhase;
 use crate::stages::{GrantedPod, staying};
 use crate::steps::STALLED_AFTER;
 use crate::trial;
@@ -120,7 +120,10 @@ pub(super) fn progressing(
         let message = format!("{updated} of {all} pods are updated; others change when they are deleted");
         return set(true, WorkloadReason::WaitingForDeletion, message);
     }
-    let busy = facts.pods.iter().any(|pod| !matches!(pod.stage, Stage::Idle));
+    let busy = facts
+        .pods
+        .iter()
+        .any(|pod| !matches!(pod.phase, InPlacePhase::Idle));
     if counts.to_update() > 0 || busy {
         let wanted = counts.to_update_in_all();
         let message = format!("{updated} of {wanted} pods are updated");
@@ -165,19 +168,19 @@ fn waits(facts: &Facts<'_>, findings: &Findings<'_>, waiting: &Waiting) -> Strin
 /// Pods in the midst of an update in place.
 fn under_way(facts: &Facts<'_>) -> String {
     let grace = SignedDuration::from_secs(facts.workload.grace_seconds);
-    let busy = facts.pods.iter().filter(|pod| pod.stage != Stage::Idle);
+    let busy = facts.pods.iter().filter(|pod| pod.phase != InPlacePhase::Idle);
     let mut busy: Vec<_> = busy.collect();
     busy.sort_by_key(|pod| &pod.pod.name);
     let sentence = |pod: &&PodFacts<'_>| {
         let name = &pod.pod.name;
-        match &pod.stage {
-            Stage::Grace { since, .. } => {
+        match &pod.phase {
+            InPlacePhase::Grace { since, .. } => {
                 let end = since.and_then(|since| since.checked_add(grace).ok());
                 let end = end.map_or_else(|| "now".to_owned(), |end| format!("at {end}"));
                 format!("pod {name} is out of service, its images change {end}")
             }
-            Stage::Written { .. } => format!("pod {name} is being updated"),
-            Stage::OutOfService | Stage::Finished | Stage::Idle => {
+            InPlacePhase::Written { .. } => format!("pod {name} is being updated"),
+            InPlacePhase::OutOfService | InPlacePhase::Finished | InPlacePhase::Idle => {
                 format!("pod {name} comes back into service")
             }
         }
@@ -348,7 +351,7 @@ pub(super) fn update_blocked(
 
 /// Why an update in place does not come to its end.
 fn stalled(pod: &PodFacts<'_>, now: Timestamp) -> Option<String> {
-    let Stage::Written { since, complaint, .. } = &pod.stage else {
+    let InPlacePhase::Written { since, complaint, .. } = &pod.phase else {
         return None;
     };
     let name = &pod.pod.name;
