@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use shared_api::names::pod as annotation;
 
-use crate::birth::Nursery;
 use crate::claim::Claim;
 use crate::facts::{Facts, PodFacts};
 use crate::plan::Action;
+use crate::pod_factory::PodFactory;
 use crate::scale::Need;
 
 /// Most pods that one decision creates: the next one follows when these are known.
@@ -34,7 +34,7 @@ pub fn create(facts: &Facts<'_>, claimed: &Claim<'_>, need: Need, held: usize) -
     let indexes: BTreeSet<i64> = owned
         .filter_map(|pod| pod.annotation(annotation::INDEX)?.parse().ok())
         .collect();
-    let mut nursery = Nursery::new(workload, facts.view.cluster, ids.chain(asked).collect(), indexes);
+    let mut factory = PodFactory::new(workload, facts.view.cluster, ids.chain(asked).collect(), indexes);
     let (mut actions, mut unmade) = (Vec::new(), 0);
     let parts = [
         (need.create_old, facts.history.current),
@@ -42,7 +42,7 @@ pub fn create(facts: &Facts<'_>, claimed: &Claim<'_>, need: Need, held: usize) -
     ];
     for (count, revision) in parts {
         for _ in 0..count.min(left) {
-            match nursery.pod(&revision.name, &revision.template) {
+            match factory.pod(&revision.name, &revision.template) {
                 Some(pod) => actions.push(Action::CreatePod(Box::new(pod))),
                 None => unmade += 1,
             }

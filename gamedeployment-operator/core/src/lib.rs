@@ -21,7 +21,7 @@
 //! | [`in_place`] | whether one revision becomes another without a new pod, and when that is done |
 //! | [`progress`] | where an in-place update of one pod stands |
 //! | [`steps`] | the next step of every pod |
-//! | [`creation`] | pods to create; [`birth`]: what they are; [`ended`]: those that have ended |
+//! | [`creation`] | pods to create; [`pod_factory`]: what they are; [`ended`]: those that have ended |
 //! | [`used_runs`] | which HookRuns are removed: those that nothing rests on |
 //! | [`status`] | counts, and a sentence for everything that waits |
 //! | [`plan`] | what is to be done, as data; [`refusals`]: what of it waits, because it was refused |
@@ -29,7 +29,6 @@
 //!
 //! Nothing here has a client, a runtime, a clock, randomness, an environment or a log.
 
-pub mod birth;
 pub mod budget;
 pub mod canary;
 pub mod claim;
@@ -49,6 +48,7 @@ pub mod image;
 pub mod in_place;
 pub mod plan;
 pub mod pod;
+pub mod pod_factory;
 pub mod progress;
 pub mod rank;
 pub mod refusals;

@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use shared_api::names::pod as annotation;
 
-use crate::birth::Nursery;
 use crate::facts::{Facts, PodFacts, Service};
 use crate::gate::Intent;
 use crate::plan::Action;
+use crate::pod_factory::PodFactory;
 use crate::stages::GrantedPod;
 use crate::view::View;
 
@@ -49,14 +49,14 @@ pub fn attempt(facts: &Facts<'_>, pods: &[GrantedPod<'_>]) -> Option<Action> {
         return None;
     }
     let taken = facts.pods.iter().map(|pod| pod.pod.instance().to_owned());
-    let mut nursery = Nursery::new(
+    let mut factory = PodFactory::new(
         facts.workload,
         facts.view.cluster,
         taken.collect(),
         BTreeSet::new(),
     );
     let update = facts.history.update;
-    let pod = nursery.pod(&update.name, &update.template)?;
+    let pod = factory.pod(&update.name, &update.template)?;
     Some(Action::TryPod(Box::new(pod), update.name.clone()))
 }
 

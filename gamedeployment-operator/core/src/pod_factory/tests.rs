@@ -20,14 +20,14 @@ fn indexed() -> Workload {
 }
 
 fn some(workload: &Workload, around: &Around, count: usize, taken: &[&str], indexes: &[i64]) -> Vec<NewPod> {
-    let mut nursery = Nursery::new(
+    let mut factory = PodFactory::new(
         workload,
         around,
         strings(taken),
         indexes.iter().copied().collect(),
     );
     let template = Template::read(&template("game:v1"));
-    (0..count).map_while(|_| nursery.pod("new", &template)).collect()
+    (0..count).map_while(|_| factory.pod("new", &template)).collect()
 }
 
 fn names(pods: &[NewPod]) -> Vec<&str> {
@@ -123,8 +123,8 @@ fn every_container_knows_its_pods_index_before_its_other_variables() {
         ]},
     });
     let workload = indexed();
-    let mut nursery = Nursery::new(&workload, &around, BTreeSet::new(), BTreeSet::new());
-    let pod = nursery.pod("new", &Template::read(&raw)).unwrap().manifest;
+    let mut factory = PodFactory::new(&workload, &around, BTreeSet::new(), BTreeSet::new());
+    let pod = factory.pod("new", &Template::read(&raw)).unwrap().manifest;
     let index = json!({"name": "POD_INDEX", "value": "4"});
     let port = json!({"name": "PORT", "value": "80$(POD_INDEX)"});
     assert_eq!(pod["spec"]["containers"][0]["env"], json!([index, port]));
@@ -140,8 +140,8 @@ fn a_pod_is_its_template_with_owner_and_readiness_gate_and_keeps_unknown_fields(
         "spec": {"containers": [{"name": "game"}], "newField": {"x": 1}, "readinessGates": [{"conditionType": "db"}]},
     });
     let make = |workload: &Workload| {
-        let mut nursery = Nursery::new(workload, &around, BTreeSet::new(), BTreeSet::new());
-        nursery.pod("new", &Template::read(&raw)).unwrap().manifest
+        let mut factory = PodFactory::new(workload, &around, BTreeSet::new(), BTreeSet::new());
+        factory.pod("new", &Template::read(&raw)).unwrap().manifest
     };
     let pod = make(&named("fleet"));
     assert_eq!(pod["spec"]["newField"], json!({"x": 1}));

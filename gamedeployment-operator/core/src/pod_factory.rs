@@ -25,7 +25,7 @@ const ID_LENGTH: usize = 5;
 const LONGEST_NAME: usize = 63;
 
 /// Hands out instance ids and indexes.
-pub struct Nursery<'a> {
+pub struct PodFactory<'a> {
     workload: &'a Workload,
     cluster: &'a dyn Cluster,
     /// Instance ids of pods and runs that exist.
@@ -36,7 +36,7 @@ pub struct Nursery<'a> {
     next: u64,
 }
 
-impl<'a> Nursery<'a> {
+impl<'a> PodFactory<'a> {
     /// With these instance ids and indexes in use.
     #[must_use]
     pub fn new(
