@@ -2,7 +2,7 @@
 //! pods that it no longer selects, as core controllers do.
 
 use crate::gate::PodRef;
-use crate::plan::{Action, Crowd};
+use crate::plan::{Action, PodGroup};
 use crate::pod::Pod;
 use crate::view::View;
 use crate::workload::Workload;
@@ -15,7 +15,7 @@ pub struct Claim<'a> {
     /// Ended for good, and not being deleted yet.
     pub ended: Vec<&'a Pod>,
     /// Being deleted and not gone yet.
-    pub ending: Crowd,
+    pub ending: PodGroup,
     /// How many pods are about to join these.
     pub adopted: usize,
     /// Every pod that is there, whoever's it is: names and indexes in use.
@@ -29,7 +29,7 @@ pub fn claim<'a>(view: &View<'a>, workload: &Workload) -> (Claim<'a>, Vec<Action
     let mut claimed = Claim {
         active: Vec::new(),
         ended: Vec::new(),
-        ending: Crowd::default(),
+        ending: PodGroup::default(),
         adopted: 0,
         all: view.pods,
     };

@@ -235,9 +235,9 @@ pub struct Gauges {
     /// waits for.
     pub hooks: [Option<Waits>; 3],
     /// Pods that were chosen to be deleted.
-    pub chosen: Crowd,
+    pub chosen: PodGroup,
     /// Pods that are being deleted and not gone yet.
-    pub ending: Crowd,
+    pub ending: PodGroup,
     /// Where the update stands.
     pub rollout: Rollout,
 }
@@ -246,23 +246,23 @@ pub struct Gauges {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Waits {
     /// The hook has no verdict yet.
-    pub asking: Crowd,
+    pub asking: PodGroup,
     /// The hook has no success.
-    pub refused: Crowd,
+    pub refused: PodGroup,
     /// The hook cannot be asked.
-    pub blocked: Crowd,
+    pub blocked: PodGroup,
 }
 
 /// Pods of which the same is to be said.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Crowd {
+pub struct PodGroup {
     /// How many there are.
     pub pods: usize,
     /// Since when the one that came first is among them, as far as that is known.
     pub since: Option<Timestamp>,
 }
 
-impl Crowd {
+impl PodGroup {
     /// One more.
     pub fn join(&mut self, since: Option<Timestamp>) {
         self.pods += 1;

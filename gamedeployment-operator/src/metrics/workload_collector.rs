@@ -5,7 +5,7 @@ use std::fmt::Error;
 use std::sync::{Mutex, PoisonError};
 
 use gamedeployment_core::hook_kind::HookKind;
-use gamedeployment_core::plan::{Crowd, Gauges};
+use gamedeployment_core::plan::{Gauges, PodGroup};
 use jiff::Timestamp;
 use operator_runtime::watch::Key;
 use prometheus_client::collector::Collector;
@@ -56,7 +56,7 @@ const METRICS: [(&str, &str, Tell); 7] = [
     (
         "hook_waiting_pods",
         "Pods that wait for a hook: asking (no verdict yet), refused (no success), blocked (cannot be asked, or nobody measures)",
-        |report, series| waits(report, series, |crowd| number(crowd.pods)),
+        |report, series| waits(report, series, |group| number(group.pods)),
     ),
     (
         "hook_waiting_since_seconds",
@@ -66,7 +66,7 @@ const METRICS: [(&str, &str, Tell); 7] = [
     (
         "draining_pods",
         "Pods that are to go and are not gone: chosen (their hook is asked, or their turn is to come), terminating",
-        |report, series| drains(report, series, |crowd| number(crowd.pods)),
+        |report, series| drains(report, series, |group| number(group.pods)),
     ),
     (
         "draining_since_seconds",
@@ -159,7 +159,7 @@ impl Collector for WorkloadCollector {
     }
 }
 
-fn waits(report: &Report, series: &mut Series<'_>, value: fn(Crowd) -> i64) -> Result<(), Error> {
+fn waits(report: &Report, series: &mut Series<'_>, value: fn(PodGroup) -> i64) -> Result<(), Error> {
     for (hook, waits) in HookKind::ALL.into_iter().zip(report.gauges.hooks) {
         let Some(waits) = waits else { continue };
         let states = [
@@ -167,20 +167,20 @@ fn waits(report: &Report, series: &mut Series<'_>, value: fn(Crowd) -> i64) -> R
             ("refused", waits.refused),
             ("blocked", waits.blocked),
         ];
-        for (state, crowd) in states {
-            series(&[("state", state), ("hook", hook.word())], value(crowd))?;
+        for (state, group) in states {
+            series(&[("state", state), ("hook", hook.word())], value(group))?;
         }
     }
     Ok(())
 }
 
-fn drains(report: &Report, series: &mut Series<'_>, value: fn(Crowd) -> i64) -> Result<(), Error> {
+fn drains(report: &Report, series: &mut Series<'_>, value: fn(PodGroup) -> i64) -> Result<(), Error> {
     series(&[("state", "chosen")], value(report.gauges.chosen))?;
     series(&[("state", "terminating")], value(report.gauges.ending))
 }
 
-fn since(crowd: Crowd) -> i64 {
-    crowd.since.map_or(0, Timestamp::as_second)
+fn since(group: PodGroup) -> i64 {
+    group.since.map_or(0, Timestamp::as_second)
 }
 
 fn number(count: usize) -> i64 {

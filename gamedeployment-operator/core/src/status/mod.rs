@@ -11,7 +11,7 @@ use crate::canary::Canary;
 use crate::ended::Held;
 use crate::facts::Facts;
 use crate::gate::Standing;
-use crate::plan::{Crowd, Gauges, Report, Rollout, Warning};
+use crate::plan::{Gauges, PodGroup, Report, Rollout, Warning};
 use crate::pod::Pod;
 use crate::progress::InPlacePhase;
 use crate::rank::{CostOrder, cost_of};
@@ -50,7 +50,7 @@ pub struct Findings<'a> {
     /// Pods that ended at once, and whose replacement waits; the first to go first.
     pub held: Vec<Held<'a>>,
     /// Pods that are being deleted.
-    pub ending: Crowd,
+    pub ending: PodGroup,
 }
 
 impl<'a> Findings<'a> {
@@ -165,7 +165,7 @@ fn gauges(facts: &Facts<'_>, findings: &Findings<'_>, waiting: &Waiting) -> Gaug
     let workload = facts.workload;
     let mut gauges = Gauges {
         hooks: waiting.gauges(|kind| workload.hook(kind).step.is_some()),
-        chosen: Crowd::default(),
+        chosen: PodGroup::default(),
         ending: findings.ending,
         rollout: Rollout::default(),
     };

@@ -1,5 +1,5 @@
 //! What is told of pods that are held: to each of them once, with what lets it go on; to the workload how many they are,
-//! so that a crowd of pods is no crowd of events.
+//! so that many pods are not as many events.
 
 use shared_api::GameDeploymentStatus;
 use shared_api::game_deployment::HookCondition;
@@ -12,7 +12,7 @@ use crate::plan::Warning;
 use crate::workload::Workload;
 
 /// The workload is told of so many pods, and then not again before there are so many more.
-const CROWDS: [usize; 3] = [1, 10, 100];
+const GROUPS: [usize; 3] = [1, 10, 100];
 /// Most characters of what is told of a hook: what to do stands behind it, and is not to be cut off.
 const LONGEST: usize = 500;
 
@@ -39,8 +39,8 @@ impl Waiting {
             let is_one = |entry: &&Entry| entry.how != How::Asking && (entry.how == How::Refused) == refused;
             let now: Vec<&Entry> = self.entries.iter().filter(is_one).collect();
             let before = held(old, refused);
-            if CROWDS.iter().any(|crowd| before < *crowd && *crowd <= now.len()) {
-                warnings.extend(of_crowd(workload, &now));
+            if GROUPS.iter().any(|group| before < *group && *group <= now.len()) {
+                warnings.extend(of_group(workload, &now));
             }
         }
         warnings
@@ -103,7 +103,7 @@ fn of_pod(workload: &Workload, entry: &Entry) -> String {
 }
 
 /// How many pods are held, and where to read on.
-fn of_crowd(workload: &Workload, held: &[&Entry]) -> Option<Warning> {
+fn of_group(workload: &Workload, held: &[&Entry]) -> Option<Warning> {
     let first = held.first()?;
     let names: Vec<&str> = held.iter().map(|entry| entry.pod.name.as_str()).collect();
     let (name, namespace) = (&workload.name, &workload.namespace);

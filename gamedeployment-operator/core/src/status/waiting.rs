@@ -106,12 +106,12 @@ impl Waiting {
             let mut waits = is_set(kind).then(Waits::default);
             for entry in self.entries.iter().filter(|entry| entry.kind == kind) {
                 let waits = waits.get_or_insert_default();
-                let crowd = match entry.how {
+                let group = match entry.how {
                     How::Asking => &mut waits.asking,
                     How::Refused => &mut waits.refused,
                     How::Blocked(_) => &mut waits.blocked,
                 };
-                crowd.join(entry.condition.start_time.map(shared_api::time::Time::timestamp));
+                group.join(entry.condition.start_time.map(shared_api::time::Time::timestamp));
             }
             waits
         })
