@@ -92,7 +92,7 @@ fn decide_on_pods<'a>(facts: &'a Facts<'a>, claimed: &Claim<'a>, plan: &mut Plan
     let tried = trial::attempt(facts, &pods).filter(|_| created.is_empty());
     plan.add(created);
     plan.actions.extend(tried);
-    if view.trouble.is_some() {
+    if view.write_errors.is_some() {
         let asked = pods.iter().filter(|pod| pod.granted);
         plan.asking = asked.map(|pod| pod.facts.pod.name.clone()).collect();
     }

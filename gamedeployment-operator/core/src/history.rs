@@ -83,7 +83,7 @@ pub fn settle<'a>(
                 labels,
             }));
             // The first attempt is awaited: it mostly succeeds, and pods of the old template would soon be replaced.
-            let refused = view.trouble.and_then(|trouble| trouble.revision.clone());
+            let refused = view.write_errors.and_then(|errors| errors.revision.clone());
             let refused = refused.map(Unrecorded::Refused);
             let history = refused.and_then(|refused| at_current(view, claimed, &known, refused));
             return (history, actions);
@@ -132,7 +132,7 @@ pub fn collisions(view: &View<'_>) -> i32 {
         .as_ref()
         .and_then(|status| status.collision_count)
         .unwrap_or(0);
-    let met = view.trouble.map_or(0, |trouble| trouble.collisions);
+    let met = view.write_errors.map_or(0, |errors| errors.collisions);
     recorded.saturating_add(met)
 }
 

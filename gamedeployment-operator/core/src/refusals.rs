@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::plan::{Action, CREATE_POD, CREATE_REVISION, Plan, STATUS, TRY_POD};
-use crate::view::Trouble;
+use crate::view::WriteErrors;
 
 /// The first pause; it doubles with every refusal in a row.
 pub const FIRST_PAUSE: Duration = Duration::from_millis(250);
@@ -210,7 +210,7 @@ impl Refusals {
 
     /// What is told of it. It stays the same while the same is refused.
     #[must_use]
-    pub fn trouble(&self) -> Option<Trouble> {
+    pub fn write_errors(&self) -> Option<WriteErrors> {
         let first = |scales: bool| {
             let mut acts = self.acts.iter();
             acts.find_map(|(name, act)| {
@@ -218,7 +218,7 @@ impl Refusals {
                 others.then(|| act.message())?
             })
         };
-        let trouble = Trouble {
+        let write_errors = WriteErrors {
             scaling: first(true),
             revision: self.acts.get(CREATE_REVISION).and_then(Act::message),
             updating: first(false),
@@ -226,7 +226,7 @@ impl Refusals {
             pod: self.acts.get(TRY_POD).and_then(Act::message),
             collisions: self.collisions,
         };
-        (trouble != Trouble::default()).then_some(trouble)
+        (write_errors != WriteErrors::default()).then_some(write_errors)
     }
 
     /// When something is to be tried again.

@@ -24,7 +24,7 @@ impl Hold {
     /// What is known of the API server's will to take pods of the update revision.
     #[must_use]
     pub fn of(view: &View<'_>, update: &str, pods: &[PodFacts<'_>]) -> Option<Self> {
-        if view.trouble.is_some_and(|trouble| trouble.creating) {
+        if view.write_errors.is_some_and(|errors| errors.creating) {
             return Some(Self::Creation);
         }
         // One that was updated in place was never created so.
@@ -76,7 +76,7 @@ pub fn waits_for(facts: &Facts<'_>, pods: &[GrantedPod<'_>]) -> Option<String> {
 /// What the API server has said in a dry run, and what to do.
 #[must_use]
 pub fn refusal(facts: &Facts<'_>) -> Option<String> {
-    let refused = facts.view.trouble?.pod.as_ref()?;
+    let refused = facts.view.write_errors?.pod.as_ref()?;
     let update = &facts.history.update.name;
     Some(format!(
         "{refused}; no pod is deleted for the update to {update} before the API server accepts a new one: correct \

@@ -21,14 +21,14 @@ pub struct View<'a> {
     /// The revision of which the API server has accepted a pod in a dry run last.
     pub accepted: Option<&'a str>,
     /// What the API server refused last time, if it refused something.
-    pub trouble: Option<&'a Trouble>,
+    pub write_errors: Option<&'a WriteErrors>,
     /// The surroundings.
     pub cluster: &'a dyn Cluster,
 }
 
 /// Writes that were refused.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Trouble {
+pub struct WriteErrors {
     /// About creating and deleting pods.
     pub scaling: Option<String>,
     /// About recording a new revision.

@@ -306,14 +306,14 @@ impl Driver {
         let revisions = revisions.owned_by(uid).chain(revisions.orphans_in(&key.0));
         let revisions: Vec<&Revision> = revisions.map(|owned| &owned.revision).collect();
         let memory = self.memories.get(key);
-        let trouble = memory.and_then(|memory| memory.refusals.trouble());
+        let write_errors = memory.and_then(|memory| memory.refusals.write_errors());
         let view = View {
             object,
             pods: &pods,
             revisions: &revisions,
             runs: &runs,
             accepted: self.accepted.get(key).map(String::as_str),
-            trouble: trouble.as_ref(),
+            write_errors: write_errors.as_ref(),
             cluster: &surroundings,
         };
         decide(&view, now.wall)

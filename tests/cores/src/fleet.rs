@@ -128,7 +128,7 @@ impl Fleet {
             revisions: &revisions,
             runs: &runs,
             accepted: None,
-            trouble: None,
+            write_errors: None,
             cluster: &self.around,
         };
         with(&view, self.now)

@@ -35,7 +35,7 @@ fn decided(object: &GameDeployment, pods: &[Pod], now: Timestamp) -> Plan {
         pods: &pods,
         revisions: &revisions,
         runs: &[],
-        trouble: None,
+        write_errors: None,
         accepted: None,
         cluster: &Around::default(),
     };

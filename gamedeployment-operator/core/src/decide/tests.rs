@@ -7,7 +7,7 @@ use super::*;
 use crate::pod::Pod;
 use crate::revision::Revision;
 use crate::samples::{Around, object, pod, revisions};
-use crate::view::Trouble;
+use crate::view::WriteErrors;
 
 pub(super) const REVISION: &str = "/metadata/labels/controller-revision-hash";
 pub(super) const CONDITIONS: &str = "/status/conditions";
@@ -47,7 +47,7 @@ pub(super) fn pods(prefix: &str, count: usize, over: &[(&str, Value)]) -> Vec<Po
 }
 
 pub(super) fn plan(spec: &[(&str, Value)], pods: &[Pod]) -> Plan {
-    plan_with(spec, pods, Some("new"), &Trouble::default())
+    plan_with(spec, pods, Some("new"), &WriteErrors::default())
 }
 
 /// The names of the pods that are deleted.
@@ -188,7 +188,12 @@ fn a_canary_step_does_not_wait_for_pods_that_are_to_be_deleted() {
 }
 
 /// As [`plan`], for an API server that has accepted a pod of this revision, and refuses this.
-fn plan_with(spec: &[(&str, Value)], pods: &[Pod], accepted: Option<&str>, trouble: &Trouble) -> Plan {
+fn plan_with(
+    spec: &[(&str, Value)],
+    pods: &[Pod],
+    accepted: Option<&str>,
+    write_errors: &WriteErrors,
+) -> Plan {
     let object = object(spec);
     let (around, revisions) = (Around::default(), revisions());
     let pods: Vec<&Pod> = pods.iter().collect();
@@ -199,7 +204,7 @@ fn plan_with(spec: &[(&str, Value)], pods: &[Pod], accepted: Option<&str>, troub
         revisions: &revisions,
         runs: &[],
         accepted,
-        trouble: Some(trouble),
+        write_errors: Some(write_errors),
         cluster: &around,
     };
     decide(&view, "2024-06-01T00:00:00Z".parse().unwrap())
@@ -214,7 +219,7 @@ fn tries(plan: &Plan) -> usize {
 
 #[test]
 fn before_the_first_pod_goes_the_api_server_has_accepted_a_new_one() {
-    let none = Trouble::default();
+    let none = WriteErrors::default();
     let old = pods("old", 10, &[]);
     let first = plan_with(&ten(&[]), &old, None, &none);
     assert_eq!((tries(&first), deleted(&first).len()), (1, 0));
@@ -249,10 +254,10 @@ fn before_the_first_pod_goes_the_api_server_has_accepted_a_new_one() {
 
 #[test]
 fn while_new_pods_are_refused_none_goes_for_an_update() {
-    let refused = Trouble {
+    let refused = WriteErrors {
         creating: true,
         scaling: Some("exceeded quota".to_owned()),
-        ..Trouble::default()
+        ..WriteErrors::default()
     };
     let half = ("/spec/updateStrategy/maxUnavailable", json!(5));
     let spec = [("/spec/replicas", json!(10)), half];
@@ -261,9 +266,9 @@ fn while_new_pods_are_refused_none_goes_for_an_update() {
     let plan = plan_with(&spec, &all, Some("new"), &refused);
     assert_eq!(deleted(&plan), ["sick-0"], "it does not serve");
     assert_eq!(count(&plan, |action| matches!(action, Action::CreatePod(_))), 1);
-    let refused = Trouble {
+    let refused = WriteErrors {
         pod: Some("limited to 1Gi".to_owned()),
-        ..Trouble::default()
+        ..WriteErrors::default()
     };
     let plan = plan_with(&ten(&[]), &pods("old", 10, &[]), None, &refused);
     let conditions = plan.status.unwrap().conditions;

@@ -9,11 +9,16 @@ use crate::pod::Pod;
 use crate::refusals::Refusals;
 use crate::revision::Revision;
 use crate::samples::{Around, object, pod, revisions, template};
-use crate::view::Trouble;
+use crate::view::WriteErrors;
 
 const REFUSED: &str = "controllerrevisions is forbidden: exceeded quota";
 
-fn plan(object: &GameDeployment, pods: &[Pod], revisions: &[Revision], trouble: Option<&Trouble>) -> Plan {
+fn plan(
+    object: &GameDeployment,
+    pods: &[Pod],
+    revisions: &[Revision],
+    write_errors: Option<&WriteErrors>,
+) -> Plan {
     let (pods, revisions): (Vec<&Pod>, Vec<&Revision>) = (pods.iter().collect(), revisions.iter().collect());
     let view = View {
         object,
@@ -21,16 +26,16 @@ fn plan(object: &GameDeployment, pods: &[Pod], revisions: &[Revision], trouble: 
         revisions: &revisions,
         runs: &[],
         accepted: None,
-        trouble,
+        write_errors,
         cluster: &Around::default(),
     };
     decide(&view, "2024-06-01T00:00:00Z".parse().unwrap())
 }
 
-fn refused() -> Trouble {
-    Trouble {
+fn refused() -> WriteErrors {
+    WriteErrors {
         revision: Some(REFUSED.to_owned()),
-        ..Trouble::default()
+        ..WriteErrors::default()
     }
 }
 
@@ -101,8 +106,8 @@ fn a_revision_that_is_refused_is_said_and_pods_are_healed_at_the_recorded_one() 
         matches!(first.actions.as_slice(), [Action::CreateRevision(_)]) && first.status.is_none(),
         "the first attempt is awaited: {first:?}"
     );
-    let trouble = refused();
-    let plan = plan(&object, &pods, &revisions, Some(&trouble));
+    let write_errors = refused();
+    let plan = plan(&object, &pods, &revisions, Some(&write_errors));
     assert!(matches!(plan.actions.first(), Some(Action::CreateRevision(_))));
     assert_goes_on_at_the_recorded_revision(&plan);
     let (reason, message) = said(&plan, "UpdateBlocked").unwrap();
@@ -182,7 +187,10 @@ fn an_update_that_was_under_way_is_not_taken_back() {
 #[test]
 fn names_that_are_taken_are_passed_one_after_the_other_though_no_status_is_written() {
     let (object, pods, revisions) = fleet(&[]);
-    let name = |trouble: Option<&Trouble>| match plan(&object, &pods, &revisions, trouble).actions.first() {
+    let name = |write_errors: Option<&WriteErrors>| match plan(&object, &pods, &revisions, write_errors)
+        .actions
+        .first()
+    {
         Some(Action::CreateRevision(new)) => new.name.clone(),
         other => panic!("{other:?}"),
     };
@@ -190,7 +198,7 @@ fn names_that_are_taken_are_passed_one_after_the_other_though_no_status_is_writt
     let mut refusals = Refusals::default();
     for _ in 0..3 {
         refusals.collide(true);
-        let next = name(refusals.trouble().as_ref());
+        let next = name(refusals.write_errors().as_ref());
         assert!(!tried.contains(&next), "{next} is tried again");
         tried.push(next);
     }

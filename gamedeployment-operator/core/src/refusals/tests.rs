@@ -68,8 +68,9 @@ impl Story {
                 }
             }
             self.refusals.learn(tried, self.now);
-            let trouble = self.refusals.trouble();
-            self.messages.extend(trouble.and_then(|trouble| trouble.updating));
+            let write_errors = self.refusals.write_errors();
+            self.messages
+                .extend(write_errors.and_then(|errors| errors.updating));
             self.now += SECOND / 10;
         }
     }
@@ -147,7 +148,7 @@ fn what_is_not_to_be_done_any_more_is_forgotten_and_a_status_waits_too() {
     refusals.hold(&mut full, SECOND / 10);
     assert_eq!((full.actions.len(), full.status.is_none()), (1, true));
     assert!(refusals.forget_others(&plan(["b"])) && refusals.is_empty());
-    assert_eq!(refusals.trouble(), None);
+    assert_eq!(refusals.write_errors(), None);
 }
 
 /// A verdict grows too old while the deletion that it allows is refused: the pod is asked again meanwhile.
@@ -168,7 +169,7 @@ fn what_is_refused_is_still_told_while_the_pod_is_asked_again() {
         ..Plan::default()
     };
     assert!(!refusals.forget_others(&asking) && refusals.remembers());
-    assert!(refusals.trouble().is_some(), "it is told");
+    assert!(refusals.write_errors().is_some(), "it is told");
     assert_eq!(
         refusals.next(),
         None,

@@ -271,7 +271,7 @@ pub(super) fn scale_blocked(
     conditions: &mut Conditions<'_>,
 ) {
     let kind = WorkloadCondition::ScaleBlocked;
-    if let Some(message) = facts.view.trouble.and_then(|trouble| trouble.scaling.clone()) {
+    if let Some(message) = facts.view.write_errors.and_then(|errors| errors.scaling.clone()) {
         return conditions.set(kind, true, WorkloadReason::WriteFailed, message);
     }
     if let Some((reason, message)) = ended::at_once(facts, findings) {
@@ -305,7 +305,7 @@ pub(super) fn update_blocked(
     if let Some((reason, message)) = unrecorded::refused(facts) {
         return conditions.set(kind, true, reason, message);
     }
-    if let Some(message) = facts.view.trouble.and_then(|trouble| trouble.updating.clone()) {
+    if let Some(message) = facts.view.write_errors.and_then(|errors| errors.updating.clone()) {
         return conditions.set(kind, true, WorkloadReason::WriteFailed, message);
     }
     if let Some(message) = trial::refusal(facts) {

@@ -28,7 +28,7 @@ pub fn refuse(view: &View<'_>, problems: &[Problem], now: Timestamp) -> Report {
         let see = "the spec has problems; see InvalidSpec".to_owned();
         let (kind, reason) = (WorkloadCondition::InvalidSpec, WorkloadReason::InvalidSpec);
         stopped(kind, reason, see, workload::sentence(problems));
-    } else if let Some(refused) = view.trouble.and_then(|trouble| trouble.revision.as_ref()) {
+    } else if let Some(refused) = view.write_errors.and_then(|errors| errors.revision.as_ref()) {
         let see = "the revision of spec.template is not recorded; see ScaleBlocked".to_owned();
         let message = format!(
             "the revision of spec.template cannot be recorded, and no pod is created before: {refused}"

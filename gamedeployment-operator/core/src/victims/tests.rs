@@ -49,7 +49,7 @@ fn victims(pods: &[Pod], named: &[&str], need: Need) -> (Vec<String>, Vec<String
         revisions: &revisions,
         runs: &[],
         accepted: None,
-        trouble: None,
+        write_errors: None,
         cluster: &around,
     };
     let workload = Workload::read(&object).unwrap();
