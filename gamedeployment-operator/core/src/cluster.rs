@@ -25,7 +25,7 @@ pub enum FoundTemplate<'a> {
     Misspelt(&'a str),
     /// There is one, and it cannot be read.
     Unreadable(&'a str),
-    /// This one.
+    /// There is one, with this spec.
     Found(&'a HookTemplateSpec),
 }
 

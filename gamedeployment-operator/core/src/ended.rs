@@ -22,7 +22,7 @@ const LONGEST_WAIT: SignedDuration = SignedDuration::from_mins(5);
 /// A pod that ended at once, and when it is replaced.
 #[derive(Debug, Clone, Copy)]
 pub struct Held<'a> {
-    /// The pod.
+    /// It has ended, and keeps its place until it is replaced.
     pub pod: &'a Pod,
     /// How it ended.
     pub ending: &'a Ending,

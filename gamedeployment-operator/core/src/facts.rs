@@ -18,7 +18,7 @@ use crate::workload::Workload;
 
 /// What a decision reads of one pod.
 pub struct PodFacts<'a> {
-    /// The pod.
+    /// As the watch shows it.
     pub pod: &'a Pod,
     /// Whether it is at another revision than the one that pods are updated to.
     pub old: bool,
@@ -111,13 +111,13 @@ impl Chosen {
 
 /// What every stage of a decision reads.
 pub struct Facts<'a> {
-    /// What is known.
+    /// What is known of the workload and what surrounds it.
     pub view: &'a View<'a>,
-    /// What is wanted.
+    /// The spec, as it can be worked on.
     pub workload: &'a Workload,
     /// The revisions.
     pub history: History<'a>,
-    /// The time.
+    /// When the decision is made.
     pub now: Timestamp,
     /// The pods that count, in the order in which they may go.
     pub pods: Vec<PodFacts<'a>>,

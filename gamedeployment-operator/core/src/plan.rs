@@ -104,7 +104,7 @@ pub enum Action {
     TryPod(Box<NewPod>, String),
     /// Record on a pod that it was chosen, for what, and when.
     Mark(PodRef, String),
-    /// Take that back.
+    /// Take the record of a choice off a pod.
     Unmark(PodRef),
     /// Delete a pod.
     DeletePod(Delete),
@@ -116,7 +116,7 @@ pub enum Action {
     PutIn(PodRef, Option<Finished>),
     /// Record on a pod that its update was confirmed.
     Confirm(Confirmed),
-    /// Ask.
+    /// Ask: create the HookRun of a question.
     CreateRun(Box<NewRun>),
     /// Remove a HookRun that nothing rests on.
     DeleteRun(RunRef),
@@ -129,7 +129,7 @@ pub enum Action {
 /// A ControllerRevision to create.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewRevision {
-    /// Name.
+    /// `metadata.name`.
     pub name: String,
     /// Its place in history.
     pub number: i64,
@@ -142,7 +142,7 @@ pub struct NewRevision {
 /// A ControllerRevision in one version.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RevisionRef {
-    /// Name.
+    /// `metadata.name`.
     pub name: String,
     /// UID: precondition.
     pub uid: String,
@@ -165,7 +165,7 @@ impl RevisionRef {
 /// A HookRun in one version.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunRef {
-    /// Name.
+    /// `metadata.name`.
     pub name: String,
     /// UID: precondition.
     pub uid: String,
@@ -187,7 +187,7 @@ pub struct Finished {
 /// A pod to create.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewPod {
-    /// Name.
+    /// `metadata.name`.
     pub name: String,
     /// The whole object: fields that this version does not know are kept.
     pub manifest: Value,
@@ -209,7 +209,7 @@ pub struct PodChange {
 pub struct Warning {
     /// The pod that it is about; none: the workload.
     pub pod: Option<PodRef>,
-    /// The class.
+    /// The reason of the event.
     pub reason: WorkloadReason,
     /// What happened, and what to do.
     pub message: String,

@@ -60,7 +60,7 @@ pub struct InPlaceCondition {
 /// What is known of a pod.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Pod {
-    /// Name.
+    /// `metadata.name`.
     pub name: String,
     /// UID: a pod of the same name with another UID is another pod.
     pub uid: String,
@@ -124,7 +124,7 @@ impl Pod {
         let phase = phase_of(status.and_then(|status| status.phase.as_deref()));
         let has_ended = matches!(phase, PodPhase::Succeeded | PodPhase::Failed);
         let annotations = pod.metadata.annotations.iter().flatten();
-        let gates = spec
+        let mut gates = spec
             .and_then(|spec| spec.readiness_gates.as_ref())
             .into_iter()
             .flatten();
@@ -158,7 +158,7 @@ impl Pod {
                 .filter(|condition| condition.status != "True")
                 .and_then(|condition| condition.last_transition_time.as_ref())
                 .map(|Time(at)| *at),
-            has_readiness_gate: { gates }.any(|gate| gate.condition_type == names::pod::IN_PLACE_READY),
+            has_readiness_gate: gates.any(|gate| gate.condition_type == names::pod::IN_PLACE_READY),
             in_place: in_place_of(status),
             containers: container::read_all(spec, status),
             sidecars: container::read_sidecars(spec, status),

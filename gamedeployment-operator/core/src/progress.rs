@@ -21,7 +21,7 @@ pub struct Record {
     /// The revision that was written.
     #[serde(default)]
     pub revision: String,
-    /// When.
+    /// When it was written, if the record says so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub update_timestamp: Option<Timestamp>,
     /// The containers that it changes, as they were before.
@@ -86,14 +86,14 @@ pub enum InPlacePhase {
     OutOfService,
     /// Out of service for this revision; nothing is changed yet.
     Grace {
-        /// The revision.
+        /// The revision that it is out of service for.
         to: String,
-        /// Since when.
+        /// When the pod went out of service, as its condition says.
         since: Option<Timestamp>,
     },
     /// Images are written; the containers do not all run them yet.
     Written {
-        /// Since when.
+        /// When they were written, as the record on the pod says.
         since: Option<Timestamp>,
         /// When to look again though nothing happens.
         look: Option<Timestamp>,
@@ -193,7 +193,7 @@ fn has_served_since(pod: &Pod, record: &Record, now: Timestamp) -> bool {
         .is_ok_and(|late| unready > late);
     let with_new_ones = || {
         record.last_container_statuses.iter().all(|(name, mark)| {
-            let container = { pod.containers.iter() }.find(|container| container.name == *name);
+            let container = pod.containers.iter().find(|container| container.name == *name);
             container.is_some_and(|container| {
                 let then = ContainerNow {
                     ready: true,

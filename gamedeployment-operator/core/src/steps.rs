@@ -18,7 +18,7 @@ use crate::stages::{Choice, ChosenPod, GrantedPod};
 
 /// A pod that was updated in place and waits for its `PostInplace` hook.
 pub struct Confirmation<'a> {
-    /// The pod.
+    /// At the revision that is to be confirmed.
     pub pod: &'a Pod,
     /// Whether it is available.
     pub available: bool,
@@ -331,7 +331,7 @@ fn wakes(facts: &Facts<'_>, pod: &PodFacts<'_>, chosen: bool) -> impl Iterator<I
         Node::Unsure => GONE_AFTER,
         Node::Absent(since) => GONE_AFTER - since,
     });
-    let left = left.filter(|left| left.is_positive());
+    let left = left.filter(SignedDuration::is_positive);
     let gone = left.map(|left| facts.now.checked_add(left).unwrap_or(Timestamp::MAX));
     let (look, overdue) = match &pod.phase {
         InPlacePhase::Written { look, since, .. } => {

@@ -46,7 +46,7 @@ pub enum UpdateType {
 /// A GameDeployment that can be worked on.
 #[derive(Debug, Clone)]
 pub struct Workload {
-    /// Name.
+    /// `metadata.name`.
     pub name: String,
     /// Namespace.
     pub namespace: String,
@@ -118,7 +118,10 @@ impl Workload {
         let template = Template::read(&spec.template);
         let replicas = count("spec.replicas", spec.replicas.map_or(1, i64::from), &mut problems);
         let selector = read_selector(&spec.selector, &template, &mut problems);
-        let recorded = { object.status.as_ref() }.and_then(|status| status.label_selector.as_deref());
+        let recorded = object
+            .status
+            .as_ref()
+            .and_then(|status| status.label_selector.as_deref());
         selector.check_unchanged(recorded, &mut problems);
         let update = spec.update_strategy.clone().unwrap_or_default();
         let type_ = update_type(&update, &mut problems);

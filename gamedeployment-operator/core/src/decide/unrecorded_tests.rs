@@ -116,7 +116,11 @@ fn a_revision_that_is_refused_is_said_and_pods_are_healed_at_the_recorded_one() 
         message.contains(REFUSED) && message.contains("new pods get revision old"),
         "{message}"
     );
-    assert!({ plan.warnings.iter() }.any(|warning| warning.reason.as_str() == "RevisionNotRecorded"));
+    assert!(
+        plan.warnings
+            .iter()
+            .any(|warning| warning.reason.as_str() == "RevisionNotRecorded")
+    );
 }
 
 #[test]

@@ -91,7 +91,7 @@ impl std::fmt::Display for Grounds {
 /// One pod in one version.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PodRef {
-    /// Name.
+    /// `metadata.name`.
     pub name: String,
     /// UID: precondition of every write.
     pub uid: String,
@@ -240,7 +240,7 @@ impl Approval {
 }
 
 impl Delete {
-    /// The pod.
+    /// The pod that is deleted, in the version that was decided on.
     #[must_use]
     pub fn pod(&self) -> &PodRef {
         &self.pod
@@ -266,7 +266,7 @@ impl Delete {
 }
 
 impl Confirmed {
-    /// The pod.
+    /// The pod whose update is confirmed, in the version that was decided on.
     #[must_use]
     pub fn pod(&self) -> &PodRef {
         &self.pod
@@ -292,7 +292,7 @@ impl Confirmed {
 }
 
 impl Update {
-    /// The pod.
+    /// The pod that is updated, in the version that was decided on.
     #[must_use]
     pub fn pod(&self) -> &PodRef {
         &self.pod

@@ -22,7 +22,7 @@ const LONGEST_NAME: usize = 253;
 /// Why a hook cannot be asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Obstacle {
-    /// The class.
+    /// The reason that conditions and events give.
     pub reason: WorkloadReason,
     /// What is missing, and what to do.
     pub message: String,
@@ -31,7 +31,7 @@ pub struct Obstacle {
 /// A HookRun to create.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewRun {
-    /// The object.
+    /// As it is to be created: name, labels, owner and rendered spec.
     pub run: HookRun,
 }
 

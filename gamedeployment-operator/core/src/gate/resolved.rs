@@ -16,7 +16,7 @@ use crate::workload::Workload;
 pub struct Unresolved {
     /// The field that names it, such as `spec.preDeleteUpdateStrategy.hook`.
     pub path: String,
-    /// Why.
+    /// Why it cannot be asked, and what to do.
     pub obstacle: Obstacle,
 }
 
@@ -94,7 +94,11 @@ pub fn open_arguments(
         argument.value.is_none() && argument.value_from.is_none() && !own(&argument.name)
     };
     let is_added = |name: &str| containers.is_some_and(|containers| is_added(name, containers));
-    let open: Vec<&str> = { template.args.iter().flatten().filter(is_open) }
+    let open: Vec<&str> = template
+        .args
+        .iter()
+        .flatten()
+        .filter(is_open)
         .map(|argument| argument.name.as_str())
         .filter(|name| !is_added(name))
         .collect();

@@ -22,7 +22,7 @@ use crate::pod::controller_of;
     reason = "independent facts, each asked by its name"
 )]
 pub struct Run {
-    /// Name.
+    /// `metadata.name`.
     pub name: String,
     /// UID.
     pub uid: String,

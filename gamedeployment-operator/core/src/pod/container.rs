@@ -23,7 +23,7 @@ pub enum State {
     Unknown,
     /// It runs.
     Running {
-        /// Since when.
+        /// When it was started, by its kubelet.
         since: Option<Timestamp>,
     },
     /// It is to be started.
@@ -40,7 +40,7 @@ pub enum State {
 /// What is known of one container.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Container {
-    /// Name.
+    /// As the pod's spec names it.
     pub name: String,
     /// The image that the pod's spec asks for.
     pub image: String,

@@ -121,7 +121,8 @@ mod tests {
     use super::*;
 
     fn stands(conditions: &[(&str, &str, &str)]) -> String {
-        let conditions: Vec<Condition> = { conditions.iter() }
+        let conditions: Vec<Condition> = conditions
+            .iter()
             .map(|(kind, status, reason)| Condition {
                 type_: (*kind).to_owned(),
                 status: (*status).to_owned(),
