@@ -89,7 +89,7 @@ fn decide_on_pods<'a>(facts: &'a Facts<'a>, claimed: &Claim<'a>, plan: &mut Plan
     plan.add(removed);
     let (created, unmade) = creation::create(facts, claimed, need, held.len());
     // A pod that is created shows as well whether the API server takes one.
-    let tried = trial::attempt(facts, &pods).filter(|_| created.is_empty());
+    let tried = created.is_empty().then(|| trial::attempt(facts, &pods)).flatten();
     plan.add(created);
     plan.actions.extend(tried);
     if view.write_errors.is_some() {
