@@ -9,7 +9,8 @@
 //! | [`pod`] | what is kept of a pod, and what follows from it |
 //! | [`claim`] | which pods are the workload's own |
 //! | [`template`] | a pod template by its meaning: what the API server would make of it |
-//! | [`revision`] | names, data and history of ControllerRevisions; [`history`]: which of them counts; [`history_limit`]: which go |
+//! | [`revision`] | names, data and history of ControllerRevisions |
+//! | [`history`] | which of them counts; [`history_limit`]: which go |
 //! | [`canary`] | steps of a rollout: how many pods stay old now |
 //! | [`scale`] | how many pods to create and delete; [`headcount`]: what is counted for it; [`rank`]: who goes first |
 //! | [`facts`] | what every stage of a decision reads: the workload, its revisions, each of its pods |

@@ -21,8 +21,8 @@ use crate::revision::Revision;
 pub struct Plan {
     /// In any order.
     pub actions: Vec<Action>,
-    /// The status, if it is to change. Whether it is written depends on what comes of the actions: what they have changed
-    /// changes it again, and is decided on before.
+    /// The status, if it is to change. Whether it is written depends on what comes of the actions: what they change,
+    /// changes it again.
     pub status: Option<Box<GameDeploymentStatus>>,
     /// When to decide again though nothing happens.
     pub wake: Option<Timestamp>,
@@ -290,8 +290,9 @@ impl Plan {
         self.actions.is_empty() && self.status.is_none() && self.warnings.is_empty()
     }
 
-    /// Leaves as much as is to be done before it is decided anew. Not before what was refused has been taken out
-    /// ([`Refusals::hold`](crate::refusals::Refusals::hold)): else what waits would fill the plan, and keep all else from being done.
+    /// Leaves as much as is to be done before it is decided anew. Not before
+    /// [`Refusals::hold`](crate::refusals::Refusals::hold) has taken out what waits: else that would fill the plan, and
+    /// keep all else from being done.
     ///
     /// So many creations of pods and so many writes to what there is: while they are made, the user may change their mind,
     /// and a pod that is gone cannot be brought back; and pods that have become ready wait to be put into service.

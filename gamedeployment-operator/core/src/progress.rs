@@ -1,9 +1,11 @@
 //! Where an in-place update of one pod stands. All of it is written on the pod: whoever takes over goes on.
 //!
-//! 1. The condition `InPlaceUpdateReady` becomes False; its message names the revision (out of service, [`InPlacePhase::Grace`]).
+//! 1. The condition `InPlaceUpdateReady` becomes False; its message names the revision (out of service,
+//!    [`InPlacePhase::Grace`]).
 //! 2. After `gracePeriodSeconds` one write changes images, metadata and the revision's label, and records in an
 //!    annotation what the containers were before ([`InPlacePhase::Written`]).
-//! 3. When every changed container shows that it runs the new image, the condition becomes True ([`InPlacePhase::Idle`]).
+//! 3. When every changed container shows that it runs the new image, the condition becomes True
+//!    ([`InPlacePhase::Idle`]).
 
 use std::collections::BTreeMap;
 

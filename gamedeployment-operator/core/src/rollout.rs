@@ -44,7 +44,7 @@ pub fn choose<'a>(
         .iter()
         .filter_map(|run| run.pod_uid.as_deref())
         .collect();
-    let mut candidates: Vec<&mut ChosenPod<'_>> = Vec::with_capacity(pods.len());
+    let mut candidates: Vec<&mut ChosenPod<'_>> = Vec::with_capacity(old_left);
     let may_go = |pod: &&mut ChosenPod<'_>| pod.stays() && (pod.facts.old || is_half_written(pod.facts.pod));
     candidates.extend(pods.iter_mut().filter(may_go));
     let in_place = matches!(workload.update, UpdateType::InPlace | UpdateType::HotPatch);
