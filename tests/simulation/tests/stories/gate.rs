@@ -71,6 +71,9 @@ fn a_verdict_does_not_count_for_a_container_that_has_started_since_the_question(
     script.crash(&name, 0);
     script.end_after(|action| matches!(action, Action::CreateRun(_)));
     assert_eq!(script.runs().len(), 1, "asked while the game is down");
+    script.frozen = true;
+    script.seconds(3);
+    script.frozen = false;
     let pod = script.world.server.pods.get(&name).unwrap().clone();
     script.world.kubelet(&pod);
     let before = script.uids();

@@ -1,0 +1,191 @@
+//! A session by itself: what goes in, what comes out, and that nothing that was measured is lost or counted twice.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hook_core::decide::{Outcome, Slot};
+use hook_core::judge::MeasurementResult;
+use hook_core::resolve::resolve_run;
+use hook_driver::{Input, MeasurementId, Output, Session};
+use jiff::Timestamp;
+use runtime_core::clock::Now;
+use serde_json::{Value, json};
+use shared_api::{HookRun, HookRunStatus, Phase};
+
+fn at(seconds: u64) -> Now {
+    let mono = Duration::from_secs(seconds);
+    Now {
+        wall: Timestamp::UNIX_EPOCH + mono,
+        mono,
+    }
+}
+
+fn metric(name: &str, url: &str) -> Value {
+    json!({
+        "name": name, "interval": "5s", "count": 9, "failureLimit": 9,
+        "provider": { "web": { "url": url, "jsonPath": "{$.players}" } }, "successCondition": "asInt(result) == 0",
+    })
+}
+
+fn run(version: u64, metrics: &[Value], status: Option<HookRunStatus>) -> Arc<HookRun> {
+    let run = json!({
+        "apiVersion": "tkex.tencent.com/v1alpha1",
+        "kind": "HookRun",
+        "metadata": {
+            "namespace": "games", "name": "run", "uid": "r", "resourceVersion": version.to_string(), "generation": 1,
+        },
+        "spec": { "metrics": metrics },
+    });
+    let mut run: HookRun = serde_json::from_value(run).unwrap();
+    run.status = status;
+    Arc::new(run)
+}
+
+/// A session, and the run as the API server has it.
+struct Play {
+    session: Session,
+    metrics: Vec<Value>,
+    version: u64,
+    status: Option<HookRunStatus>,
+    /// Measurements under way.
+    asked: Vec<(MeasurementId, Slot)>,
+    cancelled: Vec<MeasurementId>,
+    resolved: usize,
+}
+
+impl Play {
+    /// A session whose measurements of these metrics have begun.
+    fn begin(metrics: Vec<Value>) -> Self {
+        let mut play = Self {
+            session: Session::new(run(10, &metrics, None), at(1)),
+            metrics,
+            version: 10,
+            status: None,
+            asked: Vec::new(),
+            cancelled: Vec::new(),
+            resolved: 0,
+        };
+        play.go_on(2);
+        assert_eq!(play.asked.len(), play.metrics.len());
+        play
+    }
+
+    /// Everything that it wants is done, and answered.
+    fn go_on(&mut self, second: u64) {
+        while let Some(status) = self.until_record(second) {
+            self.recorded(status, second);
+        }
+    }
+
+    /// As far as a status that it wants recorded.
+    fn until_record(&mut self, second: u64) -> Option<HookRunStatus> {
+        let due = |session: &Session| session.deadline() == Some(Duration::ZERO);
+        loop {
+            let Some(output) = self.session.poll(at(second)) else {
+                if due(&self.session) {
+                    continue;
+                }
+                return None;
+            };
+            match output {
+                Output::Resolve(run) => {
+                    self.resolved += 1;
+                    let resolved = Arc::new(resolve_run(&run.spec));
+                    self.session.handle(Input::Resolved(resolved), at(second));
+                }
+                Output::Record(_, status) => return Some(*status),
+                Output::Measure(id, slot, ..) => self.asked.push((id, slot)),
+                Output::Cancel(id) => self.cancelled.push(id),
+                Output::Wrote(_) => {}
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+
+    fn recorded(&mut self, status: HookRunStatus, second: u64) {
+        self.version += 1;
+        self.status = Some(status);
+        self.session
+            .handle(Input::Recorded(Ok(self.current())), at(second));
+    }
+
+    fn current(&self) -> Arc<HookRun> {
+        run(self.version, &self.metrics, self.status.clone())
+    }
+
+    /// A measurement has brought a success.
+    fn measured(&mut self, of: usize, second: u64) {
+        let (id, slot) = self.asked[of].clone();
+        let outcome = Outcome {
+            slot,
+            started_at: at(second).wall,
+            finished_at: at(second).wall,
+            verdict: MeasurementResult {
+                phase: Phase::Successful,
+                value: Some("0".to_owned()),
+                message: None,
+            },
+        };
+        self.session.handle(Input::Measured(id, outcome), at(second));
+    }
+
+    /// Successes that are recorded.
+    fn successes(&self) -> i64 {
+        let results = self.status.iter().flat_map(|status| &status.metric_results);
+        results.map(|result| result.successful).sum()
+    }
+}
+
+fn two() -> Vec<Value> {
+    vec![
+        metric("players", "http://game/a"),
+        metric("matches", "http://game/b"),
+    ]
+}
+
+#[test]
+fn what_is_measured_while_a_status_is_recorded_is_recorded_after_it() {
+    let mut play = Play::begin(two());
+    play.measured(0, 3);
+    let status = play.until_record(3).unwrap();
+    play.measured(1, 3);
+    play.recorded(status, 3);
+    play.go_on(4);
+    assert_eq!(play.successes(), 2);
+}
+
+#[test]
+fn an_old_state_of_a_run_changes_nothing() {
+    let mut play = Play::begin(two());
+    let old = run(9, &[metric("other", "http://game/c")], None);
+    play.session.handle(Input::News(old), at(3));
+    play.go_on(3);
+    assert_eq!((play.resolved, play.cancelled.len()), (1, 0));
+}
+
+#[test]
+fn news_that_come_while_a_status_is_recorded_are_heard_after_it() {
+    let mut play = Play::begin(two());
+    play.measured(0, 3);
+    let status = play.until_record(3).unwrap();
+    let other = run(99, &[metric("players", "http://game/c")], None);
+    play.session.handle(Input::News(other), at(3));
+    play.recorded(status, 3);
+    play.go_on(4);
+    assert!(play.resolved > 1);
+}
+
+#[test]
+fn metrics_that_are_replaced_take_what_they_measured_with_them() {
+    let mut play = Play::begin(two());
+    play.metrics = vec![metric("players", "http://game/c")];
+    play.version += 1;
+    play.session.handle(Input::News(play.current()), at(3));
+    play.go_on(3);
+    assert_eq!(play.cancelled.len(), 2);
+    // The answer to what was asked before comes all the same.
+    play.measured(0, 4);
+    play.go_on(4);
+    assert_eq!(play.successes(), 0);
+}
