@@ -16,8 +16,8 @@ pub struct Claim<'a> {
     pub ended: Vec<&'a Pod>,
     /// Being deleted and not gone yet.
     pub ending: PodGroup,
-    /// How many pods are about to join these.
-    pub adopted: usize,
+    /// About to join these.
+    pub adopted: Vec<&'a Pod>,
     /// Every pod that is there, whoever's it is: names and indexes in use.
     pub all: &'a [&'a Pod],
 }
@@ -30,7 +30,7 @@ pub fn claim<'a>(view: &View<'a>, workload: &Workload) -> (Claim<'a>, Vec<Action
         active: Vec::new(),
         ended: Vec::new(),
         ending: PodGroup::default(),
-        adopted: 0,
+        adopted: Vec::new(),
         all: view.pods,
     };
     for pod in view.pods {
@@ -51,7 +51,7 @@ pub fn claim<'a>(view: &View<'a>, workload: &Workload) -> (Claim<'a>, Vec<Action
                 }
             }
             None if selected && pod.is_active() => {
-                claimed.adopted += 1;
+                claimed.adopted.push(pod);
                 actions.push(Action::Adopt(PodRef::of(pod)));
             }
             Some(_) | None => {}

@@ -20,7 +20,7 @@ pub fn create(facts: &Facts<'_>, claimed: &Claim<'_>, need: Need, held: usize) -
     let workload = facts.workload;
     let mut left = room(facts)
         .min(AT_ONCE)
-        .min((need.create_old + need.create_updated).saturating_sub(claimed.adopted + held));
+        .min((need.create_old + need.create_updated).saturating_sub(held));
     if left == 0 {
         return (Vec::new(), 0);
     }

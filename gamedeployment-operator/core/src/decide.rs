@@ -19,6 +19,7 @@ use crate::headcount;
 use crate::history;
 use crate::history_limit;
 use crate::plan::{Action, Plan};
+use crate::pod::Pod;
 use crate::rollout;
 use crate::status::{self, Findings};
 use crate::steps::{self, Confirmation};
@@ -66,7 +67,11 @@ fn decide_on_pods<'a>(facts: &'a Facts<'a>, claimed: &Claim<'a>, plan: &mut Plan
     let (canary, steered) = canary::steer(facts, headcount::advance(facts));
     plan.add(steered);
     let counts = headcount::count(facts, &canary);
-    let need = counts.need();
+    let is_updated = |pod: &&&Pod| facts.history.is_updated(pod.revision());
+    let updated = claimed.adopted.iter().filter(is_updated).count();
+    let need = counts
+        .need()
+        .after_adoption(claimed.adopted.len() - updated, updated);
 
     let chosen = victims::choose(facts, need);
     let (mut chosen, hindrances) = rollout::choose(facts, chosen, counts.to_keep_old());

@@ -48,7 +48,7 @@ pub fn settle<'a>(
         }
     }
     held.sort_by_key(|held| (Reverse(held.until), &held.pod.name));
-    let missing = (need.create_old + need.create_updated).saturating_sub(claimed.adopted);
+    let missing = need.create_old + need.create_updated;
     gone.extend(held.drain(missing.min(held.len())..).map(|held| held.pod));
     held.reverse();
     for pod in gone {

@@ -34,6 +34,20 @@ pub struct Need {
     pub delete_old: usize,
 }
 
+impl Need {
+    /// What is left to create when pods are adopted: these take the places of their own revision first.
+    #[must_use]
+    pub fn after_adoption(self, old: usize, updated: usize) -> Self {
+        let create = (self.create_old + self.create_updated).saturating_sub(old + updated);
+        let create_old = self.create_old.saturating_sub(old).min(create);
+        Self {
+            create_old,
+            create_updated: create - create_old,
+            ..self
+        }
+    }
+}
+
 impl Counts {
     /// Wanted pods that stay at old revisions.
     #[must_use]

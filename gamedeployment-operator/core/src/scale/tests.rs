@@ -101,6 +101,28 @@ fn what_the_counts_ask_for() {
     }
 }
 
+#[test]
+fn what_is_left_to_create_beside_adopted_pods() {
+    // to create (old, updated), adopted (old, updated), left
+    let table = [
+        ((2, 1), (1, 0), (1, 1)),
+        ((2, 1), (0, 1), (2, 0)),
+        ((1, 2), (2, 0), (0, 1)),
+        ((1, 2), (0, 3), (0, 0)),
+        ((2, 0), (0, 1), (1, 0)),
+        ((1, 1), (4, 4), (0, 0)),
+    ];
+    for (need, (old, updated), left) in table {
+        let need = create(need.0, need.1);
+        let left = create(left.0, left.1);
+        assert_eq!(
+            need.after_adoption(old, updated),
+            left,
+            "{need:?} {old} {updated}"
+        );
+    }
+}
+
 /// Small numbers, where everything meets, and the largest.
 fn number() -> impl Strategy<Value = usize> {
     prop_oneof![8 => 0..8_usize, 1 => any::<usize>(), 1 => Just(usize::MAX)]
