@@ -36,7 +36,6 @@ impl std::fmt::Debug for ClientDebug {
 
 impl Cluster {
     /// By this client, each question for at most `timeout`.
-    #[must_use]
     pub fn new(client: Client, timeout: Duration) -> Self {
         Self {
             client: ClientDebug(client),

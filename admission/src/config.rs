@@ -83,7 +83,6 @@ pub struct CertificateArgs {
 
 impl CertificateArgs {
     /// The names in the certificate.
-    #[must_use]
     pub fn hosts(&self, namespace: &str) -> Vec<String> {
         if self.server_name.is_empty() {
             return vec![format!("{}.{namespace}.svc", self.service)];

@@ -24,7 +24,6 @@ const NAMING: [&str; 4] = [
 ];
 
 /// The workload whose hooks are to be looked up; none where no hook is set or changed.
-#[must_use]
 pub fn to_look_up(request: &Request) -> Option<Workload> {
     let is_workload = matches!(Checked::of(&request.kind), Some(Checked::GameDeployment));
     if !is_workload || !request.is_whole() || !matches!(request.operation.as_str(), "CREATE" | "UPDATE") {
@@ -41,7 +40,6 @@ pub fn to_look_up(request: &Request) -> Option<Workload> {
 }
 
 /// What is said of hooks that could not be asked with these HookTemplates.
-#[must_use]
 pub fn cautions(workload: &Workload, templates: Vec<HookTemplate>) -> Vec<String> {
     let templates = templates.into_iter().map(|template| {
         let name = template.metadata.name.unwrap_or_default();

@@ -56,13 +56,11 @@ const COMPONENT: &str = "hookgate-admission";
 const ENDING: &str = "ending";
 
 /// The program: parses flags, runs until a signal, and says in one line why it could not.
-#[must_use]
 pub fn main() -> ExitCode {
     start(Config::parse())
 }
 
 /// The program with these settings.
-#[must_use]
 pub fn start(config: Config) -> ExitCode {
     let telemetry = Telemetry {
         name: COMPONENT,

@@ -62,7 +62,6 @@ pub struct UserInfo {
 
 impl Request {
     /// Whether the object itself is written, and not a part of it such as its status.
-    #[must_use]
     pub fn is_whole(&self) -> bool {
         self.sub_resource.as_deref().unwrap_or_default().is_empty()
     }
@@ -95,13 +94,11 @@ impl Request {
     }
 
     /// The object's name, for people.
-    #[must_use]
     pub fn name(&self) -> &str {
         self.name.as_deref().unwrap_or_default()
     }
 
     /// The object's namespace, for people.
-    #[must_use]
     pub fn namespace(&self) -> &str {
         self.namespace.as_deref().unwrap_or_default()
     }
@@ -156,7 +153,6 @@ pub enum Decision {
 
 impl Decision {
     /// The word that metrics and logs have for it.
-    #[must_use]
     pub fn as_str(&self) -> &'static str {
         match self {
             Self::Allowed(_) => "allowed",
@@ -166,7 +162,6 @@ impl Decision {
 }
 
 /// The answer to the request of this uid.
-#[must_use]
 pub fn answer(uid: &str, verdict: &Decision) -> Value {
     let refused = |code: u16, reason: &str, message: &str| {
         let status = json!({ "status": "Failure", "code": code, "reason": reason, "message": message });

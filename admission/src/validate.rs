@@ -32,7 +32,6 @@ pub enum Checked {
 
 impl Checked {
     /// The kind of a request, if it is one of these.
-    #[must_use]
     pub fn of(kind: &GroupKind) -> Option<Self> {
         match (kind.group.as_str(), kind.kind.as_str()) {
             (GROUP, "GameDeployment") => Some(Self::GameDeployment),

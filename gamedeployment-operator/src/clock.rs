@@ -13,7 +13,6 @@ pub struct Clock {
 
 impl Clock {
     /// Begins to count.
-    #[must_use]
     pub fn begin() -> Self {
         Self {
             began: Instant::now(),
@@ -21,7 +20,6 @@ impl Clock {
     }
 
     /// Now, by both clocks.
-    #[must_use]
     pub fn now(&self) -> Now {
         Now {
             wall: Timestamp::now(),
@@ -30,13 +28,11 @@ impl Clock {
     }
 
     /// The instant so long after the beginning.
-    #[must_use]
     pub fn instant(&self, mono: Duration) -> Instant {
         self.began + mono
     }
 
     /// How long after the beginning an instant is; zero if it was before.
-    #[must_use]
     pub fn mono(&self, instant: Instant) -> Duration {
         instant.saturating_duration_since(self.began)
     }

@@ -33,13 +33,11 @@ use config::Config;
 use metrics::Metrics;
 
 /// The program: parses flags, runs until a signal, and says in one line why it could not.
-#[must_use]
 pub fn main() -> ExitCode {
     start(Config::parse())
 }
 
 /// The program with these settings.
-#[must_use]
 pub fn start(config: Config) -> ExitCode {
     shell::start(config)
 }

@@ -39,7 +39,6 @@ pub struct Loop {
 
 impl Loop {
     /// A loop that knows nothing yet.
-    #[must_use]
     pub fn new(with_nodes: bool, caller: Caller, clock: Clock, metrics: Metrics, health: Health) -> Self {
         Self {
             driver: Driver::new(with_nodes, Limits::default()),

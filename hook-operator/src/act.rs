@@ -29,7 +29,6 @@ pub struct ApiBackend {
 
 impl ApiBackend {
     /// Writes through `client`.
-    #[must_use]
     pub fn new(client: Client, events: Events, calls: Calls) -> Self {
         Self {
             client,

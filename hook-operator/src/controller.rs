@@ -51,7 +51,6 @@ impl Drop for Handle {
 
 impl Controller {
     /// A controller without sessions.
-    #[must_use]
     pub fn new(measurer: Measurer<ApiBackend>, metrics: Metrics) -> Self {
         Self {
             measurer,

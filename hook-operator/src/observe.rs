@@ -21,7 +21,6 @@ pub struct Watches {
 
 impl Watches {
     /// Watches what is in a scope.
-    #[must_use]
     pub fn new(client: Client, scope: Scope, health: Health) -> Self {
         Self {
             client,

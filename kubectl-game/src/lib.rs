@@ -119,7 +119,6 @@ enum Set {
 }
 
 /// The program: reads the command line, and answers with the exit code that the command's help names.
-#[must_use]
 pub fn main() -> ExitCode {
     let usage = usage_code(std::env::args().nth(1).as_deref());
     let arguments = match arguments() {
@@ -194,7 +193,6 @@ fn arguments() -> Result<Arguments, clap::Error> {
 }
 
 /// All commands, as the program reads them. Flags that are shared with the operator are shown as this program uses them.
-#[must_use]
 pub fn described() -> clap::Command {
     let run = |run: clap::Command| {
         run.mut_args(|arg| arg.hide_env(true))

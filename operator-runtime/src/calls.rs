@@ -49,7 +49,6 @@ pub struct Calls {
 
 impl Calls {
     /// At most `at_once` calls at a time, each for at most `timeout`.
-    #[must_use]
     pub fn new(at_once: usize, timeout: Duration) -> Self {
         Self {
             slots: Slots::new(at_once),

@@ -92,7 +92,6 @@ impl ApiMeter {
     }
 
     /// Why the API server cannot be reached, if it cannot.
-    #[must_use]
     pub fn outage(&self) -> Option<Outage> {
         let outage = self.outage.lock().unwrap_or_else(PoisonError::into_inner);
         let recent = |outage: &&Outage| outage.newest.elapsed() < OUTAGE_ENDS_AFTER;
@@ -100,13 +99,11 @@ impl ApiMeter {
     }
 
     /// Whether the API server has granted a watch of this resource since.
-    #[must_use]
     pub fn watches_since(&self, resource: &str, moment: Instant) -> bool {
         self.watched_since(resource, moment).is_some()
     }
 
     /// When the API server has granted a watch of this resource last, if that was after `moment`.
-    #[must_use]
     pub fn watched_since(&self, resource: &str, moment: Instant) -> Option<Instant> {
         let watches = self.watches.lock().unwrap_or_else(PoisonError::into_inner);
         watches.get(resource).copied().filter(|granted| *granted > moment)

@@ -39,7 +39,6 @@ pub enum ConnectError {
 }
 
 /// The innermost error's text.
-#[must_use]
 pub fn root_cause(error: &dyn std::error::Error) -> String {
     let mut cause = error;
     while let Some(source) = cause.source() {

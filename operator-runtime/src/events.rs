@@ -38,7 +38,6 @@ pub struct Events {
 
 impl Events {
     /// Starts sending as `reporter`.
-    #[must_use]
     pub fn start(client: Client, reporter: &str, registry: &mut Registry) -> Self {
         let (queue, waiting) = mpsc::channel(WAITING);
         let dropped = Counter::default();

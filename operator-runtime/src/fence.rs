@@ -26,7 +26,6 @@ pub struct Closed;
 
 impl Fence {
     /// One that nothing closes: for a process that works alone.
-    #[must_use]
     pub fn open() -> Self {
         Self {
             until: Arc::new(AtomicU64::new(u64::MAX)),
@@ -34,7 +33,6 @@ impl Fence {
     }
 
     /// One that is closed until somebody leads.
-    #[must_use]
     pub fn closed() -> Self {
         Self {
             until: Arc::new(AtomicU64::new(0)),

@@ -64,7 +64,6 @@ pub struct OperatorArgs {
 
 impl OperatorArgs {
     /// What of the cluster is this process's.
-    #[must_use]
     pub fn scope(&self) -> Scope {
         Scope {
             namespace: self.namespace.clone(),
@@ -73,13 +72,11 @@ impl OperatorArgs {
     }
 
     /// Calls of the API server, as many at a time and as long as the flags say.
-    #[must_use]
     pub fn calls(&self) -> Calls {
         Calls::new(self.api_concurrency, self.process.api_timeout)
     }
 
     /// What it tells of itself.
-    #[must_use]
     pub fn telemetry(&self, name: &'static str, version: &'static str) -> Telemetry {
         Telemetry {
             name,
@@ -92,7 +89,6 @@ impl OperatorArgs {
 }
 
 /// Gives a flag its variable, unless it has one: `--log-format` of hook-operator is `HOOK_OPERATOR_LOG_FORMAT`.
-#[must_use]
 pub fn variable(program: &str, flag: Arg) -> Arg {
     if flag.get_env().is_some() {
         return flag;

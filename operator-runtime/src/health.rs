@@ -43,7 +43,6 @@ enum Check {
 
 impl Health {
     /// Ready as soon as the API server answers, until more is required.
-    #[must_use]
     pub fn new(meter: ApiMeter) -> Self {
         Self {
             checks: Arc::default(),
@@ -95,7 +94,6 @@ impl Health {
 
     /// Since when a check has passed without a break; none while it does not pass. Of a watch that was granted again and
     /// has shown nothing since, the break lasts until it shows something or is granted.
-    #[must_use]
     pub fn passes_since(&self, check: &str) -> Option<Instant> {
         let checks = self.checks.lock().unwrap_or_else(PoisonError::into_inner);
         match checks.get(check)? {
@@ -106,7 +104,6 @@ impl Health {
     }
 
     /// Whether all is well, and a line for each check.
-    #[must_use]
     pub fn report(&self) -> (bool, String) {
         let checks = self.checks.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let mut checks: BTreeMap<&'static str, Result<String, String>> = checks

@@ -101,7 +101,6 @@ impl Durations {
 }
 
 /// The label by which the original operators tell whether something went well.
-#[must_use]
 pub fn original_status(good: bool) -> (&'static str, String) {
     ("status", if good { "success" } else { "failure" }.to_owned())
 }

@@ -3,7 +3,6 @@
 use serde_json::{Map, Value};
 
 /// A merge patch that leaves exactly `new`: what `old` had and `new` has not is set to null, at every depth.
-#[must_use]
 pub fn replacing(old: Value, new: Value) -> Value {
     let (Value::Object(mut old), Value::Object(new)) = (old, new.clone()) else {
         return new;

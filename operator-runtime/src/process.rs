@@ -6,7 +6,6 @@ use crate::error::StartError;
 use crate::telemetry::{self, Telemetry};
 
 /// Runs an operator to its end.
-#[must_use]
 pub fn start(telemetry: &Telemetry, operator: impl Future<Output = Result<(), StartError>>) -> ExitCode {
     // Every TLS connection of this process uses the same implementation.
     let _ = rustls::crypto::ring::default_provider().install_default();

@@ -15,14 +15,12 @@ pub struct Scope {
 
 impl Scope {
     /// Whether what is in this namespace is the process's.
-    #[must_use]
     pub fn has(&self, namespace: &str) -> bool {
         self.namespace.as_deref().is_none_or(|own| own == namespace)
             && self.shard.is_none_or(|shard| shard.has(namespace))
     }
 
     /// Where objects of a kind are looked for. The API server cannot tell shards apart.
-    #[must_use]
     pub fn api<K>(&self, client: &Client) -> Api<K>
     where
         K: kube::Resource<Scope = NamespaceResourceScope>,

@@ -51,7 +51,6 @@ pub struct Shell {
 }
 
 /// The program with these settings.
-#[must_use]
 pub fn start<O: Operator>(operator: O) -> ExitCode {
     let telemetry = operator.operator().telemetry(O::NAME, O::VERSION);
     process::start(&telemetry, run(operator))

@@ -22,7 +22,6 @@ pub type Observed<K> = Event<DeserializeGuard<K>>;
 pub type Key = (String, String);
 
 /// The key of an object.
-#[must_use]
 pub fn key_of(metadata: &ObjectMeta) -> Key {
     (
         metadata.namespace.clone().unwrap_or_default(),

@@ -16,7 +16,6 @@ const KEPT: [(&str, &str); 3] = [
 ];
 
 /// The definitions of all kinds.
-#[must_use]
 pub fn all() -> Vec<CustomResourceDefinition> {
     vec![
         finished(HookTemplate::crd(), &[("policy", json!("Parallel"))]),

@@ -173,26 +173,22 @@ impl Phase {
     pub const FINAL: [Self; 4] = [Self::Successful, Self::Inconclusive, Self::Error, Self::Failed];
 
     /// The greater, the worse; a phase that is not final is worse than any that is.
-    #[must_use]
     pub fn badness(self) -> usize {
         let place = Self::FINAL.iter().position(|known| *known == self);
         place.unwrap_or(Self::FINAL.len())
     }
 
     /// Whether this phase never changes again.
-    #[must_use]
     pub fn is_final(self) -> bool {
         Self::FINAL.contains(&self)
     }
 
     /// For serde: an unset phase is not written.
-    #[must_use]
     pub fn is_unset(&self) -> bool {
         *self == Self::Unset
     }
 
     /// The word that the API uses.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Unset => "",

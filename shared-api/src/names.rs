@@ -59,7 +59,6 @@ pub mod hook_kind {
     pub const CANARY: &str = "canary-step";
 
     /// The kind's value of [`super::hook_run_label::TYPE_OLD`].
-    #[must_use]
     pub fn old_name(kind: &str) -> &'static str {
         match kind {
             PRE_DELETE => "PreDelete",

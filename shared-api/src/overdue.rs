@@ -22,7 +22,6 @@ const PROMETHEUS_TIMEOUT: i64 = 30;
 
 /// From this moment on a run counts as not measured, unless something is recorded before. None: it has ended, or is
 /// being deleted.
-#[must_use]
 pub fn not_taken_up_at(run: &HookRun) -> Option<Timestamp> {
     if run.metadata.deletion_timestamp.is_some() {
         return None;

@@ -11,13 +11,11 @@ macro_rules! reasons {
             pub const ALL: &'static [Self] = &[$(Self::$item),+];
 
             /// The word that the API shows.
-            #[must_use]
             pub fn as_str(self) -> &'static str {
                 match self { $(Self::$item => stringify!($item)),+ }
             }
 
             /// What it means, in one sentence.
-            #[must_use]
             pub fn meaning(self) -> &'static str {
                 match self { $(Self::$item => concat!($($item_doc),+).trim_ascii()),+ }
             }

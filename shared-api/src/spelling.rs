@@ -6,7 +6,6 @@ const LONG_NAME: usize = 10;
 const LONGEST: usize = 64;
 
 /// Letters and digits in lower case: `success_condition` means `successCondition`.
-#[must_use]
 pub fn plain(name: &str) -> String {
     let letters = name.chars().filter(char::is_ascii_alphanumeric);
     letters
@@ -16,7 +15,6 @@ pub fn plain(name: &str) -> String {
 }
 
 /// Whether a name is a known one with one letter added, dropped, changed or swapped with its neighbour; two in a long one.
-#[must_use]
 pub fn is_slip(name: &str, known: &str) -> bool {
     let most = if known.len() >= LONG_NAME { 2 } else { 1 };
     distance(&plain(name), &plain(known)) <= most

@@ -15,7 +15,6 @@ pub struct Time(Timestamp);
 
 impl Time {
     /// Rounds down to the millisecond, so that what is written and what is read back are equal.
-    #[must_use]
     pub fn new(at: Timestamp) -> Self {
         let round = jiff::TimestampRound::new()
             .smallest(Unit::Millisecond)
@@ -24,7 +23,6 @@ impl Time {
     }
 
     /// The point in time.
-    #[must_use]
     pub fn timestamp(self) -> Timestamp {
         self.0
     }

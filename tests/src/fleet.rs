@@ -107,37 +107,31 @@ impl<'c> Fleet<'c> {
     }
 
     /// An administrator's client.
-    #[must_use]
     pub fn client(&self) -> Client {
         self.control_plane.client()
     }
 
     /// The namespace's workloads.
-    #[must_use]
     pub fn games(&self) -> Api<GameDeployment> {
         Api::namespaced(self.client(), &self.namespace)
     }
 
     /// The namespace's HookRuns.
-    #[must_use]
     pub fn runs(&self) -> Api<HookRun> {
         Api::namespaced(self.client(), &self.namespace)
     }
 
     /// The namespace's HookTemplates.
-    #[must_use]
     pub fn templates(&self) -> Api<HookTemplate> {
         Api::namespaced(self.client(), &self.namespace)
     }
 
     /// The namespace's pods.
-    #[must_use]
     pub fn pods(&self) -> Api<Pod> {
         Api::namespaced(self.client(), &self.namespace)
     }
 
     /// The namespace's ControllerRevisions.
-    #[must_use]
     pub fn revisions(&self) -> Api<ControllerRevision> {
         Api::namespaced(self.client(), &self.namespace)
     }
@@ -146,7 +140,6 @@ impl<'c> Fleet<'c> {
     ///
     /// # Panics
     /// If it fails.
-    #[must_use]
     pub fn kubectl(&self, arguments: &[&str], input: &str) -> String {
         let within = ["--namespace", &self.namespace];
         kubectl(self.control_plane, &[&within, arguments].concat(), input)

@@ -80,19 +80,16 @@ impl<'c> TestEnv<'c> {
     }
 
     /// An administrator's client.
-    #[must_use]
     pub fn client(&self) -> Client {
         self.control_plane.client()
     }
 
     /// The namespace's HookRuns.
-    #[must_use]
     pub fn runs(&self) -> Api<HookRun> {
         Api::namespaced(self.client(), &self.namespace)
     }
 
     /// The namespace's HookTemplates.
-    #[must_use]
     pub fn templates(&self) -> Api<HookTemplate> {
         Api::namespaced(self.client(), &self.namespace)
     }
@@ -291,7 +288,6 @@ impl Drop for TestEnv<'_> {
 ///
 /// # Panics
 /// If kubectl fails otherwise.
-#[must_use]
 pub fn stores_wide_integers(control_plane: &ControlPlane, namespace: &str) -> bool {
     let metric = json!({ "name": "m", "count": 5_000_000_000_i64, "interval": "1s",
         "provider": { "web": { "url": "http://game" } } });
@@ -317,7 +313,6 @@ pub fn stores_wide_integers(control_plane: &ControlPlane, namespace: &str) -> bo
 ///
 /// # Panics
 /// If it fails.
-#[must_use]
 pub fn kubectl(control_plane: &ControlPlane, arguments: &[&str], input: &str) -> String {
     let output = output_of(control_plane.kubectl().args(arguments), input);
     let output = output.unwrap_or_else(|error| fail(&format!("kubectl: {error}")));

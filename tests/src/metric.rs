@@ -6,7 +6,6 @@ use shared_api::hook_run::MetricResult;
 use shared_api::time::Time;
 
 /// A metric that asks a URL.
-#[must_use]
 pub fn web(name: &str, url: &str, more: Value) -> Value {
     let mut metric = json!({ "name": name, "provider": { "web": { "url": url, "jsonPath": "{$.age}" } } });
     merge(&mut metric, more);
@@ -14,7 +13,6 @@ pub fn web(name: &str, url: &str, more: Value) -> Value {
 }
 
 /// The same metric, but its first error is its end.
-#[must_use]
 pub fn at_once(mut metric: Value) -> Value {
     merge(&mut metric, json!({ "consecutiveErrorLimit": 0 }));
     metric
@@ -33,7 +31,6 @@ pub fn merge(target: &mut Value, more: Value) {
 }
 
 /// Phases of a metric's measurements, oldest first.
-#[must_use]
 pub fn phases(result: &MetricResult) -> Vec<Phase> {
     result
         .measurements
@@ -43,7 +40,6 @@ pub fn phases(result: &MetricResult) -> Vec<Phase> {
 }
 
 /// Values of a metric's measurements, oldest first.
-#[must_use]
 pub fn values(result: &MetricResult) -> Vec<&str> {
     result
         .measurements
@@ -53,7 +49,6 @@ pub fn values(result: &MetricResult) -> Vec<&str> {
 }
 
 /// Milliseconds between two recorded points in time; none if one of them is not recorded.
-#[must_use]
 pub fn milliseconds(from: Option<Time>, to: Option<Time>) -> Option<i128> {
     from.zip(to)
         .map(|(from, to)| to.timestamp().duration_since(from.timestamp()).as_millis())

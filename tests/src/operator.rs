@@ -29,7 +29,6 @@ pub struct Start {
 
 impl Start {
     /// The operator `program` in one namespace.
-    #[must_use]
     pub fn new(program: &str, kubeconfig: &Path, namespace: &str) -> Self {
         Self {
             program: program.into(),
@@ -42,7 +41,6 @@ impl Start {
     }
 
     /// The operator `program` in all namespaces. Only on a control plane that no other test uses.
-    #[must_use]
     pub fn everywhere(program: &str, kubeconfig: &Path) -> Self {
         Self {
             namespace: None,
@@ -85,7 +83,6 @@ impl Operator {
     ///
     /// # Panics
     /// If it cannot be started.
-    #[must_use]
     pub fn start(start: &Start) -> Self {
         let address = free_address();
         let program = Program::new(&start.program)
@@ -153,7 +150,6 @@ impl Operator {
 }
 
 /// An address on loopback that nobody listens on.
-#[must_use]
 pub fn free_address() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
     listener.unwrap_or_else(|error| fail(&format!("no free port: {error}")))

@@ -22,7 +22,6 @@ impl Extent {
     ///
     /// # Panics
     /// If it is none of these.
-    #[must_use]
     pub fn asked() -> Self {
         match std::env::var("PROVE").as_deref() {
             Err(_) | Ok("") => Self::Sample,
@@ -33,7 +32,6 @@ impl Extent {
     }
 
     /// The number for this extent.
-    #[must_use]
     pub fn of(self, sample: u64, quick: u64, all: u64) -> u64 {
         match self {
             Self::Sample => sample,

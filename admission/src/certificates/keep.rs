@@ -83,7 +83,6 @@ pub struct Keeper {
 
 impl Keeper {
     /// One that has not looked yet.
-    #[must_use]
     pub fn new(
         store: Store,
         hosts: Vec<String>,

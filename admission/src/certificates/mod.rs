@@ -37,14 +37,12 @@ pub struct Terms {
 
 impl Terms {
     /// After its making, a certificate is to be renewed.
-    #[must_use]
     pub fn renewal(self) -> Duration {
         self.validity * 2 / 3
     }
 
     /// For so long an authority must have been in the bundle before its certificate is presented: every API server of
     /// the cluster has to hear of it.
-    #[must_use]
     pub fn settling(self) -> Duration {
         (self.validity / 20).min(Duration::from_mins(1))
     }

@@ -82,7 +82,6 @@ impl Trust {
     }
 
     /// For how long an authority is still to be waited for; none: it is not in the bundle.
-    #[must_use]
     pub fn left(&self, generation: &Generation, at: Instant, settling: Duration) -> Option<Duration> {
         match self.known.get(&generation.authority)? {
             Since::LongAgo => Some(Duration::ZERO),
@@ -92,7 +91,6 @@ impl Trust {
 }
 
 /// The generation to present. `left`: as [`Trust::left`] says it.
-#[must_use]
 pub fn choose<'a>(
     stored: &'a Stored,
     presented: Option<&'a Generation>,

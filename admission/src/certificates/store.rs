@@ -34,7 +34,6 @@ pub struct Store {
 
 impl Store {
     /// The Secret of this name in a namespace, and the configuration of this name.
-    #[must_use]
     pub fn new(client: &Client, namespace: &str, secret: &str, configuration: &str, calls: Calls) -> Self {
         Self {
             secrets: Api::namespaced(client.clone(), namespace),
@@ -119,7 +118,6 @@ impl Store {
 }
 
 /// What every webhook of a configuration trusts.
-#[must_use]
 pub fn bundles(configuration: &ValidatingWebhookConfiguration) -> Vec<String> {
     let webhooks = configuration.webhooks.iter().flatten();
     webhooks

@@ -22,7 +22,6 @@ pub struct Stored {
 
 impl Stored {
     /// Reads a Secret; what is of no use is left out, as if it were not there.
-    #[must_use]
     pub fn read(data: &BTreeMap<String, ByteString>, hosts: &[String], now: Timestamp) -> Self {
         let read = |prefix: &str| {
             let text = |name: &str| {
@@ -51,7 +50,6 @@ impl Stored {
     }
 
     /// The Secret's content.
-    #[must_use]
     pub fn write(&self) -> BTreeMap<String, ByteString> {
         let entries = [("", &self.newer), (OLDER, &self.older)];
         let entries = entries.into_iter().filter_map(|(prefix, generation)| {
@@ -75,7 +73,6 @@ impl Stored {
     }
 
     /// When a new generation is due; at once when there is none.
-    #[must_use]
     pub fn due(&self, terms: Terms, now: Timestamp) -> Timestamp {
         let due = self.newer.as_ref().and_then(|newer| {
             let by_age = newer.since.checked_add(terms.renewal()).ok()?;
@@ -99,7 +96,6 @@ impl Stored {
     }
 
     /// The authorities that callers are to trust, newest first, as PEM.
-    #[must_use]
     pub fn bundle(&self) -> String {
         let both = [&self.newer, &self.older];
         both.into_iter()

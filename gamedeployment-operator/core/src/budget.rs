@@ -28,7 +28,6 @@ impl Slots {
     }
 
     /// Whether a pod may be taken. One that does not serve and cannot come back needs no slot.
-    #[must_use]
     pub fn has(self, service: Service) -> bool {
         match service {
             Service::None => true,

@@ -54,7 +54,6 @@ pub fn create(facts: &Facts<'_>, claimed: &Claim<'_>, need: Need, held: usize) -
 
 /// How many pods may be created now, where they are to be created in batches: a batch follows when the one before it
 /// is ready.
-#[must_use]
 pub fn room(facts: &Facts<'_>) -> usize {
     let Some(batch) = facts.workload.create_batch else {
         return usize::MAX;
@@ -64,7 +63,6 @@ pub fn room(facts: &Facts<'_>) -> usize {
 }
 
 /// A pod that is not ready though it has been is not one of the batch: it holds up no healing.
-#[must_use]
 pub fn is_starting(pod: &PodFacts<'_>) -> bool {
     !pod.pod.has_served()
 }

@@ -3,7 +3,6 @@
 use serde::Serialize;
 
 /// FNV-1a, 64 bits, in hexadecimal, over the value as JSON with its keys in order.
-#[must_use]
 pub fn digest<T: Serialize>(value: &T) -> String {
     let mut hash = Fnv::default();
     hash.add(canonical(value).as_bytes());
@@ -11,7 +10,6 @@ pub fn digest<T: Serialize>(value: &T) -> String {
 }
 
 /// As [`digest`], of a text: it has no keys that want an order.
-#[must_use]
 pub(crate) fn digest_of_text(text: &str) -> String {
     let mut hash = Fnv::default();
     hash.add_json(text);
@@ -25,7 +23,6 @@ pub(crate) fn canonical<T: Serialize>(value: &T) -> String {
 }
 
 /// FNV-1a, 64 bits.
-#[must_use]
 pub fn fnv(bytes: &[u8]) -> u64 {
     let mut hash = Fnv::default();
     hash.add(bytes);

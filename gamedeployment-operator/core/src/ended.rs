@@ -76,7 +76,6 @@ fn hold<'a>(facts: &Facts<'_>, pod: &'a Pod, since: Option<Timestamp>, need: Nee
 }
 
 /// Since when pods end at once, by the condition that says so.
-#[must_use]
 pub fn since(facts: &Facts<'_>) -> Option<Timestamp> {
     let status = facts.view.object.status.as_ref()?;
     let said = status.conditions.iter().find(|known| {
@@ -88,7 +87,6 @@ pub fn since(facts: &Facts<'_>) -> Option<Timestamp> {
 }
 
 /// When the last of the pods that are there will have lived for long enough not to end at once; none if they all have.
-#[must_use]
 pub fn starting(facts: &Facts<'_>) -> Option<Timestamp> {
     let pods = facts.pods.iter();
     let proven = pods.filter_map(|pod| pod.pod.created?.checked_add(AT_ONCE).ok());

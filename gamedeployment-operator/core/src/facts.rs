@@ -32,7 +32,6 @@ pub struct PodFacts<'a> {
 
 impl PodFacts<'_> {
     /// Whether it has been ready long enough.
-    #[must_use]
     pub fn is_available(&self) -> bool {
         self.service == Service::Available
     }
@@ -80,7 +79,6 @@ pub struct Chosen {
 
 impl Chosen {
     /// What a pod's annotations say.
-    #[must_use]
     pub fn read(pod: &Pod) -> Option<Self> {
         if pod.annotation(annotation::DELETING) != Some("true") {
             return None;
@@ -99,7 +97,6 @@ impl Chosen {
     }
 
     /// The annotation's text.
-    #[must_use]
     pub fn text(intent: &Intent, since: Timestamp) -> String {
         format!(
             "{}@{}",
@@ -129,7 +126,6 @@ pub struct Facts<'a> {
 
 impl<'a> Facts<'a> {
     /// Gathers them, of the pods that count.
-    #[must_use]
     pub fn new(
         view: &'a View<'a>,
         workload: &'a Workload,
@@ -175,19 +171,16 @@ impl<'a> Facts<'a> {
     }
 
     /// Pods at old revisions.
-    #[must_use]
     pub fn old(&self) -> usize {
         self.pods.iter().filter(|pod| pod.old).count()
     }
 
     /// Pods at the update revision.
-    #[must_use]
     pub fn updated(&self) -> usize {
         self.pods.len() - self.old()
     }
 
     /// Pods above `replicas` that were there for an update when that was recorded last.
-    #[must_use]
     pub fn surge_before(&self) -> usize {
         let status = self.view.object.status.as_ref();
         status.map_or(0, |status| usize::try_from(status.surge_replicas).unwrap_or(0))
@@ -195,7 +188,6 @@ impl<'a> Facts<'a> {
 
     /// Whether somebody wants hooks of this kind asked again, and runs of theirs without success are still there. Nobody
     /// new is asked before these are gone: else one failure would follow another, and that would never be over.
-    #[must_use]
     pub fn is_clearing(&self, kind: HookKind) -> bool {
         let unsuccessful = |run: &&Run| run.kind == Some(kind) && run.is_unsuccessful();
         self.workload.hook(kind).retry && self.view.runs.iter().any(unsuccessful)

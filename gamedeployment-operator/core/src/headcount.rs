@@ -7,7 +7,6 @@ use crate::scale::Counts;
 use crate::workload::UpdateType;
 
 /// How far the pods have come, for a canary step to be judged.
-#[must_use]
 pub fn advance(facts: &Facts<'_>) -> Advance {
     let available = facts.pods.iter().filter(|pod| !pod.old && pod.is_available());
     Advance {
@@ -27,7 +26,6 @@ fn leaving(facts: &Facts<'_>) -> usize {
 }
 
 /// The counts of a workload: what of the update needs room beside the old pods is what its kind and its budget say.
-#[must_use]
 pub fn count(facts: &Facts<'_>, canary: &Canary) -> Counts {
     let workload = facts.workload;
     let mut counts = Counts {

@@ -124,7 +124,6 @@ fn known<'a>(view: &View<'a>, workload: &Workload) -> Vec<&'a Revision> {
 }
 
 /// Collisions of revision names: those recorded, and those met since.
-#[must_use]
 pub fn collisions(view: &View<'_>) -> i32 {
     let recorded = view
         .object
@@ -191,7 +190,6 @@ impl<'a> History<'a> {
 
     /// Whether a pod at this revision is what it should become. While nobody can become what the spec says, each pod
     /// stays what it is.
-    #[must_use]
     pub fn is_updated(&self, name: &str) -> bool {
         self.unrecorded.is_some()
             || name == self.update.name
@@ -199,7 +197,6 @@ impl<'a> History<'a> {
     }
 
     /// Whether a pod can be updated in place.
-    #[must_use]
     pub fn can_change(&self, pod: &Pod) -> bool {
         self.by_name
             .get(pod.revision())

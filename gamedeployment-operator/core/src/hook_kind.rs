@@ -18,7 +18,6 @@ impl HookKind {
     pub const ALL: [Self; 3] = [Self::PreDelete, Self::PreInplace, Self::PostInplace];
 
     /// The value of the run's label.
-    #[must_use]
     pub fn label(self) -> &'static str {
         match self {
             Self::PreDelete => hook_kind::PRE_DELETE,
@@ -28,7 +27,6 @@ impl HookKind {
     }
 
     /// The hook as people and metrics name it.
-    #[must_use]
     pub fn word(self) -> &'static str {
         match self {
             Self::PreDelete => "pre-delete",
@@ -38,7 +36,6 @@ impl HookKind {
     }
 
     /// The beginning of the run's name.
-    #[must_use]
     pub fn prefix(self) -> &'static str {
         match self {
             Self::PreDelete => "pre-delete-hook",
@@ -48,7 +45,6 @@ impl HookKind {
     }
 
     /// The field of the spec that holds it.
-    #[must_use]
     pub fn field(self) -> &'static str {
         match self {
             Self::PreDelete => "preDeleteUpdateStrategy",
@@ -58,7 +54,6 @@ impl HookKind {
     }
 
     /// The kind that a run's label names.
-    #[must_use]
     pub fn from_label(label: &str) -> Option<Self> {
         Self::ALL
             .into_iter()

@@ -19,7 +19,6 @@ const DOCKER_HUB: &str = "docker.io";
 
 impl<'a> ImageName<'a> {
     /// Takes a name apart.
-    #[must_use]
     pub fn read(text: &'a str) -> Self {
         let text = without_scheme(text.trim());
         let (name, digest) = match text.split_once('@') {
@@ -54,7 +53,6 @@ impl<'a> ImageName<'a> {
 
     /// Whether both names ask for the same thing: the same digest or, where not both have one, the same tag of the
     /// same repository.
-    #[must_use]
     pub fn same_as(&self, other: &ImageName<'_>) -> bool {
         match (self.digest, other.digest) {
             (Some(one), Some(two)) => one == two,
@@ -69,7 +67,6 @@ impl<'a> ImageName<'a> {
 }
 
 /// The digest in an imageID of a container's status: `docker-pullable://nginx@sha256:…`, or a bare `sha256:…`.
-#[must_use]
 pub fn digest_of_id(image_id: &str) -> Option<&str> {
     let id = without_scheme(image_id.trim());
     match id.split_once('@') {
@@ -79,7 +76,6 @@ pub fn digest_of_id(image_id: &str) -> Option<&str> {
 }
 
 /// The policy that the API server gives to an image without one: `Always` for `latest`, else `IfNotPresent`.
-#[must_use]
 pub fn default_pull_policy(image: &str) -> &'static str {
     // What cannot be a name has no tag, and no tag of it can move.
     if image.trim().is_empty() {

@@ -152,7 +152,6 @@ pub struct RevisionRef {
 
 impl RevisionRef {
     /// The version that is known.
-    #[must_use]
     pub fn of(revision: &Revision) -> Self {
         Self {
             name: revision.name.clone(),
@@ -285,7 +284,6 @@ pub struct Rollout {
 
 impl Plan {
     /// Nothing is to be done and nothing to be written.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.actions.is_empty() && self.status.is_none() && self.warnings.is_empty()
     }

@@ -108,7 +108,6 @@ pub struct Pod {
 
 impl Pod {
     /// Keeps what is needed of a pod.
-    #[must_use]
     pub fn read(pod: &api::Pod) -> Self {
         let ObjectMeta {
             name,
@@ -186,50 +185,42 @@ impl Pod {
     }
 
     /// The name of its revision; empty where there is none.
-    #[must_use]
     pub fn revision(&self) -> &str {
         self.labels.get(names::pod::REVISION).map_or("", String::as_str)
     }
 
     /// Its instance id: the label, or the last part of its name.
-    #[must_use]
     pub fn instance(&self) -> &str {
         let label = self.labels.get(names::pod::INSTANCE).map(String::as_str);
         label.unwrap_or_else(|| self.name.rsplit('-').next().unwrap_or_default())
     }
 
     /// An annotation that decisions rest on.
-    #[must_use]
     pub fn annotation(&self, key: &str) -> Option<&str> {
         self.annotations.get(key).map(String::as_str)
     }
 
     /// Neither finished nor being deleted: it counts as a replica.
-    #[must_use]
     pub fn is_active(&self) -> bool {
         !self.terminating && !self.is_finished()
     }
 
     /// Whether all its containers have ended for good.
-    #[must_use]
     pub fn is_finished(&self) -> bool {
         matches!(self.phase, PodPhase::Succeeded | PodPhase::Failed)
     }
 
     /// Running and ready, as the columns READY and `UPDATED_READY` count it.
-    #[must_use]
     pub fn is_ready(&self) -> bool {
         self.phase == PodPhase::Running && self.ready_since.is_some()
     }
 
     /// Whether its condition `InPlaceUpdateReady` keeps it out of service.
-    #[must_use]
     pub fn is_out_of_service(&self) -> bool {
         self.in_place.as_ref().is_some_and(|condition| !condition.ready)
     }
 
     /// When it will count as available if nothing changes; none while it is not ready.
-    #[must_use]
     pub fn available_from(&self, min_ready_seconds: i64) -> Option<Timestamp> {
         if !self.is_ready() || self.is_out_of_service() || self.terminating {
             return None;
@@ -240,7 +231,6 @@ impl Pod {
     }
 
     /// Whether it has been ready for `min_ready_seconds`.
-    #[must_use]
     pub fn is_available(&self, min_ready_seconds: i64, now: Timestamp) -> bool {
         self.available_from(min_ready_seconds)
             .is_some_and(|from| from <= now)
@@ -248,14 +238,12 @@ impl Pod {
 
     /// Whether it is ready, or has been. A kubelet says of a pod that it is not ready when it takes it on: that this was
     /// said later means that the pod was ready in between.
-    #[must_use]
     pub fn has_served(&self) -> bool {
         let since = |(started, since): (Timestamp, Timestamp)| since > started;
         self.is_ready() || self.started.zip(self.unready_since).is_some_and(since)
     }
 
     /// Whether it is ready, or was and may be so again by itself.
-    #[must_use]
     pub fn may_come_back(&self) -> bool {
         self.is_active()
             && !self.is_out_of_service()
@@ -264,7 +252,6 @@ impl Pod {
     }
 
     /// Why it does not start, as its scheduler or its kubelet says it.
-    #[must_use]
     pub fn complaint(&self) -> Option<String> {
         let unschedulable = self.unschedulable.as_ref().filter(|_| self.node.is_none());
         let no_node = unschedulable.map(|why| format!("no node is found for it: {why}"));
@@ -274,7 +261,6 @@ impl Pod {
     /// Whether its kubelet has reported of every container that it has never run with the image that it has now. A
     /// container that crashed does not count: it will run again. Nor does one of which nothing was reported: a node
     /// that has fallen silent may run it.
-    #[must_use]
     pub fn never_started(&self) -> bool {
         match self.phase {
             PodPhase::Pending | PodPhase::Running => {
@@ -286,7 +272,6 @@ impl Pod {
 }
 
 /// UID of the owner that is marked as controller.
-#[must_use]
 pub fn controller_of(metadata: &ObjectMeta) -> Option<String> {
     let mut owners = metadata.owner_references.iter().flatten();
     owners

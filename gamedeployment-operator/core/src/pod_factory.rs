@@ -38,7 +38,6 @@ pub struct PodFactory<'a> {
 
 impl<'a> PodFactory<'a> {
     /// With these instance ids and indexes in use.
-    #[must_use]
     pub fn new(
         workload: &'a Workload,
         cluster: &'a dyn Cluster,

@@ -34,7 +34,6 @@ pub struct Record {
 impl Record {
     /// What is to be recorded when these containers of a pod are changed. What an earlier update has changed and that
     /// does not run yet stays to be waited for.
-    #[must_use]
     pub fn new<'a>(pod: &Pod, to: &str, changed: impl Iterator<Item = &'a String>, at: Timestamp) -> Self {
         let written = |record: &Self| record.revision == pod.revision();
         let open =
@@ -62,14 +61,12 @@ impl Record {
     }
 
     /// What names this update among those of the pod.
-    #[must_use]
     pub fn mark(&self) -> String {
         let at = self.update_timestamp.unwrap_or(Timestamp::MIN);
         format!("{} {at}", self.revision)
     }
 
     /// The annotation's text.
-    #[must_use]
     pub fn text(&self) -> String {
         serde_json::to_string(self).unwrap_or_default()
     }
@@ -107,7 +104,6 @@ pub enum InPlacePhase {
 }
 
 /// Where an in-place update of this pod stands.
-#[must_use]
 pub fn in_place_phase(pod: &Pod, now: Timestamp) -> InPlacePhase {
     let Some(condition) = &pod.in_place else {
         // A fresh pod is not ready before somebody says that no update is going on.
@@ -139,7 +135,6 @@ pub fn in_place_phase(pod: &Pod, now: Timestamp) -> InPlacePhase {
 }
 
 /// Whether the original has begun an update of this pod: it puts the label first and the images later.
-#[must_use]
 pub fn is_half_written(pod: &Pod) -> bool {
     pod.is_out_of_service() && pod.annotation(names::pod::IN_PLACE_GRACE).is_some()
 }
@@ -240,7 +235,6 @@ fn advance(pod: &Pod, record: &Record, now: Timestamp) -> InPlacePhase {
 
 /// Whether an update of the pod to `to` was approved and begun, and this is its next step: the pod is out of service
 /// for that very revision, or images were written and only containers that are being changed anyway change again.
-#[must_use]
 pub fn is_under_way(pod: &Pod, to: &str, modified: &[String]) -> bool {
     if !pod.is_out_of_service() {
         return false;
@@ -262,7 +256,6 @@ pub fn is_under_way(pod: &Pod, to: &str, modified: &[String]) -> bool {
 }
 
 /// The update that was written last, if one was.
-#[must_use]
 pub fn record(pod: &Pod) -> Option<Record> {
     Record::read(pod.annotation(names::pod::IN_PLACE_STATE))
 }

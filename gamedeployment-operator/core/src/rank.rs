@@ -40,7 +40,6 @@ pub enum CostOrder {
 
 impl CostOrder {
     /// Reads the annotation.
-    #[must_use]
     pub fn read(text: Option<&str>) -> Self {
         match text {
             None => Self::Unset,
@@ -52,7 +51,6 @@ impl CostOrder {
 }
 
 /// What deleting a pod costs, where the pod says it.
-#[must_use]
 pub fn cost_of(pod: &Pod) -> Option<f64> {
     pod.annotation(DELETION_COST)
         .and_then(|text| text.trim().parse().ok())
@@ -79,7 +77,6 @@ impl Cost {
 
 impl<'a> Rank<'a> {
     /// The rank of a pod. `approved`: its hook has said yes already.
-    #[must_use]
     pub fn new(pod: &'a Pod, cluster: &dyn Cluster, approved: bool, order: CostOrder) -> Self {
         let node_cost = pod.node.as_deref().and_then(|node| cluster.node_cost(node));
         Self {

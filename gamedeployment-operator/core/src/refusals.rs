@@ -209,7 +209,6 @@ impl Refusals {
     }
 
     /// What is told of it. It stays the same while the same is refused.
-    #[must_use]
     pub fn write_errors(&self) -> Option<WriteErrors> {
         let first = |scales: bool| {
             let mut acts = self.acts.iter();
@@ -230,7 +229,6 @@ impl Refusals {
     }
 
     /// When something is to be tried again.
-    #[must_use]
     pub fn next(&self) -> Option<Duration> {
         let due = |act: &Act| {
             let due = act.objects.values().filter(|refusal| !refusal.asks);
@@ -245,13 +243,11 @@ impl Refusals {
     }
 
     /// Whether any refused write is remembered.
-    #[must_use]
     pub fn remembers(&self) -> bool {
         !self.acts.is_empty()
     }
 
     /// Nothing is refused.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.acts.is_empty() && self.collisions == 0
     }

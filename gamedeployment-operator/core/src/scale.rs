@@ -50,31 +50,26 @@ impl Need {
 
 impl Counts {
     /// Wanted pods that stay at old revisions.
-    #[must_use]
     pub fn to_keep_old(&self) -> usize {
         self.partition.min(self.replicas)
     }
 
     /// Wanted pods that are to have the update revision in the end. Pods that are there for an update alone are none.
-    #[must_use]
     pub fn to_update_in_all(&self) -> usize {
         self.replicas - self.to_keep_old()
     }
 
     /// Old pods that are to be replaced.
-    #[must_use]
     pub fn to_update(&self) -> usize {
         self.old.saturating_sub(self.to_keep_old())
     }
 
     /// Pods wanted now, surge included.
-    #[must_use]
     pub fn wanted(&self) -> usize {
         self.replicas.saturating_add(self.surge.min(self.replaced))
     }
 
     /// Pods that there are above `replicas`.
-    #[must_use]
     pub fn surplus(&self) -> usize {
         self.old
             .saturating_add(self.updated)
@@ -82,13 +77,11 @@ impl Counts {
     }
 
     /// Of these, the ones that are there for an update.
-    #[must_use]
     pub fn surging(&self) -> usize {
         self.surplus().min(self.surge.min(self.replaced))
     }
 
     /// What is to be done.
-    #[must_use]
     pub fn need(&self) -> Need {
         let total = self.old.saturating_add(self.updated);
         let wanted = self.wanted();

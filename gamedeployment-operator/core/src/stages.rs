@@ -50,7 +50,6 @@ pub struct GrantedPod<'a> {
 
 impl ChosenPod<'_> {
     /// Whether nothing is to be done to it.
-    #[must_use]
     pub fn stays(&self) -> bool {
         self.choice.is_none()
     }
@@ -58,7 +57,6 @@ impl ChosenPod<'_> {
 
 impl<'a> GrantedPod<'a> {
     /// Before anything is granted.
-    #[must_use]
     pub fn waiting(asked: AskedPod<'a>) -> Self {
         Self {
             facts: asked.facts,

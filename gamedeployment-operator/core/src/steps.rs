@@ -28,7 +28,6 @@ pub struct Confirmation<'a> {
 
 impl Confirmation<'_> {
     /// Whether the pod is not well, by its hook.
-    #[must_use]
     pub fn is_refused(&self) -> bool {
         matches!(self.standing, Standing::Refused(_))
     }

@@ -22,7 +22,6 @@ pub enum Hold {
 
 impl Hold {
     /// What is known of the API server's will to take pods of the update revision.
-    #[must_use]
     pub fn of(view: &View<'_>, update: &str, pods: &[PodFacts<'_>]) -> Option<Self> {
         if view.write_errors.is_some_and(|errors| errors.creating) {
             return Some(Self::Creation);
@@ -37,7 +36,6 @@ impl Hold {
 }
 
 /// Whether a pod is to be recreated that serves, or may do so again.
-#[must_use]
 pub fn is_concerned(pod: &GrantedPod<'_>) -> bool {
     matches!(pod.intent, Intent::Recreate(_)) && pod.facts.service != Service::None
 }
@@ -61,7 +59,6 @@ pub fn attempt(facts: &Facts<'_>, pods: &[GrantedPod<'_>]) -> Option<Action> {
 }
 
 /// What pods that are to be recreated wait for, besides their turn.
-#[must_use]
 pub fn waits_for(facts: &Facts<'_>, pods: &[GrantedPod<'_>]) -> Option<String> {
     let hold = facts.hold.filter(|_| pods.iter().any(is_concerned))?;
     Some(match hold {
@@ -74,7 +71,6 @@ pub fn waits_for(facts: &Facts<'_>, pods: &[GrantedPod<'_>]) -> Option<String> {
 }
 
 /// What the API server has said in a dry run, and what to do.
-#[must_use]
 pub fn refusal(facts: &Facts<'_>) -> Option<String> {
     let refused = facts.view.write_errors?.pod.as_ref()?;
     let update = &facts.history.update.name;

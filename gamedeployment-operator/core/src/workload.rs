@@ -111,7 +111,6 @@ impl Workload {
 
     /// Reads what can be read of a GameDeployment, and says every problem that it has. Where all problems are
     /// [of the template](Problem::is_of_template), the pods that there are can still be healed and scaled.
-    #[must_use]
     pub fn examine(object: &GameDeployment) -> (Self, Vec<Problem>) {
         let mut problems = Vec::new();
         let spec = &object.spec;
@@ -203,7 +202,6 @@ impl Workload {
     }
 
     /// The hook strategy that a kind of hook belongs to.
-    #[must_use]
     pub fn hook(&self, kind: crate::hook_kind::HookKind) -> &Hook {
         match kind {
             crate::hook_kind::HookKind::PreDelete => &self.pre_delete,

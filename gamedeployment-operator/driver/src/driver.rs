@@ -90,7 +90,6 @@ pub struct Driver {
 
 impl Driver {
     /// A driver that knows nothing yet.
-    #[must_use]
     pub fn new(with_nodes: bool, limits: Limits) -> Self {
         Self {
             with_nodes,
@@ -165,7 +164,6 @@ impl Driver {
     }
 
     /// When something is to be done though nothing happens; none: never. In the past or now: at once.
-    #[must_use]
     pub fn deadline(&self) -> Option<Duration> {
         let synced = self.is_synced();
         if !self.output.is_empty() || synced && !self.dirty.is_empty() {
@@ -179,7 +177,6 @@ impl Driver {
     }
 
     /// What it has in mind, for whoever looks for a reason.
-    #[must_use]
     pub fn describe(&self) -> String {
         let Self {
             expectations,
@@ -195,7 +192,6 @@ impl Driver {
     }
 
     /// Whether everything has been listed once: before that nothing is decided.
-    #[must_use]
     pub fn is_synced(&self) -> bool {
         self.index.is_synced(self.with_nodes)
     }

@@ -51,7 +51,6 @@ impl Expectations {
 }
 
 /// Objects that were written and that the watch has not shown in time.
-#[must_use]
 pub fn overdue(index: &Index, now: Duration) -> Vec<(Kind, Key)> {
     let of = |kind: Kind| index.shelf(kind).overdue(DEADLINE, now).into_iter();
     let all = KINDS.into_iter();
@@ -60,7 +59,6 @@ pub fn overdue(index: &Index, now: Duration) -> Vec<(Kind, Key)> {
 }
 
 /// When the next object is overdue.
-#[must_use]
 pub fn next_overdue(index: &Index) -> Option<Duration> {
     let next = KINDS.map(|kind| index.shelf(kind).next_overdue(DEADLINE));
     next.into_iter().flatten().min()

@@ -57,7 +57,6 @@ pub struct Workload {
 
 impl Workload {
     /// A workload that can be read.
-    #[must_use]
     pub fn new(object: GameDeployment) -> Self {
         Self {
             uid: object.metadata.uid.clone().unwrap_or_default(),
@@ -67,7 +66,6 @@ impl Workload {
     }
 
     /// One that cannot.
-    #[must_use]
     pub fn unreadable(metadata: ObjectMeta, error: String) -> Self {
         Self {
             uid: metadata.uid.clone().unwrap_or_default(),

@@ -42,7 +42,6 @@ pub struct Subject {
 
 impl Subject {
     /// The workload's UID.
-    #[must_use]
     pub fn uid(&self) -> &str {
         self.object.metadata.uid.as_deref().unwrap_or_default()
     }
@@ -63,7 +62,6 @@ pub struct Request {
 
 impl Request {
     /// Whether it reads an object directly, because a write's answer was lost or the watch did not show it in time.
-    #[must_use]
     pub fn is_reread(&self) -> bool {
         self.subject.is_none() && matches!(self.call, Call::Read(..))
     }
@@ -148,7 +146,6 @@ pub enum CallError {
 
 impl CallError {
     /// The class, as metrics have it.
-    #[must_use]
     pub fn class(&self) -> &'static str {
         match self {
             Self::Gone => "gone",
@@ -209,7 +206,6 @@ pub struct Decided {
 
 impl Decided {
     /// Whether nothing follows from it.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.actions == 0 && !self.status
     }

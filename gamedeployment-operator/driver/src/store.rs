@@ -65,13 +65,11 @@ impl<T> Default for Store<T> {
 
 impl<T: Stored> Store<T> {
     /// Whether a list has been read to its end.
-    #[must_use]
     pub fn is_synced(&self) -> bool {
         self.synced
     }
 
     /// The object of this key.
-    #[must_use]
     pub fn get(&self, key: &Key) -> Option<&T> {
         self.held.get(key).map(|held| &held.value)
     }
@@ -98,7 +96,6 @@ impl<T: Stored> Store<T> {
     }
 
     /// How many there are in a namespace.
-    #[must_use]
     pub fn count_in(&self, namespace: &str) -> usize {
         self.by_namespace.get(namespace).copied().unwrap_or(0)
     }

@@ -47,7 +47,6 @@ pub struct Caller {
 
 impl Caller {
     /// A caller through `client`.
-    #[must_use]
     pub fn new(client: Client, calls: Calls, events: Events, metrics: Metrics, clock: Clock) -> Self {
         Self {
             client,

@@ -172,7 +172,6 @@ fn gate_labels(hook: HookKind, decision: Decision) -> GateLabels {
 
 impl Metrics {
     /// With those of the original operator, or without.
-    #[must_use]
     pub fn new(original: bool) -> Self {
         Self {
             original: original.then(Arc::default),

@@ -56,7 +56,6 @@ pub enum Timed {
 
 impl Timed {
     /// What an action is to the original, if it measures it.
-    #[must_use]
     pub fn of(action: &Action) -> Option<Self> {
         let grace = |grounds: &Grounds| matches!(grounds, Grounds::Verdict { .. } | Grounds::UnderWay);
         match action {

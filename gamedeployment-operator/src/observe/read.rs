@@ -16,7 +16,6 @@ use shared_api::{GameDeployment, HookTemplate};
 const KIND: &str = "GameDeployment";
 
 /// What is kept of a pod.
-#[must_use]
 pub fn pod(pod: &api::Pod) -> Pod {
     let mut owners = pod.metadata.owner_references.iter().flatten();
     let controller = owners.find(|owner| owner.controller == Some(true));
@@ -29,7 +28,6 @@ pub fn pod(pod: &api::Pod) -> Pod {
 }
 
 /// What is kept of a ControllerRevision; none of one that does not hold a template.
-#[must_use]
 pub fn revision(object: &ControllerRevision) -> Option<OwnedRevision> {
     Some(OwnedRevision {
         owner: controller_of(&object.metadata),

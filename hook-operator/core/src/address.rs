@@ -21,7 +21,6 @@ pub enum Class {
 
 impl Class {
     /// As in "ADDRESS is …".
-    #[must_use]
     pub fn describe(self) -> &'static str {
         match self {
             Self::Metadata => "a cloud metadata address",
@@ -62,7 +61,6 @@ const METADATA_V6: [Ipv6Addr; 5] = [
 ];
 
 /// What is special about an address as it is written; see [`faces`] for what else it stands for.
-#[must_use]
 pub fn classify(address: IpAddr) -> Option<Class> {
     match address {
         IpAddr::V4(address) => classify_v4(address),
@@ -106,7 +104,6 @@ fn classify_v6(address: Ipv6Addr) -> Option<Class> {
 }
 
 /// The address, and the IPv4 addresses that a translator or tunnel on the way would turn it into.
-#[must_use]
 pub fn faces(address: IpAddr) -> Vec<IpAddr> {
     let mut faces = vec![address];
     if let IpAddr::V6(address) = address {
@@ -116,7 +113,6 @@ pub fn faces(address: IpAddr) -> Vec<IpAddr> {
 }
 
 /// An IPv4 address written in IPv6 is that IPv4 address to the socket; an allow list that names it means both.
-#[must_use]
 pub fn canonical(address: IpAddr) -> IpAddr {
     address.to_canonical()
 }

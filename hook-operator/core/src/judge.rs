@@ -41,7 +41,6 @@ pub struct MeasurementResult {
 
 /// Judges what a provider brought back. The redactor takes secrets out of a text before it is shown or cut; where it
 /// hides answers, the verdict holds nothing of this one.
-#[must_use]
 pub fn judge(
     rules: &Rules<'_>,
     outcome: &Result<Answer, MeasurementFailure>,

@@ -33,7 +33,6 @@ pub struct Rendered {
 }
 
 /// The references that must be read before [`render`] can fill in this metric.
-#[must_use]
 pub fn references(metric: &ResolvedMetric, arguments: &Arguments) -> BTreeSet<Reference> {
     let mut found = BTreeSet::new();
     for template in templates(metric) {
@@ -48,7 +47,6 @@ pub fn references(metric: &ResolvedMetric, arguments: &Arguments) -> BTreeSet<Re
 }
 
 /// The most bytes that [`render`] can make of a metric, known before anything is made.
-#[must_use]
 pub fn longest(metric: &ResolvedMetric, arguments: &Arguments, references: &References) -> usize {
     let of_reference = |reference: &Reference| references.get(reference).map_or(0, String::len);
     let length = |name: &str| match arguments.get(name) {

@@ -16,7 +16,6 @@ pub enum Request {
 
 impl Request {
     /// The bytes of its texts.
-    #[must_use]
     pub fn bytes(&self) -> usize {
         let (texts, headers) = match self {
             Self::Web(web) => {

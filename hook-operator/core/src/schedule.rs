@@ -25,7 +25,6 @@ impl Schedule {
     /// When the next measurement of a metric without a verdict is due. `last` is the newest measurement, with its
     /// end. `may_start` is when the metric was allowed to begin: the run's start, or under `Ordered` the end of the
     /// metric before it. Missed ticks are not replayed: an overdue measurement is taken once.
-    #[must_use]
     pub fn due(&self, last: Option<(Phase, Timestamp)>, may_start: Timestamp) -> Timestamp {
         match (last, self.interval) {
             (None, _) => after(may_start, self.initial_delay.unwrap_or_default()),
@@ -37,7 +36,6 @@ impl Schedule {
 }
 
 /// `at + wait`, or the end of time where that cannot be written.
-#[must_use]
 pub fn after(at: Timestamp, wait: Duration) -> Timestamp {
     SignedDuration::try_from(wait)
         .ok()

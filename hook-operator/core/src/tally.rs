@@ -36,7 +36,6 @@ pub struct Assessment {
 }
 
 /// How many measurements were taken for a metric, of any outcome: the number of its next slot.
-#[must_use]
 pub fn taken(result: &MetricResult) -> i64 {
     let outcomes = [
         result.successful,
@@ -100,7 +99,6 @@ pub fn add(result: &mut MetricResult, measurement: Measurement) {
 }
 
 /// The verdict that a metric's counters amount to, or `None` while more measurements are needed.
-#[must_use]
 pub fn assess(limits: &Limits, result: &MetricResult) -> Option<Assessment> {
     let verdict = |phase, reason, because| {
         Some(Assessment {

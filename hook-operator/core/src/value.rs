@@ -17,7 +17,6 @@ pub enum MetricValue {
 impl MetricValue {
     /// The value as status shows it: a JSON string raw, other JSON compact, numbers of Prometheus in full without
     /// an exponent (`0.99`, `+Inf`), a vector as `[0.99,1]`. Not shortened; see [`cut`].
-    #[must_use]
     pub fn text(&self) -> String {
         match self {
             Self::Json(Value::String(text)) => text.clone(),
@@ -57,7 +56,6 @@ const CUT_MARK: &str = "… (cut)";
 
 /// The text itself when it takes at most `max_bytes`; otherwise its beginning and a mark, within `max_bytes`
 /// together. Never splits a character.
-#[must_use]
 pub fn cut(text: &str, max_bytes: usize) -> String {
     if text.len() <= max_bytes {
         return text.to_owned();

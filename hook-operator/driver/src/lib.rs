@@ -41,7 +41,6 @@ pub enum End {
 
 impl End {
     /// Whether this state of the run is from before the end, and arrives late.
-    #[must_use]
     pub fn is_news_of_before(&self, run: &HookRun) -> bool {
         match self {
             Self::Concluded(last) => Version::of(run).is_before(*last),
@@ -51,7 +50,6 @@ impl End {
     }
 
     /// Whether this state came too late for the session to hear of it.
-    #[must_use]
     pub fn is_before(&self, run: &HookRun) -> bool {
         match self {
             Self::Concluded(last) => last.is_before(Version::of(run)),

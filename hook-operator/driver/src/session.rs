@@ -158,7 +158,6 @@ pub struct Session {
 
 impl Session {
     /// A session for a run.
-    #[must_use]
     pub fn new(run: Arc<HookRun>, now: Now) -> Self {
         Self {
             run,
@@ -181,7 +180,6 @@ impl Session {
     }
 
     /// The run, as it is worked on.
-    #[must_use]
     pub fn run(&self) -> &Arc<HookRun> {
         &self.run
     }
@@ -230,7 +228,6 @@ impl Session {
     }
 
     /// When something is to be done though nothing happens; none: never. In the past or now: at once.
-    #[must_use]
     pub fn deadline(&self) -> Option<Duration> {
         if !self.output.is_empty() {
             return Some(Duration::ZERO);

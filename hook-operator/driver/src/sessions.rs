@@ -64,7 +64,6 @@ pub struct Sessions {
 
 impl Sessions {
     /// Runs seen in the list that is being read, if one is.
-    #[must_use]
     pub fn listed(&self) -> Option<&HashSet<Key>> {
         self.listed.as_ref()
     }

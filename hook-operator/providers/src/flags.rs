@@ -43,7 +43,6 @@ pub struct Measuring {
 
 impl Measuring {
     /// The providers that these flags ask for.
-    #[must_use]
     pub fn providers(&self) -> Providers {
         let policy = EgressPolicy {
             allow_loopback: self.egress_allow_loopback,

@@ -59,7 +59,6 @@ struct Shared {
 
 impl Providers {
     /// Providers that call only what the policy lets them, and no more at once than the limits say.
-    #[must_use]
     pub fn new(policy: EgressPolicy, limits: Limits) -> Self {
         let egress = Arc::new(policy);
         Self {
@@ -85,7 +84,6 @@ impl Providers {
     }
 
     /// Room for the bytes of a measurement of a namespace, none yet.
-    #[must_use]
     pub fn claim(&self, namespace: &str) -> Claim {
         self.shared.room.claim(namespace)
     }
@@ -108,19 +106,16 @@ impl Providers {
     }
 
     /// Where answers are judged and specs compiled.
-    #[must_use]
     pub fn compute(&self) -> &Compute {
         &self.shared.compute
     }
 
     /// Calls that are under way.
-    #[must_use]
     pub fn in_flight(&self) -> usize {
         self.shared.slots.in_flight()
     }
 
     /// Measurements that wait for a free slot.
-    #[must_use]
     pub fn waiting(&self) -> usize {
         self.shared.slots.waiting()
     }

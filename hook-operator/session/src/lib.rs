@@ -54,7 +54,6 @@ pub struct Session<B> {
 
 impl<B: Backend> Session<B> {
     /// A session for the run that `updates` holds.
-    #[must_use]
     pub fn new(measurer: Measurer<B>, mut updates: watch::Receiver<Arc<HookRun>>) -> Self {
         let run = updates.borrow_and_update().clone();
         let began = Instant::now();

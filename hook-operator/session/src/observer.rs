@@ -65,7 +65,6 @@ impl Observer for () {
 }
 
 /// The time that a measurement took.
-#[must_use]
 pub fn time_of(outcome: &Outcome) -> Duration {
     let took = outcome.finished_at.duration_since(outcome.started_at);
     Duration::try_from(took).unwrap_or_default()

@@ -140,7 +140,6 @@ impl Metrics {
     }
 
     /// With those of the original operator, or without.
-    #[must_use]
     pub fn new(original: bool) -> Self {
         Self {
             original: original.then(Arc::default),

@@ -70,7 +70,6 @@ pub struct ConditionError {
 
 impl ConditionErrorKind {
     /// The class in words, without anything of the answer.
-    #[must_use]
     pub fn words(self) -> &'static str {
         match self {
             Self::Syntax => "it cannot be read",
@@ -87,7 +86,6 @@ impl ConditionErrorKind {
 
 impl ConditionError {
     /// The error without any value of the answer.
-    #[must_use]
     pub fn without_values(&self) -> String {
         format!("{} ({}:{})", self.kind.words(), self.line, self.column)
     }

@@ -122,26 +122,22 @@ impl Condition {
     }
 
     /// The text it was compiled from.
-    #[must_use]
     pub fn source(&self) -> &str {
         &self.inner.source
     }
 
     /// Whether it calls `isNaN`: then it handles NaN in the value itself.
-    #[must_use]
     pub fn mentions_is_nan(&self) -> bool {
         self.inner.mentions_is_nan
     }
 
     /// Whether it handles an empty list itself (`len(result)`, `result == []`, `first(result) ?? 0` …).
-    #[must_use]
     pub fn handles_empty(&self) -> bool {
         self.inner.handles_empty
     }
 
     /// The text as which this value is read somewhere in the condition, because it is a JSON number or
     /// bool that is compared with text (`result == "45"` on 45).
-    #[must_use]
     pub fn text_read(&self, result: Input<'_>) -> Option<String> {
         let checked = self.checked(kind_of(result)).ok()?;
         if !checked.reads_as_text() {
@@ -227,7 +223,6 @@ fn compile(source: &str, allowance: &mut Allowance) -> Result<Condition, Fault> 
 
 /// A number in quotes that a condition puts in order with something (`result < "5"`): it compares letters. None where
 /// the text is no condition.
-#[must_use]
 pub fn ordered_text(source: &str) -> Option<String> {
     if source.len() > budget::MAX_SOURCE {
         return None;

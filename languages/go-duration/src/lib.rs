@@ -154,7 +154,6 @@ fn amount(text: &str) -> Result<(Amount, &str), &'static str> {
 }
 
 /// The text that Go's `Duration.String` prints: `1m30s`, `1.5s`, `2h0m0s`, `0s`.
-#[must_use]
 pub fn display(duration: Duration) -> String {
     let nanoseconds = duration.subsec_nanos();
     if duration.as_secs() == 0 {
@@ -181,7 +180,6 @@ pub fn display(duration: Duration) -> String {
 }
 
 /// As [`display`], for nanoseconds of either sign.
-#[must_use]
 pub fn display_signed(nanoseconds: i64) -> String {
     let sign = if nanoseconds < 0 { "-" } else { "" };
     format!(

@@ -155,7 +155,6 @@ impl JsonPath {
 
     /// Whether the path may find several values (`[*]`, `.*`, `..`, `[1:]`, a filter). What it finds is then a list,
     /// also of one: a kind that changes with the number of rooms would fit no condition.
-    #[must_use]
     pub fn is_plural(&self) -> bool {
         let of = |block: &Block| match block {
             Block::Path(steps) => steps.iter().any(|step| step.kind.is_plural()),
@@ -165,14 +164,12 @@ impl JsonPath {
     }
 
     /// The text that was parsed.
-    #[must_use]
     pub fn source(&self) -> &str {
         &self.source
     }
 
     /// A sentence of caution for a template that is legal but whose value is less than its text suggests: a
     /// constant, several blocks, or a `{range}`.
-    #[must_use]
     pub fn notice(&self) -> Option<&'static str> {
         let ranges = self.blocks.iter().any(|block| matches!(block, Block::Range(_)));
         let measures = self.blocks.iter().any(Block::measures);

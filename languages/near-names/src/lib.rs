@@ -12,7 +12,6 @@ const LONGEST_KEY: usize = 40;
 
 /// Whether `name` is probably a misspelling of `known`: they differ only in ASCII case, or in one byte that is added,
 /// left out or changed. A known name of fewer than 4 bytes is near only if the case differs.
-#[must_use]
 pub fn is_near(known: &str, name: &str) -> bool {
     if known.eq_ignore_ascii_case(name) {
         return true;
@@ -36,7 +35,6 @@ pub fn is_near(known: &str, name: &str) -> bool {
 
 /// The end of a message that begins with `key "x" is not found`: the first 8 keys that exist, and a suggestion if
 /// one of the first 64 is near the missing name. Empty if every key has more than 40 bytes.
-#[must_use]
 pub fn keys_there<'k>(name: &str, keys: impl Iterator<Item = &'k str> + Clone) -> String {
     let mut words = String::new();
     let short = keys.clone().take(SEARCHED).filter(|key| key.len() <= LONGEST_KEY);

@@ -122,19 +122,16 @@ impl Template {
     }
 
     /// The text that was parsed.
-    #[must_use]
     pub fn source(&self) -> &str {
         &self.source
     }
 
     /// Whether the text has no placeholders.
-    #[must_use]
     pub fn is_literal(&self) -> bool {
         self.names().next().is_none()
     }
 
     /// The most bytes that it can render to, by the length of each value.
-    #[must_use]
     pub fn longest(&self, length: &dyn Fn(&str) -> usize) -> usize {
         let lengths = self.segments.iter().map(|segment| match segment {
             Segment::Literal(text) => text.len(),

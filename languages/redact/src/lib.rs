@@ -46,7 +46,6 @@ impl fmt::Debug for Redactor {
 
 impl Redactor {
     /// A redactor for the secrets that a request carries. If there is one, the answer is to be hidden as a whole.
-    #[must_use]
     pub fn new<'a>(secrets: impl Iterator<Item = &'a str>) -> Self {
         let mut known = Known::default();
         let mut hides = false;
@@ -63,7 +62,6 @@ impl Redactor {
 
     /// A redactor for texts that are no secrets, such as literal header values: each is masked only as a whole, and not
     /// at all if it has fewer than 4 bytes.
-    #[must_use]
     pub fn of_parts<'a>(parts: impl Iterator<Item = &'a str>) -> Self {
         let mut known = Known::default();
         for part in parts.filter(|part| part.len() >= SHORTEST) {
@@ -83,14 +81,12 @@ impl Redactor {
     }
 
     /// Whether nothing of an answer may be shown.
-    #[must_use]
     pub fn hides(&self) -> bool {
         self.hides
     }
 
     /// The text with every secret masked, whatever escapes it is written with. Of a text of more than 256 KiB only the
     /// first 32 KiB are returned.
-    #[must_use]
     pub fn clean(&self, text: &str) -> String {
         self.cleaned(text).into_owned()
     }

@@ -13,7 +13,6 @@ pub struct Backoff {
 
 impl Backoff {
     /// Nothing has failed yet.
-    #[must_use]
     pub const fn new(first: Duration, longest: Duration) -> Self {
         Self {
             first,
@@ -36,7 +35,6 @@ impl Backoff {
     }
 
     /// How often it has failed since it succeeded last.
-    #[must_use]
     pub const fn failures(&self) -> u32 {
         self.failures
     }

@@ -15,13 +15,11 @@ pub struct Timing {
 impl Timing {
     /// So long after the beginning of its last renewal a leader may still write: two thirds of the lease duration. A
     /// successor begins no earlier than the whole of it, when its predecessor has certainly ended.
-    #[must_use]
     pub fn renew_deadline(self) -> Duration {
         self.lease_duration * 2 / 3
     }
 
     /// Between two reads of a Lease, or two renewals: 2 s, or less if the lease duration is below 15 s.
-    #[must_use]
     pub fn retry_period(self) -> Duration {
         (self.lease_duration * 2 / 15).min(Duration::from_secs(2))
     }
@@ -89,7 +87,6 @@ pub struct Candidate {
 
 impl Candidate {
     /// Somebody of a name that nobody else has.
-    #[must_use]
     pub fn new(name: String, timing: Timing) -> Self {
         Self {
             name,
@@ -101,26 +98,22 @@ impl Candidate {
     }
 
     /// Its name.
-    #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
     /// Until when it leads, if it does. It leads no longer than that, whatever it is told.
-    #[must_use]
     pub fn leads_until(&self, now: Duration) -> Option<Duration> {
         self.until.filter(|until| now < *until)
     }
 
     /// Who was seen to lead.
-    #[must_use]
     pub fn leader(&self) -> Option<&str> {
         let (found, _) = self.seen.as_ref()?;
         Some(found.holder.as_str()).filter(|holder| !holder.is_empty())
     }
 
     /// The call to make when the retry period is over.
-    #[must_use]
     pub fn next(&self) -> Call {
         match &self.held {
             Some((version, transitions)) => Call::Renew {

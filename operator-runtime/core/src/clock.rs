@@ -16,7 +16,6 @@ pub struct Now {
 
 impl Now {
     /// The moment by the clock that nobody sets at which the clock on the wall would show `then`; now, if that is past.
-    #[must_use]
     pub fn at(&self, then: Timestamp) -> Duration {
         let left = Duration::try_from(then.duration_since(self.wall)).unwrap_or_default();
         self.mono.saturating_add(left)

@@ -58,7 +58,6 @@ pub struct Layouts {
 
 impl Layouts {
     /// Nothing is known yet.
-    #[must_use]
     pub fn new(program: &'static str, own: Option<Shard>, timing: Timing) -> Self {
         Self {
             program,
@@ -72,13 +71,11 @@ impl Layouts {
 
     /// Whether the Leases were listed while the own one was held, and no other layout's was, and the own one has not
     /// lapsed since.
-    #[must_use]
     pub fn alone(&self) -> bool {
         self.alone
     }
 
     /// The Lease that has to end first, as far as is known.
-    #[must_use]
     pub fn wait(&self) -> Option<&Wait> {
         self.wait.as_ref()
     }

@@ -63,13 +63,11 @@ impl fmt::Display for Shard {
 
 impl Shard {
     /// How many there are.
-    #[must_use]
     pub fn count(self) -> u16 {
         self.count.get()
     }
 
     /// Whether a namespace is of this shard.
-    #[must_use]
     pub fn has(self, namespace: &str) -> bool {
         Self::of(namespace, self.count) == self
     }
@@ -89,13 +87,11 @@ impl Shard {
     }
 
     /// The name of this shard's Lease.
-    #[must_use]
     pub fn lease(self, program: &str) -> String {
         format!("{program}-shard-{}-of-{}", self.index, self.count)
     }
 
     /// The shard that a Lease is of, if it is the Lease of one of this program's.
-    #[must_use]
     pub fn of_lease(program: &str, lease: &str) -> Option<Self> {
         let (index, count) = lease
             .strip_prefix(program)?

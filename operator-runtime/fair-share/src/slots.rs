@@ -49,13 +49,11 @@ struct Waiters {
 
 impl Slots {
     /// So many slots, at least one. One party may take them all.
-    #[must_use]
     pub fn new(all: usize) -> Self {
         Self::made(all, false)
     }
 
     /// So many slots, at least one. No party takes the last ones while it has as many itself.
-    #[must_use]
     pub fn with_room(all: usize) -> Self {
         Self::made(all, true)
     }
@@ -76,7 +74,6 @@ impl Slots {
     }
 
     /// Slots that are taken.
-    #[must_use]
     pub fn taken(&self) -> usize {
         self.all - self.queue().free
     }

@@ -42,7 +42,6 @@ pub struct Election {
 
 impl Election {
     /// A candidate for the lead of this program in a scope. `client` must not be fenced: it writes the Lease.
-    #[must_use]
     pub fn new(
         client: Client,
         program: &'static str,

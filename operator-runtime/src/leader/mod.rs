@@ -69,7 +69,6 @@ pub struct LeaderMetrics {
 
 impl LeaderMetrics {
     /// Nobody leads yet; or, without an election, every process.
-    #[must_use]
     pub fn new(elects: bool) -> Self {
         let metrics = Self::default();
         metrics.leads.set(i64::from(!elects));

@@ -1,7 +1,6 @@
 //! Errors in words, for whoever reads a test's output.
 
 /// The error with all its causes, in one line.
-#[must_use]
 pub fn whole(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();

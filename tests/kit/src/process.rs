@@ -192,25 +192,21 @@ impl Process {
     }
 
     /// The process id of the current run.
-    #[must_use]
     pub fn id(&self) -> u32 {
         lock(&self.current).id()
     }
 
     /// All that it wrote to stdout so far, over all runs.
-    #[must_use]
     pub fn stdout(&self) -> String {
         read(&self.logs.stdout)
     }
 
     /// All that it wrote to stderr so far, over all runs.
-    #[must_use]
     pub fn stderr(&self) -> String {
         read(&self.logs.stderr)
     }
 
     /// The last lines of both streams, for messages.
-    #[must_use]
     pub fn tail(&self, lines: usize) -> String {
         let text = self.stdout() + &self.stderr();
         let all: Vec<&str> = text.lines().collect();
@@ -294,19 +290,16 @@ impl Process {
     }
 
     /// Memory and CPU time of the current run; nothing once it has ended.
-    #[must_use]
     pub fn usage(&self) -> Option<Usage> {
         Usage::of(self.id())
     }
 
     /// The most memory it ever held, in bytes; 0 once it has ended.
-    #[must_use]
     pub fn peak_rss_bytes(&self) -> u64 {
         self.usage().map_or(0, |usage| usage.peak_rss_bytes)
     }
 
     /// CPU time of user and system together, in seconds; 0 once it has ended.
-    #[must_use]
     pub fn cpu_seconds(&self) -> f64 {
         self.usage().map_or(0.0, |usage| usage.cpu_seconds)
     }

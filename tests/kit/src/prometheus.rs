@@ -58,7 +58,6 @@ pub struct Scrape {
 
 impl Scrape {
     /// Nothing yet, every 100 milliseconds.
-    #[must_use]
     pub fn nothing() -> Self {
         Self {
             every: Duration::from_millis(100),
@@ -91,7 +90,6 @@ impl Scrape {
     }
 
     /// As a configuration file. JSON is YAML.
-    #[must_use]
     pub fn text(&self) -> String {
         let every = format!("{}ms", self.every.as_millis().max(1));
         let global =
@@ -186,13 +184,11 @@ impl Prometheus {
     }
 
     /// `http://127.0.0.1:PORT`.
-    #[must_use]
     pub fn url(&self) -> &str {
         &self.url
     }
 
     /// The process, for its output and for pausing it.
-    #[must_use]
     pub fn process(&self) -> &Process {
         &self.process
     }

@@ -15,7 +15,6 @@ pub struct Usage {
 
 impl Usage {
     /// Reads `/proc`; nothing if the process has ended.
-    #[must_use]
     pub fn of(process: u32) -> Option<Self> {
         let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
         let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;

@@ -51,7 +51,6 @@ impl Mood {
         manner: Manner::Answers,
     };
 
-    #[must_use]
     pub fn any(dice: &mut fastrand::Rng) -> Self {
         match dice.u8(..15) {
             0..=5 => Self::YES,

@@ -48,7 +48,6 @@ pub struct Hooks {
 }
 
 /// What a refusal is to a session.
-#[must_use]
 pub fn refused(refusal: Refusal) -> StoreError {
     match refusal {
         Refusal::Gone => StoreError::Gone,
@@ -58,7 +57,6 @@ pub fn refused(refusal: Refusal) -> StoreError {
 }
 
 /// A call that was not answered, or refused.
-#[must_use]
 pub fn failed(message: &str) -> StoreError {
     StoreError::Failed {
         step: "write a status",
@@ -116,7 +114,6 @@ impl Hooks {
     }
 
     /// Whether a session has something to do now.
-    #[must_use]
     pub fn has_work(&self, now: Timestamp) -> bool {
         !self.stirred.is_empty() || self.due(now).is_some()
     }

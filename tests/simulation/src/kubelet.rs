@@ -49,7 +49,6 @@ pub struct Machine {
 
 impl Machine {
     /// Whether somebody may be playing.
-    #[must_use]
     pub fn has_players(&self) -> bool {
         let busy =
             |container: &Container| matches!(container.process, Process::Runs { .. } | Process::Crashed);
@@ -57,7 +56,6 @@ impl Machine {
     }
 
     /// The processes that run.
-    #[must_use]
     pub fn processes(&self) -> Vec<String> {
         let runs = |container: &&Container| matches!(container.process, Process::Runs { .. });
         self.containers
@@ -67,7 +65,6 @@ impl Machine {
             .collect()
     }
 
-    #[must_use]
     pub fn runs_its_images(&self, pod: &api::Pod) -> bool {
         let wanted = pod.spec.iter().flat_map(|spec| &spec.containers);
         self.containers.len() == wanted.clone().count()
@@ -82,7 +79,6 @@ impl Machine {
     }
 
     /// Whether it runs what it is to run, or will again by itself.
-    #[must_use]
     pub fn keeps_its_images(&self, pod: &api::Pod) -> bool {
         let wanted = pod.spec.iter().flat_map(|spec| &spec.containers);
         let kept = |(container, wanted): (&Container, &api::Container)| match &container.process {

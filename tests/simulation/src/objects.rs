@@ -18,7 +18,6 @@ use gamedeployment_driver::Key;
 pub const NAMESPACE: &str = "games";
 
 /// The key of an object of this name.
-#[must_use]
 pub fn key(name: &str) -> Key {
     (NAMESPACE.to_owned(), name.to_owned())
 }
@@ -106,7 +105,6 @@ object!(TemplateObject);
 object!(NodeObject);
 
 impl PodObject {
-    #[must_use]
     pub fn new(api: api::Pod) -> Rc<Self> {
         Rc::new(Self {
             id: Identity::of(&api.metadata),
@@ -117,7 +115,6 @@ impl PodObject {
 }
 
 impl RunObject {
-    #[must_use]
     pub fn new(api: HookRun) -> Rc<Self> {
         Rc::new(Self {
             id: Identity::of(&api.metadata),
@@ -128,7 +125,6 @@ impl RunObject {
 }
 
 impl RevisionObject {
-    #[must_use]
     pub fn new(api: ControllerRevision) -> Rc<Self> {
         Rc::new(Self {
             id: Identity::of(&api.metadata),
@@ -139,7 +135,6 @@ impl RevisionObject {
 }
 
 impl WorkloadObject {
-    #[must_use]
     pub fn new(api: GameDeployment) -> Rc<Self> {
         let mut id = Identity::of(&api.metadata);
         id.owner = None;
@@ -149,7 +144,6 @@ impl WorkloadObject {
         })
     }
 
-    #[must_use]
     pub fn uid(&self) -> &str {
         &self.id.uid
     }

@@ -68,7 +68,6 @@ pub struct Process {
 }
 
 impl Process {
-    #[must_use]
     pub fn new(operator: usize, number: usize, now: Timestamp) -> Self {
         Self {
             operator,
@@ -86,24 +85,20 @@ impl Process {
         }
     }
 
-    #[must_use]
     pub fn name(&self) -> String {
         let operator = ["hook-operator", "gamedeployment-operator"][self.operator];
         format!("{operator} {}", self.number)
     }
 
-    #[must_use]
     pub fn runs(&self, now: Timestamp) -> bool {
         self.starts_at.is_none() && now >= self.paused_until
     }
 
-    #[must_use]
     pub fn works(&self) -> bool {
         !matches!(self.work, Work::None)
     }
 
     /// How long a write that begins now may take: the fence's rule.
-    #[must_use]
     pub fn left(&self, now: Timestamp) -> Option<Duration> {
         let left = self.fence?.checked_sub(clock(now))?;
         (!left.is_zero()).then_some(left)
@@ -128,7 +123,6 @@ fn candidate(operator: usize, number: usize, incarnation: u64) -> Candidate {
 }
 
 /// The clock of processes, which no change of the time moves.
-#[must_use]
 pub fn clock(now: Timestamp) -> Duration {
     Duration::try_from(now.duration_since(EPOCH)).unwrap()
 }

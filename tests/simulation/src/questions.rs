@@ -32,7 +32,6 @@ fn metric(name: &str, url: &str, more: Value) -> Value {
 }
 
 /// What people ask, of many kinds.
-#[must_use]
 pub fn question(code: u8, url: &str) -> HookTemplateSpec {
     let one = |more: Value| vec![metric("players", url, more)];
     let both = "asInt(result) > 5";

@@ -44,7 +44,6 @@ pub struct Script {
 
 impl Script {
     /// A workload whose pods are ready: maxUnavailable 1, maxSurge 0.
-    #[must_use]
     pub fn fleet(replicas: i32, kind: &str, hooks: Hooks) -> Self {
         let hooks = if hooks == Hooks::All { 1 } else { 8 | 16 | 1 };
         let code = [3, 0, 1, 7, 0, 1, hooks, 3 | 16];
@@ -188,19 +187,16 @@ impl Script {
     }
 
     /// Pods that are not being deleted.
-    #[must_use]
     pub fn pods(&self) -> Vec<Rc<PodObject>> {
         let pods = self.world.server.pods.iter();
         pods.filter(|pod| pod.read.is_active()).cloned().collect()
     }
 
-    #[must_use]
     pub fn uids(&self) -> BTreeSet<String> {
         self.pods().iter().map(|pod| pod.id.uid.clone()).collect()
     }
 
     /// UIDs of the pods that are chosen to go.
-    #[must_use]
     pub fn marked(&self) -> BTreeSet<String> {
         let pods = self.pods();
         let marked = pods
@@ -209,13 +205,11 @@ impl Script {
         marked.map(|pod| pod.id.uid.clone()).collect()
     }
 
-    #[must_use]
     pub fn runs(&self) -> Vec<Rc<RunObject>> {
         self.world.server.runs.iter().cloned().collect()
     }
 
     /// How many pods serve.
-    #[must_use]
     pub fn ready(&self) -> usize {
         let pods = self.pods();
         pods.iter()
@@ -224,7 +218,6 @@ impl Script {
     }
 
     /// Pods whose game really runs this image.
-    #[must_use]
     pub fn running(&self, image: &str) -> BTreeSet<String> {
         let pods = self.pods();
         let runs = |pod: &&Rc<PodObject>| {
@@ -240,13 +233,11 @@ impl Script {
     }
 
     /// The workload's spec.
-    #[must_use]
     pub fn spec(&self) -> GameDeploymentSpec {
         self.world.server.workloads.get(FLEET).unwrap().api.spec.clone()
     }
 
     /// The workload's status.
-    #[must_use]
     pub fn status(&self) -> GameDeploymentStatus {
         let object = self.world.server.workloads.get(FLEET).unwrap();
         object.api.status.clone().unwrap()

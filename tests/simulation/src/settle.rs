@@ -293,7 +293,6 @@ impl World {
     }
 
     /// Everything, for whoever looks for a reason.
-    #[must_use]
     pub fn describe(&self) -> String {
         let mut text = String::new();
         for process in &self.processes {

@@ -22,7 +22,6 @@ pub struct Look {
 }
 
 /// Image 3 does not exist.
-#[must_use]
 pub fn image(number: u8) -> String {
     if number == 3 {
         "game:bad".to_owned()
@@ -31,7 +30,6 @@ pub fn image(number: u8) -> String {
     }
 }
 
-#[must_use]
 pub fn template(look: Look) -> Value {
     json!({
         "metadata": {"labels": {"app": "game", "tier": format!("t{}", look.tier)}},
@@ -42,7 +40,6 @@ pub fn template(look: Look) -> Value {
     })
 }
 
-#[must_use]
 pub fn hook_template(url: &str) -> HookTemplateSpec {
     let metric = Metric {
         name: "players".to_owned(),
@@ -57,7 +54,6 @@ pub fn hook_template(url: &str) -> HookTemplateSpec {
 }
 
 /// A number of pods or a percentage.
-#[must_use]
 pub fn amount(code: u8) -> IntOrString {
     match code % 12 {
         0 => IntOrString::String("0%".to_owned()),
@@ -70,7 +66,6 @@ pub fn amount(code: u8) -> IntOrString {
     }
 }
 
-#[must_use]
 pub fn steps(code: u8) -> Vec<CanaryStep> {
     let partition = |code: u8| CanaryStep {
         partition: Some(amount(code)),
@@ -100,7 +95,6 @@ pub fn steps(code: u8) -> Vec<CanaryStep> {
     }
 }
 
-#[must_use]
 pub fn step(name: &str) -> HookStep {
     HookStep {
         template_name: name.to_owned(),
@@ -117,7 +111,6 @@ fn strategy(name: &str, on: bool) -> Option<HookStrategy> {
 }
 
 /// A workload, made from any bytes.
-#[must_use]
 pub fn workload(code: [u8; 8]) -> GameDeployment {
     let kind = [
         "RollingUpdate",

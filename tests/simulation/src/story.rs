@@ -27,7 +27,6 @@ pub struct Broken {
 }
 
 /// The steps of a seed.
-#[must_use]
 pub fn steps_of(seed: u64, count: usize) -> Vec<u64> {
     let mut dice = Rng::with_seed(seed ^ 0x005E_ED0F_57E9_5000);
     std::iter::repeat_with(|| dice.u64(..)).take(count).collect()

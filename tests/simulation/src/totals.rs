@@ -11,7 +11,6 @@ macro_rules! totals {
 
         impl Totals {
             /// Each with its name.
-            #[must_use]
             pub fn all(&self) -> Vec<(&'static str, u64)> {
                 vec![$(($text, self.$name)),+]
             }

@@ -37,7 +37,6 @@ pub struct Weather {
 }
 
 impl Weather {
-    #[must_use]
     pub fn any(dice: &mut Rng) -> Self {
         let pick = |dice: &mut Rng, of: [u16; 4]| of[dice.usize(..4)];
         Self {
@@ -52,7 +51,6 @@ impl Weather {
     }
 
     /// Nothing goes wrong any more.
-    #[must_use]
     pub fn fine() -> Self {
         Self {
             faults: 0,
@@ -65,7 +63,6 @@ impl Weather {
         }
     }
 
-    #[must_use]
     pub fn fate(&self, dice: &mut Rng, writes: bool) -> Fate {
         if dice.u16(..1000) >= self.faults {
             return Fate::Done;

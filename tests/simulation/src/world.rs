@@ -64,7 +64,6 @@ pub struct World {
 
 impl World {
     /// A world as its seed makes it.
-    #[must_use]
     pub fn new(seed: u64) -> Self {
         let mut dice = Rng::with_seed(seed);
         let code = dice.u64(..).to_le_bytes();
@@ -122,7 +121,6 @@ impl World {
     }
 
     /// What a pod's game says: as it was told to, else as its world is tempered.
-    #[must_use]
     pub fn mood(&self, uid: &str) -> Mood {
         if let Some(mood) = self.moods.get(uid) {
             return *mood;
@@ -270,7 +268,6 @@ impl World {
     }
 
     /// Whether a pod really serves, and has done so for long enough at this time.
-    #[must_use]
     pub fn serves(&self, pod: &PodObject, wait: i32, at: Timestamp) -> bool {
         let read = &pod.read;
         let ready = read.ready_since.filter(|_| read.is_ready() && read.is_active());
@@ -285,7 +282,6 @@ impl World {
 
 impl World {
     /// Whether a pod has served and may do so again by itself: it serves, or is only interrupted.
-    #[must_use]
     pub fn may_serve(&self, pod: &PodObject) -> bool {
         let read = &pod.read;
         let machine = self.machines.get(&pod.id.uid);
@@ -317,7 +313,6 @@ fn limits(dice: &mut Rng) -> Limits {
 }
 
 /// Where the question of a template is put.
-#[must_use]
 pub fn url(name: &str) -> &'static str {
     if name == "canary" {
         "http://canary/players"

@@ -5,7 +5,6 @@ use serde_json::{Value, json};
 use super::GAME;
 
 /// A workload: in-place updates, no hook, one container called `game`.
-#[must_use]
 pub fn game(replicas: usize, extra: Value) -> Value {
     let mut manifest = json!({
         "apiVersion": "tkex.tencent.com/v1alpha1",
@@ -26,7 +25,6 @@ pub fn game(replicas: usize, extra: Value) -> Value {
 }
 
 /// A hook that asks the pod itself until nobody plays: as many times as it takes.
-#[must_use]
 pub fn until_empty() -> Value {
     json!({
         "args": [{ "name": "PodIP" }],
@@ -38,7 +36,6 @@ pub fn until_empty() -> Value {
 }
 
 /// A hook that asks the pod itself once: may it go now?
-#[must_use]
 pub fn empty_now() -> Value {
     json!({
         "args": [{ "name": "PodIP" }],
@@ -50,7 +47,6 @@ pub fn empty_now() -> Value {
 }
 
 /// A hook that asks once for one word of the pod's document: is it so?
-#[must_use]
 pub fn one_of(field: &str, wanted: &str) -> Value {
     json!({
         "args": [{ "name": "PodIP" }],
@@ -62,7 +58,6 @@ pub fn one_of(field: &str, wanted: &str) -> Value {
 }
 
 /// A part of a spec: the template asked before a pod is deleted.
-#[must_use]
 pub fn hooked(template: &str) -> Value {
     json!({ "preDeleteUpdateStrategy": { "hook": { "templateName": template } } })
 }

@@ -17,7 +17,6 @@ pub enum Who {
 
 impl Who {
     /// Its name, which is its Lease's, too.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Workloads => "gamedeployment-operator",
@@ -31,7 +30,6 @@ impl Fleet<'_> {
     ///
     /// # Panics
     /// If there can be no kubeconfig for it.
-    #[must_use]
     pub fn start_of(&self, who: Who, proxy: Option<&ApiProxy>) -> Start {
         let (program, user, straight) = match who {
             Who::Workloads => (
@@ -88,7 +86,6 @@ impl Fleet<'_> {
     }
 
     /// The operator, if it is up.
-    #[must_use]
     pub fn operator(&self, who: Who) -> Option<&Operator> {
         match who {
             Who::Workloads => self.workloads.as_ref(),

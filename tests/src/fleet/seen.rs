@@ -283,7 +283,6 @@ impl Fleet<'_> {
 }
 
 /// Status, reason and message of a condition.
-#[must_use]
 pub fn condition(status: &GameDeploymentStatus, kind: &str) -> Option<(String, String, String)> {
     let condition = status
         .conditions
@@ -297,7 +296,6 @@ pub fn condition(status: &GameDeploymentStatus, kind: &str) -> Option<(String, S
 }
 
 /// Name of the pod that a run asks about.
-#[must_use]
 pub fn pod_of(run: &HookRun) -> String {
     let mut args = run.spec.args.iter().flatten();
     let name = args.find(|arg| arg.name == argument::POD_NAME);
@@ -305,7 +303,6 @@ pub fn pod_of(run: &HookRun) -> String {
 }
 
 /// The images that pods are to run, each once.
-#[must_use]
 pub fn images_of<'p>(pods: impl IntoIterator<Item = &'p Pod>) -> BTreeSet<String> {
     let specs = pods.into_iter().filter_map(|pod| pod.spec.as_ref());
     let containers = specs.flat_map(|spec| &spec.containers);

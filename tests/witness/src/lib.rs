@@ -68,7 +68,6 @@ pub struct Report {
 }
 
 /// Reads lines of an audit log and judges what the operators did in one namespace.
-#[must_use]
 pub fn examine<'a>(lines: impl Iterator<Item = &'a str>, scope: &Scope<'_>) -> Report {
     let mut report = Report::default();
     let mut events = Vec::new();

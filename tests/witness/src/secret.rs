@@ -5,7 +5,6 @@
 const RUN: usize = 8;
 
 /// A run of letters and digits of the secret that stands in the text, escaped or not.
-#[must_use]
 pub fn run_of(secret: &str, text: &str) -> Option<String> {
     let secret = letters(secret);
     let length = secret.len().min(RUN);

@@ -101,7 +101,6 @@ pub struct PodRef {
 
 impl PodRef {
     /// A pod as it is known.
-    #[must_use]
     pub fn of(pod: &Pod) -> Self {
         Self {
             name: pod.name.clone(),
@@ -178,13 +177,11 @@ impl Approval {
     }
 
     /// Why the gate is open.
-    #[must_use]
     pub fn grounds(&self) -> &Grounds {
         &self.grounds
     }
 
     /// The UID of the run whose verdict it rests on.
-    #[must_use]
     pub fn run(&self) -> Option<&str> {
         match &self.grounds {
             Grounds::Verdict { uid, .. } => Some(uid),
@@ -241,25 +238,21 @@ impl Approval {
 
 impl Delete {
     /// The pod that is deleted, in the version that was decided on.
-    #[must_use]
     pub fn pod(&self) -> &PodRef {
         &self.pod
     }
 
     /// Whether it goes for its successor's sake: an update.
-    #[must_use]
     pub fn recreates(&self) -> bool {
         self.recreates
     }
 
     /// The hook that has a say in it, whether it is set or not.
-    #[must_use]
     pub fn hook(&self) -> Option<HookKind> {
         self.hook
     }
 
     /// Why it may go.
-    #[must_use]
     pub fn grounds(&self) -> &Grounds {
         &self.grounds
     }
@@ -267,25 +260,21 @@ impl Delete {
 
 impl Confirmed {
     /// The pod whose update is confirmed, in the version that was decided on.
-    #[must_use]
     pub fn pod(&self) -> &PodRef {
         &self.pod
     }
 
     /// The revision that it has.
-    #[must_use]
     pub fn revision(&self) -> &str {
         &self.revision
     }
 
     /// The hook that has a say in it, whether it is set or not.
-    #[must_use]
     pub fn hook(&self) -> Option<HookKind> {
         self.hook
     }
 
     /// Why it counts as confirmed.
-    #[must_use]
     pub fn grounds(&self) -> &Grounds {
         &self.grounds
     }
@@ -293,31 +282,26 @@ impl Confirmed {
 
 impl Update {
     /// The pod that is updated, in the version that was decided on.
-    #[must_use]
     pub fn pod(&self) -> &PodRef {
         &self.pod
     }
 
     /// The revision that it gets.
-    #[must_use]
     pub fn to(&self) -> &str {
         &self.to
     }
 
     /// Whether it stays in service.
-    #[must_use]
     pub fn hot(&self) -> bool {
         self.hot
     }
 
     /// The hook that has a say in it, whether it is set or not.
-    #[must_use]
     pub fn hook(&self) -> Option<HookKind> {
         self.hook
     }
 
     /// Why it may be changed.
-    #[must_use]
     pub fn grounds(&self) -> &Grounds {
         &self.grounds
     }

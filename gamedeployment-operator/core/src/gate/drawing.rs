@@ -126,7 +126,6 @@ pub const WAYS: &[(State, &str, State)] = &[
 ];
 
 /// The drawing, in Mermaid's language.
-#[must_use]
 pub fn mermaid() -> String {
     let ways = WAYS
         .iter()

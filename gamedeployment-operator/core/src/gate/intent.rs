@@ -20,7 +20,6 @@ pub enum Intent {
 
 impl Intent {
     /// The intent as annotations hold it.
-    #[must_use]
     pub fn text(&self) -> String {
         match self {
             Self::Delete => "delete".to_owned(),
@@ -32,7 +31,6 @@ impl Intent {
     }
 
     /// The hook that has a say in it, whether it is set or not.
-    #[must_use]
     pub fn hook(&self, workload: &Workload) -> Option<HookKind> {
         match self {
             Self::InPlace(_) if workload.pre_in_place.step.is_some() => Some(HookKind::PreInplace),
@@ -49,13 +47,11 @@ impl Intent {
     }
 
     /// Whether it ends with the pod's deletion.
-    #[must_use]
     pub fn deletes(&self) -> bool {
         matches!(self, Self::Delete | Self::Recreate(_))
     }
 
     /// The act in words.
-    #[must_use]
     pub fn verb(&self) -> &'static str {
         match self {
             Self::Delete => "deleted",

@@ -64,7 +64,6 @@ pub enum Standing<'a> {
 
 impl<'a> Standing<'a> {
     /// The run that this rests on; one that nothing rests on is removed.
-    #[must_use]
     pub fn run(&self) -> Option<&'a Run> {
         match self {
             Self::Asking(run) | Self::Refused(run) => Some(run),
@@ -73,7 +72,6 @@ impl<'a> Standing<'a> {
     }
 
     /// The state in the drawing.
-    #[must_use]
     pub fn state(&self) -> State {
         match self {
             Self::Open(_) | Self::Used(_) => State::Open,
@@ -108,7 +106,6 @@ type Lazy<'a> = OnceCell<Result<Rc<Draft<'a>>, Obstacle>>;
 
 impl<'a> Gate<'a> {
     /// The gate of a workload, with all the runs that it owns, and all its pods.
-    #[must_use]
     pub fn new(
         workload: &'a Workload,
         cluster: &'a dyn Cluster,

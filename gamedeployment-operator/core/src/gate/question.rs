@@ -37,14 +37,12 @@ pub struct NewRun {
 
 impl NewRun {
     /// The hook that it asks; none for a canary step's.
-    #[must_use]
     pub fn kind(&self) -> Option<HookKind> {
         let labels = self.run.metadata.labels.as_ref();
         HookKind::from_label(labels?.get(label::TYPE)?)
     }
 
     /// Whether it asks whether a pod may be deleted that is not wanted any more.
-    #[must_use]
     pub fn asks_to_delete(&self) -> bool {
         let notes = self.run.metadata.annotations.as_ref();
         notes.and_then(|notes| notes.get(annotation::INTENT)) == Some(&Intent::Delete.text())
@@ -109,7 +107,6 @@ impl<'a> Question<'a> {
     }
 
     /// The run that puts it.
-    #[must_use]
     pub fn render(&self) -> NewRun {
         let mut run = HookRun::new(&self.name, self.draft.spec(&self.arguments));
         run.metadata.namespace = Some(self.workload.namespace.clone());
@@ -209,7 +206,6 @@ pub fn check_name(name: &str, template: &str) -> Result<(), Obstacle> {
 }
 
 /// The reference to a GameDeployment as controller.
-#[must_use]
 pub fn owner(name: &str, uid: &str) -> OwnerReference {
     OwnerReference {
         api_version: format!("{}/{}", names::GROUP, names::VERSION),
@@ -240,7 +236,6 @@ pub(super) fn restarted<'p>(pod: &'p Pod, then: &BTreeMap<String, String>) -> Op
 }
 
 /// Metadata of an object that the workload owns.
-#[must_use]
 pub fn owned(name: &str, namespace: &str, owner: OwnerReference) -> ObjectMeta {
     ObjectMeta {
         name: Some(name.to_owned()),

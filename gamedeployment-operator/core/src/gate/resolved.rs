@@ -21,7 +21,6 @@ pub struct Unresolved {
 }
 
 /// The hooks of a spec that cannot be asked; none where no hook is set.
-#[must_use]
 pub fn unresolved(workload: &Workload, cluster: &dyn Cluster) -> Option<Vec<Unresolved>> {
     let containers = workload.template.containers().len();
     let of_pods = HookKind::ALL.into_iter().filter_map(|kind| {
@@ -80,7 +79,6 @@ pub(super) fn find<'a>(
 
 /// Arguments of a template that neither it nor the workload gives a value. Of a pod with so many `containers` the
 /// operator adds some.
-#[must_use]
 pub fn open_arguments(
     step: &HookStep,
     template: &HookTemplateSpec,

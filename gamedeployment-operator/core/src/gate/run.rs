@@ -72,7 +72,6 @@ pub struct Run {
 
 impl Run {
     /// Keeps what is needed of a run.
-    #[must_use]
     pub fn read(run: &HookRun) -> Self {
         let labels = run.metadata.labels.clone().unwrap_or_default();
         let notes = run.metadata.annotations.clone().unwrap_or_default();
@@ -119,13 +118,11 @@ impl Run {
     }
 
     /// Whether it ended, and not with a success that was measured.
-    #[must_use]
     pub fn is_unsuccessful(&self) -> bool {
         self.phase.is_final() && !self.is_measured_success()
     }
 
     /// Nobody measures it, though its measurement is long due.
-    #[must_use]
     pub fn not_taken_up(&self, namespace: &str, now: Timestamp) -> Option<Obstacle> {
         self.not_taken_up_at.filter(|at| *at <= now)?;
         let name = &self.name;
@@ -146,14 +143,12 @@ impl Run {
     }
 
     /// The only state that opens a gate.
-    #[must_use]
     pub fn is_measured_success(&self) -> bool {
         self.phase == Phase::Successful && self.measured
     }
 }
 
 /// The digest of what a run asks. Whoever ends a run early does not change that.
-#[must_use]
 pub fn spec_digest(spec: &HookRunSpec) -> String {
     if spec.terminate.is_none() {
         return digest(spec);

@@ -32,7 +32,6 @@ impl Void {
 
 impl Void {
     /// Whether the run stays all the same: nobody can be asked until somebody else has acted.
-    #[must_use]
     pub fn is_stuck(&self) -> bool {
         self.reason == Some(WorkloadReason::HookRunTerminating)
     }

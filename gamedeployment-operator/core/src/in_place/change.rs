@@ -21,7 +21,6 @@ pub struct Change {
 
 impl Change {
     /// Whether there is nothing to write.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }

@@ -45,7 +45,6 @@ pub struct ContainerMark {
 
 impl ContainerMark {
     /// The mark of a container with this status; of one without a status: `None`.
-    #[must_use]
     pub fn of(status: Option<&ContainerStatus>) -> Self {
         Self {
             image_id: status.map(|status| status.image_id.clone()).unwrap_or_default(),
@@ -78,7 +77,6 @@ pub struct ContainerNow {
 
 impl ContainerNow {
     /// What a container's status says.
-    #[must_use]
     pub fn of(status: &ContainerStatus) -> Self {
         let running = status.state.as_ref().and_then(|state| state.running.as_ref());
         Self {
@@ -105,7 +103,6 @@ pub enum Progress {
 }
 
 /// Whether a container whose image was written at `written_at` runs `wanted_image` at the time `at`.
-#[must_use]
 pub fn finished(
     mark: &ContainerMark,
     wanted_image: &str,

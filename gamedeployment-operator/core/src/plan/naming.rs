@@ -4,7 +4,6 @@ use super::Action;
 
 impl Action {
     /// Its name, as metrics have it.
-    #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
             Self::CreateRevision(_) => CREATE_REVISION,
@@ -30,7 +29,6 @@ impl Action {
     }
 
     /// Whether it is about the number of pods.
-    #[must_use]
     pub fn scales(&self) -> bool {
         match self {
             Self::Adopt(_)
@@ -45,7 +43,6 @@ impl Action {
     }
 
     /// The name of the object that it is about; none: the workload.
-    #[must_use]
     pub fn object(&self) -> Option<&str> {
         match self {
             Self::CreateRevision(revision) => Some(&revision.name),

@@ -60,7 +60,6 @@ pub struct Container {
 
 impl Container {
     /// Whether it was never started, or waits for an image or a configuration that it does not get.
-    #[must_use]
     pub fn cannot_have_players(&self) -> bool {
         match &self.state {
             State::Running { .. } | State::Terminated | State::Unknown => false,
@@ -71,13 +70,11 @@ impl Container {
     }
 
     /// Whether it runs now.
-    #[must_use]
     pub fn is_running(&self) -> bool {
         matches!(self.state, State::Running { .. })
     }
 
     /// Why it does not start, as the kubelet says it; none while there is nothing to complain of.
-    #[must_use]
     pub fn complaint(&self) -> Option<String> {
         match &self.state {
             State::Waiting { reason, message } if !HARMLESS.contains(&reason.as_str()) => {

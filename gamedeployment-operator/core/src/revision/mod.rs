@@ -40,7 +40,6 @@ pub struct Revision {
 impl Revision {
     /// Reads a revision as the API server gives it; `None` where it holds no template or misses its name, UID or
     /// version.
-    #[must_use]
     pub fn read(object: &ControllerRevision) -> Option<Self> {
         let metadata = &object.metadata;
         Some(Self {
@@ -62,7 +61,6 @@ impl Revision {
 }
 
 /// The `data` of a template's revision: a strategic merge patch that puts the template in the place of another.
-#[must_use]
 pub fn data_of(template: &Template) -> Value {
     let mut raw = template.raw().clone();
     if let Value::Object(fields) = &mut raw {
@@ -72,7 +70,6 @@ pub fn data_of(template: &Template) -> Value {
 }
 
 /// The template in the `data` of a revision, of this operator or of the original.
-#[must_use]
 pub fn template_in(data: &Value) -> Option<Template> {
     let mut raw = data.get("spec")?.get("template")?.clone();
     if let Value::Object(fields) = &mut raw {
@@ -111,7 +108,6 @@ pub enum Settled {
 
 impl Settled {
     /// The name of the update revision.
-    #[must_use]
     pub fn name(&self) -> &str {
         match self {
             Self::Newest { name } | Self::Reuse { name, .. } | Self::Create { name, .. } => name,
@@ -125,7 +121,6 @@ impl Settled {
 /// taken. A name in the history that means something else is evaded by a higher collision count. When the create
 /// itself meets a name that is taken, read that object: it is either this template's, and only the cache is late, or
 /// somebody else's; then call again with `collision_count + 1`.
-#[must_use]
 pub fn settle<R: Borrow<Revision>>(
     template: &Template,
     history: &[R],
@@ -186,7 +181,6 @@ fn free_name(
 ///
 /// `keep_live` names what is in use: the update revision, the current one, the canary's, and those of pods. They do
 /// not count towards the limit.
-#[must_use]
 pub fn surplus<'a, R: Borrow<Revision>>(
     history: &'a [R],
     keep_live: &BTreeSet<&str>,

@@ -10,7 +10,6 @@ const LONGEST: usize = 63;
 /// `collision_count` gives other names to a template whose name is taken; 0 counts for nothing. A name has at most 63
 /// bytes. Where that is too few for the GameDeployment's name, its head stands with the hash of the whole, as
 /// `<head>-<hash of the name>-<hash>`: two long names that begin alike do not share a revision.
-#[must_use]
 pub fn name_of(game_deployment: &str, template: &Template, collision_count: i32) -> String {
     let mut meaning = text(template.canonical());
     if collision_count != 0 {

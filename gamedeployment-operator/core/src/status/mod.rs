@@ -80,7 +80,6 @@ fn costs(facts: &Facts<'_>, findings: &Findings<'_>) -> Option<Warning> {
 }
 
 /// Reports everything.
-#[must_use]
 pub fn report(facts: &Facts<'_>, findings: &Findings<'_>) -> Report {
     let (view, workload) = (facts.view, facts.workload);
     let old = view.object.status.clone().unwrap_or_default();

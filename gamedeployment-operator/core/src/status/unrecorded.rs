@@ -15,7 +15,6 @@ use crate::workload::{self, Problem};
 
 /// Reports why nothing is done: the spec has `problems`, or the first revision is refused. Pods are counted, and nothing
 /// is done to them.
-#[must_use]
 pub fn refuse(view: &View<'_>, problems: &[Problem], now: Timestamp) -> Report {
     let old = view.object.status.clone().unwrap_or_default();
     let mut conditions = Conditions::new(&old.conditions, view.object.metadata.generation, now);

@@ -214,7 +214,6 @@ fn asking(run: &str) -> String {
 }
 
 /// Whether an entry of the status says that nobody measures its HookRun.
-#[must_use]
 pub fn is_not_taken_up(entry: &HookCondition) -> bool {
     let run = entry.hook_run.as_ref().filter(|_| !entry.phase.is_final());
     run.is_some_and(|run| {

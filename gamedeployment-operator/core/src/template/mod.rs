@@ -51,7 +51,6 @@ pub struct Container {
 
 impl Template {
     /// Reads a template from its JSON. Takes anything: what is no template equals only what says the same.
-    #[must_use]
     pub fn read(raw: &Value) -> Self {
         let canonical = canonical::canonical(raw);
         let texts = |field: &str| -> BTreeMap<String, String> {
@@ -78,37 +77,31 @@ impl Template {
     }
 
     /// The template as it was read, unknown fields and all: what pods are made from.
-    #[must_use]
     pub fn raw(&self) -> &Value {
         &self.inner.raw
     }
 
     /// Labels of the pods; a label whose value is no text is left out.
-    #[must_use]
     pub fn labels(&self) -> &BTreeMap<String, String> {
         &self.inner.labels
     }
 
     /// Annotations of the pods; an annotation whose value is no text is left out.
-    #[must_use]
     pub fn annotations(&self) -> &BTreeMap<String, String> {
         &self.inner.annotations
     }
 
     /// The app's containers in their order, without `initContainers`.
-    #[must_use]
     pub fn containers(&self) -> &[Container] {
         &self.inner.containers
     }
 
     /// The one form of everything that means the same. Not for making pods: defaults are taken out of it.
-    #[must_use]
     pub fn canonical(&self) -> &Value {
         &self.inner.canonical
     }
 
     /// Whether the same pods come out of both.
-    #[must_use]
     pub fn same_meaning(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.inner, &other.inner) || self.inner.canonical == other.inner.canonical
     }

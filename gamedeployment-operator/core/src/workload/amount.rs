@@ -36,13 +36,11 @@ impl Amount {
     }
 
     /// Whether it is nothing of anything.
-    #[must_use]
     pub fn is_zero(self) -> bool {
         matches!(self, Self::Count(0) | Self::Percent(0))
     }
 
     /// Pods out of `whole`, rounded up.
-    #[must_use]
     pub fn up(self, whole: usize) -> usize {
         match self {
             Self::Count(count) => count,
@@ -51,7 +49,6 @@ impl Amount {
     }
 
     /// Pods out of `whole`, rounded down.
-    #[must_use]
     pub fn down(self, whole: usize) -> usize {
         match self {
             Self::Count(count) => count,
@@ -61,7 +58,6 @@ impl Amount {
 
     /// Pods out of `whole` that a partition keeps back: rounded up, and never more than there are. Below 100 percent at
     /// least one of several pods is updated; the only one is kept.
-    #[must_use]
     pub fn partition(self, whole: usize) -> usize {
         let rounded = self.up(whole).min(whole);
         match self {

@@ -21,7 +21,6 @@ pub struct IndexRange {
 
 impl IndexRange {
     /// How many indexes there are.
-    #[must_use]
     pub fn size(self) -> usize {
         usize::try_from(self.end.saturating_sub(self.start)).unwrap_or(0)
     }

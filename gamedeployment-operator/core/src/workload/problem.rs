@@ -21,7 +21,6 @@ impl Problem {
     }
 
     /// Whether it concerns new pods only: those that there are were made of another template.
-    #[must_use]
     pub fn is_of_template(&self) -> bool {
         self.path.starts_with("spec.template")
     }
@@ -38,14 +37,12 @@ impl std::fmt::Display for Problem {
 }
 
 /// All of them in one sentence.
-#[must_use]
 pub fn sentence(problems: &[Problem]) -> String {
     let words: Vec<String> = problems.iter().map(ToString::to_string).collect();
     words.join("; ")
 }
 
 /// What is said of an object that cannot be read as a GameDeployment at all.
-#[must_use]
 pub fn unreadable(error: &str) -> String {
     // The parser's words may repeat a whole value.
     let words: String = error.chars().take(1000).collect();

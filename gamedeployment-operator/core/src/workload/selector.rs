@@ -62,13 +62,11 @@ impl Selector {
     }
 
     /// Whether it has no rule, and so would select everything.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.rules.is_empty()
     }
 
     /// Whether it selects an object with these labels.
-    #[must_use]
     pub fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
         self.rules.iter().all(|rule| match rule {
             Rule::Is(key, value) => labels.get(key) == Some(value),

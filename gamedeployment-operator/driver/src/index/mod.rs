@@ -44,7 +44,6 @@ pub struct Index {
 
 impl Index {
     /// Whether everything has been listed once: before that nothing may be decided.
-    #[must_use]
     pub fn is_synced(&self, with_nodes: bool) -> bool {
         self.workloads.is_synced()
             && self.pods.is_synced()
@@ -55,7 +54,6 @@ impl Index {
     }
 
     /// Objects of a kind that is written.
-    #[must_use]
     pub fn shelf(&self, kind: Kind) -> &dyn Shelf {
         match kind {
             Kind::Workload => &self.workloads,
@@ -87,7 +85,6 @@ impl Index {
 
     /// The hook of a run that has a verdict by this event, where that is no success. A verdict that was known before
     /// is not counted again.
-    #[must_use]
     pub fn refusal(&self, event: &Event<Run>) -> Option<HookKind> {
         let (Event::Applied(key, run) | Event::Listed(key, run)) = event else {
             return None;

@@ -103,7 +103,6 @@ impl FailureKind {
     ];
 
     /// The word for metric labels.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::InvalidRequest => "InvalidRequest",

@@ -277,7 +277,6 @@ fn continue_measuring(view: &View<'_>, run: &ResolvedRun, calendar: &Calendar, n
 }
 
 /// Whether an outcome for this slot could still be recorded: its metric has no verdict, and this is its next slot.
-#[must_use]
 pub fn is_open(run: &ResolvedRun, status: &HookRunStatus, slot: &Slot) -> bool {
     let of_metric = |result: &&MetricResult| result.name == slot.metric;
     let mut known = HookRunStatus {

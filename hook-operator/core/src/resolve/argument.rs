@@ -97,13 +97,11 @@ impl Arguments {
     }
 
     /// What an argument stands for.
-    #[must_use]
     pub fn get(&self, name: &str) -> Option<&ArgumentValue> {
         self.0.get(name)
     }
 
     /// The references that must be read before this name can be filled in.
-    #[must_use]
     pub fn reference(&self, name: &str) -> Option<&Reference> {
         match self.get(name) {
             Some(ArgumentValue::Reference(reference)) => Some(reference),

@@ -14,13 +14,11 @@ use crate::judge::NO_CONDITION;
 const LONG: Duration = Duration::from_hours(24);
 
 /// What may surprise about runs of this template.
-#[must_use]
 pub fn template_cautions(spec: &HookTemplateSpec) -> Vec<Problem> {
     cautions(&spec.metrics, spec.args.as_deref().unwrap_or_default())
 }
 
 /// What may surprise about this run.
-#[must_use]
 pub fn run_cautions(spec: &HookRunSpec) -> Vec<Problem> {
     cautions(&spec.metrics, spec.args.as_deref().unwrap_or_default())
 }

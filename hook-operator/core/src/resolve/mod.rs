@@ -60,7 +60,6 @@ pub struct ResolvedRun {
 
 impl ResolvedRun {
     /// The metric of that name.
-    #[must_use]
     pub fn metric(&self, name: &str) -> Option<&ResolvedMetric> {
         self.metrics.iter().find(|metric| metric.name == name)
     }
@@ -82,14 +81,12 @@ pub fn resolve_run(spec: &HookRunSpec) -> Result<ResolvedRun, Problems> {
 }
 
 /// How long a run is kept once it has ended, whatever else is wrong with its spec; `None`: for good.
-#[must_use]
 pub fn time_to_live(spec: &HookRunSpec) -> Option<Duration> {
     let seconds = u64::try_from(spec.ttl_seconds_after_finished?).ok()?;
     Some(Duration::from_secs(seconds))
 }
 
 /// Everything that would keep runs of this template from being measured; empty when it is valid.
-#[must_use]
 pub fn check_template(spec: &HookTemplateSpec) -> Problems {
     let HookTemplateSpec {
         metrics,

@@ -46,7 +46,6 @@ impl Problems {
     }
 
     /// Whether nothing is wrong.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -85,13 +84,11 @@ impl fmt::Display for Problems {
 }
 
 /// What is said of a run with these problems.
-#[must_use]
 pub fn run_invalid(problems: &Problems) -> String {
     format!("hook spec invalid: {problems}")
 }
 
 /// What is said of an object that cannot be read as a HookRun at all.
-#[must_use]
 pub fn run_unreadable(error: &str) -> String {
     // The parser's words may repeat a whole value.
     let error = cut(error, KEPT_BYTES);
@@ -99,7 +96,6 @@ pub fn run_unreadable(error: &str) -> String {
 }
 
 /// What is said of a template without problems.
-#[must_use]
 pub fn template_valid(cautions: &[Problem]) -> String {
     let valid = "every condition, path, placeholder and duration compiles";
     if cautions.is_empty() {
@@ -110,7 +106,6 @@ pub fn template_valid(cautions: &[Problem]) -> String {
 }
 
 /// What is said of an object that cannot be read as a HookTemplate at all.
-#[must_use]
 pub fn template_unreadable(error: &str) -> String {
     format!("the spec cannot be read: {error}")
 }

@@ -29,7 +29,6 @@ impl ResolvedProvider {
     pub const NAMES: [&'static str; 2] = ["web", "prometheus"];
 
     /// The word for metrics and logs.
-    #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
             Self::Web(_) => "web",

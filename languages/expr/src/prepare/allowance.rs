@@ -37,7 +37,6 @@ impl Default for Allowance {
 
 impl Allowance {
     /// Bytes that the patterns keep which have been taken so far.
-    #[must_use]
     pub fn bytes(&self) -> usize {
         MAX_BYTES - self.bytes
     }

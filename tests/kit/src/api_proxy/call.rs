@@ -108,7 +108,6 @@ enum Methods {
 
 impl Matcher {
     /// Requests with a method (`"PATCH"`) whose path contains the text.
-    #[must_use]
     pub fn new(method: &'static str, path: impl Into<String>) -> Self {
         Self {
             methods: Methods::One(method),
@@ -118,7 +117,6 @@ impl Matcher {
     }
 
     /// Requests with any method whose path contains the text; all requests if it is empty.
-    #[must_use]
     pub fn any(path: impl Into<String>) -> Self {
         Self {
             methods: Methods::Any,
@@ -128,7 +126,6 @@ impl Matcher {
     }
 
     /// Watches whose path contains the text.
-    #[must_use]
     pub fn watches(path: impl Into<String>) -> Self {
         Self {
             methods: Methods::Watches,
@@ -138,7 +135,6 @@ impl Matcher {
     }
 
     /// Requests that change something and whose path contains the text.
-    #[must_use]
     pub fn writes(path: impl Into<String>) -> Self {
         Self {
             methods: Methods::Writes,

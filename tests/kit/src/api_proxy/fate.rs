@@ -28,7 +28,6 @@ pub struct Failure {
 
 impl Failure {
     /// An HTTP status (409, 500, 503, …) in place of the request.
-    #[must_use]
     pub fn refused(status: u16) -> Self {
         Self {
             moment: Moment::BeforeForwarding,
@@ -37,7 +36,6 @@ impl Failure {
     }
 
     /// The request takes effect, but the answer says otherwise.
-    #[must_use]
     pub fn after_effect(status: u16) -> Self {
         Self {
             moment: Moment::AfterForwarding,
@@ -46,7 +44,6 @@ impl Failure {
     }
 
     /// The connection is closed, before the request or after its effect.
-    #[must_use]
     pub fn hang_up(moment: Moment) -> Self {
         Self { moment, status: None }
     }
@@ -108,7 +105,6 @@ impl Fault {
     }
 
     /// How often it struck.
-    #[must_use]
     pub fn hits(&self) -> u32 {
         *self.state.hits.borrow()
     }

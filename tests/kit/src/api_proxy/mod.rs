@@ -115,13 +115,11 @@ impl ApiProxy {
     }
 
     /// `http://127.0.0.1:PORT`.
-    #[must_use]
     pub fn url(&self) -> String {
         format!("http://{}", self.server.address())
     }
 
     /// A kubeconfig file that leads through the proxy, as administrator.
-    #[must_use]
     pub fn kubeconfig_path(&self) -> PathBuf {
         self.directory.path().join("kubeconfig")
     }
@@ -139,7 +137,6 @@ impl ApiProxy {
     }
 
     /// Configuration of a client that goes through the proxy.
-    #[must_use]
     pub fn config(&self) -> Config {
         let mut config = Config::new(self.url().parse().unwrap_or_default());
         config.default_retry = false;
@@ -147,13 +144,11 @@ impl ApiProxy {
     }
 
     /// All requests so far, in order of arrival.
-    #[must_use]
     pub fn requests(&self) -> Vec<Entry> {
         self.office.journal.entries()
     }
 
     /// How many requests came with a verb and resource as in RBAC, for instance `("patch", "pods/status")`.
-    #[must_use]
     pub fn count(&self, verb: &str, resource: &str) -> usize {
         self.office.journal.count(verb, resource)
     }
@@ -230,7 +225,6 @@ impl ApiProxy {
     }
 
     /// How many watches are open.
-    #[must_use]
     pub fn open_watches(&self) -> usize {
         *self.office.valves.open().borrow()
     }

@@ -36,7 +36,6 @@ pub struct Deeds(Arc<Mutex<BTreeMap<Deed, u64>>>);
 
 impl Deeds {
     /// The numbers so far.
-    #[must_use]
     pub fn counts(&self) -> BTreeMap<Deed, u64> {
         lock(&self.0).clone()
     }

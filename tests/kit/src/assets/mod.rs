@@ -45,7 +45,6 @@ impl Component {
     ];
 
     /// The program's file name.
-    #[must_use]
     pub fn program(self) -> &'static str {
         match self {
             Self::Etcd => "etcd",
@@ -126,13 +125,11 @@ pub struct Programs {
 
 impl Programs {
     /// The directory, fit for `KUBEBUILDER_ASSETS`.
-    #[must_use]
     pub fn directory(&self) -> &Path {
         &self.directory
     }
 
     /// The program's path, if it is there. Given assets may lack all but etcd and kube-apiserver.
-    #[must_use]
     pub fn find(&self, component: Component) -> Option<PathBuf> {
         let path = self.directory.join(component.program());
         path.is_file().then_some(path)

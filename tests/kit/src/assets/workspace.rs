@@ -12,7 +12,6 @@ const PACKAGES: [&str; 3] = ["hook-operator", "gamedeployment-operator", "admiss
 
 /// Cargo, as a program that cargo itself runs should call it: without what is only true of that program. Build scripts
 /// look at these variables (ring's does), and half of the tree would be compiled anew each time they change.
-#[must_use]
 pub fn cargo() -> Command {
     const OF_A_PACKAGE: [&str; 2] = ["CARGO_PKG_", "CARGO_MANIFEST_"];
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));

@@ -154,7 +154,6 @@ impl ControlPlane {
     ///
     /// # Panics
     /// Outside a runtime.
-    #[must_use]
     pub fn client(&self) -> Client {
         match Client::try_from(self.config.clone()) {
             Ok(client) => client,
@@ -167,13 +166,11 @@ impl ControlPlane {
     }
 
     /// The administrator's client configuration, to be changed before a client is made of it.
-    #[must_use]
     pub fn config(&self) -> Config {
         self.config.clone()
     }
 
     /// The administrator's kubeconfig file.
-    #[must_use]
     pub fn kubeconfig_path(&self) -> &Path {
         &self.kubeconfig
     }
@@ -188,13 +185,11 @@ impl ControlPlane {
     }
 
     /// Of the API server's version, the second number: 20 for 1.20.
-    #[must_use]
     pub fn minor_version(&self) -> u32 {
         self.minor
     }
 
     /// A manifest in the API versions that this server has: before 1.23 HPAs, before 1.21 budgets have older ones.
-    #[must_use]
     pub fn in_its_versions(&self, manifest: &str) -> String {
         let versions = [
             (23, "autoscaling/v2", "autoscaling/v2beta2"),
@@ -218,7 +213,6 @@ impl ControlPlane {
     }
 
     /// `https://HOST:PORT`.
-    #[must_use]
     pub fn api_url(&self) -> &str {
         &self.url
     }
@@ -262,7 +256,6 @@ impl ControlPlane {
     }
 
     /// kubectl as administrator. Its `KUBECONFIG` is set; on an existing cluster it is the one on the `PATH`.
-    #[must_use]
     pub fn kubectl(&self) -> Command {
         let built = self
             .own
@@ -275,7 +268,6 @@ impl ControlPlane {
 
     /// Whether the built-in controllers run: garbage collection, namespaces, service accounts. An existing
     /// cluster has them.
-    #[must_use]
     pub fn has_controller_manager(&self) -> bool {
         self.own
             .as_ref()
@@ -283,7 +275,6 @@ impl ControlPlane {
     }
 
     /// Whether it was started by us, and can be paused and stopped. False for an existing cluster.
-    #[must_use]
     pub fn is_own(&self) -> bool {
         self.own.is_some()
     }
@@ -323,13 +314,11 @@ impl ControlPlane {
     }
 
     /// Memory and CPU time of a component; nothing if it does not run here.
-    #[must_use]
     pub fn usage(&self, component: Component) -> Option<Usage> {
         self.process(component)?.usage()
     }
 
     /// The process id of a component; nothing if it does not run here.
-    #[must_use]
     pub fn process_id(&self, component: Component) -> Option<u32> {
         self.process(component).map(Process::id)
     }

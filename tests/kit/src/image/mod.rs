@@ -25,7 +25,6 @@ pub struct Image {
 
 impl Image {
     /// An empty image that runs this command, as root.
-    #[must_use]
     pub fn new(command: &[&str]) -> Self {
         Self {
             command: command.iter().map(|&word| word.to_owned()).collect(),

@@ -42,25 +42,21 @@ type Predicate = dyn Fn(&Pod) -> bool + Send + Sync;
 
 impl Which {
     /// All pods, those to come as well.
-    #[must_use]
     pub fn all() -> Self {
         Self(Kind::All)
     }
 
     /// Pods that the simulation has not seen yet.
-    #[must_use]
     pub fn future() -> Self {
         Self(Kind::Future)
     }
 
     /// The pod of this name, whether it exists yet or not.
-    #[must_use]
     pub fn pod(name: impl Into<String>) -> Self {
         Self(Kind::Pod(name.into()))
     }
 
     /// Containers of this image. Their neighbours in the pod behave as before.
-    #[must_use]
     pub fn image(image: impl Into<String>) -> Self {
         Self(Kind::Image(image.into()))
     }

@@ -126,32 +126,27 @@ impl<'a> PodHandle<'a> {
     }
 
     /// As it is now; nothing if it does not exist.
-    #[must_use]
     pub fn view(&self) -> Option<PodView> {
         lock(&self.fleet.views).get(&self.name).cloned()
     }
 
     /// Its address, once it has one.
-    #[must_use]
     pub fn ip(&self) -> Option<IpAddr> {
         self.view().and_then(|pod| pod.ip)
     }
 
     /// `http://IP:PORT` followed by the path, once it has an address.
-    #[must_use]
     pub fn url(&self, path: &str) -> Option<String> {
         let address = SocketAddr::new(self.ip()?, self.fleet.options.port);
         Some(format!("http://{address}{path}"))
     }
 
     /// All requests to its game server so far.
-    #[must_use]
     pub fn requests(&self) -> Vec<Received> {
         self.fleet.games.handler(&self.name).tally().requests()
     }
 
     /// What happened on a path of its game server so far.
-    #[must_use]
     pub fn counts(&self, path: &str) -> Counts {
         self.fleet.games.handler(&self.name).tally().counts(path)
     }

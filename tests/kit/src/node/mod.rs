@@ -171,14 +171,12 @@ impl Nodes {
     }
 
     /// The names of the nodes.
-    #[must_use]
     pub fn node_names(&self) -> Vec<String> {
         let nodes = lock(&self.fleet.nodes);
         nodes.iter().map(|node| node.name.clone()).collect()
     }
 
     /// The port of the game servers.
-    #[must_use]
     pub fn port(&self) -> u16 {
         self.fleet.options.port
     }
@@ -248,19 +246,16 @@ impl Nodes {
     }
 
     /// The pods as they are now, by name.
-    #[must_use]
     pub fn pods(&self) -> Vec<PodView> {
         lock(&self.fleet.views).values().cloned().collect()
     }
 
     /// A pod by its name, whether it exists yet or not.
-    #[must_use]
     pub fn pod(&self, name: &str) -> PodHandle<'_> {
         PodHandle::new(&self.fleet, name)
     }
 
     /// What all pods' game servers answer, those to come as well.
-    #[must_use]
     pub fn every_pod(&self) -> EveryPod<'_> {
         EveryPod::new(&self.fleet)
     }
@@ -301,7 +296,6 @@ impl Nodes {
     }
 
     /// The pods of which a container ever ended.
-    #[must_use]
     pub fn terminated_pods(&self) -> BTreeSet<String> {
         self.terminations().into_iter().map(|event| event.pod).collect()
     }

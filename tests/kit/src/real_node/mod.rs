@@ -146,19 +146,16 @@ impl RealNode {
     }
 
     /// The control plane. Its API server is reached from inside only.
-    #[must_use]
     pub fn control_plane(&self) -> &ControlPlane {
         &self.control_plane
     }
 
     /// The kubelet, for its output, and for pausing it: a node that does not answer.
-    #[must_use]
     pub fn kubelet(&self) -> &Process {
         &self.kubelet
     }
 
     /// containerd, for its output.
-    #[must_use]
     pub fn containerd(&self) -> &Process {
         self.containerd.process()
     }

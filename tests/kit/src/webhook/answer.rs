@@ -40,56 +40,47 @@ impl Answer {
     }
 
     /// JSON.
-    #[must_use]
     #[expect(clippy::needless_pass_by_value, reason = "reads as Answer::json(json!({…}))")]
     pub fn json(value: Value) -> Self {
         Self::new(Payload::Whole(value.to_string().into()), "application/json")
     }
 
     /// Text that claims to be JSON, whatever it is.
-    #[must_use]
     pub fn claimed_json(body: impl Into<Bytes>) -> Self {
         Self::new(Payload::Whole(body.into()), "application/json")
     }
 
     /// Plain text.
-    #[must_use]
     pub fn text(body: impl Into<String>) -> Self {
         Self::new(Payload::Whole(body.into().into()), "text/plain; charset=utf-8")
     }
 
     /// A status with an empty body.
-    #[must_use]
     pub fn status(status: u16) -> Self {
         Self::text("").with_status(status)
     }
 
     /// A redirect (302) to any location.
-    #[must_use]
     pub fn redirect(location: impl Into<String>) -> Self {
         Self::status(302).with_header("location", location)
     }
 
     /// The request as JSON: `method`, `path`, `query`, `headers` and `body`.
-    #[must_use]
     pub fn echo() -> Self {
         Self::new(Payload::Echo, "application/json")
     }
 
     /// No answer, ever. The connection stays open until the client gives up.
-    #[must_use]
     pub fn never() -> Self {
         Self::new(Payload::Never, "text/plain")
     }
 
     /// The connection is closed in place of an answer.
-    #[must_use]
     pub fn hang_up() -> Self {
         Self::new(Payload::HangUp, "text/plain")
     }
 
     /// A body that arrives one byte at a time.
-    #[must_use]
     pub fn drip(body: impl Into<Bytes>, every: Duration) -> Self {
         Self::new(
             Payload::Drip {
@@ -101,19 +92,16 @@ impl Answer {
     }
 
     /// A JSON string of this many bytes, produced only as fast as the client reads. Gigabytes cost nothing.
-    #[must_use]
     pub fn endless(bytes: u64) -> Self {
         Self::new(Payload::Endless { bytes }, "application/json")
     }
 
     /// A body that announces more than comes: the connection is closed in its midst.
-    #[must_use]
     pub fn cut_short(body: impl Into<Bytes>) -> Self {
         Self::new(Payload::CutShort { body: body.into() }, "application/json")
     }
 
     /// JSON, compressed.
-    #[must_use]
     #[expect(
         clippy::needless_pass_by_value,
         reason = "reads as Answer::gzip_json(json!({…}))"
@@ -124,7 +112,6 @@ impl Answer {
     }
 
     /// A body that grows a thousandfold to this many bytes when it is unpacked.
-    #[must_use]
     pub fn gzip_bomb(bytes: u64) -> Self {
         Self::new(Payload::GzipBomb { bytes }, "application/json").with_header("content-encoding", "gzip")
     }
@@ -153,7 +140,6 @@ impl Answer {
     }
 
     /// This answer so many times; add what comes then with [`Script::then`].
-    #[must_use]
     pub fn times(self, count: u32) -> Script {
         Script {
             turns: vec![(Source::Fixed(self), count)],
@@ -161,7 +147,6 @@ impl Answer {
     }
 
     /// This answer once, then another.
-    #[must_use]
     pub fn then(self, next: impl Into<Script>) -> Script {
         self.times(1).then(next)
     }

@@ -57,13 +57,11 @@ impl Webhook {
     }
 
     /// Where it listens.
-    #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.server.address()
     }
 
     /// `http://ADDRESS` followed by the path.
-    #[must_use]
     pub fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.address())
     }
@@ -79,13 +77,11 @@ impl Webhook {
     }
 
     /// All requests so far, in order of arrival.
-    #[must_use]
     pub fn all_requests(&self) -> Vec<Received> {
         self.handler.tally().requests()
     }
 
     /// The requests for a path so far, in order of arrival.
-    #[must_use]
     pub fn requests(&self, path: &str) -> Vec<Received> {
         self.all_requests()
             .into_iter()
@@ -94,13 +90,11 @@ impl Webhook {
     }
 
     /// What happened on a path so far.
-    #[must_use]
     pub fn counts(&self, path: &str) -> Counts {
         self.handler.tally().counts(path)
     }
 
     /// How many requests for a path wait for their answer or read it.
-    #[must_use]
     pub fn in_flight(&self, path: &str) -> usize {
         self.counts(path).in_flight
     }

@@ -29,7 +29,6 @@ pub struct Received {
 
 impl Received {
     /// The first header of this name.
-    #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers
             .iter()

@@ -43,12 +43,10 @@ pub struct Seen {
 }
 
 impl Seen {
-    #[must_use]
     pub fn object(&self) -> &GameDeployment {
         &self.subject.object
     }
 
-    #[must_use]
     pub fn uid(&self) -> &str {
         self.subject.uid()
     }
@@ -75,7 +73,6 @@ pub struct Games {
 }
 
 impl Games {
-    #[must_use]
     pub fn new(limits: Limits) -> Self {
         Self {
             driver: Driver::new(true, limits),
@@ -92,7 +89,6 @@ impl Games {
 }
 
 /// The time as a process has it.
-#[must_use]
 pub fn now_of(now: Timestamp) -> Now {
     Now {
         wall: now,
@@ -101,7 +97,6 @@ pub fn now_of(now: Timestamp) -> Now {
 }
 
 impl Games {
-    #[must_use]
     pub fn index(&self) -> &Index {
         &self.driver.index
     }
@@ -153,18 +148,15 @@ impl Games {
     }
 
     /// Whether there is something to do now.
-    #[must_use]
     pub fn has_work(&self, now: Timestamp) -> bool {
         self.driver.deadline().is_some_and(|at| at <= clock(now))
     }
 
-    #[must_use]
     pub fn is_synced(&self) -> bool {
         self.driver.is_synced()
     }
 
     /// Whether there is something to do some time though nothing happens.
-    #[must_use]
     pub fn wakes(&self) -> bool {
         self.driver.deadline().is_some()
     }
@@ -231,7 +223,6 @@ impl Games {
     }
 
     /// What it has in mind.
-    #[must_use]
     pub fn describe(&self) -> String {
         format!("{}\n", self.driver.describe())
     }

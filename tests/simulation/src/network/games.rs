@@ -150,7 +150,6 @@ fn is_own(pod: &PodObject, seen: &Seen) -> bool {
 }
 
 /// The existing pod that an action is about.
-#[must_use]
 pub fn pod_of(action: &Action) -> Option<&str> {
     match action {
         Action::Adopt(at)
@@ -166,7 +165,6 @@ pub fn pod_of(action: &Action) -> Option<&str> {
 }
 
 /// The UID and the version of the existing pod that an action is about.
-#[must_use]
 pub fn version_of(action: &Action) -> Option<(&str, &str)> {
     let pod = match action {
         Action::Adopt(at)

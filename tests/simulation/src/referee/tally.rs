@@ -249,7 +249,6 @@ fn verdict(metric: &Metric, phases: &[Phase]) -> Option<Phase> {
 }
 
 /// Whether a run without a verdict says what keeps it from one.
-#[must_use]
 pub(super) fn says_why(run: &HookRun) -> bool {
     let Some(status) = &run.status else { return false };
     status.phase == Phase::Successful || status.message.as_ref().is_some_and(|message| !message.is_empty())

@@ -89,12 +89,10 @@ impl Server {
     }
 
     /// Since when a workload is being deleted, or gone.
-    #[must_use]
     pub fn ends_since(&self, uid: &str) -> Option<Timestamp> {
         self.ends.get(uid).copied()
     }
 
-    #[must_use]
     pub fn version(&self) -> u64 {
         self.version
     }
@@ -111,7 +109,6 @@ impl Server {
         metadata.resource_version = Some(self.number().to_string());
     }
 
-    #[must_use]
     pub fn lease(&self, of: usize) -> Option<Found> {
         self.leases[of].clone()
     }
@@ -151,7 +148,6 @@ impl Server {
 }
 
 /// Whole seconds, as the API server keeps times of its own.
-#[must_use]
 pub fn whole(at: Timestamp) -> Timestamp {
     Timestamp::from_second(at.as_second()).unwrap()
 }

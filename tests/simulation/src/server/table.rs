@@ -61,7 +61,6 @@ impl<T> Default for Table<T> {
 }
 
 impl<T: Object> Table<T> {
-    #[must_use]
     pub fn get(&self, name: &str) -> Option<&Rc<T>> {
         self.live.get(name)
     }
@@ -70,18 +69,15 @@ impl<T: Object> Table<T> {
         self.live.values()
     }
 
-    #[must_use]
     pub fn len(&self) -> usize {
         self.live.len()
     }
 
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.live.is_empty()
     }
 
     /// The object at some place, for choices.
-    #[must_use]
     pub fn nth(&self, at: usize) -> Option<&Rc<T>> {
         self.live.values().nth(at % self.live.len().max(1))
     }
@@ -110,7 +106,6 @@ impl<T: Object> Table<T> {
     }
 
     /// Whether there is something that this watch has not shown.
-    #[must_use]
     pub fn has_news(&self, watch: &Watch<T>) -> bool {
         !matches!(watch, Watch::Streaming(at) if *at == self.end())
     }
