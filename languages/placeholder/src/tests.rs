@@ -44,6 +44,18 @@ fn check(render: Render, rows: &[(&str, Result<&str, &str>)]) {
     }
 }
 
+/// Rows of a line each: `=>` and the output, or `=!` and a part of the message.
+fn check_lines(render: Render, lines: &str) {
+    let row = |line| match str::split_once(line, " =! ") {
+        Some((text, words)) => (text, Err(words)),
+        None => str::split_once(line, " => ")
+            .map(|(text, output)| (text, Ok(output)))
+            .unwrap(),
+    };
+    let lines = lines.trim().lines().map(str::trim);
+    check(render, &lines.map(row).collect::<Vec<_>>());
+}
+
 #[test]
 fn tags_are_trimmed_and_names_are_verbatim() {
     check(
@@ -101,196 +113,129 @@ fn all_missing_arguments_are_in_one_error() {
 
 #[test]
 fn urls() {
-    check(
+    check_lines(
         Template::render_url,
-        &[
-            (
-                "http://{{args.ip}}:9091/metrics",
-                Ok("http://10.0.0.1:9091/metrics"),
-            ),
-            ("http://{{args.ip6}}:80/", Ok("http://[fd00::1]:80/")),
-            ("http://{{args.ip6}}", Ok("http://[fd00::1]")),
-            ("http://[{{args.ip6}}]:80/", Ok("http://[fd00::1]:80/")),
-            ("http://{{args.bracketed}}/", Ok("http://[fd00::1]/")),
-            ("http://{{args.address}}/x", Ok("http://10.0.0.1:8080/x")),
-            (
-                "http://{{args.plain}}.{{args.host}}:{{args.port}}/x",
-                Ok("http://gd-abcde.game.svc:9091/x"),
-            ),
-            (
-                "http://u:{{args.odd}}@{{args.ip}}/",
-                Ok("http://u:a%20b%26c%3Dd%2Fe%3Ff%23g%40h@10.0.0.1/"),
-            ),
-            (
-                "http://h/{{args.odd}}/y",
-                Ok("http://h/a%20b%26c%3Dd%2Fe%3Ff%23g%40h/y"),
-            ),
-            (
-                "http://h/y?a={{args.odd}}&b=1",
-                Ok("http://h/y?a=a%20b%26c%3Dd%2Fe%3Ff%23g%40h&b=1"),
-            ),
-            ("http://h/#{{args.slash}}", Ok("http://h/#a%2Fb")),
-            ("http://h/{{args.empty}}/y", Ok("http://h//y")),
-            ("HTTP://h/{{args.crlf}}", Ok("HTTP://h/a%0D%0AX-Evil%3A%201")),
-            ("{{args.url}}", Ok("https://h/x?a=b")),
-            ("{{args.base}}/x", Ok("http://10.0.0.1:80/x")),
-            (
-                "{{args.deep}}/{{args.slash}}?q",
-                Ok("https://10.0.0.1/base/a%2Fb?q"),
-            ),
-            ("{{args.url}}/x", Err("args.url begins the url")),
-            ("{{args.deep}}x", Err("/, ? or # must follow")),
-            ("{{args.deep}}{{args.slash}}", Err("/, ? or # must follow")),
-            ("{{args.base}}{{args.slash}}", Err("args.base")),
-            (
-                "{{args.ip}}:80/x",
-                Err("args.ip begins the url and must begin with http://"),
-            ),
-            ("{{args.ip}}", Err("whole url")),
-            ("ftp://h/{{args.ip}}", Err("begins with http:// or https://")),
-            ("{{args.plain}}://h/", Err("scheme")),
-            ("http://{{args.odd}}/", Err("args.odd")),
-            ("http://{{args.slash}}/", Err("args.slash")),
-            ("http://{{args.empty}}/", Err("args.empty")),
-            (
-                "http://{{args.ip}}{{args.slash}}",
-                Err("args.slash is not a part of a host name"),
-            ),
-            ("http://h:{{args.plain}}/", Err("args.plain is not a port")),
-            ("http://{{args.address}}:80/", Err("args.address")),
-            ("http://{{args.int}}/", Err("args.int")),
-            ("http://{{args.dots}}.svc/", Err("args.dots")),
-            (
-                "http://h/{{args.dots}}/x",
-                Err("args.dots makes `..` a path segment"),
-            ),
-            (
-                "http://h/%2e{{args.dot}}",
-                Err("args.dot makes `..` a path segment"),
-            ),
-            ("http://h/{{args.dot}}{{args.dot}}?x", Err("args.dot makes")),
-            ("http://h/a%2{{args.plain}}", Err("percent escape")),
-            ("http://h/a\\{{args.plain}}", Err("backslash")),
-            ("http://h/x?p={{args.dots}}", Ok("http://h/x?p=..")),
-        ],
+        r"
+        http://{{args.ip}}:9091/metrics => http://10.0.0.1:9091/metrics
+        http://{{args.ip6}}:80/ => http://[fd00::1]:80/
+        http://{{args.ip6}} => http://[fd00::1]
+        http://[{{args.ip6}}]:80/ => http://[fd00::1]:80/
+        http://{{args.bracketed}}/ => http://[fd00::1]/
+        http://{{args.address}}/x => http://10.0.0.1:8080/x
+        http://{{args.plain}}.{{args.host}}:{{args.port}}/x => http://gd-abcde.game.svc:9091/x
+        http://u:{{args.odd}}@{{args.ip}}/ => http://u:a%20b%26c%3Dd%2Fe%3Ff%23g%40h@10.0.0.1/
+        http://h/{{args.odd}}/y => http://h/a%20b%26c%3Dd%2Fe%3Ff%23g%40h/y
+        http://h/y?a={{args.odd}}&b=1 => http://h/y?a=a%20b%26c%3Dd%2Fe%3Ff%23g%40h&b=1
+        http://h/#{{args.slash}} => http://h/#a%2Fb
+        http://h/{{args.empty}}/y => http://h//y
+        HTTP://h/{{args.crlf}} => HTTP://h/a%0D%0AX-Evil%3A%201
+        {{args.url}} => https://h/x?a=b
+        {{args.base}}/x => http://10.0.0.1:80/x
+        {{args.deep}}/{{args.slash}}?q => https://10.0.0.1/base/a%2Fb?q
+        {{args.url}}/x =! args.url begins the url
+        {{args.deep}}x =! /, ? or # must follow
+        {{args.deep}}{{args.slash}} =! /, ? or # must follow
+        {{args.base}}{{args.slash}} =! args.base
+        {{args.ip}}:80/x =! args.ip begins the url and must begin with http://
+        {{args.ip}} =! whole url
+        ftp://h/{{args.ip}} =! begins with http:// or https://
+        {{args.plain}}://h/ =! scheme
+        http://{{args.odd}}/ =! args.odd
+        http://{{args.slash}}/ =! args.slash
+        http://{{args.empty}}/ =! args.empty
+        http://{{args.ip}}{{args.slash}} =! args.slash is not a part of a host name
+        http://h:{{args.plain}}/ =! args.plain is not a port
+        http://{{args.address}}:80/ =! args.address
+        http://{{args.int}}/ =! args.int
+        http://{{args.dots}}.svc/ =! args.dots
+        http://h/{{args.dots}}/x =! args.dots makes `..` a path segment
+        http://h/%2e{{args.dot}} =! args.dot makes `..` a path segment
+        http://h/{{args.dot}}{{args.dot}}?x =! args.dot makes
+        http://h/a%2{{args.plain}} =! percent escape
+        http://h/a\{{args.plain}} =! backslash
+        http://h/x?p={{args.dots}} => http://h/x?p=..
+        ",
     );
 }
 
 #[test]
 fn headers() {
-    check(
+    check_lines(
         Template::render_header,
-        &[
-            ("Bearer {{args.odd}}", Ok("Bearer a b&c=d/e?f#g@h")),
-            (
-                "Bearer {{args.crlf}}",
-                Err("args.crlf has the control character U+000D at byte 8"),
-            ),
-            (
-                "a\n{{args.ip}}",
-                Err("the header's text has the control character U+000A at byte 1"),
-            ),
-        ],
+        "
+        Bearer {{args.odd}} => Bearer a b&c=d/e?f#g@h
+        Bearer {{args.crlf}} =! args.crlf has the control character U+000D at byte 8
+        ",
     );
+    let words = "the header's text has the control character U+000A at byte 1";
+    check(Template::render_header, &[("a\n{{args.ip}}", Err(words))]);
 }
 
 #[test]
 fn json_bodies() {
-    check(
+    check_lines(
         Template::render_json,
-        &[
-            (
-                r#"{"a":"{{args.quote}}"}"#,
-                Ok("{\"a\":\"say \\\"hi\\\" it's \\\\ `x`\\n\"}"),
-            ),
-            (r#"{"a":{{args.number}}}"#, Ok(r#"{"a":-1.5e3}"#)),
-            (r#"{"a":{{args.true}}}"#, Ok(r#"{"a":true}"#)),
-            (
-                r#"{"a":{{args.plain}}}"#,
-                Err("args.plain is not a number, true, false or null"),
-            ),
-            (r#"{"a":{{args.empty}}}"#, Err("args.empty is not a number")),
-            (
-                r#"{"a":"\\{{args.quote}}"}"#,
-                Ok("{\"a\":\"\\\\say \\\"hi\\\" it's \\\\ `x`\\n\"}"),
-            ),
-            (r#"{"a":"\{{args.quote}}"}"#, Err("right after a backslash")),
-            (r#"{"a":"\u00{{args.int}}"}"#, Err("right after a backslash")),
-            (r#"{"a":"\u0041{{args.int}}"}"#, Ok(r#"{"a":"\u004130"}"#)),
-            (r#"{"a":"{{args.ip}}""#, Err("jsonBody is not JSON at line 1")),
-        ],
+        r#"
+        {"a":"{{args.quote}}"} => {"a":"say \"hi\" it's \\ `x`\n"}
+        {"a":{{args.number}}} => {"a":-1.5e3}
+        {"a":{{args.true}}} => {"a":true}
+        {"a":{{args.plain}}} =! args.plain is not a number, true, false or null
+        {"a":{{args.empty}}} =! args.empty is not a number
+        {"a":"\\{{args.quote}}"} => {"a":"\\say \"hi\" it's \\ `x`\n"}
+        {"a":"\{{args.quote}}"} =! right after a backslash
+        {"a":"\u00{{args.int}}"} =! right after a backslash
+        {"a":"\u0041{{args.int}}"} => {"a":"\u004130"}
+        {"a":"{{args.ip}}" =! jsonBody is not JSON at line 1
+        "#,
     );
 }
 
 #[test]
 fn promql() {
-    check(
+    check_lines(
         Template::render_promql,
-        &[
-            (
-                r#"up{pod="{{args.quote}}"}"#,
-                Ok("up{pod=\"say \\\"hi\\\" it's \\\\ `x`\\n\"}"),
-            ),
-            (
-                "up{pod='{{args.quote}}'}",
-                Ok("up{pod='say \"hi\" it\\'s \\\\ `x`\\n'}"),
-            ),
-            ("up{pod=`{{args.odd}}`}", Ok("up{pod=`a b&c=d/e?f#g@h`}")),
-            ("up{pod=`{{args.quote}}`}", Err("backtick")),
-            ("up{pod=\"\\{{args.quote}}\"}", Err("right after a backslash")),
-            (
-                "rate(x_{{args.plain}}[{{args.int}}m])",
-                Ok("rate(x_gd-abcde[30m])"),
-            ),
-            ("up{pod={{args.odd}}}", Err("args.odd has a character other than")),
-            (
-                "# it's\nup{pod=\"{{args.quote}}\"}",
-                Ok("# it's\nup{pod=\"say \\\"hi\\\" it's \\\\ `x`\\n\"}"),
-            ),
-            ("up # {{args.crlf}}", Err("args.crlf")),
-        ],
+        r#"
+        up{pod="{{args.quote}}"} => up{pod="say \"hi\" it's \\ `x`\n"}
+        up{pod='{{args.quote}}'} => up{pod='say "hi" it\'s \\ `x`\n'}
+        up{pod=`{{args.odd}}`} => up{pod=`a b&c=d/e?f#g@h`}
+        up{pod=`{{args.quote}}`} =! backtick
+        up{pod="\{{args.quote}}"} =! right after a backslash
+        rate(x_{{args.plain}}[{{args.int}}m]) => rate(x_gd-abcde[30m])
+        up{pod={{args.odd}}} =! args.odd has a character other than
+        up # {{args.crlf}} =! args.crlf
+        "#,
     );
+    let (text, rendered) = (
+        "# it's\nup{pod=\"{{args.quote}}\"}",
+        "# it's\nup{pod=\"say \\\"hi\\\" it's \\\\ `x`\\n\"}",
+    );
+    check(Template::render_promql, &[(text, Ok(rendered))]);
 }
 
 #[test]
 fn conditions() {
-    check(
+    check_lines(
         Template::render_condition,
-        &[
-            (
-                "result == \"{{args.quote}}\"",
-                Ok("result == \"say \\\"hi\\\" it's \\\\ `x`\\n\""),
-            ),
-            (
-                "result == '{{args.quote}}'",
-                Ok("result == 'say \"hi\" it\\'s \\\\ `x`\\n'"),
-            ),
-            ("result == `{{args.odd}}`", Ok("result == `a b&c=d/e?f#g@h`")),
-            ("result == `{{args.quote}}`", Err("args.quote has a backtick")),
-            ("result > {{args.int}}", Ok("result > 30")),
-            ("result > {{args.number}} * 2", Ok("result > (-1.5e3) * 2")),
-            ("result in 1..{{args.int}}", Ok("result in 1..30")),
-            ("result == {{args.true}}", Ok("result == true")),
-            (
-                "result == {{args.plain}}",
-                Err("args.plain is not a number; put the placeholder in quotes"),
-            ),
-            ("result == {{args.empty}}", Err("args.empty is not a number")),
-            ("result > 1{{args.int}}", Err("args.int touches")),
-            ("result > {{args.int}}{{args.int}}", Err("args.int touches")),
-            ("asInt(result){{args.number}}", Err("args.number touches")),
-            ("all(result, #{{args.int}})", Err("args.int touches")),
-            (
-                "result > 1 // it's {{args.int}} \"",
-                Ok("result > 1 // it's 30 \""),
-            ),
-            (
-                "1 /* ' */ == '{{args.odd}}'",
-                Ok("1 /* ' */ == 'a b&c=d/e?f#g@h'"),
-            ),
-            ("6 / 2 == \"{{args.odd}}\"", Ok("6 / 2 == \"a b&c=d/e?f#g@h\"")),
-            ("\"\\{{args.quote}}\"", Err("right after a backslash")),
-        ],
+        r#"
+        result == "{{args.quote}}" => result == "say \"hi\" it's \\ `x`\n"
+        result == '{{args.quote}}' => result == 'say "hi" it\'s \\ `x`\n'
+        result == `{{args.odd}}` => result == `a b&c=d/e?f#g@h`
+        result == `{{args.quote}}` =! args.quote has a backtick
+        result > {{args.int}} => result > 30
+        result > {{args.number}} * 2 => result > (-1.5e3) * 2
+        result in 1..{{args.int}} => result in 1..30
+        result == {{args.true}} => result == true
+        result == {{args.plain}} =! args.plain is not a number; put the placeholder in quotes
+        result == {{args.empty}} =! args.empty is not a number
+        result > 1{{args.int}} =! args.int touches
+        result > {{args.int}}{{args.int}} =! args.int touches
+        asInt(result){{args.number}} =! args.number touches
+        all(result, #{{args.int}}) =! args.int touches
+        result > 1 // it's {{args.int}} " => result > 1 // it's 30 "
+        1 /* ' */ == '{{args.odd}}' => 1 /* ' */ == 'a b&c=d/e?f#g@h'
+        6 / 2 == "{{args.odd}}" => 6 / 2 == "a b&c=d/e?f#g@h"
+        "\{{args.quote}}" =! right after a backslash
+        "#,
     );
 }
 
