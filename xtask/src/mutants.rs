@@ -89,7 +89,12 @@ fn tried(args: &Args) -> Result<Vec<String>, String> {
     let mut table = String::from("| bug | found by | seconds |\n| --- | --- | --- |\n");
     for mutation in wanted {
         let began = Instant::now();
-        let found = bench.try_one(mutation, args.simulation_only)?;
+        let found = bench
+            .try_one(mutation, args.simulation_only)
+            .unwrap_or_else(|error| {
+                println!("{error}");
+                None
+            });
         let seconds = began.elapsed().as_secs();
         println!(
             "{seconds:>5} s  {}: {}",
