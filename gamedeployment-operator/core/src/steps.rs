@@ -48,7 +48,8 @@ pub fn confirm<'a>(
         let pod = pod.facts;
         let intent = Intent::Confirm(pod.pod.revision().to_owned());
         let standing = match gate.assess(pod.pod, &intent, &[]) {
-            Standing::Open(approval) => {
+            // A mark is taken off first: two writes cannot carry one version.
+            Standing::Open(approval) if pod.chosen.is_none() => {
                 let run = approval.run().map(str::to_owned);
                 if let Act::Confirmed(confirmed) = approval.into_act() {
                     actions.push(Action::Confirm(confirmed));
@@ -61,7 +62,8 @@ pub fn confirm<'a>(
                 }
                 Standing::Unasked(question)
             }
-            standing @ (Standing::Used(_)
+            standing @ (Standing::Open(_)
+            | Standing::Used(_)
             | Standing::Asking(_)
             | Standing::Refused(_)
             | Standing::Stale(..)

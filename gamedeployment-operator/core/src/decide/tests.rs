@@ -323,3 +323,41 @@ fn pods_that_were_ready_before_do_not_hold_up_a_batch() {
         (2, 0, 2)
     );
 }
+
+#[test]
+fn a_mark_is_taken_off_before_an_update_is_confirmed() {
+    let spec = [
+        ("/spec/replicas", json!(1)),
+        (
+            "/spec/postInplaceUpdateStrategy",
+            json!({"hook": {"templateName": "ready"}}),
+        ),
+    ];
+    let since = "2024-01-01T00:01:00Z";
+    let conditions = ["Ready", "InPlaceUpdateReady"]
+        .map(|name| json!({"type": name, "status": "True", "lastTransitionTime": since}));
+    let confirmed = |more: Value| {
+        let record = json!({"revision": "new", "lastContainerStatuses": {}}).to_string();
+        let mut annotations =
+            json!({"inplace-update-state": record, "tkex.tencent.com/skip-hook": "uid-pod-0"});
+        annotations
+            .as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
+        let over = [
+            updated(),
+            (CONDITIONS, json!(conditions)),
+            ("/metadata/annotations", annotations),
+        ];
+        let plan = plan(&spec, &pods("pod", 1, &over));
+        let confirms = count(&plan, |action| matches!(action, Action::Confirm(_)));
+        (
+            confirms,
+            count(&plan, |action| matches!(action, Action::Unmark(_))),
+        )
+    };
+    assert_eq!(confirmed(json!({})), (1, 0));
+    // Two writes cannot carry one version of the pod.
+    let marked = json!({"io.tencent.bcs.dev/game-pod-deleting": "true"});
+    assert_eq!(confirmed(marked), (0, 1));
+}
