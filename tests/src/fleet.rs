@@ -183,6 +183,11 @@ impl<'c> Fleet<'c> {
         patched.unwrap_or_else(|error| fail(&format!("patching {GAME}: {error}")));
     }
 
+    /// Changes fields of the workload's spec.
+    pub async fn set(&self, spec: Value) {
+        self.patch(json!({ "spec": spec })).await;
+    }
+
     /// Changes the number of replicas with `kubectl scale`.
     pub fn scale(&self, replicas: usize) {
         let _ = self.kubectl(
@@ -240,8 +245,7 @@ impl<'c> Fleet<'c> {
     pub async fn set_image(&self, image: &str) {
         let mut game = self.game().await;
         game.spec.template["spec"]["containers"][0]["image"] = json!(image);
-        self.patch(json!({ "spec": { "template": game.spec.template } }))
-            .await;
+        self.set(json!({ "template": game.spec.template })).await;
     }
 
     /// The workload.

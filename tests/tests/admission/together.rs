@@ -70,7 +70,7 @@ async fn a_run_that_is_refused_keeps_the_gate_closed_and_is_told() {
     );
     assert_eq!(fleet.all_pods().await.len(), 1);
     assert_eq!(fleet.nodes.terminations().len(), 0);
-    fleet.patch(json!({ "spec": hook("0") })).await;
+    fleet.set(hook("0")).await;
     fleet.settled(0).await;
     assert_eq!(server.counts("/").received, 1);
 }

@@ -197,7 +197,7 @@ async fn without_the_component_the_operators_refuse_all_the_same() {
     );
     // And what is corrected comes to life, still without anybody to ask.
     fleet
-        .patch(json!({ "spec": { "selector": { "matchLabels": { "app": GAME } } } }))
+        .set(json!({ "selector": { "matchLabels": { "app": GAME } } }))
         .await;
     let status = fleet.settled(1).await;
     assert_eq!(condition(&status, "InvalidSpec"), None);

@@ -121,9 +121,7 @@ async fn a_failure_pauses_says_why_and_a_person_goes_on_past_it() {
         (fleet.nodes.terminations().len(), server.all_requests().len()),
         (1, 1)
     );
-    fleet
-        .patch(json!({ "spec": { "updateStrategy": { "paused": false } } }))
-        .await;
+    fleet.set(json!({ "updateStrategy": { "paused": false } })).await;
     fleet.cleared("UpdateBlocked").await;
     let status = fleet.settled(2).await;
     fleet.all_run("game:v2", 2).await;
@@ -157,9 +155,7 @@ async fn a_run_deleted_by_hand_is_asked_again_and_its_success_goes_on_when_nobod
         message.starts_with("updates are stopped at 1 of 2 pods; set spec.updateStrategy.paused to false"),
         "{message}"
     );
-    fleet
-        .patch(json!({ "spec": { "updateStrategy": { "paused": false } } }))
-        .await;
+    fleet.set(json!({ "updateStrategy": { "paused": false } })).await;
     fleet.until(|status| status.updated_ready_replicas == 2).await;
     fleet.settled(2).await;
     fleet.all_run("game:v2", 2).await;

@@ -14,7 +14,7 @@ fn steps(steps: Value) -> Value {
 }
 
 async fn change_steps(fleet: &Fleet<'_>, new: Value) {
-    fleet.patch(json!({ "spec": steps(new) })).await;
+    fleet.set(steps(new)).await;
 }
 
 fn is_paused(game: &GameDeployment) -> Option<bool> {
@@ -125,9 +125,7 @@ async fn a_pause_that_people_set_themselves_is_ended_by_them_alone() {
     fleet
         .launch(&game(2, steps(json!([{ "pause": {} }, { "partition": 1 }]))))
         .await;
-    fleet
-        .patch(json!({ "spec": { "updateStrategy": { "paused": true } } }))
-        .await;
+    fleet.set(json!({ "updateStrategy": { "paused": true } })).await;
     fleet.set_image("game:v2").await;
     pauses(&fleet, 0, 0).await;
     go_on(&fleet);
@@ -135,7 +133,7 @@ async fn a_pause_that_people_set_themselves_is_ended_by_them_alone() {
     fleet.all_run("game:v2", 2).await;
     // Between steps, too: what a person stops stays stopped.
     fleet
-        .patch(json!({ "spec": { "updateStrategy": { "canary": { "steps": [{ "partition": 1 }] }, "paused": true } } }))
+        .set(json!({ "updateStrategy": { "canary": { "steps": [{ "partition": 1 }] }, "paused": true } }))
         .await;
     fleet.set_image("game:v3").await;
     let message = fleet.says("Progressing", "Paused").await;
@@ -175,9 +173,7 @@ async fn steps_that_are_edited_while_they_are_taken_begin_anew_and_never_hang() 
     assert_ne!(after.current_step_hash, before.current_step_hash);
     assert_eq!(fleet.nodes.terminations().len(), 3);
     // Without steps the rest follows as soon as somebody says so.
-    fleet
-        .patch(json!({ "spec": { "updateStrategy": { "canary": null } } }))
-        .await;
+    fleet.set(json!({ "updateStrategy": { "canary": null } })).await;
     fleet
         .until_message("Progressing", "updates are stopped at 3 of 4 pods")
         .await;

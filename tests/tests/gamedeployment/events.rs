@@ -67,9 +67,7 @@ async fn stir(fleet: &Fleet<'_>, cost: usize) {
             )
             .await;
     }
-    fleet
-        .patch(json!({ "spec": { "revisionHistoryLimit": 7 } }))
-        .await;
+    fleet.set(json!({ "revisionHistoryLimit": 7 })).await;
     fleet.quiet().await;
 }
 
@@ -186,9 +184,7 @@ async fn what_keeps_a_workload_from_going_on_is_told_once_and_shown_as_long_as_i
     assert_eq!(told(&fleet, POD, "HookTemplateMissing", "").await, 1);
     // Of the workload before a pod waited, and when one did.
     assert_eq!(told(&fleet, WORKLOAD, "HookTemplateMissing", "").await, 2);
-    fleet
-        .patch(json!({ "spec": { "preDeleteUpdateStrategy": null } }))
-        .await;
+    fleet.set(json!({ "preDeleteUpdateStrategy": null })).await;
     fleet.settled(1).await;
     until_gauge(&fleet, "blocked", "", 0).await;
     fleet
@@ -201,12 +197,12 @@ async fn what_keeps_a_workload_from_going_on_is_told_once_and_shown_as_long_as_i
     until_gauge(&fleet, "pods", "state=\"ready\"", 0).await;
     stir(&fleet, 20).await;
     assert_eq!(told(&fleet, WORKLOAD, "InPlaceStalled", "").await, 1);
-    fleet.patch(json!({ "spec": { "minReadySeconds": -1 } })).await;
+    fleet.set(json!({ "minReadySeconds": -1 })).await;
     until_told(&fleet, WORKLOAD, "InvalidSpec", "spec.minReadySeconds", 1).await;
     until_gauge(&fleet, "blocked", "condition=\"InvalidSpec\"", 1).await;
     stir(&fleet, 30).await;
     assert_eq!(told(&fleet, WORKLOAD, "InvalidSpec", "").await, 1);
-    fleet.patch(json!({ "spec": { "minReadySeconds": 0 } })).await;
+    fleet.set(json!({ "minReadySeconds": 0 })).await;
     fleet.set_image("game:v1").await;
     fleet.settled(1).await;
     until_gauge(&fleet, "blocked", "", 0).await;
@@ -246,9 +242,7 @@ async fn more_pods_than_the_status_shows_are_counted_and_nobody_is_told_of_again
     fleet.quiet().await;
     let before = sent().await;
     for number in 1..4 {
-        fleet
-            .patch(json!({ "spec": { "revisionHistoryLimit": number } }))
-            .await;
+        fleet.set(json!({ "revisionHistoryLimit": number })).await;
         fleet.until(|_| true).await;
     }
     fleet.quiet().await;

@@ -20,7 +20,7 @@ async fn pods_that_have_not_been_ready_for_long_are_updated_one_at_a_time() {
             json!({ "updateStrategy": { "type": "RollingUpdate", "maxUnavailable": 1 } }),
         ))
         .await;
-    fleet.patch(json!({ "spec": { "minReadySeconds": 30 } })).await;
+    fleet.set(json!({ "minReadySeconds": 30 })).await;
     fleet.until(|status| status.available_replicas == 0).await;
     fleet.set_image("game:v2").await;
     let status = fleet

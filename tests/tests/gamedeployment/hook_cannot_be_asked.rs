@@ -58,7 +58,7 @@ async fn arguments_without_a_value_are_named() {
     assert_eq!(fleet.nodes.terminations().len(), 0);
     let args = json!([{ "name": "room", "value": "7" }, { "name": "region", "value": "eu" }]);
     fleet
-        .patch(json!({ "spec": { "preDeleteUpdateStrategy": { "hook": { "args": args } } } }))
+        .set(json!({ "preDeleteUpdateStrategy": { "hook": { "args": args } } }))
         .await;
     fleet.settled(1).await;
     assert_eq!(fleet.nodes.terminated_pods().len(), 1);
@@ -113,7 +113,7 @@ async fn a_run_name_that_is_too_long_or_taken_is_explained() {
         .create(&PostParams::default(), &HookRun::new(&name, spec))
         .await
         .unwrap();
-    fleet.patch(json!({ "spec": hooked("empty") })).await;
+    fleet.set(hooked("empty")).await;
     let message = fleet
         .until_message(
             "ScaleBlocked",

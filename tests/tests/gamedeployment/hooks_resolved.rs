@@ -34,8 +34,6 @@ async fn a_misspelt_hook_is_told_at_rest_and_takes_itself_back() {
     fleet.patch(hook("wrong")).await;
     let message = fleet.says("HooksResolved", "HookTemplateInvalid").await;
     assert!(message.contains("did you mean `result`?"), "{message}");
-    fleet
-        .patch(json!({ "spec": { "preDeleteUpdateStrategy": null } }))
-        .await;
+    fleet.set(json!({ "preDeleteUpdateStrategy": null })).await;
     fleet.cleared("HooksResolved").await;
 }

@@ -23,7 +23,7 @@ async fn set_variable(fleet: &Fleet<'_>, value: &str) {
         "env": [{ "name": "MODE", "value": value }]
     });
     fleet
-        .patch(json!({ "spec": { "template": { "spec": { "containers": [container] } } } }))
+        .set(json!({ "template": { "spec": { "containers": [container] } } }))
         .await;
 }
 
@@ -94,7 +94,7 @@ async fn a_change_that_needs_a_new_pod_is_named_and_nothing_is_touched() {
     // Set back: nothing is wrong any more.
     let container = json!({ "name": "game", "image": "game:v1", "ports": [{ "containerPort": 9091 }] });
     fleet
-        .patch(json!({ "spec": { "template": { "spec": { "containers": [container] } } } }))
+        .set(json!({ "template": { "spec": { "containers": [container] } } }))
         .await;
     let status = fleet.settled(2).await;
     assert_eq!(condition(&status, "UpdateBlocked"), None);
@@ -118,9 +118,7 @@ async fn with_the_fallback_such_a_pod_is_recreated_when_its_hook_allows_its_dele
     set_variable(&fleet, "new").await;
     fleet.says("UpdateBlocked", "NotInPlaceUpdatable").await;
     let fallback = json!({ "inPlaceUpdateStrategy": { "fallback": "Recreate" } });
-    fleet
-        .patch(json!({ "spec": { "updateStrategy": fallback } }))
-        .await;
+    fleet.set(json!({ "updateStrategy": fallback })).await;
     fleet.asked(2).await;
     fleet.cleared("UpdateBlocked").await;
     let recreates = |run: &HookRun| {

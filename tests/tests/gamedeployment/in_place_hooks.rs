@@ -76,7 +76,7 @@ async fn nobody_is_asked_about_a_change_that_cannot_be_made_in_place() {
     // Init containers run when a pod starts, and never again.
     let init = json!([{ "name": "prepare", "image": "prepare:v1" }]);
     fleet
-        .patch(json!({ "spec": { "template": { "spec": { "initContainers": init } } } }))
+        .set(json!({ "template": { "spec": { "initContainers": init } } }))
         .await;
     let message = fleet.says("UpdateBlocked", "NotInPlaceUpdatable").await;
     assert!(message.contains("initContainers"), "{message}");

@@ -71,9 +71,7 @@ async fn a_grace_period_that_is_called_off_changes_nothing() {
     fleet.settled(1).await;
     fleet.set_image("game:v2").await;
     fleet.until(|status| status.ready_replicas == 0).await;
-    fleet
-        .patch(json!({ "spec": { "updateStrategy": { "paused": true } } }))
-        .await;
+    fleet.set(json!({ "updateStrategy": { "paused": true } })).await;
     fleet.until(|status| status.ready_replicas == 1).await;
     fleet.settled(1).await;
     assert_eq!(fleet.nodes.terminations().len(), 0);
@@ -113,9 +111,7 @@ async fn labels_and_annotations_change_without_a_restart() {
     };
     let before = uids(&fleet.all_pods().await);
     let metadata = json!({ "labels": { "season": "2" }, "annotations": { "note": "new" } });
-    fleet
-        .patch(json!({ "spec": { "template": { "metadata": metadata } } }))
-        .await;
+    fleet.set(json!({ "template": { "metadata": metadata } })).await;
     fleet.until(|status| status.updated_ready_replicas == 2).await;
     fleet.settled(2).await;
     let pods = fleet.all_pods().await;
@@ -124,9 +120,7 @@ async fn labels_and_annotations_change_without_a_restart() {
         assert_eq!(pod.metadata.annotations.as_ref().unwrap()["note"], "new");
     }
     let metadata = json!({ "labels": { "season": null }, "annotations": null });
-    fleet
-        .patch(json!({ "spec": { "template": { "metadata": metadata } } }))
-        .await;
+    fleet.set(json!({ "template": { "metadata": metadata } })).await;
     fleet.until(|status| status.updated_ready_replicas == 2).await;
     fleet.settled(2).await;
     let pods = fleet.all_pods().await;

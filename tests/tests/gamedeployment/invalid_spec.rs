@@ -143,7 +143,7 @@ async fn nothing_is_touched_until_it_is_corrected_and_then_all_goes_on() {
     let asked = fleet.asked(1).await;
     let run = fleet.until_runs(|runs| runs.len() == 1).await.remove(0);
     let wrong = json!({ "replicas": 0, "minReadySeconds": -1, "updateStrategy": { "partition": "x", "maxUnavailable": 0 } });
-    fleet.patch(json!({ "spec": wrong })).await;
+    fleet.set(wrong).await;
     fleet.set_image("game:v2").await;
     let message = fleet.says("InvalidSpec", "InvalidSpec").await;
     let paths = [
@@ -187,7 +187,7 @@ async fn nothing_is_touched_until_it_is_corrected_and_then_all_goes_on() {
         run.metadata.uid
     );
     let right = json!({ "replicas": 1, "minReadySeconds": 0, "updateStrategy": { "partition": 0, "maxUnavailable": 1 } });
-    fleet.patch(json!({ "spec": right })).await;
+    fleet.set(right).await;
     let status = fleet.settled(1).await;
     assert_eq!(condition(&status, "InvalidSpec"), None);
     fleet.all_run("game:v2", 1).await;
@@ -212,7 +212,7 @@ async fn a_workload_that_is_born_wrong_comes_to_life_when_it_is_corrected() {
     fleet.quiet().await;
     assert_eq!(fleet.all_pods().await.len(), 0);
     fleet
-        .patch(json!({ "spec": { "template": { "metadata": { "labels": { "app": "another" } } } } }))
+        .set(json!({ "template": { "metadata": { "labels": { "app": "another" } } } }))
         .await;
     let status = fleet.settled(2).await;
     assert_eq!(condition(&status, "InvalidSpec"), None);

@@ -66,8 +66,8 @@ async fn every_answer_of_the_gate_counts_once() {
     .await;
     until(&fleet, "draining_pods", "", 0).await;
     until(&fleet, "draining_since_seconds", "", 0).await;
-    fleet.patch(json!({ "spec": hooked("nowhere") })).await;
-    fleet.patch(json!({ "spec": { "replicas": 0 } })).await;
+    fleet.set(hooked("nowhere")).await;
+    fleet.set(json!({ "replicas": 0 })).await;
     fleet.says("ScaleBlocked", "HookTemplateMissing").await;
     decided(&fleet, "pre-delete", &[("blocked", 1)]).await;
     let pod = fleet.marked().await.pop_first().unwrap();
@@ -118,7 +118,7 @@ async fn an_update_is_counted_and_shows_when_it_stands_still() {
     until(&fleet, "pods_updated_total", "in-place", 3).await;
     decided(&fleet, "pre-inplace", &[("asked", 3), ("opened", 3)]).await;
     fleet
-        .patch(json!({ "spec": { "updateStrategy": { "type": "RollingUpdate" } } }))
+        .set(json!({ "updateStrategy": { "type": "RollingUpdate" } }))
         .await;
     fleet.set_image("game:v3").await;
     fleet.all_run("game:v3", 3).await;

@@ -90,9 +90,7 @@ async fn a_spec_that_changes_nothing_and_one_that_is_wrong_are_observed_as_well(
     let fleet = fleet("observed-generation").await;
     fleet.launch(&game(1, json!({}))).await;
     let before = fleet.settled(1).await;
-    fleet
-        .patch(json!({ "spec": { "revisionHistoryLimit": 3 } }))
-        .await;
+    fleet.set(json!({ "revisionHistoryLimit": 3 })).await;
     let after = fleet.until(|_| true).await;
     assert_eq!(
         after.observed_generation,
@@ -104,7 +102,7 @@ async fn a_spec_that_changes_nothing_and_one_that_is_wrong_are_observed_as_well(
         condition.observed_generation = before.observed_generation;
     }
     assert_eq!(same, before);
-    fleet.patch(json!({ "spec": { "minReadySeconds": -1 } })).await;
+    fleet.set(json!({ "minReadySeconds": -1 })).await;
     fleet.says("InvalidSpec", "InvalidSpec").await;
     assert_eq!(
         fleet.status().await.observed_generation,

@@ -223,9 +223,7 @@ async fn a_canary_that_pauses_for_a_person_goes_on_pausing() {
     assert_eq!((status.current_step_index, status.updated_replicas), (Some(1), 1));
     assert!(condition(&status, "InvalidSpec").is_none());
     assert_eq!(fleet.nodes.terminations().len(), 0);
-    fleet
-        .patch(json!({ "spec": { "updateStrategy": { "paused": false } } }))
-        .await;
+    fleet.set(json!({ "updateStrategy": { "paused": false } })).await;
     fleet.settled(4).await;
     fleet.until(|status| status.updated_ready_replicas == 4).await;
     assert_eq!(

@@ -8,7 +8,7 @@ use crate::fleet;
 
 async fn set(fleet: &Fleet<'_>, partition: Value) {
     fleet
-        .patch(json!({ "spec": { "updateStrategy": { "partition": partition } } }))
+        .set(json!({ "updateStrategy": { "partition": partition } }))
         .await;
 }
 

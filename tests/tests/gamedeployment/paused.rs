@@ -43,9 +43,7 @@ async fn pods_are_created_and_healed_while_updates_stop() {
         status.updated_replicas, 2,
         "who was deleted came back updated, the other stays"
     );
-    fleet
-        .patch(json!({ "spec": { "updateStrategy": { "paused": false } } }))
-        .await;
+    fleet.set(json!({ "updateStrategy": { "paused": false } })).await;
     fleet.settled(3).await;
     fleet.all_run("game:v2", 3).await;
 }
@@ -58,9 +56,7 @@ async fn a_question_that_was_put_is_withdrawn_and_a_scale_down_goes_on() {
     fleet.nodes.every_pod().set_players(1);
     fleet.set_image("game:v2").await;
     fleet.asked(2).await;
-    fleet
-        .patch(json!({ "spec": { "updateStrategy": { "paused": true } } }))
-        .await;
+    fleet.set(json!({ "updateStrategy": { "paused": true } })).await;
     fleet.until_runs(<[_]>::is_empty).await;
     fleet.nodes.every_pod().set_players(0);
     fleet.settled(2).await;
@@ -87,12 +83,10 @@ async fn a_scale_down_while_paused_removes_what_is_too_many() {
     // What an update has made beside the others is kept for it. It stands still as long as that is not ready.
     fleet.nodes.behave(Which::image("game:v2"), Behaviour::NeverReady);
     fleet
-        .patch(json!({ "spec": { "updateStrategy": { "paused": false, "maxUnavailable": 0 } } }))
+        .set(json!({ "updateStrategy": { "paused": false, "maxUnavailable": 0 } }))
         .await;
     fleet.until(|status| status.surge_replicas == 2).await;
-    fleet
-        .patch(json!({ "spec": { "updateStrategy": { "paused": true } } }))
-        .await;
+    fleet.set(json!({ "updateStrategy": { "paused": true } })).await;
     fleet.says("Progressing", "Paused").await;
     fleet.nodes.behave(Which::image("game:v2"), Behaviour::Normal);
     fleet.until(|status| status.ready_replicas == 10).await;

@@ -101,7 +101,7 @@ async fn the_lowest_number_that_is_free_is_given_again() {
     };
     let one = of(1, &indexes(&fleet).await);
     fleet
-        .patch(json!({ "spec": { "replicas": 2, "scaleStrategy": { "podsToDelete": [one] } } }))
+        .set(json!({ "replicas": 2, "scaleStrategy": { "podsToDelete": [one] } }))
         .await;
     fleet.settled(2).await;
     has(&fleet, &[0, 2]).await;

@@ -16,7 +16,7 @@ async fn a_named_pod_goes_when_it_is_empty_and_is_replaced_then() {
     let before = fleet.names().await;
     let named = before.iter().nth(1).unwrap().clone();
     fleet
-        .patch(json!({ "spec": { "scaleStrategy": { "podsToDelete": [named] } } }))
+        .set(json!({ "scaleStrategy": { "podsToDelete": [named] } }))
         .await;
     assert_eq!(
         fleet.asked(1).await.into_values().collect::<Vec<_>>(),
@@ -42,7 +42,7 @@ async fn named_pods_are_the_ones_that_a_lower_count_takes() {
     let before: Vec<String> = fleet.names().await.into_iter().collect();
     let named = json!([before[3], before[1], "no-such-pod"]);
     fleet
-        .patch(json!({ "spec": { "replicas": 2, "scaleStrategy": { "podsToDelete": named } } }))
+        .set(json!({ "replicas": 2, "scaleStrategy": { "podsToDelete": named } }))
         .await;
     fleet.settled(2).await;
     assert_eq!(
@@ -60,11 +60,11 @@ async fn a_name_that_is_taken_off_the_list_is_let_go() {
     let before = fleet.names().await;
     let named = before.first().unwrap();
     fleet
-        .patch(json!({ "spec": { "scaleStrategy": { "podsToDelete": [named] } } }))
+        .set(json!({ "scaleStrategy": { "podsToDelete": [named] } }))
         .await;
     fleet.asked(1).await;
     fleet
-        .patch(json!({ "spec": { "scaleStrategy": { "podsToDelete": [] } } }))
+        .set(json!({ "scaleStrategy": { "podsToDelete": [] } }))
         .await;
     fleet.settled(2).await;
     fleet.nodes.every_pod().set_players(0);

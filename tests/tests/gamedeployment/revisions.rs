@@ -134,7 +134,7 @@ async fn no_more_revisions_are_kept_than_wanted_besides_those_in_use() {
     until_recorded(&fleet, &[&names[2], &names[3], &names[4]]).await;
     // The partition keeps a pod at the revision that was rolled out whole: it is in use.
     let spec = json!({ "revisionHistoryLimit": 0, "updateStrategy": { "partition": 1 } });
-    fleet.patch(json!({ "spec": spec })).await;
+    fleet.set(spec).await;
     until_recorded(&fleet, &[&names[4]]).await;
     for image in ["game:v6", "game:v7"] {
         fleet.set_image(image).await;
@@ -144,9 +144,7 @@ async fn no_more_revisions_are_kept_than_wanted_besides_those_in_use() {
         fleet.settled(2).await;
         assert_eq!(labels(&fleet).await, BTreeSet::from([names[4].clone(), update]));
     }
-    fleet
-        .patch(json!({ "spec": { "updateStrategy": { "partition": 0 } } }))
-        .await;
+    fleet.set(json!({ "updateStrategy": { "partition": 0 } })).await;
     let last = fleet.settled(2).await.update_revision.unwrap();
     until_recorded(&fleet, &[&last]).await;
 }

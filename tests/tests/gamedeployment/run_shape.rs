@@ -110,7 +110,7 @@ async fn update_of_the_sidecar_names_it(fleet: &operator_tests::Fleet<'_>, revis
     let mut containers = two_containers();
     containers[1]["image"] = json!("sidecar:v2");
     fleet
-        .patch(json!({ "spec": { "template": { "spec": { "containers": containers } } } }))
+        .set(json!({ "template": { "spec": { "containers": containers } } }))
         .await;
     fleet.asked(2).await;
     let runs = fleet.until_runs(|runs| runs.len() == 2).await;

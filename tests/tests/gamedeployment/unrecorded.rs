@@ -14,7 +14,7 @@ async fn a_label_that_no_pod_can_have_is_named_and_the_fleet_lives_on() {
     fleet.launch(&game(3, json!({}))).await;
     let revision = fleet.settled(3).await.current_revision.unwrap();
     let label = json!({ "metadata": { "labels": { "build": "feature/new maps" } } });
-    fleet.patch(json!({ "spec": { "template": label } })).await;
+    fleet.set(json!({ "template": label })).await;
     let message = fleet.says("InvalidSpec", "InvalidSpec").await;
     let words = "spec.template.metadata.labels[build]: \"feature/new maps\": a label's value has at most 63 characters";
     assert!(message.starts_with(words), "{message}");
@@ -37,7 +37,7 @@ async fn a_label_that_no_pod_can_have_is_named_and_the_fleet_lives_on() {
     );
 
     let corrected = json!({ "metadata": { "labels": { "build": "new-maps" } } });
-    fleet.patch(json!({ "spec": { "template": corrected } })).await;
+    fleet.set(json!({ "template": corrected })).await;
     let status = fleet.settled(6).await;
     assert_eq!(condition(&status, "InvalidSpec"), None);
 }

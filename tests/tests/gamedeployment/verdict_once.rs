@@ -188,7 +188,7 @@ async fn another_hook_in_the_spec_voids_the_question() {
     fleet.nodes.every_pod().set_players(1);
     fleet.scale(1);
     let before = fleet.asked(1).await;
-    fleet.patch(json!({ "spec": hooked("other") })).await;
+    fleet.set(hooked("other")).await;
     let after = fleet
         .until_runs(|runs| runs.len() == 1 && runs[0].metadata.name.as_deref().unwrap().ends_with("-other"))
         .await;
@@ -198,9 +198,7 @@ async fn another_hook_in_the_spec_voids_the_question() {
         before.into_values().collect::<Vec<_>>()
     );
     // Without a hook the gate is open.
-    fleet
-        .patch(json!({ "spec": { "preDeleteUpdateStrategy": null } }))
-        .await;
+    fleet.set(json!({ "preDeleteUpdateStrategy": null })).await;
     fleet.settled(1).await;
     assert_eq!(fleet.nodes.terminated_pods().len(), 1);
     fleet.told("no hook is set").await;

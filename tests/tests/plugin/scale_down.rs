@@ -110,9 +110,7 @@ async fn what_does_not_complete_in_time_ends_with_3() {
     let fleet = fleet("plugin").await;
     let plugin = Plugin { fleet: &fleet };
     fleet.launch(&game(2, json!({}))).await;
-    fleet
-        .patch(json!({ "spec": { "updateStrategy": { "paused": true } } }))
-        .await;
+    fleet.set(json!({ "updateStrategy": { "paused": true } })).await;
     fleet.set_image("game:v2").await;
     fleet.says("Progressing", "Paused").await;
     let late = plugin.run(&format!("status {GAME} --timeout 500ms")).await;

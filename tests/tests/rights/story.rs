@@ -107,9 +107,9 @@ async fn withdraw(fleet: &Fleet<'_>) {
 /// The same is wrong twice: the second event is counted on the first.
 async fn say_it_twice(fleet: &Fleet<'_>, proxies: &[ApiProxy; 2]) {
     for _ in 0..2 {
-        fleet.patch(json!({ "spec": { "minReadySeconds": -3 } })).await;
+        fleet.set(json!({ "minReadySeconds": -3 })).await;
         fleet.says("InvalidSpec", "InvalidSpec").await;
-        fleet.patch(json!({ "spec": { "minReadySeconds": 0 } })).await;
+        fleet.set(json!({ "minReadySeconds": 0 })).await;
         fleet.cleared("InvalidSpec").await;
     }
     proxies[0].await_count("patch", "events", 1, SOON).await.unwrap();

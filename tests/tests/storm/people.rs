@@ -62,9 +62,7 @@ impl<'s> People<'s> {
     }
 
     async fn set(&self, strategy: serde_json::Value) {
-        self.fleet
-            .patch(json!({ "spec": { "updateStrategy": strategy } }))
-            .await;
+        self.fleet.set(json!({ "updateStrategy": strategy })).await;
     }
 
     fn retry(&self) {
