@@ -324,6 +324,15 @@ pub fn kubectl(control_plane: &ControlPlane, arguments: &[&str], input: &str) ->
     text
 }
 
+/// Sees that a text has these words.
+///
+/// # Panics
+/// If it has not.
+#[track_caller]
+pub fn assert_has(text: &str, words: &str) {
+    assert!(text.contains(words), "{words:?} is not in {text}");
+}
+
 #[track_caller]
 #[expect(clippy::panic, reason = "a failed expectation of a test")]
 fn fail(message: &str) -> ! {

@@ -1,8 +1,8 @@
 //! The deletion guard: what it refuses, how it is told otherwise, and what it does not hold up.
 
 use kube::api::{Api, Patch, PatchParams};
-use operator_tests::SOON;
 use operator_tests::fleet::{GAME, game};
+use operator_tests::{SOON, assert_has};
 use serde_json::json;
 use shared_api::GameDeployment;
 use shared_api::names::workload::DELETION_ALLOW;
@@ -84,10 +84,7 @@ async fn cascading_allows_it_once_no_pod_is_left() {
     );
     record(0, 1).await;
     let refusal = installation.refused(&delete, "");
-    assert!(
-        refusal.contains("the operator has seen the newest spec"),
-        "{refusal}"
-    );
+    assert_has(&refusal, "the operator has seen the newest spec");
     record(0, 2).await;
     installation.must(&delete, "");
 }

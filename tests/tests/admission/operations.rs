@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use operator_tests::SOON;
 use operator_tests::fleet::game;
+use operator_tests::{SOON, assert_has};
 use serde_json::{Value, json};
 use test_kit::eventually;
 
@@ -85,10 +85,7 @@ async fn a_risk_is_told_and_not_refused() {
     let mut risky = hook("HookTemplate", "risky", "result > 1");
     risky["spec"]["metrics"][0]["provider"]["web"]["insecureSkipVerify"] = json!(true);
     let said = installation.must(&["create", "--filename", "-"], &risky.to_string());
-    assert!(
-        said.contains("Warning: metrics[0].provider.web.insecureSkipVerify: "),
-        "{said}"
-    );
+    assert_has(&said, "Warning: metrics[0].provider.web.insecureSkipVerify: ");
 }
 
 /// A rollout: one replica ends while another answers, and nobody notices.

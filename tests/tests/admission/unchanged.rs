@@ -1,6 +1,7 @@
 //! What is wrong already holds up nobody who does not make it worse.
 
 use kube::api::{Api, Patch, PatchParams};
+use operator_tests::assert_has;
 use operator_tests::fleet::{GAME, game};
 use serde_json::json;
 use shared_api::GameDeployment;
@@ -35,7 +36,7 @@ async fn an_update_is_refused_for_what_it_makes_wrong_alone() {
         "{said}"
     );
     let said = installation.must(&["label", "hooktemplate", "bad", "a=b"], "");
-    assert!(said.contains("metrics[0].successCondition"), "{said}");
+    assert_has(&said, "metrics[0].successCondition");
     let patch = |spec: serde_json::Value| {
         let patch = json!({ "spec": spec }).to_string();
         ["patch", "gamedeployment", GAME, "--type=merge", "--patch", &patch].map(str::to_owned)

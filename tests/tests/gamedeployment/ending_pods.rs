@@ -1,6 +1,7 @@
 //! Pods that end as soon as they start: a few objects, a reason, and no flood.
 
 use kube::api::{Patch, PatchParams};
+use operator_tests::assert_has;
 use operator_tests::fleet::game;
 use serde_json::json;
 use shared_api::GameDeployment;
@@ -16,7 +17,7 @@ async fn pods_that_end_at_once_are_few_and_are_told_of() {
         fleet.nodes.pod(&name).evict();
     }
     let message = fleet.says("ScaleBlocked", "PodsEndAtOnce").await;
-    assert!(message.contains("Evicted"), "{message}");
+    assert_has(&message, "Evicted");
     fleet.told("PodsEndAtOnce").await;
     assert_eq!(
         fleet.all_pods().await.len(),
@@ -50,10 +51,8 @@ async fn a_changed_selector_orphans_nobody() {
         return;
     }
     let message = fleet.says("InvalidSpec", "InvalidSpec").await;
-    assert!(
-        message.contains("spec.selector") && message.contains("it is immutable"),
-        "{message}"
-    );
+    assert_has(&message, "spec.selector");
+    assert_has(&message, "it is immutable");
     fleet.quiet().await;
     assert_eq!(fleet.names().await, before);
 }

@@ -3,8 +3,8 @@
 
 use k8s_openapi::api::events::v1::Event;
 use kube::api::{Api, ListParams};
-use operator_tests::Fleet;
 use operator_tests::fleet::{GAME, empty_now, game, hooked, until_empty};
+use operator_tests::{Fleet, assert_has};
 use serde_json::json;
 use shared_api::names::pod::SKIP_HOOK;
 use test_kit::eventually;
@@ -229,7 +229,7 @@ async fn more_pods_than_the_status_shows_are_counted_and_nobody_is_told_of_again
     let status = fleet.until(|status| status.hook_pending_replicas == 104).await;
     assert_eq!(status.pre_delete_hook_condition.len(), 100);
     let message = fleet.says("ScaleBlocked", "HookTemplateMissing").await;
-    assert!(message.contains(" more"), "{message}");
+    assert_has(&message, " more");
     until_told(&fleet, POD, "HookTemplateMissing", "", 100).await;
     let sent = || async {
         fleet

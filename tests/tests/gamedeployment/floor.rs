@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use operator_tests::SOON;
 use operator_tests::fleet::{condition, game};
+use operator_tests::{SOON, assert_has};
 use serde_json::json;
 use test_kit::eventually;
 use test_kit::node::{Behaviour, Which};
@@ -75,10 +75,8 @@ async fn a_template_that_the_api_server_refuses_costs_no_pod() {
     };
     fleet.patch(template("2Gi")).await;
     let message = fleet.until_message("UpdateBlocked", "dry run").await;
-    assert!(
-        message.contains("1Gi") && message.contains("spec.template"),
-        "{message}"
-    );
+    assert_has(&message, "1Gi");
+    assert_has(&message, "spec.template");
     fleet.told("PodRefused").await;
     fleet.until_message("Progressing", "in a dry run").await;
     fleet.quiet().await;

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use kube::api::PostParams;
+use operator_tests::assert_has;
 use operator_tests::fleet::{empty_now, game, hooked, until_empty};
 use serde_json::json;
 use shared_api::hook_run::HookRunSpec;
@@ -16,10 +17,7 @@ async fn a_missing_template_is_named_and_its_creation_goes_on_at_once() {
     fleet.launch(&game(3, hooked("late"))).await;
     fleet.scale(2);
     let message = fleet.says("ScaleBlocked", "HookTemplateMissing").await;
-    assert!(
-        message.contains("HookTemplate late does not exist; create it"),
-        "{message}"
-    );
+    assert_has(&message, "HookTemplate late does not exist; create it");
     fleet.told("HookTemplate late does not exist; create it").await;
     let status = fleet.until(|status| status.hook_pending_replicas == 1).await;
     let entry = &status.pre_delete_hook_condition[0];
@@ -73,14 +71,9 @@ async fn a_template_that_is_corrected_after_a_failure_asks_again_by_itself() {
     fleet.launch(&game(2, hooked("empty"))).await;
     fleet.scale(1);
     let message = fleet.says("ScaleBlocked", "HookUnsuccessful").await;
-    assert!(
-        message.contains("\"0\" does not satisfy asInt(result) == 99"),
-        "{message}"
-    );
-    assert!(
-        message.contains("is Failed") && message.contains("the pod stays as it is"),
-        "{message}"
-    );
+    assert_has(&message, "\"0\" does not satisfy asInt(result) == 99");
+    assert_has(&message, "is Failed");
+    assert_has(&message, "the pod stays as it is");
     fleet.change_hook("empty", empty_now()).await;
     let status = fleet.settled(1).await;
     assert_eq!(status.pre_delete_hook_condition, []);

@@ -1,5 +1,6 @@
 //! A hook that could not be asked is told while nothing waits for it.
 
+use operator_tests::assert_has;
 use operator_tests::fleet::{empty_now, game, hooked};
 use serde_json::json;
 
@@ -17,10 +18,8 @@ async fn a_misspelt_hook_is_told_at_rest_and_takes_itself_back() {
     assert_eq!(message, words);
     fleet.told(&format!("HookTemplateMissing {words}")).await;
     let shown = fleet.kubectl(&["get", "gamedeployment", "--output", "wide"], "");
-    assert!(
-        shown.contains("Degraded") && shown.contains("HookTemplateMissing"),
-        "{shown}"
-    );
+    assert_has(&shown, "Degraded");
+    assert_has(&shown, "HookTemplateMissing");
     let hook =
         |name: &str| json!({ "spec": { "preDeleteUpdateStrategy": { "hook": { "templateName": name } } } });
     fleet.patch(hook("nobody")).await;
@@ -33,7 +32,7 @@ async fn a_misspelt_hook_is_told_at_rest_and_takes_itself_back() {
     fleet.hook("wrong", wrong).await;
     fleet.patch(hook("wrong")).await;
     let message = fleet.says("HooksResolved", "HookTemplateInvalid").await;
-    assert!(message.contains("did you mean `result`?"), "{message}");
+    assert_has(&message, "did you mean `result`?");
     fleet.set(json!({ "preDeleteUpdateStrategy": null })).await;
     fleet.cleared("HooksResolved").await;
 }

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use kube::ResourceExt;
-use operator_tests::Fleet;
 use operator_tests::fleet::{condition, game, hooked, images_of, until_empty};
+use operator_tests::{Fleet, assert_has};
 use serde_json::{Value, json};
 use shared_api::HookRun;
 use shared_api::names::hook_run_annotation::INTENT;
@@ -83,10 +83,7 @@ async fn a_change_that_needs_a_new_pod_is_named_and_nothing_is_touched() {
     set_variable(&fleet, "new").await;
     let message = fleet.says("UpdateBlocked", "NotInPlaceUpdatable").await;
     assert!(message.starts_with("2 pods: "), "{message}");
-    assert!(
-        message.contains("spec.template.spec.containers[game].env"),
-        "{message}"
-    );
+    assert_has(&message, "spec.template.spec.containers[game].env");
     assert!(message.contains("Recreate"), "a way out: {message}");
     fleet.told("NotInPlaceUpdatable").await;
     fleet.quiet().await;

@@ -1,8 +1,8 @@
 //! Which hook is asked before an update in place, and before a deletion, where only one of them is set.
 
 use kube::ResourceExt;
-use operator_tests::Fleet;
 use operator_tests::fleet::{GAME, condition, game, hooked, until_empty};
+use operator_tests::{Fleet, assert_has};
 use serde_json::json;
 use shared_api::HookRun;
 
@@ -79,7 +79,7 @@ async fn nobody_is_asked_about_a_change_that_cannot_be_made_in_place() {
         .set(json!({ "template": { "spec": { "initContainers": init } } }))
         .await;
     let message = fleet.says("UpdateBlocked", "NotInPlaceUpdatable").await;
-    assert!(message.contains("initContainers"), "{message}");
+    assert_has(&message, "initContainers");
     fleet.quiet().await;
     assert_eq!(ever_asked(&fleet).await, 0);
     assert_eq!(fleet.all_pods().await, before);

@@ -2,8 +2,8 @@
 
 use kube::ResourceExt;
 use kube::api::{Patch, PatchParams};
-use operator_tests::Fleet;
 use operator_tests::fleet::{GAME, condition, game, hooked, until_empty};
+use operator_tests::{Fleet, assert_has};
 use serde_json::{Value, json};
 use shared_api::GameDeployment;
 use shared_api::names::workload::{INDEX_ON, INDEX_RANGE};
@@ -205,10 +205,7 @@ async fn a_workload_that_is_born_wrong_comes_to_life_when_it_is_corrected() {
         json!({ "selector": { "matchLabels": { "app": "another" } } }),
     ));
     let message = fleet.says("InvalidSpec", "InvalidSpec").await;
-    assert!(
-        message.contains("they do not match spec.selector (app=another)"),
-        "{message}"
-    );
+    assert_has(&message, "they do not match spec.selector (app=another)");
     fleet.quiet().await;
     assert_eq!(fleet.all_pods().await.len(), 0);
     fleet

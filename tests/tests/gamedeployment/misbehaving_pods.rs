@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use operator_tests::Fleet;
 use operator_tests::fleet::{condition, game, hooked, until_empty};
+use operator_tests::{Fleet, assert_has};
 use serde_json::{Value, json};
 use test_kit::node::{Behaviour, What, Which};
 
@@ -79,10 +79,7 @@ async fn an_update_that_crashes_is_named_and_goes_no_further_and_the_way_back_is
     fleet.nodes.behave(Which::image("game:v2"), Behaviour::CrashLoop);
     fleet.set_image("game:v2").await;
     let message = fleet.until_message("UpdateBlocked", "CrashLoopBackOff").await;
-    assert!(
-        message.contains("correct the image, or set the template back"),
-        "{message}"
-    );
+    assert_has(&message, "correct the image, or set the template back");
     fleet.told("InPlaceStalled").await;
     let status = fleet.until(|status| status.updated_replicas == 1).await;
     assert_eq!(status.ready_replicas, 3);

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use operator_tests::assert_has;
 use operator_tests::fleet::{condition, game, hooked, until_empty};
 use test_kit::node::{Behaviour, Which};
 
@@ -17,7 +18,7 @@ async fn a_pod_without_a_node_goes_at_once() {
     fleet.nodes.behave(Which::future(), Behaviour::Unschedulable);
     fleet.scale(4);
     let message = fleet.until_message("Available", "no node is found for it").await;
-    assert!(message.contains("Insufficient memory"), "{message}");
+    assert_has(&message, "Insufficient memory");
     fleet.scale(2);
     fleet.settled(2).await;
     fleet.told("the pod is on no node").await;

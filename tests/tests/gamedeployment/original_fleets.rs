@@ -8,8 +8,8 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
 use kube::core::NamespaceResourceScope;
 use kube::{Client, Resource, ResourceExt};
-use operator_tests::Fleet;
 use operator_tests::fleet::{GAME, condition, images_of, until_empty};
+use operator_tests::{Fleet, assert_has};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -214,10 +214,7 @@ async fn a_canary_that_pauses_for_a_person_goes_on_pausing() {
     fleet.start_workloads().await;
     fleet.start_hooks().await;
     let progressing = fleet.says("Progressing", "PausedByCanaryPauseStep").await;
-    assert!(
-        progressing.contains("spec.updateStrategy.paused"),
-        "{progressing}"
-    );
+    assert_has(&progressing, "spec.updateStrategy.paused");
     fleet.quiet().await;
     let status = fleet.status().await;
     assert_eq!((status.current_step_index, status.updated_replicas), (Some(1), 1));

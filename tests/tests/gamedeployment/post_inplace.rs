@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use operator_tests::assert_has;
 use operator_tests::fleet::{condition, empty_now, game, images_of};
 use serde_json::{Value, json};
 use shared_api::names::pod::CONFIRMED;
@@ -23,12 +24,9 @@ async fn its_failure_stops_the_update_and_retry_goes_on() {
     fleet.nodes.every_pod().set_players(1);
     fleet.set_image("game:v2").await;
     let message = fleet.says("UpdateBlocked", "HookUnsuccessful").await;
-    assert!(message.contains("HookRun post-inplace-hook-"), "{message}");
-    assert!(message.contains("no further pod is updated"), "{message}");
-    assert!(
-        message.contains("set spec.postInplaceUpdateStrategy.retry to true"),
-        "{message}"
-    );
+    assert_has(&message, "HookRun post-inplace-hook-");
+    assert_has(&message, "no further pod is updated");
+    assert_has(&message, "set spec.postInplaceUpdateStrategy.retry to true");
     let status = fleet
         .until(|status| status.post_inplace_hook_condition.len() == 1)
         .await;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use operator_tests::assert_has;
 use operator_tests::fleet::{condition, empty_now, game, hooked};
 use serde_json::json;
 use shared_api::Phase;
@@ -20,10 +21,7 @@ async fn retry_of_one_hook_leaves_the_other_alone() {
     fleet.says("ScaleBlocked", "HookUnsuccessful").await;
     fleet.set_image("game:v2").await;
     let message = fleet.says("UpdateBlocked", "HookUnsuccessful").await;
-    assert!(
-        message.contains("set spec.preInplaceUpdateStrategy.retry to true"),
-        "{message}"
-    );
+    assert_has(&message, "set spec.preInplaceUpdateStrategy.retry to true");
     let before = fleet.until_runs(|runs| runs.len() == 2).await;
     let uids = |prefix: &str| {
         let runs = before
@@ -101,7 +99,7 @@ async fn a_run_deleted_by_hand_is_asked_again() {
         !message.contains(&operator_tests::fleet::pod_of(one)),
         "{message}"
     );
-    assert!(message.contains("or delete the HookRun"), "{message}");
+    assert_has(&message, "or delete the HookRun");
     assert_eq!(
         fleet.nodes.terminated_pods(),
         BTreeSet::from([operator_tests::fleet::pod_of(one)])

@@ -6,8 +6,8 @@ use k8s_openapi::api::apps::v1::ControllerRevision;
 use k8s_openapi::apimachinery::pkg::runtime::RawExtension;
 use kube::ResourceExt;
 use kube::api::{ListParams, ObjectMeta, PostParams};
-use operator_tests::Fleet;
 use operator_tests::fleet::{condition, game};
+use operator_tests::{Fleet, assert_has};
 use serde_json::json;
 use shared_api::names::pod::REVISION;
 use test_kit::eventually;
@@ -193,7 +193,7 @@ async fn fields_of_the_template_that_nobody_here_knows_are_kept_and_tell_templat
     let future = json!({ "spec": { "template": { "spec": { "fieldOfTheFuture": { "depth": [1, 2] } } } } });
     fleet.patch(future.clone()).await;
     let message = fleet.says("UpdateBlocked", "NotInPlaceUpdatable").await;
-    assert!(message.contains("fieldOfTheFuture"), "{message}");
+    assert_has(&message, "fieldOfTheFuture");
     let pointer = "/spec/template/spec/fieldOfTheFuture";
     let game = json!(fleet.game().await);
     assert_eq!(game.pointer(pointer), future.pointer(pointer));

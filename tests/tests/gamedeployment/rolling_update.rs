@@ -4,8 +4,8 @@ use std::cell::Cell;
 use std::collections::BTreeSet;
 
 use kube::ResourceExt;
-use operator_tests::Fleet;
 use operator_tests::fleet::{game, hooked, until_empty};
+use operator_tests::{Fleet, assert_has};
 use serde_json::json;
 use shared_api::HookRun;
 use shared_api::names::hook_run_annotation::INTENT;
@@ -49,7 +49,7 @@ async fn a_surge_pod_comes_first_and_each_old_pod_goes_when_its_hook_says_so() {
         run.name_any().starts_with("pre-delete-hook-") && run.annotations()[INTENT].starts_with("recreate:")
     );
     let message = fleet.until_message("Progressing", "the hooks of").await;
-    assert!(message.contains("1 of 3 pods are updated"), "{message}");
+    assert_has(&message, "1 of 3 pods are updated");
     fleet.quiet().await;
     assert_eq!(
         (fleet.names().await.len(), fleet.nodes.terminations().len()),

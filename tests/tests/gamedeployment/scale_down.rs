@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use operator_tests::assert_has;
 use operator_tests::fleet::{condition, empty_now, game, until_empty};
 use serde_json::json;
 use shared_api::Phase;
@@ -98,11 +99,8 @@ async fn a_refusal_is_explained_and_retry_asks_again() {
         ("True", "HookUnsuccessful"),
         "{message}"
     );
-    assert!(
-        message.contains("\"7\" does not satisfy asInt(result) == 0"),
-        "{message}"
-    );
-    assert!(message.contains("retry to true"), "{message}");
+    assert_has(&message, "\"7\" does not satisfy asInt(result) == 0");
+    assert_has(&message, "retry to true");
     fleet.told("HookUnsuccessful").await;
     fleet.nodes.every_pod().set_players(0);
     fleet.quiet().await;

@@ -1,6 +1,7 @@
 //! A template that cannot be recorded stops the update, and nothing else: pods are healed and scaled at the recorded
 //! revision, and the condition names the cause.
 
+use operator_tests::assert_has;
 use operator_tests::fleet::{Who, condition, game};
 use serde_json::json;
 use test_kit::ApiProxy;
@@ -60,7 +61,7 @@ async fn a_revision_that_is_refused_is_named_and_the_fleet_lives_on() {
     proxy.fail_next(refused(), Failure::refused(403), u32::MAX);
     fleet.set_image("game:v2").await;
     let message = fleet.says("UpdateBlocked", "RevisionNotRecorded").await;
-    assert!(message.contains("meanwhile no pod is updated"), "{message}");
+    assert_has(&message, "meanwhile no pod is updated");
     let killed = fleet.names().await.into_iter().next().unwrap();
     fleet.delete_pod(&killed).await;
     fleet.scale(4);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, ObjectMeta, PostParams};
-use operator_tests::{SOON, at_once, web};
+use operator_tests::{SOON, assert_has, at_once, web};
 use serde_json::{Value, json};
 use shared_api::Phase;
 use test_kit::Answer;
@@ -160,10 +160,7 @@ async fn a_config_map_is_read_when_it_is_needed() {
         .await;
     let missing = env.until("run", |status| status.message.is_some()).await;
     let message = missing.message.unwrap();
-    assert!(
-        message.contains("key \"first\" of ConfigMap \"rooms\" does not exist"),
-        "{message}"
-    );
+    assert_has(&message, "key \"first\" of ConfigMap \"rooms\" does not exist");
     assert_eq!(env.game.all_requests().len(), 0);
     let maps: Api<ConfigMap> = Api::namespaced(env.client(), &env.namespace);
     let metadata = ObjectMeta {

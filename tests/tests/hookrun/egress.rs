@@ -3,7 +3,7 @@
 
 use std::net::Ipv4Addr;
 
-use operator_tests::{TestEnv, at_once, web};
+use operator_tests::{TestEnv, assert_has, at_once, web};
 use serde_json::json;
 use shared_api::Phase;
 use test_kit::{Answer, Webhook};
@@ -130,10 +130,7 @@ async fn with_an_allow_list_nothing_else_is_called() {
     let other = second_server();
     ask(&env, "run", &other.url("/")).await;
     let message = refusal(&env, "run").await;
-    assert!(
-        message.contains("127.0.0.2 is not in the operator's allow list"),
-        "{message}"
-    );
+    assert_has(&message, "127.0.0.2 is not in the operator's allow list");
     assert_allowed(&env).await;
     assert_eq!(other.all_requests().len(), 0);
 }

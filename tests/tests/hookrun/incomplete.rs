@@ -1,6 +1,6 @@
 //! An answer that the server itself calls incomplete is no measured success.
 
-use operator_tests::at_once;
+use operator_tests::{assert_has, at_once};
 use serde_json::{Value, json};
 use shared_api::Phase;
 use test_kit::Answer;
@@ -50,7 +50,7 @@ async fn an_incomplete_answer_of_prometheus_opens_nothing() {
             "{message}"
         );
         if name == "thanos" {
-            assert!(message.contains("store-gateway:10901: Unavailable"), "{message}");
+            assert_has(&message, "store-gateway:10901: Unavailable");
         }
     }
 }

@@ -1,7 +1,7 @@
 //! A run that cannot be measured says everything that is wrong with it, at once, and disturbs nobody.
 
 use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams, PostParams};
-use operator_tests::{SOON, TestEnv, web};
+use operator_tests::{SOON, TestEnv, assert_has, web};
 use serde_json::{Value, json};
 use shared_api::{HookRun, Phase};
 use test_kit::{Answer, eventually};
@@ -91,10 +91,7 @@ async fn providers_that_are_not_offered_are_refused_with_the_remedy() {
             (Phase::Error, Some("InvalidSpec"))
         );
         let message = status.message.unwrap();
-        assert!(
-            message.contains(&format!("metrics[0].provider.{name}: ")),
-            "{message}"
-        );
+        assert_has(&message, &format!("metrics[0].provider.{name}: "));
         assert!(message.contains("web"), "no remedy: {message}");
     }
 }

@@ -1,7 +1,7 @@
 //! A field that is misspelt, or stands in the wrong place, opens no gate: the API server keeps it, and the operator says
 //! what was meant.
 
-use operator_tests::{at_once, merge, web};
+use operator_tests::{assert_has, at_once, merge, web};
 use serde_json::json;
 use shared_api::Phase;
 use test_kit::Answer;
@@ -46,15 +46,11 @@ async fn a_misspelt_condition_ends_a_run_before_anything_is_asked() {
             "{name}"
         );
         let message = status.message.unwrap();
-        assert!(message.contains(words), "{words} is not in {message}");
+        assert_has(&message, words);
         let template = json!({ "metrics": [web("webtest", &url, more)] });
         env.create_template(name, template).await;
         let invalid = condition(&env, name, "False").await;
-        assert!(
-            invalid.message.contains(words),
-            "{words} is not in {}",
-            invalid.message
-        );
+        assert_has(&invalid.message, words);
     }
     assert_eq!(env.game.all_requests().len(), 0);
 }
@@ -71,19 +67,12 @@ async fn what_is_only_odd_is_said_on_the_template_and_in_the_verdict() {
         "metrics[0].comment: unknown field, without effect",
         "metrics[0]: no condition: any 2xx answer is a success",
     ] {
-        assert!(
-            valid.message.contains(words),
-            "{words} is not in {}",
-            valid.message
-        );
+        assert_has(&valid.message, words);
     }
     merge(&mut metric, json!({ "successCondition": "" }));
     env.create("odd", json!({ "metrics": [metric] })).await;
     let status = env.settled("odd").await;
     assert_eq!(status.phase, Phase::Successful);
     let message = status.message.unwrap();
-    assert!(
-        message.contains("no condition: any 2xx answer is a success"),
-        "{message}"
-    );
+    assert_has(&message, "no condition: any 2xx answer is a success");
 }

@@ -1,7 +1,7 @@
 //! A metric with a success limit and no `failureLimit` keeps asking, through failures and errors, until it has seen
 //! that many successes. User interfaces write this shape.
 
-use operator_tests::{phases, web};
+use operator_tests::{assert_has, phases, web};
 use serde_json::json;
 use shared_api::Phase;
 use test_kit::Answer;
@@ -81,7 +81,7 @@ async fn a_count_that_is_used_up_before_the_limit_is_a_failure() {
         (Phase::Failed, Some("SuccessLimitNotReached"))
     );
     let message = status.message.unwrap();
-    assert!(message.contains("count 3 used up with 1 successful"), "{message}");
+    assert_has(&message, "count 3 used up with 1 successful");
     assert_eq!(env.game.counts("/").received, 3);
 }
 

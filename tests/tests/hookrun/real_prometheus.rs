@@ -1,6 +1,6 @@
 //! Queries of a real Prometheus: numbers, NaN, emptiness and refusals.
 
-use operator_tests::{TestEnv, at_once};
+use operator_tests::{TestEnv, assert_has, at_once};
 use serde_json::{Value, json};
 use shared_api::Phase;
 use shared_api::hook_run::HookRunStatus;
@@ -154,10 +154,7 @@ async fn a_refused_query_is_an_error_in_prometheus_own_words() {
     env.measure("elsewhere", at_once(metric(&env.game.url(""), "vector(1)")))
         .await;
     let message = env.settled("elsewhere").await.message.unwrap();
-    assert!(
-        message.contains("does the address lead to a Prometheus server?"),
-        "{message}"
-    );
+    assert_has(&message, "does the address lead to a Prometheus server?");
 }
 
 #[tokio::test]

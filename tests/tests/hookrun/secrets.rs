@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::api::events::v1::Event;
 use kube::api::{Api, ListParams, ObjectMeta, PostParams};
-use operator_tests::{SOON, TestEnv, at_once, free_address, web};
+use operator_tests::{SOON, TestEnv, assert_has, at_once, free_address, web};
 use serde_json::{Value, json};
 use shared_api::Phase;
 use test_kit::webhook::{Received, Script};
@@ -212,7 +212,7 @@ async fn a_missing_secret_is_named_and_heals_when_it_comes() {
         let status = env.verdict(name).await;
         assert_eq!(status.phase, Phase::Error);
         let message = status.message.unwrap();
-        assert!(message.contains(&format!("{words} does not exist")), "{message}");
+        assert_has(&message, &format!("{words} does not exist"));
     }
     let waiting = env.until("waiting", |status| status.message.is_some()).await;
     assert_eq!(waiting.phase, Phase::Running);

@@ -2,7 +2,7 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, Patch, PatchParams};
-use operator_tests::{SOON, TestEnv, web};
+use operator_tests::{SOON, TestEnv, assert_has, web};
 use serde_json::{Value, json};
 use shared_api::HookTemplate;
 use test_kit::eventually;
@@ -46,11 +46,7 @@ async fn every_problem_is_named_with_path_and_position() {
         "metrics[0].provider.web.url: args.PodIp not supplied",
         "metrics[0].provider.web.jsonPath: ",
     ] {
-        assert!(
-            invalid.message.contains(words),
-            "{words} is not in {}",
-            invalid.message
-        );
+        assert_has(&invalid.message, words);
     }
     env.warned("test", "SpecInvalid metrics[0].interval: ").await;
     gauge(&env, 1).await;

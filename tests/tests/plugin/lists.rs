@@ -1,5 +1,6 @@
 //! Tables, `-o`, HookRuns.
 
+use operator_tests::assert_has;
 use operator_tests::fleet::{GAME, empty_now, game, hooked, until_empty};
 use serde_json::json;
 use shared_api::Phase;
@@ -78,17 +79,15 @@ async fn programs_read_it(plugin: &Plugin<'_>) {
 
     let failing = plugin.ok("hook list --failing").await;
     assert!(failing.lines().nth(1).unwrap().starts_with(run), "{failing}");
-    assert!(
-        failing.contains("PreDelete") && failing.contains("x Failed"),
-        "{failing}"
-    );
+    assert_has(&failing, "PreDelete");
+    assert_has(&failing, "x Failed");
     let one = plugin.json(&format!("hook get {run}")).await;
     assert_eq!(
         (&one["kind"], &one["status"]["phase"]),
         (&json!("HookRun"), &json!("Failed"))
     );
     let shown = plugin.ok(&format!("hook get hookrun/{run}")).await;
-    assert!(shown.contains("x Failed, FailureLimitExceeded"), "{shown}");
+    assert_has(&shown, "x Failed, FailureLimitExceeded");
     assert_eq!(
         plugin.ok("hook list -o name").await,
         format!("hookrun.tkex.tencent.com/{run}\n")
@@ -128,10 +127,7 @@ async fn a_run_that_asks_without_end_is_ended() {
     let watching = plugin.run(&watch);
     let ending = async {
         let ended = plugin.ok(&format!("hook terminate {run}")).await;
-        assert!(
-            ended.contains("The gate stays closed, and its pod stays."),
-            "{ended}"
-        );
+        assert_has(&ended, "The gate stays closed, and its pod stays.");
     };
     let (watched, ()) = tokio::join!(watching, ending);
     assert_eq!(watched.code, 0, "{watched:?}");

@@ -1,5 +1,6 @@
 //! Names that are not there, rights that are missing, clusters that do not answer: each says what to do.
 
+use operator_tests::assert_has;
 use operator_tests::fleet::{GAME, game};
 use serde_json::json;
 
@@ -25,7 +26,7 @@ async fn each_mistake_is_answered_with_what_to_do() {
         assert!(said.contains(&words), "{command}: {said}");
     }
     let said = plugin.refused("why arean").await;
-    assert!(said.contains("no Pod is named \"arean\""), "{said}");
+    assert_has(&said, "no Pod is named \"arean\"");
     let said = plugin.refused("get hr/arean").await;
     assert_eq!(
         said,
@@ -36,21 +37,15 @@ async fn each_mistake_is_answered_with_what_to_do() {
 
     rights_are_named(&plugin).await;
     let said = plugin.refused("list --context nowhere").await;
-    assert!(said.contains("its contexts: test"), "{said}");
+    assert_has(&said, "its contexts: test");
     let said = plugin.refused("list --kubeconfig /does/not/exist").await;
-    assert!(
-        said.contains("name a kubeconfig with --kubeconfig or KUBECONFIG"),
-        "{said}"
-    );
+    assert_has(&said, "name a kubeconfig with --kubeconfig or KUBECONFIG");
     let said = plugin.refused(&format!("scale {GAME}")).await;
-    assert!(said.contains("--replicas <NUMBER>"), "{said}");
+    assert_has(&said, "--replicas <NUMBER>");
     let said = plugin
         .refused(&format!("scale {GAME} --replicas 0 --current-replicas 5"))
         .await;
-    assert!(
-        said.contains("has spec.replicas 1 now; nothing was changed"),
-        "{said}"
-    );
+    assert_has(&said, "has spec.replicas 1 now; nothing was changed");
     fleet.settled(1).await;
 }
 

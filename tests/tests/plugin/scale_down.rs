@@ -1,6 +1,7 @@
 //! A scale-down with a hook that says no: the tree shows it, `why` names it, `status` ends with 1; asked again when
 //! nobody plays, it completes.
 
+use operator_tests::assert_has;
 use operator_tests::fleet::{GAME, empty_now, game, hooked};
 use serde_json::json;
 
@@ -43,14 +44,11 @@ async fn a_hook_that_says_no_is_shown_explained_and_asked_again() {
     let words = format!("{GAME}: the PreDelete hook of {pod} is asked again.\n");
     assert!(retried.out.starts_with(&words), "{retried:?}");
     let said = plugin.ok(&format!("status {GAME} --timeout 60s")).await;
-    assert!(said.contains("complete: "), "{said}");
+    assert_has(&said, "complete: ");
     fleet.settled(2).await;
     assert_eq!(fleet.nodes.terminated_pods(), marked);
     let refused = plugin.refused(&format!("retry {GAME}")).await;
-    assert!(
-        refused.contains("has said no, so there is nothing to ask again"),
-        "{refused}"
-    );
+    assert_has(&refused, "has said no, so there is nothing to ask again");
     plugin.ok(&format!("retry {GAME} --force")).await;
     fleet.settled(2).await;
 }
@@ -71,10 +69,7 @@ async fn is_shown(plugin: &Plugin<'_>, pod: &str, run: &str) {
     let mut lines = tree.lines().map(|line| line.trim_start_matches(['|', ' ']));
     assert!(lines.any(|line| line == run), "{tree}");
     assert_eq!(tree.matches("+ Ready").count(), 2, "{tree}");
-    assert!(
-        tree.contains("\"3\" does not satisfy asInt(result) == 0"),
-        "{tree}"
-    );
+    assert_has(&tree, "\"3\" does not satisfy asInt(result) == 0");
 }
 
 /// What waits is explained, what does not is told so. Returns the command that is to be typed next.
@@ -93,10 +88,7 @@ async fn is_explained(plugin: &Plugin<'_>, pod: &str, run: &str) -> String {
     let words = format!("Pod {other} does not wait: it is ready");
     assert!(content.starts_with(&words), "{content}");
     let game = plugin.ok(&format!("why gd/{GAME}")).await;
-    assert!(
-        game.contains(&format!("kubectl game why pod/{pod} -n {namespace}")),
-        "{game}"
-    );
+    assert_has(&game, &format!("kubectl game why pod/{pod} -n {namespace}"));
     let command = next(&why).to_owned();
     assert_eq!(
         command,

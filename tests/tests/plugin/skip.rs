@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use kube::ResourceExt;
+use operator_tests::assert_has;
 use operator_tests::fleet::{GAME, empty_now, game, hooked};
 
 use crate::fleet;
@@ -31,10 +32,7 @@ async fn a_pod_passes_when_a_person_insists_and_no_other_does() {
     let said = plugin
         .ok(&format!("skip pod/{pod} --reason 'the event is over' --yes"))
         .await;
-    assert!(
-        said.contains("it will be deleted or updated without being asked"),
-        "{said}"
-    );
+    assert_has(&said, "it will be deleted or updated without being asked");
     assert!(
         said.contains("tkex.tencent.com/skip-hook-reason-"),
         "how to take it back: {said}"
@@ -45,7 +43,7 @@ async fn a_pod_passes_when_a_person_insists_and_no_other_does() {
         .told("no hook was asked; reason: the event is over; by: ")
         .await;
     let gone = plugin.ok(&format!("why {pod}")).await;
-    assert!(gone.contains(&format!("Pod {pod} was deleted ")), "{gone}");
+    assert_has(&gone, &format!("Pod {pod} was deleted "));
     assert!(
         gone.contains("ago, because annotation tkex.tencent.com/skip-hook names this pod"),
         "{gone}"
@@ -61,13 +59,13 @@ async fn nothing_happens_unless_it_is_meant(plugin: &Plugin<'_>, pod: &str) {
     let unsure = plugin
         .refused(&format!("skip {pod} --reason 'the event is over'"))
         .await;
-    assert!(unsure.contains("whoever plays on it is thrown out"), "{unsure}");
+    assert_has(&unsure, "whoever plays on it is thrown out");
     assert!(
         unsure.ends_with("Nobody can be asked here whether it is meant: add --yes\n"),
         "{unsure}"
     );
     let empty = plugin.refused(&format!("skip {pod} --reason ' ' --yes")).await;
-    assert!(empty.contains("--reason has no words"), "{empty}");
+    assert_has(&empty, "--reason has no words");
     let mut asked = terminal(plugin.fleet, &["skip", pod, "--reason", "the event is over"]);
     until(&asked, |shown| {
         shown.contains("is thrown out") && shown.ends_with("Type yes to go on:")

@@ -1,7 +1,7 @@
 //! Pause, resume, set image, undo, history.
 
-use operator_tests::SOON;
 use operator_tests::fleet::{GAME, game};
+use operator_tests::{SOON, assert_has};
 use serde_json::json;
 use test_kit::eventually;
 
@@ -29,7 +29,7 @@ async fn an_image_is_set_while_paused_rolled_out_when_resumed_and_undone() {
     fleet.says("Progressing", "Paused").await;
     let pod = pods.iter().next().unwrap();
     let why = plugin.ok(&format!("why {pod}")).await;
-    assert!(why.contains("It goes on when it is resumed."), "{why}");
+    assert_has(&why, "It goes on when it is resumed.");
     let resumed = plugin.obeys(next(&why)).await;
     assert_eq!(resumed.code, 0, "{resumed:?}");
     plugin.ok(&format!("status {GAME} --timeout 60s")).await;
@@ -69,7 +69,7 @@ async fn history_is_told(plugin: &Plugin<'_>) {
         "{template}"
     );
     let unknown = plugin.refused(&format!("history {GAME} --revision 9")).await;
-    assert!(unknown.contains("has no revision 9; there is 1, 2"), "{unknown}");
+    assert_has(&unknown, "has no revision 9; there is 1, 2");
 }
 
 /// To the revision before, and to one by its number.
@@ -95,7 +95,7 @@ async fn is_undone(plugin: &Plugin<'_>) {
     })
     .await;
     let said = plugin.ok(&format!("undo {GAME} --to-revision 2")).await;
-    assert!(said.contains("goes back to revision 2"), "{said}");
+    assert_has(&said, "goes back to revision 2");
     plugin.ok(&format!("status {GAME} --timeout 60s")).await;
     fleet.all_run("game:v2", 3).await;
 }
@@ -121,7 +121,7 @@ async fn a_canary_is_promoted_past_its_pause() {
     // The status of the newest spec.
     fleet.says("Progressing", "PausedByCanaryPauseStep").await;
     let tree = plugin.ok(&format!("get {GAME}")).await;
-    assert!(tree.contains("canary step 2 of 2, paused"), "{tree}");
+    assert_has(&tree, "canary step 2 of 2, paused");
     assert_eq!(tree.matches("# revision").count(), 2, "{tree}");
     let promoted = plugin.obeys(next(&tree)).await;
     assert!(
