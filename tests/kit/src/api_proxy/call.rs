@@ -109,35 +109,27 @@ enum Methods {
 impl Matcher {
     /// Requests with a method (`"PATCH"`) whose path contains the text.
     pub fn new(method: &'static str, path: impl Into<String>) -> Self {
-        Self {
-            methods: Methods::One(method),
-            path: path.into(),
-            except: None,
-        }
+        Self::of(Methods::One(method), path)
     }
 
     /// Requests with any method whose path contains the text; all requests if it is empty.
     pub fn any(path: impl Into<String>) -> Self {
-        Self {
-            methods: Methods::Any,
-            path: path.into(),
-            except: None,
-        }
+        Self::of(Methods::Any, path)
     }
 
     /// Watches whose path contains the text.
     pub fn watches(path: impl Into<String>) -> Self {
-        Self {
-            methods: Methods::Watches,
-            path: path.into(),
-            except: None,
-        }
+        Self::of(Methods::Watches, path)
     }
 
     /// Requests that change something and whose path contains the text.
     pub fn writes(path: impl Into<String>) -> Self {
+        Self::of(Methods::Writes, path)
+    }
+
+    fn of(methods: Methods, path: impl Into<String>) -> Self {
         Self {
-            methods: Methods::Writes,
+            methods,
             path: path.into(),
             except: None,
         }
@@ -166,69 +158,48 @@ impl Matcher {
 mod tests {
     use super::*;
 
-    fn seen(method: &Method, path: &str) -> (&'static str, String, String, String) {
-        let (path, query) = path.split_once('?').unwrap_or((path, ""));
-        let call = ApiCall::new(method, path, query);
-        (call.verb, call.resource, call.namespace, call.name)
-    }
-
-    fn is(
-        verb: &'static str,
-        resource: &str,
-        namespace: &str,
-        name: &str,
-    ) -> (&'static str, String, String, String) {
-        (verb, resource.into(), namespace.into(), name.into())
+    /// Sees that requests are read so: as verb, resource, namespace and name.
+    fn assert_read(cases: &[(&str, [&str; 4])]) {
+        for (request, wanted) in cases {
+            let (method, path) = request.split_once(' ').unwrap();
+            let (path, query) = path.split_once('?').unwrap_or((path, ""));
+            let call = ApiCall::new(&method.parse().unwrap(), path, query);
+            let read = [call.verb, &call.resource, &call.namespace, &call.name];
+            assert_eq!(read, *wanted, "{request}");
+        }
     }
 
     #[test]
     fn reads_verbs_and_resources_as_rbac_does() {
-        assert_eq!(
-            seen(&Method::GET, "/api/v1/namespaces/a/pods/p"),
-            is("get", "pods", "a", "p")
-        );
-        assert_eq!(
-            seen(&Method::GET, "/api/v1/pods?watch=true&x=1"),
-            is("watch", "pods", "", "")
-        );
-        assert_eq!(
-            seen(&Method::GET, "/apis/g.io/v1/widgets?limit=5"),
-            is("list", "widgets", "", "")
-        );
-        assert_eq!(
-            seen(&Method::PATCH, "/apis/g.io/v1/namespaces/a/widgets/w/status"),
-            is("patch", "widgets/status", "a", "w")
-        );
-        assert_eq!(
-            seen(&Method::POST, "/api/v1/namespaces/a/pods/p/eviction"),
-            is("create", "pods/eviction", "a", "p")
-        );
-        assert_eq!(
-            seen(&Method::DELETE, "/api/v1/namespaces/a/pods"),
-            is("deletecollection", "pods", "a", "")
-        );
+        let status = "PATCH /apis/g.io/v1/namespaces/a/widgets/w/status";
+        let eviction = "POST /api/v1/namespaces/a/pods/p/eviction";
+        let all_of_one = "DELETE /api/v1/namespaces/a/pods";
+        assert_read(&[
+            ("GET /api/v1/namespaces/a/pods/p", ["get", "pods", "a", "p"]),
+            ("GET /api/v1/pods?watch=true&x=1", ["watch", "pods", "", ""]),
+            ("GET /apis/g.io/v1/widgets?limit=5", ["list", "widgets", "", ""]),
+            (status, ["patch", "widgets/status", "a", "w"]),
+            (eviction, ["create", "pods/eviction", "a", "p"]),
+            (all_of_one, ["deletecollection", "pods", "a", ""]),
+        ]);
     }
 
     #[test]
     fn a_namespace_is_a_resource_too() {
-        assert_eq!(
-            seen(&Method::GET, "/api/v1/namespaces/a"),
-            is("get", "namespaces", "", "a")
-        );
-        assert_eq!(
-            seen(&Method::PUT, "/api/v1/namespaces/a/finalize"),
-            is("update", "namespaces/finalize", "", "a")
-        );
-        assert_eq!(
-            seen(&Method::GET, "/api/v1/namespaces"),
-            is("list", "namespaces", "", "")
-        );
+        let finalize = "PUT /api/v1/namespaces/a/finalize";
+        assert_read(&[
+            ("GET /api/v1/namespaces/a", ["get", "namespaces", "", "a"]),
+            (finalize, ["update", "namespaces/finalize", "", "a"]),
+            ("GET /api/v1/namespaces", ["list", "namespaces", "", ""]),
+        ]);
     }
 
     #[test]
     fn what_is_no_resource_has_none() {
-        assert_eq!(seen(&Method::GET, "/readyz"), is("get", "", "", ""));
-        assert_eq!(seen(&Method::GET, "/apis/g.io/v1"), is("get", "", "", ""));
+        assert_read(&[
+            ("GET /readyz", ["get", "", "", ""]),
+            ("GET /apis/g.io/v1", ["get", "", "", ""]),
+        ]);
     }
 
     #[test]

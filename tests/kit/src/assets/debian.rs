@@ -13,6 +13,8 @@ use crate::keeper::{self, Kept};
 
 const HEARTBEAT: Duration = Duration::from_secs(30);
 const TAIL_LINES: usize = 25;
+/// What every script begins with.
+const APT: &str = include_str!("../../assets/debian-apt.sh");
 
 /// How programs are made, and what that takes.
 pub(super) struct Recipe {
@@ -156,10 +158,9 @@ impl Recipe {
 
     fn spawn(&self, arguments: &[&str], log: &Path) -> io::Result<Kept> {
         let mut command = keeper::gated(Path::new("bash"));
-        command
-            .args(["-c", self.script, "build"])
-            .arg(&self.directory)
-            .args(arguments);
+        let script = format!("{APT}{}", self.script);
+        command.args(["-c", &script, "build"]);
+        command.arg(&self.directory).args(arguments);
         command.stdout(Stdio::piped()).stderr(File::create(log)?);
         keeper::spawn(command)
     }

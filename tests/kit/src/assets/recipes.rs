@@ -14,10 +14,7 @@ pub fn kubernetes(components: &[Component]) -> Result<Programs, Error> {
         what: "Kubernetes 1.20.2",
         estimate: "3 to 6 minutes, 150 MB to download, once",
         directory: cache()?.join("kubernetes-1.20.2"),
-        script: concat!(
-            include_str!("../../assets/debian-apt.sh"),
-            include_str!("../../assets/build-kubernetes.sh")
-        ),
+        script: include_str!("../../assets/build-kubernetes.sh"),
         tools: &["tar", "xz", "patch", "grep", "sed"],
         disk_bytes: 5 * GIB,
     };
@@ -46,10 +43,7 @@ fn of_prometheus(program: &str) -> Result<PathBuf, Error> {
         what: "Prometheus",
         estimate: "half a minute, 30 MB to download, once",
         directory: cache()?.join("prometheus"),
-        script: concat!(
-            include_str!("../../assets/debian-apt.sh"),
-            include_str!("../../assets/fetch-prometheus.sh")
-        ),
+        script: include_str!("../../assets/fetch-prometheus.sh"),
         tools: &["sed"],
         disk_bytes: GIB,
     };
@@ -64,10 +58,7 @@ pub fn helm() -> Result<PathBuf, Error> {
         what: "Helm",
         estimate: "some seconds, 17 MB to download, once",
         directory: cache()?.join("helm-3.17.3"),
-        script: concat!(
-            include_str!("../../assets/debian-apt.sh"),
-            include_str!("../../assets/fetch-helm.sh")
-        ),
+        script: include_str!("../../assets/fetch-helm.sh"),
         tools: &["python3"],
         disk_bytes: GIB,
     };
@@ -82,10 +73,7 @@ pub fn ca_certificates() -> Result<PathBuf, Error> {
         what: "certificates of public authorities",
         estimate: "some seconds, once",
         directory: cache()?.join("ca-certificates"),
-        script: concat!(
-            include_str!("../../assets/debian-apt.sh"),
-            include_str!("../../assets/fetch-ca-certificates.sh")
-        ),
+        script: include_str!("../../assets/fetch-ca-certificates.sh"),
         tools: &["sed"],
         disk_bytes: GIB,
     };
@@ -100,10 +88,7 @@ pub fn container_runtime() -> Result<PathBuf, Error> {
         what: "a container runtime",
         estimate: "half a minute, 40 MB to download, once",
         directory: cache()?.join("container-runtime"),
-        script: concat!(
-            include_str!("../../assets/debian-apt.sh"),
-            include_str!("../../assets/fetch-container-runtime.sh")
-        ),
+        script: include_str!("../../assets/fetch-container-runtime.sh"),
         tools: &["sed"],
         disk_bytes: GIB,
     };

@@ -106,10 +106,8 @@ impl Webhook {
         count: usize,
         deadline: Duration,
     ) -> Result<Vec<Received>, TimedOut> {
-        self.handler
-            .tally()
-            .reach(path, deadline, |counts| counts.received >= count)
-            .await?;
+        let enough = |counts: &Counts| counts.received >= count;
+        self.handler.tally().reach(path, deadline, enough).await?;
         Ok(self.requests(path))
     }
 
@@ -120,10 +118,8 @@ impl Webhook {
         count: usize,
         deadline: Duration,
     ) -> Result<(), TimedOut> {
-        self.handler
-            .tally()
-            .reach(path, deadline, |counts| counts.cancelled >= count)
-            .await
+        let enough = |counts: &Counts| counts.cancelled >= count;
+        self.handler.tally().reach(path, deadline, enough).await
     }
 
     /// Waits until exactly `count` requests for a path are being answered.
@@ -133,9 +129,7 @@ impl Webhook {
         count: usize,
         deadline: Duration,
     ) -> Result<(), TimedOut> {
-        self.handler
-            .tally()
-            .reach(path, deadline, |counts| counts.in_flight == count)
-            .await
+        let exactly = |counts: &Counts| counts.in_flight == count;
+        self.handler.tally().reach(path, deadline, exactly).await
     }
 }
