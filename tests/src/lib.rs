@@ -16,7 +16,7 @@ use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
 use shared_api::hook_run::HookRunSpec;
 use shared_api::hook_template::HookTemplateSpec;
-use shared_api::{HookRun, HookRunStatus, HookTemplate};
+use shared_api::{HookRun, HookRunStatus, HookTemplate, Phase};
 use test_kit::process::output_of;
 use test_kit::{ControlPlane, Webhook, eventually};
 
@@ -331,6 +331,16 @@ pub fn kubectl(control_plane: &ControlPlane, arguments: &[&str], input: &str) ->
 #[track_caller]
 pub fn assert_has(text: &str, words: &str) {
     assert!(text.contains(words), "{words:?} is not in {text}");
+}
+
+/// Sees that a run has this phase for this reason.
+///
+/// # Panics
+/// If it has not.
+#[track_caller]
+pub fn assert_ended(status: &HookRunStatus, phase: Phase, reason: &str) {
+    let ended = (status.phase, status.reason.as_deref());
+    assert_eq!(ended, (phase, Some(reason)), "{status:?}");
 }
 
 #[track_caller]

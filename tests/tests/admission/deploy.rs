@@ -59,20 +59,9 @@ async fn the_file_is_what_an_api_server_takes() {
         .unwrap()["spec"]["template"]["spec"]
         .clone();
     let container = &pod["containers"][0]["securityContext"];
-    assert_eq!(
-        (
-            &pod["securityContext"]["runAsNonRoot"],
-            &pod["securityContext"]["seccompProfile"]["type"],
-            &container["readOnlyRootFilesystem"],
-            &container["allowPrivilegeEscalation"],
-            &container["capabilities"]["drop"],
-        ),
-        (
-            &json!(true),
-            &json!("RuntimeDefault"),
-            &json!(true),
-            &json!(false),
-            &json!(["ALL"])
-        )
-    );
+    assert_eq!(pod["securityContext"]["runAsNonRoot"], json!(true));
+    assert_eq!(pod["securityContext"]["seccompProfile"]["type"], "RuntimeDefault");
+    assert_eq!(container["readOnlyRootFilesystem"], json!(true));
+    assert_eq!(container["allowPrivilegeEscalation"], json!(false));
+    assert_eq!(container["capabilities"]["drop"], json!(["ALL"]));
 }

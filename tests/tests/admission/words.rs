@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use operator_tests::fleet::{GAME, condition, game};
-use operator_tests::{Fleet, SOON};
+use operator_tests::{Fleet, SOON, assert_ended};
 use serde_json::{Value, json};
 use shared_api::Phase;
 use test_kit::eventually;
@@ -180,10 +180,7 @@ async fn without_the_component_the_operators_refuse_all_the_same() {
             .ok_or_else(|| "not final".to_owned())
     })
     .await;
-    assert_eq!(
-        (status.phase, status.reason.as_deref()),
-        (Phase::Error, Some("InvalidSpec"))
-    );
+    assert_ended(&status, Phase::Error, "InvalidSpec");
     fleet.delete_run("bad").await;
     fleet.quiet().await;
     assert_eq!(fleet.all_pods().await.len(), 0);

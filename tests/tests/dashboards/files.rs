@@ -92,10 +92,8 @@ fn dashboards_are_as_grafana_exports_them() {
         );
         assert!(board["uid"].as_str().unwrap().len() <= 40, "{name}");
         let variables = board["templating"]["list"].as_array().unwrap();
-        assert_eq!(
-            (&variables[0]["name"], &variables[0]["type"]),
-            (&"datasource".into(), &"datasource".into())
-        );
+        assert_eq!(variables[0]["name"], "datasource");
+        assert_eq!(variables[0]["type"], "datasource");
         let mut ids = std::collections::BTreeSet::new();
         for panel in board["panels"].as_array().unwrap() {
             let title = panel["title"].as_str().unwrap();

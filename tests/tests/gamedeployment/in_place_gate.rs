@@ -42,11 +42,8 @@ async fn no_more_pods_are_asked_than_may_be_updated() {
     let status = fleet
         .until(|status| status.pre_inplace_hook_condition.len() == 2)
         .await;
-    assert_eq!(
-        (status.ready_replicas, status.updated_replicas),
-        (5, 0),
-        "who is asked still serves"
-    );
+    assert_eq!(status.ready_replicas, 5, "who is asked still serves");
+    assert_eq!(status.updated_replicas, 0, "who is asked still serves");
     let message = fleet
         .until_message("Progressing", "pods wait until more than 3 are available")
         .await;
@@ -67,10 +64,8 @@ async fn no_more_pods_are_asked_than_may_be_updated() {
     fleet.nodes.every_pod().set_players(0);
     fleet.settled(5).await;
     fleet.all_run("game:v2", 5).await;
-    assert_eq!(
-        (fleet.names().await, fleet.nodes.terminations().len()),
-        (names, 5)
-    );
+    assert_eq!(fleet.names().await, names);
+    assert_eq!(fleet.nodes.terminations().len(), 5);
     fleet.told("PodUpdateStarted").await;
 }
 

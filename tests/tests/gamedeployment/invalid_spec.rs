@@ -99,15 +99,12 @@ async fn every_problem_is_named_with_its_place_its_value_and_what_to_write() {
         let found = condition(&status, "InvalidSpec").unwrap();
         // Of a template's problems it is said besides what goes on.
         let said = found.2.split("; meanwhile").next();
-        assert_eq!(
-            (found.0.as_str(), found.1.as_str(), said),
-            ("True", "InvalidSpec", Some(message))
-        );
+        assert_eq!(found.0.as_str(), "True");
+        assert_eq!(found.1.as_str(), "InvalidSpec");
+        assert_eq!(said, Some(message));
         let progressing = condition(&status, "Progressing").unwrap();
-        assert_eq!(
-            (progressing.0.as_str(), progressing.1.as_str()),
-            ("False", "InvalidSpec")
-        );
+        assert_eq!(progressing.0.as_str(), "False");
+        assert_eq!(progressing.1.as_str(), "InvalidSpec");
     }
     // Annotations are no part of the generation.
     set_spec(&fleet, &right).await;

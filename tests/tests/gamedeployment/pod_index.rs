@@ -47,10 +47,8 @@ async fn indexes(fleet: &Fleet<'_>) -> BTreeMap<String, i64> {
 async fn has(fleet: &Fleet<'_>, wanted: &[i64]) {
     let found: Vec<i64> = indexes(fleet).await.into_values().collect();
     let (distinct, count) = (found.iter().copied().collect::<BTreeSet<_>>(), found.len());
-    assert_eq!(
-        (distinct, count),
-        (wanted.iter().copied().collect(), wanted.len())
-    );
+    assert_eq!(distinct, wanted.iter().copied().collect());
+    assert_eq!(count, wanted.len());
 }
 
 #[tokio::test]

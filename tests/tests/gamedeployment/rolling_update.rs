@@ -51,10 +51,8 @@ async fn a_surge_pod_comes_first_and_each_old_pod_goes_when_its_hook_says_so() {
     let message = fleet.until_message("Progressing", "the hooks of").await;
     assert_has(&message, "1 of 3 pods are updated");
     fleet.quiet().await;
-    assert_eq!(
-        (fleet.names().await.len(), fleet.nodes.terminations().len()),
-        (4, 0)
-    );
+    assert_eq!(fleet.names().await.len(), 4);
+    assert_eq!(fleet.nodes.terminations().len(), 0);
     fleet.nodes.every_pod().set_players(0);
     let most = Cell::new(0);
     fleet

@@ -80,10 +80,9 @@ async fn a_question_has_its_name_labels_owner_and_arguments() {
     assert_eq!(run.name_any(), format!("pre-delete-hook-{revision}-{id}-empty"));
     check_labels(&run, ("pre-delete-step", "PreDelete"), &revision, pod);
     let owner = run.metadata.owner_references.as_ref().unwrap();
-    assert_eq!(
-        (owner.len(), owner[0].kind.as_str(), owner[0].controller),
-        (1, "GameDeployment", Some(true))
-    );
+    assert_eq!(owner.len(), 1);
+    assert_eq!(owner[0].kind.as_str(), "GameDeployment");
+    assert_eq!(owner[0].controller, Some(true));
     assert_eq!(owner[0].uid, fleet.game().await.metadata.uid.unwrap());
     let status = pod.status.clone().unwrap();
     let expected = [

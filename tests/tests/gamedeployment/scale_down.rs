@@ -51,14 +51,9 @@ async fn a_busy_pod_stays_until_it_is_empty_and_holds_up_nobody() {
     let status = fleet
         .until(|status| status.pre_delete_hook_condition.len() == 3)
         .await;
-    assert_eq!(
-        (
-            status.replicas,
-            status.ready_replicas,
-            status.hook_pending_replicas
-        ),
-        (5, 5, 3)
-    );
+    assert_eq!(status.replicas, 5);
+    assert_eq!(status.ready_replicas, 5);
+    assert_eq!(status.hook_pending_replicas, 3);
     // Two are empty now: they leave at once, the third stays.
     fleet.nodes.pod(&victims[0]).set_players(0);
     fleet.nodes.pod(&victims[1]).set_players(0);
@@ -94,11 +89,8 @@ async fn a_refusal_is_explained_and_retry_asks_again() {
         })
         .await;
     let (blocked, reason, message) = condition(&status, "ScaleBlocked").unwrap();
-    assert_eq!(
-        (blocked.as_str(), reason.as_str()),
-        ("True", "HookUnsuccessful"),
-        "{message}"
-    );
+    assert_eq!(blocked.as_str(), "True", "{message}");
+    assert_eq!(reason.as_str(), "HookUnsuccessful", "{message}");
     assert_has(&message, "\"7\" does not satisfy asInt(result) == 0");
     assert_has(&message, "retry to true");
     fleet.told("HookUnsuccessful").await;

@@ -32,10 +32,8 @@ async fn a_label_that_no_pod_can_have_is_named_and_the_fleet_lives_on() {
     assert_eq!(status.current_revision.as_deref(), Some(revision.as_str()));
     assert!(condition(&status, "InvalidSpec").is_some());
     let progressing = condition(&status, "Progressing").unwrap();
-    assert_eq!(
-        (progressing.0.as_str(), progressing.1.as_str()),
-        ("False", "InvalidSpec")
-    );
+    assert_eq!(progressing.0.as_str(), "False");
+    assert_eq!(progressing.1.as_str(), "InvalidSpec");
 
     let corrected = json!({ "metadata": { "labels": { "build": "new-maps" } } });
     fleet.set(json!({ "template": corrected })).await;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use operator_tests::{SOON, TestEnv, at_once, free_address, milliseconds, web};
+use operator_tests::{SOON, TestEnv, assert_ended, at_once, free_address, milliseconds, web};
 use serde_json::{Value, json};
 use shared_api::Phase;
 use shared_api::hook_run::HookRunStatus;
@@ -154,17 +154,10 @@ async fn measure(env: &TestEnv<'_>, name: &str, url: &str, more: Value) {
 
 #[track_caller]
 fn assert_error(status: &HookRunStatus, words: &str) {
-    assert_eq!(
-        (status.phase, status.reason.as_deref()),
-        (Phase::Error, Some("ErrorLimitExceeded")),
-        "{status:?}"
-    );
+    assert_ended(status, Phase::Error, "ErrorLimitExceeded");
     let measurement = &status.metric_results[0].measurements[0];
-    assert_eq!(
-        (measurement.phase, measurement.value.as_deref()),
-        (Phase::Error, None),
-        "{status:?}"
-    );
+    assert_eq!(measurement.phase, Phase::Error, "{status:?}");
+    assert_eq!(measurement.value.as_deref(), None, "{status:?}");
     let message = measurement.message.as_deref().unwrap();
     assert!(
         message.contains(words) && message.len() <= 1024,

@@ -24,19 +24,16 @@ async fn three_successes_are_recorded_one_by_one() {
     );
     env.create("run", json!({ "metrics": [metric] })).await;
     let first = env.until("run", |status| status.metric_results.len() == 1).await;
-    assert_eq!(
-        (first.phase, first.metric_results[0].phase),
-        (Phase::Running, Phase::Running)
-    );
+    assert_eq!(first.phase, Phase::Running);
+    assert_eq!(first.metric_results[0].phase, Phase::Running);
     let status = env.settled("run").await;
     assert_eq!(status.phase, Phase::Successful);
     let result = &status.metric_results[0];
     assert_eq!(values(result), ["32", "33", "33"]);
     assert_eq!(phases(result), [Phase::Successful; 3]);
-    assert_eq!(
-        (result.count, result.successful, result.consecutive_successful),
-        (3, 3, 3)
-    );
+    assert_eq!(result.count, 3);
+    assert_eq!(result.successful, 3);
+    assert_eq!(result.consecutive_successful, 3);
     assert_spacing(result, 600);
     assert_eq!(env.game.counts("/").received, 3);
 }

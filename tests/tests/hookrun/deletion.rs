@@ -94,10 +94,9 @@ async fn a_run_of_the_same_name_is_a_new_run() {
     let status = env.settled("run").await;
     assert_eq!(status.phase, Phase::Successful);
     let result = &status.metric_results[0];
-    assert_eq!(
-        (result.successful, result.failed, result.measurements.len()),
-        (2, 0, 2)
-    );
+    assert_eq!(result.successful, 2);
+    assert_eq!(result.failed, 0);
+    assert_eq!(result.measurements.len(), 2);
     assert_eq!(env.game.counts("/new").received, 2);
     assert_no_trouble(&env);
 }

@@ -165,10 +165,8 @@ fn read(kind: &str, stored: &Value) {
         }
         "HookRun" => {
             let run: HookRun = serde_json::from_value(stored).unwrap();
-            assert_eq!(
-                (run.spec.args, run.spec.metrics[0].interval.as_ref()),
-                (None, None)
-            );
+            assert_eq!(run.spec.args, None);
+            assert_eq!(run.spec.metrics[0].interval.as_ref(), None);
         }
         _ => {
             let _: HookTemplate = serde_json::from_value(stored).unwrap();

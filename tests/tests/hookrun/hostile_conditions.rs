@@ -115,13 +115,8 @@ async fn unharmed(env: &TestEnv<'_>, cases: &[(String, Value)], may_end: impl Fn
         .unwrap();
     let grown = env.operator.process.peak_rss_bytes() - before;
     assert!(grown < ROOM, "{grown} bytes more");
-    assert_eq!(
-        (
-            env.operator.process.id(),
-            env.operator.process.exit_status().unwrap()
-        ),
-        (process, None)
-    );
+    assert_eq!(env.operator.process.id(), process);
+    assert_eq!(env.operator.process.exit_status().unwrap(), None);
     eventually(SOON, || async {
         let healthy = env.status("healthy").await;
         if healthy.metric_results.iter().any(|result| result.successful > 5) {

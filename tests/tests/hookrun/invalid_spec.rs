@@ -1,7 +1,7 @@
 //! A run that cannot be measured says everything that is wrong with it, at once, and disturbs nobody.
 
 use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams, PostParams};
-use operator_tests::{SOON, TestEnv, assert_has, web};
+use operator_tests::{SOON, TestEnv, assert_ended, assert_has, web};
 use serde_json::{Value, json};
 use shared_api::{HookRun, Phase};
 use test_kit::{Answer, eventually};
@@ -25,10 +25,7 @@ async fn every_problem_is_named_with_its_path() {
     let spec = json!({ "policy": "Random", "timeoutSeconds": 0, "metrics": [broken, twice] });
     env.create("run", spec).await;
     let status = env.settled("run").await;
-    assert_eq!(
-        (status.phase, status.reason.as_deref()),
-        (Phase::Error, Some("InvalidSpec"))
-    );
+    assert_ended(&status, Phase::Error, "InvalidSpec");
     let message = status.message.unwrap();
     assert!(message.starts_with("hook spec invalid: "), "{message}");
     for path in [
@@ -86,10 +83,7 @@ async fn providers_that_are_not_offered_are_refused_with_the_remedy() {
         env.measure(name, json!({ "name": "old", "provider": { name: provider } }))
             .await;
         let status = env.settled(name).await;
-        assert_eq!(
-            (status.phase, status.reason.as_deref()),
-            (Phase::Error, Some("InvalidSpec"))
-        );
+        assert_ended(&status, Phase::Error, "InvalidSpec");
         let message = status.message.unwrap();
         assert_has(&message, &format!("metrics[0].provider.{name}: "));
         assert!(message.contains("web"), "no remedy: {message}");
@@ -233,10 +227,7 @@ async fn what_the_schemas_rules_say_holds_without_them_too() {
             refusal.to_string()
         } else {
             let status = env.settled(name).await;
-            assert_eq!(
-                (status.phase, status.reason.as_deref()),
-                (Phase::Error, Some("InvalidSpec"))
-            );
+            assert_ended(&status, Phase::Error, "InvalidSpec");
             status.message.unwrap()
         };
         assert!(said.contains(words), "{words} is not in {said}");

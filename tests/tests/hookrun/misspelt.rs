@@ -40,11 +40,8 @@ async fn a_misspelt_condition_ends_a_run_before_anything_is_asked() {
         let metric = at_once(web("webtest", &url, more.clone()));
         env.create(name, json!({ "metrics": [metric] })).await;
         let status = env.settled(name).await;
-        assert_eq!(
-            (status.phase, status.reason.as_deref()),
-            (Phase::Error, Some("InvalidSpec")),
-            "{name}"
-        );
+        assert_eq!(status.phase, Phase::Error, "{name}");
+        assert_eq!(status.reason.as_deref(), Some("InvalidSpec"), "{name}");
         let message = status.message.unwrap();
         assert_has(&message, words);
         let template = json!({ "metrics": [web("webtest", &url, more)] });

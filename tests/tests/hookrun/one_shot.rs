@@ -23,10 +23,9 @@ async fn success() {
     let status = env.settled("run").await;
     assert_eq!(status.phase, Phase::Successful);
     let result = &status.metric_results[0];
-    assert_eq!(
-        (result.phase, result.count, result.successful),
-        (Phase::Successful, 1, 1)
-    );
+    assert_eq!(result.phase, Phase::Successful);
+    assert_eq!(result.count, 1);
+    assert_eq!(result.successful, 1);
     assert_eq!(result.measurements[0].value.as_deref(), Some("45"));
     assert_eq!(result.measurements[0].message, None);
     assert_eq!(env.game.counts("/").received, 1);

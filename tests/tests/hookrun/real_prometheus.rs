@@ -120,11 +120,8 @@ async fn emptiness_is_an_error_unless_something_says_otherwise() {
         ("successful", Phase::Successful),
     ] {
         let status = env.verdict(name).await;
-        assert_eq!(
-            (status.phase, value_of(&status)),
-            (phase, "[]"),
-            "{name}: {status:?}"
-        );
+        assert_eq!(status.phase, phase, "{name}: {status:?}");
+        assert_eq!(value_of(&status), "[]", "{name}: {status:?}");
         let message = status.message.as_deref().unwrap();
         assert!(
             name == "handled" || message.contains("the query matched no series"),
@@ -172,11 +169,8 @@ async fn arguments_stay_within_the_query() {
     env.create("code", json!({ "args": args, "metrics": [at_once(code)] }))
         .await;
     let status = env.verdict("quoted").await;
-    assert_eq!(
-        (status.phase, value_of(&status)),
-        (Phase::Successful, "[1]"),
-        "{status:?}"
-    );
+    assert_eq!(status.phase, Phase::Successful, "{status:?}");
+    assert_eq!(value_of(&status), "[1]", "{status:?}");
     let status = env.verdict("code").await;
     assert_eq!(status.phase, Phase::Error);
     assert!(

@@ -22,10 +22,8 @@ async fn to_the_same_host_they_are_followed() {
     let [new] = &env.game.requests("/new")[..] else {
         panic!("asked once")
     };
-    assert_eq!(
-        (new.query.as_str(), new.header("authorization")),
-        ("room=1", Some("Bearer abc"))
-    );
+    assert_eq!(new.query.as_str(), "room=1");
+    assert_eq!(new.header("authorization"), Some("Bearer abc"));
 }
 
 #[tokio::test]
@@ -67,10 +65,8 @@ async fn to_anywhere_else_they_are_an_error_that_names_the_target() {
         "the scheme file is not allowed",
     )
     .await;
-    assert_eq!(
-        (elsewhere.all_requests().len(), other_port.all_requests().len()),
-        (0, 0)
-    );
+    assert_eq!(elsewhere.all_requests().len(), 0);
+    assert_eq!(other_port.all_requests().len(), 0);
 }
 
 #[tokio::test]

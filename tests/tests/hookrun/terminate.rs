@@ -1,6 +1,6 @@
 //! `spec.terminate` ends a run, whatever it is doing, and never opens a gate.
 
-use operator_tests::{SOON, web};
+use operator_tests::{SOON, assert_ended, web};
 use serde_json::json;
 use shared_api::Phase;
 use shared_api::hook_run::HookRunStatus;
@@ -74,10 +74,7 @@ async fn a_verdict_stays() {
 }
 
 fn assert_terminated(status: &HookRunStatus) {
-    assert_eq!(
-        (status.phase, status.reason.as_deref()),
-        (Phase::Inconclusive, Some("Terminated"))
-    );
+    assert_ended(status, Phase::Inconclusive, "Terminated");
     let message = status.message.as_deref().unwrap_or_default();
     assert!(message.ends_with("Inconclusive: terminated"), "{message}");
 }

@@ -1,6 +1,6 @@
 //! `timeoutSeconds` bounds the whole run: it ends in Error, whatever it waits for.
 
-use operator_tests::{SOON, milliseconds, web};
+use operator_tests::{SOON, assert_ended, milliseconds, web};
 use serde_json::{Value, json};
 use shared_api::Phase;
 use shared_api::hook_run::HookRunStatus;
@@ -66,11 +66,7 @@ fn within_a_second(metrics: &[Value]) -> Value {
 }
 
 fn assert_timed_out(status: &HookRunStatus) {
-    assert_eq!(
-        (status.phase, status.reason.as_deref()),
-        (Phase::Error, Some("TimedOut")),
-        "{status:?}"
-    );
+    assert_ended(status, Phase::Error, "TimedOut");
     assert!(
         status
             .message

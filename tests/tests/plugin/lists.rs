@@ -2,7 +2,6 @@
 
 use operator_tests::assert_has;
 use operator_tests::fleet::{GAME, empty_now, game, hooked, until_empty};
-use serde_json::json;
 use shared_api::Phase;
 
 use crate::fleet;
@@ -61,10 +60,8 @@ async fn workloads_and_runs_are_listed_for_people_and_for_programs() {
 /// `-o`, and HookRuns.
 async fn programs_read_it(plugin: &Plugin<'_>) {
     let list = plugin.json("list").await;
-    assert_eq!(
-        (&list["kind"], &list["items"][0]["kind"]),
-        (&json!("List"), &json!("GameDeployment"))
-    );
+    assert_eq!(list["kind"], "List");
+    assert_eq!(list["items"][0]["kind"], "GameDeployment");
     assert_eq!(list["items"][0]["metadata"]["name"], GAME);
     let name = format!("gamedeployment.tkex.tencent.com/{GAME}\n");
     assert_eq!(plugin.ok("list -o name").await, name);
@@ -82,10 +79,8 @@ async fn programs_read_it(plugin: &Plugin<'_>) {
     assert_has(&failing, "PreDelete");
     assert_has(&failing, "x Failed");
     let one = plugin.json(&format!("hook get {run}")).await;
-    assert_eq!(
-        (&one["kind"], &one["status"]["phase"]),
-        (&json!("HookRun"), &json!("Failed"))
-    );
+    assert_eq!(one["kind"], "HookRun");
+    assert_eq!(one["status"]["phase"], "Failed");
     let shown = plugin.ok(&format!("hook get hookrun/{run}")).await;
     assert_has(&shown, "x Failed, FailureLimitExceeded");
     assert_eq!(

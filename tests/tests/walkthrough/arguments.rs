@@ -90,17 +90,13 @@ async fn shows_run(terminal: &Terminal<'_>, id: &str) {
     assert_eq!(run["spec"]["metrics"], json!([metric]));
     assert_eq!(run["status"]["phase"], json!("Running"));
     let result = &run["status"]["metricResults"][0];
-    assert_eq!(
-        (&result["name"], &result["phase"]),
-        (&json!("webtest"), &json!("Running"))
-    );
+    assert_eq!(result["name"], "webtest");
+    assert_eq!(result["phase"], "Running");
     assert_eq!((&result["count"], &result["successful"]), (&json!(1), &json!(1)));
     assert_eq!(result["measurements"].as_array().unwrap().len(), 1);
     let measurement = &result["measurements"][0];
-    assert_eq!(
-        (&measurement["phase"], &measurement["value"]),
-        (&json!("Successful"), &json!("45"))
-    );
+    assert_eq!(measurement["phase"], "Successful");
+    assert_eq!(measurement["value"], "45");
     let time = |value: &serde_json::Value| value.as_str().unwrap().parse::<Timestamp>().unwrap();
     let (started, finished) = (&measurement["startedAt"], &measurement["finishedAt"]);
     assert!(time(&run["status"]["startedAt"]) <= time(started), "{run}");

@@ -172,13 +172,8 @@ mod tests {
     fn the_last_word_on_a_field_holds() {
         let mut documents = Documents::default();
         documents.set(Some("p"), "players", json!(3));
-        assert_eq!(
-            (
-                documents.of("p")["players"].clone(),
-                documents.of("q")["players"].clone()
-            ),
-            (json!(3), json!(0))
-        );
+        assert_eq!(documents.of("p")["players"], json!(3));
+        assert_eq!(documents.of("q")["players"], json!(0));
         documents.set(None, "players", json!(1));
         assert_eq!(documents.of("p")["players"], json!(1));
         documents.replace(Some("p"), json!({"players": 9}));

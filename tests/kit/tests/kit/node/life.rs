@@ -47,10 +47,9 @@ async fn pods_become_ready_with_everything_that_a_kubelet_reports() {
     assert_eq!((game.name.as_str(), game.image.as_str()), ("game", "game:1"));
     assert!(game.image_id.starts_with("game@sha256:"), "{}", game.image_id);
     assert!(game.container_id.unwrap().starts_with("containerd://"));
-    assert_eq!(
-        (game.ready, game.started, game.restart_count),
-        (true, Some(true), 0)
-    );
+    assert!(game.ready);
+    assert_eq!(game.started, Some(true));
+    assert_eq!(game.restart_count, 0);
     assert!(game.state.unwrap().running.unwrap().started_at.is_some());
     assert_eq!(harness.ends(), []);
 }
