@@ -23,7 +23,7 @@ mod seen;
 
 pub use manifest::{empty_now, game, hooked, one_of, until_empty};
 pub use operators::Who;
-pub use seen::{condition, images_of, pod_of};
+pub use seen::{condition, pod_of};
 
 /// Name of the workload in most tests.
 pub const GAME: &str = "test-gamedeployment";

@@ -212,14 +212,16 @@ impl<'c> TestEnv<'c> {
         status
     }
 
+    /// As [`Operator::metric`], of its operator.
+    pub async fn metric(&self, name: &str, labels: &str) -> u64 {
+        self.operator.metric(name, labels).await
+    }
+
     /// Waits until the operator has no run without a verdict, none that waits for its time to live, and no call.
     pub async fn idle(&self) {
         eventually(SOON, || async {
-            let active = self.operator.metric("hookgate_hook_active_runs", "").await;
-            let calls = self
-                .operator
-                .metric("hookgate_hook_measurements_in_flight", "")
-                .await;
+            let active = self.metric("hookgate_hook_active_runs", "").await;
+            let calls = self.metric("hookgate_hook_measurements_in_flight", "").await;
             if (active, calls) == (0, 0) {
                 Ok(())
             } else {

@@ -12,7 +12,7 @@ use shared_api::{GameDeployment, GameDeploymentStatus, HookRun, Phase};
 use test_kit::eventually;
 
 use super::{Fleet, GAME};
-use crate::SOON;
+use crate::{SOON, fail};
 
 impl Fleet<'_> {
     /// Waits until the workload's status, of its newest generation, is as wanted.
@@ -128,16 +128,28 @@ impl Fleet<'_> {
         status
     }
 
+    /// As [`Operator::metric`](crate::Operator::metric), of gamedeployment-operator.
+    ///
+    /// # Panics
+    /// If it is down.
+    pub async fn metric(&self, name: &str, labels: &str) -> u64 {
+        let operator = self.workloads.as_ref();
+        let operator = operator.unwrap_or_else(|| fail("gamedeployment-operator is down"));
+        operator.metric(name, labels).await
+    }
+
+    /// 1 if a condition blocks the workload, as a gauge says it.
+    pub async fn blocked(&self, kind: &str) -> u64 {
+        let labels = format!("gamedeployment=\"{GAME}\",condition=\"{kind}\"");
+        self.metric("hookgate_gamedeployment_blocked", &labels).await
+    }
+
     /// How often the operator has decided; 0 while it is down.
     pub async fn decisions(&self) -> u64 {
-        match &self.workloads {
-            Some(operator) => {
-                operator
-                    .metric("hookgate_gamedeployment_decisions_total", "")
-                    .await
-            }
-            None => 0,
+        if self.workloads.is_none() {
+            return 0;
         }
+        self.metric("hookgate_gamedeployment_decisions_total", "").await
     }
 
     /// Waits until the operator, if it is up, has decided again.
@@ -155,13 +167,13 @@ impl Fleet<'_> {
     }
 
     async fn at_rest(&self) {
-        let Some(operator) = &self.workloads else { return };
+        if self.workloads.is_none() {
+            return;
+        }
         let before = std::cell::Cell::new(None);
         eventually(SOON, || async {
-            let now = operator.metric("hookgate_api_requests_total", "").await;
-            let decisions = operator
-                .metric("hookgate_gamedeployment_decisions_total", "")
-                .await;
+            let now = self.metric("hookgate_api_requests_total", "").await;
+            let decisions = self.decisions().await;
             if before.replace(Some((now, decisions))) == Some((now, decisions)) {
                 Ok(())
             } else {
@@ -229,6 +241,11 @@ impl Fleet<'_> {
         let pods = self.all_pods().await.into_iter();
         let alive = pods.filter(|(_, pod)| pod.metadata.deletion_timestamp.is_none());
         alive.map(|(name, _)| name).collect()
+    }
+
+    /// The images that the pods are to run, each once.
+    pub async fn images(&self) -> BTreeSet<String> {
+        images_of(self.all_pods().await.values())
     }
 
     /// Names of the pods that are marked as chosen to be deleted.
@@ -303,7 +320,7 @@ pub fn pod_of(run: &HookRun) -> String {
 }
 
 /// The images that pods are to run, each once.
-pub fn images_of<'p>(pods: impl IntoIterator<Item = &'p Pod>) -> BTreeSet<String> {
+fn images_of<'p>(pods: impl IntoIterator<Item = &'p Pod>) -> BTreeSet<String> {
     let specs = pods.into_iter().filter_map(|pod| pod.spec.as_ref());
     let containers = specs.flat_map(|spec| &spec.containers);
     containers

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 use futures::future::{FutureExt, LocalBoxFuture};
 use operator_tests::Fleet;
-use operator_tests::fleet::{empty_now, game, hooked, images_of, until_empty};
+use operator_tests::fleet::{empty_now, game, hooked, until_empty};
 use serde_json::{Value, json};
 use shared_api::HookRun;
 use test_kit::{Answer, Webhook};
@@ -55,7 +55,7 @@ async fn ends(fleet: &Fleet<'_>, replicas: usize, image: &str, terminations: Opt
     fleet.workloads.as_ref().unwrap().ready().await;
     fleet.hooks.as_ref().unwrap().ready().await;
     fleet.settled(replicas).await;
-    let images = images_of(fleet.all_pods().await.values());
+    let images = fleet.images().await;
     assert_eq!(images, BTreeSet::from([image.to_owned()]));
     if let Some(wanted) = terminations {
         assert_eq!(fleet.nodes.terminations().len(), wanted);

@@ -20,12 +20,7 @@ async fn a_measurement_survives_a_conflict() {
     assert_eq!(status.phase, Phase::Successful);
     assert_eq!(recorded(&status), ["1", "2", "3"]);
     assert_eq!(env.game.counts("/").received, 3);
-    assert!(
-        env.operator
-            .metric("hookgate_hook_status_writes_total", "conflict")
-            .await
-            >= 1
-    );
+    assert!(env.metric("hookgate_hook_status_writes_total", "conflict").await >= 1);
     let labels = env
         .runs()
         .get("run")

@@ -46,7 +46,7 @@ async fn a_deletion_that_the_watch_loses_ends_the_session() {
     fixture.proxy.cut_watches();
     fixture.proxy.thaw_watches();
     test_kit::eventually(SOON, || async {
-        let active = env.operator.metric("hookgate_hook_active_runs", "").await;
+        let active = env.metric("hookgate_hook_active_runs", "").await;
         if active == 0 { Ok(()) } else { Err(active) }
     })
     .await;

@@ -49,10 +49,7 @@ async fn an_end_whose_write_was_answered_by_nobody_is_announced_all_the_same() {
     assert_eq!((status.phase, fault.hits()), (Phase::Failed, 1));
     env.warned("run", "FailureLimitExceeded Failed: metric webtest Failed")
         .await;
-    let completed = env
-        .operator
-        .metric("hookgate_hook_runs_completed_total", "Failed")
-        .await;
+    let completed = env.metric("hookgate_hook_runs_completed_total", "Failed").await;
     assert_eq!(completed, 1);
 }
 

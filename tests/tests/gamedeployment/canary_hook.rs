@@ -2,7 +2,7 @@
 
 use kube::ResourceExt;
 use operator_tests::Fleet;
-use operator_tests::fleet::{GAME, game};
+use operator_tests::fleet::game;
 use serde_json::{Value, json};
 use shared_api::names::hook_run_label as label;
 use test_kit::Webhook;
@@ -104,12 +104,7 @@ async fn a_failure_pauses_says_why_and_a_person_goes_on_past_it() {
         .until_game(|game| game.spec.update_strategy.as_ref().unwrap().paused == Some(true))
         .await;
     fleet.told(&format!("{FAILED} canary step 2")).await;
-    let labels = format!("gamedeployment=\"{GAME}\",condition=\"UpdateBlocked\"");
-    let operator = fleet.workloads.as_ref().unwrap();
-    assert_eq!(
-        operator.metric("hookgate_gamedeployment_blocked", &labels).await,
-        1
-    );
+    assert_eq!(fleet.blocked("UpdateBlocked").await, 1);
     fleet.quiet().await;
     assert_eq!(fleet.nodes.terminations().len(), 1);
     assert_eq!(server.all_requests().len(), 1);
@@ -119,10 +114,7 @@ async fn a_failure_pauses_says_why_and_a_person_goes_on_past_it() {
     fleet.all_run("game:v2", 2).await;
     assert_eq!(status.current_step_index, Some(2));
     assert_eq!(status.pause_conditions.len(), 0);
-    assert_eq!(
-        operator.metric("hookgate_gamedeployment_blocked", &labels).await,
-        0
-    );
+    assert_eq!(fleet.blocked("UpdateBlocked").await, 0);
     assert_eq!(server.all_requests().len(), 1, "nobody was asked again");
 }
 

@@ -1,7 +1,7 @@
 //! Canary steps without hooks: partitions and pauses, and what people change while a rollout is on its way.
 
 use operator_tests::Fleet;
-use operator_tests::fleet::{game, images_of};
+use operator_tests::fleet::game;
 use serde_json::{Value, json};
 use shared_api::{GameDeployment, GameDeploymentStatus};
 
@@ -228,10 +228,7 @@ async fn going_back_to_what_was_rolled_out_whole_needs_no_steps() {
     );
     go_on(&fleet);
     let status = fleet.settled(3).await;
-    assert_eq!(
-        images_of(fleet.all_pods().await.values()),
-        std::collections::BTreeSet::from(["game:v1".to_owned()])
-    );
+    assert_eq!(fleet.images().await, ["game:v1".to_owned()].into());
     assert_eq!(status.canary, first.canary);
     assert_eq!(fleet.nodes.terminations().len(), 2);
 }
@@ -251,7 +248,7 @@ async fn another_template_begins_at_the_first_step_whatever_step_was_reached() {
     assert_eq!(status.pause_conditions, []);
     go_on(&fleet);
     pauses(&fleet, 1, 1).await;
-    let images = images_of(fleet.all_pods().await.values());
+    let images = fleet.images().await;
     assert_eq!(images.len(), 2, "{images:?}");
     assert!(
         images.contains("game:v3") && images.contains("game:v1"),

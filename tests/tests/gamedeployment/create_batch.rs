@@ -1,6 +1,6 @@
 //! Pods are created in batches: the next one follows when the one before is ready.
 
-use operator_tests::fleet::{game, images_of};
+use operator_tests::fleet::game;
 use serde_json::json;
 use test_kit::node::{Behaviour, Which};
 
@@ -20,5 +20,5 @@ async fn a_batch_that_is_not_ready_holds_up_the_next_one_and_is_named() {
     assert_eq!(fleet.names().await.len(), 2);
     fleet.nodes.behave(Which::all(), Behaviour::Normal);
     fleet.settled(5).await;
-    assert_eq!(images_of(fleet.all_pods().await.values()).len(), 1);
+    assert_eq!(fleet.images().await.len(), 1);
 }

@@ -46,7 +46,7 @@ pub(super) async fn until_told(fleet: &Fleet<'_>, kind: &str, reason: &str, word
 async fn gauge(fleet: &Fleet<'_>, name: &str, label: &str) -> u64 {
     let name = format!("hookgate_gamedeployment_{name}{{");
     let labels = format!("gamedeployment=\"{GAME}\",{label}");
-    fleet.workloads.as_ref().unwrap().metric(&name, &labels).await
+    fleet.metric(&name, &labels).await
 }
 
 async fn until_gauge(fleet: &Fleet<'_>, name: &str, label: &str, value: u64) {
@@ -115,9 +115,8 @@ async fn every_pod_whose_hook_says_no_is_told_of_once_and_again_when_it_is_asked
 
 /// Since when the pod waits that waits longest; a gauge without further labels.
 async fn waiting_since(fleet: &Fleet<'_>) -> u64 {
-    let operator = fleet.workloads.as_ref().unwrap();
     let labels = format!("gamedeployment=\"{GAME}\"");
-    operator
+    fleet
         .metric("hookgate_gamedeployment_hook_waiting_since_seconds", &labels)
         .await
 }
@@ -231,14 +230,7 @@ async fn more_pods_than_the_status_shows_are_counted_and_nobody_is_told_of_again
     let message = fleet.says("ScaleBlocked", "HookTemplateMissing").await;
     assert_has(&message, " more");
     until_told(&fleet, POD, "HookTemplateMissing", "", 100).await;
-    let sent = || async {
-        fleet
-            .workloads
-            .as_ref()
-            .unwrap()
-            .metric("hookgate_api_requests_total", "events")
-            .await
-    };
+    let sent = || async { fleet.metric("hookgate_api_requests_total", "events").await };
     fleet.quiet().await;
     let before = sent().await;
     for number in 1..4 {

@@ -139,9 +139,8 @@ async fn heeds_limits(fleet: &operator_tests::Fleet<'_>, refuses: bool) {
 }
 
 async fn refused(fleet: &operator_tests::Fleet<'_>) -> u64 {
-    let operator = fleet.workloads.as_ref().unwrap();
     let labels = r#"action="create_pod",outcome="refused""#;
-    operator
+    fleet
         .metric("hookgate_gamedeployment_actions_total", labels)
         .await
 }

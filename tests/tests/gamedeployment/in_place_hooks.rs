@@ -10,8 +10,7 @@ use crate::fleet;
 
 /// How many HookRuns the operator has ever created.
 async fn ever_asked(fleet: &Fleet<'_>) -> u64 {
-    let operator = fleet.workloads.as_ref().unwrap();
-    operator
+    fleet
         .metric("hookgate_gamedeployment_actions_total", "create_hook_run")
         .await
 }

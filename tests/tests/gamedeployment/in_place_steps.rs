@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use jiff::SignedDuration;
 use k8s_openapi::api::core::v1::Pod;
 use operator_tests::Fleet;
-use operator_tests::fleet::{condition, game, hooked, images_of, until_empty};
+use operator_tests::fleet::{condition, game, hooked, until_empty};
 use serde_json::json;
 use shared_api::names::pod::IN_PLACE_READY;
 use test_kit::node::{Behaviour, What, Which};
@@ -45,10 +45,7 @@ async fn images_are_changed_when_the_grace_period_is_over_and_to_the_newest() {
         .until_pods(|pods| !in_service(&pods[pods.keys().next().unwrap()]))
         .await;
     fleet.until(|status| status.ready_replicas == 0).await;
-    assert_eq!(
-        images_of(fleet.all_pods().await.values()),
-        BTreeSet::from(["game:v1".to_owned()])
-    );
+    assert_eq!(fleet.images().await, ["game:v1".to_owned()].into());
     fleet.set_image("game:v3").await;
     fleet.settled(1).await;
     fleet.all_run("game:v3", 1).await;

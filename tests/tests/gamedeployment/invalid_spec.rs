@@ -153,12 +153,7 @@ async fn nothing_is_touched_until_it_is_corrected_and_then_all_goes_on() {
         "all at once: {message}"
     );
     fleet.told("InvalidSpec spec.updateStrategy.maxUnavailable").await;
-    let labels = format!("gamedeployment=\"{GAME}\",condition=\"InvalidSpec\"");
-    let operator = fleet.workloads.as_ref().unwrap();
-    assert_eq!(
-        operator.metric("hookgate_gamedeployment_blocked", &labels).await,
-        1
-    );
+    assert_eq!(fleet.blocked("InvalidSpec").await, 1);
     // What was asked may be answered: nothing is done with it.
     fleet.nodes.every_pod().set_players(0);
     fleet
@@ -188,10 +183,7 @@ async fn nothing_is_touched_until_it_is_corrected_and_then_all_goes_on() {
     let status = fleet.settled(1).await;
     assert_eq!(condition(&status, "InvalidSpec"), None);
     fleet.all_run("game:v2", 1).await;
-    assert_eq!(
-        operator.metric("hookgate_gamedeployment_blocked", &labels).await,
-        0
-    );
+    assert_eq!(fleet.blocked("InvalidSpec").await, 0);
 }
 
 #[tokio::test]
@@ -240,11 +232,8 @@ async fn what_cannot_even_be_read_says_so_and_heals() {
     ] {
         assert!(shown.contains(words), "{words}: {shown}");
     }
-    let operator = fleet.workloads.as_ref().unwrap();
     assert_eq!(
-        operator
-            .metric("hookgate_gamedeployment_unreadable_total", "")
-            .await,
+        fleet.metric("hookgate_gamedeployment_unreadable_total", "").await,
         1
     );
     assert_eq!(fleet.names().await, before);

@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
 use kube::core::NamespaceResourceScope;
 use kube::{Client, Resource, ResourceExt};
-use operator_tests::fleet::{GAME, condition, images_of, until_empty};
+use operator_tests::fleet::{GAME, condition, until_empty};
 use operator_tests::{Fleet, assert_has};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -223,10 +223,7 @@ async fn a_canary_that_pauses_for_a_person_goes_on_pausing() {
     fleet.set(json!({ "updateStrategy": { "paused": false } })).await;
     fleet.settled(4).await;
     fleet.until(|status| status.updated_ready_replicas == 4).await;
-    assert_eq!(
-        images_of(fleet.all_pods().await.values()),
-        ["game:v2".to_owned()].into()
-    );
+    assert_eq!(fleet.images().await, ["game:v2".to_owned()].into());
     assert_eq!(fleet.nodes.terminations().len(), 3);
     assert_eq!(revisions(&fleet).await, both());
 }

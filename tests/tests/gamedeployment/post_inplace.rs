@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use operator_tests::assert_has;
-use operator_tests::fleet::{condition, empty_now, game, images_of};
+use operator_tests::fleet::{condition, empty_now, game};
 use serde_json::{Value, json};
 use shared_api::names::pod::CONFIRMED;
 
@@ -83,10 +83,7 @@ async fn a_success_for_an_earlier_update_to_the_same_revision_does_not_count() {
         .until_runs(|runs| runs.len() == 1 && runs[0].metadata.name != refused[0].metadata.name)
         .await;
     fleet.says("UpdateBlocked", "HookUnsuccessful").await;
-    assert_eq!(
-        images_of(fleet.all_pods().await.values()),
-        BTreeSet::from(["game:v2".to_owned()])
-    );
+    assert_eq!(fleet.images().await, ["game:v2".to_owned()].into());
     fleet.nodes.every_pod().set_players(0);
     fleet.retry("postInplaceUpdateStrategy");
     fleet.settled(1).await;

@@ -3,8 +3,7 @@
 use std::collections::BTreeSet;
 
 use operator_tests::assert_has;
-use operator_tests::fleet::{condition, empty_now, game, until_empty};
-use serde_json::json;
+use operator_tests::fleet::{condition, empty_now, game, hooked, until_empty};
 use shared_api::Phase;
 
 use crate::fleet;
@@ -13,12 +12,7 @@ use crate::fleet;
 async fn a_busy_pod_stays_until_it_is_empty_and_holds_up_nobody() {
     let fleet = fleet("scale-down").await;
     fleet.hook("empty", until_empty()).await;
-    fleet
-        .launch(&game(
-            5,
-            json!({ "preDeleteUpdateStrategy": { "hook": { "templateName": "empty" } } }),
-        ))
-        .await;
+    fleet.launch(&game(5, hooked("empty"))).await;
     fleet.nodes.every_pod().set_players(3);
     fleet.scale(2);
     let runs = fleet
@@ -72,12 +66,7 @@ async fn a_busy_pod_stays_until_it_is_empty_and_holds_up_nobody() {
 async fn a_refusal_is_explained_and_retry_asks_again() {
     let fleet = fleet("scale-down").await;
     fleet.hook("empty", empty_now()).await;
-    fleet
-        .launch(&game(
-            3,
-            json!({ "preDeleteUpdateStrategy": { "hook": { "templateName": "empty" } } }),
-        ))
-        .await;
+    fleet.launch(&game(3, hooked("empty"))).await;
     fleet.nodes.every_pod().set_players(7);
     fleet.scale(2);
     let status = fleet
@@ -101,16 +90,7 @@ async fn a_refusal_is_explained_and_retry_asks_again() {
         0,
         "a verdict stays until somebody asks again"
     );
-    let _ = fleet.kubectl(
-        &[
-            "patch",
-            "gamedeployment",
-            "test-gamedeployment",
-            "--type=json",
-            "-p=[{\"op\":\"replace\",\"path\":\"/spec/preDeleteUpdateStrategy/retry\",\"value\":true}]",
-        ],
-        "",
-    );
+    fleet.retry("preDeleteUpdateStrategy");
     let status = fleet.settled(2).await;
     assert_eq!(condition(&status, "ScaleBlocked"), None);
     assert_eq!(

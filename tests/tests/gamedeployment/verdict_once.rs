@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use operator_tests::Fleet;
-use operator_tests::fleet::{game, hooked, images_of, until_empty};
+use operator_tests::fleet::{game, hooked, until_empty};
 use serde_json::json;
 use shared_api::HookRun;
 use shared_api::names::hook_run_annotation::INTENT;
@@ -103,10 +103,7 @@ async fn an_update_that_was_approved_says_nothing_about_the_next_one() {
     fleet.launch(&game(1, hooked("empty"))).await;
     fleet.set_image("game:v2").await;
     fleet.settled(1).await;
-    assert_eq!(
-        images_of(fleet.all_pods().await.values()),
-        BTreeSet::from(["game:v2".to_owned()])
-    );
+    assert_eq!(fleet.images().await, ["game:v2".to_owned()].into());
     fleet.nodes.every_pod().set_players(1);
     let ended = fleet.nodes.terminations().len();
     fleet.set_image("game:v3").await;

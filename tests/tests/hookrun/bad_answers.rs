@@ -94,8 +94,7 @@ async fn what_takes_too_long_is_given_up() {
         assert!(took >= Some(1000), "{status:?}");
     }
     assert_eq!(
-        env.operator
-            .metric("hookgate_hook_measurement_failures_total", "kind=\"Timeout\"")
+        env.metric("hookgate_hook_measurement_failures_total", "kind=\"Timeout\"")
             .await,
         2
     );

@@ -17,12 +17,7 @@ async fn a_call_in_flight_is_cancelled_and_nothing_follows() {
     )
     .await;
     env.game.await_in_flight("/", 1, SOON).await.unwrap();
-    assert_eq!(
-        env.operator
-            .metric("hookgate_hook_measurements_in_flight", "")
-            .await,
-        1
-    );
+    assert_eq!(env.metric("hookgate_hook_measurements_in_flight", "").await, 1);
     env.delete("run").await;
     env.game.await_cancelled("/", 1, SOON).await.unwrap();
     env.idle().await;

@@ -50,7 +50,6 @@ async fn metadata_and_link_local_addresses_are_refused_in_every_spelling() {
     }
     assert!((1..cases.len()).contains(&asked), "{asked}");
     let counted = env
-        .operator
         .metric("hookgate_hook_measurement_failures_total", "kind=\"Forbidden\"")
         .await;
     assert_eq!(usize::try_from(counted), Ok(asked));

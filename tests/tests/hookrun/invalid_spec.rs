@@ -126,12 +126,7 @@ async fn what_cannot_even_be_read_gets_a_phase_and_stops_nobody() {
     );
     assert_eq!(status["reason"], "InvalidSpec");
     env.warned("unreadable", "InvalidSpec hook spec invalid: ").await;
-    assert!(
-        env.operator
-            .metric("hookgate_hook_unreadable_objects_total", "")
-            .await
-            >= 1
-    );
+    assert!(env.metric("hookgate_hook_unreadable_objects_total", "").await >= 1);
     env.measure("after", web("webtest", &env.game.url("/"), json!({})))
         .await;
     assert_eq!(env.verdict("after").await.phase, Phase::Successful);
@@ -158,10 +153,7 @@ async fn a_verdict_stays_when_the_spec_becomes_unreadable() {
     unreadable["count"] = json!(5_000_000_000_i64);
     create_as_is(&env, "run", json!({ "metrics": [unreadable] })).await;
     eventually(SOON, || async {
-        let seen = env
-            .operator
-            .metric("hookgate_hook_unreadable_objects_total", "")
-            .await;
+        let seen = env.metric("hookgate_hook_unreadable_objects_total", "").await;
         if seen > 0 { Ok(()) } else { Err(seen) }
     })
     .await;

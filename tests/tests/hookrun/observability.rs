@@ -91,11 +91,10 @@ async fn what_happened_is_counted() {
         ("hookgate_hook_status_writes_total", "outcome=\"failed\"", 0),
         ("hookgate_hook_active_runs", "", 0),
     ] {
-        assert_eq!(env.operator.metric(name, labels).await, wanted, "{name} {labels}");
+        assert_eq!(env.metric(name, labels).await, wanted, "{name} {labels}");
     }
     assert!(
-        env.operator
-            .metric("hookgate_hook_status_writes_total", "outcome=\"written\"")
+        env.metric("hookgate_hook_status_writes_total", "outcome=\"written\"")
             .await
             >= 4
     );

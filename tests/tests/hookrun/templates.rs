@@ -184,7 +184,7 @@ async fn replace_spec(env: &TestEnv<'_>, spec: &Value) {
 
 async fn gauge(env: &TestEnv<'_>, wanted: u64) {
     eventually(SOON, || async {
-        let seen = env.operator.metric("hookgate_hook_invalid_templates", "").await;
+        let seen = env.metric("hookgate_hook_invalid_templates", "").await;
         if seen == wanted { Ok(()) } else { Err(seen) }
     })
     .await;

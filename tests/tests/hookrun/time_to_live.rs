@@ -56,7 +56,6 @@ async fn zero_is_at_once_and_unset_is_never() {
     env.verdict("patient").await;
     eventually(SOON, || async {
         let ended = env
-            .operator
             .metric("hookgate_hook_runs_completed_total", "phase=\"Error\"")
             .await;
         if ended == 3 { Ok(()) } else { Err(ended) }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use fastrand::Rng;
 use kube::api::{DeleteParams, ListParams};
-use operator_tests::fleet::{Who, condition, images_of};
+use operator_tests::fleet::{Who, condition};
 use operator_tests::{Fleet, SOON};
 use serde_json::json;
 use shared_api::GameDeploymentStatus;
@@ -127,7 +127,7 @@ impl<'s> People<'s> {
         })
         .await;
         fleet.settled(self.replicas).await;
-        let images = images_of(fleet.all_pods().await.values());
+        let images = fleet.images().await;
         let status = fleet.status().await;
         assert_eq!(images, BTreeSet::from([self.image.to_owned()]), "{status:#?}");
     }

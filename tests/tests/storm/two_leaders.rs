@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use futures::future::join_all;
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::api::{Api, Patch, PatchParams, PostParams};
-use operator_tests::fleet::{Who, game, images_of, until_empty};
+use operator_tests::fleet::{Who, game, until_empty};
 use operator_tests::proof::{Extent, played};
 use operator_tests::{Fleet, Operator, SOON, Start, allow_election};
 use serde_json::json;
@@ -170,7 +170,7 @@ async fn both_believe_that_they_lead_and_nothing_is_done_twice() {
             })
             .await;
         assert_eq!(status.ready_replicas, 4);
-        let images = images_of(fleet.all_pods().await.values());
+        let images = fleet.images().await;
         assert_eq!(images, BTreeSet::from([format!("game:v{round}")]));
         recorded_once(&fleet, &name, count).await;
         measured += count;

@@ -6,7 +6,7 @@ use serde_json::json;
 use test_kit::eventually;
 
 use crate::successful_hook::with;
-use crate::terminal::Terminal;
+use crate::terminal::{CREATED, SCALED, Terminal};
 
 /// `hook-template-args.yaml`.
 const TEMPLATE: &str = include_str!("../../manifests/hook-template-args.yaml");
@@ -22,16 +22,10 @@ pub(crate) async fn play(terminal: &Terminal<'_>) {
         terminal.apply(&with(TEMPLATE, &[("60s", INTERVAL)])),
         "hooktemplate.tkex.tencent.com/test created\n"
     );
-    assert_eq!(
-        terminal.apply(WORKLOAD),
-        "gamedeployment.tkex.tencent.com/test-gamedeployment created\n"
-    );
+    assert_eq!(terminal.apply(WORKLOAD), CREATED);
     terminal.shows_game("4 4 4 4 4").await;
     let scaled = terminal.run("scale --replicas=2 gamedeployment/test-gamedeployment");
-    assert_eq!(
-        scaled,
-        "gamedeployment.tkex.tencent.com/test-gamedeployment scaled\n"
-    );
+    assert_eq!(scaled, SCALED);
     let asked = terminal.shows_runs(2, "Running").await;
     for id in &asked {
         shows_run(terminal, id).await;

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use test_kit::{Answer, Webhook};
 
 use crate::successful_hook::{template, workload};
-use crate::terminal::Terminal;
+use crate::terminal::{CREATED, PATCHED, SCALED, Terminal};
 
 const TEMPLATE: &str = include_str!("../../manifests/hook-template-fail.yaml");
 
@@ -14,10 +14,7 @@ pub(crate) async fn play(terminal: &Terminal<'_>, server: &Webhook) {
     let created = terminal.apply(&template(TEMPLATE, server));
     assert_eq!(created, "hooktemplate.tkex.tencent.com/test created\n");
     let created = terminal.apply(&workload());
-    assert_eq!(
-        created,
-        "gamedeployment.tkex.tencent.com/test-gamedeployment created\n"
-    );
+    assert_eq!(created, CREATED);
     terminal.shows_game("6 6 6 6 6").await;
     let before = terminal.fleet.nodes.terminations().len();
     let pod = refused(terminal).await;
@@ -38,10 +35,7 @@ pub(crate) async fn play(terminal: &Terminal<'_>, server: &Webhook) {
 /// Scales down; the hook fails. Returns the pod's instance id.
 async fn refused(terminal: &Terminal<'_>) -> String {
     let scaled = terminal.run("scale --replicas=5 gamedeployment/test-gamedeployment");
-    assert_eq!(
-        scaled,
-        "gamedeployment.tkex.tencent.com/test-gamedeployment scaled\n"
-    );
+    assert_eq!(scaled, SCALED);
     let asked = terminal.shows_runs(1, "Running").await;
     terminal.shows_game("5 6 6 6 6").await;
     let failed = terminal.shows_runs(1, "Failed").await;
@@ -109,10 +103,7 @@ async fn retried(terminal: &Terminal<'_>, server: &Webhook, pod: &str) {
     let patched = terminal.run(&format!(
         "patch gamedeployment test-gamedeployment --type=json {RETRY}"
     ));
-    assert_eq!(
-        patched,
-        "gamedeployment.tkex.tencent.com/test-gamedeployment patched\n"
-    );
+    assert_eq!(patched, PATCHED);
     assert_eq!(
         terminal.shows_runs(1, "Running").await,
         [pod],

@@ -2,7 +2,7 @@
 
 use test_kit::Webhook;
 
-use crate::terminal::Terminal;
+use crate::terminal::{CREATED, PATCHED, SCALED, Terminal};
 
 const TEMPLATE: &str = include_str!("../../manifests/hook-template-success.yaml");
 
@@ -38,10 +38,7 @@ pub(crate) async fn play(terminal: &Terminal<'_>, server: &Webhook) {
     let created = terminal.apply(&template(TEMPLATE, server));
     assert_eq!(created, "hooktemplate.tkex.tencent.com/test created\n");
     let created = terminal.apply(&workload());
-    assert_eq!(
-        created,
-        "gamedeployment.tkex.tencent.com/test-gamedeployment created\n"
-    );
+    assert_eq!(created, CREATED);
     terminal.shows_game("6 6 6 6 6").await;
     scale_down(terminal).await;
     update(terminal).await;
@@ -55,10 +52,7 @@ pub(crate) async fn play(terminal: &Terminal<'_>, server: &Webhook) {
 
 async fn scale_down(terminal: &Terminal<'_>) {
     let scaled = terminal.run("scale --replicas=5 gamedeployment/test-gamedeployment");
-    assert_eq!(
-        scaled,
-        "gamedeployment.tkex.tencent.com/test-gamedeployment scaled\n"
-    );
+    assert_eq!(scaled, SCALED);
     let asked = terminal.shows_runs(1, "Running").await;
     // The hook is being asked: nobody has gone.
     terminal.shows_game("5 6 6 6 6").await;
@@ -89,10 +83,7 @@ async fn update(terminal: &Terminal<'_>) {
     let patched = terminal.run(&format!(
         "patch gamedeployment test-gamedeployment --type=json {patch}"
     ));
-    assert_eq!(
-        patched,
-        "gamedeployment.tkex.tencent.com/test-gamedeployment patched\n"
-    );
+    assert_eq!(patched, PATCHED);
     // maxUnavailable is 2: two pods at a time.
     let first = terminal.shows_runs(2, "Running").await;
     terminal.shows_game("5 0 0 5 5").await;

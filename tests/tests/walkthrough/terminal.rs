@@ -5,6 +5,10 @@ use test_kit::eventually;
 
 /// Name of the document's workload.
 pub(crate) const GAME: &str = "test-gamedeployment";
+/// What kubectl says of it.
+pub(crate) const CREATED: &str = "gamedeployment.tkex.tencent.com/test-gamedeployment created\n";
+pub(crate) const SCALED: &str = "gamedeployment.tkex.tencent.com/test-gamedeployment scaled\n";
+pub(crate) const PATCHED: &str = "gamedeployment.tkex.tencent.com/test-gamedeployment patched\n";
 
 /// Where the reader types.
 pub(crate) struct Terminal<'f> {
