@@ -1,30 +1,27 @@
 //! `kubectl game hook evaluate`: a given answer, and why it means what it means.
 
-use crate::{Manifest, example, hook};
+use crate::{Manifest, Said, example, hook};
 
 const AGE: &str = r#"{"name":"bryan","male":"yes","age":45}"#;
+const IP: &str = "PodIP=1.1.1.1";
+
+/// What an example says of an answer.
+fn evaluate(number: &str, arg: &str, result: &str, more: &[&str]) -> Said {
+    let file = example(number);
+    let words = ["evaluate", "-f", &file, "--arg", arg, "--result", result];
+    hook(&[&words, more].concat())
+}
 
 #[test]
 fn the_users_own_hooks_say_what_their_document_says() {
-    let file = example("02");
-    let words = [
-        "evaluate",
-        "-f",
-        &file,
-        "--arg",
-        "PodIP=1.1.1.1",
-        "--result",
-        AGE,
-        "--name",
-    ];
-    let good = hook(&[&words[..], &["test"]].concat());
+    let good = evaluate("02", IP, AGE, &["--name", "test"]);
     assert_eq!(good.code, 0, "{good:?}");
     assert_eq!(
         good.out,
         "+ Successful   webtest: \"45\" satisfies asInt(result) > 30\n  result is a number: 45\n  \
          successCondition is true: asInt(result) > 30\n"
     );
-    let bad = hook(&[&words[..], &["test-fail"]].concat());
+    let bad = evaluate("02", IP, AGE, &["--name", "test-fail"]);
     assert_eq!(bad.code, 1, "{bad:?}");
     assert!(
         bad.out
@@ -35,16 +32,7 @@ fn the_users_own_hooks_say_what_their_document_says() {
 
 #[test]
 fn both_conditions_are_explained() {
-    let file = example("08");
-    let said = hook(&[
-        "evaluate",
-        "-f",
-        &file,
-        "--arg",
-        "PodIP=1.1.1.1",
-        "--result",
-        r#"{"state":"ending"}"#,
-    ]);
+    let said = evaluate("08", IP, r#"{"state":"ending"}"#, &[]);
     assert_eq!(said.code, 3, "{said:?}");
     assert_eq!(
         said.out,
@@ -56,19 +44,8 @@ fn both_conditions_are_explained() {
 
 #[test]
 fn an_answer_that_cannot_be_judged_says_why() {
-    let file = example("01");
     let said = |result: &str, code: &str| {
-        let said = hook(&[
-            "evaluate",
-            "-f",
-            &file,
-            "--arg",
-            "PodIP=1.1.1.1",
-            "--result",
-            result,
-            "--code",
-            code,
-        ]);
+        let said = evaluate("01", IP, result, &["--code", code]);
         assert_eq!(said.code, 2, "{said:?}");
         said.out
     };
@@ -85,140 +62,70 @@ fn an_answer_that_cannot_be_judged_says_why() {
 
 #[test]
 fn numbers_stand_for_what_prometheus_would_answer() {
-    let file = example("06");
+    let no_data = "no data: the query matched no series (onNoData Failed)";
+    let bad_data = r#"{"status":"error","errorType":"bad_data","error":"parse error"}"#;
     let cases = [
-        (
-            "sessions",
-            "[]",
-            1,
-            "no data: the query matched no series (onNoData Failed)",
-        ),
+        ("sessions", "[]", 1, no_data),
         ("sessions", "[0]", 0, "\"[0]\" satisfies result[0] == 0"),
         ("sessions", "[NaN]", 3, "the answer holds NaN"),
         ("load", "[]", 0, "satisfies len(result) == 0"),
         ("load", "[0.1, 0.5]", 1, "\"[0.1,0.5]\" does not satisfy"),
-        (
-            "load",
-            r#"{"status":"error","errorType":"bad_data","error":"parse error"}"#,
-            2,
-            "bad_data: parse error",
-        ),
+        ("load", bad_data, 2, "bad_data: parse error"),
     ];
     for (metric, result, code, words) in cases {
-        let said = hook(&[
-            "evaluate",
-            "-f",
-            &file,
-            "--arg",
-            "PodName=p",
-            "--metric",
-            metric,
-            "--result",
-            result,
-        ]);
+        let said = evaluate("06", "PodName=p", result, &["--metric", metric]);
         assert_eq!(said.code, code, "{said:?}");
         assert!(said.out.contains(words), "{said:?}");
-        assert_eq!(
-            said.out.lines().filter(|line| !line.starts_with(' ')).count(),
-            1,
-            "{said:?}"
-        );
+        let judged = said.out.lines().filter(|line| !line.starts_with(' '));
+        assert_eq!(judged.count(), 1, "{said:?}");
     }
 }
 
 #[test]
 fn without_a_metric_all_are_judged_and_the_worst_decides() {
-    let file = example("06");
-    let said = hook(&["evaluate", "-f", &file, "--arg", "PodName=p", "--result", "[]"]);
+    let said = evaluate("06", "PodName=p", "[]", &[]);
     assert_eq!(said.code, 1, "{said:?}");
-    assert!(
-        said.out.contains("x Failed       sessions") && said.out.contains("+ Successful   load"),
-        "{said:?}"
-    );
+    assert!(said.out.contains("x Failed       sessions"), "{said:?}");
+    assert!(said.out.contains("+ Successful   load"), "{said:?}");
 }
 
 #[test]
 fn the_answer_may_come_from_a_file() {
     let answer = Manifest::new(r#"{"players":0}"#);
-    let file = example("01");
-    let result = format!("@{}", answer.path());
-    let said = hook(&[
-        "evaluate",
-        "-f",
-        &file,
-        "--arg",
-        "PodIP=1.1.1.1",
-        "--result",
-        &result,
-    ]);
+    let said = evaluate("01", IP, &format!("@{}", answer.path()), &[]);
     assert_eq!(said.code, 0, "{said:?}");
 }
 
 #[test]
 fn a_status_code_can_be_judged() {
-    let file = example("09");
     for (code, exit) in [("204", 0), ("200", 1), ("404", 2)] {
-        let said = hook(&[
-            "evaluate",
-            "-f",
-            &file,
-            "--arg",
-            "PodIP=1.1.1.1",
-            "--result",
-            "",
-            "--code",
-            code,
-        ]);
+        let said = evaluate("09", IP, "", &["--code", code]);
         assert_eq!(said.code, exit, "{said:?}");
     }
 }
 
 #[test]
 fn a_secret_in_the_answer_is_not_shown() {
-    let file = example("05");
     let result = r#"{"accepted":false,"echo":"Bearer hush-hush-hush"}"#;
     let secret = "matchmaker/authorization=Bearer hush-hush-hush";
-    let said = hook(&[
-        "evaluate",
-        "-f",
-        &file,
-        "--arg",
-        "PodName=p",
-        "--secret",
-        secret,
-        "--result",
-        result,
-    ]);
+    let said = evaluate("05", "PodName=p", result, &["--secret", secret]);
     assert_eq!(said.code, 1, "{said:?}");
-    assert!(
-        said.out.contains(r#"{"accepted":false,"echo":"*****"}"#),
-        "{said:?}"
-    );
+    let hidden = r#"{"accepted":false,"echo":"*****"}"#;
+    assert!(said.out.contains(hidden), "{said:?}");
     assert!(!format!("{said:?}").contains("hush-hush-hush"), "{said:?}");
 }
 
 #[test]
 fn only_arguments_that_a_condition_mentions_must_be_given() {
-    let said = hook(&["evaluate", "-f", &example("04"), "--result", r#"{"rooms":[]}"#]);
+    let evaluate = |file: &str, result| hook(&["evaluate", "-f", file, "--result", result]);
+    let said = evaluate(&example("04"), r#"{"rooms":[]}"#);
     assert_eq!(said.code, 0, "{said:?}");
     let text = std::fs::read_to_string(example("01")).unwrap();
     let whole = text.replace("http://{{ args.PodIP }}:9091/players", "\"{{ args.PodIP }}\"");
-    let said = hook(&[
-        "evaluate",
-        "-f",
-        Manifest::new(&whole).path(),
-        "--result",
-        r#"{"players":0}"#,
-    ]);
+    let said = evaluate(Manifest::new(&whole).path(), r#"{"players":0}"#);
     assert_eq!(said.code, 0, "{said:?}");
     let seen = text.replace("result == 0", "result <= {{ args.PodIP }}");
-    let said = hook(&[
-        "evaluate",
-        "-f",
-        Manifest::new(&seen).path(),
-        "--result",
-        r#"{"players":0}"#,
-    ]);
+    let said = evaluate(Manifest::new(&seen).path(), r#"{"players":0}"#);
     assert_eq!(said.code, 64, "{said:?}");
     assert!(said.err.contains("here: --arg PodIP=VALUE"), "{said:?}");
 }
