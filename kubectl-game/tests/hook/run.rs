@@ -88,10 +88,8 @@ fn the_final_status_can_be_had_as_json_or_yaml() {
     let json = hook(&["run", "-f", manifest.path(), "-o", "json"]);
     let status: Value = serde_json::from_str(&json.out).unwrap();
     assert_eq!((json.code, json.err.as_str()), (1, ""));
-    assert_eq!(
-        (&status["phase"], &status["reason"]),
-        (&json!("Failed"), &json!("FailureLimitExceeded"))
-    );
+    assert_eq!(status["phase"], "Failed");
+    assert_eq!(status["reason"], "FailureLimitExceeded");
     assert_eq!(status["metricResults"][0]["measurements"][0]["value"], json!("3"));
     let yaml = hook(&["run", "-f", manifest.path(), "-o", "yaml"]);
     assert_eq!(yaml.code, 1);
@@ -102,38 +100,29 @@ fn the_final_status_can_be_had_as_json_or_yaml() {
 #[test]
 fn arguments_are_filled_in_as_a_workload_would() {
     let game = Webhook::start().unwrap();
-    game.on(
-        "/rooms",
-        Answer::json(json!({ "rooms": [{ "state": "closed" }] })),
-    );
+    let rooms = json!({ "rooms": [{ "state": "closed" }] });
+    game.on("/rooms", Answer::json(rooms));
     let address = game.address().to_string();
     let text = std::fs::read_to_string(example("04"))
         .unwrap()
         .replace("{{ args.PodIP }}:9091", "{{ args.PodIP }}");
     let manifest = Manifest::new(&text);
-    let said = hook(&[
-        "run",
-        "-f",
-        manifest.path(),
-        "--arg",
-        &format!("PodIP={address}"),
-        "--arg",
+    let ip = format!("PodIP={address}");
+    let arguments = [
+        &*ip,
         "PodName=game a&b",
-        "--arg",
         "PodNamespace=games",
-        "--arg",
         "service-name=lobby",
-        "--arg",
         "region=asia",
-    ]);
+    ];
+    let arguments = arguments.map(|argument| ["--arg", argument]);
+    let said = hook(&[&["run", "-f", manifest.path()], arguments.as_flattened()].concat());
     assert_eq!(said.code, 0, "{said:?}");
     let seen = game.all_requests();
     assert_eq!(seen.len(), 1);
     assert_eq!(seen[0].query, "pod=game%20a%26b&namespace=games");
-    assert_eq!(
-        (seen[0].header("x-service"), seen[0].header("x-region")),
-        (Some("lobby"), Some("asia"))
-    );
+    assert_eq!(seen[0].header("x-service"), Some("lobby"));
+    assert_eq!(seen[0].header("x-region"), Some("asia"));
 }
 
 #[test]
@@ -144,46 +133,31 @@ fn a_secret_is_sent_and_never_shown() {
     let text = std::fs::read_to_string(example("05"))
         .unwrap()
         .replace("matchmaker.games.svc:8080", &address);
-    let text = text.replace(
-        "result.accepted && result.pending == 0",
-        "result.path == \"/elsewhere\"",
-    );
+    let accepted = "result.accepted && result.pending == 0";
+    let text = text.replace(accepted, "result.path == \"/elsewhere\"");
     let manifest = Manifest::new(&text);
     let secret = "matchmaker/authorization=Bearer hush-hush-hush";
-    let said = hook(&[
-        "run",
-        "-f",
-        manifest.path(),
-        "--arg",
-        "PodName=game-1",
-        "--secret",
-        secret,
-    ]);
+    let words = ["--arg", "PodName=game-1", "--secret", secret];
+    let said = hook(&[&["run", "-f", manifest.path()], &words[..]].concat());
     assert_eq!(said.code, 1, "{said:?}");
     assert!(!format!("{said:?}").contains("hush-hush-hush"), "{said:?}");
     let seen = game.all_requests();
     assert_eq!(seen.len(), 1);
     assert_eq!(seen[0].header("authorization"), Some("Bearer hush-hush-hush"));
-    assert_eq!(
-        seen[0].json().unwrap(),
-        json!({ "server": "game-1", "reason": "scale-down", "wait": true })
-    );
+    let sent = json!({ "server": "game-1", "reason": "scale-down", "wait": true });
+    assert_eq!(seen[0].json().unwrap(), sent);
 }
 
 #[test]
 fn a_secret_that_is_not_given_is_an_error_with_its_remedy() {
     let text = std::fs::read_to_string(example("05")).unwrap();
-    let text = text.replace(
-        "    - name: leave\n",
-        "    - name: leave\n      consecutiveErrorLimit: 0\n",
-    );
+    let name = "    - name: leave\n";
+    let text = text.replace(name, &format!("{name}      consecutiveErrorLimit: 0\n"));
     let manifest = Manifest::new(&text);
     let said = hook(&["run", "-f", manifest.path(), "--arg", "PodName=game-1"]);
     assert_eq!(said.code, 2, "{said:?}");
-    assert!(
-        said.out.contains("pass --secret matchmaker/authorization=VALUE"),
-        "{said:?}"
-    );
+    let remedy = "pass --secret matchmaker/authorization=VALUE";
+    assert!(said.out.contains(remedy), "{said:?}");
 }
 
 #[test]
@@ -212,10 +186,7 @@ fn a_run_that_polls_in_vain_ends_with_its_timeout() {
     let manifest = Manifest::new(&text);
     let said = hook(&["run", "-f", manifest.path(), "--arg", "PodIP=unused"]);
     assert_eq!(said.code, 2, "{said:?}");
-    assert!(
-        said.out
-            .ends_with("! Error        drained\n  metric players Error: run timed out\n"),
-        "{said:?}"
-    );
+    let verdict = "! Error        drained\n  metric players Error: run timed out\n";
+    assert!(said.out.ends_with(verdict), "{said:?}");
     assert_eq!(game.requests("/players").len(), 1);
 }

@@ -44,15 +44,8 @@ fn mistakes_on_the_command_line_name_the_flag() {
 #[test]
 fn an_argument_that_is_missing_is_named_with_its_place() {
     let manifest = Manifest::new(&std::fs::read_to_string(example("04")).unwrap());
-    let said = refused(&[
-        "run",
-        "-f",
-        manifest.path(),
-        "--arg",
-        "PodIP=p",
-        "--arg",
-        "PodNamespace=n",
-    ]);
+    let words = ["--arg", "PodIP=p", "--arg", "PodNamespace=n"];
+    let said = refused(&[&["run", "-f", manifest.path()], &words[..]].concat());
     assert_eq!(
         manifest.anonymous(&said),
         "error: FILE:11:7: args[1]: argument \"PodName\" was not supplied; set its value (here: --arg PodName=VALUE)\n       \
@@ -65,23 +58,17 @@ fn a_file_that_cannot_be_used_is_named_with_the_place() {
     assert!(
         refused(&["run", "-f", "no-such-file.yaml"]).starts_with("error: failed to read no-such-file.yaml: ")
     );
+    let nothing = "error: no HookTemplate or HookRun in FILE; ";
     for (text, message) in [
         ("a: [1\nb: 2\n", "error: FILE:2:2: "),
         ("a: 1\nb: 2\na: 3\n", "error: FILE:3:1: duplicate mapping key: a"),
-        (
-            "apiVersion: v1\nkind: Pod\n",
-            "error: no HookTemplate or HookRun in FILE; ",
-        ),
-        ("", "error: no HookTemplate or HookRun in FILE; "),
+        ("apiVersion: v1\nkind: Pod\n", nothing),
+        ("", nothing),
     ] {
         let manifest = Manifest::new(text);
         // Files with nothing to check are no mistake.
-        let commands = if message.contains("no HookTemplate") {
-            &["run"][..]
-        } else {
-            &["run", "lint"]
-        };
-        for command in commands {
+        let count = if message == nothing { 1 } else { 2 };
+        for command in &["run", "lint"][..count] {
             let said = manifest.anonymous(&refused(&[command, "-f", manifest.path()]));
             assert!(said.starts_with(message), "{said}");
             assert_eq!(said.lines().count(), 1, "{said}");
@@ -100,19 +87,15 @@ fn a_hook_that_cannot_be_measured_is_refused_with_every_problem() {
         .lines()
         .map(|line| line.trim_start_matches(['e', 'r', 'o', ':', ' ']))
         .collect();
-    assert!(
-        places[0].starts_with("FILE:8:17: metrics[0].interval: "),
-        "{said}"
-    );
-    assert!(
-        places[1].starts_with("FILE:9:25: metrics[0].successCondition: unknown name `reslt`"),
-        "{said}"
-    );
-    assert!(
-        places[2].starts_with("FILE:12:16: metrics[0].provider.web.url: \"players\" is not an absolute URL"),
-        "{said}"
-    );
-    assert_eq!(places.len(), 3);
+    let wanted = [
+        "FILE:8:17: metrics[0].interval: ",
+        "FILE:9:25: metrics[0].successCondition: unknown name `reslt`",
+        "FILE:12:16: metrics[0].provider.web.url: \"players\" is not an absolute URL",
+    ];
+    assert_eq!(places.len(), wanted.len());
+    for (place, wanted) in places.into_iter().zip(wanted) {
+        assert!(place.starts_with(wanted), "{said}");
+    }
 }
 
 #[test]
