@@ -1,6 +1,7 @@
 //! Workloads that tests look at: three pods, of which one is to go, with its HookRun in one state or another.
 
 use jiff::Timestamp;
+use kube::ResourceExt;
 use serde_json::{Value, json};
 use shared_api::{GameDeployment, HookRun};
 
@@ -22,6 +23,11 @@ fn condition(kind: &str, status: &str, reason: &str, message: &str) -> Value {
         "type": kind, "status": status, "reason": reason, "message": message, "observedGeneration": 3,
         "lastTransitionTime": "2026-01-02T09:58:00Z"
     })
+}
+
+fn available(pods: usize) -> Value {
+    let message = format!("at least {pods} pods are available");
+    condition("Available", "True", "MinimumPodsAvailable", &message)
 }
 
 /// A workload with this status, on top of a usual one.
@@ -60,18 +66,21 @@ fn template(image: &str) -> Value {
     })
 }
 
+fn owner() -> Value {
+    json!({ "apiVersion": "tkex.tencent.com/v1alpha1", "kind": "GameDeployment", "name": "arena", "uid": "u-arena" })
+}
+
 /// A pod of the workload that is ready.
 pub(crate) fn pod(name: &str, revision: &str, annotations: Value) -> k8s_openapi::api::core::v1::Pod {
     let instance = name.rsplit('-').next().unwrap();
+    let mut owner = owner();
+    owner["controller"] = json!(true);
     read(json!({
         "metadata": {
             "name": name, "namespace": "games", "uid": format!("u-{instance}"), "annotations": annotations,
             "creationTimestamp": "2026-01-01T22:00:00Z",
             "labels": { "app": "arena", "controller-revision-hash": revision },
-            "ownerReferences": [{
-                "apiVersion": "tkex.tencent.com/v1alpha1", "kind": "GameDeployment", "name": "arena", "uid": "u-arena",
-                "controller": true
-            }]
+            "ownerReferences": [owner]
         },
         "spec": { "nodeName": "node-1", "containers": [{ "name": "game", "image": "game:v2" }] },
         "status": {
@@ -94,9 +103,7 @@ pub(crate) fn run(spec: Value, status: Value) -> HookRun {
                 "hookrun-type": "pre-delete-step", "tkex.tencent.com/pod-uid": "u-x7k2p", "instance-id": "x7k2p"
             },
             "annotations": { "tkex.tencent.com/intent": "delete" },
-            "ownerReferences": [{
-                "apiVersion": "tkex.tencent.com/v1alpha1", "kind": "GameDeployment", "name": "arena", "uid": "u-arena"
-            }]
+            "ownerReferences": [owner()]
         },
         "spec": spec, "status": status
     }))
@@ -118,9 +125,7 @@ fn revision(number: i64, name: &str, image: &str) -> k8s_openapi::api::apps::v1:
     read(json!({
         "metadata": {
             "name": name, "namespace": "games", "creationTimestamp": format!("2026-01-0{number}T08:00:00Z"),
-            "ownerReferences": [{
-                "apiVersion": "tkex.tencent.com/v1alpha1", "kind": "GameDeployment", "name": "arena", "uid": "u-arena"
-            }]
+            "ownerReferences": [owner()]
         },
         "revision": number, "data": { "spec": { "template": template } }
     }))
@@ -159,25 +164,21 @@ fn waits(phase: &str, run: Option<&str>, message: &str) -> Value {
 
 const SCALING: &str = "0 pods to create, 1 to delete";
 
+/// The conditions of a workload that is to lose one pod, and does not for this reason.
+fn scaling_blocked(reason: &str, message: &str) -> Value {
+    let message = format!("pod arena-x7k2p: {message}");
+    json!([
+        available(1),
+        condition("Progressing", "True", "Scaling", SCALING),
+        condition("ScaleBlocked", "True", reason, &message),
+    ])
+}
+
 /// Its hook said no.
 pub(crate) fn refused() -> Snapshot {
     let said = "metric players Failed: \"3\" does not satisfy asInt(result) == 0 (1 failed > failureLimit 0)";
     let message = format!("HookRun {RUN} is Failed: {said}; the pod stays as it is");
-    let conditions = json!([
-        condition(
-            "Available",
-            "True",
-            "MinimumPodsAvailable",
-            "at least 1 pods are available"
-        ),
-        condition("Progressing", "True", "Scaling", SCALING),
-        condition(
-            "ScaleBlocked",
-            "True",
-            "HookUnsuccessful",
-            &format!("pod arena-x7k2p: {message}")
-        ),
-    ]);
+    let conditions = scaling_blocked("HookUnsuccessful", &message);
     let status = json!({
         "phase": "Failed", "reason": "FailureLimitExceeded", "message": said, "startedAt": "2026-01-02T09:58:00Z",
         "completedAt": "2026-01-02T09:58:01Z",
@@ -195,20 +196,8 @@ pub(crate) fn refused() -> Snapshot {
 /// Its hook is being asked.
 pub(crate) fn asking() -> Snapshot {
     let message = format!("waits for the verdict of HookRun {RUN}");
-    let conditions = json!([
-        condition(
-            "Available",
-            "True",
-            "MinimumPodsAvailable",
-            "at least 1 pods are available"
-        ),
-        condition(
-            "Progressing",
-            "True",
-            "Scaling",
-            &format!("{SCALING}; the hooks of arena-x7k2p are being asked")
-        ),
-    ]);
+    let words = format!("{SCALING}; the hooks of arena-x7k2p are being asked");
+    let conditions = json!([available(1), condition("Progressing", "True", "Scaling", &words)]);
     let status = json!({
         "phase": "Running", "reason": "Measuring", "startedAt": "2026-01-02T09:58:00Z",
         "message": "metric players: last measurement Failed: \"3\" does not satisfy asInt(result) == 0",
@@ -235,43 +224,15 @@ pub(crate) fn blocked() -> Snapshot {
 
 /// Its hook cannot be asked, for this reason.
 pub(crate) fn because(reason: &str, message: &str) -> Snapshot {
-    let conditions = json!([
-        condition(
-            "Available",
-            "True",
-            "MinimumPodsAvailable",
-            "at least 1 pods are available"
-        ),
-        condition("Progressing", "True", "Scaling", SCALING),
-        condition(
-            "ScaleBlocked",
-            "True",
-            reason,
-            &format!("pod arena-x7k2p: {message}")
-        ),
-    ]);
+    let conditions = scaling_blocked(reason, message);
     snapshot(game(&conditions, waits("Pending", None, message)), vec![])
 }
 
 /// Everything is as it should be.
 pub(crate) fn complete() -> Snapshot {
-    let mut game = game(
-        &json!([
-            condition(
-                "Available",
-                "True",
-                "MinimumPodsAvailable",
-                "at least 2 pods are available"
-            ),
-            condition(
-                "Progressing",
-                "True",
-                "RolloutComplete",
-                "every pod has the update revision"
-            ),
-        ]),
-        json!({}),
-    );
+    let words = "every pod has the update revision";
+    let progressing = condition("Progressing", "True", "RolloutComplete", words);
+    let mut game = game(&json!([available(2), progressing]), json!({}));
     game.spec.replicas = Some(3);
     let mut snapshot = snapshot(game, vec![]);
     for pod in &mut snapshot.pods {
@@ -282,34 +243,23 @@ pub(crate) fn complete() -> Snapshot {
 
 /// A workload with one condition besides Available, and one pod at an old revision.
 pub(crate) fn told(kind: &str, status: &str, reason: &str, message: &str) -> Snapshot {
-    let mut conditions = vec![condition(
-        "Available",
-        "True",
-        "MinimumPodsAvailable",
-        "at least 2 pods are available",
-    )];
+    let mut conditions = vec![available(2)];
     conditions.retain(|known| known["type"] != kind);
     conditions.push(condition(kind, status, reason, message));
     if kind != "Progressing" {
-        conditions.push(condition(
-            "Progressing",
-            "True",
-            "RollingOut",
-            "2 of 3 pods are updated",
-        ));
+        let words = "2 of 3 pods are updated";
+        conditions.push(condition("Progressing", "True", "RollingOut", words));
     }
     let mut snapshot = complete();
     let replicas = snapshot.game.spec.replicas;
     snapshot.game = game(&json!(conditions), json!({ "updatedReplicas": 2 }));
     snapshot.game.spec.replicas = replicas;
-    if let Some(pod) = snapshot
+    let pod = snapshot
         .pods
         .iter_mut()
-        .find(|pod| pod.metadata.name.as_deref() == Some("arena-x7k2p"))
-    {
-        let labels = pod.metadata.labels.get_or_insert_default();
-        labels.insert("controller-revision-hash".to_owned(), "arena-5f6d8b".to_owned());
-    }
+        .find(|pod| pod.name_any() == "arena-x7k2p");
+    let labels = pod.unwrap().labels_mut();
+    labels.insert("controller-revision-hash".to_owned(), "arena-5f6d8b".to_owned());
     snapshot
 }
 
@@ -326,15 +276,13 @@ pub(crate) fn canary(reason: &str, paused: bool) -> Snapshot {
     let mut snapshot = told("Progressing", "False", reason, "canary step 2 pauses");
     let strategy = snapshot.game.spec.update_strategy.get_or_insert_default();
     strategy.paused = Some(paused);
-    strategy.canary = Some(read(
-        json!({ "steps": [{ "partition": 2 }, { "pause": {} }, { "partition": 0 }] }),
-    ));
+    let steps = json!([{ "partition": 2 }, { "pause": {} }, { "partition": 0 }]);
+    strategy.canary = Some(read(json!({ "steps": steps })));
     let status = snapshot.game.status.get_or_insert_default();
     status.current_step_index = Some(1);
     status.pause_conditions = read(json!([{ "reason": reason, "startTime": "2026-01-02T09:58:00Z" }]));
-    status.canary = Some(read(
-        json!({ "currentStepHookRun": "canary-arena-7d4b9c-1-no-alerts" }),
-    ));
+    let run = "canary-arena-7d4b9c-1-no-alerts";
+    status.canary = Some(read(json!({ "currentStepHookRun": run })));
     snapshot
 }
 
