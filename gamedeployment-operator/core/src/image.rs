@@ -98,66 +98,30 @@ mod tests {
 
     #[test]
     fn names_are_read_as_runtimes_read_them() {
-        for (text, registry, repository, tag, digest) in [
-            ("nginx", "docker.io", "nginx", Some("latest"), None),
-            ("library/nginx", "docker.io", "nginx", Some("latest"), None),
-            (
-                "docker.io/library/nginx:1.27",
-                "docker.io",
-                "nginx",
-                Some("1.27"),
-                None,
-            ),
-            (
-                "index.docker.io/team/game",
-                "docker.io",
-                "team/game",
-                Some("latest"),
-                None,
-            ),
-            (
-                "reg.example:5000/team/game",
-                "reg.example:5000",
-                "team/game",
-                Some("latest"),
-                None,
-            ),
-            (
-                "reg.example:5000/game:v1",
-                "reg.example:5000",
-                "game",
-                Some("v1"),
-                None,
-            ),
-            ("localhost/game:v1", "localhost", "game", Some("v1"), None),
-            (
-                "reg.example/library/game:v1",
-                "reg.example",
-                "library/game",
-                Some("v1"),
-                None,
-            ),
-            ("game@sha256:aa", "docker.io", "game", None, Some("sha256:aa")),
-            (
-                "game:v1@sha256:aa",
-                "docker.io",
-                "game",
-                Some("v1"),
-                Some("sha256:aa"),
-            ),
-            (
-                "docker-pullable://r.io/game@sha256:aa",
-                "r.io",
-                "game",
-                None,
-                Some("sha256:aa"),
-            ),
-        ] {
+        let table = "
+            nginx docker.io nginx latest -
+            library/nginx docker.io nginx latest -
+            docker.io/library/nginx:1.27 docker.io nginx 1.27 -
+            index.docker.io/team/game docker.io team/game latest -
+            reg.example:5000/team/game reg.example:5000 team/game latest -
+            reg.example:5000/game:v1 reg.example:5000 game v1 -
+            localhost/game:v1 localhost game v1 -
+            reg.example/library/game:v1 reg.example library/game v1 -
+            game@sha256:aa docker.io game - sha256:aa
+            game:v1@sha256:aa docker.io game v1 sha256:aa
+            docker-pullable://r.io/game@sha256:aa r.io game - sha256:aa
+        ";
+        for row in table.trim().lines() {
+            let columns: Vec<&str> = row.split_whitespace().collect();
+            let [text, registry, repository, tag, digest] = columns[..] else {
+                panic!("{row}");
+            };
+            let given = |column: &'static str| (column != "-").then_some(column);
             let expected = ImageName {
                 registry,
                 repository,
-                tag,
-                digest,
+                tag: given(tag),
+                digest: given(digest),
             };
             assert_eq!(ImageName::read(text), expected, "{text}");
         }
@@ -177,16 +141,9 @@ mod tests {
             ("game", "game@sha256:aa", false),
             ("game@sha256:aa", "other@sha256:bb", false),
         ] {
-            assert_eq!(
-                ImageName::read(one).same_as(&ImageName::read(two)),
-                same,
-                "{one} {two}"
-            );
-            assert_eq!(
-                ImageName::read(two).same_as(&ImageName::read(one)),
-                same,
-                "{two} {one}"
-            );
+            let (one, two) = (ImageName::read(one), ImageName::read(two));
+            assert_eq!(one.same_as(&two), same, "{one:?} {two:?}");
+            assert_eq!(two.same_as(&one), same, "{two:?} {one:?}");
         }
     }
 

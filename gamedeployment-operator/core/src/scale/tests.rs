@@ -33,71 +33,27 @@ fn delete(delete: usize, delete_old: usize) -> Need {
 fn what_the_counts_ask_for() {
     // replicas, partition, surge, old, updated
     let table = [
-        (
-            "nothing is wanted, nothing is there",
-            counts(0, 0, 0, 0, 0),
-            Need::default(),
-        ),
-        ("all is well", counts(3, 0, 0, 0, 3), Need::default()),
-        ("a new fleet", counts(3, 0, 0, 0, 0), create(0, 3)),
-        (
-            "a new fleet with a partition",
-            counts(3, 2, 0, 0, 0),
-            create(2, 1),
-        ),
-        (
-            "an old pod died below the partition",
-            counts(3, 3, 0, 2, 0),
-            create(1, 0),
-        ),
-        ("an updated pod died", counts(5, 2, 0, 2, 2), create(0, 1)),
-        ("both died", counts(5, 2, 0, 1, 2), create(1, 1)),
-        ("too many, all updated", counts(2, 0, 0, 0, 5), delete(3, 0)),
-        (
-            "too many during an update: old ones go",
-            counts(3, 0, 0, 4, 1),
-            delete(2, 2),
-        ),
-        (
-            "too many, and the partition keeps old ones",
-            counts(3, 3, 0, 4, 1),
-            delete(2, 1),
-        ),
-        (
-            "an update without surge waits for deletions",
-            counts(3, 0, 0, 3, 0),
-            Need::default(),
-        ),
-        ("an update with surge", counts(3, 0, 2, 3, 0), create(0, 2)),
-        (
-            "surge is no more than what is replaced",
-            counts(3, 2, 5, 3, 0),
-            create(0, 1),
-        ),
-        ("the last one is replaced", counts(3, 0, 1, 1, 3), Need::default()),
-        (
-            "surge is taken back at the end",
-            counts(3, 0, 1, 0, 4),
-            delete(1, 0),
-        ),
-        (
-            "raising the partition turns nobody back",
-            counts(3, 3, 0, 1, 2),
-            Need::default(),
-        ),
-        (
-            "a partition above replicas is all of them",
-            counts(3, 9, 0, 4, 0),
-            delete(1, 1),
-        ),
-        (
-            "a partition above replicas makes no more of them",
-            counts(3, 9, 1, 2, 0),
-            create(1, 0),
-        ),
+        (counts(0, 0, 0, 0, 0), create(0, 0)), // nothing is wanted, nothing is there
+        (counts(3, 0, 0, 0, 3), create(0, 0)), // all is well
+        (counts(3, 0, 0, 0, 0), create(0, 3)), // a new fleet
+        (counts(3, 2, 0, 0, 0), create(2, 1)), // a new fleet with a partition
+        (counts(3, 3, 0, 2, 0), create(1, 0)), // an old pod died below the partition
+        (counts(5, 2, 0, 2, 2), create(0, 1)), // an updated pod died
+        (counts(5, 2, 0, 1, 2), create(1, 1)), // both died
+        (counts(2, 0, 0, 0, 5), delete(3, 0)), // too many, all updated
+        (counts(3, 0, 0, 4, 1), delete(2, 2)), // too many during an update: old ones go
+        (counts(3, 3, 0, 4, 1), delete(2, 1)), // too many, and the partition keeps old ones
+        (counts(3, 0, 0, 3, 0), create(0, 0)), // an update without surge waits for deletions
+        (counts(3, 0, 2, 3, 0), create(0, 2)), // an update with surge
+        (counts(3, 2, 5, 3, 0), create(0, 1)), // surge is no more than what is replaced
+        (counts(3, 0, 1, 1, 3), create(0, 0)), // the last one is replaced
+        (counts(3, 0, 1, 0, 4), delete(1, 0)), // surge is taken back at the end
+        (counts(3, 3, 0, 1, 2), create(0, 0)), // raising the partition turns nobody back
+        (counts(3, 9, 0, 4, 0), delete(1, 1)), // a partition above replicas is all of them
+        (counts(3, 9, 1, 2, 0), create(1, 0)), // a partition above replicas makes no more of them
     ];
-    for (what, counts, need) in table {
-        assert_eq!(counts.need(), need, "{what}: {counts:?}");
+    for (counts, need) in table {
+        assert_eq!(counts.need(), need, "{counts:?}");
     }
 }
 
@@ -115,11 +71,8 @@ fn what_is_left_to_create_beside_adopted_pods() {
     for (need, (old, updated), left) in table {
         let need = create(need.0, need.1);
         let left = create(left.0, left.1);
-        assert_eq!(
-            need.after_adoption(old, updated),
-            left,
-            "{need:?} {old} {updated}"
-        );
+        let found = need.after_adoption(old, updated);
+        assert_eq!(found, left, "{need:?} {old} {updated}");
     }
 }
 

@@ -111,187 +111,87 @@ fn the_four_ways_to_update_have_these_names() {
     }
 }
 
-/// Where a value is written, the value, and the path, the value and the remedy of the problem.
-type Refusal = (&'static str, Value, &'static str, &'static str, &'static str);
-
+/// Lines of where a value is written, the value, and the path, the value and the remedy of the problem.
 #[track_caller]
-fn assert_all_refused(table: Vec<Refusal>) {
-    for (at, value, path, shown, remedy) in table {
-        assert_refused(&[(at, value)], path, shown, remedy);
+fn assert_all_refused(lines: &str) {
+    for line in lines.trim().lines() {
+        let columns: Vec<&str> = line.split('|').map(str::trim).collect();
+        let [at, written, path, value, remedy] = columns[..] else {
+            panic!("{line}");
+        };
+        let written = serde_json::from_str(written).unwrap();
+        assert_refused(&[(at, written)], path, value, remedy);
     }
 }
 
 #[test]
 fn problems_of_the_spec_name_field_value_and_remedy() {
-    assert_all_refused(vec![
-        (
-            "/spec/replicas",
-            json!(-1),
-            "spec.replicas",
-            "-1",
-            "set 0 or more",
-        ),
-        (
-            "/spec/minReadySeconds",
-            json!(-3),
-            "spec.minReadySeconds",
-            "-3",
-            "0 or more seconds",
-        ),
-        (
-            "/spec/revisionHistoryLimit",
-            json!(-2),
-            "spec.revisionHistoryLimit",
-            "-2",
-            "set 0 or more",
-        ),
-        (
-            "/spec/selector",
-            json!({}),
-            "spec.selector",
-            "",
-            "name at least one label",
-        ),
-        (
-            "/spec/selector",
-            json!({"matchLabels": {"app": "web"}}),
-            "spec.template.metadata.labels",
-            "",
-            "they do not match spec.selector (app=web)",
-        ),
-        (
-            "/spec/selector/matchExpressions",
-            json!([{"key": "app", "operator": "Is"}]),
-            "spec.selector.matchExpressions[0].operator",
-            "Is",
-            "use In, NotIn, Exists or DoesNotExist",
-        ),
-        (
-            "/spec/template/spec/containers",
-            json!([]),
-            "spec.template.spec.containers",
-            "",
-            "at least one container",
-        ),
-        (
-            "/spec/template/spec/restartPolicy",
-            json!("Never"),
-            "spec.template.spec.restartPolicy",
-            "Never",
-            "set Always",
-        ),
-    ]);
+    assert_all_refused(
+        r#"
+        /spec/replicas | -1 | spec.replicas | -1 | set 0 or more
+        /spec/minReadySeconds | -3 | spec.minReadySeconds | -3 | 0 or more seconds
+        /spec/revisionHistoryLimit | -2 | spec.revisionHistoryLimit | -2 | set 0 or more
+        /spec/selector | {} | spec.selector | | name at least one label
+        /spec/selector | {"matchLabels": {"app": "web"}} | spec.template.metadata.labels | | they do not match spec.selector (app=web)
+        /spec/selector/matchExpressions | [{"key": "app", "operator": "Is"}] | spec.selector.matchExpressions[0].operator | Is | use In, NotIn, Exists or DoesNotExist
+        /spec/template/spec/containers | [] | spec.template.spec.containers | | at least one container
+        /spec/template/spec/restartPolicy | "Never" | spec.template.spec.restartPolicy | Never | set Always
+        "#,
+    );
 }
 
 #[test]
 fn problems_of_amounts_name_field_value_and_remedy() {
     let amount = "set a number of 0 or more, or a percentage such as 20%";
-    assert_all_refused(vec![
-        (
-            "/spec/updateStrategy/partition",
-            json!("many"),
-            "spec.updateStrategy.partition",
-            "many",
-            amount,
-        ),
-        (
-            "/spec/updateStrategy/partition",
-            json!(-1),
-            "spec.updateStrategy.partition",
-            "-1",
-            amount,
-        ),
-        (
-            "/spec/updateStrategy/maxSurge",
-            json!("-1%"),
-            "spec.updateStrategy.maxSurge",
-            "-1%",
-            amount,
-        ),
-        (
-            "/spec/updateStrategy/maxUnavailable",
-            json!("1.5%"),
-            "spec.updateStrategy.maxUnavailable",
-            "1.5%",
-            amount,
-        ),
-        (
-            "/spec/scaleStrategy/createBatch",
-            json!("%"),
-            "spec.scaleStrategy.createBatch",
-            "%",
-            amount,
-        ),
-    ]);
+    for (field, written, value) in [
+        ("updateStrategy/partition", json!("many"), "many"),
+        ("updateStrategy/partition", json!(-1), "-1"),
+        ("updateStrategy/maxSurge", json!("-1%"), "-1%"),
+        ("updateStrategy/maxUnavailable", json!("1.5%"), "1.5%"),
+        ("scaleStrategy/createBatch", json!("%"), "%"),
+    ] {
+        let (at, path) = (
+            format!("/spec/{field}"),
+            format!("spec.{}", field.replace('/', ".")),
+        );
+        assert_refused(&[(&at, written)], &path, value, amount);
+    }
 }
 
 #[test]
 fn problems_of_strategies_name_field_value_and_remedy() {
-    assert_all_refused(vec![
+    assert_all_refused(
+        r#"
+        /spec/updateStrategy/type | "Recreate" | spec.updateStrategy.type | Recreate | use RollingUpdate
+        /spec/scaleStrategy/createBatch | "0%" | spec.scaleStrategy.createBatch | 0 | no pod could be created
+        "#,
+    );
+    let at = "/spec/updateStrategy/inPlaceUpdateStrategy";
+    for (field, written, value, remedy) in [
+        ("gracePeriodSeconds", json!(-1), "-1", "0 or more seconds"),
+        ("policy", json!("Random"), "Random", "use DisOrdered"),
         (
-            "/spec/updateStrategy/type",
-            json!("Recreate"),
-            "spec.updateStrategy.type",
-            "Recreate",
-            "use RollingUpdate",
-        ),
-        (
-            "/spec/scaleStrategy/createBatch",
-            json!("0%"),
-            "spec.scaleStrategy.createBatch",
-            "0",
-            "no pod could be created",
-        ),
-        (
-            "/spec/updateStrategy/inPlaceUpdateStrategy",
-            json!({"gracePeriodSeconds": -1}),
-            "spec.updateStrategy.inPlaceUpdateStrategy.gracePeriodSeconds",
-            "-1",
-            "0 or more seconds",
-        ),
-        (
-            "/spec/updateStrategy/inPlaceUpdateStrategy",
-            json!({"policy": "Random"}),
-            "spec.updateStrategy.inPlaceUpdateStrategy.policy",
-            "Random",
-            "use DisOrdered",
-        ),
-        (
-            "/spec/updateStrategy/inPlaceUpdateStrategy",
-            json!({"fallback": "Restart"}),
-            "spec.updateStrategy.inPlaceUpdateStrategy.fallback",
+            "fallback",
+            json!("Restart"),
             "Restart",
             "use Recreate or leave it out",
         ),
-    ]);
+    ] {
+        let path = format!("spec.updateStrategy.inPlaceUpdateStrategy.{field}");
+        assert_refused(&[(at, json!({field: written}))], &path, value, remedy);
+    }
 }
 
 #[test]
 fn a_hook_without_a_template_is_refused() {
-    let hook = json!({"hook": {"templateName": ""}});
-    assert_all_refused(vec![
-        (
-            "/spec/preDeleteUpdateStrategy",
-            hook.clone(),
-            "spec.preDeleteUpdateStrategy.hook.templateName",
-            "",
-            "name a HookTemplate",
-        ),
-        (
-            "/spec/preInplaceUpdateStrategy",
-            hook.clone(),
-            "spec.preInplaceUpdateStrategy.hook.templateName",
-            "",
-            "name a HookTemplate",
-        ),
-        (
-            "/spec/postInplaceUpdateStrategy",
-            hook,
-            "spec.postInplaceUpdateStrategy.hook.templateName",
-            "",
-            "name a HookTemplate",
-        ),
-    ]);
+    for when in ["preDelete", "preInplace", "postInplace"] {
+        let over = [(
+            &*format!("/spec/{when}UpdateStrategy"),
+            json!({"hook": {"templateName": ""}}),
+        )];
+        let path = format!("spec.{when}UpdateStrategy.hook.templateName");
+        assert_refused(&over, &path, "", "name a HookTemplate");
+    }
 }
 
 #[test]
