@@ -205,13 +205,11 @@ mod tests {
                 'I' => Phase::Inconclusive,
                 _ => Phase::Error,
             };
-            add(
-                &mut result,
-                Measurement {
-                    phase,
-                    ..Measurement::default()
-                },
-            );
+            let measurement = Measurement {
+                phase,
+                ..Measurement::default()
+            };
+            add(&mut result, measurement);
             if let Some(assessment) = assess(limits, &result) {
                 return Some((assessment.phase, index + 1));
             }
@@ -240,33 +238,27 @@ mod tests {
             failure: Some(2),
             ..count(3)
         };
+        let poll_three = Limits {
+            count: Some(3),
+            ..poll
+        };
+        let poll_strictly = Limits {
+            failure: Some(0),
+            ..poll
+        };
+        let (good, failed) = (Phase::Successful, Phase::Failed);
         let cases: &[Case] = &[
-            ("one shot, good", count(1), "S", Some((Phase::Successful, 1))),
-            ("one shot, bad", count(1), "F", Some((Phase::Failed, 1))),
-            (
-                "errors do not use up count",
-                count(1),
-                "EES",
-                Some((Phase::Successful, 3)),
-            ),
+            ("one shot, good", count(1), "S", Some((good, 1))),
+            ("one shot, bad", count(1), "F", Some((failed, 1))),
+            ("errors do not use up count", count(1), "EES", Some((good, 3))),
             (
                 "the fifth error in a row",
                 count(1),
                 "EEEEE",
                 Some((Phase::Error, 5)),
             ),
-            (
-                "the user's failing hook",
-                tolerant,
-                "FFF",
-                Some((Phase::Failed, 3)),
-            ),
-            (
-                "two failures tolerated",
-                tolerant,
-                "FFS",
-                Some((Phase::Successful, 3)),
-            ),
+            ("the user's failing hook", tolerant, "FFF", Some((failed, 3))),
+            ("two failures tolerated", tolerant, "FFS", Some((good, 3))),
             (
                 "inconclusive ends it",
                 tolerant,
@@ -275,40 +267,24 @@ mod tests {
             ),
             ("an unlimited metric goes on", NONE, "SSSSSSSS", None),
             (
-                "poll-until tolerates failures and errors",
+                "polling tolerates failures and errors",
                 poll,
                 "FFEEEEEEEFSS",
-                Some((Phase::Successful, 12)),
+                Some((good, 12)),
             ),
+            ("a streak is broken by a failure", streak, "SFSS", Some((good, 4))),
+            ("a streak is broken by an error", streak, "SESS", Some((good, 4))),
             (
-                "a streak is broken by a failure",
-                streak,
-                "SFSS",
-                Some((Phase::Successful, 4)),
-            ),
-            (
-                "a streak is broken by an error",
-                streak,
-                "SESS",
-                Some((Phase::Successful, 4)),
-            ),
-            (
-                "count used up before the success limit",
-                Limits {
-                    count: Some(3),
-                    ..poll
-                },
+                "count ends before the success limit",
+                poll_three,
                 "SFF",
-                Some((Phase::Failed, 3)),
+                Some((failed, 3)),
             ),
             (
-                "failure is checked before success",
-                Limits {
-                    failure: Some(0),
-                    ..poll
-                },
+                "failure comes before success",
+                poll_strictly,
                 "SF",
-                Some((Phase::Failed, 2)),
+                Some((failed, 2)),
             ),
         ];
         for (name, limits, letters, expected) in cases {
@@ -324,11 +300,8 @@ mod tests {
                 count: Some(1),
                 ..NONE
             };
-            assert_eq!(
-                feed(&limits, "F"),
-                Some((Phase::Failed, 1)),
-                "failureLimit {failure:?}"
-            );
+            let verdict = feed(&limits, "F");
+            assert_eq!(verdict, Some((Phase::Failed, 1)), "failureLimit {failure:?}");
         }
         let limits = Limits {
             inconclusive: 5,
@@ -342,23 +315,15 @@ mod tests {
     fn the_newest_measurements_are_kept_and_counters_are_not_trimmed() {
         let mut result = MetricResult::default();
         for number in 0..25 {
-            let value = Some(number.to_string());
-            add(
-                &mut result,
-                Measurement {
-                    phase: Phase::Successful,
-                    value,
-                    ..Measurement::default()
-                },
-            );
+            let measurement = Measurement {
+                phase: Phase::Successful,
+                value: Some(number.to_string()),
+                ..Measurement::default()
+            };
+            add(&mut result, measurement);
         }
-        assert_eq!(
-            (result.count, result.successful, result.measurements.len()),
-            (25, 25, KEPT_MEASUREMENTS)
-        );
-        assert_eq!(
-            result.measurements.first().and_then(|m| m.value.as_deref()),
-            Some("15")
-        );
+        assert_eq!((result.count, result.successful), (25, 25));
+        assert_eq!(result.measurements.len(), KEPT_MEASUREMENTS);
+        assert_eq!(result.measurements[0].value.as_deref(), Some("15"));
     }
 }
