@@ -280,56 +280,22 @@ mod tests {
 
     #[test]
     fn requests_are_named_as_the_audit_log_names_them() {
-        let cases = [
-            (
-                "GET",
-                "/apis/tkex.tencent.com/v1alpha1/hookruns?watch=true",
-                ("watch", "hookruns"),
-            ),
-            (
-                "GET",
-                "/apis/tkex.tencent.com/v1alpha1/hookruns?limit=500",
-                ("list", "hookruns"),
-            ),
-            (
-                "GET",
-                "/apis/tkex.tencent.com/v1alpha1/namespaces/a/hookruns/b",
-                ("get", "hookruns"),
-            ),
-            (
-                "PATCH",
-                "/apis/tkex.tencent.com/v1alpha1/namespaces/a/hookruns/b/status",
-                ("patch", "hookruns/status"),
-            ),
-            ("GET", "/api/v1/namespaces/a/secrets/b", ("get", "secrets")),
-            (
-                "DELETE",
-                "/apis/tkex.tencent.com/v1alpha1/namespaces/a/hookruns/b",
-                ("delete", "hookruns"),
-            ),
-            (
-                "DELETE",
-                "/apis/tkex.tencent.com/v1alpha1/namespaces/a/hookruns?&labelSelector=a",
-                ("deletecollection", "hookruns"),
-            ),
-            (
-                "POST",
-                "/apis/events.k8s.io/v1/namespaces/a/events",
-                ("create", "events"),
-            ),
-            (
-                "GET",
-                "/apis/tkex.tencent.com/v1alpha1",
-                ("get", "discovery:tkex.tencent.com"),
-            ),
-        ];
-        for (method, uri, (verb, resource)) in cases {
-            let method = Method::from_bytes(method.as_bytes()).unwrap();
-            assert_eq!(
-                classify(&method, &uri.parse().unwrap()),
-                (verb, resource.to_owned()),
-                "{uri}"
-            );
+        let cases = "
+            GET /apis/tkex.tencent.com/v1alpha1/hookruns?watch=true -> watch hookruns
+            GET /apis/tkex.tencent.com/v1alpha1/hookruns?limit=500 -> list hookruns
+            GET /apis/tkex.tencent.com/v1alpha1/namespaces/a/hookruns/b -> get hookruns
+            PATCH /apis/tkex.tencent.com/v1alpha1/namespaces/a/hookruns/b/status -> patch hookruns/status
+            GET /api/v1/namespaces/a/secrets/b -> get secrets
+            DELETE /apis/tkex.tencent.com/v1alpha1/namespaces/a/hookruns/b -> delete hookruns
+            DELETE /apis/tkex.tencent.com/v1alpha1/namespaces/a/hookruns?&labelSelector=a -> deletecollection hookruns
+            POST /apis/events.k8s.io/v1/namespaces/a/events -> create events
+            GET /apis/tkex.tencent.com/v1alpha1 -> get discovery:tkex.tencent.com
+        ";
+        for line in cases.trim().lines() {
+            let (request, name) = line.trim().split_once(" -> ").unwrap();
+            let (method, uri) = request.split_once(' ').unwrap();
+            let (verb, resource) = classify(&method.parse().unwrap(), &uri.parse().unwrap());
+            assert_eq!(format!("{verb} {resource}"), name, "{line}");
         }
     }
 }
