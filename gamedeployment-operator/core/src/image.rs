@@ -113,9 +113,7 @@ mod tests {
         ";
         for row in table.trim().lines() {
             let columns: Vec<&str> = row.split_whitespace().collect();
-            let [text, registry, repository, tag, digest] = columns[..] else {
-                panic!("{row}");
-            };
+            let [text, registry, repository, tag, digest] = <[&str; 5]>::try_from(columns).expect(row);
             let given = |column: &'static str| (column != "-").then_some(column);
             let expected = ImageName {
                 registry,

@@ -267,50 +267,33 @@ fn never_started_is_what_a_kubelet_has_reported_of_every_container_that_lasts() 
     };
     let reported = json!([waiting("game")]);
     let (free, asked) = ("open: none of its containers has started", "Unasked");
+    let none = json!([]);
     let table = [
-        (
-            "bound, and nothing reported",
-            json!([]),
-            json!([]),
-            json!([]),
-            asked,
-        ),
-        (
-            "reported as waiting",
-            reported.clone(),
-            json!([]),
-            json!([]),
-            free,
-        ),
-        (
-            "a sidecar runs",
-            reported.clone(),
-            sidecar.clone(),
-            running("proxy"),
-            asked,
-        ),
+        ("bound, and nothing reported", &none, &none, &none, asked),
+        ("reported as waiting", &reported, &none, &none, free),
+        ("a sidecar runs", &reported, &sidecar, &running("proxy"), asked),
         (
             "a sidecar waits",
-            reported.clone(),
-            sidecar.clone(),
-            json!([waiting("proxy")]),
+            &reported,
+            &sidecar,
+            &json!([waiting("proxy")]),
             free,
         ),
+        ("a sidecar is not reported", &reported, &sidecar, &none, asked),
         (
-            "a sidecar is not reported",
-            reported.clone(),
-            sidecar,
-            json!([]),
-            asked,
+            "an init container runs",
+            &reported,
+            &setup,
+            &running("setup"),
+            free,
         ),
-        ("an init container runs", reported, setup, running("setup"), free),
     ];
     for (case, containers, init, inits, wanted) in table {
         let pod = chosen(&[
-            ("/spec/initContainers", init),
+            ("/spec/initContainers", init.clone()),
             ("/status/phase", json!("Pending")),
-            ("/status/containerStatuses", containers),
-            ("/status/initContainerStatuses", inits),
+            ("/status/containerStatuses", containers.clone()),
+            ("/status/initContainerStatuses", inits.clone()),
         ]);
         let stands = stands(None, &pod, &around(), &fleet(), &Intent::Delete);
         assert_eq!(stands, wanted, "{case}");
@@ -350,11 +333,9 @@ fn an_update_that_recreates_is_asked_by_the_hook_of_updates_where_no_other_is_se
     let recreate = Intent::Recreate("new".to_owned());
     assert_eq!(recreate.hook(&only_updates), Some(HookKind::PreInplace));
     assert_eq!(recreate.hook(&both), Some(HookKind::PreDelete));
-    assert_eq!(stands(None, &pod, &around(), &only_updates, &recreate), "Unasked");
-    assert_eq!(
-        stands(None, &pod, &around(), &only_updates, &Intent::Delete),
-        "open: no hook is set"
-    );
+    let stands = |intent: &Intent| stands(None, &pod, &around(), &only_updates, intent);
+    assert_eq!(stands(&recreate), "Unasked");
+    assert_eq!(stands(&Intent::Delete), "open: no hook is set");
 }
 
 #[test]
@@ -373,14 +354,9 @@ fn an_update_that_was_begun_goes_on_unasked_only_where_the_pod_is_kept_out_of_se
     };
     let update = Intent::InPlace("new".to_owned());
     let gated = begun(json!([{ "conditionType": "InPlaceUpdateReady" }]));
-    assert_eq!(
-        stands(None, &gated, &around(), &updated, &update),
-        "open: the update was approved and begun before"
-    );
-    assert_eq!(
-        stands(None, &begun(json!([])), &around(), &updated, &update),
-        "Unasked"
-    );
+    let stands = |pod: &Pod| stands(None, pod, &around(), &updated, &update);
+    assert_eq!(stands(&gated), "open: the update was approved and begun before");
+    assert_eq!(stands(&begun(json!([]))), "Unasked");
 }
 
 #[test]
@@ -401,13 +377,8 @@ fn who_skipped_a_hook_and_why_is_part_of_the_grounds() {
         said(&[(&skip, uid.clone())]),
         format!("{begin} reason: not said; by: not said")
     );
-    let words = [
-        (skip.as_str(), uid),
-        (&why, json!(" the event\nis over ")),
-        (&by, json!("ann")),
-    ];
-    assert_eq!(
-        said(&words),
-        format!("{begin} reason: the event is over; by: ann")
-    );
+    let why = (&*why, json!(" the event\nis over "));
+    let words = [(&*skip, uid), why, (&by, json!("ann"))];
+    let wanted = format!("{begin} reason: the event is over; by: ann");
+    assert_eq!(said(&words), wanted);
 }

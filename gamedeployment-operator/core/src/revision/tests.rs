@@ -86,21 +86,14 @@ fn of_the_user() -> Template {
 #[test]
 fn a_fleet_of_the_original_gets_no_new_revision() {
     let read = Revision::read(&of_the_original()).unwrap();
-    assert_eq!(
-        (read.uid.as_str(), read.resource_version.as_str(), read.number),
-        ("0c9d", "812", 3)
-    );
+    assert_eq!((read.uid.as_str(), read.number), ("0c9d", 3));
+    assert_eq!(read.resource_version, "812");
     assert_eq!(read.template.raw().get("$patch"), None);
     let name = "game-5f7d8c9b64".to_owned();
-    assert_ne!(
-        name_of("game", &of_the_user(), 0),
-        name,
-        "the original's hash is another"
-    );
-    assert_eq!(
-        settle(&of_the_user(), &[read], "game", 0),
-        Settled::Newest { name }
-    );
+    let ours = name_of("game", &of_the_user(), 0);
+    assert_ne!(ours, name, "the original's hash is another");
+    let settled = settle(&of_the_user(), &[read], "game", 0);
+    assert_eq!(settled, Settled::Newest { name });
 }
 
 #[test]
@@ -147,45 +140,21 @@ fn a_template_is_found_renumbered_or_created() {
         number,
     };
     let rows = [
-        ("the only one", vec![revision("a", 1, &a)], newest("a")),
-        (
-            "the newest",
-            vec![revision("b", 1, &b), revision("a", 2, &a)],
-            newest("a"),
-        ),
-        (
-            "a rollback",
-            vec![revision("a", 1, &a), revision("b", 2, &b)],
-            reuse("a", 3),
-        ),
-        (
-            "of several equal ones the newest",
-            vec![revision("x", 4, &a), revision("a", 1, &a), revision("b", 5, &b)],
-            reuse("x", 6),
-        ),
-        (
-            "equal ones do not contest",
-            vec![revision("x", 2, &a), revision("a", 2, &a)],
-            newest("a"),
-        ),
-        (
-            "a shared first place",
-            vec![revision("a", 2, &a), revision("b", 2, &b)],
-            reuse("a", 3),
-        ),
-        (
-            "no number is left",
-            vec![revision("a", i64::MAX, &a), revision("b", i64::MAX, &b)],
-            newest("a"),
-        ),
-        (
-            "numbers below zero",
-            vec![revision("a", -5, &a), revision("b", -4, &b)],
-            reuse("a", 1),
-        ),
+        (vec![("a", 1, &a)], newest("a")),                 // the only one
+        (vec![("b", 1, &b), ("a", 2, &a)], newest("a")),   // the newest
+        (vec![("a", 1, &a), ("b", 2, &b)], reuse("a", 3)), // a rollback
+        (vec![("x", 4, &a), ("a", 1, &a), ("b", 5, &b)], reuse("x", 6)), // of several equal ones the newest
+        (vec![("x", 2, &a), ("a", 2, &a)], newest("a")),   // equal ones do not contest
+        (vec![("a", 2, &a), ("b", 2, &b)], reuse("a", 3)), // a shared first place
+        (vec![("a", i64::MAX, &a), ("b", i64::MAX, &b)], newest("a")), // no number is left
+        (vec![("a", -5, &a), ("b", -4, &b)], reuse("a", 1)), // numbers below zero
     ];
-    for (name, history, expected) in rows {
-        assert_eq!(settle(&a, &history, "game", 0), expected, "{name}");
+    for (history, expected) in rows {
+        let history = history.into_iter();
+        let history: Vec<_> = history
+            .map(|(name, number, template)| revision(name, number, template))
+            .collect();
+        assert_eq!(settle(&a, &history, "game", 0), expected, "{history:?}");
     }
     for (history, number) in [(vec![], 1), (vec![revision("a", 1, &a), revision("b", 7, &b)], 8)] {
         let expected = Settled::Create {

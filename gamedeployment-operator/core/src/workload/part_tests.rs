@@ -2,44 +2,24 @@
 
 use serde_json::json;
 
-use super::tests::assert_refused;
+use super::tests::{assert_all_refused, assert_refused};
 use super::*;
 use crate::samples::workload;
 
 #[test]
 fn steps_of_a_canary_are_refused_with_their_number() {
-    let base = "spec.updateStrategy.canary.steps[1]";
-    let table = [
-        (json!({}), "", "", "set one of partition, pause and hook"),
-        (
-            json!({"partition": "x"}),
-            ".partition",
-            "x",
-            "a percentage such as 20%",
-        ),
-        (
-            json!({"pause": {"duration": -1}}),
-            ".pause.duration",
-            "-1",
-            "set 0 or more seconds",
-        ),
-        (
-            json!({"hook": {"templateName": ""}}),
-            ".hook.templateName",
-            "",
-            "name a HookTemplate",
-        ),
-        (
-            json!({"pause": {}, "hook": {"templateName": "t"}}),
-            "",
-            "",
-            "write two steps",
-        ),
-    ];
-    for (step, path, value, remedy) in table {
-        let steps = json!({"steps": [{"partition": 1}, step]});
-        let over = [("/spec/updateStrategy/canary", steps)];
-        assert_refused(&over, &format!("{base}{path}"), value, remedy);
+    let table = r#"
+        {} | | | set one of partition, pause and hook
+        {"partition": "x"} | .partition | x | a percentage such as 20%
+        {"pause": {"duration": -1}} | .pause.duration | -1 | set 0 or more seconds
+        {"hook": {"templateName": ""}} | .hook.templateName | | name a HookTemplate
+        {"pause": {}, "hook": {"templateName": "t"}} | | | write two steps
+    "#;
+    let at = r#"/spec/updateStrategy/canary | {"steps": [{"partition": 1}, "#;
+    for line in table.trim().lines() {
+        let (step, problem) = line.split_once(" | ").unwrap();
+        let path = "spec.updateStrategy.canary.steps[1]";
+        assert_all_refused(&format!("{at}{step}]}} | {path}{problem}"));
     }
 }
 

@@ -113,12 +113,10 @@ fn the_four_ways_to_update_have_these_names() {
 
 /// Lines of where a value is written, the value, and the path, the value and the remedy of the problem.
 #[track_caller]
-fn assert_all_refused(lines: &str) {
+pub(super) fn assert_all_refused(lines: &str) {
     for line in lines.trim().lines() {
         let columns: Vec<&str> = line.split('|').map(str::trim).collect();
-        let [at, written, path, value, remedy] = columns[..] else {
-            panic!("{line}");
-        };
+        let [at, written, path, value, remedy] = <[&str; 5]>::try_from(columns).expect(line);
         let written = serde_json::from_str(written).unwrap();
         assert_refused(&[(at, written)], path, value, remedy);
     }
