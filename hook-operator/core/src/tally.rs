@@ -192,9 +192,6 @@ mod tests {
         consecutive_successful: None,
     };
 
-    /// Name, limits, measurements, and the verdict with the number of measurements that it took.
-    type Case = (&'static str, Limits, &'static str, Option<(Phase, usize)>);
-
     /// Feeds `S F I E` letters and returns the verdict as soon as there is one, with how many it took.
     fn feed(limits: &Limits, letters: &str) -> Option<(Phase, usize)> {
         let mut result = MetricResult::default();
@@ -247,48 +244,23 @@ mod tests {
             ..poll
         };
         let (good, failed) = (Phase::Successful, Phase::Failed);
-        let cases: &[Case] = &[
-            ("one shot, good", count(1), "S", Some((good, 1))),
-            ("one shot, bad", count(1), "F", Some((failed, 1))),
-            ("errors do not use up count", count(1), "EES", Some((good, 3))),
-            (
-                "the fifth error in a row",
-                count(1),
-                "EEEEE",
-                Some((Phase::Error, 5)),
-            ),
-            ("the user's failing hook", tolerant, "FFF", Some((failed, 3))),
-            ("two failures tolerated", tolerant, "FFS", Some((good, 3))),
-            (
-                "inconclusive ends it",
-                tolerant,
-                "SI",
-                Some((Phase::Inconclusive, 2)),
-            ),
-            ("an unlimited metric goes on", NONE, "SSSSSSSS", None),
-            (
-                "polling tolerates failures and errors",
-                poll,
-                "FFEEEEEEEFSS",
-                Some((good, 12)),
-            ),
-            ("a streak is broken by a failure", streak, "SFSS", Some((good, 4))),
-            ("a streak is broken by an error", streak, "SESS", Some((good, 4))),
-            (
-                "count ends before the success limit",
-                poll_three,
-                "SFF",
-                Some((failed, 3)),
-            ),
-            (
-                "failure comes before success",
-                poll_strictly,
-                "SF",
-                Some((failed, 2)),
-            ),
+        let cases = [
+            (count(1), "S", Some((good, 1))),                 // one shot, good
+            (count(1), "F", Some((failed, 1))),               // one shot, bad
+            (count(1), "EES", Some((good, 3))),               // errors do not use up count
+            (count(1), "EEEEE", Some((Phase::Error, 5))),     // the fifth error in a row
+            (tolerant, "FFF", Some((failed, 3))),             // the user's failing hook
+            (tolerant, "FFS", Some((good, 3))),               // two failures tolerated
+            (tolerant, "SI", Some((Phase::Inconclusive, 2))), // inconclusive ends it
+            (NONE, "SSSSSSSS", None),                         // an unlimited metric goes on
+            (poll, "FFEEEEEEEFSS", Some((good, 12))),         // poll-until tolerates failures and errors
+            (streak, "SFSS", Some((good, 4))),                // a streak is broken by a failure
+            (streak, "SESS", Some((good, 4))),                // a streak is broken by an error
+            (poll_three, "SFF", Some((failed, 3))),           // count used up before the success limit
+            (poll_strictly, "SF", Some((failed, 2))),         // failure is checked before success
         ];
-        for (name, limits, letters, expected) in cases {
-            assert_eq!(feed(limits, letters), *expected, "{name}");
+        for (limits, letters, expected) in cases {
+            assert_eq!(feed(&limits, letters), expected, "{limits:?} {letters}");
         }
     }
 

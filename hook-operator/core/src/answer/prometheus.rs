@@ -195,69 +195,48 @@ mod tests {
         }
     }
 
+    fn typed(kind: &str, result: &str) -> String {
+        format!(r#"{{"resultType":"{kind}","result":{result}}}"#)
+    }
+
     #[test]
     fn scalars_and_vectors_are_numbers_in_server_order() {
+        let three = r#"[{"metric":{"a":"z"},"value":[1,"3"]},{"metric":{"a":"b"},"value":[1,"NaN"]},
+            {"metric":{},"value":[1,"1.5"]}]"#;
         let cases = [
-            (
-                r#"{"resultType":"scalar","result":[1435781451.781,"0.99"]}"#,
-                "0.99",
-            ),
-            (r#"{"resultType":"scalar","result":[1,"1e+06"]}"#, "1000000"),
-            (r#"{"resultType":"scalar","result":[1,"-2.5e-3"]}"#, "-0.0025"),
-            (r#"{"resultType":"scalar","result":[1,"NaN"]}"#, "NaN"),
-            (r#"{"resultType":"scalar","result":[1,"+Inf"]}"#, "+Inf"),
-            (r#"{"resultType":"scalar","result":[1,"-Inf"]}"#, "-Inf"),
-            (
-                r#"{"resultType":"vector","result":[{"metric":{"a":"z"},"value":[1,"3"]},
-                   {"metric":{"a":"b"},"value":[1,"NaN"]},{"metric":{},"value":[1,"1.5"]}]}"#,
-                "[3,NaN,1.5]",
-            ),
-            (
-                r#"{"resultType":"vector","result":[]}"#,
-                "the query matched no series: []",
-            ),
+            ("scalar", r#"[1435781451.781,"0.99"]"#, "0.99"),
+            ("scalar", r#"[1,"1e+06"]"#, "1000000"),
+            ("scalar", r#"[1,"-2.5e-3"]"#, "-0.0025"),
+            ("scalar", r#"[1,"NaN"]"#, "NaN"),
+            ("scalar", r#"[1,"+Inf"]"#, "+Inf"),
+            ("scalar", r#"[1,"-Inf"]"#, "-Inf"),
+            ("vector", three, "[3,NaN,1.5]"),
+            ("vector", "[]", "the query matched no series: []"),
         ];
-        for (data, text) in cases {
-            assert_eq!(value(data).as_deref(), Ok(text), "{data}");
+        for (kind, result, text) in cases {
+            assert_eq!(value(&typed(kind, result)).as_deref(), Ok(text), "{result}");
         }
     }
 
     #[test]
     fn an_answer_of_another_shape_is_refused_with_the_remedy() {
+        let histogram = r#"[{"metric":{},"histogram":[1,{}]}]"#;
         let cases = [
-            (
-                r#"{"resultType":"matrix","result":[]}"#,
-                "Prometheus answered a matrix; ",
-            ),
-            (
-                r#"{"resultType":"string","result":[1,"a"]}"#,
-                "Prometheus answered a string; ",
-            ),
-            (
-                r#"{"resultType":"vector","result":[{"metric":{},"histogram":[1,{}]}]}"#,
-                "Prometheus answered native histograms; ",
-            ),
-            (
-                r#"{"resultType":"vector","result":[{"metric":{}}]}"#,
-                "a sample of ",
-            ),
-            (
-                r#"{"resultType":"vector","result":null}"#,
-                "the answer holds neither ",
-            ),
-            (r#"{"resultType":"scalar","result":[1,0.5]}"#, "a value of "),
-            (
-                r#"{"resultType":"scalar","result":[1,"infinity"]}"#,
-                "a value of ",
-            ),
-            (r#"{"resultType":"scalar","result":[1,"1e999"]}"#, "a value of "),
-            (r#"{"resultType":"scalar","result":[1,""]}"#, "a value of "),
-            (r#"{"resultType":"scalar","result":[1]}"#, "a value of "),
-            ("{}", "the answer holds neither "),
-            ("[]", "the answer holds neither "),
+            ("matrix", "[]", "Prometheus answered a matrix; "),
+            ("string", r#"[1,"a"]"#, "Prometheus answered a string; "),
+            ("vector", histogram, "Prometheus answered native histograms; "),
+            ("vector", r#"[{"metric":{}}]"#, "a sample of "),
+            ("vector", "null", "the answer holds neither "),
+            ("scalar", "[1,0.5]", "a value of "),
+            ("scalar", r#"[1,"infinity"]"#, "a value of "),
+            ("scalar", r#"[1,"1e999"]"#, "a value of "),
+            ("scalar", r#"[1,""]"#, "a value of "),
+            ("scalar", "[1]", "a value of "),
         ];
-        for (data, message) in cases {
-            let failure = value(data).unwrap_err();
+        let cases = cases.map(|(kind, result, message)| (typed(kind, result), message));
+        let untyped = ["{}", "[]"].map(|data| (data.to_owned(), "the answer holds neither "));
+        for (data, message) in cases.into_iter().chain(untyped) {
+            let failure = value(&data).unwrap_err();
             assert_eq!(failure.kind, FailureKind::MalformedAnswer, "{data}");
             assert!(failure.message.starts_with(message), "{data}: {failure}");
         }

@@ -171,54 +171,26 @@ mod tests {
         for more in quiet {
             assert_eq!(said(more.clone()), [] as [&str; 0], "{more}");
         }
-        let loud = [
-            (
-                json!({ "successCondition": null }),
-                "metrics[0]: no condition: any 2xx answer is a success",
-            ),
-            (
-                json!({ "interval": "5s" }),
-                "metrics[0].interval: without count and without a success limit",
-            ),
-            (
-                json!({ "interval": "5s", "count": 0, "failureLimit": 2 }),
-                "metrics[0].interval: without count",
-            ),
-            (
-                json!({ "initialDelay": "2562047h" }),
-                "metrics[0].initialDelay: 2562047h is longer than a day",
-            ),
-            (
-                json!({ "successCondition": "result.ok || response.code == 404" }),
-                "metrics[0].successCondition: response.code is never 404 here",
-            ),
-            (
-                json!({ "successCondition": "result < \"5\"" }),
-                "metrics[0].successCondition: \"5\" is text, and texts are in the order of their letters",
-            ),
-            (
-                json!({ "provider": { "prometheus": { "address": "http://p", "query": "up", "acceptPartial": true } } }),
-                "metrics[0].provider.prometheus.acceptPartial: ",
-            ),
-            (
-                json!({ "provider": { "web": { "url": "http://game/", "insecureSkipVerify": true } } }),
-                "metrics[0].provider.web.insecureSkipVerify: ",
-            ),
-            (
-                json!({ "comment": "x" }),
-                "metrics[0].comment: unknown field, without effect",
-            ),
-        ];
-        for (more, words) in loud {
-            let said = said(more.clone());
+        let loud = r#"
+            { "successCondition": null } => metrics[0]: no condition: any 2xx answer is a success
+            { "interval": "5s" } => metrics[0].interval: without count and without a success limit
+            { "interval": "5s", "count": 0, "failureLimit": 2 } => metrics[0].interval: without count
+            { "initialDelay": "2562047h" } => metrics[0].initialDelay: 2562047h is longer than a day
+            { "successCondition": "result.ok || response.code == 404" } => metrics[0].successCondition: response.code is never 404 here
+            { "successCondition": "result < \"5\"" } => metrics[0].successCondition: "5" is text, and texts are in the order of their letters
+            { "provider": { "prometheus": { "address": "http://p", "query": "up", "acceptPartial": true } } } => metrics[0].provider.prometheus.acceptPartial: 
+            { "provider": { "web": { "url": "http://game/", "insecureSkipVerify": true } } } => metrics[0].provider.web.insecureSkipVerify: 
+            { "comment": "x" } => metrics[0].comment: unknown field, without effect
+        "#;
+        for line in loud.trim().lines() {
+            let (more, words) = line.split_once(" => ").unwrap();
+            let said = said(serde_json::from_str(more).unwrap());
             assert!(said.len() == 1 && said[0].starts_with(words), "{more}: {said:?}");
         }
-        assert_eq!(
-            said(json!({ "successCondition": "" })),
-            [
-                "metrics[0]: no condition: any 2xx answer is a success",
-                "metrics[0].successCondition: is empty, and counts as not set",
-            ]
-        );
+        let empty = [
+            "metrics[0]: no condition: any 2xx answer is a success",
+            "metrics[0].successCondition: is empty, and counts as not set",
+        ];
+        assert_eq!(said(json!({ "successCondition": "" })), empty);
     }
 }
