@@ -65,59 +65,45 @@ async fn a_server_that_takes_no_post_is_asked_with_a_get() {
 
 #[tokio::test]
 async fn no_series_is_no_data() {
-    let request = answering(
-        200,
-        r#"{"status":"success","data":{"resultType":"vector","result":[]}}"#,
-    )
-    .await;
+    let nothing = r#"{"status":"success","data":{"resultType":"vector","result":[]}}"#;
+    let request = answering(200, nothing).await;
     let Ok(Answer::NoData { message, result, .. }) = providers().measure("games", &request).await else {
         panic!("data")
     };
-    assert_eq!(
-        (message.as_str(), result.text().as_str()),
-        ("the query matched no series", "[]")
-    );
+    assert_eq!(message, "the query matched no series");
+    assert_eq!(result.text(), "[]");
 }
 
 #[tokio::test]
 async fn failures_are_told_apart() {
+    let bad_data = r#"{"status":"error","errorType":"bad_data","error":"1:9: parse error"}"#;
+    let timeout = r#"{"status":"error","errorType":"timeout","error":"query timed out"}"#;
+    let matrix = r#"{"status":"success","data":{"resultType":"matrix","result":[]}}"#;
+    let string = r#"{"status":"success","data":{"resultType":"string","result":[1,"x"]}}"#;
+    let (refused, malformed) = (FailureKind::QueryFailed, FailureKind::MalformedAnswer);
+    let refusal = "Prometheus refused the query: ";
     let cases = [
         (
             400,
-            r#"{"status":"error","errorType":"bad_data","error":"1:9: parse error"}"#,
-            FailureKind::QueryFailed,
-            "Prometheus refused the query: bad_data: 1:9: parse error",
+            bad_data,
+            refused,
+            &*format!("{refusal}bad_data: 1:9: parse error"),
         ),
         (
             503,
-            r#"{"status":"error","errorType":"timeout","error":"query timed out"}"#,
-            FailureKind::QueryFailed,
-            "Prometheus refused the query: timeout: query timed out",
+            timeout,
+            refused,
+            &format!("{refusal}timeout: query timed out"),
         ),
         (
             502,
-            "<html>no upstream",
+            "<html>up",
             FailureKind::Status,
-            "received status 502: <html>no upstream",
+            "received status 502: <html>up",
         ),
-        (
-            200,
-            "<html>log in",
-            FailureKind::MalformedAnswer,
-            "the answer is not JSON",
-        ),
-        (
-            200,
-            r#"{"status":"success","data":{"resultType":"matrix","result":[]}}"#,
-            FailureKind::MalformedAnswer,
-            "Prometheus answered a matrix; ",
-        ),
-        (
-            200,
-            r#"{"status":"success","data":{"resultType":"string","result":[1,"x"]}}"#,
-            FailureKind::MalformedAnswer,
-            "Prometheus answered a string; ",
-        ),
+        (200, "<html>log in", malformed, "the answer is not JSON"),
+        (200, matrix, malformed, "Prometheus answered a matrix; "),
+        (200, string, malformed, "Prometheus answered a string; "),
     ];
     for (status, body, kind, beginning) in cases {
         let request = answering(status, body).await;
@@ -136,11 +122,8 @@ async fn an_endless_answer_is_left() {
     .await;
     let request = Request::Prometheus(query(format!("http://{server}")));
     let failure = providers().measure("games", &request).await.unwrap_err();
-    assert_failure(
-        &failure,
-        FailureKind::MalformedAnswer,
-        "the answer is larger than 1 MiB",
-    );
+    let (kind, words) = (FailureKind::MalformedAnswer, "the answer is larger than 1 MiB");
+    assert_failure(&failure, kind, words);
 }
 
 #[tokio::test]
