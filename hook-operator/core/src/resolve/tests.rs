@@ -32,37 +32,25 @@ fn limits(extra: Value) -> Limits {
 
 #[test]
 fn defaults_of_limits() {
-    let one_shot = limits(json!({}));
-    assert_eq!(
-        one_shot,
-        Limits {
-            count: Some(1),
-            failure: Some(0),
-            inconclusive: 0,
-            consecutive_error: Some(4),
-            successful: None,
-            consecutive_successful: None
-        }
-    );
+    let one_shot = Limits {
+        count: Some(1),
+        failure: Some(0),
+        inconclusive: 0,
+        consecutive_error: Some(4),
+        successful: None,
+        consecutive_successful: None,
+    };
+    assert_eq!(limits(json!({})), one_shot);
     assert_eq!(limits(json!({ "interval": "5s" })).count, None, "no end");
-    assert_eq!(
-        limits(json!({ "interval": "5s", "count": 0 })).count,
-        None,
-        "no end"
-    );
+    let endless = limits(json!({ "interval": "5s", "count": 0 }));
+    assert_eq!(endless.count, None, "no end");
     let poll = limits(json!({ "interval": "5s", "count": 0, "successfulLimit": 3 }));
     assert_eq!((poll.failure, poll.consecutive_error), (None, None), "poll until");
     let strict = limits(json!({ "interval": "5s", "consecutiveSuccessfulLimit": 3, "failureLimit": 0 }));
-    assert_eq!(
-        (strict.failure, strict.consecutive_error),
-        (Some(0), None),
-        "what is set counts"
-    );
-    assert_eq!(
-        limits(json!({ "failureLimit": -1 })).failure,
-        None,
-        "-1 is unlimited"
-    );
+    assert_eq!(strict.failure, Some(0), "what is set counts");
+    assert_eq!(strict.consecutive_error, None);
+    let unlimited = limits(json!({ "failureLimit": -1 }));
+    assert_eq!(unlimited.failure, None, "-1 is unlimited");
 }
 
 /// The paths of all problems.
@@ -75,87 +63,35 @@ fn paths(spec: Value) -> Vec<String> {
 
 #[test]
 fn every_problem_is_named_with_its_path() {
-    let cases: Vec<(&str, Value, &[&str])> = vec![
-        ("no metrics", json!({ "metrics": [] }), &["metrics"]),
-        (
-            "twice the same name",
-            json!({ "metrics": [web(json!({})), web(json!({}))] }),
-            &["metrics[1].name"],
-        ),
-        (
-            "count without interval",
-            json!({ "metrics": [web(json!({ "count": 2 }))] }),
-            &["metrics[0].interval"],
-        ),
-        (
-            "limits above count",
-            json!({ "metrics": [web(json!({ "count": 2, "interval": "1s", "failureLimit": 3, "successfulLimit": 4 }))] }),
-            &["metrics[0].count", "metrics[0].count"],
-        ),
-        (
-            "bad numbers",
-            json!({ "metrics": [web(json!({ "failureLimit": -2, "consecutiveSuccessfulLimit": 0, "inconclusiveLimit": -1 }))] }),
-            &[
-                "metrics[0].failureLimit",
-                "metrics[0].inconclusiveLimit",
-                "metrics[0].consecutiveSuccessfulLimit",
-            ],
-        ),
-        (
-            "bad texts",
-            json!({ "metrics": [web(json!({ "interval": "60", "initialDelay": "-1s", "onNoData": "ok" }))], "policy": "x" }),
-            &[
-                "policy",
-                "metrics[0].interval",
-                "metrics[0].initialDelay",
-                "metrics[0].onNoData",
-            ],
-        ),
-        (
-            "no provider",
-            json!({ "metrics": [{ "name": "m", "provider": {} }] }),
-            &["metrics[0].provider"],
-        ),
-        (
-            "the original's kubernetes provider",
-            json!({ "metrics": [{ "name": "m", "provider": { "kubernetes": { "function": "get", "fields": [] } } }] }),
-            &["metrics[0].provider.kubernetes"],
-        ),
-        (
-            "an argument without value",
-            json!({ "metrics": [web(json!({}))], "args": [{ "name": "PodIP" }] }),
-            &["args[0]"],
-        ),
-        (
-            "a placeholder for nothing",
-            json!({ "metrics": [{ "name": "m", "provider": { "web": { "url": "http://{{ args.PodIP }}:{{ args.Port }}" } } }] }),
-            &["metrics[0].provider.web.url"],
-        ),
-        (
-            "a body with GET, twice",
-            json!({ "metrics": [{ "name": "m", "provider": { "web": { "url": "ftp://x", "body": "a", "jsonBody": {} } } }] }),
-            &[
-                "metrics[0].provider.web.url",
-                "metrics[0].provider.web.method",
-                "metrics[0].provider.web.body",
-            ],
-        ),
-    ];
-    for (name, spec, expected) in cases {
-        assert_eq!(paths(spec), expected, "{name}");
+    // WEB is what any metric may ask with.
+    let cases = r#"
+        no metrics | { "metrics": [] } | metrics
+        twice the same name | { "metrics": [{ "name": "m", WEB }, { "name": "m", WEB }] } | metrics[1].name
+        count without interval | { "metrics": [{ "name": "m", "count": 2, WEB }] } | metrics[0].interval
+        limits above count | { "metrics": [{ "name": "m", "count": 2, "interval": "1s", "failureLimit": 3, "successfulLimit": 4, WEB }] } | metrics[0].count metrics[0].count
+        bad numbers | { "metrics": [{ "name": "m", "failureLimit": -2, "consecutiveSuccessfulLimit": 0, "inconclusiveLimit": -1, WEB }] } | metrics[0].failureLimit metrics[0].inconclusiveLimit metrics[0].consecutiveSuccessfulLimit
+        bad texts | { "metrics": [{ "name": "m", "interval": "60", "initialDelay": "-1s", "onNoData": "ok", WEB }], "policy": "x" } | policy metrics[0].interval metrics[0].initialDelay metrics[0].onNoData
+        no provider | { "metrics": [{ "name": "m", "provider": {} }] } | metrics[0].provider
+        the original's kubernetes provider | { "metrics": [{ "name": "m", "provider": { "kubernetes": { "function": "get", "fields": [] } } }] } | metrics[0].provider.kubernetes
+        an argument without value | { "metrics": [{ "name": "m", WEB }], "args": [{ "name": "PodIP" }] } | args[0]
+        a placeholder for nothing | { "metrics": [{ "name": "m", "provider": { "web": { "url": "http://{{ args.PodIP }}:{{ args.Port }}" } } }] } | metrics[0].provider.web.url
+        a body with GET, twice | { "metrics": [{ "name": "m", "provider": { "web": { "url": "ftp://x", "body": "a", "jsonBody": {} } } }] } | metrics[0].provider.web.url metrics[0].provider.web.method metrics[0].provider.web.body
+    "#;
+    let web = r#""provider": { "web": { "url": "http://game:9091", "jsonPath": "{$.age}" } }"#;
+    for line in cases.trim().lines() {
+        let columns: Vec<&str> = line.split(" | ").collect();
+        let [name, spec, expected] = <[&str; 3]>::try_from(columns).unwrap();
+        let spec = serde_json::from_str(&spec.replace("WEB", web)).unwrap();
+        assert_eq!(paths(spec).join(" "), expected, "{name}");
     }
 }
 
 #[test]
 fn all_missing_arguments_are_named_at_once() {
     let url = "http://{{ args.PodIP }}:{{ args.Port }}";
-    let problems =
-        resolve(json!({ "metrics": [{ "name": "m", "provider": { "web": { "url": url } } }] })).unwrap_err();
-    let text = problems.to_string();
-    assert!(
-        text.contains("args.PodIP") && text.contains("args.Port"),
-        "{text}"
-    );
+    let text = resolve(asking(json!({ "url": url }))).unwrap_err().to_string();
+    assert!(text.contains("args.PodIP"), "{text}");
+    assert!(text.contains("args.Port"), "{text}");
 }
 
 #[test]
@@ -188,14 +124,10 @@ fn a_value_in_a_condition_cannot_become_code() {
         }))
     };
     assert_eq!(with("30", "asInt(result) > {{ args.least }}"), [] as [String; 0]);
-    assert_eq!(
-        with("0 || true", "asInt(result) > {{ args.least }}"),
-        ["metrics[0].successCondition"]
-    );
-    assert_eq!(
-        with("\" || true || \"", "result == \"{{ args.least }}\""),
-        [] as [String; 0]
-    );
+    let refused = with("0 || true", "asInt(result) > {{ args.least }}");
+    assert_eq!(refused, ["metrics[0].successCondition"]);
+    let quoted = with("\" || true || \"", "result == \"{{ args.least }}\"");
+    assert_eq!(quoted, [] as [String; 0]);
 }
 
 #[test]
@@ -207,13 +139,8 @@ fn no_data_has_a_phase() {
 #[test]
 fn a_path_that_judges_less_than_it_says_is_refused() {
     for path in ["{'x'}", "{true}", "{.a}-{.b}", "{range .items[*]}{.status}{end}"] {
-        let metric =
-            json!({ "name": "m", "provider": { "web": { "url": "http://game:9091", "jsonPath": path } } });
-        assert_eq!(
-            paths(json!({ "metrics": [metric] })),
-            ["metrics[0].provider.web.jsonPath"],
-            "{path}"
-        );
+        let found = paths(asking(json!({ "url": "http://game:9091", "jsonPath": path })));
+        assert_eq!(found, ["metrics[0].provider.web.jsonPath"], "{path}");
     }
 }
 
@@ -236,10 +163,8 @@ fn a_spec_that_leaves_no_room_is_refused() {
     ];
     for (spec, words) in cases {
         let problems = resolve(spec.clone()).unwrap_err().to_string();
-        assert!(
-            problems.contains(words) && problems.len() < 1_000,
-            "{words}: {problems}"
-        );
+        assert!(problems.contains(words), "{words}: {problems}");
+        assert!(problems.len() < 1_000, "{words}: {problems}");
         let template = check_template(&serde_json::from_value(spec).unwrap()).to_string();
         assert_eq!(template, problems);
     }
@@ -260,8 +185,9 @@ fn no_metric_is_measured_without_a_pause_or_for_ever() {
         assert_eq!(interval, Some(Duration::from_millis(meant)), "{written}");
     }
     let with_timeout = |seconds: i64| {
-        let web = json!({ "web": { "url": "http://game/", "timeoutSeconds": seconds } });
-        resolve(json!({ "metrics": [{ "name": "m", "provider": web }] }))
+        resolve(asking(
+            json!({ "url": "http://game/", "timeoutSeconds": seconds }),
+        ))
     };
     assert!(with_timeout(3_600).is_ok());
     let problems = with_timeout(3_601).unwrap_err().to_string();
@@ -277,14 +203,10 @@ fn asking(web: Value) -> Value {
 fn a_misspelt_field_makes_a_run_and_a_template_invalid() {
     let spec = json!({ "metrics": [web(json!({ "sucessCondition": "result == 0" }))] });
     let problems = resolve(spec.clone()).unwrap_err().to_string();
-    assert_eq!(
-        problems,
-        "metrics[0].sucessCondition: unknown field; did you mean successCondition?"
-    );
-    assert_eq!(
-        check_template(&serde_json::from_value(spec).unwrap()).to_string(),
-        problems
-    );
+    let words = "metrics[0].sucessCondition: unknown field; did you mean successCondition?";
+    assert_eq!(problems, words);
+    let template = check_template(&serde_json::from_value(spec).unwrap());
+    assert_eq!(template.to_string(), problems);
 }
 
 /// What a workload's run is made of is the template as it was read.
@@ -340,17 +262,10 @@ fn more_successes_than_there_are_measurements_are_refused_with_the_remedy() {
         let problems = resolve(json!({ "metrics": [web(json!({ field: limit }))] }))
             .unwrap_err()
             .to_string();
-        assert_eq!(
-            problems,
-            format!(
-                "metrics[0].interval: must be set when {field} is {limit}: without it there is one measurement; for \
-                 example 10s"
-            )
-        );
-        assert_eq!(
-            paths(json!({ "metrics": [web(json!({ field: 1 }))] })),
-            [] as [&str; 0]
-        );
+        let words = format!("must be set when {field} is {limit}: without it there is one measurement");
+        assert_eq!(problems, format!("metrics[0].interval: {words}; for example 10s"));
+        let once = web(json!({ field: 1 }));
+        assert_eq!(paths(json!({ "metrics": [once] })), [] as [&str; 0]);
         let polling = web(json!({ field: limit, "interval": "10s" }));
         assert_eq!(paths(json!({ "metrics": [polling] })), [] as [&str; 0]);
     }
