@@ -79,10 +79,8 @@ fn no_flag_opens_metadata_link_local_unspecified_multicast_or_reserved_addresses
         } else {
             address.to_owned()
         };
-        assert!(
-            verdict(&widest, &format!("http://{host}/")).contains(class),
-            "{address}"
-        );
+        let said = verdict(&widest, &format!("http://{host}/"));
+        assert!(said.contains(class), "{address}: {said}");
     }
 }
 
@@ -93,32 +91,15 @@ fn canonical_text(address: &str) -> String {
 #[test]
 fn ordinary_addresses_pass() {
     let default = EgressPolicy::default();
-    for address in [
-        "10.0.0.1",
-        "172.16.0.1",
-        "192.168.1.1",
-        "100.64.0.1",
-        "1.1.1.1",
-        "169.253.1.1",
-    ] {
-        assert_eq!(
-            verdict(&default, &format!("http://{address}:8080/x")),
-            "",
-            "{address}"
-        );
+    let of_v4 = "10.0.0.1 172.16.0.1 192.168.1.1 100.64.0.1 1.1.1.1 169.253.1.1";
+    for address in of_v4.split(' ') {
+        let said = verdict(&default, &format!("http://{address}:8080/x"));
+        assert_eq!(said, "", "{address}");
     }
-    for address in [
-        "2001:db8::1",
-        "fd00::1",
-        "fec0::1",
-        "64:ff9b::10.0.0.1",
-        "::ffff:10.0.0.1",
-    ] {
-        assert_eq!(
-            verdict(&default, &format!("http://[{address}]/")),
-            "",
-            "{address}"
-        );
+    let of_v6 = "2001:db8::1 fd00::1 fec0::1 64:ff9b::10.0.0.1 ::ffff:10.0.0.1";
+    for address in of_v6.split(' ') {
+        let said = verdict(&default, &format!("http://[{address}]/"));
+        assert_eq!(said, "", "{address}");
     }
 }
 
@@ -156,10 +137,8 @@ fn an_address_is_judged_however_it_is_written() {
         "http:\\\\127.0.0.1\\",
     ];
     for url in loopback {
-        assert!(
-            verdict(&default, url).starts_with("127.0.0.1 is a loopback"),
-            "{url}"
-        );
+        let said = verdict(&default, url);
+        assert!(said.starts_with("127.0.0.1 is a loopback"), "{url}: {said}");
     }
     for url in [
         "http://2852039166/",
@@ -167,10 +146,8 @@ fn an_address_is_judged_however_it_is_written() {
         "http://169.254.43518/",
         "http://0251.0376.169.254/",
     ] {
-        assert!(
-            verdict(&default, url).starts_with("169.254.169.254 is a cloud"),
-            "{url}"
-        );
+        let said = verdict(&default, url);
+        assert!(said.starts_with("169.254.169.254 is a cloud"), "{url}: {said}");
     }
     assert!(verdict(&default, "http://[::ffff:169.254.169.254]/").contains("metadata"));
     assert!(verdict(&default, "http://0/").contains("unspecified"));
