@@ -10,60 +10,21 @@ use shared_api::names::workload::{INDEX_ON, INDEX_RANGE};
 
 use crate::fleet;
 
-const PROBLEMS: [(&str, &str); 13] = [
-    (
-        r#"{"updateStrategy":{"maxUnavailable":0,"maxSurge":0}}"#,
-        r#"spec.updateStrategy.maxUnavailable: "0": no pod could ever be updated while maxSurge is 0, too; set one of them to at least 1"#,
-    ),
-    (
-        r#"{"updateStrategy":{"maxUnavailable":"some"}}"#,
-        r#"spec.updateStrategy.maxUnavailable: "some": set a number of 0 or more, or a percentage such as 20%"#,
-    ),
-    (
-        r#"{"updateStrategy":{"partition":-1}}"#,
-        r#"spec.updateStrategy.partition: "-1": set a number of 0 or more, or a percentage such as 20%"#,
-    ),
-    (
-        r#"{"updateStrategy":{"maxSurge":"5.5%"}}"#,
-        r#"spec.updateStrategy.maxSurge: "5.5%": set a number of 0 or more, or a percentage such as 20%"#,
-    ),
-    (
-        r#"{"minReadySeconds":-3}"#,
-        r#"spec.minReadySeconds: "-3": set 0 or more seconds"#,
-    ),
-    (
-        r#"{"revisionHistoryLimit":-1}"#,
-        r#"spec.revisionHistoryLimit: "-1": set 0 or more"#,
-    ),
-    (
-        r#"{"scaleStrategy":{"createBatch":0}}"#,
-        r#"spec.scaleStrategy.createBatch: "0": no pod could be created; set at least 1, or leave it out"#,
-    ),
-    (
-        r#"{"updateStrategy":{"inPlaceUpdateStrategy":{"fallback":"Restart"}}}"#,
-        r#"spec.updateStrategy.inPlaceUpdateStrategy.fallback: "Restart": use Recreate or leave it out"#,
-    ),
-    (
-        r#"{"updateStrategy":{"inPlaceUpdateStrategy":{"policy":"Sometimes"}}}"#,
-        r#"spec.updateStrategy.inPlaceUpdateStrategy.policy: "Sometimes": use DisOrdered, OrderedReady or OrderedUpdated, or leave it out"#,
-    ),
-    (
-        r#"{"updateStrategy":{"canary":{"steps":[{"partition":1},{}]}}}"#,
-        "spec.updateStrategy.canary.steps[1]: set one of partition, pause and hook",
-    ),
-    (
-        r#"{"updateStrategy":{"canary":{"steps":[{"pause":{"duration":-5}}]}}}"#,
-        r#"spec.updateStrategy.canary.steps[0].pause.duration: "-5": set 0 or more seconds"#,
-    ),
-    (
-        r#"{"template":{"metadata":{"labels":{"app":"another"}}}}"#,
-        "spec.template.metadata.labels: they do not match spec.selector (app=test-gamedeployment); add the labels that it selects",
-    ),
-    (
-        r#"{"template":{"spec":{"restartPolicy":"Never"}}}"#,
-        r#"spec.template.spec.restartPolicy: "Never": pods of a workload run until they are deleted; set Always or leave it out"#,
-    ),
-];
+const PROBLEMS: &str = r#"
+    {"updateStrategy":{"maxUnavailable":0,"maxSurge":0}} => spec.updateStrategy.maxUnavailable: "0": no pod could ever be updated while maxSurge is 0, too; set one of them to at least 1
+    {"updateStrategy":{"maxUnavailable":"some"}} => spec.updateStrategy.maxUnavailable: "some": set a number of 0 or more, or a percentage such as 20%
+    {"updateStrategy":{"partition":-1}} => spec.updateStrategy.partition: "-1": set a number of 0 or more, or a percentage such as 20%
+    {"updateStrategy":{"maxSurge":"5.5%"}} => spec.updateStrategy.maxSurge: "5.5%": set a number of 0 or more, or a percentage such as 20%
+    {"minReadySeconds":-3} => spec.minReadySeconds: "-3": set 0 or more seconds
+    {"revisionHistoryLimit":-1} => spec.revisionHistoryLimit: "-1": set 0 or more
+    {"scaleStrategy":{"createBatch":0}} => spec.scaleStrategy.createBatch: "0": no pod could be created; set at least 1, or leave it out
+    {"updateStrategy":{"inPlaceUpdateStrategy":{"fallback":"Restart"}}} => spec.updateStrategy.inPlaceUpdateStrategy.fallback: "Restart": use Recreate or leave it out
+    {"updateStrategy":{"inPlaceUpdateStrategy":{"policy":"Sometimes"}}} => spec.updateStrategy.inPlaceUpdateStrategy.policy: "Sometimes": use DisOrdered, OrderedReady or OrderedUpdated, or leave it out
+    {"updateStrategy":{"canary":{"steps":[{"partition":1},{}]}}} => spec.updateStrategy.canary.steps[1]: set one of partition, pause and hook
+    {"updateStrategy":{"canary":{"steps":[{"pause":{"duration":-5}}]}}} => spec.updateStrategy.canary.steps[0].pause.duration: "-5": set 0 or more seconds
+    {"template":{"metadata":{"labels":{"app":"another"}}}} => spec.template.metadata.labels: they do not match spec.selector (app=test-gamedeployment); add the labels that it selects
+    {"template":{"spec":{"restartPolicy":"Never"}}} => spec.template.spec.restartPolicy: "Never": pods of a workload run until they are deleted; set Always or leave it out
+"#;
 
 /// Puts the spec back to what it was, and makes it wrong in this way.
 async fn make_wrong(fleet: &Fleet<'_>, right: &Value, wrong: &str) {
@@ -91,7 +52,8 @@ async fn every_problem_is_named_with_its_place_its_value_and_what_to_write() {
     fleet.launch(&right).await;
     fleet.settled(2).await;
     let before = fleet.all_pods().await;
-    for (wrong, message) in PROBLEMS {
+    for line in PROBLEMS.trim().lines() {
+        let (wrong, message) = line.trim().split_once(" => ").unwrap();
         make_wrong(&fleet, &right, wrong).await;
         let status = fleet
             .until(|status| condition(status, "InvalidSpec").is_some())
