@@ -33,7 +33,7 @@ pub struct Record {
 
 impl Record {
     /// What is to be recorded when these containers of a pod are changed. What an earlier update has changed and that
-    /// does not run yet stays to be waited for.
+    /// does not run yet stays to be waited for; what runs was approved for that update alone.
     pub fn new<'a>(pod: &Pod, to: &str, changed: impl Iterator<Item = &'a String>, at: Timestamp) -> Self {
         let written = |record: &Self| record.revision == pod.revision();
         let open =
@@ -49,15 +49,33 @@ impl Record {
             Some((name.clone(), mark(container, known(name))))
         });
         let new: Vec<_> = new.collect();
-        let mut marks = before
-            .map(|record| record.last_container_statuses)
-            .unwrap_or_default();
+        let mut marks = before.map(|record| record.awaited(pod, at)).unwrap_or_default();
         marks.extend(new);
         Self {
             revision: to.to_owned(),
             update_timestamp: Some(at),
             last_container_statuses: marks,
         }
+    }
+
+    /// The marks of the containers that have not run what was written. One that has, and crashed since, is not awaited.
+    fn awaited(self, pod: &Pod, now: Timestamp) -> BTreeMap<String, ContainerMark> {
+        let written = self.update_timestamp.unwrap_or(Timestamp::MIN);
+        let has_run = |name: &String, mark: &ContainerMark| {
+            let container = pod.containers.iter().find(|container| container.name == *name);
+            container.is_some_and(|container| {
+                let then = as_now(container);
+                let then = ContainerNow {
+                    ready: true,
+                    running_since: Some(then.running_since.map_or(written, |since| since.min(written))),
+                    ..then
+                };
+                finished(mark, &container.image, &then, written, now) == Progress::Done
+            })
+        };
+        let mut marks = self.last_container_statuses;
+        marks.retain(|name, mark| !has_run(name, mark));
+        marks
     }
 
     /// What names this update among those of the pod.
@@ -287,3 +305,6 @@ fn as_now(container: &Container) -> ContainerNow {
         },
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,75 @@
+use jiff::Timestamp;
+use serde_json::json;
+use shared_api::names::pod as names;
+
+use super::{Record, is_under_way};
+use crate::pod::Pod;
+use crate::samples::{pod, status};
+
+const RUNNING: &str = r#"{"running": {"startedAt": "2024-05-01T00:00:05Z"}}"#;
+const CRASHED: &str = r#"{"waiting": {"reason": "CrashLoopBackOff"}}"#;
+
+/// A pod whose `side` was updated to `old` at midnight, and that is out of service for an update of `game` to `new`.
+fn updated_before(id: &str, image: &str, ready: bool, state: &str) -> Pod {
+    let mut side = status(id);
+    side["name"] = json!("side");
+    side["image"] = json!(image);
+    side["imageID"] = json!(format!("sha256:{image}"));
+    side["ready"] = json!(ready);
+    side["state"] = serde_json::from_str(state).unwrap();
+    let mark = json!({"imageID": "sha256:side:v0", "containerID": "before", "image": "side:v0", "specImage": "side:v0"});
+    let record = json!({
+        "revision": "old", "updateTimestamp": "2024-05-01T00:00:00Z", "lastContainerStatuses": {"side": mark},
+    });
+    pod(
+        "a",
+        &[
+            (
+                "/metadata/annotations/inplace-update-state",
+                json!(record.to_string()),
+            ),
+            (
+                "/spec/containers",
+                json!([{"name": "game", "image": "game:v1"}, {"name": "side", "image": "side:v1"}]),
+            ),
+            (
+                "/spec/readinessGates",
+                json!([{"conditionType": "InPlaceUpdateReady"}]),
+            ),
+            (
+                "/status/conditions",
+                json!([{"type": "InPlaceUpdateReady", "status": "False", "message": "new"}]),
+            ),
+            ("/status/containerStatuses", json!([status("one"), side])),
+        ],
+    )
+}
+
+#[test]
+fn a_container_that_runs_an_earlier_update_is_asked_about_before_it_changes_again() {
+    let table = [
+        // The container's ID, its image, whether it is ready, its state; whether the earlier update still changes it.
+        ("before", "side:v0", true, RUNNING, true),
+        ("before", "side:v0", false, CRASHED, true),
+        ("after", "side:v1", true, RUNNING, false),
+        ("after", "side:v1", false, RUNNING, false),
+        ("after", "side:v1", false, CRASHED, false),
+        // It crashed before the kubelet saw the write.
+        ("after", "side:v0", false, CRASHED, true),
+    ];
+    for (id, image, ready, container, changes) in table {
+        let before = updated_before(id, image, ready, container);
+        let at: Timestamp = "2024-05-01T00:00:04Z".parse().unwrap();
+        let record = Record::new(&before, "new", ["game".to_owned()].iter(), at);
+        assert!(record.last_container_statuses.contains_key("game"));
+        let mut written = before.clone();
+        written
+            .labels
+            .insert(names::REVISION.to_owned(), "new".to_owned());
+        let state = names::IN_PLACE_STATE.to_owned();
+        written.annotations.insert(state, record.text());
+        let goes_on = |container: &str| is_under_way(&written, "newest", &[container.to_owned()]);
+        assert!(goes_on("game"));
+        assert_eq!(goes_on("side"), changes, "{id} {image} {ready} {container}");
+    }
+}
