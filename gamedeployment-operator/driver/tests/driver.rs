@@ -500,3 +500,44 @@ fn a_node_is_asked_for_before_a_pod_goes_because_of_its_end() {
         assert_eq!((asked, deleted), (true, !registered_again));
     }
 }
+
+#[test]
+fn nothing_is_adopted_by_a_workload_that_has_ended() {
+    let there = fleet(1);
+    let mut ends = fleet(1);
+    let since = serde_json::from_value(json!("1970-01-01T00:00:02Z")).unwrap();
+    ends.metadata.deletion_timestamp = Some(since);
+    let mut another = fleet(1);
+    another.metadata.uid = Some("w2".to_owned());
+    for (read, adopts) in [(there, true), (ends, false), (another, false)] {
+        let mut driver = driver(1);
+        let orphan = json!({
+            "metadata": { "name": "orphan", "namespace": "games", "uid": "o", "resourceVersion": "7", "labels": { "app": "game" } },
+            "spec": { "containers": [{ "name": "game", "image": "game:v1" }] },
+        });
+        let orphan = Pod::read(&serde_json::from_value(orphan).unwrap());
+        driver.handle(
+            Input::News(News::Pod(Event::Applied(key("orphan"), orphan))),
+            at(1),
+        );
+        let (mut asked, mut adopted) = (false, false);
+        let mut open = requests(&mut driver, at(2));
+        while let Some(request) = open.pop() {
+            let answer = match &request.call {
+                Call::Act(Action::CreateRevision(_)) => Ok(made(&request.call)),
+                Call::Read(_, name) if *name == key("fleet") => {
+                    asked = true;
+                    let workload = Workload::new(read.clone());
+                    Ok(Answer::Object(Object::Workload(key("fleet"), workload)))
+                }
+                other => {
+                    adopted |= matches!(other, Call::Act(Action::Adopt(_)));
+                    Err(CallError::Conflict)
+                }
+            };
+            driver.handle(Input::Answered(request.id, answer), at(2));
+            open.extend(requests(&mut driver, at(2)));
+        }
+        assert_eq!((asked, adopted), (true, adopts));
+    }
+}
