@@ -39,7 +39,7 @@ impl Record {
         let open =
             |record: &Self| pod.is_out_of_service() || !pod.has_readiness_gate && !is_noted(record, pod);
         let before = record(pod).filter(|record| open(record) && written(record));
-        let hot = Self::read(pod.annotation(names::pod::HOT_PATCH_STATE)).filter(written);
+        let hot = hot_record(pod).filter(written);
         let known = |name: &str| {
             let mut records = [&before, &hot].into_iter().flatten();
             records.find_map(|record| record.last_container_statuses.get(name))
@@ -49,7 +49,9 @@ impl Record {
             Some((name.clone(), mark(container, known(name))))
         });
         let new: Vec<_> = new.collect();
-        let mut marks = before.map(|record| record.awaited(pod, at)).unwrap_or_default();
+        let hot = hot.filter(|_| matches!(hot_patch(pod, at), InPlacePhase::Written { .. }));
+        let earlier = [before, hot].into_iter().flatten();
+        let mut marks: BTreeMap<_, _> = earlier.flat_map(|record| record.awaited(pod, at)).collect();
         marks.extend(new);
         Self {
             revision: to.to_owned(),
@@ -185,8 +187,7 @@ fn is_noted(record: &Record, pod: &Pod) -> bool {
 }
 
 fn hot_patch(pod: &Pod, now: Timestamp) -> InPlacePhase {
-    let record = Record::read(pod.annotation(names::pod::HOT_PATCH_STATE));
-    match record.filter(|record| record.revision == pod.revision()) {
+    match hot_record(pod).filter(|record| record.revision == pod.revision()) {
         Some(record) => match advance(pod, &record, now) {
             InPlacePhase::Finished => InPlacePhase::Idle,
             // Nobody notes that a hot patch is finished: a pod that has served since is no part of an update.
@@ -262,15 +263,19 @@ pub fn is_under_way(pod: &Pod, to: &str, modified: &[String]) -> bool {
         .as_ref()
         .map_or("", |condition| condition.target.as_str());
     let record = record(pod).filter(|record| record.revision == pod.revision());
-    let changing = |name: &String| {
-        record
-            .as_ref()
-            .is_some_and(|record| record.last_container_statuses.contains_key(name))
-    };
+    let mark = |record: &Option<Record>, name| record.as_ref()?.last_container_statuses.get(name).cloned();
+    // What a hot patch changes is awaited with the update, and nobody has approved its restart.
+    let hot = hot_record(pod);
+    let changing = |name| mark(&record, name).is_some_and(|its| mark(&hot, name).as_ref() != Some(&its));
     if target == to || is_half_written(pod) && pod.revision() == to {
         return true;
     }
     is_target(target, pod) && record.is_some() && modified.iter().all(changing)
+}
+
+/// The hot patch that was written last, if one was.
+fn hot_record(pod: &Pod) -> Option<Record> {
+    Record::read(pod.annotation(names::pod::HOT_PATCH_STATE))
 }
 
 /// The update that was written last, if one was.

@@ -2,7 +2,7 @@ use jiff::Timestamp;
 use serde_json::json;
 use shared_api::names::pod as names;
 
-use super::{Record, is_under_way};
+use super::{InPlacePhase, Record, in_place_phase, is_under_way};
 use crate::pod::Pod;
 use crate::samples::{pod, status};
 
@@ -71,5 +71,38 @@ fn a_container_that_runs_an_earlier_update_is_asked_about_before_it_changes_agai
         let goes_on = |container: &str| is_under_way(&written, "newest", &[container.to_owned()]);
         assert!(goes_on("game"));
         assert_eq!(goes_on("side"), changes, "{id} {image} {ready} {container}");
+    }
+}
+
+#[test]
+fn a_hot_patch_awaits_what_an_earlier_one_still_changes_and_approves_none_of_it() {
+    for (id, image, awaited) in [("before", "side:v0", true), ("after", "side:v1", false)] {
+        let mut pod = updated_before(id, image, true, RUNNING);
+        let at: Timestamp = "2024-05-01T00:00:04Z".parse().unwrap();
+        let record = pod.annotations.remove(names::IN_PLACE_STATE).unwrap();
+        pod.annotations.insert(names::HOT_PATCH_STATE.to_owned(), record);
+        pod.in_place.as_mut().unwrap().ready = true;
+        let record = Record::new(&pod, "new", ["game".to_owned()].iter(), at);
+        assert_eq!(record.last_container_statuses.contains_key("side"), awaited);
+        pod.labels.insert(names::REVISION.to_owned(), "new".to_owned());
+        // `game` has its new container already.
+        let game = &mut pod.containers[0];
+        game.container_id = "another".to_owned();
+        game.image = "game:v2".to_owned();
+        game.running_image = "game:v2".to_owned();
+        let mut patched = pod.clone();
+        patched
+            .annotations
+            .insert(names::HOT_PATCH_STATE.to_owned(), record.text());
+        let changes = matches!(in_place_phase(&patched, at), InPlacePhase::Written { .. });
+        assert_eq!(changes, awaited);
+        // The same, when an update in place follows the hot patch.
+        pod.annotations
+            .insert(names::IN_PLACE_STATE.to_owned(), record.text());
+        pod.in_place.as_mut().unwrap().ready = false;
+        let changes = matches!(in_place_phase(&pod, at), InPlacePhase::Written { .. });
+        assert_eq!(changes, awaited);
+        assert!(is_under_way(&pod, "newest", &["game".to_owned()]));
+        assert!(!is_under_way(&pod, "newest", &["side".to_owned()]));
     }
 }
