@@ -37,9 +37,9 @@ pub struct Room {
 }
 
 /// An update turns no pod back, takes no updated pod for nothing, and leaves as many old pods as the partition says.
-/// Canary steps have partitions of their own, and where the API server refuses a new revision pods are made of the one
+/// The deletions of one decision land in any order: `recreated` of them are of pods that get a successor. Canary steps have partitions of their own, and where the API server refuses a new revision pods are made of the one
 /// before: that is judged elsewhere.
-fn check_direction(action: &Action, acted: &Acted<'_>, wanted: &Workload) {
+fn check_direction(action: &Action, acted: &Acted<'_>, wanted: &Workload, recreated: usize) {
     let template = Template::read(&acted.seen.object().spec.template);
     let newest = acted
         .seen
@@ -79,9 +79,13 @@ fn check_direction(action: &Action, acted: &Acted<'_>, wanted: &Workload) {
             if !pod.is_active() || wanted.pods_to_delete.contains(&delete.pod().name) {
                 return;
             }
-            let surplus = pods.len() > wanted.replicas;
+            let surplus = pods.len() + recreated > wanted.replicas;
             let to_update = is_old(pod.revision()) && old > partition;
-            assert!(surplus || to_update, "for nothing: {}", numbers());
+            assert!(
+                surplus || delete.recreates() && to_update,
+                "for nothing: {}",
+                numbers()
+            );
         }
         _ => {}
     }
@@ -126,7 +130,7 @@ impl Referee {
     }
 
     /// The preconditions of a write, and the bounds that it must keep.
-    pub(super) fn check_write(action: &Action, acted: &Acted<'_>) {
+    pub(super) fn check_write(&mut self, action: &Action, acted: &Acted<'_>) {
         let carries = |at: &PodRef| {
             assert!(
                 !at.uid.is_empty() && !at.resource_version.is_empty(),
@@ -182,7 +186,12 @@ impl Referee {
             room.serving
         );
         if wanted.steps.is_empty() {
-            check_direction(action, acted, &wanted);
+            let decision = (acted.seen.uid().to_owned(), acted.seen.at);
+            let recreated = self.recreated.take_if(|(known, _)| *known == decision);
+            let recreated = recreated.map_or(0, |(_, count)| count);
+            check_direction(action, acted, &wanted, recreated);
+            let recreates = matches!(action, Action::DeletePod(delete) if delete.recreates());
+            self.recreated = Some((decision, recreated + usize::from(recreates)));
         }
     }
 

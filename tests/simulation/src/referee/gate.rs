@@ -66,7 +66,7 @@ impl Referee {
 
     /// An action of gamedeployment-operator took effect. Says whether it used a yes up.
     pub fn acted(&mut self, action: &Action, acted: &Acted<'_>) -> bool {
-        Self::check_write(action, acted);
+        self.check_write(action, acted);
         let used = match action {
             Action::DeletePod(delete) => self.deletes(delete, acted),
             Action::TakeOut(update, _) => self.takes_out(update, acted),

@@ -64,6 +64,8 @@ pub struct Referee {
     edited: BTreeSet<String>,
     /// Pods that were ended by us.
     ended: BTreeSet<String>,
+    /// How many pods the last decision has recreated so far: the UID of its workload, and when it was made.
+    recreated: Option<((String, Timestamp), usize)>,
 }
 
 impl Referee {
