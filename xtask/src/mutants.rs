@@ -215,7 +215,9 @@ impl Bench {
         command
             .args(arguments)
             .current_dir(&self.tree)
-            .env("CARGO_TARGET_DIR", &self.build);
+            .env("CARGO_TARGET_DIR", &self.build)
+            // One file is edited at a time.
+            .env("CARGO_INCREMENTAL", "1");
         command
             .output()
             .map_err(|error| format!("failed to start cargo: {error}"))
