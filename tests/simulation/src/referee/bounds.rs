@@ -187,11 +187,11 @@ impl Referee {
         );
         if wanted.steps.is_empty() {
             let decision = (acted.seen.uid().to_owned(), acted.seen.at);
-            let recreated = self.recreated.take_if(|(known, _)| *known == decision);
-            let recreated = recreated.map_or(0, |(_, count)| count);
-            check_direction(action, acted, &wanted, recreated);
-            let recreates = matches!(action, Action::DeletePod(delete) if delete.recreates());
-            self.recreated = Some((decision, recreated + usize::from(recreates)));
+            let before = self.recreated.take_if(|(known, _)| *known == decision);
+            let before = before.map_or(0, |(_, count)| count);
+            check_direction(action, acted, &wanted, before);
+            let one_more = matches!(action, Action::DeletePod(delete) if delete.recreates());
+            self.recreated = Some((decision, before + usize::from(one_more)));
         }
     }
 
