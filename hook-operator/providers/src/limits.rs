@@ -60,7 +60,7 @@ pub(crate) struct Slot {
     // Given back in this order: the permits before the host may be forgotten.
     _overall: FairSlot,
     _host: FairSlot,
-    _seat: HostGuard,
+    _guard: HostGuard,
 }
 
 /// Keeps a host's semaphore known while somebody uses it.
@@ -98,7 +98,7 @@ impl Slots {
     ) -> Result<Slot, MeasurementFailure> {
         let _waiting = Waiting::begin(&self.waiting);
         let deadline = Instant::now() + self.limits.wait;
-        let (seat, slots) = HostGuard::take(self, host);
+        let (guard, slots) = HostGuard::take(self, host);
         let in_use = format!("{} calls to {host}", self.limits.per_host);
         let host_permit = self.wait(&slots, namespace, deadline, &in_use).await?;
         let in_use = format!("{} calls", self.limits.overall);
@@ -106,7 +106,7 @@ impl Slots {
         Ok(Slot {
             _overall: overall,
             _host: host_permit,
-            _seat: seat,
+            _guard: guard,
         })
     }
 
@@ -139,11 +139,11 @@ impl HostGuard {
             users: 0,
         });
         host.users += 1;
-        let seat = Self {
+        let guard = Self {
             slots: Arc::clone(slots),
             host: name.to_owned(),
         };
-        (seat, host.slots.clone())
+        (guard, host.slots.clone())
     }
 }
 
