@@ -41,7 +41,7 @@ pub(super) fn grown(before: &Counts, now: &Counts) -> Vec<String> {
         Some(known) if *value <= known * TENTH + slack(name) => None,
         Some(known) => Some(format!("{name}: {value:.3}, was {known:.3}")),
         // At another size than the recorded ones nothing is compared.
-        None if before.keys().any(|known| scene(known) == scene(name)) && *value > slack(name) => {
+        None if before.keys().any(|known| case(known) == case(name)) && *value > slack(name) => {
             Some(format!("{name}: {value:.3}, was none"))
         }
         None => None,
@@ -50,8 +50,8 @@ pub(super) fn grown(before: &Counts, now: &Counts) -> Vec<String> {
 }
 
 /// Scenario and size.
-fn scene(name: &str) -> &str {
-    name.split_once(": ").map_or(name, |(scene, _)| scene)
+fn case(name: &str) -> &str {
+    name.split_once(": ").map_or(name, |(case, _)| case)
 }
 
 /// Writes that are made for a whole workload are few, and one more or less depends on when things come: so many of
@@ -59,7 +59,7 @@ fn scene(name: &str) -> &str {
 const FEW: f64 = 5.0;
 
 fn slack(name: &str) -> f64 {
-    let size = scene(name)
+    let size = case(name)
         .rsplit(' ')
         .next()
         .and_then(|size| size.parse::<f64>().ok());
