@@ -24,31 +24,31 @@ pub struct Counts {
 }
 
 #[derive(Debug, Default)]
-struct Ledger {
+struct Log {
     requests: Vec<Received>,
     paths: HashMap<String, Counts>,
 }
 
 #[derive(Debug)]
 pub(crate) struct Tally {
-    ledger: Mutex<Ledger>,
+    log: Mutex<Log>,
     changed: watch::Sender<()>,
 }
 
 impl Tally {
     pub(super) fn new() -> Arc<Self> {
         Arc::new(Self {
-            ledger: Mutex::default(),
+            log: Mutex::default(),
             changed: watch::Sender::new(()),
         })
     }
 
     pub(crate) fn requests(&self) -> Vec<Received> {
-        lock(&self.ledger).requests.clone()
+        lock(&self.log).requests.clone()
     }
 
     pub(crate) fn counts(&self, path: &str) -> Counts {
-        lock(&self.ledger).paths.get(path).copied().unwrap_or_default()
+        lock(&self.log).paths.get(path).copied().unwrap_or_default()
     }
 
     pub(super) fn enter(self: &Arc<Self>, request: &Received) -> InFlight {
@@ -57,7 +57,7 @@ impl Tally {
             path: request.path.clone(),
             finished: false,
         };
-        lock(&self.ledger).requests.push(request.clone());
+        lock(&self.log).requests.push(request.clone());
         in_flight.update(|counts| {
             counts.received += 1;
             counts.in_flight += 1;
@@ -97,12 +97,7 @@ impl InFlight {
     }
 
     fn update(&self, change: impl FnOnce(&mut Counts)) {
-        change(
-            lock(&self.tally.ledger)
-                .paths
-                .entry(self.path.clone())
-                .or_default(),
-        );
+        change(lock(&self.tally.log).paths.entry(self.path.clone()).or_default());
         self.tally.changed.send_replace(());
     }
 }
