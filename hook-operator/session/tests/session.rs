@@ -24,7 +24,7 @@ use shared_api::{HookRun, HookRunStatus, Phase};
 use tokio::sync::watch;
 
 /// How a write goes that is number `n`, counted from 1.
-type Fate = fn(usize) -> Write;
+type Answers = fn(usize) -> Write;
 
 enum Write {
     Kept,
@@ -38,7 +38,7 @@ enum Write {
 
 struct Memory {
     run: Mutex<HookRun>,
-    fate: Fate,
+    answers: Answers,
     writes: AtomicUsize,
     concluded: AtomicUsize,
     complaints: AtomicUsize,
@@ -75,7 +75,7 @@ impl RunStore for Memory {
         if known.metadata.resource_version != base.metadata.resource_version {
             return Err(StoreError::Conflict);
         }
-        match (self.fate)(number) {
+        match (self.answers)(number) {
             Write::Kept => Ok(self.keep(status)),
             Write::Conflict => Err(StoreError::Conflict),
             Write::Gone => Err(StoreError::Gone),
@@ -128,15 +128,15 @@ struct Harness {
 }
 
 impl Harness {
-    fn new(metric: Value, fate: Fate, secret: fn() -> String) -> Self {
+    fn new(metric: Value, answers: Answers, secret: fn() -> String) -> Self {
         let policy = EgressPolicy {
             allow_loopback: true,
             ..EgressPolicy::default()
         };
-        Self::sharing(Providers::new(policy, Limits::default()), metric, fate, secret)
+        Self::sharing(Providers::new(policy, Limits::default()), metric, answers, secret)
     }
 
-    fn sharing(providers: Providers, metric: Value, fate: Fate, secret: fn() -> String) -> Self {
+    fn sharing(providers: Providers, metric: Value, answers: Answers, secret: fn() -> String) -> Self {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let run: HookRun = serde_json::from_value(json!({
             "metadata": { "name": "r", "namespace": "n", "uid": "u", "resourceVersion": "1", "generation": 1 },
@@ -147,7 +147,7 @@ impl Harness {
         .unwrap();
         let backend = Arc::new(Memory {
             run: Mutex::new(run.clone()),
-            fate,
+            answers,
             writes: AtomicUsize::new(0),
             concluded: AtomicUsize::new(0),
             complaints: AtomicUsize::new(0),
@@ -229,8 +229,8 @@ async fn conflicts_without_end_are_not_a_hot_loop() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_status_that_is_not_kept_is_not_a_hot_loop_and_is_complained_of() {
     let url = slow_server(Duration::ZERO).await;
-    let fate: Fate = |write| if write < 6 { Write::Ignored } else { Write::Kept };
-    let harness = Harness::new(metric(&url, json!({})), fate, no_secret);
+    let answers: Answers = |write| if write < 6 { Write::Ignored } else { Write::Kept };
+    let harness = Harness::new(metric(&url, json!({})), answers, no_secret);
     tokio::time::sleep(Duration::from_secs(1)).await;
     let writes = harness.backend.writes.load(Ordering::Relaxed);
     assert!((1..6).contains(&writes), "{writes} writes in 1 s");
@@ -243,8 +243,10 @@ async fn a_status_that_is_not_kept_is_not_a_hot_loop_and_is_complained_of() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_run_that_can_be_read_is_not_gone() {
     let url = slow_server(Duration::ZERO).await;
-    let fate: Fate = |write| if write == 1 { Write::Gone } else { Write::Kept };
-    let (backend, end) = Harness::new(metric(&url, json!({})), fate, no_secret).end().await;
+    let answers: Answers = |write| if write == 1 { Write::Gone } else { Write::Kept };
+    let (backend, end) = Harness::new(metric(&url, json!({})), answers, no_secret)
+        .end()
+        .await;
     assert_ne!(end, End::Gone);
     assert_eq!(backend.status().phase, Phase::Successful);
 }

@@ -35,12 +35,12 @@ pub enum Manner {
 
 /// What a pod's game has to say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Mood {
+pub struct Behaviour {
     pub players: u8,
     pub manner: Manner,
 }
 
-impl Mood {
+impl Behaviour {
     pub const YES: Self = Self {
         players: 0,
         manner: Manner::Answers,
@@ -168,23 +168,23 @@ impl World {
             .as_ref()
             .and_then(|uid| self.machines.get(uid))
             .is_some_and(|machine| !machine.processes().is_empty());
-        let mood = if host == "canary" {
-            Some(self.canary_mood)
+        let behaviour = if host == "canary" {
+            Some(self.canary_behaviour)
         } else {
-            pod.as_ref().filter(|_| runs).map(|uid| self.mood(uid))
+            pod.as_ref().filter(|_| runs).map(|uid| self.behaviour(uid))
         };
-        let hangs = mood.is_some_and(|mood| mood.manner == Manner::Hangs);
+        let hangs = behaviour.is_some_and(|behaviour| behaviour.manner == Manner::Hangs);
         let late = self.now >= call.began + SignedDuration::from_secs(10);
         if hangs && !late {
             return;
         }
         let call = self.calls.swap_remove(at);
-        let mood = mood.filter(|_| !hangs);
-        let verdict = verdict(&call, mood, hangs, self.now);
-        let expected = expected(&call, mood);
+        let behaviour = behaviour.filter(|_| !hangs);
+        let verdict = verdict(&call, behaviour, hangs, self.now);
+        let expected = expected(&call, behaviour);
         assert_eq!(
             verdict.phase, expected,
-            "{mood:?} was judged {verdict:?} by {:?}",
+            "{behaviour:?} was judged {verdict:?} by {:?}",
             call.conditions
         );
         let taken = Taken {
@@ -214,9 +214,9 @@ fn host_of(url: &str) -> &str {
 }
 
 /// What comes back from a game, or from the Prometheus that knows of it, and what the operator reads in it.
-fn exchange(request: &Request, mood: Mood) -> Result<Answer, MeasurementFailure> {
+fn exchange(request: &Request, behaviour: Behaviour) -> Result<Answer, MeasurementFailure> {
     let took = Duration::from_millis(5);
-    let reply = |answer: String| match mood.manner {
+    let reply = |answer: String| match behaviour.manner {
         Manner::Stumbles => (503, "busy".to_owned()),
         Manner::Babbles => (200, "<html>welcome</html>".to_owned()),
         Manner::Forgets => (200, json!({"error": "no such pod"}).to_string()),
@@ -224,18 +224,18 @@ fn exchange(request: &Request, mood: Mood) -> Result<Answer, MeasurementFailure>
     };
     match request {
         Request::Web(web) => {
-            let (code, body) = reply(page(mood).to_string());
+            let (code, body) = reply(page(behaviour).to_string());
             interpret_web(web, code, took, body.as_bytes())
         }
         Request::Prometheus(server) => {
-            let value = match mood.manner {
+            let value = match behaviour.manner {
                 Manner::Divides => "NaN".to_owned(),
-                _ => mood.players.to_string(),
+                _ => behaviour.players.to_string(),
             };
             let sample = json!({"metric": {}, "value": [0, value]});
             let mut answer =
                 json!({"status": "success", "data": {"resultType": "vector", "result": [sample]}});
-            if mood.manner == Manner::LeavesOut {
+            if behaviour.manner == Manner::LeavesOut {
                 answer["data"]["result"] = json!([]);
                 answer["warnings"] = json!(["a store is down"]);
             }
@@ -246,7 +246,7 @@ fn exchange(request: &Request, mood: Mood) -> Result<Answer, MeasurementFailure>
 }
 
 /// What a game says of itself.
-fn page(Mood { players, manner }: Mood) -> Value {
+fn page(Behaviour { players, manner }: Behaviour) -> Value {
     let silent = json!({"error": "timeout"});
     let room = json!({"players": players});
     json!({
@@ -257,8 +257,8 @@ fn page(Mood { players, manner }: Mood) -> Value {
     })
 }
 
-fn verdict(call: &Call, mood: Option<Mood>, hangs: bool, now: Timestamp) -> MeasurementResult {
-    let answer: Result<Answer, MeasurementFailure> = match (&call.rendered, mood) {
+fn verdict(call: &Call, behaviour: Option<Behaviour>, hangs: bool, now: Timestamp) -> MeasurementResult {
+    let answer: Result<Answer, MeasurementFailure> = match (&call.rendered, behaviour) {
         (Err(failure), _) => Err(failure.clone()),
         (Ok(_), None) if hangs => Err(MeasurementFailure::new(
             FailureKind::Timeout,
@@ -268,7 +268,7 @@ fn verdict(call: &Call, mood: Option<Mood>, hangs: bool, now: Timestamp) -> Meas
             FailureKind::Unreachable,
             "connection refused",
         )),
-        (Ok(rendered), Some(mood)) => exchange(&rendered.request, mood),
+        (Ok(rendered), Some(behaviour)) => exchange(&rendered.request, behaviour),
     };
     let rendered = call.rendered.as_ref().ok();
     let rules = Rules {
@@ -279,9 +279,9 @@ fn verdict(call: &Call, mood: Option<Mood>, hangs: bool, now: Timestamp) -> Meas
     judge(&rules, &answer, now, &Redactor::default())
 }
 
-/// What a mood amounts to, by the few conditions that this world uses; without the operators' language.
-fn expected(call: &Call, mood: Option<Mood>) -> Phase {
-    let (Ok(rendered), Some(Mood { players, manner })) = (&call.rendered, mood) else {
+/// What a behaviour amounts to, by the few conditions that this world uses; without the operators' language.
+fn expected(call: &Call, behaviour: Option<Behaviour>) -> Phase {
+    let (Ok(rendered), Some(Behaviour { players, manner })) = (&call.rendered, behaviour) else {
         return Phase::Error;
     };
     let (success, failure) = (call.conditions.0.as_deref(), call.conditions.1.as_deref());

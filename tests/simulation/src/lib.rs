@@ -3,7 +3,7 @@
 //!
 //! | module | job |
 //! | --- | --- |
-//! | [`world`] | the state, and one step of it; [`weather`]: what goes wrong, and how often |
+//! | [`world`] | the state, and one step of it; [`fault_profile`]: what goes wrong, and how often |
 //! | [`server`] | the API server; [`objects`]: what it holds |
 //! | [`process`] | the operators' processes: crashes, pauses, leases, fences; [`network`]: requests under way |
 //! | [`hooks`] | the driver of hook-operator between this world's watches and network; [`games`]: that of gamedeployment-operator |
@@ -26,6 +26,7 @@
 
 pub mod ending;
 pub mod endpoint;
+pub mod fault_profile;
 pub mod games;
 pub mod hooks;
 pub mod kubelet;
@@ -43,5 +44,4 @@ pub mod setup;
 pub mod story;
 pub mod totals;
 pub mod unrecorded;
-pub mod weather;
 pub mod world;

@@ -11,11 +11,11 @@ use hook_driver::{Input, StoreError};
 use jiff::{SignedDuration, Timestamp};
 use shared_api::{HookRun, HookRunStatus, Phase};
 
+use crate::fault_profile::Handling;
 use crate::games::Seen;
 use crate::hooks::{Of, failed, refused};
 use crate::objects::RunObject;
 use crate::process::{Answer, clock};
-use crate::weather::Fate;
 use crate::world::World;
 
 mod games;
@@ -157,7 +157,7 @@ impl World {
                 process.inbox.push_back(flight.what.failed(Failed::Unknown));
             }
         }
-        let limbo = self.weather.limbo;
+        let limbo = self.profile.limbo;
         self.flights.retain(|flight| {
             let may_land = |deadline: Timestamp| limbo && flight.what.writes() && now < deadline + LIMBO;
             !flight.given_up || flight.deadline.is_some_and(may_land)
@@ -181,13 +181,13 @@ impl World {
         }
         let flight = self.flights.swap_remove(at);
         let writes = flight.what.writes();
-        let fate = self.weather.fate(dice, writes);
+        let handling = self.profile.handling(dice, writes);
         let alive = self.processes[flight.process].incarnation == flight.incarnation;
         let waits = alive && !flight.given_up;
-        if matches!(fate, Fate::Refused | Fate::Stumbles) {
+        if matches!(handling, Handling::Refused | Handling::Stumbles) {
             if waits {
                 self.totals.refused += 1;
-                let error = if fate == Fate::Refused {
+                let error = if handling == Handling::Refused {
                     Failed::Refused
                 } else {
                     Failed::Unknown
@@ -203,7 +203,7 @@ impl World {
         if !waits {
             return true;
         }
-        if fate == Fate::Lost {
+        if handling == Handling::Lost {
             self.totals.lost += 1;
             answer = flight.what.failed(Failed::Unknown);
         }

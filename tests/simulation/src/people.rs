@@ -10,7 +10,7 @@ use shared_api::hook_run::HookRunSpec;
 use shared_api::names::pod as names;
 use shared_api::{GameDeploymentSpec, HookRunStatus, Phase};
 
-use crate::endpoint::Mood;
+use crate::endpoint::Behaviour;
 use crate::objects::RunObject;
 use crate::questions::question;
 use crate::server::Refuses;
@@ -306,16 +306,16 @@ impl World {
     /// Something happens to pods, nodes and games.
     pub fn trouble(&mut self, dice: &mut Rng) {
         if dice.u8(..8) == 0 {
-            self.canary_mood = Mood::any(dice);
+            self.canary_behaviour = Behaviour::any(dice);
             return;
         }
         let Some(pod) = self.any_pod(dice) else { return };
         let (name, uid) = (pod.id.name.clone(), pod.id.uid.clone());
         match dice.u8(..16) {
             0..=7 => {
-                let mood = Mood::any(dice);
-                self.tell(|| format!("the game of {name} is now {mood:?}"));
-                self.moods.insert(uid, mood);
+                let behaviour = Behaviour::any(dice);
+                self.tell(|| format!("the game of {name} is now {behaviour:?}"));
+                self.behaviours.insert(uid, behaviour);
             }
             8..=10 => {
                 self.tell(|| format!("a container of {name} crashes"));

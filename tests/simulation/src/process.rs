@@ -13,9 +13,9 @@ use hook_core::decide::Outcome;
 use hook_driver::{Input, MeasurementId};
 use jiff::{SignedDuration, Timestamp};
 
+use crate::fault_profile::Handling;
 use crate::games::{Games, KINDS};
 use crate::hooks::{Hooks, Of};
-use crate::weather::Fate;
 use crate::world::{EPOCH, World};
 use runtime_core::candidate::{Call, Candidate, Timing, Written};
 
@@ -157,7 +157,7 @@ impl World {
         }
         let mut call = process.candidate.next();
         if call == Call::Read {
-            if self.weather.fate(dice, false) != Fate::Done {
+            if self.profile.handling(dice, false) != Handling::Done {
                 return self.take_office(at, led);
             }
             let found = self.server.lease(operator);
@@ -170,21 +170,21 @@ impl World {
         }
         let began = clock(now);
         let name = self.processes[at].candidate.name().to_owned();
-        let fate = self.weather.fate(dice, true);
-        let done = matches!(fate, Fate::Done | Fate::Lost);
+        let handling = self.profile.handling(dice, true);
+        let done = matches!(handling, Handling::Done | Handling::Lost);
         let written = if done {
             self.server
                 .write_lease(operator, &name, &call, TIMING.lease_duration)
         } else {
             Written::Unknown
         };
-        let written = if fate == Fate::Lost {
+        let written = if handling == Handling::Lost {
             Written::Unknown
         } else {
             written
         };
         let process = &mut self.processes[at];
-        if self.weather.lag && dice.u8(..4) == 0 {
+        if self.profile.lag && dice.u8(..4) == 0 {
             // The answer takes its time, and the process may stand still meanwhile.
             process.pending = Some((call, began, written));
             process.looks_at = now + SignedDuration::from_millis(dice.i64(100..4000));

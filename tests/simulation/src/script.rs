@@ -12,13 +12,13 @@ use shared_api::game_deployment::UpdateStrategy;
 use shared_api::names::pod as names;
 use shared_api::{GameDeploymentSpec, GameDeploymentStatus};
 
-use crate::endpoint::Mood;
+use crate::endpoint::Behaviour;
+use crate::fault_profile::FaultProfile;
 use crate::network::What;
 use crate::objects::{PodObject, RunObject};
 use crate::process::{GAMES, HOOKS, Process};
 use crate::questions::question;
 use crate::setup::{Look, NAMES, template, workload};
-use crate::weather::Weather;
 use crate::world::{EPOCH, FLEET, World, url};
 
 /// Seconds without a write after which nothing more is expected: longer than it takes until another process leads.
@@ -31,7 +31,7 @@ pub enum Hooks {
     All,
 }
 
-/// A script, while it is played. Hooks are asked once, and answer what the pod's mood says.
+/// A script, while it is played. Hooks are asked once, and answer what the pod's behaviour says.
 #[derive(Debug)]
 pub struct Script {
     pub world: World,
@@ -47,7 +47,7 @@ impl Script {
     pub fn fleet(replicas: i32, kind: &str, hooks: Hooks) -> Self {
         let hooks = if hooks == Hooks::All { 1 } else { 8 | 16 | 1 };
         let code = [3, 0, 1, 7, 0, 1, hooks, 3 | 16];
-        let mut world = World::empty(code, Weather::fine(), 0, Limits::default());
+        let mut world = World::empty(code, FaultProfile::fine(), 0, Limits::default());
         for name in NAMES {
             world.server.put_template(name, question(0, url(name)));
         }
@@ -127,13 +127,13 @@ impl Script {
         self.world.settle();
     }
 
-    pub fn say(&mut self, pod: &PodObject, mood: Mood) {
-        self.world.moods.insert(pod.id.uid.clone(), mood);
+    pub fn say(&mut self, pod: &PodObject, behaviour: Behaviour) {
+        self.world.behaviours.insert(pod.id.uid.clone(), behaviour);
     }
 
-    pub fn all_say(&mut self, mood: Mood) {
+    pub fn all_say(&mut self, behaviour: Behaviour) {
         for pod in self.pods() {
-            self.say(&pod, mood);
+            self.say(&pod, behaviour);
         }
     }
 

@@ -11,13 +11,13 @@ use jiff::SignedDuration;
 use shared_api::Phase;
 use shared_api::names::pod as names;
 
-use crate::endpoint::Mood;
+use crate::endpoint::Behaviour;
+use crate::fault_profile::FaultProfile;
 use crate::games::KINDS;
 use crate::process::{GAMES, Work};
 use crate::questions::question;
 use crate::server::Refuses;
 use crate::setup::{NAMES, strategy_of, workload};
-use crate::weather::Weather;
 use crate::world::{FLEET, World, url};
 
 mod round;
@@ -33,7 +33,7 @@ impl World {
     pub fn settle(&mut self) {
         self.repair();
         let mut dice = Rng::with_seed(1);
-        self.dismiss_moods(Mood::YES);
+        self.dismiss_behaviours(Behaviour::YES);
         self.come_to_rest(&mut dice, true);
         self.check_end();
         let trouble: Option<fn(&mut Self, &mut Rng)> = match self.code[0] % 4 {
@@ -54,15 +54,15 @@ impl World {
     pub fn settle_with_refusals(&mut self, bits: u8) {
         self.repair();
         let mut dice = Rng::with_seed(2);
-        self.dismiss_moods(Mood::YES);
+        self.dismiss_behaviours(Behaviour::YES);
         let pods: Vec<_> = self.server.pods.iter().cloned().collect();
         for (at, pod) in pods
             .iter()
             .enumerate()
             .filter(|(at, _)| bits >> (at % 8) & 1 == 1)
         {
-            let manner = [Mood::NO, Mood::any(&mut dice)][at % 2];
-            self.moods.insert(pod.id.uid.clone(), manner);
+            let manner = [Behaviour::NO, Behaviour::any(&mut dice)][at % 2];
+            self.behaviours.insert(pod.id.uid.clone(), manner);
         }
         self.come_to_rest(&mut dice, false);
         self.check_words();
@@ -83,16 +83,17 @@ impl World {
     }
 
     /// Every game has the same to say, now and later.
-    fn dismiss_moods(&mut self, mood: Mood) {
-        self.canary_mood = mood;
-        self.moods.clear();
+    fn dismiss_behaviours(&mut self, behaviour: Behaviour) {
+        self.canary_behaviour = behaviour;
+        self.behaviours.clear();
         let uids: Vec<_> = self.server.pods.iter().map(|pod| pod.id.uid.clone()).collect();
-        self.moods.extend(uids.into_iter().map(|uid| (uid, mood)));
+        self.behaviours
+            .extend(uids.into_iter().map(|uid| (uid, behaviour)));
     }
 
     fn repair(&mut self) {
         self.tell(|| "from here on everything works".to_owned());
-        self.weather = Weather::fine();
+        self.profile = FaultProfile::fine();
         self.server.quota = None;
         self.server.refuses = Refuses {
             collections: self.code[3].is_multiple_of(4),

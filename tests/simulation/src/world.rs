@@ -9,7 +9,8 @@ use gamedeployment_driver::store::{Store, Stored};
 use gamedeployment_driver::{Calls, Limits};
 use jiff::{SignedDuration, Timestamp};
 
-use crate::endpoint::{Call, Mood};
+use crate::endpoint::{Behaviour, Call};
+use crate::fault_profile::FaultProfile;
 use crate::games::{Games, KINDS};
 use crate::kubelet::Machine;
 use crate::network::Flight;
@@ -21,7 +22,6 @@ use crate::server::Server;
 use crate::server::table::Table;
 use crate::setup::{NAMES, workload};
 use crate::totals::Totals;
-use crate::weather::Weather;
 
 mod work;
 
@@ -38,15 +38,15 @@ pub struct World {
     pub now: Timestamp,
     pub server: Server,
     pub machines: BTreeMap<String, Machine>,
-    pub moods: BTreeMap<String, Mood>,
-    pub canary_mood: Mood,
+    pub behaviours: BTreeMap<String, Behaviour>,
+    pub canary_behaviour: Behaviour,
     pub every_image_exists: bool,
     /// Whether nodes take on no pod: each ends at once.
     pub pods_end_at_once: bool,
     pub processes: Vec<Process>,
     pub flights: Vec<Flight>,
     pub calls: Vec<Call>,
-    pub weather: Weather,
+    pub profile: FaultProfile,
     pub referee: Referee,
     /// How much others than the operators have changed of pods, nodes and the workload.
     pub foreign: u64,
@@ -56,7 +56,7 @@ pub struct World {
     /// One line for everything that happens, where somebody wants to read it.
     pub story: Option<Vec<String>>,
     /// What pods' games say at first.
-    temper: u64,
+    endpoint_seed: u64,
     pub code: [u8; 8],
     /// How much the drivers do at a time.
     pub limits: Limits,
@@ -67,9 +67,9 @@ impl World {
     pub fn new(seed: u64) -> Self {
         let mut dice = Rng::with_seed(seed);
         let code = dice.u64(..).to_le_bytes();
-        let weather = Weather::any(&mut dice);
-        let temper = dice.u64(..);
-        let mut world = Self::empty(code, weather, temper, limits(&mut dice));
+        let profile = FaultProfile::any(&mut dice);
+        let endpoint_seed = dice.u64(..);
+        let mut world = Self::empty(code, profile, endpoint_seed, limits(&mut dice));
         for name in NAMES {
             world.server.put_template(name, question(dice.u8(..), url(name)));
         }
@@ -78,7 +78,7 @@ impl World {
     }
 
     /// A world with nodes, and nothing on them.
-    pub(crate) fn empty(code: [u8; 8], weather: Weather, temper: u64, limits: Limits) -> Self {
+    pub(crate) fn empty(code: [u8; 8], profile: FaultProfile, endpoint_seed: u64, limits: Limits) -> Self {
         let processes = [HOOKS, GAMES]
             .into_iter()
             .flat_map(|operator| (0..PROCESSES).map(move |number| Process::new(operator, number, EPOCH)));
@@ -86,14 +86,14 @@ impl World {
             now: EPOCH,
             server: Server::default(),
             machines: BTreeMap::new(),
-            moods: BTreeMap::new(),
-            canary_mood: Mood::YES,
+            behaviours: BTreeMap::new(),
+            canary_behaviour: Behaviour::YES,
             every_image_exists: false,
             pods_end_at_once: false,
             processes: processes.collect(),
             flights: Vec::new(),
             calls: Vec::new(),
-            weather,
+            profile,
             referee: Referee::default(),
             foreign: 0,
             lost_nodes: Vec::new(),
@@ -102,7 +102,7 @@ impl World {
                 ..Totals::default()
             },
             story: None,
-            temper,
+            endpoint_seed,
             code,
             limits,
         };
@@ -121,11 +121,11 @@ impl World {
     }
 
     /// What a pod's game says: as it was told to, else as its world is tempered.
-    pub fn mood(&self, uid: &str) -> Mood {
-        if let Some(mood) = self.moods.get(uid) {
-            return *mood;
+    pub fn behaviour(&self, uid: &str) -> Behaviour {
+        if let Some(behaviour) = self.behaviours.get(uid) {
+            return *behaviour;
         }
-        let bytes = uid.bytes().fold(self.temper, |sum, byte| {
+        let bytes = uid.bytes().fold(self.endpoint_seed, |sum, byte| {
             sum.wrapping_mul(31).wrapping_add(byte.into())
         });
         // Some say something else each time.
@@ -134,7 +134,7 @@ impl World {
         } else {
             0
         };
-        Mood::any(&mut Rng::with_seed(bytes.wrapping_add(times)))
+        Behaviour::any(&mut Rng::with_seed(bytes.wrapping_add(times)))
     }
 
     /// One step.
@@ -143,12 +143,12 @@ impl World {
         self.totals.steps += 1;
         let longest = if dice.u8(..30) == 0 { 15_000 } else { 40 };
         self.pass(SignedDuration::from_millis(dice.i64(1..=longest)), &mut dice);
-        let Weather {
+        let FaultProfile {
             processes,
             people,
             trouble,
             ..
-        } = self.weather;
+        } = self.profile;
         let rare = dice.u16(..1000);
         if rare < processes {
             self.strike(&mut dice);
@@ -210,7 +210,7 @@ impl World {
                 continue;
             }
             if self.show_kind(at, kind) {
-                if !self.weather.lag {
+                if !self.profile.lag {
                     while self.show_kind(at, kind) {}
                 }
                 return true;

@@ -1,5 +1,5 @@
-//! Storms: both operators work behind proxies that make bad weather of every kind, are killed again and again, and
-//! people change their minds meanwhile. When the weather clears, everything must come to rest as the people want it in
+//! Storms: both operators work behind proxies that inject faults of every kind, are killed again and again, and
+//! people change their minds meanwhile. When the faults end, everything must come to rest as the people want it in
 //! the end; and the witness must have seen no promise broken.
 //!
 //! Each storm has a seed. `STORM=17` plays that one alone; `PROVE=quick` and `PROVE=all` play more of them.
@@ -86,7 +86,7 @@ async fn play(seed: u64) -> Tally {
     }
     workload.launch(&fleet).await;
     let deeds: Vec<Deeds> = (proxies.iter().zip(0..))
-        .map(|(proxy, number)| proxy.begin_weather(seed.wrapping_mul(2).wrapping_add(number)))
+        .map(|(proxy, number)| proxy.begin_faults(seed.wrapping_mul(2).wrapping_add(number)))
         .collect();
     let mut people = People::new(&fleet, &proxies, workload);
     for _ in 0..ACTS {
@@ -133,7 +133,7 @@ async fn after_every_storm_all_is_as_wanted_and_no_promise_was_broken() {
     let of = |deed| all.deeds(deed);
     played(
         "storm",
-        "people change their minds in bad weather",
+        "people change their minds while requests fail",
         &[
             ("seeds", &count),
             ("failed", &failed.len()),
@@ -170,6 +170,6 @@ async fn after_every_storm_all_is_as_wanted_and_no_promise_was_broken() {
     .find(|deed| all.deeds(*deed) == 0);
     assert!(
         one.is_some() || calm.is_none(),
-        "no weather at all: {calm:?}, {all:?}"
+        "no faults at all: {calm:?}, {all:?}"
     );
 }

@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::Office;
 use super::call::ApiCall;
-use super::fate::{Failure, Fate, Moment, Sentence, WatchFault};
+use super::handling::{Failure, Handling, Moment, Sentence, WatchFault};
 use super::watches;
 use crate::loopback::{Answered, HangUp};
 
@@ -33,15 +33,17 @@ pub(super) async fn handle(office: Arc<Office>, request: Request<Incoming>) -> A
 async fn judge_and_carry(office: &Arc<Office>, call: &ApiCall, request: Request<Incoming>) -> Answered {
     match office.judge.judge(call) {
         // A stall was passed as a sentence of its own.
-        Sentence::Fate(Fate::Forward | Fate::Stall(_)) => carry(office, call, request, None).await,
-        Sentence::Fate(Fate::Disturb(trouble)) => carry(office, call, request, Some(trouble)).await,
-        Sentence::Fate(Fate::Delay(before, after)) => {
+        Sentence::Handling(Handling::Forward | Handling::Stall(_)) => {
+            carry(office, call, request, None).await
+        }
+        Sentence::Handling(Handling::Disturb(trouble)) => carry(office, call, request, Some(trouble)).await,
+        Sentence::Handling(Handling::Delay(before, after)) => {
             tokio::time::sleep(before).await;
             let answer = carry(office, call, request, None).await;
             tokio::time::sleep(after).await;
             answer
         }
-        Sentence::Fate(Fate::Fail(failure)) => {
+        Sentence::Handling(Handling::Fail(failure)) => {
             if failure.moment == Moment::AfterForwarding {
                 let answer = carry(office, call, request, None).await?;
                 take_effect(call, answer).await;

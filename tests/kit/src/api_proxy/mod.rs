@@ -5,14 +5,14 @@
 //! attach, port-forward) are not carried.
 //!
 //! Faults are ordered one by one ([`ApiProxy::fail_next`], [`ApiProxy::stall_next`]), decided on every request
-//! ([`ApiProxy::decide_by`]), or chosen by a seed ([`ApiProxy::begin_weather`]); orders come first.
+//! ([`ApiProxy::decide_by`]), or chosen by a seed ([`ApiProxy::begin_faults`]); orders come first.
 
 mod call;
-mod fate;
+mod fault_profile;
 mod forward;
+mod handling;
 mod journal;
 mod watches;
-mod weather;
 
 use std::fs;
 use std::io;
@@ -26,18 +26,18 @@ use kube::{Client, Config};
 use serde_json::{Value, json};
 
 pub use call::{ApiCall, Matcher};
-pub use fate::{Failure, Fate, Fault, Moment, WatchFault};
+pub use fault_profile::{Deed, Deeds};
+pub use handling::{Failure, Fault, Handling, Moment, WatchFault};
 pub use journal::{Entry, Outcome};
-pub use weather::{Deed, Deeds};
 
 use crate::control_plane::{ControlPlane, kubeconfig};
 use crate::keeper::KeptDirectory;
 use crate::loopback::Server;
 use crate::wait::{TimedOut, changed_until};
-use fate::Judge;
+use fault_profile::FaultProfile;
+use handling::Judge;
 use journal::Journal;
 use watches::{Beginnings, Valves};
-use weather::Weather;
 
 /// Why there is no proxy.
 #[derive(Debug, thiserror::Error)]
@@ -191,15 +191,15 @@ impl ApiProxy {
     }
 
     /// Decides on every request for which there is no order.
-    pub fn decide_by(&self, decide: impl FnMut(&ApiCall) -> Fate + Send + 'static) {
+    pub fn decide_by(&self, decide: impl FnMut(&ApiCall) -> Handling + Send + 'static) {
         self.office.judge.decide_by(Some(Box::new(decide)));
     }
 
-    /// Bad weather: faults of every kind on every request, chosen by a seed. The same seed does the same to the first,
+    /// Faults of every kind on every request, chosen by a seed. The same seed does the same to the first,
     /// second, third … request of a verb and resource. Ends with [`Self::clear_faults`].
-    pub fn begin_weather(&self, seed: u64) -> Deeds {
-        let (mut weather, deeds) = Weather::new(seed);
-        self.decide_by(move |call| weather.fate(call));
+    pub fn begin_faults(&self, seed: u64) -> Deeds {
+        let (mut profile, deeds) = FaultProfile::new(seed);
+        self.decide_by(move |call| profile.handling(call));
         deeds
     }
 

@@ -10,7 +10,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
 use super::call::ApiCall;
-use super::fate::{Fault, WatchFault};
+use super::handling::{Fault, WatchFault};
 use crate::keeper::lock;
 
 /// The valves of all watches.

@@ -20,7 +20,7 @@ pub(super) enum Order {
 
 /// How a pod ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Fate {
+pub(super) enum PodEnd {
     Evicted,
     Succeeded,
     /// It had ended before we saw it.
@@ -31,7 +31,7 @@ pub(super) enum Fate {
 pub(super) struct Machine {
     pub(super) containers: Vec<Container>,
     pub(super) since: Timestamp,
-    pub(super) fate: Option<Fate>,
+    pub(super) end: Option<PodEnd>,
     kill_at: Option<Instant>,
     /// The pod was deleted, and nothing of it runs any longer.
     pub(super) killed: bool,
@@ -48,7 +48,7 @@ impl Machine {
         Self {
             containers,
             since: Timestamp::now(),
-            fate: ended.then_some(Fate::Known),
+            end: ended.then_some(PodEnd::Known),
             kill_at: None,
             killed: false,
             game: game.unwrap_or_default(),
@@ -69,7 +69,7 @@ impl Machine {
         if pod.metadata.deletion_timestamp.is_some() {
             return self.terminate(moment, log);
         }
-        if self.fate.is_some() {
+        if self.end.is_some() {
             return None;
         }
         let image = |name: &str| {
@@ -108,11 +108,11 @@ impl Machine {
                 }
             }
             Order::Evict => {
-                self.fate = self.fate.or(Some(Fate::Evicted));
+                self.end = self.end.or(Some(PodEnd::Evicted));
                 self.end_all(Why::Evicted, log);
             }
             Order::Succeed => {
-                self.fate = self.fate.or(Some(Fate::Succeeded));
+                self.end = self.end.or(Some(PodEnd::Succeeded));
                 self.end_all(Why::Completed, log);
             }
         }
@@ -149,6 +149,6 @@ impl Machine {
     }
 
     pub(super) fn all_ready(&self) -> bool {
-        self.fate.is_none() && self.containers.iter().all(|one| one.ready)
+        self.end.is_none() && self.containers.iter().all(|one| one.ready)
     }
 }

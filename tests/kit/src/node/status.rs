@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::behaviour::Images;
 use super::container::{Container, Ended, State};
-use super::machine::{Fate, Machine};
+use super::machine::{Machine, PodEnd};
 
 /// A status to be reported.
 #[derive(Debug)]
@@ -35,13 +35,13 @@ impl Report {
             .iter()
             .map(|one| container_status(one, spec_image(&one.name), images))
             .collect();
-        let (phase, reason, message) = match machine.fate {
-            Some(Fate::Evicted) => (
+        let (phase, reason, message) = match machine.end {
+            Some(PodEnd::Evicted) => (
                 "Failed",
                 Some("Evicted"),
                 Some("The node was low on resource: memory."),
             ),
-            Some(Fate::Succeeded) => ("Succeeded", None, None),
+            Some(PodEnd::Succeeded) => ("Succeeded", None, None),
             _ if machine.containers.iter().all(|one| one.id.is_some()) => ("Running", None, None),
             _ => ("Pending", None, None),
         };
@@ -140,9 +140,9 @@ fn conditions(pod: &Pod, machine: &Machine) -> Vec<Value> {
         .map(|one| one.name.as_str())
         .collect();
     let unready = format!("containers with unready status: [{}]", unready.join(" "));
-    let containers = match machine.fate {
-        Some(Fate::Succeeded) => Err(("PodCompleted", "")),
-        Some(Fate::Evicted | Fate::Known) => Err(("PodFailed", "")),
+    let containers = match machine.end {
+        Some(PodEnd::Succeeded) => Err(("PodCompleted", "")),
+        Some(PodEnd::Evicted | PodEnd::Known) => Err(("PodFailed", "")),
         None if machine.all_ready() => Ok(()),
         None => Err(("ContainersNotReady", unready.as_str())),
     };

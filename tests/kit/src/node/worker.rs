@@ -14,7 +14,7 @@ use super::container::Moment;
 use super::fleet::{Fleet, Power, Record};
 use super::game::GameServer;
 use super::history::{What, Why};
-use super::machine::{Fate, Machine};
+use super::machine::{Machine, PodEnd};
 use super::status::{Place, Report};
 use super::view::PodView;
 use crate::keeper::lock;
@@ -238,7 +238,7 @@ impl Worker {
         if running.machine.killed && !running.deleted {
             return Some(Call::Delete);
         }
-        if running.machine.fate == Some(Fate::Known) {
+        if running.machine.end == Some(PodEnd::Known) {
             return None;
         }
         let place = Place {

@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{ListParams, Patch, PatchParams, PostParams, WatchEvent, WatchParams};
 use kube::{Api, Client, Error};
 use serde_json::json;
-use test_kit::api_proxy::{Failure, Fate, Matcher, Moment, Outcome, WatchFault};
+use test_kit::api_proxy::{Failure, Handling, Matcher, Moment, Outcome, WatchFault};
 use test_kit::{ApiProxy, ControlPlane};
 
 const A_WHILE: Duration = Duration::from_secs(20);
@@ -200,8 +200,8 @@ async fn every_request_can_be_decided_on() {
     proxy.decide_by(move |call| {
         seen += 1;
         match (call.verb, seen % 2) {
-            ("get", 1) => Fate::Fail(Failure::refused(503)),
-            _ => Fate::Delay(Duration::from_millis(1), Duration::from_millis(1)),
+            ("get", 1) => Handling::Fail(Failure::refused(503)),
+            _ => Handling::Delay(Duration::from_millis(1), Duration::from_millis(1)),
         }
     });
     let mut codes = Vec::new();
@@ -239,9 +239,9 @@ async fn told(trouble: WatchFault) -> Vec<String> {
     drop(maps.watch(&WatchParams::default(), &start).await.unwrap());
     proxy.decide_by(move |call| {
         if call.verb == "watch" {
-            Fate::Disturb(trouble)
+            Handling::Disturb(trouble)
         } else {
-            Fate::Forward
+            Handling::Forward
         }
     });
     let mut events = Box::pin(maps.watch(&WatchParams::default(), &newer).await.unwrap());

@@ -3,7 +3,7 @@
 use fastrand::Rng;
 use jiff::SignedDuration;
 
-use crate::endpoint::Mood;
+use crate::endpoint::Behaviour;
 use crate::games::KINDS;
 use crate::world::{FLEET, World};
 
@@ -45,8 +45,8 @@ impl World {
         let pods: Vec<_> = self.server.pods.iter().cloned().collect();
         for pod in pods {
             self.totals.steps += u64::from(self.kubelet(&pod));
-            if !self.moods.contains_key(&pod.id.uid) {
-                self.moods.insert(pod.id.uid.clone(), Mood::YES);
+            if !self.behaviours.contains_key(&pod.id.uid) {
+                self.behaviours.insert(pod.id.uid.clone(), Behaviour::YES);
             }
         }
     }

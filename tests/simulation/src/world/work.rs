@@ -103,7 +103,7 @@ impl World {
     /// A decision is judged.
     fn decided(&mut self, at: usize, decided: &Decided) {
         self.totals.decisions += 1;
-        let took = self.weather.decision;
+        let took = self.profile.decision;
         let Work::Games(games) = &mut self.processes[at].work else {
             return;
         };

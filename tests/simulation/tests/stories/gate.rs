@@ -1,7 +1,7 @@
 //! Verdicts that no longer count.
 
 use gamedeployment_core::plan::Action;
-use simulation::endpoint::Mood;
+use simulation::endpoint::Behaviour;
 use simulation::script::{Hooks, Script};
 
 #[test]
@@ -152,11 +152,11 @@ fn a_run_that_nobody_takes_up_is_told_after_thirty_seconds_and_takes_itself_back
 #[test]
 fn a_hook_that_says_no_holds_its_pod_until_somebody_has_it_asked_again() {
     let mut script = Script::fleet(2, "RollingUpdate", Hooks::PreDelete);
-    script.all_say(Mood::NO);
+    script.all_say(Behaviour::NO);
     script.scale(0);
     script.rest();
     assert_eq!((script.uids().len(), script.marked().len()), (2, 2));
-    script.all_say(Mood::YES);
+    script.all_say(Behaviour::YES);
     script.rest();
     assert_eq!(script.uids().len(), 2, "a verdict stands");
     script.edit(|spec| spec.pre_delete_update_strategy.as_mut().unwrap().retry = Some(true));

@@ -5,28 +5,28 @@ use std::rc::Rc;
 
 use gamedeployment_core::hook_kind::HookKind;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
-use simulation::endpoint::{Manner, Mood};
+use simulation::endpoint::{Behaviour, Manner};
 use simulation::objects::PodObject;
 use simulation::script::{Hooks, Script};
 use simulation::setup::strategy_of;
 
-const REFUSALS: [Mood; 2] = [
-    Mood::NO,
-    Mood {
+const REFUSALS: [Behaviour; 2] = [
+    Behaviour::NO,
+    Behaviour {
         players: 0,
         manner: Manner::Stumbles,
     },
 ];
 
 /// Has the hooks of the pods whose bits are set say no.
-fn refuse(script: &mut Script, bits: u8, mood: Mood) -> Vec<Rc<PodObject>> {
+fn refuse(script: &mut Script, bits: u8, behaviour: Behaviour) -> Vec<Rc<PodObject>> {
     let numbered = script.pods().into_iter().enumerate();
     let bad: Vec<_> = numbered
         .filter(|(at, _)| bits >> at & 1 == 1)
         .map(|(_, pod)| pod)
         .collect();
     for pod in &bad {
-        script.say(pod, mood);
+        script.say(pod, behaviour);
     }
     bad
 }
@@ -36,7 +36,7 @@ fn uids(pods: &[Rc<PodObject>]) -> BTreeSet<String> {
 }
 
 /// Victims with good hooks leave, whatever becomes of the others' hooks and of a pod that is broken anyway.
-fn victims_with_good_hooks_leave(wanted: i32, bits: u8, no: Mood, broken: Option<usize>, spare: bool) {
+fn victims_with_good_hooks_leave(wanted: i32, bits: u8, no: Behaviour, broken: Option<usize>, spare: bool) {
     let mut script = Script::fleet(3, "RollingUpdate", Hooks::PreDelete);
     script.edit_strategy(|update| {
         update.max_unavailable = Some(IntOrString::Int(i32::from(spare)));
@@ -109,7 +109,7 @@ fn retry_of_every_kind_asks_again() {
                 script.seconds(1);
             }
         }
-        script.say(&pod, Mood::NO);
+        script.say(&pod, Behaviour::NO);
         script.rest();
         let failed = of_kind(&script).unwrap();
         script.edit(|spec| strategy_of(spec, kind).as_mut().unwrap().retry = Some(true));
@@ -127,7 +127,7 @@ fn retry_of_every_kind_asks_again() {
 fn retry_is_over_though_hooks_fail_one_after_the_other_for_ever() {
     for kind in ["RollingUpdate", "InplaceUpdate"] {
         let mut script = Script::fleet(2, kind, Hooks::PreDelete);
-        script.all_say(Mood::NO);
+        script.all_say(Behaviour::NO);
         script.silent = true;
         script.want_game(1);
         script.rest();

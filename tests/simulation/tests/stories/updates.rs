@@ -5,7 +5,7 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use serde_json::json;
 use shared_api::game_deployment::{Canary, CanaryPause, CanaryStep};
 use shared_api::names::pod as names;
-use simulation::endpoint::Mood;
+use simulation::endpoint::Behaviour;
 use simulation::kubelet::set_condition;
 use simulation::script::{Hooks, Script};
 use simulation::setup::{Look, template};
@@ -77,7 +77,7 @@ fn an_update_that_did_a_pod_no_good_stops_though_there_is_room_for_the_next_pod(
         .read
         .pod_uid
         .clone();
-    script.world.moods.insert(uid.unwrap(), Mood::NO);
+    script.world.behaviours.insert(uid.unwrap(), Behaviour::NO);
     script.rest();
     assert_eq!(
         (script.running("game:v1").len(), script.ready()),

@@ -51,7 +51,7 @@ impl Failure {
 
 /// What becomes of one request.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub enum Fate {
+pub enum Handling {
     /// It is forwarded, and so is its answer.
     #[default]
     Forward,
@@ -149,7 +149,7 @@ impl Fault {
 /// What was decided on one request.
 #[derive(Debug)]
 pub(super) enum Sentence {
-    Fate(Fate),
+    Handling(Handling),
     Stall(Moment, Fault),
 }
 
@@ -169,7 +169,7 @@ enum Strike {
     Stall(Moment),
 }
 
-type Decide = Box<dyn FnMut(&ApiCall) -> Fate + Send>;
+type Decide = Box<dyn FnMut(&ApiCall) -> Handling + Send>;
 
 /// The standing orders, and the one who decides on all other requests.
 pub(super) struct Judge {
@@ -247,7 +247,7 @@ impl Judge {
         {
             if order.spares > 0 {
                 order.spares -= 1;
-                return Sentence::Fate(Fate::Forward);
+                return Sentence::Handling(Handling::Forward);
             }
             order.left -= 1;
             // One that lets the request take effect first counts itself when that has happened.
@@ -255,14 +255,14 @@ impl Judge {
                 order.fault.strike();
             }
             return match order.strike {
-                Strike::Fail(failure) => Sentence::Fate(Fate::Fail(failure)),
+                Strike::Fail(failure) => Sentence::Handling(Handling::Fail(failure)),
                 Strike::Stall(moment) => Sentence::Stall(moment, order.fault.clone()),
             };
         }
         let decided = lock(&self.otherwise).as_mut().map(|decide| decide(call));
         match decided.unwrap_or_default() {
-            Fate::Stall(moment) => Sentence::Stall(moment, self.reign()),
-            fate => Sentence::Fate(fate),
+            Handling::Stall(moment) => Sentence::Stall(moment, self.reign()),
+            handling => Sentence::Handling(handling),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Bad weather: faults of every kind, chosen by a seed.
+//! Faults of every kind, chosen by a seed.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -8,7 +8,7 @@ use std::time::Duration;
 use fastrand::Rng;
 
 use super::call::ApiCall;
-use super::fate::{Failure, Fate, Moment, WatchFault};
+use super::handling::{Failure, Handling, Moment, WatchFault};
 use crate::keeper::lock;
 
 /// A kind of fault.
@@ -48,31 +48,31 @@ impl Deeds {
 /// Answers in place of the API server's.
 const ERRORS: [u16; 5] = [409, 429, 500, 503, 504];
 
-pub(super) struct Weather {
+pub(super) struct FaultProfile {
     seed: u64,
     /// How many requests of a verb and resource there were.
     seen: HashMap<(&'static str, String), u64>,
     deeds: Deeds,
 }
 
-impl Weather {
+impl FaultProfile {
     pub(super) fn new(seed: u64) -> (Self, Deeds) {
         let deeds = Deeds::default();
-        let weather = Self {
+        let profile = Self {
             seed,
             seen: HashMap::new(),
             deeds: deeds.clone(),
         };
-        (weather, deeds)
+        (profile, deeds)
     }
 
-    pub(super) fn fate(&mut self, call: &ApiCall) -> Fate {
+    pub(super) fn handling(&mut self, call: &ApiCall) -> Handling {
         let seen = self.seen.entry((call.verb, call.resource.clone())).or_default();
         *seen += 1;
         let mut hasher = DefaultHasher::new();
         (self.seed, call.verb, &call.resource, *seen).hash(&mut hasher);
         let mut rng = Rng::with_seed(hasher.finish());
-        let (deed, fate) = match call.verb {
+        let (deed, handling) = match call.verb {
             "watch" => of_watch(&mut rng),
             "get" | "list" => of_read(&mut rng),
             _ => of_write(&mut rng),
@@ -80,16 +80,16 @@ impl Weather {
         if let Some(deed) = deed {
             self.deeds.add(deed);
         }
-        fate
+        handling
     }
 }
 
-type Decided = (Option<Deed>, Fate);
+type Decided = (Option<Deed>, Handling);
 
 fn of_watch(rng: &mut Rng) -> Decided {
     let after = rng.u32(0..8);
     let time = Duration::from_millis(rng.u64(100..1500));
-    let trouble = |deed, trouble| (Some(deed), Fate::Disturb(trouble));
+    let trouble = |deed, trouble| (Some(deed), Handling::Disturb(trouble));
     match rng.u8(0..100) {
         0..15 => trouble(Deed::StaleWatch, WatchFault::Late(time)),
         15..30 => trouble(Deed::StaleWatch, WatchFault::Freeze(after, time)),
@@ -97,8 +97,8 @@ fn of_watch(rng: &mut Rng) -> Decided {
         40..60 => trouble(Deed::LostEvents, WatchFault::Lose(after, time)),
         60..70 => trouble(Deed::CutWatch, WatchFault::Cut(after)),
         70..75 => (Some(Deed::Refused), refused(rng)),
-        75..78 => (Some(Deed::LostEvents), Fate::Fail(Failure::refused(410))),
-        _ => (None, Fate::Forward),
+        75..78 => (Some(Deed::LostEvents), Handling::Fail(Failure::refused(410))),
+        _ => (None, Handling::Forward),
     }
 }
 
@@ -107,8 +107,8 @@ fn of_read(rng: &mut Rng) -> Decided {
         0..12 => (Some(Deed::Refused), refused(rng)),
         12..15 => (Some(Deed::AnswerLost), lost(rng)),
         15..25 => (Some(Deed::Delayed), delayed(rng)),
-        25 => (Some(Deed::Stalled), Fate::Stall(Moment::AfterForwarding)),
-        _ => (None, Fate::Forward),
+        25 => (Some(Deed::Stalled), Handling::Stall(Moment::AfterForwarding)),
+        _ => (None, Handling::Forward),
     }
 }
 
@@ -117,62 +117,62 @@ fn of_write(rng: &mut Rng) -> Decided {
         0..8 => (Some(Deed::Refused), refused(rng)),
         8..16 => (Some(Deed::AnswerLost), lost(rng)),
         16..28 => (Some(Deed::Delayed), delayed(rng)),
-        28 => (Some(Deed::Stalled), Fate::Stall(Moment::BeforeForwarding)),
-        29 => (Some(Deed::Stalled), Fate::Stall(Moment::AfterForwarding)),
-        _ => (None, Fate::Forward),
+        28 => (Some(Deed::Stalled), Handling::Stall(Moment::BeforeForwarding)),
+        29 => (Some(Deed::Stalled), Handling::Stall(Moment::AfterForwarding)),
+        _ => (None, Handling::Forward),
     }
 }
 
-fn refused(rng: &mut Rng) -> Fate {
-    Fate::Fail(match rng.choice(ERRORS) {
+fn refused(rng: &mut Rng) -> Handling {
+    Handling::Fail(match rng.choice(ERRORS) {
         Some(status) if rng.u8(0..5) > 0 => Failure::refused(status),
         _ => Failure::hang_up(Moment::BeforeForwarding),
     })
 }
 
-fn lost(rng: &mut Rng) -> Fate {
-    Fate::Fail(match rng.choice(ERRORS) {
+fn lost(rng: &mut Rng) -> Handling {
+    Handling::Fail(match rng.choice(ERRORS) {
         Some(status) if rng.bool() => Failure::after_effect(status),
         _ => Failure::hang_up(Moment::AfterForwarding),
     })
 }
 
-fn delayed(rng: &mut Rng) -> Fate {
+fn delayed(rng: &mut Rng) -> Handling {
     let mut time = || Duration::from_millis(rng.u64(0..400));
-    Fate::Delay(time(), time())
+    Handling::Delay(time(), time())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn fates(seed: u64) -> Vec<Fate> {
-        let (mut weather, _) = Weather::new(seed);
+    fn handlings(seed: u64) -> Vec<Handling> {
+        let (mut profile, _) = FaultProfile::new(seed);
         let call = |verb| ApiCall {
             verb,
             resource: "pods".into(),
             ..ApiCall::default()
         };
         let calls = ["watch", "list", "patch"].map(call);
-        (0..300).map(|n| weather.fate(&calls[n % 3])).collect()
+        (0..300).map(|n| profile.handling(&calls[n % 3])).collect()
     }
 
     #[test]
     fn a_seed_does_the_same_again_and_another_does_not() {
-        assert_eq!(fates(1), fates(1));
-        assert_ne!(fates(1), fates(2));
+        assert_eq!(handlings(1), handlings(1));
+        assert_ne!(handlings(1), handlings(2));
     }
 
     #[test]
     fn every_kind_of_fault_comes() {
-        let (mut weather, deeds) = Weather::new(7);
+        let (mut profile, deeds) = FaultProfile::new(7);
         for verb in ["watch", "list", "patch"] {
             let call = ApiCall {
                 verb,
                 ..ApiCall::default()
             };
             for _ in 0..1000 {
-                let _ = weather.fate(&call);
+                let _ = profile.handling(&call);
             }
         }
         let counts = deeds.counts();

@@ -6,7 +6,7 @@ use fastrand::Rng;
 
 /// What becomes of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fate {
+pub enum Handling {
     /// It is done, and answered.
     Done,
     /// It is refused without effect: 429, or an admission that says no.
@@ -19,7 +19,7 @@ pub enum Fate {
 
 /// How things are. Numbers are of a thousand.
 #[derive(Debug, Clone, Copy)]
-pub struct Weather {
+pub struct FaultProfile {
     /// Of writes that fail.
     pub faults: u16,
     /// Of steps in which something happens to a process.
@@ -36,7 +36,7 @@ pub struct Weather {
     pub decision: Duration,
 }
 
-impl Weather {
+impl FaultProfile {
     pub fn any(dice: &mut Rng) -> Self {
         let pick = |dice: &mut Rng, of: [u16; 4]| of[dice.usize(..4)];
         Self {
@@ -63,15 +63,15 @@ impl Weather {
         }
     }
 
-    pub fn fate(&self, dice: &mut Rng, writes: bool) -> Fate {
+    pub fn handling(&self, dice: &mut Rng, writes: bool) -> Handling {
         if dice.u16(..1000) >= self.faults {
-            return Fate::Done;
+            return Handling::Done;
         }
         match dice.u8(..4) {
-            0 => Fate::Refused,
-            1 => Fate::Stumbles,
-            _ if writes => Fate::Lost,
-            _ => Fate::Stumbles,
+            0 => Handling::Refused,
+            1 => Handling::Stumbles,
+            _ if writes => Handling::Lost,
+            _ => Handling::Stumbles,
         }
     }
 }
