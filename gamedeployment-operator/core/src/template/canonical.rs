@@ -39,7 +39,7 @@ fn shape(value: &mut Value, kind: &Kind) {
     };
     for (name, field) in kind.fields {
         if let Some(value) = fields.get_mut(*name)
-            && reduce(value, field) == Verdict::Absent
+            && reduce(value, field) == Presence::Absent
         {
             fields.remove(*name);
         }
@@ -50,38 +50,38 @@ fn shape(value: &mut Value, kind: &Kind) {
 }
 
 #[derive(PartialEq)]
-enum Verdict {
+enum Presence {
     Kept,
     Absent,
 }
 
-impl Verdict {
+impl Presence {
     fn absent_if(absent: bool) -> Self {
         if absent { Self::Absent } else { Self::Kept }
     }
 }
 
-fn reduce(value: &mut Value, field: &Field) -> Verdict {
+fn reduce(value: &mut Value, field: &Field) -> Presence {
     match field {
-        Field::Plain(defaults) => Verdict::absent_if(defaults.iter().any(|default| default.is(value))),
-        Field::Content => Verdict::absent_if(is_empty(value)),
+        Field::Plain(defaults) => Presence::absent_if(defaults.iter().any(|default| default.is(value))),
+        Field::Content => Presence::absent_if(is_empty(value)),
         Field::List(kind) => {
             for item in value.as_array_mut().into_iter().flatten() {
                 shape(item, kind);
             }
-            Verdict::absent_if(is_empty(value))
+            Presence::absent_if(is_empty(value))
         }
         Field::Object(kind) => {
             shape(value, kind);
-            Verdict::absent_if(is_empty(value))
+            Presence::absent_if(is_empty(value))
         }
         Field::Present(kind) => {
             shape(value, kind);
-            Verdict::Kept
+            Presence::Kept
         }
         Field::Quantity(defaults) => {
             *value = quantity::canonical(value, Grain::Exact);
-            Verdict::absent_if(value.as_str().is_some_and(|text| defaults.contains(&text)))
+            Presence::absent_if(value.as_str().is_some_and(|text| defaults.contains(&text)))
         }
         Field::Amounts => {
             if let Value::Object(amounts) = value {
@@ -89,7 +89,7 @@ fn reduce(value: &mut Value, field: &Field) -> Verdict {
                     *amount = quantity::canonical(amount, Grain::Resource);
                 }
             }
-            Verdict::absent_if(is_empty(value))
+            Presence::absent_if(is_empty(value))
         }
     }
 }
