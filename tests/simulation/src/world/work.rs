@@ -68,15 +68,21 @@ impl World {
         }
     }
 
-    /// A driver gives out everything that it has to say.
+    /// A driver gives out everything that it has to say. While nothing happens it has not much to decide: a wake-up in the
+    /// past would be a hot loop.
     fn drive(&mut self, at: usize) {
         let now = self.now;
+        let mut decisions = 0;
         while let Work::Games(games) = &mut self.processes[at].work
             && let Some(output) = games.poll(now)
         {
             match output {
                 Output::Send(request) => self.asked(at, request),
-                Output::Decided(decided) => self.decided(at, &decided),
+                Output::Decided(decided) => {
+                    decisions += 1;
+                    assert!(decisions < 100, "it decides again and again, and nothing happens");
+                    self.decided(at, &decided);
+                }
                 Output::Concluded { .. } => games.concluded(),
                 Output::Warn(_, warnings) => self.tell(|| {
                     let words: Vec<_> = warnings.iter().map(|warning| warning.message.as_str()).collect();
