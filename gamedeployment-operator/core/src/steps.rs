@@ -214,7 +214,7 @@ fn needs_mark(pod: &GrantedPod<'_>) -> bool {
 }
 
 /// Uses an approval.
-fn open(facts: &Facts<'_>, pod: &PodFacts<'_>, approval: Approval) -> Step {
+fn open(facts: &Facts<'_>, pod: &PodFacts<'_>, approval: Approval<'_>) -> Step {
     let update = match approval.into_act() {
         Act::Delete(delete) => return Step::Write(Action::DeletePod(delete)),
         Act::Confirmed(_) => return Step::Rest,

@@ -118,9 +118,9 @@ impl PodRef {
 ///     copy
 /// }
 /// ```
-#[derive(Debug, PartialEq, Eq, Hash)]
-pub struct Approval {
-    pod: PodRef,
+#[derive(Debug)]
+pub struct Approval<'a> {
+    pod: &'a Pod,
     intent: Intent,
     hook: Option<HookKind>,
     grounds: Grounds,
@@ -165,11 +165,11 @@ pub struct Update {
     grounds: Grounds,
 }
 
-impl Approval {
+impl<'a> Approval<'a> {
     /// `hook`: the one that has a say in the intent, whether it is set or not.
-    pub(super) fn new(pod: &Pod, intent: &Intent, hook: Option<HookKind>, grounds: Grounds) -> Self {
+    pub(super) fn new(pod: &'a Pod, intent: &Intent, hook: Option<HookKind>, grounds: Grounds) -> Self {
         Self {
-            pod: PodRef::of(pod),
+            pod,
             intent: intent.clone(),
             hook,
             grounds,
@@ -205,6 +205,7 @@ impl Approval {
             hook,
             grounds,
         } = self;
+        let pod = PodRef::of(pod);
         match intent {
             Intent::Delete | Intent::Recreate(_) => Act::Delete(Delete {
                 pod,

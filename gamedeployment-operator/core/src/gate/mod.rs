@@ -47,7 +47,7 @@ pub const GONE_AFTER: SignedDuration = SignedDuration::from_secs(60);
 #[derive(Debug)]
 pub enum Standing<'a> {
     /// It may be done.
-    Open(Approval),
+    Open(Approval<'a>),
     /// It may be done, and the approval is used up. The UID of the run that it rested on, if it rested on one.
     Used(Option<String>),
     /// Nobody has been asked; this would be.
@@ -209,7 +209,7 @@ impl<'a> Gate<'a> {
     }
 
     /// What a run says about an intent. Anything in it that is not what would be asked now voids it.
-    fn judge(&self, run: &'a Run, question: &Question<'_>) -> Standing<'a> {
+    fn judge(&self, run: &'a Run, question: &Question<'a>) -> Standing<'a> {
         if let Some(void) = void::of(run, question) {
             return Standing::Stale(run, void);
         }
