@@ -104,12 +104,18 @@ impl Referee {
         let pod = &pod(acted).read;
         let now = &acted.machine;
         let (taken, edited) = (&self.taken, &self.edited);
-        // The world has one clock. What waits for its turn for too long is not sent.
+        // The world has one clock. What waits for its turn for too long is not sent. Nobody can have joined a pod that has
+        // been out of service since before it was asked; its condition tells the second.
+        let out = pod.in_place.as_ref().filter(|condition| !condition.ready);
+        let out = out
+            .filter(|_| pod.has_readiness_gate)
+            .and_then(|condition| condition.since);
         let is_fresh = |asked: &Asked| {
             let fresh = SignedDuration::from_secs(FRESH);
+            let empty_since = |at| out.is_some_and(|out| out + SignedDuration::from_secs(1) <= at);
             asked
                 .answered
-                .is_some_and(|at| acted.sent.duration_since(at) < fresh)
+                .is_some_and(|at| acted.sent.duration_since(at) < fresh || empty_since(at))
         };
         let answered = |asked: &Asked| {
             let metrics = &asked.run.api.spec.metrics;
