@@ -83,6 +83,8 @@ pub struct Candidate {
     held: Option<(String, i32)>,
     /// While it leads: until when.
     until: Option<Duration>,
+    /// It has led, and somebody else may have led since: what it knows is of before. It takes the Lease no more.
+    lost: bool,
 }
 
 impl Candidate {
@@ -94,6 +96,7 @@ impl Candidate {
             seen: None,
             held: None,
             until: None,
+            lost: false,
         }
     }
 
@@ -125,7 +128,21 @@ impl Candidate {
     }
 
     /// The Lease was read at this time. Returns the write that follows, if any.
+    ///
+    /// Who led until the Lease was somebody else's, or was deleted after its time had passed, takes it no more, also where
+    /// it is free: it has to begin anew, as one that knows nothing.
     pub fn read(&mut self, found: Option<Found>, now: Duration) -> Option<Call> {
+        let is_own = |found: &Found| found.holder == self.name;
+        self.lost |= match (&found, self.until) {
+            (Some(found), Some(_)) => !is_own(found),
+            (None, Some(until)) => now >= until,
+            (_, None) => false,
+        };
+        if self.lost {
+            self.until = None;
+            self.seen = found.map(|found| (found, now));
+            return None;
+        }
         let found = match (found, &self.seen) {
             (Some(found), _) => found,
             // Somebody has deleted it under its holder, who may not know yet.
@@ -144,7 +161,6 @@ impl Candidate {
             self.seen = Some((found, now));
             return Some(Call::Renew { version, transitions });
         }
-        self.until = None;
         let free = found.holder.is_empty();
         let lease_duration = found.lease.max(self.timing.lease_duration);
         let since = match &self.seen {

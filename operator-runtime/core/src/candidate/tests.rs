@@ -28,6 +28,13 @@ fn take(version: &str, transitions: i32) -> Call {
     }
 }
 
+fn renew(version: &str, transitions: i32) -> Call {
+    Call::Renew {
+        version: version.to_owned(),
+        transitions,
+    }
+}
+
 #[test]
 fn the_first_one_creates_the_lease_and_leads_two_thirds_of_its_time() {
     let mut one = candidate("one");
@@ -91,6 +98,32 @@ fn a_lost_answer_is_looked_up_and_a_lead_that_went_to_another_ends_at_once() {
     assert_eq!(one.read(Some(found("9", "two", 1)), at(7)), None);
     assert_eq!(one.leads_until(at(7)), None);
     assert_eq!(one.leader(), Some("two"));
+}
+
+#[test]
+fn who_has_led_takes_no_lease_that_somebody_else_may_have_held() {
+    let table = [
+        // When the Lease is read that was held until 10, what is found, and what follows.
+        (4, None, Some(Call::Create)),
+        (40, None, None),
+        (40, Some(found("9", "", 1)), None),
+        (4, Some(found("9", "", 1)), None),
+        (60, Some(found("9", "two", 1)), None),
+        // Nobody else can have held it.
+        (40, Some(found("2", "one", 0)), Some(renew("2", 0))),
+    ];
+    for (read, found, follows) in table {
+        let mut one = candidate("one");
+        one.wrote(&Call::Create, at(0), Written::Done("1".to_owned()));
+        let renew = one.next();
+        one.wrote(&renew, at(2), Written::Unknown);
+        assert_eq!(one.read(found.clone(), at(read)), follows, "{read} {found:?}");
+        if follows.is_none() {
+            // For good: it waits for no time to pass.
+            assert_eq!(one.read(found, at(read + 60)), None);
+            assert_eq!(one.leads_until(at(read)), None);
+        }
+    }
 }
 
 /// The API server's Lease, and candidates whose calls are late, lost, or done without an answer.
