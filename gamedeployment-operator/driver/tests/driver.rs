@@ -1,6 +1,7 @@
 //! The driver by itself: what goes in, what comes out, and that nothing else does.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use gamedeployment_core::gate::Run;
@@ -8,7 +9,7 @@ use gamedeployment_core::plan::{Action, CREATE_REVISION};
 use gamedeployment_core::pod::Pod;
 use gamedeployment_core::revision::Revision;
 use gamedeployment_driver::news::{Event, News, OwnedRevision, Workload};
-use gamedeployment_driver::request::{Answer, Call, CallError, Object, Output, Request};
+use gamedeployment_driver::request::{Answer, Call, CallError, Kind, Object, Output, Request};
 use gamedeployment_driver::{Driver, Input, Key, Limits};
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::ControllerRevision;
@@ -340,6 +341,53 @@ fn what_no_watch_shows_is_read_once_a_second_while_nobody_answers() {
         reads.iter().any(|second| *second >= 12),
         "it is never read: {reads:?}"
     );
+}
+
+#[test]
+fn what_was_read_directly_is_not_read_again_before_another_deadline() {
+    let mut driver = driver(1);
+    let creation = first_batch(&mut driver).pop().unwrap();
+    let created = made(&creation.call);
+    driver.handle(Input::Answered(creation.id, Ok(created.clone())), at(2));
+    let mut reads = Vec::new();
+    for second in 3..40 {
+        for request in requests(&mut driver, at(second)) {
+            let answer = match &request.call {
+                Call::Read(_, name) if matches!(&created, Answer::Object(Object::Pod(pod, _)) if pod == name) =>
+                {
+                    reads.push(second);
+                    Ok(created.clone())
+                }
+                _ => Err(CallError::Unknown("no answer".to_owned())),
+            };
+            driver.handle(Input::Answered(request.id, answer), at(second));
+        }
+    }
+    // The first time since nobody knows what became of the write that came after its creation.
+    assert_eq!(reads, [5, 15, 25, 35]);
+}
+
+#[test]
+fn a_revision_whose_name_something_else_has_gets_another_one() {
+    let mut driver = driver(1);
+    let mut names = Vec::new();
+    for second in 2..10 {
+        let mut open = requests(&mut driver, at(second));
+        while let Some(request) = open.pop() {
+            let answer = match &request.call {
+                Call::Act(Action::CreateRevision(new)) => {
+                    names.push(new.name.clone());
+                    Err(CallError::Conflict)
+                }
+                Call::Read(Kind::Revision, _) => Ok(Answer::Foreign),
+                _ => Err(CallError::Unknown("no answer".to_owned())),
+            };
+            driver.handle(Input::Answered(request.id, answer), at(second));
+            open.extend(requests(&mut driver, at(second)));
+        }
+    }
+    let different: BTreeSet<_> = names.iter().collect();
+    assert!(names.len() > 2 && different.len() == names.len(), "{names:?}");
 }
 
 #[test]

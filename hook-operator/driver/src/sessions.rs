@@ -281,6 +281,19 @@ mod tests {
     }
 
     #[test]
+    fn a_run_that_is_being_deleted_has_no_session() {
+        let mut sessions = Sessions::default();
+        sessions.observe(Event::Applied(run("a", 1, "Running")));
+        // A finalizer keeps it.
+        let mut ends = Arc::unwrap_or_clone(run("a", 2, "Running"));
+        ends.metadata.deletion_timestamp =
+            Some(serde_json::from_value(json!("1970-01-01T00:00:02Z")).unwrap());
+        let ends = Arc::new(ends);
+        assert_eq!(words(sessions.observe(Event::Applied(ends.clone()))), ["close"]);
+        assert!(words(sessions.observe(Event::Applied(ends))).is_empty());
+    }
+
+    #[test]
     fn what_no_list_holds_is_closed() {
         let mut sessions = Sessions::default();
         sessions.observe(Event::Applied(run("a", 1, "Running")));
