@@ -280,7 +280,7 @@ impl Driver {
             self.jobs.insert(key.clone(), job);
             let mut step = Step::default();
             if let Some(job) = self.jobs.get_mut(&key) {
-                job.advance(&mut self.ids, &mut step);
+                job.advance(now, &mut self.ids, &mut step);
             }
             self.carry_on(&key, step, now);
         }

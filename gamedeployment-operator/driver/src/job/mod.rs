@@ -162,12 +162,12 @@ impl Job {
     }
 
     /// Sends what may be sent now.
-    pub(crate) fn advance(&mut self, ids: &mut RequestId, step: &mut Step) {
+    pub(crate) fn advance(&mut self, now: Now, ids: &mut RequestId, step: &mut Step) {
         while self.phase != Phase::Done {
             while self.under_way.len() < self.calls.at_once.max(1)
                 && let Some(mut write) = self.queue.pop_front()
             {
-                let follows = write.begin(&self.subject);
+                let follows = write.begin(&self.subject, now);
                 self.follow(write, follows, ids, step);
             }
             if !self.under_way.is_empty() {
@@ -262,7 +262,7 @@ impl Job {
             Some(Doing::Removals(runs)) => self.removed(runs, answer, step),
             Some(Doing::Status) => self.recorded(answer, step),
         }
-        self.advance(ids, step);
+        self.advance(now, ids, step);
     }
 
     fn finish(&mut self, write: Write, result: Result<Effect, Failure>, step: &mut Step) {

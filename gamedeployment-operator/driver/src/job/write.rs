@@ -12,7 +12,7 @@ use super::effect::{Effect, Failure, Target};
 use crate::request::{Answer, Call, CallError, Kind, Object, Subject};
 use runtime_core::clock::Now;
 
-/// For so long the answer counts that a node does not exist.
+/// For so long after it was asked for it counts that a node does not exist. The answer may have been on its way for long.
 const NODE_GONE_FOR: Duration = Duration::from_secs(5);
 
 /// A write under way.
@@ -36,8 +36,8 @@ pub(super) struct Write {
 enum Step {
     /// Nothing was asked yet.
     New(Box<Action>),
-    /// Whether this node is gone is asked: a cache may be late, and a node may have registered again.
-    ConfirmsNode(Box<Action>, String),
+    /// Whether this node is gone was asked at this time: a cache may be late, and a node may have registered again.
+    ConfirmsNode(Box<Action>, String, Duration),
     /// Whether the workload is there still is asked: nothing is adopted by one that is being deleted.
     ConfirmsWorkload(Box<Action>),
     /// The write itself was sent; of a dry run or a new revision, with what its answer needs.
@@ -97,9 +97,9 @@ impl Write {
     }
 
     /// The first call.
-    pub(super) fn begin(&mut self, subject: &Subject) -> Follows {
+    pub(super) fn begin(&mut self, subject: &Subject, now: Now) -> Follows {
         match std::mem::replace(&mut self.step, Step::ReadsPod) {
-            Step::New(action) => self.send(action, subject),
+            Step::New(action) => self.send(action, subject, now),
             other => {
                 self.step = other;
                 Follows::End(Err(Failure::new(
@@ -111,7 +111,7 @@ impl Write {
     }
 
     /// Sends it, or asks first what it rests on.
-    fn send(&mut self, action: Box<Action>, subject: &Subject) -> Follows {
+    fn send(&mut self, action: Box<Action>, subject: &Subject, now: Now) -> Follows {
         if matches!(*action, Action::Adopt(_) | Action::AdoptRevision(_)) {
             self.step = Step::ConfirmsWorkload(action);
             return Follows::Call(Call::Read(Kind::Workload, subject.key.clone()), None);
@@ -119,7 +119,7 @@ impl Write {
         match grounds(&action) {
             Some(Grounds::NodeGone { node }) => {
                 let node = node.clone();
-                self.step = Step::ConfirmsNode(action, node.clone());
+                self.step = Step::ConfirmsNode(action, node.clone(), now.mono);
                 Follows::Call(Call::ReadNode(node), None)
             }
             Some(Grounds::Verdict { until, .. }) => {
@@ -152,9 +152,9 @@ impl Write {
         now: Now,
     ) -> Follows {
         match std::mem::replace(&mut self.step, Step::ReadsPod) {
-            Step::New(action) => self.send(action, subject),
-            Step::ConfirmsNode(action, node) => match answer {
-                Err(CallError::Gone) => self.act(*action, Some(now.mono + NODE_GONE_FOR)),
+            Step::New(action) => self.send(action, subject, now),
+            Step::ConfirmsNode(action, node, asked) => match answer {
+                Err(CallError::Gone) => self.act(*action, Some(asked + NODE_GONE_FOR)),
                 Ok(_) => fails(CallError::Conflict, Some(Effect::NodeNotGone(node))),
                 Err(error) => fails(error, Some(Effect::NodeNotGone(node))),
             },
@@ -168,7 +168,7 @@ impl Write {
                 Ok(_) => fails(CallError::Conflict, Some(self.uncertain())),
                 Err(error) => fails(error, Some(self.uncertain())),
             },
-            Step::ReadsRevision(template) => self.found_revision(template, answer, subject),
+            Step::ReadsRevision(template) => self.found_revision(template, answer, subject, now),
         }
     }
 
@@ -212,6 +212,7 @@ impl Write {
         template: Option<Template>,
         answer: Result<Answer, CallError>,
         subject: &Subject,
+        now: Now,
     ) -> Follows {
         let found = match answer {
             Ok(Answer::Object(Object::Revision(key, found))) => (key, found),
@@ -231,7 +232,7 @@ impl Write {
                     resource_version: found.revision.resource_version,
                 };
                 self.target.uid = Some(at.uid.clone());
-                self.send(Box::new(Action::AdoptRevision(at)), subject)
+                self.send(Box::new(Action::AdoptRevision(at)), subject, now)
             }
             _ => collides(),
         }
