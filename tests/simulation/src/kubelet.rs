@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use gamedeployment_core::pod::{Container as Shown, State};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1 as api;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -297,11 +298,18 @@ impl World {
             .server
             .patch_pod(&pod.id.name, None, None, |pod| machine.report(pod, now));
         let stopped = pod.read.is_ready() && reported.is_ok_and(|pod| !pod.read.is_ready());
-        // Times on objects are whole seconds: what was shorter nobody can see.
-        let seen = pod.read.started.is_some_and(|started| started < whole(now));
         if let Some(machine) = self.machines.get_mut(&pod.id.uid) {
-            // At new images it has to serve anew.
-            machine.served = machine.keeps_its_images(&pod.api) && (machine.served || stopped && seen);
+            // At new images it has to serve anew. Times on objects are whole seconds: what was shorter nobody can see.
+            let seen = |(shown, real): (&Shown, &Container)| {
+                let since = match &shown.state {
+                    State::Running { since } => *since,
+                    _ => None,
+                };
+                shown.running_image == real.image && since.is_some_and(|since| since < whole(now))
+            };
+            let seen = || pod.read.containers.iter().zip(&machine.containers).all(seen);
+            let served = machine.served || stopped && seen();
+            machine.served = machine.keeps_its_images(&pod.api) && served;
         }
         let changed = self.server.version() > before;
         self.foreign += u64::from(changed);
