@@ -30,6 +30,8 @@ pub use watches::{KINDS, Shown};
 /// What a decision rested on, for the referee.
 #[derive(Debug)]
 pub struct Seen {
+    /// The process that decided, and its life.
+    pub by: (usize, u64),
     pub subject: std::sync::Arc<Subject>,
     pub revisions: Vec<Revision>,
     /// Runs of the workload that had said no.

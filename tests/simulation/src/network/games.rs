@@ -108,7 +108,7 @@ impl World {
             Action::CreatePod(_) => {
                 self.totals.created += 1;
                 if let Answered::Object(Object::Pod(_, pod)) = done {
-                    self.referee.made(&pod.uid, version, late);
+                    self.referee.made(&pod.uid, version, late, seen.by);
                 }
             }
             Action::DeletePod(_) => self.totals.deletions += 1,

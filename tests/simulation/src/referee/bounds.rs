@@ -15,6 +15,7 @@ use shared_api::names::pod as names;
 use super::{Acted, Referee};
 use crate::games::Seen;
 use crate::objects::key;
+use crate::process::GAMES;
 use crate::server::Server;
 
 /// What there was just before a write, counted on what is really there.
@@ -101,14 +102,16 @@ impl Referee {
         assert!(left.is_none(), "retry is forgotten before {left:#?} is gone");
     }
 
-    /// A decision was made that does something.
-    pub fn decided(&self, index: &Index, server: &Server, workload: &str) {
+    /// A decision was made that does something. A leader knows its own writes, and those of all before it; not those of
+    /// one that leads beside it, since somebody has deleted the Lease.
+    pub fn decided(&self, index: &Index, server: &Server, workload: &str, by: (usize, u64)) {
+        let knows = |writer: (usize, u64)| writer == by || !server.leases_deleted[GAMES];
         for pod in server
             .pods
             .iter()
             .filter(|pod| pod.id.owner.as_deref() == Some(workload))
         {
-            let Some(ours) = self.ours.get(&pod.id.uid) else {
+            let Some((ours, _)) = self.ours.get(&pod.id.uid).filter(|(_, writer)| knows(*writer)) else {
                 continue;
             };
             let known = index.pods.get(&key(&pod.id.name));
@@ -122,7 +125,7 @@ impl Referee {
         }
         for known in index.pods.owned_by(workload).filter(|known| known.is_active()) {
             assert!(
-                !self.ended.contains(&known.uid),
+                !self.ended.get(&known.uid).is_some_and(|writer| knows(*writer)),
                 "a decision does not know that we have ended {}",
                 known.name
             );
@@ -200,16 +203,17 @@ impl Referee {
             return;
         }
         let Some(pod) = &acted.before else { return };
-        self.ours.insert(pod.id.uid.clone(), acted.version);
+        self.ours
+            .insert(pod.id.uid.clone(), (acted.version, acted.seen.by));
         if matches!(action, Action::DeletePod(_)) {
-            self.ended.insert(pod.id.uid.clone());
+            self.ended.insert(pod.id.uid.clone(), acted.seen.by);
         }
     }
 
     /// A pod was made by us.
-    pub fn made(&mut self, uid: &str, version: u64, late: bool) {
+    pub fn made(&mut self, uid: &str, version: u64, late: bool, by: (usize, u64)) {
         if !late {
-            self.ours.insert(uid.to_owned(), version);
+            self.ours.insert(uid.to_owned(), (version, by));
         }
     }
 }

@@ -58,12 +58,12 @@ pub struct Referee {
     taken: BTreeMap<String, Vec<Taken>>,
     /// Phases that were recorded, by UID of the run and metric.
     recorded: BTreeMap<(String, String), tally::Recorded>,
-    /// The version of the last write of ours to a pod, by its UID.
-    ours: BTreeMap<String, u64>,
+    /// The version of the last write of ours to a pod, by its UID, and whose it was.
+    ours: BTreeMap<String, (u64, (usize, u64))>,
     /// Runs that somebody has edited: what they measure is not what was asked.
     edited: BTreeSet<String>,
-    /// Pods that were ended by us.
-    ended: BTreeSet<String>,
+    /// Pods that were ended by us, and by whom.
+    ended: BTreeMap<String, (usize, u64)>,
     /// How many pods the last decision has recreated so far: the UID of its workload, and when it was made.
     recreated: Option<((String, Timestamp), usize)>,
 }

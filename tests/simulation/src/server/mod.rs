@@ -66,6 +66,8 @@ pub struct Server {
     pub nodes: Table<NodeObject>,
     /// One for each operator.
     leases: [Option<Found>; 2],
+    /// Whether somebody has deleted one: two leaders may overlap from then on.
+    pub leases_deleted: [bool; 2],
     /// How many pods may exist; none: any number.
     pub quota: Option<usize>,
     pub refuses: Refuses,
@@ -144,6 +146,7 @@ impl Server {
     /// Somebody deletes a Lease.
     pub fn drop_lease(&mut self, of: usize) {
         self.leases[of] = None;
+        self.leases_deleted[of] = true;
     }
 }
 

@@ -110,6 +110,7 @@ impl World {
     fn decided(&mut self, at: usize, decided: &Decided) {
         self.totals.decisions += 1;
         let took = self.profile.decision;
+        let by = (at, self.processes[at].incarnation);
         let Work::Games(games) = &mut self.processes[at].work else {
             return;
         };
@@ -121,7 +122,7 @@ impl World {
         self.totals.stale += u64::from(!fresh);
         if decided.actions > 0 {
             let uid = decided.subject.uid();
-            self.referee.decided(games.index(), &self.server, uid);
+            self.referee.decided(games.index(), &self.server, uid, by);
         }
         assert_eq!(decided.subject.key.1, FLEET);
         let known = games.index().revisions.iter();
@@ -130,6 +131,7 @@ impl World {
         let refused = runs.filter(|run| run.is_unsuccessful() && !run.terminating);
         let refused = refused.cloned().collect();
         games.decided(Rc::new(Seen {
+            by,
             subject: decided.subject.clone(),
             revisions,
             refused,
