@@ -105,13 +105,13 @@ impl Referee {
     /// A decision was made that does something. A leader knows its own writes, and those of all before it; not those of
     /// one that leads beside it, since somebody has deleted the Lease.
     pub fn decided(&self, index: &Index, server: &Server, workload: &str, by: (usize, u64)) {
-        let knows = |writer: (usize, u64)| writer == by || !server.leases_deleted[GAMES];
+        let binds = |writer: (usize, u64)| writer == by || !server.leases_deleted[GAMES];
         for pod in server
             .pods
             .iter()
             .filter(|pod| pod.id.owner.as_deref() == Some(workload))
         {
-            let Some((ours, _)) = self.ours.get(&pod.id.uid).filter(|(_, writer)| knows(*writer)) else {
+            let Some((ours, _)) = self.ours.get(&pod.id.uid).filter(|(_, writer)| binds(*writer)) else {
                 continue;
             };
             let known = index.pods.get(&key(&pod.id.name));
@@ -125,7 +125,7 @@ impl Referee {
         }
         for known in index.pods.owned_by(workload).filter(|known| known.is_active()) {
             assert!(
-                !self.ended.get(&known.uid).is_some_and(|writer| knows(*writer)),
+                !self.ended.get(&known.uid).is_some_and(|writer| binds(*writer)),
                 "a decision does not know that we have ended {}",
                 known.name
             );
