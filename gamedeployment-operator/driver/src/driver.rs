@@ -16,6 +16,7 @@ use shared_api::GameDeployment;
 use crate::Key;
 use crate::expectations::{self, Expectations};
 use crate::index::{Index, Surroundings};
+use crate::input::Input;
 use crate::job::{Calls, Effect, Job, Step};
 use crate::news::{News, Unreadable};
 use crate::pacing::{Rest, Wakes};
@@ -25,22 +26,6 @@ use runtime_core::clock::Now;
 
 /// Pause before something is tried again that no decision rests on.
 pub(crate) const LATER: Duration = Duration::from_secs(1);
-
-/// What has happened.
-#[derive(Debug)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "inputs are taken in one at a time, never kept"
-)]
-pub enum Input {
-    /// A watch shows something.
-    News(News),
-    /// Since when the watch of nodes has been healthy without a break, by the clock that nobody sets; none while it is
-    /// broken, or nodes are not watched.
-    NodesWatched(Option<Duration>),
-    /// A request was answered, or was not.
-    Answered(RequestId, Result<Answer, CallError>),
-}
 
 /// How much is done at a time for one workload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

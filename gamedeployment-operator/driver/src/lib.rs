@@ -21,6 +21,7 @@
 pub mod driver;
 pub mod expectations;
 pub mod index;
+mod input;
 mod job;
 pub mod news;
 mod pacing;
@@ -28,7 +29,8 @@ mod reading;
 pub mod request;
 pub mod store;
 
-pub use driver::{Driver, Input, Limits};
+pub use driver::{Driver, Limits};
+pub use input::Input;
 pub use job::Calls;
 
 /// Namespace and name.

@@ -3,7 +3,7 @@
 use shared_api::reason::WorkloadReason;
 
 use super::Findings;
-use super::sentence::some;
+use super::listed::some;
 use crate::ended::{Held, since, starting};
 use crate::facts::Facts;
 use crate::pod::AT_ONCE;

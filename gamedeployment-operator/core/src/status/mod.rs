@@ -23,6 +23,7 @@ use crate::workload::{Selector, UpdateType};
 
 mod condition;
 mod ended;
+mod listed;
 mod sentence;
 mod told;
 mod unrecorded;

@@ -5,6 +5,7 @@ use shared_api::names::pod as annotation;
 use shared_api::reason::{WorkloadCondition, WorkloadReason};
 
 use super::condition::Conditions;
+use super::listed::{named, some};
 use super::waiting::{Entry, How, Waiting};
 use super::{Findings, ended, is_whole, unrecorded};
 use crate::facts::{Facts, PodFacts};
@@ -15,9 +16,6 @@ use crate::stages::{GrantedPod, staying};
 use crate::steps::STALLED_AFTER;
 use crate::trial;
 use crate::workload::UpdateType;
-
-/// Names shown in a sentence.
-const NAMED: usize = 5;
 
 pub(super) fn available(facts: &Facts<'_>, conditions: &mut Conditions<'_>) {
     let workload = facts.workload;
@@ -387,19 +385,4 @@ fn hooks(waiting: &Waiting, concerns: fn(&Entry) -> bool) -> Option<(WorkloadRea
         format!("pod {}: {message}", entry.condition.pod_name)
     };
     Some((*reason, some(&blocked, sentence)))
-}
-
-/// The first few names, and how many more.
-pub(super) fn named(all: &[&str]) -> String {
-    some(all, |name| (*name).to_owned())
-}
-
-/// The first few in words, and how many more.
-pub(super) fn some<T>(all: &[T], words: impl Fn(&T) -> String) -> String {
-    let shown = all.iter().take(NAMED).map(words).collect::<Vec<_>>().join(", ");
-    if all.len() > NAMED {
-        format!("{shown} and {} more", all.len() - NAMED)
-    } else {
-        shown
-    }
 }

@@ -5,7 +5,7 @@ use shared_api::GameDeploymentStatus;
 use shared_api::game_deployment::HookCondition;
 use shared_api::reason::WorkloadReason;
 
-use super::sentence::named;
+use super::listed::named;
 use super::waiting::{Entry, How, Waiting, is_not_taken_up, known};
 use crate::hook_kind::HookKind;
 use crate::plan::Warning;

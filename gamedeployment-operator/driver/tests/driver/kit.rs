@@ -1,0 +1,166 @@
+//! A workload, a driver that knows it, and what an API server answers.
+
+use std::time::Duration;
+
+use gamedeployment_core::plan::Action;
+use gamedeployment_core::pod::Pod;
+use gamedeployment_core::revision::Revision;
+use gamedeployment_driver::news::{Event, News, OwnedRevision, Workload};
+use gamedeployment_driver::request::{Answer, Call, Object, Output, Request};
+use gamedeployment_driver::{Driver, Input, Key, Limits};
+use jiff::Timestamp;
+use k8s_openapi::api::apps::v1::ControllerRevision;
+use runtime_core::clock::Now;
+use serde_json::{Value, json};
+use shared_api::GameDeployment;
+
+pub(crate) fn at(seconds: u64) -> Now {
+    let mono = Duration::from_secs(seconds);
+    Now {
+        wall: Timestamp::UNIX_EPOCH + mono,
+        mono,
+    }
+}
+
+pub(crate) fn key(name: &str) -> Key {
+    ("games".to_owned(), name.to_owned())
+}
+
+pub(crate) fn fleet(replicas: i32) -> GameDeployment {
+    let template = json!({
+        "metadata": { "labels": { "app": "game" } },
+        "spec": { "containers": [{ "name": "game", "image": "game:v1" }] },
+    });
+    let object = json!({
+        "apiVersion": "tkex.tencent.com/v1alpha1",
+        "kind": "GameDeployment",
+        "metadata": {
+            "name": "fleet", "namespace": "games", "uid": "w", "resourceVersion": "1", "generation": 1,
+        },
+        "spec": { "replicas": replicas, "selector": { "matchLabels": { "app": "game" } }, "template": template },
+    });
+    serde_json::from_value(object).unwrap()
+}
+
+pub(crate) fn listed<T>(objects: Vec<(Key, T)>, news: impl Fn(Event<T>) -> News) -> Vec<News> {
+    let objects = objects
+        .into_iter()
+        .map(|(key, object)| Event::Listed(key, object));
+    let all = std::iter::once(Event::ListBegins).chain(objects);
+    all.chain([Event::ListEnds]).map(news).collect()
+}
+
+/// A driver that knows a workload, and nothing else.
+pub(crate) fn driver(replicas: i32) -> Driver {
+    driver_of(Driver::new(false, Limits::default()), fleet(replicas))
+}
+
+pub(crate) fn driver_of(mut driver: Driver, fleet: GameDeployment) -> Driver {
+    assert_eq!(
+        driver.deadline(),
+        None,
+        "nothing is to be done before everything is listed"
+    );
+    let workloads = vec![(key("fleet"), Workload::new(fleet))];
+    let lists = [
+        listed(workloads, News::Workload),
+        listed(Vec::new(), News::Pod),
+        listed(Vec::new(), News::Revision),
+        listed(Vec::new(), |event| News::Run(event, None)),
+    ];
+    for news in lists.into_iter().flatten() {
+        driver.handle(Input::News(news), at(1));
+        assert!(
+            driver.poll(at(1)).is_none(),
+            "it decides before everything is listed"
+        );
+    }
+    for news in listed(Vec::new(), News::Template) {
+        driver.handle(Input::News(news), at(1));
+    }
+    driver
+}
+
+/// Everything that it has to say now; the requests of it.
+pub(crate) fn requests(driver: &mut Driver, now: Now) -> Vec<Request> {
+    let mut all = Vec::new();
+    // More than any plan here needs.
+    for _ in 0..100 {
+        let Some(output) = driver.poll(now) else {
+            return all;
+        };
+        if let Output::Send(request) = output {
+            all.push(request);
+        }
+    }
+    panic!("no end: {}", driver.describe())
+}
+
+/// What the API server makes of a creation.
+pub(crate) fn made(call: &Call) -> Answer {
+    let named = |mut manifest: Value| {
+        manifest["metadata"]["uid"] = manifest["metadata"]["name"].clone();
+        manifest["metadata"]["resourceVersion"] = json!("2");
+        manifest
+    };
+    match call {
+        Call::Act(Action::CreatePod(new)) => {
+            let pod = serde_json::from_value(named(new.manifest.clone())).unwrap();
+            Answer::Object(Object::Pod(key(&new.name), Box::new(Pod::read(&pod))))
+        }
+        Call::Act(Action::CreateRevision(new)) => {
+            let owner = json!({ "apiVersion": "v1", "kind": "GameDeployment", "name": "fleet", "uid": "w", "controller": true });
+            let metadata = json!({ "name": new.name, "ownerReferences": [owner] });
+            let object = json!({ "metadata": metadata, "data": new.data, "revision": new.number });
+            let object: ControllerRevision = serde_json::from_value(named(object)).unwrap();
+            let revision = OwnedRevision {
+                owner: Some("w".to_owned()),
+                revision: Revision::read(&object).unwrap(),
+            };
+            Answer::Object(Object::Revision(key(&new.name), Box::new(revision)))
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+pub(crate) fn is_creation(request: &Request) -> bool {
+    matches!(request.call, Call::Act(Action::CreatePod(_)))
+}
+
+/// The revision is recorded; gives what follows.
+pub(crate) fn first_batch(driver: &mut Driver) -> Vec<Request> {
+    for revision in requests(driver, at(2)) {
+        assert!(matches!(revision.call, Call::Act(Action::CreateRevision(_))));
+        driver.handle(Input::Answered(revision.id, Ok(made(&revision.call))), at(2));
+    }
+    requests(driver, at(2))
+}
+
+/// A pod of the workload with a player on it, on a node that no watch shows.
+pub(crate) fn pod_on_a_lost_node(version: &str, annotations: &Value) -> Pod {
+    let owner = json!({
+        "apiVersion": "tkex.tencent.com/v1alpha1", "kind": "GameDeployment", "name": "fleet", "uid": "w", "controller": true,
+    });
+    let pod = json!({
+        "metadata": {
+            "name": "fleet-a", "namespace": "games", "uid": "a", "resourceVersion": version, "labels": { "app": "game" },
+            "annotations": annotations, "ownerReferences": [owner],
+        },
+        "spec": { "nodeName": "node-1", "containers": [{ "name": "game", "image": "game:v1" }] },
+        "status": { "phase": "Running", "containerStatuses": [{
+            "name": "game", "image": "game:v1", "imageID": "i", "containerID": "c", "ready": true, "restartCount": 0,
+            "state": { "running": { "startedAt": "1970-01-01T00:00:01Z" } },
+        }] },
+    });
+    Pod::read(&serde_json::from_value(pod).unwrap())
+}
+
+/// What a watch shows of an object that a write has returned.
+pub(crate) fn shown(object: &Object) -> News {
+    match object {
+        Object::Pod(key, pod) => News::Pod(Event::Applied(key.clone(), (**pod).clone())),
+        Object::Revision(key, revision) => News::Revision(Event::Applied(key.clone(), (**revision).clone())),
+        Object::Workload(key, workload) => News::Workload(Event::Applied(key.clone(), workload.clone())),
+        Object::Run(..) => panic!("nobody is asked"),
+    }
+}

@@ -1,0 +1,81 @@
+//! What is told, and how often.
+
+use std::time::Duration;
+
+use gamedeployment_core::gate::Run;
+use gamedeployment_driver::Input;
+use gamedeployment_driver::news::{Event, News, Workload};
+use gamedeployment_driver::request::{Answer, Call, CallError, Output, Request};
+use serde_json::json;
+use shared_api::HookRun;
+
+use crate::kit::*;
+
+#[test]
+fn a_verdict_that_is_no_success_is_counted_once() {
+    let mut driver = driver(0);
+    while driver.poll(at(2)).is_some() {}
+    let run = |phase: &str| {
+        let run: HookRun = serde_json::from_value(json!({
+            "apiVersion": "tkex.tencent.com/v1alpha1",
+            "kind": "HookRun",
+            "metadata": {
+                "name": "run", "namespace": "games", "uid": "r", "resourceVersion": "5",
+                "labels": { "tkex.bkbcs.tencent.com/gamedeployment-type": "pre-delete-check" },
+                "annotations": { "tkex.tencent.com/hook-type": "PreDelete" },
+            },
+            "spec": { "metrics": [] },
+            "status": { "phase": phase },
+        }))
+        .unwrap();
+        Run::read(&run)
+    };
+    let mut counted = Vec::new();
+    let mut verdicts = 0;
+    for phase in ["Running", "Failed", "Failed"] {
+        let mut run = run(phase);
+        run.kind = Some(gamedeployment_core::hook_kind::HookKind::PreDelete);
+        driver.handle(
+            Input::News(News::Run(Event::Applied(key("run"), run), None)),
+            at(3),
+        );
+        while let Some(output) = driver.poll(at(3)) {
+            verdicts += usize::from(matches!(output, Output::Refused(_)));
+        }
+        counted.push(verdicts);
+    }
+    assert_eq!(counted, [0, 1, 1]);
+}
+
+#[test]
+fn an_object_that_cannot_be_read_is_refused_once_and_again_when_that_failed() {
+    let mut driver = driver(0);
+    let metadata = fleet(0).metadata;
+    let unreadable = || Workload::unreadable(metadata.clone(), "replicas: invalid type".to_owned());
+    let news = |workload| Input::News(News::Workload(Event::Applied(key("fleet"), workload)));
+    let refuses = |requests: &[Request]| {
+        requests
+            .iter()
+            .filter(|request| matches!(request.call, Call::Refuse(..)))
+            .map(|request| request.id)
+            .collect::<Vec<_>>()
+    };
+    driver.handle(news(unreadable()), at(3));
+    let sent = requests(&mut driver, at(3));
+    let [id] = refuses(&sent)[..] else {
+        panic!("{sent:#?}")
+    };
+    driver.handle(
+        Input::Answered(id, Err(CallError::Unknown("no answer".to_owned()))),
+        at(4),
+    );
+    assert!(requests(&mut driver, at(4)).is_empty());
+    assert_eq!(driver.deadline(), Some(Duration::from_secs(5)));
+    let sent = requests(&mut driver, at(5));
+    let [id] = refuses(&sent)[..] else {
+        panic!("{sent:#?}")
+    };
+    driver.handle(Input::Answered(id, Ok(Answer::Done)), at(5));
+    driver.handle(news(unreadable()), at(6));
+    assert!(requests(&mut driver, at(6)).is_empty(), "it is told twice");
+}
