@@ -1,5 +1,5 @@
 //! The commands that ask a cluster. Each module holds the flags of its commands, what they fetch and what they print;
-//! what is said stands in `view`, `why` and `verdict`, how it looks in `draw`.
+//! what is said stands in `view`, `why` and `rollout_state`, how it looks in `draw`.
 //!
 //! | module | commands |
 //! | --- | --- |
