@@ -92,9 +92,57 @@ fn plain(schema: &mut JSONSchemaProps) {
     }
 }
 
+/// The fields of a schema that none of these objects sets, as paths. For tests of what is to hold every field.
+pub fn unset_fields(schema: &JSONSchemaProps, objects: &[&Value]) -> Vec<String> {
+    let mut unset = Vec::new();
+    for (name, field) in schema.properties.iter().flatten() {
+        let set: Vec<&Value> = objects.iter().filter_map(|object| object.get(name)).collect();
+        if set.is_empty() {
+            unset.push(name.clone());
+            continue;
+        }
+        let below = unset_fields(field, &set).into_iter();
+        unset.extend(below.map(|field| format!("{name}.{field}")));
+    }
+    if let Some(JSONSchemaPropsOrArray::Schema(items)) = &schema.items {
+        let elements: Vec<&Value> = objects
+            .iter()
+            .filter_map(|list| list.as_array())
+            .flatten()
+            .collect();
+        unset.extend(unset_fields(items, &elements));
+    }
+    unset
+}
+
+/// The schema of a kind's field, such as `spec`.
+pub fn schema_of(kind: &str, field: &str) -> Option<JSONSchemaProps> {
+    let mut definitions = all().into_iter();
+    let definition = definitions.find(|definition| definition.spec.names.kind == kind)?;
+    let version = definition.spec.versions.into_iter().next()?;
+    let mut fields = version.schema?.open_api_v3_schema?.properties?;
+    fields.remove(field)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_field_that_nobody_sets_is_found_at_any_depth() {
+        let spec = schema_of("HookTemplate", "spec").unwrap();
+        let one = json!({"metrics": [{"name": "a", "provider": {"web": {"url": "u"}}}, {"count": 1}]});
+        let unset = unset_fields(&spec, &[&one, &json!({"policy": "Ordered"})]);
+        let has = |path: &str| unset.iter().any(|unset| unset == path);
+        assert!(
+            has("args") && has("metrics.interval") && has("metrics.provider.web.method"),
+            "{unset:?}"
+        );
+        assert!(
+            !has("policy") && !has("metrics.count") && !has("metrics.provider.web.url"),
+            "{unset:?}"
+        );
+    }
 
     #[test]
     fn only_what_is_meant_to_be_written_has_a_default() {

@@ -4,6 +4,7 @@
 
 mod crd_rules;
 mod lengths;
+mod manifests;
 mod map;
 mod paths;
 mod seeded;

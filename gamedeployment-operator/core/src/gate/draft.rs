@@ -147,11 +147,19 @@ fn declared(step: &HookStep, template: &HookTemplateSpec) -> Vec<Declared> {
 }
 
 fn spec(template: &HookTemplateSpec, args: Option<Vec<Argument>>) -> HookRunSpec {
+    // By name, so that a new field is not forgotten here.
+    let HookTemplateSpec {
+        metrics,
+        args: _,
+        policy,
+        timeout_seconds,
+        ttl_seconds_after_finished: _,
+    } = template;
     HookRunSpec {
-        metrics: template.metrics.clone(),
+        metrics: metrics.clone(),
         args,
-        policy: template.policy.clone(),
-        timeout_seconds: template.timeout_seconds,
+        policy: policy.clone(),
+        timeout_seconds: *timeout_seconds,
         // The workload removes its runs itself: a verdict must not vanish before it is read.
         ttl_seconds_after_finished: None,
         terminate: None,

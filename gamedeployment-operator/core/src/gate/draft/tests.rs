@@ -5,6 +5,7 @@ use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
 use serde_json::{Value, json};
+use shared_api::crd::{schema_of, unset_fields};
 use shared_api::game_deployment::HookArgument;
 use shared_api::reason::WorkloadReason;
 
@@ -80,7 +81,7 @@ fn templates() -> Vec<Value> {
     }}});
     let prometheus = json!({"name": "load", "interval": "30s", "initialDelay": "1s", "count": 3, "failureLimit": -1,
     "successfulLimit": 1, "inconclusiveLimit": 2, "consecutiveErrorLimit": 4, "consecutiveSuccessfulLimit": 1,
-    "sucessCondition": {"b": 1, "a": [null]}, "quoteAnswers": true,
+    "sucessCondition": {"b": 1, "a": [null]},
     "successCondition": "asInt(result) == 0", "failureCondition": "result > 9", "onNoData": "Failed",
     "provider": {"prometheus": {
         "query": "sum(players{pod=\"{{args.PodName}}\"})", "address": "http://prometheus:9090", "timeoutSeconds": 0,
@@ -103,7 +104,21 @@ fn templates() -> Vec<Value> {
         json!({"metrics": [body], "policy": "", "timeoutSeconds": -1, "ttlSecondsAfterFinished": 7}),
         json!({"metrics": [exec, web, kubernetes, prometheus], "args": args, "policy": "Parallel", "timeoutSeconds": 0,
             "ttlSecondsAfterFinished": 0}),
+        // What was added since the first release.
+        json!({"metrics": [{"name": "new", "quoteAnswers": true, "provider": {"prometheus": {
+            "query": "", "address": "", "acceptPartial": true, "headers": [
+                {"key": "X", "value": ""}, {"key": "T", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}},
+            ],
+        }}}]}),
     ]
+}
+
+#[test]
+fn every_field_is_set_in_one_of_the_templates() {
+    let templates = templates();
+    let schema = schema_of("HookTemplate", "spec").unwrap();
+    let unset = unset_fields(&schema, &templates.iter().collect::<Vec<_>>());
+    assert_eq!(unset, [""; 0]);
 }
 
 fn template(at: usize) -> HookTemplateSpec {
@@ -157,12 +172,10 @@ fn digests_of_older_releases_are_still_made() {
         "663b022ac9f9e83a",
         "d9b2e1b6501c25b4",
     ];
-    assert_eq!(table.len(), templates().len());
     for (at, known) in table.into_iter().enumerate() {
         let mut template = template(at);
-        // Older releases had neither.
+        // Older releases did not keep these.
         for metric in &mut template.metrics {
-            metric.quote_answers = None;
             metric.unknown.clear();
         }
         let draft = Draft::new(&step, FoundTemplate::Found(&template)).unwrap();
