@@ -138,8 +138,7 @@ async fn a_namespace_that_is_being_deleted_is_not_held_up() {
 /// The tests' controller manager is the administrator, so that here the administrator is exempt, and not Jane.
 #[tokio::test]
 async fn garbage_collection_is_not_held_up() {
-    let flags = ["--guard-exempt-user", "admin"];
-    let (installation, _replica) = Installation::running(shared().await, &flags).await;
+    let (installation, _replica) = Installation::running(shared().await, &[]).await;
     let owner = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "owner" } });
     installation.must(&["create", "--filename", "-"], &owner.to_string());
     let uid = installation.must(

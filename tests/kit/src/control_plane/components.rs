@@ -108,6 +108,8 @@ impl Setting<'_> {
                 "--kube-api-qps=500",
                 "--kube-api-burst=1000",
                 "--concurrent-gc-syncs=20",
+                // Each controller by its own name, as in every real cluster: who deletes a pod is told by it.
+                "--use-service-account-credentials",
                 // It deletes pods of a lost node within a minute. What becomes of them is the tests' to see and to say.
                 "--controllers=*,-podgc",
             ])
