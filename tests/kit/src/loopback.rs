@@ -20,7 +20,6 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
-use tokio_rustls::TlsAcceptor;
 
 /// Instead of an answer: the connection is closed.
 #[derive(Debug, thiserror::Error)]
@@ -47,10 +46,9 @@ pub(crate) struct Server {
 
 impl Server {
     /// Starts a server. `make_handler` runs inside the server's runtime, so that clients made there belong to
-    /// it. With `tls` it speaks HTTPS.
+    /// it.
     pub(crate) fn start<H, A, E>(
         address: SocketAddr,
-        tls: Option<TlsAcceptor>,
         make_handler: impl FnOnce() -> Result<H, E>,
     ) -> Result<Self, E>
     where
@@ -73,7 +71,7 @@ impl Server {
         match prepared {
             Ok((listener, handler)) => {
                 let (stop, stopped) = oneshot::channel();
-                let serve = move || run(&runtime, stopped, accept(listener, tls, handler));
+                let serve = move || run(&runtime, stopped, accept(listener, handler));
                 let thread = std::thread::Builder::new()
                     .name(format!("server {address}"))
                     .spawn(serve)?;
@@ -121,7 +119,7 @@ pub(crate) fn run(
 }
 
 /// Accepts and serves connections for ever. Dropping it breaks them all.
-pub(crate) async fn accept<H, A>(listener: TcpListener, tls: Option<TlsAcceptor>, handler: H)
+pub(crate) async fn accept<H, A>(listener: TcpListener, handler: H)
 where
     H: Fn(Request<Incoming>, Ends) -> A + Clone + Send + Sync + 'static,
     A: Future<Output = Answered> + Send + 'static,
@@ -130,7 +128,7 @@ where
     loop {
         tokio::select! {
             accepted = listener.accept() => match accepted {
-                Ok((stream, _)) => drop(conversations.spawn(converse(stream, tls.clone(), handler.clone()))),
+                Ok((stream, _)) => drop(conversations.spawn(converse(stream, handler.clone()))),
                 // Out of file descriptors, most likely: they come back.
                 Err(_) => tokio::time::sleep(std::time::Duration::from_millis(10)).await,
             },
@@ -139,7 +137,7 @@ where
     }
 }
 
-async fn converse<H, A>(stream: TcpStream, tls: Option<TlsAcceptor>, handler: H)
+async fn converse<H, A>(stream: TcpStream, handler: H)
 where
     H: Fn(Request<Incoming>, Ends) -> A + Send + Sync + 'static,
     A: Future<Output = Answered> + Send + 'static,
@@ -149,13 +147,8 @@ where
         return;
     };
     let service = service_fn(|request| handler(request, Ends { from, to }));
-    let server = http1::Builder::new();
     // An error is a broken connection: the client's doing, or ours on purpose.
-    let _ = match tls {
-        None => server.serve_connection(TokioIo::new(stream), service).await,
-        Some(tls) => match tls.accept(stream).await {
-            Ok(stream) => server.serve_connection(TokioIo::new(stream), service).await,
-            Err(_) => return,
-        },
-    };
+    let _ = http1::Builder::new()
+        .serve_connection(TokioIo::new(stream), service)
+        .await;
 }

@@ -90,7 +90,7 @@ impl ApiProxy {
         config.read_timeout = None;
         let directory = KeptDirectory::new("api-proxy")?;
         let mut made = None;
-        let server = Server::start(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), None, || {
+        let server = Server::start(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), || {
             let client = Client::try_from(config)?;
             let office = Office {
                 client,

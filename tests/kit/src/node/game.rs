@@ -132,7 +132,7 @@ impl GameServer {
         let listener = listen(address).await?;
         let handler = move |request, ends| handler::handle(Arc::clone(&shared), request, ends);
         Ok(Self {
-            serving: tokio::spawn(loopback::accept(listener, None, handler)),
+            serving: tokio::spawn(loopback::accept(listener, handler)),
         })
     }
 

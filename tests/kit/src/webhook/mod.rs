@@ -18,7 +18,6 @@ mod body;
 pub(crate) mod handler;
 mod received;
 mod tally;
-mod tls;
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -39,8 +38,6 @@ use crate::wait::TimedOut;
 pub struct Webhook {
     server: Server,
     handler: Arc<Handler>,
-    /// What its clients trust, if it speaks HTTPS.
-    authority: Option<String>,
 }
 
 impl Webhook {
@@ -51,34 +48,12 @@ impl Webhook {
 
     /// Starts a server at a given address, for instance a pod's own in 127.0.0.0/8.
     pub fn start_at(address: SocketAddr) -> io::Result<Self> {
-        Self::listen(address, None)
-    }
-
-    /// Starts a server that speaks HTTPS, as API servers want it of admission webhooks.
-    pub fn start_tls() -> io::Result<Self> {
-        let identity = tls::Identity::new()?;
-        Self::listen((Ipv4Addr::LOCALHOST, 0).into(), Some(identity))
-    }
-
-    fn listen(address: SocketAddr, identity: Option<tls::Identity>) -> io::Result<Self> {
         let handler = Arc::new(Handler::new());
         let shared = Arc::clone(&handler);
-        let (acceptor, authority) = identity
-            .map(|identity| (identity.acceptor, identity.authority))
-            .unzip();
-        let server = Server::start(address, acceptor, || {
+        let server = Server::start(address, || {
             Ok::<_, io::Error>(move |request, ends| handler::handle(Arc::clone(&shared), request, ends))
         })?;
-        Ok(Self {
-            server,
-            handler,
-            authority,
-        })
-    }
-
-    /// The certificate that its clients are to trust, as PEM; none if it speaks plain HTTP.
-    pub fn authority(&self) -> Option<&str> {
-        self.authority.as_deref()
+        Ok(Self { server, handler })
     }
 
     /// Where it listens.
@@ -86,10 +61,9 @@ impl Webhook {
         self.server.address()
     }
 
-    /// `http://ADDRESS` or `https://ADDRESS`, followed by the path.
+    /// `http://ADDRESS` followed by the path.
     pub fn url(&self, path: &str) -> String {
-        let scheme = if self.authority.is_some() { "https" } else { "http" };
-        format!("{scheme}://{}{path}", self.address())
+        format!("http://{}{path}", self.address())
     }
 
     /// From now on this path is answered so.
