@@ -1,4 +1,5 @@
-//! Kubernetes events. They are sent aside: a slow API server loses events, never time.
+//! Kubernetes events. They are sent aside, so that no decision waits for one. One that the API server does not accept at
+//! that moment is sent again a few times; if that is in vain, it is lost and counted.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,6 +11,7 @@ use kube::Client;
 use kube::runtime::events::{Event, EventType, Recorder, Reporter};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::registry::Registry;
+use runtime_core::backoff::Backoff;
 use tokio::sync::mpsc;
 
 /// Events that wait to be sent; further ones are dropped and counted.
@@ -18,6 +20,10 @@ const WAITING: usize = 1024;
 const WAITING_OF_ONE: usize = WAITING / 4;
 /// Events sent at a time.
 const AT_ONCE: usize = 4;
+/// How often an event is sent before it is lost; the pauses between grow from the first to the longest.
+const TRIES: u32 = 4;
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_secs(4);
 
 /// Bytes of a note that the API server takes.
 const LONGEST_NOTE: usize = 1024;
@@ -64,8 +70,7 @@ impl Events {
             waiting
                 .for_each_concurrent(AT_ONCE, async |(event, about): (Event, ObjectReference)| {
                     let namespace = about.namespace.clone().unwrap_or_default();
-                    let recorder = recorders.of(&event, &about);
-                    if let Err(error) = recorder.publish(&event, &about).await {
+                    if let Err(error) = publish(&recorders.of(&event, &about), &event, &about).await {
                         lost.inc();
                         tracing::warn!(%error, reason = event.reason, name = about.name, "failed to send an event");
                     }
@@ -105,6 +110,27 @@ impl Events {
             leave(&self.waiting, &namespace);
             self.dropped.inc();
         }
+    }
+}
+
+/// Sends an event. Where an answer was lost it may be there twice: nobody counts on events.
+async fn publish(recorder: &Recorder, event: &Event, about: &ObjectReference) -> kube::Result<()> {
+    let mut pause = Backoff::new(FIRST_PAUSE, LONGEST_PAUSE);
+    loop {
+        match recorder.publish(event, about).await {
+            Err(error) if may_pass(&error) && pause.failures() + 1 < TRIES => {
+                tokio::time::sleep(pause.fail()).await;
+            }
+            outcome => return outcome,
+        }
+    }
+}
+
+/// Whether the same request may be accepted later: not where the API server has understood and refused it.
+fn may_pass(error: &kube::Error) -> bool {
+    match error {
+        kube::Error::Api(status) => status.code == 429 || status.code >= 500,
+        _ => true,
     }
 }
 

@@ -65,3 +65,25 @@ async fn an_invalid_template_is_announced_though_the_watch_is_faster_than_the_an
     env.warned("test", "SpecInvalid metrics[0].interval: ").await;
     fault.release();
 }
+
+#[tokio::test]
+async fn what_people_are_told_is_sent_again_when_the_api_server_does_not_take_it() {
+    let fixture = fixture("refused").await;
+    let env = &fixture.env;
+    let failures = [
+        Failure::refused(429),
+        Failure::refused(500),
+        Failure::hang_up(Moment::BeforeForwarding),
+    ];
+    for (number, failure) in failures.into_iter().enumerate() {
+        let name = format!("test-{number}");
+        let fault = fixture
+            .proxy
+            .fail_next(Matcher::new("POST", "/events"), failure, 2);
+        let metric = web("webtest", &env.game.url("/"), json!({ "interval": "1 minute" }));
+        env.create_template(&name, json!({ "metrics": [metric] })).await;
+        env.warned(&name, "SpecInvalid metrics[0].interval: ").await;
+        assert_eq!(fault.hits(), 2, "{failure:?}");
+    }
+    assert_eq!(env.operator.metric("hookgate_events_dropped", "").await, 0);
+}
