@@ -49,6 +49,7 @@ mod run_removal;
 mod run_shape;
 mod scale_down;
 mod scale_subresource;
+mod seen;
 mod skip_hook;
 mod traces;
 mod unrecorded;

@@ -6,33 +6,13 @@ use std::time::Duration;
 use operator_tests::fleet::{condition, game, hooked, until_empty};
 use operator_tests::{Fleet, assert_has};
 use serde_json::{Value, json};
-use test_kit::node::{Behaviour, What, Which};
+use test_kit::node::{Behaviour, Which};
 
 use crate::fleet;
+use crate::seen::{self, fewest_ready};
 
 fn strategy(kind: &str, max_unavailable: u32) -> Value {
     json!({ "updateStrategy": { "type": kind, "maxUnavailable": max_unavailable } })
-}
-
-/// The most pods that were not ready at a time, of so many that had been ready before.
-fn most_missing(fleet: &Fleet<'_>, launched: usize) -> usize {
-    let (mut ready, mut full, mut most) = (BTreeSet::new(), false, 0);
-    for event in fleet.nodes.history() {
-        match event.what {
-            What::Ready => {
-                ready.insert(event.uid);
-            }
-            What::NotReady | What::Terminated { .. } | What::Gone => {
-                ready.remove(&event.uid);
-            }
-            What::Scheduled { .. } | What::Started { .. } => {}
-        }
-        full |= ready.len() >= launched;
-        if full {
-            most = most.max(launched.saturating_sub(ready.len()));
-        }
-    }
-    most
 }
 
 #[tokio::test]
@@ -40,6 +20,7 @@ async fn an_update_to_pods_that_never_get_ready_stops_at_its_budget() {
     for kind in ["InplaceUpdate", "RollingUpdate"] {
         let fleet = fleet("never-ready").await;
         fleet.launch(&game(5, strategy(kind, 2))).await;
+        let pods = seen::pods(&fleet).await;
         fleet.nodes.behave(Which::image("game:v2"), Behaviour::NeverReady);
         fleet.set_image("game:v2").await;
         let status = fleet
@@ -64,7 +45,7 @@ async fn an_update_to_pods_that_never_get_ready_stops_at_its_budget() {
         fleet.until(|status| status.updated_ready_replicas == 5).await;
         fleet.settled(5).await;
         fleet.all_run("game:v2", 5).await;
-        assert_eq!(most_missing(&fleet, 5), 2, "{kind}");
+        assert_eq!(fewest_ready(&pods, 5).await, 3, "{kind}");
     }
 }
 
@@ -76,6 +57,7 @@ fn is_ready(fleet: &Fleet<'_>, name: &str) -> bool {
 async fn an_update_that_crashes_is_named_and_goes_no_further_and_the_way_back_is_open() {
     let fleet = fleet("crash-loop").await;
     fleet.launch(&game(4, strategy("InplaceUpdate", 1))).await;
+    let pods = seen::pods(&fleet).await;
     fleet.nodes.behave(Which::image("game:v2"), Behaviour::CrashLoop);
     fleet.set_image("game:v2").await;
     let message = fleet.until_message("UpdateBlocked", "CrashLoopBackOff").await;
@@ -88,7 +70,7 @@ async fn an_update_that_crashes_is_named_and_goes_no_further_and_the_way_back_is
     let status = fleet.settled(4).await;
     assert_eq!(condition(&status, "UpdateBlocked"), None);
     fleet.all_run("game:v1", 4).await;
-    assert_eq!(most_missing(&fleet, 4), 1);
+    assert_eq!(fewest_ready(&pods, 4).await, 3);
     assert_eq!(fleet.nodes.terminated_pods().len(), 1);
 }
 
@@ -96,6 +78,7 @@ async fn an_update_that_crashes_is_named_and_goes_no_further_and_the_way_back_is
 async fn pods_that_were_not_well_before_are_updated_first_and_cost_no_budget() {
     let fleet = fleet("sick-first").await;
     fleet.launch(&game(4, strategy("InplaceUpdate", 1))).await;
+    let pods = seen::pods(&fleet).await;
     let sick = fleet.names().await.last().unwrap().clone();
     fleet.nodes.pod(&sick).behave(Behaviour::NeverReady);
     fleet.until(|status| status.ready_replicas == 3).await;
@@ -111,20 +94,21 @@ async fn pods_that_were_not_well_before_are_updated_first_and_cost_no_budget() {
     fleet.nodes.pod(&sick).behave(Behaviour::Normal);
     fleet.until(|status| status.updated_ready_replicas == 4).await;
     fleet.settled(4).await;
-    assert_eq!(most_missing(&fleet, 4), 1);
+    assert_eq!(fewest_ready(&pods, 4).await, 3);
 }
 
 #[tokio::test]
 async fn slow_starters_are_waited_for_one_after_the_other() {
     let fleet = fleet("slow-start").await;
     fleet.launch(&game(3, strategy("RollingUpdate", 1))).await;
+    let pods = seen::pods(&fleet).await;
     let slow = Behaviour::SlowStart(Duration::from_millis(600));
     fleet.nodes.behave(Which::image("game:v2"), slow);
     fleet.set_image("game:v2").await;
     fleet.until(|status| status.updated_ready_replicas == 3).await;
     fleet.settled(3).await;
     fleet.all_run("game:v2", 3).await;
-    assert_eq!(most_missing(&fleet, 3), 1);
+    assert_eq!(fewest_ready(&pods, 3).await, 2);
 }
 
 #[tokio::test]

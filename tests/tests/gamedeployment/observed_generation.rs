@@ -1,56 +1,19 @@
 //! `observedGeneration`: whoever waits for it reads counts and revisions of the very spec that was applied.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex};
 
-use futures::{StreamExt, TryStreamExt};
-use kube::api::WatchParams;
 use kube::core::WatchEvent;
-use operator_tests::Fleet;
 use operator_tests::fleet::{game, hooked, until_empty};
 use serde_json::json;
-use shared_api::GameDeployment;
 
 use crate::fleet;
-
-/// Every state of the workload that anybody could see from now on.
-async fn witnessed(fleet: &Fleet<'_>) -> Arc<Mutex<Vec<GameDeployment>>> {
-    let seen: Arc<Mutex<Vec<GameDeployment>>> = Arc::default();
-    let (games, target) = (fleet.games(), Arc::clone(&seen));
-    let events = games
-        .watch(&WatchParams::default().timeout(290), "0")
-        .await
-        .unwrap()
-        .boxed();
-    tokio::spawn(async move {
-        let mut events = events;
-        while let Ok(Some(event)) = events.try_next().await {
-            if let WatchEvent::Added(game) | WatchEvent::Modified(game) = event {
-                target.lock().unwrap().push(game);
-            }
-        }
-    });
-    seen
-}
-
-/// Waits until the newest state has been witnessed.
-async fn all_of(fleet: &Fleet<'_>, seen: &Mutex<Vec<GameDeployment>>) -> Vec<GameDeployment> {
-    let now = fleet.game().await;
-    test_kit::eventually(operator_tests::SOON, || async {
-        let seen = seen.lock().unwrap();
-        let last = seen
-            .last()
-            .and_then(|game| game.metadata.resource_version.as_ref());
-        (last == now.metadata.resource_version.as_ref()).then(|| seen.clone())
-    })
-    .await
-}
+use crate::seen::Seen;
 
 #[tokio::test]
 async fn a_status_never_claims_a_spec_that_it_does_not_speak_of() {
     let fleet = fleet("observed-generation").await;
     fleet.hook("empty", until_empty()).await;
-    let seen = witnessed(&fleet).await;
+    let seen = Seen::of(fleet.games()).await;
     fleet.launch(&game(3, hooked("empty"))).await;
     for (image, replicas) in [("game:v2", 4), ("game:v3", 2), ("game:v1", 3)] {
         fleet.set_image(image).await;
@@ -60,10 +23,12 @@ async fn a_status_never_claims_a_spec_that_it_does_not_speak_of() {
             .await;
         fleet.settled(replicas).await;
     }
-    let history = all_of(&fleet, &seen).await;
     let mut revisions: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     let mut newest = 0;
-    for game in &history {
+    for event in seen.up_to_now().await {
+        let (WatchEvent::Added(game) | WatchEvent::Modified(game)) = event else {
+            continue;
+        };
         let status = game.status.clone().unwrap_or_default();
         let observed = status.observed_generation.unwrap_or_default();
         assert!(

@@ -4,34 +4,14 @@ use std::cell::Cell;
 use std::collections::BTreeSet;
 
 use kube::ResourceExt;
+use operator_tests::assert_has;
 use operator_tests::fleet::{game, hooked, until_empty};
-use operator_tests::{Fleet, assert_has};
 use serde_json::json;
 use shared_api::HookRun;
 use shared_api::names::hook_run_annotation::INTENT;
-use test_kit::node::What;
 
 use crate::fleet;
-
-/// The fewest pods that were ready at a time, after so many of them were.
-fn fewest_ready(fleet: &Fleet<'_>, launched: usize) -> usize {
-    let (mut ready, mut fewest) = (BTreeSet::new(), usize::MAX);
-    for event in fleet.nodes.history() {
-        match event.what {
-            What::Ready => {
-                ready.insert(event.uid);
-            }
-            What::NotReady | What::Terminated { .. } | What::Gone => {
-                ready.remove(&event.uid);
-            }
-            What::Scheduled { .. } | What::Started { .. } => continue,
-        }
-        if fewest < usize::MAX || ready.len() >= launched {
-            fewest = fewest.min(ready.len());
-        }
-    }
-    fewest
-}
+use crate::seen::{self, fewest_ready};
 
 #[tokio::test]
 async fn a_surge_pod_comes_first_and_each_old_pod_goes_when_its_hook_says_so() {
@@ -41,6 +21,7 @@ async fn a_surge_pod_comes_first_and_each_old_pod_goes_when_its_hook_says_so() {
     spec["updateStrategy"] = json!({ "type": "RollingUpdate", "maxSurge": 1, "maxUnavailable": 0 });
     fleet.launch(&game(3, spec)).await;
     let old = fleet.names().await;
+    let pods = seen::pods(&fleet).await;
     fleet.nodes.every_pod().set_players(1);
     fleet.set_image("game:v2").await;
     fleet.asked(1).await;
@@ -62,7 +43,7 @@ async fn a_surge_pod_comes_first_and_each_old_pod_goes_when_its_hook_says_so() {
         })
         .await;
     fleet.settled(3).await;
-    assert_eq!((most.get(), fewest_ready(&fleet, 3)), (4, 3));
+    assert_eq!((most.get(), fewest_ready(&pods, 3).await), (4, 3));
     assert_eq!(fleet.nodes.terminated_pods(), old);
     fleet.all_run("game:v2", 3).await;
 }
@@ -73,10 +54,12 @@ async fn without_surge_pods_go_first_and_never_too_many() {
     let spec = json!({ "updateStrategy": { "type": "RollingUpdate", "maxUnavailable": "25%" } });
     fleet.launch(&game(4, spec)).await;
     let old = fleet.names().await;
+    let pods = seen::pods(&fleet).await;
     fleet.set_image("game:v2").await;
     fleet.settled(4).await;
     fleet.all_run("game:v2", 4).await;
-    assert_eq!((fewest_ready(&fleet, 4), fleet.nodes.terminated_pods()), (3, old));
+    assert_eq!(fewest_ready(&pods, 4).await, 3);
+    assert_eq!(fleet.nodes.terminated_pods(), old);
 }
 
 #[tokio::test]
