@@ -287,6 +287,9 @@ impl<'c> Fleet<'c> {
 
 impl Drop for Fleet<'_> {
     fn drop(&mut self) {
+        for operator in self.workloads.iter().chain(&self.hooks) {
+            operator.speak_if_a_test_fails();
+        }
         self.workloads = None;
         self.hooks = None;
         if let Some(beginning) = self.beginning.as_ref().filter(|_| !std::thread::panicking()) {

@@ -276,6 +276,7 @@ impl<'c> TestEnv<'c> {
 
 impl Drop for TestEnv<'_> {
     fn drop(&mut self) {
+        self.operator.speak_if_a_test_fails();
         if let Some(beginning) = self.beginning.as_ref().filter(|_| !std::thread::panicking()) {
             // What it does after this is not judged.
             let ended = self.operator.process.kill_hard();

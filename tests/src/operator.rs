@@ -7,6 +7,9 @@ use test_kit::{Process, Program, eventually};
 
 use crate::{SOON, fail};
 
+/// Lines of an operator's log that are shown where a test fails.
+const TAIL: usize = 40;
+
 /// An operator process and where it answers.
 #[derive(Debug)]
 pub struct Operator {
@@ -142,6 +145,14 @@ impl Operator {
         lines
             .filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok())
             .sum()
+    }
+
+    /// Where a test has failed, shows with it what the operator wrote last.
+    pub(crate) fn speak_if_a_test_fails(&self) {
+        if std::thread::panicking() {
+            let (address, tail) = (self.address, self.process.tail(TAIL));
+            eprintln!("the last lines of the operator at {address}:\n{tail}\n");
+        }
     }
 
     fn url(&self, path: &str) -> String {

@@ -38,7 +38,13 @@ async fn told(fleet: &Fleet<'_>, kind: &str, reason: &str, words: &str) -> i32 {
 pub(super) async fn until_told(fleet: &Fleet<'_>, kind: &str, reason: &str, words: &str, times: i32) {
     eventually(operator_tests::SOON, || async {
         let count = told(fleet, kind, reason, words).await;
-        if count == times { Ok(()) } else { Err(count) }
+        if count == times {
+            return Ok(());
+        }
+        Err(format!(
+            "{count} of {times} times {reason} on a {kind}; {:?}",
+            fleet.status().await
+        ))
     })
     .await;
 }
