@@ -1,6 +1,6 @@
 //! The operator as a process: how it is started, and what it says of itself.
 
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use test_kit::{Process, Program, eventually};
@@ -114,6 +114,12 @@ impl Operator {
     /// Waits until the operator says that it is ready.
     pub async fn ready(&self) {
         eventually(SOON, || async {
+            if let Ok(Some(status)) = self.process.exit_status() {
+                fail(&format!(
+                    "the operator has ended, {status}:\n{}",
+                    self.process.tail(TAIL)
+                ));
+            }
             let (status, text) = self.ask("/readyz").await?;
             if status == 200 { Ok(()) } else { Err(text) }
         })
@@ -162,8 +168,7 @@ impl Operator {
 
 /// An address on loopback that nobody listens on.
 pub fn free_address() -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
-    listener.unwrap_or_else(|error| fail(&format!("no free port: {error}")))
+    test_kit::free_address().unwrap_or_else(|error| fail(&format!("no free address: {error}")))
 }
 
 fn http() -> reqwest::Client {

@@ -16,6 +16,7 @@
 //! Whatever the kit starts ends with the process that started it, however that ends: see `keeper.rs`.
 //! Every server listens on loopback only.
 
+mod address;
 pub mod api_proxy;
 pub mod assets;
 mod causes;
@@ -33,11 +34,13 @@ pub mod usage;
 pub mod wait;
 pub mod webhook;
 
+pub use address::free_address;
 pub use api_proxy::ApiProxy;
 pub use causes::whole;
 pub use control_plane::{ControlPlane, Options};
 pub use http_client::{http_client, install_tls};
 pub use node::Nodes;
+pub use ports::free as free_port;
 pub use process::{Process, Program};
 pub use prometheus::Prometheus;
 pub use real_node::RealNode;

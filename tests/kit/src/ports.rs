@@ -16,7 +16,7 @@ static GIVEN: Mutex<Option<HashSet<u16>>> = Mutex::new(None);
 
 /// A port that nobody listens on, never given twice by this process. Another process may still take it
 /// first: who starts a server on it must be ready to try again.
-pub(crate) fn free() -> io::Result<u16> {
+pub fn free() -> io::Result<u16> {
     let mut given = lock(&GIVEN);
     let given = given.get_or_insert_default();
     let span = u64::from(CANDIDATES.end - CANDIDATES.start);

@@ -1,6 +1,6 @@
 //! The component as it is installed: its service account with its rights, its configuration, its replicas.
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::process::Command;
 use std::time::Duration;
 
@@ -76,7 +76,9 @@ impl<'c> Installation<'c> {
         let own = format!("system:serviceaccounts:{}", self.namespace);
         let groups = ["system:serviceaccounts", &own, "system:authenticated"];
         let kubeconfig = self.control_plane.kubeconfig_as(&account, &groups).unwrap();
-        let (health, tls) = (free_address(), free_address());
+        // Replicas share a certificate, so they share the address that it is for.
+        let tls = SocketAddr::from((Ipv4Addr::LOCALHOST, test_kit::free_port().unwrap()));
+        let health = free_address();
         let program = Program::new(crate::PROGRAM)
             .env("KUBECONFIG", kubeconfig)
             .args(["--namespace", &self.namespace, "--server-name", "127.0.0.1"])

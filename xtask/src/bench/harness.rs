@@ -65,9 +65,7 @@ impl Operator {
     /// Starts a program of hookgate, which may elect no leader, and returns once it is ready.
     pub(super) async fn launch(program: &str, control_plane: &ControlPlane, flags: &[&str]) -> Outcome<Self> {
         let path = program_path(program)?;
-        let address = std::net::TcpListener::bind("127.0.0.1:0")?
-            .local_addr()?
-            .to_string();
+        let address = test_kit::free_address()?.to_string();
         let command = Program::new(path)
             .env("KUBECONFIG", control_plane.kubeconfig_path())
             .args(["--listen", &address, "--log", "warn"])

@@ -9,12 +9,12 @@ use kube::{Api, Client};
 use tokio::sync::{Notify, Semaphore, watch};
 
 use super::Options;
-use super::address::Address;
 use super::behaviour::{Behaviour, Images, Rules, Which};
 use super::game::Games;
 use super::history::{History, What};
 use super::machine::Order;
 use super::view::PodView;
+use crate::address::Address;
 use crate::keeper::lock;
 
 /// How a node is.

@@ -24,7 +24,6 @@
 //! What this is not: no init containers, probes, volumes or lifecycle hooks; every container is restarted
 //! whatever the pod's restart policy; resources and affinity are not looked at.
 
-mod address;
 mod behaviour;
 mod container;
 mod engine;
@@ -53,10 +52,10 @@ pub use history::{Event, What, Why};
 pub use options::{Options, Timing};
 pub use view::{ContainerView, PodView};
 
+use crate::address::Address;
 use crate::control_plane::ControlPlane;
 use crate::keeper::lock;
 use crate::wait::{TimedOut, changed_until};
-use address::Address;
 use engine::Engine;
 use fleet::{Fleet, Power};
 

@@ -7,10 +7,10 @@ use k8s_openapi::jiff::Timestamp;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
-use super::address::Address;
 use super::fleet::{Fleet, NodeState, Power};
 use super::status::time;
 use super::{Error, api_error};
+use crate::address::Address;
 use crate::keeper::lock;
 
 /// The node lifecycle controller gives a node up after 40 s without a sign of life.

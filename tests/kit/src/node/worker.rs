@@ -8,7 +8,6 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
 use serde_json::{Value, json};
 
-use super::address::Address;
 use super::behaviour::Behaviour;
 use super::container::Moment;
 use super::fleet::{Fleet, Power, Record};
@@ -17,6 +16,7 @@ use super::history::{What, Why};
 use super::machine::{Machine, PodEnd};
 use super::status::{Place, Report};
 use super::view::PodView;
+use crate::address::Address;
 use crate::keeper::lock;
 
 /// After an error: an API server that is away comes back.

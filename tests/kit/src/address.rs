@@ -1,11 +1,11 @@
-//! Loopback addresses for pods and nodes, each given to one holder at a time among all running processes.
+//! Loopback addresses for pods, nodes and programs, each given to one holder at a time among all running processes.
 //!
 //! A process claims a whole block, 127.N.0.0/16, by holding a UDP socket at the block's end. The claim goes
 //! with the process, however it ends.
 
 use std::collections::HashSet;
 use std::io;
-use std::net::{Ipv4Addr, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::{Mutex, OnceLock};
 
 use crate::keeper::lock;
@@ -14,6 +14,7 @@ use crate::keeper::lock;
 const FIRST_BLOCK: u8 = 16;
 const BLOCKS: u8 = 238;
 const CLAIM_PORT: u16 = 19_999;
+const PROGRAM_PORT: u16 = 8080;
 
 static BLOCK: OnceLock<Result<Block, String>> = OnceLock::new();
 
@@ -29,33 +30,27 @@ struct Given {
     held: HashSet<u16>,
 }
 
+/// An address for a program to listen on, for as long as this process runs: it may be started again there. Nobody else
+/// has it, so no connection and no other program can take its port.
+pub fn free_address() -> io::Result<SocketAddr> {
+    let (ip, _) = take()?;
+    Ok(SocketAddr::from((ip, PROGRAM_PORT)))
+}
+
 /// An address that is ours until this is dropped.
 #[derive(Debug)]
-pub(super) struct Address {
+pub(crate) struct Address {
     ip: Ipv4Addr,
     place: u16,
 }
 
 impl Address {
-    pub(super) fn claim() -> io::Result<Self> {
-        let block = block()?;
-        let mut given = lock(&block.given);
-        for _ in 0..u16::MAX {
-            given.next = given.next.wrapping_add(1);
-            let place = given.next;
-            let [high, low] = place.to_be_bytes();
-            // 255 holds the claim, and clients tend to think of 0 and 255 as networks.
-            if high != u8::MAX && !matches!(low, 0 | u8::MAX) && given.held.insert(place) {
-                let ip = Ipv4Addr::new(127, block.number, high, low);
-                return Ok(Self { ip, place });
-            }
-        }
-        Err(io::Error::other(
-            "all loopback addresses of this process are in use",
-        ))
+    pub(crate) fn claim() -> io::Result<Self> {
+        let (ip, place) = take()?;
+        Ok(Self { ip, place })
     }
 
-    pub(super) fn ip(&self) -> Ipv4Addr {
+    pub(crate) fn ip(&self) -> Ipv4Addr {
         self.ip
     }
 }
@@ -66,6 +61,24 @@ impl Drop for Address {
             lock(&block.given).held.remove(&self.place);
         }
     }
+}
+
+/// The next address that nobody holds, and its place in our block.
+fn take() -> io::Result<(Ipv4Addr, u16)> {
+    let block = block()?;
+    let mut given = lock(&block.given);
+    for _ in 0..u16::MAX {
+        given.next = given.next.wrapping_add(1);
+        let place = given.next;
+        let [high, low] = place.to_be_bytes();
+        // 255 holds the claim, and clients tend to think of 0 and 255 as networks.
+        if high != u8::MAX && !matches!(low, 0 | u8::MAX) && given.held.insert(place) {
+            return Ok((Ipv4Addr::new(127, block.number, high, low), place));
+        }
+    }
+    Err(io::Error::other(
+        "all loopback addresses of this process are in use",
+    ))
 }
 
 fn block() -> io::Result<&'static Block> {
@@ -105,6 +118,15 @@ mod tests {
         let (one, other) = (Address::claim().unwrap(), Address::claim().unwrap());
         assert_ne!(one.ip(), other.ip());
         assert!(one.ip().is_loopback());
+    }
+
+    #[test]
+    fn a_program_keeps_its_address() {
+        let ours = free_address().unwrap();
+        for _ in 0..usize::from(u16::MAX) / 4 {
+            assert_ne!(Address::claim().unwrap().ip(), ours.ip());
+        }
+        assert_ne!(free_address().unwrap(), ours);
     }
 
     #[test]
