@@ -154,7 +154,7 @@ async fn a_stalled_request_arrives_when_it_is_released() {
 #[tokio::test]
 async fn frozen_watches_deliver_in_order_after_the_thaw_and_cut_ones_break() {
     let Proxied { proxy, maps, direct } = proxied().await;
-    let only = WatchParams::default().fields("metadata.name!=kube-root-ca.crt");
+    let only = ours();
     let mut events = Box::pin(maps.watch(&only, "0").await.unwrap());
     proxy.await_open_watches(1, A_WHILE).await.unwrap();
     proxy.freeze_watches();
@@ -222,6 +222,11 @@ async fn an_api_server_that_is_away_gives_no_answer() {
     assert_eq!(proxy.requests()[0].outcome, Outcome::HungUp);
 }
 
+/// The maps of a test: in each namespace a controller makes another one, sooner or later.
+fn ours() -> WatchParams {
+    WatchParams::default().fields("metadata.name!=kube-root-ca.crt")
+}
+
 /// What a watch of three new maps tells, one of them told to it in this trouble; until it breaks or says no more.
 async fn told(trouble: WatchFault) -> Vec<String> {
     let Proxied { proxy, maps, direct } = proxied().await;
@@ -236,7 +241,7 @@ async fn told(trouble: WatchFault) -> Vec<String> {
         .unwrap();
     let newer = other.metadata.resource_version.unwrap();
     // The proxy knows an older version once somebody has asked for it.
-    drop(maps.watch(&WatchParams::default(), &start).await.unwrap());
+    drop(maps.watch(&ours(), &start).await.unwrap());
     proxy.decide_by(move |call| {
         if call.verb == "watch" {
             Handling::Disturb(trouble)
@@ -244,7 +249,7 @@ async fn told(trouble: WatchFault) -> Vec<String> {
             Handling::Forward
         }
     });
-    let mut events = Box::pin(maps.watch(&WatchParams::default(), &newer).await.unwrap());
+    let mut events = Box::pin(maps.watch(&ours(), &newer).await.unwrap());
     for name in ["a", "b", "c"] {
         direct.create(&PostParams::default(), &map(name)).await.unwrap();
     }
