@@ -3,7 +3,6 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may end so")]
 
 mod crd_rules;
-mod lengths;
 mod manifests;
 mod map;
 mod paths;
