@@ -1,19 +1,20 @@
-//! How many pods may be taken away now. The floor is `replicas - maxUnavailable`, and it holds twice: never fewer
-//! pods are available because of us, and never fewer are available or may become so again without our help.
+//! Number of pods that may be taken away now. The floor is `replicas - maxUnavailable` and applies twice: the
+//! operator never brings the number of available pods below it, nor the number of pods that are available or
+//! may recover by themselves.
 
 use crate::facts::Service;
 
-/// Pods that may still be taken.
+/// Remaining slots.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Slots {
-    /// Of pods that are available.
+    /// Slots for available pods.
     available: usize,
-    /// Of pods that are available, or have served and may come back.
+    /// Slots for pods that are available or that have served and may recover.
     serving: usize,
 }
 
 impl Slots {
-    /// The slots of a workload with these pods.
+    /// Computes the slots of a workload with these pods.
     pub fn new(pods: impl Iterator<Item = Service>, replicas: usize, max_unavailable: usize) -> Self {
         let floor = replicas.saturating_sub(max_unavailable);
         let (mut available, mut serving) = (0_usize, 0_usize);
@@ -27,7 +28,7 @@ impl Slots {
         }
     }
 
-    /// Whether a pod may be taken. One that does not serve and cannot come back needs no slot.
+    /// Whether a pod may be taken. One that does not serve and cannot recover needs no slot.
     pub fn has(self, service: Service) -> bool {
         match service {
             Service::None => true,
@@ -36,7 +37,7 @@ impl Slots {
         }
     }
 
-    /// Takes a pod's slot, if there is one.
+    /// Takes a slot for a pod if there is one.
     pub fn take(&mut self, service: Service) -> bool {
         let granted = self.has(service);
         if granted {
@@ -45,7 +46,7 @@ impl Slots {
         granted
     }
 
-    /// Keeps a slot for a pod, as far as there are any.
+    /// Reserves a slot for a pod, if any is left.
     pub fn reserve(&mut self, service: Service) {
         if service == Service::Available {
             self.available = self.available.saturating_sub(1);
@@ -84,7 +85,7 @@ mod tests {
         let mut all = slots(&[(Interrupted, 10)], 10, 1);
         assert!(!all.has(Available));
         assert!(all.take(Interrupted) && !all.take(Interrupted) && all.take(None));
-        // One is missing already: those that do not serve now count, and those that serve stay.
+        // One pod is missing already: interrupted pods may be taken, available ones stay.
         let mut some = slots(&[(Available, 8), (Interrupted, 2)], 10, 1);
         assert!(!some.take(Available) && some.take(Interrupted) && !some.take(Interrupted));
         let mut surge = slots(&[(Available, 10), (Interrupted, 1)], 10, 1);

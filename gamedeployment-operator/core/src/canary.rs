@@ -1,8 +1,9 @@
-//! The steps of a canary rollout: how many pods stay old now, and when the next step begins.
+//! Steps of a canary rollout: the number of pods that stay old now, and the start of the next step.
 //!
-//! The first rollout of a workload has no steps: there is nothing to compare it with. A new template begins at the
-//! first step, and so do edited steps: steps that are fulfilled already pass at once, whatever the counts are, so an
-//! edit cannot make a rollout hang. Going back to the revision that was rolled out whole needs no steps.
+//! The first rollout of a workload has no steps, because there is nothing to compare it with. A new template
+//! starts at the first step, and so do edited steps: fulfilled steps pass immediately regardless of the
+//! counts, so an edit cannot stall a rollout. A rollback to the last fully rolled-out revision needs no
+//! steps.
 
 use jiff::{SignedDuration, Timestamp};
 use shared_api::GameDeploymentStatus;
@@ -18,7 +19,7 @@ use crate::plan::{Action, Part};
 use crate::view::View;
 use crate::workload::{Pause, Step, Workload};
 
-/// How far the pods have come, for a step to be judged.
+/// Progress of the pods, used to judge a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Advance {
     /// Pods at old revisions.
@@ -27,29 +28,31 @@ pub struct Advance {
     pub updated_available: usize,
 }
 
-/// Where a rollout stands.
+/// State of a canary rollout.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Canary {
-    /// Pods that stay at old revisions now.
+    /// Pods that stay at old revisions for now.
     pub partition: usize,
-    /// The step in progress; the number of steps when all are done; none without steps.
+    /// Current step; the number of steps if all are done; `None` without steps.
     pub index: Option<i32>,
-    /// Identifies the steps that the index speaks of.
+    /// Hash of the steps that the index refers to.
     pub hash: Option<String>,
-    /// Why it waits.
+    /// Recorded pauses.
     pub pauses: Vec<PauseCondition>,
-    /// For the status.
+    /// Canary part of the status.
     pub status: Option<CanaryStatus>,
-    /// What it waits for, in words.
+    /// Reason and message of the current wait.
     pub waits: Option<(WorkloadReason, String)>,
-    /// The run that the step in progress rests on.
+    /// Name of the run that the current step depends on.
     pub run: Option<String>,
 }
 
-/// Begins the hash of steps, so that one of the original, which cannot be computed anew, is told apart.
+/// Prefix of step hashes. It distinguishes them from the original operator's hashes, which cannot be
+/// recomputed.
 const HASH_PREFIX: &str = "steps-";
 
-/// Takes the rollout as far as it has come; leaves it where it stands while the template of the spec is not recorded.
+/// Advances the rollout as far as possible. Leaves it unchanged while the revision of the spec's template is
+/// not recorded.
 #[must_use]
 pub fn steer(facts: &Facts<'_>, advance: Advance) -> (Canary, Part) {
     let (view, workload, history) = (facts.view, facts.workload, &facts.history);
@@ -98,7 +101,7 @@ pub fn steer(facts: &Facts<'_>, advance: Advance) -> (Canary, Part) {
     (canary, steering.part)
 }
 
-/// Leaves the rollout where it stands: its steps go on when the template of the spec is recorded.
+/// Leaves the rollout unchanged; its steps continue once the revision of the spec's template is recorded.
 fn hold(view: &View<'_>, workload: &Workload) -> Canary {
     let status = view.object.status.clone().unwrap_or_default();
     Canary {
@@ -120,14 +123,14 @@ struct Steering<'a> {
     workload: &'a Workload,
     update: &'a str,
     advance: Advance,
-    /// The step that this decision began at.
+    /// Step at the start of this decision.
     from: Option<i32>,
     now: Timestamp,
     part: Part,
 }
 
 impl<'a> Steering<'a> {
-    /// Where the status says that the rollout stands; the beginning or the end where it cannot be gone on with.
+    /// Resumes from the recorded status; restarts or finishes if the recorded step no longer matches.
     fn resume(&self, status: &GameDeploymentStatus, stable: &str) -> Canary {
         let steps = self
             .view
@@ -139,7 +142,7 @@ impl<'a> Steering<'a> {
         let hash = format!("{HASH_PREFIX}{}", digest(&steps));
         let end = i32::try_from(self.workload.steps.len()).unwrap_or(i32::MAX);
         let known = status.current_step_hash.as_deref();
-        // A hash of the original cannot be compared: its index is taken as it is.
+        // The original operator's hash cannot be compared, so its index is used as is.
         let same_steps =
             known == Some(hash.as_str()) || known.is_some_and(|known| !known.starts_with(HASH_PREFIX));
         let same_revision = status.update_revision.as_deref() == Some(self.update);
@@ -167,7 +170,7 @@ impl<'a> Steering<'a> {
         self.workload.steps.get(usize::try_from(index?).ok()?)
     }
 
-    /// The nearest partition at or before a step; before the first one nothing is updated.
+    /// Returns the partition of this or the closest earlier step. Before the first one nothing is updated.
     fn partition_at(&self, index: Option<i32>) -> usize {
         let index = index.and_then(|index| usize::try_from(index).ok()).unwrap_or(0);
         let steps = self.workload.steps.iter().take(index.saturating_add(1));
@@ -177,12 +180,12 @@ impl<'a> Steering<'a> {
         })
     }
 
-    /// Whether every part of a step is done; where not, says what it waits for.
+    /// Whether every part of a step is done. If not, records what it waits for.
     fn done(&mut self, step: &Step, canary: &mut Canary) -> bool {
         self.rolled(step, canary) && self.paused(step, canary) && self.asked(step, canary)
     }
 
-    /// The pods that this step updates are updated and available. More of them than asked for is fine.
+    /// Whether the pods of this step are updated and available. More than requested is fine.
     fn rolled(&self, step: &Step, canary: &mut Canary) -> bool {
         if step.partition.is_none() {
             return true;
@@ -229,9 +232,10 @@ impl<'a> Steering<'a> {
         }
     }
 
-    /// Whether somebody set `paused` back to false. First it is set to true, and only when that is seen is the pause
-    /// recorded: a pause without `paused` is one that somebody has ended. A step that is only being reached is recorded
-    /// before that: else `paused` would count for the pause before, which somebody has just ended, again and again.
+    /// Whether someone has set `paused` back to false. The operator first sets it to true and records the
+    /// pause only once it sees that value: a recorded pause without `paused` means that someone ended it. A
+    /// step reached in this decision is recorded before `paused` is set: otherwise `paused` would count for
+    /// the previous pause, which was just ended, over and over.
     fn resumed(&mut self, recorded: bool, reason: WorkloadReason, canary: &mut Canary, why: &str) -> bool {
         match (recorded, self.workload.paused) {
             (true, false) => return true,
@@ -254,7 +258,7 @@ impl<'a> Steering<'a> {
         let Some(hook) = &step.hook else { return true };
         let reason = WorkloadReason::PausedByStepBasedHook;
         if since(&canary.pauses, reason).is_some() && !self.workload.paused {
-            // Somebody has looked at it and goes on past the failure.
+            // Someone has reviewed the failure and continues.
             return true;
         }
         let wanted = match self.question(hook, canary) {
@@ -342,7 +346,7 @@ impl<'a> Steering<'a> {
     }
 }
 
-/// Whether a run asks what would be asked now.
+/// Whether a run matches the one that would be created now.
 fn is_same(run: &Run, wanted: &NewRun) -> bool {
     let notes = wanted.run.metadata.annotations.as_ref();
     let note = |key: &str| notes.and_then(|notes| notes.get(key));
@@ -351,7 +355,7 @@ fn is_same(run: &Run, wanted: &NewRun) -> bool {
         && run.spec_digest == spec_digest(&wanted.run.spec)
 }
 
-/// Records a pause, and says since when.
+/// Records a pause and returns its start time.
 fn pause_from(canary: &mut Canary, reason: WorkloadReason, now: Timestamp) -> Timestamp {
     canary.pauses.push(PauseCondition {
         reason: reason.as_str().to_owned(),

@@ -1,5 +1,5 @@
-//! Which pods are the workload's own: it adopts pods that it selects and that have no controller, and lets go of
-//! pods that it no longer selects, as core controllers do.
+//! Ownership of pods: the workload adopts matching pods without a controller and releases pods that no longer
+//! match its selector, like core controllers.
 
 use crate::gate::PodRef;
 use crate::plan::{Action, PodGroup};
@@ -10,19 +10,19 @@ use crate::workload::Workload;
 /// The workload's pods.
 #[derive(Debug)]
 pub struct Claim<'a> {
-    /// Neither finished nor being deleted: these count as replicas.
+    /// Active pods, neither finished nor terminating: these count as replicas.
     pub active: Vec<&'a Pod>,
-    /// Ended for good, and not being deleted yet.
+    /// Pods that have ended for good and are not terminating yet.
     pub ended: Vec<&'a Pod>,
-    /// Being deleted and not gone yet.
+    /// Terminating pods.
     pub ending: PodGroup,
-    /// About to join these.
+    /// Pods about to be adopted.
     pub adopted: Vec<&'a Pod>,
-    /// Every pod that is there, whoever's it is: names and indexes in use.
+    /// Every existing pod, whoever owns it: names and indexes in use.
     pub all: &'a [&'a Pod],
 }
 
-/// Sorts the pods, and says which are adopted and released.
+/// Classifies the pods and returns the adoptions and releases.
 #[must_use]
 pub fn claim<'a>(view: &View<'a>, workload: &Workload) -> (Claim<'a>, Vec<Action>) {
     let mut actions = Vec::new();

@@ -1,53 +1,53 @@
-//! What decisions need to know of the cluster besides the workload's own objects.
+//! Cluster state that decisions need in addition to the workload's own objects.
 
 use jiff::SignedDuration;
 use shared_api::HookTemplateSpec;
 
 use crate::gate::Run;
 
-/// What is known of a node that pods are bound to.
+/// State of a node that pods are bound to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Node {
-    /// It is there, or nodes are not watched.
+    /// The node exists, or nodes are not watched.
     There,
-    /// The watch does not show it, but the watch is interrupted or has not been read whole: nobody knows.
+    /// The watch does not show the node, but the watch is interrupted or its initial list is incomplete.
     Unsure,
     /// A healthy watch has not shown it for this long.
     Absent(SignedDuration),
 }
 
-/// A HookTemplate as it was found.
+/// Result of a HookTemplate lookup.
 #[derive(Debug, Clone, Copy)]
 pub enum FoundTemplate<'a> {
-    /// There is none of this name.
+    /// No template has this name.
     Missing,
-    /// There is none of this name, but one whose name is nearly the same.
+    /// No template has this name, but a similar name exists.
     Misspelt(&'a str),
-    /// There is one, and it cannot be read.
+    /// The template exists but cannot be parsed.
     Unreadable(&'a str),
-    /// There is one, with this spec.
+    /// The template exists and has this spec.
     Found(&'a HookTemplateSpec),
 }
 
-/// The surroundings of a workload, as its operator knows them.
+/// Surroundings of a workload, as cached by the operator.
 pub trait Cluster {
-    /// The HookTemplate of this name in the workload's namespace.
+    /// Looks up a HookTemplate by name in the workload's namespace.
     fn template(&self, name: &str) -> FoundTemplate<'_>;
-    /// What is wrong with the HookTemplate of this name, by hook-operator.
+    /// Returns the problem that hook-operator reports for this HookTemplate.
     fn template_problem(&self, _name: &str) -> Option<&str> {
         None
     }
-    /// What the watch shows of the node of this name. It is a cache: absence here opens nothing by itself.
+    /// Returns the cached state of a node. Absence from the cache alone opens no gate.
     fn node(&self, name: &str) -> Node;
-    /// What deleting a pod on this node costs, where the node says it.
+    /// Returns the deletion cost that the node sets for its pods.
     fn node_cost(&self, name: &str) -> Option<f64>;
-    /// For how long this process has known the run's verdict, where it saw it arrive.
+    /// Time since this process saw the run's verdict arrive, if it did.
     fn verdict_seen_for(&self, _run: &Run) -> Option<SignedDuration> {
         None
     }
-    /// Whether any HookRun has this name.
+    /// Whether a HookRun of this name exists.
     fn has_run(&self, namespace: &str, name: &str) -> bool;
-    /// Whether any pod of the workload's namespace has this name.
+    /// Whether a pod of this name exists in the workload's namespace.
     fn has_pod(&self, _name: &str) -> bool {
         false
     }

@@ -1,4 +1,4 @@
-//! Pods to create.
+//! Creation of pods.
 
 use std::collections::BTreeSet;
 
@@ -10,11 +10,11 @@ use crate::plan::Action;
 use crate::pod_factory::PodFactory;
 use crate::scale::Need;
 
-/// Most pods that one decision creates: the next one follows when these are known.
+/// Maximum number of pods created per decision; the next decision follows once these are in the cache.
 const AT_ONCE: usize = 500;
 
-/// Creates what is needed. Says how many pods could not be made because every index is in use.
-/// The places of `held` pods stay empty.
+/// Creates the needed pods and returns how many could not be created because every index is in use. The
+/// places of `held` pods stay empty.
 #[must_use]
 pub fn create(facts: &Facts<'_>, claimed: &Claim<'_>, need: Need, held: usize) -> (Vec<Action>, usize) {
     let workload = facts.workload;
@@ -26,7 +26,7 @@ pub fn create(facts: &Facts<'_>, claimed: &Claim<'_>, need: Need, held: usize) -
     }
     let ids = claimed.all.iter().map(|pod| pod.instance().to_owned());
     let asked = facts.view.runs.iter().map(|run| run.instance.clone());
-    // An index is free when its pod is gone, not while it is still ending.
+    // An index becomes free when its pod is gone, not while it is terminating.
     let owned = claimed
         .all
         .iter()
@@ -52,8 +52,7 @@ pub fn create(facts: &Facts<'_>, claimed: &Claim<'_>, need: Need, held: usize) -
     (actions, unmade)
 }
 
-/// How many pods may be created now, where they are to be created in batches: a batch follows when the one before it
-/// is ready.
+/// Number of pods that may be created now. With a batch size, a batch follows once the previous one is ready.
 pub fn room(facts: &Facts<'_>) -> usize {
     let Some(batch) = facts.workload.create_batch else {
         return usize::MAX;
@@ -62,7 +61,8 @@ pub fn room(facts: &Facts<'_>) -> usize {
     batch.up(facts.workload.replicas).max(1).saturating_sub(starting)
 }
 
-/// A pod that is not ready though it has been is not one of the batch: it holds up no healing.
+/// Whether a pod belongs to the current batch. An unready pod that has served before does not, so it does not
+/// delay healing.
 pub fn is_starting(pod: &PodFacts<'_>) -> bool {
     !pod.pod.has_served()
 }

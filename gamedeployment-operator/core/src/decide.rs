@@ -1,10 +1,10 @@
-//! One decision: from what is known of a workload to what is to be done.
+//! One decision: turns everything known about a workload into a plan.
 //!
-//! Total: whatever is known, there is a plan. Nothing is remembered between decisions; what a later one needs is
-//! written on the objects. A workload that is as it should be gets an empty plan.
+//! Total: every input yields a plan. Decisions share no memory; state that a later one needs is written to
+//! the objects. A workload in its desired state gets an empty plan.
 //!
-//! Each stage takes what the ones before it have returned, and says what it asks for: here this is put together, in the
-//! order in which it is carried out.
+//! Each stage takes the results of the earlier stages and returns the actions that it wants. This module
+//! combines them in execution order.
 
 use jiff::Timestamp;
 
@@ -29,12 +29,12 @@ use crate::victims;
 use crate::view::View;
 use crate::workload::{Problem, Workload};
 
-/// Decides.
+/// Computes the plan for one workload.
 #[must_use]
 pub fn decide(view: &View<'_>, now: Timestamp) -> Plan {
     let mut plan = Plan::default();
     if view.object.metadata.deletion_timestamp.is_some() {
-        // The garbage collector deletes the pods with it.
+        // The garbage collector deletes the pods along with the workload.
         return plan;
     }
     let (workload, problems) = Workload::examine(view.object);
@@ -46,12 +46,13 @@ pub fn decide(view: &View<'_>, now: Timestamp) -> Plan {
     let (history, recorded) = history::settle(view, &workload, &problems, &claimed);
     plan.add(recorded);
     let Some(history) = history else {
-        // A template must be recorded before a pod is made of it.
+        // The template needs a recorded revision before any pod is created from it.
         return plan.reporting(status::refuse(view, &problems, now));
     };
     let facts = Facts::new(view, &workload, history, &claimed.active, now);
     let findings = decide_on_pods(&facts, &claimed, &mut plan);
-    // One write to the workload at a time: each carries the version that it was decided on.
+    // At most one write to the workload per plan: each carries the resource version that the decision is
+    // based on.
     if !plan.actions.contains(&Action::Pause) {
         plan.actions.extend(used_runs::reset_retry(&facts));
     }
@@ -62,7 +63,7 @@ pub fn decide(view: &View<'_>, now: Timestamp) -> Plan {
     plan.reporting(status::report(&facts, &findings))
 }
 
-/// Chooses the pods that something is to be done to, puts their questions and takes their next steps.
+/// Chooses the pods to delete or update, consults the gate for each and takes their next steps.
 fn decide_on_pods<'a>(facts: &'a Facts<'a>, claimed: &Claim<'a>, plan: &mut Plan) -> Findings<'a> {
     let (canary, steered) = canary::steer(facts, headcount::advance(facts));
     plan.add(steered);
@@ -93,7 +94,7 @@ fn decide_on_pods<'a>(facts: &'a Facts<'a>, claimed: &Claim<'a>, plan: &mut Plan
     let (held, removed) = ended::settle(facts, claimed, &gate, need);
     plan.add(removed);
     let (created, unmade) = creation::create(facts, claimed, need, held.len());
-    // A pod that is created shows as well whether the API server takes one.
+    // Creating a pod already tests the template, so skip the dry run.
     let tried = created.is_empty().then(|| trial::attempt(facts, &pods)).flatten();
     plan.add(created);
     plan.actions.extend(tried);

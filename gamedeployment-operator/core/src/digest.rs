@@ -1,24 +1,24 @@
-//! Short digests, to see that something is the same as before. Not for secrets.
+//! Short digests to detect changes. Not for secrets.
 
 use serde::Serialize;
 
-/// FNV-1a, 64 bits, in hexadecimal, over the value as JSON with its keys in order.
+/// FNV-1a, 64 bits, in hexadecimal, over the value's JSON with sorted keys.
 pub fn digest<T: Serialize>(value: &T) -> String {
     let mut hash = Fnv::default();
     hash.add(canonical(value).as_bytes());
     hash.text()
 }
 
-/// As [`digest`], of a text: it has no keys that want an order.
+/// Same as [`digest`] for a string, which has no keys to sort.
 pub(crate) fn digest_of_text(text: &str) -> String {
     let mut hash = Fnv::default();
     hash.add_json(text);
     hash.text()
 }
 
-/// A value as JSON with its keys in order.
+/// Serializes a value to JSON with sorted keys.
 pub(crate) fn canonical<T: Serialize>(value: &T) -> String {
-    // A value that cannot be JSON is like null: it equals nothing that was recorded.
+    // A value that cannot be serialized becomes null, which equals no recorded value.
     serde_json::to_value(value).unwrap_or_default().to_string()
 }
 
@@ -29,7 +29,7 @@ pub fn fnv(bytes: &[u8]) -> u64 {
     hash.0
 }
 
-/// FNV-1a, 64 bits, of what comes bit by bit.
+/// Incremental FNV-1a, 64 bits.
 pub(crate) struct Fnv(u64);
 
 impl Default for Fnv {
@@ -45,9 +45,9 @@ impl Fnv {
         });
     }
 
-    /// Adds a value as JSON with its keys as they are declared.
+    /// Adds a value's JSON with keys in declaration order.
     pub(crate) fn add_json<T: Serialize + ?Sized>(&mut self, value: &T) {
-        // What cannot be JSON adds nothing; a writer of this kind never fails.
+        // A value that cannot be serialized is ignored; this writer itself never fails.
         let _ = serde_json::to_writer(self, value);
     }
 

@@ -1,8 +1,9 @@
-//! Pods that have ended for good: they are removed, and replaced; where they end at once, with a back-off.
+//! Pods that have ended for good: they are deleted and replaced, with a back-off if they end right after
+//! their start.
 //!
-//! A pod that ended at once keeps its place for a while, and is removed and replaced then. It keeps it for as long as
-//! pods have been ending at once before it, at least 10 s and at most 5 minutes: so each wait is twice as long as the one
-//! before. Since when they do is the transition time of the condition that says so.
+//! Such a pod keeps its place for a while before it is deleted and replaced. The wait is as long as pods had
+//! been ending this way before it, at least 10 s and at most 5 minutes, so it doubles each time. The start of
+//! that period is the transition time of the condition that reports it.
 
 use std::cmp::Reverse;
 
@@ -19,18 +20,18 @@ use crate::scale::Need;
 const FIRST_WAIT: SignedDuration = SignedDuration::from_secs(10);
 const LONGEST_WAIT: SignedDuration = SignedDuration::from_mins(5);
 
-/// A pod that ended at once, and when it is replaced.
+/// A pod that ended right after its start, with the time of its replacement.
 #[derive(Debug, Clone, Copy)]
 pub struct Held<'a> {
-    /// It has ended, and keeps its place until it is replaced.
+    /// The ended pod, which keeps its place until it is replaced.
     pub pod: &'a Pod,
-    /// How it ended.
+    /// Details of its end.
     pub ending: &'a Ending,
-    /// When it is removed and replaced.
+    /// Time of its deletion and replacement.
     pub until: Timestamp,
 }
 
-/// Removes pods that have ended, but for those whose replacement waits: these are returned, the first to go first.
+/// Deletes ended pods. Returns those whose replacement is delayed, the earliest first.
 #[must_use]
 pub fn settle<'a>(
     facts: &Facts<'a>,
@@ -64,7 +65,8 @@ pub fn settle<'a>(
     (held, part)
 }
 
-/// Whether the replacement of a pod waits. A pod of another revision says nothing of the one that would be made now.
+/// Returns the pod with its replacement time if its replacement is delayed. A pod of another revision does
+/// not predict how a new pod ends.
 fn hold<'a>(facts: &Facts<'_>, pod: &'a Pod, since: Option<Timestamp>, need: Need) -> Option<Held<'a>> {
     let ending = pod.ended.as_deref().filter(|ending| ending.at_once)?;
     let (history, revision) = (&facts.history, pod.revision());
@@ -75,7 +77,7 @@ fn hold<'a>(facts: &Facts<'_>, pod: &'a Pod, since: Option<Timestamp>, need: Nee
     (again && until > facts.now).then_some(Held { pod, ending, until })
 }
 
-/// Since when pods end at once, by the condition that says so.
+/// Start of the period in which pods end right after their start, from the condition that reports it.
 pub fn since(facts: &Facts<'_>) -> Option<Timestamp> {
     let status = facts.view.object.status.as_ref()?;
     let said = status.conditions.iter().find(|known| {
@@ -86,7 +88,8 @@ pub fn since(facts: &Facts<'_>) -> Option<Timestamp> {
     said.map(|known| known.last_transition_time.0)
 }
 
-/// When the last of the pods that are there will have lived for long enough not to end at once; none if they all have.
+/// Time when the youngest existing pod has lived long enough not to count as ending at once; `None` if all
+/// have.
 pub fn starting(facts: &Facts<'_>) -> Option<Timestamp> {
     let pods = facts.pods.iter();
     let proven = pods.filter_map(|pod| pod.pod.created?.checked_add(AT_ONCE).ok());

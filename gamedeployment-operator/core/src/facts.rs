@@ -1,4 +1,4 @@
-//! What a decision rests on: the workload, its revisions, and its pods with all that is known of each.
+//! Facts that a decision uses: the workload, its revisions, and everything known about each of its pods.
 
 use std::collections::BTreeSet;
 
@@ -16,35 +16,35 @@ use crate::trial::Hold;
 use crate::view::View;
 use crate::workload::Workload;
 
-/// What a decision reads of one pod.
+/// Facts about one pod.
 pub struct PodFacts<'a> {
-    /// As the watch shows it.
+    /// Pod from the cache.
     pub pod: &'a Pod,
-    /// Whether it is at another revision than the one that pods are updated to.
+    /// Whether its revision differs from the update revision.
     pub old: bool,
-    /// Where its update in place stands.
+    /// Progress of its in-place update.
     pub phase: InPlacePhase,
-    /// How it counts towards the floor.
+    /// Contribution to the availability floor.
     pub service: Service,
-    /// For what it was chosen before, and since when.
+    /// Its recorded selection: the intent and the time.
     pub chosen: Option<Chosen>,
 }
 
 impl PodFacts<'_> {
-    /// Whether it has been ready long enough.
+    /// Whether it is available: ready for long enough and in service.
     pub fn is_available(&self) -> bool {
         self.service == Service::Available
     }
 }
 
-/// How a pod counts towards the floor below which no pod is taken away.
+/// Contribution of a pod to the availability floor, below which no pod is taken away.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Service {
-    /// Not at all: it has not served yet, it is out of service, or it cannot come back by itself.
+    /// Does not count: it has not served yet, is out of service, or cannot recover by itself.
     None,
-    /// It has not been ready long enough, or it has been ready before and may be so again.
+    /// Has not been ready long enough, or was ready before and may recover.
     Interrupted,
-    /// It is available.
+    /// Is available.
     Available,
 }
 
@@ -58,7 +58,8 @@ impl Service {
         }
         let node = pod.node.as_deref();
         let gone = || matches!(node.map(|node| view.cluster.node(node)), Some(Node::Absent(since)) if since >= GONE_AFTER);
-        // What was updated in its place counts as soon as it is ready: before that it has not served at its new images.
+        // A pod updated in place counts only once it is ready: before that it has not served with its new
+        // images.
         let has_served = *phase == InPlacePhase::Idle || pod.is_ready();
         if has_served && pod.may_come_back() && !gone() {
             Self::Interrupted
@@ -68,17 +69,17 @@ impl Service {
     }
 }
 
-/// What a pod was chosen for, as its annotations say.
+/// Recorded selection of a pod, from its annotations.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chosen {
-    /// The intent's text.
+    /// Text form of the intent.
     pub intent: String,
-    /// Since when; none where an older operator chose it.
+    /// Time of the selection; `None` if an older operator made it.
     pub since: Option<Timestamp>,
 }
 
 impl Chosen {
-    /// What a pod's annotations say.
+    /// Reads a pod's annotations.
     pub fn read(pod: &Pod) -> Option<Self> {
         if pod.annotation(annotation::DELETING) != Some("true") {
             return None;
@@ -96,7 +97,7 @@ impl Chosen {
         })
     }
 
-    /// The annotation's text.
+    /// Formats the annotation.
     pub fn text(intent: &Intent, since: Timestamp) -> String {
         format!(
             "{}@{}",
@@ -106,26 +107,26 @@ impl Chosen {
     }
 }
 
-/// What every stage of a decision reads.
+/// Facts that every stage of a decision reads.
 pub struct Facts<'a> {
-    /// What is known of the workload and what surrounds it.
+    /// The workload and its surroundings.
     pub view: &'a View<'a>,
-    /// The spec, as it can be worked on.
+    /// The validated spec.
     pub workload: &'a Workload,
     /// The revisions.
     pub history: History<'a>,
-    /// When the decision is made.
+    /// Time of the decision.
     pub now: Timestamp,
-    /// The pods that count, in the order in which they may go.
+    /// Active pods in deletion order.
     pub pods: Vec<PodFacts<'a>>,
-    /// UIDs of the pods that a run about them has a verdict for that opens a gate.
+    /// UIDs of the pods that have a run with a measured success.
     pub approved: BTreeSet<&'a str>,
-    /// Why no pod that serves is recreated now.
+    /// Reason why no serving pod is recreated now.
     pub hold: Option<Hold>,
 }
 
 impl<'a> Facts<'a> {
-    /// Gathers them, of the pods that count.
+    /// Gathers the facts about the active pods.
     pub fn new(
         view: &'a View<'a>,
         workload: &'a Workload,
@@ -133,7 +134,7 @@ impl<'a> Facts<'a> {
         active: &[&'a Pod],
         now: Timestamp,
     ) -> Self {
-        // Asked about first, so that those to whom the hook has said yes are found early.
+        // Computed first so that pods whose hook succeeded rank early.
         let approved: BTreeSet<&'a str> = view
             .runs
             .iter()
@@ -145,7 +146,8 @@ impl<'a> Facts<'a> {
             Rank::new(pod, view.cluster, approved, workload.cost_order)
         };
         let mut ranked: Vec<(Rank<'_>, &Pod)> = active.iter().map(|pod| (rank(pod), *pod)).collect();
-        // No two are equal. The facts are gathered afterwards: they are large to be moved about.
+        // No two ranks are equal, so an unstable sort is fine. The facts are gathered afterwards because they
+        // are expensive to move.
         ranked.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
         let pods = ranked.iter().map(|(_, pod)| {
             let phase = in_place_phase(pod, now);
@@ -180,14 +182,14 @@ impl<'a> Facts<'a> {
         self.pods.len() - self.old()
     }
 
-    /// Pods above `replicas` that were there for an update when that was recorded last.
+    /// Surge pods at the time of the last status update.
     pub fn surge_before(&self) -> usize {
         let status = self.view.object.status.as_ref();
         status.map_or(0, |status| usize::try_from(status.surge_replicas).unwrap_or(0))
     }
 
-    /// Whether somebody wants hooks of this kind asked again, and runs of theirs without success are still there. Nobody
-    /// new is asked before these are gone: else one failure would follow another, and that would never be over.
+    /// Whether a retry of this kind's hooks is requested while unsuccessful runs still exist. No new run is
+    /// created before these are gone: otherwise failures would follow one another without end.
     pub fn is_clearing(&self, kind: HookKind) -> bool {
         let unsuccessful = |run: &&Run| run.kind == Some(kind) && run.is_unsuccessful();
         self.workload.hook(kind).retry && self.view.runs.iter().any(unsuccessful)

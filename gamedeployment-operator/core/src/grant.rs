@@ -1,14 +1,14 @@
-//! Who is asked, and who is acted on, within the budget.
+//! Distribution of the budget: pods whose hook runs and pods that are acted on.
 //!
-//! A pod to be updated takes a slot when it is asked about, if it is available, and keeps it until it is acted on: no
-//! more pods are put to the question than may be acted on. A pod whose hook has said no, or whose hook cannot be
-//! asked, serves on and takes none, so it holds up nobody.
+//! An available pod to update takes a slot when its hook runs and keeps it until it is acted on: no more
+//! hooks run than pods may be acted on. A pod whose hook failed or cannot run stays in service and takes no
+//! slot, so it blocks no other pod.
 //!
-//! A pod to be deleted serves while it is asked about, for hours perhaps: it takes a slot only when it goes. So no
-//! other pod's deletion waits for its hook. Updates leave it its slot.
+//! A pod to delete stays in service while its hook runs, perhaps for hours, and takes a slot only when it is
+//! deleted. So no deletion waits for another pod's hook. Updates keep its slot reserved.
 //!
-//! A pod that is not available may come back by itself: it takes a slot as well. A new pod has to prove itself: until
-//! it is available, nothing that serves is taken in its stead.
+//! An unavailable pod that may recover by itself takes a slot as well. A new pod must prove itself: until it
+//! is available, no serving pod is taken in its place.
 
 use crate::budget::Slots;
 use crate::facts::{Facts, PodFacts, Service};
@@ -17,7 +17,7 @@ use crate::history::History;
 use crate::stages::{AskedPod, Choice, ChosenPod, GrantedPod, staying};
 use crate::trial;
 
-/// Puts the question of every pod that something is to be done to.
+/// Assesses every pod selected for deletion or update at the gate.
 #[must_use]
 pub fn ask<'a>(facts: &Facts<'a>, gate: &Gate<'a>, chosen: Vec<ChosenPod<'a>>) -> Vec<AskedPod<'a>> {
     let mut asked = Vec::with_capacity(chosen.iter().filter(|pod| !pod.stays()).count());
@@ -34,8 +34,8 @@ pub fn ask<'a>(facts: &Facts<'a>, gate: &Gate<'a>, chosen: Vec<ChosenPod<'a>>) -
     asked
 }
 
-/// Hands out the slots. `confirming` available pods are waiting for their `PostInplace` hook: updates go on when these
-/// are well.
+/// Distributes the slots. `confirming` available pods wait for their `PostInplace` hook, and each reserves a
+/// slot.
 #[must_use]
 pub fn grant<'a>(facts: &Facts<'_>, asked: Vec<AskedPod<'a>>, confirming: usize) -> Vec<GrantedPod<'a>> {
     let mut slots = Slots::new(
@@ -73,7 +73,7 @@ pub fn grant<'a>(facts: &Facts<'_>, asked: Vec<AskedPod<'a>>, confirming: usize)
     pods
 }
 
-/// The pods whose turn it is and that lack just this.
+/// Returns the pods of this turn that lack exactly this.
 fn of<'s, 'a>(
     pods: &'s mut [GrantedPod<'a>],
     turn: Turn,
@@ -83,14 +83,14 @@ fn of<'s, 'a>(
         .filter(move |pod| Turn::of(pod) == Some(turn) && Lacks::of(pod) == Some(lacks))
 }
 
-/// What a pod lacks to be acted on.
+/// Requirements that a pod lacks before it can be acted on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Lacks {
     /// A slot.
     Slot,
-    /// A slot and the verdict of the hook that is being asked.
+    /// A slot and the verdict of a running hook.
     Verdict,
-    /// A slot, and somebody who asks.
+    /// A slot and a HookRun.
     Question,
 }
 
@@ -99,7 +99,7 @@ impl Lacks {
         match &pod.standing {
             Standing::Open(_) | Standing::Used(_) => Some(Self::Slot),
             Standing::Asking(_) => Some(Self::Verdict),
-            // It cannot be asked before somebody has acted.
+            // Its hook cannot run before someone acts.
             Standing::Stale(_, void) if void.is_stuck() => None,
             Standing::Unasked(_) | Standing::Stale(..) => Some(Self::Question),
             Standing::Refused(_) | Standing::Blocked(_) => None,
@@ -107,7 +107,7 @@ impl Lacks {
     }
 }
 
-/// The containers that an intent changes.
+/// Returns the containers that an intent changes.
 fn modified(history: &History<'_>, pod: &PodFacts<'_>, intent: &Intent) -> Vec<String> {
     match intent {
         Intent::InPlace(_) | Intent::HotPatch(_) => history
@@ -118,14 +118,14 @@ fn modified(history: &History<'_>, pod: &PodFacts<'_>, intent: &Intent) -> Vec<S
     }
 }
 
-/// Who takes slots first.
+/// Order in which pods take slots.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Turn {
-    /// Pods of which there are too many.
+    /// Surplus pods.
     Surplus,
-    /// Pods that somebody named, and that will be replaced.
+    /// Pods that the user named and that will be replaced.
     Named,
-    /// Pods to be updated.
+    /// Pods to update.
     Update,
 }
 

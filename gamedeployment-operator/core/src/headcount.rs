@@ -1,12 +1,12 @@
-//! What is counted: how far the update has come, and how many pods are being replaced. [`scale`](crate::scale) does the
-//! arithmetic.
+//! Counts for a decision: the progress of the update, and the pods being replaced. [`scale`](crate::scale)
+//! does the arithmetic.
 
 use crate::canary::{Advance, Canary};
 use crate::facts::{Facts, PodFacts};
 use crate::scale::Counts;
 use crate::workload::UpdateType;
 
-/// How far the pods have come, for a canary step to be judged.
+/// Returns the progress of the pods, used to judge a canary step.
 pub fn advance(facts: &Facts<'_>) -> Advance {
     let available = facts.pods.iter().filter(|pod| !pod.old && pod.is_available());
     Advance {
@@ -15,8 +15,8 @@ pub fn advance(facts: &Facts<'_>) -> Advance {
     }
 }
 
-/// Pods that somebody named, and those of which there are too many: they go, and no step waits for their hooks. What was
-/// chosen before does not count here: it depends on the step.
+/// Number of named old pods plus surplus pods. They go anyway, so no step waits for their hooks. Earlier
+/// selections do not count here, because they depend on the step.
 fn leaving(facts: &Facts<'_>) -> usize {
     let workload = facts.workload;
     let named = |pod: &&PodFacts<'_>| workload.pods_to_delete.contains(&pod.pod.name);
@@ -25,7 +25,7 @@ fn leaving(facts: &Facts<'_>) -> usize {
     named.iter().filter(|pod| pod.old).count() + surplus
 }
 
-/// The counts of a workload: what of the update needs room beside the old pods is what its kind and its budget say.
+/// Computes the counts of a workload. Counts surge only for the strategies that need it.
 pub fn count(facts: &Facts<'_>, canary: &Canary) -> Counts {
     let workload = facts.workload;
     let mut counts = Counts {
@@ -37,9 +37,9 @@ pub fn count(facts: &Facts<'_>, canary: &Canary) -> Counts {
         updated: facts.updated(),
     };
     let can_change = |pod: &&PodFacts<'_>| workload.recreate_fallback || facts.history.can_change(pod.pod);
-    // Surplus pods are no pods to update.
+    // Surplus pods are not pods to update.
     let to_update = counts.to_update().min(counts.to_update_in_all());
-    // An update in place needs no room beside the old pod, unless no pod may be unavailable.
+    // An in-place update needs no surge unless no pod may be unavailable.
     let updating = match workload.update {
         UpdateType::Rolling => to_update,
         UpdateType::InPlace | UpdateType::HotPatch if workload.max_unavailable == 0 => {
@@ -48,13 +48,13 @@ pub fn count(facts: &Facts<'_>, canary: &Canary) -> Counts {
         }
         UpdateType::InPlace | UpdateType::HotPatch | UpdateType::OnDelete => 0,
     };
-    // An update that is stopped makes no room, and takes none back: that would cost a pod that serves.
+    // A paused update adds no surge pods and removes none: removing one would cost a serving pod.
     let updating = if workload.paused {
         updating.min(counts.surplus().min(facts.surge_before()))
     } else {
         updating
     };
-    // A pod that was named goes where one may be missing; else its successor comes first.
+    // A named pod goes first if a pod may be missing; otherwise its successor comes first.
     let named = |old: bool| {
         let named = |pod: &&PodFacts<'_>| pod.old == old && workload.pods_to_delete.contains(&pod.pod.name);
         if workload.max_unavailable == 0 {

@@ -1,4 +1,4 @@
-//! The workload's revisions: the one that pods are updated to, the one that stays, and those that are forgotten.
+//! The workload's revisions: the update revision, the current revision and the obsolete ones.
 
 use std::borrow::Cow;
 use std::cell::OnceCell;
@@ -19,33 +19,35 @@ pub struct History<'a> {
     by_name: BTreeMap<&'a str, Known<'a>>,
     /// The revision that pods are updated to.
     pub update: &'a Revision,
-    /// The revision that pods below the partition keep: the last one that was rolled out whole.
+    /// The revision that pods below the partition keep: the last fully rolled-out one.
     pub current: &'a Revision,
-    /// Why the template of the spec is not recorded. Then nothing is updated, and new pods are made of `current`.
+    /// Reason why the spec's template is not recorded. Until then nothing is updated, and new pods use
+    /// `current`.
     pub unrecorded: Option<Unrecorded>,
 }
 
-/// Why a template is not recorded.
+/// Reason why a template is not recorded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Unrecorded {
-    /// It has problems.
+    /// The template has problems.
     Invalid(Vec<Problem>),
-    /// The API server refuses the revision; its words.
+    /// The API server rejects the revision; holds its message.
     Refused(String),
 }
 
-/// A revision, and what follows from it for every one of its pods: templates are large, and pods are many.
+/// A revision with everything derived from it for its pods. Cached because templates are large and pods are
+/// many.
 struct Known<'a> {
     revision: &'a Revision,
-    /// Whether a pod of it is what it should become.
+    /// Whether its pods count as updated.
     updated: bool,
-    /// What makes a pod of it one of the update revision.
+    /// Change that turns one of its pods into one of the update revision.
     change: OnceCell<Result<Change, String>>,
 }
 
-/// Finds the revisions. None while the update revision is still to be recorded: what pods are made of is recorded
-/// before they are made. Where that is refused, or the template has `problems`, the recorded revision is what new pods
-/// are made of; none if there is no such revision.
+/// Determines the revisions. Returns `None` while the update revision is still being recorded: a revision
+/// must exist before its pods are created. If it is rejected or the template has `problems`, new pods use the
+/// current revision; without one the result is `None`.
 #[must_use]
 pub fn settle<'a>(
     view: &View<'a>,
@@ -68,7 +70,7 @@ pub fn settle<'a>(
     match settled {
         Settled::Newest { .. } => {}
         Settled::Reuse { number, .. } => {
-            // One that is being adopted has another version afterwards.
+            // Adopting a revision changes its resource version, so renumber it later.
             let owned = update.filter(|revision| revision.orphan.is_none());
             actions.extend(owned.map(|known| Action::RenumberRevision(RevisionRef::of(known), number)));
         }
@@ -82,7 +84,8 @@ pub fn settle<'a>(
                 data,
                 labels,
             }));
-            // The first attempt is awaited: it mostly succeeds, and pods of the old template would soon be replaced.
+            // Wait for the first attempt: it usually succeeds, and new pods of the old template would soon be
+            // replaced.
             let refused = view.write_errors.and_then(|errors| errors.revision.clone());
             let refused = refused.map(Unrecorded::Refused);
             let history = refused.and_then(|refused| at_current(view, claimed, &known, refused));
@@ -96,7 +99,7 @@ pub fn settle<'a>(
     (history, actions)
 }
 
-/// The history while the template of the spec is not recorded.
+/// Returns the history while the revision of the spec's template is not recorded.
 fn at_current<'a>(
     view: &View<'a>,
     claimed: &Claim<'_>,
@@ -113,8 +116,8 @@ fn by_name<'a>(known: &[&'a Revision]) -> BTreeMap<&'a str, &'a Revision> {
     named.collect()
 }
 
-/// The workload's own revisions, and those without a controller that its selector finds: it adopts them, as it does
-/// with pods. They are what such pods were made from.
+/// Returns the workload's own revisions and those without a controller that match its selector. It adopts the
+/// latter, as it does with pods: such pods were created from them.
 fn known<'a>(view: &View<'a>, workload: &Workload) -> Vec<&'a Revision> {
     let is_known = |revision: &&Revision| {
         let orphan = revision.orphan.as_ref();
@@ -123,7 +126,7 @@ fn known<'a>(view: &View<'a>, workload: &Workload) -> Vec<&'a Revision> {
     view.revisions.iter().copied().filter(is_known).collect()
 }
 
-/// Collisions of revision names: those recorded, and those met since.
+/// Number of revision name collisions, recorded in the status or found since.
 pub fn collisions(view: &View<'_>) -> i32 {
     let recorded = view
         .object
@@ -135,7 +138,7 @@ pub fn collisions(view: &View<'_>) -> i32 {
     recorded.saturating_add(met)
 }
 
-/// The revision that was rolled out whole last; where nobody recorded it, the oldest that a pod has.
+/// Returns the last fully rolled-out revision; if none is recorded, the oldest that a pod has.
 fn current<'a>(
     view: &View<'_>,
     claimed: &Claim<'_>,
@@ -169,7 +172,8 @@ impl<'a> History<'a> {
         let known = |(name, revision): (&'a str, &'a Revision)| {
             let known = Known {
                 revision,
-                // Two revisions can mean the same: a fleet keeps its names, whoever recorded them.
+                // Two revisions can have equal templates: pods keep their revision's name, whoever recorded
+                // it.
                 updated: revision.template == update.template,
                 change: OnceCell::new(),
             };
@@ -183,13 +187,13 @@ impl<'a> History<'a> {
         }
     }
 
-    /// The revisions that are there, by name.
+    /// Returns the existing revisions, ordered by name.
     pub fn revisions(&self) -> impl Iterator<Item = &'a Revision> {
         self.by_name.values().map(|known| known.revision)
     }
 
-    /// Whether a pod at this revision is what it should become. While nobody can become what the spec says, each pod
-    /// stays what it is.
+    /// Whether a pod at this revision counts as updated. While the spec's template is not recorded, every pod
+    /// does.
     pub fn is_updated(&self, name: &str) -> bool {
         self.unrecorded.is_some()
             || name == self.update.name
@@ -203,7 +207,7 @@ impl<'a> History<'a> {
             .is_some_and(|known| self.change_from(known).is_ok())
     }
 
-    /// What leads from a revision to the update revision.
+    /// Returns the change from a revision to the update revision.
     fn change_from<'k>(&self, known: &'k Known<'_>) -> &'k Result<Change, String> {
         let (from, to) = (&known.revision.template, &self.update.template);
         known
@@ -211,7 +215,7 @@ impl<'a> History<'a> {
             .get_or_init(|| in_place::change(from, to).map_err(|not| not.to_string()))
     }
 
-    /// What an update in place changes in a pod, or why it cannot be made in place.
+    /// Returns what an in-place update changes in a pod, or why it is impossible.
     pub fn change(&self, pod: &Pod) -> Result<Cow<'_, Change>, String> {
         let Some(from) = self.by_name.get(pod.revision()) else {
             let revision = pod.revision();
@@ -222,7 +226,7 @@ impl<'a> History<'a> {
         };
         let mut change = Cow::Borrowed(self.change_from(from).as_ref().map_err(Clone::clone)?);
         if pod.annotation(annotation::IN_PLACE_GRACE).is_some() {
-            // The original had moved the label, and not written the images yet.
+            // The original operator had already moved the label but not written the images yet.
             for container in self.update.template.containers() {
                 let written = pod.containers.iter().find(|known| known.name == container.name);
                 if written.is_some_and(|known| known.image != container.image) {

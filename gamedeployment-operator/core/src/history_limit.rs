@@ -1,4 +1,4 @@
-//! Revisions that nothing uses are forgotten, beyond the history limit.
+//! Deletion of unused revisions beyond the history limit.
 
 use std::collections::BTreeSet;
 
@@ -7,8 +7,8 @@ use crate::facts::Facts;
 use crate::plan::{Action, RevisionRef};
 use crate::revision::{self, Revision};
 
-/// What is forgotten. To be done only where nothing else is: a view that is old may not know the pods of a revision that
-/// was taken up again, but then it was renumbered, and its deletion is refused.
+/// Returns the deletions. Call it only if there is nothing else to do: a stale view may miss the pods of a
+/// revision that was reused, but such a revision was renumbered, so its deletion conflicts.
 #[must_use]
 pub fn forget(facts: &Facts<'_>, claimed: &Claim<'_>) -> Vec<Action> {
     let history = &facts.history;

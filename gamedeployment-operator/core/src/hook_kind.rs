@@ -1,23 +1,24 @@
-//! The hooks of a pod's life, as the spec sets them.
+//! Hooks of a pod's life cycle, as configured in the spec.
 
 use shared_api::names::hook_kind;
 
-/// The hooks of a pod's life.
+/// Hooks of a pod's life cycle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum HookKind {
-    /// Before a pod is deleted; and before it is updated in place, where no `PreInplace` hook is set.
+    /// Runs before a pod is deleted; also before an in-place update if no `PreInplace` hook is configured.
     PreDelete,
-    /// Before a pod is updated in place; and before an update recreates it, where no `PreDelete` hook is set.
+    /// Runs before a pod is updated in place; also before an update recreates it if no `PreDelete` hook is
+    /// configured.
     PreInplace,
-    /// After a pod was updated in place.
+    /// Runs after a pod was updated in place.
     PostInplace,
 }
 
 impl HookKind {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [Self; 3] = [Self::PreDelete, Self::PreInplace, Self::PostInplace];
 
-    /// The value of the run's label.
+    /// Value of the run's label.
     pub fn label(self) -> &'static str {
         match self {
             Self::PreDelete => hook_kind::PRE_DELETE,
@@ -26,7 +27,7 @@ impl HookKind {
         }
     }
 
-    /// The hook as people and metrics name it.
+    /// Name of the hook in commands and metrics.
     pub fn word(self) -> &'static str {
         match self {
             Self::PreDelete => "pre-delete",
@@ -35,7 +36,7 @@ impl HookKind {
         }
     }
 
-    /// The beginning of the run's name.
+    /// Prefix of the run's name.
     pub fn prefix(self) -> &'static str {
         match self {
             Self::PreDelete => "pre-delete-hook",
@@ -44,7 +45,7 @@ impl HookKind {
         }
     }
 
-    /// The field of the spec that holds it.
+    /// Field of the spec that configures it.
     pub fn field(self) -> &'static str {
         match self {
             Self::PreDelete => "preDeleteUpdateStrategy",
@@ -53,7 +54,7 @@ impl HookKind {
         }
     }
 
-    /// The kind that a run's label names.
+    /// Parses the value of a run's label.
     pub fn from_label(label: &str) -> Option<Self> {
         Self::ALL
             .into_iter()

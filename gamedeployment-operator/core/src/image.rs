@@ -1,24 +1,25 @@
-//! Names of images as container runtimes read them: `nginx` is `docker.io/library/nginx:latest`.
+//! Image names as container runtimes parse them: `nginx` is `docker.io/library/nginx:latest`.
 //!
-//! Pulls nothing and asks no registry: two names of one image that differ by a mirror stay two names.
+//! This module pulls nothing and contacts no registry: two names of one image that differ by a mirror remain
+//! two names.
 
-/// An image's name, taken apart. Made by [`ImageName::read`], which takes any text.
+/// A parsed image name. [`ImageName::read`] accepts any text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImageName<'a> {
-    /// The registry with its port; `docker.io` where none is written.
+    /// Registry with its port; `docker.io` if omitted.
     pub registry: &'a str,
-    /// The repository without the registry and without `library/`.
+    /// Repository without the registry and without `library/`.
     pub repository: &'a str,
-    /// The tag; `latest` where there is neither tag nor digest.
+    /// Tag; `latest` if there is neither a tag nor a digest.
     pub tag: Option<&'a str>,
-    /// The digest with its algorithm: `sha256:…`.
+    /// Digest with its algorithm: `sha256:…`.
     pub digest: Option<&'a str>,
 }
 
 const DOCKER_HUB: &str = "docker.io";
 
 impl<'a> ImageName<'a> {
-    /// Takes a name apart.
+    /// Parses a name.
     pub fn read(text: &'a str) -> Self {
         let text = without_scheme(text.trim());
         let (name, digest) = match text.split_once('@') {
@@ -51,8 +52,8 @@ impl<'a> ImageName<'a> {
         }
     }
 
-    /// Whether both names ask for the same thing: the same digest or, where not both have one, the same tag of the
-    /// same repository.
+    /// Whether both names refer to the same image: the same digest or, unless both have one, the same tag of
+    /// the same repository.
     pub fn same_as(&self, other: &ImageName<'_>) -> bool {
         match (self.digest, other.digest) {
             (Some(one), Some(two)) => one == two,
@@ -66,7 +67,8 @@ impl<'a> ImageName<'a> {
     }
 }
 
-/// The digest in an imageID of a container's status: `docker-pullable://nginx@sha256:…`, or a bare `sha256:…`.
+/// Extracts the digest from an imageID of a container's status: `docker-pullable://nginx@sha256:…`, or a bare
+/// `sha256:…`.
 pub fn digest_of_id(image_id: &str) -> Option<&str> {
     let id = without_scheme(image_id.trim());
     match id.split_once('@') {
@@ -75,9 +77,9 @@ pub fn digest_of_id(image_id: &str) -> Option<&str> {
     }
 }
 
-/// The policy that the API server gives to an image without one: `Always` for `latest`, else `IfNotPresent`.
+/// Returns the policy that the API server defaults to: `Always` for `latest`, otherwise `IfNotPresent`.
 pub fn default_pull_policy(image: &str) -> &'static str {
-    // What cannot be a name has no tag, and no tag of it can move.
+    // An invalid name has no tag that could move.
     if image.trim().is_empty() {
         return "IfNotPresent";
     }
@@ -87,7 +89,7 @@ pub fn default_pull_policy(image: &str) -> &'static str {
     }
 }
 
-/// Docker writes `docker-pullable://` and `docker://` before its ids.
+/// Removes the scheme that Docker puts before its ids: `docker-pullable://` or `docker://`.
 fn without_scheme(text: &str) -> &str {
     text.split_once("://").map_or(text, |(_, rest)| rest)
 }

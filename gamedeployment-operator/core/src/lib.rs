@@ -2,31 +2,31 @@
 //!
 //! | module | job |
 //! | --- | --- |
-//! | [`decide`] | from what is known of a workload to what is to be done: the order of everything below |
-//! | [`view`] | what is known; [`cluster`]: what surrounds it |
-//! | [`hook_kind`] | the hooks of a pod's life |
-//! | [`workload`] | from a spec as people wrote it to one that can be worked on, or every problem at once |
-//! | [`pod`] | what is kept of a pod, and what follows from it |
-//! | [`claim`] | which pods are the workload's own |
-//! | [`template`] | a pod template by its meaning: what the API server would make of it |
+//! | [`decide`] | turns everything known about a workload into a plan, using all modules below |
+//! | [`view`] | inputs of a decision; [`cluster`]: surroundings of the workload |
+//! | [`hook_kind`] | the hooks of a pod's life cycle |
+//! | [`workload`] | validates a spec: a usable workload, or every problem at once |
+//! | [`pod`] | the cached part of a pod, and what follows from it |
+//! | [`claim`] | adoption and release of pods |
+//! | [`template`] | semantic equality of pod templates: what the API server would make of them |
 //! | [`revision`] | names, data and history of ControllerRevisions |
-//! | [`history`] | which of them counts; [`history_limit`]: which go |
+//! | [`history`] | the update and current revisions; [`history_limit`]: the revisions to delete |
 //! | [`canary`] | steps of a rollout: how many pods stay old now |
-//! | [`scale`] | how many pods to create and delete; [`headcount`]: what is counted for it; [`rank`]: who goes first |
-//! | [`facts`] | what every stage of a decision reads: the workload, its revisions, each of its pods |
-//! | [`stages`] | how far the decision on each pod has come: chosen, asked about, granted; each holds the one before |
-//! | [`victims`] | which pods are deleted; [`rollout`]: which are updated |
-//! | [`gate`] | may this be done to this pod? The only place that makes approvals |
-//! | [`budget`] | how many available pods may be taken away; [`grant`]: who gets these slots |
-//! | [`trial`] | whether the API server takes new pods, before one goes for an update |
-//! | [`in_place`] | whether one revision becomes another without a new pod, and when that is done |
-//! | [`progress`] | where an in-place update of one pod stands |
+//! | [`scale`] | number of pods to create and delete; [`headcount`]: its counts; [`rank`]: deletion order |
+//! | [`facts`] | input of every stage: the workload, its revisions, each of its pods |
+//! | [`stages`] | stages of the decision on each pod: chosen, assessed, granted; each holds the one before |
+//! | [`victims`] | pods to delete; [`rollout`]: pods to update |
+//! | [`gate`] | decides whether an intent may be carried out; only it creates approvals |
+//! | [`budget`] | number of available pods that may be taken away; [`grant`]: distribution of these slots |
+//! | [`trial`] | checks that the API server accepts new pods before one is deleted for an update |
+//! | [`in_place`] | checks whether an in-place update is possible, and when it is done |
+//! | [`progress`] | progress of a pod's in-place update |
 //! | [`steps`] | the next step of every pod |
-//! | [`creation`] | pods to create; [`pod_factory`]: what they are; [`ended`]: those that have ended |
-//! | [`used_runs`] | which HookRuns are removed: those that nothing rests on |
-//! | [`status`] | counts, and a sentence for everything that waits |
-//! | [`plan`] | what is to be done, as data; [`refusals`]: what of it waits, because it was refused |
-//! | [`image`] | names of images as container runtimes read them |
+//! | [`creation`] | pods to create; [`pod_factory`]: their manifests; [`ended`]: ended pods |
+//! | [`used_runs`] | removal of HookRuns that nothing depends on |
+//! | [`status`] | counts, and a message for everything that waits |
+//! | [`plan`] | actions as data; [`refusals`]: back-off of rejected ones |
+//! | [`image`] | image names as container runtimes parse them |
 //!
 //! Nothing here has a client, a runtime, a clock, randomness, an environment or a log.
 

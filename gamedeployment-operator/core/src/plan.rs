@@ -1,5 +1,5 @@
-//! What a decision asks for. Actions are data that carry their preconditions, and do not depend on one another: any
-//! of them may fail or be repeated without harm. The status is written after them.
+//! The output of a decision. Actions are data that carry their preconditions and are independent of one
+//! another: any of them may fail or be repeated without harm. The status is written after them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,30 +16,31 @@ use crate::gate::{Confirmed, Delete, NewRun, PodRef, Update};
 use crate::hook_kind::HookKind;
 use crate::revision::Revision;
 
-/// What is to be done now.
+/// Actions and status of one decision.
 #[derive(Debug, Default, PartialEq)]
 pub struct Plan {
-    /// In any order.
+    /// Actions, in any order.
     pub actions: Vec<Action>,
-    /// The status, if it is to change. Whether it is written depends on what comes of the actions: what they change,
-    /// changes it again.
+    /// The new status, if it changed. Whether it is written depends on the results of the actions, which may
+    /// change it again.
     pub status: Option<Box<GameDeploymentStatus>>,
-    /// When to decide again though nothing happens.
+    /// Time of the next decision if no event arrives.
     pub wake: Option<Timestamp>,
-    /// What needs a person.
+    /// Events that need a person's attention.
     pub warnings: Vec<Warning>,
-    /// Where a write is refused: the pods that something is to be done to, though they are only asked now.
+    /// Names of the pods that have a slot, even if their hook is still running. Filled only while a write is
+    /// rejected.
     pub asking: BTreeSet<String>,
-    /// What metrics show of the workload; none where this decision did not come to that.
+    /// Metrics of the workload; `None` if the decision ended before they were known.
     pub gauges: Option<Gauges>,
 }
 
-/// What one stage of a decision asks for.
+/// Actions of one stage of a decision.
 #[derive(Debug, Default, PartialEq)]
 pub struct Part {
-    /// In the order in which they are carried out.
+    /// Actions in execution order.
     pub actions: Vec<Action>,
-    /// When to decide again though nothing happens.
+    /// Time of the next decision if no event arrives.
     pub wake: Option<Timestamp>,
 }
 
@@ -60,20 +61,21 @@ fn earlier(one: Option<Timestamp>, other: Option<Timestamp>) -> Option<Timestamp
     one.into_iter().chain(other).min()
 }
 
-/// How much is done for one workload before it is decided on anew.
+/// Limits on the work done for one workload before the next decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Creations of pods.
     pub creations: usize,
-    /// Other writes, but for removals of runs.
+    /// Other writes, except removals of runs.
     pub changes: usize,
-    /// Runs of pods that are gone are removed when so many have gathered, or when there is nothing else to do.
+    /// Number of obsolete runs that triggers their removal. They are also removed when nothing else is left
+    /// to do.
     pub removals: usize,
 }
 
 impl Default for Limits {
-    /// Creations double with each batch that succeeds, so that ten batches reach the most that are made; changes take
-    /// the API server about a second.
+    /// Creations double with each successful batch, so ten batches reach the maximum. The changes take the
+    /// API server about a second.
     fn default() -> Self {
         Self {
             creations: 512,
@@ -88,39 +90,39 @@ impl Default for Limits {
 pub enum Action {
     /// Record a new revision.
     CreateRevision(NewRevision),
-    /// Become the controller of a revision that has none.
+    /// Adopt a revision that has no controller.
     AdoptRevision(RevisionRef),
-    /// Make an older revision the newest: a rollback.
+    /// Make an older revision the newest, for a rollback.
     RenumberRevision(RevisionRef, i64),
-    /// Forget a revision that nothing uses.
+    /// Delete a revision that nothing uses.
     DeleteRevision(RevisionRef),
-    /// Become the controller of a pod that has none.
+    /// Adopt a pod that has no controller.
     Adopt(PodRef),
-    /// Stop being the controller of a pod that is not selected any more.
+    /// Release a pod that no longer matches the selector.
     Release(PodRef),
     /// Create a pod.
     CreatePod(Box<NewPod>),
-    /// Have the API server say whether it would take a pod of this revision, without making one.
+    /// Create a pod of this revision as a dry run.
     TryPod(Box<NewPod>, String),
-    /// Record on a pod that it was chosen, for what, and when.
+    /// Record on a pod that it was selected, with the intent and the time.
     Mark(PodRef, String),
-    /// Take the record of a choice off a pod.
+    /// Remove the selection record from a pod.
     Unmark(PodRef),
     /// Delete a pod.
     DeletePod(Delete),
-    /// Take a pod out of service for an update; it is out of it since then.
+    /// Take a pod out of service for an update, with the time when it went out.
     TakeOut(Update, Timestamp),
     /// Write an update to a pod: images, metadata, revision.
     WriteUpdate(Update, Box<PodChange>),
-    /// Put a pod into service, and say which update of it is finished, if one is.
+    /// Put a pod into service and record which update of it is finished, if any.
     PutIn(PodRef, Option<Finished>),
-    /// Record on a pod that its update was confirmed.
+    /// Record on a pod that its update is confirmed.
     Confirm(Confirmed),
-    /// Ask: create the HookRun of a question.
+    /// Create a HookRun.
     CreateRun(Box<NewRun>),
-    /// Remove a HookRun that nothing rests on.
+    /// Delete a HookRun that nothing depends on.
     DeleteRun(RunRef),
-    /// Set `retry` of these hooks back to false.
+    /// Reset `retry` of these hooks to false.
     ResetRetry(Vec<HookKind>),
     /// Set `updateStrategy.paused` to true, for a canary step.
     Pause,
@@ -131,27 +133,27 @@ pub enum Action {
 pub struct NewRevision {
     /// `metadata.name`.
     pub name: String,
-    /// Its place in history.
+    /// Revision number in the history.
     pub number: i64,
-    /// What it holds.
+    /// Serialized template data.
     pub data: Value,
     /// The template's labels.
     pub labels: BTreeMap<String, String>,
 }
 
-/// A ControllerRevision in one version.
+/// A ControllerRevision at one resource version.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RevisionRef {
     /// `metadata.name`.
     pub name: String,
-    /// UID: precondition.
+    /// UID, a precondition.
     pub uid: String,
-    /// Version: precondition.
+    /// Resource version, a precondition.
     pub resource_version: String,
 }
 
 impl RevisionRef {
-    /// The version that is known.
+    /// Refers to the cached version.
     pub fn of(revision: &Revision) -> Self {
         Self {
             name: revision.name.clone(),
@@ -161,25 +163,25 @@ impl RevisionRef {
     }
 }
 
-/// A HookRun in one version.
+/// A HookRun at one resource version.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunRef {
     /// `metadata.name`.
     pub name: String,
-    /// UID: precondition.
+    /// UID, a precondition.
     pub uid: String,
-    /// Whether it has ended and its pod is gone: it can say nothing of any pod any more.
+    /// Whether it has ended and its pod is gone, so that it can affect no pod any more.
     pub is_history: bool,
-    /// What people are told of it when it is gone: its verdict does not count, for a reason that they should know.
+    /// Warning to emit once it is deleted: its verdict does not count, for a reason that users should know.
     pub void: Option<Box<Warning>>,
 }
 
-/// An update in place that is finished.
+/// A finished in-place update.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finished {
     /// The revision that the pod was updated to.
     pub revision: String,
-    /// What names this update in the condition of a pod that cannot be taken out of service; else empty.
+    /// Identifies this update in the condition of a pod that cannot be taken out of service; otherwise empty.
     pub mark: String,
 }
 
@@ -188,56 +190,56 @@ pub struct Finished {
 pub struct NewPod {
     /// `metadata.name`.
     pub name: String,
-    /// The whole object: fields that this version does not know are kept.
+    /// The whole object, including fields that this version does not know.
     pub manifest: Value,
 }
 
-/// What an update writes to a pod.
+/// Changes that an update writes to a pod.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct PodChange {
     /// Images by container.
     pub images: BTreeMap<String, String>,
-    /// Labels; none: the label is removed.
+    /// Labels; `None` removes the label.
     pub labels: BTreeMap<String, Option<String>>,
-    /// Annotations; none: the annotation is removed.
+    /// Annotations; `None` removes the annotation.
     pub annotations: BTreeMap<String, Option<String>>,
 }
 
-/// An event that needs a person.
+/// An event that needs a person's attention.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Warning {
-    /// The pod that it is about; none: the workload.
+    /// The pod that it is about; `None` for the workload.
     pub pod: Option<PodRef>,
     /// The reason of the event.
     pub reason: WorkloadReason,
-    /// What happened, and what to do.
+    /// Describes what happened and what to do.
     pub message: String,
 }
 
-/// What a decision says of the workload, besides what is to be done.
+/// Reported state of the workload, separate from the actions.
 #[derive(Debug, Default, PartialEq)]
 pub struct Report {
-    /// The status, if it is to change.
+    /// The new status, if it changed.
     pub status: Option<Box<GameDeploymentStatus>>,
-    /// What needs a person.
+    /// Events that need a person's attention.
     pub warnings: Vec<Warning>,
-    /// What metrics show.
+    /// Metrics of the workload.
     pub gauges: Option<Gauges>,
-    /// When it would be another one though nothing happens.
+    /// Time at which the report changes without an event.
     pub wake: Option<Timestamp>,
 }
 
-/// What metrics show of a workload.
+/// Metrics of a workload.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Gauges {
-    /// Pods that wait for a hook, in the order of [`HookKind::ALL`]; none of a hook that is not set and that nobody
-    /// waits for.
+    /// Pods that wait for a hook, in the order of [`HookKind::ALL`]; `None` for a hook that is neither
+    /// configured nor waited for.
     pub hooks: [Option<Waits>; 3],
-    /// Pods that were chosen to be deleted.
+    /// Pods selected for deletion.
     pub chosen: PodGroup,
-    /// Pods that are being deleted and not gone yet.
+    /// Pods that are being deleted but still exist.
     pub ending: PodGroup,
-    /// Where the update stands.
+    /// Progress of the update.
     pub rollout: Rollout,
 }
 
@@ -246,23 +248,23 @@ pub struct Gauges {
 pub struct Waits {
     /// The hook has no verdict yet.
     pub asking: PodGroup,
-    /// The hook has no success.
+    /// The hook did not succeed.
     pub refused: PodGroup,
-    /// The hook cannot be asked.
+    /// The hook cannot run.
     pub blocked: PodGroup,
 }
 
-/// Pods of which the same is to be said.
+/// A group of pods in the same state.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PodGroup {
-    /// How many there are.
+    /// Number of pods.
     pub pods: usize,
-    /// Since when the one that came first is among them, as far as that is known.
+    /// Time when the first of them joined the group, if known.
     pub since: Option<Timestamp>,
 }
 
 impl PodGroup {
-    /// One more.
+    /// Adds a pod.
     pub fn join(&mut self, since: Option<Timestamp>) {
         self.pods += 1;
         self.since = match (self.since, since) {
@@ -272,31 +274,31 @@ impl PodGroup {
     }
 }
 
-/// Where an update stands.
+/// Progress of an update.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Rollout {
-    /// Old pods that are to be updated now. Those that a partition, a canary step or a pause keeps back are not, nor
-    /// those that somebody else is to delete.
+    /// Old pods to update now. Excludes pods held back by a partition, a canary step or a pause, and pods
+    /// that someone else deletes.
     pub to_update: usize,
-    /// Pods in the midst of an update in place.
+    /// Pods with an in-place update in progress.
     pub updating: usize,
 }
 
 impl Plan {
-    /// Nothing is to be done and nothing to be written.
+    /// Whether there is nothing to do and nothing to write.
     pub fn is_empty(&self) -> bool {
         self.actions.is_empty() && self.status.is_none() && self.warnings.is_empty()
     }
 
-    /// Leaves as much as is to be done before it is decided anew. Not before
-    /// [`Refusals::hold`](crate::refusals::Refusals::hold) has taken out what waits: else that would fill the plan, and
-    /// keep all else from being done.
+    /// Truncates the plan to the work allowed before the next decision. Call it only after
+    /// [`Refusals::hold`](crate::refusals::Refusals::hold) has removed the actions in back-off: otherwise
+    /// they would fill the plan and block everything else.
     ///
-    /// So many creations of pods and so many writes to what there is: while they are made, the user may change their mind,
-    /// and a pod that is gone cannot be brought back; and pods that have become ready wait to be put into service.
+    /// Limits pod creations and other writes. While they run, the user may change the spec, and a deleted pod
+    /// cannot be restored; pods that have become ready also wait to be put into service.
     ///
-    /// Removals of runs that are history wait while there is something else to do, up to so many: many together cost
-    /// little, and while a fleet is drained the API server has better things to do.
+    /// Delays removals of obsolete runs, up to a limit, while there is other work: batched removals are
+    /// cheap, and the API server is busy while a fleet is drained.
     pub fn limit(&mut self, limits: &Limits) {
         let waits = |action: &Action| matches!(action, Action::DeleteRun(run) if run.is_history);
         let waiting = self.actions.iter().filter(|action| waits(action)).count();
@@ -307,7 +309,7 @@ impl Plan {
         self.actions.retain(|action| {
             let left = match action {
                 Action::CreatePod(_) => &mut creations,
-                // Many by one call, and nobody is harmed.
+                // One call removes many, and it is harmless.
                 Action::DeleteRun(_) => return true,
                 _ => &mut changes,
             };
@@ -317,7 +319,7 @@ impl Plan {
         });
     }
 
-    /// What the next stage asks for is done after all that is there.
+    /// Appends the actions of the next stage.
     pub fn add(&mut self, part: impl Into<Part>) {
         let mut part = part.into();
         if self.actions.is_empty() {
@@ -328,7 +330,7 @@ impl Plan {
         self.wake = earlier(self.wake, part.wake);
     }
 
-    /// With what is reported.
+    /// Adds the report.
     #[must_use]
     pub fn reporting(mut self, report: Report) -> Self {
         self.status = report.status;

@@ -1,6 +1,6 @@
-//! What is known of a pod, and what follows from it: whether it serves, whether it can hold players.
+//! Cached facts about a pod, and what follows from them: whether it serves and whether it can hold players.
 //!
-//! [`Pod`] keeps a hundredth of the object: with thousands of pods this is what the operator's memory holds.
+//! [`Pod`] keeps a hundredth of the object. With thousands of pods it dominates the operator's memory.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ mod ending;
 pub use container::{Container, State};
 pub use ending::{AT_ONCE, Ending};
 
-/// Annotations that decisions rest on; others are not kept.
+/// Annotations that decisions use; others are dropped.
 const KEPT: [&str; 12] = [
     names::pod::DELETING,
     names::pod::CHOSEN_FOR,
@@ -31,18 +31,18 @@ const KEPT: [&str; 12] = [
     names::pod::INDEX,
 ];
 
-/// Phase of a pod, as the kubelet sees it.
+/// Phase of a pod, as reported by the kubelet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum PodPhase {
     /// Not all containers have been started.
     Pending,
-    /// Nobody knows.
+    /// The phase is unknown.
     Unknown,
     /// Bound to a node, containers started.
     Running,
-    /// All containers ended well and stay so.
+    /// All containers ended successfully and are not restarted.
     Succeeded,
-    /// All containers ended, one not well; or the pod was evicted.
+    /// All containers ended and one of them failed, or the pod was evicted.
     Failed,
 }
 
@@ -53,61 +53,61 @@ pub struct InPlaceCondition {
     pub ready: bool,
     /// The revision that an update in progress goes to (the condition's message).
     pub target: String,
-    /// Since when it has its status.
+    /// Time of its last transition.
     pub since: Option<Timestamp>,
 }
 
-/// What is known of a pod.
+/// Cached facts about a pod.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Pod {
     /// `metadata.name`.
     pub name: String,
-    /// UID: a pod of the same name with another UID is another pod.
+    /// UID. A pod of the same name with another UID is a different pod.
     pub uid: String,
-    /// Version of this knowledge.
+    /// Cached resource version.
     pub resource_version: String,
-    /// When it was created.
+    /// Creation time.
     pub created: Option<Timestamp>,
     /// Whether it is being deleted.
     pub terminating: bool,
-    /// Since when it is being deleted.
+    /// Start of the deletion.
     pub ending_since: Option<Timestamp>,
     /// All labels.
     pub labels: BTreeMap<String, String>,
-    /// The annotations that decisions rest on.
+    /// The annotations that decisions use.
     pub annotations: BTreeMap<String, String>,
     /// UID of its controller.
     pub controller: Option<String>,
     /// Phase.
     pub phase: PodPhase,
-    /// How it ended, if it has ended for good.
+    /// Its end, if it has ended for good.
     pub ended: Option<Box<Ending>>,
     /// Name of its node.
     pub node: Option<String>,
-    /// Why there is no node for it, by its scheduler's words.
+    /// Reason why it is not scheduled, in its scheduler's words.
     pub unschedulable: Option<String>,
-    /// Its address.
+    /// Pod IP.
     pub ip: Option<String>,
-    /// Its node's address.
+    /// IP of its node.
     pub host_ip: Option<String>,
-    /// When its kubelet has taken it on.
+    /// Time when the kubelet accepted it.
     pub started: Option<Timestamp>,
-    /// Since when it has been ready, if it is.
+    /// Start of its current ready period, if it is ready.
     pub ready_since: Option<Timestamp>,
-    /// Since when it has not been ready, if it is not.
+    /// Start of its current unready period, if it is unready.
     pub unready_since: Option<Timestamp>,
     /// Whether its spec has the readiness gate `InPlaceUpdateReady`.
     pub has_readiness_gate: bool,
-    /// The condition `InPlaceUpdateReady`, if it was written.
+    /// The condition `InPlaceUpdateReady`, if present.
     pub in_place: Option<InPlaceCondition>,
     /// Its containers, in the spec's order.
     pub containers: Vec<Container>,
-    /// Its init containers that run as long as it does (native sidecars).
+    /// Its init containers that run as long as the pod (native sidecars).
     pub sidecars: Vec<Container>,
 }
 
 impl Pod {
-    /// Keeps what is needed of a pod.
+    /// Extracts the needed facts from a pod.
     pub fn read(pod: &api::Pod) -> Self {
         let ObjectMeta {
             name,
@@ -164,7 +164,8 @@ impl Pod {
         }
     }
 
-    /// What is needed of a pod that something else controls: its name is taken. In most clusters these are the most.
+    /// Keeps only what is needed of a pod with another controller: its name is in use. In most clusters these
+    /// are the majority.
     #[must_use]
     pub fn of_others(self) -> Self {
         Self {
@@ -179,28 +180,28 @@ impl Pod {
         }
     }
 
-    /// The containers that run as long as the pod does.
+    /// Returns the containers that run as long as the pod does.
     pub fn lasting(&self) -> impl Iterator<Item = &Container> {
         self.containers.iter().chain(&self.sidecars)
     }
 
-    /// The name of its revision; empty where there is none.
+    /// Returns the name of its revision, or an empty string.
     pub fn revision(&self) -> &str {
         self.labels.get(names::pod::REVISION).map_or("", String::as_str)
     }
 
-    /// Its instance id: the label, or the last part of its name.
+    /// Returns its instance id: the label, or the last part of its name.
     pub fn instance(&self) -> &str {
         let label = self.labels.get(names::pod::INSTANCE).map(String::as_str);
         label.unwrap_or_else(|| self.name.rsplit('-').next().unwrap_or_default())
     }
 
-    /// An annotation that decisions rest on.
+    /// Returns an annotation that decisions use.
     pub fn annotation(&self, key: &str) -> Option<&str> {
         self.annotations.get(key).map(String::as_str)
     }
 
-    /// Neither finished nor being deleted: it counts as a replica.
+    /// Whether it counts as a replica: neither finished nor terminating.
     pub fn is_active(&self) -> bool {
         !self.terminating && !self.is_finished()
     }
@@ -210,7 +211,7 @@ impl Pod {
         matches!(self.phase, PodPhase::Succeeded | PodPhase::Failed)
     }
 
-    /// Running and ready, as the columns READY and `UPDATED_READY` count it.
+    /// Whether it is running and ready, as counted in the columns READY and `UPDATED_READY`.
     pub fn is_ready(&self) -> bool {
         self.phase == PodPhase::Running && self.ready_since.is_some()
     }
@@ -220,7 +221,7 @@ impl Pod {
         self.in_place.as_ref().is_some_and(|condition| !condition.ready)
     }
 
-    /// When it will count as available if nothing changes; none while it is not ready.
+    /// Returns when it becomes available if nothing changes; `None` while it is not ready.
     pub fn available_from(&self, min_ready_seconds: i64) -> Option<Timestamp> {
         if !self.is_ready() || self.is_out_of_service() || self.terminating {
             return None;
@@ -236,14 +237,14 @@ impl Pod {
             .is_some_and(|from| from <= now)
     }
 
-    /// Whether it is ready, or has been. A kubelet says of a pod that it is not ready when it takes it on: that this was
-    /// said later means that the pod was ready in between.
+    /// Whether it is or was ready. A kubelet reports a pod as unready when it accepts it, so a later
+    /// transition means that the pod was ready in between.
     pub fn has_served(&self) -> bool {
         let since = |(started, since): (Timestamp, Timestamp)| since > started;
         self.is_ready() || self.started.zip(self.unready_since).is_some_and(since)
     }
 
-    /// Whether it is ready, or was and may be so again by itself.
+    /// Whether it is ready, or was ready and may recover by itself.
     pub fn may_come_back(&self) -> bool {
         self.is_active()
             && !self.is_out_of_service()
@@ -251,16 +252,16 @@ impl Pod {
             && !self.lasting().any(Container::cannot_have_players)
     }
 
-    /// Why it does not start, as its scheduler or its kubelet says it.
+    /// Returns why it does not start, in the words of its scheduler or kubelet.
     pub fn complaint(&self) -> Option<String> {
         let unschedulable = self.unschedulable.as_ref().filter(|_| self.node.is_none());
         let no_node = unschedulable.map(|why| format!("no node is found for it: {why}"));
         no_node.or_else(|| self.containers.iter().find_map(Container::complaint))
     }
 
-    /// Whether its kubelet has reported of every container that it has never run with the image that it has now. A
-    /// container that crashed does not count: it will run again. Nor does one of which nothing was reported: a node
-    /// that has fallen silent may run it.
+    /// Whether its kubelet reported for every container that it never ran with its current image. A crashed
+    /// container does not count: it will run again. Nor does one without a report: an unreachable node may be
+    /// running it.
     pub fn never_started(&self) -> bool {
         match self.phase {
             PodPhase::Pending | PodPhase::Running => {
@@ -283,7 +284,7 @@ fn creation_of(metadata: &ObjectMeta) -> Option<Timestamp> {
     metadata.creation_timestamp.as_ref().map(|Time(at)| *at)
 }
 
-/// The API server notes when a deletion is to be over.
+/// Computes when a deletion started: the API server records its end and its grace period.
 fn begun(end: Timestamp, grace: Option<i64>) -> Option<Timestamp> {
     let grace = jiff::SignedDuration::from_secs(grace.unwrap_or_default());
     end.checked_sub(grace).ok()
@@ -311,7 +312,7 @@ fn condition<'a>(status: Option<&'a api::PodStatus>, kind: &str) -> Option<&'a a
 fn ready_since(status: Option<&api::PodStatus>, created: Option<Timestamp>) -> Option<Timestamp> {
     let ready = condition(status, "Ready").filter(|condition| condition.status == "True")?;
     let since = ready.last_transition_time.as_ref().map(|Time(at)| *at);
-    // Ready without a time: since when is not known, so as late as can be said without a clock.
+    // Ready without a time: the creation time is the best estimate without a clock.
     since.or(created)
 }
 

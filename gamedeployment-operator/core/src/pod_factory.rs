@@ -1,7 +1,7 @@
-//! New pods: their names, labels, readiness gate and index.
+//! New pods: names, labels, readiness gate and index.
 //!
-//! A name is a function of the workload, its generation and the names that are in use: the same decision taken twice,
-//! by two leaders or after an answer that was lost, asks for the same pod, and the API server makes it once.
+//! A name is a function of the workload, its generation and the names in use: the same decision made twice,
+//! by two leaders or after a lost response, requests the same pod, and the API server creates it once.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,29 +15,29 @@ use crate::plan::NewPod;
 use crate::template::Template;
 use crate::workload::{IndexRange, Workload};
 
-/// Letters and digits that make no words and are not mistaken for one another: Kubernetes' own choice.
+/// Letters and digits that form no words and are not mistaken for one another, as chosen by Kubernetes.
 const ALPHABET: [char; 27] = [
     'b', 'c', 'd', 'f', 'g', 'h', 'j', 'k', 'l', 'm', 'n', 'p', 'q', 'r', 's', 't', 'v', 'w', 'x', 'z', '2',
     '4', '5', '6', '7', '8', '9',
 ];
 const ID_LENGTH: usize = 5;
-/// Longest name of a pod whose name can be a host name.
+/// Longest pod name that is also a valid host name.
 const LONGEST_NAME: usize = 63;
 
-/// Hands out instance ids and indexes.
+/// Allocates instance ids and indexes.
 pub struct PodFactory<'a> {
     workload: &'a Workload,
     cluster: &'a dyn Cluster,
-    /// Instance ids of pods and runs that exist.
+    /// Instance ids of existing pods and runs.
     taken: BTreeSet<String>,
     indexes: BTreeSet<i64>,
-    /// No index below this one is free.
+    /// Search start: no index below it is free.
     next_index: i64,
     next: u64,
 }
 
 impl<'a> PodFactory<'a> {
-    /// With these instance ids and indexes in use.
+    /// Creates a factory with these instance ids and indexes in use.
     pub fn new(
         workload: &'a Workload,
         cluster: &'a dyn Cluster,
@@ -54,7 +54,7 @@ impl<'a> PodFactory<'a> {
         }
     }
 
-    /// A pod at a revision; none where every index is in use.
+    /// Builds a pod at a revision; `None` if every index is in use.
     pub fn pod(&mut self, revision: &str, template: &Template) -> Option<NewPod> {
         let index = match self.workload.indexes {
             Some(range) => Some(self.free_index(range)?),
@@ -86,7 +86,7 @@ impl<'a> PodFactory<'a> {
     }
 }
 
-/// The part of a pod's name before its id.
+/// Returns the part of a pod's name before its id.
 fn prefix(workload: &str) -> &str {
     let room = LONGEST_NAME - ID_LENGTH - 1;
     let end = workload
@@ -106,7 +106,7 @@ fn prefix(workload: &str) -> &str {
 }
 
 fn instance_id(mut hash: u64) -> String {
-    // The low bits of neighbouring seeds are alike; mixing spreads them.
+    // Neighbouring seeds share their low bits; mixing spreads them.
     hash = (hash ^ (hash >> 31)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     hash ^= hash >> 29;
     let digits = std::iter::repeat_with(|| {
@@ -177,7 +177,7 @@ fn add_readiness_gate(spec: &mut Map<String, Value>) {
     }
 }
 
-/// Every container knows its pod's index by an environment variable.
+/// Sets an environment variable with the pod's index in every container.
 fn add_index(spec: &mut Map<String, Value>, index: &str) {
     let Some(Value::Array(containers)) = spec.get_mut("containers") else {
         return;
@@ -187,7 +187,7 @@ fn add_index(spec: &mut Map<String, Value>, index: &str) {
         match container.get_mut("env") {
             Some(Value::Array(variables)) => {
                 variables.retain(|known| known.get("name") != Some(&json!(label::INDEX_VARIABLE)));
-                // First, so that other variables can refer to it.
+                // Placed first, so that other variables can refer to it.
                 variables.insert(0, variable);
             }
             _ => {

@@ -1,9 +1,9 @@
-//! Where an in-place update of one pod stands. All of it is written on the pod: whoever takes over goes on.
+//! Progress of a pod's in-place update. All of it is written to the pod, so any later process can continue.
 //!
 //! 1. The condition `InPlaceUpdateReady` becomes False; its message names the revision (out of service,
 //!    [`InPlacePhase::Grace`]).
-//! 2. After `gracePeriodSeconds` one write changes images, metadata and the revision's label, and records in an
-//!    annotation what the containers were before ([`InPlacePhase::Written`]).
+//! 2. After `gracePeriodSeconds` one write changes images, metadata and the revision label, and records the
+//!    containers' previous state in an annotation ([`InPlacePhase::Written`]).
 //! 3. When every changed container shows that it runs the new image, the condition becomes True
 //!    ([`InPlacePhase::Idle`]).
 
@@ -16,24 +16,24 @@ use shared_api::names;
 use crate::in_place::{ContainerMark, ContainerNow, NEVER_SO_LATE, Progress, finished};
 use crate::pod::{Container, Pod, State};
 
-/// What is recorded on a pod when its images are written. The original's form reads as well.
+/// Record written to a pod along with its images. Also reads the original operator's format.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Record {
-    /// The revision that was written.
+    /// Revision of the update.
     #[serde(default)]
     pub revision: String,
-    /// When it was written, if the record says so.
+    /// Time of the write, if recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub update_timestamp: Option<Timestamp>,
-    /// The containers that it changes, as they were before.
+    /// The changed containers in their state before the update.
     #[serde(default)]
     pub last_container_statuses: BTreeMap<String, ContainerMark>,
 }
 
 impl Record {
-    /// What is to be recorded when these containers of a pod are changed. What an earlier update has changed and that
-    /// does not run yet stays to be waited for; what runs was approved for that update alone.
+    /// Builds the record for changing these containers of a pod. Containers that an earlier update changed
+    /// and that do not run yet stay in it; running ones were approved only for that update.
     pub fn new<'a>(pod: &Pod, to: &str, changed: impl Iterator<Item = &'a String>, at: Timestamp) -> Self {
         let written = |record: &Self| record.revision == pod.revision();
         let open =
@@ -60,7 +60,8 @@ impl Record {
         }
     }
 
-    /// The marks of the containers that have not run what was written. One that has, and crashed since, is not awaited.
+    /// Returns the marks of containers that have not run the written image yet. A container that ran it and
+    /// crashed since is not awaited.
     fn awaited(self, pod: &Pod, now: Timestamp) -> BTreeMap<String, ContainerMark> {
         let written = self.update_timestamp.unwrap_or(Timestamp::MIN);
         let has_run = |name: &String, mark: &ContainerMark| {
@@ -80,13 +81,13 @@ impl Record {
         marks
     }
 
-    /// What names this update among those of the pod.
+    /// Returns an identifier that is unique among the pod's updates.
     pub fn mark(&self) -> String {
         let at = self.update_timestamp.unwrap_or(Timestamp::MIN);
         format!("{} {at}", self.revision)
     }
 
-    /// The annotation's text.
+    /// Formats the annotation.
     pub fn text(&self) -> String {
         serde_json::to_string(self).unwrap_or_default()
     }
@@ -96,37 +97,37 @@ impl Record {
     }
 }
 
-/// Where an in-place update of a pod stands.
+/// Progress of a pod's in-place update.
 #[derive(Debug, Clone, PartialEq)]
 pub enum InPlacePhase {
-    /// None is going on.
+    /// No update is in progress.
     Idle,
-    /// The pod is out of service, or was never put into it, for no update at all.
+    /// The pod is out of service, or was never put into service, without an update.
     OutOfService,
-    /// Out of service for this revision; nothing is changed yet.
+    /// The pod is out of service for this revision; nothing has changed yet.
     Grace {
-        /// The revision that it is out of service for.
+        /// Target revision.
         to: String,
-        /// When the pod went out of service, as its condition says.
+        /// Time when the pod went out of service, from its condition.
         since: Option<Timestamp>,
     },
-    /// Images are written; the containers do not all run them yet.
+    /// The images are written; not all containers run them yet.
     Written {
-        /// When they were written, as the record on the pod says.
+        /// Time of the write, from the record on the pod.
         since: Option<Timestamp>,
-        /// When to look again though nothing happens.
+        /// Time of the next check if no event arrives.
         look: Option<Timestamp>,
-        /// What the kubelet complains of.
+        /// Error that the kubelet reports.
         complaint: Option<String>,
     },
-    /// Everything runs; the pod is to be put back into service.
+    /// All containers run the new images; the pod can be put back into service.
     Finished,
 }
 
-/// Where an in-place update of this pod stands.
+/// Determines the progress of this pod's in-place update.
 pub fn in_place_phase(pod: &Pod, now: Timestamp) -> InPlacePhase {
     let Some(condition) = &pod.in_place else {
-        // A fresh pod is not ready before somebody says that no update is going on.
+        // A new pod is not ready until the condition reports that no update is in progress.
         return if pod.has_readiness_gate {
             InPlacePhase::OutOfService
         } else {
@@ -154,17 +155,18 @@ pub fn in_place_phase(pod: &Pod, now: Timestamp) -> InPlacePhase {
     }
 }
 
-/// Whether the original has begun an update of this pod: it puts the label first and the images later.
+/// Whether the original operator has started an update of this pod: it writes the label first and the images
+/// later.
 pub fn is_half_written(pod: &Pod) -> bool {
     pod.is_out_of_service() && pod.annotation(names::pod::IN_PLACE_GRACE).is_some()
 }
 
-/// Whether the condition speaks of the revision that the pod has; the original's condition speaks of none.
+/// Whether the condition refers to the pod's revision. The original operator's condition names no revision.
 fn is_target(target: &str, pod: &Pod) -> bool {
     target.is_empty() || target == pod.revision()
 }
 
-/// A pod without the readiness gate is updated while it is in service.
+/// Returns the progress of a pod in service. Pods without the readiness gate are updated while in service.
 fn in_service(pod: &Pod, now: Timestamp) -> InPlacePhase {
     let written = record(pod).filter(|record| {
         !pod.has_readiness_gate && record.revision == pod.revision() && !is_noted(record, pod)
@@ -175,7 +177,7 @@ fn in_service(pod: &Pod, now: Timestamp) -> InPlacePhase {
     }
 }
 
-/// Whether it is noted on the pod that this update is finished. Older releases noted only when one was.
+/// Whether the pod records that this update is finished. Older releases recorded only the time.
 fn is_noted(record: &Record, pod: &Pod) -> bool {
     let Some(condition) = pod.in_place.as_ref().filter(|condition| condition.ready) else {
         return false;
@@ -190,7 +192,7 @@ fn hot_patch(pod: &Pod, now: Timestamp) -> InPlacePhase {
     match hot_record(pod).filter(|record| record.revision == pod.revision()) {
         Some(record) => match advance(pod, &record, now) {
             InPlacePhase::Finished => InPlacePhase::Idle,
-            // Nobody notes that a hot patch is finished: a pod that has served since is no part of an update.
+            // Nothing records the end of a hot patch: a pod that has served since is not being updated.
             _ if has_served_since(pod, &record, now) => InPlacePhase::Idle,
             other => other,
         },
@@ -198,7 +200,7 @@ fn hot_patch(pod: &Pod, now: Timestamp) -> InPlacePhase {
     }
 }
 
-/// Whether a pod that is not ready was so with its new containers.
+/// Whether an unready pod was ready with its new containers.
 fn has_served_since(pod: &Pod, record: &Record, now: Timestamp) -> bool {
     let Some(unready) = pod.unready_since else {
         return false;
@@ -252,8 +254,9 @@ fn advance(pod: &Pod, record: &Record, now: Timestamp) -> InPlacePhase {
     }
 }
 
-/// Whether an update of the pod to `to` was approved and begun, and this is its next step: the pod is out of service
-/// for that very revision, or images were written and only containers that are being changed anyway change again.
+/// Whether an update of the pod to `to` was approved and started, and this is its next step: the pod is out
+/// of service for this revision, or images were written and only containers that are already changing change
+/// again.
 pub fn is_under_way(pod: &Pod, to: &str, modified: &[String]) -> bool {
     if !pod.is_out_of_service() {
         return false;
@@ -264,7 +267,7 @@ pub fn is_under_way(pod: &Pod, to: &str, modified: &[String]) -> bool {
         .map_or("", |condition| condition.target.as_str());
     let record = record(pod).filter(|record| record.revision == pod.revision());
     let mark = |record: &Option<Record>, name| record.as_ref()?.last_container_statuses.get(name).cloned();
-    // What a hot patch changes is awaited with the update, and nobody has approved its restart.
+    // A container changed by a hot patch is awaited along with the update, but its restart was not approved.
     let hot = hot_record(pod);
     let changing = |name| mark(&record, name).is_some_and(|its| mark(&hot, name).as_ref() != Some(&its));
     if target == to || is_half_written(pod) && pod.revision() == to {
@@ -273,17 +276,17 @@ pub fn is_under_way(pod: &Pod, to: &str, modified: &[String]) -> bool {
     is_target(target, pod) && record.is_some() && modified.iter().all(changing)
 }
 
-/// The hot patch that was written last, if one was.
+/// Reads the record of the last hot patch, if any.
 fn hot_record(pod: &Pod) -> Option<Record> {
     Record::read(pod.annotation(names::pod::HOT_PATCH_STATE))
 }
 
-/// The update that was written last, if one was.
+/// Reads the record of the last in-place update, if any.
 pub fn record(pod: &Pod) -> Option<Record> {
     Record::read(pod.annotation(names::pod::IN_PLACE_STATE))
 }
 
-/// The mark of a container. One that has not been replaced since it was marked last is still of the image before that.
+/// Builds the mark of a container. A container not replaced since its last mark keeps the image of that mark.
 fn mark(container: &Container, before: Option<&ContainerMark>) -> ContainerMark {
     let same = before.filter(|mark| mark.container_id.as_deref() == Some(&container.container_id));
     ContainerMark {

@@ -1,4 +1,4 @@
-//! Which pod goes first.
+//! Deletion order of pods.
 
 use std::cmp::Ordering;
 
@@ -8,7 +8,7 @@ use shared_api::names::pod::DELETION_COST;
 use crate::cluster::Cluster;
 use crate::pod::{Pod, PodPhase};
 
-/// What decides about a pod's place; lower goes first. A total order: no two pods are equal.
+/// Sort key of a pod; lower goes first. A total order: no two pods are equal.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rank<'a> {
     scheduled: bool,
@@ -17,29 +17,30 @@ pub struct Rank<'a> {
     node_cost: Cost,
     pod_cost: Cost,
     not_asked: bool,
-    /// Ready more recently goes first, and one that is not ready before all.
+    /// The most recently ready pod goes first, and unready pods before all.
     ready_since: Option<std::cmp::Reverse<Timestamp>>,
     fewer_restarts: std::cmp::Reverse<i32>,
     created: std::cmp::Reverse<Option<Timestamp>>,
     name: &'a str,
 }
 
-/// How the costs of pods decide: the annotation `pod-deletion-cost-sort-method`.
+/// Effect of deletion costs on the order, from the annotation `pod-deletion-cost-sort-method`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum CostOrder {
-    /// Lower goes first, and a pod without a cost last: the original's rule. Nobody has chosen it.
+    /// Lower costs go first and pods without a cost last, as in the original operator. The user has not
+    /// chosen it.
     #[default]
     Unset,
-    /// The same, chosen.
+    /// Same as `Unset`, but chosen by the user.
     Ascending,
-    /// Higher goes first, and a pod without a cost last.
+    /// Higher costs go first and pods without a cost last.
     Descending,
-    /// Lower goes first, and a pod without a cost costs 0: the rule of Kubernetes.
+    /// Lower costs go first and a missing cost counts as 0, as in Kubernetes.
     Kubernetes,
 }
 
 impl CostOrder {
-    /// Reads the annotation.
+    /// Parses the annotation.
     pub fn read(text: Option<&str>) -> Self {
         match text {
             None => Self::Unset,
@@ -50,7 +51,7 @@ impl CostOrder {
     }
 }
 
-/// What deleting a pod costs, where the pod says it.
+/// Returns the pod's deletion cost, if set.
 pub fn cost_of(pod: &Pod) -> Option<f64> {
     pod.annotation(DELETION_COST)
         .and_then(|text| text.trim().parse().ok())
@@ -76,14 +77,14 @@ impl Cost {
 }
 
 impl<'a> Rank<'a> {
-    /// The rank of a pod. `approved`: its hook has said yes already.
+    /// Computes the rank of a pod. `approved`: its hook has already succeeded.
     pub fn new(pod: &'a Pod, cluster: &dyn Cluster, approved: bool, order: CostOrder) -> Self {
         let node_cost = pod.node.as_deref().and_then(|node| cluster.node_cost(node));
         Self {
             scheduled: pod.node.is_some(),
             phase: pod.phase,
             ready: pod.is_ready(),
-            // The costs of nodes are always ascending, as in the original.
+            // Node costs are always ascending, as in the original operator.
             node_cost: Cost::new(node_cost, CostOrder::Ascending),
             pod_cost: Cost::new(cost_of(pod), order),
             not_asked: !approved,

@@ -1,8 +1,10 @@
-//! Writes that the API server refuses or does not answer: each is tried again after a pause that news do not shorten.
+//! Back-off for writes that the API server rejects or does not answer. Watch events do not shorten the
+//! back-off.
 //!
-//! A write is known by what it does and to which object. One that is refused waits by itself, and everything else goes
-//! on. Where the same is refused for several objects and done for none, it is not about the objects: then a few of them
-//! are tried at a time, those first that were tried least. An edit of the spec ends every pause.
+//! The key of a write is its kind and its object. A rejected write waits on its own while everything else
+//! continues. If the same kind fails for several objects and succeeds for none, the objects are not the
+//! cause: then only a few of them are retried at a time, those with the fewest attempts first. An edit of the
+//! spec ends every back-off.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,41 +12,41 @@ use std::time::Duration;
 use crate::plan::{Action, CREATE_POD, CREATE_REVISION, Plan, STATUS, TRY_POD};
 use crate::view::WriteErrors;
 
-/// The first pause; it doubles with every refusal in a row.
+/// First back-off; it doubles with every consecutive rejection.
 pub const FIRST_PAUSE: Duration = Duration::from_millis(250);
-/// The longest one.
+/// Upper limit of the back-off.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
-/// Objects that are tried at a time where the same is refused for several.
+/// Number of objects retried at a time when the same write is rejected for several.
 const PROBES: usize = 2;
 
-/// What came of one write.
+/// Outcome of one write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tried {
-    /// What was to be done: [`Action::name`].
+    /// Kind of write: [`Action::name`].
     pub act: &'static str,
-    /// To which object.
+    /// Name of the object.
     pub object: String,
-    /// Whether it was about the number of pods.
+    /// Whether it affects the number of pods.
     pub scales: bool,
-    /// Why it was not done; none where it was.
+    /// Reason for the failure; `None` on success.
     pub refused: Option<String>,
 }
 
-/// Refused writes of one workload. Times are those of a clock that nobody sets.
+/// Rejected writes of one workload. Times come from a monotonic clock.
 #[derive(Debug, Default)]
 pub struct Refusals {
     generation: Option<i64>,
-    /// How many names of a new revision, one after the other, were taken by something else.
+    /// Number of consecutive names for a new revision that were already taken.
     collisions: i32,
     acts: BTreeMap<&'static str, Act>,
 }
 
-/// Refusals of the same to several objects.
+/// Rejections of one kind of write, by object.
 #[derive(Debug, Default)]
 struct Act {
     scales: bool,
     objects: BTreeMap<String, Refusal>,
-    /// Attempts in a row of which nothing came.
+    /// Number of consecutive failed attempts.
     in_vain: u32,
     until: Duration,
 }
@@ -54,12 +56,12 @@ struct Refusal {
     message: String,
     times: u32,
     until: Duration,
-    /// Its pod waits for a hook before the write is due again.
+    /// Whether its pod waits for a hook before the write is due again.
     asks: bool,
 }
 
 impl Act {
-    /// Whether it is refused whatever the object is.
+    /// Whether it is rejected regardless of the object.
     fn is_general(&self) -> bool {
         self.in_vain > 0 && self.objects.len() > 1
     }
@@ -89,7 +91,7 @@ fn pause(times: u32) -> Duration {
         .min(LONGEST_PAUSE)
 }
 
-/// New pods are alike.
+/// Key of the object of an action. All new pods share one key.
 fn object(action: &Action) -> &str {
     match action {
         Action::CreatePod(_) => "",
@@ -98,7 +100,7 @@ fn object(action: &Action) -> &str {
 }
 
 impl Refusals {
-    /// The spec is of this generation now.
+    /// Updates the spec's generation. A new generation clears every back-off.
     pub fn see(&mut self, generation: Option<i64>) {
         if self.generation != generation {
             self.generation = generation;
@@ -106,8 +108,8 @@ impl Refusals {
         }
     }
 
-    /// Forgets what is not to be done any more. Says whether that was anything. A write whose pod is asked again, since
-    /// its verdict grew too old meanwhile, is still to be done.
+    /// Drops failures of writes that the plan no longer contains. Returns whether any were dropped. A write
+    /// whose verdict expired in the meantime is kept while its hook runs again.
     pub fn forget_others(&mut self, plan: &Plan) -> bool {
         let before = self.count();
         self.acts.retain(|name, act| {
@@ -133,7 +135,7 @@ impl Refusals {
         self.acts.values().map(|act| act.objects.len()).sum()
     }
 
-    /// Takes out of a plan what is to wait.
+    /// Removes actions in back-off from a plan.
     pub fn hold(&self, plan: &mut Plan, now: Duration) {
         if self.acts.is_empty() {
             return;
@@ -157,7 +159,7 @@ impl Refusals {
         }
     }
 
-    /// Learns what came of a plan.
+    /// Records the outcomes of a plan.
     pub fn learn(&mut self, tried: Vec<Tried>, now: Duration) {
         let (refused, done): (Vec<_>, Vec<_>) = tried.into_iter().partition(|one| one.refused.is_some());
         let of = |tried: &Tried| {
@@ -199,7 +201,8 @@ impl Refusals {
         }
     }
 
-    /// Learns whether the name of a new revision was taken by something else: the next name is tried then.
+    /// Records whether the name of a new revision was already taken. If so, the next attempt uses another
+    /// name.
     pub fn collide(&mut self, taken: bool) {
         self.collisions = if taken {
             self.collisions.saturating_add(1)
@@ -208,7 +211,7 @@ impl Refusals {
         };
     }
 
-    /// What is told of it. It stays the same while the same is refused.
+    /// Returns the errors to report. They stay the same while the same writes are rejected.
     pub fn write_errors(&self) -> Option<WriteErrors> {
         let first = |scales: bool| {
             let mut acts = self.acts.iter();
@@ -228,7 +231,7 @@ impl Refusals {
         (write_errors != WriteErrors::default()).then_some(write_errors)
     }
 
-    /// When something is to be tried again.
+    /// Returns when the next retry is due.
     pub fn next(&self) -> Option<Duration> {
         let due = |act: &Act| {
             let due = act.objects.values().filter(|refusal| !refusal.asks);
@@ -242,12 +245,12 @@ impl Refusals {
         self.acts.values().filter_map(due).min()
     }
 
-    /// Whether any refused write is remembered.
+    /// Whether any rejected write is recorded.
     pub fn remembers(&self) -> bool {
         !self.acts.is_empty()
     }
 
-    /// Nothing is refused.
+    /// Whether nothing is rejected and no name collided.
     pub fn is_empty(&self) -> bool {
         self.acts.is_empty() && self.collisions == 0
     }

@@ -1,4 +1,4 @@
-//! Which pods are to be updated, and how.
+//! Choice of the pods to update, and of how to update them.
 
 use std::collections::BTreeSet;
 
@@ -8,17 +8,17 @@ use crate::progress::is_half_written;
 use crate::stages::{Choice, ChosenPod};
 use crate::workload::UpdateType;
 
-/// What keeps the update from going on.
+/// Obstacles to the update.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Hindrances {
-    /// Why pods cannot be updated in place, each reason once.
+    /// Reasons why pods cannot be updated in place, each listed once.
     pub not_in_place: Vec<String>,
-    /// How many pods that is about.
+    /// Number of pods affected.
     pub pods: usize,
 }
 
-/// Chooses among the old pods that stay so far, but for those that are to be kept: those begun first, then those chosen
-/// before, then in their order.
+/// Chooses among the old pods that stay so far, except those to keep: first updates in progress, then pods
+/// selected before, then in deletion order.
 #[must_use]
 pub fn choose<'a>(
     facts: &Facts<'_>,
@@ -31,7 +31,7 @@ pub fn choose<'a>(
         return (pods, hindrances);
     }
     let old_left = pods.iter().filter(|pod| pod.facts.old && pod.stays()).count();
-    // Also a stopped update ends what is half done.
+    // Even a paused update finishes what is half done.
     let to_update = if workload.paused {
         0
     } else {
@@ -49,11 +49,12 @@ pub fn choose<'a>(
     candidates.extend(pods.iter_mut().filter(may_go));
     let in_place = matches!(workload.update, UpdateType::InPlace | UpdateType::HotPatch);
     candidates.sort_by_cached_key(|pod| {
-        // Of those that may stay at old revisions anyway, those stay that cannot be changed.
+        // Pods that cannot be changed come last, so that they are the ones that stay at old revisions if some
+        // may.
         let cannot = in_place && !facts.history.can_change(pod.facts.pod);
         (cannot, eagerness(pod.facts, &asked))
     });
-    // A pod that the original had begun counts as updated by its label already.
+    // A pod whose update the original operator started already counts as updated by its label.
     let begun = candidates.iter().filter(|pod| is_begun(pod.facts)).count();
     for pod in candidates.into_iter().take(to_update.saturating_add(begun)) {
         let intent = match workload.update {
@@ -77,12 +78,12 @@ pub fn choose<'a>(
     (pods, hindrances)
 }
 
-/// Begun by the original: its label is new and its images are not.
+/// Whether the original operator started its update: the label is new but the images are not.
 fn is_begun(pod: &PodFacts<'_>) -> bool {
     !pod.old && is_half_written(pod.pod)
 }
 
-/// Lower goes first.
+/// Sort key: lower goes first.
 fn eagerness(pod: &PodFacts<'_>, asked: &BTreeSet<&str>) -> (bool, bool, bool, bool) {
     let chosen = pod.chosen.is_some() || asked.contains(pod.pod.uid.as_str());
     (

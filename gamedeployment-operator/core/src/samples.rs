@@ -1,4 +1,4 @@
-//! Objects for tests: as small as they can be, with what a test is about written over them.
+//! Minimal objects for tests, with overrides for the tested fields.
 
 use k8s_openapi::api::core::v1 as api;
 use serde_json::{Map, Value, json};
@@ -10,7 +10,7 @@ use crate::revision::Revision;
 use crate::template::Template;
 use crate::workload::Workload;
 
-/// Writes values at paths such as `/spec/replicas`, and makes the objects on the way.
+/// Writes values at paths such as `/spec/replicas`, creating missing parent objects.
 fn write_over(base: &mut Value, over: &[(&str, Value)]) {
     for (path, new) in over {
         let mut at = &mut *base;
@@ -32,7 +32,7 @@ pub(crate) fn template(image: &str) -> Value {
     })
 }
 
-/// A workload `fleet` without anything that could be left out.
+/// A minimal workload `fleet`.
 pub(crate) fn object(over: &[(&str, Value)]) -> GameDeployment {
     let mut base = json!({
         "apiVersion": "tkex.tencent.com/v1alpha1",
@@ -48,7 +48,7 @@ pub(crate) fn workload(over: &[(&str, Value)]) -> Workload {
     Workload::read(&object(over)).unwrap()
 }
 
-/// A pod of `fleet` at revision `old` that has been ready since 2024.
+/// A pod of `fleet` at revision `old`, ready since 2024.
 pub(crate) fn pod(name: &str, over: &[(&str, Value)]) -> Pod {
     let mut base = json!({
         "metadata": {
@@ -90,7 +90,7 @@ pub(crate) fn revisions() -> Vec<Revision> {
     vec![revision("old", 1, "game:v1"), revision("new", 2, "game:v2")]
 }
 
-/// Surroundings with these costs of nodes and names of pods in use.
+/// A cluster with these node costs and pod names in use.
 #[derive(Default)]
 pub(crate) struct Around {
     pub(crate) costs: Vec<(&'static str, f64)>,
@@ -120,7 +120,7 @@ impl Cluster for Around {
     }
 }
 
-/// Cases of each property, unless `PROPTEST_CASES` says another number.
+/// Number of cases per property, unless `PROPTEST_CASES` overrides it.
 #[expect(
     clippy::disallowed_methods,
     reason = "tests: somebody may want more of them, or fewer"

@@ -1,19 +1,19 @@
-//! How many pods to create and to delete: arithmetic on counts, total over all inputs.
+//! Number of pods to create and delete: arithmetic on counts, total over all inputs.
 //!
-//! `replicas` pods are wanted, and while pods are being replaced up to `maxSurge` more. Of the wanted ones
-//! `partition` stay at old revisions: where such a pod is missing, one is created at the current revision. Raising
-//! the partition never turns an updated pod back.
+//! `replicas` pods are wanted, plus up to `maxSurge` more while pods are being replaced. Of the wanted pods,
+//! `partition` stay at old revisions: a missing one is created at the current revision. Raising the partition
+//! never reverts an updated pod.
 
 /// The counts of one workload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts {
-    /// Pods that there should be.
+    /// Desired number of pods.
     pub replicas: usize,
-    /// Pods that stay at old revisions, as it is asked for: it may be more than there are to be.
+    /// Pods that stay at old revisions, as requested; may exceed `replicas`.
     pub partition: usize,
-    /// Pods that may be there above `replicas` while others are being replaced.
+    /// Pods allowed above `replicas` while others are being replaced.
     pub surge: usize,
-    /// Pods that are being replaced, and whose successors may come before they go.
+    /// Pods being replaced whose successors may come first.
     pub replaced: usize,
     /// Pods at old revisions.
     pub old: usize,
@@ -21,7 +21,7 @@ pub struct Counts {
     pub updated: usize,
 }
 
-/// What the counts ask for. Never both creation and deletion.
+/// Required changes. Never both creations and deletions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Need {
     /// Pods to create at the current revision.
@@ -30,12 +30,13 @@ pub struct Need {
     pub create_updated: usize,
     /// Pods to delete.
     pub delete: usize,
-    /// How many of these are to be old pods, as far as there are any.
+    /// Number of these that should be old pods, if there are enough.
     pub delete_old: usize,
 }
 
 impl Need {
-    /// What is left to create when pods are adopted: these take the places of their own revision first.
+    /// Returns what is left to create after adoption. Adopted pods first fill the places of their own
+    /// revision.
     #[must_use]
     pub fn after_adoption(self, old: usize, updated: usize) -> Self {
         let create = (self.create_old + self.create_updated).saturating_sub(old + updated);
@@ -54,12 +55,12 @@ impl Counts {
         self.partition.min(self.replicas)
     }
 
-    /// Wanted pods that are to have the update revision in the end. Pods that are there for an update alone are none.
+    /// Wanted pods that end up at the update revision, excluding surge pods.
     pub fn to_update_in_all(&self) -> usize {
         self.replicas - self.to_keep_old()
     }
 
-    /// Old pods that are to be replaced.
+    /// Old pods to replace.
     pub fn to_update(&self) -> usize {
         self.old.saturating_sub(self.to_keep_old())
     }
@@ -69,19 +70,19 @@ impl Counts {
         self.replicas.saturating_add(self.surge.min(self.replaced))
     }
 
-    /// Pods that there are above `replicas`.
+    /// Pods above `replicas`.
     pub fn surplus(&self) -> usize {
         self.old
             .saturating_add(self.updated)
             .saturating_sub(self.replicas)
     }
 
-    /// Of these, the ones that are there for an update.
+    /// Surplus pods that exist because of an update.
     pub fn surging(&self) -> usize {
         self.surplus().min(self.surge.min(self.replaced))
     }
 
-    /// What is to be done.
+    /// Computes the required changes.
     pub fn need(&self) -> Need {
         let total = self.old.saturating_add(self.updated);
         let wanted = self.wanted();

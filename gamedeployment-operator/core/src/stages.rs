@@ -1,62 +1,63 @@
-//! How far the decision on each pod has come. Each stage is made of the one before it: what was not chosen is not asked
-//! about, and what was not asked about is neither granted anything nor acted on.
+//! Stages of the decision on each pod. Each is built from the one before: the gate assesses only chosen pods,
+//! and only assessed pods get a slot or an action.
 
 use std::ptr;
 
 use crate::facts::{Facts, PodFacts};
 use crate::gate::{Intent, Standing};
 
-/// [`victims`](crate::victims) and [`rollout`](crate::rollout) have chosen. Every pod that counts is one of these.
+/// A pod after [`victims`](crate::victims) and [`rollout`](crate::rollout) have chosen. Every active pod is
+/// one of these.
 pub struct ChosenPod<'a> {
-    /// What is known of the pod.
+    /// Facts about the pod.
     pub facts: &'a PodFacts<'a>,
-    /// What is to be done to it, if anything is.
+    /// Chosen operation, if any.
     pub choice: Option<Choice>,
 }
 
-/// What is to be done to a pod.
+/// Operation chosen for a pod.
 pub struct Choice {
-    /// The verdict that it needs is one for just this.
+    /// Intent, for which it needs a matching verdict.
     pub intent: Intent,
-    /// Whether its deletion is one that `replicas` asks for.
+    /// Whether `replicas` requires the deletion.
     pub surplus: bool,
 }
 
-/// The gate has said where the question about a chosen pod stands.
+/// A chosen pod with its gate state.
 pub struct AskedPod<'a> {
-    /// What is known of the pod.
+    /// Facts about the pod.
     pub facts: &'a PodFacts<'a>,
-    /// What is to be done to it.
+    /// Chosen operation.
     pub intent: Intent,
-    /// Whether its deletion is one that `replicas` asks for.
+    /// Whether `replicas` requires the deletion.
     pub surplus: bool,
-    /// Where the question stands.
+    /// State of the gate.
     pub standing: Standing<'a>,
 }
 
-/// The budget has been shared out among the pods that were asked about.
+/// An assessed pod after the budget has been distributed.
 pub struct GrantedPod<'a> {
-    /// What is known of the pod.
+    /// Facts about the pod.
     pub facts: &'a PodFacts<'a>,
-    /// What is to be done to it.
+    /// Chosen operation.
     pub intent: Intent,
-    /// Whether its deletion is one that `replicas` asks for.
+    /// Whether `replicas` requires the deletion.
     pub surplus: bool,
-    /// Where the question stands.
+    /// State of the gate.
     pub standing: Standing<'a>,
-    /// Whether it may be asked about, or acted on, within the budget.
+    /// Whether the budget allows running its hook or acting on it.
     pub granted: bool,
 }
 
 impl ChosenPod<'_> {
-    /// Whether nothing is to be done to it.
+    /// Whether nothing was chosen for it.
     pub fn stays(&self) -> bool {
         self.choice.is_none()
     }
 }
 
 impl<'a> GrantedPod<'a> {
-    /// Before anything is granted.
+    /// Converts an assessed pod that has no slot yet.
     pub fn waiting(asked: AskedPod<'a>) -> Self {
         Self {
             facts: asked.facts,
@@ -68,7 +69,7 @@ impl<'a> GrantedPod<'a> {
     }
 }
 
-/// The pods to which nothing is to be done.
+/// Returns the pods for which nothing was chosen.
 pub fn staying<'s, 'a>(
     facts: &'s Facts<'a>,
     decided: &'s [GrantedPod<'_>],

@@ -1,6 +1,7 @@
-//! The next step of every pod: mark, ask, take out, write, put in, confirm, delete.
+//! The next step of every pod: mark, run the hook, take out of service, update, put into service, confirm,
+//! delete.
 //!
-//! A choice is persisted on the pod before its hook is asked, and the hook's verdict before the pod is touched.
+//! The choice is persisted on the pod before its hook runs, and the hook's verdict before the pod is changed.
 
 use std::ptr;
 
@@ -18,22 +19,22 @@ use crate::stages::{Choice, ChosenPod, GrantedPod};
 
 /// A pod that was updated in place and waits for its `PostInplace` hook.
 pub struct Confirmation<'a> {
-    /// At the revision that is to be confirmed.
+    /// The pod, at the revision to confirm.
     pub pod: &'a Pod,
-    /// Whether it is available.
+    /// Whether the pod is available.
     pub available: bool,
-    /// Where the question stands.
+    /// Its gate state.
     pub standing: Standing<'a>,
 }
 
 impl Confirmation<'_> {
-    /// Whether the pod is not well, by its hook.
+    /// Whether the hook reports that the pod is unhealthy.
     pub fn is_refused(&self) -> bool {
         matches!(self.standing, Standing::Refused(_))
     }
 }
 
-/// Asks the `PostInplace` hook about pods whose update in place is finished.
+/// Runs the `PostInplace` hook for pods whose in-place update is finished.
 #[must_use]
 pub fn confirm<'a>(
     facts: &Facts<'a>,
@@ -48,7 +49,7 @@ pub fn confirm<'a>(
         let pod = pod.facts;
         let intent = Intent::Confirm(pod.pod.revision().to_owned());
         let standing = match gate.assess(pod.pod, &intent, &[]) {
-            // A mark is taken off first: two writes cannot carry one version.
+            // Remove the mark first: two writes cannot use the same resource version.
             Standing::Open(approval) if pod.chosen.is_none() => {
                 let run = approval.run().map(str::to_owned);
                 if let Act::Confirmed(confirmed) = approval.into_act() {
@@ -81,7 +82,7 @@ pub fn confirm<'a>(
 fn wants_confirmation(pod: &ChosenPod<'_>) -> bool {
     let facts = pod.facts;
     let revision = facts.pod.revision();
-    // The record comes last: it has to be parsed, and most pods were confirmed long ago.
+    // Check the record last: parsing it costs time, and most pods were confirmed long ago.
     let updated_in_place = || progress::record(facts.pod).is_some_and(|record| record.revision == revision);
     !facts.old
         && pod.stays()
@@ -90,7 +91,7 @@ fn wants_confirmation(pod: &ChosenPod<'_>) -> bool {
         && updated_in_place()
 }
 
-/// Begins no further update: a pod that was updated is not well.
+/// Starts no further update, because an updated pod is unhealthy.
 #[must_use]
 pub fn hold_back(mut pods: Vec<ChosenPod<'_>>) -> Vec<ChosenPod<'_>> {
     for pod in &mut pods {
@@ -107,19 +108,20 @@ pub fn hold_back(mut pods: Vec<ChosenPod<'_>>) -> Vec<ChosenPod<'_>> {
     pods
 }
 
-/// What one step does, and to what.
+/// Outcome of one step.
 enum Step {
-    /// Writes to the pod: nothing else may, since each write carries the version that it was decided on.
+    /// Writes to the pod. No other write may follow, since each carries the resource version that the
+    /// decision is based on.
     Write(Action),
-    /// Creates a run about the pod.
+    /// Creates a HookRun for the pod.
     Ask(Action),
-    /// Waits until then, and leaves the pod as it is.
+    /// Waits until this time and leaves the pod unchanged.
     Wait(Timestamp),
     /// Does nothing.
     Rest,
 }
 
-/// Takes the next step of every pod, in their order: of those that something is to be done to, and of those that stay.
+/// Takes the next step of every pod in order, both of those to delete or update and of those that stay.
 #[must_use]
 pub fn take<'a>(facts: &Facts<'_>, granted: Vec<GrantedPod<'a>>) -> (Vec<GrantedPod<'a>>, Part) {
     let mut part = Part::default();
@@ -147,7 +149,7 @@ pub fn take<'a>(facts: &Facts<'_>, granted: Vec<GrantedPod<'a>>) -> (Vec<Granted
     (taken, part)
 }
 
-/// Nothing is to be done to this pod: what was begun with it is ended.
+/// Undoes or finishes work on a pod that stays as it is.
 fn leave(facts: &Facts<'_>, pod: &PodFacts<'_>, part: &mut Part) {
     if pod.chosen.is_some() {
         part.actions.push(Action::Unmark(PodRef::of(pod.pod)));
@@ -157,7 +159,7 @@ fn leave(facts: &Facts<'_>, pod: &PodFacts<'_>, part: &mut Part) {
     part.actions.extend(put_in(facts, pod));
 }
 
-/// Does what the gate's answer allows. Returns where the question stands then.
+/// Acts on the gate state. Returns the new state and the step.
 fn act<'a>(facts: &Facts<'_>, mut pod: GrantedPod<'a>) -> (GrantedPod<'a>, Step) {
     let needs_mark = needs_mark(&pod);
     let step;
@@ -198,7 +200,8 @@ fn act<'a>(facts: &Facts<'_>, mut pod: GrantedPod<'a>) -> (GrantedPod<'a>, Step)
     (pod, step)
 }
 
-/// Whether the choice of this pod is still to be recorded on it. One to be recreated is chosen when its turn comes.
+/// Whether the choice of this pod still needs to be recorded on it. A pod to recreate counts as chosen only
+/// once it is granted.
 fn needs_mark(pod: &GrantedPod<'_>) -> bool {
     let chosen = match pod.intent {
         Intent::Delete => true,
@@ -235,8 +238,8 @@ fn open(facts: &Facts<'_>, pod: &PodFacts<'_>, approval: Approval<'_>) -> Step {
         | InPlacePhase::Written { .. }
         | InPlacePhase::Finished => None,
     };
-    // A change of metadata restarts nothing: the pod stays in service. Where nothing keeps players out of it, there is
-    // nothing to wait for: the verdict is fresh now.
+    // A metadata change restarts nothing, so the pod stays in service. Without a readiness gate nothing keeps
+    // players out, so waiting is pointless: the verdict is fresh now.
     let at_once = update.hot() || !gated || change.images.is_empty() && !pod.pod.is_out_of_service();
     match out_for {
         Some(since) => {
@@ -256,7 +259,7 @@ fn open(facts: &Facts<'_>, pod: &PodFacts<'_>, approval: Approval<'_>) -> Step {
     Step::Write(Action::WriteUpdate(update, Box::new(written)))
 }
 
-/// What an update writes to a pod, with the record that its end is seen by.
+/// Builds the write of an update, including the record used to detect its completion.
 fn written(facts: &Facts<'_>, pod: &Pod, change: crate::in_place::Change, hot: bool) -> PodChange {
     let to = &facts.history.update.name;
     let set = |(key, value): (String, String)| (key, Some(value));
@@ -270,7 +273,7 @@ fn written(facts: &Facts<'_>, pod: &Pod, change: crate::in_place::Change, hot: b
     annotations.extend(change.annotations.removed.into_iter().map(remove));
     annotations.retain(|key, _| !annotation::RESERVED_ANNOTATIONS.contains(&key.as_str()));
     if pod.annotation(annotation::CONFIRMED).is_some() {
-        // That was said of an earlier update, though it may have gone to the same revision.
+        // The confirmation belongs to an earlier update, possibly to the same revision.
         annotations.insert(annotation::CONFIRMED.to_owned(), None);
     }
     let record = Record::new(pod, to, change.images.keys(), facts.now).text();
@@ -293,7 +296,7 @@ fn written(facts: &Facts<'_>, pod: &Pod, change: crate::in_place::Change, hot: b
     }
 }
 
-/// Puts a pod into service that has no reason to be out of it.
+/// Puts a pod back into service if nothing requires it to be out.
 fn put_in(facts: &Facts<'_>, pod: &PodFacts<'_>) -> Option<Action> {
     let put_in = |finished| Some(Action::PutIn(PodRef::of(pod.pod), finished));
     match &pod.phase {
@@ -309,8 +312,9 @@ fn put_in(facts: &Facts<'_>, pod: &PodFacts<'_>) -> Option<Action> {
             put_in(finished)
         }
         InPlacePhase::OutOfService => put_in(None),
-        // Nothing was changed yet, so nothing is lost by calling it off. First the verdict goes that it was begun
-        // with: it counts once. What the original began is written already in its label: that is gone on with.
+        // Nothing has changed yet, so the update can be cancelled. The verdict that started it is removed
+        // first, because it counts only once. An update started by the original operator is already written
+        // to the pod's label and continues.
         InPlacePhase::Grace { .. } if !progress::is_half_written(pod.pod) && !has_verdict(facts, pod.pod) => {
             put_in(None)
         }
@@ -318,12 +322,12 @@ fn put_in(facts: &Facts<'_>, pod: &PodFacts<'_>) -> Option<Action> {
     }
 }
 
-/// Whether a run about this pod has a verdict that opens a gate.
+/// Whether a run for this pod has a verdict that opens a gate.
 fn has_verdict(facts: &Facts<'_>, pod: &Pod) -> bool {
     facts.approved.contains(pod.uid.as_str())
 }
 
-/// When to look at a pod again though nothing happens. `chosen`: something is to be done to it.
+/// Returns when to re-check a pod without an event. `chosen`: the pod is selected for deletion or update.
 fn wakes(facts: &Facts<'_>, pod: &PodFacts<'_>, chosen: bool) -> impl Iterator<Item = Timestamp> {
     let later = |at: &Timestamp| *at > facts.now;
     let node = pod.pod.node.as_ref().filter(|_| chosen);
@@ -349,5 +353,5 @@ fn wakes(facts: &Facts<'_>, pod: &PodFacts<'_>, chosen: bool) -> impl Iterator<I
     [gone, look, overdue, available].into_iter().flatten()
 }
 
-/// An update in place that shows no end for this long is reported.
+/// Time after which an unfinished in-place update is reported as stalled.
 pub const STALLED_AFTER: SignedDuration = SignedDuration::from_mins(5);

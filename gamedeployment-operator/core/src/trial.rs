@@ -1,4 +1,5 @@
-//! Before the first pod of an update is deleted, the API server has accepted a new one: in a dry run, or by making it.
+//! Check that the API server accepts a pod of the update revision before the first pod is deleted for the
+//! update: by a dry run or by a real creation.
 
 use std::collections::BTreeSet;
 
@@ -11,22 +12,22 @@ use crate::pod_factory::PodFactory;
 use crate::stages::GrantedPod;
 use crate::view::View;
 
-/// Why no pod that serves is recreated now.
+/// Reason why no serving pod is recreated now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hold {
-    /// The API server refuses new pods.
+    /// The API server rejects new pods.
     Creation,
-    /// It has not accepted one of the update revision yet.
+    /// The API server has not accepted a pod of the update revision yet.
     Trial,
 }
 
 impl Hold {
-    /// What is known of the API server's will to take pods of the update revision.
+    /// Returns why recreations are on hold, if they are.
     pub fn of(view: &View<'_>, update: &str, pods: &[PodFacts<'_>]) -> Option<Self> {
         if view.write_errors.is_some_and(|errors| errors.creating) {
             return Some(Self::Creation);
         }
-        // One that was updated in place was never created so.
+        // A pod that was updated in place was not created at this revision.
         let notes = [annotation::IN_PLACE_STATE, annotation::HOT_PATCH_STATE];
         let made =
             |pod: &PodFacts<'_>| !pod.old && notes.iter().all(|note| pod.pod.annotation(note).is_none());
@@ -35,12 +36,12 @@ impl Hold {
     }
 }
 
-/// Whether a pod is to be recreated that serves, or may do so again.
+/// Whether a pod to recreate serves or may recover.
 pub fn is_concerned(pod: &GrantedPod<'_>) -> bool {
     matches!(pod.intent, Intent::Recreate(_)) && pod.facts.service != Service::None
 }
 
-/// Has the API server look at a pod of the update revision, where one is waited for.
+/// Returns a dry-run creation of a pod at the update revision if a recreation waits for it.
 #[must_use]
 pub fn attempt(facts: &Facts<'_>, pods: &[GrantedPod<'_>]) -> Option<Action> {
     if facts.hold != Some(Hold::Trial) || !pods.iter().any(is_concerned) {
@@ -58,7 +59,7 @@ pub fn attempt(facts: &Facts<'_>, pods: &[GrantedPod<'_>]) -> Option<Action> {
     Some(Action::TryPod(Box::new(pod), update.name.clone()))
 }
 
-/// What pods that are to be recreated wait for, besides their turn.
+/// Returns what recreations wait for in addition to budget.
 pub fn waits_for(facts: &Facts<'_>, pods: &[GrantedPod<'_>]) -> Option<String> {
     let hold = facts.hold.filter(|_| pods.iter().any(is_concerned))?;
     Some(match hold {
@@ -70,7 +71,7 @@ pub fn waits_for(facts: &Facts<'_>, pods: &[GrantedPod<'_>]) -> Option<String> {
     })
 }
 
-/// What the API server has said in a dry run, and what to do.
+/// Returns the rejection from the dry run, with the remedy.
 pub fn refusal(facts: &Facts<'_>) -> Option<String> {
     let refused = facts.view.write_errors?.pod.as_ref()?;
     let update = &facts.history.update.name;

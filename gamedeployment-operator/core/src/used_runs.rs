@@ -1,4 +1,5 @@
-//! HookRuns that nothing rests on are removed: their pod is gone, their intent withdrawn, their verdict used.
+//! Removal of HookRuns that nothing depends on: their pod is gone, their intent withdrawn or their verdict
+//! used.
 
 use std::cell::LazyCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,7 +11,7 @@ use crate::plan::{Action, RunRef, Warning};
 use crate::status::Findings;
 use crate::trial::Hold;
 
-/// The hooks whose `retry` is done with: no run of theirs without success is left.
+/// Resets `retry` of the hooks that have no unsuccessful run left.
 #[must_use]
 pub fn reset_retry(facts: &Facts<'_>) -> Option<Action> {
     let mut reset = Vec::new();
@@ -23,7 +24,7 @@ pub fn reset_retry(facts: &Facts<'_>) -> Option<Action> {
     (!reset.is_empty()).then_some(Action::ResetRetry(reset))
 }
 
-/// Removes the runs that nothing rests on; and where `retry` is set, those that had no success.
+/// Removes the runs that nothing depends on, and unsuccessful runs if `retry` is set.
 pub fn remove(facts: &Facts<'_>, findings: &Findings<'_>) -> impl Iterator<Item = Action> {
     let rested_on = rested_on(facts, findings);
     let pods =
@@ -46,7 +47,7 @@ pub fn remove(facts: &Facts<'_>, findings: &Findings<'_>) -> impl Iterator<Item 
     facts.view.runs.iter().filter(known).filter_map(remove)
 }
 
-/// What people are told of runs that do not count, by their UIDs. Mostly there are none.
+/// Warnings about stale runs, by UID. Usually there are none.
 fn told<'s>(findings: &'s Findings<'_>) -> BTreeMap<&'s str, Warning> {
     let told = findings.standings().filter_map(|(pod, standing, _)| {
         let Standing::Stale(run, void) = standing else {
@@ -65,7 +66,7 @@ fn told<'s>(findings: &'s Findings<'_>) -> BTreeMap<&'s str, Warning> {
 
 fn is_in_use(run: &Run, rested_on: &BTreeSet<&str>, facts: &Facts<'_>, findings: &Findings<'_>) -> bool {
     if run.canary {
-        // A step that has just passed is recorded first: else it would be asked again where that record is lost.
+        // A step that just passed must be recorded first: if that record were lost, its hook would run again.
         let status = facts.view.object.status.as_ref();
         let recorded = status.and_then(|status| status.canary.as_ref()?.current_step_hook_run.as_deref());
         let name = Some(run.name.as_str());
@@ -74,14 +75,14 @@ fn is_in_use(run: &Run, rested_on: &BTreeSet<&str>, facts: &Facts<'_>, findings:
     rested_on.contains(run.uid.as_str())
 }
 
-/// UIDs of the runs that something rests on.
+/// UIDs of the runs that something depends on.
 fn rested_on<'s>(facts: &Facts<'_>, findings: &'s Findings<'_>) -> BTreeSet<&'s str> {
     let used = findings
         .standings()
         .filter_map(|(_, standing, granted)| match standing {
             Standing::Asking(run) | Standing::Refused(run) => Some(run.uid.as_str()),
-            // A verdict that cannot be used at once is void: the pod will be asked again when its turn comes.
-            // A dry run takes a moment.
+            // A verdict that cannot be used now is dropped: the hook runs again when the pod's turn comes. A
+            // pending dry run is an exception, because it takes only a moment.
             Standing::Open(approval) => approval
                 .run()
                 .filter(|_| granted || facts.hold == Some(Hold::Trial)),

@@ -1,14 +1,14 @@
-//! Which pods are to be deleted because there are too many, or because somebody named them.
+//! Choice of the pods to delete, as surplus or because the user named them.
 //!
-//! A choice is durable: it is written on the pod, and whoever decides next goes on with it. When `replicas` rises
-//! again, the pods chosen last are let go first.
+//! A choice is durable: it is written to the pod, and later decisions continue with it. When `replicas` rises
+//! again, the pods chosen last are released first.
 
 use crate::facts::{Chosen, Facts, PodFacts};
 use crate::gate::Intent;
 use crate::scale::Need;
 use crate::stages::{Choice, ChosenPod};
 
-/// Chooses. Pods are in the order in which they may go.
+/// Chooses the pods to delete. Pods are in deletion order.
 #[must_use]
 pub fn choose<'a>(facts: &'a Facts<'a>, need: Need) -> Vec<ChosenPod<'a>> {
     let undecided = |facts| ChosenPod { facts, choice: None };
@@ -20,7 +20,7 @@ pub fn choose<'a>(facts: &'a Facts<'a>, need: Need) -> Vec<ChosenPod<'a>> {
     for pod in pods.iter_mut().filter(|pod| named(pod)) {
         left.take(pod, Intent::Delete);
     }
-    // Those that were chosen before, longest ago first.
+    // Pods chosen before, the oldest choice first.
     let before = pods.iter_mut().filter(|pod| was_chosen(pod, replaced));
     let mut before: Vec<_> = before.collect();
     before.sort_by_key(|pod| pod.facts.chosen.as_ref().and_then(|chosen| chosen.since));
@@ -36,7 +36,7 @@ pub fn choose<'a>(facts: &'a Facts<'a>, need: Need) -> Vec<ChosenPod<'a>> {
             }
         }
     }
-    // Where there are not enough updated pods to take, old ones go.
+    // Old pods go if there are not enough updated ones.
     for pod in pods.iter_mut().filter(|pod| pod.stays()) {
         if left.delete > 0 {
             left.take(pod, removal(pod.facts, replaced));
@@ -45,21 +45,21 @@ pub fn choose<'a>(facts: &'a Facts<'a>, need: Need) -> Vec<ChosenPod<'a>> {
     pods
 }
 
-/// What old pods go for where only PreInplace is set. With a surge their successors may be there already, and they are
-/// too many because of the update: that hook has a say in it.
+/// Intent for old surplus pods if only PreInplace is configured. With a surge their successors may exist
+/// already, so the update makes them surplus and that hook is responsible.
 fn replacement(facts: &Facts<'_>) -> Option<Intent> {
     let workload = facts.workload;
     let only_updates = workload.pre_delete.step.is_none() && workload.pre_in_place.step.is_some();
     only_updates.then(|| Intent::Recreate(facts.history.update.name.clone()))
 }
 
-/// What a pod goes for of which there is one too many.
+/// Intent for a surplus pod.
 fn removal(pod: &PodFacts<'_>, replaced: Option<&Intent>) -> Intent {
     let replaced = replaced.filter(|_| pod.old);
     replaced.cloned().unwrap_or(Intent::Delete)
 }
 
-/// Whether a pod was chosen by an earlier decision, and none has been chosen for it yet in this one.
+/// Whether an earlier decision chose the pod and this one has not yet.
 fn was_chosen(pod: &ChosenPod<'_>, replaced: Option<&Intent>) -> bool {
     let to_go = |chosen: &Chosen| {
         [Intent::Delete, removal(pod.facts, replaced)]
@@ -70,7 +70,7 @@ fn was_chosen(pod: &ChosenPod<'_>, replaced: Option<&Intent>) -> bool {
 }
 
 impl Need {
-    /// Takes a pod: it counts against what `replicas` asks for, as far as that goes.
+    /// Chooses a pod and counts it against the deletions that `replicas` requires.
     fn take(&mut self, pod: &mut ChosenPod<'_>, intent: Intent) {
         let surplus = self.delete > 0;
         pod.choice = Some(Choice { intent, surplus });

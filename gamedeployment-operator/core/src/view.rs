@@ -1,4 +1,4 @@
-//! Everything that a decision rests on.
+//! Inputs of a decision.
 
 use shared_api::GameDeployment;
 
@@ -7,38 +7,38 @@ use crate::gate::Run;
 use crate::pod::Pod;
 use crate::revision::Revision;
 
-/// A workload as it is known, with what surrounds it.
+/// The cached workload and its surroundings.
 #[derive(Clone, Copy)]
 pub struct View<'a> {
     /// The workload.
     pub object: &'a GameDeployment,
-    /// Pods that it owns, and pods of its namespace that have no controller.
+    /// Pods that it owns, and pods in its namespace without a controller.
     pub pods: &'a [&'a Pod],
-    /// ControllerRevisions that it owns, and those of its namespace that have no controller.
+    /// ControllerRevisions that it owns, and those in its namespace without a controller.
     pub revisions: &'a [&'a Revision],
     /// HookRuns that it owns.
     pub runs: &'a [&'a Run],
-    /// The revision of which the API server has accepted a pod in a dry run last.
+    /// Revision of the last pod that the API server accepted in a dry run.
     pub accepted: Option<&'a str>,
-    /// What the API server refused last time, if it refused something.
+    /// Writes that the API server rejected last time, if any.
     pub write_errors: Option<&'a WriteErrors>,
-    /// The surroundings.
+    /// Surroundings of the workload.
     pub cluster: &'a dyn Cluster,
 }
 
-/// Writes that were refused.
+/// Rejected writes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct WriteErrors {
-    /// About creating and deleting pods.
+    /// Error of creating or deleting pods.
     pub scaling: Option<String>,
-    /// About recording a new revision.
+    /// Error of recording a new revision.
     pub revision: Option<String>,
-    /// How many names of the new revision, one after the other, were taken by something else.
+    /// Number of consecutive names for the new revision that were already taken.
     pub collisions: i32,
-    /// New pods are refused.
+    /// Whether new pods are rejected.
     pub creating: bool,
-    /// About a pod of the update revision, in a dry run.
+    /// Error of a dry run of a pod at the update revision.
     pub pod: Option<String>,
-    /// About anything else.
+    /// Error of any other write.
     pub updating: Option<String>,
 }

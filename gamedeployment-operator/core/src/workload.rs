@@ -1,4 +1,4 @@
-//! From a GameDeployment as people wrote it to one that can be worked on, or every problem at once.
+//! Validation of a GameDeployment: a usable workload, or every problem at once.
 
 use std::collections::BTreeSet;
 
@@ -25,25 +25,25 @@ pub use selector::Selector;
 use crate::rank::CostOrder;
 use crate::template::Template;
 
-/// Pods that may be unavailable during an update where the manifest says nothing.
+/// Default number of pods that may be unavailable during an update.
 const DEFAULT_MAX_UNAVAILABLE: Amount = Amount::Percent(20);
-/// Revisions kept where the manifest says nothing.
+/// Default number of unused revisions to keep.
 const DEFAULT_HISTORY: usize = 10;
 
-/// How pods get a new template.
+/// Update strategy: the way pods get a new template.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UpdateType {
-    /// Deleted and created again.
+    /// Pods are deleted and recreated.
     Rolling,
-    /// Images are changed in the living pod.
+    /// Images change in the running pod.
     InPlace,
-    /// As in place, without hooks and without taking the pod out of service.
+    /// Same as in place, but without hooks and without taking the pod out of service.
     HotPatch,
-    /// Only what somebody else deletes is created anew.
+    /// Only pods that someone else deletes are recreated.
     OnDelete,
 }
 
-/// A GameDeployment that can be worked on.
+/// A validated GameDeployment.
 #[derive(Debug, Clone)]
 pub struct Workload {
     /// `metadata.name`.
@@ -54,17 +54,17 @@ pub struct Workload {
     pub uid: String,
     /// Generation of the spec.
     pub generation: i64,
-    /// How many pods there should be.
+    /// Desired number of pods.
     pub replicas: usize,
-    /// Which pods are its own.
+    /// Selector of its pods.
     pub selector: Selector,
-    /// What pods are made from.
+    /// Pod template.
     pub template: Template,
     /// Names of pods to delete first.
     pub pods_to_delete: BTreeSet<String>,
-    /// How many pods are created at a time.
+    /// Number of pods created at a time.
     pub create_batch: Option<Amount>,
-    /// How pods get a new template.
+    /// Update strategy.
     pub update: UpdateType,
     /// Pods that stay at old revisions.
     pub partition: Amount,
@@ -74,32 +74,32 @@ pub struct Workload {
     pub max_surge: usize,
     /// Whether updates are stopped.
     pub paused: bool,
-    /// Canary steps; none: the whole update at once.
+    /// Canary steps; empty: the whole update at once.
     pub steps: Vec<Step>,
     /// Seconds between taking a pod out of service and changing its images.
     pub grace_seconds: i64,
     /// Whether a pod that cannot be updated in place is recreated.
     pub recreate_fallback: bool,
-    /// Asked before a pod is deleted.
+    /// Hook that runs before a pod is deleted.
     pub pre_delete: Hook,
-    /// Asked before a pod is updated in place.
+    /// Hook that runs before a pod is updated in place.
     pub pre_in_place: Hook,
-    /// Asked after a pod was updated in place.
+    /// Hook that runs after a pod was updated in place.
     pub post_in_place: Hook,
-    /// Revisions that are kept though no pod uses them.
+    /// Number of unused revisions to keep.
     pub history_limit: usize,
     /// Seconds that a pod must be ready before it counts as available.
     pub min_ready_seconds: i64,
     /// Whether pods get the readiness gate `InPlaceUpdateReady`.
     pub readiness_gate: bool,
-    /// How deletion costs decide.
+    /// Effect of deletion costs on the order.
     pub cost_order: CostOrder,
-    /// The indexes that pods get.
+    /// Range of pod indexes.
     pub indexes: Option<IndexRange>,
 }
 
 impl Workload {
-    /// Reads a GameDeployment; the error holds every problem that it has.
+    /// Validates a GameDeployment; the error holds all its problems.
     pub fn read(object: &GameDeployment) -> Result<Self, Vec<Problem>> {
         let (workload, problems) = Self::examine(object);
         if problems.is_empty() {
@@ -109,8 +109,8 @@ impl Workload {
         }
     }
 
-    /// Reads what can be read of a GameDeployment, and says every problem that it has. Where all problems are
-    /// [of the template](Problem::is_of_template), the pods that there are can still be healed and scaled.
+    /// Reads as much of a GameDeployment as possible and returns all its problems. Existing pods can still be
+    /// healed and scaled if all of them are [of the template](Problem::is_of_template).
     pub fn examine(object: &GameDeployment) -> (Self, Vec<Problem>) {
         let mut problems = Vec::new();
         let spec = &object.spec;
@@ -161,7 +161,8 @@ impl Workload {
                 &mut problems,
             )
             .unwrap_or(Amount::Count(0)),
-            // As core controllers round: an update may always take one pod or add one. Only recreation adds pods.
+            // Same rounding as core controllers: an update may always take one pod or add one. Only
+            // recreation adds pods.
             max_unavailable: if surge.is_zero() || type_ != UpdateType::Rolling {
                 unavailable.up(replicas)
             } else {
@@ -201,7 +202,7 @@ impl Workload {
         (workload, problems)
     }
 
-    /// The hook strategy that a kind of hook belongs to.
+    /// Returns the settings of a hook.
     pub fn hook(&self, kind: crate::hook_kind::HookKind) -> &Hook {
         match kind {
             crate::hook_kind::HookKind::PreDelete => &self.pre_delete,
@@ -314,8 +315,8 @@ fn fallback(update: &UpdateStrategy, problems: &mut Vec<Problem>) -> bool {
     };
     let base = "spec.updateStrategy.inPlaceUpdateStrategy";
     match strategy.policy.as_deref().unwrap_or_default() {
-        // One write changes all containers of a pod: the orders of the original's later versions are accepted, and
-        // the kubelet restarts what changed.
+        // One write changes all containers of a pod, so the orders of the original operator's later versions
+        // are accepted: the kubelet restarts what changed.
         "" | "DisOrdered" | "OrderedReady" | "OrderedUpdated" => {}
         other => problems.push(Problem::new(
             &format!("{base}.policy"),

@@ -1,5 +1,5 @@
-//! Plays the gate through everything that can happen to a pod, its hook and its run, one thing at a time: the ways
-//! that its questions go are those of the drawing, and no other.
+//! Drives the gate through every event that can affect a pod, its hook and its run, one at a time: it takes
+//! exactly the transitions of the diagram.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use std::cell::RefCell;
@@ -18,12 +18,12 @@ use serde_json::json;
 use shared_api::hook_run::MetricResult;
 use shared_api::{HookRun, HookTemplateSpec, Phase};
 
-/// Everything that an answer of the gate rests on, about one pod.
+/// Inputs of the gate for one pod.
 struct Situation {
     workload: Workload,
     without_hook: Workload,
     templates: [HookTemplateSpec; 2],
-    /// Which of them is there, if any.
+    /// Index of the existing template, if any.
     template: Option<usize>,
     hook: bool,
     name_taken: bool,
@@ -55,7 +55,7 @@ fn template(url: &str) -> HookTemplateSpec {
         .unwrap()
 }
 
-/// A running pod that was chosen to be deleted.
+/// A running pod that was chosen for deletion.
 fn pod() -> Pod {
     let object = json!({
         "metadata": {
@@ -124,7 +124,7 @@ impl Situation {
         }
     }
 
-    /// Where the question stands, and the run that would be made now.
+    /// Returns the gate's state and the run that would be created now.
     fn assess(&self) -> (State, Option<HookRun>) {
         let read = self.run.as_ref().map(Run::read);
         let runs: Vec<&Run> = read.iter().collect();
@@ -150,11 +150,11 @@ impl Situation {
         self.intent = intent;
     }
 
-    /// One thing happens.
+    /// Applies one event.
     fn happen(&mut self, event: u8) {
         let at = usize::from(event / 16);
         match event % 16 {
-            // The operator asks, or removes a run that nothing rests on; somebody removes a run.
+            // The operator creates a run or deletes an unused one; a user deletes a run.
             0..=2 => {
                 if let (_, Some(mut run)) = self.assess() {
                     self.counter += 1;
@@ -201,7 +201,7 @@ impl Situation {
     }
 }
 
-/// A run is taken up or ends; one that has ended stays so.
+/// Starts or finishes a run; a finished run does not change.
 fn end(run: &mut HookRun, (phase, measured): (Phase, bool), now: Timestamp) {
     let status = run.status.get_or_insert_default();
     if status.phase.is_final() {
@@ -217,7 +217,7 @@ fn end(run: &mut HookRun, (phase, measured): (Phase, bool), now: Timestamp) {
     }];
 }
 
-/// Mermaid ends a label at either.
+/// Mermaid ends a label at either character.
 #[test]
 fn no_cause_has_a_colon_or_a_semicolon() {
     for (_, cause, _) in WAYS {
@@ -232,7 +232,7 @@ fn questions_go_the_ways_of_the_drawing_and_no_other() {
         cases: 10_000,
         ..ProptestConfig::default()
     };
-    // Always the same plays: whether each way is taken is no matter of luck.
+    // Deterministic: whether every transition is taken must not depend on chance.
     let mut runner = TestRunner::new_with_rng(config, TestRng::deterministic_rng(RngAlgorithm::ChaCha));
     let played = runner.run(&vec(any::<u8>(), 1..60), |events| {
         let mut situation = Situation::new();

@@ -1,4 +1,4 @@
-//! Pods that end as soon as they start are replaced with a back-off, removed, and told of.
+//! Pods that end right after their start: replacement with back-off, deletion and reporting.
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
@@ -11,7 +11,7 @@ use crate::samples::{Around, object, pod, revisions};
 
 const BEGIN: &str = "2024-06-01T00:00:00Z";
 
-/// A pod that its kubelet has refused at this time.
+/// A pod that its kubelet rejected at this time.
 fn refused(name: &str, at: Timestamp) -> Pod {
     let at = at.to_string();
     pod(

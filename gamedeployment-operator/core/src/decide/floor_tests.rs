@@ -1,4 +1,4 @@
-//! The floor: how many pods go at once, of those that serve and of those that may do so again.
+//! The availability floor: the number of serving and recoverable pods that may go at once.
 
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ fn no_image() -> (&'static str, Value) {
     (CONTAINERS, json!([waiting]))
 }
 
-/// A container that is not ready, and has run since then.
+/// An unready container that has been running since this time.
 fn with(mut container: Value, since: &str) -> Value {
     container["ready"] = json!(false);
     container["state"]["running"]["startedAt"] = json!(since);
@@ -25,9 +25,9 @@ fn pods_that_are_not_well_for_a_moment_go_one_at_a_time() {
     for (pods, spec, gone) in [
         (pods("blips", 10, &[blips()]), ten(&[]), 1),
         (pods("ready", 10, &[just_ready()]), ten(&min_ready), 1),
-        // Two are missing for good: nothing that may come back goes.
+        // Two pods are missing for good: no pod that may recover goes.
         (pods("blips", 8, &[blips()]), ten(&[]), 0),
-        // Those that never served go at once, and cost nothing.
+        // Pods that never served go immediately and use no budget.
         (pods("new", 10, &[never_served()]), ten(&[]), 10),
         (pods("bad", 10, &[blips(), no_image()]), ten(&[]), 10),
     ] {
@@ -42,7 +42,7 @@ fn pods_that_are_not_well_for_a_moment_go_one_at_a_time() {
     }
 }
 
-/// Its update in place has just ended; it serves, and has not done so for long.
+/// Annotations of a pod whose in-place update has just finished.
 fn updated_in_place() -> (&'static str, Value) {
     let record =
         json!({"revision": "old", "updateTimestamp": "2024-05-31T23:59:00Z", "lastContainerStatuses": {}});
@@ -77,10 +77,10 @@ fn pods_that_blip_after_a_hot_patch_go_one_at_a_time_too() {
         "restartCount": 3, "ready": false, "state": {"waiting": {"reason": "CrashLoopBackOff"}}});
     let crashes = (CONTAINERS, json!([waiting]));
     for (pods, gone) in [
-        // Their containers were replaced in January, and are not ready since May.
+        // Their containers were replaced in January, and the pods became unready in May.
         (vec![patched("2024-01-01T00:00:20Z"), blips()], 1),
         (vec![patched("2024-01-01T00:00:20Z"), blips(), crashes.clone()], 1),
-        // They have not been ready since the patch.
+        // These pods have not been ready since the patch.
         (
             vec![
                 patched("2024-05-31T23:59:45Z"),

@@ -1,4 +1,4 @@
-//! Whole decisions about a few pods: who goes, and who stays.
+//! Complete decisions about a few pods: which go and which stay.
 
 use serde_json::{Value, json};
 use shared_api::reason::WorkloadReason;
@@ -20,17 +20,17 @@ pub(super) fn ready(text: &str, since: &str) -> (&'static str, Value) {
     )
 }
 
-/// Was ready for months, and is not now.
+/// A pod that was ready for months and is unready now.
 pub(super) fn blips() -> (&'static str, Value) {
     ready("False", "2024-05-31T23:59:50Z")
 }
 
-/// Has not been ready since its kubelet took it on.
+/// A pod that has been unready since its kubelet accepted it.
 pub(super) fn never_served() -> (&'static str, Value) {
     ready("False", "2024-01-01T00:00:10Z")
 }
 
-/// Ready for ten seconds.
+/// A pod that has been ready for ten seconds.
 pub(super) fn just_ready() -> (&'static str, Value) {
     ready("True", "2024-05-31T23:59:50Z")
 }
@@ -39,7 +39,7 @@ pub(super) fn updated() -> (&'static str, Value) {
     (REVISION, json!("new"))
 }
 
-/// So many pods, each with this written over it.
+/// Creates this many pods with these overrides.
 pub(super) fn pods(prefix: &str, count: usize, over: &[(&str, Value)]) -> Vec<Pod> {
     (0..count)
         .map(|at| pod(&format!("{prefix}-{at}"), over))
@@ -50,7 +50,7 @@ pub(super) fn plan(spec: &[(&str, Value)], pods: &[Pod]) -> Plan {
     plan_with(spec, pods, Some("new"), &WriteErrors::default())
 }
 
-/// The names of the pods that are deleted.
+/// Returns the names of the deleted pods.
 pub(super) fn deleted(plan: &Plan) -> Vec<&str> {
     let deleted = plan.actions.iter().filter_map(|action| match action {
         Action::DeletePod(delete) => Some(delete.pod().name.as_str()),
@@ -65,7 +65,7 @@ pub(super) fn count(plan: &Plan, wanted: fn(&Action) -> bool) -> usize {
     plan.actions.iter().filter(|action| wanted(action)).count()
 }
 
-/// Ten replicas, of which one may be missing.
+/// Spec with ten replicas, one of which may be unavailable.
 pub(super) fn ten(more: &[(&'static str, Value)]) -> Vec<(&'static str, Value)> {
     let mut spec = vec![
         ("/spec/replicas", json!(10)),
@@ -91,7 +91,7 @@ const SURGE: &str = "/spec/updateStrategy/maxSurge";
 const PARTITION: &str = "/spec/updateStrategy/partition";
 const MADE: &str = "/status/surgeReplicas";
 
-/// So many of ten old pods go when `replicas` becomes 8.
+/// Number of ten old pods that are deleted when `replicas` becomes 8.
 fn gone_of_ten(spec: &[(&'static str, Value)]) -> usize {
     let mut all = vec![
         ("/spec/replicas", json!(8)),
@@ -128,7 +128,7 @@ fn what_is_too_many_goes_while_an_update_is_stopped() {
     ] {
         assert_eq!(gone_of_ten(&spec), 2, "{name}");
     }
-    // These were made for the update, and it will go on.
+    // These were created for the update, which will continue.
     assert_eq!(
         gone_of_ten(&[(PAUSED, json!(true)), (SURGE, json!(2)), (MADE, json!(2))]),
         0
@@ -183,11 +183,11 @@ fn a_canary_step_does_not_wait_for_pods_that_are_to_be_deleted() {
         "one of four is updated, and the fifth goes"
     );
     assert_eq!(step(4, &[]), Some(1), "whether it has been chosen already or not");
-    // It was chosen before replicas were raised, and stays.
+    // The pod was chosen before replicas were raised, and stays.
     assert_eq!((step(5, &marked), step(5, &[])), (Some(0), Some(0)));
 }
 
-/// As [`plan`], for an API server that has accepted a pod of this revision, and refuses this.
+/// Same as [`plan`], with an API server that accepted a pod of this revision and rejects these writes.
 fn plan_with(
     spec: &[(&str, Value)],
     pods: &[Pod],
@@ -227,7 +227,7 @@ fn before_the_first_pod_goes_the_api_server_has_accepted_a_new_one() {
     assert_eq!((tries(&another), deleted(&another).len()), (1, 0));
     let accepted = plan_with(&ten(&[]), &old, Some("new"), &none);
     assert_eq!((tries(&accepted), deleted(&accepted).len()), (0, 1));
-    // A pod that was created says the same, and one that was updated in place does not.
+    // A created pod proves acceptance too; a pod updated in place does not.
     let mut under_way = pods("old", 9, &[]);
     under_way.extend(pods("new", 1, &[updated()]));
     let created = plan_with(&ten(&[]), &under_way, None, &none);
@@ -240,7 +240,7 @@ fn before_the_first_pod_goes_the_api_server_has_accepted_a_new_one() {
     under_way.extend(pods("new", 1, &[updated(), (&path, json!("{}"))]));
     let in_place = plan_with(&ten(&[]), &under_way, None, &none);
     assert_eq!((tries(&in_place), deleted(&in_place).len()), (1, 0));
-    // What never served goes without it, and what is deleted for another reason too.
+    // A pod that never served needs no dry run to go, nor does a pod deleted for another reason.
     let sick = plan_with(&ten(&[]), &pods("sick", 10, &[never_served()]), None, &none);
     assert_eq!((tries(&sick), deleted(&sick).len()), (0, 10));
     let fewer = plan_with(
@@ -357,7 +357,7 @@ fn a_mark_is_taken_off_before_an_update_is_confirmed() {
         )
     };
     assert_eq!(confirmed(json!({})), (1, 0));
-    // Two writes cannot carry one version of the pod.
+    // Two writes cannot use the same resource version of the pod.
     let marked = json!({"io.tencent.bcs.dev/game-pod-deleting": "true"});
     assert_eq!(confirmed(marked), (0, 1));
 }

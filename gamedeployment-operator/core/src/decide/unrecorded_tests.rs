@@ -1,4 +1,4 @@
-//! A template that is not recorded stops the update, and nothing else; and it is said.
+//! A template without a recorded revision stops only the update, and the status reports it.
 
 use serde_json::{Value, json};
 use shared_api::GameDeployment;
@@ -39,7 +39,8 @@ fn refused() -> WriteErrors {
     }
 }
 
-/// Three pods of revision `old`, of which one is gone; the fleet was at that revision, and its template is changed.
+/// Three replicas at revision `old`, one of them missing; the fleet was fully at that revision, and its
+/// template changed.
 fn fleet(over: &[(&str, Value)]) -> (GameDeployment, Vec<Pod>, Vec<Revision>) {
     let mut all = vec![
         ("/spec/replicas", json!(3)),
@@ -67,7 +68,7 @@ fn revision_of(pod: &NewPod) -> &Value {
     &pod.manifest["metadata"]["labels"]["controller-revision-hash"]
 }
 
-/// Reason and message of a condition that is True; none where there is none.
+/// Returns the reason and message of a condition that is True; `None` if there is none.
 fn said(plan: &Plan, kind: &str) -> Option<(String, String)> {
     let status = plan.status.as_ref()?;
     let mut conditions = status.conditions.iter();
@@ -166,7 +167,7 @@ fn a_template_with_problems_stops_the_update_alone() {
         fewer.actions
     );
 
-    // A problem besides the template's stops everything.
+    // A problem outside the template stops everything.
     invalid.spec.min_ready_seconds = Some(-1);
     let stopped = plan(&invalid, &pods, &revisions, None);
     assert!(stopped.actions.is_empty(), "{:?}", stopped.actions);
@@ -179,7 +180,7 @@ fn a_template_with_problems_stops_the_update_alone() {
 
 #[test]
 fn an_update_that_was_under_way_is_not_taken_back() {
-    // `old` is rolled out whole, `new` was being rolled out, and its successor cannot be recorded.
+    // `old` is fully rolled out, `new` was in progress, and the revision of its successor cannot be recorded.
     let (object, mut pods, _) = fleet(&[("/status/updateRevision", json!("new"))]);
     pods[1]
         .labels

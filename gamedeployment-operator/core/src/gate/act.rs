@@ -1,4 +1,4 @@
-//! Approvals, and what they are good for.
+//! Approvals and the acts that they permit.
 
 use jiff::Timestamp;
 use shared_api::names::pod::{SKIP_HOOK, SKIP_HOOK_BY, SKIP_HOOK_REASON};
@@ -7,49 +7,50 @@ use super::Intent;
 use crate::hook_kind::HookKind;
 use crate::pod::Pod;
 
-/// Why a gate is open.
+/// Reason why a gate is open.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Grounds {
-    /// This run ended with a measured success for exactly this.
+    /// A run for this pod and intent ended with a measured success.
     Verdict {
-        /// Its name.
+        /// Name of the run.
         run: String,
-        /// Its UID.
+        /// UID of the run.
         uid: String,
-        /// From then on it is too old; none where the pod has been out of service since before the hook was asked.
+        /// Expiry time; `None` if the pod has been out of service since before the run was created.
         until: Option<Timestamp>,
     },
-    /// The workload has no hook for this.
+    /// The workload has no hook for this intent.
     NoHook,
     /// Hot patches have no hooks.
     HotPatch,
-    /// The pod is on no node.
+    /// The pod is not scheduled to a node.
     NotScheduled,
-    /// None of its containers has started.
+    /// None of the pod's containers has started.
     NeverStarted,
-    /// It has ended, or is being deleted already.
+    /// The pod has ended or is already being deleted.
     Ended,
-    /// No healthy watch has shown its node for [`super::GONE_AFTER`]. Whoever acts on it asks the API server first.
+    /// No healthy watch has shown the pod's node for [`super::GONE_AFTER`]. Acting on this requires a direct
+    /// read first.
     NodeGone {
-        /// The node.
+        /// Name of the node.
         node: String,
     },
-    /// It was approved and begun before; this is the next step of it.
+    /// The update was approved and started before; this is its next step.
     UnderWay,
     /// The pod's annotation `skip-hook` names it.
     Skipped {
-        /// Why somebody set it, in their words.
+        /// Reason in the user's own words.
         why: Option<String>,
-        /// Who says that they set it.
+        /// Name that the user gave for themselves.
         by: Option<String>,
     },
 }
 
-/// Most characters of what people say about a skipped hook: an event takes only so much.
+/// Maximum number of characters of a user's text about a skipped hook: events limit their message length.
 const LONGEST_WORDS: usize = 300;
 
 impl Grounds {
-    /// What the annotations of a pod say about skipping its hook.
+    /// Reads the reason and the author of a skipped hook from the pod's annotations.
     pub(super) fn skipped(pod: &Pod) -> Self {
         let words = |name: &str| {
             let text = pod.annotation(name)?.trim();
@@ -88,19 +89,19 @@ impl std::fmt::Display for Grounds {
     }
 }
 
-/// One pod in one version.
+/// One pod at one resource version.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PodRef {
     /// `metadata.name`.
     pub name: String,
-    /// UID: precondition of every write.
+    /// UID, a precondition of every write.
     pub uid: String,
-    /// Version: precondition of every write.
+    /// Resource version, a precondition of every write.
     pub resource_version: String,
 }
 
 impl PodRef {
-    /// A pod as it is known.
+    /// Refers to the cached version of a pod.
     pub fn of(pod: &Pod) -> Self {
         Self {
             name: pod.name.clone(),
@@ -110,7 +111,8 @@ impl PodRef {
     }
 }
 
-/// One intent may be done to one pod, once. Nobody but the gate can make one, and nobody can make two of one.
+/// Permission to carry out one intent on one pod, once. Only the gate creates approvals, and they cannot be
+/// cloned.
 ///
 /// ```compile_fail
 /// fn twice(approval: &gamedeployment_core::gate::Approval) -> gamedeployment_core::gate::Approval {
@@ -126,18 +128,18 @@ pub struct Approval<'a> {
     grounds: Grounds,
 }
 
-/// What an approval is good for.
+/// The act that an approval permits.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub enum Act {
     /// Delete the pod.
     Delete(Delete),
-    /// Begin or go on to update the pod in its place.
+    /// Start or continue an in-place update of the pod.
     Update(Update),
-    /// Nothing is to be done to the pod: its update is confirmed.
+    /// No write except to record that the pod's update is confirmed.
     Confirmed(Confirmed),
 }
 
-/// The update of one pod is confirmed.
+/// Confirmation of one pod's update.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct Confirmed {
     pod: PodRef,
@@ -146,7 +148,7 @@ pub struct Confirmed {
     grounds: Grounds,
 }
 
-/// Leave to delete one pod. It holds what the deletion must be conditioned on.
+/// Permission to delete one pod. Holds the preconditions of the deletion.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct Delete {
     pod: PodRef,
@@ -155,7 +157,7 @@ pub struct Delete {
     grounds: Grounds,
 }
 
-/// Leave to take one pod out of service and change it to one revision.
+/// Permission to take one pod out of service and update it to one revision.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct Update {
     pod: PodRef,
@@ -166,7 +168,7 @@ pub struct Update {
 }
 
 impl<'a> Approval<'a> {
-    /// `hook`: the one that has a say in the intent, whether it is set or not.
+    /// `hook` is the hook responsible for the intent, configured or not.
     pub(super) fn new(pod: &'a Pod, intent: &Intent, hook: Option<HookKind>, grounds: Grounds) -> Self {
         Self {
             pod,
@@ -176,12 +178,12 @@ impl<'a> Approval<'a> {
         }
     }
 
-    /// Why the gate is open.
+    /// Reason why the gate is open.
     pub fn grounds(&self) -> &Grounds {
         &self.grounds
     }
 
-    /// The UID of the run whose verdict it rests on.
+    /// UID of the run whose verdict it depends on.
     pub fn run(&self) -> Option<&str> {
         match &self.grounds {
             Grounds::Verdict { uid, .. } => Some(uid),
@@ -196,7 +198,7 @@ impl<'a> Approval<'a> {
         }
     }
 
-    /// Uses it up.
+    /// Uses up the approval.
     #[must_use]
     pub fn into_act(self) -> Act {
         let Self {
@@ -238,71 +240,71 @@ impl<'a> Approval<'a> {
 }
 
 impl Delete {
-    /// The pod that is deleted, in the version that was decided on.
+    /// The pod to delete, at the version that the decision is based on.
     pub fn pod(&self) -> &PodRef {
         &self.pod
     }
 
-    /// Whether it goes for its successor's sake: an update.
+    /// Whether the deletion is part of an update: a successor replaces the pod.
     pub fn recreates(&self) -> bool {
         self.recreates
     }
 
-    /// The hook that has a say in it, whether it is set or not.
+    /// The hook responsible for the deletion, configured or not.
     pub fn hook(&self) -> Option<HookKind> {
         self.hook
     }
 
-    /// Why it may go.
+    /// Reason why the pod may be deleted.
     pub fn grounds(&self) -> &Grounds {
         &self.grounds
     }
 }
 
 impl Confirmed {
-    /// The pod whose update is confirmed, in the version that was decided on.
+    /// The pod whose update is confirmed, at the version that the decision is based on.
     pub fn pod(&self) -> &PodRef {
         &self.pod
     }
 
-    /// The revision that it has.
+    /// Revision of the pod.
     pub fn revision(&self) -> &str {
         &self.revision
     }
 
-    /// The hook that has a say in it, whether it is set or not.
+    /// The hook responsible for the confirmation, configured or not.
     pub fn hook(&self) -> Option<HookKind> {
         self.hook
     }
 
-    /// Why it counts as confirmed.
+    /// Reason why the update counts as confirmed.
     pub fn grounds(&self) -> &Grounds {
         &self.grounds
     }
 }
 
 impl Update {
-    /// The pod that is updated, in the version that was decided on.
+    /// The pod to update, at the version that the decision is based on.
     pub fn pod(&self) -> &PodRef {
         &self.pod
     }
 
-    /// The revision that it gets.
+    /// Target revision.
     pub fn to(&self) -> &str {
         &self.to
     }
 
-    /// Whether it stays in service.
+    /// Whether the pod stays in service.
     pub fn hot(&self) -> bool {
         self.hot
     }
 
-    /// The hook that has a say in it, whether it is set or not.
+    /// The hook responsible for the update, configured or not.
     pub fn hook(&self) -> Option<HookKind> {
         self.hook
     }
 
-    /// Why it may be changed.
+    /// Reason why the pod may be updated.
     pub fn grounds(&self) -> &Grounds {
         &self.grounds
     }

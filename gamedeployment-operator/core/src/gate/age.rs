@@ -1,9 +1,10 @@
-//! A yes has an age: players may have joined since it was measured.
+//! Maximum age of a success: players may have joined since the measurement.
 //!
-//! The age counts from when this process saw the verdict arrive. A watch may be late, and the verdict older than that: so
-//! it counts from `completedAt` where that is longer ago. `completedAt` is of another machine's clock, which may be slow;
-//! the run cannot have ended earlier than its own time after it was created, by the API server's clock, and of both
-//! bounds the later one is believed. Of a verdict that this process did not see arrive, `completedAt` alone counts.
+//! The age counts from the moment this process saw the verdict arrive. A watch may lag and the verdict may be
+//! older, so the age counts from `completedAt` if that is earlier. `completedAt` comes from another machine's
+//! clock, which may be slow. The run cannot have ended before its creation time (API server clock) plus its
+//! own duration, so the later of these two bounds wins. For a verdict that this process did not see arrive,
+//! only `completedAt` counts.
 
 use jiff::{SignedDuration, Timestamp};
 use shared_api::reason::WorkloadReason;
@@ -12,11 +13,11 @@ use super::{Run, Void};
 use crate::cluster::Cluster;
 use crate::pod::Pod;
 
-/// So far may `completedAt` lie ahead of this process's clock.
+/// Maximum clock skew: how far `completedAt` may lie ahead of this process's clock.
 const AHEAD: SignedDuration = SignedDuration::from_secs(5);
 
-/// Until when a success counts for a pod; none: for as long as nothing else voids it. The error says why it does not
-/// count any more.
+/// Returns when a success expires for a pod; `None` if it does not expire by age. The error says why it no
+/// longer counts.
 pub(super) fn until(
     run: &Run,
     pod: &Pod,
@@ -50,8 +51,8 @@ pub(super) fn until(
     Ok(Some(now.checked_add(left).unwrap_or(Timestamp::MAX)))
 }
 
-/// How old a verdict is at most, unless two of three clocks are wrong: by `completedAt`, or by when the run was created
-/// and how long it took.
+/// Upper bound on a verdict's age, correct unless two of three clocks are wrong: by `completedAt`, or by the
+/// run's creation time and duration.
 fn at_most(run: &Run, completed: Timestamp, now: Timestamp) -> SignedDuration {
     let dated = now.duration_since(completed);
     let (Some(created), Some(started)) = (run.created, run.started) else {
@@ -61,7 +62,8 @@ fn at_most(run: &Run, completed: Timestamp, now: Timestamp) -> SignedDuration {
     dated.min(now.duration_since(created).saturating_sub(took))
 }
 
-/// Whether the pod has been out of service since before the run was created: no player can have joined it.
+/// Whether the pod has been out of service since before the run was created, so that no player can have
+/// joined it.
 fn is_out_since(pod: &Pod, run: &Run) -> bool {
     let out = pod.in_place.as_ref().filter(|condition| !condition.ready);
     let since = out

@@ -1,5 +1,5 @@
-//! The spec of a hook's runs as far as all pods have it in common: made once in a decision, with what is one pod's own
-//! put in for each.
+//! Part of a hook's run spec that all pods share, built once per decision. Each pod's own arguments are added
+//! later.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -25,17 +25,17 @@ pub(super) struct Draft<'a> {
     json: String,
 }
 
-/// An argument that all runs of the hook have.
+/// An argument that all runs of the hook share.
 #[derive(Debug)]
 struct Declared {
     argument: Argument,
-    /// As JSON, for digests.
+    /// JSON form, for digests.
     json: String,
-    /// Of several that have one name only the first is overridden.
+    /// Whether it is the first of its name: only that one is overridden.
     first: bool,
 }
 
-/// An argument that the operator adds. Its keys are in order, as digests want them.
+/// An argument that the operator adds. Its keys are sorted, as digests require.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Added<'p> {
     pub(super) name: Cow<'static, str>,
@@ -63,7 +63,8 @@ impl<'a> Draft<'a> {
         &self.step.template_name
     }
 
-    /// The arguments of a run: those that are declared, some with another value, and then those that are not.
+    /// Returns the arguments of a run: first the declared ones, some with an overridden value, then the
+    /// undeclared ones.
     fn given<'d>(&'d self, added: &'d [Added<'d>]) -> impl Iterator<Item = Given<'d>> {
         let declared = self.declared.iter().map(|declared| {
             let mut added = added.iter().filter(|_| declared.first);
@@ -77,7 +78,7 @@ impl<'a> Draft<'a> {
         declared.chain(added.iter().filter(is_new).map(Given::Added))
     }
 
-    /// Whether each argument has a value.
+    /// Fails if an argument has no value.
     pub(super) fn check(&self, added: &[Added<'_>]) -> Result<(), Obstacle> {
         let given = self.given(added).filter_map(|given| match given {
             Given::Declared(declared) => Some(&declared.argument),
@@ -93,7 +94,7 @@ impl<'a> Draft<'a> {
         Err(without_values(&self.step.template_name, &open))
     }
 
-    /// The spec of a run.
+    /// Builds the spec of a run.
     pub(super) fn spec(&self, added: &[Added<'_>]) -> HookRunSpec {
         let arguments = self.given(added).map(|given| match given {
             Given::Declared(declared) => declared.argument.clone(),
@@ -106,8 +107,8 @@ impl<'a> Draft<'a> {
         spec(self.template, Some(arguments.collect()))
     }
 
-    /// The digest of the spec of a run. Of each of thousands of pods it is compared with what is recorded, so the spec
-    /// is not made for it. The arguments stand before all else in it: keys are in order.
+    /// Digests the spec of a run. It is compared with the recorded digest for thousands of pods, so the spec
+    /// itself is not built. Keys are sorted, so the arguments come first.
     pub(super) fn digest(&self, added: &[Added<'_>]) -> String {
         let mut hash = Fnv::default();
         hash.add(br#"{"args":["#);
@@ -147,7 +148,7 @@ fn declared(step: &HookStep, template: &HookTemplateSpec) -> Vec<Declared> {
 }
 
 fn spec(template: &HookTemplateSpec, args: Option<Vec<Argument>>) -> HookRunSpec {
-    // By name, so that a new field is not forgotten here.
+    // Destructured, so that a new field causes a compile error here.
     let HookTemplateSpec {
         metrics,
         args: _,
@@ -160,13 +161,13 @@ fn spec(template: &HookTemplateSpec, args: Option<Vec<Argument>>) -> HookRunSpec
         args,
         policy: policy.clone(),
         timeout_seconds: *timeout_seconds,
-        // The workload removes its runs itself: a verdict must not vanish before it is read.
+        // The workload deletes its runs itself: a verdict must not vanish before it is read.
         ttl_seconds_after_finished: None,
         terminate: None,
     }
 }
 
-/// The spec of a run that speaks of no pod.
+/// Renders the spec of a run that belongs to no pod.
 pub fn render(step: &HookStep, template: FoundTemplate<'_>) -> Result<HookRunSpec, Obstacle> {
     let draft = Draft::new(step, template)?;
     draft.check(&[])?;

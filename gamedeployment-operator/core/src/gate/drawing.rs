@@ -1,25 +1,25 @@
-//! The states of a question and the ways between them, as data: the drawing in the documents is made from it, and a
-//! test plays the gate and finds every way here taken, and no other.
+//! States of the gate and the transitions between them, as data. The diagram in the documentation is
+//! generated from it, and a test drives the gate and finds exactly these transitions.
 
-/// Where a question stands.
+/// State of the gate for one pod and one intent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum State {
-    /// Nobody has been asked.
+    /// No run exists yet.
     Unasked,
-    /// Nobody can be asked.
+    /// The hook cannot run.
     Blocked,
     /// The run has no verdict yet.
     Asking,
     /// The run ended without a measured success.
     Refused,
-    /// The run was made for something else.
+    /// The run was created for something else.
     Stale,
-    /// It may be done.
+    /// The intent may be carried out.
     Open,
 }
 
 impl State {
-    /// All of them.
+    /// All states.
     pub const ALL: [Self; 6] = [
         Self::Unasked,
         Self::Blocked,
@@ -30,7 +30,7 @@ impl State {
     ];
 }
 
-/// A way from one state to another, and what takes it.
+/// Transitions: start state, cause and end state.
 pub const WAYS: &[(State, &str, State)] = &[
     (State::Unasked, "HookRun created", State::Asking),
     (
@@ -125,7 +125,7 @@ pub const WAYS: &[(State, &str, State)] = &[
     (State::Open, "template missing", State::Blocked),
 ];
 
-/// The drawing, in Mermaid's language.
+/// Renders the diagram in Mermaid syntax.
 pub fn mermaid() -> String {
     let ways = WAYS
         .iter()

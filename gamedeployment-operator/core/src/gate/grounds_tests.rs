@@ -1,4 +1,5 @@
-//! What opens the gate must be true at the moment: how old a yes is, what was really asked, whether a node is gone.
+//! Grounds must hold at the moment of the decision: the verdict's age, the measured spec, and whether the
+//! node is gone.
 
 use jiff::SignedDuration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1 as api;
@@ -10,7 +11,7 @@ use super::*;
 use crate::cluster::FoundTemplate;
 use crate::samples::{status, workload};
 
-/// A cluster with one HookTemplate, a node, and a verdict that may have been seen.
+/// A cluster with one HookTemplate, a node, and possibly a seen verdict.
 struct Around {
     one: One,
     node: Node,
@@ -47,7 +48,7 @@ impl Cluster for Around {
     }
 }
 
-/// The standing in short: why a stale run does not count, or on which grounds the gate is open.
+/// Summarizes the gate state: why a run is stale, or on which grounds the gate is open.
 fn stands(run: Option<&HookRun>, pod: &Pod, around: &Around, of: &Workload, intent: &Intent) -> String {
     let read = run.map(Run::read);
     let runs: Vec<&Run> = read.iter().collect();
@@ -72,7 +73,7 @@ const OPEN: &str = "open: HookRun pre-delete-hook-old-a-ask is Successful";
 fn a_success_counts_for_thirty_seconds_from_its_arrival_or_else_its_date() {
     let pod = chosen(&[]);
     let table = [
-        // Seconds since `completedAt`, seconds since it was seen to arrive, what opens.
+        // Seconds since `completedAt`, seconds since its arrival was seen, whether the gate opens.
         (Some(0), None, true),
         (Some(29), None, true),
         (Some(30), None, false),
@@ -83,7 +84,7 @@ fn a_success_counts_for_thirty_seconds_from_its_arrival_or_else_its_date() {
         (Some(-500), Some(3), true),
         (None, Some(29), true),
         (Some(0), Some(30), false),
-        // It was on its way for long.
+        // The verdict took long to arrive.
         (Some(31), Some(0), false),
     ];
     for (dated, seen, opens) in table {
@@ -102,13 +103,13 @@ fn a_success_counts_for_thirty_seconds_from_its_arrival_or_else_its_date() {
 fn a_slow_clock_makes_no_verdict_old_that_arrived_in_time() {
     let pod = chosen(&[]);
     let table = [
-        // Seconds since it was created by the API server's clock; since it was taken up and since it ended by
-        // hook-operator's; since it was seen to arrive; what opens.
+        // Seconds since its creation by the API server's clock, since its start and its end by
+        // hook-operator's clock, and since its arrival was seen; whether the gate opens.
         (10, 508, 500, 3, true),
         (10, -492, -500, 3, true),
         // It took 8 s, so it ended 32 s ago.
         (40, 508, 500, 3, false),
-        // It was taken up late: by its date it is fresh.
+        // It was started late: by `completedAt` it is fresh.
         (400, 12, 4, 3, true),
         (400, 38, 31, 3, false),
     ];
@@ -190,26 +191,26 @@ fn what_is_compared_is_the_spec_that_was_measured_and_not_what_an_annotation_say
         let stands = deletion(run, &pod, &around());
         assert!(stands.starts_with(wanted), "{stands}");
     };
-    // A condition that is always true, under the annotations of the real one.
+    // A condition that is always true, with the annotations of the real one.
     let mut run = yes(&pod);
     run.spec.metrics[0].success_condition = Some("true".to_owned());
     starts(&run, edited);
-    // Set back after it was measured.
+    // Reverted after the measurement.
     let mut run = yes(&pod);
     run.metadata.generation = Some(3);
     starts(&run, edited);
-    // Ended early, which is no edit.
+    // Terminated early, which is not an edit.
     let mut run = yes(&pod);
     (run.spec.terminate, run.metadata.generation) = (Some(true), Some(2));
     starts(&run, OPEN);
     run.metadata.generation = Some(3);
     starts(&run, edited);
-    // Without the annotation the spec counts all the same.
+    // The spec counts even without the annotation.
     let mut run = yes(&pod);
     let notes = run.metadata.annotations.as_mut().unwrap();
     notes.remove(shared_api::names::hook_run_annotation::SPEC_DIGEST);
     starts(&run, OPEN);
-    // Another hook is no edit.
+    // A different hook is not an edit.
     run.spec.timeout_seconds = Some(1);
     starts(&run, "None: the hook or");
 }
@@ -227,7 +228,7 @@ fn a_node_is_gone_when_a_healthy_watch_has_not_shown_it_for_a_minute() {
         let around = Around { node, ..around() };
         let stands = stands(None, &pod, &around, &fleet, &Intent::Delete);
         assert_eq!(stands, wanted, "{node:?}");
-        // Nobody says that such a pod is well.
+        // A gone node does not confirm that the pod is healthy.
         let confirmed = workload(&[(
             "/spec/postInplaceUpdateStrategy",
             json!({ "hook": { "templateName": "ask" } }),
@@ -235,7 +236,7 @@ fn a_node_is_gone_when_a_healthy_watch_has_not_shown_it_for_a_minute() {
         let confirm = Intent::Confirm("old".to_owned());
         assert_eq!(self::stands(None, &pod, &around, &confirmed, &confirm), "Unasked");
     }
-    // Whatever its hook has said: it must not stay for ever.
+    // Even a failed hook must not keep the pod forever.
     let refused = ended(&pod, &Intent::Delete, Phase::Failed, 0);
     let around = Around {
         node: absent(60),

@@ -1,25 +1,25 @@
-//! What is to be done to a pod, and which hook has a say in it.
+//! Intents: operations on a pod and the hooks responsible for them.
 
 use crate::hook_kind::HookKind;
 use crate::workload::Workload;
 
-/// What is to be done to a pod. A verdict counts for exactly one intent.
+/// An operation on a pod. A verdict counts for exactly one intent.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Intent {
-    /// Delete it: there are too many, or it was named in `podsToDelete`.
+    /// Delete the pod because of a surplus or because `podsToDelete` names it.
     Delete,
-    /// Delete it, so that its successor has this revision.
+    /// Delete the pod so that its successor gets this revision.
     Recreate(String),
-    /// Change its images and metadata to this revision.
+    /// Update the pod's images and metadata to this revision.
     InPlace(String),
-    /// As [`Intent::InPlace`], without taking it out of service. No hook has a say.
+    /// Same as [`Intent::InPlace`], but without taking the pod out of service. No hook runs.
     HotPatch(String),
-    /// Nothing: see whether the pod is well after it was updated in place to this revision.
+    /// No change: check the pod's health after an in-place update to this revision.
     Confirm(String),
 }
 
 impl Intent {
-    /// The intent as annotations hold it.
+    /// Text form, as stored in annotations.
     pub fn text(&self) -> String {
         match self {
             Self::Delete => "delete".to_owned(),
@@ -30,11 +30,11 @@ impl Intent {
         }
     }
 
-    /// The hook that has a say in it, whether it is set or not.
+    /// The hook responsible for the intent, configured or not.
     pub fn hook(&self, workload: &Workload) -> Option<HookKind> {
         match self {
             Self::InPlace(_) if workload.pre_in_place.step.is_some() => Some(HookKind::PreInplace),
-            // An update is never unasked because it cannot be made in place.
+            // Recreating instead of updating in place must not bypass the hook.
             Self::Recreate(_)
                 if workload.pre_delete.step.is_none() && workload.pre_in_place.step.is_some() =>
             {
@@ -46,12 +46,12 @@ impl Intent {
         }
     }
 
-    /// Whether it ends with the pod's deletion.
+    /// Whether it deletes the pod.
     pub fn deletes(&self) -> bool {
         matches!(self, Self::Delete | Self::Recreate(_))
     }
 
-    /// The act in words.
+    /// Past participle for messages.
     pub fn verb(&self) -> &'static str {
         match self {
             Self::Delete => "deleted",

@@ -1,8 +1,9 @@
-//! The gate: may this be done to this pod, now?
+//! The gate: decides whether an intent may be carried out on a pod now.
 //!
-//! A pod that may hold players is deleted or changed only with an [`Approval`], and only this module makes
-//! approvals: their fields are private, and [`Approval::into_act`] is the one way to an [`Act`]. An approval names
-//! one pod by UID and version, one intent, and its grounds. See [`drawing`] for the states a question goes through.
+//! A pod that may hold players is deleted or changed only with an [`Approval`], and only this module creates
+//! approvals: their fields are private, and [`Approval::into_act`] is the only way to get an [`Act`]. An
+//! approval names one pod by UID and resource version, one intent, and its grounds. See [`drawing`] for the
+//! states of the gate.
 
 use std::cell::OnceCell;
 use std::rc::Rc;
@@ -39,31 +40,32 @@ use shared_api::names::pod as names;
 use shared_api::reason::WorkloadReason;
 pub use void::Void;
 
-/// A node is gone when a healthy watch has not shown it for this long, and the API server then says so when asked.
-/// A kubelet that registers its node again does so within seconds, and its containers run on meanwhile.
+/// Time for which a healthy watch must not have shown a node before the node counts as gone. The API server
+/// must then confirm it with a direct read. A kubelet that re-registers its node does so within seconds, and
+/// its containers keep running meanwhile.
 pub const GONE_AFTER: SignedDuration = SignedDuration::from_secs(60);
 
-/// Where a question about a pod stands.
+/// Gate state for one pod and one intent.
 #[derive(Debug)]
 pub enum Standing<'a> {
-    /// It may be done.
+    /// The intent may be carried out.
     Open(Approval<'a>),
-    /// It may be done, and the approval is used up. The UID of the run that it rested on, if it rested on one.
+    /// The approval has been used up. Holds the UID of the run behind it, if there was one.
     Used(Option<String>),
-    /// Nobody has been asked; this would be.
+    /// No run exists yet; this is the one to create.
     Unasked(Question<'a>),
     /// The run has no verdict yet.
     Asking(&'a Run),
     /// The run ended without a measured success. The pod stays.
     Refused(&'a Run),
-    /// The run was made for something else. It is to go before a new one comes.
+    /// The run was created for something else. It must be deleted before a new one is created.
     Stale(&'a Run, Void),
-    /// Nobody can be asked.
+    /// The hook cannot run.
     Blocked(Obstacle),
 }
 
 impl<'a> Standing<'a> {
-    /// The run that this rests on; one that nothing rests on is removed.
+    /// The run that this state depends on. A run that nothing depends on is deleted.
     pub fn run(&self) -> Option<&'a Run> {
         match self {
             Self::Asking(run) | Self::Refused(run) => Some(run),
@@ -71,7 +73,7 @@ impl<'a> Standing<'a> {
         }
     }
 
-    /// The state in the drawing.
+    /// The corresponding state in the diagram.
     pub fn state(&self) -> State {
         match self {
             Self::Open(_) | Self::Used(_) => State::Open,
@@ -94,7 +96,7 @@ pub struct Gate<'a> {
     now: Timestamp,
 }
 
-/// The drafts of a workload's hooks, each made when the first pod is asked about.
+/// Drafts of a workload's hooks, each created when the gate assesses the first pod with that hook.
 #[derive(Default)]
 struct Drafts<'a> {
     pre_delete: Lazy<'a>,
@@ -105,7 +107,7 @@ struct Drafts<'a> {
 type Lazy<'a> = OnceCell<Result<Rc<Draft<'a>>, Obstacle>>;
 
 impl<'a> Gate<'a> {
-    /// The gate of a workload, with all the runs that it owns, and all its pods.
+    /// Creates the gate of a workload from all runs and pods that it owns.
     pub fn new(
         workload: &'a Workload,
         cluster: &'a dyn Cluster,
@@ -123,12 +125,12 @@ impl<'a> Gate<'a> {
         }
     }
 
-    /// Where the question stands whether `intent` may be done to `pod`. `modified` are the containers that an update
-    /// in place changes.
+    /// Returns the gate state for carrying out `intent` on `pod`. `modified` lists the containers that an
+    /// in-place update changes.
     #[must_use]
     pub fn assess(&self, pod: &'a Pod, intent: &Intent, modified: &[String]) -> Standing<'a> {
         let standing = self.ask(pod, intent, modified);
-        // Last of all: a verdict needs no direct read before it is acted on.
+        // Checked last: acting on a verdict needs no direct read.
         match self.gone_node(pod, intent) {
             Some(node) if !matches!(standing, Standing::Open(_)) => {
                 let (kind, node) = (intent.hook(self.workload), node.to_owned());
@@ -170,13 +172,14 @@ impl<'a> Gate<'a> {
         }
     }
 
-    /// Whether a run is about another pod that exists. Pods may share an instance id: people and the original set it.
+    /// Whether a run belongs to another existing pod. Pods may share an instance id: users and the original
+    /// operator set it.
     fn is_of_another(&self, run: &Run, pod: &Pod) -> bool {
         let about = run.pod_uid.as_deref().filter(|uid| *uid != pod.uid);
         about.is_some_and(|uid| self.pods.iter().any(|other| other.uid == uid))
     }
 
-    /// What all runs of a hook have in common.
+    /// Returns the part that all runs of a hook share.
     fn draft(&self, kind: HookKind, step: &'a HookStep) -> Result<Rc<Draft<'a>>, Obstacle> {
         let draft = match kind {
             HookKind::PreDelete => &self.drafts.pre_delete,
@@ -187,7 +190,7 @@ impl<'a> Gate<'a> {
         draft.get_or_init(new).clone()
     }
 
-    /// The pod's node, if it has been absent for long enough. What asks whether a pod is well has no exemption.
+    /// The pod's node, if it has been absent for long enough. Health confirmations have no exemption.
     fn gone_node<'p>(&self, pod: &'p Pod, intent: &Intent) -> Option<&'p str> {
         let node = pod
             .node
@@ -208,7 +211,8 @@ impl<'a> Gate<'a> {
         Standing::Unasked(question)
     }
 
-    /// What a run says about an intent. Anything in it that is not what would be asked now voids it.
+    /// Returns the gate state that a run yields. Any difference from the run that would be created now makes
+    /// it stale.
     fn judge(&self, run: &'a Run, question: &Question<'a>) -> Standing<'a> {
         if let Some(void) = void::of(run, question) {
             return Standing::Stale(run, void);
@@ -236,9 +240,9 @@ impl<'a> Gate<'a> {
     }
 }
 
-/// Whether the pod cannot hold players, or is past the question.
+/// Returns why the pod needs no verdict: it cannot hold players, or its update was approved before.
 fn exempt(pod: &Pod, intent: &Intent, modified: &[String]) -> Option<Grounds> {
-    // What asks whether a pod is well has no exemption: without an answer there is none.
+    // Health confirmations have no exemption: only the hook can confirm that a pod is healthy.
     if matches!(intent, Intent::Confirm(_)) {
         return None;
     }
@@ -252,7 +256,7 @@ fn exempt(pod: &Pod, intent: &Intent, modified: &[String]) -> Option<Grounds> {
         return Some(Grounds::NeverStarted);
     }
     let under_way = match intent {
-        // Without the readiness gate nothing keeps players out meanwhile: each write is asked about.
+        // Without the readiness gate nothing keeps players out meanwhile, so each write needs an approval.
         Intent::InPlace(to) => pod.has_readiness_gate && crate::progress::is_under_way(pod, to, modified),
         Intent::Delete | Intent::Recreate(_) | Intent::HotPatch(_) | Intent::Confirm(_) => false,
     };

@@ -1,4 +1,4 @@
-//! The HookRun that puts a question: its name, its labels, its spec as rendered for one pod.
+//! The HookRun of a pod: its name, its labels and its rendered spec.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -16,40 +16,41 @@ use crate::hook_kind::HookKind;
 use crate::pod::Pod;
 use crate::workload::Workload;
 
-/// Longest name that the API server takes.
+/// Longest name that the API server accepts.
 const LONGEST_NAME: usize = 253;
 
-/// Why a hook cannot be asked.
+/// Reason why a hook cannot run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Obstacle {
-    /// The reason that conditions and events give.
+    /// Reason used in conditions and events.
     pub reason: WorkloadReason,
-    /// What is missing, and what to do.
+    /// Names the missing piece and the fix.
     pub message: String,
 }
 
 /// A HookRun to create.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewRun {
-    /// As it is to be created: name, labels, owner and rendered spec.
+    /// The complete object: name, labels, owner and rendered spec.
     pub run: HookRun,
 }
 
 impl NewRun {
-    /// The hook that it asks; none for a canary step's.
+    /// The hook that it runs; `None` for a canary step.
     pub fn kind(&self) -> Option<HookKind> {
         let labels = self.run.metadata.labels.as_ref();
         HookKind::from_label(labels?.get(label::TYPE)?)
     }
 
-    /// Whether it asks whether a pod may be deleted that is not wanted any more.
+    /// Whether it is for the deletion of a surplus or named pod.
     pub fn asks_to_delete(&self) -> bool {
         let notes = self.run.metadata.annotations.as_ref();
         notes.and_then(|notes| notes.get(annotation::INTENT)) == Some(&Intent::Delete.text())
     }
 }
 
-/// What is asked about a pod. The run is made only where it is put: most questions wait for their turn, or have a run.
+/// A possible HookRun for a pod. The object is rendered only on creation: most pods wait for their turn or
+/// already have a run.
 #[derive(Debug, Clone)]
 pub struct Question<'a> {
     workload: &'a Workload,
@@ -58,12 +59,12 @@ pub struct Question<'a> {
     pub(super) intent: Intent,
     pub(super) pod: &'a Pod,
     arguments: Vec<Added<'a>>,
-    /// The run's name.
+    /// Name of the run.
     pub(super) name: String,
 }
 
 impl<'a> Question<'a> {
-    /// The question, or what keeps it from being put.
+    /// Returns the question, or the obstacle that prevents it.
     pub(super) fn new(
         workload: &'a Workload,
         draft: Rc<Draft<'a>>,
@@ -94,19 +95,19 @@ impl<'a> Question<'a> {
         Ok(question)
     }
 
-    /// Under a name that no other pod's run has.
+    /// Makes the name unique by appending a digest of the pod's UID.
     pub(super) fn apart(mut self) -> Result<Self, Obstacle> {
         self.name = format!("{}-{}", self.name, digest_of_text(&self.pod.uid));
         check_name(&self.name, self.draft.template_name())?;
         Ok(self)
     }
 
-    /// The digest of the run's spec.
+    /// Returns the digest of the run's spec.
     pub(super) fn digest(&self) -> String {
         self.draft.digest(&self.arguments)
     }
 
-    /// The run that puts it.
+    /// Renders the HookRun.
     pub fn render(&self) -> NewRun {
         let mut run = HookRun::new(&self.name, self.draft.spec(&self.arguments));
         run.metadata.namespace = Some(self.workload.namespace.clone());
@@ -144,7 +145,7 @@ impl<'a> Question<'a> {
             .collect()
     }
 
-    /// A hook that calls the pod needs the pod's address.
+    /// Fails if the hook uses the pod's address and the pod has none yet.
     fn check_address(&self) -> Result<(), Obstacle> {
         if self.pod.ip.is_some() {
             return Ok(());
@@ -161,7 +162,8 @@ impl<'a> Question<'a> {
     }
 }
 
-/// What every run of a pod is told, besides what people tell it. `modified` are the containers that the update changes.
+/// Arguments that the operator adds to every run of a pod. `modified` lists the containers that the update
+/// changes.
 fn arguments<'a>(workload: &'a Workload, pod: &'a Pod, modified: &[String]) -> Vec<Added<'a>> {
     let text = |value: &'a Option<String>| value.as_deref().unwrap_or_default();
     let fixed = [
@@ -189,7 +191,7 @@ fn arguments<'a>(workload: &'a Workload, pod: &'a Pod, modified: &[String]) -> V
         .collect()
 }
 
-/// Whether a run's name is one that the API server takes.
+/// Fails if the run's name is too long for the API server.
 pub fn check_name(name: &str, template: &str) -> Result<(), Obstacle> {
     if name.len() <= LONGEST_NAME {
         return Ok(());
@@ -205,7 +207,7 @@ pub fn check_name(name: &str, template: &str) -> Result<(), Obstacle> {
     })
 }
 
-/// The reference to a GameDeployment as controller.
+/// Returns an owner reference to a GameDeployment as controller.
 pub fn owner(name: &str, uid: &str) -> OwnerReference {
     OwnerReference {
         api_version: format!("{}/{}", names::GROUP, names::VERSION),
@@ -217,8 +219,8 @@ pub fn owner(name: &str, uid: &str) -> OwnerReference {
     }
 }
 
-/// The containers, each with a digest of its id: one that restarts is another one. Also those that do not run: who
-/// plays in one that starts after the question was not asked about.
+/// Returns the containers, each with a digest of its id, which changes on restart. Includes containers that
+/// are not running: players who join after a restart were not covered by the hook.
 fn containers_text(pod: &Pod) -> String {
     let pairs = pod
         .lasting()
@@ -226,7 +228,7 @@ fn containers_text(pod: &Pod) -> String {
     pairs.collect::<Vec<_>>().join(",")
 }
 
-/// A container that is another one than when the run was made.
+/// Returns a container that has restarted since the run was created.
 pub(super) fn restarted<'p>(pod: &'p Pod, then: &BTreeMap<String, String>) -> Option<&'p str> {
     let other = pod.lasting().find(|container| {
         then.get(&container.name)
@@ -235,7 +237,7 @@ pub(super) fn restarted<'p>(pod: &'p Pod, then: &BTreeMap<String, String>) -> Op
     other.map(|container| container.name.as_str())
 }
 
-/// Metadata of an object that the workload owns.
+/// Returns the metadata of an object that the workload owns.
 pub fn owned(name: &str, namespace: &str, owner: OwnerReference) -> ObjectMeta {
     ObjectMeta {
         name: Some(name.to_owned()),

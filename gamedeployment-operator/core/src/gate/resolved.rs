@@ -1,4 +1,4 @@
-//! Whether the hooks of a spec can be asked, of whichever pod: told while nothing waits for them.
+//! Check that the hooks of a spec can run for any pod. Problems are reported before a pod waits for a hook.
 
 use shared_api::HookTemplateSpec;
 use shared_api::game_deployment::HookStep;
@@ -11,16 +11,16 @@ use crate::cluster::{Cluster, FoundTemplate};
 use crate::hook_kind::HookKind;
 use crate::workload::Workload;
 
-/// A hook that cannot be asked.
+/// A hook that cannot run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unresolved {
-    /// The field that names it, such as `spec.preDeleteUpdateStrategy.hook`.
+    /// Path of the field that names it, such as `spec.preDeleteUpdateStrategy.hook`.
     pub path: String,
-    /// Why it cannot be asked, and what to do.
+    /// Cause and remedy.
     pub obstacle: Obstacle,
 }
 
-/// The hooks of a spec that cannot be asked; none where no hook is set.
+/// Returns the hooks of a spec that cannot run; `None` if no hook is configured.
 pub fn unresolved(workload: &Workload, cluster: &dyn Cluster) -> Option<Vec<Unresolved>> {
     let containers = workload.template.containers().len();
     let of_pods = HookKind::ALL.into_iter().filter_map(|kind| {
@@ -55,7 +55,7 @@ fn check(step: &HookStep, cluster: &dyn Cluster, containers: Option<usize>) -> O
     problem.or_else(|| open_arguments(step, template, containers))
 }
 
-/// The template of a hook.
+/// Returns the template of a hook.
 pub(super) fn find<'a>(
     step: &HookStep,
     template: FoundTemplate<'a>,
@@ -77,8 +77,8 @@ pub(super) fn find<'a>(
     })
 }
 
-/// Arguments of a template that neither it nor the workload gives a value. Of a pod with so many `containers` the
-/// operator adds some.
+/// Returns an obstacle if arguments get a value from neither the template nor the workload. For a pod with
+/// this many `containers` the operator adds some itself.
 pub fn open_arguments(
     step: &HookStep,
     template: &HookTemplateSpec,
@@ -103,7 +103,7 @@ pub fn open_arguments(
     (!open.is_empty()).then(|| without_values(&step.template_name, &open))
 }
 
-/// What is said of arguments without a value.
+/// Builds the obstacle for arguments without a value.
 pub(super) fn without_values(template: &str, names: &[&str]) -> Obstacle {
     let message = format!(
         "arguments of HookTemplate {template} have no value: {}; set them in the workload's hook.args or in the template",
@@ -115,7 +115,7 @@ pub(super) fn without_values(template: &str, names: &[&str]) -> Obstacle {
     }
 }
 
-/// Whether every run about a pod has an argument of this name.
+/// Whether every run for a pod has an argument of this name.
 fn is_added(name: &str, containers: usize) -> bool {
     let fixed = [
         argument::POD_NAME,

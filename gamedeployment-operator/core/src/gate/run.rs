@@ -1,4 +1,4 @@
-//! What is known of a HookRun.
+//! Cached facts about a HookRun.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use crate::digest::digest;
 use crate::hook_kind::HookKind;
 use crate::pod::controller_of;
 
-/// What is known of a HookRun.
+/// Cached facts about a HookRun.
 #[derive(Debug, Clone, PartialEq)]
 #[expect(
     clippy::struct_excessive_bools,
@@ -26,52 +26,53 @@ pub struct Run {
     pub name: String,
     /// UID.
     pub uid: String,
-    /// Version of this knowledge.
+    /// Cached resource version.
     pub resource_version: String,
     /// UID of its controller.
     pub controller: Option<String>,
-    /// Which hook of a pod's life it asks; none for canary steps and for runs of people's own.
+    /// Hook that it runs; `None` for canary steps and for runs that users create.
     pub kind: Option<HookKind>,
     /// Whether it belongs to a canary step.
     pub canary: bool,
-    /// UID of the pod that it speaks of; none where an older operator made it.
+    /// UID of its pod; `None` if an older operator created it.
     pub pod_uid: Option<String>,
     /// Instance id of that pod.
     pub instance: String,
-    /// The pod's revision when it was made.
+    /// The pod's revision at the run's creation.
     pub revision: String,
-    /// What it was asked for; none where an older operator made it.
+    /// Intent that it was created for; `None` if an older operator created it.
     pub intent: Option<String>,
-    /// The choice of the pod that it belongs to, where it was asked before a deletion.
+    /// Selection of the pod that it belongs to, for runs before a deletion.
     pub choice: Option<String>,
-    /// Digest of its spec as it stands, `terminate` aside.
+    /// Digest of the current spec, excluding `terminate`.
     pub spec_digest: String,
-    /// Digest of its spec as it was rendered, by its annotation: anybody may have written that.
+    /// Digest of the rendered spec, from the annotation. Anyone may have written it.
     pub noted_digest: Option<String>,
-    /// Whether its spec has been another one before, `terminate` aside: it may have been measured by that.
+    /// Whether its spec, excluding `terminate`, was ever edited. The measurement may be based on the earlier
+    /// spec.
     pub was_edited: bool,
-    /// The containers when it was made, each with a digest of its id.
+    /// Containers at the run's creation, each with a digest of its id.
     pub containers: BTreeMap<String, String>,
     /// Whether it is being deleted.
     pub terminating: bool,
-    /// Where it stands.
+    /// Phase.
     pub phase: Phase,
-    /// Whether each of its metrics counts at least one success: only then does Successful mean anything.
+    /// Whether every metric has at least one success. Only then does Successful count.
     pub measured: bool,
-    /// Why it stands there.
+    /// Reason for the phase.
     pub message: String,
-    /// When it was taken up, or else created.
+    /// Time when measuring started; creation time before that.
     pub started: Option<Timestamp>,
-    /// When it was created.
+    /// Creation time.
     pub created: Option<Timestamp>,
-    /// When it reached its verdict, by the clock of who measured.
+    /// Time of the verdict, by the clock of the measuring process.
     pub completed: Option<Timestamp>,
-    /// From when on it counts as not measured, unless something is recorded before.
+    /// Time from which it counts as overdue unless something is recorded first.
     pub not_taken_up_at: Option<Timestamp>,
 }
 
 impl Run {
-    /// Keeps what is needed of a run.
+    /// Extracts the needed facts from a HookRun.
     pub fn read(run: &HookRun) -> Self {
         let labels = run.metadata.labels.clone().unwrap_or_default();
         let notes = run.metadata.annotations.clone().unwrap_or_default();
@@ -117,12 +118,12 @@ impl Run {
         }
     }
 
-    /// Whether it ended, and not with a success that was measured.
+    /// Whether it ended without a measured success.
     pub fn is_unsuccessful(&self) -> bool {
         self.phase.is_final() && !self.is_measured_success()
     }
 
-    /// Nobody measures it, though its measurement is long due.
+    /// Returns an obstacle if its measurement is long overdue.
     pub fn not_taken_up(&self, namespace: &str, now: Timestamp) -> Option<Obstacle> {
         self.not_taken_up_at.filter(|at| *at <= now)?;
         let name = &self.name;
@@ -142,13 +143,13 @@ impl Run {
         })
     }
 
-    /// The only state that opens a gate.
+    /// Whether it ended with a measured success. Nothing else opens a gate.
     pub fn is_measured_success(&self) -> bool {
         self.phase == Phase::Successful && self.measured
     }
 }
 
-/// The digest of what a run asks. Whoever ends a run early does not change that.
+/// Returns the digest of a run's spec. Terminating a run early does not change it.
 pub fn spec_digest(spec: &HookRunSpec) -> String {
     if spec.terminate.is_none() {
         return digest(spec);
@@ -159,7 +160,7 @@ pub fn spec_digest(spec: &HookRunSpec) -> String {
     })
 }
 
-/// The API server counts every change of a spec; setting `terminate` is one.
+/// Whether the spec was edited. The API server counts every spec change; setting `terminate` is one.
 fn was_edited(run: &HookRun) -> bool {
     let allowed = 1 + i64::from(run.spec.terminate.is_some());
     run.metadata

@@ -1,18 +1,18 @@
-//! The runs of a workload, by what they are looked for: there may be as many as pods, and each pod looks for its own.
+//! Index of a workload's runs. There may be as many runs as pods, and each pod looks up its own.
 
 use std::collections::BTreeMap;
 
 use super::Run;
 use crate::hook_kind::HookKind;
 
-/// The runs of a workload.
+/// Runs of a workload by name and by pod.
 pub(super) struct Runs<'a> {
     by_name: BTreeMap<&'a str, &'a Run>,
     by_pod: BTreeMap<(HookKind, &'a str), &'a Run>,
 }
 
 impl<'a> Runs<'a> {
-    /// Of several runs that are alike the first one counts.
+    /// Builds the index. The first of several equal runs wins.
     pub(super) fn new(runs: &[&'a Run]) -> Self {
         let mut index = Self {
             by_name: BTreeMap::new(),
@@ -27,7 +27,8 @@ impl<'a> Runs<'a> {
         index
     }
 
-    /// The run of this name, or else one of this kind about this pod. A run of this name about another pod comes last.
+    /// Finds the run of this name, or else one of this kind for this pod. A run of this name for another pod
+    /// is the last resort.
     pub(super) fn find(&self, name: &str, kind: HookKind, pod_uid: &str) -> Option<&'a Run> {
         let named = self.by_name.get(name);
         let same = named.filter(|run| run.pod_uid.as_deref() == Some(pod_uid));

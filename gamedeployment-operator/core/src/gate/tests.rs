@@ -1,4 +1,4 @@
-//! A verdict counts for exactly what it was asked for.
+//! A verdict counts for exactly one pod, intent and hook.
 
 use serde_json::{Value, json};
 use shared_api::hook_run::MetricResult;
@@ -42,7 +42,7 @@ const MARK: &str = "/metadata/annotations/io.tencent.bcs.dev~1game-pod-deleting"
 const CHOSEN: &str = "/metadata/annotations/tkex.tencent.com~1chosen-for";
 const REVISION: &str = "/metadata/labels/controller-revision-hash";
 
-/// A pod that was chosen to be deleted, with something else written over it.
+/// A pod chosen for deletion, with these overrides.
 pub(super) fn chosen(over: &[(&str, Value)]) -> Pod {
     let mut all = vec![
         (MARK, json!("true")),
@@ -57,7 +57,7 @@ pub(super) fn fleet() -> Workload {
     workload(&[("/spec/preDeleteUpdateStrategy", hook)])
 }
 
-/// The run that asks about a pod, ended.
+/// Returns a finished run for a pod.
 pub(super) fn ended(pod: &Pod, intent: &Intent, phase: Phase, successful: i64) -> HookRun {
     let (fleet, around) = (fleet(), one("http://one"));
     let Standing::Unasked(question) = Gate::new(&fleet, &around, &[], &[], now()).assess(pod, intent, &[])
@@ -154,7 +154,7 @@ fn a_verdict_is_void_for_another_intent_another_hook_and_while_it_is_being_remov
     assert_eq!(state(&run, &pod, &Intent::Delete, &around), State::Stale);
 }
 
-/// People, and the original, may give two pods one instance id.
+/// Users and the original operator may give two pods the same instance id.
 #[test]
 fn pods_of_one_instance_id_have_a_run_each() {
     let (fleet, around) = (fleet(), one("http://one"));
@@ -176,13 +176,13 @@ fn pods_of_one_instance_id_have_a_run_each() {
         let states = pods.map(|pod| gate.assess(pod, &Intent::Delete, &[]).state());
         assert_eq!(states, [State::Refused, State::Asking]);
     }
-    // Once the first one is gone, its run is in the way: it goes, and the twin keeps its own.
+    // Once the first pod is gone, its run blocks the name: it is deleted, and the twin keeps its own run.
     let (left, runs) = ([&twin], [&refused]);
     let gate = Gate::new(&fleet, &around, &runs, &left, now());
     assert_eq!(gate.assess(&twin, &Intent::Delete, &[]).state(), State::Stale);
 }
 
-/// Nobody can be asked before the finalizer is gone: a run of the same name cannot be made.
+/// No hook can run before the finalizer is removed, because a run of the same name cannot be created.
 #[test]
 fn a_run_that_a_finalizer_keeps_opens_nothing_and_stays() {
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;

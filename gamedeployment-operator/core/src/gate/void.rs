@@ -1,16 +1,16 @@
-//! Why a run does not count for what would be asked now.
+//! Reasons why a run is stale.
 
 use shared_api::names::pod as names;
 use shared_api::reason::WorkloadReason;
 
 use super::{Question, Run, question};
 
-/// Why a run does not count.
+/// Reason why a run is stale.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Void {
-    /// In words, as what follows "HookRun NAME does not count: ".
+    /// Text that follows "HookRun NAME does not count: ".
     pub why: String,
-    /// The class, where people are told of it: what happens in the course of things, they are not.
+    /// Reason to report; `None` for routine causes.
     pub reason: Option<WorkloadReason>,
 }
 
@@ -31,7 +31,7 @@ impl Void {
 }
 
 impl Void {
-    /// Whether the run stays all the same: nobody can be asked until somebody else has acted.
+    /// Whether the stale run stays: no new run is possible until its finalizers are removed.
     pub fn is_stuck(&self) -> bool {
         self.reason == Some(WorkloadReason::HookRunTerminating)
     }
@@ -43,7 +43,7 @@ impl std::fmt::Display for Void {
     }
 }
 
-/// Why a run does not count for this question, if it does not. Its age is another matter.
+/// Returns why a run is stale for this question, if it is. Does not check its age.
 pub(super) fn of(run: &Run, question: &Question<'_>) -> Option<Void> {
     if run.terminating {
         let why = "it is being deleted and not gone; remove its finalizers";
@@ -64,7 +64,7 @@ pub(super) fn of(run: &Run, question: &Question<'_>) -> Option<Void> {
     if let Some(void) = other_spec(run, &question.digest()) {
         return Some(void);
     }
-    // A pod that was let go and is chosen again is asked again.
+    // A pod that was deselected and then selected again needs a new run.
     let chosen = pod.annotation(names::DELETING) == Some("true");
     if intent.deletes() && (!chosen || run.choice.as_deref() != pod.annotation(names::CHOSEN_FOR)) {
         return Some(Void::untold("it was asked when the pod was chosen before"));
@@ -73,8 +73,8 @@ pub(super) fn of(run: &Run, question: &Question<'_>) -> Option<Void> {
     restarted.map(|container| Void::untold(format!("container {container} has restarted since")))
 }
 
-/// Whether a run asks something else than what has this digest. What counts is the spec as it stands, and that it has
-/// never stood otherwise: the annotation only tells an edit from a hook that has changed.
+/// Returns why a run's spec differs from the one with the digest `wanted`. Only the current spec counts, and
+/// it must never have been edited. The annotation merely distinguishes an edited run from a changed hook.
 fn other_spec(run: &Run, wanted: &str) -> Option<Void> {
     let edited = || {
         let why = "somebody has edited its spec: what was measured is not what the hook asks";

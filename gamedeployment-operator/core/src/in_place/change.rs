@@ -1,4 +1,4 @@
-//! From two templates to what has to be written to a pod, or to the fields that forbid it.
+//! Comparison of two templates: the in-place change to write to a pod, or the fields that forbid it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -8,14 +8,14 @@ use serde_json::{Map, Value};
 use crate::image::default_pull_policy;
 use crate::template::Template;
 
-/// What to write to a pod of the one revision to make it a pod of the other.
+/// Change that turns a pod of one revision into a pod of another.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Change {
-    /// New images, by container.
+    /// New images by container.
     pub images: BTreeMap<String, String>,
-    /// Labels of the template.
+    /// Changed labels of the template.
     pub labels: MetadataChange,
-    /// Annotations of the template.
+    /// Changed annotations of the template.
     pub annotations: MetadataChange,
 }
 
@@ -26,12 +26,12 @@ impl Change {
     }
 }
 
-/// What to write to a map of texts.
+/// Change of a string map.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MetadataChange {
     /// New keys, and keys with a new value.
     pub set: BTreeMap<String, String>,
-    /// Keys that the template has no more, in order.
+    /// Keys that the template no longer has, sorted.
     pub removed: Vec<String>,
 }
 
@@ -46,10 +46,10 @@ impl MetadataChange {
     }
 }
 
-/// Why a pod cannot be updated in place.
+/// Reason why a pod cannot be updated in place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NotInPlace {
-    /// Every field that forbids it, with its path in the GameDeployment. Never empty.
+    /// Paths in the GameDeployment of all fields that forbid it. Never empty.
     pub fields: Vec<String>,
 }
 
@@ -69,7 +69,7 @@ impl std::error::Error for NotInPlace {}
 const TEMPLATE: &str = "spec.template";
 const CONTAINERS: &str = "spec.template.spec.containers";
 
-/// What leads from one template to the other in place, or every field that forbids it.
+/// Returns the in-place change from one template to the other, or every field that forbids it.
 pub fn change(from: &Template, to: &Template) -> Result<Change, NotInPlace> {
     let mut fields = differences(TEMPLATE, from.canonical(), to.canonical(), &["metadata", "spec"]);
     let (one, two) = (part(from, "metadata"), part(to, "metadata"));
@@ -108,7 +108,8 @@ fn part<'a>(template: &'a Template, name: &str) -> &'a Value {
     template.canonical().get(name).unwrap_or(&Value::Null)
 }
 
-/// Fields of an object that differ, apart from `allowed`; the object itself where one of them is none.
+/// Returns the fields of an object that differ, except `allowed`; the path of the object itself if either
+/// value is not an object.
 fn differences(path: &str, from: &Value, to: &Value, allowed: &[&str]) -> Vec<String> {
     let empty = Map::new();
     let object = |value: &'_ Value| value.is_null() || value.is_object();
@@ -130,7 +131,7 @@ fn differences(path: &str, from: &Value, to: &Value, allowed: &[&str]) -> Vec<St
     changed.map(|name| format!("{path}.{name}")).collect()
 }
 
-/// What a map of texts holds besides texts: not ours to write.
+/// Returns the non-string values of a string map, which the operator does not write.
 fn without_texts(map: Option<&Value>) -> Option<Value> {
     match map? {
         Value::Object(fields) => {
@@ -146,7 +147,7 @@ fn without_texts(map: Option<&Value>) -> Option<Value> {
 
 type Named<'a> = Vec<(&'a str, &'a Value)>;
 
-/// Fields that differ, and the images that do.
+/// Returns the fields that differ and the images that changed.
 fn compare_containers(from: Option<&Value>, to: Option<&Value>) -> (Vec<String>, BTreeMap<String, String>) {
     let mut images = BTreeMap::new();
     let (Some(from), Some(to)) = (named(from), named(to)) else {
@@ -173,7 +174,7 @@ fn compare_containers(from: Option<&Value>, to: Option<&Value>) -> (Vec<String>,
     (fields, images)
 }
 
-/// Which containers came, went or moved.
+/// Returns which containers were added, removed or reordered.
 fn compare_names(from: &Named<'_>, to: &Named<'_>) -> Vec<String> {
     let names = |list: &Named<'_>| -> BTreeSet<String> {
         let names = list.iter().map(|(name, _)| (*name).to_owned());
@@ -199,7 +200,7 @@ fn compare_names(from: &Named<'_>, to: &Named<'_>) -> Vec<String> {
     paths.collect()
 }
 
-/// Containers with their names; `None` where the list is no list of objects.
+/// Returns containers by name; `None` if the list is not a list of objects.
 fn named(list: Option<&Value>) -> Option<Named<'_>> {
     let items = match list {
         None => return Some(Vec::new()),
@@ -213,8 +214,8 @@ fn image(container: &Value) -> &str {
     container.get("image").and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Whether somebody asked for another policy. One that only follows the image's tag is no change that anybody asked
-/// for; the pod keeps what it has. In the canonical form a policy that follows the tag is absent.
+/// Whether the user requested another policy. A policy that merely follows from the image's tag is not a
+/// requested change, so the pod keeps its own. The canonical form omits a policy that follows from the tag.
 fn policy_changed(old: &Value, new: &Value) -> bool {
     let (before, after) = (old.get("imagePullPolicy"), new.get("imagePullPolicy"));
     if before == after {

@@ -30,7 +30,7 @@ fn between(from: &Value, to: &Value) -> Result<Change, NotInPlace> {
     change(&Template::read(from), &Template::read(to))
 }
 
-/// The base with one place changed by a closure.
+/// Returns the base template, modified by a closure.
 fn with(edit: impl FnOnce(&mut Value)) -> Value {
     let mut value = base();
     edit(&mut value);
@@ -186,7 +186,7 @@ fn templates() -> impl Strategy<Value = Value> {
     })
 }
 
-/// What a pod of this template is after the change.
+/// Applies the change to a pod of this template.
 fn apply(template: &Value, change: &Change) -> Template {
     let mut template = template.clone();
     for (field, change) in [("labels", &change.labels), ("annotations", &change.annotations)] {
@@ -220,7 +220,7 @@ proptest! {
 
 #[test]
 fn a_policy_that_follows_the_tag_is_no_obstacle() {
-    // Image and policy before and after, and whether that works in place.
+    // Image and policy before and after, and whether an in-place update is possible.
     let rows = [
         (("game:latest", None), ("game:v2", None), true),
         (("game:v1", None), ("game", None), true),

@@ -1,8 +1,8 @@
-//! Updates without a new pod: whether they are possible, what to write, and when they are done.
+//! In-place updates: whether they are possible, what to write, and when they are done.
 //!
-//! Possible are new images of the app's containers, and new labels and annotations of the template. Nothing else of a
-//! running pod can be changed, and nothing else is tried. Decides from two templates and from what a pod's status
-//! says; writes nothing.
+//! An in-place update can change images of app containers, and labels and annotations of the template.
+//! Nothing else in a running pod can change, and nothing else is attempted. This module decides from two
+//! templates and a pod's status, and writes nothing.
 
 mod change;
 mod progress;

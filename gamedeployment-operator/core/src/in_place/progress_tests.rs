@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::*;
 
-/// Seconds after the write.
+/// Returns the time this many seconds after the write.
 fn at(second: i64) -> Timestamp {
     Timestamp::from_second(1_700_000_000).unwrap() + SignedDuration::from_secs(second)
 }
@@ -22,7 +22,7 @@ fn mark(image: &str, image_id: &str, container_id: &str) -> ContainerMark {
     }
 }
 
-/// A container with image `game:v1` of content A and the ID 1.
+/// A container with image `game:v1`, content A and ID 1.
 fn old() -> ContainerMark {
     mark("game:v1", A, "1")
 }
@@ -41,8 +41,9 @@ fn now(image: &str, image_id: &str, container_id: &str, since: i64) -> Container
     }
 }
 
-/// Rows of: name, wanted image; the status' image, imageID (A and B stand for the constants) and containerID; seconds
-/// after the write of the container's start and of the question; `done`, `waiting`, or when to look again.
+/// Row format: name, wanted image; image, imageID (A and B stand for the constants) and containerID of the
+/// status; seconds from the write to the container's start and to the check; `done`, `waiting`, or when to
+/// check again.
 fn check(mark: &ContainerMark, table: &str) {
     for row in table.trim().lines() {
         let cells: Vec<&str> = row.split('|').map(str::trim).collect();

@@ -1,9 +1,9 @@
-//! What an action is called in metrics, traces and what is remembered of refusals.
+//! Names of actions in metrics, traces and recorded rejections.
 
 use super::Action;
 
 impl Action {
-    /// Its name, as metrics have it.
+    /// Name in metrics.
     pub fn name(&self) -> &'static str {
         match self {
             Self::CreateRevision(_) => CREATE_REVISION,
@@ -28,7 +28,7 @@ impl Action {
         }
     }
 
-    /// Whether it is about the number of pods.
+    /// Whether it affects the number of pods.
     pub fn scales(&self) -> bool {
         match self {
             Self::Adopt(_)
@@ -42,7 +42,7 @@ impl Action {
         }
     }
 
-    /// The name of the object that it is about; none: the workload.
+    /// Name of its object; `None` for the workload.
     pub fn object(&self) -> Option<&str> {
         match self {
             Self::CreateRevision(revision) => Some(&revision.name),
@@ -66,13 +66,13 @@ impl Action {
     }
 }
 
-/// A new ControllerRevision.
+/// Creation of a ControllerRevision.
 pub const CREATE_REVISION: &str = "create_revision";
-/// The creation of a pod.
+/// Creation of a pod.
 pub const CREATE_POD: &str = "create_pod";
-/// The creation of a pod in a dry run.
+/// Dry-run creation of a pod.
 pub const TRY_POD: &str = "try_pod";
-/// The deletion of a HookRun.
+/// Deletion of a HookRun.
 pub const DELETE_RUN: &str = "delete_hook_run";
-/// The write of the status.
+/// Write of the status.
 pub const STATUS: &str = "status";

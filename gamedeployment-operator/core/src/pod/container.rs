@@ -1,10 +1,10 @@
-//! What is known of one container of a pod.
+//! Cached facts about a container of a pod.
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1 as api;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-/// Reasons of a waiting container whose image or configuration keeps it from starting at all.
+/// Waiting reasons for an image or configuration that keeps a container from starting at all.
 const CANNOT_START: [&str; 8] = [
     "ErrImagePull",
     "ImagePullBackOff",
@@ -16,50 +16,50 @@ const CANNOT_START: [&str; 8] = [
     "CreateContainerError",
 ];
 
-/// What a container does.
+/// State of a container.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum State {
-    /// The kubelet has not said anything of it.
+    /// The kubelet has not reported it.
     Unknown,
-    /// It runs.
+    /// Running.
     Running {
-        /// When it was started, by its kubelet.
+        /// Start time, as reported by the kubelet.
         since: Option<Timestamp>,
     },
-    /// It is to be started.
+    /// Waiting to start.
     Waiting {
-        /// The kubelet's word, such as `ImagePullBackOff`.
+        /// Reason from the kubelet, such as `ImagePullBackOff`.
         reason: String,
-        /// The kubelet's sentence.
+        /// Message from the kubelet.
         message: String,
     },
-    /// It has ended.
+    /// Ended.
     Terminated,
 }
 
-/// What is known of one container.
+/// Cached facts about a container.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Container {
-    /// As the pod's spec names it.
+    /// Name in the pod's spec.
     pub name: String,
-    /// The image that the pod's spec asks for.
+    /// Image in the pod's spec.
     pub image: String,
-    /// The image that the kubelet reports.
+    /// Image that the kubelet reports.
     pub running_image: String,
-    /// The image's digest that the kubelet reports.
+    /// Image digest that the kubelet reports.
     pub image_id: String,
-    /// The container's id; it changes with every start.
+    /// Container id; it changes with every start.
     pub container_id: String,
-    /// How often it was restarted.
+    /// Number of restarts.
     pub restarts: i32,
     /// Whether it is ready.
     pub ready: bool,
-    /// What it does.
+    /// State.
     pub state: State,
 }
 
 impl Container {
-    /// Whether it was never started, or waits for an image or a configuration that it does not get.
+    /// Whether it was never started, or waits for an image or a configuration that is unavailable.
     pub fn cannot_have_players(&self) -> bool {
         match &self.state {
             State::Running { .. } | State::Terminated | State::Unknown => false,
@@ -69,12 +69,12 @@ impl Container {
         }
     }
 
-    /// Whether it runs now.
+    /// Whether it is running.
     pub fn is_running(&self) -> bool {
         matches!(self.state, State::Running { .. })
     }
 
-    /// Why it does not start, as the kubelet says it; none while there is nothing to complain of.
+    /// Returns why it does not start, in the kubelet's words; `None` if there is no error.
     pub fn complaint(&self) -> Option<String> {
         match &self.state {
             State::Waiting { reason, message } if !HARMLESS.contains(&reason.as_str()) => {
@@ -89,7 +89,7 @@ impl Container {
     }
 }
 
-/// Reasons of waiting that pass by themselves.
+/// Waiting reasons that resolve by themselves.
 const HARMLESS: [&str; 3] = ["", "ContainerCreating", "PodInitializing"];
 
 pub(super) fn read_all(spec: Option<&api::PodSpec>, status: Option<&api::PodStatus>) -> Vec<Container> {
@@ -98,7 +98,7 @@ pub(super) fn read_all(spec: Option<&api::PodSpec>, status: Option<&api::PodStat
     read_each(containers.into_iter().flatten(), statuses)
 }
 
-/// An init container that is restarted is one that stays.
+/// Reads the init containers that are restarted: these are sidecars.
 pub(super) fn read_sidecars(spec: Option<&api::PodSpec>, status: Option<&api::PodStatus>) -> Vec<Container> {
     let statuses = status.and_then(|status| status.init_container_statuses.as_deref());
     let containers = spec.and_then(|spec| spec.init_containers.as_ref());
@@ -150,7 +150,7 @@ fn state_of(state: &api::ContainerState) -> State {
             reason: waiting.reason.clone().unwrap_or_default(),
             message: waiting.message.clone().unwrap_or_default(),
         },
-        // A report that names no state means waiting.
+        // A report without a state means waiting.
         None => State::Waiting {
             reason: String::new(),
             message: String::new(),

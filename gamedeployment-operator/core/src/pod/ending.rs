@@ -1,20 +1,20 @@
-//! How a pod ended for good.
+//! End of a pod.
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1 as api;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-/// A pod that ended within this time of its start ended at once.
+/// A pod that ends within this time of its start ended at once.
 pub const AT_ONCE: SignedDuration = SignedDuration::from_secs(60);
 
-/// The end of a pod whose containers have ended for good.
+/// End of a pod whose containers have ended for good.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ending {
-    /// When it was over, as far as that is reported.
+    /// End time, as far as reported.
     pub at: Timestamp,
-    /// Whether that was within [`AT_ONCE`] of its start, or it was never started.
+    /// Whether it ended within [`AT_ONCE`] of its start, or never started.
     pub at_once: bool,
-    /// Why, by the words of its kubelet.
+    /// Reason in the kubelet's words.
     pub why: String,
 }
 

@@ -9,7 +9,8 @@ use crate::samples::{pod, status};
 const RUNNING: &str = r#"{"running": {"startedAt": "2024-05-01T00:00:05Z"}}"#;
 const CRASHED: &str = r#"{"waiting": {"reason": "CrashLoopBackOff"}}"#;
 
-/// A pod whose `side` was updated to `old` at midnight, and that is out of service for an update of `game` to `new`.
+/// A pod whose `side` was updated to `old` at midnight and that is out of service for an update of `game` to
+/// `new`.
 fn updated_before(id: &str, image: &str, ready: bool, state: &str) -> Pod {
     let mut side = status(id);
     side["name"] = json!("side");
@@ -48,7 +49,7 @@ fn updated_before(id: &str, image: &str, ready: bool, state: &str) -> Pod {
 #[test]
 fn a_container_that_runs_an_earlier_update_is_asked_about_before_it_changes_again() {
     let table = [
-        // The container's ID, its image, whether it is ready, its state; whether the earlier update still changes it.
+        // Container id, image, readiness and state; whether the earlier update is still changing it.
         ("before", "side:v0", true, RUNNING, true),
         ("before", "side:v0", false, CRASHED, true),
         ("after", "side:v1", true, RUNNING, false),
@@ -85,7 +86,7 @@ fn a_hot_patch_awaits_what_an_earlier_one_still_changes_and_approves_none_of_it(
         let record = Record::new(&pod, "new", ["game".to_owned()].iter(), at);
         assert_eq!(record.last_container_statuses.contains_key("side"), awaited);
         pod.labels.insert(names::REVISION.to_owned(), "new".to_owned());
-        // `game` has its new container already.
+        // `game` already has its new container.
         let game = &mut pod.containers[0];
         game.container_id = "another".to_owned();
         game.image = "game:v2".to_owned();
@@ -96,7 +97,7 @@ fn a_hot_patch_awaits_what_an_earlier_one_still_changes_and_approves_none_of_it(
             .insert(names::HOT_PATCH_STATE.to_owned(), record.text());
         let changes = matches!(in_place_phase(&patched, at), InPlacePhase::Written { .. });
         assert_eq!(changes, awaited);
-        // The same, when an update in place follows the hot patch.
+        // The same with an in-place update following the hot patch.
         pod.annotations
             .insert(names::IN_PLACE_STATE.to_owned(), record.text());
         pod.in_place.as_mut().unwrap().ready = false;

@@ -6,7 +6,7 @@ use crate::samples::{Around, pod, status};
 
 const COST: &str = "/metadata/annotations/controller.kubernetes.io~1pod-deletion-cost";
 
-/// What a pod of a table is like.
+/// Properties of a pod in a table.
 struct Entry {
     what: &'static str,
     over: Vec<(&'static str, Value)>,
@@ -29,7 +29,7 @@ fn rank<'a>(entry: &Entry, pod: &'a Pod, around: &Around, order: CostOrder) -> R
     Rank::new(pod, around, entry.approved, order)
 }
 
-/// Each entry goes before the next, whatever the pods are called.
+/// Asserts that each entry goes before the next, regardless of the pods' names.
 fn assert_order(entries: &[Entry], around: &Around, order: CostOrder) {
     for (first, second) in entries.iter().zip(entries.iter().skip(1)) {
         for (a, b) in [("a", "b"), ("b", "a")] {
@@ -194,7 +194,7 @@ fn names_decide_among_pods_that_are_alike() {
     assert!(rank(&one, &a, &around, CostOrder::Unset) < rank(&one, &b, &around, CostOrder::Unset));
 }
 
-/// A pod by a few bytes: each decides one thing of it.
+/// Builds a pod from a few bytes, each of which determines one property.
 fn any_pod(code: [u8; 9]) -> Pod {
     let pick = |at: usize, from: &[&str]| from[usize::from(code[at]) % from.len()].to_owned();
     let ready = json!([{"type": "Ready", "status": pick(2, &["True", "False"]),
@@ -229,7 +229,7 @@ fn any_rank(pod: &Pod, code: [u8; 9]) -> Rank<'_> {
 proptest! {
     #![proptest_config(crate::samples::config())]
 
-    /// Total, and transitive: sorting has one result, whatever order the pods came in.
+    /// The order is total and transitive: sorting has one result, regardless of the initial order.
     #[test]
     fn ranks_are_a_total_order(codes in any::<[[u8; 9]; 3]>()) {
         let pods = codes.map(any_pod);

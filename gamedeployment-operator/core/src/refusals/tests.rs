@@ -5,7 +5,7 @@ use crate::plan::RevisionRef;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// A write to each of these.
+/// A plan with one write to each of these.
 fn plan<'a>(names: impl IntoIterator<Item = &'a str>) -> Plan {
     let write = |name: &str| {
         Action::DeleteRevision(RevisionRef {
@@ -20,12 +20,12 @@ fn plan<'a>(names: impl IntoIterator<Item = &'a str>) -> Plan {
     }
 }
 
-/// An API server that refuses writes to some, and a workload with news every 100 ms.
+/// An API server that rejects writes to some objects, and a workload with a watch event every 100 ms.
 struct Story {
     refusals: Refusals,
     left: BTreeSet<&'static str>,
     now: Duration,
-    /// Calls, and those of them that were refused.
+    /// Number of calls, and of those that were rejected.
     calls: usize,
     refused: usize,
     messages: BTreeSet<String>,
@@ -82,7 +82,7 @@ const SIX: [&str; 6] = ["a", "b", "c", "d", "e", "f"];
 fn news_shorten_no_pause_and_many_objects_cost_few_calls() {
     let mut story = Story::new(&SIX);
     story.go_on(SECOND * 30, |_| true);
-    // At 0, 0.25, 0.75, 1.75, 3.75, 7.75, 15.75 s: six calls, and then two at a time.
+    // Calls at 0, 0.25, 0.75, 1.75, 3.75, 7.75 and 15.75 s: all six objects first, then two at a time.
     assert_eq!(story.refused, 6 + 6 * PROBES);
     assert_eq!(story.messages.len(), 1, "{:?}", story.messages);
     story.go_on(SECOND * 300, |_| true);
@@ -151,7 +151,8 @@ fn what_is_not_to_be_done_any_more_is_forgotten_and_a_status_waits_too() {
     assert_eq!(refusals.write_errors(), None);
 }
 
-/// A verdict grows too old while the deletion that it allows is refused: the pod is asked again meanwhile.
+/// The verdict expires while the deletion that it permits is rejected, so the hook runs again in the
+/// meantime.
 #[test]
 fn what_is_refused_is_still_told_while_the_pod_is_asked_again() {
     let mut refusals = Refusals::default();

@@ -1,7 +1,8 @@
-//! ControllerRevisions as the controllers of Kubernetes use them: one for each template that pods were made from.
+//! ControllerRevisions, used as in the Kubernetes controllers: one for each template that pods were created
+//! from.
 //!
-//! Templates are compared by meaning, so that a fleet of the original operator goes on with the revisions it has.
-//! Writes nothing: [`settle`] and [`surplus`] say what is to be created, renumbered and deleted.
+//! Templates are compared semantically, so that a fleet of the original operator keeps its revisions. This
+//! module writes nothing: [`settle`] and [`surplus`] return what to create, renumber and delete.
 
 mod name;
 
@@ -20,25 +21,25 @@ pub use name::name_of;
 use crate::pod::controller_of;
 use crate::template::Template;
 
-/// One entry of the history.
+/// A revision in the history.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Revision {
-    /// Its name, which is also the value of its pods' revision label.
+    /// Name, which is also the value of its pods' revision label.
     pub name: String,
-    /// For preconditions of writes.
+    /// UID, a precondition of writes.
     pub uid: String,
-    /// For preconditions of writes.
+    /// Resource version, a precondition of writes.
     pub resource_version: String,
-    /// Its place in the history: the newest has the highest.
+    /// Revision number: the newest has the highest.
     pub number: i64,
-    /// What its pods are made from.
+    /// Template of its pods.
     pub template: Template,
-    /// Where no controller owns it: its labels, by which a workload finds it.
+    /// Labels for the selector to match; `None` if a controller owns it.
     pub orphan: Option<BTreeMap<String, String>>,
 }
 
 impl Revision {
-    /// Reads a revision as the API server gives it; `None` where it holds no template or misses its name, UID or
+    /// Reads a revision from the API server; `None` if it has no template or lacks its name, UID or resource
     /// version.
     pub fn read(object: &ControllerRevision) -> Option<Self> {
         let metadata = &object.metadata;
@@ -54,13 +55,13 @@ impl Revision {
         })
     }
 
-    /// Newest first; equal numbers, which only a foreign hand can make, in the order of names.
+    /// Sort key: newest first. Equal numbers, which only a third party can create, are sorted by name.
     fn age(&self) -> (Reverse<i64>, &str) {
         (Reverse(self.number), &self.name)
     }
 }
 
-/// The `data` of a template's revision: a strategic merge patch that puts the template in the place of another.
+/// Returns the `data` of a template's revision: a strategic merge patch that replaces a template.
 pub fn data_of(template: &Template) -> Value {
     let mut raw = template.raw().clone();
     if let Value::Object(fields) = &mut raw {
@@ -69,7 +70,7 @@ pub fn data_of(template: &Template) -> Value {
     json!({"spec": {"template": raw}})
 }
 
-/// The template in the `data` of a revision, of this operator or of the original.
+/// Extracts the template from the `data` of a revision, written by this operator or the original one.
 pub fn template_in(data: &Value) -> Option<Template> {
     let mut raw = data.get("spec")?.get("template")?.clone();
     if let Value::Object(fields) = &mut raw {
@@ -78,22 +79,22 @@ pub fn template_in(data: &Value) -> Option<Template> {
     Some(Template::read(&raw))
 }
 
-/// Where a template stands in the history, and the one write that puts it at the top.
+/// Position of a template in the history, and the write that makes it the newest.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Settled {
-    /// It is the newest: nothing to write.
+    /// The template is already the newest: no write.
     Newest {
         /// The update revision.
         name: String,
     },
-    /// The template was there before (a rollback): that revision keeps its name, and is renumbered.
+    /// The template existed before (a rollback): its revision keeps its name and is renumbered.
     Reuse {
         /// The update revision.
         name: String,
-        /// Its number from now on.
+        /// Its new number.
         number: i64,
     },
-    /// A template that the history does not know.
+    /// The history does not contain the template.
     Create {
         /// The update revision.
         name: String,
@@ -101,13 +102,13 @@ pub enum Settled {
         number: i64,
         /// Its data.
         data: Value,
-        /// To be kept in the status: the name was made with it.
+        /// Collision count used for the name, to be stored in the status.
         collision_count: i32,
     },
 }
 
 impl Settled {
-    /// The name of the update revision.
+    /// Returns the name of the update revision.
     pub fn name(&self) -> &str {
         match self {
             Self::Newest { name } | Self::Reuse { name, .. } | Self::Create { name, .. } => name,
@@ -115,12 +116,12 @@ impl Settled {
     }
 }
 
-/// Finds the revision of a template, or says which to create.
+/// Finds the revision of a template, or returns the one to create.
 ///
-/// `history` holds the GameDeployment's own revisions, in any order. Of several that mean the same the newest is
-/// taken. A name in the history that means something else is evaded by a higher collision count. When the create
-/// itself meets a name that is taken, read that object: it is either this template's, and only the cache is late, or
-/// somebody else's; then call again with `collision_count + 1`.
+/// `history` holds the GameDeployment's own revisions in any order. Of several equal ones the newest wins. A
+/// name that the history uses for another template is avoided by a higher collision count. If the create
+/// itself fails because the name is taken, read that object: either it has this template and the cache is
+/// stale, or it belongs to another owner; in that case call again with `collision_count + 1`.
 pub fn settle<R: Borrow<Revision>>(
     template: &Template,
     history: &[R],
@@ -139,7 +140,7 @@ pub fn settle<R: Borrow<Revision>>(
         let contested = history
             .iter()
             .any(|other| other.number >= found.number && other.template != *template);
-        // At the end of all numbers there is none to give.
+        // No higher number exists.
         return if !contested || found.number >= next {
             Settled::Newest { name }
         } else {
@@ -155,7 +156,7 @@ pub fn settle<R: Borrow<Revision>>(
     }
 }
 
-/// More names than any history can hold.
+/// Maximum number of names to try, more than any history holds.
 const TRIES: i32 = 100_000;
 
 fn free_name(
@@ -177,10 +178,10 @@ fn free_name(
         })
 }
 
-/// The revisions to delete: those that are not in use, oldest first, beyond the `limit` newest of them.
+/// Returns the revisions to delete: unused ones beyond the `limit` newest, oldest first.
 ///
-/// `keep_live` names what is in use: the update revision, the current one, the canary's, and those of pods. They do
-/// not count towards the limit.
+/// `keep_live` names the revisions in use: the update revision, the current one, the canary's and those of
+/// pods. They do not count towards the limit.
 pub fn surplus<'a, R: Borrow<Revision>>(
     history: &'a [R],
     keep_live: &BTreeSet<&str>,

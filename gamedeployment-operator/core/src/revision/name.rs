@@ -2,14 +2,15 @@
 
 use crate::template::{Template, text};
 
-/// Pods carry the name of their revision as a label's value, which holds no more bytes.
+/// Longest label value: pods carry the name of their revision in a label.
 const LONGEST: usize = 63;
 
-/// The name of a template's revision: `<gd>-<hash>`, where the hash depends on the template's meaning alone.
+/// Returns the name of a template's revision: `<gd>-<hash>`, where the hash depends only on the template's
+/// canonical form.
 ///
-/// `collision_count` gives other names to a template whose name is taken; 0 counts for nothing. A name has at most 63
-/// bytes. Where that is too few for the GameDeployment's name, its head stands with the hash of the whole, as
-/// `<head>-<hash of the name>-<hash>`: two long names that begin alike do not share a revision.
+/// `collision_count` yields other names for a template whose name is taken; 0 has no effect. A name has at
+/// most 63 bytes. If the GameDeployment's name is too long for that, it is shortened and its own hash added,
+/// as in `<head>-<hash of the name>-<hash>`: two long names with the same beginning do not share a revision.
 pub fn name_of(game_deployment: &str, template: &Template, collision_count: i32) -> String {
     let mut meaning = text(template.canonical());
     if collision_count != 0 {
@@ -25,14 +26,14 @@ pub fn name_of(game_deployment: &str, template: &Template, collision_count: i32)
     format!("{head}{tail}")
 }
 
-/// At most so many bytes, and a last one that may stand before a dash.
+/// Truncates to at most this many bytes and removes trailing characters that must not precede a dash.
 fn head(name: &str, bytes: usize) -> &str {
     let end = (0..=bytes).rev().find(|end| name.is_char_boundary(*end));
     let head = end.and_then(|end| name.get(..end)).unwrap_or_default();
     head.trim_end_matches(['-', '.'])
 }
 
-/// 32-bit FNV-1a of the text, in decimal, in the letters of names.
+/// Hashes the text with 32-bit FNV-1a and encodes the decimal number in the letters of names.
 fn hash(text: &str) -> String {
     let hash = text.bytes().fold(0x811c_9dc5_u32, |hash, byte| {
         (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
@@ -40,10 +41,10 @@ fn hash(text: &str) -> String {
     safe_encode(&hash.to_string())
 }
 
-/// Without vowels and what looks like them, so that no word comes out by chance.
+/// No vowels and nothing that looks like one, so that no word arises by chance.
 const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
 
-/// Kubernetes' `SafeEncodeString`.
+/// Encodes like `SafeEncodeString` of Kubernetes.
 fn safe_encode(text: &str) -> String {
     text.bytes()
         .filter_map(|byte| ALPHABET.get(usize::from(byte) % ALPHABET.len()))

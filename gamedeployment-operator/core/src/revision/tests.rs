@@ -18,7 +18,7 @@ fn revision(name: &str, number: i64, template: &Template) -> Revision {
     }
 }
 
-/// What the history is after the one write.
+/// Returns the history after the one write.
 fn apply(settled: &Settled, history: &[Revision]) -> Vec<Revision> {
     let mut history = history.to_vec();
     match settled {
@@ -43,7 +43,7 @@ fn apply(settled: &Settled, history: &[Revision]) -> Vec<Revision> {
     history
 }
 
-/// A ControllerRevision as the original operator left it: Go's serialisation of the stored template.
+/// A ControllerRevision of the original operator: Go's serialization of the stored template.
 fn of_the_original() -> ControllerRevision {
     serde_json::from_value(json!({
         "apiVersion": "apps/v1",
@@ -239,7 +239,7 @@ fn histories() -> impl Strategy<Value = Vec<Revision>> {
         entries
             .map(|(index, (meaning, number))| {
                 let template = template(&format!("image{meaning}:v1"));
-                // Some carry the name that another template would get.
+                // Some have the name that another template would get.
                 let name = match index % 3 {
                     0 => format!("old-{index}"),
                     _ => name_of("game", &self::template(&format!("image{}:v1", index % 4)), 0),

@@ -76,7 +76,7 @@ fn what_is_left_to_create_beside_adopted_pods() {
     }
 }
 
-/// Small numbers, where everything meets, and the largest.
+/// Small numbers, to hit edge cases, and the largest.
 fn number() -> impl Strategy<Value = usize> {
     prop_oneof![8 => 0..8_usize, 1 => any::<usize>(), 1 => Just(usize::MAX)]
 }
@@ -95,10 +95,10 @@ proptest! {
         let created = need.create_old.saturating_add(need.create_updated);
         prop_assert!(created == 0 || need.delete == 0);
         prop_assert!(need.delete_old <= need.delete);
-        // After that there are as many as wanted, and that is never more than replicas and surge.
+        // Afterwards the count equals the wanted count, which never exceeds replicas plus surge.
         prop_assert_eq!(total.saturating_add(created) - need.delete, counts.wanted());
         prop_assert!(counts.wanted() >= replicas && counts.wanted() <= replicas.saturating_add(surge));
-        // No old pod is made beyond the partition, and none beyond it is chosen because it is old.
+        // No old pod is created beyond the partition, and none within it is deleted for being old.
         prop_assert!(need.create_old == 0 || old + need.create_old <= partition.min(replicas));
         prop_assert!(need.delete_old == 0 || old - need.delete_old >= partition.min(replicas));
     }

@@ -1,13 +1,13 @@
-//! Conditions: the time of a transition moves with the status alone.
+//! Conditions. A transition time changes only with the condition's status.
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use shared_api::reason::{WorkloadCondition, WorkloadPhase, WorkloadReason};
 
-/// Longest message that the API takes for a condition.
+/// Longest condition message that the API accepts.
 const LONGEST: usize = 32_768 / 8;
 
-/// The conditions that are being written.
+/// Conditions of the new status.
 pub(super) struct Conditions<'a> {
     known: &'a [Condition],
     generation: Option<i64>,
@@ -37,7 +37,7 @@ impl<'a> Conditions<'a> {
             .known
             .iter()
             .find(|known| known.type_ == kind.as_str() && known.status == status);
-        // Whole seconds: that is what the API server keeps.
+        // Truncated to whole seconds, as the API server stores them.
         let now = Timestamp::from_second(self.now.as_second()).unwrap_or(self.now);
         self.new.push(Condition {
             type_: kind.as_str().to_owned(),
@@ -49,7 +49,7 @@ impl<'a> Conditions<'a> {
         });
     }
 
-    /// Leaves a condition as it is.
+    /// Keeps a condition unchanged.
     pub(super) fn keep(&mut self, kind: WorkloadCondition) {
         self.new.extend(
             self.known
@@ -76,7 +76,7 @@ fn cut(mut message: String) -> String {
     message
 }
 
-/// Where the workload stands, and the reason of the condition that says so.
+/// Returns the workload's phase and the reason of the condition that determines it.
 pub(super) fn phase(conditions: &[Condition]) -> Option<(WorkloadPhase, String)> {
     use WorkloadCondition::{
         Available, HooksResolved, InvalidSpec, Progressing, ScaleBlocked, UpdateBlocked,
@@ -104,7 +104,7 @@ pub(super) fn phase(conditions: &[Condition]) -> Option<(WorkloadPhase, String)>
     Some((phase, condition.reason.clone()))
 }
 
-/// Whether a condition says that something needs a person.
+/// Whether a condition needs a person's attention.
 pub(super) fn is_bad(condition: &Condition) -> bool {
     let bad = [
         WorkloadCondition::ScaleBlocked,

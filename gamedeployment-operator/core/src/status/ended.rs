@@ -1,4 +1,4 @@
-//! What is said of pods that end as soon as they start.
+//! Message about pods that end right after their start.
 
 use shared_api::reason::WorkloadReason;
 
@@ -8,7 +8,7 @@ use crate::ended::{Held, since, starting};
 use crate::facts::Facts;
 use crate::pod::AT_ONCE;
 
-/// Said from the first such pod on, until those in their places have lived for long enough.
+/// Returns the message from the first such pod on, until its replacements have lived long enough.
 pub(super) fn at_once(facts: &Facts<'_>, findings: &Findings<'_>) -> Option<(WorkloadReason, String)> {
     let (held, seconds) = (&findings.held, AT_ONCE.as_secs());
     let message = if let Some(first) = held.first() {

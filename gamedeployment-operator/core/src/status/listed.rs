@@ -1,14 +1,14 @@
-//! Lists in sentences: the first few, and how many more.
+//! Lists in messages: the first few entries and the number of others.
 
-/// Names shown in a sentence.
+/// Number of entries shown in a message.
 const NAMED: usize = 5;
 
-/// The first few names, and how many more.
+/// Formats the first few names and the number of others.
 pub(super) fn named(all: &[&str]) -> String {
     some(all, |name| (*name).to_owned())
 }
 
-/// The first few in words, and how many more.
+/// Formats the first few entries and the number of others.
 pub(super) fn some<T>(all: &[T], words: impl Fn(&T) -> String) -> String {
     let shown = all.iter().take(NAMED).map(words).collect::<Vec<_>>().join(", ");
     if all.len() > NAMED {

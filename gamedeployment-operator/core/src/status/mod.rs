@@ -1,6 +1,6 @@
-//! The status of a workload: counts, and for everything that waits a sentence that somebody on call can act on.
+//! Status of a workload: counts, and for everything that waits a message that an on-call engineer can act on.
 //!
-//! Nothing here changes with the time alone: a workload that waits is written to once.
+//! Nothing here changes with time alone, so a waiting workload causes one write.
 
 use shared_api::GameDeploymentStatus;
 use shared_api::names::pod::DELETION_COST;
@@ -34,28 +34,28 @@ pub use unrecorded::refuse;
 use waiting::Waiting;
 pub use waiting::is_not_taken_up;
 
-/// What a decision found, besides the plan.
+/// Results of a decision other than the plan.
 pub struct Findings<'a> {
-    /// The pods that something is to be done to.
+    /// Pods selected for deletion or update.
     pub pods: Vec<GrantedPod<'a>>,
-    /// Where the canary rollout stands.
+    /// State of the canary rollout.
     pub canary: Canary,
-    /// The counts that were decided on.
+    /// Counts that the decision is based on.
     pub counts: Counts,
-    /// What keeps the update from going on.
+    /// Obstacles to the update.
     pub hindrances: Hindrances,
     /// Pods that wait for their `PostInplace` hook.
     pub confirmations: Vec<Confirmation<'a>>,
-    /// Pods that could not be made because every index is in use.
+    /// Pods not created because every index is in use.
     pub unmade: usize,
-    /// Pods that ended at once, and whose replacement waits; the first to go first.
+    /// Pods that ended right after their start and whose replacement is delayed, the earliest first.
     pub held: Vec<Held<'a>>,
     /// Pods that are being deleted.
     pub ending: PodGroup,
 }
 
 impl<'a> Findings<'a> {
-    /// Where all questions stand, with their pods; and whether they are within the budget.
+    /// Returns every pod's gate state and whether it is within the budget.
     pub fn standings(&self) -> impl Iterator<Item = (&'a Pod, &Standing<'a>, bool)> {
         let pods = self.pods.iter();
         let chosen = pods.map(|pod| (pod.facts.pod, &pod.standing, pod.granted));
@@ -64,7 +64,7 @@ impl<'a> Findings<'a> {
     }
 }
 
-/// Says that costs choose other pods than somebody may expect who knows the rule of Kubernetes.
+/// Warns if deletion costs may select other pods than the Kubernetes rule would.
 fn costs(facts: &Facts<'_>, findings: &Findings<'_>) -> Option<Warning> {
     let count = facts.pods.iter().filter(|pod| cost_of(pod.pod).is_some()).count();
     let surplus = findings.counts.need().delete > 0;
@@ -80,12 +80,12 @@ fn costs(facts: &Facts<'_>, findings: &Findings<'_>) -> Option<Warning> {
     })
 }
 
-/// Reports everything.
+/// Builds the complete report.
 pub fn report(facts: &Facts<'_>, findings: &Findings<'_>) -> Report {
     let (view, workload) = (facts.view, facts.workload);
     let old = view.object.status.clone().unwrap_or_default();
     let waiting = Waiting::gather(facts, findings, &old);
-    // A run that is not taken up is told at that second, though nothing happens.
+    // Wake up when a HookRun becomes overdue.
     let runs = findings.standings().filter_map(|(_, standing, _)| standing.run());
     let due = runs.filter_map(|run| run.not_taken_up_at);
     let wake = due.filter(|at| *at > facts.now).min();
@@ -125,7 +125,7 @@ pub fn report(facts: &Facts<'_>, findings: &Findings<'_>) -> Report {
     }
     let status = GameDeploymentStatus {
         observed_generation: view.object.metadata.generation,
-        // They follow from the conditions.
+        // Derived from the conditions later.
         phase: None,
         reason: None,
         replicas: number(facts.pods.len()),
@@ -160,7 +160,7 @@ pub fn report(facts: &Facts<'_>, findings: &Findings<'_>) -> Report {
     }
 }
 
-/// What metrics show.
+/// Computes the metrics.
 fn gauges(facts: &Facts<'_>, findings: &Findings<'_>, waiting: &Waiting) -> Gauges {
     let workload = facts.workload;
     let mut gauges = Gauges {
@@ -173,7 +173,7 @@ fn gauges(facts: &Facts<'_>, findings: &Findings<'_>, waiting: &Waiting) -> Gaug
         if let Some(chosen) = &pod.chosen {
             gauges.chosen.join(chosen.since);
         }
-        // A new pod that waits for its first turn in service is no update.
+        // A new pod waiting for its first time in service is not an update.
         let updating = matches!(
             pod.phase,
             InPlacePhase::Grace { .. } | InPlacePhase::Written { .. }
@@ -186,7 +186,7 @@ fn gauges(facts: &Facts<'_>, findings: &Findings<'_>, waiting: &Waiting) -> Gaug
     gauges
 }
 
-/// Whether every pod that there should be has the update revision, and nothing keeps some back.
+/// Whether every wanted pod has the update revision and nothing holds pods back.
 fn is_whole(facts: &Facts<'_>, findings: &Findings<'_>) -> bool {
     let steps = i32::try_from(facts.workload.steps.len()).unwrap_or(i32::MAX);
     let kept_back = match findings.canary.index {
@@ -199,7 +199,8 @@ fn is_whole(facts: &Facts<'_>, findings: &Findings<'_>) -> bool {
         && facts.updated() >= facts.workload.replicas
 }
 
-/// The status if it changed, and what became worse. Conditions of pods that are `told` of are said already.
+/// Returns the status if it changed, and warnings for conditions that got worse. Conditions about `told` pods
+/// have been reported already.
 fn conclude(
     old: GameDeploymentStatus,
     mut status: GameDeploymentStatus,

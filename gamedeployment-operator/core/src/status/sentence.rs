@@ -1,4 +1,4 @@
-//! What the conditions say.
+//! Messages of the conditions.
 
 use jiff::{SignedDuration, Timestamp};
 use shared_api::names::pod as annotation;
@@ -36,12 +36,12 @@ pub(super) fn available(facts: &Facts<'_>, conditions: &mut Conditions<'_>) {
     } else {
         format!("fewer than {floor} pods are available")
     };
-    // Also where there are enough: no pod fails to start in silence.
+    // Included even if enough pods are available, so that no pod fails to start silently.
     let message = count + &not_available(facts);
     conditions.set(WorkloadCondition::Available, enough, reason, message);
 }
 
-/// Whether the hooks could be asked if somebody had to be: a misspelt name is to be found before a pod waits for it.
+/// Reports whether the hooks can run, so that a misspelt name is found before a pod waits for it.
 pub(super) fn hooks_resolved(facts: &Facts<'_>, conditions: &mut Conditions<'_>) {
     let Some(unresolved) = unresolved(facts.workload, facts.view.cluster) else {
         return;
@@ -61,7 +61,7 @@ pub(super) fn hooks_resolved(facts: &Facts<'_>, conditions: &mut Conditions<'_>)
     conditions.set(kind, unresolved.is_empty(), reason, message);
 }
 
-/// Why pods do not start, by the words of their scheduler and their kubelet.
+/// Formats why pods do not start, in the words of the scheduler and the kubelet.
 fn not_available(facts: &Facts<'_>) -> String {
     let unready = facts.pods.iter().filter(|pod| !pod.pod.is_ready());
     let complaints: Vec<(&str, String)> = unready
@@ -138,7 +138,7 @@ pub(super) fn progressing(
     set(true, WorkloadReason::RolloutComplete, message);
 }
 
-/// Who is waited for.
+/// Formats which pods wait for a hook, for budget or for a dry run.
 fn waits(facts: &Facts<'_>, findings: &Findings<'_>, waiting: &Waiting) -> String {
     let asking = waiting.entries.iter().filter(|entry| entry.how == How::Asking);
     let asking: Vec<&str> = asking.map(|entry| entry.condition.pod_name.as_str()).collect();
@@ -163,7 +163,7 @@ fn waits(facts: &Facts<'_>, findings: &Findings<'_>, waiting: &Waiting) -> Strin
     parts.concat()
 }
 
-/// Pods in the midst of an update in place.
+/// Formats the in-place updates in progress.
 fn under_way(facts: &Facts<'_>) -> String {
     let grace = SignedDuration::from_secs(facts.workload.grace_seconds);
     let busy = facts.pods.iter().filter(|pod| pod.phase != InPlacePhase::Idle);
@@ -190,7 +190,7 @@ fn under_way(facts: &Facts<'_>) -> String {
     }
 }
 
-/// Pods that stay as they are until something lets them be updated.
+/// Formats the pods that stay at old revisions for now.
 fn not_begun(facts: &Facts<'_>, findings: &Findings<'_>) -> String {
     let pods = names(staying(facts, &findings.pods).filter(|pod| pod.old));
     if pods.is_empty() {
@@ -200,14 +200,14 @@ fn not_begun(facts: &Facts<'_>, findings: &Findings<'_>) -> String {
     }
 }
 
-/// Names of pods in an order that stays.
+/// Returns pod names in a stable order.
 fn names<'p, 'a: 'p>(pods: impl Iterator<Item = &'p PodFacts<'a>>) -> Vec<&'a str> {
     let mut names: Vec<&str> = pods.map(|pod| pod.pod.name.as_str()).collect();
     names.sort_unstable();
     names
 }
 
-/// Pods are created in batches, and the one before is not ready yet.
+/// Formats why creation waits: the previous batch is not ready yet.
 fn waits_for_batch(facts: &Facts<'_>, to_create: usize) -> String {
     if to_create <= crate::creation::room(facts) {
         return String::new();
@@ -219,7 +219,7 @@ fn waits_for_batch(facts: &Facts<'_>, to_create: usize) -> String {
     )
 }
 
-/// An index is free again when its pod is gone.
+/// Formats the pods whose index is still in use by a terminating pod.
 fn waits_for_index(facts: &Facts<'_>, findings: &Findings<'_>) -> String {
     let ending = holding_an_index(facts, |pod| pod.terminating);
     if findings.unmade == 0 || ending.is_empty() {
@@ -232,7 +232,7 @@ fn waits_for_index(facts: &Facts<'_>, findings: &Findings<'_>) -> String {
     )
 }
 
-/// The workload's pods that hold an index of the range, though they do not count any more.
+/// Returns the workload's pods that hold an index of the range but no longer count.
 fn holding_an_index<'a>(facts: &Facts<'a>, wanted: fn(&Pod) -> bool) -> Vec<&'a str> {
     let Some(range) = facts.workload.indexes else {
         return Vec::new();
@@ -347,7 +347,7 @@ pub(super) fn update_blocked(
     }
 }
 
-/// Why an update in place does not come to its end.
+/// Returns why an in-place update does not finish.
 fn stalled(pod: &PodFacts<'_>, now: Timestamp) -> Option<String> {
     let InPlacePhase::Written { since, complaint, .. } = &pod.phase else {
         return None;
@@ -367,7 +367,7 @@ fn stalled(pod: &PodFacts<'_>, now: Timestamp) -> Option<String> {
     })
 }
 
-/// The worst of the hooks that need a person.
+/// Returns the first reason among the hooks that need a person, and the pods concerned.
 fn hooks(waiting: &Waiting, concerns: fn(&Entry) -> bool) -> Option<(WorkloadReason, String)> {
     let blocked = waiting
         .entries

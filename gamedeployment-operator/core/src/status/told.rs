@@ -1,5 +1,5 @@
-//! What is told of pods that are held: to each of them once, with what lets it go on; to the workload how many they are,
-//! so that many pods are not as many events.
+//! Events for pods blocked by a hook: each pod gets one event with the remedy. The workload gets events with
+//! the number of pods, so that many blocked pods do not cause as many events.
 
 use shared_api::GameDeploymentStatus;
 use shared_api::game_deployment::HookCondition;
@@ -11,19 +11,21 @@ use crate::hook_kind::HookKind;
 use crate::plan::Warning;
 use crate::workload::Workload;
 
-/// The workload is told of so many pods, and then not again before there are so many more.
+/// Thresholds: the workload gets an event each time the number of blocked pods rises to one of these.
 const GROUPS: [usize; 3] = [1, 10, 100];
-/// Most characters of what is told of a hook: what to do stands behind it, and is not to be cut off.
+/// Maximum length of a hook's message in characters: the remedy follows it and must not be cut off.
 const LONGEST: usize = 500;
 
 impl Waiting {
-    /// What has become of hooks since the last status; of the pods that it shows, for no others are known.
+    /// Returns warnings about hook changes since the last status. Covers only pods listed in the status,
+    /// since no others are known.
     pub(super) fn warnings(&self, workload: &Workload, old: &GameDeploymentStatus) -> Vec<Warning> {
         let mut warnings = Vec::new();
         for entry in HookKind::ALL.into_iter().flat_map(|kind| self.shown(kind)) {
             let Some(reason) = reason(entry.how) else { continue };
             let message = entry.condition.message.as_deref();
-            // A hook that is asked again and says the same has another beginning, though its run has the same name.
+            // A repeated hook run with the same message has another start time, though its run has the same
+            // name.
             let told = known(old, entry.kind, &entry.condition.pod_name).is_some_and(|known| {
                 known.message.as_deref() == message && known.start_time == entry.condition.start_time
             });
@@ -55,7 +57,7 @@ fn reason(how: How) -> Option<WorkloadReason> {
     }
 }
 
-/// How many pods were held, by a verdict or for want of one, as far as the status shows it.
+/// Number of pods blocked by a verdict or by a missing verdict, according to the status.
 fn held(status: &GameDeploymentStatus, refused: bool) -> usize {
     let lists = [
         &status.pre_delete_hook_condition,
@@ -70,7 +72,7 @@ fn held(status: &GameDeploymentStatus, refused: bool) -> usize {
     lists.into_iter().flatten().filter(is_one).count()
 }
 
-/// Words that do not push the next step over the end.
+/// Truncates a message so that the remedy after it fits.
 fn short(message: Option<&String>) -> String {
     let message = message.map_or("", String::as_str);
     if message.chars().count() > LONGEST {
@@ -80,7 +82,7 @@ fn short(message: Option<&String>) -> String {
     }
 }
 
-/// Why a pod is held, and the command that helps.
+/// Formats why a pod is blocked and which command helps.
 fn of_pod(workload: &Workload, entry: &Entry) -> String {
     let (name, namespace, pod) = (&workload.name, &workload.namespace, &entry.pod.name);
     let next = match entry.how {
@@ -102,7 +104,7 @@ fn of_pod(workload: &Workload, entry: &Entry) -> String {
     )
 }
 
-/// How many pods are held, and where to read on.
+/// Formats how many pods are blocked and where to read more.
 fn of_group(workload: &Workload, held: &[&Entry]) -> Option<Warning> {
     let first = held.first()?;
     let names: Vec<&str> = held.iter().map(|entry| entry.pod.name.as_str()).collect();

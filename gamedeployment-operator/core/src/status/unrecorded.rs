@@ -1,4 +1,5 @@
-//! A spec that cannot be worked on, and a template that is not recorded: what is said, and what goes on nevertheless.
+//! Reports about an invalid spec and about a template without a recorded revision, and what continues
+//! nevertheless.
 
 use jiff::Timestamp;
 use shared_api::GameDeploymentStatus;
@@ -13,8 +14,8 @@ use crate::pod::Pod;
 use crate::view::View;
 use crate::workload::{self, Problem};
 
-/// Reports why nothing is done: the spec has `problems`, or the first revision is refused. Pods are counted, and nothing
-/// is done to them.
+/// Reports why nothing is done: the spec has `problems`, or the first revision is rejected. Pods are counted
+/// but left unchanged.
 pub fn refuse(view: &View<'_>, problems: &[Problem], now: Timestamp) -> Report {
     let old = view.object.status.clone().unwrap_or_default();
     let mut conditions = Conditions::new(&old.conditions, view.object.metadata.generation, now);
@@ -38,7 +39,7 @@ pub fn refuse(view: &View<'_>, problems: &[Problem], now: Timestamp) -> Report {
         );
         stopped(kind, reason, see, message);
     } else {
-        // It is being recorded.
+        // The revision is being recorded.
         return Report::default();
     }
     let uid = view.object.metadata.uid.as_deref();
@@ -60,7 +61,7 @@ pub fn refuse(view: &View<'_>, problems: &[Problem], now: Timestamp) -> Report {
     }
 }
 
-/// Says of a template that has problems what they are.
+/// Reports the problems of an invalid template.
 pub(super) fn invalid_spec(facts: &Facts<'_>, conditions: &mut Conditions<'_>) {
     if let Some(Unrecorded::Invalid(problems)) = &facts.history.unrecorded {
         let message = format!("{}; {}", workload::sentence(problems), meanwhile(facts));
@@ -69,7 +70,7 @@ pub(super) fn invalid_spec(facts: &Facts<'_>, conditions: &mut Conditions<'_>) {
     }
 }
 
-/// Says why the API server does not record the template.
+/// Returns why the API server rejects the template's revision.
 pub(super) fn refused(facts: &Facts<'_>) -> Option<(WorkloadReason, String)> {
     match facts.history.unrecorded.as_ref()? {
         Unrecorded::Invalid(_) => None,
@@ -81,7 +82,7 @@ pub(super) fn refused(facts: &Facts<'_>) -> Option<(WorkloadReason, String)> {
     }
 }
 
-/// Why the update does not progress.
+/// Returns why the update does not progress.
 pub(super) fn progressing(facts: &Facts<'_>) -> Option<(WorkloadReason, String)> {
     let (reason, see) = match facts.history.unrecorded.as_ref()? {
         Unrecorded::Invalid(_) => (

@@ -1,4 +1,4 @@
-//! Pods that wait for a hook: who, since when, why, and what would let them go on.
+//! Pods that wait for a hook, with the start of the wait, its reason and its remedy.
 
 use jiff::Timestamp;
 use shared_api::game_deployment::HookCondition;
@@ -13,38 +13,38 @@ use crate::hook_kind::HookKind;
 use crate::plan::Waits;
 use crate::pod::Pod;
 
-/// Most entries of a kind that the status shows; `hookPendingReplicas` counts all.
+/// Maximum number of entries of a kind in the status; `hookPendingReplicas` counts all.
 const SHOWN: usize = 100;
 
-/// How a pod waits.
+/// State of a waiting pod.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum How {
     /// Its hook has no verdict yet.
     Asking,
-    /// Its hook has no success.
+    /// Its hook did not succeed.
     Refused,
-    /// Its hook cannot be asked, or nobody measures it.
+    /// Its hook cannot run, or nothing measures it.
     Blocked(WorkloadReason),
 }
 
-/// A pod that waits.
+/// A waiting pod.
 pub(super) struct Entry {
     pub(super) pod: PodRef,
     pub(super) kind: HookKind,
     pub(super) how: How,
-    /// Whether the pod is to be deleted because there are too many, or because it was named.
+    /// Whether the pod goes as surplus or because it was named, not for an update.
     pub(super) scales: bool,
     pub(super) condition: HookCondition,
 }
 
 impl Entry {
-    /// Longest first.
+    /// Sort key: longest wait first.
     fn key(&self) -> (Option<shared_api::time::Time>, &str) {
         (self.condition.start_time, &self.condition.pod_name)
     }
 }
 
-/// All pods that wait for a hook, longest first.
+/// All pods that wait for a hook, longest wait first.
 pub(super) struct Waiting {
     pub(super) entries: Vec<Entry>,
 }
@@ -77,7 +77,7 @@ impl Waiting {
         self.entries.len()
     }
 
-    /// The entries of a kind, as the status shows them: those that need a person first.
+    /// Returns the status entries of a kind. Those that need a person come first.
     pub(super) fn entries(&self, kind: HookKind) -> Vec<HookCondition> {
         self.shown(kind).map(|entry| entry.condition.clone()).collect()
     }
@@ -90,7 +90,8 @@ impl Waiting {
         of_kind(false).chain(of_kind(true)).take(SHOWN)
     }
 
-    /// Whether the pods that a condition is about are told of. Of a canary step's hook they are not.
+    /// Whether the pods behind a condition get their own events. Pods waiting for a canary step's hook do
+    /// not.
     pub(super) fn is_told(&self, condition: &str) -> bool {
         let scales = condition == WorkloadCondition::ScaleBlocked.as_str();
         let mut entries = self.entries.iter();
@@ -100,7 +101,7 @@ impl Waiting {
         entries.any(|entry| entry.scales == scales && entry.how != How::Asking)
     }
 
-    /// Pods that wait, by hook; of hooks that are set, and of those that somebody waits for.
+    /// Waiting pods by hook, for hooks that are configured or waited for.
     pub(super) fn gauges(&self, is_set: impl Fn(HookKind) -> bool) -> [Option<Waits>; 3] {
         HookKind::ALL.map(|kind| {
             let mut waits = is_set(kind).then(Waits::default);
@@ -118,7 +119,7 @@ impl Waiting {
     }
 }
 
-/// Whether a reason is one of a pod's hook; a canary step can have it, too.
+/// Whether a reason is about a pod's hook. Canary steps share these reasons.
 pub(super) fn is_about_pods(reason: WorkloadReason) -> bool {
     matches!(
         reason,
@@ -203,17 +204,17 @@ fn entry(
     })
 }
 
-/// As the original writes them.
+/// Truncates to whole seconds, as the original operator writes them.
 fn whole_seconds(at: Timestamp) -> shared_api::time::Time {
     Timestamp::from_second(at.as_second()).unwrap_or(at).into()
 }
 
-/// What is said while nothing keeps the hook from its verdict.
+/// Message while nothing prevents the verdict.
 fn asking(run: &str) -> String {
     format!("waits for the verdict of HookRun {run}")
 }
 
-/// Whether an entry of the status says that nobody measures its HookRun.
+/// Whether a status entry reports that nothing measures its HookRun.
 pub fn is_not_taken_up(entry: &HookCondition) -> bool {
     let run = entry.hook_run.as_ref().filter(|_| !entry.phase.is_final());
     run.is_some_and(|run| {

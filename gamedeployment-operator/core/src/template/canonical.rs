@@ -1,4 +1,4 @@
-//! Walks a template along the tables and takes out whatever means the same as its absence.
+//! Canonical form: removes every value from a template that is equal to its absence, using the tables.
 
 use serde_json::{Map, Value};
 
@@ -6,18 +6,18 @@ use super::kind::{Field, Kind};
 use super::pod::TEMPLATE;
 use super::quantity::{self, Grain};
 
-/// The template's one form.
+/// Returns the canonical form of a template.
 pub(super) fn canonical(raw: &Value) -> Value {
     let mut value = without_nulls(raw);
     if let Value::Object(template) = &mut value {
-        // An instruction for merging, not a part of the pod.
+        // A merge directive, not a part of the pod.
         template.remove("$patch");
     }
     shape(&mut value, &TEMPLATE);
     value
 }
 
-/// A field that is null is a field that is absent, at any depth. A null in a list holds a place and stays.
+/// Removes null fields at any depth: null equals absent. A null in a list occupies a position and is kept.
 fn without_nulls(value: &Value) -> Value {
     match value {
         Value::Object(fields) => Value::Object(
@@ -32,7 +32,7 @@ fn without_nulls(value: &Value) -> Value {
     }
 }
 
-/// What is not an object is kept as it stands.
+/// Applies the rules of a kind. A value that is not an object is kept as is.
 fn shape(value: &mut Value, kind: &Kind) {
     let Value::Object(fields) = value else {
         return;
@@ -102,7 +102,7 @@ fn is_empty(value: &Value) -> bool {
     }
 }
 
-/// The JSON text with the names of every object in order, however the map keeps them.
+/// Serializes to JSON with sorted keys, regardless of the map's own order.
 pub(crate) fn text(value: &Value) -> String {
     sorted(value).to_string()
 }

@@ -1,11 +1,11 @@
-//! What means the same as its absence, one row for each family of fields.
+//! Values equal to absent ones, one row per family of fields.
 
 use serde_json::{Value, json};
 
 use super::tests::{full, with};
 use super::*;
 
-/// Everything that the API server adds to [`full`] when it is read back, by hand from Kubernetes' defaulting.
+/// Everything that the API server adds to [`full`] on read, transcribed by hand from Kubernetes' defaulting.
 pub(super) fn additions() -> Vec<(String, Value)> {
     let mut rows: Vec<(String, Value)> = Vec::new();
     let mut add = |pointer: &str, value: Value| rows.push((pointer.to_owned(), value));
@@ -104,7 +104,7 @@ fn each_default_alone_and_all_together_are_no_change() {
     assert_eq!(base, Template::read(&all));
 }
 
-/// Rows of two specs that mean the same.
+/// Rows of two equal specs.
 #[test]
 fn forms_of_one_spec_are_equal() {
     let rows = r#"

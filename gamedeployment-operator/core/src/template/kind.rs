@@ -1,13 +1,13 @@
-//! The language of the tables that say which values mean the same as their absence.
+//! Types of the tables that define which values are equal to absent ones.
 
 use serde_json::{Map, Value};
 
-/// A kind of object: what is known of its fields. A field that no table names is kept as it stands, so that a change
-/// of a field from a newer Kubernetes still counts.
+/// A kind of object with its known fields. A field in no table is kept as is, so that a change to a field of
+/// a newer Kubernetes still counts.
 pub(super) struct Kind {
     /// Known fields.
     pub(super) fields: &'static [(&'static str, Field)],
-    /// What one field alone cannot tell, applied after the fields.
+    /// Rule that involves several fields, applied after the field rules.
     pub(super) finish: Option<fn(&mut Map<String, Value>)>,
 }
 
@@ -27,21 +27,21 @@ impl Kind {
     }
 }
 
-/// What is known of a field.
+/// Rule for a field.
 pub(super) enum Field {
-    /// A text, number or switch. Each of these values means the same as none.
+    /// A string, number or boolean. Each of these values equals an absent one.
     Plain(&'static [Literal]),
-    /// A map or list whose content is taken as it stands; empty means the same as none.
+    /// A map or list whose content is kept as is; empty equals absent.
     Content,
-    /// A list of objects; empty means the same as none. Its order counts.
+    /// A list of objects; empty equals absent. The order counts.
     List(&'static Kind),
-    /// An object; empty means the same as none.
+    /// An object; empty equals absent.
     Object(&'static Kind),
-    /// An object whose presence says something even when it is empty.
+    /// An object whose presence is significant even if it is empty.
     Present(&'static Kind),
-    /// A quantity; the second names a value that means the same as none.
+    /// A quantity; each of these values equals an absent one.
     Quantity(&'static [&'static str]),
-    /// A map of amounts of resources.
+    /// A map of resource amounts.
     Amounts,
 }
 
@@ -62,11 +62,11 @@ impl Literal {
     }
 }
 
-/// Go writes no empty text.
+/// A string that Go omits if empty.
 pub(super) const NO_TEXT: Field = Field::Plain(&[Literal::Text("")]);
-/// Go writes no zero.
+/// A number that Go omits if zero.
 pub(super) const NO_NUMBER: Field = Field::Plain(&[Literal::Number(0)]);
-/// Go writes no `false`.
+/// A boolean that Go omits if false.
 pub(super) const NO_SWITCH: Field = Field::Plain(&[Literal::Switch(false)]);
-/// Nothing is known of its fields.
+/// An object with no known fields.
 pub(super) static ANY: Kind = Kind::of(&[]);

@@ -1,9 +1,9 @@
-//! A pod template by its meaning: what the API server would make of it.
+//! Semantic comparison of pod templates: what the API server would make of them.
 //!
-//! Two templates are equal when the same pods come out of them. Go writes `creationTimestamp: null` and empty
-//! `resources`, the API server fills in defaults, people write `1000m` where others write `1`: none of that is a
-//! change, and no pod may restart for it. Whatever is not known to mean the same is a change, also in fields that
-//! this version has never heard of. Reads nothing but its argument, validates nothing.
+//! Two templates are equal if they produce the same pods. Go writes `creationTimestamp: null` and empty
+//! `resources`, the API server fills in defaults, some users write `1000m` and others `1`: none of these is a
+//! change, and no pod may restart for them. Anything not known to be equivalent is a change, even in fields
+//! unknown to this version. This module reads only its argument and validates nothing.
 
 mod canonical;
 mod kind;
@@ -25,7 +25,7 @@ use serde_json::Value;
 
 pub(crate) use canonical::text;
 
-/// A pod template. A copy costs nothing.
+/// A pod template. Cloning is cheap.
 #[derive(Debug, Clone)]
 pub struct Template {
     inner: Arc<Inner>,
@@ -40,17 +40,17 @@ struct Inner {
     containers: Vec<Container>,
 }
 
-/// A container of the app (not of the init phase), as far as updates need to know it.
+/// The parts of an app container (not an init container) that updates need.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Container {
-    /// Its name; empty where the template has none.
+    /// Name; empty if the template has none.
     pub name: String,
-    /// Its image as written; empty where the template has none.
+    /// Image as written; empty if the template has none.
     pub image: String,
 }
 
 impl Template {
-    /// Reads a template from its JSON. Takes anything: what is no template equals only what says the same.
+    /// Reads a template from JSON. Accepts any value: one that is not a template equals only the same value.
     pub fn read(raw: &Value) -> Self {
         let canonical = canonical::canonical(raw);
         let texts = |field: &str| -> BTreeMap<String, String> {
@@ -76,32 +76,33 @@ impl Template {
         }
     }
 
-    /// The template as it was read, unknown fields and all: what pods are made from.
+    /// Returns the original template with its unknown fields, from which pods are created.
     pub fn raw(&self) -> &Value {
         &self.inner.raw
     }
 
-    /// Labels of the pods; a label whose value is no text is left out.
+    /// Labels of the pods, except those whose value is not a string.
     pub fn labels(&self) -> &BTreeMap<String, String> {
         &self.inner.labels
     }
 
-    /// Annotations of the pods; an annotation whose value is no text is left out.
+    /// Annotations of the pods, except those whose value is not a string.
     pub fn annotations(&self) -> &BTreeMap<String, String> {
         &self.inner.annotations
     }
 
-    /// The app's containers in their order, without `initContainers`.
+    /// App containers in order, without `initContainers`.
     pub fn containers(&self) -> &[Container] {
         &self.inner.containers
     }
 
-    /// The one form of everything that means the same. Not for making pods: defaults are taken out of it.
+    /// Returns the canonical form, which equal templates share. Unsuitable for creating pods: defaults are
+    /// removed.
     pub fn canonical(&self) -> &Value {
         &self.inner.canonical
     }
 
-    /// Whether the same pods come out of both.
+    /// Whether both produce the same pods.
     pub fn same_meaning(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.inner, &other.inner) || self.inner.canonical == other.inner.canonical
     }

@@ -1,7 +1,9 @@
-//! What the API server makes of a pod's fields, container by container; [`super::volume`] has the volumes.
+//! Defaults of a pod's fields, container by container, as the API server applies them; [`super::volume`] has
+//! the volumes.
 //!
-//! The tables follow Go's types and `SetDefaults_*` of Kubernetes: a field that Go drops when it is empty means the
-//! same empty as absent; a pointer to an object does not, unless it is known that it changes nothing.
+//! The tables follow Go's types and `SetDefaults_*` of Kubernetes. If Go omits an empty field, empty and
+//! absent are equal. An empty pointer to an object differs from an absent one unless it is known to have no
+//! effect.
 
 use serde_json::{Map, Value};
 
@@ -61,14 +63,14 @@ static SPEC: Kind = Kind::finished(
 );
 
 fn finish_spec(spec: &mut Map<String, Value>) {
-    // The older name of the same field; the newer one wins.
+    // Older name of the same field; the newer one wins.
     if let Some(account) = spec.remove("serviceAccount") {
         spec.entry("serviceAccountName").or_insert(account);
     }
     if spec.get("hostNetwork") != Some(&Value::Bool(true)) {
         return;
     }
-    // On the node's network a port is the node's port.
+    // On the host network, a container port is the host port.
     for list in ["containers", "initContainers"] {
         for container in spec
             .get_mut(list)
@@ -119,7 +121,7 @@ static CONTAINER: Kind = Kind::finished(
     |container| drop_default_policy(container, "image", "imagePullPolicy"),
 );
 
-/// The policy that follows from the image's tag means the same as none.
+/// Removes a pull policy that follows from the image's tag: it equals an absent one.
 pub(super) fn drop_default_policy(fields: &mut Map<String, Value>, image: &str, policy: &str) {
     let image = fields.get(image).and_then(Value::as_str).unwrap_or_default();
     if fields.get(policy).and_then(Value::as_str) == Some(default_pull_policy(image)) {
@@ -142,7 +144,7 @@ static VALUE_FROM: Kind = Kind::of(&[
     ("secretKeyRef", Present(&REFERENCE)),
 ]);
 pub(super) static FIELD_REF: Kind = Kind::of(&[("apiVersion", Plain(&[Text(""), Text("v1")]))]);
-/// A divisor of zero is what Go writes for none, and counts as one.
+/// Go writes a divisor of zero for an absent one, and zero counts as one.
 pub(super) static RESOURCE_REF: Kind =
     Kind::of(&[("containerName", NO_TEXT), ("divisor", Quantity(&["0", "1"]))]);
 pub(super) static REFERENCE: Kind = Kind::of(&[("name", NO_TEXT)]);
@@ -162,7 +164,7 @@ pub(super) static AMOUNTS: Kind =
     Kind::of(&[("limits", Amounts), ("requests", Amounts), ("claims", Content)]);
 static RESOURCES: Kind = Kind::finished(AMOUNTS.fields, drop_default_requests);
 
-/// A container that says how much it may use, and not how much it asks for, asks for as much.
+/// Removes requests equal to the limits: a container with limits and no requests requests its limits.
 fn drop_default_requests(resources: &mut Map<String, Value>) {
     let Some(Value::Object(mut requests)) = resources.remove("requests") else {
         return;
@@ -202,7 +204,7 @@ static HANDLER: Kind = Kind::of(&[
     ("tcpSocket", Present(&TCP_SOCKET)),
 ]);
 
-/// An empty `seLinuxOptions` of a container takes the pod's options away.
+/// An empty `seLinuxOptions` of a container overrides the pod's options.
 static SECURITY: Kind = Kind::of(&[
     ("capabilities", Object(&CAPABILITIES)),
     ("seLinuxOptions", Present(&SE_LINUX)),
@@ -243,7 +245,7 @@ static AFFINITY: Kind = Kind::of(&[
 ]);
 const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
 const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
-/// A node selector without terms selects no node; none at all selects every node.
+/// A node selector without terms selects no node; an absent one selects every node.
 static NODE_AFFINITY: Kind = Kind::of(&[
     (REQUIRED, Present(&NODE_SELECTOR)),
     (PREFERRED, List(&PREFERRED_NODES)),
@@ -264,7 +266,7 @@ static POD_TERM: Kind = Kind::of(&[
     ("matchLabelKeys", Content),
     ("mismatchLabelKeys", Content),
 ]);
-/// An empty selector selects everything; an absent one nothing.
+/// An empty selector selects everything; an absent one selects nothing.
 pub(super) static SELECTOR: Kind =
     Kind::of(&[("matchLabels", Content), ("matchExpressions", List(&REQUIREMENT))]);
 static SPREAD: Kind = Kind::of(&[("labelSelector", Present(&SELECTOR)), ("matchLabelKeys", Content)]);

@@ -7,7 +7,7 @@ use super::default_tests::additions;
 use super::tests::{full, with};
 use super::*;
 
-/// Names that the tables know, and one that they do not.
+/// Names in the tables, and one unknown name.
 const NAMES: &str =
     "metadata spec labels containers initContainers volumes image imagePullPolicy ports hostPort
     containerPort hostNetwork resources limits requests cpu emptyDir serviceAccount serviceAccountName
@@ -48,7 +48,7 @@ fn any_json() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Anything at the places where templates have something.
+/// Random JSON at the positions where templates have content.
 fn any_template() -> impl Strategy<Value = Value> {
     (any_json(), any_json(), any_json()).prop_map(|(container, volume, rest)| {
         let mut spec =
@@ -60,7 +60,7 @@ fn any_template() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Adds nulls to every object, under names that mean something.
+/// Adds nulls to every object under meaningful names.
 fn with_nulls(value: &Value) -> Value {
     match value {
         Value::Object(fields) => {

@@ -1,25 +1,25 @@
-//! Quantities by their value: `1000m` is `1`, `1Gi` is `1024Mi`.
+//! Quantities compared by value: `1000m` is `1`, `1Gi` is `1024Mi`.
 //!
-//! The value is exact, in billionths (the smallest that Kubernetes knows). What is no quantity, or is too large to
-//! count so, keeps its text and equals only the same text.
+//! The value is exact to billionths, the smallest unit of Kubernetes. A text that is not a quantity or is too
+//! large keeps its form and equals only the same text.
 
 use serde_json::Value;
 
-/// Billionths in one.
+/// Number of billionths in one.
 const ONE: i128 = 1_000_000_000;
-/// The API server rounds amounts of resources up to thousandths.
+/// Number of billionths in a thousandth: the API server rounds resource amounts up to thousandths.
 const THOUSANDTH: i128 = 1_000_000;
 
-/// How fine a quantity is.
+/// Rounding of a quantity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Grain {
-    /// Amounts of resources, rounded up to thousandths.
+    /// Resource amounts, rounded up to thousandths.
     Resource,
-    /// Everything else, as it stands.
+    /// Everything else, not rounded.
     Exact,
 }
 
-/// The value in its one form: a decimal number in a text.
+/// Returns the canonical form of the value: a decimal number in a string.
 pub(super) fn canonical(value: &Value, grain: Grain) -> Value {
     let text = match value {
         Value::String(text) => text.clone(),
@@ -53,13 +53,13 @@ fn decimal(amount: i128) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// What a suffix multiplies by: two to a power and ten to a power.
+/// Factor of a suffix: a power of two and a power of ten.
 struct Scale {
     two: u32,
     ten: i32,
 }
 
-/// Reads a quantity; what lies between two billionths is rounded up.
+/// Parses a quantity in billionths, rounding up.
 fn billionths(text: &str) -> Option<i128> {
     let (negative, text) = match text.strip_prefix('-') {
         Some(rest) => (true, rest),

@@ -1,10 +1,10 @@
-//! What is the same, and what is a change.
+//! Equal templates and changed ones.
 
 use serde_json::{Value, json};
 
 use super::*;
 
-/// A template with every family of fields, as people write it.
+/// A template with every family of fields, as users write it.
 pub(super) fn full() -> Value {
     json!({
         "metadata": {"labels": {"app": "game", "empty": ""}, "annotations": {"note": "x"}},
@@ -54,7 +54,7 @@ pub(super) fn full() -> Value {
     })
 }
 
-/// The value with one more, other or (with null) no value at a pointer.
+/// Returns the value with one entry added, replaced or (if `new` is null) removed at a pointer.
 pub(super) fn with(value: &Value, pointer: &str, new: Value) -> Value {
     let mut value = value.clone();
     let (parent, name) = pointer.rsplit_once('/').unwrap();
@@ -103,7 +103,7 @@ fn what_templates_are_read_for() {
     assert_eq!(template.raw(), &full());
 }
 
-/// Each value alone at its place in [`full`] makes another template.
+/// Asserts that each value, set alone in [`full`], yields a different template.
 fn are_changes(prefix: &str, rows: Vec<(&str, Value)>) {
     let base = Template::read(&full());
     for (pointer, new) in rows {
@@ -253,7 +253,7 @@ fn garbage_equals_only_similar_garbage() {
     ];
     for (row, one) in pieces.iter().enumerate() {
         for (column, two) in pieces.iter().enumerate() {
-            // An empty list where an object belongs is empty all the same.
+            // An empty list in place of an object still counts as empty.
             assert_eq!(
                 Template::read(one) == Template::read(two),
                 row == column,

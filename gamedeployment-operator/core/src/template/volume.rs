@@ -1,4 +1,4 @@
-//! What the API server makes of a volume's fields.
+//! Defaults of a volume's fields, as the API server applies them.
 
 use serde_json::{Map, Value};
 
@@ -40,7 +40,7 @@ pub(super) static VOLUME: Kind = Kind::finished(
     finish_volume,
 );
 
-/// A volume without a source is an empty directory.
+/// Removes an empty `emptyDir`: a volume without a source is an empty directory.
 fn finish_volume(volume: &mut Map<String, Value>) {
     if volume
         .get("emptyDir")
@@ -51,7 +51,7 @@ fn finish_volume(volume: &mut Map<String, Value>) {
     }
 }
 
-/// 0644.
+/// Octal 0644.
 const FILE_MODE: Field = Plain(&[Number(420)]);
 
 static EMPTY_DIR: Kind = Kind::of(&[("medium", NO_TEXT), ("sizeLimit", Quantity(&[]))]);
@@ -85,7 +85,7 @@ static TRUST_BUNDLE: Kind = Kind::of(&[("labelSelector", Present(&SELECTOR))]);
 
 static EPHEMERAL: Kind = Kind::of(&[("volumeClaimTemplate", Present(&CLAIM_TEMPLATE))]);
 static CLAIM_TEMPLATE: Kind = Kind::of(&[("metadata", Object(&METADATA)), ("spec", Object(&CLAIM))]);
-/// `storageClassName: ""` asks for no class, and stays.
+/// `storageClassName: ""` requests no class and is kept.
 static CLAIM: Kind = Kind::of(&[
     ("accessModes", Content),
     ("resources", Object(&AMOUNTS)),
@@ -137,7 +137,7 @@ static SCALE_IO: Kind = Kind::of(&[
     ("secretRef", Present(&REFERENCE)),
 ]);
 
-/// What is common to all other disks and shares.
+/// Fields shared by all other disks and network shares.
 static DISK: Kind = Kind::of(&[
     ("fsType", NO_TEXT),
     ("readOnly", NO_SWITCH),

@@ -14,7 +14,7 @@ const CHOSEN: &str = "/metadata/annotations/tkex.tencent.com~1chosen-for";
 const COST: &str = "/metadata/annotations/controller.kubernetes.io~1pod-deletion-cost";
 const REVISION: &str = "/metadata/labels/controller-revision-hash";
 
-/// A pod that goes the earlier the lower its cost is.
+/// A pod with a deletion cost: the lower, the earlier it goes.
 fn costing(name: &str, cost: u32, over: &[(&str, Value)]) -> Pod {
     let mut all = vec![(COST, json!(cost.to_string()))];
     all.extend_from_slice(over);
@@ -37,7 +37,7 @@ fn need(delete: usize, delete_old: usize) -> Need {
     }
 }
 
-/// The names of the pods to delete and, of these, of the ones that are one too many.
+/// Returns the names of the pods to delete, and those among them that are surplus.
 fn victims(pods: &[Pod], named: &[&str], need: Need) -> (Vec<String>, Vec<String>) {
     let object = object(&[("/spec/scaleStrategy", json!({"podsToDelete": named}))]);
     let (around, revisions) = (Around::default(), revisions());
@@ -108,7 +108,7 @@ fn a_choice_that_was_made_stays_whatever_ranks_first_now() {
         chosen("b", 9, "delete@2024-05-01T00:00:00Z"),
     ];
     assert_victims(&pods, &[], need(1, 1), &["b"], &["b"]);
-    // The original's mark says neither for what nor when.
+    // The original operator's mark records neither the intent nor the time.
     let pods = [costing("a", 1, &[]), costing("b", 9, &[(MARK, json!("true"))])];
     assert_victims(&pods, &[], need(1, 1), &["b"], &["b"]);
 }
@@ -144,7 +144,7 @@ fn old_pods_go_first_as_far_as_the_arithmetic_asks_for_them() {
     assert_victims(&pods, &[], need(1, 1), &["a"], &["a"]);
     assert_victims(&pods, &[], need(2, 1), &["a", "c"], &["a", "c"]);
     assert_victims(&pods, &[], need(2, 0), &["c", "d"], &["c", "d"]);
-    // The partition is no reason to keep more pods than wanted.
+    // A partition does not keep more pods than wanted.
     assert_victims(&pods, &[], need(3, 0), &["a", "c", "d"], &["a", "c", "d"]);
 }
 

@@ -5,14 +5,14 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 /// A number of pods, or a percentage of `replicas`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Amount {
-    /// Pods.
+    /// Number of pods.
     Count(usize),
     /// Percent of `replicas`; may exceed 100.
     Percent(u32),
 }
 
 impl Amount {
-    /// Reads what manifests hold; the error is the value as written and what to write instead.
+    /// Parses a value from a manifest; the error holds the value as written and the remedy.
     pub fn read(value: &IntOrString) -> Result<Self, (String, &'static str)> {
         const REMEDY: &str = "set a number of 0 or more, or a percentage such as 20%";
         match value {
@@ -35,12 +35,12 @@ impl Amount {
         }
     }
 
-    /// Whether it is nothing of anything.
+    /// Whether it is zero for any total.
     pub fn is_zero(self) -> bool {
         matches!(self, Self::Count(0) | Self::Percent(0))
     }
 
-    /// Pods out of `whole`, rounded up.
+    /// Number of pods out of `whole`, rounded up.
     pub fn up(self, whole: usize) -> usize {
         match self {
             Self::Count(count) => count,
@@ -48,7 +48,7 @@ impl Amount {
         }
     }
 
-    /// Pods out of `whole`, rounded down.
+    /// Number of pods out of `whole`, rounded down.
     pub fn down(self, whole: usize) -> usize {
         match self {
             Self::Count(count) => count,
@@ -56,8 +56,8 @@ impl Amount {
         }
     }
 
-    /// Pods out of `whole` that a partition keeps back: rounded up, and never more than there are. Below 100 percent at
-    /// least one of several pods is updated; the only one is kept.
+    /// Number of pods out of `whole` that a partition keeps back: rounded up and at most `whole`. Below 100
+    /// percent at least one of several pods is updated; a single pod is kept.
     pub fn partition(self, whole: usize) -> usize {
         let rounded = self.up(whole).min(whole);
         match self {
@@ -67,7 +67,7 @@ impl Amount {
     }
 }
 
-/// `percent` of `whole`, with `round` hundredths added before cutting.
+/// Computes `percent` of `whole`, adding `round` hundredths before truncation.
 fn share(percent: u32, whole: usize, round: u128) -> usize {
     let product =
         u128::from(percent) * u128::try_from(whole).unwrap_or(u128::MAX / 1_000_000_000_000) + round;

@@ -4,23 +4,23 @@ use shared_api::game_deployment::{CanaryStep, HookStep};
 
 use super::{Amount, Problem, amount};
 
-/// One step. A step with several fields is done when each of them is.
+/// A canary step. It is done once each of its fields is done.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Step {
     /// Pods that stay at old revisions from this step on.
     pub partition: Option<Amount>,
-    /// Wait.
+    /// A wait.
     pub pause: Option<Pause>,
     /// A hook that must be Successful.
     pub hook: Option<HookStep>,
 }
 
-/// How long a step waits.
+/// Duration of a step's wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pause {
-    /// Until somebody sets `paused` to false.
+    /// Until someone sets `paused` to false.
     UntilResumed,
-    /// Seconds.
+    /// For this many seconds.
     For(i64),
 }
 

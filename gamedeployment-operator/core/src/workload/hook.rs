@@ -1,4 +1,4 @@
-//! The hooks of the pods' life.
+//! Hooks of a pod's life cycle.
 
 use jiff::SignedDuration;
 use serde_json::Value;
@@ -7,19 +7,19 @@ use shared_api::game_deployment::{HookStep, HookStrategy};
 
 use super::Problem;
 
-/// Seconds for which a success counts where the manifest says nothing.
+/// Default time in seconds for which a success counts.
 const DEFAULT_FRESH: i32 = 30;
-/// The fewest: a verdict has to arrive and to be acted on.
+/// Minimum time in seconds: a verdict takes time to arrive and to be acted on.
 const LEAST_FRESH: i32 = 5;
 
-/// A hook of the pods' life.
+/// A hook of a pod's life cycle.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Hook {
-    /// What to ask; none: the gate is open.
+    /// The hook to run; `None` leaves the gate open.
     pub step: Option<HookStep>,
-    /// Whether hooks without success are to be asked again.
+    /// Whether unsuccessful hooks run again.
     pub retry: bool,
-    /// For how long a success counts.
+    /// Time for which a success counts.
     pub fresh: SignedDuration,
 }
 
@@ -33,7 +33,7 @@ impl Default for Hook {
     }
 }
 
-/// Reads the strategy at this path.
+/// Validates the strategy at this path.
 pub(super) fn read(
     path: &str,
     spec: &GameDeploymentSpec,
@@ -49,7 +49,7 @@ pub(super) fn read(
             problems.push(Problem::new(&format!("{path}.hook.templateName"), "", remedy));
         }
         Some(_) => {}
-        // Whoever wrote the strategy meant to guard the pods.
+        // A strategy without a hook is an error: its author meant to guard the pods.
         None => problems.push(Problem::new(
             &format!("{path}.hook"),
             "",
@@ -71,13 +71,13 @@ pub(super) fn read(
     }
 }
 
-/// The API server sets `retry` to false where it is not set.
+/// Whether the strategy is empty. The API server defaults `retry` to false.
 fn is_empty(strategy: &HookStrategy) -> bool {
     strategy.hook.is_none() && strategy.retry != Some(true) && strategy.fresh_for_seconds.is_none()
 }
 
-/// Whether the original operator has written the object: Go's encoder writes strategies that nobody set as empty ones,
-/// all three of them, and a time of creation without a value into the template. An edit may have dropped that since. People
+/// Whether the original operator wrote the object: Go's encoder writes unset strategies as empty ones, all
+/// three of them, and a null creation time into the template, which an edit may have dropped since. Users
 /// write none of these.
 fn written_back(spec: &GameDeploymentSpec) -> bool {
     let strategies = [

@@ -1,4 +1,4 @@
-//! Indexes of pods: a number of its own for each, from a range that the workload's annotations give.
+//! Pod indexes: a unique number for each pod, from a range in the workload's annotations.
 
 use std::collections::BTreeMap;
 
@@ -7,20 +7,20 @@ use shared_api::names::workload::{INDEX_ON, INDEX_RANGE};
 
 use super::Problem;
 
-/// Indexes from `start` up to and without `end`.
+/// Indexes from `start` (inclusive) to `end` (exclusive).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct IndexRange {
-    /// The first.
+    /// First index.
     #[serde(rename = "podStartIndex")]
     pub start: i64,
-    /// One after the last.
+    /// One past the last index.
     #[serde(rename = "podEndIndex")]
     pub end: i64,
 }
 
 impl IndexRange {
-    /// How many indexes there are.
+    /// Number of indexes.
     pub fn size(self) -> usize {
         usize::try_from(self.end.saturating_sub(self.start)).unwrap_or(0)
     }

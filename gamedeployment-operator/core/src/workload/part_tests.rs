@@ -1,4 +1,4 @@
-//! Parts of a manifest with forms of their own: steps of a canary, indexes.
+//! Parts of a manifest with their own syntax: canary steps, indexes and hook strategies.
 
 use serde_json::json;
 
@@ -104,7 +104,7 @@ fn a_strategy_that_guards_nothing_is_refused() {
     assert_eq!(none.pre_delete, Hook::default());
 }
 
-/// As Go's encoder leaves an object behind of which somebody set only one strategy, or none.
+/// An object as Go's encoder writes it if the user set only one strategy or none.
 #[test]
 fn empty_strategies_that_the_original_wrote_are_none() {
     let written = |pre_delete: serde_json::Value| {
@@ -124,7 +124,7 @@ fn empty_strategies_that_the_original_wrote_are_none() {
             (Hook::default(), Hook::default())
         );
     }
-    // People write no empty time, and whoever wrote one strategy alone meant it.
+    // Users write no null creation time, and a single strategy is intentional.
     let hooked = json!({"hook": {"templateName": "ask"}});
     let one = |rest: serde_json::Value| {
         [

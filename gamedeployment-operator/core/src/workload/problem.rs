@@ -1,13 +1,13 @@
-//! What is wrong with a spec, and how it is said: in a status, and by whoever checks an object before it is stored.
+//! Problems of a spec and their wording, used in the status and by admission.
 
-/// One problem: where, what stands there, what to do.
+/// One problem: field, value and remedy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
     /// Path of the field, from the object's root.
     pub path: String,
-    /// The value as written; empty where there is none.
+    /// The value as written; empty if absent.
     pub value: String,
-    /// What is wrong with it, and what to do.
+    /// Description of the problem and its remedy.
     pub remedy: String,
 }
 
@@ -20,7 +20,7 @@ impl Problem {
         }
     }
 
-    /// Whether it concerns new pods only: those that there are were made of another template.
+    /// Whether it affects only new pods: existing pods were created from another template.
     pub fn is_of_template(&self) -> bool {
         self.path.starts_with("spec.template")
     }
@@ -36,15 +36,15 @@ impl std::fmt::Display for Problem {
     }
 }
 
-/// All of them in one sentence.
+/// Joins all problems into one message.
 pub fn sentence(problems: &[Problem]) -> String {
     let words: Vec<String> = problems.iter().map(ToString::to_string).collect();
     words.join("; ")
 }
 
-/// What is said of an object that cannot be read as a GameDeployment at all.
+/// Message for an object that cannot be parsed as a GameDeployment at all.
 pub fn unreadable(error: &str) -> String {
-    // The parser's words may repeat a whole value.
+    // The parser's message may contain a whole value.
     let words: String = error.chars().take(1000).collect();
     format!("it cannot be read: {words}; correct the field. Nothing is done to its pods")
 }

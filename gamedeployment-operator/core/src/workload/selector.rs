@@ -1,4 +1,4 @@
-//! Label selectors, as the API server understands them.
+//! Label selectors with the semantics of the API server.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,7 +6,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 
 use super::Problem;
 
-/// A selector that can be asked.
+/// A parsed selector.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Selector {
     rules: Vec<Rule>,
@@ -47,7 +47,7 @@ impl Selector {
         Self { rules }
     }
 
-    /// A changed selector would let go of pods that run: the recorded one stays.
+    /// Reports a problem if the selector changed: a changed selector would release running pods.
     pub(super) fn check_unchanged(&self, recorded: Option<&str>, problems: &mut Vec<Problem>) {
         let Some(recorded) = recorded.filter(|recorded| !recorded.is_empty()) else {
             return;
@@ -61,7 +61,7 @@ impl Selector {
         }
     }
 
-    /// Whether it has no rule, and so would select everything.
+    /// Whether it has no rule and would therefore select everything.
     pub fn is_empty(&self) -> bool {
         self.rules.is_empty()
     }
@@ -78,7 +78,7 @@ impl Selector {
     }
 }
 
-/// The rules of a selector's text, whatever their order and that of their values.
+/// Splits a selector's text into rules, independent of the order of the rules and of their values.
 fn rules_of(text: &str) -> BTreeSet<String> {
     let mut depth = 0;
     let rules = text.split(|c| {
@@ -95,7 +95,7 @@ fn rules_of(text: &str) -> BTreeSet<String> {
     rules.map(sorted).collect()
 }
 
-/// As `kubectl` writes selectors, and as the `scale` subresource wants it.
+/// Formats the selector like `kubectl` and as the `scale` subresource requires.
 impl std::fmt::Display for Selector {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         for (number, rule) in self.rules.iter().enumerate() {

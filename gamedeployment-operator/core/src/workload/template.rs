@@ -1,4 +1,4 @@
-//! What is wrong with a pod template, as far as that shows before a pod is made of it.
+//! Validation of a pod template, as far as possible before a pod is created from it.
 
 use serde_json::Value;
 use shared_api::names::pod::{RESERVED_ANNOTATIONS, RESERVED_LABELS};
@@ -6,7 +6,7 @@ use shared_api::names::pod::{RESERVED_ANNOTATIONS, RESERVED_LABELS};
 use super::Problem;
 
 const BASE: &str = "spec.template";
-/// Most bytes of an object's annotations, names and values together.
+/// Maximum total size of an object's annotations in bytes, names and values together.
 const ANNOTATION_BYTES: usize = 256 * 1024;
 const VALUE: &str = "a label's value has at most 63 characters: letters, digits, '-', '_' and '.', and a letter or digit \
                      at both ends; correct it";
@@ -67,7 +67,7 @@ fn check_annotations(template: &Value, problems: &mut Vec<Problem>) {
     }
 }
 
-/// Key, path and value of each entry of a map whose values are texts and whose keys are not reserved.
+/// Returns the key, path and value of each string entry whose key is not reserved.
 fn texts<'a>(
     template: &'a Value,
     field: &str,
@@ -83,7 +83,7 @@ fn texts<'a>(
                 problems.push(Problem::new(&path, value, RESERVED));
             }
             Value::String(value) => texts.push((key.as_str(), path, value.as_str())),
-            // As if it were not there.
+            // Null counts as absent.
             Value::Null => {}
             other => {
                 let remedy = "the value must be a string; put it in quotation marks";
@@ -94,7 +94,7 @@ fn texts<'a>(
     texts
 }
 
-/// Kubernetes' qualified name: `[dns.name/]name`.
+/// Whether it is a Kubernetes qualified name: `[dns.name/]name`.
 fn is_qualified(key: &str) -> bool {
     match key.split_once('/') {
         Some((prefix, name)) => is_dns_name(prefix) && is_name(name),
@@ -111,7 +111,7 @@ fn is_dns_name(text: &str) -> bool {
     (1..=253).contains(&text.len()) && text.split('.').all(|part| is_made_of(part, is_letter, "-"))
 }
 
-/// Letters at both ends, and letters or marks between them.
+/// Whether both ends are letters and everything between is a letter or a mark.
 fn is_made_of(text: &str, is_letter: impl Fn(char) -> bool, marks: &str) -> bool {
     text.starts_with(&is_letter)
         && text.ends_with(&is_letter)

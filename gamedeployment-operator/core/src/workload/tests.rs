@@ -9,7 +9,7 @@ fn problems(over: &[(&str, Value)]) -> Vec<Problem> {
     Workload::read(&object(over)).err().unwrap_or_default()
 }
 
-/// One problem, at this path, with this value and this in its remedy.
+/// Asserts exactly one problem, at this path, with this value and this text in its remedy.
 pub(super) fn assert_refused(over: &[(&str, Value)], path: &str, value: &str, remedy: &str) {
     let found = problems(over);
     let [problem] = found.as_slice() else {
@@ -111,7 +111,7 @@ fn the_four_ways_to_update_have_these_names() {
     }
 }
 
-/// Lines of where a value is written, the value, and the path, the value and the remedy of the problem.
+/// Each line holds the path and value to write, and the path, value and remedy of the expected problem.
 #[track_caller]
 pub(super) fn assert_all_refused(lines: &str) {
     for line in lines.trim().lines() {
@@ -231,14 +231,14 @@ fn every_problem_is_told_at_once() {
 
 #[test]
 fn budgets_are_rounded_as_core_controllers_round_them() {
-    // type, maxUnavailable, maxSurge, replicas, what may be missing, what may be added
+    // type, maxUnavailable, maxSurge, replicas, pods that may be unavailable, pods that may be added
     let table = [
         ("RollingUpdate", "20%", "0%", 4, 1, 0),
         ("RollingUpdate", "25%", "25%", 5, 1, 2),
         ("RollingUpdate", "1%", "1%", 99, 0, 1),
         ("RollingUpdate", "0%", "100%", 3, 0, 3),
         ("RollingUpdate", "150%", "0%", 4, 6, 0),
-        // Only recreation adds pods: in place, something must be allowed to be missing.
+        // Only recreation adds pods: in place, at least one pod must be allowed to be unavailable.
         ("InplaceUpdate", "1%", "1%", 99, 1, 1),
         ("HotPatchUpdate", "1%", "1%", 99, 1, 1),
         ("RollingUpdate", "20%", "0%", 0, 0, 0),

@@ -1,4 +1,4 @@
-//! A run that was made by an older release is not stale: its spec and its digest are what they always were.
+//! A run created by an older release is not stale: its spec and its digest are unchanged.
 
 use proptest::collection::vec;
 use proptest::option;
@@ -12,10 +12,10 @@ use shared_api::reason::WorkloadReason;
 use super::*;
 use crate::digest::digest;
 
-/// Names that declared and added arguments share, so that they meet.
+/// Names shared by declared and added arguments, so that they collide.
 const NAMES: [&str; 6] = ["PodName", "PodIP", "PodContainer[0]", "limit", "", "\"{[]}\\"];
 
-/// The spec as every release before made it, for one pod at a time; none where an argument has no value.
+/// Builds the spec for one pod as all earlier releases did; `None` if an argument has no value.
 fn in_full(step: &HookStep, template: &HookTemplateSpec, added: &[Added<'_>]) -> Option<HookRunSpec> {
     let mut arguments = template.args.clone().unwrap_or_default();
     let own = step
@@ -47,7 +47,7 @@ fn in_full(step: &HookStep, template: &HookTemplateSpec, added: &[Added<'_>]) ->
     })
 }
 
-/// Compares both ways.
+/// Compares the results of both implementations.
 fn same(step: &HookStep, template: &HookTemplateSpec, added: &[Added<'_>]) -> Result<(), TestCaseError> {
     let draft = Draft::new(step, FoundTemplate::Found(template));
     let draft = draft.map_err(|obstacle| TestCaseError::fail(obstacle.message))?;
@@ -71,7 +71,7 @@ fn added<'a>(name: &str, value: &'a str) -> Added<'a> {
     }
 }
 
-/// Templates whose every field is set in one of them; keys stand in another order than digests have them in.
+/// Templates that together set every field. Their keys are not in digest order.
 fn templates() -> Vec<Value> {
     let web = json!({"name": "players", "provider": {"web": {
         "url": "http://{{args.PodIP}}:9091/\"players\"", "method": "POST", "timeoutSeconds": 5, "jsonPath": "{$.players}",
@@ -104,7 +104,7 @@ fn templates() -> Vec<Value> {
         json!({"metrics": [body], "policy": "", "timeoutSeconds": -1, "ttlSecondsAfterFinished": 7}),
         json!({"metrics": [exec, web, kubernetes, prometheus], "args": args, "policy": "Parallel", "timeoutSeconds": 0,
             "ttlSecondsAfterFinished": 0}),
-        // What was added since the first release.
+        // Fields added since the first release.
         json!({"metrics": [{"name": "new", "quoteAnswers": true, "provider": {"prometheus": {
             "query": "", "address": "", "acceptPartial": true, "headers": [
                 {"key": "X", "value": ""}, {"key": "T", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}},
@@ -152,7 +152,7 @@ fn whatever_a_template_holds_its_digest_is_that_of_the_whole_spec() {
     }
 }
 
-/// As they were before anything was made once for all pods.
+/// Digests from releases before drafts were shared by all pods.
 #[test]
 fn digests_of_older_releases_are_still_made() {
     let step = HookStep {
@@ -174,7 +174,7 @@ fn digests_of_older_releases_are_still_made() {
     ];
     for (at, known) in table.into_iter().enumerate() {
         let mut template = template(at);
-        // Older releases did not keep these.
+        // Older releases did not keep unknown fields.
         for metric in &mut template.metrics {
             metric.unknown.clear();
         }

@@ -69,7 +69,7 @@ proptest! {
             prop_assert!(percent >= 100 || up <= whole && (kept < whole || whole <= 1));
             prop_assert!(whole != 1 || kept == up.min(1), "99% of one pod keep that pod");
             prop_assert!(percent < 100 || down >= whole && kept == whole);
-            // More percent and more pods are never fewer.
+            // A higher percentage or more pods never yield a smaller number.
             let greater = Amount::Percent(percent.saturating_add(u32::try_from(more).unwrap()));
             prop_assert!(greater.up(whole) >= up && greater.down(whole) >= down && greater.partition(whole) >= kept);
         }
