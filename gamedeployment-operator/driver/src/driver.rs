@@ -1,4 +1,4 @@
-//! Decides for every workload that something has happened to, one decision at a time for each, and has it carried out.
+//! Reconcile loop: at most one decision at a time for each dirty workload, and one job that carries it out.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
@@ -24,57 +24,57 @@ use crate::reading::Reads;
 use crate::request::{Answer, Call, CallError, Decided, Kind, Output, Report, Request, RequestId, Subject};
 use runtime_core::clock::Now;
 
-/// Pause before something is tried again that no decision rests on.
+/// Pause before a retry that no decision depends on.
 pub(crate) const LATER: Duration = Duration::from_secs(1);
 
-/// How much is done at a time for one workload.
+/// Limits on the work in progress for one workload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Limits {
-    /// Before it is decided on anew.
+    /// Actions of one plan, before the next decision.
     pub plan: plan::Limits,
-    /// In calls.
+    /// API calls of one job.
     pub calls: Calls,
 }
 
-/// What is remembered of a workload between decisions: only what saves work or tells people.
+/// State kept for a workload between decisions. Losing it costs only extra work or a repeated message.
 #[derive(Debug, Default)]
 struct Memory {
     refusals: Refusals,
-    /// Of an object that cannot be read: what was said of it.
+    /// Last error reported for an object that cannot be read.
     unreadable: Option<String>,
 }
 
-/// The loop of one process that leads.
+/// Main loop of the leading process.
 #[derive(Debug)]
 pub struct Driver {
     with_nodes: bool,
     limits: Limits,
-    /// What is known.
+    /// Cached view of the cluster.
     pub index: Index,
     pub(crate) expectations: Expectations,
     pub(crate) dirty: BTreeSet<Key>,
-    /// Workloads that are being written for.
+    /// Workloads whose plan is being carried out.
     jobs: BTreeMap<Key, Job>,
     pub(crate) reads: Reads,
-    /// Requests that say of an object that it cannot be read.
+    /// Requests that record on an unreadable object why it cannot be read.
     refusing: BTreeMap<RequestId, Key>,
-    /// Whose job each request belongs to.
+    /// Workload whose job each request belongs to.
     requests: HashMap<RequestId, Key>,
-    /// When workloads are to be decided anew though nothing happens.
+    /// Times at which workloads need another decision without an event.
     pub(crate) wakes: Wakes,
-    /// Large workloads that were decided on just now.
+    /// Large workloads that were decided recently and are throttled.
     rest: Rest,
-    /// Workloads that wait until they have rested.
+    /// Wake-ups of throttled workloads.
     resting: Wakes,
     memories: BTreeMap<Key, Memory>,
-    /// The revision of each workload of which the API server has accepted a pod in a dry run last.
+    /// Last revision of each workload for which the API server accepted a pod in a dry run.
     accepted: BTreeMap<Key, String>,
     pub(crate) ids: RequestId,
     pub(crate) output: VecDeque<Output>,
 }
 
 impl Driver {
-    /// A driver that knows nothing yet.
+    /// Creates a driver with an empty cache.
     pub fn new(with_nodes: bool, limits: Limits) -> Self {
         Self {
             with_nodes,
@@ -96,7 +96,7 @@ impl Driver {
         }
     }
 
-    /// Takes in what has happened.
+    /// Applies an input.
     pub fn handle(&mut self, input: Input, now: Now) {
         match input {
             Input::News(news) => {
@@ -129,7 +129,7 @@ impl Driver {
         }
     }
 
-    /// What is to be done next; none: nothing before the next input or [`Driver::deadline`].
+    /// Returns the next output, or `None` if nothing is due before the next input or [`Driver::deadline`].
     pub fn poll(&mut self, now: Now) -> Option<Output> {
         if let Some(output) = self.output.pop_front() {
             return Some(output);
@@ -148,7 +148,7 @@ impl Driver {
         self.output.pop_front()
     }
 
-    /// When something is to be done though nothing happens; none: never. In the past or now: at once.
+    /// Time at which work is due without an input; `None` if there is none. A time in the past means now.
     pub fn deadline(&self) -> Option<Duration> {
         let synced = self.is_synced();
         if !self.output.is_empty() || synced && !self.dirty.is_empty() {
@@ -161,7 +161,7 @@ impl Driver {
         times.into_iter().flatten().filter(|_| synced).min()
     }
 
-    /// What it has in mind, for whoever looks for a reason.
+    /// Dumps the internal state for debugging.
     pub fn describe(&self) -> String {
         let Self {
             expectations,
@@ -176,22 +176,23 @@ impl Driver {
         format!("{expectations:?} {dirty:?} {jobs:?} {reads:?} {wakes:?} {resting:?} {memories:?}")
     }
 
-    /// Whether everything has been listed once: before that nothing is decided.
+    /// Whether every watch has listed once; no decision is made before.
     pub fn is_synced(&self) -> bool {
         self.index.is_synced(self.with_nodes)
     }
 
-    /// How long the last decision on a workload took, which was begun at `begun`.
+    /// Records that the last decision on a workload, begun at `begun`, took `took`.
     pub fn took(&mut self, key: &Key, begun: Duration, took: Duration) {
         self.rest.decided(key, begun, took);
     }
 
-    /// Whether a workload is being written for, or something of it is being read.
+    /// Whether a job or a direct read is under way for a workload.
     fn is_busy(&self, key: &Key) -> bool {
         self.jobs.contains_key(key) || self.reads.are_for(key)
     }
 
-    /// Decides for one workload, unless it is being written for: then it comes again when that is done.
+    /// Decides on one workload. A workload with a job or a read under way is skipped and comes back when that
+    /// ends.
     fn consider(&mut self, key: Key, now: Now) {
         if self.is_busy(&key) {
             return;
@@ -224,7 +225,7 @@ impl Driver {
         if let Some(memory) = self.memories.get_mut(&key)
             && memory.refusals.forget_others(&plan)
         {
-            // What was told of it is not so any more.
+            // The reported failures no longer apply: decide again without them.
             plan = self.decide(&key, &object, now);
         }
         let report = plan.gauges.and_then(|gauges| {
@@ -271,7 +272,7 @@ impl Driver {
         }
     }
 
-    /// What would be decided on a workload now.
+    /// Returns the decision that would be made on a workload now.
     #[must_use]
     pub fn decide(&self, key: &Key, object: &GameDeployment, now: Now) -> Plan {
         let surroundings = Surroundings {
@@ -300,7 +301,7 @@ impl Driver {
         decide(&view, now.wall)
     }
 
-    /// Says of an object that cannot be read what is wrong with it, once.
+    /// Reports once why an object cannot be read.
     fn refuse(&mut self, key: Key, unreadable: Arc<Unreadable>) {
         let memory = self.memories.entry(key.clone()).or_default();
         if memory.unreadable.as_ref() == Some(&unreadable.error) {
@@ -319,7 +320,7 @@ impl Driver {
         }));
     }
 
-    /// A workload is gone.
+    /// Drops all state of a deleted workload.
     fn forget(&mut self, key: Key) {
         self.expectations.forget(&key);
         self.wakes.set(&key, None);
@@ -330,7 +331,7 @@ impl Driver {
         self.output.push_back(Output::Forgotten(key));
     }
 
-    /// Takes in what a step of a job has brought, and ends the job when it is done.
+    /// Applies the result of a job's step and concludes the job when it is done.
     fn carry_on(&mut self, key: &Key, step: Step, now: Now) {
         for output in &step.output {
             if let Output::Send(request) = output {
@@ -348,11 +349,11 @@ impl Driver {
         }
     }
 
-    /// What was learned by writing or reading.
+    /// Applies the result of a write or a direct read to the cache.
     pub(crate) fn apply(&mut self, workload: &Key, effect: Effect, now: Duration) {
         match effect {
             Effect::Object(object) => self.index.wrote(object, now),
-            // The watch tells of its end.
+            // The watch reports its deletion.
             Effect::Gone(Kind::Workload, ..) | Effect::Nothing => {}
             Effect::Gone(kind, name, uid) => {
                 let key = (workload.0.clone(), name);
@@ -364,7 +365,7 @@ impl Driver {
         }
     }
 
-    /// A plan was carried out: decides when to go on.
+    /// Records the outcome of a finished job and schedules the next decision.
     fn conclude(&mut self, key: &Key, job: Job, now: Duration) {
         let failed = job.outcome.failed();
         let decided = job.subject().decided.mono;
@@ -380,7 +381,8 @@ impl Driver {
             }
         }
         if job.outcome.overtaken {
-            // A conflict is settled by reading; only refusals and silence are waited out.
+            // A direct read resolves a conflict, so a fixed pause is enough; only refusals and timeouts back
+            // off.
             self.dirty.remove(key);
             self.wakes.set(key, Some(now + FIRST_PAUSE));
         } else {

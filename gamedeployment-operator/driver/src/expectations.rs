@@ -1,8 +1,8 @@
-//! Objects of which nobody knows what became of a write: its answer was lost. They are read directly before anything is
-//! decided for their workload again.
+//! Objects whose last write has an unknown outcome because the answer was lost. A direct read must succeed
+//! before the next decision on their workload.
 //!
-//! What a write returned is known at once, and nothing waits for the watch; but a write that the watch does not show
-//! within [`DEADLINE`] is read directly, too, so that no expectation can outlive the truth.
+//! The cache applies the result of a write at once, without waiting for the watch. A write that the watch
+//! does not show within [`DEADLINE`] is read directly too, so a wrong expectation cannot last.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -11,30 +11,30 @@ use crate::Key;
 use crate::index::Index;
 use crate::request::Kind;
 
-/// How long a write may stay unseen by the watch before its object is read.
+/// Longest time a write may stay unseen by the watch before its object is read.
 pub const DEADLINE: Duration = Duration::from_secs(10);
 
 const KINDS: [Kind; 4] = [Kind::Pod, Kind::Run, Kind::Revision, Kind::Workload];
 
-/// Objects of workloads whose state is not certain.
+/// Objects in an uncertain state, by workload.
 #[derive(Debug, Default)]
 pub struct Expectations {
     uncertain: BTreeMap<Key, BTreeSet<(Kind, String)>>,
 }
 
 impl Expectations {
-    /// Nobody knows what became of this object of this workload.
+    /// Marks an object of this workload as uncertain.
     pub fn mark_uncertain(&mut self, workload: &Key, kind: Kind, name: String) {
         let objects = self.uncertain.entry(workload.clone()).or_default();
         objects.insert((kind, name));
     }
 
-    /// What is uncertain of a workload.
+    /// Uncertain objects of a workload.
     pub fn of(&self, workload: &Key) -> impl Iterator<Item = &(Kind, String)> {
         self.uncertain.get(workload).into_iter().flatten()
     }
 
-    /// An object is certain again.
+    /// Clears the mark of an object.
     pub fn release(&mut self, workload: &Key, kind: Kind, name: &str) {
         if let Some(objects) = self.uncertain.get_mut(workload) {
             objects.remove(&(kind, name.to_owned()));
@@ -44,13 +44,13 @@ impl Expectations {
         }
     }
 
-    /// The workload is gone.
+    /// Drops the marks of a deleted workload.
     pub fn forget(&mut self, workload: &Key) {
         self.uncertain.remove(workload);
     }
 }
 
-/// Objects that were written and that the watch has not shown in time.
+/// Returns written objects that the watch has not shown in time.
 pub fn overdue(index: &Index, now: Duration) -> Vec<(Kind, Key)> {
     let of = |kind: Kind| index.shelf(kind).overdue(DEADLINE, now).into_iter();
     let all = KINDS.into_iter();
@@ -58,7 +58,7 @@ pub fn overdue(index: &Index, now: Duration) -> Vec<(Kind, Key)> {
         .collect()
 }
 
-/// When the next object is overdue.
+/// Time at which the next object is overdue.
 pub fn next_overdue(index: &Index) -> Option<Duration> {
     let next = KINDS.map(|kind| index.shelf(kind).next_overdue(DEADLINE));
     next.into_iter().flatten().min()

@@ -1,22 +1,22 @@
-//! What a driver takes in.
+//! Inputs of the driver.
 
 use std::time::Duration;
 
 use crate::news::News;
 use crate::request::{Answer, CallError, RequestId};
 
-/// What has happened.
+/// Input of the driver.
 #[derive(Debug)]
 #[expect(
     clippy::large_enum_variant,
     reason = "inputs are taken in one at a time, never kept"
 )]
 pub enum Input {
-    /// A watch shows something.
+    /// Event of a watch.
     News(News),
-    /// Since when the watch of nodes has been healthy without a break, by the clock that nobody sets; none while it is
-    /// broken, or nodes are not watched.
+    /// Time since which the watch of nodes has been healthy without a break, on the monotonic clock; `None`
+    /// while it is broken or nodes are not watched.
     NodesWatched(Option<Duration>),
-    /// A request was answered, or was not.
+    /// Result of a request.
     Answered(RequestId, Result<Answer, CallError>),
 }

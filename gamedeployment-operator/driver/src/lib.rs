@@ -1,22 +1,22 @@
-//! The pure loop of gamedeployment-operator: everything between what is seen or answered and what is asked next.
+//! Pure loop of gamedeployment-operator: all logic between an event or an answer and the next API call.
 //!
-//! The contract: [`Driver::handle`] takes in what has happened, [`Driver::poll`] gives out what is to be done until it
-//! gives nothing, and then nothing is to be done before the next input or [`Driver::deadline`]. The shell makes the
-//! calls, and measures the time; what it runs is what `tests/simulation` runs.
+//! Contract: [`Driver::handle`] takes an input. [`Driver::poll`] returns outputs until it returns `None`;
+//! then nothing is due before the next input or [`Driver::deadline`]. The shell makes the calls and measures
+//! time. `tests/simulation` runs exactly this code.
 //!
 //! | module | job |
 //! | --- | --- |
 //! | [`driver`] | one decision at a time for each workload, when it is due |
-//! | [`reading`] | direct reads: of what is uncertain, and of what the watch does not show |
-//! | [`news`] | what the watches show, in the types of the core |
-//! | [`index`] | what is known, and which workloads an event is about |
-//! | [`store`] | objects of one kind, by the watch and by own writes |
-//! | [`expectations`] | writes whose effect is not known |
-//! | [`job`] | a plan that is carried out: order, batches, what each answer means |
-//! | [`request`] | calls and answers, and everything else that the shell is told |
-//! | [`pacing`] | wake-ups, and rest after long decisions |
+//! | [`reading`] | direct reads of uncertain objects and of those that the watch does not show |
+//! | [`news`] | watch events, in the types of the core |
+//! | [`index`] | cached view of the cluster, and the workloads that an event concerns |
+//! | [`store`] | cache of one kind, fed by the watch and by own writes |
+//! | [`expectations`] | writes with an unknown outcome |
+//! | [`job`] | execution of a plan: order, batches, meaning of each answer |
+//! | [`request`] | calls, answers and all other outputs to the shell |
+//! | [`pacing`] | wake-ups, and throttling after long decisions |
 //!
-//! Nothing here has a client, a runtime, a clock, randomness, an environment or a log.
+//! This crate has no client, runtime, clock, randomness, environment or log.
 
 pub mod driver;
 pub mod expectations;

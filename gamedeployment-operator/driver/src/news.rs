@@ -1,4 +1,4 @@
-//! What the watches show, in the types of the core: what is kept of each object, and no more.
+//! Watch events in the types of the core, reduced to the fields that the driver keeps.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,51 +12,51 @@ use shared_api::{GameDeployment, HookTemplateSpec};
 use crate::Key;
 use crate::store::Stored;
 
-/// An event of the watch of one kind.
+/// Event of the watch of one kind.
 #[derive(Debug, Clone)]
 pub enum Event<T> {
-    /// A list begins.
+    /// Start of a list.
     ListBegins,
-    /// The list holds this object.
+    /// Object in the list.
     Listed(Key, T),
-    /// The list has been read to its end.
+    /// End of a list.
     ListEnds,
-    /// An object was created or changed.
+    /// Created or changed object.
     Applied(Key, T),
-    /// The object of this UID was deleted.
+    /// Deletion of the object of this UID.
     Deleted(Key, String),
 }
 
-/// What the watches show.
+/// Watch event.
 #[derive(Debug)]
 pub enum News {
-    /// Of workloads.
+    /// Workload.
     Workload(Event<Workload>),
-    /// Of pods of every owner.
+    /// Pod of any owner.
     Pod(Event<Pod>),
-    /// Of ControllerRevisions that hold a template.
+    /// ControllerRevision that holds a template.
     Revision(Event<OwnedRevision>),
-    /// Of HookRuns; and since when their watch has been healthy without a break, by the clock that nobody sets.
+    /// HookRun, and the time since which its watch has been healthy without a break, on the monotonic clock.
     Run(Event<Run>, Option<Duration>),
-    /// Of HookTemplates.
+    /// HookTemplate.
     Template(Event<Template>),
-    /// Of nodes; their keys have an empty namespace.
+    /// Node; its key has an empty namespace.
     Node(Event<NodeFacts>),
 }
 
-/// A workload, readable or not.
+/// Workload, readable or not.
 #[derive(Debug, Clone)]
 pub struct Workload {
     /// UID.
     pub uid: String,
-    /// Version, as the API server counts it.
+    /// Resource version.
     pub version: String,
-    /// The object, or why it cannot be read.
+    /// Parsed object, or the reason why it cannot be read.
     pub object: Result<Arc<GameDeployment>, Arc<Unreadable>>,
 }
 
 impl Workload {
-    /// A workload that can be read.
+    /// Creates a workload from a readable object.
     pub fn new(object: GameDeployment) -> Self {
         Self {
             uid: object.metadata.uid.clone().unwrap_or_default(),
@@ -65,7 +65,7 @@ impl Workload {
         }
     }
 
-    /// One that cannot.
+    /// Creates a workload from an unreadable object.
     pub fn unreadable(metadata: ObjectMeta, error: String) -> Self {
         Self {
             uid: metadata.uid.clone().unwrap_or_default(),
@@ -75,48 +75,48 @@ impl Workload {
     }
 }
 
-/// An object that is no GameDeployment by its form.
+/// Object that does not parse as a GameDeployment.
 #[derive(Debug, Clone)]
 pub struct Unreadable {
-    /// Its metadata.
+    /// Metadata.
     pub metadata: ObjectMeta,
-    /// What is wrong.
+    /// Parse error.
     pub error: String,
 }
 
-/// A ControllerRevision with its owner.
+/// ControllerRevision with its owner.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OwnedRevision {
     /// UID of its controller.
     pub owner: Option<String>,
-    /// The revision.
+    /// Revision.
     pub revision: Revision,
 }
 
-/// A HookTemplate, readable or not.
+/// HookTemplate, readable or not.
 #[derive(Debug, Clone)]
 pub struct Template {
     /// UID.
     pub uid: String,
-    /// Version, as the API server counts it.
+    /// Resource version.
     pub version: String,
-    /// The spec, or why it cannot be read.
+    /// Parsed spec, or the reason why it cannot be read.
     pub spec: Result<Arc<HookTemplateSpec>, String>,
-    /// What is wrong with it, by hook-operator.
+    /// Problem that hook-operator reports for it.
     pub problem: Option<String>,
 }
 
 impl Template {
-    /// Whether workloads that use it see a difference.
+    /// Whether workloads that use it are affected by the change.
     pub(crate) fn differs(&self, new: &Self) -> bool {
         (&self.spec, &self.problem) != (&new.spec, &new.problem)
     }
 }
 
-/// What is known of a node.
+/// Facts kept about a node.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct NodeFacts {
-    /// What deleting a pod on it costs.
+    /// Deletion cost of pods on it.
     pub cost: Option<f64>,
 }
 

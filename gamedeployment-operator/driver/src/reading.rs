@@ -1,4 +1,4 @@
-//! Direct reads: of what is uncertain, and of what was written and the watch has not shown in time.
+//! Direct reads of uncertain objects, and of written objects that the watch has not shown in time.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,14 +11,14 @@ use crate::request::{Answer, Call, CallError, Kind, Output, Request, RequestId};
 use crate::store::SeenVersion;
 use runtime_core::clock::Now;
 
-/// A direct read under way.
+/// Direct read under way.
 #[derive(Debug)]
 struct Read {
-    /// The workload that waits for it; none where nobody does.
+    /// Workload that waits for it, if any.
     workload: Option<Key>,
     kind: Kind,
     key: Key,
-    /// What was held of the object when it was asked for.
+    /// Cached version at the time of the request.
     seen: SeenVersion,
 }
 
@@ -26,31 +26,31 @@ struct Read {
 #[derive(Debug, Default)]
 pub(crate) struct Reads {
     under_way: BTreeMap<RequestId, Read>,
-    /// For each workload that waits: how many it waits for, and whether one of them has failed.
+    /// Number of reads that each waiting workload waits for, and whether one of them failed.
     waiting: BTreeMap<Key, (usize, bool)>,
-    /// How many there are that nobody waits for.
+    /// Number of reads that no workload waits for.
     rereads: usize,
-    /// What the watch does not show is not read before: a read has failed.
+    /// Back-off for overdue objects after a failed read.
     not_before: Duration,
 }
 
 impl Reads {
-    /// Whether a workload waits for one.
+    /// Whether a workload waits for a read.
     pub(crate) fn are_for(&self, workload: &Key) -> bool {
         self.waiting.contains_key(workload)
     }
 
-    /// Whether there are some that nobody waits for.
+    /// Whether reads are under way that no workload waits for.
     pub(crate) fn rereads(&self) -> bool {
         self.rereads > 0
     }
 
-    /// Since when what the watch does not show may be read that was overdue then.
+    /// Earliest time at which an object that is overdue at `overdue` may be read.
     pub(crate) fn may_reread_at(&self, overdue: Duration) -> Duration {
         overdue.max(self.not_before)
     }
 
-    /// One has ended. Returns whether one of the workload's has failed, if it was the last one.
+    /// Counts one read as done. After the workload's last read, returns whether any of them failed.
     fn end(&mut self, workload: &Key, failed: bool) -> Option<bool> {
         let (left, any) = self.waiting.get_mut(workload)?;
         *left -= 1;
@@ -65,7 +65,7 @@ impl Reads {
 }
 
 impl Driver {
-    /// Reads objects that were written and that the watch has not shown in time.
+    /// Reads written objects that the watch has not shown in time.
     pub(crate) fn reread_overdue(&mut self, now: Duration) {
         if self.reads.rereads() || now < self.reads.not_before {
             return;
@@ -79,7 +79,7 @@ impl Driver {
         }
     }
 
-    /// Reads an object, for a workload or for nobody.
+    /// Reads an object, for a waiting workload or for none.
     pub(crate) fn read(&mut self, workload: Option<&Key>, kind: Kind, key: Key) {
         match workload {
             Some(workload) => self.reads.waiting.entry(workload.clone()).or_default().0 += 1,
@@ -101,7 +101,7 @@ impl Driver {
         }));
     }
 
-    /// A direct read was answered.
+    /// Applies the answer to a direct read.
     pub(crate) fn found(&mut self, id: RequestId, answer: Result<Answer, CallError>, now: Now) {
         let Some(read) = self.reads.under_way.remove(&id) else {
             return;
@@ -113,11 +113,12 @@ impl Driver {
             seen,
         } = read;
         let failed = matches!(&answer, Err(error) if *error != CallError::Gone);
-        // What was learned meanwhile may be newer than the answer: what was uncertain is read again.
+        // If the cache changed meanwhile, it may be newer than the answer; an uncertain object is then read
+        // again.
         if !failed && self.index.shelf(kind).is_still(&key, &seen) {
             match answer {
                 Ok(Answer::Object(object)) => self.apply(&key, Effect::Object(object), now.mono),
-                // The watch tells of a workload's end.
+                // The watch reports the deletion of a workload.
                 Err(_) if kind != Kind::Workload => self.index.shelf_mut(kind).absent(&key),
                 Ok(_) | Err(_) => {}
             }

@@ -1,4 +1,4 @@
-//! What the driver asks of the API server, and what it is answered. One request is one call.
+//! Requests to the API server and their answers. One request is one call.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,10 +13,10 @@ use crate::Key;
 use crate::news::{OwnedRevision, Unreadable, Workload};
 use runtime_core::clock::Now;
 
-/// Names a request until it is answered.
+/// Identifies a request until it is answered.
 pub type RequestId = u64;
 
-/// Kinds that are written.
+/// Kinds that the operator writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
     /// The workload itself.
@@ -29,123 +29,124 @@ pub enum Kind {
     Run,
 }
 
-/// The workload that is written for, as it was decided on.
+/// Workload that a write is for, as of the decision.
 #[derive(Debug, Clone)]
 pub struct Subject {
     /// Namespace and name.
     pub key: Key,
-    /// The object as it was decided on.
+    /// Object as of the decision.
     pub object: Arc<GameDeployment>,
-    /// When it was decided on.
+    /// Time of the decision.
     pub decided: Now,
 }
 
 impl Subject {
-    /// The workload's UID.
+    /// Returns the workload's UID.
     pub fn uid(&self) -> &str {
         self.object.metadata.uid.as_deref().unwrap_or_default()
     }
 }
 
-/// A call to be made.
+/// Call to make.
 #[derive(Debug)]
 pub struct Request {
-    /// What its answer is given with.
+    /// Identifies the answer.
     pub id: RequestId,
-    /// The workload that it is made for; none of a read that no decision waits for.
+    /// Workload that the call is for; `None` for a read that no decision waits for.
     pub subject: Option<Arc<Subject>>,
-    /// The call.
+    /// Call.
     pub call: Call,
-    /// A call whose turn has not come by then is not sent: [`CallError::Lapsed`]. By the clock that nobody sets.
+    /// Time on the monotonic clock after which the call is not sent any more: [`CallError::Lapsed`].
     pub until: Option<Duration>,
 }
 
 impl Request {
-    /// Whether it reads an object directly, because a write's answer was lost or the watch did not show it in time.
+    /// Whether it reads an object directly, because a write's answer was lost or the watch did not show the
+    /// write in time.
     pub fn is_reread(&self) -> bool {
         self.subject.is_none() && matches!(self.call, Call::Read(..))
     }
 }
 
-/// Calls of the API server.
+/// Calls to the API server.
 #[derive(Debug)]
 pub enum Call {
-    /// One write of a plan, with the preconditions that the action carries. A creation, patch or deletion answers
-    /// with [`Answer::Object`] or [`Answer::Gone`], a dry run with [`Answer::Done`].
+    /// Write of a plan, with the preconditions that the action carries. A creation, patch or deletion returns
+    /// [`Answer::Object`] or [`Answer::Gone`], a dry run [`Answer::Done`].
     Act(Action),
-    /// Deletes HookRuns by one call. [`Answer::Runs`]: those that it has met.
+    /// Deletes HookRuns in one call. Returns the deleted ones as [`Answer::Runs`].
     DeleteRuns(Vec<RunRef>),
-    /// Writes the status, if the workload is as it was decided on. [`Answer::Object`].
+    /// Writes the status, if the workload is unchanged since the decision. Returns [`Answer::Object`].
     WriteStatus(Box<GameDeploymentStatus>),
-    /// Reads an object, not from a cache. [`Answer::Object`], or [`CallError::Gone`].
+    /// Reads an object, bypassing the cache. Returns [`Answer::Object`] or [`CallError::Gone`].
     Read(Kind, Key),
-    /// Reads whether a node exists, not from a cache. [`Answer::Done`], or [`CallError::Gone`].
+    /// Reads whether a node exists, bypassing the cache. Returns [`Answer::Done`] or [`CallError::Gone`].
     ReadNode(String),
-    /// Records on an object that is no GameDeployment what is wrong with it. [`Answer::Done`].
+    /// Records on an object that is no valid GameDeployment why it cannot be read. Returns [`Answer::Done`].
     Refuse(Key, Arc<Unreadable>),
 }
 
-/// An object as the API server has answered with it.
+/// Object in an answer of the API server.
 #[derive(Debug, Clone)]
 pub enum Object {
-    /// A workload.
+    /// Workload.
     Workload(Key, Workload),
-    /// A pod.
+    /// Pod.
     Pod(Key, Box<Pod>),
-    /// A ControllerRevision.
+    /// ControllerRevision.
     Revision(Key, Box<OwnedRevision>),
-    /// A HookRun.
+    /// HookRun.
     Run(Key, Box<Run>),
 }
 
-/// What a call that succeeded has answered.
+/// Answer to a call that succeeded.
 #[derive(Debug, Clone)]
 pub enum Answer {
-    /// The object is so now.
+    /// Current state of the object.
     Object(Object),
-    /// There is such an object, and it does not hold what its kind should.
+    /// The object exists but lacks the content that its kind should have.
     Foreign,
     /// The object is gone.
     Gone,
     /// Runs that were deleted.
     Runs(Vec<DeletedRun>),
-    /// It was done, or it exists.
+    /// The call succeeded, or the object exists.
     Done,
 }
 
-/// A run that a call for many has met.
+/// Run that a collection deletion included.
 #[derive(Debug, Clone)]
 pub struct DeletedRun {
     /// Name.
     pub name: String,
     /// UID.
     pub uid: String,
-    /// Whether a finalizer keeps it.
+    /// Whether a finalizer still holds it.
     pub kept: bool,
 }
 
-/// What came of a call that did not succeed.
+/// Failure of a call.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CallError {
     /// The object does not exist (404).
     #[error("the object does not exist any more")]
     Gone,
-    /// It changed since it was read, or an object of that name exists (409).
+    /// Conflict: the object changed since it was read, or an object of that name exists (409).
     #[error("somebody else has changed it, or made one of that name")]
     Conflict,
-    /// It was not sent: what allowed it had lapsed while it waited for its turn.
+    /// The approval expired before the call could be sent.
     #[error("what allowed it had lapsed before it could be sent")]
     Lapsed,
-    /// The API server has understood the call, and does not do it; its words.
+    /// The API server refused the call; its message.
     #[error("{0}")]
     Refused(String),
-    /// Nobody knows whether it was done.
+    /// The outcome is unknown.
     #[error("{0}")]
     Unknown(String),
 }
 
 impl CallError {
-    /// The class, as metrics have it.
+    /// Value of the `outcome` label in metrics.
     pub fn class(&self) -> &'static str {
         match self {
             Self::Gone => "gone",
@@ -157,31 +158,31 @@ impl CallError {
     }
 }
 
-/// What the shell is to do, in this order.
+/// Outputs for the shell, to be handled in order.
 #[derive(Debug)]
 pub enum Output {
-    /// Make a call, and give its answer to [`crate::Driver::handle`].
+    /// Send a call and pass its answer to [`crate::Driver::handle`].
     Send(Request),
-    /// A decision was taken: how long that took is to be told to [`crate::Driver::took`].
+    /// Report how long this decision took to [`crate::Driver::took`].
     Decided(Decided),
-    /// Everything that a decision led to has been done.
+    /// The job of a decision is finished.
     Concluded {
-        /// The workload.
+        /// Workload.
         key: Key,
-        /// When it was decided on, by the clock that nobody sets.
+        /// Time of the decision, on the monotonic clock.
         decided: Duration,
         /// Whether a write failed.
         failed: bool,
     },
-    /// A write was made, or not: its name, and what came of it.
+    /// Name and result class of a write.
     Wrote(&'static str, &'static str),
-    /// Tell people what needs them.
+    /// Emit warnings.
     Warn(Arc<Subject>, Vec<Warning>),
-    /// Tell people what was done to which objects.
+    /// Emit events about completed actions and their objects.
     Tell(Arc<Subject>, Vec<(WorkloadReason, String)>),
-    /// A verdict has come that is no success, of a hook of this kind.
+    /// A hook of this kind got a verdict other than success.
     Refused(gamedeployment_core::hook_kind::HookKind),
-    /// So many objects are read directly, because the watch has not shown a write in time.
+    /// Number of objects that are read directly because the watch has not shown a write in time.
     Overdue(usize),
     /// A workload cannot be read.
     Unreadable(Key, Arc<Unreadable>),
@@ -189,35 +190,35 @@ pub enum Output {
     Forgotten(Key),
 }
 
-/// A decision.
+/// Decision on a workload.
 #[derive(Debug)]
 pub struct Decided {
-    /// The workload, as it was decided on.
+    /// Workload as of the decision.
     pub subject: Arc<Subject>,
-    /// How many writes follow.
+    /// Number of writes that follow.
     pub actions: usize,
-    /// Whether the status is to change.
+    /// Whether the status changes.
     pub status: bool,
-    /// Whether there is nothing to do and nothing to be tried again later.
+    /// Whether there is nothing to do and nothing to retry later.
     pub at_rest: bool,
-    /// What metrics show of the workload; none where the decision did not come to that.
+    /// Data for metrics; `None` if the decision stopped early.
     pub report: Option<Box<Report>>,
 }
 
 impl Decided {
-    /// Whether nothing follows from it.
+    /// Whether the decision requires no write.
     pub fn is_empty(&self) -> bool {
         self.actions == 0 && !self.status
     }
 }
 
-/// What metrics show of a workload.
+/// Data of a workload for metrics.
 #[derive(Debug)]
 pub struct Report {
-    /// Pods that there are to be.
+    /// Desired number of pods.
     pub wanted: i32,
-    /// The status, as it is or is to be.
+    /// New status, or the current one if unchanged.
     pub status: GameDeploymentStatus,
-    /// The core's own numbers.
+    /// Gauges that the core computes.
     pub gauges: gamedeployment_core::plan::Gauges,
 }

@@ -1,18 +1,19 @@
-//! Objects of one kind, as the watch shows them and as this operator has written them, whichever is newer.
+//! Cache of one kind. Each entry is the newer of the watch's version and this operator's own write.
 //!
-//! What a write returns counts at once: the next decision does not wait for the watch, and an older event that comes
-//! later changes nothing. An entry that no watch event has confirmed is an expectation; see [`crate::expectations`].
+//! The result of a write counts at once: the next decision does not wait for the watch, and an older event
+//! that arrives later is ignored. An entry that no watch event has confirmed is an expectation; see
+//! [`crate::expectations`].
 
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::time::Duration;
 
 use crate::Key;
 
-/// What a store needs to know of what it holds.
+/// Properties that a store needs from its objects.
 pub trait Stored {
     /// UID.
     fn uid(&self) -> &str;
-    /// Version, as the API server counts it.
+    /// Resource version.
     fn version(&self) -> &str;
     /// UID of the controller.
     fn owner(&self) -> Option<&str>;
@@ -26,24 +27,24 @@ pub struct Store<T> {
     /// Keys of objects without a controller, by namespace.
     orphans: HashMap<String, BTreeSet<Key>>,
     by_namespace: HashMap<String, usize>,
-    /// Keys of what waits for the watch to show it, the longest first: looked at with every piece of news.
+    /// Unconfirmed keys, oldest first; checked on every event.
     unconfirmed: BTreeSet<(Duration, Key)>,
     /// UIDs of objects that are certainly gone: an older event must not bring them back.
     gone: HashSet<String>,
-    /// What the watch has shown to be gone lately, or a list has not shown.
+    /// Objects that the watch recently reported as deleted, or that were missing in a list.
     ended: Ended,
-    /// Keys seen in the list that is being read.
+    /// Keys in the list that is being read.
     listed: Option<HashSet<Key>>,
     synced: bool,
 }
 
-/// What was held of a key at some time: UID and version.
+/// Cached UID and version of a key at some time.
 pub type SeenVersion = Option<(String, String)>;
 
 #[derive(Debug)]
 struct Held<T> {
     value: T,
-    /// Since when it waits for the watch to show it.
+    /// Time since which the object waits for the watch to show it.
     unconfirmed: Option<Duration>,
 }
 
@@ -69,17 +70,17 @@ impl<T: Stored> Store<T> {
         self.synced
     }
 
-    /// The object of this key.
+    /// Returns the object of this key.
     pub fn get(&self, key: &Key) -> Option<&T> {
         self.held.get(key).map(|held| &held.value)
     }
 
-    /// Everything.
+    /// All objects.
     pub fn iter(&self) -> impl Iterator<Item = (&Key, &T)> {
         self.held.iter().map(|(key, held)| (key, &held.value))
     }
 
-    /// Objects whose controller has this UID, in the order of their names.
+    /// Objects whose controller has this UID, ordered by name.
     pub fn owned_by(&self, uid: &str) -> impl Iterator<Item = &T> {
         let keys = self.by_owner.get(uid).into_iter().flatten();
         keys.filter_map(|key| self.get(key))
@@ -90,22 +91,22 @@ impl<T: Stored> Store<T> {
         self.orphan_keys_in(namespace).filter_map(|key| self.get(key))
     }
 
-    /// Their keys.
+    /// Keys of objects of a namespace without a controller.
     pub fn orphan_keys_in(&self, namespace: &str) -> impl Iterator<Item = &Key> {
         self.orphans.get(namespace).into_iter().flatten()
     }
 
-    /// How many there are in a namespace.
+    /// Number of objects in a namespace.
     pub fn count_in(&self, namespace: &str) -> usize {
         self.by_namespace.get(namespace).copied().unwrap_or(0)
     }
 
-    /// A list begins.
+    /// Starts a list.
     pub fn begin_list(&mut self) {
         self.listed = Some(HashSet::new());
     }
 
-    /// A list has ended: what was deleted while nobody watched is in no list. Returns what is gone.
+    /// Ends a list. Returns the objects that it lacks: they were deleted while the watch was interrupted.
     pub fn end_list(&mut self, now: Duration) -> Vec<(Key, T)> {
         self.synced = true;
         self.gone.clear();
@@ -113,7 +114,7 @@ impl<T: Stored> Store<T> {
             return Vec::new();
         };
         let absent = |(key, held): (&Key, &Held<T>)| {
-            // What was just written may be newer than the list.
+            // A recent write may be newer than the list.
             (!listed.contains(key) && held.unconfirmed.is_none()).then(|| key.clone())
         };
         let absent: Vec<Key> = self.held.iter().filter_map(absent).collect();
@@ -127,7 +128,7 @@ impl<T: Stored> Store<T> {
         gone
     }
 
-    /// The watch shows an object. Returns what was held before, and whether this is news.
+    /// Applies a watch event. Returns the previous object and whether the event was news.
     pub fn observe(&mut self, key: Key, value: T) -> (Option<T>, bool) {
         if let Some(listed) = &mut self.listed {
             listed.insert(key.clone());
@@ -145,18 +146,18 @@ impl<T: Stored> Store<T> {
         (self.put(key, value, None), true)
     }
 
-    /// The watch shows that an object is gone. Returns it, if it was held.
+    /// Applies a deletion from the watch. Returns the object, if it was cached.
     pub fn forget(&mut self, key: &Key, uid: &str, now: Duration) -> Option<T> {
         self.gone.remove(uid);
         self.ended.insert(uid, now);
         if self.get(key).is_some_and(|held| held.uid() != uid) {
-            // Another one has its name already.
+            // Another object already has its name.
             return None;
         }
         self.take(key)
     }
 
-    /// A write or a direct read returned this object.
+    /// Stores an object that a write or a direct read returned.
     pub fn wrote(&mut self, key: Key, value: T, now: Duration) {
         let newer = self
             .get(&key)
@@ -209,35 +210,35 @@ impl<T: Stored> Store<T> {
     }
 }
 
-/// What is the same for objects of every kind.
+/// Operations that are the same for every kind.
 pub trait Shelf {
-    /// What is held of a key, for [`Shelf::is_still`].
+    /// Cached version of a key, for [`Shelf::is_still`].
     fn seen_version(&self, key: &Key) -> SeenVersion;
 
-    /// Whether nothing was learned of a key since. What a direct read answers says nothing where something was: it may
-    /// be older, and would bring back what has ended, or deny for good what has begun.
+    /// Whether the cached version of a key is still the same. Otherwise the answer to a direct read is
+    /// worthless: it may be older, and could revive a deleted object or remove a new one for good.
     fn is_still(&self, key: &Key, seen: &SeenVersion) -> bool {
         self.seen_version(key) == *seen
     }
 
-    /// A write or a direct read showed that the object of this UID is gone.
+    /// Removes the object of this UID after a write or a direct read showed that it is gone.
     fn removed(&mut self, key: &Key, uid: &str);
 
-    /// A direct read has shown that there is no object of this key.
+    /// Removes the object of this key after a direct read did not find it.
     fn absent(&mut self, key: &Key) {
         if let Some((uid, _)) = self.seen_version(key) {
             self.removed(key, &uid);
         }
     }
 
-    /// A direct read has shown that an object is as it is held. The watch has time again to show it: a list that is
-    /// older than the read must not take it away.
+    /// Restarts the watch's deadline after a direct read confirmed the cached object. A list that is older
+    /// than the read must not remove it.
     fn restart_deadline(&mut self, key: &Key, now: Duration);
 
-    /// Keys of objects that the watch has not shown for this long after they were written.
+    /// Keys of objects that the watch has not shown within `after` of their write.
     fn overdue(&self, after: Duration, now: Duration) -> Vec<Key>;
 
-    /// When the next object is overdue.
+    /// Time at which the next object is overdue.
     fn next_overdue(&self, after: Duration) -> Option<Duration>;
 }
 
@@ -277,8 +278,8 @@ impl<T: Stored> Shelf for Store<T> {
     }
 }
 
-/// UIDs of objects that have ended. What a write returned is heard of when all writes of its plan are done: a pod that
-/// was told to end may have ended long before, and must not come back.
+/// UIDs of deleted objects. The result of a write is applied only after all writes of its plan, so a pod may
+/// have terminated long before and must not come back.
 #[derive(Debug, Default)]
 struct Ended {
     in_order: VecDeque<(Duration, String)>,
@@ -286,7 +287,7 @@ struct Ended {
 }
 
 impl Ended {
-    /// No plan takes longer.
+    /// Longer than any plan takes.
     const REMEMBERED: Duration = Duration::from_mins(5);
 
     fn insert(&mut self, uid: &str, now: Duration) {
@@ -302,7 +303,7 @@ impl Ended {
         self.in_order.push_back((now, uid.to_owned()));
     }
 
-    /// It is there after all: the list was older than it.
+    /// Removes the UID of an object that exists after all, because the list was outdated.
     fn remove(&mut self, uid: &str) {
         self.uids.remove(uid);
     }
@@ -312,8 +313,8 @@ impl Ended {
     }
 }
 
-/// Whether `version` was before `than`. Versions are numbers in fact, if not by contract; one that is none is
-/// believed.
+/// Whether `version` precedes `than`. Versions are numbers in practice but not by contract; other values
+/// count as newer.
 fn is_older(version: &str, than: &str) -> bool {
     match (version.parse::<u64>(), than.parse::<u64>()) {
         (Ok(version), Ok(than)) => version < than,

@@ -1,16 +1,17 @@
-//! When verdicts arrived: the age of one that this process saw arrive does not depend on anybody's clock.
+//! Arrival times of verdicts. The age of a verdict that this process saw arrive does not depend on wall
+//! clocks.
 
 use std::collections::HashMap;
 use std::time::Duration;
 
 use crate::Key;
 
-/// After a break the watch shows what happened meanwhile: what comes so soon after one may be as old as the break.
+/// Time after a watch break during which arrivals are ignored: those verdicts may be as old as the break.
 const CATCHING_UP: Duration = Duration::from_secs(10);
-/// Fewer are not looked through.
+/// Smallest number of entries worth sweeping.
 const FEW: usize = 64;
 
-/// Verdicts that arrived, by run: its UID, and when.
+/// Observed verdicts by run: UID and arrival time.
 #[derive(Debug, Default)]
 pub(super) struct Arrivals {
     seen: HashMap<Key, (String, Duration)>,
@@ -18,7 +19,8 @@ pub(super) struct Arrivals {
 }
 
 impl Arrivals {
-    /// A run that was known without a verdict has one now. `healthy`: since when the watch has had no break.
+    /// Records the first verdict of a known run. `healthy` is the time since which the watch has had no
+    /// break.
     pub(super) fn arrived(&mut self, key: Key, uid: String, healthy: Option<Duration>, now: Duration) {
         let steady = healthy.is_some_and(|since| now.saturating_sub(since) >= CATCHING_UP);
         if steady {
@@ -26,13 +28,13 @@ impl Arrivals {
         }
     }
 
-    /// For how long a verdict has been known.
+    /// Time since the verdict arrived.
     pub(super) fn known_for(&self, key: &Key, uid: &str, now: Duration) -> Option<jiff::SignedDuration> {
         let (_, at) = self.seen.get(key).filter(|(of, _)| of == uid)?;
         jiff::SignedDuration::try_from(now.saturating_sub(*at)).ok()
     }
 
-    /// Forgets runs that are gone, once there are twice as many as there were then.
+    /// Drops deleted runs whenever the number of entries has doubled since the last sweep.
     pub(super) fn sweep(&mut self, is_there: impl Fn(&Key, &str) -> bool) {
         if self.seen.len() >= FEW.max(2 * self.swept_at) {
             self.seen.retain(|key, (uid, _)| is_there(key, uid));

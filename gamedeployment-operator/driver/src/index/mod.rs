@@ -1,4 +1,4 @@
-//! What is known of the cluster, and which workloads an event is about.
+//! Cached view of the cluster, and the workloads that each event concerns.
 
 mod arrivals;
 mod nodes;
@@ -24,12 +24,12 @@ use arrivals::Arrivals;
 use nodes::Nodes;
 pub use surroundings::Surroundings;
 
-/// What is known of the cluster.
+/// Cached view of the cluster.
 #[derive(Debug, Default)]
 pub struct Index {
     /// Workloads.
     pub workloads: Store<Workload>,
-    /// Pods of every owner: their names are taken.
+    /// Pods of every owner, because their names are taken too.
     pub pods: Store<Pod>,
     /// ControllerRevisions.
     pub revisions: Store<OwnedRevision>,
@@ -43,7 +43,7 @@ pub struct Index {
 }
 
 impl Index {
-    /// Whether everything has been listed once: before that nothing may be decided.
+    /// Whether every watch has listed once; no decision may be made before.
     pub fn is_synced(&self, with_nodes: bool) -> bool {
         self.workloads.is_synced()
             && self.pods.is_synced()
@@ -53,7 +53,7 @@ impl Index {
             && (self.nodes.is_synced() || !with_nodes)
     }
 
-    /// Objects of a kind that is written.
+    /// Returns the store of a kind that the operator writes.
     pub fn shelf(&self, kind: Kind) -> &dyn Shelf {
         match kind {
             Kind::Workload => &self.workloads,
@@ -63,7 +63,7 @@ impl Index {
         }
     }
 
-    /// The same, to be changed.
+    /// Returns the same store mutably.
     pub fn shelf_mut(&mut self, kind: Kind) -> &mut dyn Shelf {
         match kind {
             Kind::Workload => &mut self.workloads,
@@ -73,7 +73,7 @@ impl Index {
         }
     }
 
-    /// A write or a direct read returned this object.
+    /// Stores an object that a write or a direct read returned.
     pub fn wrote(&mut self, object: Object, now: Duration) {
         match object {
             Object::Workload(key, object) => self.workloads.wrote(key, object, now),
@@ -83,8 +83,8 @@ impl Index {
         }
     }
 
-    /// The hook of a run that has a verdict by this event, where that is no success. A verdict that was known before
-    /// is not counted again.
+    /// Returns the hook kind of a run that this event turns unsuccessful. A verdict that was known before
+    /// does not count again.
     pub fn refusal(&self, event: &Event<Run>) -> Option<HookKind> {
         let (Event::Applied(key, run) | Event::Listed(key, run)) = event else {
             return None;
@@ -94,8 +94,8 @@ impl Index {
         run.kind.filter(|_| news)
     }
 
-    /// Notes the time at which a verdict arrives. What a list brings may have been there for long. `healthy`: since
-    /// when the watch of runs has had no break.
+    /// Records the arrival time of a verdict. Listed runs are ignored because their verdict may be old.
+    /// `healthy` is the time since which the watch of runs has had no break.
     pub fn see_verdict(&mut self, event: &Event<Run>, healthy: Option<Duration>, now: Duration) {
         let Event::Applied(key, run) = event else { return };
         let known = self.runs.get(key);
@@ -108,7 +108,7 @@ impl Index {
         }
     }
 
-    /// Takes an event in. Adds the workloads that it is about.
+    /// Applies a watch event and adds the workloads that it concerns to `about`.
     pub fn learn(&mut self, news: News, about: &mut BTreeSet<Key>, now: Now) {
         match news {
             News::Workload(event) => self.learn_workload(event, about, now.mono),
@@ -135,8 +135,8 @@ impl Index {
         }
     }
 
-    /// Adds the workloads that are owners, and for objects without one all workloads of their namespace: they may be
-    /// adopted.
+    /// Adds the owning workloads. An object without an owner concerns all workloads of its namespace, because
+    /// they may adopt it.
     fn concerned(&self, owners: BTreeSet<Owner>, about: &mut BTreeSet<Key>) {
         for owner in owners {
             match owner {
@@ -215,7 +215,7 @@ impl Index {
     }
 }
 
-/// A version alone is no news: the next write that it makes fail is tried again with this one.
+/// Ignores the resource version: a write that conflicts because of it is retried with the new one.
 fn pods_differ(known: &Pod, new: &mut Pod) -> bool {
     let version = std::mem::replace(&mut new.resource_version, known.resource_version.clone());
     let differ = known != new;
@@ -223,7 +223,8 @@ fn pods_differ(known: &Pod, new: &mut Pod) -> bool {
     differ
 }
 
-/// As of pods. A measurement that came in time is no news either: whoever waits for it wakes by itself.
+/// Ignores the resource version, as for pods, and a change of a take-up deadline that has not passed: a timer
+/// covers that.
 fn runs_differ(known: &Run, new: &mut Run, now: Timestamp) -> bool {
     let version = std::mem::replace(&mut new.resource_version, known.resource_version.clone());
     let at = new.not_taken_up_at;
@@ -261,7 +262,7 @@ fn uses(object: &GameDeployment, template: &str) -> bool {
     hooks.any(named) || steps.filter_map(|step| step.hook.as_ref()).any(named)
 }
 
-/// The owner of an object that changed.
+/// Owner of a changed object.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Owner {
     Uid(String),
@@ -277,7 +278,7 @@ impl Owner {
     }
 }
 
-/// Takes an event into a store. Returns the owners of what changed in a way that `differ` sees.
+/// Applies an event to a store. Returns the owners of the objects that changed according to `differ`.
 fn learn<T: Stored>(
     store: &mut Store<T>,
     event: Event<T>,

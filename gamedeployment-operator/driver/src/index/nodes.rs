@@ -1,7 +1,7 @@
-//! What the watch shows of nodes, and for how long it has not shown one that pods are bound to.
+//! Nodes that the watch shows, and how long it has not shown a node that pods are bound to.
 //!
-//! That a node is not shown may mean that it is gone, that the watch is late or broken, or that the node registers anew
-//! just now. Only an absence that lasts, under a watch that was healthy all the time, counts as one.
+//! A node may be missing because it is gone, because the watch is late or broken, or because the node is
+//! registering again. Only an absence that lasts under a continuously healthy watch counts.
 
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
@@ -16,46 +16,46 @@ pub struct Nodes {
     shown: HashMap<String, NodeFacts>,
     listed: Option<BTreeSet<String>>,
     known: bool,
-    /// Since when nodes that pods are bound to have been absent.
+    /// Times since which nodes with bound pods have been absent.
     absent: HashMap<String, Duration>,
-    /// Since when the watch has been healthy without a break.
+    /// Time since which the watch has been healthy without a break.
     healthy: Option<Duration>,
 }
 
 impl Nodes {
-    /// Whether they have been listed once.
+    /// Whether nodes have been listed once.
     pub(super) fn is_synced(&self) -> bool {
         self.known
     }
 
-    /// What deleting a pod on this node costs.
+    /// Deletion cost of pods on this node.
     pub(super) fn cost(&self, name: &str) -> Option<f64> {
         self.shown.get(name)?.cost
     }
 
-    /// Names of those that the watch shows, in any order.
+    /// Names of the nodes that the watch shows, in any order.
     pub fn shown(&self) -> impl Iterator<Item = &String> {
         self.shown.keys()
     }
 
-    /// Since when the watch has been healthy without a break; none while it is broken.
+    /// Sets the time since which the watch has been healthy without a break; `None` while it is broken.
     pub fn set_healthy(&mut self, since: Option<Duration>) {
         self.healthy = since;
     }
 
-    /// A pod is bound to this node.
+    /// Records that a pod is bound to this node.
     pub(super) fn bound(&mut self, name: &str, now: Duration) {
         if self.known && !self.shown.contains_key(name) && !self.absent.contains_key(name) {
             self.absent.insert(name.to_owned(), now);
         }
     }
 
-    /// The API server has not confirmed that this node is gone: its absence begins anew.
+    /// Restarts the absence of a node that the API server did not confirm as gone.
     pub fn restart_absence(&mut self, name: &str, now: Duration) {
         self.absent.insert(name.to_owned(), now);
     }
 
-    /// What is known of a node.
+    /// Returns the state of a node.
     pub(super) fn state(&self, name: &str, now: Duration) -> Node {
         if !self.known || self.shown.contains_key(name) {
             return Node::There;
@@ -67,7 +67,7 @@ impl Nodes {
         jiff::SignedDuration::try_from(elapsed).map_or(Node::Unsure, Node::Absent)
     }
 
-    /// Takes news in. Returns the names of nodes of which something has changed.
+    /// Applies a watch event. Returns the names of changed nodes.
     pub(super) fn learn(&mut self, event: Event<NodeFacts>) -> Vec<String> {
         let mut changed = Vec::new();
         match event {
@@ -95,7 +95,7 @@ impl Nodes {
         changed
     }
 
-    /// Pods are bound to these nodes and to no others.
+    /// Replaces the set of nodes that pods are bound to.
     pub(super) fn bound_to<'a>(&mut self, names: impl Iterator<Item = &'a str>, now: Duration) {
         let in_use: BTreeSet<&str> = names.collect();
         self.absent.retain(|name, _| in_use.contains(name.as_str()));
@@ -150,10 +150,10 @@ mod tests {
         );
         nodes.set_healthy(Some(at(10)));
         assert_eq!(nodes.state("late", at(90)), absent(80));
-        // A break begins the count anew.
+        // A break restarts the count.
         nodes.set_healthy(Some(at(85)));
         assert_eq!(nodes.state("late", at(90)), absent(5));
-        // So does an answer of the API server that it is there, or no answer.
+        // An answer that the node exists, or no answer, restarts it too.
         nodes.restart_absence("late", at(88));
         assert_eq!(nodes.state("late", at(90)), absent(2));
         nodes.learn(applied("late"));
@@ -177,7 +177,7 @@ mod tests {
             nodes.state("one", at(170)),
             Node::Absent(SignedDuration::from_secs(20))
         );
-        // While a list is being read, nobody knows.
+        // The state is unknown while a list is being read.
         nodes.learn(Event::ListBegins);
         assert_eq!(nodes.state("one", at(900)), Node::Unsure);
         nodes.learn(Event::ListEnds);
@@ -185,7 +185,7 @@ mod tests {
             nodes.state("one", at(210)),
             Node::Absent(SignedDuration::from_secs(60))
         );
-        // What no pod is bound to is forgotten.
+        // Nodes without bound pods are dropped.
         nodes.bound_to(std::iter::empty(), at(210));
         assert_eq!(nodes.state("one", at(900)), Node::Unsure);
     }

@@ -1,4 +1,4 @@
-//! What the core asks about a workload's surroundings, answered from the index.
+//! Answers the core's questions about a workload's surroundings from the index.
 
 use std::time::Duration;
 
@@ -11,14 +11,14 @@ use crate::Key;
 
 use super::Index;
 
-/// What a namespace's workloads see around them.
+/// View of the cluster for the workloads of one namespace.
 #[derive(Debug, Clone, Copy)]
 pub struct Surroundings<'a> {
-    /// What is known.
+    /// Cached view of the cluster.
     pub index: &'a Index,
-    /// The namespace.
+    /// Namespace.
     pub namespace: &'a str,
-    /// The time, by the clock that nobody sets.
+    /// Time on the monotonic clock.
     pub now: Duration,
 }
 
@@ -27,7 +27,7 @@ impl Surroundings<'_> {
         (self.namespace.to_owned(), name.to_owned())
     }
 
-    /// The HookTemplate whose name was probably meant.
+    /// Returns the HookTemplate that a misspelt name probably means.
     fn near(&self, name: &str) -> Option<&str> {
         let here = self
             .index

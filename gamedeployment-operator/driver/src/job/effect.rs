@@ -1,32 +1,32 @@
-//! What became known by one write.
+//! Results of a single write.
 
 use gamedeployment_core::plan::Action;
 
 use crate::request::{CallError, Kind, Object};
 
-/// What became known by writing.
+/// Result of a write that updates the driver's state.
 #[derive(Debug)]
 pub(crate) enum Effect {
-    /// An object is so now.
+    /// New state of an object.
     Object(Object),
-    /// The object of this name and UID is gone.
+    /// Deletion of the object of this name and UID.
     Gone(Kind, String, String),
-    /// A pod of this revision would be taken.
+    /// A dry run accepted a pod of this revision.
     Accepted(String),
-    /// Nobody has confirmed that this node is gone.
+    /// The API server did not confirm that this node is gone.
     NodeNotGone(String),
-    /// Nobody knows whether an object of this name was made or changed.
+    /// The outcome of a write to an object of this name is unknown.
     Uncertain(Kind, String),
-    /// It was done, and nothing is to be remembered of it.
+    /// The write succeeded and leaves nothing to remember.
     Nothing,
 }
 
-/// A write that failed, and what is known of its object nevertheless.
+/// Failed write, and the effect it has on the cache nevertheless.
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub(crate) error: CallError,
     pub(crate) effect: Option<Effect>,
-    /// Whether the name of a new revision was taken by something else.
+    /// Whether another object has the name of a new revision.
     pub(crate) collision: bool,
 }
 
@@ -40,17 +40,17 @@ impl Failure {
     }
 }
 
-/// The object that a write is about.
+/// Object that a write targets.
 #[derive(Debug, Clone)]
 pub(crate) struct Target {
     pub(crate) kind: Kind,
     pub(crate) name: String,
-    /// None of one that is to be made.
+    /// `None` for an object that is being created.
     pub(crate) uid: Option<String>,
 }
 
 impl Target {
-    /// The object of an action for the workload of this name and UID.
+    /// Returns the target of an action for the workload of this name and UID.
     pub(crate) fn of(action: &Action, workload: (&str, &str)) -> Self {
         let target = |kind, name: &str, uid: Option<&str>| Self {
             kind,
@@ -84,14 +84,14 @@ impl Target {
         }
     }
 
-    /// What is known of the object after a write to it has failed.
+    /// Returns the effect of a failed write on the cache.
     pub(crate) fn after(&self, error: &CallError) -> Option<Effect> {
         let uncertain = || Effect::Uncertain(self.kind, self.name.clone());
         match (error, &self.uid) {
             (CallError::Gone, Some(uid)) => Some(Effect::Gone(self.kind, self.name.clone(), uid.clone())),
-            // It may have been done; or what is held is older than what is there.
+            // The write may have succeeded, or the cached object is outdated.
             (CallError::Unknown(_), _) | (CallError::Conflict, Some(_)) => Some(uncertain()),
-            // There is a run of that name: what it is decides the next decision.
+            // A run of that name exists; the next decision depends on its content.
             (CallError::Conflict, None) if self.kind == Kind::Run => Some(uncertain()),
             (CallError::Gone | CallError::Conflict, None)
             | (CallError::Refused(_) | CallError::Lapsed, _) => None,

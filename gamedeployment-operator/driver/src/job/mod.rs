@@ -1,7 +1,8 @@
-//! A plan that is being carried out: which of its writes are under way, and which come next.
+//! Job that carries out a plan: its writes under way and those that follow.
 //!
-//! First the changes of what there is, then the removals of runs, then the creations, in batches that grow; the status
-//! last, and only where nothing else was written: what was written changes it again, and the next decision follows.
+//! The order is: changes of existing objects, deletions of runs, creations in growing batches, and last the
+//! status. The status is written only if no other write had an effect, or one failed: an effect changes it
+//! again and causes another decision.
 
 mod effect;
 mod runs;
@@ -22,14 +23,15 @@ use runs::Removals;
 use runtime_core::clock::Now;
 use write::{Follows, Write};
 
-/// Calls for one workload.
+/// Limits on the API calls for one workload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Calls {
-    /// Writes under way at a time.
+    /// Concurrent writes.
     pub at_once: usize,
-    /// Runs that one call deletes at most: their digests fit into a URL, and the API server is done well in time.
+    /// Most runs that one call deletes, so that their digests fit into a URL and the API server finishes well
+    /// in time.
     pub together: usize,
-    /// Fewer runs are deleted one by one.
+    /// Smallest number of runs that are deleted together.
     pub many: usize,
 }
 
@@ -43,24 +45,24 @@ impl Default for Calls {
     }
 }
 
-/// What comes next.
+/// Phase of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
-    /// Changes of what there is.
+    /// Changes of existing objects.
     Changes,
-    /// Removals of runs by calls for many.
+    /// Deletions of runs, many in one call.
     Removals,
-    /// Removals of runs one by one.
+    /// Deletions of runs one by one.
     SingleRemovals,
-    /// Batches of creations.
+    /// Creations in batches.
     Creations,
-    /// The status.
+    /// Status write.
     Status,
-    /// Nothing.
+    /// Finished.
     Done,
 }
 
-/// What a call under way is for.
+/// Purpose of a call under way.
 #[derive(Debug)]
 enum Doing {
     Write(Write),
@@ -68,18 +70,18 @@ enum Doing {
     Status,
 }
 
-/// What came of a plan.
+/// Outcome of a plan.
 #[derive(Debug, Default)]
 pub(crate) struct Outcome {
-    /// Writes that were done, and those that were refused or not answered.
+    /// Writes that succeeded, were refused or got no answer.
     pub(crate) tried: Vec<Tried>,
-    /// How many writes failed.
+    /// Number of failed writes.
     failures: usize,
-    /// Whether anything became known.
+    /// Whether any write had an effect on the cache.
     learned: bool,
-    /// Whether a write failed that is to be decided on anew, and nothing is to be waited for.
+    /// Whether a write failed in a way that needs a new decision without back-off.
     pub(crate) overtaken: bool,
-    /// Whether the name of a new revision was taken by something else.
+    /// Whether another object has the name of a new revision.
     pub(crate) collision: bool,
 }
 
@@ -90,14 +92,14 @@ impl Outcome {
     }
 }
 
-/// What a job has to do with the world outside: requests to send, things to tell, and what became known.
+/// Result of a job's step: outputs for the shell and effects on the cache.
 #[derive(Debug, Default)]
 pub(crate) struct Step {
     pub(crate) output: Vec<Output>,
     pub(crate) effects: Vec<Effect>,
 }
 
-/// A plan that is being carried out.
+/// Plan that is being carried out.
 #[derive(Debug)]
 pub(crate) struct Job {
     subject: Arc<Subject>,
@@ -116,7 +118,7 @@ pub(crate) struct Job {
 }
 
 impl Job {
-    /// Begins to carry a plan out. `runs_here`: HookRuns in the workload's namespace, whosever they are.
+    /// Starts a plan. `runs_here` is the number of HookRuns in the workload's namespace, of every owner.
     pub(crate) fn new(plan: Plan, subject: Arc<Subject>, runs_here: usize, calls: Calls) -> Self {
         let Plan {
             actions,
@@ -151,17 +153,17 @@ impl Job {
         }
     }
 
-    /// The workload, as it was decided on.
+    /// Workload at the time of the decision.
     pub(crate) fn subject(&self) -> &Arc<Subject> {
         &self.subject
     }
 
-    /// Whether everything has been done.
+    /// Whether the job is done.
     pub(crate) fn is_done(&self) -> bool {
         self.phase == Phase::Done
     }
 
-    /// Sends what may be sent now.
+    /// Sends all writes that the limits allow now.
     pub(crate) fn advance(&mut self, now: Now, ids: &mut RequestId, step: &mut Step) {
         while self.phase != Phase::Done {
             while self.under_way.len() < self.calls.at_once.max(1)
@@ -177,7 +179,7 @@ impl Job {
         }
     }
 
-    /// Everything under way has been answered: what comes next.
+    /// Enters the next phase after every call under way has been answered.
     fn next(&mut self, ids: &mut RequestId, step: &mut Step) {
         match self.phase {
             Phase::Changes => self.phase = Phase::Removals,
@@ -195,7 +197,7 @@ impl Job {
                 self.failures_before_batch = self.outcome.failures;
                 self.phase = Phase::Creations;
             }
-            // Where a quota or an admission refuses, few calls are wasted.
+            // Growing batches waste few calls when a quota or an admission webhook refuses them.
             Phase::Creations
                 if self.outcome.failures == self.failures_before_batch && !self.creations.is_empty() =>
             {
@@ -244,7 +246,7 @@ impl Job {
         }
     }
 
-    /// A call was answered.
+    /// Applies the answer to a call.
     pub(crate) fn answered(
         &mut self,
         id: RequestId,
@@ -297,7 +299,7 @@ impl Job {
                 Err(Failure::new(error, effect))
             }
         };
-        // What is not recorded is told by the decision that follows: so nothing is told twice.
+        // If the status write lost a race, the next decision emits the warnings; this prevents duplicates.
         let later =
             matches!(&result, Err(failure) if matches!(failure.error, CallError::Conflict | CallError::Gone));
         let warnings = std::mem::take(&mut self.warnings);

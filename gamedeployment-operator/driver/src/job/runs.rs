@@ -1,7 +1,8 @@
-//! Deletions of HookRuns that nothing rests on any more: of many, by few calls.
+//! Deletion of unused HookRuns, many in one call.
 //!
-//! A call for many cannot name the UID of each. Runs are created for this workload by nobody else, and by no other plan
-//! than this one: what has the name now had it when the plan was made. And the loss of a run opens no gate.
+//! A collection deletion cannot give a UID precondition for each run. This is safe: only this plan creates
+//! runs for this workload, so a name still belongs to the run that the plan saw, and losing a run opens no
+//! gate.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -11,11 +12,11 @@ use super::effect::{Effect, Failure, Target};
 use super::{Calls, Job, Step};
 use crate::request::{Answer, CallError, Kind, Output};
 
-/// For each call the API server reads all runs of the namespace. To read so many costs it less than one call more: at
-/// least one of them must be meant.
+/// Largest number of runs in the namespace for each run to delete. The API server reads all runs of the
+/// namespace for each collection deletion; reading this many costs less than one more call.
 const OF: usize = 32;
 
-/// Runs that are to be deleted.
+/// Runs to delete.
 #[derive(Debug)]
 pub(super) struct Removals {
     together: VecDeque<Vec<RunRef>>,
@@ -40,20 +41,20 @@ impl Removals {
         removals
     }
 
-    /// The next ones that one call deletes.
+    /// Returns the next runs to delete in one call.
     pub(super) fn next_together(&mut self) -> Option<Vec<RunRef>> {
         self.together.pop_front()
     }
 
-    /// Those that are deleted one by one.
+    /// Returns the runs to delete one by one.
     pub(super) fn singly(&mut self) -> impl Iterator<Item = RunRef> + use<> {
         std::mem::take(&mut self.singly).into_iter()
     }
 }
 
 impl Job {
-    /// A call for many was answered. Those that it has not met were made by an older release and lack the label; and
-    /// where the right to it is missing, each is deleted by itself.
+    /// Applies the answer to a collection deletion. Runs that it missed come from an older release and lack
+    /// the label; they are deleted one by one, as are all runs if the permission is missing.
     pub(super) fn removed(&mut self, runs: Vec<RunRef>, answer: Result<Answer, CallError>, step: &mut Step) {
         match answer {
             Ok(Answer::Runs(met)) => {
@@ -65,7 +66,7 @@ impl Job {
                         continue;
                     };
                     let effect = if gone.kept {
-                        // It is being deleted: the direct read shows that.
+                        // A finalizer holds it; a direct read shows its state.
                         Effect::Uncertain(Kind::Run, gone.name)
                     } else {
                         Effect::Gone(Kind::Run, gone.name, gone.uid)

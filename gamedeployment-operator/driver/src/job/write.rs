@@ -1,4 +1,4 @@
-//! One write of a plan, from what is asked right before it to what its answer means.
+//! Single write of a plan, from the checks right before it to the meaning of its answer.
 
 use std::time::Duration;
 
@@ -12,21 +12,22 @@ use super::effect::{Effect, Failure, Target};
 use crate::request::{Answer, Call, CallError, Kind, Object, Subject};
 use runtime_core::clock::Now;
 
-/// For so long after it was asked for it counts that a node does not exist. The answer may have been on its way for long.
+/// Validity of a confirmation that a node does not exist, counted from the request because the answer may be
+/// slow.
 const NODE_GONE_FOR: Duration = Duration::from_secs(5);
 
-/// A write under way.
+/// Write under way.
 #[derive(Debug)]
 pub(super) struct Write {
     /// [`Action::name`].
     pub(super) act: &'static str,
-    /// The object that refusals are remembered by.
+    /// Object for which refusals are recorded.
     pub(super) object: String,
-    /// Whether it is about the number of pods.
+    /// Whether it changes the number of pods.
     pub(super) scales: bool,
-    /// What people are told when it is done.
+    /// Event to emit on success.
     pub(super) told: Option<(WorkloadReason, String)>,
-    /// What they are told of a run that it deletes.
+    /// Warning to emit when the write deletes a run.
     pub(super) void: Option<Box<Warning>>,
     target: Target,
     step: Step,
@@ -34,25 +35,26 @@ pub(super) struct Write {
 
 #[derive(Debug)]
 enum Step {
-    /// Nothing was asked yet.
+    /// No call was sent yet.
     New(Box<Action>),
-    /// Whether this node is gone was asked at this time: a cache may be late, and a node may have registered again.
+    /// Reads the node, since this time, to confirm that it is gone: the cache may be late, or the node
+    /// registered again.
     ConfirmsNode(Box<Action>, String, Duration),
-    /// Whether the workload is there still is asked: nothing is adopted by one that is being deleted.
+    /// Reads the workload to confirm that it exists: a workload that is being deleted adopts nothing.
     ConfirmsWorkload(Box<Action>),
-    /// The write itself was sent; of a dry run or a new revision, with what its answer needs.
+    /// The write was sent. Dry runs and new revisions carry the data that their answer needs.
     Sent(Sent),
-    /// The pod that has the name already is read.
+    /// Reads the pod that already has the name.
     ReadsPod,
-    /// The revision that has the name already is read.
+    /// Reads the revision that already has the name.
     ReadsRevision(Option<Template>),
 }
 
 #[derive(Debug)]
 enum Sent {
-    /// The existing object, or a run, is changed.
+    /// Change of an existing object, or a new run.
     Plain,
-    /// The object is deleted: it may be gone already.
+    /// Deletion; the object may already be gone.
     Deletion,
     Pod,
     DryRun(String),
@@ -73,9 +75,9 @@ impl Sent {
 
 #[derive(Debug)]
 pub(super) enum Follows {
-    /// This call, whose turn must come before the time.
+    /// Next call, and the time by which it must be sent.
     Call(Call, Option<Duration>),
-    /// Nothing: it is done, or it has failed.
+    /// Result of the write.
     End(Result<Effect, Failure>),
 }
 
@@ -96,7 +98,7 @@ impl Write {
         }
     }
 
-    /// The first call.
+    /// Returns the first call.
     pub(super) fn begin(&mut self, subject: &Subject, now: Now) -> Follows {
         match std::mem::replace(&mut self.step, Step::ReadsPod) {
             Step::New(action) => self.send(action, subject, now),
@@ -110,7 +112,7 @@ impl Write {
         }
     }
 
-    /// Sends it, or asks first what it rests on.
+    /// Sends the action, or first confirms its precondition.
     fn send(&mut self, action: Box<Action>, subject: &Subject, now: Now) -> Follows {
         if matches!(*action, Action::Adopt(_) | Action::AdoptRevision(_)) {
             self.step = Step::ConfirmsWorkload(action);
@@ -144,7 +146,7 @@ impl Write {
         Follows::Call(Call::Act(action), until)
     }
 
-    /// The call under way was answered.
+    /// Applies the answer to the call under way.
     pub(super) fn answered(
         &mut self,
         answer: Result<Answer, CallError>,
@@ -172,7 +174,7 @@ impl Write {
         }
     }
 
-    /// The write itself was answered.
+    /// Applies the answer to the write itself.
     fn settled(&mut self, sent: Sent, answer: Result<Answer, CallError>, subject: &Subject) -> Follows {
         let Target { kind, name, uid } = self.target.clone();
         let gone = || Effect::Gone(kind, name.clone(), uid.clone().unwrap_or_default());
@@ -189,7 +191,7 @@ impl Write {
             (_, Ok(Answer::Object(object))) => Follows::End(Ok(Effect::Object(object))),
             (_, Ok(Answer::Gone)) | (Sent::Deletion, Err(CallError::Gone)) => Follows::End(Ok(gone())),
             (_, Ok(Answer::Foreign | Answer::Done | Answer::Runs(_))) => Follows::End(Ok(Effect::Nothing)),
-            // Its name is a function of what was known: the same pod was made before, and its answer was lost.
+            // Pod names are deterministic: an earlier attempt created the same pod and its answer was lost.
             (Sent::Pod, Err(CallError::Conflict)) => {
                 self.step = Step::ReadsPod;
                 Follows::Call(Call::Read(Kind::Pod, (subject.key.0.clone(), name)), None)
@@ -205,8 +207,8 @@ impl Write {
         }
     }
 
-    /// The name of a new revision is taken: by the same revision, whose answer was lost; by one that a workload of
-    /// this name left behind; or by something else.
+    /// Resolves a name conflict of a new revision. The name belongs to the same revision if an answer was
+    /// lost, to one that an earlier workload of this name left behind, or to something else.
     fn found_revision(
         &mut self,
         template: Option<Template>,
@@ -254,7 +256,7 @@ fn collides() -> Follows {
     }))
 }
 
-/// Whether the workload that was decided on is there, and is not being deleted.
+/// Confirms that the workload still exists and is not being deleted.
 fn is_there(answer: Result<Answer, CallError>, subject: &Subject) -> Result<(), CallError> {
     let Answer::Object(Object::Workload(_, workload)) = answer? else {
         return Err(CallError::Conflict);
@@ -270,7 +272,7 @@ fn is_there(answer: Result<Answer, CallError>, subject: &Subject) -> Result<(), 
     }
 }
 
-/// What allows a write to a pod; none of one that needs no approval.
+/// Approval of a write to a pod; `None` for actions that need none.
 fn grounds(action: &Action) -> Option<&Grounds> {
     match action {
         Action::DeletePod(delete) => Some(delete.grounds()),
@@ -280,7 +282,7 @@ fn grounds(action: &Action) -> Option<&Grounds> {
     }
 }
 
-/// What people are told of an action that was carried out, and the name of its object.
+/// Event reason for a completed action, and the name of its object.
 fn told_of(action: &Action) -> Option<(WorkloadReason, String)> {
     match action {
         Action::CreatePod(pod) => Some((WorkloadReason::PodsCreated, pod.name.clone())),
@@ -295,8 +297,8 @@ fn told_of(action: &Action) -> Option<(WorkloadReason, String)> {
     }
 }
 
-/// A dry run that was refused for what it is: a quota has room again when the old pod has gone, and some webhooks cannot
-/// be asked in one.
+/// Whether a dry run was refused for reasons unrelated to the pod: the quota has room once the old pod is
+/// gone, and some webhooks do not support dry runs.
 fn says_nothing_of_the_pod(message: &str) -> bool {
     message.contains("exceeded quota") || message.contains("does not support dry run")
 }

@@ -1,4 +1,4 @@
-//! When a workload is decided on, besides when something happens.
+//! Scheduling of decisions that no event causes.
 
 mod rest;
 mod wakes;

@@ -1,24 +1,24 @@
-//! A large workload is not decided on anew with every pod that changes: a decision looks at all its pods, and news of
-//! them come one by one. After a decision that took long, what comes is gathered for some times as long.
+//! Throttle for large workloads. Each decision looks at all pods of the workload, and pod events arrive one
+//! by one. After a long decision, events are gathered for a multiple of its duration.
 
 use std::collections::HashMap;
 use std::time::Duration;
 
 use crate::Key;
 
-/// Decisions that take less are made at once.
+/// Shorter decisions are not throttled.
 const SHORT: Duration = Duration::from_millis(1);
-/// The rest is so many times as long as the decision: one workload costs at most a fifth of a processor.
+/// Ratio of the pause to the decision: one workload uses at most a fifth of a CPU.
 const TIMES: u32 = 4;
-/// No rest is longer: people wait.
+/// Upper limit of the pause, because users wait.
 const LONGEST: Duration = Duration::from_millis(200);
 
-/// Workloads that rest, and until when.
+/// Throttled workloads, with the end of their pause.
 #[derive(Debug, Default)]
 pub(crate) struct Rest(HashMap<Key, Duration>);
 
 impl Rest {
-    /// A decision was begun then, and took so long.
+    /// Records a decision.
     pub(crate) fn decided(&mut self, key: &Key, begun: Duration, took: Duration) {
         if took >= SHORT {
             let rest = took.saturating_mul(TIMES).min(LONGEST);
@@ -26,7 +26,7 @@ impl Rest {
         }
     }
 
-    /// Until when this workload rests still.
+    /// Returns the end of the pause if the workload is still throttled.
     pub(crate) fn until(&mut self, key: &Key, now: Duration) -> Option<Duration> {
         let until = *self.0.get(key)?;
         if now < until {
@@ -36,7 +36,7 @@ impl Rest {
         None
     }
 
-    /// The workload is gone.
+    /// Drops the entry of a deleted workload.
     pub(crate) fn forget(&mut self, key: &Key) {
         self.0.remove(key);
     }

@@ -1,12 +1,11 @@
-//! When workloads are to be decided anew though nothing happens: by the clock that only runs, so that none waits longer
-//! because somebody sets the time back.
+//! Wake-up times of workloads, on the monotonic clock, so that setting the time back delays none.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crate::Key;
 
-/// Times at which keys are to be looked at.
+/// Wake-up times by key.
 #[derive(Debug, Default)]
 pub(crate) struct Wakes {
     by_time: BTreeSet<(Duration, Key)>,
@@ -14,7 +13,7 @@ pub(crate) struct Wakes {
 }
 
 impl Wakes {
-    /// From now on this key is to be looked at then, or not at all.
+    /// Replaces the wake-up time of a key; `None` clears it.
     pub(crate) fn set(&mut self, key: &Key, at: Option<Duration>) {
         if let Some(known) = self.by_key.remove(key) {
             self.by_time.remove(&(known, key.clone()));
@@ -25,12 +24,12 @@ impl Wakes {
         }
     }
 
-    /// When the first one is due.
+    /// Time of the earliest wake-up.
     pub(crate) fn next(&self) -> Option<Duration> {
         self.by_time.first().map(|(at, _)| *at)
     }
 
-    /// Takes out those that are due.
+    /// Removes and returns the keys that are due.
     pub(crate) fn due(&mut self, now: Duration) -> Vec<Key> {
         let due: Vec<Key> = self
             .by_time

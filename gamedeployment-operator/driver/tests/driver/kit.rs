@@ -1,4 +1,4 @@
-//! A workload, a driver that knows it, and what an API server answers.
+//! Fixtures: a workload, a driver that knows it, and the API server's answers.
 
 use std::time::Duration;
 
@@ -50,7 +50,7 @@ pub(crate) fn listed<T>(objects: Vec<(Key, T)>, news: impl Fn(Event<T>) -> News)
     all.chain([Event::ListEnds]).map(news).collect()
 }
 
-/// A driver that knows a workload, and nothing else.
+/// Creates a driver that knows only a workload.
 pub(crate) fn driver(replicas: i32) -> Driver {
     driver_of(Driver::new(false, Limits::default()), fleet(replicas))
 }
@@ -81,10 +81,10 @@ pub(crate) fn driver_of(mut driver: Driver, fleet: GameDeployment) -> Driver {
     driver
 }
 
-/// Everything that it has to say now; the requests of it.
+/// Drains the driver's outputs and returns the requests.
 pub(crate) fn requests(driver: &mut Driver, now: Now) -> Vec<Request> {
     let mut all = Vec::new();
-    // More than any plan here needs.
+    // More outputs than any plan here needs.
     for _ in 0..100 {
         let Some(output) = driver.poll(now) else {
             return all;
@@ -96,7 +96,7 @@ pub(crate) fn requests(driver: &mut Driver, now: Now) -> Vec<Request> {
     panic!("no end: {}", driver.describe())
 }
 
-/// What the API server makes of a creation.
+/// Returns the API server's answer to a creation.
 pub(crate) fn made(call: &Call) -> Answer {
     let named = |mut manifest: Value| {
         manifest["metadata"]["uid"] = manifest["metadata"]["name"].clone();
@@ -127,7 +127,7 @@ pub(crate) fn is_creation(request: &Request) -> bool {
     matches!(request.call, Call::Act(Action::CreatePod(_)))
 }
 
-/// The revision is recorded; gives what follows.
+/// Answers the creation of the revision; returns the requests that follow.
 pub(crate) fn first_batch(driver: &mut Driver) -> Vec<Request> {
     for revision in requests(driver, at(2)) {
         assert!(matches!(revision.call, Call::Act(Action::CreateRevision(_))));
@@ -136,7 +136,7 @@ pub(crate) fn first_batch(driver: &mut Driver) -> Vec<Request> {
     requests(driver, at(2))
 }
 
-/// A pod of the workload with a player on it, on a node that no watch shows.
+/// Builds a pod of the workload with a player on it, on a node that the watch does not show.
 pub(crate) fn pod_on_a_lost_node(version: &str, annotations: &Value) -> Pod {
     let owner = json!({
         "apiVersion": "tkex.tencent.com/v1alpha1", "kind": "GameDeployment", "name": "fleet", "uid": "w", "controller": true,
@@ -155,7 +155,7 @@ pub(crate) fn pod_on_a_lost_node(version: &str, annotations: &Value) -> Pod {
     Pod::read(&serde_json::from_value(pod).unwrap())
 }
 
-/// What a watch shows of an object that a write has returned.
+/// Returns the watch event for an object that a write returned.
 pub(crate) fn shown(object: &Object) -> News {
     match object {
         Object::Pod(key, pod) => News::Pod(Event::Applied(key.clone(), (**pod).clone())),

@@ -1,4 +1,4 @@
-//! The driver by itself: what goes in, what comes out, and that nothing else does.
+//! Tests of the driver alone: its inputs, its outputs, and nothing besides.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 mod kit;

@@ -1,4 +1,4 @@
-//! What is read besides the watches, and what a late answer may change.
+//! Direct reads beside the watches, and the effect of late answers.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ fn what_no_watch_shows_is_read_once_a_second_while_nobody_answers() {
     let mut driver = driver(1);
     let creation = first_batch(&mut driver).pop().unwrap();
     driver.handle(Input::Answered(creation.id, Ok(made(&creation.call))), at(2));
-    // Whatever follows is refused, and is not what this is about.
+    // All other requests are refused; they do not matter here.
     let mut open: Vec<Request> = Vec::new();
     let mut reads = Vec::new();
     for second in 3..40 {
@@ -28,7 +28,7 @@ fn what_no_watch_shows_is_read_once_a_second_while_nobody_answers() {
             }
             let unknown = CallError::Unknown("no answer".to_owned());
             driver.handle(Input::Answered(request.id, Err(unknown)), at(second));
-            // At once, nothing is asked again that nobody answered.
+            // A read without an answer is not repeated at once.
             let again = requests(&mut driver, at(second));
             assert!(
                 !again.iter().any(Request::is_reread) || !request.is_reread(),
@@ -63,7 +63,7 @@ fn what_was_read_directly_is_not_read_again_before_another_deadline() {
             driver.handle(Input::Answered(request.id, answer), at(second));
         }
     }
-    // The first time since nobody knows what became of the write that came after its creation.
+    // The first read follows because the outcome of the write after the creation is unknown.
     assert_eq!(reads, [5, 15, 25, 35]);
 }
 
@@ -114,7 +114,8 @@ fn a_late_answer_of_a_direct_read_takes_away_nothing_that_a_watch_has_shown() {
         for request in requests(&mut driver, at(second)) {
             let answer = match &request.call {
                 Call::Read(_, read) if *read == name => {
-                    // It was read before it was made, and is answered after the watch has shown it.
+                    // This read ran before the creation, and its answer arrives after the watch has shown the
+                    // object.
                     let event = Event::Applied(name.clone(), (*revision).clone());
                     driver.handle(Input::News(News::Revision(event)), at(second));
                     let found = Answer::Object(Object::Revision(name.clone(), revision.clone()));
@@ -191,7 +192,7 @@ fn a_node_is_asked_for_before_a_pod_goes_because_of_its_end() {
                 if let Ok(Answer::Object(object)) = &answer {
                     driver.handle(Input::News(shown(object)), at(second));
                 }
-                // Nodes are answered for slowly.
+                // Answers about nodes are slow.
                 let slow = u64::from(matches!(request.call, Call::ReadNode(_))) * 3;
                 driver.handle(Input::Answered(request.id, answer), at(second + slow));
                 open.extend(requests(&mut driver, at(second + slow)));

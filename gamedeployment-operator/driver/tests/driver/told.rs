@@ -1,4 +1,4 @@
-//! What is told, and how often.
+//! Outputs for metrics and events, and their number.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What is written, in which batches, and what follows when a write is refused or not answered.
+//! Writes: their batches, and the next steps after a refused or unanswered write.
 
 use std::collections::BTreeSet;
 
@@ -45,7 +45,7 @@ fn after_a_refusal_there_is_no_further_batch_and_a_pause_that_grows() {
         assert!(is_creation(creation));
         let quota = || Err(CallError::Refused("exceeded quota".to_owned()));
         driver.handle(Input::Answered(creation.id, quota()), at(now));
-        // It is told.
+        // The status reports it.
         let mut told = requests(&mut driver, at(now));
         while let Some(status) = told.pop() {
             let Call::WriteStatus(written) = status.call else {
