@@ -1,25 +1,25 @@
-//! The clocks of this process.
+//! Clocks of this process.
 
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use runtime_core::clock::Now;
 
-/// Tells the time since the process began to lead.
+/// Time since the process became leader.
 #[derive(Debug, Clone, Copy)]
 pub struct Clock {
     began: Instant,
 }
 
 impl Clock {
-    /// Begins to count.
+    /// Starts the clock.
     pub fn begin() -> Self {
         Self {
             began: Instant::now(),
         }
     }
 
-    /// Now, by both clocks.
+    /// Returns the wall-clock time and the monotonic time.
     pub fn now(&self) -> Now {
         Now {
             wall: Timestamp::now(),
@@ -27,12 +27,12 @@ impl Clock {
         }
     }
 
-    /// The instant so long after the beginning.
+    /// Converts a monotonic time to an instant.
     pub fn instant(&self, mono: Duration) -> Instant {
         self.began + mono
     }
 
-    /// How long after the beginning an instant is; zero if it was before.
+    /// Converts an instant to a monotonic time; zero if it was before the start.
     pub fn mono(&self, instant: Instant) -> Duration {
         instant.saturating_duration_since(self.began)
     }

@@ -1,16 +1,16 @@
-//! Runs GameDeployments: pods leave only when their hook says so.
+//! Runs GameDeployments: a pod leaves only when its hook allows it.
 //!
 //! | module | job |
 //! | --- | --- |
 //! | [`config`] | flags and environment |
 //! | [`observe`] | watches of workloads, pods, revisions, HookRuns, HookTemplates and nodes |
-//! | [`run`] | the loop around the driver: what happens goes in, what is to be done comes out |
+//! | [`run`] | the loop around the driver: feeds inputs and handles outputs |
 //! | [`act`] | every call to the API server |
-//! | [`clock`] | the time |
-//! | [`metrics`] | what Prometheus is told |
+//! | [`clock`] | wall-clock and monotonic time |
+//! | [`metrics`] | Prometheus metrics |
 //!
-//! What a GameDeployment means is decided in `gamedeployment-core`, and when and in which order things are done in
-//! `gamedeployment-driver`; here is what touches the world.
+//! `gamedeployment-core` decides what a GameDeployment means, and `gamedeployment-driver` decides the timing
+//! and order of the writes. This crate does the I/O.
 
 use std::process::ExitCode;
 
@@ -32,12 +32,12 @@ pub mod run;
 use config::Config;
 use metrics::Metrics;
 
-/// The program: parses flags, runs until a signal, and says in one line why it could not.
+/// Entry point: parses flags, runs until a signal, and reports a startup failure in one line.
 pub fn main() -> ExitCode {
     start(Config::parse())
 }
 
-/// The program with these settings.
+/// Runs the program with these settings.
 pub fn start(config: Config) -> ExitCode {
     shell::start(config)
 }
@@ -61,7 +61,7 @@ impl Operator for Config {
         metrics
     }
 
-    /// Ending drops the writes in flight: whoever takes over finds on the objects how far they have come.
+    /// Shutdown drops the writes in flight: the next leader reads their progress from the objects.
     async fn work(self, shell: Shell, metrics: Metrics) {
         let Shell {
             client,

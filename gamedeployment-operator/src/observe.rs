@@ -1,4 +1,5 @@
-//! The watches, in the types of the core. Nothing is listed besides; what is read directly, [`crate::act`] reads.
+//! Watches, as events in the types of the core. Nothing else is listed; [`crate::act`] makes the direct
+//! reads.
 
 pub mod read;
 
@@ -19,9 +20,9 @@ use operator_runtime::watch::{Observed, key_of, watch, watch_in};
 
 use crate::clock::Clock;
 
-/// Checks in `/readyz`: a kind has been listed and is being watched.
+/// Checks in `/readyz`: the kind has been listed and is being watched.
 pub const CHECKS: [&str; 5] = [WORKLOADS, PODS, REVISIONS, RUNS, TEMPLATES];
-/// The check of nodes, where they are watched.
+/// Check for nodes, used only if they are watched.
 pub const NODES: &str = "nodes-watch";
 const WORKLOADS: &str = "gamedeployments-watch";
 const PODS: &str = "pods-watch";
@@ -29,7 +30,7 @@ const REVISIONS: &str = "controllerrevisions-watch";
 const RUNS: &str = "hookruns-watch";
 const TEMPLATES: &str = "hooktemplates-watch";
 
-/// An event in the types of the core. `read` answers with nothing for what is not to be known at all.
+/// Converts a watch event. `read` returns `None` for objects that the driver does not need.
 fn event<K, T>(
     observed: Observed<K>,
     read: impl Fn(Result<K, InvalidObject>) -> Option<T>,
@@ -66,7 +67,7 @@ fn metadata<K: kube::Resource>(object: &Result<K, InvalidObject>) -> &ObjectMeta
     }
 }
 
-/// All of what is in a scope, in one stream that never ends. Nodes are in every scope.
+/// Merges the watches of a scope into one stream that never ends. Nodes belong to every scope.
 pub fn everything(
     client: &Client,
     scope: &Scope,

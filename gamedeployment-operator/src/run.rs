@@ -1,4 +1,4 @@
-//! Runs the driver: what happens goes in, what is to be done comes out, and the time is measured.
+//! Runs the driver: feeds inputs, handles outputs and measures time.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -17,13 +17,13 @@ use crate::clock::Clock;
 use crate::metrics::{Decision, Metrics};
 use crate::observe::NODES;
 
-/// No sleep is longer.
+/// Longest sleep of the loop.
 const LONGEST: Duration = Duration::from_mins(10);
 
-/// What a task brings back.
+/// Result of a task.
 type Answered = (RequestId, Result<Answer, CallError>);
 
-/// The driver with everything around it.
+/// Driver with its I/O.
 pub struct Loop {
     driver: Driver,
     caller: Caller,
@@ -31,14 +31,14 @@ pub struct Loop {
     metrics: Metrics,
     health: Health,
     calls: JoinSet<Answered>,
-    /// The request that each task answers: if it ends in a defect, it cannot say that itself.
+    /// Request of each task, needed when a task panics and cannot return it.
     tasks: HashMap<Id, RequestId>,
-    /// Spans of decisions that are being carried out.
+    /// Tracing spans of decisions that are being carried out.
     spans: HashMap<Key, Span>,
 }
 
 impl Loop {
-    /// A loop that knows nothing yet.
+    /// Creates a loop with an empty cache.
     pub fn new(with_nodes: bool, caller: Caller, clock: Clock, metrics: Metrics, health: Health) -> Self {
         Self {
             driver: Driver::new(with_nodes, Limits::default()),
@@ -52,7 +52,7 @@ impl Loop {
         }
     }
 
-    /// Follows the news until they end.
+    /// Processes watch events until their stream ends.
     pub async fn run(mut self, news: impl Stream<Item = News>) {
         let mut news = std::pin::pin!(news);
         loop {
@@ -66,10 +66,10 @@ impl Loop {
                 Some(answered) = self.calls.join_next_with_id(), if !self.calls.is_empty() => {
                     self.answered(answered);
                 }
-                // Timers are as coarse as this.
+                // Timers have millisecond resolution.
                 () = tokio::time::sleep_until((sleep + Duration::from_millis(1)).into()) => {}
             }
-            // Everything that is there already is taken in before anything is decided on.
+            // Take in all available inputs before the next decision.
             while let Some(Some(item)) = news.next().now_or_never() {
                 self.handle(Input::News(item));
             }
@@ -102,7 +102,7 @@ impl Loop {
         }
     }
 
-    /// Does what is to be done now.
+    /// Handles all outputs that are due.
     fn drain(&mut self) {
         loop {
             let begun = self.clock.now();

@@ -1,5 +1,5 @@
-//! Every call of the API server that the driver asks for: one request, one call, one answer. Every write carries the UID
-//! and, where it rests on a state, the version that it was decided on.
+//! Makes the driver's API calls: one request, one call, one answer. Every write carries the UID as a
+//! precondition and, where it depends on a state, also the resource version of the decision.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -34,7 +34,7 @@ mod status;
 mod throttle;
 mod told;
 
-/// Makes calls, and tells what came of them.
+/// Makes calls and emits events.
 #[derive(Clone)]
 pub struct Caller {
     client: Client,
@@ -46,7 +46,7 @@ pub struct Caller {
 }
 
 impl Caller {
-    /// A caller through `client`.
+    /// Creates a caller that uses `client`.
     pub fn new(client: Client, calls: Calls, events: Events, metrics: Metrics, clock: Clock) -> Self {
         Self {
             client,
@@ -90,7 +90,7 @@ impl Caller {
         })
     }
 
-    /// One write of a plan, which is not sent after `until`.
+    /// Makes one write of a plan. It is not sent after `until`.
     async fn act(
         &self,
         subject: &Subject,
@@ -137,7 +137,7 @@ impl Caller {
         }
     }
 
-    /// Reads an object, not from a cache.
+    /// Reads an object, bypassing the cache.
     async fn read(&self, kind: Kind, key: &Key) -> Result<Answer, CallError> {
         Ok(match kind {
             Kind::Workload => of_workload(self.get(key).await?),
@@ -158,7 +158,7 @@ impl Caller {
         self.calls.call(namespace, "read an object", api.get(name)).await
     }
 
-    /// Whether a node exists: a cache may be late, and a node may have registered again.
+    /// Confirms that a node exists: the cache may be late, and a node may have registered again.
     async fn read_node(&self, namespace: &str, name: &str) -> Result<Answer, CallError> {
         let api: Api<Node> = Api::all(self.client.clone());
         let step = "confirm that a node is gone";
@@ -177,7 +177,7 @@ impl Caller {
         Api::namespaced(self.client.clone(), &subject.key.0)
     }
 
-    /// Warns people.
+    /// Emits warning events.
     pub fn warn(&self, subject: &Subject, warnings: Vec<Warning>) {
         for Warning { pod, reason, message } in warnings {
             tracing::warn!(namespace = subject.key.0, name = subject.key.1, %reason, "{message}");
@@ -187,12 +187,12 @@ impl Caller {
     }
 }
 
-/// The workload, for events.
+/// References the workload in events.
 fn reference(subject: &Subject) -> ObjectReference {
     subject.object.object_ref(&())
 }
 
-/// One of its pods, for events: `kubectl describe pod` shows what was done to it, or why it is held.
+/// References a pod in events: `kubectl describe pod` shows what was done to it, or why it is held.
 fn pod_reference(subject: &Subject, pod: &PodRef) -> ObjectReference {
     ObjectReference {
         api_version: Some("v1".to_owned()),
@@ -204,13 +204,13 @@ fn pod_reference(subject: &Subject, pod: &PodRef) -> ObjectReference {
     }
 }
 
-/// The workload, for objects that it controls.
+/// References the workload as the controller of an object.
 fn as_owner(subject: &Subject) -> OwnerReference {
     owner(&subject.key.1, subject.uid())
 }
 
 fn of_workload(mut object: GameDeployment) -> Answer {
-    // As it is of what the watch brings.
+    // The watch strips these fields too.
     object.metadata.managed_fields = None;
     Answer::Object(Object::Workload(key_of(&object.metadata), Workload::new(object)))
 }

@@ -1,4 +1,4 @@
-//! New pods: created, or looked at by the API server in a dry run.
+//! New pods: created for real or as a dry run.
 
 use gamedeployment_core::plan::NewPod;
 use gamedeployment_driver::request::{Answer, Subject};
@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::{Caller, of_pod};
 
 impl Caller {
-    /// Creates a pod, as written: fields that this version does not know are kept.
+    /// Creates a pod exactly as the manifest says, including fields that this version does not know.
     pub(super) async fn create_pod(&self, subject: &Subject, pod: NewPod) -> Result<Answer, CallError> {
         let step = "create a pod";
         let unknown = |error: serde_json::Error| CallError::Unknown {
@@ -27,7 +27,7 @@ impl Caller {
         Ok(of_pod(&pod))
     }
 
-    /// Has the API server look at a pod in a dry run: its schema, quotas and webhooks have their say.
+    /// Creates a pod as a dry run, which checks its schema, quotas and webhooks.
     pub(super) async fn try_pod(&self, subject: &Subject, pod: NewPod) -> Result<Answer, CallError> {
         let params = PostParams {
             dry_run: true,

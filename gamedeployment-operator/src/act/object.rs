@@ -55,7 +55,7 @@ impl Caller {
         Ok(of_revision(&created))
     }
 
-    /// Becomes the controller of a revision that has none.
+    /// Makes the workload the controller of a revision that has none.
     pub(super) async fn adopt_revision(
         &self,
         subject: &Subject,
@@ -77,7 +77,7 @@ impl Caller {
             .await
     }
 
-    /// A patch under the precondition that the revision is exactly the one that was decided on.
+    /// Patches a revision, with the UID and resource version of the decision as preconditions.
     async fn patch_revision(
         &self,
         subject: &Subject,
@@ -150,8 +150,8 @@ impl Caller {
         Ok(answer.either(|run| of_run(&run), |_| Answer::Gone))
     }
 
-    /// Deletes runs by one call, by the label that names each. The answer shows those that it has met as they were
-    /// before.
+    /// Deletes runs in one call, selected by the label with the digest of their name. Returns the runs that
+    /// the call included, in their state before the deletion.
     pub(super) async fn delete_runs(&self, subject: &Subject, runs: &[RunRef]) -> Result<Answer, CallError> {
         let digests: Vec<String> = runs.iter().map(|run| digest(&run.name)).collect();
         let selected =
@@ -170,13 +170,14 @@ impl Caller {
     }
 }
 
-/// JSON with the letters escaped that Go escapes.
+/// Escapes the same characters in JSON as Go does.
 ///
-/// The data of a ControllerRevision may never change, and the API server compares the very bytes. It keeps those of the
-/// creation, and of a patch those that Go makes of them: with other bytes from the beginning no patch would be taken.
+/// The data of a ControllerRevision is immutable, and the API server compares raw bytes: those of the
+/// creation with those that Go writes for a patch. If the first bytes differed from Go's, every later patch
+/// would be refused.
 fn as_go_writes(json: &str) -> String {
     let mut escaped = String::with_capacity(json.len());
-    // They stand nowhere but in strings.
+    // These characters occur only inside JSON strings.
     for letter in json.chars() {
         match letter {
             '<' => escaped.push_str("\\u003c"),

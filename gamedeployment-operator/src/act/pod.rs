@@ -19,7 +19,7 @@ use super::throttle::Telling;
 use super::{Caller, as_owner, of_pod, pod_reference, reference};
 
 impl Caller {
-    /// A patch under the precondition that the pod is exactly the one that was decided on.
+    /// Patches a pod, with the UID and resource version of the decision as preconditions.
     async fn patch(
         &self,
         subject: &Subject,
@@ -45,7 +45,7 @@ impl Caller {
         Ok(of_pod(&patched?))
     }
 
-    /// Writes annotations, and removes those that are null.
+    /// Sets annotations, and removes those whose value is null.
     async fn annotate(
         &self,
         subject: &Subject,
@@ -120,7 +120,7 @@ impl Caller {
         Ok(answer.either(|pod| of_pod(&pod), |_| Answer::Gone))
     }
 
-    /// Takes a pod out of service: it gets no new players, and is to be changed after the grace period.
+    /// Takes a pod out of service: it gets no new players, and the update follows after the grace period.
     pub(super) async fn take_out(
         &self,
         subject: &Subject,
@@ -128,7 +128,8 @@ impl Caller {
         since: Timestamp,
         until: Option<Instant>,
     ) -> Result<Answer, CallError> {
-        // The API server keeps whole seconds. Rounded up, so that the grace period is never shorter than promised.
+        // The API server stores whole seconds. Rounding up keeps the grace period from becoming shorter than
+        // promised.
         let up = TimestampRound::new().smallest(Unit::Second).mode(RoundMode::Ceil);
         let since = since.round(up).unwrap_or(since);
         let condition = condition("False", "StartInPlaceUpdate", update.to(), since);
@@ -178,7 +179,7 @@ impl Caller {
         Ok(written)
     }
 
-    /// Images, metadata, revision and the record of what was before, in one write.
+    /// Writes images, metadata, revision and the record of the previous state in one patch.
     pub(super) async fn write_update(
         &self,
         subject: &Subject,
@@ -217,7 +218,7 @@ impl Caller {
         Ok(written)
     }
 
-    /// Becomes the pod's controller.
+    /// Makes the workload the pod's controller.
     pub(super) async fn adopt(&self, subject: &Subject, pod: PodRef) -> Result<Answer, CallError> {
         let patch = json!({ "metadata": { "ownerReferences": [as_owner(subject)] } });
         self.patch(subject, "adopt a pod", None, (&pod, None), patch)
@@ -231,7 +232,7 @@ impl Caller {
             .await
     }
 
-    /// Nobody passes unasked without a Warning that names the pod.
+    /// Warns about every pod that passes without its hook, by name.
     fn skipped(&self, subject: &Subject, action: &str, pod: &str, grounds: &Grounds) {
         let (reason, note) = (
             WorkloadReason::HookSkipped.as_str(),
@@ -240,7 +241,7 @@ impl Caller {
         self.events.warn(reference(subject), reason, action, &note);
     }
 
-    /// Says on the pod what was done to it, and why it was allowed.
+    /// Emits an event on the pod with the action and its approval.
     fn tell(
         &self,
         subject: &Subject,
@@ -258,7 +259,8 @@ impl Caller {
         }
     }
 
-    /// Says it on the pod; of a crowd, on the workload how many more there were.
+    /// Emits the event on the pod. Above the limit, emits one event on the workload with the number of
+    /// further pods.
     fn tell_of(
         &self,
         subject: &Subject,
@@ -277,7 +279,7 @@ impl Caller {
                 let (throttle, events, key) =
                     (self.throttle.clone(), self.events.clone(), subject.key.clone());
                 let about = reference(subject);
-                // It ends with the process: then the log has the last word.
+                // If the process ends first, this event is lost, but the log names each pod.
                 tokio::spawn(async move {
                     tokio::time::sleep(rest).await;
                     let more = throttle.number(&key, reason);
@@ -290,7 +292,7 @@ impl Caller {
 }
 
 fn condition(status: &str, reason: &str, message: &str, since: Timestamp) -> Value {
-    // Whole seconds: that is how the API server keeps times of conditions.
+    // The API server stores condition times in whole seconds.
     let since = Timestamp::from_second(since.as_second()).unwrap_or(since);
     json!({
         "type": annotation::IN_PLACE_READY,

@@ -1,4 +1,4 @@
-//! Writes to the workload itself: its status, and the two exceptions in its spec.
+//! Writes to the workload itself: its status, and the two fields of its spec that the operator may set.
 
 use gamedeployment_core::hook_kind::HookKind;
 use gamedeployment_core::workload;
@@ -18,7 +18,7 @@ use shared_api::{GameDeployment, GameDeploymentStatus};
 use super::{Caller, of_workload};
 
 impl Caller {
-    /// Sets `retry` back: what it asked for is done.
+    /// Resets `retry` once the request has been carried out.
     pub(super) async fn reset_retry(
         &self,
         subject: &Subject,
@@ -32,7 +32,7 @@ impl Caller {
             .await
     }
 
-    /// Stops the update for a canary step; who resumes sets `paused` back to false.
+    /// Pauses the rollout for a canary step; users resume it by setting `paused` back to false.
     pub(super) async fn pause(&self, subject: &Subject) -> Result<Answer, CallError> {
         let patch = json!({ "spec": { "updateStrategy": { "paused": true } } });
         self.patch_workload(subject, "pause for a canary step", None, patch)
@@ -56,7 +56,7 @@ impl Caller {
         .await
     }
 
-    /// Records that an object cannot be read as a GameDeployment at all. What its status says of pods stays.
+    /// Records that an object cannot be parsed as a GameDeployment. The pod counts in its status stay.
     pub(super) async fn refuse_unreadable(
         &self,
         key: &Key,
@@ -105,7 +105,7 @@ impl Caller {
         Ok(Answer::Done)
     }
 
-    /// A patch under the precondition that nothing newer is recorded than what was decided on.
+    /// Patches the workload, with the UID and resource version of the decision as preconditions.
     async fn patch_workload(
         &self,
         subject: &Subject,

@@ -1,5 +1,5 @@
-//! What is done to many pods at once is told of the first ones by name, and of the others as a number: a thousand servers
-//! that leave are not a thousand events. The log names each.
+//! Event throttle for bulk actions: the first pods get an event each, and the others are reported as a
+//! number. Deleting a thousand pods must not emit a thousand events. The log names each pod.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -9,12 +9,12 @@ use std::time::{Duration, Instant};
 use gamedeployment_driver::Key;
 use shared_api::reason::WorkloadReason;
 
-/// Of one workload and reason, so many within the time are told by name.
+/// Events by name for each workload and reason in one window.
 const BY_NAME: usize = 10;
-/// For so long things are counted together.
+/// Length of the window.
 const TOGETHER: Duration = Duration::from_secs(30);
 
-/// What was told lately.
+/// Recent events by workload and reason.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Throttle(Arc<Mutex<HashMap<(Key, WorkloadReason), Group>>>);
 
@@ -24,25 +24,25 @@ struct Group {
     counted: usize,
 }
 
-/// How something is to be told.
+/// Form in which an action is reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Telling {
-    /// By name.
+    /// One event with the pod's name.
     Named,
-    /// It is counted. The first one that is: after this time the number is to be asked for.
+    /// First pod that is only counted: fetch the number after this time.
     FirstCounted(Duration),
-    /// It is counted.
+    /// Only counted.
     Counted,
 }
 
 impl Throttle {
-    /// Something was done to one more pod.
+    /// Counts an action on one more pod.
     pub(super) fn one_more(&self, key: &Key, reason: WorkloadReason, now: Instant) -> Telling {
         let mut throttle = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let over = |group: &Group| now.duration_since(group.since) >= TOGETHER && group.counted <= BY_NAME;
         let name = (key.clone(), reason);
         if throttle.get(&name).is_none_or(over) {
-            // Others are looked at no more often than something begins.
+            // Other groups are swept only when a new group begins.
             throttle.retain(|_, group| !over(group));
         }
         let group = throttle.entry(name).or_insert(Group {
@@ -60,7 +60,7 @@ impl Throttle {
         }
     }
 
-    /// How many were not told by name. What comes from now on is told anew.
+    /// Returns the number of pods without an event of their own and starts a new window.
     pub(super) fn number(&self, key: &Key, reason: WorkloadReason) -> usize {
         let mut throttle = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match throttle.entry((key.clone(), reason)) {
@@ -105,7 +105,7 @@ mod tests {
             Telling::Named,
             "another workload"
         );
-        // Late, but nobody has asked for the number yet.
+        // The window is over, but nobody has fetched the number yet.
         let late = begin + 2 * TOGETHER;
         assert_eq!(throttle.one_more(&key, deleted, late), Telling::Counted);
         assert_eq!(throttle.number(&key, deleted), 3);

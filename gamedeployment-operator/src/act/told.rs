@@ -1,4 +1,4 @@
-//! What was done to a workload, told on the workload: its pods' own events go with them.
+//! Events on the workload about completed actions, because its pods' own events are deleted with the pods.
 
 use std::time::Instant;
 
@@ -8,11 +8,12 @@ use shared_api::reason::WorkloadReason;
 use super::throttle::Telling;
 use super::{Caller, reference};
 
-/// Names in one event.
+/// Most names in one event.
 const NAMED: usize = 5;
 
 impl Caller {
-    /// One event for each thing that was done, however many pods it was done to; few in a time.
+    /// Emits one event for each kind of action, with the names of its objects. The throttle limits these
+    /// events.
     pub fn tell_done(&self, subject: &Subject, done: Vec<(WorkloadReason, String)>) {
         let kinds = [
             (WorkloadReason::PodsCreated, "Create", "created"),
@@ -40,7 +41,7 @@ impl Caller {
     }
 }
 
-/// The first few names, and how many more.
+/// Returns the first few names, and how many more there are.
 fn listed(names: &[&str]) -> String {
     let shown = names.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ");
     match names.len().saturating_sub(NAMED) {

@@ -1,4 +1,5 @@
-//! What this operator tells Prometheus. Labels of counters are classes; gauges name their workload and vanish with it.
+//! Prometheus metrics of this operator. Counter labels are classes; gauges name their workload and are
+//! removed with it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,7 +26,7 @@ use workload_collector::WorkloadCollector;
 
 const SECONDS: [f64; 9] = [0.0001, 0.0005, 0.001, 0.005, 0.025, 0.1, 0.5, 1.0, 5.0];
 
-/// The operator's own metrics.
+/// Metrics of this operator.
 #[derive(Debug, Clone)]
 pub struct Metrics {
     decisions: Counter,
@@ -33,9 +34,9 @@ pub struct Metrics {
     actions: Family<ActionLabels, Counter>,
     gate: Family<GateLabels, Counter>,
     updated: Family<UpdateLabels, Counter>,
-    /// Objects that could not be read as their kind.
+    /// Objects that could not be parsed as their kind.
     pub unreadable: Counter,
-    /// Objects read directly because the watch did not show a write in time, or its answer was lost.
+    /// Objects read directly because a write's answer was lost or the watch did not show the write in time.
     pub direct_reads: Counter,
     workloads: Arc<WorkloadCollector>,
     original: Option<Arc<Original>>,
@@ -58,20 +59,20 @@ struct UpdateLabels {
     how: &'static str,
 }
 
-/// What came of a question whether a pod may be touched.
+/// Outcome of a gate for a pod.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decision {
     /// A HookRun was created.
     Asked,
     /// A measured success was used.
     Opened,
-    /// A verdict came that is not a success.
+    /// A verdict other than success arrived.
     Refused,
-    /// The hook turned out not to be one that can be asked.
+    /// The hook cannot be run.
     Blocked,
     /// `skip-hook` let the pod pass.
     Skipped,
-    /// Nobody can play on the pod: nobody was asked.
+    /// Nobody can play on the pod, so no hook ran.
     Exempt,
     /// No hook is set.
     Unguarded,
@@ -100,7 +101,7 @@ impl Decision {
         }
     }
 
-    /// What an act on these grounds says of the gate; none of one that goes on with an earlier act.
+    /// Outcome that an approved write stands for; `None` for a write that continues an earlier one.
     fn of(grounds: &Grounds) -> Option<Self> {
         match grounds {
             Grounds::Verdict { .. } => Some(Self::Opened),
@@ -114,14 +115,14 @@ impl Decision {
     }
 }
 
-/// How pods come to a new revision.
+/// Ways to bring a pod to a new revision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum How {
-    /// Images or metadata of the living pod were changed, out of service where images changed.
+    /// Images or metadata of the running pod were changed; the pod was out of service if images changed.
     InPlace,
-    /// The same, in service.
+    /// The same, with the pod in service.
     HotPatch,
-    /// It was deleted for its successor's sake.
+    /// The pod was deleted to be replaced.
     Recreate,
 }
 
@@ -150,7 +151,7 @@ impl Default for Metrics {
             workloads: Arc::default(),
             original: None,
         };
-        // What has not happened yet is there, and zero: else the first time would be no rise.
+        // Export every series as 0 so that `rate()` sees the first event.
         for hook in HookKind::ALL {
             for decision in Decision::ALL {
                 let _ = metrics.gate.get_or_create(&gate_labels(hook, decision));
@@ -171,7 +172,7 @@ fn gate_labels(hook: HookKind, decision: Decision) -> GateLabels {
 }
 
 impl Metrics {
-    /// With those of the original operator, or without.
+    /// Creates the metrics, with or without those of the original operator.
     pub fn new(original: bool) -> Self {
         Self {
             original: original.then(Arc::default),
@@ -179,7 +180,7 @@ impl Metrics {
         }
     }
 
-    /// Offers everything at `/metrics`.
+    /// Registers all metrics.
     pub fn register(&self, registry: &mut Registry) {
         if let Some(original) = &self.original {
             original.register(registry);
@@ -205,53 +206,53 @@ impl Metrics {
         registry.register_collector(Box::new(self.workloads.clone()));
     }
 
-    /// A decision was taken.
+    /// Counts a decision and its duration.
     pub fn decided(&self, took: Duration) {
         self.decisions.inc();
         self.decision_seconds.observe(took.as_secs_f64());
     }
 
-    /// A write was made, or not.
+    /// Counts a write by outcome.
     pub fn acted(&self, action: &'static str, outcome: &'static str) {
         self.actions
             .get_or_create(&ActionLabels { action, outcome })
             .inc();
     }
 
-    /// Something came of a question.
+    /// Counts the outcome of a gate.
     pub fn gate(&self, hook: HookKind, decision: Decision) {
         self.gate.get_or_create(&gate_labels(hook, decision)).inc();
     }
 
-    /// Something was done to a pod on these grounds.
+    /// Counts a write to a pod by its approval.
     pub fn passed(&self, hook: Option<HookKind>, grounds: &Grounds) {
         if let (Some(hook), Some(decision)) = (hook, Decision::of(grounds)) {
             self.gate(hook, decision);
         }
     }
 
-    /// The update of a pod was written.
+    /// Counts the update of a pod.
     pub fn updated(&self, how: How) {
         self.updated
             .get_or_create(&UpdateLabels { how: how.as_str() })
             .inc();
     }
 
-    /// A decision for a workload was carried out, with or without failures.
+    /// Records how long a job took, and whether all its writes succeeded.
     pub fn reconciled(&self, key: &Key, good: bool, took: Duration) {
         if let Some(original) = &self.original {
             original.reconciled(key, good, took);
         }
     }
 
-    /// A call took this long.
+    /// Records how long a call took.
     pub fn took(&self, key: &Key, what: Option<Timed>, good: bool, took: Duration) {
         if let (Some(original), Some(what)) = (&self.original, what) {
             original.wrote(key, what, good, took);
         }
     }
 
-    /// Where a workload stands that is to have so many pods.
+    /// Updates the gauges of a workload. `wanted` is its desired number of pods.
     pub fn report(&self, key: &Key, wanted: i32, status: &GameDeploymentStatus, gauges: &Gauges) {
         if let Some(original) = &self.original {
             original.report(key, wanted, status);
@@ -264,7 +265,7 @@ impl Metrics {
         }
     }
 
-    /// A workload is gone: its gauges go, too.
+    /// Removes the gauges of a deleted workload.
     pub fn forget(&self, key: &Key) {
         self.workloads.forget(key);
         if let Some(original) = &self.original {

@@ -1,4 +1,4 @@
-//! The metrics of the original operator, for those who have dashboards on them. Its label `gd` is NAMESPACE/NAME.
+//! Metrics of the original operator, for existing dashboards. Their label `gd` is NAMESPACE/NAME.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use shared_api::GameDeploymentStatus;
 
-/// Names of the gauges of pods, with what they count.
+/// Names and help texts of the pod gauges.
 const PODS: [(&str, &str); 5] = [
     ("replicas", "Pods that there should be"),
     ("ready_replicas", "Pods that are ready"),
@@ -23,7 +23,7 @@ const PODS: [(&str, &str); 5] = [
     ),
 ];
 
-/// The original's metrics.
+/// Metrics of the original operator.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Original {
     reconciled: Durations,
@@ -33,29 +33,29 @@ pub(super) struct Original {
     pods: [Family<Labels, Gauge>; PODS.len()],
 }
 
-/// A write that the original measures.
+/// Write that the original operator measures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Timed {
-    /// A pod is created.
+    /// Creation of a pod.
     Create,
-    /// A pod is updated.
+    /// Update of a pod.
     Update {
-        /// Whether it stays in service.
+        /// Whether the pod stays in service.
         hot: bool,
-        /// Whether a hook has let it.
+        /// Whether a hook approved it.
         grace: bool,
     },
-    /// A pod is deleted.
+    /// Deletion of a pod.
     Delete {
-        /// Whether for its successor's sake.
+        /// Whether the pod is deleted to be replaced.
         recreates: bool,
-        /// Whether a hook has let it.
+        /// Whether a hook approved it.
         grace: bool,
     },
 }
 
 impl Timed {
-    /// What an action is to the original, if it measures it.
+    /// Maps an action to the original's measure, if there is one.
     pub fn of(action: &Action) -> Option<Self> {
         let grace = |grounds: &Grounds| matches!(grounds, Grounds::Verdict { .. } | Grounds::UnderWay);
         match action {

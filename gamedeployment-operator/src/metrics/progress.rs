@@ -1,27 +1,26 @@
-//! Whether an update comes forward. What is remembered for that begins anew with the process: then the time counts from
-//! the first look.
+//! Progress of a rollout. This state is lost on restart; the time then counts from the first observation.
 
 use gamedeployment_core::plan::Rollout;
 use jiff::Timestamp;
 use shared_api::GameDeploymentStatus;
 
-/// How far an update has come, and when it came there.
+/// Progress of a rollout, and the time at which it was reached.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Progress {
     revision: Option<String>,
     replicas: i32,
-    /// Most pods that were seen updated, and updated and ready: one that comes and goes is no progress.
+    /// Highest numbers seen of updated and of updated ready pods: a pod that flaps is no progress.
     best: (i32, i32),
     since: Option<Timestamp>,
 }
 
 impl Progress {
-    /// When the update that is under way came forward last; none while there is none.
+    /// Time of the last progress of the current rollout; `None` if there is none.
     pub(super) fn since(&self) -> Option<Timestamp> {
         self.since
     }
 
-    /// Looks at a workload.
+    /// Records the state of a workload.
     pub(super) fn observe(&mut self, status: &GameDeploymentStatus, rollout: Rollout, now: Timestamp) {
         if rollout == Rollout::default() {
             self.since = None;

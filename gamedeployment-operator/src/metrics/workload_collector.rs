@@ -1,4 +1,4 @@
-//! Where every workload stands: kept as it was reported, and put into words when Prometheus asks.
+//! Gauges of every workload: stored when reported, and encoded when Prometheus scrapes.
 
 use std::collections::BTreeMap;
 use std::fmt::Error;
@@ -17,14 +17,14 @@ use shared_api::reason::WorkloadCondition;
 
 use super::progress::Progress;
 
-/// Conditions that say that something needs a person.
+/// Conditions that require action by a person.
 const BLOCKED: [WorkloadCondition; 3] = [
     WorkloadCondition::ScaleBlocked,
     WorkloadCondition::UpdateBlocked,
     WorkloadCondition::InvalidSpec,
 ];
 
-/// The newest report of every workload.
+/// Newest report of every workload.
 #[derive(Debug, Default)]
 pub(super) struct WorkloadCollector(Mutex<BTreeMap<Key, Report>>);
 
@@ -36,13 +36,13 @@ struct Report {
     progress: Progress,
 }
 
-/// Takes the series of one metric: further labels and the value.
+/// Receives the series of one metric: additional labels and the value.
 type Series<'a> = dyn FnMut(&[(&'static str, &'static str)], i64) -> Result<(), Error> + 'a;
 
-/// The series of one metric of one workload.
+/// Produces the series of one metric for one workload.
 type Tell = fn(&Report, &mut Series<'_>) -> Result<(), Error>;
 
-/// Name, help and series of every metric.
+/// Name, help text and series of every metric.
 const METRICS: [(&str, &str, Tell); 7] = [
     (
         "pods",
@@ -89,7 +89,7 @@ const METRICS: [(&str, &str, Tell); 7] = [
 ];
 
 impl WorkloadCollector {
-    /// Takes a report. Returns of how many more pods than before the hook cannot be asked, by hook.
+    /// Stores a report. Returns by hook how many more pods than before are blocked.
     pub(super) fn set(
         &self,
         key: &Key,
@@ -140,7 +140,7 @@ impl WorkloadCollector {
 
 impl Collector for WorkloadCollector {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), Error> {
-        // Decisions are not to wait until everything is written out.
+        // Clone the reports so that decisions do not wait for the encoding.
         let reports = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
         for (name, help, tell) in METRICS {
             let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;

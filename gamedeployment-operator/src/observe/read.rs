@@ -1,4 +1,4 @@
-//! What is kept of objects.
+//! Conversion of API objects into the kept fields.
 
 use std::sync::Arc;
 
@@ -12,10 +12,10 @@ use shared_api::names;
 use shared_api::reason::CONDITION_VALID;
 use shared_api::{GameDeployment, HookTemplate};
 
-/// The kind whose pods are decided on.
+/// Kind of controller whose pods this operator manages.
 const KIND: &str = "GameDeployment";
 
-/// What is kept of a pod.
+/// Converts a pod.
 pub fn pod(pod: &api::Pod) -> Pod {
     let mut owners = pod.metadata.owner_references.iter().flatten();
     let controller = owners.find(|owner| owner.controller == Some(true));
@@ -27,7 +27,7 @@ pub fn pod(pod: &api::Pod) -> Pod {
     }
 }
 
-/// What is kept of a ControllerRevision; none of one that does not hold a template.
+/// Converts a ControllerRevision; `None` if it holds no template.
 pub fn revision(object: &ControllerRevision) -> Option<OwnedRevision> {
     Some(OwnedRevision {
         owner: controller_of(&object.metadata),
@@ -35,7 +35,7 @@ pub fn revision(object: &ControllerRevision) -> Option<OwnedRevision> {
     })
 }
 
-/// A HookTemplate, readable or not.
+/// Converts a HookTemplate, readable or not.
 pub(super) fn template(read: Result<HookTemplate, InvalidObject>) -> Template {
     let (metadata, spec, problem) = match read {
         Ok(template) => {
@@ -52,7 +52,7 @@ pub(super) fn template(read: Result<HookTemplate, InvalidObject>) -> Template {
     }
 }
 
-/// A workload, readable or not.
+/// Converts a workload, readable or not.
 pub(super) fn workload(read: Result<GameDeployment, InvalidObject>) -> Workload {
     match read {
         Ok(object) => Workload::new(object),
@@ -60,7 +60,7 @@ pub(super) fn workload(read: Result<GameDeployment, InvalidObject>) -> Workload 
     }
 }
 
-/// What is kept of a node. One that cannot be read exists all the same.
+/// Converts a node. An unreadable node still exists.
 pub(super) fn node(read: Result<api::Node, InvalidObject>) -> NodeFacts {
     let notes = read
         .ok()
@@ -72,7 +72,7 @@ pub(super) fn node(read: Result<api::Node, InvalidObject>) -> NodeFacts {
     }
 }
 
-/// What hook-operator says of the spec as it is, if that is no good.
+/// Returns what hook-operator reports as wrong with the current spec, if anything.
 fn problem(template: &HookTemplate) -> Option<String> {
     let mut conditions = template.status.as_ref()?.conditions.iter();
     let valid = conditions.find(|known| known.type_ == CONDITION_VALID)?;
