@@ -1,26 +1,26 @@
-//! Which addresses no hook may call, and the other forms in which they can be written.
+//! Addresses that no hook may call, and the other forms in which they can be written.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Why an address is special.
+/// Reason why an address is special.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Class {
-    /// A cloud's metadata service: it hands out the node's credentials.
+    /// Cloud metadata service, which hands out the node's credentials.
     Metadata,
-    /// Reaches the node's own link; most metadata services live there.
+    /// The node's own link; most metadata services are there.
     LinkLocal,
     /// The operator's own pod.
     Loopback,
     /// "This host": connects to loopback on Linux.
     Unspecified,
-    /// No single server.
+    /// More than one server.
     Multicast,
-    /// Broadcast and the never assigned rest of the IPv4 range.
+    /// Broadcast, and the unassigned rest of the IPv4 range.
     Reserved,
 }
 
 impl Class {
-    /// As in "ADDRESS is …".
+    /// Describes the class, as in "ADDRESS is …".
     pub fn describe(self) -> &'static str {
         match self {
             Self::Metadata => "a cloud metadata address",
@@ -33,7 +33,7 @@ impl Class {
     }
 }
 
-/// Metadata services of clouds, whether or not they are link-local as well.
+/// Cloud metadata services, whether or not they are link-local as well.
 const METADATA_V4: [Ipv4Addr; 5] = [
     // AWS, Azure, Google Cloud, OpenStack and most others.
     Ipv4Addr::new(169, 254, 169, 254),
@@ -60,7 +60,7 @@ const METADATA_V6: [Ipv6Addr; 5] = [
     Ipv6Addr::new(0xfd00, 0xc1, 0, 0, 0, 0, 0xa9fe, 0xa9fe),
 ];
 
-/// What is special about an address as it is written; see [`faces`] for what else it stands for.
+/// Classifies an address as written; see [`faces`] for the other addresses that it stands for.
 pub fn classify(address: IpAddr) -> Option<Class> {
     match address {
         IpAddr::V4(address) => classify_v4(address),
@@ -103,7 +103,7 @@ fn classify_v6(address: Ipv6Addr) -> Option<Class> {
     }
 }
 
-/// The address, and the IPv4 addresses that a translator or tunnel on the way would turn it into.
+/// Returns the address, and the IPv4 addresses that a translator or tunnel would turn it into.
 pub fn faces(address: IpAddr) -> Vec<IpAddr> {
     let mut faces = vec![address];
     if let IpAddr::V6(address) = address {
@@ -112,14 +112,14 @@ pub fn faces(address: IpAddr) -> Vec<IpAddr> {
     faces
 }
 
-/// An IPv4 address written in IPv6 is that IPv4 address to the socket; an allow list that names it means both.
+/// Converts an IPv4-mapped IPv6 address to IPv4: the socket treats them alike, and so does an allow list.
 pub fn canonical(address: IpAddr) -> IpAddr {
     address.to_canonical()
 }
 
 fn embedded(address: Ipv6Addr) -> [Option<Ipv4Addr>; 2] {
     match address.segments() {
-        // `::` and `::1` are no compatible addresses; they have classes of their own.
+        // `::` and `::1` are not IPv4-compatible addresses; they have their own classes.
         [0, 0, 0, 0, 0, 0, 0, 0 | 1] => [None, None],
         // ::a.b.c.d (compatible), ::ffff:a.b.c.d (mapped), ::ffff:0:a.b.c.d (translated), 64:ff9b::/96 (NAT64),
         // ISATAP below any prefix, and 6to4.
@@ -128,8 +128,9 @@ fn embedded(address: Ipv6Addr) -> [Option<Ipv4Addr>; 2] {
         | [0x64, 0xff9b, 0, 0, 0, 0, high, low]
         | [_, _, _, _, 0 | 0x200, 0x5efe, high, low]
         | [0x2002, high, low, ..] => [Some(join(high, low)), None],
-        // 64:ff9b:1::/48, NAT64 of a local network: around the reserved octet (RFC 6052, 2.2), or the low bits.
-        // Only the operator of the network knows which; a form that holds nothing is not meant.
+        // 64:ff9b:1::/48, NAT64 of a local network: the IPv4 address is around the reserved octet (RFC 6052,
+        // 2.2) or in the low bits. Only the network's operator knows which, so both count unless they are
+        // unspecified.
         [0x64, 0xff9b, 1, start, middle, end, high, low] => {
             let [first, second] = start.to_be_bytes();
             let [_, third] = middle.to_be_bytes();
@@ -140,7 +141,7 @@ fn embedded(address: Ipv6Addr) -> [Option<Ipv4Addr>; 2] {
                 meant(join(high, low)),
             ]
         }
-        // Teredo: the server, and the client with its bits turned over.
+        // Teredo: the server, and the client with inverted bits.
         [0x2001, 0, server_high, server_low, _, _, client_high, client_low] => [
             Some(join(server_high, server_low)),
             Some(join(!client_high, !client_low)),

@@ -1,4 +1,4 @@
-//! From an answer and conditions to the phase of one measurement, with its value and its reason in words.
+//! Judges an answer by conditions: returns the phase of one measurement, with its value and a reason.
 
 use expr_conditions::{Condition, Facts, Response};
 use jiff::Timestamp;
@@ -11,36 +11,36 @@ use crate::value::{MetricValue, cut};
 /// Longest value and longest message that a status keeps, in bytes.
 pub const KEPT_BYTES: usize = 1024;
 
-/// What is said of a metric whose answers nothing judges.
+/// Message for a metric without conditions.
 pub const NO_CONDITION: &str = "no condition: any 2xx answer is a success";
 
 /// Longest value that a message quotes, in bytes.
 const QUOTED_BYTES: usize = 120;
 
-/// How an answer is judged.
+/// Rules to judge an answer by.
 #[derive(Debug, Clone)]
 pub struct Rules<'a> {
-    /// True makes the measurement Successful.
+    /// Condition that makes the measurement Successful.
     pub success: Option<&'a Condition>,
-    /// True makes the measurement Failed.
+    /// Condition that makes the measurement Failed.
     pub failure: Option<&'a Condition>,
-    /// The phase of an answer without data that no condition handles.
+    /// Phase of an answer without data that no condition handles.
     pub on_no_data: Phase,
 }
 
-/// The outcome of one measurement.
+/// Result of one measurement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MeasurementResult {
     /// Successful, Failed, Inconclusive or Error.
     pub phase: Phase,
-    /// The value as text, cut at [`KEPT_BYTES`]; none where nothing was measured.
+    /// Value as text, cut at [`KEPT_BYTES`]; `None` if nothing was measured.
     pub value: Option<String>,
-    /// Why, cut at [`KEPT_BYTES`].
+    /// Reason, cut at [`KEPT_BYTES`].
     pub message: Option<String>,
 }
 
-/// Judges what a provider brought back. The redactor takes secrets out of a text before it is shown or cut; where it
-/// hides answers, the verdict holds nothing of this one.
+/// Judges a provider's outcome. The redactor removes secrets before a text is cut or shown; if it hides
+/// answers, the result contains nothing of this one.
 pub fn judge(
     rules: &Rules<'_>,
     outcome: &Result<Answer, MeasurementFailure>,
@@ -71,7 +71,8 @@ pub fn judge(
         return verdict(Phase::Inconclusive, Some(value), message);
     }
     let (phase, message) = rules.apply(result, response, now, &value);
-    // A vacuous truth (`all` of nothing) beside a failureCondition that knows of emptiness measures nothing.
+    // A vacuous truth (`all` of an empty vector) beside a failureCondition that handles emptiness is not a
+    // measurement.
     if let Some(message) = empty.filter(|_| phase == Phase::Successful && !rules.succeed_on_empty()) {
         return verdict(rules.on_no_data, Some(value), no_data(message));
     }
@@ -87,7 +88,7 @@ impl Rules<'_> {
         self.conditions().any(Condition::handles_empty)
     }
 
-    /// Whether the condition that makes a success is the one that handles emptiness.
+    /// Whether the condition that makes a success also handles emptiness.
     fn succeed_on_empty(&self) -> bool {
         self.success
             .or(self.failure)
@@ -98,8 +99,9 @@ impl Rules<'_> {
         self.conditions().any(Condition::mentions_is_nan)
     }
 
-    /// failure true → Failed; success true → Successful; with one condition alone its opposite follows; with
-    /// both and neither true → Inconclusive. A condition that cannot be answered → Error, whatever the other says.
+    /// Applies both conditions: failure true → Failed; success true → Successful. A single condition that is
+    /// false means its opposite; with two, neither true → Inconclusive. A condition that fails to evaluate →
+    /// Error, even if the other holds.
     fn apply(
         &self,
         result: &MetricValue,
@@ -149,7 +151,7 @@ impl Rules<'_> {
     }
 }
 
-/// Asks one condition, if it is set: its text and whether it holds.
+/// Evaluates a condition, if it is set. Returns its text and whether it holds.
 fn ask<'c>(
     name: &str,
     condition: Option<&'c Condition>,
@@ -163,7 +165,7 @@ fn ask<'c>(
     match condition.evaluate(facts) {
         Ok(holds) => Ok(Some((source, holds))),
         Err(error) => {
-            // The error's words may hold a part of the answer.
+            // The error message may quote the answer.
             let error = value
                 .0
                 .as_ref()
@@ -173,11 +175,11 @@ fn ask<'c>(
     }
 }
 
-/// A value as it may be shown; none where it is hidden.
+/// Value as it may be shown; `None` if it is hidden.
 struct Shown(Option<String>);
 
 impl Shown {
-    /// As messages show it.
+    /// Returns the value as quoted in messages.
     fn quoted(&self) -> String {
         match &self.0 {
             Some(value) => format!("\"{}\"", cut(value, QUOTED_BYTES)),

@@ -1,4 +1,5 @@
-//! Fills in placeholders: from a resolved metric and the values of its references to a request and conditions.
+//! Fills in placeholders: turns a resolved metric and the values of its references into a request and
+//! conditions.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,26 +14,26 @@ use crate::resolve::{
     ResolvedPrometheus, ResolvedProvider, ResolvedWeb,
 };
 
-/// The most bytes of a request, with all its headers.
+/// Most bytes of a request, including its headers.
 pub const MAX_REQUEST: usize = 256 * 1024;
 
-/// The texts of the references that one measurement needs.
+/// Texts of the references that one measurement needs.
 pub type References = BTreeMap<Reference, String>;
 
-/// A measurement that is ready to be taken.
+/// Measurement that is ready to run.
 #[derive(Debug, Clone)]
 pub struct Rendered {
-    /// What to ask, of whom.
+    /// Request to send.
     pub request: Request,
-    /// True makes the measurement Successful.
+    /// Condition that makes the measurement Successful.
     pub success: Option<Condition>,
-    /// True makes the measurement Failed.
+    /// Condition that makes the measurement Failed.
     pub failure: Option<Condition>,
-    /// Takes the texts of Secrets out of everything that is shown.
+    /// Redactor that removes the texts of Secrets from everything that is shown.
     pub redactor: Redactor,
 }
 
-/// The references that must be read before [`render`] can fill in this metric.
+/// Returns the references that must be read before [`render`] can fill in this metric.
 pub fn references(metric: &ResolvedMetric, arguments: &Arguments) -> BTreeSet<Reference> {
     let mut found = BTreeSet::new();
     for template in templates(metric) {
@@ -46,7 +47,7 @@ pub fn references(metric: &ResolvedMetric, arguments: &Arguments) -> BTreeSet<Re
     found
 }
 
-/// The most bytes that [`render`] can make of a metric, known before anything is made.
+/// Upper bound of the bytes that [`render`] produces for a metric, computed without rendering.
 pub fn longest(metric: &ResolvedMetric, arguments: &Arguments, references: &References) -> usize {
     let of_reference = |reference: &Reference| references.get(reference).map_or(0, String::len);
     let length = |name: &str| match arguments.get(name) {
@@ -62,7 +63,7 @@ pub fn longest(metric: &ResolvedMetric, arguments: &Arguments, references: &Refe
     of_templates.chain(of_headers).fold(0, usize::saturating_add)
 }
 
-/// Everything in a metric that has placeholders, or might.
+/// Returns every text of a metric that may have placeholders.
 fn templates(metric: &ResolvedMetric) -> impl Iterator<Item = &Template> {
     let conditions = [&metric.success, &metric.failure].into_iter().flatten();
     let conditions = conditions.filter_map(|condition| match condition {
@@ -94,8 +95,8 @@ fn headers(metric: &ResolvedMetric) -> &[(String, HeaderText)] {
     }
 }
 
-/// Fills in a metric. Fails where a value cannot stand in its place (a line break in a header, a host with a
-/// slash, text that is no number in a condition).
+/// Fills in a metric. Fails if a value is not allowed in its place (a line break in a header, a slash in a
+/// host, text that is not a number in a condition).
 pub fn render(
     metric: &ResolvedMetric,
     arguments: &Arguments,

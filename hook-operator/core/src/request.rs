@@ -1,21 +1,21 @@
-//! One measurement's request with every placeholder filled in: what a provider is handed.
+//! Request of one measurement with every placeholder filled in, as passed to a provider.
 
 use std::time::Duration;
 
 use json_path::JsonPath;
 use redact::Redactor;
 
-/// What to ask, of whom.
+/// Request to a provider.
 #[derive(Debug, Clone)]
 pub enum Request {
-    /// An HTTP endpoint that answers with JSON or text.
+    /// HTTP endpoint that answers with JSON or text.
     Web(WebRequest),
-    /// A Prometheus server's instant query.
+    /// Instant query of a Prometheus server.
     Prometheus(PrometheusRequest),
 }
 
 impl Request {
-    /// The bytes of its texts.
+    /// Number of bytes of its texts.
     pub fn bytes(&self) -> usize {
         let (texts, headers) = match self {
             Self::Web(web) => {
@@ -32,7 +32,7 @@ impl Request {
     }
 }
 
-/// The methods that `web.method` allows.
+/// HTTP methods that `web.method` allows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Method {
     /// Read, without a body.
@@ -44,60 +44,61 @@ pub enum Method {
     Put,
 }
 
-/// How the server's certificate is checked.
+/// Verification of the server's certificate.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Tls {
-    /// Accept any certificate.
+    /// Whether any certificate is accepted.
     pub insecure_skip_verify: bool,
-    /// PEM certificates trusted instead of the system's.
+    /// PEM certificates to trust instead of the system's.
     pub ca_bundle: Option<String>,
 }
 
-/// A call to a web endpoint.
+/// Call to a web endpoint.
 #[derive(Debug, Clone)]
 pub struct WebRequest {
-    /// The method.
+    /// HTTP method.
     pub method: Method,
-    /// Absolute, `http` or `https`.
+    /// Absolute URL, `http` or `https`.
     pub url: String,
-    /// In the order of the manifest; a later duplicate replaces an earlier one, as in the original.
+    /// Headers in the manifest's order; a later duplicate replaces an earlier one, as in the original
+    /// operator.
     pub headers: Vec<(String, String)>,
-    /// The body and its content type, if any.
+    /// Body and its content type, if any.
     pub body: Option<Body>,
-    /// For the whole exchange, body included.
+    /// Timeout of the whole exchange, body included.
     pub timeout: Duration,
-    /// What to take from the body; `None` means all of it.
+    /// Part of the body to extract; `None` means all of it.
     pub json_path: Option<JsonPath>,
-    /// How the server's certificate is checked.
+    /// Verification of the server's certificate.
     pub tls: Tls,
-    /// Knows the secrets that were filled in, for messages that quote an answer.
+    /// Redactor for the filled-in secrets, for messages that quote an answer.
     pub redactor: Redactor,
 }
 
-/// A request body.
+/// Request body.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Body {
-    /// `application/json` for `jsonBody`; for `body` only what a header says.
+    /// `application/json` for `jsonBody`; for `body`, only a header sets it.
     pub content_type: Option<&'static str>,
-    /// The text sent.
+    /// Text to send.
     pub text: String,
 }
 
-/// An instant query.
+/// Instant query.
 #[derive(Debug, Clone)]
 pub struct PrometheusRequest {
-    /// Whether an answer that the server calls incomplete is judged.
+    /// Whether to judge an answer that the server reports as incomplete.
     pub accept_partial: bool,
     /// Base address, for example `http://prometheus.monitoring:9090`.
     pub address: String,
     /// `PromQL`.
     pub query: String,
-    /// In the order of the manifest; a later duplicate replaces an earlier one.
+    /// Headers in the manifest's order; a later duplicate replaces an earlier one.
     pub headers: Vec<(String, String)>,
-    /// For the whole exchange, body included.
+    /// Timeout of the whole exchange, body included.
     pub timeout: Duration,
-    /// How the server's certificate is checked.
+    /// Verification of the server's certificate.
     pub tls: Tls,
-    /// Knows the secrets that were filled in, for messages that quote an answer.
+    /// Redactor for the filled-in secrets, for messages that quote an answer.
     pub redactor: Redactor,
 }

@@ -1,41 +1,42 @@
-//! When a metric is to be measured next. Times are arguments; nothing here reads a clock.
+//! Due time of a metric's next measurement. Times are arguments; this module reads no clock.
 
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use shared_api::Phase;
 
-/// Pause before another try after an error, where the metric has no interval.
+/// Pause before the retry after an error, for a metric without an interval.
 pub const ERROR_RETRY: Duration = Duration::from_secs(10);
 
-/// A shorter interval counts as this one: every measurement is a write, and one tenant's typo must not take the API
-/// server's time from all others.
+/// Lower bound of intervals: every measurement is a write, and one tenant's typo must not overload the API
+/// server.
 pub const SHORTEST_INTERVAL: Duration = Duration::from_millis(100);
 
-/// A metric's rhythm.
+/// Schedule of a metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Schedule {
-    /// From the end of one measurement to the start of the next.
+    /// Time from the end of one measurement to the start of the next.
     pub interval: Option<Duration>,
-    /// From the moment the metric may start to its first measurement.
+    /// Time from the moment the metric may start to its first measurement.
     pub initial_delay: Option<Duration>,
 }
 
 impl Schedule {
-    /// When the next measurement of a metric without a verdict is due. `last` is the newest measurement, with its
-    /// end. `may_start` is when the metric was allowed to begin: the run's start, or under `Ordered` the end of the
-    /// metric before it. Missed ticks are not replayed: an overdue measurement is taken once.
+    /// Returns the due time of the next measurement of a metric without a verdict. `last` is the newest
+    /// measurement, with its end. `may_start` is the run's start, or under `Ordered` the end of the previous
+    /// metric. Missed ticks are not replayed: an overdue measurement is taken once.
     pub fn due(&self, last: Option<(Phase, Timestamp)>, may_start: Timestamp) -> Timestamp {
         match (last, self.interval) {
             (None, _) => after(may_start, self.initial_delay.unwrap_or_default()),
             (Some((_, finished)), Some(interval)) => after(finished, interval),
-            // After an error; or after a measurement whose counters are lost, which must not end in silence.
+            // Follows an error, or a measurement whose counters were lost, which must not end the metric
+            // unnoticed.
             (Some((_, finished)), None) => after(finished, ERROR_RETRY),
         }
     }
 }
 
-/// `at + wait`, or the end of time where that cannot be written.
+/// Returns `at + wait`, or the maximum timestamp on overflow.
 pub fn after(at: Timestamp, wait: Duration) -> Timestamp {
     SignedDuration::try_from(wait)
         .ok()

@@ -1,41 +1,41 @@
-//! From measurements to a metric's phase: counters, limits, and the order in which limits are checked.
+//! Turns measurements into a metric's phase: counters, limits, and the order in which limits are checked.
 
 use shared_api::Phase;
 use shared_api::hook_run::{Measurement, MetricResult};
 use shared_api::reason::HookRunReason;
 
-/// How many measurements a metric's result keeps; counters are never trimmed.
+/// Number of measurements that a metric's result keeps; counters are never trimmed.
 pub const KEPT_MEASUREMENTS: usize = 10;
 
-/// When a metric has a verdict. Limits follow `failed > limit` and `successful >= limit`.
+/// Limits that decide a metric's verdict: `failed > limit` and `successful >= limit`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Measurements to take, errors aside; `None`: no end.
+    /// Measurements to take, not counting errors; `None` means no end.
     pub count: Option<i64>,
-    /// Failures tolerated; `None`: any number.
+    /// Tolerated failures; `None` means any number.
     pub failure: Option<i64>,
-    /// Inconclusive measurements tolerated.
+    /// Tolerated inconclusive measurements.
     pub inconclusive: i64,
-    /// Errors in a row tolerated; `None`: any number.
+    /// Tolerated consecutive errors; `None` means any number.
     pub consecutive_error: Option<i64>,
-    /// Successes needed.
+    /// Required successes.
     pub successful: Option<i64>,
-    /// Successes in a row needed.
+    /// Required consecutive successes.
     pub consecutive_successful: Option<i64>,
 }
 
-/// A metric's verdict.
+/// Verdict of a metric.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Assessment {
-    /// Final.
+    /// Final phase.
     pub phase: Phase,
-    /// Which rule decided.
+    /// Rule that decided.
     pub reason: HookRunReason,
-    /// The numbers behind it, for example `3 failed > failureLimit 2`.
+    /// Numbers behind the decision, for example `3 failed > failureLimit 2`.
     pub because: String,
 }
 
-/// How many measurements were taken for a metric, of any outcome: the number of its next slot.
+/// Number of measurements taken for a metric, of any outcome, which is the number of its next slot.
 pub fn taken(result: &MetricResult) -> i64 {
     let outcomes = [
         result.successful,
@@ -43,20 +43,20 @@ pub fn taken(result: &MetricResult) -> i64 {
         result.inconclusive,
         result.error,
     ];
-    // Not `count`: the original's holds errors too.
+    // `count` does not fit: the original operator's includes errors.
     outcomes.into_iter().map(plausible).sum()
 }
 
-/// More than any run can measure, and far from where sums overflow.
+/// More than any run can measure, and far below an overflow of sums.
 const MOST: i64 = 1 << 53;
 
-/// A counter that a person's editor may have left. What cannot have been counted was not counted; what lies above
-/// the limit must not stay there, or the next measurement would not change it.
+/// Replaces an implausible counter, which an editor may have left, by 0. A value above the limit must not
+/// stay, or the next measurement would not change it.
 fn plausible(counter: i64) -> i64 {
     if (0..=MOST).contains(&counter) { counter } else { 0 }
 }
 
-/// Makes a result's counters agree with each other, wherever they come from.
+/// Makes the counters of a result consistent, regardless of their origin.
 pub fn make_plausible(result: &mut MetricResult) {
     for counter in [
         &mut result.successful,
@@ -71,7 +71,7 @@ pub fn make_plausible(result: &mut MetricResult) {
     result.consecutive_successful = plausible(result.consecutive_successful).min(result.successful);
 }
 
-/// Adds a measurement to a metric's counters, which are plausible, and to its list.
+/// Adds a measurement to a metric's list and to its counters, which must be plausible.
 pub fn add(result: &mut MetricResult, measurement: Measurement) {
     match measurement.phase {
         Phase::Successful => {
@@ -81,7 +81,7 @@ pub fn add(result: &mut MetricResult, measurement: Measurement) {
         }
         Phase::Failed => result.failed += 1,
         Phase::Inconclusive => result.inconclusive += 1,
-        // A measurement without a verdict of its own is an error: it must not count as anything better.
+        // A measurement without a final phase counts as an error, the worst case.
         Phase::Error | Phase::Unset | Phase::Pending | Phase::Running => {
             result.error += 1;
             result.consecutive_error += 1;
@@ -98,7 +98,7 @@ pub fn add(result: &mut MetricResult, measurement: Measurement) {
     result.measurements.drain(..surplus);
 }
 
-/// The verdict that a metric's counters amount to, or `None` while more measurements are needed.
+/// Returns the verdict that a metric's counters have reached, or `None` while more measurements are needed.
 pub fn assess(limits: &Limits, result: &MetricResult) -> Option<Assessment> {
     let verdict = |phase, reason, because| {
         Some(Assessment {
@@ -150,8 +150,8 @@ pub fn assess(limits: &Limits, result: &MetricResult) -> Option<Assessment> {
         .map(|count| used_up(limits, result, count))
 }
 
-/// The verdict of a metric whose `count` is used up. Limits may tolerate failures, but a gate opens on a
-/// measured success alone: without a single one the verdict is never Successful.
+/// Returns the verdict of a metric whose `count` is used up. Limits may tolerate failures, but a gate opens
+/// only on a measured success: without one the verdict is never Successful.
 fn used_up(limits: &Limits, result: &MetricResult, count: i64) -> Assessment {
     if limits.successful.is_some() || limits.consecutive_successful.is_some() {
         return Assessment {
@@ -192,7 +192,8 @@ mod tests {
         consecutive_successful: None,
     };
 
-    /// Feeds `S F I E` letters and returns the verdict as soon as there is one, with how many it took.
+    /// Adds measurements by their letters `S F I E`. Returns the first verdict and the number of measurements
+    /// that it took.
     fn feed(limits: &Limits, letters: &str) -> Option<(Phase, usize)> {
         let mut result = MetricResult::default();
         for (index, letter) in letters.chars().enumerate() {

@@ -1,22 +1,22 @@
-//! What one measurement yields: the value that conditions call `result`.
+//! Value that one measurement yields, which conditions call `result`.
 
 use expr_conditions::Input;
 use serde_json::Value;
 
-/// The value bound to `result` in a condition.
+/// Value bound to `result` in a condition.
 #[derive(Debug, Clone, PartialEq)]
 pub enum MetricValue {
-    /// A JSON value found by `jsonPath` in the answer of a web endpoint; integers are exact.
+    /// JSON value found by `jsonPath` in the answer of a web endpoint; integers are exact.
     Json(Value),
-    /// A Prometheus scalar; may be NaN or infinite.
+    /// Prometheus scalar; may be NaN or infinite.
     Scalar(f64),
-    /// The samples of a Prometheus instant vector, in server order; may hold NaN or infinities.
+    /// Samples of a Prometheus instant vector, in server order; may contain NaN or infinities.
     Vector(Vec<f64>),
 }
 
 impl MetricValue {
-    /// The value as status shows it: a JSON string raw, other JSON compact, numbers of Prometheus in full without
-    /// an exponent (`0.99`, `+Inf`), a vector as `[0.99,1]`. Not shortened; see [`cut`].
+    /// Formats the value for the status: a JSON string raw, other JSON compact, numbers of Prometheus in full
+    /// without an exponent (`0.99`, `+Inf`), a vector as `[0.99,1]`. Does not shorten it; see [`cut`].
     pub fn text(&self) -> String {
         match self {
             Self::Json(Value::String(text)) => text.clone(),
@@ -40,7 +40,7 @@ impl<'a> From<&'a MetricValue> for Input<'a> {
     }
 }
 
-/// As Go's `FormatFloat(x, 'f', -1, 64)`, which the original wrote to status.
+/// Formats a number like Go's `FormatFloat(x, 'f', -1, 64)`, which the original operator wrote to the status.
 fn plain_number(number: f64) -> String {
     if number == f64::INFINITY {
         "+Inf".into()
@@ -51,11 +51,11 @@ fn plain_number(number: f64) -> String {
     }
 }
 
-/// What [`cut`] puts where text is missing.
+/// Mark that [`cut`] puts in place of missing text.
 const CUT_MARK: &str = "… (cut)";
 
-/// The text itself when it takes at most `max_bytes`; otherwise its beginning and a mark, within `max_bytes`
-/// together. Never splits a character.
+/// Returns the text if it has at most `max_bytes`, otherwise its beginning and a mark, together within
+/// `max_bytes`. Never splits a character.
 pub fn cut(text: &str, max_bytes: usize) -> String {
     if text.len() <= max_bytes {
         return text.to_owned();

@@ -1,4 +1,4 @@
-//! No typo, no error page and no 0/0 opens a gate: what is missing and what is no number are neither yes nor no.
+//! No typo, error page or 0/0 opens a gate: a missing value and NaN are neither true nor false.
 
 #![expect(clippy::expect_used, reason = "a failed expectation is a failed test")]
 
@@ -40,7 +40,7 @@ fn judged(success: &str, failure: &str, answer: &Result<Answer, MeasurementFailu
     (verdict.phase, verdict.message.unwrap_or_default())
 }
 
-/// Neither as a successCondition nor, alone, as a failureCondition, nor as the opposite of either.
+/// Checks the condition as a successCondition, as the only failureCondition, and both negated.
 fn never_opens(condition: &str, path: Option<&str>, body: &str) {
     let answer = answer(path, body);
     let negated = format!("!({condition})");
@@ -205,7 +205,7 @@ fn a_number_that_is_none_opens_nothing_wherever_it_came_from() {
     }
 }
 
-/// Who asks about absence, or about NaN, is answered.
+/// A condition that handles absence or NaN explicitly is evaluated.
 #[test]
 fn what_is_asked_on_purpose_is_answered() {
     for (condition, body) in [

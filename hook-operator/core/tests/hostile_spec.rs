@@ -1,4 +1,5 @@
-//! What one hostile spec costs, measured from outside: this process does nothing else, and the kernel counts its memory.
+//! Cost of one hostile spec, measured from outside: this process does nothing else, and the kernel counts its
+//! memory.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may end so")]
 #![expect(
@@ -11,7 +12,7 @@ use std::time::{Duration, Instant};
 use hook_core::resolve::{check_template, resolve_run};
 use serde_json::{Value, json};
 
-/// Sixteen different patterns for each condition, each of which keeps as much as it can.
+/// Builds a condition with sixteen different patterns, each as memory-hungry as possible.
 fn condition(number: usize, pattern: &str) -> String {
     let patterns = (0..16).map(|at| format!(r#"result matches "{pattern}{number}x{at}""#));
     patterns.collect::<Vec<_>>().join(" || ")
@@ -29,7 +30,7 @@ fn spec(metrics: usize, pattern: &str) -> Value {
     json!({ "metrics": metrics.collect::<Vec<_>>() })
 }
 
-/// The most memory that this process has had, in KiB.
+/// Returns the peak memory of this process, in KiB.
 fn peak() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap();
@@ -38,7 +39,7 @@ fn peak() -> u64 {
 
 #[test]
 fn a_spec_of_hostile_patterns_is_refused_soon_and_with_little_memory() {
-    // The engines of regular expressions are not optimised in a development build.
+    // Regular expression engines are not optimised in a development build.
     let limit = Duration::from_millis(if cfg!(debug_assertions) { 3000 } else { 250 });
     for pattern in [
         r"(?i)(\\pL|\\pN|\\pP|\\pS|\\pZ)+",

@@ -1,4 +1,5 @@
-//! What of a refused answer's body may stand in a message: little, on one line, without what the request sent.
+//! Excerpt of a refused answer's body for messages: short, on one line, and without the data that the request
+//! sent.
 
 use redact::Redactor;
 
@@ -7,7 +8,7 @@ use super::{FailureKind, HIDDEN, MeasurementFailure};
 /// Enough to recognise an error page.
 const EXCERPT_CHARS: usize = 200;
 
-/// Headers whose values are no secret and are common words of error pages.
+/// Headers whose values are not secret and are common words on error pages.
 const PUBLIC_HEADERS: [&str; 6] = [
     "accept",
     "accept-encoding",
@@ -17,7 +18,8 @@ const PUBLIC_HEADERS: [&str; 6] = [
     "user-agent",
 ];
 
-/// What of an answer may be shown, on one line: without what the request sent, or nothing where it carried a Secret.
+/// Shows parts of an answer on one line. It removes the data that the request sent, and shows nothing if the
+/// request carried a Secret.
 pub(super) struct Shown<'a> {
     redactor: &'a Redactor,
     sent: Redactor,
@@ -32,8 +34,8 @@ impl<'a> Shown<'a> {
         }
     }
 
-    /// At most `max_chars` characters of a text. It is searched before it is shortened, because half a secret is
-    /// not found later.
+    /// Returns at most `max_chars` characters of a text. Redacts before it shortens, because half a secret
+    /// would not be recognised later.
     pub(super) fn excerpt(&self, text: &str, max_chars: usize) -> String {
         if self.redactor.hides() {
             return if text.trim().is_empty() {
@@ -46,7 +48,7 @@ impl<'a> Shown<'a> {
         one_line(&text, max_chars)
     }
 
-    /// The beginning of a body, after a colon.
+    /// Returns the beginning of a body, after a colon.
     pub(super) fn body(&self, body: &[u8]) -> String {
         let page = self.excerpt(&String::from_utf8_lossy(body), EXCERPT_CHARS);
         if page.is_empty() {
@@ -57,13 +59,13 @@ impl<'a> Shown<'a> {
     }
 }
 
-/// `received status 503`, and what the page says.
+/// Returns `received status 503` with an excerpt of the page.
 pub(super) fn refused_status(code: u16, body: &[u8], shown: &Shown<'_>) -> MeasurementFailure {
     let message = format!("received status {code}{}", shown.body(body));
     MeasurementFailure::new(FailureKind::Status, message)
 }
 
-/// At most `max_chars` characters, blanks and line ends run together, control characters left out.
+/// Returns at most `max_chars` characters, with runs of whitespace collapsed and control characters removed.
 fn one_line(text: &str, max_chars: usize) -> String {
     let words: Vec<&str> = text.split_whitespace().take(max_chars).collect();
     words
@@ -74,13 +76,13 @@ fn one_line(text: &str, max_chars: usize) -> String {
         .collect()
 }
 
-/// Marks that change the reading direction: a page could use them to make a message read as another.
+/// Whether a character changes the text direction: a page could use it to disguise a message.
 fn turns_text_around(c: char) -> bool {
     matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// What of a request an error page may echo and no message may repeat: header values (and their words, for
-/// `Bearer TOKEN`) and the values of the URL's query.
+/// Returns the parts of a request that an error page may echo and no message may repeat: header values, their
+/// words (for `Bearer TOKEN`), and the values of the URL's query.
 fn sensitive_parts(url: &str, headers: &[(String, String)]) -> Vec<String> {
     let mut parts = Vec::new();
     for (name, value) in headers {
@@ -103,7 +105,8 @@ fn sensitive_parts(url: &str, headers: &[(String, String)]) -> Vec<String> {
     parts
 }
 
-/// `Bearer` is no secret, and a page that asks for one should stay readable.
+/// Whether a word is an authentication scheme. `Bearer` is no secret, and a page that asks for one stays
+/// readable.
 fn is_scheme(word: &str) -> bool {
     ["basic", "bearer", "digest", "token"]
         .iter()

@@ -1,7 +1,7 @@
-//! From the bytes that a provider read to a value, or the reason why there is none. Pure: no I/O.
+//! Turns the bytes that a provider read into a value, or into the reason why there is none. Pure: no I/O.
 //!
-//! [`interpret_web`] and [`interpret_prometheus`] each take what was asked, the status and the bytes. Nothing here
-//! knows how the bytes were fetched; conditions are judged elsewhere.
+//! [`interpret_web`] and [`interpret_prometheus`] each take the request, the status and the bytes. This
+//! module does not know how the bytes were fetched, and conditions are judged elsewhere.
 
 mod excerpt;
 mod prometheus;
@@ -14,46 +14,47 @@ use expr_conditions::Response;
 
 use crate::value::MetricValue;
 
-/// The longest answer that is read, after decompression. A reader hands over at most one byte more, which is how
-/// the functions here know that there was more.
+/// Longest answer that is read, after decompression. A reader passes at most one byte more, which shows that
+/// the answer was longer.
 pub const MAX_ANSWER_BYTES: usize = 1024 * 1024;
 
-/// What is said in the place of an answer that is not shown.
+/// Text shown instead of a hidden answer.
 pub(crate) const HIDDEN: &str = "hidden, because the request carried a Secret; quoteAnswers: true shows it";
 
-/// What a provider brought back.
+/// Answer of a provider.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Answer {
-    /// A value to judge.
+    /// Value to judge.
     Value {
-        /// What conditions call `result`.
+        /// Value that conditions call `result`.
         result: MetricValue,
-        /// The facts of the exchange; none where no exchange took place (local evaluation).
+        /// Status and latency of the exchange; `None` in local evaluation without one.
         response: Option<Response>,
     },
-    /// A proper answer that holds nothing: an empty vector, or a path that matched nothing in an empty list.
+    /// Valid answer without data: an empty vector, or a path that matched nothing in an empty list.
     NoData {
-        /// What was empty, in words.
+        /// Description of the missing data.
         message: String,
         /// `[]`, for conditions that handle emptiness themselves.
         result: MetricValue,
-        /// The facts of the exchange.
+        /// Status and latency of the exchange.
         response: Option<Response>,
     },
 }
 
-/// Why a measurement has no value. The class is a metric label and an event's word; the message is for people.
+/// Reason why a measurement has no value. The class is used in metric labels and events; the message is for
+/// users.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct MeasurementFailure {
-    /// The class of the failure.
+    /// Class of the failure.
     pub kind: FailureKind,
-    /// One sentence that names what was asked and what came back; holds no credentials.
+    /// Sentence with the request's target and the answer, without credentials.
     pub message: String,
 }
 
 impl MeasurementFailure {
-    /// A failure of a class with its sentence.
+    /// Creates a failure from its class and message.
     pub fn new(kind: FailureKind, message: impl Into<String>) -> Self {
         Self {
             kind,
@@ -62,10 +63,10 @@ impl MeasurementFailure {
     }
 }
 
-/// The classes of [`MeasurementFailure`].
+/// Classes of [`MeasurementFailure`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum FailureKind {
-    /// A placeholder, secret or config map could not be resolved, or a rendered value is not usable.
+    /// A placeholder, Secret or ConfigMap could not be resolved, or a rendered value is not usable.
     InvalidRequest,
     /// The egress policy forbids the address.
     Forbidden,
@@ -79,16 +80,16 @@ pub enum FailureKind {
     MalformedAnswer,
     /// `jsonPath` found nothing.
     PathNotFound,
-    /// The answer says that the query failed (Prometheus).
+    /// The server reports that the query failed (Prometheus).
     QueryFailed,
-    /// The answer says that it is incomplete (Prometheus, Thanos, Mimir, `VictoriaMetrics`).
+    /// The server reports an incomplete answer (Prometheus, Thanos, Mimir, `VictoriaMetrics`).
     PartialAnswer,
-    /// Nothing was asked, for want of room. That is no measurement: it is tried again, and counts for nothing.
+    /// No call was made because capacity ran out. This does not count as a measurement and is retried.
     NotAsked,
 }
 
 impl FailureKind {
-    /// All of them.
+    /// All classes.
     pub const ALL: [Self; 10] = [
         Self::InvalidRequest,
         Self::Forbidden,
@@ -102,7 +103,7 @@ impl FailureKind {
         Self::NotAsked,
     ];
 
-    /// The word for metric labels.
+    /// Label value for metrics.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::InvalidRequest => "InvalidRequest",
@@ -119,12 +120,12 @@ impl FailureKind {
     }
 }
 
-/// Whether a status says that the answer is what was asked for.
+/// Whether the status is 2xx.
 fn is_success(code: u16) -> bool {
     (200..300).contains(&code)
 }
 
-/// Refuses a body of which there was more than is read.
+/// Rejects a body that is longer than the limit.
 fn check_size(body: &[u8]) -> Result<(), MeasurementFailure> {
     if body.len() > MAX_ANSWER_BYTES {
         return Err(MeasurementFailure::new(

@@ -1,4 +1,4 @@
-//! The answer of Prometheus' instant query API (<https://prometheus.io/docs/prometheus/latest/querying/api/>).
+//! Answer of Prometheus' instant query API (<https://prometheus.io/docs/prometheus/latest/querying/api/>).
 
 use std::time::Duration;
 
@@ -12,16 +12,16 @@ use super::{
 };
 use crate::{request::PrometheusRequest, value::MetricValue};
 
-/// A server's explanation of a failed query is kept up to here.
+/// Most characters kept of a server's explanation of a failed query.
 const EXPLANATION_CHARS: usize = 300;
 
-/// The numbers in a Prometheus server's answer. `body` is what was read, decompressed, at most one byte more than
-/// [`super::MAX_ANSWER_BYTES`].
+/// Extracts the numbers from a Prometheus server's answer. `body` is decompressed and at most one byte longer
+/// than [`super::MAX_ANSWER_BYTES`].
 ///
 /// # Errors
-/// `QueryFailed` when the server says so, with its words; `Status` when something in between answered;
-/// `MalformedAnswer` when the answer is too large, not of the API's shape, or holds no numbers (a range vector, a
-/// string, native histograms).
+/// `QueryFailed` if the server reports an error, with its message; `Status` if a proxy in between answered;
+/// `MalformedAnswer` if the answer is too large, does not have the API's shape, or holds no numbers (a range
+/// vector, a string, native histograms).
 pub fn interpret_prometheus(
     request: &PrometheusRequest,
     code: u16,
@@ -59,7 +59,7 @@ pub fn interpret_prometheus(
     let response = Some(Response { code, latency });
     let result = numbers(&document)?;
     let empty = matches!(&result, MetricValue::Vector(samples) if samples.is_empty());
-    // Without series nothing was measured: what is missing may be all there is.
+    // An incomplete answer without series is not a measurement: the missing series may be all that exist.
     if let Some(words) = incomplete(&document).filter(|_| empty || !request.accept_partial) {
         let words = shown().excerpt(&words, EXPLANATION_CHARS);
         let message = format!("the answer is incomplete: {words}");
@@ -75,7 +75,7 @@ pub fn interpret_prometheus(
     Ok(Answer::Value { result, response })
 }
 
-/// The failure that the server itself reports; it does so with a status of 4xx or 5xx.
+/// Returns the error that the server itself reports; it does so with a 4xx or 5xx status.
 fn refused_query(document: &Value) -> Option<String> {
     if document.get("status").and_then(Value::as_str) != Some("error") {
         return None;
@@ -87,9 +87,9 @@ fn refused_query(document: &Value) -> Option<String> {
     Some(words.join(": "))
 }
 
-/// What the server says is missing: `warnings` (Prometheus, Thanos, Cortex, Mimir) and `isPartial`
-/// (`VictoriaMetrics`).
-/// `infos` are remarks about the query. A mark of a form that is not known counts.
+/// Returns what the server reports as missing: `warnings` (Prometheus, Thanos, Cortex, Mimir) and `isPartial`
+/// (`VictoriaMetrics`). `infos` are only remarks about the query. A mark in an unknown form counts as
+/// incomplete.
 fn incomplete(document: &Value) -> Option<String> {
     let parts = [Some(document), document.get("data")];
     let mut parts = parts.into_iter().flatten();
@@ -147,8 +147,8 @@ fn sample(sample: &Value) -> Result<f64, MeasurementFailure> {
     }
 }
 
-/// The number in `[time, "text"]`. Text that means no number, and numbers out of range, are refused: an infinity
-/// is a number only when the server says so.
+/// Parses the number in `[time, "text"]`. Rejects text that is not a number and numbers out of range: an
+/// infinity counts only if the server sends it as such.
 fn number(point: &Value) -> Result<f64, MeasurementFailure> {
     let text = point.get(1).and_then(Value::as_str);
     let number = match text {
@@ -187,7 +187,7 @@ mod tests {
         interpret_prometheus(&request(), code, Duration::ZERO, body.as_bytes())
     }
 
-    /// The value's text for a `data` object.
+    /// Returns the value's text for a `data` object.
     fn value(data: &str) -> Result<String, MeasurementFailure> {
         match interpret(200, &format!(r#"{{"status":"success","data":{data}}}"#))? {
             Answer::Value { result, .. } => Ok(result.text()),

@@ -1,4 +1,4 @@
-//! A web endpoint's answer: JSON or text, whole or in part.
+//! Answer of a web endpoint: JSON or text, whole or in part.
 
 use std::time::Duration;
 
@@ -13,12 +13,12 @@ use super::{
 };
 use crate::{request::WebRequest, value::MetricValue};
 
-/// The value in a web endpoint's answer. `body` is what was read, decompressed, at most one byte more than
+/// Extracts the value from a web endpoint's answer. `body` is decompressed and at most one byte longer than
 /// [`super::MAX_ANSWER_BYTES`].
 ///
 /// # Errors
-/// `Status` unless the status is 2xx; `MalformedAnswer` when the body is too large, is not UTF-8, or is not JSON
-/// although a path is to be found in it; `PathNotFound` when the path's key is missing.
+/// `Status` unless the status is 2xx; `MalformedAnswer` if the body is too large, is not UTF-8, or is not
+/// JSON although a path is set; `PathNotFound` if the path's key is missing.
 pub fn interpret_web(
     request: &WebRequest,
     code: u16,
@@ -63,7 +63,7 @@ pub fn interpret_web(
     })
 }
 
-/// The body as JSON, which a path needs. The parser's limit on nesting stays on.
+/// Parses the body as JSON for a path. The parser's nesting limit stays on.
 fn document<'a>(body: &[u8], shown: &impl Fn() -> Shown<'a>) -> Result<Value, MeasurementFailure> {
     if body.trim_ascii().is_empty() {
         return Err(malformed("the answer is empty, so jsonPath has nothing to read"));
@@ -74,7 +74,8 @@ fn document<'a>(body: &[u8], shown: &impl Fn() -> Shown<'a>) -> Result<Value, Me
     })
 }
 
-/// What a path met is a part of the answer.
+/// Builds the failure for a path without a match. Hides the path's error if answers are hidden, because it
+/// quotes the answer.
 fn not_found(path: &JsonPath, error: JsonPathError, hides: bool) -> MeasurementFailure {
     let message = if hides {
         let at = error
@@ -87,7 +88,7 @@ fn not_found(path: &JsonPath, error: JsonPathError, hides: bool) -> MeasurementF
     MeasurementFailure::new(FailureKind::PathNotFound, message)
 }
 
-/// The body as JSON if it is, else as the text that it is.
+/// Returns the body as JSON if it parses, otherwise as text.
 fn whole(body: &[u8]) -> Result<Value, MeasurementFailure> {
     if let Ok(value) = serde_json::from_slice(body) {
         return Ok(value);

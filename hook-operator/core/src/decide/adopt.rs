@@ -1,5 +1,5 @@
-//! What is believed of a status that may come from somewhere else: the original operator, a person's editor, a
-//! process whose clock was wrong. What cannot be true is read in the way that opens nothing and stops nothing.
+//! Sanity checks for a status that may come from the original operator, a user's editor or a process with a
+//! wrong clock. Implausible values are replaced so that they neither open a gate nor block a run.
 
 use jiff::Timestamp;
 use shared_api::Phase;
@@ -12,12 +12,13 @@ use crate::tally;
 
 use std::time::Duration;
 
-/// Two processes' clocks may differ by this much without either being wrong.
+/// Clock difference between two processes that counts as normal.
 const CLOCK_SKEW: Duration = Duration::from_mins(1);
 
-/// Drops results of metrics that the spec no longer has and brings the rest into the spec's order. Of two with one
-/// name the worse one counts. A metric is Successful only if a success was counted: the original uses the word also
-/// for metrics that were terminated, or whose `count` was used up by failures.
+/// Drops results of metrics that the spec no longer has and sorts the rest in the spec's order. Of two
+/// results with the same name, the worse one counts. A metric is Successful only if a success was counted:
+/// the original operator also uses this phase for metrics that were terminated or whose `count` was used up
+/// by failures.
 pub(super) fn adopt(run: &ResolvedRun, status: &mut HookRunStatus) {
     let place = |result: &MetricResult| run.metrics.iter().position(|metric| metric.name == result.name);
     let results = &mut status.metric_results;
@@ -33,7 +34,7 @@ pub(super) fn adopt(run: &ResolvedRun, status: &mut HookRunStatus) {
     results.dedup_by(|a, b| a.name == b.name);
 }
 
-/// The lower, the more a phase keeps shut.
+/// Rank of a phase; lower ranks keep a gate closed more firmly.
 fn trust(phase: Phase) -> u8 {
     match phase {
         Phase::Failed => 0,
@@ -44,8 +45,8 @@ fn trust(phase: Phase) -> u8 {
     }
 }
 
-/// A recorded time; one that lies in the future would keep a run waiting for it, so it counts as the moment when
-/// this process took the run up.
+/// Checks recorded times. A time in the future would make a run wait for it, so it is replaced by the time at
+/// which this process took up the run.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Calendar {
     latest: Timestamp,

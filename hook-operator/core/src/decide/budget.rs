@@ -1,5 +1,5 @@
-//! How large a status may become. An object that etcd does not take cannot be written, and a run whose status
-//! cannot be written is stuck; so what is said gives way before what is counted does.
+//! Size limit of a status. A status that etcd rejects would block its run for good, so texts are shortened
+//! before any counter is lost.
 
 use shared_api::hook_run::{HookRunStatus, Measurement, MetricResult};
 
@@ -7,11 +7,12 @@ use crate::judge::KEPT_BYTES;
 use crate::tally::KEPT_MEASUREMENTS;
 use crate::value::cut;
 
-/// Longest status, in bytes of JSON. etcd takes 1.5 MiB by default; see [`crate::resolve`] for the spec's part.
+/// Longest status, in bytes of JSON. etcd accepts 1.5 MiB by default; see [`crate::resolve`] for the spec's
+/// part.
 pub const MAX_STATUS_BYTES: usize = 512 * 1024;
 
-/// Measurements kept for each metric, and bytes kept of each text: the first pair under which the status fits.
-/// With the last pair every run fits, whatever is escaped in JSON.
+/// Measurements kept for each metric, and bytes kept of each text. The first pair under which the status fits
+/// applies. Every run fits under the last pair, even with JSON escapes.
 const STEPS: [(usize, usize); 5] = [
     (KEPT_MEASUREMENTS, KEPT_BYTES),
     (KEPT_MEASUREMENTS, 256),

@@ -1,4 +1,4 @@
-//! The metrics of one run: adding outcomes, assessing, stopping, and which measurement is due when.
+//! Metrics of one run: adds outcomes, assesses, stops, and schedules measurements.
 
 use jiff::Timestamp;
 use shared_api::Phase;
@@ -14,27 +14,27 @@ use crate::schedule::after;
 use crate::tally::{self, assess, taken};
 use crate::value::cut;
 
-/// What ended the metrics that had no verdict of their own.
+/// Reason why metrics without a verdict were stopped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Stopped {
     /// Another metric ended without success.
     ByMetric(String),
-    /// `spec.terminate`.
+    /// `spec.terminate` is set.
     Terminated,
-    /// `spec.timeoutSeconds`.
+    /// `spec.timeoutSeconds` has passed.
     TimedOut,
 }
 
-/// Works on the status that is to be recorded.
+/// Builds the status to record.
 pub(super) struct Step<'a> {
     run: &'a ResolvedRun,
     status: &'a mut HookRunStatus,
-    /// Messages of the outcomes just added, by metric, for the verdict that they may lead to.
+    /// Messages of the outcomes just added, by metric, for the verdicts that may follow.
     said: Vec<(String, String)>,
 }
 
 impl<'a> Step<'a> {
-    /// The status must have been adopted.
+    /// Creates a step. The status must have been adopted.
     pub(super) fn new(run: &'a ResolvedRun, status: &'a mut HookRunStatus) -> Self {
         Self {
             run,
@@ -43,7 +43,7 @@ impl<'a> Step<'a> {
         }
     }
 
-    /// Adds the outcomes whose slot is the next one of its metric; says whether there was any.
+    /// Adds the outcomes whose slot is the next one of its metric. Returns whether any was added.
     pub(super) fn add_outcomes(&mut self, outcomes: &[Outcome]) -> bool {
         let mut added = false;
         for outcome in outcomes {
@@ -61,7 +61,7 @@ impl<'a> Step<'a> {
         added
     }
 
-    /// Gives a verdict to every metric whose counters amount to one; says whether there was any.
+    /// Sets the verdict of every metric whose counters have reached one. Returns whether any was set.
     pub(super) fn assess(&mut self) -> bool {
         let mut judged = false;
         for result in &mut self.status.metric_results {
@@ -91,7 +91,7 @@ impl<'a> Step<'a> {
         judged
     }
 
-    /// Ends the metrics without a verdict where the run cannot go on.
+    /// Ends the metrics without a verdict if the run must stop.
     pub(super) fn stop(&mut self, started: Timestamp, now: Timestamp) -> Option<Stopped> {
         let bad = |result: &&MetricResult| result.phase.is_final() && result.phase != Phase::Successful;
         let by_metric = self.status.metric_results.iter().find(bad);
@@ -124,7 +124,7 @@ impl<'a> Step<'a> {
         Some(stopped)
     }
 
-    /// The result of a metric, made at its place in the spec's order if there is none.
+    /// Returns the result of a metric. Inserts one in the spec's order if it is missing.
     fn result(&mut self, name: &str) -> &mut MetricResult {
         let place = |name: &str| self.run.metrics.iter().position(|metric| metric.name == name);
         let results = &mut self.status.metric_results;
@@ -149,7 +149,7 @@ impl<'a> Step<'a> {
     }
 }
 
-/// The next slot of every metric that may be measured, with the time when it is due.
+/// Returns the next slot of every metric that may be measured, with its due time.
 pub(super) fn due(run: &ResolvedRun, status: &HookRunStatus, calendar: &Calendar) -> Vec<(Slot, Timestamp)> {
     let mut slots = Vec::new();
     let mut may_start = calendar.believe(status.started_at.map(Time::timestamp));
@@ -175,7 +175,7 @@ pub(super) fn due(run: &ResolvedRun, status: &HookRunStatus, calendar: &Calendar
     slots
 }
 
-/// Whether an outcome for this slot could still be recorded.
+/// Whether an outcome for this slot can still be recorded.
 pub(super) fn is_current(run: &ResolvedRun, status: &HookRunStatus, slot: &Slot) -> bool {
     let known: Option<&ResolvedMetric> = run.metric(&slot.metric);
     let result = find(status, &slot.metric);
@@ -201,7 +201,7 @@ fn last_message(result: &MetricResult) -> Option<&str> {
         .and_then(|last| last.message.as_deref())
 }
 
-/// `metric NAME PHASE: why`.
+/// Formats `metric NAME PHASE: why`.
 pub(super) fn describe(result: &MetricResult) -> String {
     let why = result.message.as_deref().unwrap_or("no reason recorded");
     cut(
@@ -210,7 +210,7 @@ pub(super) fn describe(result: &MetricResult) -> String {
     )
 }
 
-/// What keeps a metric without a verdict from one, where its last measurement was no success.
+/// Describes the last measurement of a metric without a verdict, if it was not a success.
 pub(super) fn trouble(result: &MetricResult) -> Option<String> {
     let last = result.measurements.last().filter(|_| !result.phase.is_final())?;
     if last.phase == Phase::Successful {
@@ -227,7 +227,7 @@ pub(super) fn trouble(result: &MetricResult) -> Option<String> {
     ))
 }
 
-/// The class of the run's final message.
+/// Returns the reason for the run's final phase.
 pub(super) fn reason(
     run: &ResolvedRun,
     phase: Phase,
@@ -249,7 +249,7 @@ pub(super) fn reason(
     }
 }
 
-/// The earliest of several points in time.
+/// Earliest of several points in time.
 #[derive(Debug, Default)]
 pub(super) struct Earliest(Option<Timestamp>);
 

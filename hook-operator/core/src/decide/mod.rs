@@ -1,14 +1,15 @@
-//! One step of a run: from what is recorded and what was just measured to what is to be recorded and done.
+//! Step of a run: computes from the recorded status and new outcomes what to record and do next.
 //!
-//! The contract with the shell:
+//! Contract with the shell:
 //! 1. A plan that records ([`Plan::record`]) does nothing else. The shell writes the status with the
-//!    resourceVersion it was computed from; only when that write has succeeded is it observed as recorded and a new
-//!    plan asked for. So nothing is measured again before the last measurement is safe.
-//! 2. A measurement belongs to a [`Slot`]: a metric and the number of measurements recorded before it. An outcome
-//!    whose slot was recorded meanwhile (by another leader, by a write whose answer was lost) is dropped.
+//!    resourceVersion that it was computed from, and asks for a new plan only after that write has succeeded.
+//!    So nothing is measured again before the last measurement is safe.
+//! 2. A measurement belongs to a [`Slot`]: a metric and the number of measurements recorded before it. An
+//!    outcome whose slot was recorded meanwhile (by another leader, or by a write whose answer was lost) is
+//!    dropped.
 //! 3. `wake_at` is part of the plan: asking again before it, with nothing new, yields the same plan.
 //!
-//! Total: whatever the status or the spec holds, there is a plan. No clock: `now` is an argument.
+//! Total: there is a plan for every status and spec. No clock: `now` is an argument.
 
 mod adopt;
 mod budget;
@@ -29,85 +30,85 @@ use crate::value::cut;
 
 use std::time::Duration;
 
-/// A run that is being measured for this long without anything recorded is shown as Running.
+/// Time after which a run with nothing to record yet is shown as Running.
 const SHOW_RUNNING_AFTER: Duration = Duration::from_secs(1);
 
-/// The place of one measurement in a run: its metric, and how many measurements were recorded before it.
+/// Position of one measurement in a run: its metric, and the number of measurements recorded before it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Slot {
-    /// The metric's name.
+    /// Name of the metric.
     pub metric: String,
-    /// Measurements of any outcome recorded before.
+    /// Number of measurements recorded before, of any outcome.
     pub number: i64,
 }
 
-/// A measurement that was taken and is not recorded yet.
+/// Measurement that is not recorded yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outcome {
-    /// Where it belongs.
+    /// Slot that it belongs to.
     pub slot: Slot,
-    /// When the request was sent.
+    /// Time at which the request was sent.
     pub started_at: Timestamp,
-    /// When the answer was judged.
+    /// Time at which the answer was judged.
     pub finished_at: Timestamp,
-    /// What came of it.
+    /// Result of the measurement.
     pub verdict: MeasurementResult,
 }
 
-/// Everything that a decision rests on.
+/// Inputs of a decision.
 #[derive(Debug, Clone, Copy)]
 pub struct View<'a> {
-    /// The spec, or what is wrong with it.
+    /// Resolved spec, or its problems.
     pub spec: Result<&'a ResolvedRun, &'a Problems>,
-    /// How long the run is kept once it has ended, valid spec or not; `None`: for good.
+    /// Time to keep the run after it has ended, also if its spec is invalid; `None` keeps it for good.
     pub time_to_live: Option<Duration>,
     /// `metadata.generation` of that spec.
     pub generation: Option<i64>,
-    /// The status as last recorded.
+    /// Status as last recorded.
     pub status: &'a HookRunStatus,
-    /// When this process first saw the run; counts as its start until one is recorded. Not later than now: where
-    /// the clock was set back since, that moment.
+    /// Time at which this process first saw the run; counts as its start until one is recorded. Never in the
+    /// future: if the clock was set back since, it is the current time.
     pub taken_up_at: Timestamp,
-    /// Slots that are being measured now.
+    /// Slots that are being measured.
     pub in_flight: &'a [Slot],
-    /// Measurements that wait to be recorded.
+    /// Measurements that are not recorded yet.
     pub outcomes: &'a [Outcome],
-    /// Why a metric that is due could not be asked: not yet said, and of no other weight.
+    /// Reason, not yet reported, why a due metric could not be measured. It has no other effect.
     pub held_up: Option<&'a str>,
 }
 
-/// A measurement to start.
+/// Measurement to start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Start {
-    /// Where it belongs.
+    /// Slot that it belongs to.
     pub slot: Slot,
-    /// When it was due; the difference to now is the schedule's lag.
+    /// Due time; its difference to now is the schedule lag.
     pub due: Timestamp,
 }
 
-/// What to do next.
+/// Next actions of a run.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Plan {
-    /// Record this status first, and ask again.
+    /// Status to record before asking for the next plan.
     pub record: Option<HookRunStatus>,
     /// Measurements to start; empty in a plan that records.
     pub start: Vec<Start>,
-    /// Measurements whose outcome nobody waits for any more.
+    /// Measurements to cancel because their outcome is no longer needed.
     pub cancel: Vec<Slot>,
-    /// When to ask again if nothing happens before; `None`: only when something happens.
+    /// Time to ask again if nothing happens before; `None` waits for an event.
     pub wake_at: Option<Timestamp>,
-    /// What is left to do for a run that has ended.
+    /// Remaining work for a run that has ended.
     pub ended: Option<Ended>,
 }
 
-/// What is left to do for a run that has ended.
+/// Remaining work for a run that has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ended {
-    /// Nothing.
+    /// Keeps the run.
     Keep,
-    /// Delete it, now.
+    /// Deletes the run now.
     Delete,
-    /// Delete it at the plan's `wake_at`.
+    /// Deletes the run at the plan's `wake_at`.
     DeleteLater,
 }
 
@@ -149,9 +150,9 @@ pub fn decide(view: &View<'_>, now: Timestamp) -> Plan {
     continue_measuring(view, run, &calendar, now)
 }
 
-/// A run that has ended is only kept for as long as its time to live says.
+/// Plans the deletion of a run that has ended, once its TTL has passed.
 fn ended(view: &View<'_>, now: Timestamp) -> Plan {
-    // The original records no end.
+    // The original operator records no completion time.
     let completed = Calendar::new(view, now).believe(view.status.completed_at.map(Time::timestamp));
     let delete_at = view.time_to_live.map(|ttl| after(completed, ttl));
     let (ended, wake_at) = match delete_at {
@@ -183,7 +184,7 @@ fn refuse(view: &View<'_>, problems: &Problems, now: Timestamp) -> Plan {
     }
 }
 
-/// Gives the run its final phase once every metric has one, else says where it stands.
+/// Sets the run's final phase once every metric has one, otherwise describes its progress.
 fn conclude(run: &ResolvedRun, next: &mut HookRunStatus, stopped: Option<metrics::Stopped>, now: Timestamp) {
     let results = &next.metric_results;
     let all_final = run.metrics.iter().all(|metric| {
@@ -206,7 +207,7 @@ fn conclude(run: &ResolvedRun, next: &mut HookRunStatus, stopped: Option<metrics
     }
 }
 
-/// Says why a metric cannot be asked, unless that is said already.
+/// Records why a metric cannot be measured. Returns whether that is news.
 fn tell_what_holds_up(view: &View<'_>, next: &mut HookRunStatus) -> bool {
     let Some(why) = view.held_up.filter(|_| !next.phase.is_final()) else {
         return false;
@@ -223,7 +224,7 @@ fn worst(results: &[MetricResult]) -> Phase {
         .unwrap_or(Phase::Inconclusive)
 }
 
-/// The metric whose message the run carries: the one that decided.
+/// Returns the metric that decided, whose message the run carries.
 fn decisive<'a>(results: &'a [MetricResult], stopped: Option<&metrics::Stopped>) -> Option<&'a MetricResult> {
     let phase = worst(results);
     let by_name = match stopped {
@@ -235,8 +236,8 @@ fn decisive<'a>(results: &'a [MetricResult], stopped: Option<&metrics::Stopped>)
         .or_else(|| results.iter().find(|result| result.phase == phase))
 }
 
-/// A run whose clock matters, or whose first measurement takes long, has its start recorded before there is a
-/// measurement to record with it.
+/// Whether to record the run's start before its first measurement: for a run with a timeout or a delay, or
+/// one whose first measurement takes long.
 fn must_show_start(view: &View<'_>, run: &ResolvedRun, now: Timestamp) -> bool {
     let clock = run.timeout.is_some()
         || run
@@ -276,7 +277,8 @@ fn continue_measuring(view: &View<'_>, run: &ResolvedRun, calendar: &Calendar, n
     plan
 }
 
-/// Whether an outcome for this slot could still be recorded: its metric has no verdict, and this is its next slot.
+/// Whether an outcome for this slot can still be recorded: its metric has no verdict, and this is its next
+/// slot.
 pub fn is_open(run: &ResolvedRun, status: &HookRunStatus, slot: &Slot) -> bool {
     let of_metric = |result: &&MetricResult| result.name == slot.metric;
     let mut known = HookRunStatus {
@@ -288,7 +290,7 @@ pub fn is_open(run: &ResolvedRun, status: &HookRunStatus, slot: &Slot) -> bool {
 }
 
 impl Outcome {
-    /// As a status records it. A success says all it has to say with its value.
+    /// Converts the outcome for the status. A success needs no message beside its value.
     fn measurement(&self) -> Measurement {
         let MeasurementResult {
             phase,

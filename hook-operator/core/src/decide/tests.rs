@@ -1,4 +1,4 @@
-//! Stories of runs, told as measurements at given seconds.
+//! Scenarios of runs, written as measurements at given seconds.
 
 use super::*;
 use harness::{Harness, at, metric, none, run, verdict};
@@ -253,7 +253,7 @@ fn a_finished_run_is_deleted_when_its_time_has_passed() {
     assert_eq!(harness.plan().ended, Some(Ended::Delete));
 }
 
-/// Nothing was asked for want of room: that is said once, counts for nothing, and ends nothing.
+/// A measurement that finds no capacity is reported once, does not count, and ends nothing.
 #[test]
 fn what_could_not_be_asked_is_told_and_is_no_measurement() {
     let harness = Harness::new(run(&[metric("m", none())], none()), &[]);

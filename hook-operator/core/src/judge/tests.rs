@@ -1,4 +1,4 @@
-//! What becomes of answers.
+//! Judgement of answers.
 
 use super::*;
 use crate::answer::FailureKind;
@@ -136,7 +136,7 @@ fn what_could_not_be_measured_is_an_error_with_its_reason() {
     );
 }
 
-/// A failureCondition that looks at emptiness does not make a vacuous successCondition a measurement.
+/// A failureCondition that handles emptiness does not turn a vacuous successCondition into a measurement.
 #[test]
 fn an_empty_answer_succeeds_only_by_the_condition_that_handles_it() {
     let empty = Ok(Answer::NoData {
@@ -168,7 +168,7 @@ fn an_empty_answer_succeeds_only_by_the_condition_that_handles_it() {
     }
 }
 
-/// What is shortened before secrets are taken out may keep the beginning of one.
+/// A text that is cut before secrets are removed may keep the beginning of one.
 #[test]
 fn no_part_of_a_secret_is_quoted() {
     let secret = "Zq7#xW1!".repeat(8);
@@ -238,8 +238,8 @@ fn an_empty_body_opens_nothing_that_does_not_speak_of_it() {
     assert_eq!(phase("response.code == 200"), Phase::Failed);
 }
 
-/// Nothing of the answer stands anywhere in a verdict where the request carried a Secret: no value, no key, no word of
-/// an error, whatever the outcome.
+/// If the request carried a Secret, no part of the answer appears in the result: no value, no key, no part of
+/// an error, for every outcome.
 #[test]
 fn nothing_of_an_answer_is_quoted_where_the_request_carried_a_secret() {
     let redactor = Redactor::new(["the-secret"].into_iter());

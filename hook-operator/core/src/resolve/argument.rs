@@ -1,4 +1,4 @@
-//! Arguments: what `{{ args.NAME }}` stands for.
+//! Arguments: the values of `{{ args.NAME }}`.
 
 use std::collections::BTreeMap;
 
@@ -6,43 +6,43 @@ use shared_api::metric::{Argument, KeyRef};
 
 use super::{Problems, ResolveFor, target};
 
-/// What an argument stands for, as far as the spec alone can say.
+/// Value of an argument, as far as the spec alone determines it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ArgumentValue {
-    /// The text itself.
+    /// Literal text.
     Text(String),
-    /// Read at measurement time.
+    /// Reference that is read at measurement time.
     Reference(Reference),
-    /// To be supplied by whoever creates a run; never in a run that was resolved.
+    /// Value that the creator of a run must supply; never in a resolved run.
     Open,
 }
 
-/// A key of an object in the run's namespace, read at measurement time.
+/// Key of an object in the run's namespace, read at measurement time.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Reference {
-    /// Of a Secret; its text is kept out of everything that is shown.
+    /// Key of a Secret; its text is never shown.
     Secret {
-        /// The Secret's name.
+        /// Name of the Secret.
         name: String,
-        /// The key within it.
+        /// Key in the Secret.
         key: String,
     },
-    /// Of a ConfigMap.
+    /// Key of a ConfigMap.
     ConfigMap {
-        /// The `ConfigMap`'s name.
+        /// Name of the `ConfigMap`.
         name: String,
-        /// The key within it.
+        /// Key in the `ConfigMap`.
         key: String,
     },
 }
 
-/// The longest text of a Secret's key that a hook may use, in bytes.
+/// Longest text of a Secret's key that a hook may use, in bytes.
 pub const MAX_SECRET_BYTES: usize = 16 * 1024;
-/// The longest text of a `ConfigMap`'s key that a hook may use, in bytes.
+/// Longest text of a `ConfigMap`'s key that a hook may use, in bytes.
 pub const MAX_CONFIG_MAP_BYTES: usize = 64 * 1024;
 
 impl Reference {
-    /// Refuses a text that is too long for a hook to carry.
+    /// Rejects a text that is too long for a hook.
     pub fn check_size(&self, text: &str) -> Result<(), String> {
         let most = match self {
             Self::Secret { .. } => MAX_SECRET_BYTES,
@@ -81,7 +81,7 @@ impl std::fmt::Display for Reference {
     }
 }
 
-/// All arguments by name. Of two with the same name the later one counts, as in the original.
+/// All arguments by name. Of two with the same name the later one counts, as in the original operator.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Arguments(BTreeMap<String, ArgumentValue>);
 
@@ -96,12 +96,12 @@ impl Arguments {
         Self(values)
     }
 
-    /// What an argument stands for.
+    /// Returns the value of an argument.
     pub fn get(&self, name: &str) -> Option<&ArgumentValue> {
         self.0.get(name)
     }
 
-    /// The references that must be read before this name can be filled in.
+    /// Returns the reference that must be read before this name can be filled in.
     pub fn reference(&self, name: &str) -> Option<&Reference> {
         match self.get(name) {
             Some(ArgumentValue::Reference(reference)) => Some(reference),
@@ -125,7 +125,7 @@ fn resolve_one(
                     path,
                     format!("argument {:?} was not supplied; set its value", arg.name),
                 );
-                // Known all the same, so that its placeholders are not reported a second time.
+                // Register the name anyway, so that its placeholders are not reported a second time.
                 Some(ArgumentValue::Open)
             }
         };
@@ -157,7 +157,7 @@ fn resolve_one(
     }
 }
 
-/// A name that the API server would refuse is not put into a path.
+/// Rejects a name that the API server would refuse, so that it never gets into a path.
 pub(super) fn check_reference(path: &str, key: &KeyRef, problems: &mut Problems) {
     if let Some((field, message)) = target::impossible_reference(key) {
         problems.add(format!("{path}.{field}"), message);

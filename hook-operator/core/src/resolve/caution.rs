@@ -1,5 +1,5 @@
-//! What is legal in a spec and may still surprise: said in the `Valid` condition, by lint and by admission, in the same
-//! words.
+//! Warnings about legal but surprising specs, in the same words in the `Valid` condition, in lint and in
+//! admission.
 
 use std::time::Duration;
 
@@ -10,15 +10,15 @@ use shared_api::metric::{Argument, Metric};
 use super::{MAX_METRICS, Problem, fields};
 use crate::judge::NO_CONDITION;
 
-/// A gate that waits for longer than this was hardly meant to.
+/// Longest plausible wait of a gate.
 const LONG: Duration = Duration::from_hours(24);
 
-/// What may surprise about runs of this template.
+/// Returns warnings about runs of this template.
 pub fn template_cautions(spec: &HookTemplateSpec) -> Vec<Problem> {
     cautions(&spec.metrics, spec.args.as_deref().unwrap_or_default())
 }
 
-/// What may surprise about this run.
+/// Returns warnings about this run.
 pub fn run_cautions(spec: &HookRunSpec) -> Vec<Problem> {
     cautions(&spec.metrics, spec.args.as_deref().unwrap_or_default())
 }
@@ -77,7 +77,7 @@ fn of_conditions(metric: &Metric, add: &mut impl FnMut(&str, String)) {
     }
 }
 
-/// A status that a condition compares `response.code` with and that it never has.
+/// Returns a status that a condition compares with `response.code` but that never occurs.
 fn impossible_code(condition: &str) -> Option<u16> {
     condition.split("response.code").skip(1).find_map(|rest| {
         let operator = rest
@@ -86,7 +86,7 @@ fn impossible_code(condition: &str) -> Option<u16> {
             .trim_start();
         let digits: String = operator.chars().take_while(char::is_ascii_digit).collect();
         let code = digits.parse().ok()?;
-        // `< 300` is no mistake, only always true.
+        // `< 300` is no mistake, it is just always true.
         (!(200..=300).contains(&code)).then_some(code)
     })
 }

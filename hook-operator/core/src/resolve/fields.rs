@@ -1,6 +1,6 @@
-//! Fields that this API does not have. One that is a slip of the pen away from a known one, or that belongs elsewhere,
-//! makes the spec invalid: without its `successCondition` a metric would take any answer for a success. Others have no
-//! effect, and that is said.
+//! Unknown fields. A misspelt or misplaced field makes the spec invalid: a metric without its
+//! `successCondition` would take any answer for a success. Other unknown fields have no effect, and a warning
+//! says so.
 
 use serde_json::Value;
 use shared_api::metric::{Argument, Header, Metric, UnknownFields};
@@ -12,7 +12,7 @@ use crate::value::cut;
 /// Longest name that a message repeats, in bytes.
 const QUOTED_BYTES: usize = 60;
 
-/// A kind of object within a spec: what it is called, and the fields that it has.
+/// Kind of object within a spec: its name and its fields.
 struct Level {
     name: &'static str,
     fields: &'static [&'static str],
@@ -74,10 +74,10 @@ const ARGUMENT: Level = Level {
     name: "an argument",
     fields: &["name", "value", "valueFrom"],
 };
-/// Where a misplaced field of a metric may belong.
+/// Levels that a misplaced field of a metric may belong to.
 const OF_METRICS: [&Level; 4] = [&METRIC, &PROVIDER, &WEB, &PROMETHEUS];
 
-/// Notes every field that was meant to be another or to stand elsewhere.
+/// Reports every field that is misspelt or misplaced.
 pub(super) fn check(metrics: &[Metric], args: &[Argument], problems: &mut Problems) {
     for field in unknown(metrics, args) {
         if let Some(meant) = field.meant() {
@@ -86,7 +86,7 @@ pub(super) fn check(metrics: &[Metric], args: &[Argument], problems: &mut Proble
     }
 }
 
-/// The other fields that are not known.
+/// Returns the remaining unknown fields.
 pub(super) fn without_effect(metrics: &[Metric], args: &[Argument]) -> Vec<Problem> {
     let fields = unknown(metrics, args).into_iter();
     let fields = fields.filter(|field| field.meant().is_none());
@@ -98,7 +98,7 @@ pub(super) fn without_effect(metrics: &[Metric], args: &[Argument]) -> Vec<Probl
         .collect()
 }
 
-/// A field that is not known.
+/// Unknown field.
 struct Field<'a> {
     around: String,
     level: &'static Level,
@@ -110,14 +110,14 @@ impl Field<'_> {
         format!("{}.{}", self.around, cut(self.name, QUOTED_BYTES))
     }
 
-    /// What was meant, if that can be told.
+    /// Guesses the intended field, if possible.
     fn meant(&self) -> Option<String> {
         let known = self.level.fields.iter().find(|known| is_slip(self.name, known));
         if let Some(known) = known {
             return Some(format!("did you mean {known}?"));
         }
         let plain = plain(self.name);
-        // A name or a text may stand anywhere and mean nothing.
+        // A `name` or `body` may be anywhere and mean nothing.
         if self.level.name == ARGUMENT.name || matches!(plain.as_str(), "name" | "body") {
             return None;
         }
@@ -128,7 +128,7 @@ impl Field<'_> {
     }
 }
 
-/// All fields that are not known, in the order of the spec. What is null is as if it were not there.
+/// Returns all unknown fields in the order of the spec. A null field counts as absent.
 fn unknown<'a>(metrics: &'a [Metric], args: &'a [Argument]) -> Vec<Field<'a>> {
     let mut found = Vec::new();
     let mut add = |around: String, level: &'static Level, fields: &'a UnknownFields| {
@@ -175,7 +175,7 @@ mod tests {
 
     use super::*;
 
-    /// What the API itself calls the fields of each level.
+    /// Checks the known fields of each level against the CRD.
     #[test]
     fn the_known_fields_are_those_of_the_api() {
         let definitions = shared_api::crd::all();
@@ -200,7 +200,7 @@ mod tests {
             fields.sort_unstable();
             let known: Vec<&str> = known.keys().map(String::as_str).collect();
             assert_eq!(fields, known, "{path}");
-            // Else nobody would ever see them.
+            // Otherwise unknown fields would be pruned before anybody sees them.
             assert_eq!(
                 level_schema["x-kubernetes-preserve-unknown-fields"],
                 json!(true),
@@ -278,7 +278,7 @@ mod tests {
         );
     }
 
-    /// A wrong indentation drops a condition as surely as a wrong letter.
+    /// Wrong indentation drops a condition just as a typo does.
     #[test]
     fn a_field_in_the_wrong_place_is_a_mistake_with_where_it_belongs() {
         for metric in [

@@ -1,4 +1,4 @@
-//! One metric: rhythm, limits, conditions.
+//! Single metric: schedule, limits, conditions.
 
 use expr_conditions::{Allowance, Condition};
 use placeholder::Template;
@@ -10,36 +10,36 @@ use super::{ArgumentValue, Arguments, Problems};
 use crate::schedule::{SHORTEST_INTERVAL, Schedule};
 use crate::tally::Limits;
 
-/// Errors in a row that are tolerated where nothing else is said.
+/// Default limit of consecutive errors.
 const DEFAULT_CONSECUTIVE_ERROR_LIMIT: i64 = 4;
 
-/// A metric that can be measured.
+/// Metric that can be measured.
 #[derive(Debug, Clone)]
 pub struct ResolvedMetric {
-    /// Unique within its run.
+    /// Name, unique within its run.
     pub name: String,
-    /// Its rhythm.
+    /// Schedule of its measurements.
     pub schedule: Schedule,
-    /// When it has a verdict.
+    /// Limits that decide its verdict.
     pub limits: Limits,
-    /// True makes a measurement Successful.
+    /// Condition that makes a measurement Successful.
     pub success: Option<ConditionText>,
-    /// True makes a measurement Failed.
+    /// Condition that makes a measurement Failed.
     pub failure: Option<ConditionText>,
-    /// The phase of an answer without data that the conditions do not handle.
+    /// Phase of an answer without data that the conditions do not handle.
     pub on_no_data: Phase,
     /// Whether answers are shown although the request carries a Secret.
     pub quote_answers: bool,
-    /// Whom to ask.
+    /// Provider to ask.
     pub provider: ResolvedProvider,
 }
 
-/// A condition, compiled where its text is known already.
+/// Condition, compiled if its text is already complete.
 #[derive(Debug, Clone)]
 pub enum ConditionText {
-    /// Compiled.
+    /// Compiled condition.
     Ready(Condition),
-    /// Holds placeholders whose values are read at measurement time; checked with stand-ins.
+    /// Text with placeholders whose values are read at measurement time; checked with stand-ins.
     Open(Template),
 }
 
@@ -146,7 +146,7 @@ fn limits(path: &str, metric: &Metric, problems: &mut Problems) -> Limits {
     }
 }
 
-/// More successes than the one measurement of a metric without rhythm could never be reached.
+/// Rejects a limit of more than one success without an interval: there is only one measurement.
 fn check_interval(path: &str, only_one: bool, limits: &[(&str, Option<i64>)], problems: &mut Problems) {
     let unmet = limits
         .iter()
@@ -159,7 +159,7 @@ fn check_interval(path: &str, only_one: bool, limits: &[(&str, Option<i64>)], pr
     }
 }
 
-/// A limit above `count` could never be reached.
+/// Rejects a limit above `count`, which could never be reached.
 fn check_count(
     path: &str,
     count: Option<i64>,
@@ -192,7 +192,7 @@ fn on_no_data(path: &str, metric: &Metric, problems: &mut Problems) -> Phase {
     phase
 }
 
-/// Compiles a condition. Where values are not known yet it is compiled with stand-ins, so that a typo shows now.
+/// Compiles a condition. Unknown values are replaced by stand-ins, so that a typo shows now.
 fn condition(
     path: &str,
     text: &str,
@@ -222,8 +222,8 @@ fn condition(
     })
 }
 
-/// Whether a condition holds a placeholder. The original never filled in conditions, and `{{` may stand in one
-/// for a closure over a map, so only `{{ args.` counts.
+/// Whether a condition contains a placeholder. The original operator never filled in conditions, and `{{` may
+/// open a closure over a map, so only `{{ args.` counts.
 fn mentions_argument(text: &str) -> bool {
     text.split("{{")
         .skip(1)

@@ -1,8 +1,8 @@
-//! Parse, don't validate: a spec as people wrote it becomes a [`ResolvedRun`] once, or every problem at once.
+//! Parse, don't validate: a spec becomes a [`ResolvedRun`] once, or all its problems are reported at once.
 //!
-//! What comes out has compiled conditions, parsed paths and durations, and limits with their defaults; nothing
-//! behind this point sees raw text again. Values of Secrets and ConfigMaps are not known here: they are read at
-//! measurement time and filled in by [`crate::render`].
+//! The result has compiled conditions, parsed paths and durations, and limits with their defaults; later code
+//! never sees raw text. Values of Secrets and ConfigMaps are not known here: they are read at measurement
+//! time and filled in by [`crate::render`].
 
 mod argument;
 mod caution;
@@ -26,46 +26,46 @@ pub use metric::{ConditionText, ResolvedMetric};
 pub use problem::{Problem, Problems, run_invalid, run_unreadable, template_unreadable, template_valid};
 pub use provider::{BodyText, HeaderText, ResolvedPrometheus, ResolvedProvider, ResolvedWeb};
 
-/// Metrics in one spec, as the CRD's schema says too.
+/// Most metrics in one spec; the CRD's schema has the same limit.
 pub const MAX_METRICS: usize = 100;
-/// Longest name of a metric, in bytes: names stand in the status.
+/// Longest name of a metric, in bytes, because names are part of the status.
 pub const MAX_NAME_BYTES: usize = 253;
-/// Longest spec, in bytes of JSON: status and metadata must fit beside it into the 1.5 MiB that etcd takes.
+/// Longest spec, in bytes of JSON: it must fit with status and metadata into the 1.5 MiB that etcd accepts.
 pub const MAX_SPEC_BYTES: usize = 640 * 1024;
 
-/// How metrics follow one another.
+/// Order in which metrics run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Policy {
-    /// All at once.
+    /// All metrics at once.
     #[default]
     Parallel,
-    /// Each when the one before it is Successful.
+    /// Each metric starts when the one before it is Successful.
     Ordered,
 }
 
-/// A run that can be measured.
+/// Run that can be measured.
 #[derive(Debug, Clone)]
 pub struct ResolvedRun {
-    /// How metrics follow one another.
+    /// Order in which metrics run.
     pub policy: Policy,
-    /// Whether the run is to end now.
+    /// Whether the run must end now.
     pub terminate: bool,
-    /// After this long without a verdict the run ends in Error.
+    /// Time after which a run without a verdict ends in Error.
     pub timeout: Option<Duration>,
-    /// What to measure; not empty, names unique.
+    /// Metrics to measure; not empty, with unique names.
     pub metrics: Vec<ResolvedMetric>,
-    /// What placeholders stand for.
+    /// Values of placeholders.
     pub arguments: Arguments,
 }
 
 impl ResolvedRun {
-    /// The metric of that name.
+    /// Returns the metric of that name.
     pub fn metric(&self, name: &str) -> Option<&ResolvedMetric> {
         self.metrics.iter().find(|metric| metric.name == name)
     }
 }
 
-/// Who asks: a run must be complete, a template may leave arguments to be supplied.
+/// Kind of object: a run must be complete, a template may leave arguments open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ResolveFor {
     Run,
@@ -75,18 +75,18 @@ enum ResolveFor {
 /// Resolves a run's spec.
 ///
 /// # Errors
-/// Everything that keeps the run from being measured, all at once.
+/// All problems that keep the run from being measured.
 pub fn resolve_run(spec: &HookRunSpec) -> Result<ResolvedRun, Problems> {
     resolve(spec, ResolveFor::Run)
 }
 
-/// How long a run is kept once it has ended, whatever else is wrong with its spec; `None`: for good.
+/// Time to keep a run after it has ended, even if its spec is invalid; `None` keeps it for good.
 pub fn time_to_live(spec: &HookRunSpec) -> Option<Duration> {
     let seconds = u64::try_from(spec.ttl_seconds_after_finished?).ok()?;
     Some(Duration::from_secs(seconds))
 }
 
-/// Everything that would keep runs of this template from being measured; empty when it is valid.
+/// Returns all problems that would keep runs of this template from being measured; empty if it is valid.
 pub fn check_template(spec: &HookTemplateSpec) -> Problems {
     let HookTemplateSpec {
         metrics,
@@ -153,7 +153,7 @@ fn resolve_policy(text: Option<&str>, problems: &mut Problems) -> Policy {
     }
 }
 
-/// A number of seconds that is at least `least`.
+/// Parses a number of seconds that must be at least `least`.
 fn seconds(path: &str, value: Option<i64>, least: i64, problems: &mut Problems) -> Option<Duration> {
     let value = value?;
     if value < least {

@@ -1,17 +1,16 @@
-//! Everything that is wrong with a spec, each with its path, and how it is said: in a status, and by whoever checks an
-//! object before it is stored.
+//! Problems of a spec with their paths, and the messages about them in a status and in admission.
 
 use std::fmt;
 
 use crate::judge::KEPT_BYTES;
 use crate::value::cut;
 
-/// One thing that is wrong.
+/// Single problem of a spec.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    /// Where, as in `metrics[0].successCondition`.
+    /// Path, as in `metrics[0].successCondition`.
     pub path: String,
-    /// What, with the value and the remedy.
+    /// Description with the value and the remedy.
     pub message: String,
 }
 
@@ -21,12 +20,12 @@ impl fmt::Display for Problem {
     }
 }
 
-/// All that is wrong with a spec; never empty where it is returned as an error.
+/// All problems of a spec; never empty when returned as an error.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Problems(Vec<Problem>);
 
 impl Problems {
-    /// Notes a problem.
+    /// Adds a problem.
     pub fn add(&mut self, path: impl Into<String>, message: impl Into<String>) {
         self.0.push(Problem {
             path: path.into(),
@@ -34,7 +33,7 @@ impl Problems {
         });
     }
 
-    /// Notes the error of a fallible step and hands back its value if there is one.
+    /// Adds the error of a fallible step, or returns its value.
     pub fn take<T, E: fmt::Display>(&mut self, path: &str, outcome: Result<T, E>) -> Option<T> {
         match outcome {
             Ok(value) => Some(value),
@@ -45,12 +44,12 @@ impl Problems {
         }
     }
 
-    /// Whether nothing is wrong.
+    /// Whether there are no problems.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The problems, in the order of the spec.
+    /// Problems in the order of the spec.
     pub fn iter(&self) -> std::slice::Iter<'_, Problem> {
         self.0.iter()
     }
@@ -83,19 +82,19 @@ impl fmt::Display for Problems {
     }
 }
 
-/// What is said of a run with these problems.
+/// Message for a run with these problems.
 pub fn run_invalid(problems: &Problems) -> String {
     format!("hook spec invalid: {problems}")
 }
 
-/// What is said of an object that cannot be read as a HookRun at all.
+/// Message for an object that does not parse as a HookRun.
 pub fn run_unreadable(error: &str) -> String {
-    // The parser's words may repeat a whole value.
+    // The parser's message may repeat a whole value.
     let error = cut(error, KEPT_BYTES);
     format!("hook spec invalid: {error}; correct the field and create the run again")
 }
 
-/// What is said of a template without problems.
+/// Message for a template without problems.
 pub fn template_valid(cautions: &[Problem]) -> String {
     let valid = "every condition, path, placeholder and duration compiles";
     if cautions.is_empty() {
@@ -105,7 +104,7 @@ pub fn template_valid(cautions: &[Problem]) -> String {
     format!("{valid}; but note: {cautions}")
 }
 
-/// What is said of an object that cannot be read as a HookTemplate at all.
+/// Message for an object that does not parse as a HookTemplate.
 pub fn template_unreadable(error: &str) -> String {
     format!("the spec cannot be read: {error}")
 }

@@ -1,4 +1,4 @@
-//! Whom to ask: the texts of a request, parsed, with their placeholders still open.
+//! Provider of a metric: the texts of its request, parsed, with open placeholders.
 
 use std::time::Duration;
 
@@ -11,24 +11,24 @@ use super::{Arguments, Problems, target};
 use crate::request::{Method, Tls};
 
 const DEFAULT_WEB_TIMEOUT: Duration = Duration::from_secs(10);
-/// A call holds one of a bounded number of slots for as long as it lasts.
+/// Longest timeout, because a call holds one of a limited number of slots until it ends.
 const LONGEST_TIMEOUT: Duration = Duration::from_hours(1);
 const DEFAULT_PROMETHEUS_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Whom to ask.
+/// Provider to ask.
 #[derive(Debug, Clone)]
 pub enum ResolvedProvider {
-    /// A web endpoint.
+    /// Web endpoint.
     Web(Box<ResolvedWeb>),
-    /// A Prometheus server.
+    /// Prometheus server.
     Prometheus(Box<ResolvedPrometheus>),
 }
 
 impl ResolvedProvider {
-    /// All the words that [`ResolvedProvider::name`] knows.
+    /// All values of [`ResolvedProvider::name`].
     pub const NAMES: [&'static str; 2] = ["web", "prometheus"];
 
-    /// The word for metrics and logs.
+    /// Name in metrics and logs.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Web(_) => "web",
@@ -37,57 +37,57 @@ impl ResolvedProvider {
     }
 }
 
-/// A web request with open placeholders.
+/// Web request with open placeholders.
 #[derive(Debug, Clone)]
 pub struct ResolvedWeb {
-    /// The method.
+    /// HTTP method.
     pub method: Method,
     /// Absolute URL.
     pub url: Template,
-    /// Name and value.
+    /// Names and values.
     pub headers: Vec<(String, HeaderText)>,
-    /// The text to send.
+    /// Text to send.
     pub body: Option<BodyText>,
-    /// For the whole exchange.
+    /// Timeout of the whole exchange.
     pub timeout: Duration,
-    /// What to take from the answer; `None`: all of it.
+    /// Part of the answer to extract; `None` means all of it.
     pub json_path: Option<JsonPath>,
-    /// How the server's certificate is checked.
+    /// Verification of the server's certificate.
     pub tls: Tls,
 }
 
-/// A request body with open placeholders.
+/// Request body with open placeholders.
 #[derive(Debug, Clone)]
 pub enum BodyText {
-    /// Sent as it is.
+    /// Text that is sent unchanged.
     Plain(Template),
-    /// Values are escaped where they land in a JSON string.
+    /// JSON: values are escaped when they are filled into a string.
     Json(Template),
 }
 
-/// A Prometheus query with open placeholders.
+/// Prometheus query with open placeholders.
 #[derive(Debug, Clone)]
 pub struct ResolvedPrometheus {
-    /// Whether an answer that the server calls incomplete is judged.
+    /// Whether to judge an answer that the server reports as incomplete.
     pub accept_partial: bool,
     /// Base address.
     pub address: Template,
     /// `PromQL`.
     pub query: Template,
-    /// Name and value.
+    /// Names and values.
     pub headers: Vec<(String, HeaderText)>,
-    /// For the whole exchange.
+    /// Timeout of the whole exchange.
     pub timeout: Duration,
-    /// How the server's certificate is checked.
+    /// Verification of the server's certificate.
     pub tls: Tls,
 }
 
-/// A header's value.
+/// Value of a header.
 #[derive(Debug, Clone)]
 pub enum HeaderText {
     /// Text with placeholders.
     Text(Template),
-    /// Read at measurement time.
+    /// Reference that is read at measurement time.
     Secret(Reference),
 }
 
@@ -202,7 +202,7 @@ impl Parser<'_> {
         })
     }
 
-    /// A template whose placeholders are all known.
+    /// Parses a template and checks that its placeholders are known.
     fn template(&mut self, path: &str, text: &str) -> Option<Template> {
         let template = self.problems.take(path, Template::parse(text))?;
         let unknown: Vec<_> = template
@@ -237,7 +237,7 @@ impl Parser<'_> {
         Some(template)
     }
 
-    /// A path whose whole text counts: one that judges less than it seems to, or nothing of the answer, is refused.
+    /// Parses a path. Rejects one that ignores a part of its text or reads nothing of the answer.
     fn json_path(&mut self, path: &str, text: &str) -> Option<JsonPath> {
         let parsed = self.problems.take(path, JsonPath::parse(text))?;
         if let Some(notice) = parsed.notice() {
@@ -356,7 +356,7 @@ impl Parser<'_> {
     }
 }
 
-/// A token of RFC 9110.
+/// Whether the name is a token of RFC 9110.
 fn is_header_name(name: &str) -> bool {
     !name.is_empty()
         && name

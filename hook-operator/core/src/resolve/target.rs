@@ -1,5 +1,5 @@
-//! What can be told of a URL, a certificate or a reference before anything is asked: what could never work is refused at
-//! once, in place of an Error at every measurement.
+//! Checks of a URL, certificate or reference before any call: a setting that can never work is refused at
+//! once instead of causing an Error at every measurement.
 
 use std::net::IpAddr;
 
@@ -9,12 +9,12 @@ use shared_api::metric::KeyRef;
 
 use crate::address::{Class, classify, faces};
 
-/// Longest name of an object, and longest key within one, in bytes.
+/// Longest name of an object, and of a key in it, in bytes.
 const MAX_NAME_BYTES: usize = 253;
-/// Names under which clouds offer their metadata service.
+/// Host names of cloud metadata services.
 const METADATA_NAMES: [&str; 2] = ["metadata.google.internal", "metadata"];
 
-/// Why no call to this URL could ever be made, if that can be told from what is not a placeholder.
+/// Explains why no call to this URL can ever be made, judging from the text outside of placeholders.
 pub(super) fn impossible_url(text: &str) -> Option<String> {
     let (_, rest) = text.split_once("://")?;
     let rest = without_placeholders(rest);
@@ -47,7 +47,7 @@ pub(super) fn impossible_url(text: &str) -> Option<String> {
     }
     let address: IpAddr = host.parse().ok()?;
     let class = faces(address).into_iter().find_map(classify)?;
-    // Loopback is for a flag to decide.
+    // A flag decides about loopback.
     (class != Class::Loopback).then(|| {
         format!(
             "{address} is {}, which no hook may call and no flag allows",
@@ -56,7 +56,7 @@ pub(super) fn impossible_url(text: &str) -> Option<String> {
     })
 }
 
-/// The text with a letter for each placeholder: what stands there is not known yet.
+/// Replaces each placeholder with a letter, because its value is not known yet.
 fn without_placeholders(text: &str) -> String {
     let mut parts = text.split("{{");
     let mut plain = parts.next().unwrap_or_default().to_owned();
@@ -67,7 +67,7 @@ fn without_placeholders(text: &str) -> String {
     plain
 }
 
-/// Why this text is no list of certificates, if it is none.
+/// Explains why this text is not a list of certificates.
 pub(super) fn no_certificates(text: &str) -> Option<&'static str> {
     const BEGIN: &str = "-----BEGIN CERTIFICATE-----";
     const END: &str = "-----END CERTIFICATE-----";
@@ -76,7 +76,7 @@ pub(super) fn no_certificates(text: &str) -> Option<&'static str> {
     }
     let whole = |block: &str| {
         let body: String = block.split(END).next()?.split_whitespace().collect();
-        // A certificate is a sequence of DER.
+        // DER encodes a certificate as a sequence.
         let der = STANDARD
             .decode(body)
             .ok()
@@ -87,7 +87,7 @@ pub(super) fn no_certificates(text: &str) -> Option<&'static str> {
     broken.then_some("holds a certificate that cannot be read; copy it again, with its BEGIN and END lines")
 }
 
-/// Why the API server would have no such object or key: a name goes into the path of a request.
+/// Explains why the API server can have no such object or key. Names become part of a request's path.
 pub(super) fn impossible_reference(reference: &KeyRef) -> Option<(&'static str, String)> {
     let KeyRef { name, key } = reference;
     if !is_object_name(name) {
@@ -106,7 +106,7 @@ pub(super) fn impossible_reference(reference: &KeyRef) -> Option<(&'static str, 
     })
 }
 
-/// A subdomain of DNS (RFC 1123), as the API server wants it.
+/// Whether the name is a DNS subdomain (RFC 1123), as the API server requires.
 fn is_object_name(name: &str) -> bool {
     let is_label = |label: &str| {
         let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';

@@ -1,4 +1,4 @@
-//! Tables of what is accepted, with which defaults, and of what is refused, with which words.
+//! Tables of accepted specs with their defaults, and of refused specs with their messages.
 
 #![allow(clippy::unwrap_in_result, reason = "a test may end so")]
 
@@ -53,7 +53,7 @@ fn defaults_of_limits() {
     assert_eq!(unlimited.failure, None, "-1 is unlimited");
 }
 
-/// The paths of all problems.
+/// Returns the paths of all problems.
 fn paths(spec: Value) -> Vec<String> {
     match resolve(spec) {
         Ok(_) => vec![],
@@ -63,7 +63,7 @@ fn paths(spec: Value) -> Vec<String> {
 
 #[test]
 fn every_problem_is_named_with_its_path() {
-    // WEB is what any metric may ask with.
+    // WEB stands for a valid provider.
     let cases = r#"
         no metrics | { "metrics": [] } | metrics
         twice the same name | { "metrics": [{ "name": "m", WEB }, { "name": "m", WEB }] } | metrics[1].name
@@ -170,7 +170,7 @@ fn a_spec_that_leaves_no_room_is_refused() {
     }
 }
 
-/// Thousands of runs without a pause between measurements would be an attack on the API server.
+/// Thousands of runs without a pause between measurements would overload the API server.
 #[test]
 fn no_metric_is_measured_without_a_pause_or_for_ever() {
     for (written, meant) in [
@@ -194,7 +194,7 @@ fn no_metric_is_measured_without_a_pause_or_for_ever() {
     assert!(problems.contains("web.timeoutSeconds: 3601 is"), "{problems}");
 }
 
-/// A metric that asks by `web` with these fields.
+/// Returns a metric with a `web` provider with these fields.
 fn asking(web: Value) -> Value {
     json!({ "metrics": [{ "name": "m", "provider": { "web": web } }] })
 }
@@ -209,7 +209,7 @@ fn a_misspelt_field_makes_a_run_and_a_template_invalid() {
     assert_eq!(template.to_string(), problems);
 }
 
-/// What a workload's run is made of is the template as it was read.
+/// A workload copies the parsed template into its runs.
 #[test]
 fn a_misspelt_field_survives_being_copied() {
     let spec = json!({ "metrics": [web(json!({ "sucessCondition": "result == 0" }))] });

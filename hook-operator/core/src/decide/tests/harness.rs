@@ -1,4 +1,4 @@
-//! A run in a harness where writes succeed and measurements take 10 ms, played step by step.
+//! Harness that plays a run step by step: writes succeed and measurements take 10 ms.
 
 use shared_api::hook_run::HookRunSpec;
 
@@ -9,7 +9,7 @@ pub(super) fn at(milliseconds: i64) -> Timestamp {
     Timestamp::from_millisecond(1_700_000_000_000 + milliseconds).unwrap()
 }
 
-/// A run in a harness where writes succeed and measurements take 10 ms.
+/// Harness for a run: writes succeed and measurements take 10 ms.
 pub(super) struct Harness {
     pub(super) spec: Result<ResolvedRun, Problems>,
     pub(super) time_to_live: Option<Duration>,
@@ -17,7 +17,7 @@ pub(super) struct Harness {
     pub(super) in_flight: Vec<(Slot, i64)>,
     pub(super) outcomes: Vec<Outcome>,
     pub(super) now: i64,
-    /// What each metric's next measurements yield; the last one repeats.
+    /// Results of each metric's next measurements; the last one repeats.
     pub(super) script: Vec<(&'static str, &'static str)>,
     pub(super) started: Vec<(String, i64, i64)>,
     pub(super) writes: usize,
@@ -54,7 +54,7 @@ impl Harness {
         decide(&view, at(self.now))
     }
 
-    /// One step; false when there is nothing to do and nothing to wait for.
+    /// Plays one step; false if there is nothing to do and nothing to wait for.
     pub(super) fn step(&mut self) -> bool {
         let plan = self.plan();
         self.in_flight.retain(|(slot, _)| !plan.cancel.contains(slot));

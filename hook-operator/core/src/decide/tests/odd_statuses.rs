@@ -1,4 +1,5 @@
-//! Statuses that this operator did not write: of the original, of a person's editor, of a clock that was wrong.
+//! Statuses that this operator did not write: from the original operator, an editor, or a process with a
+//! wrong clock.
 
 #![allow(clippy::unwrap_in_result, reason = "a test may end so")]
 
@@ -34,7 +35,7 @@ fn status(text: serde_json::Value) -> HookRunStatus {
     serde_json::from_value(text).unwrap()
 }
 
-/// The plan for a run that was taken up at second 0.
+/// Returns the plan for a run that was taken up at second 0.
 fn plan(
     run: &Result<ResolvedRun, Problems>,
     status: &HookRunStatus,
@@ -70,7 +71,8 @@ fn success(metric: &str, number: i64) -> Outcome {
     }
 }
 
-/// The original calls a metric Successful when its count is used up by failures, or when the run is terminated.
+/// The original operator calls a metric Successful when its count is used up by failures, or when the run is
+/// terminated.
 #[test]
 fn a_success_without_a_measured_success_is_not_adopted() {
     let run = run(serde_json::json!({ "policy": "Ordered", "metrics": [metric("a"), metric("b")] }));
@@ -97,7 +99,7 @@ fn a_success_without_a_measured_success_is_not_adopted() {
     assert_eq!(slots, ["a"], "measured as if nothing had been recorded");
 }
 
-/// The original counted errors too; and an editor may leave any number.
+/// The original operator counted errors too, and an editor may leave any number.
 #[test]
 fn counters_are_taken_for_what_they_can_be() {
     let run = run(serde_json::json!({ "metrics": [
@@ -173,7 +175,7 @@ fn a_metric_without_a_verdict_always_has_a_next_measurement() {
     }
 }
 
-/// Whoever wrote the status had a clock that was an hour fast, or ours was set back.
+/// The writer's clock was an hour fast, or our clock was set back.
 #[test]
 fn times_in_the_future_stop_nothing() {
     let run = run(serde_json::json!({ "timeoutSeconds": 600, "metrics": [polled("m", "10s")] }));
@@ -189,7 +191,7 @@ fn times_in_the_future_stop_nothing() {
     assert_eq!(late.reason.as_deref(), Some("TimedOut"));
 }
 
-/// The original records no end, and a spec that cannot be measured may still say how long it is to be kept.
+/// The original operator records no end, and an invalid spec may still set a TTL.
 #[test]
 fn every_finished_run_with_a_time_to_live_is_deleted() {
     let good = run(serde_json::json!({ "ttlSecondsAfterFinished": 30, "metrics": [metric("m")] }));
@@ -205,7 +207,8 @@ fn every_finished_run_with_a_time_to_live_is_deleted() {
     }
 }
 
-/// 100 metrics with 10 measurements of 2 KiB each are more than etcd takes, and JSON escapes make them six times that.
+/// 100 metrics with 10 measurements of 2 KiB each exceed etcd's limit, and JSON escapes make them six times
+/// as large.
 #[test]
 fn no_status_outgrows_what_the_api_server_takes() {
     let names: Vec<String> = (0..100).map(|number| format!("{number:\u{1}<253}")).collect();

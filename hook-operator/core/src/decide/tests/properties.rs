@@ -1,4 +1,4 @@
-//! What holds for every run, whatever its limits and whatever is measured.
+//! Properties of every run, for all limits and measurements.
 
 use proptest::prelude::*;
 use shared_api::Phase;
@@ -27,8 +27,8 @@ prop_compose! {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
-    /// Whatever the limits and whatever is measured: no wake-up without progress, final phases stay, a success
-    /// rests on a measured success of every metric, and a run under a timeout always ends.
+    /// For all limits and measurements: no wake-up without progress, final phases stay, a success requires a
+    /// measured success of every metric, and a run with a timeout always ends.
     #[test]
     fn every_run_ends_and_success_is_measured(
         metrics in prop::collection::vec(any_metric(), 1..4),
