@@ -1,10 +1,9 @@
-//! Whether what was written is there.
+//! Check that a status was stored.
 
 use hook_core::tally;
 use shared_api::{HookRun, HookRunStatus};
 
-/// Whether a run as it was answered holds the status that was written. Fields that an older definition of the kind
-/// does not know are lost on the way and not missed.
+/// Whether the returned run holds the status that was written. Fields that an older CRD drops do not count.
 pub(crate) fn keeps(run: &HookRun, written: &HookRunStatus) -> bool {
     let counted = |status: &HookRunStatus| -> Vec<_> {
         let results = status.metric_results.iter();

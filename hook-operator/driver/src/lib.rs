@@ -1,19 +1,19 @@
-//! The pure loop of hook-operator: the life of every run in one process.
+//! Pure loop of hook-operator: the life of every run in one process.
 //!
-//! The contract of a [`Session`]: [`Session::handle`] takes in what has happened, [`Session::poll`] gives out what is to
-//! be done until it gives nothing, and then nothing is to be done before the next input or [`Session::deadline`]. Every
-//! run has a session of its own, so no run waits for another's endpoint. [`Sessions`] says which runs have one. What runs
-//! in the operator and in the plugin is what `tests/simulation` runs.
+//! Contract of a [`Session`]: [`Session::handle`] takes an input. [`Session::poll`] returns outputs until it
+//! returns `None`; then nothing is due before the next input or [`Session::deadline`]. Every run has its own
+//! session, so no run waits for another's endpoint. [`Sessions`] decides which runs have one. The operator,
+//! the plugin and `tests/simulation` run exactly this code.
 //!
 //! | module | job |
 //! | --- | --- |
-//! | [`session`] | decide, record, measure, wait, and again |
+//! | [`session`] | loop of decide, record, measure and wait |
 //! | [`sessions`] | a session for every run without a verdict |
-//! | `pace` | how often one run's status is written |
-//! | `kept` | whether what was written is there |
-//! | `version` | which of two states of a run is the older one |
+//! | `pace` | rate limit for one run's status writes |
+//! | `kept` | check that a status was stored |
+//! | `version` | order of two states of a run |
 //!
-//! Nothing here has a client, a runtime, a clock, randomness, an environment or a log.
+//! This crate has no client, runtime, clock, randomness, environment or log.
 
 use shared_api::HookRun;
 
@@ -30,26 +30,26 @@ pub use version::Version;
 /// Namespace and name.
 pub type Key = (String, String);
 
-/// Why a session ended.
+/// Reason why a session ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
-    /// The run has its final phase, recorded with this version.
+    /// The run's final phase is recorded, with this version.
     Concluded(Version),
     /// The run is gone.
     Gone,
 }
 
 impl End {
-    /// Whether this state of the run is from before the end, and arrives late.
+    /// Whether this state of the run predates the end and arrived late.
     pub fn is_news_of_before(&self, run: &HookRun) -> bool {
         match self {
             Self::Concluded(last) => Version::of(run).is_before(*last),
-            // Its UID never comes back to life.
+            // A UID is never reused.
             Self::Gone => true,
         }
     }
 
-    /// Whether this state came too late for the session to hear of it.
+    /// Whether this state is newer than the end, so that the session never saw it.
     pub fn is_before(&self, run: &HookRun) -> bool {
         match self {
             Self::Concluded(last) => last.is_before(Version::of(run)),

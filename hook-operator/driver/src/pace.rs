@@ -1,21 +1,21 @@
-//! How often one run's status is written.
+//! Rate limit for one run's status writes.
 
 use std::time::Duration;
 
 use shared_api::HookRunStatus;
 
-/// Bytes of status that one run may have written in a second, on average: a small status as often as it changes, one of
-/// 512 KiB every four seconds.
+/// Average bytes of status per second for one run: small statuses are written on every change, one of 512 KiB
+/// every four seconds.
 const BYTES_PER_SECOND: usize = 128 * 1024;
 
-/// When a run's status may be written again. A verdict never waits.
+/// Earliest time of a run's next status write. A verdict never waits.
 #[derive(Debug, Default)]
 pub(crate) struct Pace {
     next: Option<Duration>,
 }
 
 impl Pace {
-    /// How long this status has to wait; what is measured meanwhile is written with it.
+    /// Returns how long this status must wait; measurements that arrive meanwhile are written with it.
     pub(crate) fn wait_for(&self, status: &HookRunStatus, now: Duration) -> Option<Duration> {
         if status.phase.is_final() {
             return None;

@@ -1,7 +1,7 @@
-//! The life of one run in one process: decide, record, measure, wait, and again.
+//! Life of one run in one process: a loop of decide, record, measure and wait.
 //!
-//! All judgement is in [`hook_core::decide`]; here is only the order of things: what is measured is kept until it is
-//! recorded, nothing is measured for a metric before its last measurement is recorded, and one call of the API server is
+//! [`hook_core::decide`] makes all decisions. This module keeps the order: a measurement is kept until it is
+//! recorded, a metric is not measured again before its last measurement is recorded, and only one API call is
 //! under way at a time.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -25,60 +25,60 @@ mod recording;
 
 pub use exchange::{Input, MeasurementId, Output, SharedRun, StoreError};
 
-/// The clock on the wall may be set while a session waits; it waits no longer than this at a time.
+/// Longest sleep of a session, because the wall clock may be set meanwhile.
 const LONGEST_SLEEP: Duration = Duration::from_secs(30);
 
-/// What a session waits for.
+/// State of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// It has to decide.
+    /// Must decide.
     Decides,
-    /// The spec is being compiled.
+    /// Compiles the spec.
     Resolves,
-    /// For news, for a measurement, or for this time.
+    /// Waits for news, a measurement or this time.
     Waits(Duration),
-    /// For this time: a write has failed.
+    /// Backs off until this time after a failed write.
     Pauses(Duration),
-    /// The status is being recorded.
+    /// Records the status.
     Records,
-    /// The run is being read, after a conflict or after it was said to be gone.
+    /// Reads the run, after a conflict or after a write reported it as gone.
     Reads { conflict: bool },
-    /// The run is being deleted.
+    /// Deletes the run.
     Deletes,
-    /// Nothing follows.
+    /// Ended.
     Ended,
 }
 
-/// One run being measured.
+/// Session that measures one run.
 #[derive(Debug)]
 pub struct Session {
     run: Arc<HookRun>,
-    /// The newest that the watch has shown and nobody has looked at.
+    /// Newest state from the watch that is not processed yet.
     news: Option<Arc<HookRun>>,
     resolved: SharedRun,
-    /// Whether `resolved` is of another spec than the run has now.
+    /// Whether `resolved` was compiled from an older spec.
     outdated: bool,
     taken_up_at: Timestamp,
     in_flight: BTreeMap<MeasurementId, Slot>,
     measurements: MeasurementId,
     outcomes: Vec<Outcome>,
-    /// Whether a measurement has ended since it was decided.
+    /// Whether a measurement has ended since the last decision.
     collected: bool,
-    /// Why a metric could not be asked, until that is recorded.
+    /// Reason why a metric could not be measured, until it is recorded.
     held_up: Option<String>,
     pace: Pace,
-    /// The time of the last measurement.
+    /// Duration of the last measurement.
     last: Duration,
-    /// Writes in a row that did not succeed.
+    /// Back-off for consecutive failed writes.
     retry: Backoff,
-    /// The status that was sent last, until it is known what became of it.
+    /// Last status sent, until its outcome is known.
     sent: Option<Box<HookRunStatus>>,
     state: State,
     output: VecDeque<Output>,
 }
 
 impl Session {
-    /// A session for a run.
+    /// Creates a session for a run.
     pub fn new(run: Arc<HookRun>, now: Now) -> Self {
         Self {
             run,
@@ -100,12 +100,12 @@ impl Session {
         }
     }
 
-    /// The run, as it is worked on.
+    /// Returns the run as the session sees it.
     pub fn run(&self) -> &Arc<HookRun> {
         &self.run
     }
 
-    /// Takes in what has happened. An answer to what nobody has asked changes nothing.
+    /// Applies an input. Ignores an answer that it does not expect.
     pub fn handle(&mut self, input: Input, now: Now) {
         match (input, self.state) {
             (Input::News(run), _) => self.news = Some(run),
@@ -129,7 +129,7 @@ impl Session {
                 }
             }
             (Input::NotAsked(id, why), _) => {
-                // Still due, so it is started again.
+                // The measurement is still due and is started again.
                 if self.in_flight.remove(&id).is_some() {
                     self.held_up = Some(why);
                     self.collected = true;
@@ -140,7 +140,7 @@ impl Session {
         }
     }
 
-    /// What is to be done next; none: nothing before the next input or [`Session::deadline`].
+    /// Returns the next output, or `None` if nothing is due before the next input or [`Session::deadline`].
     pub fn poll(&mut self, now: Now) -> Option<Output> {
         if self.output.is_empty() {
             self.go_on(now);
@@ -148,7 +148,7 @@ impl Session {
         self.output.pop_front()
     }
 
-    /// When something is to be done though nothing happens; none: never. In the past or now: at once.
+    /// Time at which work is due without an input; `None` if there is none. A time in the past means now.
     pub fn deadline(&self) -> Option<Duration> {
         if !self.output.is_empty() {
             return Some(Duration::ZERO);
@@ -161,7 +161,7 @@ impl Session {
         }
     }
 
-    /// Goes on as far as it can without an answer.
+    /// Advances until the session needs an answer.
     fn go_on(&mut self, now: Now) {
         match self.state {
             State::Waits(until) => {
@@ -261,8 +261,8 @@ impl Session {
         }
     }
 
-    /// A measurement that ended in a defect of ours is an error like any other: it is recorded, counted, and tried
-    /// again when its time comes.
+    /// Records a measurement whose task panicked as an Error like any other: it counts, and the next one
+    /// follows as scheduled.
     fn broken(&mut self, id: MeasurementId, now: Now) {
         let Some(slot) = self.in_flight.remove(&id) else {
             return;
@@ -280,7 +280,7 @@ impl Session {
         });
     }
 
-    /// Takes in what the watch has shown. Says whether it has shown anything.
+    /// Applies the newest state from the watch. Returns whether there was one.
     fn hear(&mut self) -> bool {
         let Some(news) = self.news.take() else {
             return false;
@@ -304,7 +304,7 @@ impl Session {
         }
     }
 
-    /// What somebody has recorded for the same slot is dropped.
+    /// Drops outcomes for slots that already have a recorded result.
     fn forget_recorded(&mut self) {
         if let (Ok(resolved), Some(status)) = (self.resolved.as_ref(), &self.run.status) {
             self.outcomes
@@ -312,7 +312,7 @@ impl Session {
         }
     }
 
-    /// What was asked or judged by metrics that have been replaced says nothing about those that stand there now.
+    /// Cancels and drops measurements of metrics that were replaced; they say nothing about the new metrics.
     fn forget_unrecorded(&mut self) {
         let cancelled = std::mem::take(&mut self.in_flight).into_keys();
         self.output.extend(cancelled.map(Output::Cancel));

@@ -1,4 +1,4 @@
-//! Which runs have a session: every run without a verdict, and no other. Finished runs cost nothing.
+//! Decides which runs have a session: every run without a verdict and no other. Finished runs cost nothing.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -7,68 +7,68 @@ use shared_api::HookRun;
 
 use crate::{End, Key};
 
-/// What the watch shows of runs that can be read.
+/// Watch event of HookRuns.
 #[derive(Debug)]
 pub enum Event {
-    /// A list begins.
+    /// Start of a list.
     ListBegins,
-    /// The list holds this run.
+    /// Run in the list.
     Listed(Arc<HookRun>),
-    /// The list holds a run that cannot be read, or one was changed so that it cannot.
+    /// Run that cannot be parsed, in the list or after a change.
     Unreadable(Key),
-    /// The list has been read to its end.
+    /// End of a list.
     ListEnds,
-    /// A run was created or changed.
+    /// Created or changed run.
     Applied(Arc<HookRun>),
-    /// A run was deleted.
+    /// Deleted run.
     Deleted(Key),
 }
 
-/// Names a session: a run may get another one.
+/// Identifies a session: a run may get a second one.
 pub type SessionId = u64;
 
-/// What is to be done with a session.
+/// Change to a session.
 #[derive(Debug)]
 pub enum Change {
-    /// A run gets one.
+    /// Open a session for a run.
     Open(Key, SessionId, Arc<HookRun>),
-    /// The session hears this.
+    /// Pass the new state to the session.
     Tell(Key, Arc<HookRun>),
-    /// The session is ended, and its calls are cancelled.
+    /// End the session and cancel its calls.
     Close(Key),
 }
 
-/// What is known of a run besides what the watch says.
+/// State of a run's session.
 #[derive(Debug)]
 enum Slot {
-    /// It is being measured. What the watch has shown last of it.
+    /// The session is open; holds the last state from the watch.
     Taken(SessionId, Arc<HookRun>),
-    /// Its session has ended, and the watch has not shown that yet. An older state that arrives now must not bring
-    /// the run back to life: it would be measured again for a slot that is recorded.
+    /// The session has ended, and the watch has not shown that yet. An older state that arrives now must not
+    /// reopen the run: it would measure a slot that is already recorded.
     Left {
-        /// Of the run.
+        /// UID of the run.
         uid: String,
-        /// How it ended.
+        /// End of the session.
         end: End,
     },
 }
 
-/// The sessions of one process.
+/// Sessions of one process.
 #[derive(Debug, Default)]
 pub struct Sessions {
     slots: HashMap<Key, Slot>,
-    /// Runs seen in the list that is being read.
+    /// Runs in the list that is being read.
     listed: Option<HashSet<Key>>,
     opened: SessionId,
 }
 
 impl Sessions {
-    /// Runs seen in the list that is being read, if one is.
+    /// Returns the runs in the list that is being read, if any.
     pub fn listed(&self) -> Option<&HashSet<Key>> {
         self.listed.as_ref()
     }
 
-    /// Takes in what the watch shows.
+    /// Applies a watch event.
     pub fn observe(&mut self, event: Event) -> Vec<Change> {
         match event {
             Event::ListBegins => {
@@ -89,7 +89,7 @@ impl Sessions {
                 self.close(key)
             }
             Event::Deleted(key) => self.close(key),
-            // What was deleted while nobody watched is in no list.
+            // A run that was deleted while the watch was interrupted is missing in the list.
             Event::ListEnds => {
                 let Some(listed) = self.listed.take() else {
                     return Vec::new();
@@ -134,7 +134,7 @@ impl Sessions {
         }
     }
 
-    /// A session has ended: that is remembered until the watch shows it.
+    /// Records that a session ended, until the watch shows it.
     pub fn ended(&mut self, key: Key, id: SessionId, end: End) -> Vec<Change> {
         let latest = match self.slots.get(&key) {
             Some(Slot::Taken(taken, latest)) if *taken == id => latest.clone(),
@@ -145,7 +145,7 @@ impl Sessions {
             self.slots.insert(key, Slot::Left { uid, end });
             return Vec::new();
         }
-        // The watch has shown the end already; what it brought since, nobody has heard.
+        // The watch has already shown the end, and no session has seen what came after it.
         self.slots.remove(&key);
         if end.is_before(&latest) {
             self.apply(key, latest)
@@ -154,7 +154,7 @@ impl Sessions {
         }
     }
 
-    /// A session has ended in a defect of ours: the run gets another one.
+    /// Opens a new session for a run whose session panicked.
     pub fn broken(&mut self, key: &Key, id: SessionId) -> Option<Change> {
         match self.slots.get(key) {
             Some(Slot::Taken(taken, latest)) if *taken == id => {
@@ -178,7 +178,7 @@ fn uid_of(run: &HookRun) -> &str {
     run.metadata.uid.as_deref().unwrap_or_default()
 }
 
-/// Whether there is nothing left to do for a run.
+/// Whether nothing is left to do for a run.
 fn is_over(run: &HookRun) -> bool {
     let ended = run.status.as_ref().is_some_and(|status| status.phase.is_final());
     ended && run.spec.ttl_seconds_after_finished.is_none()
@@ -206,7 +206,7 @@ mod tests {
         ("games".to_owned(), "run".to_owned())
     }
 
-    /// What is done, in short.
+    /// Returns the changes in short form.
     fn words(changes: Vec<Change>) -> Vec<String> {
         let words = changes.into_iter().map(|change| match change {
             Change::Open(_, id, run) => format!("open {id} {}", uid_of(&run)),
@@ -284,7 +284,7 @@ mod tests {
     fn a_run_that_is_being_deleted_has_no_session() {
         let mut sessions = Sessions::default();
         sessions.observe(Event::Applied(run("a", 1, "Running")));
-        // A finalizer keeps it.
+        // A finalizer holds it.
         let mut ends = Arc::unwrap_or_clone(run("a", 2, "Running"));
         ends.metadata.deletion_timestamp =
             Some(serde_json::from_value(json!("1970-01-01T00:00:02Z")).unwrap());

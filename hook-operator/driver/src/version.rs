@@ -1,9 +1,9 @@
-//! Which of two states of a run is the older one.
+//! Order of two states of a run.
 
 use shared_api::HookRun;
 
-/// A run's resourceVersion. Older API servers promise clients no order of these; where one is not a number nothing
-/// counts as old, and the precondition of the next write settles it.
+/// A run's resourceVersion. Older API servers do not guarantee an order. If a version is not a number, no
+/// state counts as old, and the precondition of the next write decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Version(Option<u64>);
 

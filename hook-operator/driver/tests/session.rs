@@ -1,4 +1,4 @@
-//! A session by itself: what goes in, what comes out, and that nothing that was measured is lost or counted twice.
+//! Tests of a session alone: its inputs, its outputs, and that no measurement is lost or counted twice.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 use std::sync::Arc;
@@ -42,7 +42,7 @@ fn run(version: u64, metrics: &[Value], status: Option<HookRunStatus>) -> Arc<Ho
     Arc::new(run)
 }
 
-/// A session, and the run as the API server has it.
+/// Session, and the run as stored by the API server.
 struct Play {
     session: Session,
     metrics: Vec<Value>,
@@ -55,7 +55,7 @@ struct Play {
 }
 
 impl Play {
-    /// A session whose measurements of these metrics have begun.
+    /// Starts a session whose measurements of these metrics have begun.
     fn begin(metrics: Vec<Value>) -> Self {
         let mut play = Self {
             session: Session::new(run(10, &metrics, None), at(1)),
@@ -71,14 +71,14 @@ impl Play {
         play
     }
 
-    /// Everything that it wants is done, and answered.
+    /// Carries out and answers all outputs.
     fn go_on(&mut self, second: u64) {
         while let Some(status) = self.until_record(second) {
             self.recorded(status, second);
         }
     }
 
-    /// As far as a status that it wants recorded.
+    /// Runs until the session wants to record a status.
     fn until_record(&mut self, second: u64) -> Option<HookRunStatus> {
         let due = |session: &Session| session.deadline() == Some(Duration::ZERO);
         loop {
@@ -114,7 +114,7 @@ impl Play {
         run(self.version, &self.metrics, self.status.clone())
     }
 
-    /// A measurement has brought a success.
+    /// Delivers a successful measurement.
     fn measured(&mut self, of: usize, second: u64) {
         let (id, slot) = self.asked[of].clone();
         let outcome = Outcome {
@@ -130,7 +130,7 @@ impl Play {
         self.session.handle(Input::Measured(id, outcome), at(second));
     }
 
-    /// Successes that are recorded.
+    /// Number of recorded successes.
     fn successes(&self) -> i64 {
         let results = self.status.iter().flat_map(|status| &status.metric_results);
         results.map(|result| result.successful).sum()
@@ -184,7 +184,7 @@ fn metrics_that_are_replaced_take_what_they_measured_with_them() {
     play.session.handle(Input::News(play.current()), at(3));
     play.go_on(3);
     assert_eq!(play.cancelled.len(), 2);
-    // The answer to what was asked before comes all the same.
+    // The answer to the earlier call still arrives.
     play.measured(0, 4);
     play.go_on(4);
     assert_eq!(play.successes(), 0);

@@ -1,5 +1,6 @@
-//! What a session works on: where it records what it measured, reads arguments, and tells people. The operator's backend
-//! is the API server; the local runner of the kubectl plugin has one in memory. The session itself is the same for both.
+//! Backend of a session: records measurements, reads arguments and emits events. The operator's backend is
+//! the API server; the local runner of the kubectl plugin keeps all in memory. The session is the same for
+//! both.
 
 use std::future::Future;
 
@@ -8,28 +9,28 @@ use hook_core::resolve::Reference;
 use hook_driver::StoreError;
 use shared_api::{HookRun, HookRunStatus};
 
-/// All that a session needs.
+/// Everything that a session needs.
 pub trait Backend: RunStore + ReferenceSource + EventSink + Send + Sync + 'static {}
 
 impl<B: RunStore + ReferenceSource + EventSink + Send + Sync + 'static> Backend for B {}
 
-/// Where HookRuns are kept. Nothing newer is overwritten.
+/// Store of HookRuns. It never overwrites a newer state.
 pub trait RunStore {
-    /// Records a status that was computed from `base`. Returns the run as it now stands.
+    /// Records a status that was computed from `base`. Returns the run's new state.
     fn record(
         &self,
         base: &HookRun,
         status: &HookRunStatus,
     ) -> impl Future<Output = Result<HookRun, StoreError>> + Send;
 
-    /// Reads the run as it stands, not from a cache.
+    /// Reads the run, bypassing the cache.
     fn read(&self, run: &HookRun) -> impl Future<Output = Result<HookRun, StoreError>> + Send;
 
-    /// Deletes a run that has outlived its use, if it is still exactly this one.
+    /// Deletes an expired run, if it is still exactly this one.
     fn delete(&self, run: &HookRun) -> impl Future<Output = Result<(), StoreError>> + Send;
 }
 
-/// Where arguments are read whose values stand in a Secret or a `ConfigMap`.
+/// Source of arguments whose values are in a Secret or a `ConfigMap`.
 pub trait ReferenceSource {
     /// Reads a key of a Secret or `ConfigMap`.
     fn resolve(
@@ -39,14 +40,14 @@ pub trait ReferenceSource {
     ) -> impl Future<Output = Result<String, MeasurementFailure>> + Send;
 }
 
-/// Who is told of what people should know.
+/// Receiver of events for users.
 pub trait EventSink {
-    /// A run has reached its final phase, and that is recorded. Told once.
+    /// A run's final phase is recorded. Called once.
     fn concluded(&self, _run: &HookRun) {}
 
-    /// A metric cannot be asked for want of room, and that is recorded.
+    /// The status records that a metric cannot be measured because capacity ran out.
     fn held_up(&self, _run: &HookRun, _why: &str) {}
 
-    /// A run's status cannot be recorded. Told now and then, so that it is not stuck in silence.
+    /// A run's status cannot be recorded. Called now and then, so that the failure does not go unnoticed.
     fn unwritable(&self, _run: &HookRun, _why: &str) {}
 }

@@ -1,13 +1,13 @@
-//! The life of one run in this process, around [`hook_driver::Session`]: what it asks for is done, and what comes of it is
-//! handed back. Every run has a task of its own, so no run waits for another's endpoint.
+//! Life of one run in this process, around [`hook_driver::Session`]: carries out its outputs and feeds the
+//! results back. Every run has its own task, so no run waits for another's endpoint.
 //!
 //! | module | job |
 //! | --- | --- |
 //! | [`measure`] | one measurement: references, placeholders, the call, the verdict |
 //! | [`backend`] | where a session reads arguments and records what it measured |
-//! | [`observer`] | who is told how it goes: metrics, or nobody |
+//! | [`observer`] | receiver of metrics, or none |
 //!
-//! The operator runs one for each run of the cluster, the kubectl plugin one for a run of its user's.
+//! The operator runs a session for each run in the cluster, the kubectl plugin one for a run of its user.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -33,27 +33,27 @@ pub mod observer;
 use backend::Backend;
 use measure::{Measurer, NotAsked};
 
-/// The target of log lines: those who set levels for `hook_operator` see them as well.
+/// Target of log lines, so that level filters for `hook_operator` include them.
 const LOG: &str = "hook_operator::session";
 
-/// What a measurement brings back.
+/// Result of a measurement task.
 type Measured = (MeasurementId, Result<Outcome, NotAsked>);
 
-/// One run being measured.
+/// Session that measures one run.
 pub struct Session<B> {
     measurer: Measurer<B>,
     updates: watch::Receiver<Arc<HookRun>>,
     driver: hook_driver::Session,
     began: Instant,
-    /// The call of the backend, or the compilation, that is under way. Boxed, because it is large, and a session mostly
-    /// waits: else each would keep room for what it does not do.
+    /// Backend call or compilation under way. Boxed because it is large and a session mostly waits: unboxed,
+    /// every idle session would reserve the space.
     call: Option<BoxFuture<'static, Input>>,
     measurements: JoinSet<Measured>,
     in_flight: HashMap<MeasurementId, AbortHandle>,
 }
 
 impl<B: Backend> Session<B> {
-    /// A session for the run that `updates` holds.
+    /// Creates a session for the run that `updates` holds.
     pub fn new(measurer: Measurer<B>, mut updates: watch::Receiver<Arc<HookRun>>) -> Self {
         let run = updates.borrow_and_update().clone();
         let began = Instant::now();
@@ -107,7 +107,7 @@ impl<B: Backend> Session<B> {
             if let Some(input) = input {
                 self.driver.handle(input, now(self.began));
             }
-            // Several at once are recorded at once.
+            // Results that arrive together are recorded together.
             while let Some(ended) = self.measurements.try_join_next_with_id() {
                 if let Some(input) = self.collect(ended) {
                     self.driver.handle(input, now(self.began));
@@ -190,7 +190,7 @@ impl<B: Backend> Session<B> {
         self.in_flight.insert(id, call);
     }
 
-    /// What a measurement has brought. One that was cancelled brings nothing.
+    /// Converts the result of a measurement task; `None` if it was cancelled.
     fn collect(&mut self, ended: Result<(Id, Measured), JoinError>) -> Option<Input> {
         match ended {
             Ok((_, (id, measured))) => {
@@ -215,7 +215,7 @@ impl<B: Backend> Session<B> {
     }
 }
 
-/// Compiles the spec: aside, because it may take a while, and what holds the Lease must not wait for it.
+/// Compiles the spec on another thread, because it may take a while and must not block the Lease renewal.
 async fn resolve<B: Backend>(measurer: Measurer<B>, run: Arc<HookRun>) -> Input {
     let namespace = namespace_of(&run).to_owned();
     let compile = move || resolve_run(&run.spec);

@@ -1,4 +1,4 @@
-//! Takes one measurement: reads what it refers to, fills in placeholders, asks, judges.
+//! Takes one measurement: reads its references, fills in placeholders, makes the call and judges the answer.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,20 +17,20 @@ use shared_api::Phase;
 use crate::backend::Backend;
 use crate::observer::Observer;
 
-/// Bytes claimed for a text before it has been read.
+/// Bytes reserved for a referenced text before it is read.
 const LONGEST_REFERENCE: usize = 64 * 1024;
-/// Texts that one metric may refer to: with its request and its answer they fit into the largest claim.
+/// Most references of one metric: together with its request and answer they fit into the largest reservation.
 const MOST_REFERENCES: usize = 8;
-/// A request may be this long before it is found to be too long.
+/// Most bytes that a request may take before it is refused as too long.
 const LONGEST_REQUEST: usize = 2 * MAX_REQUEST;
 
 /// Everything that a measurement needs.
 pub struct Measurer<B> {
-    /// Where Secrets and `ConfigMaps` are read.
+    /// Source of Secrets and `ConfigMaps`.
     pub backend: Arc<B>,
-    /// Who asks.
+    /// Providers that make the calls.
     pub providers: Providers,
-    /// Who is told.
+    /// Receiver of the metrics.
     pub observer: Arc<dyn Observer>,
 }
 
@@ -44,20 +44,20 @@ impl<B> Clone for Measurer<B> {
     }
 }
 
-/// There was no room to ask. That is no measurement.
+/// Capacity ran out before the call. This does not count as a measurement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NotAsked {
-    /// What is to be asked again.
+    /// Slot to measure again.
     pub slot: Slot,
-    /// Why, for people.
+    /// Reason for users.
     pub why: String,
 }
 
 impl<B: Backend> Measurer<B> {
-    /// Takes one measurement of a metric that the run has. Dropping the future cancels the call.
+    /// Takes one measurement of a metric of the run. Dropping the future cancels the call.
     pub async fn measure(&self, namespace: &str, slot: Slot, run: &SharedRun) -> Result<Outcome, NotAsked> {
         let Some(metric) = metric_of(run, &slot) else {
-            // Nobody measures what is not there.
+            // The run has no such metric.
             return std::future::pending().await;
         };
         let _in_flight = InFlight::enter(self.observer.as_ref());
@@ -90,7 +90,7 @@ impl<B: Backend> Measurer<B> {
         })
     }
 
-    /// Everything of a measurement, with its bytes claimed as long as they are held.
+    /// Runs one measurement while holding its memory reservation.
     async fn ask(
         &self,
         namespace: &str,
@@ -137,7 +137,7 @@ impl<B: Backend> Measurer<B> {
             values.insert(reference, text);
         }
         let read: usize = values.values().map(String::len).sum();
-        // As it is rendered, and as it is sent.
+        // Once as rendered and once as sent.
         let request = longest(metric, &resolved.arguments, &values).min(LONGEST_REQUEST);
         claim.grow_to(read + 2 * request).await?;
         if values.is_empty() {
@@ -145,7 +145,7 @@ impl<B: Backend> Measurer<B> {
             claim.hold_only(2 * rendered.request.bytes());
             return Ok(rendered);
         }
-        // Texts of others are searched for and escaped, and conditions compiled that hold them.
+        // Rendering searches and escapes foreign texts and compiles conditions that hold them.
         let (run, name) = (run.clone(), slot.metric.clone());
         let rendering = move || {
             let resolved = run.as_ref().as_ref().ok()?;
@@ -162,7 +162,7 @@ fn metric_of<'r>(run: &'r SharedRun, slot: &Slot) -> Option<&'r ResolvedMetric> 
     run.as_ref().as_ref().ok()?.metric(&slot.metric)
 }
 
-/// Judges an outcome and takes secrets out of all that is shown.
+/// Judges an outcome and redacts secrets from the result.
 fn judged(
     on_no_data: Phase,
     rendered: Option<&Rendered>,
@@ -178,7 +178,7 @@ fn judged(
     (verdict, outcome.err())
 }
 
-/// Counts a measurement in flight for as long as it lives, however it ends.
+/// Counts a measurement as in flight until it is dropped.
 struct InFlight<'a>(&'a dyn Observer);
 
 impl<'a> InFlight<'a> {

@@ -1,4 +1,4 @@
-//! Who is told how measuring goes: the operator's metrics, or nobody.
+//! Receiver of measuring metrics: the operator's registry, or none.
 
 use std::time::Duration;
 
@@ -6,37 +6,37 @@ use hook_core::answer::FailureKind;
 use hook_core::decide::Outcome;
 use shared_api::{HookRun, Phase};
 
-/// Is told what happens in sessions. Nothing depends on what it does.
+/// Receives the events of sessions. Its results are never used.
 pub trait Observer: Send + Sync + 'static {
-    /// A measurement begins. [`Observer::left`] follows, however it ends.
+    /// A measurement begins. [`Observer::left`] always follows.
     fn entered(&self);
 
-    /// A measurement came to its end, or was cancelled.
+    /// A measurement ended or was cancelled.
     fn left(&self);
 
-    /// A measurement was started this long after it was due.
+    /// A measurement started this long after it was due.
     fn started(&self, lag: Duration);
 
-    /// Nothing was asked for want of room.
+    /// A measurement did not start because capacity ran out.
     fn not_asked(&self, provider: &'static str);
 
     /// A measurement was judged.
     fn measured(&self, provider: &'static str, phase: Phase, failure: Option<FailureKind>, took: Duration);
 
-    /// A measurement of a run came to its end.
+    /// A measurement of a run ended.
     fn came(&self, run: &HookRun, outcome: &Outcome);
 
-    /// A status was written, or not: `written`, `conflict`, `gone`, `failed`.
+    /// A status write ended: `written`, `conflict`, `gone`, `failed`.
     fn wrote(&self, outcome: &'static str);
 
-    /// What was measured of a run was recorded, or not.
+    /// Recording a run's measurements ended, successfully if `good`.
     fn recorded(&self, run: &HookRun, good: bool, took: Duration);
 
-    /// A run ended. Its last measurement took this long.
+    /// A run ended. Its last measurement took `last`.
     fn ended(&self, run: &HookRun, phase: Phase, reason: &str, last: Duration);
 }
 
-/// Nobody.
+/// Ignores everything.
 impl Observer for () {
     fn entered(&self) {}
 
@@ -64,7 +64,7 @@ impl Observer for () {
     fn ended(&self, _run: &HookRun, _phase: Phase, _reason: &str, _last: Duration) {}
 }
 
-/// The time that a measurement took.
+/// Returns the duration of a measurement.
 pub fn time_of(outcome: &Outcome) -> Duration {
     let took = outcome.finished_at.duration_since(outcome.started_at);
     Duration::try_from(took).unwrap_or_default()

@@ -1,4 +1,4 @@
-//! The life of a run when things go wrong: a backend in memory that misbehaves, and a game server that is slow.
+//! Life of a run under faults: an in-memory backend that misbehaves, and a slow game server.
 
 #![allow(
     clippy::unwrap_used,
@@ -23,16 +23,16 @@ use serde_json::{Value, json};
 use shared_api::{HookRun, HookRunStatus, Phase};
 use tokio::sync::watch;
 
-/// How a write goes that is number `n`, counted from 1.
+/// Outcome of the write with number `n`, counted from 1.
 type Answers = fn(usize) -> Write;
 
 enum Write {
     Kept,
     Conflict,
     Gone,
-    /// Answered with success, but the object is as it was.
+    /// Answers with success but leaves the object unchanged.
     Ignored,
-    /// Kept, and the answer lost.
+    /// Stores the object, but the answer is lost.
     Unanswered,
 }
 
@@ -123,7 +123,7 @@ struct Harness {
     backend: Arc<Memory>,
     news: watch::Sender<Arc<HookRun>>,
     session: tokio::task::JoinHandle<End>,
-    /// Bytes that the session keeps for as long as it lives.
+    /// Bytes that the session keeps for its whole life.
     weight: usize,
 }
 
@@ -171,14 +171,14 @@ impl Harness {
         }
     }
 
-    /// The end of the session, which must come.
+    /// Waits for the end of the session, which must come.
     async fn end(self) -> (Arc<Memory>, End) {
         let end = tokio::time::timeout(Duration::from_secs(20), self.session).await;
         (self.backend, end.expect("the session goes on").unwrap())
     }
 }
 
-/// A server that answers `ok` after a while.
+/// Starts a server that answers `ok` after a pause.
 async fn slow_server(pause: Duration) -> String {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -239,7 +239,8 @@ async fn a_status_that_is_not_kept_is_not_a_hot_loop_and_is_complained_of() {
     assert_eq!(backend.complaints.load(Ordering::Relaxed), 1);
 }
 
-/// As from an API server that was just told of another version of the kind, or whose kind has no status subresource.
+/// Imitates an API server that just learned of another version of the kind, or a kind without a status
+/// subresource.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_run_that_can_be_read_is_not_gone() {
     let url = slow_server(Duration::ZERO).await;
@@ -260,7 +261,7 @@ async fn an_end_whose_answer_was_lost_is_told_once() {
     assert_eq!(backend.concluded.load(Ordering::Relaxed), 1);
 }
 
-/// An answer that satisfies the condition of yesterday says nothing about that of today.
+/// An answer that satisfies yesterday's condition says nothing about today's.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_answer_is_not_judged_by_a_spec_that_was_replaced() {
     let url = slow_server(Duration::from_millis(500)).await;
@@ -284,7 +285,7 @@ async fn a_session_that_waits_keeps_no_room_for_its_writes() {
     assert!(harness.weight <= 2048, "{} bytes for each run", harness.weight);
 }
 
-/// There is no room for what it has to send. That is told, counts for nothing, and ends nothing, however often.
+/// Capacity is too small for the request. This is reported, does not count, and never ends the run.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_not_asked_for_want_of_room_is_told_and_is_no_error() {
     let limits = Limits {
@@ -325,7 +326,7 @@ async fn what_is_not_asked_for_want_of_room_is_told_and_is_no_error() {
     let status = backend.status();
     assert_eq!(status.phase, Phase::Successful, "{status:?}");
     assert_eq!(status.metric_results[0].error, 0);
-    // Said once, not with each of the tries: the start, what holds it up, and the verdict.
+    // Written once, not for each attempt: the start, the missing capacity, and the verdict.
     assert!(backend.writes.load(Ordering::Relaxed) <= 4);
     assert_eq!(backend.held_up.load(Ordering::Relaxed), 1);
     drop(holder);

@@ -1,4 +1,4 @@
-//! What goes into a session and what comes out of it.
+//! Inputs and outputs of a session.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,85 +10,85 @@ use shared_api::{HookRun, HookRunStatus};
 
 use crate::End;
 
-/// A spec that is shared by its session and all that computes for it.
+/// Compiled spec, shared by its session and the tasks that use it.
 pub type SharedRun = Arc<Result<ResolvedRun, Problems>>;
 
-/// Names a measurement until it has ended.
+/// Identifies a measurement until it ends.
 pub type MeasurementId = u64;
 
-/// What has happened to a session.
+/// Input of a session.
 #[derive(Debug)]
 pub enum Input {
     /// The watch shows the run.
     News(Arc<HookRun>),
-    /// The spec was compiled.
+    /// Result of compiling the spec.
     Resolved(SharedRun),
-    /// The status was recorded, and the run is so now; or not.
+    /// Result of recording the status: the run's new state, or an error.
     Recorded(Result<Arc<HookRun>, StoreError>),
-    /// The run was read, not from a cache; or not.
+    /// Result of reading the run directly.
     Read(Result<Arc<HookRun>, StoreError>),
-    /// The run was deleted, or not.
+    /// Result of deleting the run.
     Deleted(Result<(), StoreError>),
-    /// A measurement has ended.
+    /// A measurement ended.
     Measured(MeasurementId, Outcome),
-    /// Nothing was asked for want of room: why, for people. That is no measurement.
+    /// A measurement did not start for lack of capacity, with the reason. It does not count as a measurement.
     NotAsked(MeasurementId, String),
-    /// A measurement has ended in a defect of ours.
+    /// A measurement's task panicked.
     Broken(MeasurementId),
 }
 
-/// What a session wants done.
+/// Output of a session.
 #[derive(Debug)]
 pub enum Output {
-    /// Compile the spec. [`Input::Resolved`] answers.
+    /// Compile the spec. Answered by [`Input::Resolved`].
     Resolve(Arc<HookRun>),
-    /// Record a status that was computed from this run. [`Input::Recorded`] answers.
+    /// Record a status that was computed from this run. Answered by [`Input::Recorded`].
     Record(Arc<HookRun>, Box<HookRunStatus>),
-    /// Read the run. [`Input::Read`] answers.
+    /// Read the run. Answered by [`Input::Read`].
     Read(Arc<HookRun>),
-    /// Delete the run, if it is still exactly this one. [`Input::Deleted`] answers.
+    /// Delete the run, if it is still exactly this one. Answered by [`Input::Deleted`].
     Delete(Arc<HookRun>),
-    /// Take a measurement that was due then. [`Input::Measured`], [`Input::NotAsked`] or [`Input::Broken`] answers,
-    /// unless it is cancelled.
+    /// Take a measurement that was due at this time. Answered by [`Input::Measured`], [`Input::NotAsked`] or
+    /// [`Input::Broken`], unless it is cancelled.
     Measure(MeasurementId, Slot, Timestamp, SharedRun),
-    /// Nobody waits for this measurement any more.
+    /// Cancel this measurement.
     Cancel(MeasurementId),
-    /// What came of a write of the status: `written`, `conflict`, `gone`, `failed`.
+    /// Outcome of a status write: `written`, `conflict`, `gone`, `failed`.
     Wrote(&'static str),
-    /// The status is not recorded yet, after so many tries; the next one is after a pause.
+    /// The status is still not recorded; the next attempt follows after a pause.
     NotRecorded {
-        /// Why.
+        /// Error of the last attempt.
         why: StoreError,
-        /// How many tries there were.
+        /// Number of attempts so far.
         tries: u32,
-        /// Until the next one.
+        /// Pause before the next attempt.
         pause: Duration,
-        /// Whether people are to be told.
+        /// Whether to emit an event.
         tell: bool,
     },
-    /// The verdict is recorded. The last measurement took so long.
+    /// The verdict is recorded. Carries the duration of the last measurement.
     Verdict(Arc<HookRun>, Duration),
-    /// A metric cannot be asked for want of room, and that is recorded: why.
+    /// The status records that a metric cannot be measured because capacity ran out, with the reason.
     HeldUp(Arc<HookRun>, String),
-    /// There is nothing left to do.
+    /// The session is over.
     End(End),
 }
 
-/// Why the backend did not do what it was asked.
+/// Error of the backend.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StoreError {
-    /// Something newer is recorded.
+    /// Conflict: something newer is recorded.
     #[error("something newer is recorded")]
     Conflict,
-    /// The run is gone, or another one has its name.
+    /// The run is gone, or another run has its name.
     #[error("the run is gone")]
     Gone,
-    /// It was refused, or nobody knows whether it was done: worth another try.
+    /// The call was refused or its outcome is unknown; a retry may succeed.
     #[error("failed to {step}: {message}")]
     Failed {
-        /// What was tried.
+        /// Step that failed.
         step: &'static str,
-        /// What went wrong.
+        /// Error message.
         message: String,
     },
 }

@@ -1,5 +1,5 @@
-//! How a status is recorded, and what follows where that fails: nothing that was measured is dropped before it is known
-//! to be recorded.
+//! Recording of a status, and recovery when that fails. No measurement is dropped before it is known to be
+//! recorded.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,11 +12,11 @@ use super::{Output, Session, State, StoreError};
 use crate::End;
 use crate::kept::keeps;
 
-/// The try after which a write that does not succeed is complained of, and again after so many more.
+/// Number of failed attempts after which a warning is emitted, and the interval of further warnings.
 const FIRST_COMPLAINT: u32 = 5;
 const COMPLAIN_EVERY: u32 = 100;
 
-/// The delays between the tries of a write.
+/// Back-off between attempts of a write.
 pub(super) const fn retry() -> Backoff {
     Backoff::new(Duration::from_millis(200), Duration::from_secs(5))
 }
@@ -37,7 +37,7 @@ impl Session {
                 self.retry.reset();
                 self.output.push_back(Output::Wrote("written"));
                 self.accept_newer(run);
-                // Said once. While it stays so, the next try says the same again, and there is nothing new to write.
+                // Report it once. If the next attempt fails for the same reason, the status does not change.
                 if let Some(why) = self.held_up.take_if(|why| said.as_ref() == Some(why)) {
                     self.output.push_back(Output::HeldUp(self.run.clone(), why));
                 }
@@ -51,8 +51,8 @@ impl Session {
         }
     }
 
-    /// After a write that did not succeed: where the run may have changed it is read again, else the write is tried
-    /// again after a pause. Nothing that was measured is dropped unless it turns out to be recorded.
+    /// Recovers from a failed write: reads the run again if it may have changed, otherwise retries after a
+    /// pause. No measurement is dropped unless it turns out to be recorded.
     pub(super) fn recover(&mut self, error: StoreError, now: Now) {
         let conflict = match error {
             StoreError::Conflict => true,
@@ -69,7 +69,7 @@ impl Session {
                 self.output.push_back(Output::Wrote("conflict"));
                 self.accept_newer(run);
                 let delay = self.retry.fail();
-                // One conflict is daily life; where they do not end, somebody else writes as eagerly.
+                // A single conflict is normal; repeated conflicts mean that another writer is as eager.
                 if self.retry.failures() > 1 {
                     self.state = State::Pauses(now.mono + delay);
                 } else {
@@ -101,8 +101,9 @@ impl Session {
         self.state = State::Pauses(now.mono + pause);
     }
 
-    /// It is known as well as it can be what became of a write. A verdict is told once it is recorded, also after a write
-    /// whose answer was lost: then it is the reading again that shows it. The tries differ in the time of their end.
+    /// Continues once the outcome of the write is settled. Reports a verdict once it is recorded. If the
+    /// answer was lost, the read that follows shows the verdict; only the end time differs between attempts,
+    /// so it is not compared.
     pub(super) fn go_on_after_write(&mut self) {
         self.state = State::Decides;
         let Some(sent) = self.sent.take() else { return };
