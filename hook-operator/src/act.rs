@@ -1,4 +1,4 @@
-//! Everything that this operator writes: statuses under a precondition, deletions under one, events.
+//! Everything that this operator writes: statuses and deletions, both with preconditions, and events.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use shared_api::reason::HookRunReason;
 use shared_api::{HookRun, HookRunStatus, HookTemplate, HookTemplateStatus, Phase};
 
-/// The API server as a backend.
+/// Backend that uses the API server.
 pub struct ApiBackend {
     client: Client,
     events: Events,
@@ -28,7 +28,7 @@ pub struct ApiBackend {
 }
 
 impl ApiBackend {
-    /// Writes through `client`.
+    /// Creates a backend that uses `client`.
     pub fn new(client: Client, events: Events, calls: Calls) -> Self {
         Self {
             client,
@@ -41,7 +41,7 @@ impl ApiBackend {
         Api::namespaced(self.client.clone(), namespace_of(run))
     }
 
-    /// Reads a Secret. The client's own way would log the whole answer, should it not parse.
+    /// Reads a Secret. The typed client would log the whole body if it does not parse.
     async fn secret(&self, namespace: &str, name: &str) -> Result<SecretData, kube::Error> {
         let path = Secret::url_path(&(), Some(namespace));
         let request = kube::core::Request::new(path)
@@ -63,8 +63,7 @@ impl ApiBackend {
         self.calls.call(namespace, step, call).await.map_err(class_of)
     }
 
-    /// Writes a status under the precondition that nothing newer is recorded than the metadata's version, if it has
-    /// one.
+    /// Writes a status. The UID is a precondition, and so is the resource version if the metadata has one.
     async fn patch_status<K>(
         &self,
         step: &'static str,
@@ -77,7 +76,7 @@ impl ApiBackend {
         let namespace = metadata.namespace.as_deref().unwrap_or_default();
         let api: Api<K> = Api::namespaced(self.client.clone(), namespace);
         let name = metadata.name.as_deref().unwrap_or_default();
-        // Without a version the patch is applied to whatever version there is; a null would be refused.
+        // Without a version, the patch applies to any version; a null would be refused.
         let mut same = json!({ "uid": metadata.uid });
         if let Some(version) = &metadata.resource_version {
             same["resourceVersion"] = json!(version);
@@ -92,7 +91,7 @@ impl ApiBackend {
         .await
     }
 
-    /// Records that an object could not be read as a HookRun at all. A verdict that it has stays.
+    /// Records that an object cannot be parsed as a HookRun. Keeps an existing verdict.
     pub async fn refuse_unreadable(&self, metadata: &ObjectMeta, error: &str) -> Result<(), StoreError> {
         let namespace = metadata.namespace.as_deref().unwrap_or_default();
         let kind = ApiResource::erase::<HookRun>(&());
@@ -110,7 +109,8 @@ impl ApiBackend {
             "message": message,
             "observedGeneration": metadata.generation,
         });
-        // The event comes first: the watch may bring the written status before the answer does, and that ends the try.
+        // Emit the event first: the watch may show the written status before the answer arrives, which ends
+        // this attempt.
         let about = reference_of("HookRun", metadata);
         self.events
             .warn(about, HookRunReason::InvalidSpec.as_str(), "Validate", &message);
@@ -118,7 +118,7 @@ impl ApiBackend {
         Ok(())
     }
 
-    /// Records what was found on reading a template, which may not be readable as one.
+    /// Records the result of checking a template, which may be unreadable.
     pub async fn record_template(
         &self,
         metadata: &ObjectMeta,
@@ -131,7 +131,7 @@ impl ApiBackend {
         Ok(())
     }
 
-    /// Says on a template that it cannot be measured.
+    /// Warns on a template that it cannot be measured.
     pub fn warn_template(&self, metadata: &ObjectMeta, reason: &str, message: &str) {
         self.events.warn(
             reference_of("HookTemplate", metadata),
@@ -142,11 +142,11 @@ impl ApiBackend {
     }
 }
 
-/// What a session has to know of a call that did not succeed.
+/// Maps the error of a call to the session's error type.
 fn class_of(error: CallError) -> StoreError {
     match error {
         CallError::Gone => StoreError::Gone,
-        // What is written here has no term.
+        // Writes here have no deadline.
         CallError::Conflict | CallError::Lapsed => StoreError::Conflict,
         CallError::Refused { step, message } | CallError::Unknown { step, message } => {
             StoreError::Failed { step, message }
@@ -154,14 +154,14 @@ fn class_of(error: CallError) -> StoreError {
     }
 }
 
-/// What is needed of a Secret.
+/// Fields needed of a Secret.
 #[derive(serde::Deserialize)]
 struct SecretData {
     #[serde(default)]
     data: BTreeMap<String, ByteString>,
 }
 
-/// Without who manages which field: that is half of the object, as it is of what the watch brings.
+/// Drops managed fields, as the watch does: they are half of the object.
 fn slim(mut run: HookRun) -> HookRun {
     run.metadata.managed_fields = None;
     run
@@ -171,7 +171,7 @@ fn namespace_of(run: &HookRun) -> &str {
     run.metadata.namespace.as_deref().unwrap_or_default()
 }
 
-/// What a person can do about a run that ended without success.
+/// Returns what a user can do about a run that ended without success.
 fn next_step(run: &HookRun) -> String {
     let mut owners = run.metadata.owner_references.iter().flatten();
     let game = owners.find(|owner| owner.controller == Some(true) && owner.kind == "GameDeployment");
@@ -285,7 +285,7 @@ impl EventSink for ApiBackend {
         let message = status.message.as_deref().unwrap_or_default();
         let name = run.name_any();
         tracing::info!(name, namespace = run.namespace(), phase = %status.phase, reason, why = message, "run ended");
-        // A success is in the status; events are for what needs a person.
+        // A success is in the status; events are for problems that need a person.
         if status.phase != Phase::Successful {
             self.events.warn(
                 run.object_ref(&()),

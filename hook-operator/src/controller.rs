@@ -1,4 +1,4 @@
-//! A session for every run without a verdict, and none for any other: finished runs cost nothing.
+//! Opens a session for every run without a verdict and for no other: finished runs cost nothing.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -20,23 +20,23 @@ use crate::act::ApiBackend;
 use crate::metrics::Metrics;
 use crate::newest::Newest;
 
-/// Pause between two tries to record that a run cannot be read.
+/// Pause between attempts to record that a run cannot be read.
 const BETWEEN_TRIES: Duration = Duration::from_secs(10);
-/// Pause before what should not have failed is tried again.
+/// Pause before a session that panicked is opened again.
 const AFTER_DEFECT: Duration = Duration::from_secs(10);
 
-/// Keeps the sessions in step with the watch.
+/// Keeps the sessions in sync with the watch.
 pub struct Controller {
     measurer: Measurer<ApiBackend>,
     metrics: Metrics,
     sessions: Sessions,
     handles: HashMap<Key, Handle>,
     tasks: JoinSet<(Key, SessionId, End)>,
-    /// What records that a run cannot be read.
+    /// Tasks that record that a run cannot be read.
     refusals: Newest,
 }
 
-/// A session, seen from outside. Dropping it ends the session and cancels its calls.
+/// Handle of a session. Dropping it ends the session and cancels its calls.
 struct Handle {
     id: SessionId,
     updates: watch::Sender<Arc<HookRun>>,
@@ -50,7 +50,7 @@ impl Drop for Handle {
 }
 
 impl Controller {
-    /// A controller without sessions.
+    /// Creates a controller without sessions.
     pub fn new(measurer: Measurer<ApiBackend>, metrics: Metrics) -> Self {
         Self {
             measurer,
@@ -62,7 +62,7 @@ impl Controller {
         }
     }
 
-    /// Follows the watch until it ends.
+    /// Processes watch events until their stream ends.
     pub async fn drive(mut self, events: impl Stream<Item = Observed<HookRun>>) {
         let mut events = std::pin::pin!(events);
         loop {
@@ -83,7 +83,7 @@ impl Controller {
         }
     }
 
-    /// An event in the driver's words. That a run cannot be read is recorded aside.
+    /// Converts a watch event. Starts a task to record that a run cannot be read.
     fn read(&mut self, event: Observed<HookRun>) -> Event {
         match event {
             watcher::Event::Init => Event::ListBegins,
@@ -148,7 +148,7 @@ impl Controller {
         self.handles.insert(key, Handle { id, updates, task });
     }
 
-    /// A session has ended.
+    /// Handles the end of a session.
     fn leave(&mut self, ended: Result<(Key, SessionId, End), JoinError>) {
         match ended {
             Ok((key, id, end)) => {
@@ -166,7 +166,7 @@ impl Controller {
         }
     }
 
-    /// Opens the sessions again whose task has ended in a defect of ours.
+    /// Opens sessions again whose task panicked.
     fn reopen(&mut self) {
         let broken = self
             .handles
@@ -180,7 +180,7 @@ impl Controller {
     }
 }
 
-/// Tries to record that a run cannot be read, until it is recorded or the watch brings something newer.
+/// Retries until it is recorded that a run cannot be read, or until the watch shows something newer.
 async fn record_unreadable(invalid: InvalidObject, backend: Arc<ApiBackend>) {
     let name = invalid.metadata.name.clone().unwrap_or_default();
     tracing::warn!(name, error = invalid.error, "a HookRun cannot be read");

@@ -8,10 +8,10 @@
 //! | `newest` | one task for each object |
 //! | [`act`] | every write to the API server |
 //! | [`template`] | the `Valid` condition of HookTemplates |
-//! | [`metrics`] | what Prometheus is told |
+//! | [`metrics`] | Prometheus metrics |
 //!
-//! What a run means is decided in `hook-core`; here is what touches the world. A run's life is in `hook-session`, and the calls
-//! that measure are in `hook-providers`.
+//! `hook-core` decides what a run means, `hook-session` runs its life, and `hook-providers` makes the calls
+//! that measure. This crate does the remaining I/O.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -36,12 +36,12 @@ pub mod template;
 use config::Config;
 use metrics::Metrics;
 
-/// The program: parses flags, runs until a signal, and says in one line why it could not.
+/// Entry point: parses flags, runs until a signal, and reports a startup failure in one line.
 pub fn main() -> ExitCode {
     start(Config::parse())
 }
 
-/// The program with these settings.
+/// Runs the program with these settings.
 pub fn start(config: Config) -> ExitCode {
     shell::start(config)
 }
@@ -65,8 +65,8 @@ impl Operator for Config {
         metrics
     }
 
-    /// Ending drops every session: calls in flight are cancelled, and what is not recorded is measured again by whoever
-    /// takes over.
+    /// Shutdown drops every session: it cancels calls in flight, and the next leader measures again what is
+    /// not recorded.
     async fn work(self, shell: Shell, metrics: Metrics) {
         let Shell {
             client,

@@ -1,11 +1,11 @@
-//! One task for each object: a newer one ends the older.
+//! At most one task for each object: a newer task aborts the older.
 
 use std::collections::{HashMap, HashSet};
 
 use operator_runtime::watch::Key;
 use tokio::task::{AbortHandle, JoinSet};
 
-/// The newest task of each object. Dropping it ends them all.
+/// Newest task of each object. Dropping it aborts them all.
 #[derive(Debug, Default)]
 pub(crate) struct Newest {
     newest: HashMap<Key, AbortHandle>,
@@ -13,10 +13,10 @@ pub(crate) struct Newest {
 }
 
 impl Newest {
-    /// Starts a task for an object, in place of the one before.
+    /// Starts a task for an object and aborts the previous one.
     pub(crate) fn start(&mut self, key: Key, task: impl Future<Output = ()> + Send + 'static) {
         while self.tasks.try_join_next().is_some() {}
-        // Not for every object: of ten thousand each would be looked at ten thousand times.
+        // Sweep only now and then: a sweep for every start would be quadratic.
         if self.newest.len() > 2 * self.tasks.len() + 64 {
             self.newest.retain(|_, task| !task.is_finished());
         }
@@ -24,14 +24,14 @@ impl Newest {
         self.newest.insert(key, self.tasks.spawn(task));
     }
 
-    /// Ends the task of an object.
+    /// Aborts the task of an object.
     pub(crate) fn cancel(&mut self, key: &Key) {
         if let Some(task) = self.newest.remove(key) {
             task.abort();
         }
     }
 
-    /// Ends the tasks of all but these objects.
+    /// Aborts the tasks of all other objects.
     pub(crate) fn retain(&mut self, listed: &HashSet<Key>) {
         let gone: Vec<Key> = self
             .newest

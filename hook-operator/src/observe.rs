@@ -1,4 +1,4 @@
-//! The watches. Everything that this operator knows of the cluster comes through here.
+//! Watches of HookRuns and HookTemplates, the operator's only view of the cluster.
 
 use futures::Stream;
 use kube::Client;
@@ -7,12 +7,12 @@ use operator_runtime::shard::Scope;
 use operator_runtime::watch::{Observed, watch_in};
 use shared_api::{HookRun, HookTemplate};
 
-/// The check in `/readyz` that the HookRuns have been listed and are being watched.
+/// Check in `/readyz`: HookRuns have been listed and are being watched.
 pub const RUNS: &str = "hookruns-watch";
-/// The check in `/readyz` that the HookTemplates have been listed and are being watched.
+/// Check in `/readyz`: HookTemplates have been listed and are being watched.
 pub const TEMPLATES: &str = "hooktemplates-watch";
 
-/// Makes the watches.
+/// Creates the watches.
 pub struct Watches {
     client: Client,
     scope: Scope,
@@ -20,7 +20,7 @@ pub struct Watches {
 }
 
 impl Watches {
-    /// Watches what is in a scope.
+    /// Creates the watches of a scope.
     pub fn new(client: Client, scope: Scope, health: Health) -> Self {
         Self {
             client,
@@ -29,12 +29,12 @@ impl Watches {
         }
     }
 
-    /// All HookRuns, then every change of them; never ends.
+    /// Streams all HookRuns, then every change; never ends.
     pub fn runs(&self) -> impl Stream<Item = Observed<HookRun>> + Send + use<> {
         watch_in(&self.client, &self.scope, RUNS, self.health.clone())
     }
 
-    /// All HookTemplates, then every change of them; never ends.
+    /// Streams all HookTemplates, then every change; never ends.
     pub fn templates(&self) -> impl Stream<Item = Observed<HookTemplate>> + Send + use<> {
         watch_in(&self.client, &self.scope, TEMPLATES, self.health.clone())
     }

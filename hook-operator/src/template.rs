@@ -1,4 +1,5 @@
-//! The `Valid` condition of HookTemplates: a typo shows when the template is applied, not when a pod waits.
+//! Maintains the `Valid` condition of HookTemplates: a typo shows when the template is applied, not when a
+//! pod waits.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -24,10 +25,10 @@ use crate::newest::Newest;
 
 /// Longest message of a condition, in bytes; the API convention allows 32 KiB.
 const LONGEST_MESSAGE: usize = 8 * 1024;
-/// Between two tries of a write that failed.
+/// Pause between attempts of a failed write.
 const PAUSE: Duration = Duration::from_secs(2);
 
-/// Follows the watch and keeps every template's condition true.
+/// Processes watch events and keeps every template's condition up to date.
 pub async fn drive(
     templates: impl Stream<Item = Observed<HookTemplate>>,
     backend: Arc<ApiBackend>,
@@ -37,8 +38,8 @@ pub async fn drive(
     let mut templates = std::pin::pin!(templates);
     let invalid = Invalid::new(metrics.clone());
     let mut writes = Newest::default();
-    // Generations that could not be read, by template. What an unreadable object says now cannot be compared with what
-    // it should say, so each generation is written to once.
+    // Unreadable generations, by template. The current status of an unreadable object cannot be compared, so
+    // each generation is written once.
     let mut refused: HashMap<Key, Generation> = HashMap::new();
     while let Some(event) = templates.next().await {
         match event {
@@ -78,8 +79,8 @@ pub async fn drive(
     }
 }
 
-/// Checks a template and writes its condition if that changes it. Checking is done aside: it takes a while where there
-/// is much to compile, and what follows the watch is also what holds the Lease.
+/// Checks a template and writes its condition if it changed. The check runs on another thread: compiling may
+/// take a while, and the task that follows the watch also holds the Lease.
 async fn keep_true(template: HookTemplate, backend: Arc<ApiBackend>, invalid: Invalid, compute: Compute) {
     let namespace = template.metadata.namespace.clone().unwrap_or_default();
     let check = move || (assess(&template, Timestamp::now()), template);
@@ -90,7 +91,7 @@ async fn keep_true(template: HookTemplate, backend: Arc<ApiBackend>, invalid: In
     }
 }
 
-/// The templates whose condition is False, as Prometheus is told.
+/// Templates whose condition is False, for the gauge.
 #[derive(Clone)]
 struct Invalid {
     known: Arc<Mutex<HashSet<Key>>>,
@@ -127,7 +128,7 @@ impl Invalid {
     }
 }
 
-/// The status that a template should have.
+/// Returns the status that a template should have.
 fn assess(template: &HookTemplate, now: Timestamp) -> HookTemplateStatus {
     let problems = check_template(&template.spec);
     let (status, reason, message) = if problems.is_empty() {
@@ -164,7 +165,7 @@ fn assess(template: &HookTemplate, now: Timestamp) -> HookTemplateStatus {
     }
 }
 
-/// The status of a template that cannot be read as one; the same each time.
+/// Returns the status of an unreadable template; it is the same every time.
 fn unreadable(invalid: &InvalidObject) -> HookTemplateStatus {
     let InvalidObject { error, metadata } = invalid;
     let since = metadata
@@ -206,10 +207,10 @@ fn is_valid(status: &HookTemplateStatus) -> bool {
 /// UID and generation.
 type Generation = (Option<String>, Option<i64>);
 
-/// Says on a template that it cannot be read as one.
+/// Records on a template that it cannot be read.
 async fn refuse(invalid: InvalidObject, backend: Arc<ApiBackend>) {
     let status = unreadable(&invalid);
-    // Without a version: nobody else writes this status, and a change beside it must not end the try.
+    // Omit the version: nobody else writes this status, and an unrelated change must not end the attempt.
     let metadata = ObjectMeta {
         resource_version: None,
         ..invalid.metadata
@@ -217,9 +218,10 @@ async fn refuse(invalid: InvalidObject, backend: Arc<ApiBackend>) {
     write(metadata, status, backend).await;
 }
 
-/// Tries until it is written, or until the watch has brought or will bring something newer.
+/// Retries until the status is written or the watch has shown or will show something newer.
 async fn write(template: ObjectMeta, status: HookTemplateStatus, backend: Arc<ApiBackend>) {
-    // The event comes first: the watch may bring the written status before the answer does, and that ends this task.
+    // Emit the event first: the watch may show the written status before the answer arrives, which ends this
+    // task.
     if !is_valid(&status) {
         let valid = status.conditions.last();
         let message = valid.map_or("", |condition| condition.message.as_str());

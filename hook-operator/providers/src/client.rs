@@ -1,5 +1,5 @@
-//! The HTTP clients: one for each way to trust a server, since that is all in which they differ. A client keeps its
-//! connections, so making one for each measurement would cost a TLS handshake every time.
+//! HTTP clients: one for each way to trust a server, the only respect in which they differ. A client keeps
+//! its connections, so a new client for each measurement would cost a TLS handshake every time.
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -14,28 +14,28 @@ use reqwest::{Certificate, Client, ClientBuilder, Url, redirect};
 
 use crate::{egress::EgressPolicy, resolver::EgressResolver};
 
-/// Clients kept; the one that was not used for longest goes first. Each distinct `caBundle` needs one.
+/// Most clients kept; the least recently used is dropped first. Each distinct `caBundle` needs one.
 const MAX_CLIENTS: usize = 64;
 
-/// Below the 5 s after which common game server frameworks (Node.js, uvicorn) drop an idle connection, so that a
-/// call is rarely written onto a connection that is being closed.
+/// Less than the 5 s after which common game server frameworks (Node.js, uvicorn) drop an idle connection, so
+/// that a call is rarely written to a connection that is closing.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(4);
 
 const IDLE_PER_HOST: usize = 8;
 
 const USER_AGENT: &str = concat!("hookgate/", env!("CARGO_PKG_VERSION"));
 
-/// What tells one client from another.
+/// Key of a client.
 #[derive(Clone, PartialEq, Eq)]
 enum Trust {
-    /// Without TLS nothing is trusted, and no certificates need to exist in the image.
+    /// Without TLS nothing is trusted, and the image needs no certificates.
     NoTls,
     Checked(Tls),
 }
 
 pub(crate) struct Clients {
     resolver: Arc<EgressResolver>,
-    /// The most recently used first.
+    /// Clients, most recently used first.
     known: Mutex<Vec<(Trust, Client)>>,
 }
 
@@ -47,7 +47,7 @@ impl Clients {
         }
     }
 
-    /// The client for a URL's scheme and TLS settings.
+    /// Returns the client for a URL's scheme and TLS settings.
     pub(crate) fn get(&self, url: &Url, tls: &Tls) -> Result<Client, MeasurementFailure> {
         let trust = if url.scheme() == "https" {
             Trust::Checked(tls.clone())
@@ -57,7 +57,7 @@ impl Clients {
         if let Some(client) = self.find(&trust) {
             return Ok(client);
         }
-        // Made outside the lock, because it reads files; of two made at once, one is dropped.
+        // Create it outside the lock, because that reads files; of two created at once, one is dropped.
         let client = self.make(&trust)?;
         Ok(self.find(&trust).unwrap_or_else(|| self.keep(trust, client)))
     }
@@ -81,9 +81,9 @@ impl Clients {
     fn make(&self, trust: &Trust) -> Result<Client, MeasurementFailure> {
         let builder = Client::builder()
             .user_agent(USER_AGENT)
-            // A proxy would connect on our behalf, past the egress policy.
+            // A proxy would connect on our behalf, bypassing the egress policy.
             .no_proxy()
-            // Each hop is judged before it is made.
+            // Each hop is checked before it is followed.
             .redirect(redirect::Policy::none())
             .referer(false)
             .dns_resolver(Arc::clone(&self.resolver))

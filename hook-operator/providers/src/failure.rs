@@ -1,4 +1,5 @@
-//! An HTTP client's error as one sentence: the host and the root cause. Never the URL's query, never a header.
+//! Describes an HTTP client's error in one sentence: the host and the root cause, but never the URL's query
+//! or a header.
 
 use std::{error::Error, io, iter, time::Duration};
 
@@ -7,7 +8,7 @@ use reqwest::Url;
 
 use crate::{egress::Refusal, resolver::LookupFailed};
 
-/// `host:port` of a URL: enough to know whom we asked.
+/// Returns `host:port` of a URL, enough to identify the server.
 pub(crate) fn place(url: &Url) -> String {
     let host = url.host_str().unwrap_or_default();
     match url.port_or_known_default() {
@@ -27,12 +28,12 @@ pub(crate) fn timed_out(timeout: Duration, url: &Url) -> MeasurementFailure {
     )
 }
 
-/// The client's error while it asked `url`.
+/// Explains the client's error for a call to `url`.
 pub(crate) fn explain(error: &reqwest::Error, url: &Url) -> MeasurementFailure {
     let place = place(url);
     let root = root_cause(error);
     if error.is_decode() && error.source().is_some_and(<dyn Error>::is::<io::Error>) {
-        // A decoder's own complaint; one of the connection below it comes wrapped in the protocol's error.
+        // The decoder's own error; an error of the connection is wrapped in the protocol's error.
         return MeasurementFailure::new(
             FailureKind::MalformedAnswer,
             format!("the answer's body cannot be decoded: {root}"),
@@ -72,19 +73,21 @@ fn unreachable(message: String) -> MeasurementFailure {
     MeasurementFailure::new(FailureKind::Unreachable, message)
 }
 
-/// The innermost cause's words; the outer ones of a client say only that something failed, or hold the URL.
+/// Returns the innermost error's message; the client's outer messages only report a failure or contain the
+/// URL.
 pub(crate) fn root_cause(error: &reqwest::Error) -> String {
     causes(error)
         .last()
         .map_or_else(|| "unknown cause".into(), ToString::to_string)
 }
 
-/// The causes below the client's own error.
+/// Iterates over the causes below the client's own error.
 fn causes(error: &reqwest::Error) -> impl Iterator<Item = &(dyn Error + 'static)> {
     iter::successors(error.source(), |cause| cause_of(*cause))
 }
 
-/// An I/O error leaves out what it wraps when it is asked for its source, so that is looked into.
+/// Returns the next cause. `source()` of an I/O error skips the wrapped error, so that is looked up
+/// explicitly.
 fn cause_of<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'static)> {
     match error.downcast_ref::<io::Error>() {
         Some(io) => io.get_ref().map(|wrapped| wrapped as &(dyn Error + 'static)),

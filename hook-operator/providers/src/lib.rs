@@ -1,20 +1,20 @@
-//! Takes measurements: asks a web endpoint or a Prometheus server, and hands back a value or the reason why there
-//! is none. It does not judge values, retry, or know of runs.
+//! Takes measurements: calls a web endpoint or a Prometheus server, and returns a value or the reason why
+//! there is none. It does not judge values, retry, or know of runs.
 //!
 //! | module | job |
 //! | --- | --- |
-//! | [`flags`] | the flags of whatever measures: the operator and the kubectl plugin |
+//! | [`flags`] | flags for measuring, in the operator and the kubectl plugin |
 //! | [`web`] | a web metric as an HTTP call |
 //! | [`prometheus`] | an instant query as an HTTP call |
 //! | [`exchange`] | one call within its timeout: slot, redirects, a bounded body |
-//! | [`egress`] | which addresses may be called (pure) |
-//! | [`resolver`] | name resolution that leaves only addresses that may be called |
-//! | [`client`] | the HTTP clients, one for each way to trust a server |
-//! | [`limits`] | how many calls run at once, overall and to one host |
-//! | [`room`] | how many bytes of requests and answers are held at once |
+//! | [`egress`] | addresses that may be called (pure) |
+//! | [`resolver`] | name resolution that returns only addresses that may be called |
+//! | [`client`] | HTTP clients, one for each way to trust a server |
+//! | [`limits`] | limit of concurrent calls, overall and to one host |
+//! | [`room`] | limit of the memory for requests and answers |
 //! | [`failure`] | an HTTP client's error as one sentence without credentials |
 //!
-//! What the bytes mean is decided in [`hook_core::answer`].
+//! [`hook_core::answer`] interprets the bytes.
 
 mod client;
 mod egress;
@@ -41,7 +41,7 @@ use crate::limits::Slots;
 use crate::room::Room;
 pub use crate::room::{Claim, LARGEST_CLAIM};
 
-/// All that measurements share. Cheap to clone; clones share connections and limits.
+/// State that all measurements share. Cheap to clone; clones share connections and limits.
 ///
 /// A process-wide rustls crypto provider must be installed before the first measurement over TLS.
 #[derive(Clone)]
@@ -58,7 +58,7 @@ struct Shared {
 }
 
 impl Providers {
-    /// Providers that call only what the policy lets them, and no more at once than the limits say.
+    /// Creates providers that respect the egress policy and the limits.
     pub fn new(policy: EgressPolicy, limits: Limits) -> Self {
         let egress = Arc::new(policy);
         Self {
@@ -72,24 +72,24 @@ impl Providers {
         }
     }
 
-    /// Takes one measurement for a namespace; namespaces share the limits fairly. Dropping the future ends the call and
-    /// closes its connection.
+    /// Takes one measurement for a namespace; namespaces share the limits fairly. Dropping the future cancels
+    /// the call and closes its connection.
     ///
     /// # Errors
-    /// Whatever keeps the answer from being a value; see [`hook_core::answer::FailureKind`]. Nothing is retried.
+    /// The reason why the answer is not a value; see [`hook_core::answer::FailureKind`]. Nothing is retried.
     pub async fn measure(&self, namespace: &str, request: &Request) -> Result<Answer, MeasurementFailure> {
         let mut claim = self.claim(namespace);
         let reply = self.ask(namespace, request, &mut claim).await?;
         reply.interpret(request)
     }
 
-    /// Room for the bytes of a measurement of a namespace, none yet.
+    /// Returns an empty memory reservation for a measurement of a namespace.
     pub fn claim(&self, namespace: &str) -> Claim {
         self.shared.room.claim(namespace)
     }
 
-    /// Asks, and does not look at what comes back: that takes time, and is for [`Providers::compute`]. The answer's
-    /// bytes are in the claim.
+    /// Makes the call without interpreting the answer; that takes time and belongs in [`Providers::compute`].
+    /// The claim covers the answer's bytes.
     ///
     /// # Errors
     /// As [`Providers::measure`].
@@ -105,27 +105,27 @@ impl Providers {
         }
     }
 
-    /// Where answers are judged and specs compiled.
+    /// Threads that judge answers and compile specs.
     pub fn compute(&self) -> &Compute {
         &self.shared.compute
     }
 
-    /// Calls that are under way.
+    /// Number of calls under way.
     pub fn in_flight(&self) -> usize {
         self.shared.slots.in_flight()
     }
 
-    /// Measurements that wait for a free slot.
+    /// Number of measurements that wait for a slot.
     pub fn waiting(&self) -> usize {
         self.shared.slots.waiting()
     }
 }
 
 impl Reply {
-    /// The value in an answer.
+    /// Extracts the value from an answer.
     ///
     /// # Errors
-    /// Why there is none.
+    /// The reason why there is none.
     pub fn interpret(&self, request: &Request) -> Result<Answer, MeasurementFailure> {
         let Self { code, latency, body } = self;
         match request {

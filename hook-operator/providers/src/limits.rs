@@ -1,6 +1,6 @@
-//! How many calls run at once. A call takes a slot of its host first and of the whole second, so calls that queue
-//! for a host which hangs hold nothing that another host's calls need. Both are shared fairly between namespaces, and
-//! some are kept free: a call may hang for as long as its metric says, and others must not wait for its end.
+//! Limits concurrent calls. A call takes a slot of its host first and an overall slot second, so calls that
+//! queue for a hanging host hold nothing that calls to other hosts need. Namespaces share both fairly, and
+//! some slots stay free: a call may hang for as long as its metric allows, and others must not wait for it.
 
 use std::{
     collections::HashMap,
@@ -15,17 +15,17 @@ use fair_share::slots::{Slot as FairSlot, Slots as FairSlots};
 use hook_core::answer::{FailureKind, MeasurementFailure};
 use tokio::time::{Instant, timeout_at};
 
-/// Bounds on calls that run at once.
+/// Limits on concurrent calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Calls overall; at least 1.
     pub overall: usize,
     /// Calls to one host and port; at least 1.
     pub per_host: usize,
-    /// How long a measurement waits for a slot, or for room for its bytes, before that is told. This is not part of the
-    /// call's own timeout.
+    /// Time that a measurement waits for a slot or for memory before that is reported. It does not count
+    /// towards the call's own timeout.
     pub wait: Duration,
-    /// Bytes of requests and answers held at once.
+    /// Memory for requests and answers, in bytes.
     pub bytes: usize,
 }
 
@@ -40,36 +40,36 @@ impl Default for Limits {
     }
 }
 
-/// The slots for calls.
+/// Slots for calls.
 pub(crate) struct Slots {
     limits: Limits,
     overall: FairSlots,
     waiting: AtomicUsize,
-    /// Hosts that somebody calls or waits for; no others.
+    /// Hosts with a call or a waiter.
     hosts: Mutex<HashMap<String, Host>>,
 }
 
 struct Host {
     slots: FairSlots,
-    /// Calls and waiters.
+    /// Number of calls and waiters.
     users: usize,
 }
 
-/// The right to make one call, given back when dropped.
+/// Permission to make one call, returned when dropped.
 pub(crate) struct Slot {
-    // Given back in this order: the permits before the host may be forgotten.
+    // Dropped in this order: the permits before the host can be forgotten.
     _overall: FairSlot,
     _host: FairSlot,
     _guard: HostGuard,
 }
 
-/// Keeps a host's semaphore known while somebody uses it.
+/// Keeps a host's slots while they are in use.
 struct HostGuard {
     slots: Arc<Slots>,
     host: String,
 }
 
-/// Counts a waiter until it has its slot, gives up or is dropped.
+/// Counts a waiter until it gets its slot, gives up or is dropped.
 struct Waiting<'a>(&'a AtomicUsize);
 
 impl Slots {
@@ -90,7 +90,7 @@ impl Slots {
         self.waiting.load(Ordering::Relaxed)
     }
 
-    /// Waits for a slot for a namespace, no longer than the limits say.
+    /// Waits for a slot for a namespace, up to the limit.
     pub(crate) async fn take(
         self: &Arc<Self>,
         namespace: &str,
@@ -126,7 +126,7 @@ impl Slots {
     }
 }
 
-/// There was no room for a call. This is no measurement.
+/// Builds the failure for missing capacity. It does not count as a measurement.
 pub(crate) fn not_asked(why: &str) -> MeasurementFailure {
     MeasurementFailure::new(FailureKind::NotAsked, format!("not asked yet: {why}"))
 }

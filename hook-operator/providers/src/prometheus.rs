@@ -1,5 +1,5 @@
-//! An instant query as an HTTP call. It is posted as a form, since queries outgrow URLs; a server or proxy that
-//! refuses a POST is asked with a GET.
+//! Instant query as an HTTP call. It is posted as a form, because queries outgrow URLs; if a server or proxy
+//! refuses the POST, a GET follows.
 
 use hook_core::{answer::MeasurementFailure, request::PrometheusRequest};
 use reqwest::{
@@ -12,7 +12,7 @@ use crate::{
     exchange::{self, Call, Reply, invalid, parse_headers, parse_url},
 };
 
-/// Asks the server once, at its own current time.
+/// Queries the server once, at its own current time.
 pub(crate) async fn ask(
     shared: &Shared,
     namespace: &str,
@@ -40,7 +40,7 @@ pub(crate) async fn ask(
     .await
 }
 
-/// The query as a POST, and as a GET.
+/// Builds the query as a POST and as a GET.
 fn calls(request: &PrometheusRequest) -> Result<(Call, Call), MeasurementFailure> {
     let headers = parse_headers(&request.headers)?;
     let post_url = endpoint(&request.address)?;
@@ -70,7 +70,7 @@ fn calls(request: &PrometheusRequest) -> Result<(Call, Call), MeasurementFailure
     Ok((post, get))
 }
 
-/// The API's address below a base, which may hold a path (a prefix of a proxy) and a query (a tenant).
+/// Returns the API's URL below a base URL, which may have a path (a proxy's prefix) and a query (a tenant).
 fn endpoint(address: &str) -> Result<Url, MeasurementFailure> {
     let mut url = parse_url("address", address)?;
     url.path_segments_mut()

@@ -1,8 +1,9 @@
-//! Name resolution that hands only those addresses to the connector that the egress policy admits. The connector
-//! connects to exactly these, so a name cannot be judged by one address and called at another.
+//! Name resolution that passes only addresses that the egress policy admits. The connector uses exactly
+//! these, so a name cannot be checked with one address and called at another.
 //!
-//! The system's resolver blocks a thread and cannot be called off. So look-ups are few at a time, in turns between
-//! namespaces, and some turns are kept free: names whose server hangs hold up the namespace that wrote them.
+//! The system's resolver blocks a thread and cannot be cancelled. So concurrent lookups are limited,
+//! namespaces take turns, and some turns stay free: names whose server hangs delay only the namespace that
+//! uses them.
 
 use std::{
     collections::HashMap,
@@ -20,20 +21,20 @@ use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
 use crate::egress::EgressPolicy;
 
-/// Look-ups at a time; far below the 512 threads that the runtime has for what blocks.
+/// Concurrent lookups; far below the runtime's 512 blocking threads.
 const AT_ONCE: usize = 128;
 
 tokio::task_local! {
-    /// For whom a call is made; the HTTP client hands over nothing but the name.
+    /// Namespace of the current call; the HTTP client passes only the name.
     static NAMESPACE: Arc<str>;
 }
 
-/// Makes calls whose names are looked up for a namespace.
+/// Runs calls whose lookups count for a namespace.
 pub(crate) async fn for_namespace<T>(namespace: &str, calls: impl Future<Output = T>) -> T {
     NAMESPACE.scope(Arc::from(namespace), calls).await
 }
 
-/// A name that yields no address.
+/// Lookup that found no address.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{reason}")]
 pub(crate) struct LookupFailed {
@@ -43,35 +44,35 @@ pub(crate) struct LookupFailed {
 type Found = Result<Arc<[SocketAddr]>, LookupFailed>;
 type Asking = BoxFuture<'static, Found>;
 type Lookup = Shared<Asking>;
-/// Who wants it, and the name.
+/// Namespace and name.
 type Key = (Arc<str>, String);
-/// Asks for a name's addresses, and blocks until there is an answer.
+/// Looks up a name's addresses, blocking.
 type Ask = fn(&str) -> io::Result<Vec<SocketAddr>>;
 
 pub(crate) struct EgressResolver {
     policy: Arc<EgressPolicy>,
     ask: Ask,
     turns: Slots,
-    /// So that a name is asked for once, however many wait for it, and is not asked for again while it hangs.
+    /// Lookups under way: a name is looked up once for all waiters, and not again while the lookup hangs.
     under_way: Arc<Mutex<HashMap<Key, Known>>>,
 }
 
-/// A look-up that has not ended.
+/// Lookup under way.
 enum Known {
-    /// Of its turn; it goes when nobody waits for it any more.
+    /// Waits for its turn; dropped when the last waiter is gone.
     Waits(WeakShared<Asking>),
-    /// It holds a thread.
+    /// Occupies a thread.
     Runs(Lookup),
 }
 
-/// Forgets a look-up when it has ended, or when nobody waits for it any more.
+/// Removes a lookup when it ends or its last waiter is gone.
 struct Entry {
     under_way: Arc<Mutex<HashMap<Key, Known>>>,
     key: Key,
 }
 
 impl Entry {
-    /// Asks for the name, to the end, whoever waits for it.
+    /// Runs the lookup to its end, even if no waiter is left.
     fn run(self, turn: Slot, ask: Ask) -> Lookup {
         let (under_way, key) = (Arc::clone(&self.under_way), self.key.clone());
         let task = tokio::spawn(async move {
@@ -90,7 +91,7 @@ impl Entry {
         };
         let lookup = ended.boxed().shared();
         let mut under_way = under_way.lock().unwrap_or_else(PoisonError::into_inner);
-        // Unless it has ended in this moment.
+        // The lookup may have ended just now.
         if under_way.contains_key(&key) {
             under_way.insert(key, Known::Runs(lookup.clone()));
         }
@@ -119,8 +120,8 @@ impl EgressResolver {
         }
     }
 
-    /// The look-up of a name for a namespace: the one under way, else a new one. It waits for its turn only while
-    /// somebody waits for it.
+    /// Returns the lookup of a name for a namespace: the one under way, or a new one. A new lookup waits for
+    /// its turn only while it has waiters.
     fn lookup(&self, namespace: &Arc<str>, name: &str) -> Lookup {
         let key = (namespace.clone(), name.to_owned());
         let mut under_way = self.under_way.lock().unwrap_or_else(PoisonError::into_inner);
@@ -213,7 +214,7 @@ mod tests {
         assert!(error.to_string().contains("--egress-allow-loopback"), "{error}");
     }
 
-    /// Names of this resolver hang until the test ends, but for `localhost`.
+    /// Lookups hang until the test ends, except that of `localhost`.
     static ENDED: AtomicBool = AtomicBool::new(false);
     static HANGING: AtomicUsize = AtomicUsize::new(0);
 
@@ -228,7 +229,7 @@ mod tests {
         Err(io::Error::other("ended"))
     }
 
-    /// Lets the threads of a test end, also when it fails: its runtime waits for them.
+    /// Ends the threads of a test, also when it fails, because its runtime waits for them.
     struct Ends;
 
     impl Drop for Ends {
@@ -264,9 +265,9 @@ mod tests {
             call.abort();
             assert!(call.await.unwrap_err().is_cancelled());
         }
-        // Those that were not asked for yet are called off, and those that hang are as many as before.
+        // Lookups that had not started are cancelled, and those that hang are still the same number.
         assert_eq!(resolver.under_way.lock().unwrap().len(), AT_ONCE / 2);
-        // Who asks for one that hangs waits for the same thread.
+        // Another caller of a hanging lookup waits for the same thread.
         drop(for_namespace("crowd", resolver.resolve("game-0.example".parse().unwrap())).now_or_never());
         assert_eq!(HANGING.load(Ordering::SeqCst), AT_ONCE / 2);
     }

@@ -1,8 +1,9 @@
-//! How many bytes of requests and answers are held at once.
+//! Limits the memory for requests and answers.
 //!
-//! A measurement claims bytes before it has them. Nobody knows how long an answer is before it has come, so a claim
-//! grows; and so that those who hold much and want more do not wait for each other, whoever finds no room waits for one
-//! of a few large claims, which are as large as any measurement needs. Who has one waits for nobody.
+//! A measurement reserves bytes before it has them. The length of an answer is not known in advance, so a
+//! claim can grow. To avoid a deadlock among claims that hold much and want more, a claim that finds no room
+//! waits for one of a few large claims, each big enough for any measurement. The holder of a large claim
+//! never waits again.
 
 use std::collections::HashMap;
 use std::sync::{
@@ -16,12 +17,12 @@ use hook_core::answer::MeasurementFailure;
 
 use crate::limits::{Limits, not_asked};
 
-/// A large claim: the most that one measurement may hold.
+/// Size of a large claim: the most that one measurement may hold.
 pub const LARGEST_CLAIM: usize = 2 << 20;
-/// Of all bytes, this part is for large claims.
+/// Divisor of all bytes that gives the share of large claims.
 const LARGE_PART: usize = 8;
 
-/// The bytes that there are.
+/// Memory for all measurements.
 pub(crate) struct Room {
     pool: Mutex<Pool>,
     of_one: usize,
@@ -31,11 +32,11 @@ pub(crate) struct Room {
 
 struct Pool {
     free: usize,
-    /// By namespace. None is zero.
+    /// Bytes held by namespace; never zero.
     held: HashMap<Arc<str>, usize>,
 }
 
-/// The bytes of one measurement, given back when dropped.
+/// Memory reservation of one measurement, returned when dropped.
 pub struct Claim {
     room: Arc<Room>,
     namespace: Arc<str>,
@@ -53,7 +54,7 @@ impl Room {
                 free: limits.bytes.saturating_sub(of_large),
                 held: HashMap::new(),
             }),
-            // A quarter in all; of the large claims one namespace gets half.
+            // A namespace gets a quarter in all, including half of the large claims.
             of_one: (limits.bytes / 4).saturating_sub(of_large / 2),
             large: Slots::with_room(large),
             wait: limits.wait,
@@ -76,7 +77,7 @@ impl Room {
 }
 
 impl Pool {
-    /// A namespace has at most its part, and never more than is left for the others.
+    /// Takes bytes for a namespace. It holds at most its share, and never more than is free for the others.
     fn take(&mut self, namespace: &Arc<str>, more: usize, of_one: usize) -> bool {
         let held = self.held.get(namespace).copied().unwrap_or_default() + more;
         let fits = more <= self.free && held <= of_one && held <= self.free;
@@ -99,10 +100,10 @@ impl Pool {
 }
 
 impl Claim {
-    /// Makes it so many bytes at least, when there is room.
+    /// Grows the claim to at least `bytes`, waiting for room.
     ///
     /// # Errors
-    /// [`FailureKind::NotAsked`](hook_core::answer::FailureKind::NotAsked) after the wait of the limits.
+    /// [`FailureKind::NotAsked`](hook_core::answer::FailureKind::NotAsked) after the configured wait.
     pub async fn grow_to(&mut self, bytes: usize) -> Result<(), MeasurementFailure> {
         let more = bytes.saturating_sub(self.held);
         if more == 0 || self.large.is_some() {
@@ -123,7 +124,7 @@ impl Claim {
         Ok(())
     }
 
-    /// Gives back what is more than so many bytes.
+    /// Shrinks the claim to at most `bytes`.
     pub fn hold_only(&mut self, bytes: usize) {
         let less = self.held.saturating_sub(bytes);
         if less > 0 {
@@ -136,7 +137,7 @@ impl Claim {
         self.held
     }
 
-    /// Whether it waits for room now; for whoever stops it from outside.
+    /// Whether the claim waits for room, for a caller that stops it from outside.
     pub(crate) fn waits(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.waits)
     }
@@ -182,7 +183,7 @@ mod tests {
             }
         };
         assert_eq!(refused.kind, FailureKind::NotAsked);
-        // 12 MiB of the pool, and two large claims of 2 MiB each.
+        // 12 MiB of the pool and two large claims of 2 MiB each.
         assert_eq!(crowd.len(), 14);
         let mut few = room.claim("few");
         few.grow_to(MIB).await.unwrap();

@@ -11,7 +11,7 @@ use crate::{
     exchange::{self, Call, Reply, invalid, parse_headers, parse_url},
 };
 
-/// Asks the endpoint once.
+/// Calls the endpoint once.
 pub(crate) async fn ask(
     shared: &Shared,
     namespace: &str,
@@ -40,7 +40,7 @@ fn call(request: &WebRequest) -> Result<Call, MeasurementFailure> {
         ..
     }) = &request.body
     {
-        // A header of the manifest may say more, for example `application/vnd.game+json`.
+        // A header in the manifest may be more specific, for example `application/vnd.game+json`.
         headers
             .entry(CONTENT_TYPE)
             .or_insert(HeaderValue::from_static(content_type));

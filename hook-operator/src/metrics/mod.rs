@@ -1,4 +1,4 @@
-//! What this operator tells Prometheus. Labels are classes, never names of runs or pods.
+//! Prometheus metrics of this operator. Labels are classes, never names of runs or pods.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,7 +24,7 @@ const SECONDS: [f64; 12] = [
     0.001, 0.005, 0.025, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0,
 ];
 
-/// The operator's own metrics.
+/// Metrics of this operator.
 #[derive(Debug, Clone)]
 pub struct Metrics {
     measurements: Family<MeasurementLabels, Counter>,
@@ -32,13 +32,13 @@ pub struct Metrics {
     duration: Family<ProviderLabels, Histogram, fn() -> Histogram>,
     lag: Histogram,
     in_flight: Gauge,
-    /// Runs without a verdict, or waiting for their time to live.
+    /// Runs without a verdict, or waiting for their TTL.
     pub active_runs: Gauge,
     completed: Family<CompletedLabels, Counter>,
     writes: Family<WriteLabels, Counter>,
     /// Templates whose `Valid` condition is False.
     pub invalid_templates: Gauge,
-    /// Objects that could not be read as their kind.
+    /// Objects that could not be parsed as their kind.
     pub unreadable: Counter,
     original: Option<Arc<Original>>,
 }
@@ -71,7 +71,7 @@ struct WriteLabels {
     outcome: &'static str,
 }
 
-/// How most runs end.
+/// Common final phases and reasons.
 const ENDS: [(Phase, HookRunReason); 8] = [
     (Phase::Successful, HookRunReason::AllMetricsSuccessful),
     (Phase::Failed, HookRunReason::FailureLimitExceeded),
@@ -111,7 +111,7 @@ impl Default for Metrics {
 }
 
 impl Metrics {
-    /// What has not happened yet is there, and zero: else the first time would be no rise.
+    /// Exports every series as 0 so that `rate()` sees the first event.
     fn begin(&self) {
         for provider in ResolvedProvider::NAMES {
             for phase in [
@@ -139,7 +139,7 @@ impl Metrics {
         }
     }
 
-    /// With those of the original operator, or without.
+    /// Creates the metrics, with or without those of the original operator.
     pub fn new(original: bool) -> Self {
         Self {
             original: original.then(Arc::default),
@@ -147,7 +147,7 @@ impl Metrics {
         }
     }
 
-    /// Offers everything at `/metrics`.
+    /// Registers all metrics.
     pub fn register(&self, registry: &mut Registry) {
         if let Some(original) = &self.original {
             original.register(registry);

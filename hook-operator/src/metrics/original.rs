@@ -1,5 +1,5 @@
-//! The metrics of the original operator, for those who have dashboards on them. Its label `owner` is `KIND|NAME`, empty
-//! of runs of people's own. What it told of each run by its name or UID is not told.
+//! Metrics of the original operator, for existing dashboards. Their label `owner` is `KIND|NAME`, empty for
+//! runs without an owner. The original's series by run name or UID are left out.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use operator_runtime::metrics::{Durations, Labels, original_status, original_ver
 use prometheus_client::registry::Registry;
 use shared_api::{HookRun, Phase};
 
-/// The original's metrics.
+/// Metrics of the original operator.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Original {
     reconciled: Durations,

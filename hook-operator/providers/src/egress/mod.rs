@@ -1,14 +1,15 @@
-//! Where a hook may call: the decision, without any I/O.
+//! Egress policy: decides where a hook may call, without any I/O.
 //!
-//! A hook's URL is written by whoever may create a hook, and is called from inside the cluster by a process that
-//! they do not own. So the address that is connected to is judged, after name resolution, and never the name alone.
+//! The author of a hook writes its URL, and a process that the author does not own calls it from inside the
+//! cluster. So the policy checks the address of the connection, after name resolution, and never the name
+//! alone.
 //!
 //! | file | job |
 //! | --- | --- |
-//! | [`hook_core::address`] | which addresses no hook may call, in whatever form they are written |
-//! | [`rule`] | what `--egress-allow` and `--egress-deny` take |
+//! | [`hook_core::address`] | addresses that no hook may call, in every written form |
+//! | [`rule`] | syntax of `--egress-allow` and `--egress-deny` |
 //!
-//! Order: the addresses that no flag opens, loopback, the deny list, the allow list.
+//! Order of checks: the addresses that no flag opens, loopback, the deny list, the allow list.
 
 mod rule;
 
@@ -19,18 +20,18 @@ use reqwest::Url;
 
 pub use self::rule::{EgressRule, EgressRuleError};
 
-/// Which hosts and addresses a hook may call.
+/// Hosts and addresses that a hook may call.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct EgressPolicy {
-    /// Whether 127.0.0.0/8 and `::1` may be called: the operator's own pod. Off unless a flag says so.
+    /// Whether 127.0.0.0/8 and `::1`, the operator's own pod, may be called. Off unless a flag enables it.
     pub allow_loopback: bool,
-    /// When not empty, only what a rule names may be called.
+    /// If not empty, only hosts and addresses that match a rule may be called.
     pub allow: Vec<EgressRule>,
-    /// What is refused although the allow list names it.
+    /// Hosts and addresses to refuse even if the allow list has them.
     pub deny: Vec<EgressRule>,
 }
 
-/// A call that the policy forbids; the sentence names the rule and the remedy, if there is one.
+/// Call that the policy forbids; the message names the rule and the remedy, if there is one.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub(crate) struct Refusal {
@@ -46,8 +47,8 @@ impl Refusal {
 }
 
 impl EgressPolicy {
-    /// Judges what can be judged of a URL before a name is resolved. Every hop of a redirect passes here, because an
-    /// address written in a URL reaches no resolver.
+    /// Checks a URL before name resolution. Every redirect is checked too, because an address in a URL never
+    /// reaches the resolver.
     pub(crate) fn check_url(&self, url: &Url) -> Result<(), Refusal> {
         if !matches!(url.scheme(), "http" | "https") {
             return Err(Refusal::new(format!(
@@ -70,7 +71,7 @@ impl EgressPolicy {
         }
     }
 
-    /// Judges a name before it is looked up: a lookup alone tells whoever runs the zone's name server something.
+    /// Checks a name before it is looked up: the lookup itself leaks information to the zone's name server.
     fn check_name(&self, name: &str) -> Result<(), Refusal> {
         if let Some(rule) = self.deny.iter().find(|rule| rule.names(name)) {
             return Err(denied(name, rule));
@@ -82,7 +83,8 @@ impl EgressPolicy {
         Err(not_allowed(name))
     }
 
-    /// Those of a name's addresses that may be connected to. When none may, the refusal of the first.
+    /// Returns the addresses of a name that may be connected to. If there are none, returns the refusal of
+    /// the first.
     pub(crate) fn admit(&self, name: &str, found: &[SocketAddr]) -> Result<Vec<SocketAddr>, Refusal> {
         self.check_name(name)?;
         let mut first_refusal = None;
@@ -99,7 +101,7 @@ impl EgressPolicy {
         }
     }
 
-    /// Judges an address: written in a URL (`name` is none), or found for a name.
+    /// Checks an address: one in a URL (`name` is `None`), or one found for a name.
     fn check_address(&self, name: Option<&str>, address: IpAddr) -> Result<(), Refusal> {
         let subject = || name.map_or_else(|| address.to_string(), |name| format!("{name} ({address})"));
         for face in faces(address) {

@@ -1,26 +1,26 @@
-//! One rule of an allow or deny list: a network, an address, a host name, or all names below a domain.
+//! Rule of an allow or deny list: a network, an address, a host name, or all names below a domain.
 
 use std::{fmt, net::IpAddr, str::FromStr};
 
 use ipnet::IpNet;
 
-/// What `--egress-allow` and `--egress-deny` take: `10.0.0.0/8`, `10.1.2.3`, `game.example`, `*.game.example`.
+/// Value of `--egress-allow` and `--egress-deny`: `10.0.0.0/8`, `10.1.2.3`, `game.example`, `*.game.example`.
 ///
-/// A network is compared with the address that is connected to. A name is compared with the host as the URL writes
-/// it, before any search domain is added; against a hostile author of hooks, networks are the stronger rule.
+/// A network is compared with the address of the connection. A name is compared with the host in the URL,
+/// before any search domain is added; against a hostile author of hooks, networks are the stronger rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EgressRule(Subject);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Subject {
     Network(IpNet),
-    /// Lower case, without a dot at the end.
+    /// Host name in lower case, without a trailing dot.
     Host(String),
-    /// All names that end in this, which begins with a dot; not the domain itself.
+    /// Suffix with a leading dot; matches all names below the domain, but not the domain itself.
     Below(String),
 }
 
-/// A text that is no rule.
+/// Text that is not a rule.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("\"{text}\" is not a network (10.0.0.0/8), an address, a host name or *.domain")]
 pub struct EgressRuleError {
@@ -28,12 +28,12 @@ pub struct EgressRuleError {
 }
 
 impl EgressRule {
-    /// Whether the rule is about addresses.
+    /// Whether the rule matches addresses.
     pub(super) fn is_network(&self) -> bool {
         matches!(self.0, Subject::Network(_))
     }
 
-    /// Whether the rule names a host.
+    /// Whether the rule matches a host name.
     pub(super) fn names(&self, host: &str) -> bool {
         let host = host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase();
         match &self.0 {
@@ -43,7 +43,7 @@ impl EgressRule {
         }
     }
 
-    /// Whether the rule's network holds an address.
+    /// Whether the rule's network contains an address.
     pub(super) fn holds(&self, address: IpAddr) -> bool {
         match &self.0 {
             Subject::Network(network) => network.contains(&address),
@@ -82,7 +82,8 @@ impl FromStr for EgressRule {
     }
 }
 
-/// A name of labels. One whose last label is a number would be read as an address by a URL and never match.
+/// Whether the text is a host name. A URL would read a name whose last label is a number as an address, so
+/// the rule would never match.
 fn is_host_name(name: &str) -> bool {
     let label = |label: &str| {
         !label.is_empty()

@@ -13,7 +13,7 @@ fn policy(allow_loopback: bool, allow: &[&str], deny: &[&str]) -> EgressPolicy {
     }
 }
 
-/// What the policy says of a URL, empty when it may be called as far as the URL tells.
+/// Returns the policy's refusal of a URL, or an empty text if the URL itself may be called.
 fn verdict(policy: &EgressPolicy, url: &str) -> String {
     let url = Url::parse(url).unwrap();
     policy
@@ -21,7 +21,7 @@ fn verdict(policy: &EgressPolicy, url: &str) -> String {
         .map_or_else(|refusal| refusal.to_string(), |()| String::new())
 }
 
-/// What the policy says of a name that resolves to these addresses.
+/// Returns the policy's verdict on a name that resolves to these addresses.
 fn resolved(policy: &EgressPolicy, name: &str, found: &[&str]) -> Result<Vec<String>, String> {
     let found: Vec<SocketAddr> = found
         .iter()
@@ -56,7 +56,7 @@ fn no_flag_opens_metadata_link_local_unspecified_multicast_or_reserved_addresses
         ("ff02::1", "a multicast address"),
         ("240.0.0.1", "a reserved address"),
         ("255.255.255.255", "a reserved address"),
-        // The same in forms that a translator, tunnel or socket turns into IPv4.
+        // Forms that a translator, tunnel or socket turns into the same IPv4 address.
         ("::ffff:169.254.169.254", "a cloud metadata address"),
         ("::169.254.169.254", "a cloud metadata address"),
         ("::ffff:0:169.254.169.254", "a cloud metadata address"),
@@ -208,9 +208,9 @@ fn an_allow_list_lets_only_pass_what_it_names() {
         verdict(&policy, "http://11.0.0.1/").contains("the platform team can add it with --egress-allow")
     );
     assert_eq!(verdict(&policy, "http://[::ffff:10.0.0.1]/"), "");
-    // A tunnel to an allowed network is not that network.
+    // A tunnel to an allowed network does not count as that network.
     assert!(verdict(&policy, "http://[2002:a00:1::1]/").contains("--egress-allow"));
-    // A name that no rule names may still lead to an allowed network; a lookup tells.
+    // A name without a rule may resolve to an allowed network; only the lookup shows that.
     assert_eq!(verdict(&policy, "http://other.example/"), "");
     assert_eq!(
         resolved(&policy, "other.example", &["10.1.1.1"]),

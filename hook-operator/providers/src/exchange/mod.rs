@@ -1,4 +1,5 @@
-//! One HTTP call: a slot, the hops of redirects, and the body up to the most that is read, all within the timeout.
+//! HTTP exchange: takes a slot, follows redirects, and reads the body up to its limit, all within the
+//! timeout.
 
 mod redirect;
 
@@ -18,33 +19,33 @@ use reqwest::{
 use self::redirect::Next;
 use crate::{Claim, Shared, failure, resolver, room};
 
-/// Bytes claimed for an answer before anything is known of it. Most answers are shorter.
+/// Bytes reserved for an answer before its length is known. Most answers are shorter.
 const FIRST_BYTES: usize = 2 * 1024;
-/// Redirects followed; a health endpoint that needs more is broken.
+/// Most redirects followed; a health endpoint that needs more is broken.
 const MAX_REDIRECTS: usize = 3;
 
 /// Longest URL that can be sent, in bytes.
 const MAX_URL_BYTES: usize = 65_534;
 
-/// A call as it goes out.
+/// HTTP call.
 #[derive(Clone)]
 pub(crate) struct Call {
     pub(crate) method: Method,
     pub(crate) url: Url,
     pub(crate) headers: HeaderMap,
-    /// Shared by all hops.
+    /// Body, shared by all hops.
     pub(crate) body: Option<Bytes>,
 }
 
-/// What came back. The body is at most one byte longer than what may be interpreted.
+/// HTTP answer. The body is at most one byte longer than the limit for interpretation.
 pub struct Reply {
     pub(crate) code: u16,
     pub(crate) latency: Duration,
     pub(crate) body: Vec<u8>,
 }
 
-/// Makes calls for a namespace to the host of `url` within one slot and one timeout, which covers them all; waiting for the slot is
-/// not part of it.
+/// Makes calls for a namespace to the host of `url` within one slot and one timeout. The wait for the slot
+/// does not count towards the timeout.
 pub(crate) async fn within(
     shared: &Shared,
     namespace: &str,
@@ -54,7 +55,7 @@ pub(crate) async fn within(
     claim: &mut Claim,
     calls: impl AsyncFnOnce(Client, &mut Claim) -> Result<Reply, MeasurementFailure>,
 ) -> Result<Reply, MeasurementFailure> {
-    // Before the wait for a slot: what may not be called needs none.
+    // Check first: a forbidden call needs no slot.
     shared
         .egress
         .check_url(url)
@@ -73,7 +74,7 @@ pub(crate) async fn within(
     })
 }
 
-/// Sends a call and reads the answer, following redirects that stay on the host.
+/// Sends a call and reads the answer, following redirects on the same host.
 pub(crate) async fn send(
     shared: &Shared,
     client: &Client,
@@ -115,8 +116,8 @@ pub(crate) async fn send(
     }
 }
 
-/// Reads the decompressed body until it ends or is longer than what is interpreted. Then the connection is closed:
-/// what is not read is not waited for.
+/// Reads the decompressed body until it ends or exceeds the limit for interpretation. In that case the
+/// connection is closed without reading the rest.
 async fn read(mut response: Response, url: &Url, claim: &mut Claim) -> Result<Vec<u8>, MeasurementFailure> {
     let status = response.status();
     let longest = MAX_ANSWER_BYTES + 1;
@@ -138,7 +139,8 @@ async fn read(mut response: Response, url: &Url, claim: &mut Claim) -> Result<Ve
                 let chunk = chunk.get(..room).unwrap_or(&chunk);
                 let needed = body.len() + chunk.len();
                 if needed > body.capacity() {
-                    // Four times as much, so that a long answer is moved five times and not a thousand.
+                    // Quadruple the capacity, so that a long answer is moved five times and not a thousand
+                    // times.
                     let capacity = needed.max(4 * body.capacity()).min(longest);
                     claim.grow_to(before + capacity).await?;
                     body.reserve_exact(capacity - body.len());
@@ -146,7 +148,7 @@ async fn read(mut response: Response, url: &Url, claim: &mut Claim) -> Result<Ve
                 body.extend_from_slice(chunk);
             }
             Ok(None) => return Ok(body),
-            // The status is the news; a broken error page must not hide it.
+            // The status matters; a broken error page must not hide it.
             Err(_) if is_refusal(status) => return Ok(body),
             Err(error) => return Err(failure::explain(&error, url)),
         }
@@ -166,7 +168,7 @@ impl Call {
     }
 }
 
-/// The URL as a manifest writes it. A fragment is never sent.
+/// Parses the URL in a manifest. Drops the fragment, which is never sent.
 pub(crate) fn parse_url(field: &str, text: &str) -> Result<Url, MeasurementFailure> {
     let mut url = Url::parse(text).map_err(|error| {
         invalid(format!(
@@ -183,17 +185,17 @@ pub(crate) fn parse_url(field: &str, text: &str) -> Result<Url, MeasurementFailu
     Ok(url)
 }
 
-/// Headers in the order of the manifest; a later duplicate replaces an earlier one.
+/// Parses headers in the manifest's order; a later duplicate replaces an earlier one.
 ///
-/// `Host` may be set: a server of several virtual hosts is then called by its address. The egress policy judges
-/// the URL's host and its addresses, whatever this header says.
+/// `Host` may be set, to call a server with several virtual hosts by its address. The egress policy checks
+/// the URL's host and its addresses regardless of this header.
 pub(crate) fn parse_headers(headers: &[(String, String)]) -> Result<HeaderMap, MeasurementFailure> {
     let mut map = HeaderMap::with_capacity(headers.len());
     for (name, value) in headers {
         let key: HeaderName = name
             .parse()
             .map_err(|_| invalid(format!("{name:?} is not a header's name")))?;
-        // These frame the message: a false one would make the rest of it read as another request.
+        // These headers frame the message: a false one would make the rest of it a second request.
         if matches!(key.as_str(), "content-length" | "transfer-encoding") {
             return Err(invalid(format!("header {name} is not for hooks to set")));
         }

@@ -1,4 +1,5 @@
-//! Redirects: followed within scheme, host and port, because only there do the manifest's headers belong.
+//! Redirects, followed only within the same scheme, host and port, because the manifest's headers belong only
+//! there.
 
 use hook_core::answer::{FailureKind, MeasurementFailure};
 use reqwest::{
@@ -9,15 +10,15 @@ use reqwest::{
 use super::Call;
 use crate::{egress::EgressPolicy, failure::place};
 
-/// What to do with an answer's head.
+/// Next action after an answer's head.
 pub(super) enum Next {
-    /// It is the answer.
+    /// Reads the answer.
     Read,
-    /// Ask there instead.
+    /// Follows the redirect.
     Follow(Box<Call>),
 }
 
-/// Decides from an answer's status and `Location`. A redirect without one is an answer like any other.
+/// Decides by status and `Location`. A redirect without a `Location` is a normal answer.
 pub(super) fn next(
     call: &Call,
     response: &Response,
@@ -68,7 +69,8 @@ fn same_origin(one: &Url, other: &Url) -> bool {
         && one.port_or_known_default() == other.port_or_known_default()
 }
 
-/// 303 asks for a GET, and so by custom do 301 and 302 after a POST (RFC 9110, 15.4); 307 and 308 repeat the call.
+/// 303 means a GET, and so by convention do 301 and 302 after a POST (RFC 9110, 15.4); 307 and 308 repeat the
+/// call.
 fn redirected(call: &Call, status: StatusCode, target: Url) -> Call {
     let mut next = Call {
         url: target,

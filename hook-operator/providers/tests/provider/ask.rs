@@ -1,4 +1,4 @@
-//! What the tests ask with, and how they look at what came back.
+//! Requests of the tests, and assertions on the answers.
 
 use std::time::Duration;
 
@@ -9,9 +9,9 @@ use hook_core::{
 use hook_providers::{EgressPolicy, Limits, Providers};
 use redact::Redactor;
 
-/// Providers that may call the servers of these tests.
+/// Creates providers that may call the servers of these tests.
 pub(crate) fn providers() -> Providers {
-    // The first test of the process installs it; the others find it there.
+    // Only the first test of the process installs it.
     let _ = rustls::crypto::ring::default_provider().install_default();
     Providers::new(loopback_allowed(), Limits::default())
 }
@@ -48,7 +48,7 @@ pub(crate) fn query(address: impl Into<String>) -> PrometheusRequest {
     }
 }
 
-/// The value's text, as status shows it.
+/// Returns the value's text as the status shows it.
 pub(crate) async fn value(providers: &Providers, request: WebRequest) -> String {
     match providers.measure("games", &Request::Web(request)).await {
         Ok(Answer::Value { result, .. }) => result.text(),
@@ -63,7 +63,7 @@ pub(crate) async fn failure(providers: &Providers, request: WebRequest) -> Measu
     }
 }
 
-/// Asserts a failure's class and the beginning of its sentence.
+/// Asserts a failure's class and the beginning of its message.
 #[track_caller]
 pub(crate) fn assert_failure(failure: &MeasurementFailure, kind: FailureKind, beginning: &str) {
     assert_eq!(failure.kind, kind, "{failure}");

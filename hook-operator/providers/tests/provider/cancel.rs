@@ -1,4 +1,4 @@
-//! A measurement that nobody waits for any more ends at once.
+//! Cancellation of a measurement ends it at once.
 
 use std::time::Duration;
 

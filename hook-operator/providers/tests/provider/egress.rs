@@ -1,4 +1,4 @@
-//! The egress policy where it counts: no connection is made.
+//! The egress policy prevents connections.
 
 use std::sync::atomic::Ordering;
 

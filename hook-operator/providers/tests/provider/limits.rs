@@ -1,4 +1,4 @@
-//! Calls do not hold each other up.
+//! Isolation of calls: a hanging host or namespace does not delay others.
 
 use std::time::{Duration, Instant};
 
@@ -17,7 +17,7 @@ async fn a_host_that_hangs_does_not_delay_another() {
     let (hanging, opened, _) = server::silent().await;
     let healthy = server::bytes("HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n7").await;
     let limits = Limits {
-        // One namespace alone gets half.
+        // A single namespace gets half.
         overall: 16,
         per_host: 8,
         ..Limits::default()
@@ -111,7 +111,7 @@ async fn a_thousand_measurements_are_under_way_at_once() {
     })
     .0;
     assert!(texts.iter().all(|text| text == "7"));
-    // Eight turns of 128, not a thousand one after the other.
+    // Eight rounds of 128, not a thousand calls in sequence.
     assert!(
         started.elapsed() < Duration::from_secs(20),
         "{:?}",
@@ -119,7 +119,7 @@ async fn a_thousand_measurements_are_under_way_at_once() {
     );
 }
 
-/// Calls may hang for as long as their metric says; nobody waits for their end.
+/// Calls may hang for as long as their metric allows; nobody waits for them.
 #[tokio::test]
 async fn a_namespace_whose_calls_hang_leaves_room_for_others() {
     let (hanging, opened, _) = server::silent().await;
@@ -145,7 +145,7 @@ async fn a_namespace_whose_calls_hang_leaves_room_for_others() {
         request.timeout = Duration::from_millis(300);
         let asked = providers.measure("few", &Request::Web(request)).await;
         let kind = asked.err().map(|failure| failure.kind);
-        // The one that hangs was asked, too: it is the endpoint that is late.
+        // The hanging host was called too; its endpoint is late.
         let expected = (host == hanging).then_some(FailureKind::Timeout);
         assert_eq!(kind, expected);
     }
@@ -154,7 +154,7 @@ async fn a_namespace_whose_calls_hang_leaves_room_for_others() {
 
 #[tokio::test]
 async fn long_answers_of_one_namespace_wait_for_room() {
-    // Announces a mebibyte, and sends none of it.
+    // Announces one MiB and sends none of it.
     let (dripping, opened) = server::raw(|mut stream| async move {
         server::head(&mut stream).await;
         let head = b"HTTP/1.1 200 OK\r\nContent-Length: 1048576\r\n\r\n";
@@ -178,7 +178,7 @@ async fn long_answers_of_one_namespace_wait_for_room() {
     let crowd: Vec<_> = crowd.collect();
     server::reaches(&opened, 20).await;
     assert_eq!(value(&providers, get(format!("http://{healthy}/"))).await, "7");
-    // Some are read for an hour. The others were asked for nothing that counts.
+    // Some calls read for an hour. The others were not made, and do not count.
     let mut refused = 0;
     for call in crowd {
         if let Ok(call) = tokio::time::timeout(Duration::from_secs(1), call).await {

@@ -1,5 +1,5 @@
-//! The providers over real connections on loopback. One file a behaviour; each names what a hook's author or the
-//! platform team may rely on.
+//! Tests of the providers over real connections on loopback. Each file covers one behaviour that a hook's
+//! author or the platform team may rely on.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 

@@ -1,4 +1,4 @@
-//! A proxy named in the environment would connect on the operator's behalf, past the egress policy.
+//! A proxy in the environment would connect on the operator's behalf, bypassing the egress policy.
 
 use std::process::Command;
 
@@ -7,7 +7,7 @@ use crate::{
     server,
 };
 
-/// Run by the test below in a process of its own, whose environment names a proxy that nobody listens on.
+/// Run by the test below in a separate process whose environment names a proxy without a listener.
 #[tokio::test]
 #[ignore = "needs the environment that a_proxy_in_the_environment_is_not_used gives it"]
 async fn with_proxies_in_the_environment() {

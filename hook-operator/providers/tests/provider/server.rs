@@ -1,4 +1,4 @@
-//! Servers on loopback: well-behaved ones (axum), and ones that write whatever bytes a test wants.
+//! Servers on loopback: well-behaved ones (axum), and ones that write arbitrary bytes.
 
 use std::{
     net::SocketAddr,
@@ -14,7 +14,7 @@ use tokio::{
     net::{TcpListener, TcpStream},
 };
 
-/// A well-behaved server.
+/// Starts a well-behaved server.
 pub(crate) async fn serve(routes: Router) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -22,7 +22,7 @@ pub(crate) async fn serve(routes: Router) -> SocketAddr {
     address
 }
 
-/// A server that hands each connection to a function, and counts them.
+/// Starts a server that passes each connection to a function and counts them.
 pub(crate) async fn raw<F>(
     answer: impl Fn(TcpStream) -> F + Send + Sync + 'static,
 ) -> (SocketAddr, Arc<AtomicUsize>)
@@ -44,14 +44,14 @@ where
     (address, connections)
 }
 
-/// A server that answers each connection's first request with these bytes and closes.
+/// Starts a server that answers each connection's first request with these bytes and closes.
 pub(crate) async fn bytes(answer: impl Into<Vec<u8>>) -> SocketAddr {
     let answer: Arc<[u8]> = answer.into().into();
     let (address, _) = raw(move |mut stream| {
         let answer = Arc::clone(&answer);
         async move {
             head(&mut stream).await;
-            // The client may have hung up already; that is its right.
+            // The client may have closed the connection already, which is allowed.
             let _ = stream.write_all(&answer).await;
             let _ = stream.shutdown().await;
         }
@@ -60,7 +60,8 @@ pub(crate) async fn bytes(answer: impl Into<Vec<u8>>) -> SocketAddr {
     address
 }
 
-/// A server that takes requests and never answers. The second value counts connections that the client closed.
+/// Starts a server that takes requests and never answers. The second counter counts connections that the
+/// client closed.
 pub(crate) async fn silent() -> (SocketAddr, Arc<AtomicUsize>, Arc<AtomicUsize>) {
     let closed = Arc::new(AtomicUsize::new(0));
     let (address, opened) = raw({
@@ -78,7 +79,7 @@ pub(crate) async fn silent() -> (SocketAddr, Arc<AtomicUsize>, Arc<AtomicUsize>)
     (address, opened, closed)
 }
 
-/// Reads up to the empty line that ends a request's head; the head as text.
+/// Reads a request's head up to its final empty line. Returns it as text.
 pub(crate) async fn head(stream: &mut (impl AsyncRead + Unpin)) -> String {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
@@ -90,7 +91,7 @@ pub(crate) async fn head(stream: &mut (impl AsyncRead + Unpin)) -> String {
     String::from_utf8(head).unwrap()
 }
 
-/// A port of loopback on which nobody listens.
+/// Returns a loopback port without a listener.
 pub(crate) async fn nobody() -> SocketAddr {
     TcpListener::bind("127.0.0.1:0")
         .await

@@ -1,4 +1,4 @@
-//! No answer makes the operator read, keep or unpack more than it interprets.
+//! No answer makes the operator read, keep or decompress more than it interprets.
 
 use std::{
     io::Write,
@@ -104,8 +104,8 @@ async fn an_endless_answer_is_left_after_a_mebibyte() {
             FailureKind::MalformedAnswer,
             "the answer is larger than 1 MiB",
         );
-        // The server's next write fails: the connection is closed, not drained. What the kernel buffered between
-        // the two ends is the only surplus.
+        // The server's next write fails: the client closed the connection without draining it. Only the
+        // kernel's buffers hold surplus bytes.
         server::reaches(&done, 1).await;
         let sent = sent.load(Ordering::SeqCst);
         assert!(sent < 16 * MIB, "{sent} bytes were served");
@@ -114,8 +114,8 @@ async fn an_endless_answer_is_left_after_a_mebibyte() {
 
 #[tokio::test]
 async fn a_small_answer_that_unpacks_without_end_is_left_after_a_mebibyte() {
-    // After a flush the stream is at a byte's boundary and its window is full of zeroes, so what stands for the
-    // second mebibyte stands for any number of them: about 1 KiB for each.
+    // After a flush the stream is at a byte boundary and its window is full of zeroes, so the code for the
+    // second MiB works for every further one: about 1 KiB each.
     let zeroes = vec![b'0'; MIB];
     let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
     let mut ends = [0; 2];

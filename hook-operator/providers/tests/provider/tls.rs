@@ -1,4 +1,4 @@
-//! Certificates are checked, unless the manifest says otherwise.
+//! Verification of certificates, unless the manifest disables it.
 
 use std::{net::SocketAddr, sync::Arc};
 
@@ -12,7 +12,7 @@ use crate::{
     server,
 };
 
-/// A server with a certificate of its own making for these names; its address and the certificate.
+/// Starts a server with a self-signed certificate for these names. Returns its address and the certificate.
 async fn self_signed(names: &[&str]) -> (SocketAddr, String) {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
@@ -26,7 +26,7 @@ async fn self_signed(names: &[&str]) -> (SocketAddr, String) {
     let (address, _) = server::raw(move |stream| {
         let acceptor = acceptor.clone();
         async move {
-            // A client that does not trust us ends the handshake.
+            // A client that does not trust the server ends the handshake.
             let Ok(mut stream) = acceptor.accept(stream).await else {
                 return;
             };

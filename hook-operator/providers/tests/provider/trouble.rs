@@ -1,4 +1,4 @@
-//! Calls that do not come to an answer: one sentence with the root cause, and nothing that the request kept secret.
+//! Failed calls: one sentence with the root cause and without the request's secrets.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! An endpoint that answers properly.
+//! Endpoint that answers properly.
 
 use std::sync::atomic::Ordering;
 
@@ -20,7 +20,7 @@ use crate::{
     server,
 };
 
-/// Says what it was asked.
+/// Echoes the request.
 async fn echo(method: HttpMethod, uri: Uri, headers: HeaderMap, body: Bytes) -> String {
     let mut lines = vec![format!("{method} {uri}")];
     for (name, value) in &headers {
