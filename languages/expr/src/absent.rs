@@ -1,16 +1,16 @@
-//! What is not there, and what is said of it.
+//! Absent values, and their error messages.
 
 use near_names::keys_there;
 
 use crate::error::{ConditionErrorKind, Fault};
 use crate::value::{Map, Text, Value};
 
-/// Why there is no value.
+/// Reason why a value is absent.
 #[derive(Debug, Clone)]
 pub(crate) enum Absent<'a> {
     /// An object without this key.
     Key { name: Text<'a>, of: Map<'a> },
-    /// An expression that found nothing, such as `first(…)` of an empty list.
+    /// An expression without a result, such as `first(…)` of an empty list.
     Nothing(&'static str),
 }
 
@@ -27,7 +27,7 @@ impl<'a> Absent<'a> {
         Value::Missing(Box::new(Absent::Nothing(found_by)))
     }
 
-    /// What is asked of it is unknown.
+    /// Returns the error for an operation on the absent value.
     pub(crate) fn fault(&self) -> Fault {
         let message = match self {
             Absent::Key { name, of } => {

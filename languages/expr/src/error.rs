@@ -1,32 +1,32 @@
-//! Why a condition has no answer, and where in its text.
+//! Errors of conditions, with their position in the source.
 //!
-//! Inside the crate errors travel as [`Fault`], which need not know its place yet; the public
+//! Inside the crate, errors are [`Fault`]s, which may not know their position yet. The public
 //! [`ConditionError`] always has one.
 
 use std::fmt;
 
-/// What kind of thing went wrong.
+/// Class of an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConditionErrorKind {
-    /// The text is not a condition: a stray sign, an open bracket, a bad literal.
+    /// The text is not a condition: an unexpected character, an unclosed bracket, an invalid literal.
     Syntax,
-    /// A name or function that does not exist here.
+    /// An unknown name or function.
     UnknownName,
-    /// An operator or function was given a kind of value that it does not take.
+    /// An operator or function does not accept the type of a value.
     TypeMismatch,
-    /// Something was asked of a key that the answer does not have, or of an element that was not found.
+    /// An operation needs a key that the response does not have, or an element that was not found.
     MissingKey,
-    /// NaN was compared.
+    /// A comparison with NaN.
     NotANumber,
-    /// It went wrong on this value: an index out of range, text that is not a number.
+    /// The evaluation failed on this value: an index out of range, text that is not a number.
     Runtime,
-    /// A limit on size, nesting, steps or memory was reached.
+    /// A limit on size, nesting, steps or memory was exceeded.
     Budget,
-    /// The condition ran to its end, but the outcome is neither true nor false.
+    /// The result of the condition is neither true nor false.
     NotBoolean,
 }
 
-/// Bytes `start..end` of the source.
+/// Byte range `start..end` of the source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Span {
     /// First byte.
@@ -44,7 +44,7 @@ impl Span {
         }
     }
 
-    /// The smallest span that holds both.
+    /// Returns the smallest span that covers both.
     pub(crate) fn to(self, other: Span) -> Span {
         Span {
             start: self.start.min(other.start),
@@ -53,14 +53,14 @@ impl Span {
     }
 }
 
-/// Why a condition has no answer.
+/// Reason why a condition has no answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConditionError {
-    /// The class of the error.
+    /// Class of the error.
     pub kind: ConditionErrorKind,
-    /// What is wrong and, where there is one, the remedy.
+    /// Description of the problem, with a remedy if there is one.
     pub message: String,
-    /// The part of the source that it is about.
+    /// Part of the source that the error refers to.
     pub span: Span,
     /// 1-based line of the span's start.
     pub line: u32,
@@ -69,7 +69,7 @@ pub struct ConditionError {
 }
 
 impl ConditionErrorKind {
-    /// The class in words, without anything of the answer.
+    /// Describes the class without quoting any value of the response.
     pub fn words(self) -> &'static str {
         match self {
             Self::Syntax => "it cannot be read",
@@ -85,7 +85,7 @@ impl ConditionErrorKind {
 }
 
 impl ConditionError {
-    /// The error without any value of the answer.
+    /// Describes the error without quoting any value of the response.
     pub fn without_values(&self) -> String {
         format!("{} ({}:{})", self.kind.words(), self.line, self.column)
     }
@@ -99,7 +99,7 @@ impl fmt::Display for ConditionError {
 
 impl std::error::Error for ConditionError {}
 
-/// An error on its way out; the first node that knows its place sets the span.
+/// An error on its way out. The innermost node with a position sets the span.
 #[derive(Debug, Clone)]
 pub(crate) struct Fault {
     pub(crate) kind: ConditionErrorKind,
@@ -128,13 +128,14 @@ impl Fault {
         Fault::new(ConditionErrorKind::Runtime, message)
     }
 
-    /// A comparison of NaN.
+    /// Creates the error for a comparison with NaN.
     pub(crate) fn nan() -> Self {
         let message = "NaN is compared, and no comparison with it has an answer; ask isNaN(…) first";
         Fault::new(ConditionErrorKind::NotANumber, message)
     }
 
-    /// Whether this is the third truth value rather than a mistake: what `and`, `or` and `? :` may do without.
+    /// Returns whether this is the third truth value rather than a mistake. `and`, `or` and `? :` may not
+    /// need the value.
     pub(crate) fn is_unknown(&self) -> bool {
         matches!(
             self.kind,
@@ -146,7 +147,7 @@ impl Fault {
         Fault::new(ConditionErrorKind::Budget, message)
     }
 
-    /// Sets the place unless a deeper node already did.
+    /// Sets the position, unless a deeper node already did.
     pub(crate) fn at(mut self, span: Span) -> Self {
         self.span.get_or_insert(span);
         self

@@ -38,34 +38,34 @@ use run::{budget, builtin};
 use syntax::ast::Tree;
 use syntax::parse;
 
-/// The value that a condition calls `result`.
+/// Value that a condition calls `result`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Input<'a> {
-    /// A JSON value; integers are exact, and a number or bool may be compared with text.
+    /// A JSON value. Integers are exact, and a number or bool may be compared with text.
     Json(&'a Json),
-    /// A 64-bit float; may be NaN or infinite.
+    /// A 64-bit float, possibly NaN or infinite.
     Float(f64),
-    /// A list of 64-bit floats; may hold NaN and infinities.
+    /// A list of 64-bit floats, possibly with NaN and infinities.
     Floats(&'a [f64]),
 }
 
-/// The HTTP exchange that brought the value.
+/// HTTP exchange that returned the value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Response {
-    /// The HTTP status code: `response.code`.
+    /// HTTP status code: `response.code`.
     pub code: u16,
-    /// From the first byte sent to the last byte read: `response.latencyMs`, in whole milliseconds.
+    /// Time from the first byte sent to the last byte read: `response.latencyMs`, in whole milliseconds.
     pub latency: Duration,
 }
 
-/// What a condition is asked about.
+/// Input of an evaluation.
 #[derive(Debug, Clone, Copy)]
 pub struct Facts<'a> {
-    /// The value bound to `result`.
+    /// Value of `result`.
     pub result: Input<'a>,
-    /// The exchange that brought it; without one `response.code` and `response.latencyMs` are nil.
+    /// Exchange that returned the value; without it, `response.code` and `response.latencyMs` are nil.
     pub response: Option<Response>,
-    /// What `now()` returns.
+    /// Value of `now()`.
     pub now: Timestamp,
 }
 
@@ -78,9 +78,9 @@ pub struct Condition {
 #[derive(Debug)]
 struct Inner {
     source: String,
-    /// As written, for the checker.
+    /// Tree as written, for the checker.
     tree: Tree,
-    /// Folded, for the evaluator.
+    /// Folded tree, for the evaluator.
     folded: Tree,
     patterns: Patterns,
     checked: PerKind,
@@ -90,7 +90,7 @@ struct Inner {
 
 type Slot = OnceLock<Result<Checked, ConditionError>>;
 
-/// The static check's outcome for every kind of `result`.
+/// Results of the static check by kind of `result`.
 #[derive(Debug, Default)]
 struct PerKind {
     number: Slot,
@@ -104,40 +104,41 @@ struct PerKind {
 }
 
 impl Condition {
-    /// Compiles a condition: everything that does not depend on the value is checked here.
+    /// Compiles a condition. Checks everything that does not depend on the value.
     ///
     /// # Errors
-    /// A syntax error, an unknown name, a wrong number of arguments, a bad constant regular expression,
-    /// or a source that is too long or nested too deeply.
+    /// A syntax error, an unknown name, a wrong number of arguments, a bad constant regular expression, or a
+    /// source that is too long or nested too deeply.
     pub fn compile(source: &str) -> Result<Condition, ConditionError> {
         Self::compile_within(source, &mut Allowance::default())
     }
 
-    /// As [`Condition::compile`], with what the regular expressions of its spec may still cost.
+    /// Like [`Condition::compile`], within the remaining allowance for the regular expressions of its spec.
     ///
     /// # Errors
-    /// Also where they cost too much together.
+    /// Also if the regular expressions exceed the allowance.
     pub fn compile_within(source: &str, allowance: &mut Allowance) -> Result<Condition, ConditionError> {
         compile(source, allowance).map_err(|fault| fault.bind(source))
     }
 
-    /// The text it was compiled from.
+    /// Returns the source text.
     pub fn source(&self) -> &str {
         &self.inner.source
     }
 
-    /// Whether it calls `isNaN`: then it handles NaN in the value itself.
+    /// Returns whether the condition calls `isNaN`, and thus handles NaN itself.
     pub fn mentions_is_nan(&self) -> bool {
         self.inner.mentions_is_nan
     }
 
-    /// Whether it handles an empty list itself (`len(result)`, `result == []`, `first(result) ?? 0` …).
+    /// Returns whether the condition handles an empty list itself (`len(result)`, `result == []`,
+    /// `first(result) ?? 0` …).
     pub fn handles_empty(&self) -> bool {
         self.inner.handles_empty
     }
 
-    /// The text as which this value is read somewhere in the condition, because it is a JSON number or
-    /// bool that is compared with text (`result == "45"` on 45).
+    /// Returns the text as which the condition reads this value, if it compares a JSON number or bool with
+    /// text (`result == "45"` on 45).
     pub fn text_read(&self, result: Input<'_>) -> Option<String> {
         let checked = self.checked(kind_of(result)).ok()?;
         if !checked.reads_as_text() {
@@ -146,7 +147,7 @@ impl Condition {
         builtin::text_of(&bind(result), &mut budget::Budget::new()).ok()
     }
 
-    /// Answers the condition for one measurement.
+    /// Evaluates the condition for one measurement.
     ///
     /// # Errors
     /// Whenever the outcome is not clearly true or false; see [`ConditionErrorKind`].
@@ -178,7 +179,7 @@ impl Condition {
         outcome.map_err(|fault| fault.bind(&inner.source))
     }
 
-    /// The static check for one kind of `result`, made once.
+    /// Returns the cached static check for one kind of `result`.
     fn checked(&self, kind: ResultKind) -> Result<&Checked, &ConditionError> {
         let inner = self.inner.as_ref();
         let check = || check::check(&inner.tree, kind).map_err(|fault| fault.bind(&inner.source));
@@ -221,8 +222,8 @@ fn compile(source: &str, allowance: &mut Allowance) -> Result<Condition, Fault> 
     })
 }
 
-/// A number in quotes that a condition puts in order with something (`result < "5"`): it compares letters. None where
-/// the text is no condition.
+/// Returns a quoted number that a condition orders (`result < "5"`), which compares characters. Returns
+/// `None` if the text is not a condition.
 pub fn ordered_text(source: &str) -> Option<String> {
     if source.len() > budget::MAX_SOURCE {
         return None;

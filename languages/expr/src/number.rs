@@ -1,16 +1,16 @@
-//! Numbers and text: what a number looks like, and which texts are numbers.
+//! Numbers and text: formatting and parsing of numbers.
 
 use serde_json::Number;
 
 use crate::value::Value;
 
-/// Beyond this not every integer has a float of its own.
+/// Limit above which not every integer has an exact float.
 const EXACT: i128 = 1 << 53;
 
-/// Longer texts are not read as numbers.
+/// Maximum length of a text that is parsed as a number.
 const MAX_NUMERIC: usize = 1000;
 
-/// A JSON number: a float as in Go, except that large integers stay exact.
+/// Converts a JSON number: a float as in Go, except that large integers stay exact.
 pub(crate) fn from_json<'a>(number: &Number) -> Value<'a> {
     let whole = number
         .as_i64()
@@ -22,7 +22,7 @@ pub(crate) fn from_json<'a>(number: &Number) -> Value<'a> {
     }
 }
 
-/// Base-10 integer of 64 bits, as `strconv.ParseInt(s, 10, 64)` takes it.
+/// Parses a 64-bit integer in base 10 like `strconv.ParseInt(s, 10, 64)`.
 pub(crate) fn parse_int(text: &str) -> Option<i64> {
     if text.len() > MAX_NUMERIC {
         return None;
@@ -30,7 +30,7 @@ pub(crate) fn parse_int(text: &str) -> Option<i64> {
     text.parse().ok()
 }
 
-/// A float as `strconv.ParseFloat(s, 64)` takes it: `1e3`, `.5`, `NaN`, `inf`, hex with an exponent, `1_0`.
+/// Parses a float like `strconv.ParseFloat(s, 64)`: `1e3`, `.5`, `NaN`, `inf`, hex with an exponent, `1_0`.
 pub(crate) fn parse_float(text: &str) -> Option<f64> {
     if text.len() > MAX_NUMERIC {
         return None;
@@ -92,7 +92,7 @@ fn underscores_separate_digits(text: &str) -> bool {
         })
 }
 
-/// `1.8p-3`: hexadecimal digits and a binary exponent.
+/// Parses `1.8p-3`: hexadecimal digits and a binary exponent.
 fn parse_hex_float(text: &str) -> Option<f64> {
     let (digits, exponent) = text.split_once('p')?;
     let mut exponent = parse_exponent(exponent)?;
@@ -119,7 +119,7 @@ fn parse_exponent(text: &str) -> Option<i32> {
     text.parse().ok()
 }
 
-/// A float as Go's `%v` prints it, except that integers below 1e21 keep all their digits.
+/// Formats a float like Go's `%v`, except that integers below 1e21 keep all their digits.
 pub(crate) fn float_text(number: f64) -> String {
     if number.is_nan() {
         return "NaN".to_owned();
@@ -141,7 +141,7 @@ pub(crate) fn float_text(number: f64) -> String {
     format!("{number}")
 }
 
-/// A float cut to an integer; `None` where Go's answer depends on the processor.
+/// Truncates a float to an integer; `None` if Go's result depends on the processor.
 #[expect(clippy::cast_possible_truncation, reason = "the range is checked first")]
 pub(crate) fn truncate(number: f64) -> Option<i64> {
     let cut = number.trunc();

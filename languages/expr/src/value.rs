@@ -1,4 +1,4 @@
-//! Values during evaluation. JSON is borrowed, never copied; ranges are never written out.
+//! Values during evaluation. JSON is borrowed, never copied; ranges are never expanded.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,19 +10,20 @@ use crate::absent::Absent;
 use crate::error::Fault;
 use crate::number;
 
-/// Text that is borrowed from the answer or the source, or made on the way.
+/// Text that is borrowed from the response or the source, or was built during evaluation.
 #[derive(Debug, Clone)]
 pub(crate) enum Text<'a> {
     Borrowed(&'a str),
     Made(Arc<str>),
 }
 
-/// Where the bytes of a character that a slice cut in two are kept: private characters of their own.
+/// First of the private-use characters that represent the bytes of a character cut by a slice.
 pub(crate) const CUT_BYTES: u32 = 0x0010_FF00;
 
-/// Whether text holds bytes of a cut character; their order is not Go's, and no pattern may hold them.
+/// Returns whether text contains bytes of a cut character. Their order differs from Go's, and no pattern may
+/// contain them.
 pub(crate) fn holds_cut_bytes(text: &str) -> bool {
-    // Their UTF-8 form starts with this byte, which hardly any other text has.
+    // Their UTF-8 form starts with this byte, which is rare in other text.
     text.as_bytes().contains(&0xF4) && text.chars().any(|sign| u32::from(sign) >= CUT_BYTES + 0x80)
 }
 
@@ -44,12 +45,12 @@ impl From<String> for Text<'_> {
 #[derive(Debug, Clone)]
 pub(crate) enum Value<'a> {
     Nil,
-    /// What is not there. Nil for `??`, `?.`, `default`, `isNil` and beside a written `nil`; all else that is asked of
-    /// it is unknown.
+    /// An absent value. It counts as nil for `??`, `?.`, `default`, `isNil` and next to a literal `nil`; any
+    /// other use is unknown.
     Missing(Box<Absent<'a>>),
     Bool(bool),
     Int(i64),
-    /// A JSON integer beyond 2^53, kept exact; a float in every other respect.
+    /// A JSON integer beyond 2^53, kept exact; in all other respects a float.
     Whole(i128),
     Float(f64),
     Str(Text<'a>),
@@ -65,7 +66,7 @@ pub(crate) enum Value<'a> {
 pub(crate) enum List<'a> {
     Json(&'a [Json]),
     Floats(&'a [f64]),
-    /// `from`, `from + 1`, … in Go an `[]int`.
+    /// `from`, `from + 1`, …; an `[]int` in Go.
     Range {
         from: i64,
         len: usize,
@@ -79,13 +80,13 @@ pub(crate) enum List<'a> {
     },
 }
 
-/// What Go's type of a list that was made says of its elements.
+/// Element type of a built list, as in Go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shape {
     Any,
-    /// All text, made by `split`: `[]string`.
+    /// Strings, built by `split`: `[]string`.
     Words,
-    /// Made by `toPairs`: `[][2]any`.
+    /// Built by `toPairs`: `[][2]any`.
     Pairs,
     /// A list that does not exist (the group of an absent key): empty, and equal to nil.
     Absent,
@@ -98,7 +99,7 @@ pub(crate) enum Map<'a> {
         entries: Arc<BTreeMap<Arc<str>, Value<'a>>>,
         depth: u8,
     },
-    /// Keys of any kind; in the groups of `groupBy` an absent key is an empty list.
+    /// Keys of any type. In the result of `groupBy`, an absent key is an empty list.
     Pairs {
         entries: Arc<[(Value<'a>, Value<'a>)]>,
         groups: bool,
@@ -106,7 +107,7 @@ pub(crate) enum Map<'a> {
     },
 }
 
-/// How deep lists and objects that a condition builds may nest.
+/// Maximum nesting of lists and objects that a condition builds.
 const MAX_DEPTH: u8 = 100;
 
 impl<'a> Value<'a> {
@@ -177,7 +178,7 @@ impl<'a> Value<'a> {
         }))
     }
 
-    /// A list that does not exist.
+    /// Returns a list that does not exist.
     pub(crate) fn absent_list() -> Self {
         Value::List(List::Made {
             items: Arc::from([]),
@@ -188,7 +189,7 @@ impl<'a> Value<'a> {
         })
     }
 
-    /// Equal to nil, for `==`, `??` and `?.`.
+    /// Returns whether the value equals nil for `==`, `??` and `?.`.
     pub(crate) fn is_nil(&self) -> bool {
         matches!(
             self,
@@ -201,7 +202,7 @@ impl<'a> Value<'a> {
         )
     }
 
-    /// Unknown where nothing is there.
+    /// Fails with unknown if the value is absent.
     pub(crate) fn present(&self) -> Result<(), Fault> {
         match self {
             Value::Missing(absent) => Err(absent.fault()),
@@ -217,7 +218,7 @@ impl<'a> Value<'a> {
         matches!(self, Value::Int(_) | Value::Whole(_) | Value::Float(_))
     }
 
-    /// For messages.
+    /// Describes the value for messages.
     pub(crate) fn describe(&self) -> &'static str {
         match self {
             Value::Nil => "nil",
@@ -234,7 +235,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// As a float, if it is a number.
+    /// Returns a number as a float.
     pub(crate) fn as_float(&self) -> Option<f64> {
         #[expect(
             clippy::cast_precision_loss,
@@ -257,7 +258,7 @@ impl<'a> Value<'a> {
 
     fn depth(&self) -> u8 {
         match self {
-            // JSON is limited by its own parser.
+            // The JSON parser limits the depth of JSON.
             Value::List(List::Made { depth, .. })
             | Value::Map(Map::Made { depth, .. } | Map::Pairs { depth, .. }) => *depth,
             _ => 0,
@@ -265,7 +266,8 @@ impl<'a> Value<'a> {
     }
 }
 
-/// One more than the deepest of the parts. Bounded, because comparing and dropping recurse.
+/// Returns one more than the depth of the deepest part. The depth is bounded, because comparing and dropping
+/// recurse.
 fn deeper<'v, 'a: 'v>(parts: impl Iterator<Item = &'v Value<'a>>) -> Result<u8, Fault> {
     let depth = parts.map(Value::depth).max().unwrap_or(0) + 1;
     if depth > MAX_DEPTH {
@@ -301,7 +303,7 @@ impl<'a> List<'a> {
         (0..self.len()).filter_map(|index| self.get(index))
     }
 
-    /// Elements `from..to`; the bounds are within the list.
+    /// Returns the elements `from..to`; the bounds must lie within the list.
     pub(crate) fn slice(&self, from: usize, to: usize) -> List<'a> {
         match self {
             List::Json(items) => List::Json(items.get(from..to).unwrap_or(&[])),
@@ -347,7 +349,7 @@ impl<'a> Map<'a> {
         }
     }
 
-    /// In the order of the keys.
+    /// Returns the entries in the order of their keys.
     pub(crate) fn entries(&self) -> Vec<(Value<'a>, Value<'a>)> {
         match self {
             Map::Json(entries) => entries

@@ -1,4 +1,4 @@
-//! The examples of docs/conditions.md are true.
+//! Tests that the examples of docs/conditions.md are correct.
 
 #![expect(clippy::expect_used, reason = "a failed expectation is a failed test")]
 
@@ -6,7 +6,7 @@ use expr_conditions::{Condition, Facts, Input};
 
 const GUIDE: &str = include_str!("../../../docs/conditions.md");
 
-/// The rows of the table under a heading, cells without their backticks.
+/// Returns the rows of the table under a heading, with cells without backticks.
 fn rows(heading: &str) -> Vec<Vec<String>> {
     let section = GUIDE
         .split("\n## ")

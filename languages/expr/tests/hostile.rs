@@ -1,6 +1,7 @@
-//! A condition is written by a user and runs in the operator of a whole cluster: none may harm it.
+//! Tests that no condition can harm the operator: users write conditions, and the operator of a whole cluster
+//! runs them.
 //!
-//! Every case must end in an answer or an error, quickly, on the stack of a tokio worker.
+//! Every case must end quickly in an answer or an error, on the stack of a tokio worker.
 
 #![expect(
     clippy::expect_used,
@@ -14,7 +15,7 @@ use std::time::{Duration, Instant};
 use expr_conditions::{Condition, ConditionError, ConditionErrorKind, Facts, Input};
 use serde_json::json;
 
-/// 10 ms in release; unoptimised code on a busy machine is given more.
+/// 10 ms in release builds; more for unoptimized code on a busy machine.
 const PATIENCE: Duration = Duration::from_millis(if cfg!(debug_assertions) { 1_000 } else { 10 });
 
 fn run(source: &str, result: serde_json::Value) -> Result<bool, ConditionError> {
@@ -27,7 +28,7 @@ fn run(source: &str, result: serde_json::Value) -> Result<bool, ConditionError> 
                 response: None,
                 now: jiff::Timestamp::UNIX_EPOCH,
             };
-            // The best of three: a busy machine may take the processor away once.
+            // Takes the best of three runs, because a busy machine may interrupt one.
             let mut best = Duration::MAX;
             let mut out = Ok(false);
             for _ in 0..3 {
@@ -285,7 +286,7 @@ fn a_source_over_the_limit_is_refused_before_it_is_read() {
     assert_eq!(run(source.get(..4096).expect("ascii"), json!(1)), Ok(true));
 }
 
-/// Cheap-looking operations on a large text, again and again: each must pay for the bytes it touches.
+/// Repeats cheap-looking operations on a large text: each must be charged for the bytes that it reads.
 #[test]
 fn work_on_a_large_text_is_paid_for() {
     let long = json!("9".repeat(1 << 20));

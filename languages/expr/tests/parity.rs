@@ -1,4 +1,4 @@
-//! The verdicts of the Go library in `parity/` are ours too, but for the documented differences.
+//! Tests that we agree with the results of the Go library in `parity/`, except for documented differences.
 
 #![allow(clippy::unwrap_used, reason = "a test may end so")]
 

@@ -1,4 +1,4 @@
-//! Random, structured and mutated sources: never a panic, never an error without a place.
+//! Tests random, structured and mutated sources: no panic, and no error without a position.
 
 use expr_conditions::{Condition, Facts, Input, Response, Span};
 use proptest::prelude::*;

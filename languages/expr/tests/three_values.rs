@@ -1,4 +1,5 @@
-//! What is missing is answered by logic alone: only where every value that it could have gives the same answer.
+//! Tests the logic of missing values: a condition has an answer only if every possible value gives the same
+//! one.
 
 #![expect(
     clippy::expect_used,
@@ -10,7 +11,7 @@ use expr_conditions::{Condition, ConditionError, ConditionErrorKind, Facts, Inpu
 use jiff::Timestamp;
 use proptest::prelude::*;
 
-/// Conditions of truths, and of `result.gone` and `result.flag`, which are missing.
+/// Generates conditions of truth values, and of `result.gone` and `result.flag`, which are missing.
 fn logic() -> impl Strategy<Value = String> {
     let atom = prop::sample::select(vec![
         "true",
@@ -46,7 +47,7 @@ fn ask(condition: &str, body: &str) -> Result<bool, ConditionError> {
     Condition::compile(condition).expect(condition).evaluate(&facts)
 }
 
-/// `and`, `or`, `not`, `? :` and closures, with a key that is missing as the third truth value.
+/// `and`, `or`, `not`, `? :` and closures, with a missing key as the third truth value.
 #[test]
 fn an_unknown_that_cannot_change_the_outcome_does_not_matter() {
     for (condition, want) in [
@@ -93,7 +94,7 @@ fn an_unknown_that_cannot_change_the_outcome_does_not_matter() {
 }
 
 proptest! {
-    /// An answer without the key is one that every value of the key would give.
+    /// An answer without the key must equal the answer for every value of the key.
     #[test]
     fn a_missing_key_is_answered_only_where_its_value_does_not_matter(condition in logic()) {
         if let Ok(answer) = ask(&condition, r#"{"yes":true}"#) {

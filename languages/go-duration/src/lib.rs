@@ -7,22 +7,22 @@ const MILLISECOND: u64 = 1_000_000;
 const SECOND: u64 = 1_000_000_000;
 const MINUTE: u64 = 60 * SECOND;
 const HOUR: u64 = 60 * MINUTE;
-/// Go counts in signed 64-bit nanoseconds.
+/// Limit of Go's signed 64-bit nanoseconds.
 const MAX: u64 = i64::MAX.unsigned_abs();
 
-/// Why a text is not a duration.
+/// Reason why a text is not a duration.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct DurationError {
-    /// For people: the first 64 characters of the text, what is wrong and what to write instead.
+    /// Message for users: the first 64 characters of the text, the problem and the correct form.
     pub message: String,
 }
 
-/// Parses a duration that is not negative, such as an interval or a timeout. Units are `ns us ms s m h`; several are
+/// Parses a non-negative duration, such as an interval or a timeout. Units are `ns us ms s m h`; several are
 /// added up; `0` alone needs no unit.
 ///
 /// # Errors
-/// If Go refuses the text, and if it begins with a minus sign.
+/// If Go rejects the text, or if it begins with a minus sign.
 pub fn parse(text: &str) -> Result<Duration, DurationError> {
     let sum = match text.strip_prefix('-') {
         Some(_) => Err(NEGATIVE),
@@ -32,10 +32,10 @@ pub fn parse(text: &str) -> Result<Duration, DurationError> {
         .map_err(|reason| refused(text, reason))
 }
 
-/// Parses a duration of either sign, in nanoseconds, as Go's `time.Duration` counts them.
+/// Parses a duration of either sign, in nanoseconds like Go's `time.Duration`.
 ///
 /// # Errors
-/// If Go refuses the text.
+/// If Go rejects the text.
 pub fn parse_signed(text: &str) -> Result<i64, DurationError> {
     let sum = match text.strip_prefix('-') {
         Some(rest) if rest.starts_with(['+', '-']) || rest.is_empty() => Err(NO_NUMBER),
@@ -59,7 +59,7 @@ fn refused(text: &str, reason: &str) -> DurationError {
     DurationError { message }
 }
 
-/// The sum in nanoseconds, at most `most`, of a text with at most a plus sign.
+/// Returns the sum in nanoseconds, at most `most`, of a text that may start with a plus sign.
 fn magnitude(text: &str, most: u64) -> Result<u64, &'static str> {
     let mut rest = text.strip_prefix('+').unwrap_or(text);
     if rest == "0" {
@@ -115,7 +115,7 @@ impl Amount {
     }
 }
 
-/// Reads digits with an optional fraction; the rest starts at the unit.
+/// Parses digits with an optional fraction. The remainder starts at the unit.
 fn amount(text: &str) -> Result<(Amount, &str), &'static str> {
     let digits = |text: &str| text.bytes().take_while(u8::is_ascii_digit).count();
     let (whole, mut rest) = text.split_at(digits(text));
@@ -139,7 +139,8 @@ fn amount(text: &str) -> Result<(Amount, &str), &'static str> {
         amount.whole = next.ok_or(TOO_LONG)?;
     }
     for digit in fraction.bytes() {
-        // Digits beyond what 63 bits hold are below a nanosecond and dropped, all from the first one on.
+        // The first digit that exceeds 63 bits is below a nanosecond: it and all following digits are
+        // dropped.
         let next = amount
             .fraction
             .checked_mul(10)
@@ -153,7 +154,7 @@ fn amount(text: &str) -> Result<(Amount, &str), &'static str> {
     Ok((amount, rest))
 }
 
-/// The text that Go's `Duration.String` prints: `1m30s`, `1.5s`, `2h0m0s`, `0s`.
+/// Formats a duration like Go's `Duration.String`: `1m30s`, `1.5s`, `2h0m0s`, `0s`.
 pub fn display(duration: Duration) -> String {
     let nanoseconds = duration.subsec_nanos();
     if duration.as_secs() == 0 {
@@ -179,7 +180,7 @@ pub fn display(duration: Duration) -> String {
     }
 }
 
-/// As [`display`], for nanoseconds of either sign.
+/// Like [`display`], for nanoseconds of either sign.
 pub fn display_signed(nanoseconds: i64) -> String {
     let sign = if nanoseconds < 0 { "-" } else { "" };
     format!(

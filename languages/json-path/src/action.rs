@@ -1,8 +1,8 @@
-//! What stands within braces: steps, constants and words. Knows no blocks.
+//! Parser for the content of braces: steps, constants and words. Knows no blocks.
 
 use super::{Constant, JsonPathError, Slice, Step, StepKind, Until, filter};
 
-/// What stands in a block, before it is known what kind of block it is.
+/// Content of a block, before the kind of the block is known.
 #[derive(Debug)]
 pub(super) enum Node {
     Step(Step),
@@ -19,7 +19,7 @@ impl Node {
     }
 }
 
-/// A constant that stands alone, or the nodes back. Of several the last one counts.
+/// Returns a constant that stands alone, or the nodes. Of several constants, the last one counts.
 pub(super) fn constant(mut nodes: Vec<Node>) -> Result<Constant, Vec<Node>> {
     let alone = nodes.iter().all(|node| matches!(node, Node::Constant(..)));
     match nodes.pop() {
@@ -32,7 +32,7 @@ pub(super) fn constant(mut nodes: Vec<Node>) -> Result<Constant, Vec<Node>> {
     }
 }
 
-/// Nodes that must all be steps.
+/// Converts nodes that must all be steps.
 pub(super) fn steps(nodes: Vec<Node>) -> Result<Vec<Step>, JsonPathError> {
     let step = |node| match node {
         Node::Step(step) => Ok(step),
@@ -46,7 +46,7 @@ pub(super) fn steps(nodes: Vec<Node>) -> Result<Vec<Step>, JsonPathError> {
     nodes.into_iter().map(step).collect()
 }
 
-/// A cursor over a part of the text; positions are those of the whole.
+/// A cursor over a part of the text. Positions refer to the whole text.
 pub(super) struct Parser<'t> {
     text: &'t str,
     pub(super) pos: usize,
@@ -72,7 +72,7 @@ impl<'t> Parser<'t> {
         Some(next)
     }
 
-    /// What stands between braces. `braced` blocks end at `}`, others at the limit.
+    /// Parses the content of braces. `braced` blocks end at `}`, others at the limit.
     pub(super) fn action(&mut self, braced: bool) -> Result<Vec<Node>, JsonPathError> {
         let mut nodes = Vec::new();
         loop {
@@ -112,7 +112,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// After `..`.
+    /// Parses the text after `..`.
     fn descend(&mut self, at: usize, nodes: &mut Vec<Node>) -> Result<(), JsonPathError> {
         nodes.push(Node::Step(Step {
             at,
@@ -128,7 +128,7 @@ impl<'t> Parser<'t> {
         Ok(())
     }
 
-    /// A key, after its dot: up to a terminator that no backslash precedes.
+    /// Parses a key after its dot, up to a terminator that is not escaped.
     fn field(&mut self, at: usize) -> Result<Node, JsonPathError> {
         let start = self.pos;
         loop {
@@ -223,7 +223,7 @@ impl<'t> Parser<'t> {
         }))
     }
 
-    /// After `[`.
+    /// Parses the text after `[`.
     fn subscript(&mut self, at: usize, nodes: &mut Vec<Node>) -> Result<(), JsonPathError> {
         let start = self.pos;
         let rest = self.rest();
@@ -253,7 +253,7 @@ impl<'t> Parser<'t> {
         Ok(())
     }
 
-    /// One entry of a subscript: a quoted key, a filter within a union, an index or a slice.
+    /// Parses one entry of a subscript: a quoted key, a filter within a union, an index or a slice.
     fn subscript_entry(
         &self,
         at: usize,
@@ -282,7 +282,7 @@ impl<'t> Parser<'t> {
         if key.is_some_and(|key| !key.contains('\'')) {
             let mut inner = Parser::new(self.text, start + 1, end - 1);
             if inner.rest().starts_with('.') {
-                // A key that begins with a dot reads as `..`, as in client-go; `['\.a']` is the key `.a`.
+                // A key that begins with a dot is parsed as `..`, as in client-go; `['\.a']` is the key `.a`.
                 inner.pos += 1;
                 inner.descend(at, nodes)?;
             } else {
@@ -297,7 +297,7 @@ impl<'t> Parser<'t> {
     }
 }
 
-/// An index or a slice.
+/// Parses an index or a slice.
 fn slice(at: usize, text: &str) -> Result<Slice, JsonPathError> {
     if text == "*" {
         return Ok(Slice {

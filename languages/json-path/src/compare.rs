@@ -1,5 +1,5 @@
-//! Comparisons within filters. Both sides must be of one kind; a whole number written in the path is of another
-//! kind than a number of the document, as in client-go. Knows no steps.
+//! Comparisons in filters. Both sides must have the same type. A whole number in the path has a different
+//! type from a number of the document, as in client-go. Knows no steps.
 
 use serde_json::{Number, Value};
 
@@ -10,16 +10,16 @@ use super::{Constant, Operator};
 pub(super) enum Comparable<'a> {
     Bool(bool),
     Text(&'a str),
-    /// A number of the document, or one with a dot in the path.
+    /// A number of the document, or a number with a dot in the path.
     Number(Number),
-    /// A whole number of the path.
+    /// A whole number in the path.
     Int(i64),
-    /// A byte of a text that `.*` took apart.
+    /// A byte of a text that `.*` split.
     Byte(u8),
 }
 
 impl<'a> Comparable<'a> {
-    /// `None` for null, lists and objects, which filters cannot compare.
+    /// Converts a JSON value; `None` for null, lists and objects, which filters cannot compare.
     pub(super) fn from_json(value: &'a Value) -> Option<Self> {
         match value {
             Value::Bool(value) => Some(Self::Bool(*value)),
@@ -38,7 +38,7 @@ impl<'a> Comparable<'a> {
         }
     }
 
-    /// The cost of a comparison with this value, in steps of the budget.
+    /// Returns the cost of a comparison with this value, in steps of the budget.
     pub(super) fn cost(&self) -> usize {
         match self {
             Self::Text(text) => 1 + text.len() / 64,
@@ -57,7 +57,7 @@ impl<'a> Comparable<'a> {
     }
 }
 
-/// Compares; the error says in words why the two cannot be compared.
+/// Compares two values. The error describes why they cannot be compared.
 pub(super) fn compare(
     operator: Operator,
     left: &Comparable<'_>,
@@ -98,7 +98,7 @@ pub(super) fn compare(
     })
 }
 
-/// Whole numbers of the document are compared exactly, all others as 64-bit floats (JSON has no NaN).
+/// Compares whole numbers of the document exactly, all others as 64-bit floats (JSON has no NaN).
 fn numbers(left: &Number, right: &Number) -> std::cmp::Ordering {
     if let (Some(left), Some(right)) = (left.as_i128(), right.as_i128()) {
         return left.cmp(&right);

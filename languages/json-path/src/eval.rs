@@ -1,4 +1,4 @@
-//! Walks the steps of a path over a document, within a budget of visited values. Parses nothing.
+//! Evaluates the steps of a path on a document, within a budget of visited values. Parses nothing.
 
 use near_names::keys_there;
 use serde_json::Value;
@@ -7,10 +7,11 @@ use super::compare::{Comparable, compare};
 use super::found::{Item, Items, bounds, constant_value, copy_out, written};
 use super::{Block, Constant, Filter, Found, JsonPathError, Operand, Slice, Step, StepKind};
 
-/// Values that one walk may visit, over all steps: milliseconds of work for the most hostile document.
+/// Maximum number of values visited by one evaluation: milliseconds of work for the most hostile document.
 const MAX_VISITS: usize = 500_000;
 
-/// Why a walk ended. A missing key makes an existence filter say no; anything else is an error there too.
+/// Reason why an evaluation ended. A missing key makes an existence filter false; any other failure is an
+/// error there too.
 struct Failure {
     error: JsonPathError,
     missing: bool,
@@ -25,7 +26,7 @@ impl Failure {
     }
 }
 
-/// Finds the value of a template: the first block that is not empty.
+/// Finds the value of a template: that of the first block that is not empty.
 pub(super) fn find<'a>(blocks: &'a [Block], document: &'a Value) -> Result<Found, JsonPathError> {
     let mut walk = Walk {
         visits: 0,
@@ -42,9 +43,9 @@ pub(super) fn find<'a>(blocks: &'a [Block], document: &'a Value) -> Result<Found
 
 struct Walk<'a> {
     visits: usize,
-    /// What the first block with a value found.
+    /// Result of the first block with a value.
     first: Items<'a>,
-    /// The constant that comes before all that was found.
+    /// Constant that precedes all results.
     constant: Option<&'a Constant>,
 }
 
@@ -60,7 +61,7 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    /// Walks blocks from `index` up to the `{end}` of the range that they stand in, whose index is returned.
+    /// Evaluates blocks from `index` up to the `{end}` of their range, and returns its index.
     fn blocks(
         &mut self,
         blocks: &'a [Block],
@@ -93,7 +94,7 @@ impl<'a> Walk<'a> {
         Ok(None)
     }
 
-    /// Walks the body of the range at `index` once for each match.
+    /// Evaluates the body of the range at `index` once per match.
     fn range(
         &mut self,
         blocks: &'a [Block],
@@ -104,7 +105,7 @@ impl<'a> Walk<'a> {
         let items = self.steps(vec![root], steps)?;
         let mut end = None;
         if items.is_empty() {
-            // The body is walked all the same, over nothing, to report its mistakes.
+            // The body is still evaluated, on an empty list, to report its errors.
             let constant = self.constant;
             let kept = std::mem::take(&mut self.first);
             end = self.blocks(blocks, index + 1, Item::NullDocument)?;
@@ -175,7 +176,7 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    /// Each value that has children, and theirs, parents first.
+    /// Returns each value that has children, and its descendants, parents first.
     fn descend(&mut self, at: usize, items: Items<'a>) -> Result<Items<'a>, Failure> {
         let mut found = Items::new();
         let mut pending = items;
@@ -184,7 +185,7 @@ impl<'a> Walk<'a> {
         while let Some(item) = pending.pop() {
             self.charge(at, 1)?;
             if let Item::Json(Value::String(text)) = item {
-                // A text counts as a parent of its bytes, which have no children.
+                // A text counts as the parent of its bytes, which have no children.
                 if !text.is_empty() {
                     found.push(item);
                 }
@@ -267,7 +268,7 @@ impl<'a> Walk<'a> {
             return match self.steps(vec![Item::Json(element)], steps) {
                 Ok(found) => Ok(!found.is_empty()),
                 Err(failure) if failure.missing => {
-                    // Its words were written in vain.
+                    // Charges for the message that was built in vain.
                     self.charge(at, 8)?;
                     Ok(false)
                 }
@@ -280,7 +281,7 @@ impl<'a> Walk<'a> {
         compare(*operator, &left, &right).map_err(|reason| Failure::at(at, format!("filter: {reason}")))
     }
 
-    /// One side of a comparison. What is not there is neither equal nor different.
+    /// Evaluates one side of a comparison. A missing value is neither equal nor different.
     fn operand<'o>(
         &mut self,
         at: usize,
@@ -316,7 +317,8 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// The key's value in each object; an error where one lacks it, or, in a search (`..name`), where all do.
+/// Returns the key's value in each object. Fails if one object lacks the key, or, in a search (`..name`), if
+/// all do.
 fn field<'a>(items: &[Item<'a>], name: &str, at: usize, searches: bool) -> Result<Items<'a>, Failure> {
     let value = |item: &Item<'a>| match item {
         Item::Json(Value::Object(map)) => map.get(name).map(Item::Json),

@@ -1,11 +1,11 @@
-//! The text of a filter: `@.status == "idle"`. Splits and parses it; evaluates nothing.
+//! Parser for the text of a filter: `@.status == "idle"`. Evaluates nothing.
 
 use super::action::{Node, Parser, constant, steps};
 use super::{Filter, JsonPathError, Operand, Operator};
 
 /// Finds the `)` that ends a filter whose `(` is the first byte of `text`, at `base` of the whole text.
 ///
-/// As in client-go only the first quoted text of a filter protects a `)`.
+/// As in client-go, only the first quoted text of a filter protects a `)`.
 pub(super) fn closing(text: &str, base: usize) -> Result<usize, JsonPathError> {
     let mut quote = None;
     let mut closed = false;
@@ -70,7 +70,7 @@ fn operand(text: &str, start: usize, end: usize) -> Result<Operand, JsonPathErro
     }
 }
 
-/// The text between quotes with Go's escapes resolved; `None` for an unknown escape.
+/// Resolves Go's escapes in the text between quotes; `None` for an unknown escape.
 pub(super) fn unquote(text: &str, quote: char) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.chars();
@@ -105,7 +105,7 @@ pub(super) fn unquote(text: &str, quote: char) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// `\xNN` and `\NNN` are bytes, `\uNNNN` and `\UNNNNNNNN` are characters.
+/// Parses a numeric escape: `\xNN` and `\NNN` are bytes, `\uNNNN` and `\UNNNNNNNN` are characters.
 fn numeric_escape(escape: char, rest: &mut std::str::Chars<'_>, bytes: &mut Vec<u8>) -> Option<()> {
     let (radix, count, mut code) = match escape {
         'x' => (16, 2, 0),

@@ -1,29 +1,29 @@
-//! What a walk holds on its way, and how the end of it becomes a value of the caller's. Walks nothing.
+//! Intermediate results of an evaluation, and their conversion to the final value.
 
 use serde_json::Value;
 
 use super::{Constant, Found, JsonPathError, MAX_FOUND, Slice, Until};
 
-/// The size of what may be copied out of the document: one for each value plus the bytes of its texts.
+/// Maximum size of values copied from the document: one per value plus the bytes of its texts.
 const MAX_COPIED: usize = 8 << 20;
 
-/// Levels of lists and objects within a value that is copied; no JSON parser of ours yields as many.
+/// Maximum nesting of a copied value. None of our JSON parsers returns deeper values.
 const MAX_DEPTH: usize = 256;
 
-/// A value on the way.
+/// An intermediate value.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Item<'a> {
     Json(&'a Value),
-    /// A byte of a text that `.*` took apart.
+    /// A byte of a text that `.*` split.
     Byte(u8),
-    /// The whole document is null: unlike a null within the document it has nothing to skip over.
+    /// A document that is null. Unlike a null within a document, it cannot be skipped.
     NullDocument,
 }
 
 pub(super) type Items<'a> = Vec<Item<'a>>;
 
 impl<'a> Item<'a> {
-    /// A value that steps start from.
+    /// Returns the value from which the first step starts.
     pub(super) fn root(value: &'a Value) -> Self {
         if value.is_null() {
             Self::NullDocument
@@ -44,12 +44,12 @@ impl<'a> Item<'a> {
     }
 }
 
-/// The bounds of a slice over a list of `length`, not yet checked against it.
+/// Returns the bounds of a slice for a list of `length`, without checking them.
 pub(super) fn bounds(slice: &Slice, length: usize) -> (i128, i128) {
     let length = i128::try_from(length).unwrap_or(i128::MAX);
     let mut from = i128::from(slice.from);
     let mut until = match slice.until {
-        // The index -1 ends at the length, which is what 0 counts to from the end.
+        // The index -1 ends at the length; 0 would count from the end.
         Until::Next if from == -1 => length,
         Until::Next => from + 1,
         Until::At(index) => i128::from(index),
@@ -114,7 +114,8 @@ pub(super) fn copy_out(items: &[Item<'_>]) -> Result<Found, JsonPathError> {
     }
 }
 
-/// What copying a value costs, if it may be copied at all. A loop, not a recursion, as copying would be.
+/// Returns the cost of copying a value, if copying is allowed. Uses a loop, because recursion could overflow
+/// the stack.
 fn size(value: &Value) -> Option<usize> {
     let mut total = 0usize;
     let mut pending = vec![(value, 0usize)];

@@ -19,9 +19,9 @@ mod parse;
 
 use serde_json::Value;
 
-/// The longest text of a path, in bytes.
+/// Maximum length of a path's text, in bytes.
 pub const MAX_TEXT: usize = 1024;
-/// The most values that a path may find.
+/// Maximum number of values that a path may find.
 pub const MAX_FOUND: usize = 10_000;
 
 /// A parsed JSON path.
@@ -31,41 +31,41 @@ pub struct JsonPath {
     blocks: Vec<Block>,
 }
 
-/// What a path found.
+/// Result of a path.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Found {
     /// One match.
     One(Value),
     /// Several matches.
     Many(Vec<Value>),
-    /// The path is well-formed and walked over an empty list: no match, and none missing.
+    /// The path is well-formed and was evaluated on an empty list: no match, and no missing key.
     Nothing,
 }
 
-/// Why a path is refused, or found nothing.
+/// Reason why a path is rejected or finds no value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct JsonPathError {
-    /// For people; names the part of the path and the remedy.
+    /// Message for users, with the part of the path and the remedy.
     pub message: String,
-    /// Byte offset in the path's text, where known.
+    /// Byte offset in the path's text, if known.
     pub position: Option<usize>,
 }
 
 /// One part of the template.
 #[derive(Debug, Clone, PartialEq)]
 enum Block {
-    /// Text outside of braces, `{"text"}`, `{1}`, `{true}`: the same whatever the document says.
+    /// Text outside of braces, `{"text"}`, `{1}`, `{true}`: independent of the document.
     Constant(Constant),
     /// `{.a.b}`.
     Path(Vec<Step>),
-    /// `{range .items[*]}`: what follows, up to `{end}`, is walked once for each match.
+    /// `{range .items[*]}`: the blocks up to `{end}` are evaluated once per match.
     Range(Vec<Step>),
     /// `{end}`.
     End,
 }
 
-/// A value written in the path itself.
+/// A literal value in the path.
 #[derive(Debug, Clone, PartialEq)]
 enum Constant {
     Text(String),
@@ -74,7 +74,7 @@ enum Constant {
     Bool(bool),
 }
 
-/// One step from the values found so far to the next.
+/// A step from the current values to the next ones.
 #[derive(Debug, Clone, PartialEq)]
 struct Step {
     /// Byte offset in the text, for messages.
@@ -119,7 +119,7 @@ enum Until {
 #[derive(Debug, Clone, PartialEq)]
 struct Filter {
     left: Operand,
-    /// Without a test the left side only has to exist.
+    /// Comparison; without one, the left side only has to exist.
     test: Option<(Operator, Operand)>,
 }
 
@@ -140,7 +140,8 @@ enum Operator {
 }
 
 impl JsonPath {
-    /// Parses a path of the Kubernetes form. `$.age` and `.age` without braces are read as `{$.age}` and `{.age}`.
+    /// Parses a path in Kubernetes syntax. `$.age` and `.age` without braces are parsed as `{$.age}` and
+    /// `{.age}`.
     pub fn parse(text: &str) -> Result<Self, JsonPathError> {
         Ok(Self {
             source: text.to_owned(),
@@ -148,13 +149,15 @@ impl JsonPath {
         })
     }
 
-    /// Finds the path's value in a document. A missing key is an error; an empty list is [`Found::Nothing`].
+    /// Finds the value of the path in a document. A missing key is an error; an empty list is
+    /// [`Found::Nothing`].
     pub fn find(&self, document: &Value) -> Result<Found, JsonPathError> {
         eval::find(&self.blocks, document)
     }
 
-    /// Whether the path may find several values (`[*]`, `.*`, `..`, `[1:]`, a filter). What it finds is then a list,
-    /// also of one: a kind that changes with the number of rooms would fit no condition.
+    /// Returns whether the path may find several values (`[*]`, `.*`, `..`, `[1:]`, a filter). Its result is
+    /// then always a list, even of one value, because no condition fits a type that depends on the number of
+    /// matches.
     pub fn is_plural(&self) -> bool {
         let of = |block: &Block| match block {
             Block::Path(steps) => steps.iter().any(|step| step.kind.is_plural()),
@@ -163,13 +166,13 @@ impl JsonPath {
         self.blocks.iter().any(of)
     }
 
-    /// The text that was parsed.
+    /// Returns the source text.
     pub fn source(&self) -> &str {
         &self.source
     }
 
-    /// A sentence of caution for a template that is legal but whose value is less than its text suggests: a
-    /// constant, several blocks, or a `{range}`.
+    /// Returns a warning for a valid template whose value is less than its text suggests: a constant, several
+    /// blocks, or a `{range}`.
     pub fn notice(&self) -> Option<&'static str> {
         let ranges = self.blocks.iter().any(|block| matches!(block, Block::Range(_)));
         let measures = self.blocks.iter().any(Block::measures);
@@ -188,7 +191,7 @@ impl JsonPath {
 }
 
 impl StepKind {
-    /// Whether it may find several values in one.
+    /// Returns whether the step may find several values in one.
     fn is_plural(&self) -> bool {
         match self {
             Self::Field(_) => false,
@@ -200,7 +203,7 @@ impl StepKind {
 }
 
 impl Block {
-    /// Whether the block's value comes from the document.
+    /// Returns whether the block's value comes from the document.
     fn measures(&self) -> bool {
         matches!(self, Self::Path(_) | Self::Range(_))
     }

@@ -1,12 +1,13 @@
-//! From the text of a path to its blocks: what stands in braces and what around. Reads no document.
+//! Parser from the text of a path to its blocks: the content of braces and the text around them. Reads no
+//! document.
 //!
-//! The grammar is the one that client-go's parser accepts, quirks included (`[]` is `[0]`, the dot in `['a.b']`
-//! separates keys), except where a text could only be a mistake; those are refused here, with the remedy.
+//! The grammar is that of client-go's parser, including its quirks (`[]` is `[0]`, the dot in `['a.b']`
+//! separates keys). Texts that can only be a mistake are rejected with a remedy.
 
 use super::action::{Node, Parser, constant, steps};
 use super::{Block, Constant, JsonPathError, MAX_TEXT};
 
-/// Ranges within ranges; more is a mistake, and each level multiplies the work.
+/// Maximum nesting of ranges. More is a mistake, and each level multiplies the work.
 const MAX_RANGES: usize = 4;
 
 /// Parses a whole template.
@@ -38,7 +39,7 @@ pub(super) fn template(text: &str) -> Result<Vec<Block>, JsonPathError> {
     Ok(blocks.into_iter().map(|(_, block)| block).collect())
 }
 
-/// A path without braces. To client-go it is text that stands for itself, which is never what was meant.
+/// Parses a path without braces. client-go treats it as literal text, which is never the intention.
 fn bare(text: &str) -> Result<Vec<Block>, JsonPathError> {
     let trimmed = text.trim_matches(' ');
     if trimmed.is_empty() {
@@ -55,7 +56,7 @@ fn bare(text: &str) -> Result<Vec<Block>, JsonPathError> {
     Ok(vec![block(0, nodes)?])
 }
 
-/// Decides what a block is from what stands in it.
+/// Determines the kind of a block from its content.
 fn block(at: usize, nodes: Vec<Node>) -> Result<Block, JsonPathError> {
     match nodes.first() {
         Some(Node::Word(_, word)) if word == "range" => {
@@ -105,7 +106,7 @@ fn check_ranges(blocks: &[(usize, Block)]) -> Result<(), JsonPathError> {
     Ok(())
 }
 
-/// Text outside of braces.
+/// Builds a block for text outside of braces.
 fn constant_text(text: &str, from: usize, to: usize) -> Block {
     Block::Constant(Constant::Text(text.get(from..to).unwrap_or_default().to_owned()))
 }

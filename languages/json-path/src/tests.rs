@@ -295,6 +295,6 @@ fn hostile_paths_and_documents_end_in_an_error() {
     }
     assert!(find("{..x}", &deep).is_err());
     assert!(find("{$}", &deep).unwrap_err().contains("levels"));
-    // The document's own drop would recurse.
+    // Dropping the document would recurse.
     std::mem::forget(deep);
 }

@@ -1,4 +1,4 @@
-//! Neither a path nor a document can make the evaluator panic or run on.
+//! Tests that no path and no document makes the evaluator panic or run for long.
 
 #![expect(clippy::disallowed_methods, reason = "a test measures its time")]
 
@@ -8,7 +8,7 @@ use json_path::{Found, JsonPath, MAX_FOUND};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-/// Paths that are nearly right.
+/// Generates nearly valid paths.
 fn path() -> impl Strategy<Value = String> {
     let piece = prop::sample::select(vec![
         "{",

@@ -2,16 +2,18 @@
 
 use std::fmt::Write as _;
 
-/// A message lists at most this many keys.
+/// Maximum number of keys listed in a message.
 const LISTED: usize = 8;
-/// Only this many keys are compared with the missing one.
+/// Maximum number of keys compared with the missing one.
 const SEARCHED: usize = 64;
 
-/// Keys with more bytes are left out, not shortened: a redactor would not recognise half of a secret.
+/// Maximum length of a listed key in bytes. Longer keys are omitted, not truncated, because a redactor would
+/// not recognize part of a secret.
 const LONGEST_KEY: usize = 40;
 
-/// Whether `name` is probably a misspelling of `known`: they differ only in ASCII case, or in one byte that is added,
-/// left out or changed. A known name of fewer than 4 bytes is near only if the case differs.
+/// Returns whether `name` is probably a misspelling of `known`: they differ only in ASCII case, or in one
+/// byte that is added, omitted or changed. A known name of fewer than 4 bytes only tolerates a different
+/// case.
 pub fn is_near(known: &str, name: &str) -> bool {
     if known.eq_ignore_ascii_case(name) {
         return true;
@@ -33,8 +35,8 @@ pub fn is_near(known: &str, name: &str) -> bool {
     same_start + same_end + 1 >= known.len().max(name.len())
 }
 
-/// The end of a message that begins with `key "x" is not found`: the first 8 keys that exist, and a suggestion if
-/// one of the first 64 is near the missing name. Empty if every key has more than 40 bytes.
+/// Returns the end of a message that begins with `key "x" is not found`: the first 8 existing keys, and a
+/// suggestion if one of the first 64 is close to the missing name. Empty if every key has more than 40 bytes.
 pub fn keys_there<'k>(name: &str, keys: impl Iterator<Item = &'k str> + Clone) -> String {
     let mut words = String::new();
     let short = keys.clone().take(SEARCHED).filter(|key| key.len() <= LONGEST_KEY);
@@ -77,7 +79,7 @@ mod tests {
         #[test]
         fn a_message_stays_short(name in ".{0,8}", keys in prop::collection::vec(".{0,60}", 0..100)) {
             let words = keys_there(&name, keys.iter().map(String::as_str));
-            // Nine keys at most, whose control characters may be escaped, and the words between them.
+            // At most nine keys, whose control characters may be escaped, and the words between them.
             prop_assert!(words.len() < 9 * LONGEST_KEY * 6, "{words}");
         }
     }

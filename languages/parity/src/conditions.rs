@@ -1,14 +1,15 @@
-//! Judges rows of the condition tables: ours against Go's expr, with the documented differences as code.
+//! Judges rows of the condition tables: our result against Go's expr, with the documented differences as
+//! code.
 //!
-//! A rule looks at the row and at our error's kind, never at an id. The rules are described, with
-//! reasons and examples, in `docs/differences.md`.
+//! A rule depends on the row and on the kind of our error, never on an id. `docs/differences.md` describes
+//! the rules, with reasons and examples.
 
 use expr_conditions::{Condition, ConditionErrorKind, Facts, Input};
 use serde_json::Value;
 
 use super::Judged;
 
-/// What a library or ours says of a condition.
+/// Result of one implementation for a condition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum GoOutcome {
     True,
@@ -24,7 +25,7 @@ fn column(row: &Value, name: &str) -> GoOutcome {
     }
 }
 
-/// What a row binds to `result`.
+/// Value that a row binds to `result`.
 #[derive(Debug)]
 enum Source {
     Json(Value),
@@ -42,7 +43,7 @@ impl Source {
     }
 }
 
-/// Compares one row; `text_dialect` says which of the two tables it is from.
+/// Compares one row; `text_dialect` selects which of the two tables it belongs to.
 pub(crate) fn judge(row: &Value, text_dialect: bool) -> Judged {
     let condition = row["condition"].as_str().unwrap_or_default();
     let Some(result) = source(row) else {
@@ -130,17 +131,18 @@ struct Case<'a> {
 
 struct Rule {
     name: &'static str,
-    /// Whether ours may be true where neither version of Go says so.
+    /// Whether our result may be true if neither version of Go returns true.
     may_open: bool,
     matches: fn(&Case<'_>) -> bool,
 }
 
-/// In this order: the first that matches names the difference.
+/// The first rule that matches names the difference.
 const RULES: &[Rule] = &[
     Rule {
         name: "scalar-read-as-text",
         may_open: true,
-        // Go refuses to compare a JSON number or bool with text; ours reads it as the text it was.
+        // Go refuses to compare a JSON number or bool with text; our implementation reads it as its original
+        // text.
         matches: |case| {
             !case.text_dialect
                 && case.reads_as_text
@@ -151,7 +153,7 @@ const RULES: &[Rule] = &[
     Rule {
         name: "unknown",
         may_open: false,
-        // Go says yes or no of a key that is missing, and of NaN; ours says that it cannot tell.
+        // Go returns a verdict for a missing key and for NaN; our implementation returns unknown.
         matches: |case| {
             matches!(
                 case.kind,
@@ -178,7 +180,7 @@ const RULES: &[Rule] = &[
     Rule {
         name: "find-from-the-end",
         may_open: false,
-        // Go 1.17.8 leaves stray values behind `findLast`, which break the operator to its left.
+        // Go 1.17.8 leaves stray values on the stack after `findLast`, which break the operator to its left.
         matches: |case| {
             ["findLast", "last(filter", "[-1]"]
                 .iter()
@@ -189,13 +191,14 @@ const RULES: &[Rule] = &[
     Rule {
         name: "sort-needs-a-list",
         may_open: false,
-        // Go sorts what is not a list into an empty list, so `len(sort(result.typo)) == 0` is true there.
+        // Go sorts a value that is not a list into an empty list, so `len(sort(result.typo)) == 0` is true
+        // there.
         matches: |case| case.kind == Some(ConditionErrorKind::Runtime) && case.condition.contains("sort("),
     },
     Rule {
         name: "only-direct-operands",
         may_open: false,
-        // A scalar is read as text where it stands beside an operator, not inside a list that is built.
+        // A scalar is read as text next to an operator, but not inside a list that is built.
         matches: |case| {
             case.text_dialect
                 && matches!(case.result, Source::Json(Value::Number(_) | Value::Bool(_)))
@@ -207,8 +210,8 @@ const RULES: &[Rule] = &[
     Rule {
         name: "typed-number",
         may_open: false,
-        // The original had text only: the text `1` is in no list of numbers, and `asInt` refuses `2.5`.
-        // The number 1 is in the list, and `asInt` cuts the number 2.5, as in the typed table.
+        // The original operator only had text: the text `1` is in no list of numbers, and `asInt` rejects
+        // `2.5`. The number 1 is in the list, and `asInt` truncates the number 2.5, as in the typed table.
         matches: |case| {
             let number = matches!(case.result, Source::Json(Value::Number(_) | Value::Bool(_)));
             let fraction = has_number(case.result, |number| number.fract() != 0.0);
@@ -221,8 +224,8 @@ const RULES: &[Rule] = &[
     },
     Rule {
         name: "json-null-is-nil",
-        // `result == nil` is true of null, as in the typed table; of the five characters `<nil>`, as which the
-        // original handed it to the condition, it is not.
+        // `result == nil` is true for null, as in the typed table. It is false for the five characters
+        // `<nil>`, which the original operator passed to the condition.
         may_open: true,
         matches: |case| {
             case.text_dialect
@@ -234,7 +237,7 @@ const RULES: &[Rule] = &[
     Rule {
         name: "closures-need-a-list",
         may_open: false,
-        // Go's closures walk the bytes of a text and an empty object.
+        // Go's closures iterate over the bytes of a text and over an empty object.
         matches: |case| case.said.contains("a list is needed here"),
     },
     Rule {
@@ -250,7 +253,7 @@ const RULES: &[Rule] = &[
     },
 ];
 
-/// Whether the value, or an element of the list, is such a number.
+/// Returns whether the value, or an element of the list, is such a number.
 fn has_number(value: &Source, such: fn(f64) -> bool) -> bool {
     let json = |value: &Value| value.as_f64().is_some_and(such);
     match value {

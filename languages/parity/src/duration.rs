@@ -1,5 +1,5 @@
-//! Durations against `time.ParseDuration`: the same nanoseconds, or a refusal. What reads either sign refuses nothing
-//! that Go accepts.
+//! Durations against `time.ParseDuration`: the same nanoseconds, or an error. The parser for both signs
+//! accepts everything that Go accepts.
 
 use serde_json::Value;
 

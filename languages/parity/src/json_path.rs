@@ -1,5 +1,5 @@
-//! JSON paths against client-go's util/jsonpath: the first value of the first group that has any (or the list of
-//! them) is the same, and errors are errors.
+//! JSON paths against client-go's util/jsonpath: the first value of the first non-empty group (or the list of
+//! its values) must be equal, and errors must be errors.
 
 use std::path::Path;
 
@@ -8,11 +8,11 @@ use serde_json::Value;
 
 use super::{Judged, difference, text};
 
-/// The documents that rows refer to by name.
+/// Documents that rows reference by name.
 pub(crate) struct Bodies(Value);
 
 impl Bodies {
-    /// Reads the file; without it, rows that refer to it are malformed.
+    /// Reads the file. Without it, rows that reference it are malformed.
     pub(crate) fn read(path: &Path) -> Self {
         let parsed = std::fs::read(path)
             .ok()
@@ -28,14 +28,14 @@ impl Bodies {
     }
 }
 
-/// What client-go found.
+/// Result of client-go.
 #[derive(Debug, PartialEq)]
 enum Expected {
     Error,
     Nothing,
     One(Value),
     Many(Vec<Value>),
-    /// In an order that differs from run to run: the JSON of each value, sorted.
+    /// Values in an order that varies between runs: the JSON of each value, sorted.
     Unordered(Vec<Value>),
 }
 
@@ -44,7 +44,7 @@ pub(crate) fn judge(row: &Value, bodies: &Bodies) -> Judged {
         return Judged::Malformed("no path, or no body of that name".to_owned());
     };
     let expected = match expected(row) {
-        // Go walks an object in a random order, which a table may have seen only one of.
+        // Go iterates over an object in random order, and a table may contain only one of the orders.
         Some(Expected::Many(values)) if path.contains(".*") || path.contains("..") => {
             Expected::Unordered(values)
         }
@@ -55,7 +55,7 @@ pub(crate) fn judge(row: &Value, bodies: &Bodies) -> Judged {
     if same(&expected, &ours) {
         return Judged::Same;
     }
-    // A refusal keeps a gate closed; a value that client-go does not find might open one.
+    // A refusal keeps a gate closed, but a value that client-go does not find might open one.
     let refusal = matches!(ours, Err(_) | Ok(Found::Nothing));
     let rule = if refusal {
         refused(path, body, &expected, &ours)
@@ -124,7 +124,7 @@ fn same(expected: &Expected, ours: &Result<Found, String>) -> bool {
                 Found::Many(values) => values.clone(),
                 Found::Nothing => Vec::new(),
             };
-            // Both sides are put in one order of our own.
+            // Sorts both sides in the same order.
             let key = |value: &Value| as_floats(value).to_string();
             ours.sort_by_key(key);
             let mut expected = expected.clone();
@@ -143,14 +143,14 @@ fn all_equal(expected: &[Value], ours: &[Value]) -> bool {
             .all(|(expected, ours)| equal(expected, ours))
 }
 
-/// Equal as client-go sees it: all numbers are 64-bit floats.
+/// Returns whether two values are equal for client-go: all numbers are 64-bit floats.
 fn equal(expected: &Value, ours: &Value) -> bool {
     as_floats(expected) == as_floats(ours)
 }
 
 fn as_floats(value: &Value) -> Value {
     match value {
-        // Adding zero turns -0 into 0, which the tables write for both.
+        // Adding zero turns -0 into 0, which the tables use for both.
         Value::Number(number) => number
             .as_f64()
             .map_or(Value::Null, |float| Value::from(float + 0.0)),
@@ -164,7 +164,8 @@ fn as_floats(value: &Value) -> Value {
     }
 }
 
-/// The rule by which ours finds another value, if one does. Each rule is stated in docs/differences.md.
+/// Returns the rule by which our implementation finds a different value. Each rule is documented in
+/// docs/differences.md.
 fn read_otherwise(path: &str, expected: &Expected, ours: &Result<Found, String>) -> Option<&'static str> {
     if !path.contains('{') {
         return path
@@ -175,7 +176,7 @@ fn read_otherwise(path: &str, expected: &Expected, ours: &Result<Found, String>)
     (walks_lists(path) && drops_the_rest(expected, ours)).then_some("empty-slice")
 }
 
-/// The rule by which ours refuses what client-go finds, if one does.
+/// Returns the rule by which our implementation rejects what client-go finds.
 fn refused(
     path: &str,
     body: &str,
@@ -218,7 +219,8 @@ fn walks_lists(path: &str) -> bool {
     path.contains(':') || path.contains("[*]")
 }
 
-/// Whether client-go has only the beginning of ours, or did not come to the value that ours stumbles over.
+/// Returns whether client-go found only the first part of our result, or did not reach the value that fails
+/// in our implementation.
 fn drops_the_rest(expected: &Expected, ours: &Result<Found, String>) -> bool {
     let first = match expected {
         Expected::Many(values) | Expected::Unordered(values) => values.as_slice(),
@@ -235,7 +237,7 @@ fn drops_the_rest(expected: &Expected, ours: &Result<Found, String>) -> bool {
     ours.len() > first.len() && first.iter().zip(ours).all(|(first, ours)| equal(first, ours))
 }
 
-/// Whether client-go's value is a text that stands in the path itself.
+/// Returns whether client-go's value is a text from the path itself.
 fn binds_own_text(path: &str, expected: &Expected) -> bool {
     match expected {
         Expected::One(Value::String(value)) => {
@@ -254,7 +256,7 @@ fn has_lone_surrogate(body: &str) -> bool {
     .any(|prefix| lower.contains(prefix))
 }
 
-/// Filters that client-go reads as nobody means them.
+/// Returns the rule for a filter that client-go interprets against its obvious meaning.
 fn filter_rule(path: &str, expected: &Expected) -> Option<&'static str> {
     let bodies = path
         .split("[?(")
@@ -273,7 +275,7 @@ fn filter_rule(path: &str, expected: &Expected) -> Option<&'static str> {
             return Some("early-mistake");
         }
     }
-    // client-go refuses these too, but only once the list has an element; until then the block is empty.
+    // client-go rejects these too, but only if the list has an element; otherwise the block is empty.
     let empty = *expected == Expected::Nothing || binds_own_text(path, expected);
     (empty && JsonPath::parse(path).is_err()).then_some("early-mistake")
 }

@@ -23,38 +23,39 @@ use serde_json::Value;
 
 use report::Tally;
 
-/// What a judge says about one row.
+/// Verdict on one row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Judged {
-    /// Ours says what Go says.
+    /// Our result equals Go's.
     Same,
-    /// Ours differs by a stated rule, named here.
+    /// Our result differs by this documented rule.
     Documented(&'static str),
-    /// Ours is what expr 1.17 says, which the language follows, and the table compares with an older version.
+    /// Our result equals that of expr 1.17, which the language follows, but the table is from an older
+    /// version.
     Newer,
-    /// Ours differs, and no rule says why; the text holds input, expected and ours.
+    /// Our result differs without a rule. The text contains input, expected and actual result.
     Unexplained(String),
-    /// Ours gives a verdict or value that Go does not; the text holds input, expected and ours.
+    /// We return a verdict or value that Go does not. The text contains input, expected and actual result.
     Unsafe(String),
-    /// The row is not part of the comparison.
+    /// The row is excluded from the comparison.
     Outside,
-    /// The row cannot be read; the text says why.
+    /// The row cannot be parsed, for this reason.
     Malformed(String),
 }
 
 /// Judges one row of a table.
 type Judge = Box<dyn Fn(&Value) -> Judged>;
 
-/// A table that this crate can compare a language with.
+/// A comparison table for a language.
 #[derive(Debug, Clone, Copy)]
 pub struct Table {
-    /// The file's name.
+    /// Name of the file.
     pub file: &'static str,
-    /// The folder of the language that it is about.
+    /// Folder of the language.
     pub language: &'static str,
-    /// Documented differences allowed, in percent of the rows compared.
+    /// Maximum percentage of compared rows with documented differences.
     pub limit: u32,
-    /// Makes the judge of its rows; it may need other files of the table's directory.
+    /// Creates the judge of the rows, which may need other files of the table's directory.
     judge: fn(&Path) -> Judge,
 }
 
@@ -95,26 +96,26 @@ pub const TABLES: [Table; 5] = [
     },
 ];
 
-/// The tables of a language, by the name of its folder.
+/// Returns the tables of a language, by the name of its folder.
 pub fn tables_of(language: &str) -> impl Iterator<Item = Table> {
     TABLES.into_iter().filter(move |table| table.language == language)
 }
 
-/// What a table says of a language.
+/// Result of checking a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Checked {
-    /// Whether nothing is unexplained or unsafe, and the documented differences are within their limit.
+    /// Whether no difference is unexplained or unsafe, and the documented differences are within their limit.
     pub passed: bool,
-    /// How many rows there are of each verdict, and rows that fail the table.
+    /// Number of rows per verdict, and the rows that fail the table.
     pub report: String,
 }
 
 impl Table {
-    /// Judges every row. The table is `dir/<file>` or, if that does not exist, `dir/<language>/parity/<file>`; of each
-    /// list of rows that fail it, at most `shown` are in the report.
+    /// Judges every row. The table is `dir/<file>` or, if that does not exist,
+    /// `dir/<language>/parity/<file>`. The report contains at most `shown` rows of each failing verdict.
     ///
     /// # Errors
-    /// If there is no such file (`NotFound`), or if it cannot be read.
+    /// If the file does not exist (`NotFound`) or cannot be read.
     pub fn check(&self, dir: &Path, shown: usize) -> std::io::Result<Checked> {
         let (dir, file) = self.open(dir)?;
         let tally = tally(file, &(self.judge)(&dir))?;
@@ -129,7 +130,7 @@ impl Table {
         match File::open(dir.join(self.file)) {
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 let opened = File::open(own.join(self.file));
-                // What is missing in both places is reported as missing in the first.
+                // If the file is missing in both places, the error names the first.
                 let file = opened.map_err(|in_own| match in_own.kind() {
                     ErrorKind::NotFound => error,
                     _ => in_own,
@@ -149,7 +150,8 @@ fn tally(file: File, judge: &Judge) -> std::io::Result<Tally> {
             continue;
         }
         let (id, judged) = match serde_json::from_str::<Value>(&line) {
-            // The original answered without asking the library, whose verdict therefore means nothing.
+            // The original operator answered without calling the library, so the library's result is
+            // meaningless.
             Ok(row) if row.get("not_reached") == Some(&Value::Bool(true)) => (None, Judged::Outside),
             Ok(row) => (text(&row, "id").map(str::to_owned), judge(&row)),
             Err(error) => (None, Judged::Malformed(format!("not JSON: {error}"))),
@@ -163,7 +165,7 @@ fn text<'r>(row: &'r Value, field: &str) -> Option<&'r str> {
     row.get(field)?.as_str()
 }
 
-/// A judge's words on a difference.
+/// Formats a difference.
 fn difference(input: &str, expected: &str, ours: &str) -> String {
     let cut = |text: &str| {
         let shown: String = text.chars().take(300).collect();

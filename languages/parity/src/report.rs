@@ -1,11 +1,11 @@
-//! Counts verdicts of judges and prints them. Judges nothing.
+//! Counts and prints verdicts. Judges nothing.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use super::Judged;
 
-/// The verdicts on one table.
+/// Verdicts on one table.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     same: usize,
@@ -42,7 +42,7 @@ impl Tally {
         self.compared() + self.outside + self.malformed.len()
     }
 
-    /// Whether the table is within its limits. A table of which nothing could be compared is not.
+    /// Returns whether the table is within its limits. A table without any compared row is not.
     pub(crate) fn passes(&self, limit: u32) -> bool {
         let within = |count: usize| count * 100 <= self.compared() * usize::try_from(limit).unwrap_or(0);
         let within = within(self.differences()) && within(self.newer);
@@ -50,7 +50,7 @@ impl Tally {
         self.unexplained.is_empty() && self.dangerous.is_empty() && within && compared
     }
 
-    /// The table's report; of each list of rows at most `shown`.
+    /// Renders the report of the table, with at most `shown` rows of each list.
     pub(crate) fn render(&self, file: &str, limit: u32, shown: usize) -> String {
         let (rows, compared) = (self.rows(), self.compared());
         let mut output = format!(

@@ -1,4 +1,4 @@
-//! Placeholders against fasttemplate with the original's resolver: the same text, or an error.
+//! Placeholders against fasttemplate with the original operator's resolver: the same text, or an error.
 
 use placeholder::{Template, check_all_supplied};
 use serde_json::Value;
@@ -30,7 +30,7 @@ pub(crate) fn judge(row: &Value) -> Judged {
 fn render(template: &str, args: &[(&str, Option<&str>)]) -> Result<String, String> {
     let template = Template::parse(template).map_err(|error| error.message)?;
     check_all_supplied(args.iter().copied()).map_err(|error| error.message)?;
-    // Of an argument that is given twice the last one counts.
+    // If an argument is given twice, the last one counts.
     let last = |name: &str| {
         args.iter()
             .rev()

@@ -1,4 +1,4 @@
-//! Values in a URL's authority: user info, host and port. Resolves no names.
+//! Values in the authority of a URL: user info, host and port. Resolves no names.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -7,7 +7,7 @@ use super::{Part, PlaceholderError};
 
 pub(super) const AUTHORITY_END: [char; 3] = ['/', '?', '#'];
 
-/// Renders `user:password@host:port`. A literal text without placeholders in the host is not checked.
+/// Renders `user:password@host:port`. Does not check a literal host without placeholders.
 pub(super) fn render(parts: &[Part<'_>]) -> Result<String, PlaceholderError> {
     let at_sign = |part: &Part<'_>| matches!(part, Part::Literal(text) if text.contains('@'));
     let mut output = String::new();
@@ -73,7 +73,7 @@ fn render_host(parts: &[Part<'_>]) -> Result<String, PlaceholderError> {
     Err(PlaceholderError::new(message))
 }
 
-/// A value that is one piece of the host among others.
+/// Checks a value that is one of several parts of the host.
 fn check_piece(name: &str, value: &str, before: &str) -> Result<(), PlaceholderError> {
     let (what, legal): (_, fn(char) -> bool) = if before.contains('[') && !before.contains(']') {
         ("an IPv6 address", |next| {
@@ -100,7 +100,7 @@ fn has_port(value: &str) -> bool {
         .is_some_and(|(_, port)| !port.contains(']'))
 }
 
-/// Whether a text is `host` or `host:port`.
+/// Returns whether a text is `host` or `host:port`.
 fn is_legal(text: &str) -> bool {
     let port_is_legal = |rest: &str| match rest.strip_prefix(':') {
         Some(port) => port.bytes().all(|next| next.is_ascii_digit()) && port.parse::<u16>().is_ok(),
@@ -113,7 +113,8 @@ fn is_legal(text: &str) -> bool {
     is_host_name(host) && port_is_legal(rest)
 }
 
-/// A DNS name (underscores allowed, as cluster-internal names have them) or an IPv4 address.
+/// Returns whether a text is a DNS name (underscores allowed, as in cluster-internal names) or an IPv4
+/// address.
 fn is_host_name(host: &str) -> bool {
     let name = host.strip_suffix('.').unwrap_or(host);
     let label = |label: &str| {
@@ -123,7 +124,7 @@ fn is_host_name(host: &str) -> bool {
                 .all(|next| next.is_ascii_alphanumeric() || matches!(next, b'-' | b'_'))
     };
     let last = name.rsplit('.').next().unwrap_or_default().to_ascii_lowercase();
-    // URL parsers read a name that ends in a number as an IPv4 address, in old notations too (0x7f.1).
+    // URL parsers treat a name that ends in a number as an IPv4 address, even in old notations (0x7f.1).
     let numeric = match last.strip_prefix("0x") {
         Some(hex) => hex.bytes().all(|next| next.is_ascii_hexdigit()),
         None => last.bytes().all(|next| next.is_ascii_digit()),

@@ -1,4 +1,4 @@
-//! Values in headers. A line break there would start a header of the value's own.
+//! Values in headers. A line break in a value would start another header.
 
 use super::{Part, PlaceholderError};
 

@@ -1,4 +1,4 @@
-//! Values in a JSON body. Follows only what is needed to know whether a placeholder stands within a string.
+//! Values in a JSON body. Parses only enough to know whether a placeholder is inside a string.
 
 use serde_json::Value;
 
@@ -8,7 +8,7 @@ use super::{Part, PlaceholderError};
 enum Place {
     Outside,
     Inside,
-    /// After a backslash within a string, and in the four digits of `\u`.
+    /// After a backslash in a string, and in the four digits of `\u`.
     Escape(u8),
 }
 
@@ -43,7 +43,7 @@ pub(super) fn render(parts: &[Part<'_>]) -> Result<String, PlaceholderError> {
     }
     match serde_json::from_str::<Value>(&output) {
         Ok(_) => Ok(output),
-        // The error's own text may hold a part of a value; its place does not.
+        // The error's own text may contain part of a value; its position does not.
         Err(error) => {
             let message = format!(
                 "jsonBody is not JSON at line {} column {}",
@@ -66,7 +66,7 @@ fn follow(place: Place, next: char) -> Place {
     }
 }
 
-/// A JSON number, true, false or null, with nothing around it.
+/// Returns whether a text is a JSON number, true, false or null, without surrounding text.
 fn is_plain(value: &str) -> bool {
     let tight = !value.contains(|next: char| next.is_ascii_whitespace());
     let scalar = |parsed: Value| matches!(parsed, Value::Number(_) | Value::Bool(_) | Value::Null);

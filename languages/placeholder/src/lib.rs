@@ -17,12 +17,12 @@ mod json;
 mod quoted;
 mod url;
 
-/// The most bytes that a template may render to, and that it may have itself.
+/// Maximum bytes of a template, and of its rendered text.
 pub const MAX_RENDERED: usize = 128 * 1024;
-/// The most bytes that a byte of a value becomes: `\u001f` in JSON.
+/// Maximum bytes for one escaped byte: `\u001f` in JSON.
 const LONGEST_ESCAPE: usize = 6;
 
-/// A parsed text: literal parts and arguments.
+/// A parsed template: literal parts and arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Template {
     source: String,
@@ -35,22 +35,22 @@ enum Segment {
     Argument(String),
 }
 
-/// A part of a template on its way into the output: an argument comes with its value.
+/// A part of a template to render; an argument comes with its value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Part<'a> {
     Literal(&'a str),
     Argument { name: &'a str, value: &'a str },
 }
 
-/// Why a text is not a template, or could not be rendered. Never holds an argument's value.
+/// Reason why a text is not a template or cannot be rendered. Never contains an argument's value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct PlaceholderError {
-    /// For people; names the argument or the tag and the remedy.
+    /// Message for users, with the argument or the tag and the remedy.
     pub message: String,
-    /// The arguments that have no value, in the order of the text, each once.
+    /// Arguments without a value in the order of the text, without duplicates.
     pub missing: Vec<String>,
-    /// Byte offset in the template's text, where known.
+    /// Byte offset in the template's text, if known.
     pub position: Option<usize>,
 }
 
@@ -75,7 +75,7 @@ impl Template {
     /// Parses a text of at most [`MAX_RENDERED`] bytes.
     ///
     /// # Errors
-    /// If a `{{` is not closed, or if tags are anything but `args.NAME`: all of them in one error.
+    /// If a `{{` is not closed, or if tags are anything but `args.NAME`. The error lists all such tags.
     pub fn parse(text: &str) -> Result<Self, PlaceholderError> {
         check_size(text.len())?;
         let mut segments = Vec::new();
@@ -113,7 +113,7 @@ impl Template {
         })
     }
 
-    /// The names of the arguments used, in the order of the text; a name used twice comes twice.
+    /// Returns the names of the arguments in the order of the text, with duplicates.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.segments.iter().filter_map(|segment| match segment {
             Segment::Argument(name) => Some(name.as_str()),
@@ -121,17 +121,17 @@ impl Template {
         })
     }
 
-    /// The text that was parsed.
+    /// Returns the source text.
     pub fn source(&self) -> &str {
         &self.source
     }
 
-    /// Whether the text has no placeholders.
+    /// Returns whether the text has no placeholders.
     pub fn is_literal(&self) -> bool {
         self.names().next().is_none()
     }
 
-    /// The most bytes that it can render to, by the length of each value.
+    /// Returns the maximum length of the rendered text, from the length of each value.
     pub fn longest(&self, length: &dyn Fn(&str) -> usize) -> usize {
         let lengths = self.segments.iter().map(|segment| match segment {
             Segment::Literal(text) => text.len(),
@@ -142,7 +142,7 @@ impl Template {
             .min(LONGEST_ESCAPE * MAX_RENDERED)
     }
 
-    /// Puts values in verbatim: for plain text bodies.
+    /// Renders for plain text bodies: inserts values verbatim.
     pub fn render(&self, lookup: &dyn Fn(&str) -> Option<String>) -> Result<String, PlaceholderError> {
         self.fill(lookup, |parts| {
             let text = |part: &Part<'_>| match *part {
@@ -152,30 +152,32 @@ impl Template {
         })
     }
 
-    /// For an absolute `http` or `https` URL. A value is percent-encoded where it lands in the path, query,
-    /// fragment or user info; it is verbatim as the whole URL or its leading `http://host/base`; as host or port it
-    /// must be a legal one.
+    /// Renders an absolute `http` or `https` URL. A value is percent-encoded in the path, query, fragment or
+    /// user info. It is inserted verbatim as the whole URL or its leading `http://host/base`, and must be
+    /// valid as host or port.
     pub fn render_url(&self, lookup: &dyn Fn(&str) -> Option<String>) -> Result<String, PlaceholderError> {
         self.fill(lookup, url::render)
     }
 
-    /// For a header's value: control characters are an error.
+    /// Renders a header's value: control characters are an error.
     pub fn render_header(&self, lookup: &dyn Fn(&str) -> Option<String>) -> Result<String, PlaceholderError> {
         self.fill(lookup, header::render)
     }
 
-    /// For a JSON body: a value is escaped within a string and must be a number, true, false or null elsewhere.
+    /// Renders a JSON body: a value is escaped inside a string, and must be a number, true, false or null
+    /// elsewhere.
     pub fn render_json(&self, lookup: &dyn Fn(&str) -> Option<String>) -> Result<String, PlaceholderError> {
         self.fill(lookup, json::render)
     }
 
-    /// For `PromQL`: a value is escaped within a string and must be plain (`A-Z a-z 0-9 _ : . - +`) elsewhere. It
-    /// is not escaped as a regular expression.
+    /// Renders `PromQL`: a value is escaped inside a string, and must be plain (`A-Z a-z 0-9 _ : . - +`)
+    /// elsewhere. It is not escaped as a regular expression.
     pub fn render_promql(&self, lookup: &dyn Fn(&str) -> Option<String>) -> Result<String, PlaceholderError> {
         self.fill(lookup, quoted::render_promql)
     }
 
-    /// For a condition: a value is escaped within a string and must be a number, true or false elsewhere.
+    /// Renders a condition: a value is escaped inside a string, and must be a number, true or false
+    /// elsewhere.
     pub fn render_condition(
         &self,
         lookup: &dyn Fn(&str) -> Option<String>,
@@ -183,13 +185,13 @@ impl Template {
         self.fill(lookup, quoted::render_condition)
     }
 
-    /// Looks all values up, reports every missing one at once, and hands the parts to a renderer.
+    /// Looks up all values, reports all missing ones in one error, and passes the parts to a renderer.
     fn fill(
         &self,
         lookup: &dyn Fn(&str) -> Option<String>,
         render: impl FnOnce(&[Part<'_>]) -> Result<String, PlaceholderError>,
     ) -> Result<String, PlaceholderError> {
-        // Each once, however often it is used.
+        // Looks up each value once, even if it is used several times.
         let mut values: BTreeMap<&str, String> = BTreeMap::new();
         let mut missing: Vec<String> = Vec::new();
         for name in self.names() {
@@ -222,8 +224,8 @@ impl Template {
     }
 }
 
-/// The original's rule: an argument that is declared without a value fails every template, even one without
-/// placeholders. All such arguments are reported in one error.
+/// Applies the rule of the original operator: an argument that is declared without a value fails every
+/// template, even one without placeholders. The error lists all such arguments.
 pub fn check_all_supplied<'a>(
     args: impl IntoIterator<Item = (&'a str, Option<&'a str>)>,
 ) -> Result<(), PlaceholderError> {

@@ -1,5 +1,5 @@
-//! Values in `PromQL` and in conditions: two languages with the same three kinds of string literal. Follows only
-//! what is needed to know where a placeholder stands; checks no grammar.
+//! Values in `PromQL` and in conditions, two languages with the same three kinds of string literals. Parses
+//! only enough to know where a placeholder is, and checks no grammar.
 
 use std::fmt::Write as _;
 
@@ -8,15 +8,15 @@ use super::{Part, PlaceholderError};
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
     Outside,
-    /// Within `"…"` or `'…'`.
+    /// Inside `"…"` or `'…'`.
     Quoted(char),
-    /// After a backslash within `"…"` or `'…'`.
+    /// After a backslash inside `"…"` or `'…'`.
     Escape(char),
-    /// Within backticks.
+    /// Inside backticks.
     Raw,
     /// From `//` or `#` to the end of the line.
     LineComment,
-    /// Within `/* … */`.
+    /// Inside `/* … */`.
     BlockComment,
 }
 
@@ -43,7 +43,7 @@ fn render(parts: &[Part<'_>], language: Language) -> Result<String, PlaceholderE
                 let mut previous = '\0';
                 for next in text.chars() {
                     let following = follow(place, previous, next, language);
-                    // A delimiter is used up: the `*` of `/*` cannot also begin `*/`.
+                    // A delimiter is consumed: the `*` of `/*` cannot also begin `*/`.
                     previous = if following == place { next } else { '\0' };
                     place = following;
                 }
@@ -93,8 +93,8 @@ fn follow(place: Place, previous: char, next: char, language: Language) -> Place
     }
 }
 
-/// Escapes for a literal in `quote`. Both languages know Go's escapes, and only the literal's own quote may be
-/// escaped.
+/// Escapes a value for a literal in `quote`. Both languages support Go's escapes, and only the literal's own
+/// quote may be escaped.
 fn escape(value: &str, quote: char, output: &mut String) {
     for next in value.chars() {
         match next {
@@ -128,8 +128,8 @@ fn plain_promql<'v>(name: &str, value: &'v str) -> Result<&'v str, PlaceholderEr
     Err(PlaceholderError::new(message))
 }
 
-/// A number, true or false. A negative number gets parentheses, so that `2 ** -1` and `5 -{{args.x}}` stay what
-/// they look like.
+/// Renders a number, true or false. Encloses a negative number in parentheses, so that `2 ** -1` and `5
+/// -{{args.x}}` keep their apparent meaning.
 fn plain_condition(name: &str, value: &str) -> Result<String, PlaceholderError> {
     if matches!(value, "true" | "false") || is_number(value) {
         return Ok(if value.starts_with('-') {
@@ -142,7 +142,7 @@ fn plain_condition(name: &str, value: &str) -> Result<String, PlaceholderError> 
     Err(PlaceholderError::new(message))
 }
 
-/// Digits, an optional fraction and an optional exponent.
+/// Returns whether a text is a number: digits, an optional fraction and an optional exponent.
 fn is_number(value: &str) -> bool {
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|next| next.is_ascii_digit());
     let value = value.strip_prefix('-').unwrap_or(value);
@@ -160,7 +160,7 @@ fn is_number(value: &str) -> bool {
     digits(whole) && fraction.is_none_or(digits) && exponent.is_none_or(digits)
 }
 
-/// A number that touches a word, a string or another number would become part of it.
+/// Checks that a number does not touch a word, a string or another number, which would merge with it.
 fn check_alone(name: &str, parts: &[Part<'_>], index: usize) -> Result<(), PlaceholderError> {
     let joins = |next: char| next.is_alphanumeric() || matches!(next, '_' | '$' | '#' | '"' | '\'' | '`');
     let before = match index.checked_sub(1).and_then(|index| parts.get(index)) {

@@ -32,7 +32,7 @@ fn lookup(name: &str) -> Option<String> {
 
 type Render = fn(&Template, &dyn Fn(&str) -> Option<String>) -> Result<String, PlaceholderError>;
 
-/// `Ok` rows give the output, `Err` rows a part of the message.
+/// Checks rows: `Ok` contains the output, `Err` a part of the message.
 fn check(render: Render, rows: &[(&str, Result<&str, &str>)]) {
     for (text, expected) in rows {
         let rendered = Template::parse(text).and_then(|template| render(&template, &lookup));
@@ -44,7 +44,7 @@ fn check(render: Render, rows: &[(&str, Result<&str, &str>)]) {
     }
 }
 
-/// Rows of a line each: `=>` and the output, or `=!` and a part of the message.
+/// Checks rows of one line each: `=>` with the output, or `=!` with a part of the message.
 fn check_lines(render: Render, lines: &str) {
     let row = |line| match str::split_once(line, " =! ") {
         Some((text, words)) => (text, Err(words)),

@@ -1,7 +1,7 @@
-//! Values in URLs: which part of a URL a placeholder stands in, and what a value may be there.
+//! Values in URLs: the part of the URL that contains a placeholder, and the values allowed there.
 //!
-//! The literal text alone decides where scheme, host, path and query begin; a value never does, except as the
-//! whole URL or as its leading `http://host/base`.
+//! The literal text alone determines where scheme, host, path and query begin. A value never does, except as
+//! the whole URL or as its leading `http://host/base`.
 
 use super::authority::{self, AUTHORITY_END};
 use super::{Part, PlaceholderError};
@@ -33,7 +33,7 @@ pub(super) fn render(parts: &[Part<'_>]) -> Result<String, PlaceholderError> {
     Ok(output)
 }
 
-/// Everything up to `://`, and the parts after it.
+/// Renders everything up to `://`, and returns it with the remaining parts.
 fn start<'a>(parts: &[Part<'a>]) -> Result<(String, Vec<Part<'a>>), PlaceholderError> {
     let not_absolute = || PlaceholderError::new("a url begins with http:// or https://");
     let (first, rest) = parts.split_first().ok_or_else(not_absolute)?;
@@ -56,7 +56,7 @@ fn start<'a>(parts: &[Part<'a>]) -> Result<(String, Vec<Part<'a>>), PlaceholderE
     }
 }
 
-/// A value that the URL begins with: `http://host:port/base`.
+/// Renders a value at the beginning of the URL: `http://host:port/base`.
 fn base<'a>(
     name: &'a str,
     value: &'a str,
@@ -86,13 +86,13 @@ fn base<'a>(
         return error("has a path, so that /, ? or # must follow it");
     }
     let output = format!("{scheme}{}", authority::render(&[host])?);
-    // The base is in place; an empty authority is followed by the literal path.
+    // The base is complete; an empty authority is followed by the literal path.
     let mut tail = vec![Part::Literal(path)];
     tail.extend(rest.iter().copied());
     Ok((output, tail))
 }
 
-/// A value that is the whole URL stays as it is, if it is one.
+/// Returns a value that is the whole URL unchanged, if it is valid.
 fn whole(name: &str, value: &str) -> Result<String, PlaceholderError> {
     let clean = !value
         .chars()
@@ -112,7 +112,8 @@ fn split_scheme(text: &str) -> Option<(&str, &str)> {
     })
 }
 
-/// URL parsers drop line breaks and read a backslash as a slash, so that neither may stand in the literal text.
+/// Rejects line breaks and backslashes in literal text, because URL parsers drop the former and treat the
+/// latter as slashes.
 fn check_literals(parts: &[Part<'_>]) -> Result<(), PlaceholderError> {
     for (index, part) in parts.iter().enumerate() {
         let Part::Literal(text) = *part else { continue };
@@ -172,14 +173,15 @@ fn append(parts: &[Part<'_>], output: &mut String) -> Result<(), PlaceholderErro
     if in_path { segment.check(output) } else { Ok(()) }
 }
 
-/// A path segment with the arguments in it.
+/// A path segment with its arguments.
 struct Segment<'a> {
     start: usize,
     names: Vec<&'a str>,
 }
 
 impl Segment<'_> {
-    /// `.` and `..` are steps to URL parsers even when percent-encoded: no value may make one.
+    /// Rejects a value that makes the segment `.` or `..`: URL parsers treat these as relative steps even if
+    /// they are percent-encoded.
     fn check(&self, output: &str) -> Result<(), PlaceholderError> {
         let text = output.get(self.start..).unwrap_or_default();
         let dots = text.to_ascii_lowercase().replace("%2e", ".");
@@ -194,7 +196,7 @@ impl Segment<'_> {
     }
 }
 
-/// Percent-encodes everything but RFC 3986's unreserved characters.
+/// Percent-encodes all characters except the unreserved ones of RFC 3986.
 pub(super) fn encode(value: &str, output: &mut String) {
     const DIGITS: [char; 16] = [
         '0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'A', 'B', 'C', 'D', 'E', 'F',

@@ -1,19 +1,18 @@
-//! What filling in a template costs, measured from outside: this process does nothing else, and the kernel counts its
-//! memory.
+//! Tests the memory used by rendering a template, as measured by the kernel. The process does nothing else.
 
 #![allow(clippy::unwrap_used, reason = "a test may end so")]
 #![expect(clippy::disallowed_methods, reason = "a test measures its memory")]
 
 use placeholder::Template;
 
-/// The most memory that this process has had, in KiB.
+/// Returns the peak memory of this process in KiB.
 fn peak() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap();
     line.split_whitespace().nth(1).unwrap().parse().unwrap()
 }
 
-/// A kilobyte of template and a mebibyte of text make a gibibyte, if one lets them.
+/// A kilobyte of template and a mebibyte of text could make a gibibyte.
 #[test]
 fn a_text_that_would_become_long_is_refused_before_it_is_made() {
     let template = Template::parse(&"{{ args.a }}".repeat(1000)).unwrap();

@@ -1,11 +1,11 @@
-//! A value fills its place and cannot leave it, whatever the value is.
+//! Tests that no value escapes from its placeholder.
 
 use placeholder::{PlaceholderError, Template};
 use proptest::prelude::*;
 use serde_json::Value;
 use url::Url;
 
-/// Texts that are likely to break out of somewhere, and any others.
+/// Generates texts that are likely to escape from their context, and arbitrary ones.
 fn value() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         Just("\"".to_owned()),
@@ -38,7 +38,7 @@ fn render(render: Render, text: &str, value: &str) -> Result<String, Placeholder
     Template::parse(text).and_then(|template| render(&template, &|_| Some(value.to_owned())))
 }
 
-/// The text between the quotes of the literal that starts the rest, with Go's escapes resolved, and what follows.
+/// Returns the content of the leading string literal with Go's escapes resolved, and the remaining text.
 fn read_literal(text: &str) -> Option<(String, &str)> {
     let mut chars = text.char_indices();
     let quote = chars.next()?.1;
@@ -73,7 +73,7 @@ proptest! {
     fn a_value_stays_in_its_part_of_a_url(value in value()) {
         let rendered = render(Template::render_url, "https://u:{{args.v}}@game.svc:81/a/{{args.v}}/b?c={{args.v}}&d#{{args.v}}", &value);
         let Ok(text) = rendered else {
-            // Only a value that is a step to another path segment is refused here.
+            // Only a value that is a relative step to another path segment is rejected here.
             prop_assert!(matches!(value.as_str(), "." | ".."));
             return Ok(());
         };

@@ -1,16 +1,17 @@
-//! A text with its escapes undone, once or several times. Each byte keeps its place in the original text.
+//! A text with its escapes resolved, once or several times. Each byte keeps its position in the original
+//! text.
 
-/// The text itself, and how often escapes within escapes are undone.
+/// Number of layers: the text itself, and nested escapes.
 const DEPTH: usize = 6;
 
-/// A text at one depth of its escapes.
+/// A text after resolving some levels of escapes.
 pub(super) struct Layer {
     bytes: Vec<u8>,
-    /// For each byte the part of the original text that stands for it.
+    /// Range of the original text for each byte.
     spans: Vec<(usize, usize)>,
 }
 
-/// The text as it is, and with its escapes undone until none is left.
+/// Returns the text as is, and with its escapes resolved level by level until none is left.
 pub(super) fn layers(text: &str) -> Vec<Layer> {
     let mut all = Vec::new();
     let mut layer = Layer::of(text);
@@ -34,7 +35,7 @@ impl Layer {
         }
     }
 
-    /// Undoes every escape once; none if there was none.
+    /// Resolves every escape once; `None` if there is none.
     fn undone(&self) -> Option<Self> {
         let mut next = Self {
             bytes: Vec::with_capacity(self.bytes.len()),
@@ -61,15 +62,15 @@ impl Layer {
         changed.then_some(next)
     }
 
-    /// The part of the original text that these bytes stand for.
+    /// Returns the range of the original text for these bytes.
     pub(super) fn source(&self, at: usize, length: usize) -> (usize, usize) {
         let start = self.spans.get(at).map_or(0, |span| span.0);
         let last = self.spans.get(at + length.max(1) - 1).or(self.spans.last());
         (start, last.map_or(start, |span| span.1))
     }
 
-    /// Byte for byte as ASCII, so that bytes that are no text can be searched as text; a form's `+` is a blank. What
-    /// differs may become the same: more is masked then, never less.
+    /// Maps each byte to ASCII, so that arbitrary bytes can be searched as text; the `+` of a form becomes a
+    /// space. Different bytes may become equal, which only masks more, never less.
     pub(super) fn folded(&self) -> String {
         let fold = |byte: &u8| match byte {
             b'+' => ' ',
@@ -78,8 +79,8 @@ impl Layer {
         self.bytes.iter().map(fold).collect()
     }
 
-    /// Its letters and digits in lower case, and where in the layer each stands. Quotes, blanks, line ends and signs
-    /// that an encoder may add or change do not count.
+    /// Returns the letters and digits in lower case, and the position of each in the layer. Omits quotes,
+    /// spaces, line endings and punctuation that an encoder may add or change.
     pub(super) fn letters(&self) -> (String, Vec<usize>) {
         let letters = self
             .bytes
@@ -92,18 +93,18 @@ impl Layer {
     }
 }
 
-/// What an escape stands for.
+/// Meaning of an escape.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Meant {
     /// No escape.
     Same,
     Byte(u8),
     Sign(char),
-    /// A name that is not known here; it stands for some sign, which is no ASCII letter.
+    /// An unknown name, which stands for some character that is not an ASCII letter.
     Nothing,
 }
 
-/// The escape at the beginning, with its length.
+/// Parses an escape at the start of the text, and returns its length.
 fn escape(text: &[u8]) -> Option<(Meant, usize)> {
     match text.first()? {
         b'\\' => backslash(text),
@@ -113,7 +114,7 @@ fn escape(text: &[u8]) -> Option<(Meant, usize)> {
     }
 }
 
-/// JSON, C, Python and JavaScript.
+/// Parses escapes of JSON, C, Python and JavaScript.
 fn backslash(text: &[u8]) -> Option<(Meant, usize)> {
     let sign = |code: u32| char::from_u32(code).map_or(Meant::Nothing, Meant::Sign);
     match *text.get(1)? {
@@ -149,7 +150,7 @@ fn backslash(text: &[u8]) -> Option<(Meant, usize)> {
     }
 }
 
-/// URLs and forms; `%u002F` is an old way of some servers.
+/// Parses escapes of URLs and forms; `%u002F` is an old form of some servers.
 fn percent(text: &[u8]) -> Option<(Meant, usize)> {
     if text.get(1) == Some(&b'u')
         && let Some(code) = number(text, 2, 4, 16)
@@ -160,13 +161,13 @@ fn percent(text: &[u8]) -> Option<(Meant, usize)> {
     Some((Meant::Byte(byte), 3))
 }
 
-/// HTML and XML.
+/// Parses escapes of HTML and XML.
 fn entity(text: &[u8]) -> Option<(Meant, usize)> {
     if text.get(1) == Some(&b'#') {
         let hex = matches!(text.get(2), Some(b'x' | b'X'));
         let (from, radix) = if hex { (3, 16) } else { (2, 10) };
         let digit = |byte: &u8| char::from(*byte).is_digit(radix);
-        // Zeros in front do not count.
+        // Leading zeros do not count.
         let zeros = count(text, from, 16, |byte| *byte == b'0');
         let digits = count(text, from + zeros, 8, digit);
         let end = from + zeros + digits;
@@ -189,13 +190,13 @@ fn entity(text: &[u8]) -> Option<(Meant, usize)> {
     ))
 }
 
-/// How many bytes from `from` on are of a kind, at most `most`.
+/// Counts the bytes from `from` on that match, at most `most`.
 fn count(text: &[u8], from: usize, most: usize, is: impl Fn(&u8) -> bool) -> usize {
     let rest = text.get(from..).unwrap_or_default();
     rest.iter().take(most).take_while(|byte| is(byte)).count()
 }
 
-/// The number that exactly so many digits make.
+/// Parses a number of exactly this many digits.
 fn number(text: &[u8], from: usize, digits: usize, radix: u32) -> Option<u32> {
     let digits = text
         .get(from..from + digits)
@@ -206,7 +207,7 @@ fn number(text: &[u8], from: usize, digits: usize, radix: u32) -> Option<u32> {
     u32::from_str_radix(std::str::from_utf8(digits).ok()?, radix).ok()
 }
 
-/// The names of ASCII signs in HTML.
+/// Names of ASCII characters in HTML.
 const NAMES: [(&str, char); 42] = [
     ("Tab", '\t'),
     ("NewLine", '\n'),

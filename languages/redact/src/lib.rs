@@ -9,32 +9,34 @@ use std::sync::Arc;
 
 use layer::{Layer, layers};
 
-/// What stands in a secret's place.
+/// Replacement for a secret.
 const MASK: &str = "*****";
-/// This many letters and digits of a secret in a row are masked as a piece of it.
+/// Number of consecutive letters and digits of a secret that are masked as a part of it.
 const PIECE: usize = 8;
-/// Fewer letters and digits than this are too common to be searched for without what stands between them.
+/// Minimum number of letters and digits to search for without the characters between them. Shorter texts are
+/// too common.
 const SHORTEST: usize = 4;
-/// Of a text longer than [`SEARCHED_BYTES`] only this much is shown.
+/// Number of bytes shown of a text longer than [`SEARCHED_BYTES`].
 const SHOWN_BYTES: usize = 32 * 1024;
-/// Only this much of a text is searched: a secret that begins within what is shown ends here, however it is escaped.
+/// Number of bytes searched. A secret that begins in the shown part ends within this limit, even if it is
+/// escaped.
 const SEARCHED_BYTES: usize = 256 * 1024;
 
-/// Knows the secrets of one request. Cheap to clone.
+/// Masks the secrets of one request. Cheap to clone.
 #[derive(Clone, Default)]
 pub struct Redactor {
     known: Arc<Known>,
     hides: bool,
 }
 
-/// What is searched for.
+/// Search terms.
 #[derive(Default)]
 struct Known {
-    /// Texts as they are, at every depth of their own escapes.
+    /// Exact texts, searched in every layer.
     exact: Vec<String>,
     /// Letters and digits of texts that are masked only as a whole.
     whole: Vec<String>,
-    /// Pieces of Secrets by their length: letters and digits, packed and sorted.
+    /// Pieces of Secrets by length: letters and digits, packed and sorted.
     pieces: BTreeMap<usize, Vec<u64>>,
 }
 
@@ -45,7 +47,8 @@ impl fmt::Debug for Redactor {
 }
 
 impl Redactor {
-    /// A redactor for the secrets that a request carries. If there is one, the answer is to be hidden as a whole.
+    /// Creates a redactor for the secrets of a request. If there is any secret, responses are hidden
+    /// completely.
     pub fn new<'a>(secrets: impl Iterator<Item = &'a str>) -> Self {
         let mut known = Known::default();
         let mut hides = false;
@@ -60,8 +63,8 @@ impl Redactor {
         }
     }
 
-    /// A redactor for texts that are no secrets, such as literal header values: each is masked only as a whole, and not
-    /// at all if it has fewer than 4 bytes.
+    /// Creates a redactor for texts that are not secrets, such as literal header values. Each is masked only
+    /// as a whole, and not at all if it has fewer than 4 bytes.
     pub fn of_parts<'a>(parts: impl Iterator<Item = &'a str>) -> Self {
         let mut known = Known::default();
         for part in parts.filter(|part| part.len() >= SHORTEST) {
@@ -74,19 +77,19 @@ impl Redactor {
         }
     }
 
-    /// The same, but answers are shown without the texts that it knows.
+    /// Shows responses with all known texts masked, instead of hiding them.
     #[must_use]
     pub fn quoting(self) -> Self {
         Self { hides: false, ..self }
     }
 
-    /// Whether nothing of an answer may be shown.
+    /// Returns whether responses must be hidden completely.
     pub fn hides(&self) -> bool {
         self.hides
     }
 
-    /// The text with every secret masked, whatever escapes it is written with. Of a text of more than 256 KiB only the
-    /// first 32 KiB are returned.
+    /// Masks every secret in a text, regardless of how it is escaped. Returns only the first 32 KiB of a text
+    /// of more than 256 KiB.
     pub fn clean(&self, text: &str) -> String {
         self.cleaned(text).into_owned()
     }
@@ -116,7 +119,7 @@ impl Known {
         for text in [text, text.trim()] {
             for (depth, layer) in layers(text).into_iter().enumerate() {
                 let folded = layer.folded();
-                // What little is left of a text of escapes is too common.
+                // A short remainder after resolving escapes is too common.
                 if depth == 0 || folded.len() >= SHORTEST {
                     self.exact.push(folded);
                 }
@@ -135,7 +138,7 @@ impl Known {
         }
     }
 
-    /// Puts what was learnt in order.
+    /// Sorts the search terms.
     fn settle(&mut self) {
         for texts in [&mut self.exact, &mut self.whole] {
             texts.retain(|text| !text.is_empty());
@@ -148,7 +151,7 @@ impl Known {
         }
     }
 
-    /// Adds the places of the original text where something of this layer must not be shown.
+    /// Adds the ranges of the original text where this layer contains a secret.
     fn find(&self, layer: &Layer, found: &mut Vec<(usize, usize)>) {
         let folded = layer.folded();
         for text in &self.exact {
@@ -177,14 +180,14 @@ impl Known {
     }
 }
 
-/// At most eight bytes as a number.
+/// Packs at most eight bytes into a number.
 fn packed(bytes: &[u8]) -> u64 {
     bytes
         .iter()
         .fold(0, |number, byte| (number << 8) | u64::from(*byte))
 }
 
-/// The text with a mask in each of these places, which may overlap.
+/// Masks these ranges, which may overlap.
 fn masked(text: &str, mut places: Vec<(usize, usize)>) -> String {
     places.sort_unstable();
     let mut clean = String::with_capacity(text.len());
@@ -192,7 +195,7 @@ fn masked(text: &str, mut places: Vec<(usize, usize)>) -> String {
     for (start, end) in places {
         if start >= shown {
             clean.push_str(text.get(shown..start).unwrap_or_default());
-            // Two places that touch are one.
+            // Adjacent ranges share one mask.
             if start > shown || !clean.ends_with(MASK) {
                 clean.push_str(MASK);
             }

@@ -1,4 +1,4 @@
-//! What servers make of a Secret that they send back.
+//! Tests with the encodings in which servers return a Secret.
 
 use proptest::prelude::*;
 
@@ -19,7 +19,7 @@ fn every_form_of_a_secret_is_masked() {
     assert!(!format!("{redactor:?}").contains("p@ss"));
 }
 
-/// The forms that PHP, Gson, Jackson, Python and HTML pages write, each as it was seen.
+/// Observed forms from PHP, Gson, Jackson, Python and HTML pages.
 #[test]
 fn the_escapes_of_other_encoders_are_undone() {
     let pages = [
@@ -55,7 +55,7 @@ fn the_escapes_of_other_encoders_are_undone() {
     }
 }
 
-/// A message may have been cut in the midst of a secret.
+/// A message may have been truncated in the middle of a secret.
 #[test]
 fn a_piece_of_a_secret_is_masked() {
     let redactor = quoting("Zq7xW1vKp9LmT4rB");
@@ -88,7 +88,7 @@ fn a_part_that_is_no_secret_is_masked_as_a_whole_only() {
     );
 }
 
-/// The longest Secret that is read, of signs that make the most of every escape, and the longest answer.
+/// The longest Secret, with characters that maximize every escape, in the longest response.
 #[test]
 fn the_longest_secret_costs_little() {
     for sign in ["x", "\"", "%", "\\", "&amp;", "\\u0041"] {
@@ -102,7 +102,7 @@ fn the_longest_secret_costs_little() {
 }
 
 proptest! {
-    /// Whatever encoders a secret goes through, one after the other, its letters are not shown.
+    /// The letters of a secret stay hidden through any sequence of encoders.
     #[test]
     fn no_encoders_one_after_the_other_show_a_secret(
         secret in "[A-Za-z0-9+/=\"&<>'. -]{12,40}",
@@ -122,7 +122,7 @@ proptest! {
             page = page.chars().map(write).collect();
         }
         let shown = quoting(&secret).clean(&format!("before {page} after"));
-        // By the eye of a reader who knows none of this code: what is left undone by hand.
+        // Resolves the remaining escapes by hand, like a reader who does not know this code.
         let read: String = undo(&undo(&undo(&shown))).chars().filter(char::is_ascii_alphanumeric).collect();
         for piece in letters.as_bytes().windows(8) {
             let piece = String::from_utf8_lossy(piece);
@@ -131,7 +131,7 @@ proptest! {
     }
 }
 
-/// One character as some server writes it.
+/// Encodes one character as some server does.
 fn written(sign: char, way: u8) -> String {
     let code = u32::from(sign);
     match way {
@@ -145,7 +145,7 @@ fn written(sign: char, way: u8) -> String {
     }
 }
 
-/// Regular expressions undo what [`written`] does.
+/// Reverts [`written`] with regular expressions.
 fn undo(text: &str) -> String {
     let escape =
         regex::Regex::new(r"\\u([0-9a-fA-F]{4})|&#x([0-9a-f]+);|%([0-9A-F]{2})|&#([0-9]+);").unwrap();

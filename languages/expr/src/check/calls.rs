@@ -1,4 +1,4 @@
-//! Static rules of the language's own functions: how many arguments, of which kinds.
+//! Static rules of the built-in functions: number and types of arguments.
 
 use crate::check::types::Ty;
 use crate::check::{Checker, Notes};
@@ -6,7 +6,7 @@ use crate::error::Fault;
 use crate::syntax::ast::NodeId;
 use crate::syntax::names::{Function, closure_arguments};
 
-/// A kind of parameter.
+/// Type of a parameter.
 #[derive(Debug, Clone, Copy)]
 enum Want {
     Any,
@@ -34,7 +34,7 @@ impl Want {
     }
 }
 
-/// The kind of a call's value, or why the arguments do not fit.
+/// Returns the type of a call's value, or an error if the arguments do not fit.
 pub(crate) fn call(
     checker: &mut Checker<'_>,
     id: NodeId,
@@ -137,7 +137,7 @@ fn with_closure(checker: &mut Checker<'_>, function: Function, args: &[NodeId]) 
     })
 }
 
-/// Functions with fixed parameter lists: the overloads and the kind of the value.
+/// Returns the overloads and the result type of a function with fixed parameter lists.
 fn signature(function: Function) -> Option<(&'static [&'static [Want]], Ty)> {
     use Want::{Any, Floats, Int, List, Text, Words};
     Some(match function {
@@ -178,7 +178,7 @@ fn signature(function: Function) -> Option<(&'static [&'static [Want]], Ty)> {
     })
 }
 
-/// Functions whose rule looks at the kinds of the arguments.
+/// Returns the result type of a function that depends on the argument types.
 fn by_kind(function: Function, types: &[Ty]) -> Option<Ty> {
     let number = |ty: &Ty| ty.is_number() || *ty == Ty::Duration || ty.is_unknown();
     let list = |ty: &Ty| ty.is_list() || ty.is_unknown();
@@ -195,7 +195,7 @@ fn by_kind(function: Function, types: &[Ty]) -> Option<Ty> {
         (Function::Abs, [ty]) if number(ty) => Some(ty.erased()),
         (Function::Ceil | Function::Floor | Function::Round, [ty]) if number(ty) => Some(Ty::Float),
         (Function::Max | Function::Min | Function::Mean | Function::Median, [first, ..]) => {
-            // Go stops looking at the first list or unknown argument.
+            // Go stops at the first list or unknown argument.
             for ty in types {
                 if list(ty) {
                     return Some(Ty::Any);

@@ -1,8 +1,8 @@
-//! The static check: one forward pass that gives every node a [`Ty`] and refuses what Go's checker refuses.
+//! Static type check: one forward pass that gives every node a [`Ty`] and rejects what Go's checker rejects.
 //!
-//! It depends on the kind of `result`, never on its contents, so its outcome is kept per kind. Where a
-//! JSON scalar is compared across kinds, the scalar is read as its text (`result == "45"` on 45): only
-//! an error turns into an answer by that, never one answer into another.
+//! It depends on the kind of `result`, never on its contents, so its outcome is cached per kind. If a JSON
+//! scalar is compared with another type, the scalar is read as its text (`result == "45"` on 45). This only
+//! turns errors into answers, never one answer into another.
 
 mod calls;
 mod ops;
@@ -16,7 +16,7 @@ use crate::run::methods;
 use crate::syntax::ast::{Kind, NodeId, Pointer, Tree, UnaryOp};
 use crate::syntax::names::{EnvFunction, Function, unknown_name};
 
-/// The kinds of `result` that the check tells apart.
+/// Kinds of `result` that the check distinguishes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ResultKind {
     Number,
@@ -25,7 +25,7 @@ pub(crate) enum ResultKind {
     Null,
     List,
     Object,
-    /// A Prometheus scalar: a number, but never read as text (the original did not either).
+    /// A Prometheus scalar: a number that is never read as text, as in the original operator.
     Sample,
     /// A Prometheus vector.
     Samples,
@@ -44,28 +44,28 @@ impl ResultKind {
         }
     }
 
-    /// May be read as text where its own kind does not fit.
+    /// Returns whether `result` may be read as text if its own type does not fit.
     pub(crate) fn has_text(self) -> bool {
         matches!(self, ResultKind::Number | ResultKind::Bool)
     }
 }
 
-/// What evaluation must know of a node beyond its kind.
+/// Facts about a node, besides its type, that the evaluation needs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Notes(u8);
 
 impl Notes {
-    /// `==` between two static integers: at run time both must be integers.
+    /// `==` between two static integers: both must be integers at run time.
     pub(crate) const INTEGERS: Notes = Notes(1);
-    /// `==` between two static texts: at run time both must be text.
+    /// `==` between two static strings: both must be strings at run time.
     pub(crate) const TEXTS: Notes = Notes(2);
     /// The first operand is `result`, read as text.
     pub(crate) const FIRST_AS_TEXT: Notes = Notes(4);
     /// The second operand is `result`, read as text.
     pub(crate) const SECOND_AS_TEXT: Notes = Notes(8);
-    /// `x in 1..3` with a static integer `x`: two comparisons, no range.
+    /// `x in 1..3` with a static integer `x`: evaluated as two comparisons, without a range.
     pub(crate) const WITHIN: Notes = Notes(16);
-    /// An integer literal that stands where a float is wanted.
+    /// An integer literal where a float is expected.
     pub(crate) const FLOAT_LITERAL: Notes = Notes(32);
 
     pub(crate) fn has(self, note: Notes) -> bool {
@@ -77,7 +77,7 @@ impl Notes {
     }
 }
 
-/// The outcome of the check for one kind of `result`.
+/// Result of the check for one kind of `result`.
 #[derive(Debug)]
 pub(crate) struct Checked {
     notes: Vec<Notes>,
@@ -88,7 +88,7 @@ impl Checked {
         self.notes.get(id.index()).copied().unwrap_or_default()
     }
 
-    /// Whether `result` is read as text somewhere.
+    /// Returns whether any node reads `result` as text.
     pub(crate) fn reads_as_text(&self) -> bool {
         let reads = |notes: &Notes| notes.has(Notes::FIRST_AS_TEXT) || notes.has(Notes::SECOND_AS_TEXT);
         self.notes.iter().any(reads)
@@ -134,7 +134,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Whether this operand is a JSON scalar `result` that may be read as text.
+    /// Returns whether this operand is a JSON scalar `result` that may be read as text.
     pub(crate) fn readable_as_text(&self, id: NodeId) -> bool {
         self.result.has_text() && self.tree.is_result(id)
     }
@@ -236,7 +236,7 @@ impl Checker<'_> {
         }
     }
 
-    /// How to speak of an operand: by name when it is `result`.
+    /// Describes an operand in messages; `result` is called by its name.
     pub(crate) fn called(&self, id: NodeId) -> String {
         let ty = self.ty(id);
         if self.tree.is_result(id) {
@@ -341,7 +341,7 @@ impl Checker<'_> {
         Ok(Ty::Map)
     }
 
-    /// The list that a closure walks.
+    /// Returns the type of the list that a closure iterates over.
     pub(crate) fn walked(&self, function: Function, list: NodeId) -> Result<Ty, Fault> {
         let ty = self.ty(list);
         if ty.is_list() || ty.is_unknown() {

@@ -5,7 +5,7 @@ use crate::check::{Checker, Notes};
 use crate::error::Fault;
 use crate::syntax::ast::{BinaryOp, Kind, NodeId, Tree, UnaryOp};
 
-/// The kind of `left op right`, or why the two do not go together.
+/// Returns the type of `left op right`, or an error if the operands do not fit.
 pub(crate) fn binary(
     checker: &mut Checker<'_>,
     id: NodeId,
@@ -47,7 +47,7 @@ fn annotate(
     }
 }
 
-/// Reads a JSON scalar `result` as text where that makes the operator fit.
+/// Reads a JSON scalar `result` as text if the operator then fits.
 fn across_kinds(
     checker: &mut Checker<'_>,
     id: NodeId,
@@ -184,7 +184,7 @@ fn explain(checker: &Checker<'_>, op: BinaryOp, left: NodeId, right: NodeId) -> 
     message
 }
 
-/// Whether Go turns this integer expression into a float where a float argument is wanted.
+/// Returns whether Go converts this integer expression to a float where a float argument is expected.
 pub(crate) fn becomes_float(tree: &Tree, id: NodeId) -> bool {
     let mut pending = vec![id];
     while let Some(id) = pending.pop() {

@@ -1,12 +1,12 @@
-//! The static kinds of values, with Go's rules for what may stand where.
+//! Static types of values, with Go's assignment rules.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// What is known of a value before it is computed.
+/// Static type of a value.
 ///
-/// `Unknown` is a value of which nothing is known; `Any` is an element of a JSON list or object. Both may
-/// hold everything; they differ only in what may be assigned to them, which decides the kind of `? :`.
+/// `Unknown` is a value about which nothing is known; `Any` is an element of a JSON list or object. Both may
+/// hold any value. They differ only in assignability, which determines the type of `? :`.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Ty {
     Unknown,
@@ -14,23 +14,23 @@ pub(crate) enum Ty {
     Nil,
     Bool,
     Int,
-    /// What `asInt` returns; unlike `Int`, never compared by the strict integer rule.
+    /// Result of `asInt`; unlike `Int`, not subject to the strict integer comparison.
     Int64,
     Float,
     Str,
     Time,
     Duration,
-    /// A list of anything, with what is known of the elements.
+    /// A list, with the type of its elements.
     List(Arc<Ty>),
     /// A Prometheus vector.
     Floats,
-    /// What `split` returns.
+    /// Result of `split`.
     Words,
-    /// An object: text keys, values of any kind.
+    /// An object: string keys, values of any type.
     Map,
-    /// What `fromPairs` returns: keys of any kind.
+    /// Result of `fromPairs`: keys of any type.
     Pairs,
-    /// What `groupBy` returns: keys of any kind, lists as values.
+    /// Result of `groupBy`: keys of any type, lists as values.
     Groups,
     Function,
 }
@@ -80,7 +80,7 @@ impl Ty {
         matches!(self, Ty::Map | Ty::Pairs | Ty::Groups)
     }
 
-    /// What a function returns that passes its argument's type on: Go forgets the elements there.
+    /// Returns the type of a function that passes on its argument's type: Go erases the element type.
     pub(crate) fn erased(&self) -> Ty {
         match self {
             Ty::List(_) => Ty::list_of(Ty::Any),
@@ -100,7 +100,7 @@ impl Ty {
         }
     }
 
-    /// Go's kinds, as far as "all elements of one kind" needs them.
+    /// Returns whether two types are of the same Go kind, as far as "all elements of one kind" needs it.
     pub(crate) fn same_kind(&self, other: &Ty) -> bool {
         match (self, other) {
             (Ty::Unknown | Ty::Nil, Ty::Unknown | Ty::Nil)
@@ -130,7 +130,7 @@ impl Ty {
             || self.assignable_to(other)
     }
 
-    /// One side unknown and the other of a kind that `fits`, or both unknown.
+    /// Returns whether one type is unknown and the other one `fits`, or both are unknown.
     pub(crate) fn maybe(&self, other: &Ty, fits: impl Fn(&Ty) -> bool) -> bool {
         match (self.is_unknown(), other.is_unknown()) {
             (true, true) => true,
@@ -140,7 +140,7 @@ impl Ty {
         }
     }
 
-    /// The kind of a sum or product of two known numbers.
+    /// Returns the type of the sum or product of two numbers of known type.
     pub(crate) fn promote(&self, other: &Ty) -> Ty {
         if *self == Ty::Float || *other == Ty::Float {
             Ty::Float

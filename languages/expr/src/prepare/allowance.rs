@@ -1,4 +1,4 @@
-//! What the regular expressions of one spec may cost together.
+//! Shared limit on the cost of all regular expressions of a spec.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -7,15 +7,15 @@ use crate::error::Fault;
 use crate::prepare::pattern::{Draft, quoted};
 use crate::prepare::shared;
 
-/// Different patterns of one spec.
+/// Maximum number of distinct patterns per spec.
 const MAX_PATTERNS: usize = 64;
-/// Bytes of all compiled patterns of one spec.
+/// Maximum bytes of all compiled patterns of a spec.
 const MAX_BYTES: usize = 512 * 1024;
-/// Effort of compiling all patterns of one spec, in microseconds of a slow machine.
+/// Maximum effort of compiling all patterns of a spec, in microseconds on a slow machine.
 const MAX_EFFORT: usize = 50_000;
 
-/// What the regular expressions of one spec may still cost; equal ones cost once. What is refused has cost something
-/// too: else a spec of bad patterns would be free.
+/// Remaining allowance for the regular expressions of a spec. Equal patterns count once. Rejected patterns
+/// count too, or else a spec of bad patterns would be free.
 #[derive(Debug, Clone)]
 pub struct Allowance {
     known: BTreeSet<Arc<str>>,
@@ -36,12 +36,12 @@ impl Default for Allowance {
 }
 
 impl Allowance {
-    /// Bytes that the patterns keep which have been taken so far.
+    /// Returns the bytes used by all patterns so far.
     pub fn bytes(&self) -> usize {
         MAX_BYTES - self.bytes
     }
 
-    /// Compiles a pattern if that is still allowed.
+    /// Compiles a pattern within the allowance.
     pub(crate) fn take(&mut self, source: &str) -> Result<Arc<str>, Fault> {
         if let Some(known) = self.known.get(source) {
             return Ok(known.clone());

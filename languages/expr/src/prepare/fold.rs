@@ -1,7 +1,7 @@
-//! Constant folding and the rewrites that Go expr's optimizer makes where they can be observed.
+//! Constant folding, and those rewrites of Go expr's optimizer that can be observed.
 //!
-//! `x or true` is true whatever `x` does; `filter(l, p)[0]` stops at the first match. The result is a
-//! second tree with the same node numbers; the checker works on the tree as written.
+//! `x or true` is true regardless of `x`; `filter(l, p)[0]` stops at the first match. The result is a second
+//! tree with the same node numbers. The checker works on the tree as written.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::error::Fault;
 use crate::syntax::ast::{BinaryOp, Kind, NodeId, Tree, UnaryOp};
 use crate::syntax::names::Function;
 
-/// One rewrite of one node, in evaluation order.
+/// Rewrites one node, in evaluation order.
 pub(crate) fn fold(tree: &Tree, id: NodeId, folded: &Tree) -> Result<Option<Kind>, Fault> {
     Ok(match tree.kind(id) {
         Kind::Unary(op, operand) => unary(*op, folded.kind(*operand)),
@@ -50,7 +50,7 @@ fn binary(
     let (l, r) = (folded.kind(left), folded.kind(right));
     Ok(match op {
         BinaryOp::And | BinaryOp::Or => {
-            // The value that leaves the other side as the answer.
+            // Value that makes the other side the answer.
             let neutral = op == BinaryOp::And;
             match (l, r) {
                 (Kind::Bool(b), _) if *b == neutral => Some(Kind::Same(right)),
@@ -111,7 +111,7 @@ fn arithmetic(op: BinaryOp, left: &Kind, right: &Kind) -> Option<Kind> {
     }))
 }
 
-/// The words of a non-empty list literal of quoted texts; `in` then looks keys up and refuses numbers.
+/// Returns the words of a non-empty list literal of strings. `in` then looks up keys and rejects numbers.
 fn words(tree: &Tree, list: NodeId) -> Option<Arc<[Arc<str>]>> {
     let Kind::Array(items) = tree.kind(list) else {
         return None;
@@ -128,7 +128,7 @@ fn words(tree: &Tree, list: NodeId) -> Option<Arc<[Arc<str>]>> {
         .collect()
 }
 
-/// `count(l, p) > 0` is `any`, and a count stops as soon as the comparison is decided.
+/// Rewrites `count(l, p) > 0` to `any`, and stops a count as soon as the comparison is decided.
 fn counting(op: BinaryOp, args: &[NodeId], n: i64, left: NodeId, right: NodeId) -> Option<Kind> {
     let [list, body] = args else { return None };
     if (op == BinaryOp::More && n == 0) || (op == BinaryOp::MoreOrEqual && n == 1) {

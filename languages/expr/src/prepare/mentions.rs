@@ -1,17 +1,17 @@
-//! What a condition takes care of by itself: NaN, and lists without elements; and what it hardly means.
+//! Special values that a condition handles itself (NaN and empty lists), and suspicious constructs.
 
 use crate::number;
 use crate::syntax::ast::{BinaryOp, Kind, NodeId, Tree};
 use crate::syntax::names::{EnvFunction, Function};
 
-/// Whether `isNaN` is called anywhere.
+/// Returns whether `isNaN` is called anywhere.
 pub(crate) fn is_nan(tree: &Tree) -> bool {
     tree.ids()
         .any(|id| matches!(tree.kind(id), Kind::EnvCall(EnvFunction::IsNaN, _)))
 }
 
-/// Whether an empty list or an empty text in `result` is looked at on purpose, or the condition judges the exchange
-/// (`response.code == 204`) and nothing of its result.
+/// Returns whether the condition tests `result` for an empty list or text, or judges only the exchange
+/// (`response.code == 204`) and not its result.
 pub(crate) fn handles_empty(tree: &Tree) -> bool {
     let any = |wanted: fn(&Kind) -> bool| tree.ids().any(|id| wanted(tree.kind(id)));
     let of_the_exchange =
@@ -19,7 +19,7 @@ pub(crate) fn handles_empty(tree: &Tree) -> bool {
     of_the_exchange || looks_at_emptiness(tree)
 }
 
-/// A number in quotes beside `<`, `<=`, `>` or `>=`.
+/// Returns a quoted number next to `<`, `<=`, `>` or `>=`.
 pub(crate) fn ordered_text(tree: &Tree) -> Option<String> {
     tree.ids().find_map(|id| match tree.kind(id) {
         Kind::Binary(op, left, right) if op.is_comparison() => {
@@ -55,7 +55,8 @@ fn is_empty(tree: &Tree, id: NodeId) -> bool {
     }
 }
 
-/// `first(result)`, `last(result)`, `get(result, 0)`: nil for an empty list.
+/// Returns whether a node is `first(result)`, `last(result)` or `get(result, 0)`, which are nil for an empty
+/// list.
 fn is_first_of_result(tree: &Tree, id: NodeId) -> bool {
     match tree.kind(tree.behind(id)) {
         Kind::Call(Function::First | Function::Last | Function::Get, args) => {

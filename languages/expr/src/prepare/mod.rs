@@ -1,5 +1,5 @@
-//! What is done once per condition, before any value is there: constants folded, regular expressions compiled, and
-//! what the condition mentions noted.
+//! Work done once per condition, before any value exists: constant folding, compilation of regular
+//! expressions, and a scan for mentioned features.
 
 pub(crate) mod allowance;
 pub(crate) mod fold;

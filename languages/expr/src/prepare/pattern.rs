@@ -1,7 +1,7 @@
 //! Regular expressions of `matches`: compiled within limits, and run within the budget of an evaluation.
 //!
-//! A lazy DFA and nothing else. It is linear in the text unless it has to build states without end; then it gives up,
-//! which is an error. An engine that never gives up costs seconds on a hostile pattern.
+//! Uses only a lazy DFA. It is linear in the text unless it must keep building states; in that case it gives
+//! up with an error. An engine that never gives up takes seconds on a hostile pattern.
 
 use std::collections::BTreeMap;
 use std::error::Error as _;
@@ -20,19 +20,19 @@ use crate::run::budget::Budget;
 use crate::syntax::ast::{BinaryOp, Kind, NodeId, Tree};
 use crate::value::holds_cut_bytes;
 
-/// Bytes of a pattern.
+/// Maximum bytes of a pattern.
 const MAX_PATTERN: usize = 1024;
-/// Bytes of a compiled pattern.
+/// Maximum bytes of a compiled pattern.
 pub(crate) const MAX_COMPILED: usize = 32 * 1024;
-/// Effort of compiling a pattern, in microseconds of a slow machine; see [`Translated::effort`].
+/// Maximum effort of compiling a pattern, in microseconds on a slow machine; see [`Translated::effort`].
 const MAX_EFFORT: usize = 5_000;
-/// Constant patterns of one condition.
+/// Maximum number of constant patterns in a condition.
 const MAX_PATTERNS: usize = 16;
-/// Bytes of a DFA's states, while a condition is evaluated.
+/// Maximum bytes of a DFA's states during an evaluation.
 const MAX_STATES: usize = 64 * 1024;
-/// How often the states are forgotten for want of room before the DFA gives up.
+/// Number of cache clears after which the DFA gives up.
 const MAX_CLEARS: usize = 8;
-/// Bytes of a pattern that an error quotes.
+/// Maximum bytes of a pattern quoted in an error.
 const QUOTED: usize = 80;
 
 /// A compiled pattern.
@@ -42,7 +42,7 @@ pub(crate) struct Pattern {
     bytes: usize,
 }
 
-/// What is known of a pattern before it is compiled.
+/// A parsed pattern that is not compiled yet.
 pub(crate) struct Draft<'a> {
     source: &'a str,
     translated: Translated,
@@ -71,7 +71,7 @@ impl<'a> Draft<'a> {
         Ok(Self { source, translated })
     }
 
-    /// What compiling it takes.
+    /// Returns the effort of compiling the pattern.
     pub(crate) fn effort(&self) -> usize {
         self.translated.effort
     }
@@ -106,10 +106,10 @@ impl<'a> Draft<'a> {
 }
 
 impl Pattern {
-    /// Steps charged for compiling a pattern that is only known at run time.
+    /// Steps charged for compiling a pattern at run time.
     pub(crate) const COST: usize = 10_000;
 
-    /// What it keeps.
+    /// Returns the bytes that the pattern keeps.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
@@ -119,7 +119,7 @@ fn bad(source: &str, reason: &str) -> Fault {
     Fault::runtime(format!("bad regular expression {}: {reason}", quoted(source)))
 }
 
-/// A pattern as an error shows it: cut if it is longer than [`QUOTED`].
+/// Formats a pattern for an error, truncated to [`QUOTED`] bytes.
 pub(crate) fn quoted(source: &str) -> String {
     const MARK: &str = "… (cut)";
     if source.len() <= QUOTED {
@@ -130,7 +130,7 @@ pub(crate) fn quoted(source: &str) -> String {
     format!("{:?}", format!("{beginning}{MARK}"))
 }
 
-/// The constant patterns of a condition, by the node they stand in. What they compile to is shared.
+/// Constant patterns of a condition by node. The compiled forms are shared.
 #[derive(Debug, Default)]
 pub(crate) struct Patterns(BTreeMap<usize, Arc<str>>);
 
@@ -157,7 +157,7 @@ impl Patterns {
     }
 }
 
-/// The patterns that one evaluation has used, with the states that it has built of each.
+/// Patterns used by one evaluation, with the states built for each.
 #[derive(Debug, Default)]
 pub(crate) struct Engines(BTreeMap<Arc<str>, Engine>);
 
@@ -168,7 +168,7 @@ struct Engine {
 }
 
 impl Engines {
-    /// Whether a pattern matches a text. Texts and states are paid for.
+    /// Returns whether a pattern matches a text. Charges the budget for text and states.
     pub(crate) fn is_match(&mut self, source: &str, text: &str, budget: &mut Budget) -> Result<bool, Fault> {
         if !self.0.contains_key(source) {
             let pattern = shared::pattern(source)?;

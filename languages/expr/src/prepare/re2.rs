@@ -1,8 +1,8 @@
-//! From Go's regular expressions (RE2 syntax) to those of the `regex` crate.
+//! Translation of Go's regular expressions (RE2 syntax) to those of the `regex` crate.
 //!
-//! Both share the engine idea but not the details: here `\d \w \s \b` are ASCII, `&&` in a class is two
-//! characters, `{` may stand for itself, `\Q…\E` quotes, and repetition counts end at 1000. What Go
-//! refuses (look-around, back-references, `a**`) is refused, so a pattern never means more than it did.
+//! Both share the engine idea but differ in details: here `\d \w \s \b` are ASCII, `&&` in a class is two
+//! characters, `{` may stand for itself, `\Q…\E` quotes, and repetition counts end at 1000. Patterns that Go
+//! rejects (look-around, back-references, `a**`) are rejected, so a pattern never gains a new meaning.
 
 use std::fmt::Write as _;
 
@@ -10,24 +10,24 @@ use crate::prepare::re2_class::ascii_class;
 
 const MAX_REPEAT: u32 = 1000;
 
-/// A pattern in the other syntax.
+/// A pattern in the syntax of the `regex` crate.
 #[derive(Debug)]
 pub(crate) struct Translated {
     pub(crate) text: String,
-    /// What compiling it takes at most, about, in microseconds: what counts are the characters that a class names, and
-    /// more so where each is looked up for its other cases.
+    /// Estimated maximum effort of compiling it, in microseconds. It depends on the characters that classes
+    /// name, and is higher if case is ignored.
     pub(crate) effort: usize,
 }
 
-/// Microseconds for a pattern that names no classes.
+/// Effort of a pattern without classes, in microseconds.
 const EFFORT: usize = 300;
-/// Microseconds for a `\pL`, folded or not.
+/// Effort of a `\pL`, with or without case folding, in microseconds.
 const FOLDED_CLASS: usize = 600;
 const CLASS: usize = 15;
-/// Characters of a range that are folded in a microsecond.
+/// Number of characters of a range that are folded per microsecond.
 const FOLDED_IN_ONE: usize = 50;
 
-/// The same pattern in the other syntax.
+/// Translates a pattern.
 pub(crate) fn translate(source: &str) -> Result<Translated, String> {
     let mut translator = Translator {
         signs: source.chars().collect(),
@@ -51,14 +51,15 @@ pub(crate) fn translate(source: &str) -> Result<Translated, String> {
     })
 }
 
-/// What has been read of one group.
+/// State of one open group.
 #[derive(Debug, Default, Clone, Copy)]
 struct Group {
-    /// How often the last operand may repeat, inner repetitions multiplied; `None`: no operand yet.
+    /// Maximum repetitions of the last operand, with inner repetitions multiplied; `None` before the first
+    /// operand.
     operand: Option<u32>,
-    /// The largest such product in this group.
+    /// Largest such product in this group.
     largest: u32,
-    /// The last thing was a repetition, which cannot be repeated again.
+    /// Whether the last item was a repetition, which cannot be repeated again.
     repeated: bool,
 }
 
@@ -70,9 +71,9 @@ pub(crate) struct Translator {
     names: Vec<String>,
     /// Whether case is ignored anywhere.
     folds: bool,
-    /// Unicode classes named.
+    /// Number of Unicode classes.
     classes: usize,
-    /// Characters in ranges beyond ASCII.
+    /// Number of characters in ranges beyond ASCII.
     ranged: usize,
 }
 
@@ -106,7 +107,7 @@ impl Translator {
         }
     }
 
-    /// Writing to a `String` cannot fail.
+    /// Appends formatted text. Writing to a `String` cannot fail.
     pub(crate) fn write(&mut self, text: std::fmt::Arguments<'_>) {
         let _ = self.out.write_fmt(text);
     }
@@ -121,7 +122,7 @@ impl Translator {
         EFFORT + classes + ranged
     }
 
-    /// A class names these characters.
+    /// Counts the characters of a class.
     pub(crate) fn names_range(&mut self, low: char, high: char) {
         if !high.is_ascii() {
             let wide = u32::from(high).saturating_sub(u32::from(low));
@@ -264,7 +265,7 @@ impl Translator {
         Ok(())
     }
 
-    /// `{n}`, `{n,}`, `{n,m}`; anything else is a plain brace.
+    /// Parses `{n}`, `{n,}` or `{n,m}`; anything else is a literal brace.
     fn counted(&mut self) -> Result<(), String> {
         let start = self.at;
         let Some((low, high)) = self.counts() else {
@@ -344,7 +345,7 @@ impl Translator {
         Ok(())
     }
 
-    /// One escaped character.
+    /// Translates an escaped character.
     pub(crate) fn character(&mut self, sign: char) -> Result<char, String> {
         let code = match sign {
             'a' => 7,

@@ -3,7 +3,7 @@
 use crate::prepare::re2::Translator;
 
 impl Translator {
-    /// `\x41`, `\x{1F600}` after the `x`.
+    /// Parses `\x41` or `\x{1F600}`, after the `x`.
     pub(crate) fn hex(&mut self) -> Result<u32, String> {
         let bad = || "invalid \\x escape".to_owned();
         let mut code: u32 = 0;
@@ -89,7 +89,7 @@ impl Translator {
         self.character(escaped)
     }
 
-    /// `[:alpha:]`; false where it is not of that form, and `[` stands for itself.
+    /// Parses `[:alpha:]`. Returns false for any other text, in which case `[` is a literal.
     fn posix(&mut self) -> Result<bool, String> {
         let rest: String = self.signs.get(self.at..).unwrap_or(&[]).iter().take(16).collect();
         let Some(end) = rest.find(":]").filter(|end| *end > 0) else {
@@ -108,7 +108,7 @@ impl Translator {
         Ok(true)
     }
 
-    /// `\pL`, `\p{Greek}`, `\P{^Greek}`.
+    /// Parses `\pL`, `\p{Greek}` or `\P{^Greek}`.
     pub(crate) fn unicode(&mut self, negated: bool) -> Result<String, String> {
         let mut negated = negated;
         let mut name = String::new();
@@ -136,7 +136,7 @@ impl Translator {
     }
 }
 
-/// What `\d`, `\s`, `\w` and their opposites hold: ASCII only, as in Go.
+/// Returns the members of `\d`, `\s`, `\w` and their negations: ASCII only, as in Go.
 pub(crate) fn ascii_class(sign: char) -> Option<&'static str> {
     Some(match sign {
         'd' => "0-9",

@@ -1,6 +1,6 @@
-//! Compiled patterns, shared by content between all conditions of a process: ten thousand runs of one template keep one
-//! copy. Bounded by bytes; what was not used for longest goes first and is compiled again when it is needed, so it
-//! changes what an evaluation costs and never what it says.
+//! Process-wide cache of compiled patterns, keyed by content: ten thousand runs of one template share one
+//! copy. The cache is bounded by bytes. It evicts the least recently used patterns, which are recompiled when
+//! needed. This affects the cost of an evaluation, never its result.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::error::Fault;
 use crate::prepare::pattern::{Draft, Pattern};
 
-/// Bytes of all compiled patterns that are kept.
+/// Maximum bytes of all cached patterns.
 const MAX_BYTES: usize = 8 * 1024 * 1024;
 
 static KNOWN: Mutex<Known> = Mutex::new(Known {
@@ -20,7 +20,7 @@ static KNOWN: Mutex<Known> = Mutex::new(Known {
 struct Known {
     patterns: BTreeMap<Arc<str>, Kept>,
     bytes: usize,
-    /// Counts uses.
+    /// Usage counter.
     clock: u64,
 }
 
@@ -29,7 +29,7 @@ struct Kept {
     used: u64,
 }
 
-/// The compiled form of a pattern.
+/// Returns the compiled form of a pattern.
 pub(crate) fn pattern(source: &str) -> Result<Arc<Pattern>, Fault> {
     match find(source) {
         Some(pattern) => Ok(pattern),
@@ -37,7 +37,7 @@ pub(crate) fn pattern(source: &str) -> Result<Arc<Pattern>, Fault> {
     }
 }
 
-/// The compiled form of a pattern that has been drafted.
+/// Returns the compiled form of a drafted pattern.
 pub(crate) fn drafted(draft: &Draft<'_>, source: &str) -> Result<Arc<Pattern>, Fault> {
     match find(source) {
         Some(pattern) => Ok(pattern),
@@ -58,7 +58,7 @@ fn find(source: &str) -> Option<Arc<Pattern>> {
     Some(kept.pattern.clone())
 }
 
-/// Compiled outside the lock; of two at once the first is kept.
+/// Compiles outside the lock. Of two concurrent results, the first is kept.
 fn keep(source: &str, pattern: Pattern) -> Arc<Pattern> {
     let mut known = known();
     if let Some(kept) = known.patterns.get(source) {
@@ -81,7 +81,7 @@ fn keep(source: &str, pattern: Pattern) -> Arc<Pattern> {
 }
 
 impl Known {
-    /// Drops the half that was not used for longest: dropping one at a time would mean to look at all each time.
+    /// Evicts the least recently used half. Evicting one at a time would scan the whole cache each time.
     fn forget(&mut self) {
         let mut uses: Vec<u64> = self.patterns.values().map(|kept| kept.used).collect();
         uses.sort_unstable();
@@ -106,7 +106,7 @@ mod tests {
         let kept = known();
         let sum: usize = kept.patterns.values().map(|kept| kept.pattern.bytes()).sum();
         assert_eq!(sum, kept.bytes);
-        // 1200 of more than 16 KiB each do not fit.
+        // 1200 patterns of more than 16 KiB each do not fit.
         assert!(kept.patterns.len() < 1000, "{}", kept.patterns.len());
     }
 }

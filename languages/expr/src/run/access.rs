@@ -1,4 +1,4 @@
-//! Members, indexes, slices and `in`.
+//! Member access, indexes, slices and `in`.
 
 use crate::absent::Absent;
 use crate::error::Fault;
@@ -8,7 +8,7 @@ use crate::run::compare::{equal, identical};
 use crate::run::kleene;
 use crate::value::{CUT_BYTES, List, Map, Text, Value};
 
-/// An index or bound; a float is cut, as in Go.
+/// Returns an index or bound. Truncates floats, as in Go.
 pub(crate) fn integer(value: &Value<'_>) -> Result<i64, Fault> {
     match value {
         Value::Int(n) => Ok(*n),
@@ -21,7 +21,7 @@ pub(crate) fn integer(value: &Value<'_>) -> Result<i64, Fault> {
     }
 }
 
-/// `base.name`.
+/// Evaluates `base.name`.
 pub(crate) fn field<'a>(base: &Value<'a>, name: &'a str, budget: &mut Budget) -> Result<Value<'a>, Fault> {
     match base {
         Value::Map(map @ (Map::Json(_) | Map::Made { .. })) => Ok(map
@@ -31,8 +31,7 @@ pub(crate) fn field<'a>(base: &Value<'a>, name: &'a str, budget: &mut Budget) ->
     }
 }
 
-/// `base.key` and `base[key]`. A missing key is [`Value::Missing`]; everything else that is not there is
-/// an error.
+/// Evaluates `base.key` and `base[key]`. A missing key is [`Value::Missing`]; any other absence is an error.
 pub(crate) fn fetch<'a>(base: &Value<'a>, key: &Value<'a>, budget: &mut Budget) -> Result<Value<'a>, Fault> {
     match base {
         Value::List(list) => {
@@ -112,7 +111,7 @@ fn lookup<'a>(map: &Map<'a>, key: &Value<'a>, budget: &mut Budget) -> Result<Opt
     })
 }
 
-/// `base[from:to]`: bounds beyond the ends are moved to the ends.
+/// Evaluates `base[from:to]`. Clamps bounds to the length.
 pub(crate) fn slice<'a>(
     base: &Value<'a>,
     from: Option<&Value<'a>>,
@@ -142,8 +141,9 @@ pub(crate) fn slice<'a>(
     }
 }
 
-/// Slices count bytes and may cut a character in two. Text is UTF-8 here, so each byte of a cut character
-/// becomes one private character (U+10FF80 and up): still equal to itself and to nothing else.
+/// Converts bytes to text. Slices count bytes and may cut a character in two. Text is UTF-8 here, so each
+/// byte of a cut character becomes one private-use character (U+10FF80 and up), which is equal only to
+/// itself.
 fn bytes_as_text(bytes: Option<&[u8]>) -> String {
     let mut out = String::new();
     for chunk in bytes.unwrap_or(&[]).utf8_chunks() {
@@ -166,7 +166,7 @@ fn bound(value: &Value<'_>, len: usize) -> Result<usize, Fault> {
     Ok(usize::try_from(at.clamp(0, length)).unwrap_or(len))
 }
 
-/// `needle in haystack`.
+/// Evaluates `needle in haystack`.
 pub(crate) fn contains<'a>(
     haystack: &Value<'a>,
     needle: &Value<'a>,

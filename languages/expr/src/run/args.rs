@@ -1,15 +1,15 @@
-//! What functions say of arguments that they cannot take.
+//! Error messages for arguments of the wrong type.
 
 use crate::error::Fault;
 use crate::syntax::names::Function;
 use crate::value::Value;
 
-/// The refusal of an argument.
+/// Returns the error for an argument.
 pub(crate) fn refused(function: Function, value: &Value<'_>) -> Fault {
     Fault::runtime(format!("{function} cannot take {}", value.describe()))
 }
 
-/// An argument that must be text.
+/// Returns the text of an argument that must be a string.
 pub(crate) fn text_arg<'v>(function: Function, value: &'v Value<'_>) -> Result<&'v str, Fault> {
     value.as_str().ok_or_else(|| refused(function, value))
 }

@@ -1,4 +1,4 @@
-//! Arithmetic at run time: what `+ - * / % **` make of two values.
+//! Arithmetic at run time: `+ - * / % **`.
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -7,7 +7,7 @@ use crate::run::budget::Budget;
 use crate::syntax::ast::BinaryOp;
 use crate::value::Value;
 
-/// `a op b`; integers wrap silently and `/` is always a float, as in Go expr.
+/// Evaluates `a op b`. Integers wrap silently and `/` always returns a float, as in Go expr.
 pub(crate) fn arithmetic<'a>(
     op: BinaryOp,
     a: &Value<'a>,
@@ -52,7 +52,7 @@ pub(crate) fn arithmetic<'a>(
     out.ok_or_else(|| unfit(op.text(), a, b))
 }
 
-/// The refusal of an operator at run time.
+/// Returns the error for an operator that does not fit its operands.
 pub(crate) fn unfit(op: &str, a: &Value<'_>, b: &Value<'_>) -> Fault {
     let mut message = format!("`{op}` cannot work on {} and {}", a.describe(), b.describe());
     if a.is_nil() || b.is_nil() {
@@ -84,7 +84,7 @@ fn shift<'a>(time: Timestamp, span: i64) -> Result<Value<'a>, Fault> {
         .map_err(|_| Fault::runtime("the time is out of range"))
 }
 
-/// From `y` to `x`, at most what 64 bits of nanoseconds hold.
+/// Returns the nanoseconds from `y` to `x`, limited to 64 bits.
 pub(crate) fn between(x: Timestamp, y: Timestamp) -> i64 {
     let nanos = x.as_nanosecond() - y.as_nanosecond();
     i64::try_from(nanos).unwrap_or(if nanos < 0 { i64::MIN } else { i64::MAX })
@@ -98,7 +98,7 @@ pub(crate) fn nanos(span: i64) -> f64 {
     span as f64
 }
 
-/// `-value`.
+/// Evaluates `-value`.
 pub(crate) fn negate<'a>(value: &Value<'a>) -> Result<Value<'a>, Fault> {
     match value {
         Value::Int(n) => Ok(Value::Int(n.wrapping_neg())),

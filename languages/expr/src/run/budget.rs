@@ -1,19 +1,19 @@
-//! Limits on what one evaluation may cost, so that a hostile condition ends in an error and not in an
-//! outage. Counted, not timed: the same condition always ends the same way.
+//! Limits on the cost of one evaluation, so that a hostile condition ends in an error and not in an outage.
+//! Costs are counted, not timed, so the same condition always ends the same way.
 
 use crate::error::Fault;
 
-/// Source text.
+/// Maximum bytes of source text.
 pub(crate) const MAX_SOURCE: usize = 4 * 1024;
-/// Operators, elements visited, entries compared.
+/// Maximum number of operators, visited elements and compared entries.
 pub(crate) const MAX_STEPS: usize = 120_000;
-/// Elements of lists and objects built on the way.
+/// Maximum number of elements in lists and objects that are built.
 pub(crate) const MAX_ELEMENTS: usize = 25_000;
-/// Bytes of text built on the way.
+/// Maximum bytes of text that is built.
 pub(crate) const MAX_TEXT: usize = 2 * 1024 * 1024;
-/// Numbers in a range; Go's own limit, although ours costs no memory.
+/// Maximum size of a range. This is Go's limit; here a range needs no memory.
 pub(crate) const MAX_RANGE: usize = 999_999;
-/// Bytes of text that may be read for one step.
+/// Bytes of text read per step.
 const READ_PER_STEP: usize = 64;
 
 #[derive(Debug)]
@@ -40,17 +40,17 @@ impl Budget {
         })
     }
 
-    /// Going on after something unknown, whose message was written in vain.
+    /// Charges for continuing after an unknown value, whose message was built in vain.
     pub(crate) fn unknown(&mut self) -> Result<(), Fault> {
         self.step(16)
     }
 
-    /// Reading this many bytes of text.
+    /// Charges for reading this many bytes of text.
     pub(crate) fn read(&mut self, bytes: usize) -> Result<(), Fault> {
         self.step(bytes / READ_PER_STEP)
     }
 
-    /// Building a list or object of this many elements.
+    /// Charges for building a list or object of this many elements.
     pub(crate) fn elements(&mut self, count: usize) -> Result<(), Fault> {
         self.step(count)?;
         take(&mut self.elements, count).ok_or_else(|| {
@@ -60,7 +60,7 @@ impl Budget {
         })
     }
 
-    /// Building text of this many bytes.
+    /// Charges for building text of this many bytes.
     pub(crate) fn text(&mut self, bytes: usize) -> Result<(), Fault> {
         self.read(bytes)?;
         take(&mut self.text, bytes)

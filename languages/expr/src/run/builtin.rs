@@ -1,4 +1,4 @@
-//! The language's own functions without closures: the way to each of them.
+//! Dispatch of built-in functions without closures.
 
 use crate::error::Fault;
 use crate::number;
@@ -15,13 +15,13 @@ use crate::run::methods;
 use crate::syntax::names::Function;
 use crate::value::{List, Value};
 
-/// Calls a function with its computed arguments.
+/// Calls a function with evaluated arguments.
 pub(crate) fn call<'a>(
     machine: &mut Machine<'a>,
     function: Function,
     args: &[Value<'a>],
 ) -> Result<Value<'a>, Fault> {
-    // What these find may be absent, and so may what they look into.
+    // The results of these functions may be absent, and so may the values that they search.
     let may_be_absent = usize::from(matches!(
         function,
         Function::First | Function::Last | Function::Get
@@ -115,7 +115,7 @@ fn type_of(value: &Value<'_>) -> &'static str {
     }
 }
 
-/// The text of a value, as Go's `%v` prints it (integers exact).
+/// Formats a value like Go's `%v`, with exact integers.
 pub(crate) fn text_of(value: &Value<'_>, budget: &mut Budget) -> Result<String, Fault> {
     let mut out = String::new();
     write(value, &mut out, budget)?;

@@ -17,7 +17,7 @@ pub(crate) fn call<'a>(
 ) -> Result<Value<'a>, Fault> {
     let first = args.first().unwrap_or(&Value::Nil);
     match function {
-        // As in Go, these two never fail: absent where there is no element.
+        // As in Go, these two never fail: the result is absent if there is no element.
         Function::First => Ok(element(first, 0, budget).unwrap_or_else(|| Absent::nothing("first(…)"))),
         Function::Last => Ok(element(first, -1, budget).unwrap_or_else(|| Absent::nothing("last(…)"))),
         Function::Keys | Function::Values | Function::ToPairs => {
@@ -153,7 +153,7 @@ fn flatten<'a>(list: &List<'a>, out: &mut Vec<Value<'a>>, budget: &mut Budget) -
     Ok(())
 }
 
-/// `get(base, key)`: like `base[key]`, but nil where an index is out of range.
+/// Evaluates `get(base, key)`: like `base[key]`, but nil if an index is out of range.
 pub(crate) fn get<'a>(base: &Value<'a>, key: &Value<'a>, budget: &mut Budget) -> Result<Value<'a>, Fault> {
     match base {
         Value::List(_) | Value::Str(_) => {

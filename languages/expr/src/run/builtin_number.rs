@@ -86,8 +86,8 @@ fn convert<'a>(function: Function, value: &Value<'a>) -> Result<Value<'a>, Fault
     }
 }
 
-/// The largest or smallest number of all arguments, lists included; `worse` is how the old one compares
-/// when it is replaced.
+/// Returns the largest or smallest number of all arguments, including list elements. `worse` is the ordering
+/// of the current number that makes it be replaced.
 fn extreme<'a>(
     function: Function,
     args: &[Value<'a>],
@@ -104,7 +104,7 @@ fn extreme<'a>(
     for arg in args {
         extreme_of(function, arg, worse, &mut best, budget)?;
     }
-    // NaN among the numbers is the largest and the smallest: whoever compares it learns that.
+    // A NaN among the numbers is the result, so that any comparison with it fails.
     Ok(best.unwrap_or_else(|| {
         Absent::nothing(if function == Function::Max {
             "max(…)"

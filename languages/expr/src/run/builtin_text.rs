@@ -11,21 +11,21 @@ use crate::run::budget::Budget;
 use crate::syntax::names::Function;
 use crate::value::{List, Shape, Value};
 
-/// Bytes that a function may look at, one character at a time, for one step.
+/// Bytes per step for functions that inspect text one character at a time.
 const BYTES_PER_STEP: usize = 12;
-/// Bytes of the set of characters that `trim` takes away.
+/// Maximum bytes of the character set of `trim`.
 const MAX_TRIMMED: usize = 64;
-/// Go's own limit.
+/// Limit of Go.
 const MAX_REPEATED: usize = 1_000_000;
 
-/// Go's standard encoding: padded, and lenient about the bits that the last sign leaves over.
+/// Go's standard encoding: padded, and lenient about unused bits of the last character.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &STANDARD,
     GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true),
 );
 
 fn from_base64(text: &str) -> Result<String, Fault> {
-    // Go skips line ends.
+    // Go ignores line breaks.
     let signs: Vec<u8> = text
         .bytes()
         .filter(|sign| !matches!(sign, b'\n' | b'\r'))
@@ -101,7 +101,7 @@ pub(crate) fn call<'a>(
     })
 }
 
-/// Functions that look at text and make none.
+/// Returns whether a function only inspects text and builds none.
 fn is_question(function: Function) -> bool {
     matches!(
         function,
@@ -124,7 +124,7 @@ fn repeat<'a>(text: &str, count: &Value<'a>, budget: &mut Budget) -> Result<Valu
     Ok(Value::text(text.repeat(count)))
 }
 
-/// `count` < 0: all pieces; 0: none; otherwise at most so many, the last holding the rest.
+/// Splits a text. `count` < 0: all pieces; 0: none; otherwise at most `count`, the last with the remainder.
 fn split<'a>(
     text: &str,
     separator: &str,

@@ -1,4 +1,4 @@
-//! Functions that run a closure over a list: all, any, filter, map, count, sum, find, reduce …
+//! Functions that apply a closure to a list: all, any, filter, map, count, sum, find, reduce …
 
 use crate::absent::Absent;
 use crate::error::Fault;
@@ -9,8 +9,8 @@ use crate::syntax::ast::{BinaryOp, NodeId};
 use crate::syntax::names::Function;
 use crate::value::{List, Value};
 
-/// The list that a closure walks. Go also lets it walk the bytes of a text and an empty object; an error page that has
-/// either in place of the list must not pass for a list without elements.
+/// List that a closure iterates over. Go also accepts text (as bytes) and an empty object. Here they are
+/// errors, because an error page with either in place of the list must not pass for an empty list.
 #[derive(Debug)]
 pub(crate) struct Scope<'a> {
     list: List<'a>,
@@ -40,7 +40,7 @@ impl<'a> Scope<'a> {
     }
 }
 
-/// Calls a closure function; `first` is the list.
+/// Calls a function with a closure; `first` is the list.
 pub(crate) fn call<'a>(
     machine: &mut Machine<'a>,
     function: Function,
@@ -74,7 +74,8 @@ pub(crate) fn call<'a>(
     }
 }
 
-/// Walks `list` in a scope of its own; `each` gets the closure's value, which may be unknown, and says whether to go on.
+/// Iterates over `list` in its own scope. `each` receives the closure's value, which may be unknown, and
+/// returns whether to continue.
 fn walk<'a>(
     machine: &mut Machine<'a>,
     list: Value<'a>,
@@ -115,7 +116,8 @@ fn index(machine: &Machine<'_>) -> usize {
     machine.scopes.last().map_or(0, |scope| scope.index)
 }
 
-/// Whether the closure says `wanted` for some element; stops there. Unknown where an element is that no other outweighs.
+/// Returns whether the closure returns `wanted` for some element, and stops there. Unknown if an element is
+/// unknown and no other element decides the result.
 fn decided<'a>(
     machine: &mut Machine<'a>,
     list: Value<'a>,
@@ -136,7 +138,7 @@ fn decided<'a>(
     hit
 }
 
-/// How often the closure is true, at most `limit`, and an element of which that is unknown.
+/// Returns how often the closure is true, up to `limit`, and an element for which it is unknown.
 fn hits<'a>(
     machine: &mut Machine<'a>,
     list: Value<'a>,
@@ -155,7 +157,7 @@ fn hits<'a>(
     Ok((hits, unknown))
 }
 
-/// How often the closure is true, at most `limit`, which further hits do not change.
+/// Returns how often the closure is true, up to `limit`, beyond which further hits do not matter.
 pub(crate) fn count<'a>(
     machine: &mut Machine<'a>,
     list: Value<'a>,
@@ -223,7 +225,7 @@ fn find<'a>(
     Ok(found)
 }
 
-/// The first (or last) element for which the closure is true.
+/// Returns the first (or last) element for which the closure is true.
 pub(crate) fn first_match<'a>(
     machine: &mut Machine<'a>,
     list: Value<'a>,
@@ -287,7 +289,7 @@ fn sort_by<'a>(
     sort_pairs(machine, keyed, descending)
 }
 
-/// `asc` (also when left out) or `desc`.
+/// Parses `asc` (the default) or `desc`.
 pub(crate) fn is_descending(order: Option<&Value<'_>>) -> Result<bool, Fault> {
     match order.map(Value::as_str) {
         None | Some(Some("asc")) => Ok(false),
@@ -296,7 +298,7 @@ pub(crate) fn is_descending(order: Option<&Value<'_>>) -> Result<bool, Fault> {
     }
 }
 
-/// Sorts by the first of each pair and keeps the second.
+/// Sorts pairs by their first element, and returns the second ones.
 pub(crate) fn sort_pairs<'a>(
     machine: &mut Machine<'a>,
     mut keyed: Vec<(Value<'a>, Value<'a>)>,
@@ -309,7 +311,7 @@ pub(crate) fn sort_pairs<'a>(
         .sum();
     machine.budget.step(keyed.len().saturating_mul(rounds))?;
     machine.budget.read(bytes.saturating_mul(rounds))?;
-    // All keys must be comparable with each other; neighbours of one kind are.
+    // All keys must be comparable with each other; checking neighbours of the same type suffices.
     for pair in keyed.windows(2) {
         if let [(a, _), (b, _)] = pair {
             let mixed = |_| format!("cannot sort {} and {}", a.describe(), b.describe());
@@ -320,7 +322,7 @@ pub(crate) fn sort_pairs<'a>(
         }
     }
     keyed.sort_by(|(a, _), (b, _)| {
-        // One scale for all numbers: sorting needs a total order.
+        // All numbers use one scale, because sorting needs a total order.
         let order = match (a.as_float(), b.as_float()) {
             (Some(x), Some(y)) => x.total_cmp(&y),
             _ => order(a, b).ok().flatten().unwrap_or(std::cmp::Ordering::Equal),

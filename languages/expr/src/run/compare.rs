@@ -1,5 +1,5 @@
-//! Equality and order with Go's rules: numbers compare across kinds, lists element by element,
-//! objects strictly.
+//! Equality and order with Go's rules: numbers compare across types, lists element by element, objects
+//! strictly.
 
 use std::cmp::Ordering;
 
@@ -8,7 +8,8 @@ use crate::run::budget::Budget;
 use crate::run::kleene;
 use crate::value::{List, Map, Shape, Value, holds_cut_bytes};
 
-/// `a == b`. Nothing but nil equals nil; different kinds are simply not equal. Whether NaN is equal is unknown.
+/// Evaluates `a == b`. Only nil equals nil. Values of different types are not equal. A comparison with NaN is
+/// unknown.
 pub(crate) fn equal(a: &Value<'_>, b: &Value<'_>, budget: &mut Budget) -> Result<bool, Fault> {
     budget.step(1)?;
     if (a.is_nan() && !b.is_nil()) || (b.is_nan() && !a.is_nil()) {
@@ -29,11 +30,11 @@ pub(crate) fn equal(a: &Value<'_>, b: &Value<'_>, budget: &mut Budget) -> Result
     })
 }
 
-/// Two values that have no order, such as text and a number.
+/// Two values without an order, such as text and a number.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct NotComparable;
 
-/// The order of two numbers; `None` where one is NaN.
+/// Orders two numbers; `None` if one is NaN.
 fn numbers(a: &Value<'_>, b: &Value<'_>) -> Result<Option<Ordering>, NotComparable> {
     let exact = |value: &Value<'_>| match value {
         Value::Int(n) => Some(i128::from(*n)),
@@ -50,7 +51,7 @@ fn numbers(a: &Value<'_>, b: &Value<'_>) -> Result<Option<Ordering>, NotComparab
 }
 
 fn lists(x: &List<'_>, y: &List<'_>, budget: &mut Budget) -> Result<bool, Fault> {
-    // In Go these are slices of two different element types, and never equal.
+    // In Go these are slices with different element types, which are never equal.
     let typed = |list: &List<'_>| match list {
         List::Floats(_) => Some(0),
         List::Range { .. } => Some(1),
@@ -67,7 +68,7 @@ fn lists(x: &List<'_>, y: &List<'_>, budget: &mut Budget) -> Result<bool, Fault>
     {
         return Ok(false);
     }
-    // Pairs are equal to nothing but pairs; the others may be equal to a list of anything.
+    // Pairs only equal pairs; the others may equal a list of anything.
     if x.len() != y.len() || (typed(x) == Some(3)) != (typed(y) == Some(3)) {
         return Ok(false);
     }
@@ -96,7 +97,7 @@ fn identical_maps(x: &Map<'_>, y: &Map<'_>, budget: &mut Budget) -> Result<bool,
     Ok(true)
 }
 
-/// Inside objects and as keys: an integer and a float are different things.
+/// Equality inside objects and of keys: an integer never equals a float.
 pub(crate) fn identical(a: &Value<'_>, b: &Value<'_>, budget: &mut Budget) -> Result<bool, Fault> {
     match (a, b) {
         (Value::Int(_), Value::Float(_) | Value::Whole(_))
@@ -123,7 +124,7 @@ pub(crate) fn identical(a: &Value<'_>, b: &Value<'_>, budget: &mut Budget) -> Re
     }
 }
 
-/// The order of two numbers, texts, times or durations; `None` where one is NaN.
+/// Orders two numbers, texts, times or durations; `None` if one is NaN.
 pub(crate) fn order(a: &Value<'_>, b: &Value<'_>) -> Result<Option<Ordering>, NotComparable> {
     match (a, b) {
         (Value::Str(x), Value::Str(y)) if holds_cut_bytes(x.as_str()) || holds_cut_bytes(y.as_str()) => {

@@ -1,11 +1,11 @@
-//! The functions of the original environment: asInt, asFloat, isNaN, isInf, isNil, default.
+//! Functions of the original environment: asInt, asFloat, isNaN, isInf, isNil, default.
 
 use crate::error::Fault;
 use crate::number;
 use crate::syntax::names::EnvFunction;
 use crate::value::Value;
 
-/// `literal`: the argument is an integer literal, which Go passes as a float.
+/// Calls a function. `literal`: the argument is an integer literal, which Go passes as a float.
 pub(crate) fn call<'a>(
     function: EnvFunction,
     first: Value<'a>,
@@ -66,14 +66,14 @@ fn as_float(value: &Value<'_>) -> Result<f64, Fault> {
     found.ok_or_else(|| not_a_number("asFloat", "a number", value))
 }
 
-/// Longest text that an error repeats, in bytes.
+/// Maximum length of a text quoted in an error, in bytes.
 const LONGEST_QUOTE: usize = 40;
 
 fn not_a_number(function: &str, wanted: &str, value: &Value<'_>) -> Fault {
     let shown = match value {
         Value::Str(text) => {
-            // Whole or not at all, and quoted as in JSON: secrets are taken out of messages afterwards, and neither
-            // a part of one nor one in another notation would be found.
+            // Quotes the text completely or not at all, and as in JSON. Secrets are redacted later, and the
+            // redactor would not find a part of a secret or a different notation.
             match text.as_str() {
                 long if long.len() > LONGEST_QUOTE => format!("a text of {} bytes", long.len()),
                 short => serde_json::Value::from(short).to_string(),

@@ -1,7 +1,7 @@
-//! The evaluator: walks the folded tree within a [`Budget`].
+//! Evaluator: walks the folded tree within a [`Budget`].
 //!
-//! First operands are followed in a loop, not by recursion, so `a || b || …` and `a.b.c…` of any length
-//! use no stack; what does recurse (other operands, closures) is bounded by the parser's nesting limit.
+//! First operands are followed in a loop instead of recursively, so `a || b || …` and `a.b.c…` of any length
+//! use no stack. The remaining recursion (other operands, closures) is bounded by the parser's nesting limit.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,10 +23,10 @@ use crate::syntax::ast::{BinaryOp, Kind, NodeId, Pointer, Tree, UnaryOp};
 use crate::syntax::names::{EnvFunction, closure_arguments};
 use crate::value::{Map, Text, Value};
 
-/// What the condition is asked about.
+/// Input of an evaluation.
 pub(crate) struct Environment<'a> {
     pub(crate) result: Value<'a>,
-    /// `code` and `latencyMs`, nil when there was no exchange.
+    /// `code` and `latencyMs`; nil without an exchange.
     pub(crate) response: Option<(i64, i64)>,
     pub(crate) now: Timestamp,
 }
@@ -39,7 +39,7 @@ pub(crate) struct Machine<'a> {
     pub(crate) environment: Environment<'a>,
     variables: Vec<Value<'a>>,
     pub(crate) scopes: Vec<closures::Scope<'a>>,
-    /// Nodes whose first operand is being computed.
+    /// Nodes whose first operand is being evaluated.
     pending: Vec<NodeId>,
     pub(crate) budget: Budget,
 }
@@ -64,7 +64,7 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// Computes one node.
+    /// Evaluates a node.
     pub(crate) fn eval(&mut self, id: NodeId) -> Result<Value<'a>, Fault> {
         let floor = self.pending.len();
         let mut leaf = id;
@@ -79,7 +79,7 @@ impl<'a> Machine<'a> {
                 && let Ok(value) = &outcome
                 && value.is_nil()
             {
-                // `?.` on nil: the whole chain is absent.
+                // `?.` on nil makes the whole chain absent.
                 while self.pending.len() > floor {
                     let above = self.pending.pop();
                     if above.is_some_and(|id| matches!(self.tree.kind(id), Kind::Chain(_))) {
@@ -142,7 +142,7 @@ impl<'a> Machine<'a> {
                 limit,
                 bound,
             } => self.count_against(*op, *count, *limit, *bound)?,
-            // A function named without a call is nil in Go; the others have a first operand.
+            // A function named without a call is nil in Go; all other nodes have a first operand.
             _ => Value::Nil,
         })
     }
@@ -180,14 +180,14 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// Computes a node that needs a value.
+    /// Evaluates a node whose value is required.
     fn present(&mut self, id: NodeId) -> Result<Value<'a>, Fault> {
         let value = self.eval(id)?;
         value.present().map_err(|fault| fault.at(self.tree.span(id)))?;
         Ok(value)
     }
 
-    /// Finishes a node whose first operand is `first`, which only `and`, `or` and `? :` can do without.
+    /// Completes a node whose first operand is `first`. Only `and`, `or` and `? :` can do without it.
     fn apply(&mut self, id: NodeId, first: Result<Value<'a>, Fault>) -> Result<Value<'a>, Fault> {
         self.budget.step(1)?;
         let tree = self.tree;
@@ -266,7 +266,7 @@ impl<'a> Machine<'a> {
                 first.present()?;
                 match &first {
                     Value::Str(text) => Value::Bool(words.iter().any(|word| word.as_ref() == text.as_str())),
-                    // Go looks nil up as the empty text.
+                    // Go looks up nil as the empty string.
                     Value::Nil => Value::Bool(words.iter().any(|word| word.is_empty())),
                     other => {
                         let message = format!("{} can never be in a list of text", other.describe());
@@ -280,19 +280,19 @@ impl<'a> Machine<'a> {
                 required,
                 ..
             } => closures::first_match(self, first, *body, *backwards, *required)?,
-            // Chains, `+x` and aliases: the operand as it is.
+            // Chains, `+x` and aliases return the operand unchanged.
             _ => first,
         })
     }
 
-    /// A scalar as the text that it was in the original's binding.
+    /// Converts a scalar to the text that the original operator bound.
     pub(crate) fn read(&mut self, value: &Value<'a>) -> Result<Value<'a>, Fault> {
         let text = builtin::text_of(value, &mut self.budget)?;
         Ok(Value::text(text))
     }
 }
 
-/// The operand that is computed before its parent does anything else.
+/// Returns the operand that is evaluated before the node itself.
 fn first_operand(kind: &Kind) -> Option<NodeId> {
     match kind {
         Kind::Unary(_, first)
@@ -329,7 +329,7 @@ pub(crate) fn truth(value: &Value<'_>, place: &str) -> Result<bool, Fault> {
     }
 }
 
-/// Lets other modules name a map without importing it twice.
+/// Returns the map of a value. Saves other modules a second import.
 pub(crate) fn as_map<'v, 'a>(value: &'v Value<'a>) -> Option<&'v Map<'a>> {
     match value {
         Value::Map(map) => Some(map),

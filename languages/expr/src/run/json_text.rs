@@ -12,12 +12,12 @@ use crate::run::budget::Budget;
 use crate::syntax::names::Function;
 use crate::value::Value;
 
-/// Indented by two blanks, as Go's `json.MarshalIndent` writes it.
+/// Writes JSON with an indentation of two spaces, like Go's `json.MarshalIndent`.
 pub(crate) fn write(value: &Value<'_>, budget: &mut Budget) -> Result<String, Fault> {
     let json = to_json(value, budget)?;
     let text = serde_json::to_string_pretty(&json).map_err(|_| refused(Function::ToJson, value))?;
     budget.text(text.len())?;
-    // Go escapes these so that the text may stand in HTML.
+    // Go escapes these characters, so that the text is safe in HTML.
     Ok(text
         .replace('<', "\\u003c")
         .replace('>', "\\u003e")

@@ -1,12 +1,12 @@
-//! Three truth values: true, false, and unknown, which is a [`Fault`] that [`Fault::is_unknown`]. `and`, `or` and `? :`
-//! do without an operand that cannot change the outcome; everything else passes the fault on.
+//! Three-valued logic: true, false and unknown, which is a [`Fault`] that [`Fault::is_unknown`]. `and`, `or`
+//! and `? :` ignore an operand that cannot change the result; all other operations propagate the fault.
 
 use crate::error::Fault;
 use crate::run::eval::{Machine, truth};
 use crate::syntax::ast::{BinaryOp, NodeId};
 use crate::value::Value;
 
-/// Whether one of the tests holds: unknown where none does and one is unknown.
+/// Returns whether any test holds; unknown if none holds and one is unknown.
 pub(crate) fn any(tests: impl Iterator<Item = Result<bool, Fault>>) -> Result<bool, Fault> {
     let mut unknown = None;
     for test in tests {
@@ -23,7 +23,7 @@ pub(crate) fn any(tests: impl Iterator<Item = Result<bool, Fault>>) -> Result<bo
 }
 
 impl<'a> Machine<'a> {
-    /// `left and right`, `left or right`.
+    /// Evaluates `left and right` or `left or right`.
     pub(crate) fn junction(
         &mut self,
         op: BinaryOp,
@@ -50,7 +50,7 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// `test ? yes : no`: with an unknown test still an outcome, where both are the same.
+    /// Evaluates `test ? yes : no`. With an unknown test, the result is known if both branches are equal.
     pub(crate) fn choice(
         &mut self,
         test: Result<Value<'a>, Fault>,

@@ -1,4 +1,4 @@
-//! Times and durations: reading them, printing them, and their methods (`now().Hour()`).
+//! Times and durations: parsing, formatting, and methods (`now().Hour()`).
 
 use go_duration::display_signed;
 use jiff::civil::{Date, DateTime};
@@ -11,10 +11,10 @@ use crate::run::arith::{between, nanos};
 use crate::value::Value;
 
 const SECOND: i64 = 1_000_000_000;
-/// The longest text of a duration, in bytes.
+/// Maximum length of a duration's text, in bytes.
 const MAX_DURATION: usize = 200;
 
-/// The kind of `base.name(args)`.
+/// Returns the type of `base.name(args)`.
 pub(crate) fn check(base: &Ty, name: &str, args: &[Ty]) -> Result<Ty, Fault> {
     if base.is_unknown() || *base == Ty::Map {
         return Ok(Ty::Unknown);
@@ -90,7 +90,7 @@ fn time_part(time: Timestamp, name: &str) -> Option<i64> {
     })
 }
 
-/// `2026-11-21`, `2026-11-21 09:00:00` (UTC) or RFC 3339.
+/// Parses `2026-11-21`, `2026-11-21 09:00:00` (UTC) or RFC 3339.
 pub(crate) fn parse_date<'a>(text: &str, rest: &[Value<'a>]) -> Result<Value<'a>, Fault> {
     if !rest.is_empty() {
         return Err(Fault::runtime(
@@ -114,7 +114,7 @@ pub(crate) fn parse_date<'a>(text: &str, rest: &[Value<'a>]) -> Result<Value<'a>
     })
 }
 
-/// A duration as `time.ParseDuration` reads it.
+/// Parses a duration like `time.ParseDuration`.
 pub(crate) fn parse_duration<'a>(text: &str) -> Result<Value<'a>, Fault> {
     let nanoseconds = Some(text)
         .filter(|text| text.len() <= MAX_DURATION)

@@ -1,4 +1,4 @@
-//! From nodes and a value to an answer, within a budget.
+//! Evaluation of a tree for a value, within a budget.
 
 pub(crate) mod access;
 mod args;

@@ -1,5 +1,5 @@
-//! Binary operators at run time, with Go's short cuts: `??` skips its right side, a
-//! constant pattern is compiled once, a literal range is two comparisons.
+//! Binary operators at run time, with Go's shortcuts: `??` skips its right side, a constant pattern is
+//! compiled once, a literal range is two comparisons.
 
 use crate::check::Notes;
 use crate::error::Fault;
@@ -49,7 +49,7 @@ impl<'a> Machine<'a> {
         } else {
             right
         };
-        // `== nil` asks about absence on purpose; nothing else does.
+        // Only `== nil` tests for absence on purpose.
         let equality = matches!(op, BinaryOp::Equal | BinaryOp::NotEqual);
         if !(equality && (self.is_nil(left_id) || self.is_nil(right_id))) {
             left.present()
@@ -74,7 +74,7 @@ impl<'a> Machine<'a> {
     }
 
     fn equal(&mut self, a: &Value<'a>, b: &Value<'a>, notes: Notes) -> Result<bool, Fault> {
-        // Where Go knows both kinds beforehand, a value of another kind is an error, not a "no".
+        // If Go knows both types statically, a value of another type is an error, not false.
         let integer = |value: &Value<'_>| matches!(value, Value::Int(_));
         if notes.has(Notes::INTEGERS) && !(integer(a) && integer(b)) {
             return Err(unfit("==", a, b));
@@ -85,12 +85,12 @@ impl<'a> Machine<'a> {
         equal(a, b, &mut self.budget)
     }
 
-    /// Whether `nil` is written there.
+    /// Returns whether the node is a literal `nil`.
     fn is_nil(&self, id: NodeId) -> bool {
         matches!(self.tree.kind(self.tree.behind(id)), Kind::Nil)
     }
 
-    /// `value in from..to` with two integer literals.
+    /// Evaluates `value in from..to` with two integer literals.
     fn within(&mut self, value: &Value<'a>, range: NodeId) -> Result<Option<bool>, Fault> {
         let Kind::Binary(BinaryOp::Range, from, to) = self.tree.kind(range) else {
             return Ok(None);

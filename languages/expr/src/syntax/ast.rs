@@ -1,8 +1,8 @@
-//! The parsed condition: a flat list of nodes in evaluation order.
+//! Parsed condition: a flat list of nodes in evaluation order.
 //!
-//! Children always come before their parents, so one forward pass over the list sees every operand
-//! before its operator. Folding and checking are such passes: they need no recursion, and a long
-//! `a || b || c …` costs no stack.
+//! Children always precede their parents, so a forward pass over the list visits every operand before its
+//! operator. Folding and checking are such passes. They need no recursion, and a long `a || b || c …` uses no
+//! stack.
 
 use std::sync::Arc;
 
@@ -56,7 +56,7 @@ pub(crate) enum BinaryOp {
 }
 
 impl BinaryOp {
-    /// The operator as users write it.
+    /// Returns the operator as users write it.
     pub(crate) fn text(self) -> &'static str {
         match self {
             BinaryOp::Or => "||",
@@ -91,7 +91,7 @@ impl BinaryOp {
     }
 }
 
-/// What `#`, `#index`, `#acc` stand for.
+/// Meaning of `#`, `#index` and `#acc`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Pointer {
     Item,
@@ -110,23 +110,23 @@ pub(crate) enum Kind {
     Response,
     /// `$env`: all names of the environment as an object.
     Env,
-    /// `asInt` and friends named without a call.
+    /// A function such as `asInt`, named without a call.
     EnvFunction,
-    /// `len` and friends named without a call: nil at run time, as in Go.
+    /// A function such as `len`, named without a call: nil at run time, as in Go.
     Function,
-    /// A `let` variable: the node of its value, and its place among the variables.
+    /// A `let` variable: the node of its value, and its index among the variables.
     Variable {
         value: NodeId,
         slot: usize,
     },
-    /// `#` inside the closure of the call that walks `list`.
+    /// `#` inside the closure of the call that iterates over `list`.
     Pointer {
         which: Pointer,
         list: NodeId,
     },
     Unary(UnaryOp, NodeId),
     Binary(BinaryOp, NodeId, NodeId),
-    /// The end of a `?.` chain: where a nil on the way comes out.
+    /// End of a `?.` chain, which a nil in the chain skips to.
     Chain(NodeId),
     Member {
         base: NodeId,
@@ -161,12 +161,12 @@ pub(crate) enum Kind {
     Array(Vec<NodeId>),
     Map(Vec<(NodeId, NodeId)>),
 
-    // Only in the folded tree.
-    /// This node's value is that node's.
+    // The following kinds occur only in the folded tree.
+    /// Alias of another node's value.
     Same(NodeId),
     /// `x in ["a", "b"]`.
     InWords(NodeId, Arc<[Arc<str>]>),
-    /// `filter(list, body)[0]`, `first(filter(…))` and their mirror images.
+    /// `filter(list, body)[0]`, `first(filter(…))` and their counterparts for the last element.
     Match {
         list: NodeId,
         body: NodeId,
@@ -188,7 +188,7 @@ pub(crate) struct Node {
     pub(crate) span: Span,
 }
 
-/// All nodes; the last one is the whole condition unless `root` says otherwise.
+/// All nodes. The last one is the whole condition, unless `root` is set.
 #[derive(Debug, Default)]
 pub(crate) struct Tree {
     nodes: Vec<Node>,
@@ -212,7 +212,7 @@ impl Tree {
         NodeId::from_index(self.root)
     }
 
-    /// A copy with every node replaced that `rewrite` has something better for.
+    /// Returns a copy in which `rewrite` has replaced nodes.
     pub(crate) fn rewritten<E>(
         &self,
         rewrite: impl Fn(&Tree, NodeId, &Tree) -> Result<Option<Kind>, E>,
@@ -229,7 +229,7 @@ impl Tree {
         Ok(out)
     }
 
-    /// Every id comes from [`Tree::push`]; an unknown one reads as `nil` rather than panicking.
+    /// Returns a node. Every id comes from [`Tree::push`]; an unknown id returns `nil` instead of panicking.
     pub(crate) fn node(&self, id: NodeId) -> &Node {
         self.nodes.get(id.index()).unwrap_or(&NOTHING_NODE)
     }
@@ -242,12 +242,12 @@ impl Tree {
         self.node(id).span
     }
 
-    /// In evaluation order: operands before operators.
+    /// Returns all ids in evaluation order: operands before operators.
     pub(crate) fn ids(&self) -> impl Iterator<Item = NodeId> + use<> {
         (0..self.nodes.len()).map(NodeId::from_index)
     }
 
-    /// The value of a `let` variable, or the node itself.
+    /// Returns the value of a `let` variable, or the node itself.
     pub(crate) fn behind(&self, id: NodeId) -> NodeId {
         let mut id = id;
         while let Kind::Variable { value, .. } = self.kind(id) {

@@ -1,11 +1,11 @@
-//! Escapes inside quoted text, as Go expr reads them.
+//! Escapes in string literals, as in Go expr.
 
-/// Resolves the escapes of `body`, the text between two `quote` signs.
+/// Resolves the escapes in `body`, the text between two `quote` characters.
 pub(crate) fn unescape(body: &str, quote: char) -> Result<String, String> {
     if !body.contains(['\\', '\r']) {
         return Ok(body.to_owned());
     }
-    // Go normalises line ends inside quoted text.
+    // Go normalizes line endings in string literals.
     let body = body.replace("\r\n", "\n").replace('\r', "\n");
     let mut out = String::with_capacity(body.len());
     let mut rest = body.chars();
@@ -78,7 +78,7 @@ fn octal(first: char, rest: &mut std::str::Chars<'_>) -> Result<char, String> {
     Ok(scalar(code))
 }
 
-/// Half of a surrogate pair has no text form; Go writes U+FFFD for it.
+/// Converts a code point. Half a surrogate pair is not a character; Go writes U+FFFD for it.
 fn scalar(code: u32) -> char {
     char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER)
 }

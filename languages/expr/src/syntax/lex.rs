@@ -1,6 +1,6 @@
-//! From source text to tokens, with Go expr's lexical rules (numbers, quotes, comments, words).
+//! Lexer with the rules of Go expr (numbers, quotes, comments, words).
 //!
-//! Knows nothing about grammar: `&` or `=*` are operators here and fail in the parser.
+//! Knows no grammar: `&` or `=*` are operators here and fail in the parser.
 
 use crate::error::{Fault, Span};
 use crate::syntax::escape::unescape;
@@ -12,7 +12,7 @@ pub(crate) enum Token {
     Int(i64),
     Float(f64),
     Str(String),
-    /// Signs and the words that act as operators (`in`, `not`, `let` …).
+    /// Symbols, and words that act as operators (`in`, `not`, `let` …).
     Op(String),
     /// One of `( ) [ ] { }`.
     Bracket(char),
@@ -28,7 +28,7 @@ impl Token {
         matches!(self, Token::Bracket(own) if *own == sign)
     }
 
-    /// For messages.
+    /// Describes the token for messages.
     pub(crate) fn describe(&self) -> String {
         match self {
             Token::Word(word) => format!("`{word}`"),
@@ -42,7 +42,7 @@ impl Token {
     }
 }
 
-/// A token, its place, and its text as written (map keys keep a number's spelling).
+/// A token, its position, and its text as written (map keys keep a number's spelling).
 #[derive(Debug, Clone)]
 pub(crate) struct Lexeme {
     pub(crate) token: Token,
@@ -50,7 +50,7 @@ pub(crate) struct Lexeme {
     pub(crate) text: String,
 }
 
-/// Splits the whole source.
+/// Splits the whole source into tokens.
 pub(crate) fn lex(source: &str) -> Result<Vec<Lexeme>, Fault> {
     let mut lexer = Lexer {
         source,
@@ -116,7 +116,7 @@ impl Lexer<'_> {
         Err(Fault::syntax(Span::new(start, self.at.max(start + 1)), message))
     }
 
-    /// Reads one token; false after the last.
+    /// Reads one token. Returns false after the last one.
     fn step(&mut self) -> Result<bool, Fault> {
         let start = self.at;
         let Some(sign) = self.bump() else {
@@ -184,7 +184,7 @@ impl Lexer<'_> {
         Ok(())
     }
 
-    /// Backtick text: no escapes, a doubled backtick stands for one.
+    /// Reads a backtick literal: no escapes, and a doubled backtick stands for one.
     fn raw(&mut self, start: usize) -> Result<(), Fault> {
         let mut text = String::new();
         loop {
@@ -220,7 +220,7 @@ impl Lexer<'_> {
         Ok(())
     }
 
-    /// `#`, and the word glued to it (`#index`, `#acc`).
+    /// Reads `#` and the word attached to it (`#index`, `#acc`).
     fn pointer(&mut self, start: usize) {
         self.accept("#");
         self.emit_op(start);

@@ -1,4 +1,4 @@
-//! From text to nodes: tokens, precedence, the parser, and which names there are.
+//! Lexer, precedence, parser and known names.
 
 pub(crate) mod ast;
 mod escape;

@@ -1,10 +1,10 @@
-//! The names a condition may use: functions of the original environment and the language's own.
+//! Names that a condition may use: functions of the original environment, and built-in functions.
 
 use std::fmt;
 
 use near_names::is_near;
 
-/// Functions that the host adds to the language; they look at their argument.
+/// Functions that the host adds to the language. They inspect their argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum EnvFunction {
     AsInt,
@@ -48,7 +48,7 @@ impl EnvFunction {
 
 macro_rules! functions {
     ($($variant:ident $name:literal,)*) => {
-        /// The language's own functions.
+        /// Built-in functions of the language.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub(crate) enum Function { $($variant,)* }
 
@@ -62,7 +62,7 @@ macro_rules! functions {
             }
         }
 
-        /// Every function name, for messages and documentation tests.
+        /// All function names, for messages and documentation tests.
         pub(crate) const FUNCTION_NAMES: &[&str] = &[$($name,)*];
     };
 }
@@ -89,14 +89,15 @@ impl fmt::Display for Function {
     }
 }
 
-/// One argument of a function that takes a closure.
+/// Argument of a function that takes a closure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Argument {
     Value,
     Closure,
 }
 
-/// The arguments of a function that takes a closure, with how many are required; `None` for the others.
+/// Returns the arguments of a function that takes a closure, and how many are required; `None` for other
+/// functions.
 pub(crate) fn closure_arguments(function: Function) -> Option<(&'static [Argument], usize)> {
     use Argument::{Closure, Value};
     Some(match function {
@@ -117,7 +118,7 @@ pub(crate) fn closure_arguments(function: Function) -> Option<(&'static [Argumen
     })
 }
 
-/// The message for a name that is not there, with the nearest known one.
+/// Returns the message for an unknown name, with the closest known one.
 pub(crate) fn unknown_name(name: &str) -> String {
     const VALUES: [&str; 2] = ["result", "response"];
     let near = VALUES

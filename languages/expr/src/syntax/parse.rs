@@ -1,7 +1,7 @@
-//! From tokens to a [`Tree`]: precedence, grouping, `let`, `if`, `?:`.
+//! Parser from tokens to a [`Tree`]: precedence, grouping, `let`, `if`, `?:`.
 //!
-//! Names are resolved here, so an unknown one is an error even where it would never be evaluated.
-//! Recursion is bounded: every bracket, argument, branch and right operand counts as nesting.
+//! The parser resolves names, so an unknown name is an error even if it would never be evaluated. Recursion
+//! is bounded: every bracket, argument, branch and right operand counts as nesting.
 
 use crate::error::{ConditionErrorKind, Fault, Span};
 use crate::syntax::ast::{BinaryOp, Kind, NodeId, Tree, UnaryOp};
@@ -9,9 +9,9 @@ use crate::syntax::lex::{Lexeme, Token, lex};
 use crate::syntax::names::{EnvFunction, Function, unknown_name};
 use crate::syntax::precedence::{infix, may_be_negated, unary};
 
-/// Brackets, arguments, branches inside each other.
+/// Maximum nesting of brackets, arguments and branches.
 pub(crate) const MAX_NESTING: usize = 64;
-/// Levels of precedence that may nest between two brackets.
+/// Maximum nesting of precedence levels between two brackets.
 const FRAMES_PER_NESTING: usize = 3;
 
 /// Parses a whole condition.
@@ -39,7 +39,7 @@ pub(crate) struct Variable {
     slot: usize,
 }
 
-/// What the parser is inside of, for `#`.
+/// Enclosing closure, which determines the meaning of `#`.
 pub(crate) struct Closure {
     pub(crate) list: NodeId,
     pub(crate) function: Function,
@@ -72,7 +72,7 @@ impl Parser {
             .map_or_else(Span::default, |lexeme| lexeme.span)
     }
 
-    /// The current token as written.
+    /// Returns the current token as written.
     pub(crate) fn text(&self) -> String {
         self.tokens
             .get(self.at)
@@ -118,7 +118,7 @@ impl Parser {
         self.tree.push(kind, span)
     }
 
-    /// Runs `inside` one level deeper; too deep is a budget error, never a stack overflow.
+    /// Runs `inside` one level deeper. Excessive depth is a budget error, never a stack overflow.
     pub(crate) fn nested<T>(
         &mut self,
         inside: impl FnOnce(&mut Self) -> Result<T, Fault>,
@@ -132,7 +132,7 @@ impl Parser {
         out
     }
 
-    /// `a; b; c`: all are evaluated, the last is the value.
+    /// Parses `a; b; c`: all are evaluated, the last is the value.
     pub(crate) fn sequence(&mut self) -> Result<NodeId, Fault> {
         let first = self.expression(0)?;
         let mut nodes = vec![first];
@@ -176,7 +176,7 @@ impl Parser {
         }
     }
 
-    /// Prefix operators in a row, then their operand. A loop, so that `!!!!…` costs no stack.
+    /// Parses a row of prefix operators and their operand. A loop, so that `!!!!…` uses no stack.
     fn prefixed(&mut self) -> Result<NodeId, Fault> {
         let mut prefixes = Vec::new();
         while let Some(op) = unary(self.token()) {
@@ -241,7 +241,7 @@ impl Parser {
         }
     }
 
-    /// `a < b < c` means `a < b && b < c`.
+    /// Parses `a < b < c` as `a < b && b < c`.
     fn comparisons(&mut self, left: NodeId, op: BinaryOp, span: Span) -> Result<NodeId, Fault> {
         let (mut left, mut op, mut span) = (left, op, span);
         let mut whole: Option<NodeId> = None;
@@ -267,7 +267,7 @@ impl Parser {
         }
     }
 
-    /// `test ? yes : no`, and `test ?: no`.
+    /// Parses `test ? yes : no` and `test ?: no`.
     fn choices(&mut self, test: NodeId) -> Result<NodeId, Fault> {
         let mut test = test;
         while self.token().is_op("?") {
@@ -318,7 +318,7 @@ impl Parser {
         ))
     }
 
-    /// `if test { … } else { … }`.
+    /// Parses `if test { … } else { … }`.
     fn branches(&mut self) -> Result<NodeId, Fault> {
         let span = self.span();
         self.next();
@@ -340,7 +340,7 @@ impl Parser {
         Ok(inside)
     }
 
-    /// What a bare name stands for.
+    /// Resolves a bare name.
     pub(crate) fn name(&self, name: &str, span: Span) -> Result<Kind, Fault> {
         if let Some(variable) = self.variables.iter().rev().find(|variable| variable.name == name) {
             return Ok(Kind::Variable {

@@ -1,9 +1,9 @@
-//! The operators and how strongly they bind.
+//! Operators and their precedence.
 
 use crate::syntax::ast::{BinaryOp, UnaryOp};
 use crate::syntax::lex::Token;
 
-/// A prefix operator.
+/// Returns the prefix operator for a token.
 pub(crate) fn unary(token: &Token) -> Option<UnaryOp> {
     let Token::Op(sign) = token else { return None };
     match sign.as_str() {
@@ -14,7 +14,7 @@ pub(crate) fn unary(token: &Token) -> Option<UnaryOp> {
     }
 }
 
-/// An infix operator: which, how strongly it binds, whether it groups to the right.
+/// Returns an infix operator, its precedence, and whether it is right-associative.
 pub(crate) fn infix(sign: &str) -> Option<(BinaryOp, u16, bool)> {
     let (op, precedence) = match sign {
         "or" | "||" => (BinaryOp::Or, 10),
@@ -43,7 +43,7 @@ pub(crate) fn infix(sign: &str) -> Option<(BinaryOp, u16, bool)> {
     Some((op, precedence, op == BinaryOp::Power))
 }
 
-/// Operators that `not` may stand before (`not in`).
+/// Returns whether `not` may precede the operator (`not in`).
 pub(crate) fn may_be_negated(op: BinaryOp) -> bool {
     matches!(
         op,

@@ -1,4 +1,4 @@
-//! The operands of the grammar: literals, names, calls, members, slices, closures.
+//! Parser of operands: literals, names, calls, members, slices, closures.
 
 use std::sync::Arc;
 
@@ -45,7 +45,7 @@ impl Parser {
         }
     }
 
-    /// `#`, `.field` inside a closure, `::function()`.
+    /// Parses `#`, `.field` inside a closure, or `::function()`.
     fn sign(&mut self, sign: &str, span: Span) -> Result<NodeId, Fault> {
         match sign {
             "#" | "." if !self.closures.is_empty() => {
@@ -95,7 +95,7 @@ impl Parser {
 
     fn word(&mut self, word: &str, span: Span) -> Result<NodeId, Fault> {
         self.next();
-        // Go allows no member or index right after these three.
+        // Go allows no member or index directly after these three.
         match word {
             "true" => return Ok(self.push(Kind::Bool(true), span)),
             "false" => return Ok(self.push(Kind::Bool(false), span)),
@@ -111,7 +111,7 @@ impl Parser {
         self.postfix(node)
     }
 
-    /// `left | name(args)` is `name(left, args)`.
+    /// Rewrites `left | name(args)` to `name(left, args)`.
     pub(crate) fn pipe(&mut self, left: NodeId) -> Result<NodeId, Fault> {
         self.next();
         let Token::Word(name) = self.token().clone() else {
@@ -133,7 +133,7 @@ impl Parser {
         let function = EnvFunction::find(name);
         let args = self.arguments(piped)?;
         let Some(function) = function else {
-            // Names of values are not callable; other names do not exist.
+            // Names of values cannot be called, and other names do not exist.
             self.name(name, span)?;
             return Err(Fault::mismatch(format!("`{name}` is not a function")).at(span));
         };
@@ -271,7 +271,7 @@ impl Parser {
         self.push(Kind::Str(Arc::from(text)), span)
     }
 
-    /// `.name`, `?.name`, `[index]`, `?.[index]`, `[from:to]`, `.method()` after an operand.
+    /// Parses `.name`, `?.name`, `[index]`, `?.[index]`, `[from:to]` or `.method()` after an operand.
     pub(crate) fn postfix(&mut self, node: NodeId) -> Result<NodeId, Fault> {
         let mut node = node;
         loop {
@@ -296,7 +296,7 @@ impl Parser {
         let place = self.span();
         let name = match self.token().clone() {
             Token::Word(name) => name,
-            // Words that are operators elsewhere (`in`, `not`, `matches`) are fine as names.
+            // Words that are operators elsewhere (`in`, `not`, `matches`) are valid names here.
             Token::Op(op) if op.starts_with(|sign: char| sign.is_ascii_alphabetic()) => op,
             _ => return self.unexpected_with(", expected a name after the dot"),
         };

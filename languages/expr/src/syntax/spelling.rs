@@ -1,4 +1,4 @@
-//! How numbers and words are spelled.
+//! Spelling of numbers and words.
 
 use std::sync::LazyLock;
 
@@ -6,7 +6,7 @@ use regex::Regex;
 
 use crate::syntax::lex::Token;
 
-/// A number literal: decimal, `0x`, `0o`, `0b`, `_` between digits, a point, an exponent.
+/// Parses a number literal: decimal, `0x`, `0o`, `0b`, `_` between digits, a point, an exponent.
 pub(crate) fn parse_number(text: &str) -> Result<Token, String> {
     let plain = text.replace('_', "").to_ascii_lowercase();
     let based = |digits: &str, base| {
@@ -34,9 +34,9 @@ pub(crate) fn parse_number(text: &str) -> Result<Token, String> {
     based(&plain, 10)
 }
 
-/// Letters, decimal digits of any script, `_` and `$`.
+/// Returns whether a character may be part of a word: letters, decimal digits of any script, `_` and `$`.
 pub(crate) fn is_word_sign(sign: char) -> bool {
-    // Rust's `is_alphanumeric` takes more than Go's letter (L*) and digit (Nd) classes.
+    // Rust's `is_alphanumeric` accepts more than Go's classes for letters (L*) and digits (Nd).
     static WORD: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"^[\p{L}\p{Nd}]$").ok());
     if sign.is_ascii() {
         return sign.is_ascii_alphanumeric() || sign == '_' || sign == '$';

@@ -47,7 +47,7 @@ fn large_patterns_use_up_the_bytes_and_bad_ones_the_count() {
     assert!(message.contains("one too many"), "{message}");
 }
 
-/// Each of these took between 20 ms and 1.3 s to compile, and was then refused or kept.
+/// Each of these took between 20 ms and 1.3 s to compile before it was rejected or kept.
 #[test]
 fn what_takes_long_to_compile_is_refused_before_it_is_compiled() {
     let hostile = [
