@@ -1,5 +1,4 @@
-//! Calls of the API server: bounded in number and in time, shared fairly between namespaces, and what came of each told
-//! by class.
+//! API calls, limited in number and time, shared fairly between namespaces, with errors by class.
 
 use std::time::{Duration, Instant};
 
@@ -9,46 +8,46 @@ use tracing::Instrument as _;
 use crate::error::root_cause;
 use crate::traces::TARGET;
 
-/// What came of a call that did not succeed.
+/// Failure of a call.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CallError {
     /// The object does not exist (404).
     #[error("the object does not exist any more")]
     Gone,
-    /// It changed since it was read, or an object of that name exists (409).
+    /// Conflict: the object changed since it was read, or an object of that name exists (409).
     #[error("somebody else has changed it, or made one of that name")]
     Conflict,
-    /// The API server has understood the call, and does not do it.
+    /// The API server refused the call.
     #[error("failed to {step}: {message}")]
     Refused {
-        /// What was to be done.
+        /// Step that failed.
         step: &'static str,
-        /// The API server's words.
+        /// Message of the API server.
         message: String,
     },
-    /// It was not sent: what allowed it had lapsed while it waited for its turn.
+    /// The approval expired before the call could be sent.
     #[error("what allowed it had lapsed before it could be sent")]
     Lapsed,
-    /// Nobody knows whether it was done.
+    /// The outcome is unknown.
     #[error("failed to {step}: {message}")]
     Unknown {
-        /// What was to be done.
+        /// Step that failed.
         step: &'static str,
-        /// What went wrong.
+        /// Error message.
         message: String,
     },
 }
 
-/// Makes calls.
+/// Makes API calls.
 #[derive(Debug)]
 pub struct Calls {
-    /// At a time: a burst of verdicts must not become a burst of connections.
+    /// Limit of concurrent calls: a burst of verdicts must not become a burst of connections.
     slots: Slots,
     timeout: Duration,
 }
 
 impl Calls {
-    /// At most `at_once` calls at a time, each for at most `timeout`.
+    /// Limits calls to `at_once` at a time, and each of them to `timeout`.
     pub fn new(at_once: usize, timeout: Duration) -> Self {
         Self {
             slots: Slots::new(at_once),
@@ -56,7 +55,7 @@ impl Calls {
         }
     }
 
-    /// One call for a namespace, its body included.
+    /// Makes one call for a namespace. The timeout covers its body.
     pub async fn call<T>(
         &self,
         namespace: &str,
@@ -66,7 +65,7 @@ impl Calls {
         self.call_before(None, namespace, step, call).await
     }
 
-    /// As [`Calls::call`]; a call whose turn has not come before `until` is not sent.
+    /// Like [`Calls::call`], but does not send a call whose turn comes after `until`.
     pub async fn call_before<T>(
         &self,
         until: Option<Instant>,
@@ -88,7 +87,7 @@ impl Calls {
                 409 => CallError::Conflict,
                 code => {
                     let message = format!("{} ({code})", status.message);
-                    // Other than with 429, a server that stumbles may have done it before.
+                    // Unlike a 429, a 5xx may come after the write was done.
                     if code < 500 {
                         CallError::Refused { step, message }
                     } else {

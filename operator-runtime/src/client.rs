@@ -1,6 +1,6 @@
-//! A client of the API server: every call bounded in time, none retried behind the caller's back, all counted.
+//! Client of the API server: every call has a timeout, none is retried implicitly, all are counted.
 //!
-//! The library's own retry layer replays requests by status alone, writes included; here the caller decides,
+//! The library's own retry layer replays requests by status alone, including writes; here the caller decides,
 //! because only the caller knows whether a write may be repeated.
 
 use std::collections::HashMap;
@@ -24,33 +24,33 @@ use tower::{BoxError, Layer, Service};
 use crate::error::{ConnectError, root_cause};
 use crate::fence::Fence;
 
-/// Time that connecting may take.
+/// Timeout for connecting.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Counts requests and remembers whether the API server answered last time.
+/// Counts requests and remembers whether the API server answered the last one.
 #[derive(Debug, Clone)]
 pub struct ApiMeter {
     requests: Family<RequestLabels, Counter>,
-    /// Until the head of the answer is there.
+    /// Time to the head of the answer.
     seconds: Family<VerbLabels, Histogram, fn() -> Histogram>,
     outage: Arc<Mutex<Option<Outage>>>,
-    /// When a watch of a resource was granted last.
+    /// Time of the last granted watch by resource.
     watches: Arc<Mutex<HashMap<String, Instant>>>,
 }
 
-/// Since when, and how, requests fail.
+/// Ongoing failure of requests.
 #[derive(Debug, Clone)]
 pub struct Outage {
-    /// When the first of the failing requests failed.
+    /// Time of the first failed request.
     pub since: Timestamp,
-    /// How the newest one failed.
+    /// Error of the newest failed request.
     pub error: String,
-    /// When that was.
+    /// Time of the newest failed request.
     newest: Instant,
 }
 
-/// If no request has failed for so long, the outage is over although none has succeeded either: while the API server does
-/// not answer, the watches fail again every few seconds.
+/// Time without a failed request after which an outage is over even without a success: while the API server
+/// does not answer, the watches fail again every few seconds.
 const OUTAGE_ENDS_AFTER: Duration = Duration::from_secs(30);
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -79,7 +79,7 @@ impl Default for ApiMeter {
 }
 
 impl ApiMeter {
-    /// Offers the counters at `/metrics`.
+    /// Registers the metrics.
     pub fn register(&self, registry: &mut Registry) {
         let help = "Requests to the API server by verb, resource and status code (error: no answer)";
         registry.register("hookgate_api_requests", help, self.requests.clone());
@@ -91,19 +91,19 @@ impl ApiMeter {
         );
     }
 
-    /// Why the API server cannot be reached, if it cannot.
+    /// Returns the current outage of the API server, if there is one.
     pub fn outage(&self) -> Option<Outage> {
         let outage = self.outage.lock().unwrap_or_else(PoisonError::into_inner);
         let recent = |outage: &&Outage| outage.newest.elapsed() < OUTAGE_ENDS_AFTER;
         outage.as_ref().filter(recent).cloned()
     }
 
-    /// Whether the API server has granted a watch of this resource since.
+    /// Whether the API server has granted a watch of this resource since `moment`.
     pub fn watches_since(&self, resource: &str, moment: Instant) -> bool {
         self.watched_since(resource, moment).is_some()
     }
 
-    /// When the API server has granted a watch of this resource last, if that was after `moment`.
+    /// Time at which the API server last granted a watch of this resource, if that was after `moment`.
     pub fn watched_since(&self, resource: &str, moment: Instant) -> Option<Instant> {
         let watches = self.watches.lock().unwrap_or_else(PoisonError::into_inner);
         watches.get(resource).copied().filter(|granted| *granted > moment)
@@ -135,8 +135,8 @@ impl ApiMeter {
     }
 }
 
-/// A client from the environment: `KUBECONFIG`, the default kubeconfig, or the pod's service account.
-/// Writes pass while the fence is open.
+/// Creates a client from the environment: `KUBECONFIG`, the default kubeconfig, or the pod's service account.
+/// Writes pass only while the fence is open.
 pub async fn connect(
     meter: &ApiMeter,
     call_timeout: Duration,
@@ -146,7 +146,7 @@ pub async fn connect(
     Ok(with_config(config, meter, call_timeout, fence)?)
 }
 
-/// A client for one configuration.
+/// Creates a client from a configuration.
 pub fn with_config(
     mut config: Config,
     meter: &ApiMeter,
@@ -182,7 +182,8 @@ impl<S> Layer<S> for MeterLayer {
     }
 }
 
-/// Measures and bounds the requests of an inner service. The bound is on the answer's head: a watch streams on.
+/// Measures the requests of an inner service and limits their time to the head of the answer, because a watch
+/// streams on.
 #[derive(Clone)]
 struct Metered<S> {
     inner: S,
@@ -239,7 +240,7 @@ where
     }
 }
 
-/// The verb and the resource (with subresource) of a request, as the audit log names them.
+/// Returns a request's verb and resource (with subresource) in the terms of the audit log.
 fn classify(method: &Method, uri: &http::Uri) -> (&'static str, String) {
     let mut parts = uri.path().split('/').filter(|part| !part.is_empty());
     let group = if parts.next() == Some("apis") {

@@ -1,4 +1,4 @@
-//! Waits until the API server serves our kinds, instead of crashing while it does not.
+//! Waits until the API server serves the CRDs, instead of crashing without them.
 
 use std::time::Duration;
 
@@ -7,13 +7,13 @@ use shared_api::names::{GROUP, VERSION};
 
 use crate::health::Health;
 
-/// The name of the check in `/readyz`.
+/// Name of the check in `/readyz`.
 pub const CHECK: &str = "crds";
 
-/// Between two looks.
+/// Pause between attempts.
 const PAUSE: Duration = Duration::from_secs(2);
 
-/// Returns when every one of these resources (plural names) is served. Needs no rights beyond discovery.
+/// Returns when all these resources (plural names) are served. Needs only discovery permissions.
 pub async fn wait_for(client: &Client, resources: &[&str], health: &Health) {
     loop {
         let why = match client

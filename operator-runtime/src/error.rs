@@ -1,36 +1,36 @@
-//! Why an operator could not start or go on, and how an error is told in one line.
+//! Errors that end an operator, and their form in one line.
 
 use std::net::SocketAddr;
 
-/// Why an operator could not start, or not go on.
+/// Error that ends an operator.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// No way to the API server.
+    /// The API server cannot be reached.
     #[error(transparent)]
     Connect(#[from] ConnectError),
-    /// The address of the health endpoint cannot be used.
+    /// The health endpoint cannot listen on its address.
     #[error("failed to listen on {address}: {source}; choose another with --listen")]
     Listen {
-        /// The address.
+        /// Address to listen on.
         address: SocketAddr,
-        /// Why.
+        /// Cause.
         source: std::io::Error,
     },
     /// Signals cannot be received.
     #[error("failed to listen for signals: {0}")]
     Signals(std::io::Error),
-    /// Another process leads now.
+    /// The lease was lost.
     #[error("lost the lead: {0}; ending, so that this process starts anew as a candidate")]
     LostLead(String),
-    /// The work came to an end that it should not have.
+    /// The work ended although it never should.
     #[error("the watches ended; this is a defect, please report it")]
     WorkEnded,
 }
 
-/// Why there is no client.
+/// Error while creating a client.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
-    /// Neither a kubeconfig nor a service account.
+    /// Neither a kubeconfig nor a service account exists.
     #[error("failed to find the API server: {0}; set KUBECONFIG, or run in a pod with a service account")]
     Config(#[from] kube::config::InferConfigError),
     /// The configuration cannot be used.
@@ -38,7 +38,7 @@ pub enum ConnectError {
     Client(#[from] kube::Error),
 }
 
-/// The innermost error's text.
+/// Returns the innermost error's message.
 pub fn root_cause(error: &dyn std::error::Error) -> String {
     let mut cause = error;
     while let Some(source) = cause.source() {

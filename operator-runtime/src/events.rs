@@ -1,5 +1,5 @@
-//! Kubernetes events. They are sent aside, so that no decision waits for one. One that the API server does not accept at
-//! that moment is sent again a few times; if that is in vain, it is lost and counted.
+//! Kubernetes events. They are sent in the background, so that no decision waits for one. An event that the
+//! API server does not accept is retried a few times, then dropped and counted.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,36 +14,36 @@ use prometheus_client::registry::Registry;
 use runtime_core::backoff::Backoff;
 use tokio::sync::mpsc;
 
-/// Events that wait to be sent; further ones are dropped and counted.
+/// Queue limit; further events are dropped and counted.
 const WAITING: usize = 1024;
-/// Of these, events about objects of one namespace: who has much to be told of leaves room for others.
+/// Queue limit per namespace, so that one namespace leaves room for others.
 const WAITING_OF_ONE: usize = WAITING / 4;
-/// Events sent at a time.
+/// Events sent concurrently.
 const AT_ONCE: usize = 4;
-/// How often an event is sent before it is lost; the pauses between grow from the first to the longest.
+/// Attempts before an event is dropped; the pauses between them grow from the first to the longest.
 const TRIES: u32 = 4;
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(4);
 
-/// Bytes of a note that the API server takes.
+/// Longest note that the API server accepts, in bytes.
 const LONGEST_NOTE: usize = 1024;
 
-/// For so long an event that says the same is a repetition, which is counted on the first one.
+/// Time during which an identical event only increments the count of the first one.
 const REPETITION: Duration = Duration::from_mins(6);
-/// Events that are remembered for that.
+/// Events remembered for that.
 const REMEMBERED: usize = 1024;
 
-/// Takes events and sends them when it can.
+/// Queues events and sends them in the background.
 #[derive(Debug, Clone)]
 pub struct Events {
     queue: mpsc::Sender<(Event, ObjectReference)>,
-    /// How many wait, by namespace.
+    /// Number of queued events by namespace.
     waiting: Arc<Mutex<HashMap<String, usize>>>,
     dropped: Counter,
 }
 
 impl Events {
-    /// Starts sending as `reporter`.
+    /// Starts sending events as `reporter`.
     pub fn start(client: Client, reporter: &str, registry: &mut Registry) -> Self {
         let (queue, waiting) = mpsc::channel(WAITING);
         let dropped = Counter::default();
@@ -85,12 +85,12 @@ impl Events {
         }
     }
 
-    /// Says that something needs a person's attention.
+    /// Emits a warning about something that needs a person's attention.
     pub fn warn(&self, about: ObjectReference, reason: &str, action: &str, note: &str) {
         self.send(EventType::Warning, about, reason, action, note);
     }
 
-    /// Says what was done, for those who ask afterwards.
+    /// Emits a normal event about a completed action.
     pub fn tell(&self, about: ObjectReference, reason: &str, action: &str, note: &str) {
         self.send(EventType::Normal, about, reason, action, note);
     }
@@ -113,7 +113,7 @@ impl Events {
     }
 }
 
-/// Sends an event. Where an answer was lost it may be there twice: nobody counts on events.
+/// Sends an event with retries. If an answer was lost, the event may exist twice, which does no harm.
 async fn publish(recorder: &Recorder, event: &Event, about: &ObjectReference) -> kube::Result<()> {
     let mut pause = Backoff::new(FIRST_PAUSE, LONGEST_PAUSE);
     loop {
@@ -126,7 +126,7 @@ async fn publish(recorder: &Recorder, event: &Event, about: &ObjectReference) ->
     }
 }
 
-/// Whether the same request may be accepted later: not where the API server has understood and refused it.
+/// Whether a retry may succeed: not if the API server understood and refused the request.
 fn may_pass(error: &kube::Error) -> bool {
     match error {
         kube::Error::Api(status) => status.code == 429 || status.code >= 500,
@@ -134,7 +134,7 @@ fn may_pass(error: &kube::Error) -> bool {
     }
 }
 
-/// As much of a note as the API server takes: it counts bytes.
+/// Cuts a note to the bytes that the API server accepts.
 fn cut(note: &str) -> String {
     if note.len() <= LONGEST_NOTE {
         return note.to_owned();
@@ -145,7 +145,7 @@ fn cut(note: &str) -> String {
     note.get(..end).unwrap_or_default().to_owned() + "…"
 }
 
-/// Counts one more that waits, if there is room for it.
+/// Counts a queued event, if the namespace has room for it.
 fn enter(waiting: &Mutex<HashMap<String, usize>>, namespace: &str) -> bool {
     let mut waiting = waiting.lock().unwrap_or_else(PoisonError::into_inner);
     let count = waiting.entry(namespace.to_owned()).or_default();
@@ -154,7 +154,7 @@ fn enter(waiting: &Mutex<HashMap<String, usize>>, namespace: &str) -> bool {
     room
 }
 
-/// Counts one less.
+/// Counts an event as sent.
 fn leave(waiting: &Mutex<HashMap<String, usize>>, namespace: &str) {
     let mut waiting = waiting.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(count) = waiting.get_mut(namespace) {
@@ -165,8 +165,8 @@ fn leave(waiting: &Mutex<HashMap<String, usize>>, namespace: &str) {
     }
 }
 
-/// A recorder takes all events of one reason about one object for repetitions, whatever they say: of many pods that
-/// were deleted it would name the first. So what is said differently has a recorder of its own.
+/// Keeps a recorder for each object, reason and note. A single recorder treats all events with one reason
+/// about one object as repetitions: of many deleted pods it would name only the first.
 struct Recorders {
     client: Client,
     reporter: Reporter,

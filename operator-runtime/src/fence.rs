@@ -1,38 +1,38 @@
-//! No write after the lease may have been lost: every request that changes something passes here.
+//! Fence: blocks writes once the lease may have been lost. Every request that changes something passes here.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
-/// The beginning of this process's time.
+/// Start of this process's monotonic time.
 static BEGINNING: LazyLock<Instant> = LazyLock::new(Instant::now);
 
-/// The time of this process, which no clock change moves.
+/// Monotonic time of this process.
 pub(crate) fn now() -> Duration {
     BEGINNING.elapsed()
 }
 
-/// Until when this process may write. Clones share it.
+/// Time until which this process may write. Clones share it.
 #[derive(Debug, Clone)]
 pub struct Fence {
     /// Nanoseconds since [`BEGINNING`].
     until: Arc<AtomicU64>,
 }
 
-/// A write was not sent.
+/// The fence blocked a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("this process does not lead (any more): the write was not sent")]
 pub struct Closed;
 
 impl Fence {
-    /// One that nothing closes: for a process that works alone.
+    /// Creates a fence that never closes, for a process without an election.
     pub fn open() -> Self {
         Self {
             until: Arc::new(AtomicU64::new(u64::MAX)),
         }
     }
 
-    /// One that is closed until somebody leads.
+    /// Creates a fence that is closed until this process leads.
     pub fn closed() -> Self {
         Self {
             until: Arc::new(AtomicU64::new(0)),
@@ -44,7 +44,7 @@ impl Fence {
         self.until.store(nanos, Ordering::SeqCst);
     }
 
-    /// How long a write that begins now may take.
+    /// Time that a write that begins now may take.
     pub fn left(&self) -> Result<Duration, Closed> {
         let until = Duration::from_nanos(self.until.load(Ordering::SeqCst));
         until

@@ -1,7 +1,7 @@
 //! `/healthz`, `/readyz` and `/metrics`.
 //!
-//! Alive means that this process answers. Ready means that it can do its work: every named check has passed and
-//! the API server answers; otherwise `/readyz` is 503 and says which check waits for what.
+//! Alive means that this process answers. Ready means that it can work: every named check passes and the API
+//! server answers; otherwise `/readyz` returns 503 with the reason of each failing check.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -19,7 +19,7 @@ use tokio::net::TcpListener;
 
 use crate::client::ApiMeter;
 
-/// The state that the endpoints report.
+/// State that the endpoints report.
 #[derive(Debug, Clone)]
 pub struct Health {
     checks: Arc<Mutex<BTreeMap<&'static str, Check>>>,
@@ -33,7 +33,8 @@ enum Check {
         since: Instant,
     },
     Fails(String),
-    /// A watch has broken off. That it is back is known when the API server grants it: it may have nothing to tell.
+    /// Watch that was interrupted. It counts as back when the API server grants it again, because there may
+    /// be no event to show.
     Interrupted {
         why: String,
         resource: String,
@@ -42,7 +43,7 @@ enum Check {
 }
 
 impl Health {
-    /// Ready as soon as the API server answers, until more is required.
+    /// Creates a state that is ready as soon as the API server answers, until checks are required.
     pub fn new(meter: ApiMeter) -> Self {
         Self {
             checks: Arc::default(),
@@ -50,12 +51,12 @@ impl Health {
         }
     }
 
-    /// Reports that a check passes.
+    /// Marks a check as passing.
     pub fn pass(&self, check: &'static str) {
         self.pass_saying(check, "ok");
     }
 
-    /// Reports that a check passes, in these words.
+    /// Marks a check as passing, with a text.
     pub fn pass_saying(&self, check: &'static str, words: impl Into<String>) {
         let (words, mut since) = (words.into(), Instant::now());
         let mut checks = self.checks.lock().unwrap_or_else(PoisonError::into_inner);
@@ -65,20 +66,20 @@ impl Health {
         checks.insert(check, Check::Passes { words, since });
     }
 
-    /// From now on these checks must pass, too.
+    /// Adds checks that must pass.
     pub fn require(&self, checks: &[&'static str]) {
         for check in checks {
             self.fail(check, "not yet");
         }
     }
 
-    /// Reports that a check does not pass, and why.
+    /// Marks a check as failing, with the reason.
     pub fn fail(&self, check: &'static str, why: impl Into<String>) {
         self.set(check, Check::Fails(why.into()));
     }
 
-    /// Reports that the watch of a resource has broken off, and why. The check passes again as soon as the API server
-    /// grants another.
+    /// Marks the watch of a resource as interrupted, with the reason. The check passes again as soon as the
+    /// API server grants another watch.
     pub fn interrupt(&self, check: &'static str, resource: impl Into<String>, why: impl Into<String>) {
         let (why, resource, since) = (why.into(), resource.into(), Instant::now());
         let interrupted = Check::Interrupted { why, resource, since };
@@ -92,8 +93,8 @@ impl Health {
             .insert(check, state);
     }
 
-    /// Since when a check has passed without a break; none while it does not pass. Of a watch that was granted again and
-    /// has shown nothing since, the break lasts until it shows something or is granted.
+    /// Time since which a check has passed without a break; `None` while it fails. For an interrupted watch,
+    /// it is the time at which the API server granted it again.
     pub fn passes_since(&self, check: &str) -> Option<Instant> {
         let checks = self.checks.lock().unwrap_or_else(PoisonError::into_inner);
         match checks.get(check)? {
@@ -103,7 +104,7 @@ impl Health {
         }
     }
 
-    /// Whether all is well, and a line for each check.
+    /// Returns whether all checks pass, and a line for each check.
     pub fn report(&self) -> (bool, String) {
         let checks = self.checks.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let mut checks: BTreeMap<&'static str, Result<String, String>> = checks
@@ -138,7 +139,7 @@ impl Health {
     }
 }
 
-/// Serves the endpoints until the process ends. Returns the address that is listened on.
+/// Serves the endpoints until the process ends. Returns the listening address.
 pub async fn serve(listen: SocketAddr, health: Health, registry: Registry) -> std::io::Result<SocketAddr> {
     let listener = TcpListener::bind(listen).await?;
     let address = listener.local_addr()?;

@@ -1,28 +1,29 @@
-//! What the shells of both operators share.
+//! Runtime that both operators' shells share.
 //!
 //! | module | job |
 //! | --- | --- |
-//! | [`calls`] | calls of the API server, bounded in number and time; what came of them by class |
-//! | [`client`] | a client of the API server with bounded calls, no hidden retries, and every request counted |
+//! | [`calls`] | API calls, limited in number and time, with errors by class |
+//! | [`client`] | a client of the API server with timeouts, no implicit retries, and every request counted |
 //! | [`crd_wait`] | waits for the CRDs instead of crashing without them |
-//! | [`error`] | why an operator could not start or go on |
-//! | [`events`] | Kubernetes events, sent aside so that they never hold up a decision |
-//! | [`fence`] | no write after the lease may have been lost |
-//! | [`flags`] | flags that several programs have, and the variables of all |
+//! | [`error`] | errors that end an operator |
+//! | [`events`] | Kubernetes events, sent in the background so that they never delay a decision |
+//! | [`fence`] | blocks writes once the lease may have been lost |
+//! | [`flags`] | flags that several programs share, and the variables of all |
 //! | [`health`] | `/healthz`, `/readyz`, `/metrics` |
 //! | [`leader`] | leader election with a Lease |
-//! | [`metrics`] | what every component tells Prometheus |
-//! | [`patch`] | merge patches that leave exactly what they hold |
-//! | [`process`] | logs, TLS, runtime, and why an operator could not start |
-//! | `random` | numbers that nobody can foresee |
-//! | [`shard`] | what of the cluster a process works on: all, one namespace, or a shard of them |
-//! | [`shell`] | what every operator stands on before it does its own work |
+//! | [`metrics`] | metrics that every component exports |
+//! | [`patch`] | merge patches that replace the whole object |
+//! | [`process`] | logs, TLS, runtime, and the report of a failed start |
+//! | `random` | random numbers |
+//! | [`shard`] | the part of the cluster that a process works on: all, one namespace, or a shard of them |
+//! | [`shell`] | setup of an operator before it does its own work |
 //! | [`shutdown`] | SIGTERM and SIGINT |
 //! | [`telemetry`] | logs for people or machines |
-//! | [`traces`] | spans for an OpenTelemetry collector, where one is named |
+//! | [`traces`] | spans for an OpenTelemetry collector, if one is configured |
 //! | [`watch`] | all objects of a kind, then every change of them |
 //!
-//! Slots and turns are in the crate `fair-share`; who leads is decided in `runtime-core`. No decision is taken here, and nothing here knows what a hook or a game server is.
+//! The crate `fair-share` has slots and turns; `runtime-core` decides who leads. This crate makes no
+//! decisions and knows nothing of hooks or game servers.
 
 pub mod calls;
 pub mod client;

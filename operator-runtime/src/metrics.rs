@@ -1,4 +1,4 @@
-//! What every component tells Prometheus, under its own name.
+//! Metrics that every component exports, under its own name.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -12,8 +12,8 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
 
-/// Says which build of which component this is. Returns the place for what all components tell: there each metric has
-/// the component's name as a label, so that one can be told from another whatever the scrape's labels are.
+/// Registers the component and its version. Returns the registry for common metrics: each has the component's
+/// name as a label, so that components differ regardless of the scrape's labels.
 pub fn common<'r>(
     registry: &'r mut Registry,
     component: &'static str,
@@ -24,10 +24,10 @@ pub fn common<'r>(
     registry.sub_registry_with_label((Cow::from("component"), Cow::from(component)))
 }
 
-/// Names and values of labels.
+/// Label names and values.
 pub type Labels = Vec<(&'static str, String)>;
 
-/// Durations as the original operators tell them: a histogram with their buckets, the longest and the shortest.
+/// Durations in the original operators' format: a histogram with their buckets, the longest and the shortest.
 #[derive(Debug, Clone)]
 pub struct Durations {
     all: Family<Labels, Histogram, fn() -> Histogram>,
@@ -36,7 +36,7 @@ pub struct Durations {
     known: Arc<Mutex<HashSet<Labels>>>,
 }
 
-/// The original operators' buckets, in s.
+/// Buckets of the original operators, in s.
 const SECONDS: [f64; 11] = [0.001, 0.01, 0.1, 0.5, 1.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0];
 
 impl Default for Durations {
@@ -51,12 +51,12 @@ impl Default for Durations {
 }
 
 impl Durations {
-    /// Offers the histogram under a name that ends in `_seconds`.
+    /// Registers the histogram under a name that ends in `_seconds`.
     pub fn register(&self, registry: &mut Registry, name: &str, help: &str) {
         registry.register(name, help, self.all.clone());
     }
 
-    /// Offers the longest and the shortest, too.
+    /// Also registers the longest and the shortest.
     pub fn register_with_extremes(&self, registry: &mut Registry, name: &str, help: &str) {
         self.register(registry, name, help);
         registry.register(
@@ -71,7 +71,7 @@ impl Durations {
         );
     }
 
-    /// Something took this long.
+    /// Records a duration.
     pub fn observe(&self, labels: &Labels, took: Duration) {
         let seconds = took.as_secs_f64();
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
@@ -85,7 +85,7 @@ impl Durations {
         }
     }
 
-    /// What has this label is gone.
+    /// Removes all series with this label.
     pub fn forget(&self, label: &(&'static str, String)) {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         known.retain(|labels| {
@@ -100,13 +100,13 @@ impl Durations {
     }
 }
 
-/// The label by which the original operators tell whether something went well.
+/// Label for success or failure in the original operators' metrics.
 pub fn original_status(good: bool) -> (&'static str, String) {
     ("status", if good { "success" } else { "failure" }.to_owned())
 }
 
-/// Says as the original operators do which version this is. `kinds`: labels with the versions of the kinds that it works
-/// on.
+/// Registers the version in the original operators' format. `kinds` are labels with the versions of the kinds
+/// that it works on.
 pub fn original_version(registry: &mut Registry, name: &str, version: &str, kinds: &[(&'static str, &str)]) {
     let of_build = [("git_version", version), ("git_commit", ""), ("build_date", "")];
     let labels = [("name", name), ("image_version", version)];

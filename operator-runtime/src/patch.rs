@@ -2,7 +2,8 @@
 
 use serde_json::{Map, Value};
 
-/// A merge patch that leaves exactly `new`: what `old` had and `new` has not is set to null, at every depth.
+/// Returns a merge patch that results in exactly `new`: fields of `old` that `new` lacks become null, at
+/// every depth.
 pub fn replacing(old: Value, new: Value) -> Value {
     let (Value::Object(mut old), Value::Object(new)) = (old, new.clone()) else {
         return new;

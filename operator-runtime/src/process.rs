@@ -1,4 +1,4 @@
-//! The life of an operator's process: logs, TLS, runtime, and a line that says why it could not start.
+//! Life of an operator's process: logs, TLS, runtime, and one line that reports a failed start.
 
 use std::process::ExitCode;
 
@@ -7,9 +7,9 @@ use crate::telemetry::{self, Telemetry};
 
 /// Runs an operator to its end.
 pub fn start(telemetry: &Telemetry, operator: impl Future<Output = Result<(), StartError>>) -> ExitCode {
-    // Every TLS connection of this process uses the same implementation.
+    // Install one TLS implementation for every connection of this process.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    // There is no log yet that could say what goes wrong here.
+    // Logging is not set up yet.
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {

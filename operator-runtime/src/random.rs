@@ -1,8 +1,8 @@
-//! Randomness, for names that no other process has and for delays that do not come all at once.
+//! Random numbers, for unique names of processes and for jitter.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 
-/// A number that nobody can foresee.
+/// Returns an unpredictable number.
 pub(crate) fn random() -> u64 {
     RandomState::new().build_hasher().finish()
 }

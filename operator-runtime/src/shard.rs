@@ -1,26 +1,26 @@
-//! What of the cluster a process works on: one namespace, all of them, or those of its shard.
+//! Part of the cluster that a process works on: one namespace, all of them, or those of its shard.
 
 use kube::core::NamespaceResourceScope;
 use kube::{Api, Client};
 pub use runtime_core::shard::{NoShard, Shard};
 
-/// What of the cluster is a process's.
+/// Part of the cluster that a process works on.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Scope {
-    /// The one namespace that it works in, if it is one.
+    /// Single namespace, if the process works in only one.
     pub namespace: Option<String>,
-    /// Its shard of all namespaces, if they are shared.
+    /// Shard of all namespaces, if they are divided.
     pub shard: Option<Shard>,
 }
 
 impl Scope {
-    /// Whether what is in this namespace is the process's.
+    /// Whether a namespace belongs to the scope.
     pub fn has(&self, namespace: &str) -> bool {
         self.namespace.as_deref().is_none_or(|own| own == namespace)
             && self.shard.is_none_or(|shard| shard.has(namespace))
     }
 
-    /// Where objects of a kind are looked for. The API server cannot tell shards apart.
+    /// Returns the API to list and watch a kind. The API server cannot filter by shard.
     pub fn api<K>(&self, client: &Client) -> Api<K>
     where
         K: kube::Resource<Scope = NamespaceResourceScope>,

@@ -1,4 +1,4 @@
-//! What every operator stands on before it does its own work: signals, a fenced client, events, health and metrics,
+//! Setup of an operator before it does its own work: signals, a fenced client, events, health and metrics,
 //! and the election.
 
 use std::process::ExitCode;
@@ -17,46 +17,46 @@ use crate::metrics;
 use crate::process;
 use crate::shutdown::Shutdown;
 
-/// An operator, by its flags: what it is called, what it tells, and what it does while it leads.
+/// Operator with its flags: its name, its metrics, and the work that it does as leader.
 pub trait Operator {
-    /// Its name: of its Lease, of its events, in its log.
+    /// Name of the program, used for its Lease, its events and its log.
     const NAME: &'static str;
-    /// Its version.
+    /// Version of the program.
     const VERSION: &'static str;
-    /// Its own metrics.
+    /// Metrics of the program itself.
     type Metrics;
 
-    /// The flags that all operators have.
+    /// Flags that all operators have.
     fn operator(&self) -> &OperatorArgs;
 
-    /// Whether and how it elects a leader.
+    /// Flags of the leader election.
     fn leader(&self) -> &LeaderArgs;
 
-    /// Its own metrics, offered at `/metrics`.
+    /// Creates its own metrics and registers them.
     fn metrics(&self, registry: &mut Registry) -> Self::Metrics;
 
-    /// Its work, which never ends by itself. Ending the program drops it.
+    /// Work of the operator, which never returns. Shutdown drops it.
     fn work(self, shell: Shell, metrics: Self::Metrics) -> impl Future<Output = ()>;
 }
 
-/// What an operator works with.
+/// Client, events and health state that an operator works with.
 #[derive(Clone)]
 pub struct Shell {
-    /// Its client, whose writes pass while it leads.
+    /// Client whose writes pass only while the process leads.
     pub client: Client,
-    /// Its events.
+    /// Sender of events.
     pub events: Events,
-    /// Its health, which is served already.
+    /// Health state, which is already served.
     pub health: Health,
 }
 
-/// The program with these settings.
+/// Runs the program with these settings.
 pub fn start<O: Operator>(operator: O) -> ExitCode {
     let telemetry = operator.operator().telemetry(O::NAME, O::VERSION);
     process::start(&telemetry, run(operator))
 }
 
-/// Runs an operator until a signal asks it to end; as leader, if there is an election.
+/// Runs an operator until a signal requests shutdown; as leader, if there is an election.
 async fn run<O: Operator>(operator: O) -> Result<(), StartError> {
     let (name, version) = (O::NAME, O::VERSION);
     let mut registry = Registry::default();

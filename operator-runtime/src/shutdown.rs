@@ -1,9 +1,9 @@
-//! SIGTERM and SIGINT end the process in an orderly way.
+//! Graceful shutdown on SIGTERM and SIGINT.
 
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
-/// Becomes true once the process is to end.
+/// Becomes true once shutdown is requested.
 #[derive(Debug, Clone)]
 pub struct Shutdown(watch::Receiver<bool>);
 
@@ -23,10 +23,10 @@ impl Shutdown {
         Ok(Self(receiver))
     }
 
-    /// Returns when the process is to end.
+    /// Returns when shutdown is requested.
     pub async fn requested(&mut self) {
         if self.0.wait_for(|requested| *requested).await.is_err() {
-            // Nobody can ask any more: never.
+            // The sender is gone, so no request can come.
             std::future::pending::<()>().await;
         }
     }

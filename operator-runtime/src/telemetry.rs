@@ -1,4 +1,4 @@
-//! Logs, for people or for machines, on standard error; and traces, where somebody asks for them.
+//! Logs for people or machines on standard error, and traces if they are configured.
 
 use opentelemetry_sdk::trace::SdkTracerProvider;
 use tracing_subscriber::filter::filter_fn;
@@ -8,7 +8,7 @@ use tracing_subscriber::{EnvFilter, Layer};
 
 use crate::traces::{self, InvalidEndpoint, TARGET};
 
-/// How log lines look.
+/// Format of log lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum LogFormat {
     /// One readable line each.
@@ -17,36 +17,36 @@ pub enum LogFormat {
     Json,
 }
 
-/// What a component tells of itself, besides metrics.
+/// Settings for logs and traces.
 #[derive(Debug, Clone)]
 pub struct Telemetry {
-    /// Its name, in traces.
+    /// Name in traces.
     pub name: &'static str,
-    /// Its version, in traces.
+    /// Version in traces.
     pub version: &'static str,
-    /// How log lines look.
+    /// Format of log lines.
     pub format: LogFormat,
-    /// What is logged: a level (`info`) or directives (`info,hook_operator=debug`).
+    /// Log filter: a level (`info`) or directives (`info,hook_operator=debug`).
     pub log: String,
-    /// Where traces are sent to; none: nowhere.
+    /// Endpoint for traces; `None` sends none.
     pub otlp_endpoint: Option<String>,
 }
 
-/// Traces that are being sent.
+/// Exporter of traces.
 #[derive(Debug)]
 pub struct Running(Option<SdkTracerProvider>);
 
 impl Running {
-    /// Sends what is left.
+    /// Sends the remaining traces.
     pub async fn end(self) {
         if let Some(provider) = self.0 {
-            // It blocks until the collector has answered, or is given up on.
+            // Blocks until the collector answers or the timeout passes.
             let _ = tokio::task::spawn_blocking(move || provider.shutdown()).await;
         }
     }
 }
 
-/// Starts logging, and tracing if that is asked for. Within a runtime: traces are sent by it.
+/// Starts logging, and tracing if it is configured. Needs a runtime, which sends the traces.
 pub fn start(telemetry: &Telemetry) -> Result<Running, InvalidTelemetry> {
     let filter = EnvFilter::try_new(&telemetry.log).map_err(|error| InvalidTelemetry::Filter {
         filter: telemetry.log.clone(),
@@ -59,7 +59,7 @@ pub fn start(telemetry: &Telemetry) -> Result<Running, InvalidTelemetry> {
             .boxed(),
         LogFormat::Json => lines.json().flatten_event(true).boxed(),
     };
-    // What is traced is not said again in every line of the log.
+    // Spans are not repeated in the log.
     let lines = lines
         .with_filter(filter)
         .with_filter(filter_fn(|about| about.target() != TARGET));
@@ -82,15 +82,15 @@ pub fn start(telemetry: &Telemetry) -> Result<Running, InvalidTelemetry> {
 /// Settings that cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum InvalidTelemetry {
-    /// A log filter that cannot be read.
+    /// Log filter that does not parse.
     #[error("log level {filter:?}: {message}; use for example info, or info,hook_operator=debug")]
     Filter {
-        /// As it was given.
+        /// Filter as given.
         filter: String,
-        /// What is wrong with it.
+        /// Parse error.
         message: String,
     },
-    /// An endpoint that cannot be used.
+    /// Endpoint that cannot be used.
     #[error(transparent)]
     Endpoint(#[from] InvalidEndpoint),
 }

@@ -1,7 +1,7 @@
-//! Traces for an OpenTelemetry collector: OTLP over HTTP, off unless an endpoint is named.
+//! Traces for an OpenTelemetry collector: OTLP over HTTP, off unless an endpoint is configured.
 //!
-//! A span is opened with the target [`TARGET`]; without an endpoint it costs nothing. Spans carry namespaces, names and
-//! classes, never URLs, arguments or answers: these may hold secrets.
+//! A span is opened with the target [`TARGET`]; without an endpoint it costs nothing. Spans carry namespaces,
+//! names and classes, never URLs, arguments or answers, which may contain secrets.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -20,13 +20,13 @@ use tracing_subscriber::registry::LookupSpan;
 use crate::error::root_cause;
 use crate::telemetry::Telemetry;
 
-/// The target of spans that are sent.
+/// Target of spans that are exported.
 pub const TARGET: &str = shared_api::names::TRACE_TARGET;
 
-/// Time that sending a batch may take.
+/// Timeout for sending a batch.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// An endpoint that cannot be used.
+/// Endpoint that cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[error("--otlp-endpoint {endpoint:?}: {message}; use for example http://collector:4318")]
 pub struct InvalidEndpoint {
@@ -34,7 +34,7 @@ pub struct InvalidEndpoint {
     message: String,
 }
 
-/// What sends spans to an endpoint, in batches, from the runtime that this is called in.
+/// Creates an exporter that sends spans to an endpoint in batches, on the current runtime.
 pub(crate) fn provider(telemetry: &Telemetry, endpoint: &str) -> Result<SdkTracerProvider, InvalidEndpoint> {
     let invalid = |message: String| InvalidEndpoint {
         endpoint: endpoint.to_owned(),
@@ -71,7 +71,7 @@ pub(crate) fn provider(telemetry: &Telemetry, endpoint: &str) -> Result<SdkTrace
         .build())
 }
 
-/// What makes spans of a provider's out of the program's.
+/// Creates the layer that passes the program's spans to a provider.
 pub(crate) fn layer<S>(provider: &SdkTracerProvider) -> OpenTelemetryLayer<S, SdkTracer>
 where
     S: Subscriber + for<'span> LookupSpan<'span>,
@@ -83,7 +83,7 @@ where
         .with_tracked_inactivity(false)
 }
 
-/// Sends batches from the program's runtime: the exporter's own thread has none.
+/// Sends batches on the program's runtime, because the exporter's own thread has none.
 #[derive(Debug)]
 struct Sender {
     client: reqwest::Client,
@@ -92,7 +92,7 @@ struct Sender {
 }
 
 impl Sender {
-    /// Says that the collector does not answer well, and that it does again; not with every batch.
+    /// Logs when the collector starts to fail and when it recovers, not for every batch.
     fn note(&self, failure: Option<String>) {
         let failed_before = self.failing.swap(failure.is_some(), Ordering::Relaxed);
         match failure {

@@ -1,4 +1,4 @@
-//! Watches: all objects of a kind, then every change of them, for ever.
+//! Watches: stream all objects of a kind, then every change of them, without end.
 
 use std::time::Duration;
 
@@ -15,13 +15,13 @@ use crate::health::Health;
 use crate::random::random;
 use crate::shard::Scope;
 
-/// An event about an object that may not be readable as its kind.
+/// Event about an object that may not parse as its kind.
 pub type Observed<K> = Event<DeserializeGuard<K>>;
 
 /// Namespace and name.
 pub type Key = (String, String);
 
-/// The key of an object.
+/// Returns the key of an object.
 pub fn key_of(metadata: &ObjectMeta) -> Key {
     (
         metadata.namespace.clone().unwrap_or_default(),
@@ -29,8 +29,8 @@ pub fn key_of(metadata: &ObjectMeta) -> Key {
     )
 }
 
-/// When a watch begins again after failures: a fifth of kube's own delays, which would leave an operator blind for up to a
-/// minute.
+/// Back-off between attempts to restart a watch: a fifth of kube's own delays, which would leave an operator
+/// blind for up to a minute.
 struct Soon(Backoff);
 
 impl Default for Soon {
@@ -44,7 +44,7 @@ impl Iterator for Soon {
 
     fn next(&mut self) -> Option<Duration> {
         let delay = self.0.fail();
-        // Up to as much again by chance: not all watches of all operators come back at once.
+        // Add a jitter of up to 100 %, so that the watches of all operators do not come back at once.
         let percent = u32::try_from(random() % 101).unwrap_or_default();
         Some(delay + delay * percent / 100)
     }
@@ -56,7 +56,8 @@ impl kube::runtime::utils::Backoff for Soon {
     }
 }
 
-/// All objects that `api` lists, then every change of them; never ends. `check` in `/readyz` tells how it is.
+/// Streams all objects that `api` lists, then every change; never ends. The check `check` in `/readyz`
+/// reports its state.
 pub fn watch<K>(
     api: Api<DeserializeGuard<K>>,
     check: &'static str,
@@ -71,7 +72,7 @@ where
         .filter_map(move |observed| {
             let event = match observed {
                 Ok(event) => {
-                    // A list in progress is not a state to rely on; anything else shows that the watch lives.
+                    // A list in progress is not reliable yet; any other event shows that the watch works.
                     if !matches!(event, Event::Init | Event::InitApply(_)) {
                         health.pass(check);
                     }
@@ -87,8 +88,8 @@ where
         })
 }
 
-/// The same of what is in a process's scope. What is of another shard comes as far as here, since the API server cannot
-/// tell it apart, and nobody hears of it.
+/// Like [`watch()`], limited to the process's scope. Objects of other shards are dropped here, because the
+/// API server cannot filter them.
 pub fn watch_in<K>(
     client: &Client,
     scope: &Scope,
@@ -108,7 +109,7 @@ where
     all.filter(move |event| std::future::ready(concerns(&scope, event)))
 }
 
-/// Whether an event is about something in this scope, or about all.
+/// Whether an event concerns this scope.
 fn concerns<K: kube::Resource>(scope: &Scope, event: &Event<K>) -> bool {
     match event {
         Event::Init | Event::InitDone => true,

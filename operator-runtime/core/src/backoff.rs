@@ -1,9 +1,9 @@
-//! How long to wait before what failed is tried again.
+//! Exponential back-off between retries.
 
 use std::time::Duration;
 
-/// An exponential back-off: the first delay, then twice as much after each failure, up to a longest one. What succeeds
-/// resets it. It has no randomness: who needs it, so that many do not come at once, adds it.
+/// Exponential back-off: starts with the first delay and doubles it after each failure, up to the longest. A
+/// success resets it. It has no jitter; callers add it where needed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Backoff {
     first: Duration,
@@ -12,7 +12,7 @@ pub struct Backoff {
 }
 
 impl Backoff {
-    /// Nothing has failed yet.
+    /// Creates a back-off without failures.
     pub const fn new(first: Duration, longest: Duration) -> Self {
         Self {
             first,
@@ -21,7 +21,7 @@ impl Backoff {
         }
     }
 
-    /// It has failed once more. Returns how long to wait.
+    /// Records a failure. Returns the delay before the retry.
     #[must_use = "a failure that is not waited after is a hot loop"]
     pub fn fail(&mut self) -> Duration {
         let delay = self.delay_after(self.failures);
@@ -29,18 +29,18 @@ impl Backoff {
         delay
     }
 
-    /// It has succeeded.
+    /// Records a success.
     pub fn reset(&mut self) {
         self.failures = 0;
     }
 
-    /// How often it has failed since it succeeded last.
+    /// Number of failures since the last success.
     pub const fn failures(&self) -> u32 {
         self.failures
     }
 
     fn delay_after(self, earlier_failures: u32) -> Duration {
-        // A power too large for the factor is longer than any longest delay, unless there is no first one.
+        // An overflowing factor exceeds every longest delay, unless the first delay is zero.
         let factor = 1u32.checked_shl(earlier_failures).unwrap_or(u32::MAX);
         self.first.saturating_mul(factor).min(self.longest)
     }

@@ -1,94 +1,97 @@
-//! Who leads, decided from what is read of a Lease and when. Pure: times are those of the candidate's own clock, which
-//! only has to run as fast as the others'. What a Lease says of times is for people; clocks of machines differ.
+//! Decides who leads, from the content of a Lease and the times it was read. Pure: times are those of the
+//! candidate's own clock, which only has to run as fast as the others'. The times in a Lease are only
+//! informational, because the clocks of machines differ.
 
 use std::time::Duration;
 
-/// How long things may take. The words, and the proportions of 15 s, 10 s and 2 s, are those of client-go's leader
-/// election: `LeaseDuration`, `RenewDeadline` and `RetryPeriod` of `LeaderElectionConfig`,
+/// Durations of an election. The names, and the proportions of 15 s, 10 s and 2 s, are those of client-go's
+/// leader election: `LeaseDuration`, `RenewDeadline` and `RetryPeriod` of `LeaderElectionConfig`,
 /// <https://pkg.go.dev/k8s.io/client-go/tools/leaderelection>.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timing {
-    /// A Lease that nobody has renewed for so long may be taken.
+    /// Time without renewal after which a Lease may be taken.
     pub lease_duration: Duration,
 }
 
 impl Timing {
-    /// So long after the beginning of its last renewal a leader may still write: two thirds of the lease duration. A
-    /// successor begins no earlier than the whole of it, when its predecessor has certainly ended.
+    /// Time after the start of its last renewal during which a leader may write: two thirds of the lease
+    /// duration. A successor starts no earlier than after the whole duration, when its predecessor has
+    /// certainly stopped.
     pub fn renew_deadline(self) -> Duration {
         self.lease_duration * 2 / 3
     }
 
-    /// Between two reads of a Lease, or two renewals: 2 s, or less if the lease duration is below 15 s.
+    /// Time between two reads of a Lease, or two renewals: 2 s, or less if the lease duration is below 15 s.
     pub fn retry_period(self) -> Duration {
         (self.lease_duration * 2 / 15).min(Duration::from_secs(2))
     }
 }
 
-/// A Lease as it was read.
+/// Lease as it was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
     /// Its resourceVersion.
     pub version: String,
-    /// Who holds it; empty: nobody.
+    /// Holder; empty if there is none.
     pub holder: String,
-    /// How long it is valid without renewal.
+    /// Validity without renewal.
     pub lease: Duration,
-    /// How often it has changed hands.
+    /// Number of changes of the holder.
     pub transitions: i32,
 }
 
-/// The next call of the API server.
+/// Next API call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Call {
-    /// Read the Lease.
+    /// Reads the Lease.
     Read,
-    /// Create it with oneself as holder.
+    /// Creates the Lease with this candidate as the holder.
     Create,
-    /// Become its holder.
+    /// Takes the Lease.
     Take {
-        /// The version that was read: a precondition.
+        /// Version that was read, as a precondition.
         version: String,
-        /// To be recorded.
+        /// Number of transitions to record.
         transitions: i32,
     },
-    /// Stay its holder.
+    /// Renews the Lease.
     Renew {
-        /// The version that was written last: a precondition.
+        /// Version that was written last, as a precondition.
         version: String,
-        /// As before.
+        /// Unchanged number of transitions.
         transitions: i32,
     },
 }
 
-/// What came of a write.
+/// Outcome of a write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Written {
-    /// It was done; the Lease has this version now.
+    /// Success, with the new version of the Lease.
     Done(String),
-    /// It was not done: somebody else was faster.
+    /// Conflict: another candidate was faster.
     Conflict,
-    /// Nobody knows.
+    /// Outcome unknown.
     Unknown,
 }
 
-/// One candidate, leading or not.
+/// Candidate, leading or not.
 #[derive(Debug, Clone)]
 pub struct Candidate {
     name: String,
     timing: Timing,
-    /// What was read last, and since when it has been so.
+    /// Lease as last read, and the time since which it has been unchanged.
     seen: Option<(Found, Duration)>,
-    /// The version that was written last, if it is known, and how often the Lease had changed hands.
+    /// Version that was written last, if it is known, and its number of transitions.
     held: Option<(String, i32)>,
-    /// While it leads: until when.
+    /// End of the leadership, while it leads.
     until: Option<Duration>,
-    /// It has led, and somebody else may have led since: what it knows is of before. It takes the Lease no more.
+    /// Whether it has led and may have lost the Lease since. Its knowledge may be outdated, so it never
+    /// acquires the Lease again.
     lost: bool,
 }
 
 impl Candidate {
-    /// Somebody of a name that nobody else has.
+    /// Creates a candidate with a unique name.
     pub fn new(name: String, timing: Timing) -> Self {
         Self {
             name,
@@ -100,23 +103,23 @@ impl Candidate {
         }
     }
 
-    /// Its name.
+    /// Returns its name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Until when it leads, if it does. It leads no longer than that, whatever it is told.
+    /// Returns the end of its leadership, if it leads. Without a renewal it never leads past that time.
     pub fn leads_until(&self, now: Duration) -> Option<Duration> {
         self.until.filter(|until| now < *until)
     }
 
-    /// Who was seen to lead.
+    /// Returns the holder that was last seen.
     pub fn leader(&self) -> Option<&str> {
         let (found, _) = self.seen.as_ref()?;
         Some(found.holder.as_str()).filter(|holder| !holder.is_empty())
     }
 
-    /// The call to make when the retry period is over.
+    /// Returns the call to make when the retry period is over.
     pub fn next(&self) -> Call {
         match &self.held {
             Some((version, transitions)) => Call::Renew {
@@ -127,10 +130,10 @@ impl Candidate {
         }
     }
 
-    /// The Lease was read at this time. Returns the write that follows, if any.
+    /// Applies the Lease as read at this time. Returns the write that follows, if any.
     ///
-    /// Who led until the Lease was somebody else's, or was deleted after its time had passed, takes it no more, also where
-    /// it is free: it has to begin anew, as one that knows nothing.
+    /// A process that lost the Lease to another, or whose Lease was deleted after it expired, never acquires
+    /// it again, even if it is free; it must restart.
     pub fn read(&mut self, found: Option<Found>, now: Duration) -> Option<Call> {
         let is_own = |found: &Found| found.holder == self.name;
         self.lost |= match (&found, self.until) {
@@ -145,7 +148,7 @@ impl Candidate {
         }
         let found = match (found, &self.seen) {
             (Some(found), _) => found,
-            // Somebody has deleted it under its holder, who may not know yet.
+            // The Lease was deleted under its holder, which may not know yet.
             (None, Some((known, _))) if !known.holder.is_empty() && known.holder != self.name => Found {
                 version: String::new(),
                 ..known.clone()
@@ -157,7 +160,7 @@ impl Candidate {
         };
         let (version, transitions) = (found.version.clone(), found.transitions);
         if found.holder == self.name {
-            // The answer of a write of its own was lost.
+            // The answer to a write of its own was lost.
             self.seen = Some((found, now));
             return Some(Call::Renew { version, transitions });
         }
@@ -181,13 +184,13 @@ impl Candidate {
         })
     }
 
-    /// It gives the Lease back, so it leads no longer. The next read shows whether that was done.
+    /// Stops leading before the Lease is released. The next read shows whether that succeeded.
     pub fn release(&mut self) {
         self.held = None;
         self.until = None;
     }
 
-    /// A write that began at this time has ended.
+    /// Applies the outcome of a write that began at this time.
     pub fn wrote(&mut self, call: &Call, began: Duration, written: Written) {
         let transitions = match call {
             Call::Read => return,

@@ -1,21 +1,21 @@
-//! A moment by both clocks. Ages and pauses are counted on the one that nobody can set; only times that are written to
-//! objects, or read from them, are those of the wall.
+//! Point in time on both clocks. Ages and pauses are measured on the monotonic clock; only times in objects
+//! are wall-clock times.
 
 use std::time::Duration;
 
 use jiff::Timestamp;
 
-/// A moment by both clocks.
+/// Point in time on both clocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Now {
-    /// By the clock on the wall.
+    /// Wall-clock time.
     pub wall: Timestamp,
-    /// Since the process began, by a clock that nobody sets.
+    /// Monotonic time since the start of the process.
     pub mono: Duration,
 }
 
 impl Now {
-    /// The moment by the clock that nobody sets at which the clock on the wall would show `then`; now, if that is past.
+    /// Returns the monotonic time at which the wall clock will show `then`; now, if that is past.
     pub fn at(&self, then: Timestamp) -> Duration {
         let left = Duration::try_from(then.duration_since(self.wall)).unwrap_or_default();
         self.mono.saturating_add(left)

@@ -1,12 +1,14 @@
-//! Keeps processes of different layouts from working at the same time. A layout is the number of shards that the
-//! namespaces are divided into, the COUNT of `--shard`; a process without `--shard` is a layout of its own. Within one
-//! layout each namespace belongs to one shard; in two layouts it belongs to two, whose leaders would both write.
+//! Keeps processes of different layouts from working at the same time. A layout is the number of shards that
+//! the namespaces are divided into, the COUNT of `--shard`; a process without `--shard` is a layout of its
+//! own. Within one layout each namespace belongs to one shard; in two layouts it belongs to two, and both
+//! leaders would write.
 //!
-//! So a process works only if it has listed the Leases after it took its own, and none of another layout was held. If two
-//! processes start at once, at least one of them sees the other's Lease: both may wait for a while, but never neither.
+//! So a process works only if it listed the Leases after it acquired its own, and no Lease of another layout
+//! was held. If two processes start at once, at least one of them sees the other's Lease: both may wait for a
+//! while, but they can never both miss it.
 //!
-//! When the own Lease has lapsed, if only for a moment, a process of another layout may have taken that for its end.
-//! So the Leases are listed again before work goes on. Pure, as [`crate::candidate`] is.
+//! If its own Lease has expired, even for a moment, a process of another layout may have taken that as its
+//! end. So the Leases are listed again before work continues. Pure, like [`crate::candidate`].
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,14 +17,14 @@ use std::time::Duration;
 use crate::candidate::{Found, Timing};
 use crate::shard::Shard;
 
-/// A Lease of another layout is held; its leader must end first.
+/// A Lease of another layout is held; its leader must stop first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wait {
-    /// Who waits: none is a process without `--shard`.
+    /// Shard that waits; `None` for a process without `--shard`.
     pub own: Option<Shard>,
-    /// Whose Lease is held: none is a process without `--shard`.
+    /// Shard whose Lease is held; `None` for a process without `--shard`.
     pub other: Option<Shard>,
-    /// Who holds the other's Lease.
+    /// Holder of the other Lease.
     pub leader: String,
 }
 
@@ -44,20 +46,20 @@ impl fmt::Display for Wait {
     }
 }
 
-/// What is known of the program's Leases that belong to other layouts than the process's own.
+/// Leases of the program that belong to other layouts.
 #[derive(Debug, Clone)]
 pub struct Layouts {
     program: &'static str,
     own: Option<Shard>,
     timing: Timing,
-    /// What was read last of each that is held, and since when it has been so.
+    /// Each held Lease as last read, and the time since which it has been unchanged.
     seen: BTreeMap<String, (Found, Duration)>,
     wait: Option<Wait>,
     alone: bool,
 }
 
 impl Layouts {
-    /// Nothing is known yet.
+    /// Creates an empty view.
     pub fn new(program: &'static str, own: Option<Shard>, timing: Timing) -> Self {
         Self {
             program,
@@ -69,35 +71,36 @@ impl Layouts {
         }
     }
 
-    /// Whether the Leases were listed while the own one was held, and no other layout's was, and the own one has not
-    /// lapsed since.
+    /// Whether the process listed the Leases while it held its own, none of another layout was held, and its
+    /// own has not expired since.
     pub fn alone(&self) -> bool {
         self.alone
     }
 
-    /// The Lease that has to end first, as far as is known.
+    /// Returns the Lease that must end first, as far as is known.
     pub fn wait(&self) -> Option<&Wait> {
         self.wait.as_ref()
     }
 
-    /// Another process has the own Lease: other layouts are its concern.
+    /// Resets the state because another process holds this shard's Lease and deals with other layouts.
     pub fn not_leading(&mut self) {
         self.alone = false;
         self.wait = None;
     }
 
-    /// To be called before and after each call of the API server, with the time until which the own Lease is held, if it
-    /// is. If it has lapsed by `now`, what was listed earlier does not count any more.
+    /// Must be called before and after each API call, with the time until which the own Lease is held, if it
+    /// is. If it has expired by `now`, an earlier list no longer counts.
     pub fn check_lapse(&mut self, now: Duration, until: Option<Duration>) {
-        // A process of another layout may have listed the Leases in between, and seen this one as lapsed.
+        // A process of another layout may have listed the Leases in between and seen this one as expired.
         if until.is_none_or(|until| until <= now) {
             self.alone = false;
         }
     }
 
-    /// The Leases were listed by a call that began and ended at these times. `held`: the own one was held by then.
+    /// Applies a list of the Leases, by a call that began and ended at these times. `held` is true if the
+    /// process held its own Lease by then.
     pub fn read(&mut self, found: Vec<(String, Found)>, began: Duration, ended: Duration, held: bool) {
-        // What is not listed any more is kept: it was deleted, and its holder may not know that yet.
+        // Keep Leases that are no longer listed: one was deleted, but its holder may not know yet.
         for (lease, found) in found {
             let known = self.seen.get(&lease).is_some_and(|(known, _)| *known == found);
             if !known && self.is_other(&lease) {
@@ -118,7 +121,7 @@ impl Layouts {
         self.alone = held && self.wait.is_none();
     }
 
-    /// Whether this is a Lease of the program, and of another layout.
+    /// Whether this is a Lease of the program, in another layout.
     fn is_other(&self, lease: &str) -> bool {
         let count = |shard: Option<Shard>| shard.map(Shard::count);
         let other = Shard::of_lease(self.program, lease);

@@ -1,14 +1,14 @@
-//! What the shells of both operators decide, as opposed to what they do.
+//! Decisions of the operators' shells, separate from their I/O.
 //!
 //! | module | job |
 //! | --- | --- |
-//! | [`candidate`] | who leads, from what is read of a Lease and when |
-//! | [`layout`] | whether processes of another number of shards still work |
-//! | [`shard`] | which part of the namespaces a process works on |
-//! | [`clock`] | a moment by both clocks |
-//! | [`backoff`] | how long to wait before what failed is tried again |
+//! | [`candidate`] | leader election, from the content of a Lease and the times it was read |
+//! | [`layout`] | detects processes with another number of shards that still work |
+//! | [`shard`] | the part of the namespaces that a process works on |
+//! | [`clock`] | a point in time on both clocks |
+//! | [`backoff`] | exponential back-off between retries |
 //!
-//! Nothing here has a client, a runtime, a clock, randomness, an environment or a log: times are arguments.
+//! This crate has no client, runtime, clock, randomness, environment or log: times are arguments.
 
 pub mod backoff;
 pub mod candidate;

@@ -1,31 +1,32 @@
-//! One of several parts of a cluster's namespaces. A namespace belongs to exactly one shard, and all of it does: a workload, its pods and its hooks have one owner. Which
-//! one is decided by the name alone, so that processes agree without asking each other. It must therefore never change
-//! from one release to the next; the tests hold names and their shards.
+//! Shard of a cluster's namespaces. A namespace belongs to exactly one shard as a whole: a workload, its pods
+//! and its hooks have one owner. Its name alone decides which one, so that processes agree without talking to
+//! each other. The mapping must therefore never change between releases; the tests pin names and their
+//! shards.
 
 use std::fmt;
 use std::num::NonZeroU16;
 use std::str::FromStr;
 
-/// More shards than this are a typing error: each of them watches the whole cluster.
+/// Upper limit of shards. More are a typing error, because each of them watches the whole cluster.
 const MOST: u16 = 64;
 
-/// One of so many parts of the cluster's namespaces.
+/// Shard: its index and the number of shards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Shard {
     index: u16,
     count: NonZeroU16,
 }
 
-/// A text is no shard.
+/// Error for a text that is not a shard.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NoShard {
-    /// Not two numbers.
+    /// The text is not two numbers.
     #[error("{0:?} is not INDEX/COUNT: write two numbers, such as 0/3 for the first of three")]
     Form(String),
-    /// No shards, or very many.
+    /// The number of shards is zero or too large.
     #[error("{0:?} is a shard of {1}: choose a COUNT from 1 to {MOST}")]
     Count(String, u16),
-    /// There is none of this number.
+    /// The index is not below the number of shards.
     #[error("{0:?} is not there: shards are counted from 0, so the last of {1} is {last}/{1}", last = .1 - 1)]
     Index(String, u16),
 }
@@ -49,7 +50,7 @@ impl FromStr for Shard {
     }
 }
 
-/// Digits alone: a number has one way to be written, and so has a Lease's name.
+/// Parses digits in their only form, so that the name of a Lease is unique too.
 fn number(text: &str) -> Option<u16> {
     let number: u16 = text.parse().ok()?;
     (number.to_string() == text).then_some(number)
@@ -62,18 +63,18 @@ impl fmt::Display for Shard {
 }
 
 impl Shard {
-    /// How many there are.
+    /// Number of shards.
     pub fn count(self) -> u16 {
         self.count.get()
     }
 
-    /// Whether a namespace is of this shard.
+    /// Whether a namespace belongs to this shard.
     pub fn has(self, namespace: &str) -> bool {
         Self::of(namespace, self.count) == self
     }
 
-    /// The shard that a namespace is of: the one whose weight for it is the greatest, the first of several. With one
-    /// shard more, namespaces move to the new one only, and with one less, those of the last one only.
+    /// Returns the shard of a namespace: the first one with the greatest weight for it. With one shard more,
+    /// namespaces move only to the new one; with one less, only those of the last one move.
     fn of(namespace: &str, count: NonZeroU16) -> Self {
         let name = fnv_1a(namespace.as_bytes());
         let (mut index, mut greatest) = (0, weight(name, 0));
@@ -86,12 +87,12 @@ impl Shard {
         Self { index, count }
     }
 
-    /// The name of this shard's Lease.
+    /// Returns the name of this shard's Lease.
     pub fn lease(self, program: &str) -> String {
         format!("{program}-shard-{}-of-{}", self.index, self.count)
     }
 
-    /// The shard that a Lease is of, if it is the Lease of one of this program's.
+    /// Returns the shard of a Lease, if it is a shard Lease of this program.
     pub fn of_lease(program: &str, lease: &str) -> Option<Self> {
         let (index, count) = lease
             .strip_prefix(program)?
@@ -101,15 +102,15 @@ impl Shard {
     }
 }
 
-/// FNV-1a of 64 bits, <http://www.isthe.com/chongo/tech/comp/fnv/>.
+/// Computes the 64-bit FNV-1a hash, <http://www.isthe.com/chongo/tech/comp/fnv/>.
 fn fnv_1a(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
     })
 }
 
-/// The number of a name in the order of splitmix64, <https://prng.di.unimi.it/splitmix64.c>, which scatters what FNV
-/// leaves alike: names that differ in their last letter.
+/// Mixes a name's hash with splitmix64, <https://prng.di.unimi.it/splitmix64.c>, because FNV leaves names
+/// similar that differ only in their last letter.
 fn weight(name: u64, shard: u16) -> u64 {
     let steps = u64::from(shard) + 1;
     let mut mixed = name.wrapping_add(steps.wrapping_mul(0x9e37_79b9_7f4a_7c15));

@@ -1,7 +1,7 @@
-//! Work that only computes: off the tasks that hold the Lease and answer, in turns between namespaces.
+//! CPU-bound work, kept off the tasks that renew the Lease and serve requests. Namespaces take turns.
 //!
-//! Nobody can stop a computation, so each is short (who asks for it bounds it), and they are few at a time: a tenant
-//! whose answers take long to judge makes his own wait.
+//! A computation cannot be cancelled, so each is short (its caller bounds it) and few run at a time: a tenant
+//! whose answers take long to judge delays only its own.
 
 use std::thread::available_parallelism;
 
@@ -9,10 +9,10 @@ use tokio::task::JoinError;
 
 use crate::slots::Slots;
 
-/// At least so many at a time: with fewer, one tenant would be all that there is room for.
+/// Lower limit of concurrent computations: with fewer, one tenant would take all of them.
 const LEAST: usize = 4;
 
-/// Threads that compute. Clones are the same ones.
+/// Threads for CPU-bound work. Clones share them.
 #[derive(Debug, Clone)]
 pub struct Compute {
     turns: Slots,
@@ -28,8 +28,8 @@ impl Default for Compute {
 }
 
 impl Compute {
-    /// Computes for a namespace when it is its turn. A panic goes on in the caller. Dropping the future gives up the
-    /// turn if it has not come yet.
+    /// Runs a computation for a namespace when its turn comes. A panic continues in the caller. Dropping the
+    /// future gives up a turn that has not come yet.
     pub async fn run<T: Send + 'static>(
         &self,
         namespace: &str,
@@ -39,13 +39,13 @@ impl Compute {
             Ok(done) => done,
             Err(error) => match error.try_into_panic() {
                 Ok(panic) => std::panic::resume_unwind(panic),
-                // The process ends.
+                // The process is shutting down.
                 Err(_) => std::future::pending().await,
             },
         }
     }
 
-    /// As [`Compute::run`]; a panic is an error.
+    /// Like [`Compute::run`], but returns a panic as an error.
     pub async fn attempt<T: Send + 'static>(
         &self,
         namespace: &str,
@@ -53,7 +53,7 @@ impl Compute {
     ) -> Result<T, JoinError> {
         let slot = self.turns.take(namespace).await;
         tokio::task::spawn_blocking(move || {
-            // Held by the thread: whoever stops waiting does not stop it.
+            // The thread holds the slot, because it runs on if the caller stops waiting.
             let _slot = slot;
             work()
         })
@@ -90,7 +90,7 @@ mod tests {
         let answer = tokio::time::timeout(Duration::from_secs(10), few).await;
         assert_eq!(answer.unwrap(), 7);
         assert_eq!(compute.turns.taken(), all / 2);
-        // Nobody waits any more, but the thread goes on, and so does its slot.
+        // No caller waits any more, but the thread runs on and holds its slot.
         crowd.iter().for_each(tokio::task::JoinHandle::abort);
         assert!(compute.turns.taken() >= 1);
         drop(end);

@@ -1,12 +1,12 @@
-//! What all tenants of a process share, divided fairly between them.
+//! Resources that all tenants of a process share fairly.
 //!
 //! | module | job |
 //! | --- | --- |
 //! | [`slots`] | a number of slots, shared fairly between namespaces |
-//! | [`compute`] | work that only computes, off the threads of the runtime, in turns between namespaces |
+//! | [`compute`] | CPU-bound work off the runtime's threads, with turns between namespaces |
 //!
-//! It needs a runtime for waiting, and neither a client nor a clock. The operators, the admission webhook and the
-//! kubectl plugin use it.
+//! It needs a runtime for waiting, but neither a client nor a clock. The operators, the admission webhook and
+//! the kubectl plugin use it.
 
 pub mod compute;
 pub mod slots;

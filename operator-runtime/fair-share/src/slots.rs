@@ -1,26 +1,26 @@
-//! A number of slots, shared fairly: who waits, waits in the queue of his party, and the parties take turns. A party
-//! that wants a thousand slots at once makes others wait for one turn, not for a thousand.
+//! Slots that are shared fairly: each waiter stands in the queue of its party, and the parties take turns. A
+//! party that wants a thousand slots at once delays others by one turn, not by a thousand.
 //!
-//! A turn comes when a slot is given back. Where that may take an hour, [`Slots::with_room`] keeps some free: a party
-//! takes a slot only while it holds fewer than are free. One alone gets half, the next one half of what is left, and
-//! whoever comes then finds room at once.
+//! A turn comes when a slot is returned. If that may take an hour, [`Slots::with_room`] keeps some slots
+//! free: a party may take a slot only while it holds fewer than are free. A single party gets half, the next
+//! one half of the rest, and a newcomer always finds room at once.
 //!
-//! Parties are namespaces, so that no tenant can take what all share. Nothing is known of a party that neither holds
-//! nor wants a slot.
+//! Parties are namespaces, so that no tenant can take everything. A party that neither holds nor wants a slot
+//! uses no memory.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::oneshot;
 
-/// Slots. Clones are the same slots.
+/// Shared slots. Clones share them.
 #[derive(Debug, Clone)]
 pub struct Slots {
     queue: Arc<Mutex<Queue>>,
     all: usize,
 }
 
-/// The right to a slot, given back when dropped.
+/// Slot that is held, returned when dropped.
 #[derive(Debug)]
 pub struct Slot {
     slots: Slots,
@@ -31,29 +31,29 @@ pub struct Slot {
 struct Queue {
     free: usize,
     keeps_room: bool,
-    /// Slots held, by party. None is zero.
+    /// Slots held by party; never zero.
     held: HashMap<Arc<str>, usize>,
-    /// Those who wait, by party. No queue is empty.
+    /// Waiters by party; no queue is empty.
     waiting: HashMap<Arc<str>, Waiters>,
-    /// The parties that wait, in the order of their turns.
+    /// Waiting parties in the order of their turns.
     turns: VecDeque<Arc<str>>,
 }
 
-/// Those of one party who wait for a slot.
+/// Waiters of one party.
 #[derive(Debug, Default)]
 struct Waiters {
     callers: VecDeque<oneshot::Sender<Slot>>,
-    /// So many may have gone away before they are looked for.
+    /// Length of the queue at which cancelled waiters are removed.
     sweep_at: usize,
 }
 
 impl Slots {
-    /// So many slots, at least one. One party may take them all.
+    /// Creates slots, at least one. One party may take them all.
     pub fn new(all: usize) -> Self {
         Self::made(all, false)
     }
 
-    /// So many slots, at least one. No party takes the last ones while it has as many itself.
+    /// Creates slots, at least one. A party may take a slot only while it holds fewer than are free.
     pub fn with_room(all: usize) -> Self {
         Self::made(all, true)
     }
@@ -73,18 +73,18 @@ impl Slots {
         }
     }
 
-    /// Slots that are taken.
+    /// Number of slots that are taken.
     pub fn taken(&self) -> usize {
         self.all - self.queue().free
     }
 
-    /// Waits for a slot, as one of a party. To stop waiting, drop the future.
+    /// Waits for a slot for a party. Dropping the future stops waiting.
     pub async fn take(&self, party: &str) -> Slot {
         let turn = {
             let mut queue = self.queue();
             let party: Arc<str> = Arc::from(party);
             if queue.may_take(&party) {
-                // Whoever may take one does not wait: all are called as soon as they may.
+                // A party that may take a slot has no waiters: they are served as soon as they may.
                 queue.hand_out(&party);
                 return self.slot(party);
             }
@@ -92,7 +92,8 @@ impl Slots {
         };
         match turn.await {
             Ok(slot) => slot,
-            // The queue calls everybody before it goes, and it cannot go while `self` is here.
+            // The queue serves all waiters before it is dropped, and it cannot be dropped while `self`
+            // exists.
             Err(_) => std::future::pending().await,
         }
     }
@@ -140,7 +141,7 @@ impl Queue {
         turn
     }
 
-    /// The next one whose turn it is, with his slot handed out.
+    /// Returns the next waiter in turn, after handing out its slot.
     fn next(&mut self) -> Option<(Arc<str>, oneshot::Sender<Slot>)> {
         loop {
             let at = self.turns.iter().position(|party| self.may_take(party))?;
@@ -152,7 +153,7 @@ impl Queue {
             } else {
                 self.turns.push_back(party.clone());
             }
-            // Who has gone meanwhile has had no turn.
+            // A cancelled waiter uses no turn.
             if let Some(caller) = caller.filter(|caller| !caller.is_closed()) {
                 self.hand_out(&party);
                 return Some((party, caller));
@@ -162,7 +163,7 @@ impl Queue {
 }
 
 impl Waiters {
-    /// Where turns are an hour apart, those who went away are not kept until theirs comes.
+    /// Adds a waiter. Removes cancelled waiters now and then, because a turn may be an hour away.
     fn push(&mut self, caller: oneshot::Sender<Slot>) {
         if self.callers.len() >= self.sweep_at {
             self.callers.retain(|caller| !caller.is_closed());
@@ -177,11 +178,11 @@ impl Drop for Slot {
         let called = {
             let mut queue = self.slots.queue();
             queue.take_back(&self.party);
-            // With one slot more, several parties may have become free to take one.
+            // One more free slot may allow several parties to take one.
             std::iter::from_fn(|| queue.next()).collect::<Vec<_>>()
         };
         for (party, caller) in called {
-            // Who goes at this moment gives the slot back by dropping it.
+            // If the waiter is cancelled at this moment, dropping the slot returns it.
             drop(caller.send(self.slots.slot(party)));
         }
     }
@@ -197,7 +198,7 @@ mod tests {
 
     type Waiter<'s> = Pin<Box<dyn Future<Output = Slot> + 's>>;
 
-    /// Takes a slot if there is one.
+    /// Takes a slot if one is free.
     fn poll(waiter: &mut Waiter<'_>) -> Option<Slot> {
         match waiter.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(slot) => Some(slot),
@@ -243,7 +244,7 @@ mod tests {
         drop(gone);
         drop(first);
         let second = poll(&mut stays).unwrap();
-        // This one has been called, and goes before he hears of it.
+        // This waiter got a slot and is dropped before it notices.
         let called = waiter(&slots, "b");
         let mut last = waiter(&slots, "c");
         drop(second);
@@ -269,7 +270,7 @@ mod tests {
         let mut held = Vec::new();
         for party in 0..8 {
             let got = take_all(&slots, &format!("crowd-{party}"));
-            // The first has half, and each one after it half of what is left.
+            // The first party has half, and each further one half of the rest.
             assert_eq!(got.len(), 2048 >> party);
             held.push(got);
         }
@@ -285,7 +286,8 @@ mod tests {
         let (mut many, few) = (take_all(&slots, "many"), take_all(&slots, "few"));
         assert_eq!((many.len(), few.len()), (4, 2));
         let (mut more, mut others) = (waiter(&slots, "many"), waiter(&slots, "few"));
-        // Two are free, and so is one more now: `few` holds 2 and may have a third, `many` still has too many.
+        // Two slots were free, and now a third is: `few` holds 2 and may take a third, `many` still holds too
+        // many.
         many.pop();
         assert!(poll(&mut more).is_none());
         let third = poll(&mut others).unwrap();

@@ -1,4 +1,4 @@
-//! The calls of an election.
+//! API calls of an election.
 
 use std::time::Duration;
 
@@ -17,15 +17,15 @@ use crate::health::Health;
 use crate::random::random;
 use crate::shard::Scope;
 
-/// How an elected process's work ended.
+/// Reason why an elected process's work ended.
 pub(super) enum Ended {
-    /// By itself.
+    /// The work returned.
     Work,
-    /// Because the lease was lost.
+    /// The lease was lost.
     Lost(String),
 }
 
-/// One process's part in the election: the calls, the fence and what is told of it.
+/// Election of one process: makes the API calls, sets the fence and reports the state.
 pub struct Election {
     leases: Api<Lease>,
     lease: String,
@@ -36,12 +36,13 @@ pub struct Election {
     fence: Fence,
     metrics: LeaderMetrics,
     health: Health,
-    /// Since when it holds the Lease; for people.
+    /// Time since which it holds the Lease; informational.
     acquired: Timestamp,
 }
 
 impl Election {
-    /// A candidate for the lead of this program in a scope. `client` must not be fenced: it writes the Lease.
+    /// Creates a candidate for this program in a scope. `client` must not be fenced, because it writes the
+    /// Lease.
     pub fn new(
         client: Client,
         program: &'static str,
@@ -75,7 +76,7 @@ impl Election {
         }
     }
 
-    /// Waits for the lead and does the work.
+    /// Waits for leadership, then runs the work.
     pub(super) async fn lead(&mut self, work: impl Future<Output = ()>) -> Ended {
         while !self.leads() {
             self.step().await;
@@ -95,14 +96,14 @@ impl Election {
         }
     }
 
-    /// Gives the lead back, so that a successor need not wait. The work must have ended.
+    /// Releases leadership, so that a successor need not wait. The work must have ended.
     pub(super) async fn release(&mut self) {
         self.metrics.leads.set(0);
         self.fence.set(None);
         self.give_back().await;
     }
 
-    /// Gives the Lease back, if it is held.
+    /// Releases the Lease, if it is held.
     async fn give_back(&mut self) {
         let Call::Renew { version, transitions } = self.candidate.next() else {
             return;
@@ -124,7 +125,7 @@ impl Election {
         }
     }
 
-    /// Until when it holds the Lease, if it does.
+    /// Time until which it holds the Lease, if it does.
     fn until(&self) -> Option<Duration> {
         self.candidate.leads_until(fence::now())
     }
@@ -133,7 +134,7 @@ impl Election {
         self.layouts.alone() && self.until().is_some()
     }
 
-    /// Renews the lease until that fails for too long.
+    /// Renews the lease until it is lost. Returns the reason.
     async fn keep_renewing(&mut self) -> String {
         loop {
             tokio::time::sleep(self.retry_period()).await;
@@ -144,7 +145,7 @@ impl Election {
         }
     }
 
-    /// Why it does not lead any more.
+    /// Explains why it no longer leads.
     fn lost(&self) -> String {
         let lease = &self.lease;
         if let Some(wait) = self.layouts.wait() {
@@ -157,7 +158,7 @@ impl Election {
         }
     }
 
-    /// One read of the Lease, or one renewal.
+    /// Reads the Lease or renews it once.
     async fn step(&mut self) {
         let now = fence::now();
         self.layouts.check_lapse(now, self.candidate.leads_until(now));
@@ -177,13 +178,13 @@ impl Election {
                 }
             }
         }
-        // A process that has to wait for another layout leaves its own Lease free.
+        // A process that must wait for another layout leaves its own Lease free.
         if self.layouts.alone() || self.other_layouts_have_ended(false).await {
             self.take(&call).await;
         }
     }
 
-    /// Takes the Lease or renews it. Gives it back if one of another layout is held.
+    /// Acquires or renews the Lease. Releases it if one of another layout is held.
     async fn take(&mut self, call: &Call) {
         if matches!(call, Call::Create | Call::Take { .. }) {
             self.acquired = Timestamp::now();
@@ -205,11 +206,12 @@ impl Election {
         self.publish();
     }
 
-    /// Lists the Leases, to see whether one of another layout is held. Returns whether none is; logs whose if one is.
+    /// Lists the Leases to check for one held by another layout. Returns whether there is none; logs the
+    /// holder otherwise.
     async fn other_layouts_have_ended(&mut self, held: bool) -> bool {
         let before = self.layouts.wait().cloned();
         let began = fence::now();
-        // Without a version, so that the answer is no older than the question.
+        // List without a version, so that the answer is never older than the request.
         let listed = self.bounded(self.leases.list(&ListParams::default())).await;
         let leases = match listed {
             Ok(leases) => leases,
@@ -265,7 +267,7 @@ impl Election {
         }
     }
 
-    /// A call of the API server, which must not outlast the time that it decides about.
+    /// Limits an API call, which must not outlast the time that it decides about.
     async fn bounded<T>(&self, call: impl Future<Output = Result<T, kube::Error>>) -> Result<T, kube::Error> {
         let limit = self.timing.renew_deadline() / 2;
         let late = |_| kube::Error::Service("no answer in time".into());
@@ -291,15 +293,17 @@ impl Election {
         }
     }
 
-    /// Opens or closes the fence, and says who leads.
+    /// Opens or closes the fence, and reports the leader.
     fn publish(&self) {
         let until = self.until().filter(|_| self.layouts.alone());
         self.fence.set(until);
         self.metrics.leads.set(i64::from(until.is_some()));
         match (self.layouts.wait(), self.candidate.leader()) {
-            // Ready although it waits: else a rollout would not go on to end the processes that it waits for.
+            // Pass while waiting: otherwise a rolling update would never stop the processes that this one
+            // waits for.
             (Some(wait), _) => self.health.pass_saying(CHECK, wait.to_string()),
-            // It holds the Lease and could not list the others: that failure is what the check says already.
+            // The process holds the Lease but failed to list the others; the check already reports that
+            // failure.
             (None, Some(leader)) if until.is_none() && leader == self.candidate.name() => {}
             (None, Some(leader)) => self.health.pass_saying(CHECK, format!("led by {leader}")),
             (None, None) => self.health.fail(CHECK, "nobody leads"),
@@ -320,7 +324,7 @@ impl Election {
         }
     }
 
-    /// The retry period, up to a fifth longer or shorter, so that candidates do not come all at once.
+    /// Retry period with a jitter of up to a fifth, so that candidates do not all come at once.
     fn retry_period(&self) -> Duration {
         let percent = 80 + random() % 41;
         self.timing.retry_period() * u32::try_from(percent).unwrap_or(100) / 100
@@ -340,7 +344,7 @@ fn found_of(lease: &Lease) -> Found {
     }
 }
 
-/// A name that no other process has.
+/// Returns a name that no other process has.
 fn name_of(given: Option<&str>) -> String {
     let host = || std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let base = given.map_or_else(host, str::to_owned);

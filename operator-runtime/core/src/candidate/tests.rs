@@ -51,11 +51,11 @@ fn a_lease_is_taken_when_it_has_not_changed_for_its_whole_time() {
     let mut two = candidate("two");
     assert_eq!(two.read(Some(found("1", "one", 0)), at(0)), None);
     assert_eq!(two.read(Some(found("1", "one", 0)), at(14)), None);
-    // Renewed: from now on again.
+    // The Lease was renewed, so the wait starts again.
     assert_eq!(two.read(Some(found("2", "one", 0)), at(16)), None);
     assert_eq!(two.read(Some(found("2", "one", 0)), at(30)), None);
     assert_eq!(two.read(Some(found("2", "one", 0)), at(31)), Some(take("2", 1)));
-    // A lease of a longer time than one's own is waited for.
+    // A Lease with a longer duration than our own is waited for.
     let mut three = candidate("three");
     let long = Found {
         lease: at(60),
@@ -89,7 +89,7 @@ fn a_lost_answer_is_looked_up_and_a_lead_that_went_to_another_ends_at_once() {
     one.wrote(&renew, at(2), Written::Unknown);
     assert_eq!(one.leads_until(at(3)), Some(at(10)));
     assert_eq!(one.next(), Call::Read);
-    // It was done.
+    // The write had succeeded.
     let follows = one.read(Some(found("2", "one", 0)), at(4)).unwrap();
     one.wrote(&follows, at(4), Written::Done("3".to_owned()));
     assert_eq!(one.leads_until(at(5)), Some(at(14)));
@@ -103,7 +103,7 @@ fn a_lost_answer_is_looked_up_and_a_lead_that_went_to_another_ends_at_once() {
 #[test]
 fn who_has_led_takes_no_lease_that_somebody_else_may_have_held() {
     let table = [
-        // When the Lease is read that was held until 10, what is found, and what follows.
+        // Time at which a Lease held until 10 is read, the Lease found, and the call that follows.
         (4, None, Some(Call::Create)),
         (40, None, None),
         (40, Some(found("9", "", 1)), None),
@@ -119,14 +119,14 @@ fn who_has_led_takes_no_lease_that_somebody_else_may_have_held() {
         one.wrote(&renew, at(2), Written::Unknown);
         assert_eq!(one.read(found.clone(), at(read)), follows, "{read} {found:?}");
         if follows.is_none() {
-            // For good: it waits for no time to pass.
+            // This is final, even after the Lease's time has passed.
             assert_eq!(one.read(found, at(read + 60)), None);
             assert_eq!(one.leads_until(at(read)), None);
         }
     }
 }
 
-/// The API server's Lease, and candidates whose calls are late, lost, or done without an answer.
+/// Lease of the API server, and candidates whose calls are late, lost, or done without an answer.
 mod world {
     use proptest::prelude::*;
 
@@ -156,7 +156,7 @@ mod world {
         }
     }
 
-    /// A write on its way.
+    /// Write under way.
     struct Sent {
         by: usize,
         call: Call,
@@ -166,7 +166,7 @@ mod world {
     proptest! {
         #![proptest_config(ProptestConfig { cases: 20_000, failure_persistence: None, ..ProptestConfig::default() })]
 
-        /// Whatever is late or lost: no two lead at the same time.
+        /// No two candidates lead at the same time, even if calls are late or lost.
         #[test]
         fn at_most_one_leads(events in proptest::collection::vec((0..6_u8, 0..3_usize, 0..8_u64), 1..200)) {
             let mut lease = Lease { found: None, version: 0 };
@@ -176,7 +176,7 @@ mod world {
             for (kind, who, time) in events {
                 now += Duration::from_secs(time);
                 match kind {
-                    // A look or a renewal whose write stays on its way.
+                    // A read, or a renewal whose write stays under way.
                     0 | 1 => {
                         let busy = on_the_way.iter().any(|sent| sent.by == who);
                         if busy {
@@ -190,21 +190,21 @@ mod world {
                             on_the_way.push(Sent { by: who, call, began: now });
                         }
                     }
-                    // It arrives, and is answered.
+                    // The write arrives and is answered.
                     2 | 3 => if let Some(at) = on_the_way.iter().position(|sent| sent.by == who) {
                         let Sent { by, call, began } = on_the_way.remove(at);
                         let name = all[by].name().to_owned();
                         let written = lease.write(&name, &call).map_or(Written::Conflict, Written::Done);
                         all[by].wrote(&call, began, written);
                     },
-                    // It arrives, and nobody hears of it.
+                    // The write arrives, but its answer is lost.
                     4 => if let Some(at) = on_the_way.iter().position(|sent| sent.by == who) {
                         let Sent { by, call, began } = on_the_way.remove(at);
                         let name = all[by].name().to_owned();
                         let _ = lease.write(&name, &call);
                         all[by].wrote(&call, began, Written::Unknown);
                     },
-                    // It is lost.
+                    // The write is lost.
                     _ => if let Some(at) = on_the_way.iter().position(|sent| sent.by == who) {
                         let Sent { by, call, began } = on_the_way.remove(at);
                         all[by].wrote(&call, began, Written::Unknown);
@@ -215,7 +215,7 @@ mod world {
             }
         }
 
-        /// Somebody always comes to lead, once calls are answered again.
+        /// Some candidate becomes leader once calls are answered again.
         #[test]
         fn somebody_leads_in_the_end(events in proptest::collection::vec((0..3_usize, 0..8_u64, any::<bool>()), 0..60)) {
             let mut lease = Lease { found: None, version: 0 };

@@ -21,7 +21,7 @@ fn found(version: &str, holder: &str) -> Found {
     }
 }
 
-/// Listed in no time, while the own lease is held.
+/// Lists the Leases in no time, while the own Lease is held.
 fn waits(layouts: &mut Layouts, leases: &[(&str, Found)], now: u64) -> Option<String> {
     let leases = leases
         .iter()
@@ -79,10 +79,10 @@ fn a_lead_has_ended_when_it_was_given_back_or_has_not_changed_for_its_whole_time
     assert!(waits(&mut own, &[(other, found("2", "one"))], 14).is_some());
     assert!(waits(&mut own, &[(other, found("2", "one"))], 28).is_some());
     assert!(waits(&mut own, &[(other, found("2", "one"))], 29).is_none());
-    // It was asleep only.
+    // The other process was only asleep.
     assert!(waits(&mut own, &[(other, found("3", "one"))], 30).is_some());
     assert!(waits(&mut own, &[(other, found("4", ""))], 31).is_none());
-    // A lease of a longer time than one's own is waited for.
+    // A Lease with a longer duration than our own is waited for.
     let long = Found {
         lease: at(60),
         ..found("5", "one")
@@ -118,7 +118,7 @@ fn who_looks_before_it_holds_its_lease_is_not_alone_yet() {
     assert!(own.alone());
     own.check_lapse(at(2), Some(at(3)));
     assert!(own.alone());
-    // It has lapsed.
+    // The process's own Lease has expired.
     own.check_lapse(at(3), Some(at(3)));
     assert!(!own.alone());
 }

@@ -44,10 +44,10 @@ fn what_is_no_shard_is_named_with_what_would_be_one() {
     }
 }
 
-/// Who upgrades one process after the other has both releases at work. These never change.
+/// During a rolling upgrade both releases work at once, so the mapping must never change.
 #[test]
 fn a_name_stays_where_it_is_from_release_to_release() {
-    // Of the authors' own tables.
+    // Values from the authors' own tables.
     assert_eq!(fnv_1a(b""), 0xcbf2_9ce4_8422_2325);
     assert_eq!(fnv_1a(b"foobar"), 0x8594_4171_f739_67e8);
     assert_eq!(weight(0, 0), 0xe220_a839_7b1d_cdaf);

@@ -1,11 +1,12 @@
-//! The API server's Leases, and processes of two layouts whose calls are late, lost, or done without an answer.
+//! Leases of the API server, and processes of two layouts whose calls are late, lost, or done without an
+//! answer.
 
 use proptest::prelude::*;
 
 use super::*;
 use crate::candidate::{Call, Candidate, Written};
 
-/// What a process waits for. A look is answered with what there was when it arrived.
+/// Call under way. A read returns the state at the time of its arrival.
 #[derive(Debug, Clone)]
 enum Sent {
     Look {
@@ -78,7 +79,7 @@ impl Process {
         self.layouts.alone() && self.candidate.leads_until(now).is_some()
     }
 
-    /// The beginning of a step.
+    /// Begins a step.
     fn begin(&mut self, server: &Server, now: Duration) {
         self.layouts.check_lapse(now, self.candidate.leads_until(now));
         let call = match self.candidate.next() {
@@ -110,7 +111,7 @@ impl Process {
         });
     }
 
-    /// What it has sent arrives.
+    /// Delivers its call.
     fn arrive(&mut self, server: &mut Server) {
         match &mut self.sent {
             Some(Sent::Look { answer, .. }) if answer.is_none() => *answer = Some(server.list()),
@@ -121,7 +122,7 @@ impl Process {
         }
     }
 
-    /// The answer comes, or never will.
+    /// Delivers the answer, or loses it.
     fn end(&mut self, server: &mut Server, now: Duration, lost: bool) {
         match self.sent.take() {
             Some(Sent::Look {
@@ -167,7 +168,7 @@ impl Process {
         }
     }
 
-    /// Something happens to it.
+    /// Advances the process by one event.
     fn goes_on(&mut self, server: &mut Server, now: Duration, kind: u8) {
         match kind {
             0 if self.sent.is_none() => self.begin(server, now),
@@ -178,7 +179,7 @@ impl Process {
         }
     }
 
-    /// A step whose calls are answered at once.
+    /// Runs a step whose calls are answered at once.
     fn turn(&mut self, server: &mut Server, now: Duration) {
         if self.sent.is_none() {
             self.begin(server, now);
@@ -199,7 +200,7 @@ fn leading(all: &[Process], now: Duration) -> Vec<&Process> {
     all.iter().filter(|one| one.leads(now)).collect()
 }
 
-/// A layout by its count.
+/// Returns the layout's number of shards.
 fn layout_of(process: &Process) -> Option<u16> {
     process.layouts.own.map(Shard::count)
 }
@@ -207,7 +208,8 @@ fn layout_of(process: &Process) -> Option<u16> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 20_000, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Whatever is late or lost: no two layouts work at the same time, and no two of one shard.
+    /// No two layouts work at the same time, and no two processes of one shard, even if calls are late or
+    /// lost.
     #[test]
     fn at_most_one_layout_leads(events in proptest::collection::vec((0..10_u8, 0..3_usize, 0..10_u64), 1..120)) {
         let mut server = Server::default();
@@ -228,7 +230,7 @@ proptest! {
         }
     }
 
-    /// Somebody always comes to lead, once calls are answered again: all shards of one layout.
+    /// Once calls are answered again, all shards of one layout get a leader.
     #[test]
     fn one_layout_leads_in_the_end(events in proptest::collection::vec((0..10_u8, 0..3_usize, 0..10_u64), 0..60)) {
         let mut server = Server::default();
