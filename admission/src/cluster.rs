@@ -1,4 +1,4 @@
-//! What the API server is asked. What cannot be found out counts against a deletion; of hooks it is not said.
+//! Requests to the API server. A failed request denies a deletion, and suppresses warnings about hooks.
 
 use std::time::Duration;
 
@@ -13,19 +13,19 @@ use shared_api::names::GROUP;
 use crate::guard::Ruling;
 use crate::review::Decision;
 
-/// Questions at a time.
+/// Maximum number of concurrent requests.
 const AT_ONCE: usize = 16;
-/// Time for one question: the API server waits for the answer, 10 s in `deploy/admission.yaml`.
+/// Timeout of one request. The API server waits up to 10 s for our response, see `deploy/admission.yaml`.
 const LONGEST: Duration = Duration::from_secs(4);
 
-/// The cluster as far as the guard looks at it.
+/// Parts of the cluster that the guard reads.
 #[derive(Debug)]
 pub struct Cluster {
     client: ClientDebug,
     calls: Calls,
 }
 
-/// A client has no `Debug` of its own.
+/// A client has no `Debug` implementation.
 struct ClientDebug(Client);
 
 impl std::fmt::Debug for ClientDebug {
@@ -35,7 +35,7 @@ impl std::fmt::Debug for ClientDebug {
 }
 
 impl Cluster {
-    /// By this client, each question for at most `timeout`.
+    /// Creates a cluster for this client, with a timeout per request.
     pub fn new(client: Client, timeout: Duration) -> Self {
         Self {
             client: ClientDebug(client),
@@ -43,7 +43,7 @@ impl Cluster {
         }
     }
 
-    /// Finds out what a ruling depends on.
+    /// Resolves the facts that a ruling depends on.
     pub async fn settle(&self, ruling: Ruling) -> Decision {
         let (refusal, open) = match ruling {
             Ruling::Given(verdict) => return verdict,
@@ -63,7 +63,7 @@ impl Cluster {
         }
     }
 
-    /// The HookTemplates of a namespace; none where they cannot be read.
+    /// Returns the HookTemplates of a namespace; `None` if they cannot be read.
     pub async fn templates(&self, namespace: &str) -> Option<Vec<HookTemplate>> {
         let api: Api<DeserializeGuard<HookTemplate>> = Api::namespaced(self.client.0.clone(), namespace);
         let list = ListParams::default();

@@ -1,12 +1,13 @@
-//! The deletion guard of the original: what must not go by mistake goes only with a label that allows it.
+//! Deletion guard of the original operator: protected objects can only be deleted if a label allows it.
 //!
-//! Deleting a GameDeployment deletes its pods by garbage collection, and no hook is asked. So it needs
-//! [`DELETION_ALLOW`]: `Always`, or `Cascading` when no pod is left. A HookTemplate needs `Always`: without it gates stay
-//! closed. A definition of one of our kinds takes all objects of the kind with it: `Always`, or `Cascading` when there is
-//! none.
+//! Deleting a GameDeployment deletes its pods by garbage collection, without any hook. Therefore it needs the
+//! label [`DELETION_ALLOW`]: `Always`, or `Cascading` if it has no pods. A HookTemplate needs `Always`,
+//! because gates stay closed without it. A definition of one of our kinds needs `Always`, or `Cascading` if
+//! the kind has no objects, because its deletion deletes all of them.
 //!
-//! What the guard does not hold up: objects that are being deleted already, and objects of a namespace that is: the
-//! namespace's pods go with it whatever is said here, so a refusal would protect nobody and keep the namespace for ever.
+//! The guard does not block objects that are already being deleted, nor objects in a namespace that is being
+//! deleted. The pods of such a namespace are deleted in any case, so a refusal would protect nobody and block
+//! the namespace forever.
 
 use serde_json::Value;
 use shared_api::names::GROUP;
@@ -14,30 +15,30 @@ use shared_api::names::workload::DELETION_ALLOW;
 
 use crate::review::{Decision, Request};
 
-/// What the guard says, as far as the request tells.
+/// Result of the guard, as far as the request determines it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ruling {
-    /// This.
+    /// Final decision.
     Given(Decision),
     /// Refused, unless this namespace is being deleted.
     UnlessNamespaceEnds {
-        /// The namespace.
+        /// Name of the namespace.
         namespace: String,
-        /// The refusal.
+        /// Message of the refusal.
         refusal: String,
     },
-    /// Refused, unless there is no object of this kind.
+    /// Refused, unless no objects of this kind exist.
     UnlessNoObjects {
         /// A served version of the kind.
         version: String,
-        /// Its plural name.
+        /// Plural name of the kind.
         plural: String,
-        /// The refusal.
+        /// Message of the refusal.
         refusal: String,
     },
 }
 
-/// Judges a deletion; whatever else is asked for is allowed. `exempt`: users who may delete without the label.
+/// Judges a deletion; all other operations are allowed. `exempt`: users who may delete without the label.
 #[must_use]
 pub fn judge(request: &Request, exempt: &[String]) -> Ruling {
     let allowed = Ruling::Given(Decision::Allowed(Vec::new()));
@@ -65,7 +66,7 @@ pub fn judge(request: &Request, exempt: &[String]) -> Ruling {
     }
 }
 
-/// Whether the workload has no pod, and its operator has seen that it should have none.
+/// Returns whether the workload has no pods, and its operator has observed that it should have none.
 fn is_empty(old: &Value) -> bool {
     let (metadata, spec, status) = (&old["metadata"], &old["spec"], &old["status"]);
     let seen = !metadata["generation"].is_null() && status["observedGeneration"] == metadata["generation"];
@@ -93,7 +94,7 @@ fn workload(request: &Request, label: Option<&str>) -> String {
     opening(request, label, &words)
 }
 
-/// The sentence with the value of the label and the command that allows it.
+/// Builds the message with the value of the label and the command that allows the deletion.
 fn opening(request: &Request, label: Option<&str>, words: &str) -> String {
     let state = match label {
         None => format!("it has no label {DELETION_ALLOW}"),
@@ -135,7 +136,7 @@ fn definition(request: &Request, label: Option<&str>) -> Ruling {
     }
 }
 
-/// What allows it.
+/// Returns the command that allows the deletion.
 fn command(request: &Request) -> String {
     let kind = request.kind.kind.to_ascii_lowercase();
     let namespace = match request.namespace() {

@@ -1,5 +1,5 @@
-//! The hooks of a GameDeployment are looked up when it is written: what could not be asked is a warning, for the
-//! HookTemplate may be written next. What cannot be found out is not said.
+//! Lookup of a GameDeployment's hooks when it is written. A hook that cannot run is only a warning, because
+//! its HookTemplate may be written next. A failed lookup produces no warning.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use shared_api::{GameDeployment, HookTemplate, HookTemplateSpec};
 use crate::review::Request;
 use crate::validate::Checked;
 
-/// The fields that name hooks.
+/// Fields that reference hooks.
 const NAMING: [&str; 4] = [
     "/spec/preDeleteUpdateStrategy/hook",
     "/spec/preInplaceUpdateStrategy/hook",
@@ -23,7 +23,7 @@ const NAMING: [&str; 4] = [
     "/spec/updateStrategy/canary",
 ];
 
-/// The workload whose hooks are to be looked up; none where no hook is set or changed.
+/// Returns the workload whose hooks must be looked up; `None` if no hook is set or changed.
 pub fn to_look_up(request: &Request) -> Option<Workload> {
     let is_workload = matches!(Checked::of(&request.kind), Some(Checked::GameDeployment));
     if !is_workload || !request.is_whole() || !matches!(request.operation.as_str(), "CREATE" | "UPDATE") {
@@ -39,7 +39,7 @@ pub fn to_look_up(request: &Request) -> Option<Workload> {
     Workload::read(&read.ok()?).ok()
 }
 
-/// What is said of hooks that could not be asked with these HookTemplates.
+/// Returns warnings about hooks that cannot run with these HookTemplates.
 pub fn cautions(workload: &Workload, templates: Vec<HookTemplate>) -> Vec<String> {
     let templates = templates.into_iter().map(|template| {
         let name = template.metadata.name.unwrap_or_default();
@@ -52,7 +52,7 @@ pub fn cautions(workload: &Workload, templates: Vec<HookTemplate>) -> Vec<String
         .collect()
 }
 
-/// The HookTemplates of a namespace.
+/// HookTemplates of a namespace.
 struct Templates(BTreeMap<String, HookTemplateSpec>);
 
 impl Cluster for Templates {

@@ -1,8 +1,8 @@
-//! The two paths that the API server asks: `/validate` and `/guard`.
+//! HTTP endpoints for the API server: `/validate` and `/guard`.
 //!
-//! A body has a limit in bytes and a time in which it must arrive, and all bodies together have one for each path: what
-//! is sent to be validated takes nothing from the guard. Nothing of an object is logged: its environment may
-//! hold secrets, and a message about it may repeat a value.
+//! A body has a size limit and a timeout. All bodies of one path share a limit, so requests to `/validate`
+//! cannot starve the guard. No part of an object is logged: its environment may contain secrets, and a
+//! message may repeat a value.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,42 +23,43 @@ use crate::review::{self, Decision, Request};
 use crate::validate;
 use crate::{guard, hooks};
 
-/// Longest body, in bytes: an object and what it was before, 3 MiB each, as API servers limit requests, and the rest.
+/// Maximum length of a body in bytes: the new and the old object, 3 MiB each (the limit of API servers), and
+/// the rest.
 const LONGEST_BODY: usize = 7 * 1024 * 1024;
-/// Bytes of all bodies at a time, for each path. Parsed, a body may take sixteen times as much.
+/// Maximum bytes of all concurrent bodies per path. Parsing may take sixteen times as much memory.
 const BODIES: u32 = 8 * 1024 * 1024;
-/// Time in which there must be room for a body.
+/// Timeout for a reservation of memory for a body.
 const ROOM_TIMEOUT: Duration = Duration::from_secs(5);
-/// Time in which a body must have arrived.
+/// Timeout for receiving a body.
 const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What answering takes.
+/// State of the request handlers.
 #[derive(Debug)]
 pub struct Handler {
-    /// What the guard asks the API server.
+    /// Cluster access of the guard.
     pub cluster: Cluster,
     /// Users whose deletions need no label.
     pub exempt: Vec<String>,
-    /// Who may create HookRuns that a GameDeployment controls; none: everybody.
+    /// Users who may create HookRuns that a GameDeployment controls; empty for all users.
     pub askers: Vec<String>,
-    /// What Prometheus is told.
+    /// Prometheus metrics.
     pub metrics: Metrics,
-    /// Set once this process is to end: each answer is then the last one on its connection.
+    /// Set once the process is shutting down: each response then closes its connection.
     pub ending: Arc<AtomicBool>,
-    /// Where objects are judged.
+    /// Compute pool that validates objects.
     pub compute: Compute,
 }
 
-/// One of the two paths.
+/// State of one endpoint.
 #[derive(Debug)]
 struct Path {
     desk: Arc<Handler>,
     name: &'static str,
-    /// Bytes for bodies.
+    /// Available bytes for bodies.
     room: Semaphore,
 }
 
-/// Serves both paths.
+/// Builds the router for both paths.
 pub fn router(desk: Handler) -> Router {
     let desk = Arc::new(desk);
     let path = |name| {
@@ -80,7 +81,7 @@ async fn validate(State(path): State<Arc<Path>>, headers: HeaderMap, body: Body)
         }
         let namespace = request.namespace().to_owned();
         let workload = hooks::to_look_up(&request);
-        // Aside, and in turns: a hook of 100 conditions is compiled meanwhile.
+        // On the compute pool, because compiling a hook with 100 conditions takes time.
         let judge = move || validate::judge(&request);
         let judged = path.desk.compute.attempt(&namespace, judge).await;
         let mut verdict = judged.map_err(|error| error.to_string())?;
@@ -103,14 +104,14 @@ async fn guard(State(path): State<Arc<Path>>, headers: HeaderMap, body: Body) ->
     .await
 }
 
-/// Bytes to set aside for a body: what its head says, or else the most.
+/// Returns the bytes to reserve for a body: its `Content-Length`, or else the maximum.
 fn announced(headers: &HeaderMap) -> u32 {
     let length = headers.get(header::CONTENT_LENGTH);
     let length = length.and_then(|length| length.to_str().ok()?.parse().ok());
     length.unwrap_or(BODIES).min(BODIES)
 }
 
-/// Reads a question, has it judged, and tells of it.
+/// Reads a review, has it judged, and records the outcome.
 async fn answer(
     path: &Path,
     headers: &HeaderMap,
@@ -145,7 +146,8 @@ async fn answer(
     };
     let request = match review::read(&body) {
         Ok(request) => request,
-        // The parser's words may repeat a value: the caller has it already, and the log must not.
+        // The parser's message may quote a value. The caller already knows it, but the log must not contain
+        // it.
         Err(error) => {
             desk.metrics.malformed();
             tracing::warn!(path, bytes = body.len(), "a request is not an AdmissionReview");
@@ -168,7 +170,7 @@ async fn answer(
     let text = review::answer(&asked.uid, &verdict).to_string();
     let mut answer = ([(header::CONTENT_TYPE, "application/json")], text).into_response();
     if desk.ending.load(Ordering::Relaxed) {
-        // API servers keep connections, and would ask on this one until it is cut.
+        // API servers keep connections open and would send more requests until this one is cut.
         let headers = answer.headers_mut();
         headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
     }

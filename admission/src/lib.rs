@@ -1,20 +1,20 @@
-//! hookgate-admission: an optional component that says before an object is stored what the operators would say of it
-//! after, and that refuses deletions which would kill players. The operators neither need it nor know of it.
+//! hookgate-admission: an optional webhook that reports before an object is stored what the operators would
+//! report afterwards, and rejects deletions that would disconnect players. The operators do not depend on it.
 //!
 //! | module | job |
 //! | --- | --- |
 //! | [`config`] | flags and environment |
-//! | [`review`] | the words exchanged with the API server |
-//! | [`validate`] | the operators' own judgement of an object, for what a write makes wrong |
-//! | [`guard`] | the deletion guard: what goes only with a label that allows it |
-//! | [`hooks`] | hooks of a GameDeployment that could not be asked: a warning |
-//! | [`cluster`] | what the API server is asked |
-//! | [`http`] | the two paths that the API server asks, with their limits |
-//! | [`serve`] | TLS and HTTP, until a signal |
-//! | [`certificates`] | certificates that look after themselves |
-//! | [`metrics`] | what Prometheus is told |
+//! | [`review`] | messages exchanged with the API server |
+//! | [`validate`] | the operators' own validation, limited to problems that a write introduces |
+//! | [`guard`] | the deletion guard: objects that can only be deleted if a label allows it |
+//! | [`hooks`] | warnings about hooks of a GameDeployment that cannot run |
+//! | [`cluster`] | requests to the API server |
+//! | [`http`] | the two HTTP endpoints, with their limits |
+//! | [`serve`] | TLS and HTTP until a termination signal |
+//! | [`certificates`] | automatically rotated certificates |
+//! | [`metrics`] | Prometheus metrics |
 //!
-//! What a spec means is decided in the cores; there is no second opinion here.
+//! The cores alone interpret a spec; this crate adds no interpretation of its own.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -48,32 +48,32 @@ use certificates::store::Store;
 use certificates::{Keeper, Presented, Terms, keep};
 use config::Config;
 
-/// Calls of the API server about certificates at a time.
+/// Maximum number of concurrent API calls about certificates.
 const CALLS: usize = 2;
-/// The name of this component in what it tells Prometheus.
+/// Name of this component in Prometheus metrics.
 const COMPONENT: &str = "hookgate-admission";
-/// The check in `/readyz` that fails once the process is to end.
+/// Check in `/readyz` that fails once the process is shutting down.
 const ENDING: &str = "ending";
 
-/// The program: parses flags, runs until a signal, and says in one line why it could not.
+/// Runs the program: parses flags, runs until a signal, and prints one line if it fails.
 pub fn main() -> ExitCode {
     start(Config::parse())
 }
 
-/// The program with these settings.
+/// Runs the program with these settings.
 pub fn start(config: Config) -> ExitCode {
     let telemetry = Telemetry {
         name: COMPONENT,
         version: env!("CARGO_PKG_VERSION"),
         format: config.process.log_format,
         log: config.process.log.clone(),
-        // Who waits for an answer of the webhook is traced by the API server.
+        // Callers of the webhook are traced by the API server.
         otlp_endpoint: None,
     };
     process::start(&telemetry, run(config))
 }
 
-/// Runs until a signal asks it to end. There is no leader: every replica answers.
+/// Runs until a termination signal. There is no leader: every replica answers.
 pub async fn run(config: Config) -> Result<(), StartError> {
     let shutdown = Shutdown::on_signals().map_err(StartError::Signals)?;
     let mut registry = Registry::default();
@@ -129,7 +129,7 @@ pub async fn run(config: Config) -> Result<(), StartError> {
         health.fail(ENDING, "asked to end; ask another replica");
         std::future::pending::<()>().await;
     };
-    // Until the last answer is given, the certificate is kept.
+    // Keeps the certificate up to date until the last response.
     tokio::select! {
         () = server.run(shutdown, config.drain) => Ok(()),
         () = keeper.run() => Err(StartError::WorkEnded),

@@ -1,4 +1,4 @@
-//! What Prometheus is told. Labels are classes; what a request says is sorted into them, never repeated.
+//! Prometheus metrics. Labels have a fixed set of values; contents of requests are never used as labels.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::review::Request;
 
 const SECONDS: [f64; 9] = [0.0005, 0.001, 0.005, 0.025, 0.1, 0.5, 1.0, 2.5, 5.0];
 
-/// This component's metrics.
+/// Metrics of this component.
 #[derive(Debug, Clone)]
 pub struct Metrics {
     requests: Family<RequestLabels, Counter>,
@@ -51,7 +51,7 @@ impl Default for Metrics {
 }
 
 impl Metrics {
-    /// Offers everything at `/metrics`.
+    /// Registers all metrics for `/metrics`.
     pub fn register(&self, registry: &mut Registry) {
         let registry = registry.sub_registry_with_prefix("hookgate_admission");
         let help = "Questions answered, by path, kind, operation and outcome (allowed, refused, failed)";
@@ -69,7 +69,7 @@ impl Metrics {
         registry.register("certificate_expiry_timestamp_seconds", help, self.expiry.clone());
     }
 
-    /// A question was answered, or could not be.
+    /// Counts a request that was answered or failed.
     pub fn answered(&self, path: &'static str, request: &Request, outcome: &'static str, took: Duration) {
         let labels = RequestLabels {
             path,
@@ -81,24 +81,24 @@ impl Metrics {
         self.seconds.observe(took.as_secs_f64());
     }
 
-    /// Something came that is no question.
+    /// Counts a malformed request.
     pub fn malformed(&self) {
         self.malformed.inc();
     }
 
-    /// A TLS connection did not come about.
+    /// Counts a failed TLS handshake.
     pub fn handshake_failed(&self, reason: &'static str) {
         self.handshakes_failed
             .get_or_create(&HandshakeLabels { reason })
             .inc();
     }
 
-    /// This process made a certificate, and it was recorded.
+    /// Counts a certificate that this process created and recorded.
     pub fn renewed(&self) {
         self.renewals.inc();
     }
 
-    /// The certificate that is presented expires then.
+    /// Records the expiry of the presented certificate.
     pub fn expires(&self, at: jiff::Timestamp) {
         self.expiry.set(at.as_second());
     }

@@ -1,7 +1,7 @@
-//! The words that are exchanged with the API server: `AdmissionReview` of `admission.k8s.io/v1`.
+//! Messages exchanged with the API server: `AdmissionReview` of `admission.k8s.io/v1`.
 //!
-//! Whatever arrives is either read as a request, or refused as a whole with HTTP 400; an answer always carries the uid
-//! of its request. Nothing is decided here.
+//! A body is either parsed as a request or rejected as a whole with HTTP 400. A response always carries the
+//! uid of its request. This module makes no decisions.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -9,35 +9,35 @@ use serde_json::{Value, json};
 const API_VERSION: &str = "admission.k8s.io/v1";
 const KIND: &str = "AdmissionReview";
 
-/// Longest warning, in bytes: API servers shorten longer ones when there are many.
+/// Maximum length of a warning in bytes. API servers truncate longer ones if there are many.
 const LONGEST_WARNING: usize = 256;
 
-/// What somebody is about to do.
+/// An admission request.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Request {
-    /// Names the request; the answer repeats it.
+    /// Identifier of the request, repeated in the response.
     pub uid: String,
-    /// Of what kind the object is.
+    /// Kind of the object.
     pub kind: GroupKind,
     /// `CREATE`, `UPDATE`, `DELETE` or `CONNECT`.
     pub operation: String,
-    /// `status`, `scale`: what part of the object is written; none: the object.
+    /// Subresource that is written, such as `status` or `scale`; `None` for the object itself.
     #[serde(default)]
     pub sub_resource: Option<String>,
-    /// The object's name; none where the API server is to make one.
+    /// Name of the object; `None` if the API server will generate it.
     #[serde(default)]
     pub name: Option<String>,
-    /// The object's namespace; none where it has none.
+    /// Namespace of the object; `None` for cluster-scoped objects.
     #[serde(default)]
     pub namespace: Option<String>,
-    /// Who does it.
+    /// User who sent the request.
     #[serde(default)]
     pub user_info: UserInfo,
-    /// The object as it would be stored; null on a deletion.
+    /// Object as it would be stored; null on a deletion.
     #[serde(default)]
     pub object: Value,
-    /// The object as it is stored; null on a creation.
+    /// Object as currently stored; null on a creation.
     #[serde(default)]
     pub old_object: Value,
 }
@@ -45,28 +45,28 @@ pub struct Request {
 /// A kind without its version.
 #[derive(Debug, Clone, Deserialize)]
 pub struct GroupKind {
-    /// API group; empty for the core.
+    /// API group; empty for the core group.
     #[serde(default)]
     pub group: String,
     /// Kind.
     pub kind: String,
 }
 
-/// Who does it.
+/// User of a request.
 #[derive(Debug, Clone, Default, Deserialize)]
 pub struct UserInfo {
-    /// User name, as the API server knows it.
+    /// Name of the user, as known to the API server.
     #[serde(default)]
     pub username: Option<String>,
 }
 
 impl Request {
-    /// Whether the object itself is written, and not a part of it such as its status.
+    /// Returns whether the request writes the object itself rather than a subresource.
     pub fn is_whole(&self) -> bool {
         self.sub_resource.as_deref().unwrap_or_default().is_empty()
     }
 
-    /// The request without its objects.
+    /// Returns the request without its objects.
     #[must_use]
     pub fn clone_head(&self) -> Self {
         let Self {
@@ -93,24 +93,24 @@ impl Request {
         }
     }
 
-    /// The object's name, for people.
+    /// Returns the name of the object, for messages.
     pub fn name(&self) -> &str {
         self.name.as_deref().unwrap_or_default()
     }
 
-    /// The object's namespace, for people.
+    /// Returns the namespace of the object, for messages.
     pub fn namespace(&self) -> &str {
         self.namespace.as_deref().unwrap_or_default()
     }
 }
 
-/// Not an `AdmissionReview` that holds a request.
+/// Reason why a body is not an `AdmissionReview` with a request.
 #[derive(Debug, thiserror::Error)]
 pub enum Malformed {
-    /// Not JSON, or not of this form.
+    /// The body is not JSON, or has a different structure.
     #[error("cannot be read as an AdmissionReview: {0}")]
     Form(#[from] serde_json::Error),
-    /// Another kind, or another version of it.
+    /// The body has a different kind or version.
     #[error("{0} of {1} is not known; send AdmissionReview of admission.k8s.io/v1")]
     Kind(String, String),
 }
@@ -129,7 +129,7 @@ struct Body {
     request: Request,
 }
 
-/// Reads a request.
+/// Parses a request.
 pub fn read(body: &[u8]) -> Result<Request, Malformed> {
     let review: Value = serde_json::from_slice(body)?;
     let Head { api_version, kind } = Head::deserialize(&review)?;
@@ -140,19 +140,19 @@ pub fn read(body: &[u8]) -> Result<Request, Malformed> {
     Ok(request)
 }
 
-/// What is said of a request.
+/// Decision on a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Decision {
-    /// It may be done; with words for whoever does it.
+    /// Allowed, with warnings for the user.
     Allowed(Vec<String>),
-    /// It must not be done as it is: a mistake in the object.
+    /// Rejected because the object is invalid.
     Invalid(String),
-    /// It must not be done by anybody at present.
+    /// Rejected because the operation is not allowed at present.
     Forbidden(String),
 }
 
 impl Decision {
-    /// The word that metrics and logs have for it.
+    /// Returns the name of the decision in metrics and logs.
     pub fn as_str(&self) -> &'static str {
         match self {
             Self::Allowed(_) => "allowed",
@@ -161,7 +161,7 @@ impl Decision {
     }
 }
 
-/// The answer to the request of this uid.
+/// Returns the response to the request with this uid.
 pub fn answer(uid: &str, verdict: &Decision) -> Value {
     let refused = |code: u16, reason: &str, message: &str| {
         let status = json!({ "status": "Failure", "code": code, "reason": reason, "message": message });
@@ -174,7 +174,7 @@ pub fn answer(uid: &str, verdict: &Decision) -> Value {
             let warnings: Vec<String> = warnings.iter().map(cut).collect();
             json!({ "uid": uid, "allowed": true, "warnings": warnings })
         }
-        // Not 422: of that kubectl up to 1.20 says that the request is invalid, and no word more.
+        // Not 422: for that code, kubectl up to 1.20 only prints that the request is invalid.
         Decision::Invalid(message) => refused(400, "BadRequest", message),
         Decision::Forbidden(message) => refused(403, "Forbidden", message),
     };

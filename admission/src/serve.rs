@@ -1,8 +1,9 @@
-//! TLS and HTTP/1.1, until a signal asks to end.
+//! Serves TLS and HTTP/1.1 until a termination signal.
 //!
-//! The certificate is looked up at every handshake: a new one is used from the next connection on, and nobody is cut
-//! off. Connections, handshakes and idle connections are bounded. On a signal questions are answered for a while longer,
-//! as whoever sends them learns of the end a moment later; then each connection ends after its current answer.
+//! Every handshake looks up the certificate, so a new certificate applies to new connections and interrupts
+//! no existing one. Connections, handshakes and idle times are bounded. After a signal, requests are still
+//! answered for a while, because callers learn of the shutdown a moment later. Then each connection closes
+//! after its current response.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,33 +22,33 @@ use tokio_rustls::TlsAcceptor;
 use crate::certificates::Presented;
 use crate::metrics::Metrics;
 
-/// Connections at a time.
+/// Maximum number of concurrent connections.
 const CONNECTIONS: usize = 512;
-/// Time for a TLS handshake.
+/// Timeout of a TLS handshake.
 const HANDSHAKE: Duration = Duration::from_secs(5);
-/// Time for the next head on a connection; longer than the 90 s for which API servers keep idle connections, so that
-/// it is not this side that closes one on which a question is under way.
+/// Timeout for the next request on a connection. It is longer than the 90 s for which API servers keep idle
+/// connections, so that this side never closes a connection on which a request is in flight.
 const IDLE: Duration = Duration::from_mins(2);
-/// After the drain: time in which the last answers must have been given.
+/// Timeout for the last responses after the drain.
 const LAST_ANSWERS: Duration = Duration::from_secs(10);
-/// After an `accept` that failed, for instance for want of file descriptors.
+/// Delay after a failed `accept`, for example if file descriptors are exhausted.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// What serves.
+/// The TLS server.
 #[derive(Debug)]
 pub struct Server {
-    /// Where callers connect.
+    /// Listener for connections.
     pub listener: TcpListener,
-    /// The certificate.
+    /// Certificate to present.
     pub presented: Arc<Presented>,
-    /// What answers.
+    /// Router for requests.
     pub router: Router,
-    /// What Prometheus is told.
+    /// Prometheus metrics.
     pub metrics: Metrics,
 }
 
 impl Server {
-    /// Serves until a signal, and then for `drain` and the last answers.
+    /// Serves until a signal, and then for `drain` and the time of the last responses.
     pub async fn run(self, mut shutdown: Shutdown, drain: Duration) {
         let mut tls = ServerConfig::builder()
             .with_no_client_auth()
@@ -128,7 +129,7 @@ impl Connection {
     }
 }
 
-/// Whether it is the caller that said no: to the certificate, as a rule.
+/// Returns whether the caller aborted the handshake, usually because it rejects the certificate.
 fn is_refused(error: &std::io::Error) -> bool {
     let error = error.get_ref().and_then(|error| error.downcast_ref());
     matches!(error, Some(rustls::Error::AlertReceived(_)))

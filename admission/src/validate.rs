@@ -1,8 +1,9 @@
-//! What the operators would say of an object, said before it is stored.
+//! Validation of an object as the operators would do it, before the object is stored.
 //!
-//! The judgement and its words are those of the cores: [`Workload::read`], [`resolve_run`] and [`check_template`]. Here
-//! is only what an object was before: an update is refused for what it makes wrong, never for what was wrong already,
-//! so that finalizers, labels and other people's fields can be changed on an object that is not valid.
+//! The rules and messages are those of the cores: [`Workload::read`], [`resolve_run`] and [`check_template`].
+//! This module only adds a comparison with the old object. An update is rejected for problems that it
+//! introduces, never for existing ones, so that finalizers, labels and foreign fields can be changed on an
+//! invalid object.
 
 use gamedeployment_core::workload::{self, Workload};
 use hook_core::resolve::{
@@ -19,19 +20,19 @@ use shared_api::{GameDeployment, HookRun, HookTemplate};
 
 use crate::review::{Decision, GroupKind, Request};
 
-/// A kind that the operators check.
+/// A kind that the operators validate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Checked {
-    /// By gamedeployment-operator.
+    /// Validated by gamedeployment-operator.
     GameDeployment,
-    /// By hook-operator.
+    /// Validated by hook-operator.
     HookTemplate,
-    /// By hook-operator.
+    /// Validated by hook-operator.
     HookRun,
 }
 
 impl Checked {
-    /// The kind of a request, if it is one of these.
+    /// Returns the kind of a request, if the operators validate it.
     pub fn of(kind: &GroupKind) -> Option<Self> {
         match (kind.group.as_str(), kind.kind.as_str()) {
             (GROUP, "GameDeployment") => Some(Self::GameDeployment),
@@ -42,7 +43,7 @@ impl Checked {
     }
 }
 
-/// Judges a creation or an update; whatever else is asked for is allowed.
+/// Judges a creation or an update; all other operations are allowed.
 #[must_use]
 pub fn judge(request: &Request) -> Decision {
     let allowed = Decision::Allowed(Vec::new());
@@ -50,7 +51,8 @@ pub fn judge(request: &Request) -> Decision {
         return allowed;
     };
     let (object, old) = (&request.object, &request.old_object);
-    // What is being deleted can only lose its finalizers, and nothing is measured or run for it any more.
+    // An object that is being deleted can only lose its finalizers, and no operator acts on its spec any
+    // more.
     let ends = !object["metadata"]["deletionTimestamp"].is_null();
     if ends || !matches!(request.operation.as_str(), "CREATE" | "UPDATE") {
         return allowed;
@@ -81,8 +83,8 @@ pub fn judge(request: &Request) -> Decision {
     }
 }
 
-/// Refuses a new run that claims to be the question of a workload, unless one of these users makes it. With no users
-/// known nothing is refused.
+/// Rejects a new run that claims to belong to a workload, unless one of these users creates it. Allows
+/// everything if no users are configured.
 #[must_use]
 pub fn forged(request: &Request, operators: &[String]) -> Option<Decision> {
     let is_run = matches!(Checked::of(&request.kind), Some(Checked::HookRun));
@@ -98,13 +100,14 @@ pub fn forged(request: &Request, operators: &[String]) -> Option<Decision> {
     )))
 }
 
-/// The GameDeployment that asks by this run.
+/// Returns the GameDeployment that controls the run.
 fn asker(run: &Value) -> Option<&Value> {
     let owners = run["metadata"]["ownerReferences"].as_array()?;
     { owners.iter() }.find(|owner| owner["controller"] == true && owner["kind"] == "GameDeployment")
 }
 
-/// Why a run must not be changed: a workload asks by it, and would not believe it any more. To end it early is no edit.
+/// Returns the reason why a run must not be changed: the workload that controls it would no longer trust it.
+/// Terminating a run early is allowed.
 fn edits_a_question(kind: Checked, object: &Value, old: &Value) -> Option<String> {
     if !matches!(kind, Checked::HookRun) {
         return None;
@@ -126,17 +129,17 @@ fn edits_a_question(kind: Checked, object: &Value, old: &Value) -> Option<String
     })
 }
 
-/// What is wrong with an object, or why it cannot be read at all.
+/// Problems of an object, or the reason why it cannot be parsed.
 type Found<P> = Result<Vec<P>, String>;
 
-/// The sentence about what is wrong now and was not before; if there is nothing, what was wrong before.
+/// Fails with a message about new problems. Otherwise returns the problems that the old object already had.
 fn news<P: PartialEq + ToString>(
     object: &Value,
     old: &Value,
     problems: impl Fn(&Value) -> Found<P>,
     sentence: impl Fn(&[P]) -> String,
 ) -> Result<Vec<String>, String> {
-    // Most objects are good: then nobody asks what they were.
+    // Evaluated lazily: most objects are valid, so their old version need not be checked.
     let before = || {
         if old.is_null() {
             Ok(Vec::new())
@@ -161,7 +164,7 @@ fn news<P: PartialEq + ToString>(
     }
 }
 
-/// Reads an object as the operators' watches do, so that what is said of one that cannot be read is the same.
+/// Parses an object like the operators' watches, so that parse errors have the same message.
 fn parse<K: Resource + DeserializeOwned>(object: &Value) -> Result<K, String> {
     match DeserializeGuard::<K>::deserialize(object) {
         Ok(DeserializeGuard(Ok(object))) => Ok(object),
@@ -186,7 +189,7 @@ fn run_problems(object: &Value) -> Found<Problem> {
     Ok(problems.iter().cloned().collect())
 }
 
-/// What is legal and may still surprise.
+/// Returns warnings about valid but surprising settings.
 fn cautions(kind: Checked, object: &Value) -> Vec<Problem> {
     match kind {
         Checked::GameDeployment => Vec::new(),

@@ -1,5 +1,5 @@
-//! Whatever arrives: the answer is an `AdmissionReview` about the request of that uid, or a refusal to read it. Nothing
-//! ends the program.
+//! Tests that every body yields an `AdmissionReview` with the uid of its request, or is rejected as
+//! malformed. Nothing makes the program panic.
 
 #![allow(clippy::unwrap_used, reason = "a test may end so")]
 
@@ -9,7 +9,7 @@ use admission::validate;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-/// Any JSON, with words that mean something here among its strings and keys.
+/// Generates any JSON, with meaningful words among its strings and keys.
 fn any_json() -> impl Strategy<Value = Value> {
     let word = prop_oneof![
         Just("Always".to_owned()),
@@ -72,7 +72,7 @@ fn objects() -> [Value; 3] {
     [hook, game, definition]
 }
 
-/// A proper review.
+/// Builds a well-formed review.
 fn review(object: usize, operation: usize, both: bool) -> Value {
     let kinds = [
         ("tkex.tencent.com", "HookRun"),
@@ -93,7 +93,7 @@ fn review(object: usize, operation: usize, both: bool) -> Value {
     })
 }
 
-/// Puts something else in the place of one value of a document.
+/// Replaces one value of a document.
 fn replace_one(document: &mut Value, mut number: usize, other: &Value) -> Result<(), usize> {
     if number == 0 {
         *document = other.clone();
@@ -114,7 +114,7 @@ fn replace_one(document: &mut Value, mut number: usize, other: &Value) -> Result
     Err(number)
 }
 
-/// What the program does with a body, but for what the guard asks the API server.
+/// Handles a body like the program, except for the guard's requests to the API server.
 fn check(body: &[u8]) -> Result<(), TestCaseError> {
     let request = match review::read(body) {
         Ok(request) => request,
@@ -167,7 +167,7 @@ proptest! {
     ) {
         let mut review = review(object, operation, both);
         for (number, other) in changes {
-            // The first few would replace the whole of it.
+            // The first few would replace the whole review.
             let _ = replace_one(&mut review, number + 3, &other);
         }
         check(review.to_string().as_bytes())?;

@@ -1,4 +1,4 @@
-//! One authority and the one certificate that it signed.
+//! A certificate authority and the one certificate that it signed.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,58 +16,59 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::sign::CertifiedKey;
 
-/// A certificate is valid from before its making: clocks of API servers may be late.
+/// Time by which the start of a certificate's validity is backdated, because the clocks of API servers may be
+/// slow.
 const BACKDATED: Duration = Duration::from_hours(1);
 
-/// One authority and the one certificate that it signed, as PEM.
+/// A certificate authority and the one certificate that it signed, as PEM.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Generation {
-    /// What callers must trust.
+    /// Authority that callers must trust.
     pub authority: String,
-    /// What is presented to them.
+    /// Certificate presented to callers.
     pub certificate: String,
-    /// Its private key.
+    /// Private key of the certificate.
     pub key: String,
-    /// When it was made.
+    /// Time of creation.
     pub since: Timestamp,
-    /// When it expires.
+    /// Time of expiry.
     pub until: Timestamp,
 }
 
-/// Without the key.
+/// Omits the key.
 impl std::fmt::Debug for Generation {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Generation({} to {})", self.since, self.until)
     }
 }
 
-/// Why there is no certificate, or why one is of no use.
+/// Reason why a certificate cannot be created or used.
 #[derive(Debug, thiserror::Error)]
 pub enum CertificateError {
-    /// It could not be made.
+    /// The certificate could not be created.
     #[error("failed to make a certificate: {0}")]
     Make(#[from] rcgen::Error),
-    /// The time in question is none that a certificate can name.
+    /// The time cannot be represented in a certificate.
     #[error("failed to make a certificate: its time of expiry cannot be written")]
     Time,
-    /// It is not PEM.
+    /// The text is not PEM.
     #[error("it cannot be read: {0}")]
     Pem(#[from] rustls::pki_types::pem::Error),
-    /// A caller would not accept it.
+    /// A caller would not accept the certificate.
     #[error("a caller would refuse it: {0}")]
     Refused(#[from] rustls::Error),
     /// The authority cannot be used.
     #[error("its authority cannot be used: {0}")]
     Authority(#[from] rustls::client::VerifierBuilderError),
-    /// A name that cannot be in a certificate.
+    /// The name cannot be part of a certificate.
     #[error("{0:?} is neither a host name nor an IP address")]
     Host(String),
 }
 
 impl Generation {
-    /// Makes one for these names and addresses.
+    /// Creates a generation for these names and addresses.
     pub fn make(hosts: &[String], now: Timestamp, validity: Duration) -> Result<Self, CertificateError> {
-        // Certificates count whole seconds.
+        // Certificates have a resolution of one second.
         let since = Timestamp::from_second(now.as_second()).map_err(|_| CertificateError::Time)?;
         let until = since.checked_add(validity).map_err(|_| CertificateError::Time)?;
         let from = since.checked_sub(BACKDATED).map_err(|_| CertificateError::Time)?;
@@ -102,8 +103,8 @@ impl Generation {
         })
     }
 
-    /// What a handshake needs, if callers accept it now and until its expiry for each of these names. What stands in a
-    /// Secret may have been changed by anybody: nothing in it is taken on trust.
+    /// Returns the key pair for handshakes, if callers accept the certificate for each of these names from
+    /// now until its expiry. Anybody may have changed the Secret, so nothing in it is trusted unchecked.
     pub fn check(&self, hosts: &[String], now: Timestamp) -> Result<Arc<CertifiedKey>, CertificateError> {
         let provider = CryptoProvider::get_default()
             .cloned()

@@ -1,5 +1,5 @@
-//! Keeps certificate, Secret and bundle as they should be, for ever. Every replica does: there is nothing that two of
-//! them could do wrong that one could do right.
+//! Reconciles certificate, Secret and bundle for the lifetime of the process. Every replica does so, because
+//! concurrent replicas cannot harm each other.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -16,22 +16,23 @@ use super::store::{Store, bundles};
 use super::stored::Stored;
 use crate::metrics::Metrics;
 
-/// The check in `/readyz`: there is a valid certificate, and it is recorded.
+/// Check in `/readyz`: a valid certificate exists and is recorded.
 pub const CERTIFICATE: &str = "certificate";
-/// The check in `/readyz`: the API server is told to trust it.
+/// Check in `/readyz`: the API server is configured to trust the certificate.
 pub const CONFIGURATION: &str = "configuration";
 
-/// After something that failed.
+/// Delay after a failed step.
 const RETRY: Duration = Duration::from_secs(2);
-/// Without news, in case some were lost.
+/// Maximum time between two steps, in case watch events were lost.
 const BACKSTOP: Duration = Duration::from_secs(30);
-/// Between two looks at least, whoever else writes in a loop.
+/// Minimum time between two steps, even if another process writes in a loop.
 const BREATH: Duration = Duration::from_millis(100);
 
-/// Writes in a row for which this process may be too late before that is told: it may also be a namespace that is gone.
+/// Number of consecutive conflicting writes before an error is reported. The cause may also be a deleted
+/// namespace.
 const LATE: usize = 10;
 
-/// Why a step could not be taken.
+/// Reason why a step failed.
 #[derive(Debug, thiserror::Error)]
 enum RenewalError {
     #[error(transparent)]
@@ -43,7 +44,7 @@ enum RenewalError {
 }
 
 impl RenewalError {
-    /// Whether what was read was no longer there, or another, when it was to be written.
+    /// Returns whether the object was changed or deleted between the read and the write.
     fn is_late(&self) -> bool {
         match self {
             Self::Certificate(_) => false,
@@ -53,7 +54,7 @@ impl RenewalError {
         }
     }
 
-    /// The check in `/readyz` that does not pass for it.
+    /// Returns the check in `/readyz` that this error fails.
     fn check(&self) -> &'static str {
         match self {
             Self::Certificate(_) | Self::Secret(_) => CERTIFICATE,
@@ -62,27 +63,27 @@ impl RenewalError {
     }
 }
 
-/// Keeps them.
+/// Reconciler of the certificates.
 #[derive(Debug)]
 pub struct Keeper {
-    /// Where they are.
+    /// Access to the Secret and the configuration.
     pub store: Store,
     /// Names in the certificate.
     pub hosts: Vec<String>,
-    /// How long certificates live.
+    /// Validity of new certificates.
     pub terms: Terms,
-    /// What is presented.
+    /// Certificate presented in handshakes.
     pub presented: Arc<Presented>,
     /// Readiness.
     pub health: Health,
-    /// What Prometheus is told.
+    /// Prometheus metrics.
     pub metrics: Metrics,
     trust: Trust,
     serving: Option<Generation>,
 }
 
 impl Keeper {
-    /// One that has not looked yet.
+    /// Creates a reconciler that has not run yet.
     pub fn new(
         store: Store,
         hosts: Vec<String>,
@@ -103,7 +104,7 @@ impl Keeper {
         }
     }
 
-    /// Never ends.
+    /// Runs forever.
     pub async fn run(mut self) {
         let mut changes = std::pin::pin!(self.store.changes());
         let mut late = 0;
@@ -113,7 +114,7 @@ impl Keeper {
                     late = 0;
                     pause
                 }
-                // Somebody else was first: what they wrote is read at once.
+                // Another replica wrote first: read its result at once.
                 Err(trouble) if trouble.is_late() && late < LATE => {
                     late += 1;
                     BREATH
@@ -133,7 +134,7 @@ impl Keeper {
         }
     }
 
-    /// Looks at everything and mends what is not as it should be. Returns after what time to look again.
+    /// Runs one reconciliation. Returns the delay until the next one.
     async fn step(&mut self) -> Result<Duration, RenewalError> {
         let now = Timestamp::now();
         let (stored, unrecorded) = self.stored(now).await?;
@@ -145,7 +146,7 @@ impl Keeper {
         let (settling, clock) = (self.terms.settling(), (Instant::now(), now));
         let mut known = found.as_ref().map(bundles);
         self.trust.look(&stored, known.as_deref(), clock, settling);
-        // Before the bundle is written: what is presented must not depend on whether it can be.
+        // Before the write of the bundle, so that the presented certificate does not depend on its success.
         self.present(&stored, now)?;
         if let (Some(found), Some(known)) = (&found, &mut known) {
             let wanted = stored.bundle();
@@ -176,8 +177,9 @@ impl Keeper {
         Ok(pauses.into_iter().flatten().min().unwrap_or(BACKSTOP))
     }
 
-    /// What is stored, with a new generation if one is due. One that could not be recorded is not used: the other
-    /// replicas would not know it. Then what was found is good enough while it lasts.
+    /// Returns the stored generations, with a new one if it is due. A generation that could not be recorded
+    /// is not used, because the other replicas would not know it. In that case the old generations stay in
+    /// use while they are valid.
     async fn stored(&self, now: Timestamp) -> Result<(Stored, Option<RenewalError>), RenewalError> {
         let found = self.store.secret().await.map_err(RenewalError::Secret)?;
         let data = found.as_ref().and_then(|secret| secret.data.as_ref());
@@ -194,7 +196,7 @@ impl Keeper {
                 tracing::info!(%until, "a certificate was made");
                 Ok((next, None))
             }
-            // Another replica was first. What was found is out of date: the bundle must not be written from it.
+            // Another replica was first. Our copy is outdated, so the bundle must not be derived from it.
             Err(error @ (CallError::Conflict | CallError::Gone)) => Err(RenewalError::Secret(error)),
             Err(error) if stored.newer.is_some() => Ok((stored, Some(RenewalError::Secret(error)))),
             Err(error) => Err(RenewalError::Secret(error)),

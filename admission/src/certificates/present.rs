@@ -1,4 +1,4 @@
-//! Which certificate is presented, by what callers have been told to trust.
+//! Choice of the presented certificate, depending on the authorities that callers trust.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,12 +12,12 @@ use rustls::sign::CertifiedKey;
 use super::generation::Generation;
 use super::stored::Stored;
 
-/// The certificate of the next handshake.
+/// Certificate of the next handshake.
 #[derive(Default)]
 pub struct Presented(RwLock<Option<Arc<CertifiedKey>>>);
 
 impl Presented {
-    /// Presents this one from now on. Connections that are there stay as they are.
+    /// Sets the certificate of new connections. Existing connections are unaffected.
     pub fn set(&self, key: Arc<CertifiedKey>) {
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = Some(key);
     }
@@ -29,23 +29,23 @@ impl ResolvesServerCert for Presented {
     }
 }
 
-/// Without the key.
+/// Omits the key.
 impl fmt::Debug for Presented {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Presented")
     }
 }
 
-/// Since when this process knows an authority to be in the bundle.
+/// Time since which an authority is known to be in the bundle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Since {
-    /// Since before this process looked, and for long enough.
+    /// Since before this process started to look, and for long enough.
     LongAgo,
-    /// Since then.
+    /// Since this moment.
     Seen(Instant),
 }
 
-/// Authorities that callers have been told to trust.
+/// Authorities that callers trust.
 #[derive(Debug, Default)]
 pub struct Trust {
     known: BTreeMap<String, Since>,
@@ -53,8 +53,8 @@ pub struct Trust {
 }
 
 impl Trust {
-    /// Notes what the configuration holds. `bundles`: what each of its webhooks trusts; none: there is no
-    /// configuration, and so nobody who would ask.
+    /// Records the content of the configuration. `bundles`: the bundle of each webhook; `None` if there is no
+    /// configuration, and thus no caller.
     pub fn look(
         &mut self,
         stored: &Stored,
@@ -81,7 +81,7 @@ impl Trust {
         self.looked = true;
     }
 
-    /// For how long an authority is still to be waited for; none: it is not in the bundle.
+    /// Returns the remaining time until an authority counts as trusted; `None` if it is not in the bundle.
     pub fn left(&self, generation: &Generation, at: Instant, settling: Duration) -> Option<Duration> {
         match self.known.get(&generation.authority)? {
             Since::LongAgo => Some(Duration::ZERO),
@@ -90,7 +90,7 @@ impl Trust {
     }
 }
 
-/// The generation to present. `left`: as [`Trust::left`] says it.
+/// Returns the generation to present. `left` is the result of [`Trust::left`].
 pub fn choose<'a>(
     stored: &'a Stored,
     presented: Option<&'a Generation>,

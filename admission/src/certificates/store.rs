@@ -1,5 +1,5 @@
-//! Every read and write of the Secret and of the ValidatingWebhookConfiguration. Each write is under the precondition
-//! that nobody has written since it was read.
+//! All reads and writes of the Secret and of the ValidatingWebhookConfiguration. Each write has a
+//! precondition on the version that was read.
 
 use futures::stream::{Stream, StreamExt, select};
 use k8s_openapi::ByteString;
@@ -17,10 +17,10 @@ use serde_json::json;
 
 use super::stored::Stored;
 
-/// For whom these calls are: nobody else's namespace waits behind them.
+/// Fairness key of these calls, so that they never queue with those of another namespace.
 const OWN: &str = "";
 
-/// Both objects.
+/// Access to both objects.
 #[derive(Debug)]
 pub struct Store {
     secrets: Api<Secret>,
@@ -33,7 +33,7 @@ pub struct Store {
 }
 
 impl Store {
-    /// The Secret of this name in a namespace, and the configuration of this name.
+    /// Creates a store for this Secret in this namespace, and this configuration.
     pub fn new(client: &Client, namespace: &str, secret: &str, configuration: &str, calls: Calls) -> Self {
         Self {
             secrets: Api::namespaced(client.clone(), namespace),
@@ -46,14 +46,14 @@ impl Store {
         }
     }
 
-    /// The Secret, if there is one.
+    /// Returns the Secret, if it exists.
     pub async fn secret(&self) -> Result<Option<Secret>, CallError> {
         self.calls
             .call(OWN, "read the Secret", self.secrets.get_opt(&self.secret))
             .await
     }
 
-    /// Writes the Secret, in place of the one that was found. What others have written on it besides stays.
+    /// Writes the Secret over the one that was read. Fields of other owners are preserved.
     pub async fn record(&self, found: Option<&Secret>, stored: &Stored) -> Result<(), CallError> {
         let params = PostParams::default();
         let mut secret = found.cloned().unwrap_or_else(|| Secret {
@@ -81,7 +81,7 @@ impl Store {
         written.map(drop)
     }
 
-    /// The configuration, if there is one.
+    /// Returns the configuration, if it exists.
     pub async fn configuration(&self) -> Result<Option<ValidatingWebhookConfiguration>, CallError> {
         let call = self.configurations.get_opt(&self.configuration);
         self.calls
@@ -89,7 +89,7 @@ impl Store {
             .await
     }
 
-    /// Has every webhook of the configuration that was found trust this bundle, and nothing else of it changed.
+    /// Sets this bundle in every webhook of the configuration, and changes nothing else.
     pub async fn trust(&self, found: &ValidatingWebhookConfiguration, bundle: &str) -> Result<(), CallError> {
         let bundle = ByteString(bundle.as_bytes().to_vec());
         let webhooks = found.webhooks.iter().flatten();
@@ -108,7 +108,7 @@ impl Store {
             .map(drop)
     }
 
-    /// Something whenever either of the two may have changed.
+    /// Returns a stream of possible changes of either object.
     pub fn changes(&self) -> impl Stream<Item = ()> + Send + use<> {
         select(
             changes(self.secret_changes.clone(), &self.secret),
@@ -117,7 +117,7 @@ impl Store {
     }
 }
 
-/// What every webhook of a configuration trusts.
+/// Returns the bundle of every webhook of a configuration.
 pub fn bundles(configuration: &ValidatingWebhookConfiguration) -> Vec<String> {
     let webhooks = configuration.webhooks.iter().flatten();
     webhooks

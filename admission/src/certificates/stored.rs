@@ -1,4 +1,4 @@
-//! What the Secret holds: the newest generation and the one before it.
+//! Content of the Secret: the newest generation and the previous one.
 
 use std::collections::BTreeMap;
 
@@ -8,20 +8,20 @@ use k8s_openapi::ByteString;
 use super::Terms;
 use super::generation::Generation;
 
-/// Parts of the keys of the older generation in the Secret.
+/// Prefix of the older generation's keys in the Secret.
 const OLDER: &str = "older.";
 
 /// Generations that callers accept.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Stored {
-    /// The newest.
+    /// Newest generation.
     pub newer: Option<Generation>,
-    /// The one before it, while it is valid.
+    /// Previous generation, while it is valid.
     pub older: Option<Generation>,
 }
 
 impl Stored {
-    /// Reads a Secret; what is of no use is left out, as if it were not there.
+    /// Parses a Secret. Unusable parts are treated as missing.
     pub fn read(data: &BTreeMap<String, ByteString>, hosts: &[String], now: Timestamp) -> Self {
         let read = |prefix: &str| {
             let text = |name: &str| {
@@ -49,7 +49,7 @@ impl Stored {
         }
     }
 
-    /// The Secret's content.
+    /// Returns the content of the Secret.
     pub fn write(&self) -> BTreeMap<String, ByteString> {
         let entries = [("", &self.newer), (OLDER, &self.older)];
         let entries = entries.into_iter().filter_map(|(prefix, generation)| {
@@ -72,11 +72,11 @@ impl Stored {
         entries.flatten().collect()
     }
 
-    /// When a new generation is due; at once when there is none.
+    /// Returns when a new generation is due; immediately if there is none.
     pub fn due(&self, terms: Terms, now: Timestamp) -> Timestamp {
         let due = self.newer.as_ref().and_then(|newer| {
             let by_age = newer.since.checked_add(terms.renewal()).ok()?;
-            // One that was made for a shorter or longer time than is asked for now.
+            // The certificate may have been created with a different validity.
             let whole = newer.until.duration_since(newer.since);
             let by_life = newer.since.checked_add(whole * 2 / 3).ok()?;
             Some(by_age.min(by_life))
@@ -84,8 +84,8 @@ impl Stored {
         due.unwrap_or(now)
     }
 
-    /// What is to be stored instead, if a new generation is due: `fresh`, and behind it the one that is presented or
-    /// was the newest.
+    /// Returns the generations to store when a new one is due: `fresh`, followed by the presented one or else
+    /// the newest one.
     #[must_use]
     pub fn followed_by(&self, fresh: Generation, presented: Option<&Generation>) -> Self {
         let before = self.newer.as_ref().or(presented).or(self.older.as_ref());
@@ -95,7 +95,7 @@ impl Stored {
         }
     }
 
-    /// The authorities that callers are to trust, newest first, as PEM.
+    /// Returns the authorities that callers must trust, newest first, as PEM.
     pub fn bundle(&self) -> String {
         let both = [&self.newer, &self.older];
         both.into_iter()

@@ -31,7 +31,7 @@ fn a_workload_goes_with_always_and_with_cascading_once_it_is_empty() {
         (None, 3, 3, false),
         (Some("Always"), 3, 3, true),
         (Some("Cascading"), 3, 3, false),
-        // Pods that still wait for their hook have players on them.
+        // Pods that still wait for their hook may have players.
         (Some("Cascading"), 0, 2, false),
         (Some("Cascading"), 3, 0, false),
         (Some("Cascading"), 0, 0, true),

@@ -96,7 +96,7 @@ fn what_cannot_be_read_is_refused_unless_it_could_not_before() {
         "{said}"
     );
     assert_eq!(warnings(&request("GameDeployment", &bad, &bad)).len(), 1);
-    // What was wrong beside it could not be seen.
+    // This parse error hid all other problems.
     let half = game(json!({ "minReadySeconds": -1 }));
     assert_eq!(refusal(&request("GameDeployment", &half, &bad)), LATER);
     let mut unreadable = run("true");
@@ -158,7 +158,7 @@ fn the_question_of_a_workload_cannot_be_edited_and_can_be_ended() {
         words.contains("GameDeployment arena") && words.contains("edit the HookTemplate"),
         "{words}"
     );
-    // Nor by whoever takes the owner away with it.
+    // Nor by a user who removes the owner in the same update.
     let disowned = request("HookRun", &run("result >= 0"), &owned("result == 0"));
     assert!(matches!(judge(&disowned), Decision::Forbidden(_)));
     let mut ended = owned("result == 0");

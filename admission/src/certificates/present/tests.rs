@@ -24,7 +24,7 @@ fn two() -> Stored {
     }
 }
 
-/// Whose certificate is presented.
+/// Returns which certificate is presented.
 fn chosen(stored: &Stored, presented: Option<&str>, trust: &Trust, at: Instant) -> String {
     let presented = presented.map(|name| generation(name, now() - HOUR));
     let left = |generation: &Generation| trust.left(generation, at, SETTLING);
@@ -51,7 +51,7 @@ fn a_new_certificate_waits_until_its_authority_has_been_in_the_bundle_for_a_whil
     assert_eq!(look("newold", second), "old");
     assert_eq!(look("newold", 60 * second), "old");
     assert_eq!(look("newold", 61 * second), "new");
-    // Somebody took it out, and it was put in again: the time begins anew.
+    // The authority was removed and added again, so the time starts over.
     assert_eq!(look("old", 62 * second), "old");
     assert_eq!(look("newold", 63 * second), "old");
     assert_eq!(look("newold", 123 * second), "new");
@@ -78,13 +78,13 @@ fn a_process_that_starts_takes_what_has_been_trusted_for_long() {
     let mut trust = Trust::default();
     trust.look(&two(), Some(&bundle), (at, now()), SETTLING);
     assert_eq!(chosen(&two(), None, &trust, at), "new");
-    // But not what was made just now.
+    // But not if it was only just created.
     let mut young = two();
     young.newer = Some(generation("new", now()));
     let mut trust = Trust::default();
     trust.look(&young, Some(&bundle), (at, now()), SETTLING);
     assert_eq!(chosen(&young, None, &trust, at), "old");
-    // Where there is nothing else, it is better than nothing.
+    // Without an alternative it is better than nothing.
     young.older = None;
     assert_eq!(chosen(&young, None, &trust, at), "new");
 }

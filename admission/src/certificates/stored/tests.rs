@@ -34,7 +34,7 @@ fn what_is_written_is_what_is_read() {
     assert_eq!(Stored::read(&stored.write(), &hosts(), now()), stored);
     let bundle = stored.bundle();
     assert!(bundle.starts_with(&new.authority) && bundle.ends_with(&old.authority));
-    // An authority leaves the bundle when nothing that it signed can be accepted any more.
+    // An authority leaves the bundle after its certificate has expired.
     let later = Stored::read(&stored.write(), &hosts(), now() + 31 * DAY);
     assert_eq!(later, store(&new, None));
 }
@@ -44,7 +44,7 @@ fn a_renewal_is_due_after_two_thirds() {
     let stored = store(&made(now()), None);
     assert_eq!(stored.due(TERMS, now()), now() + 60 * DAY);
     assert_eq!(Stored::default().due(TERMS, now()), now());
-    // Shorter terms hold for what is there already; longer ones do not make it live longer.
+    // A shorter validity applies to existing certificates; a longer one does not extend them.
     let shorter = Terms { validity: 3 * DAY };
     assert_eq!(stored.due(shorter, now()), now() + 2 * DAY);
     let longer = Terms { validity: 900 * DAY };
