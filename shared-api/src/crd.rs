@@ -1,4 +1,4 @@
-//! The CustomResourceDefinitions, as `cargo xtask gen` writes them to `shared-api/crds`.
+//! CustomResourceDefinitions, which `cargo xtask gen` writes to `shared-api/crds`.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, JSON, JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
@@ -8,14 +8,15 @@ use serde_json::{Value, json};
 
 use crate::{GameDeployment, HookRun, HookTemplate};
 
-/// What keeps Argo CD, Flux and Helm from deleting a definition: every object of its kind would go with it.
+/// Annotations that keep Argo CD, Flux and Helm from deleting a definition, which would delete every object
+/// of its kind.
 const KEPT: [(&str, &str); 3] = [
     ("argocd.argoproj.io/sync-options", "Prune=false,Delete=false"),
     ("helm.sh/resource-policy", "keep"),
     ("kustomize.toolkit.fluxcd.io/prune", "disabled"),
 ];
 
-/// The definitions of all kinds.
+/// Returns the definitions of all kinds.
 pub fn all() -> Vec<CustomResourceDefinition> {
     vec![
         finished(HookTemplate::crd(), &[("policy", json!("Parallel"))]),
@@ -24,7 +25,8 @@ pub fn all() -> Vec<CustomResourceDefinition> {
             GameDeployment::crd(),
             &[
                 ("replicas", json!(1)),
-                // So that a JSON patch can replace it: that is how people on call ask again.
+                // Lets people on call retry a hook with a JSON patch, which can only replace a field that
+                // exists.
                 ("preDeleteUpdateStrategy.retry", json!(false)),
                 ("preInplaceUpdateStrategy.retry", json!(false)),
                 ("postInplaceUpdateStrategy.retry", json!(false)),
@@ -33,13 +35,13 @@ pub fn all() -> Vec<CustomResourceDefinition> {
     ]
 }
 
-/// A definition as it is installed: labelled, with the defaults that are meant to be stored and no others, and
-/// without `nullable`.
+/// Prepares a definition for installation: adds labels and annotations, sets the stored defaults and drops
+/// all other defaults and `nullable`.
 fn finished(
     mut definition: CustomResourceDefinition,
     defaults: &[(&str, Value)],
 ) -> CustomResourceDefinition {
-    // By this label the deletion guard of `deploy/admission.yaml` tells them from all others.
+    // The deletion guard in `deploy/admission.yaml` recognizes our definitions by this label.
     let labels = definition.metadata.labels.get_or_insert_default();
     labels.insert("app.kubernetes.io/part-of".to_owned(), "hookgate".to_owned());
     let annotations = definition.metadata.annotations.get_or_insert_default();
@@ -64,14 +66,15 @@ fn finished(
     definition
 }
 
-/// Takes away what the derived schema says too much of, at every depth.
+/// Removes from the derived schema, at every depth:
 ///
-/// - Defaults: serde's say how absent fields are read; the API server would write them into objects.
-/// - `nullable`: API servers publish a nullable field in `OpenAPI` v2 without its type, items and properties, so that
-///   `kubectl explain` shows nothing of it and kubectl does not notice misspelt fields in it. A null needs no
-///   permission: since 1.20 the API server drops nulls of fields that are not nullable. Optional texts stay nullable:
-///   an API server of 1.20 that was built with Go 1.19 takes an empty text for null and would refuse `body: ""`. Only
-///   their type is missing in `OpenAPI` v2.
+/// - Defaults: serde's defaults describe how absent fields are read, but the API server would write them into
+///   objects.
+/// - `nullable`: API servers publish a nullable field in `OpenAPI` v2 without its type, items and properties.
+///   `kubectl explain` would then show nothing of the field, and kubectl would not notice misspelt fields in
+///   it. Nulls stay allowed: since 1.20 the API server drops nulls of fields that are not nullable. Optional
+///   strings stay nullable: an API server 1.20 built with Go 1.19 treats an empty string as null and would
+///   reject `body: ""`. They lack only their type in `OpenAPI` v2.
 fn plain(schema: &mut JSONSchemaProps) {
     schema.default = None;
     if schema.type_.as_deref() != Some("string") || schema.enum_.is_some() {
@@ -92,7 +95,8 @@ fn plain(schema: &mut JSONSchemaProps) {
     }
 }
 
-/// The fields of a schema that none of these objects sets, as paths. For tests of what is to hold every field.
+/// Returns the paths of the schema's fields that none of the objects sets. Tests use it to prove that their
+/// objects set every field.
 pub fn unset_fields(schema: &JSONSchemaProps, objects: &[&Value]) -> Vec<String> {
     let mut unset = Vec::new();
     for (name, field) in schema.properties.iter().flatten() {
@@ -115,7 +119,7 @@ pub fn unset_fields(schema: &JSONSchemaProps, objects: &[&Value]) -> Vec<String>
     unset
 }
 
-/// The schema of a kind's field, such as `spec`.
+/// Returns the schema of a top-level field of a kind, such as `spec`.
 pub fn schema_of(kind: &str, field: &str) -> Option<JSONSchemaProps> {
     let mut definitions = all().into_iter();
     let definition = definitions.find(|definition| definition.spec.names.kind == kind)?;
@@ -198,7 +202,7 @@ mod tests {
         }
     }
 
-    /// A run is a copy of a template: what a template may say, a run must be able to say.
+    /// A run is a copy of a template, so it must support every field of a template.
     #[test]
     fn a_run_has_every_field_of_a_template_with_the_same_schema() {
         let fields = |definition: CustomResourceDefinition| {
@@ -217,7 +221,7 @@ mod tests {
             template["properties"].as_object_mut().unwrap(),
         );
         assert!(run.remove("terminate").is_some());
-        // Of a run that somebody made by hand the operator reports an unknown policy in the status.
+        // The operator reports an unknown policy of a hand-made run in the run's status.
         for fields in [&mut *run, &mut *template] {
             fields["policy"].as_object_mut().unwrap().remove("enum");
             fields["policy"].as_object_mut().unwrap().remove("nullable");

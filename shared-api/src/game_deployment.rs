@@ -1,4 +1,4 @@
-//! The GameDeployment kind: a workload whose pods leave only when their hook says so.
+//! The GameDeployment kind: a workload that deletes or updates a pod only after the pod's hook succeeds.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, LabelSelector};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::hook_run::Phase;
 use crate::time::Time;
 
-/// A set of game server pods that is scaled and updated without killing players.
+/// Desired state of a set of game server pods that is scaled and updated without disconnecting players.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, CustomResource, JsonSchema)]
 #[kube(
     group = "tkex.tencent.com",
@@ -46,162 +46,169 @@ use crate::time::Time;
 )]
 #[serde(rename_all = "camelCase")]
 pub struct GameDeploymentSpec {
-    /// How many pods there should be. Unset: 1.
+    /// Number of desired pods. Unset: 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "replicas_schema")]
     pub replicas: Option<i32>,
-    /// Which pods belong to this workload; must match the template's labels.
+    /// Label selector for the pods of this workload. It must match the template's labels.
     pub selector: LabelSelector,
-    /// The pods to create. Kept as written, whatever the API server's version.
+    /// Template of the pods to create. The operator stores it as written, independent of the API server's
+    /// version.
     #[schemars(schema_with = "template_schema")]
     pub template: Value,
-    /// How pods are chosen and created when `replicas` changes.
+    /// Strategy for selecting and creating pods when `replicas` changes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scale_strategy: Option<ScaleStrategy>,
-    /// How pods get a new template.
+    /// Strategy for updating existing pods to a new template.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub update_strategy: Option<UpdateStrategy>,
-    /// The hook asked before a pod is deleted.
+    /// Hook that runs before a pod is deleted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pre_delete_update_strategy: Option<HookStrategy>,
-    /// The hook asked before a pod is updated in place.
+    /// Hook that runs before a pod is updated in place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pre_inplace_update_strategy: Option<HookStrategy>,
-    /// The hook asked after a pod was updated in place.
+    /// Hook that runs after a pod is updated in place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub post_inplace_update_strategy: Option<HookStrategy>,
-    /// How many revisions that no pod uses are kept. Unset: 10.
+    /// Number of unused revisions to keep. Unset: 10.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revision_history_limit: Option<i32>,
     /// Seconds that a pod must be ready before it counts as available. Unset: 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min_ready_seconds: Option<i32>,
-    /// Accepted and ignored: manifests of the original carry it, and kubectl refuses fields that no schema names.
+    /// Ignored. Accepted because manifests of the original operator set it and kubectl rejects unknown
+    /// fields.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service_name: Option<String>,
-    /// Do not add the readiness gate `InPlaceUpdateReady` to pods.
+    /// Omits the readiness gate `InPlaceUpdateReady` from new pods.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disable_readiness_gate: Option<bool>,
 }
 
-/// How pods are chosen and created when `replicas` changes.
+/// Strategy for selecting and creating pods when `replicas` changes.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ScaleStrategy {
-    /// Names of pods to delete first.
+    /// Names of the pods to delete first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pods_to_delete: Option<Vec<String>>,
-    /// Pods are created only while fewer than so many are not ready; a number or a percentage of `replicas`. Unset: no
-    /// limit.
+    /// Maximum number of new pods that have not become ready yet; a number or a percentage of `replicas`.
+    /// More pods are created as these become ready. Unset: no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "int_or_percent_schema")]
     pub create_batch: Option<IntOrString>,
 }
 
-/// How pods get a new template.
+/// Strategy for updating existing pods to a new template.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct UpdateStrategy {
-    /// RollingUpdate (the default), `InplaceUpdate`, `HotPatchUpdate` or `OnDelete`.
+    /// Type of update: `RollingUpdate` (the default), `InplaceUpdate`, `HotPatchUpdate` or `OnDelete`.
     #[serde(rename = "type", default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "update_type_schema")]
     pub type_: Option<String>,
-    /// How many pods stay at old revisions; a number or a percentage of `replicas`. Unset: 0.
+    /// Number of pods that stay at old revisions; a number or a percentage of `replicas`. Unset: 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "int_or_percent_schema")]
     pub partition: Option<IntOrString>,
-    /// How many pods may be unavailable during an update; a number or a percentage. Unset: 20%.
+    /// Maximum number of pods that may be unavailable during an update; a number or a percentage of
+    /// `replicas`. Unset: 20%.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "int_or_percent_schema")]
     pub max_unavailable: Option<IntOrString>,
-    /// How many pods may exist above `replicas` during an update; a number or a percentage. Unset: 0.
+    /// Maximum number of pods above `replicas` during an update; a number or a percentage of `replicas`.
+    /// Unset: 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "int_or_percent_schema")]
     pub max_surge: Option<IntOrString>,
-    /// Stops updates; pods are still created and healed.
+    /// Pauses updates. Pods are still created and replaced.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paused: Option<bool>,
-    /// Steps of a canary rollout.
+    /// Canary rollout of a new template.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub canary: Option<Canary>,
-    /// Details of in-place updates.
+    /// Options for in-place updates.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub in_place_update_strategy: Option<InPlaceUpdateStrategy>,
 }
 
-/// Steps of a canary rollout.
+/// Canary rollout of a new template.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Canary {
-    /// The steps, first to last.
+    /// Steps of the rollout, in order.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub steps: Option<Vec<CanaryStep>>,
 }
 
-/// One step of a canary rollout; it is done when each of its fields is.
+/// One step of a canary rollout. The step is complete when all fields that are set are satisfied.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CanaryStep {
-    /// How many pods stay at old revisions from this step on.
+    /// Number of pods that stay at old revisions from this step on; a number or a percentage of `replicas`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "int_or_percent_schema")]
     pub partition: Option<IntOrString>,
-    /// Wait.
+    /// Pauses the rollout.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pause: Option<CanaryPause>,
-    /// A hook that must be Successful to go on.
+    /// Hook that must succeed before the rollout continues.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hook: Option<HookStep>,
 }
 
-/// How long a canary step waits.
+/// Length of a pause in a canary rollout.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CanaryPause {
-    /// Seconds. Unset: until `paused` is set to false.
+    /// Seconds to pause. Unset: until `paused` is set to false.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration: Option<i32>,
 }
 
-/// Details of in-place updates.
+/// Options for in-place updates.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct InPlaceUpdateStrategy {
-    /// Seconds between the pod being marked not ready and the change of its images. Unset: 0.
+    /// Seconds between marking the pod as not ready and changing its images. Unset: 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grace_period_seconds: Option<i32>,
-    /// Order of a pod's containers: `DisOrdered` (the default), `OrderedReady` or `OrderedUpdated`.
+    /// Order in which a pod's containers are updated: `DisOrdered` (the default), `OrderedReady` or
+    /// `OrderedUpdated`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policy: Option<String>,
-    /// What happens to a pod that cannot be updated in place. Unset: nothing; `Recreate`: it is recreated, gated.
+    /// Action for a pod that cannot be updated in place. `Recreate` recreates the pod after its hook
+    /// succeeds. Unset: nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fallback: Option<String>,
 }
 
-/// A hook of the pods' life, and the switch that asks it again.
+/// A hook in the life of a pod, and the switch to retry it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct HookStrategy {
-    /// The hook.
+    /// The hook to run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hook: Option<HookStep>,
-    /// Set to true to ask again every hook of this kind that ended without success; reset to false once done.
+    /// Set to true to retry every hook of this kind that ended without success. The operator resets it to
+    /// false.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry: Option<bool>,
-    /// Seconds for which a success counts, from its arrival. An older one is void, and the pod is asked again: players may
-    /// have joined. At least 5. Unset: 30.
+    /// Seconds for which a success remains valid, counted from when the operator receives it. After that the
+    /// hook runs again, because players may have joined the pod. At least 5. Unset: 30.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 5))]
     pub fresh_for_seconds: Option<i32>,
 }
 
-/// A HookTemplate by name, and arguments for its runs.
+/// Reference to a HookTemplate, and the arguments for its runs.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct HookStep {
     /// Name of a HookTemplate in the same namespace.
     pub template_name: String,
-    /// Arguments; these override the template's.
+    /// Arguments for the run. They override those of the template.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub args: Option<Vec<HookArgument>>,
 }
@@ -212,70 +219,71 @@ pub struct HookStep {
 pub struct HookArgument {
     /// Name of the argument.
     pub name: String,
-    /// Its value.
+    /// Value of the argument.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<String>,
 }
 
-/// What the operator observed and where its work stands.
+/// Observed state of the workload and progress of its rollout.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct GameDeploymentStatus {
-    /// The generation that this status speaks of.
+    /// Most recent generation that the operator has observed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// Where the workload stands, in a word: Complete, Progressing, Paused, Degraded or Blocked.
+    /// Summary of the state: `Complete`, `Progressing`, `Paused`, `Degraded` or `Blocked`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase: Option<String>,
-    /// The reason of the condition that `phase` follows from.
+    /// Reason of the condition that determines `phase`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Pods that are neither finished nor terminating.
+    /// Number of pods that are neither finished nor terminating.
     #[serde(default)]
     pub replicas: i32,
-    /// Pods that are running and ready.
+    /// Number of pods that are running and ready.
     #[serde(default)]
     pub ready_replicas: i32,
-    /// Pods that have been ready for `minReadySeconds`.
+    /// Number of pods that have been ready for at least `minReadySeconds`.
     #[serde(default)]
     pub available_replicas: i32,
-    /// Pods at the update revision.
+    /// Number of pods at the update revision.
     #[serde(default)]
     pub updated_replicas: i32,
-    /// Pods at the update revision that are ready.
+    /// Number of ready pods at the update revision.
     #[serde(default)]
     pub updated_ready_replicas: i32,
-    /// Pods that wait for a hook's verdict.
+    /// Number of pods that wait for a hook to succeed.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub hook_pending_replicas: i32,
-    /// Pods above `replicas` that are there for an update; while it is stopped they are kept for it.
+    /// Number of pods above `replicas` that an update created. They are kept while the update is stopped.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub surge_replicas: i32,
-    /// The revision that pods are updated to.
+    /// Revision that pods are updated to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub update_revision: Option<String>,
-    /// The revision that pods below the partition keep.
+    /// Revision that pods below the partition keep.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub current_revision: Option<String>,
-    /// Counts collisions of revision hashes.
+    /// Number of hash collisions between revisions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub collision_count: Option<i32>,
-    /// Available, Progressing, `HooksResolved`, `ScaleBlocked`, `UpdateBlocked`, `InvalidSpec`.
+    /// Conditions: `Available`, `Progressing`, `HooksResolved`, `ScaleBlocked`, `UpdateBlocked` and
+    /// `InvalidSpec`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
-    /// Why a canary rollout is paused.
+    /// Reasons why the canary rollout is paused.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pause_conditions: Vec<PauseCondition>,
-    /// The selector as text, for the `scale` subresource.
+    /// Selector in string form, for the `scale` subresource.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label_selector: Option<String>,
-    /// The canary step in progress.
+    /// Index of the current canary step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub current_step_index: Option<i32>,
-    /// Identifies the canary steps that the index speaks of.
+    /// Hash of the canary steps that `currentStepIndex` refers to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub current_step_hash: Option<String>,
-    /// Where the canary rollout stands.
+    /// Progress of the canary rollout.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub canary: Option<CanaryStatus>,
     /// Pods that wait for their `PreDelete` hook; at most 100.
@@ -284,33 +292,33 @@ pub struct GameDeploymentStatus {
     /// Pods that wait for their `PreInplace` hook; at most 100.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pre_inplace_hook_condition: Vec<HookCondition>,
-    /// Pods whose `PostInplace` hook has no success; at most 100.
+    /// Pods whose `PostInplace` hook has not succeeded; at most 100.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub post_inplace_hook_condition: Vec<HookCondition>,
 }
 
-/// Why a canary rollout is paused.
+/// Reason why a canary rollout is paused.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PauseCondition {
     /// `PausedByCanaryPauseStep` or `PausedByStepBasedHook`.
     pub reason: String,
-    /// Since when.
+    /// Time at which the pause began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_time: Option<Time>,
 }
 
-/// Where a canary rollout stands.
+/// Progress of a canary rollout.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CanaryStatus {
-    /// The last revision that was rolled out whole.
+    /// Last revision that was rolled out completely.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revision: Option<String>,
-    /// Written by no operator of today; kept from the original's API.
+    /// Never set. Part of the original operator's API.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pause_start_time: Option<Time>,
-    /// The HookRun of the step in progress.
+    /// Name of the HookRun of the current step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub current_step_hook_run: Option<String>,
 }
@@ -319,18 +327,18 @@ pub struct CanaryStatus {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct HookCondition {
-    /// The pod.
+    /// Name of the pod.
     pub pod_name: String,
-    /// Phase of its HookRun.
+    /// Phase of the HookRun.
     #[serde(default, skip_serializing_if = "Phase::is_unset")]
     pub phase: Phase,
-    /// Since when it waits.
+    /// Time at which the pod began to wait.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_time: Option<Time>,
-    /// Name of its HookRun.
+    /// Name of the HookRun.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hook_run: Option<String>,
-    /// Why it waits and what would release it.
+    /// Reason for the wait, and the action that would end it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
 }

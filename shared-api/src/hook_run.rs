@@ -1,4 +1,4 @@
-//! The HookRun kind: one question put to an endpoint, with its measurements and its verdict.
+//! The HookRun kind: one run of a hook against an endpoint, with its measurements and its verdict.
 
 use kube::CustomResource;
 use schemars::JsonSchema;
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::metric::{Argument, Metric};
 use crate::time::Time;
 
-/// Measures its metrics until they have a verdict. Only `status.phase: Successful` opens a gate.
+/// Measures metrics until each has a verdict. Only `status.phase: Successful` opens a gate.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, CustomResource, JsonSchema)]
 #[kube(
     group = "tkex.tencent.com",
@@ -36,159 +36,160 @@ use crate::time::Time;
 )]
 #[serde(rename_all = "camelCase")]
 pub struct HookRunSpec {
-    /// What to measure.
+    /// Metrics to measure.
     #[schemars(length(max = 100))]
     pub metrics: Vec<Metric>,
     /// Values for placeholders.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 1000))]
     pub args: Option<Vec<Argument>>,
-    /// Ends the run: metrics without a verdict become Inconclusive.
+    /// Terminates the run. Metrics without a verdict become Inconclusive.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub terminate: Option<bool>,
-    /// Parallel (the default): all metrics at once. Ordered: each starts when the one before it is Successful.
+    /// Parallel (the default) measures all metrics at once. Ordered starts each metric after the previous one
+    /// is Successful.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policy: Option<String>,
-    /// Seconds after which the finished run is deleted. Unset: it is kept.
+    /// Seconds after which the finished run is deleted. Unset: the run is kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ttl_seconds_after_finished: Option<i64>,
-    /// Seconds after which a run that has no verdict ends in Error. Unset: no limit.
+    /// Seconds after which a run without a verdict ends in Error. Unset: no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_seconds: Option<i64>,
 }
 
-/// Measurements and verdict.
+/// Measurements and verdict of the run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct HookRunStatus {
-    /// The verdict, or where the run stands.
+    /// Verdict of the run, or its progress.
     #[serde(default, skip_serializing_if = "Phase::is_unset")]
     pub phase: Phase,
-    /// Why the phase is what it is: value, condition, HTTP code.
+    /// Explanation of the phase: value, condition, HTTP status code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// The class of `message`, one word.
+    /// Machine-readable reason for the phase, one word.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// When the operator took the run up.
+    /// Time at which the operator started the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started_at: Option<Time>,
-    /// When the run reached its final phase.
+    /// Time at which the run reached its final phase.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub completed_at: Option<Time>,
-    /// The generation of the spec that this status speaks of.
+    /// Generation of the spec that this status describes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// One entry for each metric that has started, in the spec's order.
+    /// One result for each started metric, in the order of the spec.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub metric_results: Vec<MetricResult>,
 }
 
-/// What was measured for one metric.
+/// Measurements and verdict of one metric.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MetricResult {
-    /// The metric's name.
+    /// Name of the metric.
     pub name: String,
-    /// The metric's verdict, or where it stands. A final phase never changes.
+    /// Verdict of the metric, or its progress. A final phase never changes.
     #[serde(default, skip_serializing_if = "Phase::is_unset")]
     pub phase: Phase,
-    /// Why the phase is what it is.
+    /// Explanation of the phase.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// The newest 10 measurements, oldest first.
+    /// The 10 newest measurements, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub measurements: Vec<Measurement>,
-    /// Measurements that ended Successful, Failed or Inconclusive; errors do not count.
+    /// Number of measurements that ended Successful, Failed or Inconclusive; errors do not count.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub count: i64,
-    /// Measurements that ended Successful.
+    /// Number of measurements that ended Successful.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub successful: i64,
-    /// Measurements that ended Failed.
+    /// Number of measurements that ended Failed.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub failed: i64,
-    /// Measurements that ended Inconclusive.
+    /// Number of measurements that ended Inconclusive.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub inconclusive: i64,
-    /// Measurements that ended in Error.
+    /// Number of measurements that ended in Error.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub error: i64,
-    /// Errors since the last measurement that was none.
+    /// Number of consecutive errors up to the newest measurement.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub consecutive_error: i64,
-    /// Successes since the last measurement that was none.
+    /// Number of consecutive successes up to the newest measurement.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub consecutive_successful: i64,
 }
 
-/// One measurement.
+/// A single measurement.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Measurement {
     /// Successful, Failed, Inconclusive or Error.
     #[serde(default, skip_serializing_if = "Phase::is_unset")]
     pub phase: Phase,
-    /// Why the phase is what it is; none where the value says it all.
+    /// Explanation of the phase; absent if the value is explanation enough.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// When the request was sent.
+    /// Time at which the request was sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started_at: Option<Time>,
-    /// When the answer was judged.
+    /// Time at which the response was evaluated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finished_at: Option<Time>,
-    /// Written by no operator of today; kept from the original's API.
+    /// Never set. Part of the original operator's API.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resume_at: Option<Time>,
-    /// The value as text, cut at 1 KiB.
+    /// Measured value as text, truncated to 1 KiB.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<String>,
 }
 
-/// Where a run, a metric or a measurement stands. Text that is none of the known phases reads as [`Phase::Unset`]:
-/// nothing that is not understood can count as a success.
+/// State of a run, a metric or a measurement. Unknown text parses as [`Phase::Unset`], so that it can never
+/// count as a success.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(from = "String", into = "&'static str")]
 pub enum Phase {
-    /// Not taken up yet, or not understood.
+    /// Not started, or unknown.
     #[default]
     Unset,
-    /// Known, not started.
+    /// Accepted, not started.
     Pending,
-    /// Started, no verdict.
+    /// Started, no verdict yet.
     Running,
-    /// Measured, and good.
+    /// Measured, with a good result.
     Successful,
-    /// Measured, and bad.
+    /// Measured, with a bad result.
     Failed,
     /// Could not be measured.
     Error,
-    /// Measured, neither good nor bad; or ended before a verdict.
+    /// Measured, with a result that is neither good nor bad; or ended before a verdict.
     Inconclusive,
 }
 
 impl Phase {
-    /// The final phases, best first: the order in which a run takes the worst of its metrics.
+    /// Final phases, best first. The phase of a run is the worst among its metrics.
     pub const FINAL: [Self; 4] = [Self::Successful, Self::Inconclusive, Self::Error, Self::Failed];
 
-    /// The greater, the worse; a phase that is not final is worse than any that is.
+    /// Returns a rank that grows with the badness of the phase. Phases that are not final rank worst.
     pub fn badness(self) -> usize {
         let place = Self::FINAL.iter().position(|known| *known == self);
         place.unwrap_or(Self::FINAL.len())
     }
 
-    /// Whether this phase never changes again.
+    /// Returns whether this phase never changes again.
     pub fn is_final(self) -> bool {
         Self::FINAL.contains(&self)
     }
 
-    /// For serde: an unset phase is not written.
+    /// Returns whether the phase is unset. serde omits an unset phase.
     pub fn is_unset(&self) -> bool {
         *self == Self::Unset
     }
 
-    /// The word that the API uses.
+    /// Returns the word that the API uses.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Unset => "",

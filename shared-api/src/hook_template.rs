@@ -1,4 +1,4 @@
-//! The HookTemplate kind: metrics and arguments that HookRuns are made from.
+//! The HookTemplate kind: metrics and arguments from which HookRuns are created.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::CustomResource;
@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::metric::{Argument, Metric};
 
-/// What to measure before a pod may go. A HookTemplate measures nothing by itself: runs are copies of it.
+/// Metrics that decide whether a pod may be deleted or updated. A HookTemplate takes no measurements;
+/// HookRuns are created from it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, CustomResource, JsonSchema)]
 #[kube(
     group = "tkex.tencent.com",
@@ -26,34 +27,36 @@ use crate::metric::{Argument, Metric};
 )]
 #[serde(rename_all = "camelCase")]
 pub struct HookTemplateSpec {
-    /// What to measure.
+    /// Metrics to measure.
     #[schemars(length(max = 100))]
     pub metrics: Vec<Metric>,
-    /// Declared arguments; one without a value must be supplied by whoever creates a run.
+    /// Declared arguments. The creator of a run must supply every argument that has no value here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 1000))]
     pub args: Option<Vec<Argument>>,
-    /// Parallel (the default): all metrics at once. Ordered: each starts when the one before it is Successful.
+    /// Parallel (the default) measures all metrics at once. Ordered starts each metric after the previous one
+    /// is Successful.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "policy_schema")]
     pub policy: Option<String>,
-    /// Seconds after which a finished run is deleted. It does not apply to the runs of a GameDeployment, which
-    /// gamedeployment-operator deletes when they are no longer needed. Unset: it is kept.
+    /// Seconds after which a finished run is deleted. Ignored for the runs of a GameDeployment, which
+    /// gamedeployment-operator deletes when it no longer needs them. Unset: the run is kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ttl_seconds_after_finished: Option<i64>,
-    /// Seconds after which a run that has no verdict ends in Error. Unset: no limit.
+    /// Seconds after which a run without a verdict ends in Error. Unset: no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_seconds: Option<i64>,
 }
 
-/// What the operator found on reading the template.
+/// Result of validating the template.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct HookTemplateStatus {
-    /// The generation that the conditions speak of.
+    /// Most recent generation that the conditions describe.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// `Valid`: every condition, path, placeholder and duration of the template compiles.
+    /// Conditions. `Valid` reports whether every condition, path, placeholder and duration of the template
+    /// compiles.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
 }

@@ -1,21 +1,21 @@
-//! The API types of `tkex.tencent.com/v1alpha1`, their names and their reasons.
+//! API types of `tkex.tencent.com/v1alpha1`, with their names and reasons.
 //!
 //! | module | holds |
 //! | --- | --- |
-//! | [`metric`] | what HookTemplate and HookRun share: metrics, providers, arguments |
+//! | [`metric`] | types shared by HookTemplate and HookRun: metrics, providers, arguments |
 //! | [`hook_template`] | the HookTemplate kind |
 //! | [`hook_run`] | the HookRun kind, its phases and its status |
 //! | [`game_deployment`] | the GameDeployment kind |
 //! | [`names`] | labels, annotations, name prefixes, field managers |
-//! | [`reason`] | every reason that a condition, an event or a status may carry |
-//! | [`time`] | points in time as the API writes them |
-//! | [`spelling`] | which known name was meant by a misspelt one |
-//! | [`overdue`] | by when hook-operator must have recorded something of a HookRun |
-//! | [`crd`] | the CustomResourceDefinitions, as `cargo xtask gen` writes them |
+//! | [`reason`] | reasons of conditions, events and statuses |
+//! | [`time`] | timestamps in the API's format |
+//! | [`spelling`] | recognition of misspelt names |
+//! | [`overdue`] | deadline by which hook-operator must record progress on a HookRun |
+//! | [`crd`] | the CustomResourceDefinitions, which `cargo xtask gen` writes |
 //!
-//! Types only: no client, no runtime, no clock. Text fields that manifests fill in are kept as written here;
-//! the operators' cores parse them and report every problem in status, because a typo must never make an
-//! object unreadable.
+//! This crate contains types only: no client, no runtime, no clock. It keeps text fields of manifests as
+//! written. The operators' cores parse them and report every problem in the status, because a typo must never
+//! make an object unreadable.
 
 #![allow(
     unreachable_pub,

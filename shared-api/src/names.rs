@@ -1,4 +1,5 @@
-//! Labels, annotations and name prefixes. Both generations of the original's labels are written and read.
+//! Labels, annotations and name prefixes. Both generations of the original operator's labels are written and
+//! read.
 
 /// The API group.
 pub const GROUP: &str = "tkex.tencent.com";
@@ -10,16 +11,16 @@ pub const HOOK_OPERATOR: &str = "hook-operator";
 /// Field manager and event reporter of gamedeployment-operator.
 pub const GAMEDEPLOYMENT_OPERATOR: &str = "gamedeployment-operator";
 
-/// Target of the spans that are sent to an OpenTelemetry collector.
+/// Target of the spans that are exported to an OpenTelemetry collector.
 pub const TRACE_TARGET: &str = "hookgate";
 
 /// Labels of HookRuns.
 pub mod hook_run_label {
-    /// What the run gates: see [`super::hook_kind`].
+    /// Kind of hook: see [`super::hook_kind`].
     pub const TYPE: &str = "hookrun-type";
-    /// The pod's revision.
+    /// Revision of the pod.
     pub const REVISION: &str = "workload-revision";
-    /// The pod's instance id.
+    /// Instance id of the pod.
     pub const INSTANCE: &str = "instance-id";
     /// Older name of [`TYPE`].
     pub const TYPE_OLD: &str = "gamedeployment-type";
@@ -27,23 +28,24 @@ pub mod hook_run_label {
     pub const REVISION_OLD: &str = "PodControllerRevision";
     /// Older name of [`INSTANCE`].
     pub const INSTANCE_OLD: &str = "InstanceID";
-    /// The canary step that the run belongs to.
+    /// Canary step that the run belongs to.
     pub const CANARY_STEP: &str = "canary-step-index";
-    /// UID of the pod that the run speaks of.
+    /// UID of the pod that the hook runs for.
     pub const POD_UID: &str = "tkex.tencent.com/pod-uid";
-    /// Digest of the run's name: many runs can be selected by it in one call, which names cannot.
+    /// Digest of the run's name. Selects many runs in one call, which names cannot do.
     pub const NAME_DIGEST: &str = "tkex.tencent.com/name-digest";
 }
 
-/// Annotations of HookRuns: what exactly was asked, so that a verdict is used for nothing else.
+/// Annotations of HookRuns. They record exactly what the run is for, so that its verdict counts for nothing
+/// else.
 pub mod hook_run_annotation {
-    /// The act that the run is asked for: `delete`, `recreate:REVISION`, `in-place:REVISION`, `confirm:REVISION`.
+    /// Action that the run gates: `delete`, `recreate:REVISION`, `in-place:REVISION`, `confirm:REVISION`.
     pub const INTENT: &str = "tkex.tencent.com/intent";
-    /// Of a run before a deletion: the pod's choice that it belongs to, as [`super::pod::CHOSEN_FOR`] had it.
+    /// Value of [`super::pod::CHOSEN_FOR`] when the run was created; only on runs before a deletion.
     pub const CHOICE: &str = "tkex.tencent.com/choice";
-    /// Digest of the run's spec as it was rendered.
+    /// Digest of the run's rendered spec.
     pub const SPEC_DIGEST: &str = "tkex.tencent.com/spec-digest";
-    /// The containers that ran when the run was created, each with a digest of its id.
+    /// Containers that were running when the run was created, each with a digest of its id.
     pub const CONTAINERS: &str = "tkex.tencent.com/containers";
 }
 
@@ -58,7 +60,7 @@ pub mod hook_kind {
     /// A step of a canary rollout.
     pub const CANARY: &str = "canary-step";
 
-    /// The kind's value of [`super::hook_run_label::TYPE_OLD`].
+    /// Returns the kind's value for [`super::hook_run_label::TYPE_OLD`].
     pub fn old_name(kind: &str) -> &'static str {
         match kind {
             PRE_DELETE => "PreDelete",
@@ -75,38 +77,39 @@ pub mod pod {
     pub const REVISION: &str = "controller-revision-hash";
     /// Label: the pod's instance id, the last part of its name.
     pub const INSTANCE: &str = "tkex.bkbcs.tencent.com/gamedeployment-instance-id";
-    /// Annotation: the pod was chosen to be deleted.
+    /// Annotation: the pod is selected for deletion.
     pub const DELETING: &str = "io.tencent.bcs.dev/game-pod-deleting";
-    /// Annotation: for which act the pod was chosen, and since when: `delete@TIME` or `recreate:REVISION@TIME`.
+    /// Annotation: action for which the pod was selected, and when: `delete@TIME` or
+    /// `recreate:REVISION@TIME`.
     pub const CHOSEN_FOR: &str = "tkex.tencent.com/chosen-for";
-    /// Annotation: the in-place update that was written to the pod, and what its containers were before it.
+    /// Annotation: in-place update that was written to the pod, and the state of its containers before it.
     pub const IN_PLACE_STATE: &str = "inplace-update-state";
-    /// Annotation of the original: an in-place update whose images it had not written yet.
+    /// Annotation of the original operator: in-place update whose images are not written yet.
     pub const IN_PLACE_GRACE: &str = "inplace-update-grace";
-    /// Annotation: as [`IN_PLACE_STATE`], for a hot patch.
+    /// Annotation: the same as [`IN_PLACE_STATE`], for a hot patch.
     pub const HOT_PATCH_STATE: &str = "hotpatch-update-state";
-    /// Annotation: asks a kubelet that knows it to patch containers without restarting them.
+    /// Annotation: makes a kubelet that supports it patch containers without a restart.
     pub const HOT_PATCH_CONTAINER: &str = "io.kubernetes.hotpatch.container";
-    /// Annotation: the revision for which the `PostInplace` hook was Successful.
+    /// Annotation: revision for which the `PostInplace` hook was Successful.
     pub const CONFIRMED: &str = "tkex.tencent.com/confirmed-revision";
-    /// Annotation: lets this one pod (named by its UID) pass its hook.
+    /// Annotation: lets the pod with this UID pass its gate without a hook.
     pub const SKIP_HOOK: &str = "tkex.tencent.com/skip-hook";
-    /// Annotation: why somebody set [`SKIP_HOOK`]. Events and the log repeat it; nothing else rests on it.
+    /// Annotation: reason for [`SKIP_HOOK`]. Only events and the log use it.
     pub const SKIP_HOOK_REASON: &str = "tkex.tencent.com/skip-hook-reason";
-    /// Annotation: who set [`SKIP_HOOK`], as they say. Likewise.
+    /// Annotation: person who set [`SKIP_HOOK`], as stated by that person. Only events and the log use it.
     pub const SKIP_HOOK_BY: &str = "tkex.tencent.com/skip-hook-by";
-    /// Annotation: what deleting this pod costs; lower goes first.
+    /// Annotation: cost of deleting this pod; lower is deleted first.
     pub const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
-    /// Annotation: the pod's index, where indexes are switched on.
+    /// Annotation: index of the pod, if indexes are enabled.
     pub const INDEX: &str = "tkex.bkbcs.tencent.com/gamedeployment-index-id";
-    /// Readiness gate: false while the pod is being updated in place.
+    /// Readiness gate: false while the pod is updated in place.
     pub const IN_PLACE_READY: &str = "InPlaceUpdateReady";
-    /// Environment variable: the pod's index, where indexes are switched on.
+    /// Environment variable: index of the pod, if indexes are enabled.
     pub const INDEX_VARIABLE: &str = "POD_INDEX";
 
     /// Labels that the operator sets on each pod. A template must not set them.
     pub const RESERVED_LABELS: [&str; 2] = [REVISION, INSTANCE];
-    /// Annotations that speak of one pod. A template must not set them.
+    /// Annotations that describe a single pod. A template must not set them.
     pub const RESERVED_ANNOTATIONS: [&str; 10] = [
         DELETING,
         CHOSEN_FOR,
@@ -121,22 +124,22 @@ pub mod pod {
     ];
 }
 
-/// Annotation of nodes: what deleting a pod on this node costs; lower goes first.
+/// Annotation of nodes: cost of deleting a pod on this node; lower is deleted first.
 pub const NODE_DELETION_COST: &str = "io.tencent.bcs.dev/node-deletion-cost";
 
 /// Labels and annotations of workloads.
 pub mod workload {
-    /// Annotation: `ascend` (the default), `descend` or `kubernetes`, the order of deletion costs.
+    /// Annotation: order of deletion costs: `ascend` (the default), `descend` or `kubernetes`.
     pub const COST_ORDER: &str = "io.tencent.bcs.dev/pod-deletion-cost-sort-method";
     /// Annotation: `"true"` gives each pod an index.
     pub const INDEX_ON: &str = "tkex.bkbcs.tencent.com/gamedeployment-index-on";
-    /// Annotation: `{"podStartIndex":S,"podEndIndex":E}`, the indexes from S up to and without E.
+    /// Annotation: `{"podStartIndex":S,"podEndIndex":E}`, the indexes from S up to but excluding E.
     pub const INDEX_RANGE: &str = "tkex.bkbcs.tencent.com/gamedeployment-index-range";
     /// Label: `Always` or `Cascading` allows deletion where the guard is installed.
     pub const DELETION_ALLOW: &str = "io.tencent.bcs.dev/deletion-allow";
 }
 
-/// Names of arguments that the workload's operator adds to each run.
+/// Names of the arguments that gamedeployment-operator adds to each run.
 pub mod argument {
     /// The pod's name.
     pub const POD_NAME: &str = "PodName";
@@ -144,10 +147,10 @@ pub mod argument {
     pub const POD_NAMESPACE: &str = "PodNamespace";
     /// The pod's IP address.
     pub const POD_IP: &str = "PodIP";
-    /// The address of the pod's node.
+    /// The IP address of the pod's node.
     pub const HOST_IP: &str = "HostIP";
-    /// `PodContainer[0]`, `PodContainer[1]`, …: the names of the pod's containers.
+    /// `PodContainer[0]`, `PodContainer[1]`, …: names of the pod's containers.
     pub const POD_CONTAINER: &str = "PodContainer";
-    /// `ModifiedContainer[0]`, …: the names of the containers that the update changes.
+    /// `ModifiedContainer[0]`, …: names of the containers that the update changes.
     pub const MODIFIED_CONTAINER: &str = "ModifiedContainer";
 }

@@ -1,6 +1,7 @@
-//! By when hook-operator must have recorded something of a HookRun: what is not heard of after that is not measured.
+//! Deadline by which hook-operator must record progress on a HookRun. A run past its deadline is not being
+//! measured.
 //!
-//! This is read from the run alone, so that gamedeployment-operator and the plugin say the same.
+//! The deadline depends on the run alone, so gamedeployment-operator and the plugin always agree.
 
 use std::time::Duration;
 
@@ -10,18 +11,18 @@ use crate::hook_run::{HookRun, HookRunSpec, HookRunStatus, MetricResult};
 use crate::metric::Metric;
 use crate::time::Time;
 
-/// Time that hook-operator has for what was due.
+/// Time that hook-operator has after a measurement is due.
 pub const GRACE: SignedDuration = SignedDuration::from_secs(30);
 
-/// Pause before another measurement after an error, where the metric has no interval.
+/// Delay before the next measurement after an error, if the metric has no interval.
 const ERROR_RETRY: Duration = Duration::from_secs(10);
-/// Seconds for an exchange where the manifest says nothing.
+/// Default timeout of a web request in seconds.
 const WEB_TIMEOUT: i64 = 10;
-/// The same of Prometheus.
+/// Default timeout of a Prometheus query in seconds.
 const PROMETHEUS_TIMEOUT: i64 = 30;
 
-/// From this moment on a run counts as not measured, unless something is recorded before. None: it has ended, or is
-/// being deleted.
+/// Returns the time from which the run counts as not being measured, unless its status changes before.
+/// Returns `None` if the run has ended or is being deleted.
 pub fn not_taken_up_at(run: &HookRun) -> Option<Timestamp> {
     if run.metadata.deletion_timestamp.is_some() {
         return None;
@@ -35,7 +36,7 @@ pub fn not_taken_up_at(run: &HookRun) -> Option<Timestamp> {
     Some(due.checked_add(GRACE).unwrap_or(Timestamp::MAX))
 }
 
-/// When the next measurement should have come to an end, or the whole run.
+/// Returns the time by which the next measurement, or the whole run, should have finished.
 fn due(spec: &HookRunSpec, status: &HookRunStatus, created: Timestamp) -> Timestamp {
     let started = status.started_at.map_or(created, Time::timestamp);
     let result = |metric: &Metric| {
@@ -45,7 +46,7 @@ fn due(spec: &HookRunSpec, status: &HookRunStatus, created: Timestamp) -> Timest
             .find(|result| result.name == metric.name)
     };
     let is_open = |metric: &&Metric| result(metric).is_none_or(|result| !result.phase.is_final());
-    // In order, a metric starts when the one before it has succeeded.
+    // With `Ordered`, a metric starts after the previous one has succeeded.
     let ordered = spec.policy.as_deref() == Some("Ordered");
     let most = if ordered { 1 } else { usize::MAX };
     let before = spec.metrics.iter().take_while(|metric| !is_open(metric)).last();
@@ -65,29 +66,29 @@ fn due(spec: &HookRunSpec, status: &HookRunStatus, created: Timestamp) -> Timest
         .timeout_seconds
         .and_then(|seconds| u64::try_from(seconds).ok());
     let limit = limit.map(|seconds| after(started, Duration::from_secs(seconds)));
-    // Where every metric has a verdict, so should the run.
+    // If every metric has a verdict, the run is due at once.
     next.chain(limit).min().unwrap_or(started)
 }
 
-/// The end of the newest measurement.
+/// Returns the end of the newest measurement.
 fn ended(result: &MetricResult) -> Option<Timestamp> {
     let last = result.measurements.last()?;
     last.finished_at.or(last.started_at).map(Time::timestamp)
 }
 
-/// From the end of a measurement to the next one.
+/// Returns the delay from the end of one measurement to the start of the next.
 fn pause(metric: &Metric) -> Duration {
     let interval = metric.interval.as_ref().filter(|text| !text.is_empty());
     interval.map_or(ERROR_RETRY, |text| length(Some(text)))
 }
 
-/// What cannot be read ends the run at once.
+/// Parses a duration. Returns zero for invalid text, because it ends the run at once.
 fn length(text: Option<&String>) -> Duration {
     text.and_then(|text| go_duration::parse(text).ok())
         .unwrap_or_default()
 }
 
-/// What one exchange may take.
+/// Returns the timeout of one request.
 fn timeout(metric: &Metric) -> Duration {
     let provider = &metric.provider;
     let (seconds, default) = match (&provider.web, &provider.prometheus) {
@@ -112,7 +113,7 @@ mod tests {
     use super::*;
     use crate::Phase;
 
-    /// Seconds after creation at which a run with these metrics, policy, limit and status is not taken up.
+    /// Returns the seconds from creation until a run with this spec and status is overdue.
     fn at(spec: Value, status: Value) -> Option<i64> {
         let created = "2026-01-01T00:00:00Z";
         let run: HookRun = serde_json::from_value(json!({
@@ -167,7 +168,7 @@ mod tests {
                 100 + 5 + 10,
             ),
             (json!({}), json!([measured("a", "Running", 100)]), 100 + 10 + 10),
-            // The verdict is there; that of the run is not.
+            // The metric has a verdict, the run has none.
             (json!({}), json!([measured("a", "Failed", 100)]), 2),
             (
                 json!({"interval": "2562047h"}),

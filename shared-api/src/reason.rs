@@ -1,4 +1,4 @@
-//! Every reason that a status, a condition or an event may carry: one word, in `CamelCase`.
+//! Reasons of statuses, conditions and events: one word each, in `CamelCase`.
 
 macro_rules! reasons {
     ($(#[$doc:meta])* $name:ident { $($(#[doc = $item_doc:literal])+ $item:ident),+ $(,)? }) => {
@@ -7,15 +7,15 @@ macro_rules! reasons {
         pub enum $name { $($(#[doc = $item_doc])+ $item),+ }
 
         impl $name {
-            /// All of them, in the order of their declaration.
+            /// All variants, in the order of their declaration.
             pub const ALL: &'static [Self] = &[$(Self::$item),+];
 
-            /// The word that the API shows.
+            /// Returns the word that the API shows.
             pub fn as_str(self) -> &'static str {
                 match self { $(Self::$item => stringify!($item)),+ }
             }
 
-            /// What it means, in one sentence.
+            /// Returns the meaning, in one sentence.
             pub fn meaning(self) -> &'static str {
                 match self { $(Self::$item => concat!($($item_doc),+).trim_ascii()),+ }
             }
@@ -30,29 +30,29 @@ macro_rules! reasons {
 }
 
 reasons! {
-    /// Why a HookRun has the phase that it has (`status.reason`).
+    /// Reasons of a HookRun's phase (`status.reason`).
     HookRunReason {
         /// Measurements are being taken.
         Measuring,
-        /// There is no room to ask, because the namespace uses its share; the run goes on and asks again.
+        /// The namespace has used up its share of requests; the run continues and retries.
         NotAskedYet,
         /// Every metric is Successful.
         AllMetricsSuccessful,
         /// More measurements failed than `failureLimit` allows.
         FailureLimitExceeded,
-        /// `count` was used up before the success limit was reached.
+        /// The run took `count` measurements without reaching the success limit.
         SuccessLimitNotReached,
         /// More measurements were inconclusive than `inconclusiveLimit` allows.
         InconclusiveLimitExceeded,
-        /// More errors in a row than `consecutiveErrorLimit` allows.
+        /// More consecutive errors occurred than `consecutiveErrorLimit` allows.
         ErrorLimitExceeded,
-        /// The spec cannot be measured; the message names every problem.
+        /// The spec cannot be measured; the message lists every problem.
         InvalidSpec,
-        /// `timeoutSeconds` passed without a verdict.
+        /// `timeoutSeconds` elapsed without a verdict.
         TimedOut,
         /// `spec.terminate` was set.
         Terminated,
-        /// Of events only: the status cannot be written; the message says why.
+        /// Events only: the status cannot be written; the message explains why.
         StatusNotRecorded,
     }
 }
@@ -62,42 +62,42 @@ reasons! {
     TemplateReason {
         /// Everything in the template compiles.
         SpecValid,
-        /// Something does not; the message names every problem.
+        /// The template has problems; the message lists all of them.
         SpecInvalid,
     }
 }
 
 reasons! {
-    /// Types of a GameDeployment's conditions. The last three are there while they are True, `HooksResolved` where a
-    /// hook is set.
+    /// Condition types of a GameDeployment. The last three are present only while they are True, and
+    /// `HooksResolved` only if the spec has a hook.
     WorkloadCondition {
         /// At least `replicas - maxUnavailable` pods are available.
         Available,
-        /// Where the update stands.
+        /// The condition reports the progress of the update.
         Progressing,
-        /// Every hook of the spec can be asked; said while nothing waits for it, too.
+        /// Every hook of the spec can run; reported even if no pod waits for a hook.
         HooksResolved,
-        /// Scaling waits for something that needs a person.
+        /// Scaling is blocked until a person acts.
         ScaleBlocked,
-        /// The update waits for something that needs a person.
+        /// The update is blocked until a person acts.
         UpdateBlocked,
-        /// The spec cannot be worked on; the message names every problem.
+        /// The spec is invalid; the message lists every problem.
         InvalidSpec,
     }
 }
 
 reasons! {
-    /// Where a GameDeployment stands, in a word (`status.phase`).
+    /// Summary of a GameDeployment's state, in one word (`status.phase`).
     WorkloadPhase {
-        /// Nothing is left to be done.
+        /// The workload matches its spec.
         Complete,
         /// Pods are being created, deleted or updated, or wait for their hooks.
         Progressing,
         /// The update is paused.
         Paused,
-        /// Nothing is left to be done, and pods are missing or a hook could not be asked.
+        /// No work is left, but pods are missing or a hook could not run.
         Degraded,
-        /// A person is needed.
+        /// A person must act.
         Blocked,
     }
 }
@@ -109,82 +109,83 @@ reasons! {
         MinimumPodsAvailable,
         /// Too few pods are available.
         MinimumPodsUnavailable,
-        /// Every pod that is to be updated is.
+        /// Every pod that the update covers is updated.
         RolloutComplete,
         /// Pods are being updated.
         RollingOut,
         /// `paused` is set.
         Paused,
-        /// A canary step pauses.
+        /// A canary step pauses the rollout.
         PausedByCanaryPauseStep,
-        /// The hook of a canary step has no success.
+        /// The hook of a canary step has not succeeded.
         PausedByStepBasedHook,
-        /// Every hook of the spec can be asked.
+        /// Every hook of the spec can run.
         HooksResolved,
         /// Pods are being created or deleted.
         Scaling,
-        /// The update strategy is `OnDelete`: pods change when they are deleted.
+        /// The update strategy is `OnDelete`: a pod is updated when it is deleted.
         WaitingForDeletion,
-        /// A hook said no, or could not be measured; it is asked again on `retry: true`.
+        /// A hook failed or could not be measured; `retry: true` runs it again.
         HookUnsuccessful,
-        /// A hook cannot be asked: its template is missing or cannot be read.
+        /// A hook cannot run: its template does not exist or cannot be read.
         HookTemplateMissing,
-        /// A hook cannot be measured: its template is there and has problems.
+        /// A hook cannot run: its template has problems.
         HookTemplateInvalid,
-        /// A hook cannot be asked: arguments have no value.
+        /// A hook cannot run: some of its arguments have no value.
         HookArgumentsUnresolved,
-        /// A hook cannot be asked: the name of its run is taken or not valid.
+        /// A hook cannot run: the name of its HookRun is already taken or invalid.
         HookRunNameInvalid,
-        /// A hook cannot be asked: the pod has no address yet.
+        /// A hook cannot run: the pod has no IP address yet.
         PodAddressMissing,
-        /// A HookRun is not measured: hook-operator has recorded nothing for 30 s after it was due.
+        /// A HookRun is not being measured: hook-operator has recorded nothing for 30 s after it was due.
         HookNotTakenUp,
-        /// A hook's success is older than `freshForSeconds`, or its time cannot be told: the pod is asked again.
+        /// A hook's success is older than `freshForSeconds` or has no usable time: the hook runs again.
         HookVerdictExpired,
-        /// Somebody has edited a HookRun of the workload: it is removed, and the pod is asked again.
+        /// A HookRun of the workload was edited: it is deleted, and the hook runs again.
         HookRunEdited,
         /// The change cannot be made in place.
         NotInPlaceUpdatable,
-        /// An in-place update does not come to an end.
+        /// An in-place update does not finish.
         InPlaceStalled,
-        /// A pod index is needed and none is free.
+        /// A pod needs an index and none is free.
         IndexesExhausted,
-        /// The API server refuses a pod of the new template in a dry run: no pod is deleted for the update.
+        /// The API server rejects a pod of the new template in a dry run: the update deletes no pods.
         PodRefused,
-        /// The API server refused a write; the message says why.
+        /// The API server rejected a write; the message explains why.
         WriteFailed,
-        /// The ControllerRevision of the new template cannot be created; pods are healed and scaled at the recorded revision.
+        /// The ControllerRevision of the new template cannot be created; pods are replaced and scaled at the
+        /// recorded revision.
         RevisionNotRecorded,
-        /// Pods end within 60 s of their start; they are replaced with a back-off of 10 s to 5 minutes.
+        /// Pods exit within 60 s of their start; they are replaced with a back-off of 10 s to 5 minutes.
         PodsEndAtOnce,
-        /// A hook cannot be asked: its HookRun is being deleted, and a finalizer keeps it.
+        /// A hook cannot run: its HookRun is being deleted, and a finalizer holds it.
         HookRunTerminating,
-        /// The spec has problems.
+        /// The spec is invalid.
         InvalidSpec,
-        /// Of events of the workload: pods were created.
+        /// Workload events only: pods were created.
         PodsCreated,
-        /// Of events of the workload: HookRuns were created about pods, or for a canary step.
+        /// Workload events only: HookRuns were created for pods or for a canary step.
         HooksAsked,
-        /// Of events of the workload: pods were deleted after their gates opened.
+        /// Workload events only: pods were deleted after their gates opened.
         PodsDeleted,
-        /// Of events of the workload: pods without a controller that its selector finds were adopted.
+        /// Workload events only: pods that match the selector and have no controller were adopted.
         PodsAdopted,
-        /// Of events of the workload: pods that its selector does not find any more were released; no gate protects them.
+        /// Workload events only: pods that no longer match the selector were released; no gate protects them.
         PodsReleased,
-        /// Of events: only some pods have a deletion cost, and those without one go last.
+        /// Events only: only some pods have a deletion cost, and those without one are deleted last.
         DeletionCostPartial,
-        /// Of events: a pod was deleted after its gate opened.
+        /// Events only: a pod was deleted after its gate opened.
         PodDeleted,
-        /// Of events: an in-place update of a pod began after its gate opened.
+        /// Events only: an in-place update of a pod started after its gate opened.
         PodUpdateStarted,
-        /// Of events: an in-place update of a pod was finished.
+        /// Events only: an in-place update of a pod finished.
         PodUpdated,
-        /// Of events: a pod passed its gate because its annotation `skip-hook` names it.
+        /// Events only: a pod passed its gate because its annotation `skip-hook` names it.
         HookSkipped,
     }
 }
 
-/// Type of the HookTemplate condition that says whether the template can be measured.
+/// Type of the HookTemplate condition that reports whether the template can be measured.
 pub const CONDITION_VALID: &str = "Valid";
 
 #[cfg(test)]

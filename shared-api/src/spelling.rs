@@ -1,11 +1,11 @@
-//! Names that were misspelt: which known one was meant.
+//! Recognition of misspelt names.
 
-/// From this length on two slips in one name are still that name.
+/// Length from which a name may contain two slips instead of one.
 const LONG_NAME: usize = 10;
-/// Of a longer name only so much is compared.
+/// Number of characters that are compared; the rest of a longer name is ignored.
 const LONGEST: usize = 64;
 
-/// Letters and digits in lower case: `success_condition` means `successCondition`.
+/// Returns the letters and digits in lower case, so that `success_condition` equals `successCondition`.
 pub fn plain(name: &str) -> String {
     let letters = name.chars().filter(char::is_ascii_alphanumeric);
     letters
@@ -14,13 +14,14 @@ pub fn plain(name: &str) -> String {
         .collect()
 }
 
-/// Whether a name is a known one with one letter added, dropped, changed or swapped with its neighbour; two in a long one.
+/// Returns whether a name is a known one with one letter added, dropped, changed or swapped with its
+/// neighbour. A long name may have two such slips.
 pub fn is_slip(name: &str, known: &str) -> bool {
     let most = if known.len() >= LONG_NAME { 2 } else { 1 };
     distance(&plain(name), &plain(known)) <= most
 }
 
-/// How many letters must be added, dropped, changed or swapped with a neighbour.
+/// Returns the number of letters to add, drop, change or swap with a neighbour.
 fn distance(one: &str, other: &str) -> usize {
     let (one, other) = (one.as_bytes(), other.as_bytes());
     let mut before: Vec<usize> = Vec::new();

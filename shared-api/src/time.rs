@@ -1,6 +1,7 @@
-//! Points in time as the API writes them: RFC 3339, UTC, milliseconds where there are any.
+//! Timestamps in the API's format: RFC 3339, UTC, with milliseconds if there are any.
 //!
-//! Kubernetes' own `metav1.Time` cuts to whole seconds; intervals here may be shorter than one.
+//! Kubernetes' own `metav1.Time` truncates to whole seconds, but intervals here may be shorter than one
+//! second.
 
 use std::borrow::Cow;
 
@@ -14,7 +15,7 @@ use serde::{Deserialize, Serialize};
 pub struct Time(Timestamp);
 
 impl Time {
-    /// Rounds down to the millisecond, so that what is written and what is read back are equal.
+    /// Rounds down to the millisecond, so that a written time equals the time read back.
     pub fn new(at: Timestamp) -> Self {
         let round = jiff::TimestampRound::new()
             .smallest(Unit::Millisecond)
@@ -22,7 +23,7 @@ impl Time {
         Self(at.round(round).unwrap_or(at))
     }
 
-    /// The point in time.
+    /// Returns the point in time.
     pub fn timestamp(self) -> Timestamp {
         self.0
     }
