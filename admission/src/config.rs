@@ -6,17 +6,19 @@ use std::time::Duration;
 use clap::Parser;
 use operator_runtime::flags::{ProcessArgs, variable};
 
-/// The shortest validity of a certificate: X.509 counts whole seconds, and a rotation needs some of them.
+/// Minimum validity of a certificate. X.509 has a resolution of one second, and a rotation takes several
+/// seconds.
 const SHORTEST_VALIDITY: Duration = Duration::from_secs(6);
-/// The longest: what lives longer is not rotated but forgotten.
+/// Maximum validity of a certificate. Longer validities would in practice mean no rotation.
 const LONGEST_VALIDITY: Duration = Duration::from_hours(24 * 3660);
 
-/// Refuses objects that the operators would refuse, and deletions that would kill players, before they are stored.
+/// Rejects objects that the operators would reject, and deletions that would disconnect players, before they
+/// are stored.
 #[derive(Debug, Clone, Parser)]
 #[command(name = "hookgate-admission", version, about, max_term_width = 100)]
 #[command(mut_args(|flag| variable("hookgate-admission", flag)))]
 pub struct Config {
-    /// Namespace of the Secret and of the Service [default: the pod's own]
+    /// Namespace of the Secret and of the Service [default: the pod's namespace]
     #[arg(long)]
     pub namespace: Option<String>,
 
@@ -24,15 +26,15 @@ pub struct Config {
     #[expect(missing_docs, reason = "the text would stand in front of every flag's own")]
     pub process: ProcessArgs,
 
-    /// Address where the API server asks, by TLS: /validate and /guard
+    /// Address for requests from the API server over TLS: /validate and /guard
     #[arg(long, default_value = "0.0.0.0:8443")]
     pub listen_tls: SocketAddr,
 
-    /// After a signal to end: time for which questions are still answered, until nobody sends any more
+    /// Time for which requests are still accepted after a termination signal
     #[arg(long, default_value = "8s", value_parser = humantime::parse_duration)]
     pub drain: Duration,
 
-    /// User whose deletions need no label; repeat or separate by commas
+    /// User whose deletions need no label; can be repeated or separated by commas
     #[arg(
         long,
         value_delimiter = ',',
@@ -41,8 +43,8 @@ pub struct Config {
     )]
     pub guard_exempt_user: Vec<String>,
 
-    /// User of gamedeployment-operator: nobody else may create HookRuns that a GameDeployment controls; repeat or separate
-    /// by commas [default: not checked]
+    /// User of gamedeployment-operator. Only this user may create HookRuns that a GameDeployment controls;
+    /// can be repeated or separated by commas [default: not checked]
     #[arg(long, value_delimiter = ',', value_name = "USER")]
     pub workload_operator_user: Vec<String>,
 
@@ -51,27 +53,28 @@ pub struct Config {
     pub certificates: CertificateArgs,
 }
 
-/// Flags of certificates.
+/// Certificate flags.
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Certificates")]
 pub struct CertificateArgs {
-    /// The Secret that holds them
+    /// Secret that stores the certificates
     #[arg(long, default_value = "hookgate-admission-certificates")]
     pub secret: String,
 
-    /// The ValidatingWebhookConfiguration that is to trust them
+    /// ValidatingWebhookConfiguration that must trust the certificates
     #[arg(long, default_value = "hookgate-admission")]
     pub configuration: String,
 
-    /// The Service by which the API server asks
+    /// Service through which the API server connects
     #[arg(long, default_value = "hookgate-admission")]
     pub service: String,
 
-    /// Name or IP address in the certificate; repeat or separate by commas [default: SERVICE.NAMESPACE.svc]
+    /// Name or IP address in the certificate; can be repeated or separated by commas [default:
+    /// SERVICE.NAMESPACE.svc]
     #[arg(long, value_delimiter = ',', value_name = "NAME")]
     pub server_name: Vec<String>,
 
-    /// How long a certificate is valid; a new one is made after two thirds of it
+    /// Validity of a certificate; it is renewed after two thirds of this time
     #[arg(
         long,
         default_value = "90d",
@@ -82,7 +85,7 @@ pub struct CertificateArgs {
 }
 
 impl CertificateArgs {
-    /// The names in the certificate.
+    /// Returns the names in the certificate.
     pub fn hosts(&self, namespace: &str) -> Vec<String> {
         if self.server_name.is_empty() {
             return vec![format!("{}.{namespace}.svc", self.service)];

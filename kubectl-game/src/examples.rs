@@ -1,8 +1,8 @@
-//! Examples in the help of each command, as people type them.
+//! Examples in the help of each command, as typed.
 
 use clap::Command;
 
-/// What for, and what to type after `kubectl game`.
+/// Description of each example, and the words after `kubectl game`.
 const EXAMPLES: &str = r#"
     The tree of one workload: get arena
     The same, as it changes: get arena -w
@@ -37,19 +37,19 @@ const EXAMPLES: &str = r#"
     For a pipeline: lint -f game.yaml -o json
 "#;
 
-/// The examples of one command: what for, and what to type.
+/// Returns the examples of one command: description and words.
 fn examples(path: &[String]) -> impl Iterator<Item = (&'static str, &'static str)> {
     let lines = EXAMPLES.trim().lines().map(str::trim);
     let examples = lines.filter_map(|line| line.split_once(": "));
     examples.filter(move |(_, typed)| typed.split(' ').take(path.len()).eq(path))
 }
 
-/// The commands, with their examples below the help.
+/// Adds the examples below the help of each command.
 pub(crate) fn add(command: Command) -> Command {
     below(command, &[])
 }
 
-/// A command with its examples, and all below it with theirs.
+/// Adds the examples of a command and of all its subcommands.
 fn below(command: Command, path: &[String]) -> Command {
     let text: Vec<String> = examples(path)
         .map(|(purpose, typed)| format!("  # {purpose}\n  kubectl game {typed}"))

@@ -1,18 +1,18 @@
-//! `kubectl game`: the kubectl plugin of game teams and webhook authors.
+//! `kubectl game`: the kubectl plugin for game teams and webhook authors.
 //!
 //! | module | job |
 //! | --- | --- |
-//! | [`hook`] | `hook run`, `lint`, `evaluate`: hooks tried out without a cluster |
-//! | [`command`] | the commands that ask a cluster: `get`, `list`, `why`, `status`, `retry` and so on |
-//! | [`cluster`] | how the cluster is found and asked, and what is said where it does not answer as hoped |
-//! | [`view`] | pure: what is known of a workload, in the order in which people ask |
+//! | [`hook`] | `hook run`, `lint`, `evaluate`: hooks tested without a cluster |
+//! | [`command`] | the commands that use a cluster: `get`, `list`, `why`, `status`, `retry` and so on |
+//! | [`cluster`] | access to the cluster, and explanations of its errors |
+//! | [`view`] | pure: the known state of a workload, in the order in which people ask for it |
 //! | [`why`] | pure: why something waits, in plain words, and the command to type next |
-//! | [`rollout_state`] | pure: whether a rollout is complete, goes on, or needs a person |
-//! | [`draw`] | from pictures to lines, tables, JSON and a screen that changes |
-//! | [`manifest`] | manifests read from files, with the place of every field |
-//! | [`paint`] | colours and signs, where the terminal has them |
-//! | [`examples`] | what the help of each command shows as examples |
-//! | [`mod@page`] | the document about all commands |
+//! | [`rollout_state`] | pure: whether a rollout is complete, in progress, or blocked until a person acts |
+//! | [`draw`] | renders views as lines, tables, JSON and a live screen |
+//! | [`manifest`] | manifests read from files, with the position of every field |
+//! | [`paint`] | colours and symbols, if the terminal supports them |
+//! | [`examples`] | the examples in the help of each command |
+//! | [`mod@page`] | the reference page of all commands |
 
 use std::process::ExitCode;
 
@@ -33,10 +33,10 @@ mod why;
 use command::{completion, get, history, list, retry, rollout, scale, skip, status, template};
 pub use page::page;
 
-/// Exit code of bad usage, and where the cluster cannot be asked; the hook commands have their own.
+/// Exit code for a usage error or a failed request to the cluster. The hook commands have their own.
 const EXIT_USAGE: u8 = 2;
 
-/// See why game servers wait, let them go on, and try out the hooks that decide
+/// Inspect and manage GameDeployments, and test the hooks that protect their pods
 #[derive(Debug, Parser)]
 #[command(
     name = "kubectl-game",
@@ -51,79 +51,81 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Show a GameDeployment as a tree: revisions, pods, HookRuns
+    /// Display a GameDeployment as a tree of revisions, pods and HookRuns
     ///
-    /// Each HookRun shows what was measured, of how much, the last answer and when it is asked next; whatever waits says
-    /// why. With -w the tree is redrawn in place; where the output is no terminal, each change is printed as a block.
+    /// Each HookRun shows its progress, its last value and the time of its next measurement. Everything that
+    /// waits shows the reason. With -w, the tree is redrawn in place on a terminal; otherwise, each change is
+    /// printed as a block.
     Get(get::Get),
-    /// List GameDeployments, with what each is doing
+    /// List GameDeployments with their current activity
     ///
-    /// STATUS is the reason of the condition that needs a person, else of Progressing. WAITING counts pods that wait for
-    /// a hook.
+    /// STATUS is the reason of the condition that needs a person, or else of Progressing. WAITING counts the
+    /// pods that wait for a hook.
     List(list::List),
-    /// Say in plain words why a pod or GameDeployment waits, and what to type next
+    /// Explain why a pod or GameDeployment waits, and which command to run next
     Why(command::why::Why),
-    /// Wait until a rollout or a change of scale is complete
+    /// Wait until a rollout or a scale change is complete
     ///
-    /// Complete means: every pod that is to be updated is, as many pods are available as are wanted, and none waits for
-    /// a hook. A paused update is waited for.
+    /// A GameDeployment is complete when all pods covered by the update are updated, the desired number of
+    /// pods is available, and no pod waits for a hook. A paused update counts as not complete.
     ///
-    /// Exit code: 0 complete, 1 it needs a person (a hook said no, the spec is wrong), 2 bad usage or the cluster cannot
-    /// be asked, 3 not complete in time.
+    /// Exit code: 0 complete, 1 a person must act (a hook failed, the spec is invalid), 2 usage error or the
+    /// cluster cannot be reached, 3 not complete in time.
     Status(status::Status),
-    /// Ask hooks again that ended without success
+    /// Retry hooks that ended without success
     ///
-    /// Without --hook: each hook that said no about a pod. Every run of the hook that ended without success is replaced
-    /// by a new one.
+    /// Without --hook, retries each kind of hook that has failed for a pod. Every run of the hook that ended
+    /// without success is replaced by a new run.
     Retry(retry::Retry),
-    /// Let one pod pass its hooks without a question
+    /// Skip the hooks of one pod
     ///
-    /// Whoever plays on the pod is thrown out. The reason is recorded on the pod, and a Warning event names it.
+    /// Players on the pod are disconnected. The reason is recorded on the pod and in a Warning event.
     Skip(skip::Skip),
-    /// Stop updates; pods are still created, healed and scaled
+    /// Pause updates; pods are still created, replaced and scaled
     Pause(rollout::Rollout),
-    /// Let a paused update go on
+    /// Resume a paused update
     Resume(rollout::Rollout),
-    /// Go past the pause, or past the failed hook, of a canary step
+    /// Skip the pause or the failed hook of the current canary step
     Promote(rollout::Rollout),
-    /// Go back to an older template
+    /// Roll back to a previous template
     Undo(template::Undo),
-    /// Set fields of a GameDeployment
+    /// Update fields of a GameDeployment
     #[command(subcommand)]
     Set(Set),
-    /// Set the number of pods
+    /// Set the number of pods of a GameDeployment
     Scale(scale::Scale),
-    /// Show revisions, and what is in one
+    /// List revisions, or show the template of one revision
     History(history::History),
-    /// Try out hooks without a cluster; look at HookRuns
+    /// Test hooks without a cluster, and manage HookRuns
     #[command(subcommand)]
     Hook(hook::Command),
-    /// Report everything that is wrong with manifests, with path and position
+    /// Validate manifests, and report every problem with its path and position
     ///
-    /// Says what the API server would refuse or drop in GameDeployments, HookTemplates and HookRuns, and what the
-    /// operators would refuse, in their words. Reads lists such as kubectl get -o yaml prints, and of a directory the
-    /// files that end in .json, .yaml or .yml. Other objects are passed over. The cluster is not asked.
+    /// Reports what the API server would reject or drop in GameDeployments, HookTemplates and HookRuns, and
+    /// what the operators would reject, in their words. Accepts lists such as those of kubectl get -o yaml.
+    /// Reads the .json, .yaml and .yml files of a directory. Ignores other objects, and does not contact the
+    /// cluster.
     ///
-    /// Exit code: 0 nothing wrong, or nothing to check, 1 problems found, 2 bad usage.
+    /// Exit code: 0 no problems, or nothing to check, 1 problems found, 2 usage error.
     Lint(hook::Lint),
     /// Print a completion script for a shell
     ///
-    /// For example: source <(kubectl game completion bash)
+    /// Example: source <(kubectl game completion bash)
     Completion(completion::Completion),
 }
 
 #[derive(Debug, Subcommand)]
 enum Set {
-    /// Set images of containers
+    /// Update images of containers
     Image(template::SetImage),
 }
 
-/// The program: reads the command line, and answers with the exit code that the command's help names.
+/// Runs the program. Reads the command line and returns the exit code that the command's help documents.
 pub fn main() -> ExitCode {
     let usage = usage_code(std::env::args().nth(1).as_deref());
     let arguments = match arguments() {
         Ok(arguments) => arguments,
-        // Help and version are no mistake.
+        // Help and version are not errors.
         Err(error) => {
             let _ = error.print();
             return if error.use_stderr() {
@@ -139,7 +141,7 @@ pub fn main() -> ExitCode {
     })
 }
 
-/// What bad usage of a command exits with: of hook commands, 2 already means Error.
+/// Returns the exit code for a usage error. For hook commands, 2 already means Error.
 fn usage_code(command: Option<&str>) -> u8 {
     if command == Some("hook") {
         hook::EXIT_USAGE
@@ -149,7 +151,7 @@ fn usage_code(command: Option<&str>) -> u8 {
 }
 
 fn run(command: Command) -> Result<ExitCode, Box<dyn std::error::Error>> {
-    // What asks no cluster.
+    // Commands that do not use a cluster.
     let command = match command {
         Command::Hook(command) if command.is_local() => return hook::main(&command),
         Command::Lint(lint) => return lint.main(),
@@ -160,7 +162,7 @@ fn run(command: Command) -> Result<ExitCode, Box<dyn std::error::Error>> {
         .enable_all()
         .build()?;
     let outcome = runtime.block_on(ask(command));
-    // A watch that is under way need not be waited for.
+    // A watch that is still running need not finish.
     runtime.shutdown_background();
     Ok(outcome?)
 }
@@ -182,17 +184,18 @@ async fn ask(command: Command) -> command::Outcome {
         Command::Scale(scale) => scale.main().await,
         Command::History(history) => history.main().await,
         Command::Hook(command) => command.ask().await,
-        // Asked no cluster: see above.
+        // These do not use a cluster: see above.
         Command::Lint(_) | Command::Completion(_) => command::DONE,
     }
 }
 
-/// Reads the command line.
+/// Parses the command line.
 fn arguments() -> Result<Arguments, clap::Error> {
     Arguments::from_arg_matches(&described().try_get_matches()?)
 }
 
-/// All commands, as the program reads them. Flags that are shared with the operator are shown as this program uses them.
+/// Returns all commands as the program parses them. Flags shared with hook-operator appear as this program
+/// uses them.
 pub fn described() -> clap::Command {
     let run = |run: clap::Command| {
         run.mut_args(|arg| arg.hide_env(true))

@@ -1,35 +1,35 @@
-//! Colours and signs. Plain where the output is no terminal, `NO_COLOR` is set or `--no-color` is given; letters of
-//! ASCII alone where the terminal's locale has no others.
+//! Colours and symbols. Output is plain if it is not a terminal, `NO_COLOR` is set or `--no-color` is given.
+//! Only ASCII is used if the terminal's locale does not support UTF-8.
 
 use std::io::IsTerminal;
 
 use serde::Serialize;
 use shared_api::Phase;
 
-/// How to show things.
+/// Style of text.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Paint {
     colour: bool,
     signs: bool,
 }
 
-/// What a word means to whoever reads it.
+/// Significance of a word for the reader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Tone {
-    /// As it should be.
+    /// As desired.
     Good,
-    /// Something is going on by itself.
+    /// In progress.
     Busy,
-    /// Somebody stopped it.
+    /// Paused by somebody.
     Paused,
-    /// A person is needed.
+    /// Needs a person.
     Bad,
-    /// Not as it should be; may mend itself.
+    /// Not as desired; may recover.
     Warn,
-    /// Neither this nor that.
+    /// Neither good nor bad.
     Unclear,
-    /// Over.
+    /// Finished.
     Gone,
 }
 
@@ -46,7 +46,7 @@ impl From<Phase> for Tone {
 }
 
 impl Paint {
-    /// For standard output.
+    /// Returns the style for standard output.
     pub(crate) fn new(no_color: bool) -> Self {
         let wanted = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
         let terminal = std::io::stdout().is_terminal();
@@ -56,34 +56,34 @@ impl Paint {
         }
     }
 
-    /// Without colours and signs, as for a file.
+    /// Style without colours and symbols, as for a file.
     pub(crate) const PLAIN: Self = Self {
         colour: false,
         signs: false,
     };
 
-    /// As on a terminal of this kind.
+    /// Returns the style for a terminal with these capabilities.
     #[cfg(test)]
     pub(crate) fn of(colour: bool, signs: bool) -> Self {
         Self { colour, signs }
     }
 
-    /// Whether signs beyond ASCII are shown.
+    /// Returns whether symbols beyond ASCII are shown.
     pub(crate) fn signs(self) -> bool {
         self.signs
     }
 
-    /// A phase with its sign, in its colour, padded to one width.
+    /// Formats a phase with its symbol, in its colour, padded to a fixed width.
     pub(crate) fn phase(self, phase: Phase) -> String {
         self.tone(phase.into(), &format!("{:<12}", phase.as_str()))
     }
 
-    /// A word with the sign of its tone, in its colour.
+    /// Formats a word with the symbol of its tone, in its colour.
     pub(crate) fn tone(self, tone: Tone, text: &str) -> String {
         self.coloured(tone, &format!("{} {text}", self.sign(tone)))
     }
 
-    /// Text in the colour of a tone.
+    /// Formats text in the colour of a tone.
     pub(crate) fn coloured(self, tone: Tone, text: &str) -> String {
         let colour = match tone {
             Tone::Good => 32,
@@ -109,12 +109,12 @@ impl Paint {
         if self.signs { sign } else { plain }
     }
 
-    /// Something beside the point.
+    /// Formats text of minor importance.
     pub(crate) fn faint(self, text: &str) -> String {
         self.escaped(2, text)
     }
 
-    /// A heading.
+    /// Formats a heading.
     pub(crate) fn bold(self, text: &str) -> String {
         self.escaped(1, text)
     }
@@ -128,7 +128,7 @@ impl Paint {
     }
 }
 
-/// Whether the locale's letters are those of Unicode; the first of the variables that is set decides.
+/// Returns whether the locale uses UTF-8. The first variable that is set decides.
 fn is_utf8(variable: impl Fn(&str) -> Option<String>) -> bool {
     let set = ["LC_ALL", "LC_CTYPE", "LANG"]
         .into_iter()

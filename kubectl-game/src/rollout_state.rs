@@ -1,4 +1,5 @@
-//! Whether a rollout or a change of scale is complete, goes on, or needs a person: what `status` waits for. Pure.
+//! State of a rollout or scale change: complete, in progress, or blocked until a person acts. Used by
+//! `status`. Pure.
 
 use gamedeployment_core::hook_kind::HookKind;
 use shared_api::GameDeployment;
@@ -8,19 +9,19 @@ use shared_api::reason::{WorkloadCondition, WorkloadReason};
 use crate::view::state::{condition, held, reason, unseen};
 use crate::view::{Counts, status_of};
 
-/// Where a workload stands, for somebody who waits.
+/// State of a workload, for somebody who waits for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum RolloutState {
-    /// Everything is as the spec wants it.
+    /// The workload matches its spec.
     Complete(String),
-    /// It goes on by itself, or when somebody resumes it.
+    /// The workload continues automatically, or after it is resumed.
     Waiting(String),
-    /// It needs a person.
+    /// A person must act.
     Blocked(String),
 }
 
 impl RolloutState {
-    /// Judges a workload.
+    /// Returns the state of a workload.
     pub(crate) fn of(game: &GameDeployment) -> Self {
         if let Some(message) = unseen(game) {
             return Self::Waiting(format!("Unseen: {message}"));
@@ -63,7 +64,7 @@ impl RolloutState {
     }
 }
 
-/// What is to be updated is; the rest must be there and well, too.
+/// The update is complete. Checks that all pods exist, are available and wait for no hook.
 fn complete(game: &GameDeployment, words: String) -> RolloutState {
     let counts = Counts::of(game);
     if counts.waiting > 0 {
@@ -79,7 +80,7 @@ fn complete(game: &GameDeployment, words: String) -> RolloutState {
     RolloutState::Complete(words)
 }
 
-/// Whether the operator tries again by itself, so that waiting makes sense.
+/// Returns whether the operator retries automatically, so that waiting makes sense.
 fn mends_itself(reason: WorkloadReason) -> bool {
     matches!(
         reason,
@@ -91,7 +92,7 @@ fn retries(strategy: &HookStrategy) -> bool {
     strategy.retry == Some(true)
 }
 
-/// A hook's part of the spec.
+/// Returns the strategy of a hook from the spec.
 pub(crate) fn strategy(game: &GameDeployment, kind: HookKind) -> Option<&HookStrategy> {
     let spec = &game.spec;
     match kind {

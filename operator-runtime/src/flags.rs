@@ -1,4 +1,5 @@
-//! Flags that several programs have. The variable of a flag is named after the program and the flag: see [`variable`].
+//! Flags that several programs share. The variable of a flag is named after the program and the flag: see
+//! [`variable`].
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -63,7 +64,7 @@ pub struct OperatorArgs {
 }
 
 impl OperatorArgs {
-    /// What of the cluster is this process's.
+    /// Returns the part of the cluster that this process works on.
     pub fn scope(&self) -> Scope {
         Scope {
             namespace: self.namespace.clone(),
@@ -71,12 +72,12 @@ impl OperatorArgs {
         }
     }
 
-    /// Calls of the API server, as many at a time and as long as the flags say.
+    /// Creates the API caller with the limits of the flags.
     pub fn calls(&self) -> Calls {
         Calls::new(self.api_concurrency, self.process.api_timeout)
     }
 
-    /// What it tells of itself.
+    /// Returns the settings for logs and traces.
     pub fn telemetry(&self, name: &'static str, version: &'static str) -> Telemetry {
         Telemetry {
             name,
@@ -88,7 +89,8 @@ impl OperatorArgs {
     }
 }
 
-/// Gives a flag its variable, unless it has one: `--log-format` of hook-operator is `HOOK_OPERATOR_LOG_FORMAT`.
+/// Sets a flag's environment variable, unless it has one: `--log-format` of hook-operator is
+/// `HOOK_OPERATOR_LOG_FORMAT`.
 pub fn variable(program: &str, flag: Arg) -> Arg {
     if flag.get_env().is_some() {
         return flag;

@@ -1,4 +1,4 @@
-//! Flags and environment variables of whatever measures.
+//! Flags and environment variables for measuring.
 
 use crate::{EgressPolicy, EgressRule, Limits, Providers};
 
@@ -42,7 +42,7 @@ pub struct Measuring {
 }
 
 impl Measuring {
-    /// The providers that these flags ask for.
+    /// Creates the providers from these flags.
     pub fn providers(&self) -> Providers {
         let policy = EgressPolicy {
             allow_loopback: self.egress_allow_loopback,

@@ -1,4 +1,4 @@
-//! Writes, each with the state that it was decided on: what somebody else changes meanwhile is looked at again.
+//! Writes with a precondition on the state they were decided on. A conflicting write is decided again.
 
 use kube::api::{Patch, PatchParams};
 use kube::{Resource, ResourceExt};
@@ -9,15 +9,16 @@ use super::failure::{Ask, Failure};
 use super::fetch::Kind;
 use super::flags::Cluster;
 
-/// Who writes, for the object's managed fields.
+/// Field manager of our writes.
 const FIELD_MANAGER: &str = "kubectl-game";
-/// The operator writes a status often; more than so many writes between reading and writing say something else.
+/// Maximum number of attempts per write. The operator updates the status often, but more conflicts in a row
+/// indicate another cause.
 const ATTEMPTS: usize = 5;
 
 impl Cluster {
-    /// Changes an object by a merge patch that is decided anew whenever somebody else was faster.
+    /// Applies a merge patch to an object. Reads the object and decides again after a conflict.
     ///
-    /// `decide` gives the patch and what to tell about it, or why nothing is to be written.
+    /// `decide` returns the patch and a message for the user, or the reason not to write.
     pub(crate) async fn change<K: Kind, T>(
         &self,
         name: &str,
@@ -35,7 +36,7 @@ impl Cluster {
         }
     }
 
-    /// The same with the operations of a JSON patch, which can replace an object in an object whole.
+    /// Like [`Cluster::change`], but with a JSON patch, which can replace a nested object as a whole.
     pub(crate) async fn replace<K: Kind, T>(
         &self,
         name: &str,
@@ -77,7 +78,8 @@ impl Cluster {
             .map_err(|error| self.ask::<K>("patch", Some(name)).failed(&error))
     }
 
-    /// Sets the number of pods by the `scale` subresource, as kubectl does; decided anew as in [`Cluster::change`].
+    /// Sets the number of pods through the `scale` subresource, like kubectl. Retries conflicts like
+    /// [`Cluster::change`].
     pub(crate) async fn scale<T>(
         &self,
         name: &str,
@@ -103,7 +105,8 @@ impl Cluster {
     }
 }
 
-/// Makes a merge patch one for exactly the object that was read.
+/// Adds the UID and the resource version to a merge patch, so that it applies only to the object that was
+/// read.
 fn pin(patch: &mut Value, object: &impl Resource) {
     let meta = object.meta();
     if let Value::Object(fields) = patch {

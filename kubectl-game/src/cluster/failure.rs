@@ -1,42 +1,42 @@
-//! From the API's errors to what the reader can do about them.
+//! Conversion of API errors to messages that tell the reader what to do.
 
 use kube::core::Status;
 
-/// Why a command could not do its work.
+/// Reason why a command failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Failure {
     /// The object does not exist.
     #[error("{0}")]
     NotFound(String),
-    /// Somebody else changed the object meanwhile.
+    /// The object was modified concurrently.
     #[error("{0}")]
     Conflict(String),
     /// The command refuses, with the reason.
     #[error("{0}")]
     Refused(String),
-    /// The user may not.
+    /// The user lacks the permission.
     #[error("{0}")]
     Forbidden(String),
-    /// Anything else.
+    /// Any other failure.
     #[error("{0}")]
     Other(String),
 }
 
-/// What was asked of the API server, for the sentence about its answer.
+/// A request to the API server, as described in error messages.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Ask<'a> {
-    /// As roles name it.
+    /// Verb as used in roles.
     pub(crate) verb: &'static str,
-    /// As roles name it, with its group: `hookruns.tkex.tencent.com`.
+    /// Resource as used in roles, with its group: `hookruns.tkex.tencent.com`.
     pub(crate) resource: &'static str,
-    /// Name of the object, if it is about one.
+    /// Name of the object, if the request is for a single one.
     pub(crate) name: Option<&'a str>,
-    /// Where; none: in all namespaces.
+    /// Namespace; `None` for all namespaces.
     pub(crate) namespace: Option<&'a str>,
 }
 
 impl Ask<'_> {
-    /// The sentence about an error.
+    /// Returns the failure for a client error.
     pub(crate) fn failed(&self, error: &kube::Error) -> Failure {
         match error {
             kube::Error::Api(status) => self.refused(status),
@@ -51,7 +51,7 @@ impl Ask<'_> {
         }
     }
 
-    /// The sentence about the API server's own words.
+    /// Returns the failure for a status from the API server.
     pub(crate) fn refused(&self, status: &Status) -> Failure {
         let Self { verb, resource, .. } = self;
         let place = self.namespace.map_or_else(
@@ -70,7 +70,7 @@ impl Ask<'_> {
                 let flag = self
                     .namespace
                     .map_or_else(|| "-A".to_owned(), |namespace| format!("-n {namespace}"));
-                // As a role names a part of an object, and as kubectl asks about it.
+                // Roles and `kubectl auth can-i` spell a subresource differently.
                 let part = resource.split_once('/').map_or_else(
                     || (*resource).to_owned(),
                     |(whole, part)| format!("{whole} --subresource={part}"),
@@ -111,12 +111,12 @@ impl Ask<'_> {
     }
 }
 
-/// An admission webhook answers 403, too; its words say why.
+/// Returns whether RBAC denied the request. Admission webhooks also return 403, with their own explanation.
 fn is_about_rights(status: &Status) -> bool {
     status.message.contains(" cannot ") && status.message.contains("User \"")
 }
 
-/// The innermost error's text.
+/// Returns the text of the innermost error.
 pub(crate) fn root_cause(error: &dyn std::error::Error) -> String {
     let mut cause = error;
     while let Some(source) = cause.source() {

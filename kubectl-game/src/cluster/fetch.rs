@@ -1,4 +1,4 @@
-//! Objects by name, and everything about one workload.
+//! Reads of single objects, lists, and everything that belongs to one workload.
 
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use k8s_openapi::api::core::v1::Pod;
@@ -11,10 +11,10 @@ use shared_api::{GameDeployment, HookRun};
 use super::failure::{Ask, Failure};
 use super::flags::Cluster;
 
-/// Names shown where one is not found.
+/// Maximum number of existing names in a "not found" message.
 const NAMED: usize = 20;
 
-/// A kind that commands speak of.
+/// A kind that commands work on.
 pub(crate) trait Kind:
     Resource<DynamicType = (), Scope = NamespaceResourceScope>
     + Clone
@@ -25,9 +25,9 @@ pub(crate) trait Kind:
     + Sync
     + 'static
 {
-    /// As roles name it.
+    /// Resource as used in roles.
     const RESOURCE: &'static str;
-    /// What may stand before a slash in the place of the kind.
+    /// Accepted kind prefixes of `kind/NAME`.
     const ALIASES: &'static [&'static str];
 }
 
@@ -51,7 +51,7 @@ impl Kind for ControllerRevision {
     const ALIASES: &'static [&'static str] = &["controllerrevision", "controllerrevisions", Self::RESOURCE];
 }
 
-/// `NAME`, `kind/NAME`: the name, where the kind is the one that is meant.
+/// Parses `NAME` or `kind/NAME` and returns the name. Fails if the kind is a different one.
 pub(crate) fn name_of<K: Kind>(word: &str) -> Result<&str, Failure> {
     match word.split_once('/') {
         None => Ok(word),
@@ -63,27 +63,27 @@ pub(crate) fn name_of<K: Kind>(word: &str) -> Result<&str, Failure> {
     }
 }
 
-/// Objects of a kind, with those that cannot be read.
+/// Objects of a kind, including those that cannot be parsed.
 pub(crate) struct Listed<K> {
-    /// In the order of namespaces and names.
+    /// Objects, sorted by namespace and name.
     pub(crate) objects: Vec<K>,
-    /// Those that cannot be read.
+    /// Objects that cannot be parsed.
     pub(crate) unreadable: Vec<Unreadable>,
 }
 
-/// An object that cannot be read.
+/// An object that cannot be parsed.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Unreadable {
     pub(crate) namespace: String,
     pub(crate) name: String,
-    /// What is wrong.
+    /// Parse error.
     pub(crate) error: String,
-    /// UIDs of its owners.
+    /// UIDs of the object's owners.
     owners: Vec<String>,
 }
 
 impl Unreadable {
-    /// With no owner.
+    /// Creates an entry without owners.
     #[cfg(test)]
     pub(crate) fn new(namespace: &str, name: &str, error: &str) -> Self {
         Self {
@@ -105,7 +105,7 @@ impl<K> Default for Listed<K> {
 }
 
 impl<K: Kind> Listed<K> {
-    /// Sorts guarded objects.
+    /// Separates objects that could be parsed from those that could not.
     pub(crate) fn of(guarded: impl IntoIterator<Item = DeserializeGuard<K>>) -> Self {
         let mut listed = Self::default();
         for DeserializeGuard(read) in guarded {
@@ -130,30 +130,30 @@ impl<K: Kind> Listed<K> {
     }
 }
 
-/// Everything about one workload, at one moment.
+/// Everything that belongs to one workload, at one point in time.
 #[derive(Debug, Clone)]
 pub(crate) struct Snapshot {
     /// The workload.
     pub(crate) game: GameDeployment,
-    /// Its pods, by name.
+    /// Pods of the workload, by name.
     pub(crate) pods: Vec<Pod>,
-    /// Its HookRuns, by name.
+    /// HookRuns of the workload, by name.
     pub(crate) runs: Vec<HookRun>,
-    /// Its revisions, oldest first.
+    /// Revisions of the workload, oldest first.
     pub(crate) revisions: Vec<ControllerRevision>,
-    /// HookRuns of its own that cannot be read.
+    /// HookRuns of the workload that cannot be parsed.
     pub(crate) unreadable: Vec<Unreadable>,
-    /// Flags that a command shown to the reader needs.
+    /// Flags to repeat in commands that are suggested to the reader.
     pub(crate) flags: String,
 }
 
 impl Snapshot {
-    /// A workload of which nothing else needs to be known.
+    /// Creates a snapshot of only the workload itself.
     pub(crate) fn alone(game: GameDeployment) -> Self {
         Self::of(game, vec![], Listed::default(), vec![], "")
     }
 
-    /// Keeps what belongs to the workload.
+    /// Keeps the objects that belong to the workload.
     pub(crate) fn of(
         game: GameDeployment,
         pods: Vec<Pod>,
@@ -182,7 +182,7 @@ impl Snapshot {
     }
 }
 
-/// The objects whose controller the workload is.
+/// Returns the objects that the workload controls.
 fn owned<K: Resource>(game: &GameDeployment, objects: Vec<K>) -> Vec<K> {
     let is_owned = |object: &K| {
         let mut owners = object.owner_references().iter();
@@ -193,19 +193,20 @@ fn owned<K: Resource>(game: &GameDeployment, objects: Vec<K>) -> Vec<K> {
     owned
 }
 
-/// The selector of a workload's pods.
+/// Returns the selector of the workload's pods.
 pub(super) fn selector_of(game: &GameDeployment) -> Selector {
-    // One that cannot be read selects all: what is not the workload's own is left out by its owner.
+    // An invalid selector matches everything; the filter by owner drops foreign objects later.
     Selector::try_from(game.spec.selector.clone()).unwrap_or_default()
 }
 
 impl Cluster {
-    /// A kind's objects in the namespace.
+    /// Returns the API of a kind in the namespace.
     pub(crate) fn api<K: Kind>(&self) -> Api<K> {
         Api::namespaced(self.client.clone(), &self.namespace)
     }
 
-    /// A kind's objects in the namespace or in all of them, each as far as it can be read.
+    /// Returns the API of a kind in one or all namespaces. Objects that cannot be parsed do not fail the
+    /// request.
     pub(super) fn guarded<K: Kind>(&self, everywhere: bool) -> Api<DeserializeGuard<K>> {
         if everywhere {
             Api::all(self.client.clone())
@@ -214,7 +215,7 @@ impl Cluster {
         }
     }
 
-    /// For the sentence about an answer.
+    /// Describes a request for error messages.
     pub(crate) fn ask<'a, K: Kind>(&'a self, verb: &'static str, name: Option<&'a str>) -> Ask<'a> {
         Ask {
             verb,
@@ -224,7 +225,7 @@ impl Cluster {
         }
     }
 
-    /// An object by its name; where it is not there, the names that are.
+    /// Returns an object by name. If it does not exist, the error lists the existing names.
     pub(crate) async fn get<K: Kind>(&self, name: &str) -> Result<K, Failure> {
         match self.api::<K>().get(name).await {
             Ok(object) => Ok(object),
@@ -250,7 +251,7 @@ impl Cluster {
         })
     }
 
-    /// A kind's objects.
+    /// Lists the objects of a kind.
     pub(crate) async fn list<K: Kind>(
         &self,
         everywhere: bool,
@@ -264,14 +265,14 @@ impl Cluster {
         Ok(Listed::of(list.map_err(|error| ask.failed(&error))?))
     }
 
-    /// A workload's revisions, oldest first.
+    /// Returns the revisions of a workload, oldest first.
     pub(crate) async fn revisions(&self, name: &str) -> Result<Vec<ControllerRevision>, Failure> {
         let game: GameDeployment = self.get(name).await?;
         let revisions = self.list(false, &ListParams::default()).await?;
         Ok(Snapshot::of(game, vec![], Listed::default(), revisions.objects, &self.flags).revisions)
     }
 
-    /// Everything about a workload.
+    /// Reads everything that belongs to a workload.
     pub(crate) async fn snapshot(&self, name: &str) -> Result<Snapshot, Failure> {
         let game: GameDeployment = self.get(name).await?;
         let selected = ListParams::default().labels_from(&selector_of(&game));

@@ -1,4 +1,4 @@
-//! The flags that kubectl has, too, and a client made from them.
+//! Flags shared with kubectl, and a client configured by them.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -8,48 +8,48 @@ use kube::{Client, Config};
 
 use super::Failure;
 
-/// Time that connecting may take.
+/// Timeout for connecting.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Which cluster, as whom.
+/// Cluster and user to connect with.
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Cluster")]
 pub(crate) struct Flags {
-    /// Namespace [default: the context's]
+    /// Namespace to use [default: the namespace of the context]
     #[arg(short = 'n', long, value_name = "NAME")]
     namespace: Option<String>,
 
-    /// Context of the kubeconfig [default: the current one]
+    /// Kubeconfig context to use [default: the current context]
     #[arg(long, value_name = "NAME")]
     context: Option<String>,
 
-    /// Kubeconfig file [default: KUBECONFIG, then ~/.kube/config]
+    /// Path to the kubeconfig file [default: KUBECONFIG, then ~/.kube/config]
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
 
-    /// User to act as
+    /// Username to impersonate
     #[arg(long = "as", value_name = "USER")]
     as_user: Option<String>,
 
-    /// Group to act as; repeat
+    /// Group to impersonate; can be repeated
     #[arg(long = "as-group", value_name = "GROUP", requires = "as_user")]
     as_groups: Vec<String>,
 }
 
-/// A cluster that is asked.
+/// Connection to a cluster.
 pub(crate) struct Cluster {
-    /// Whom to ask.
+    /// Client for the cluster.
     pub(crate) client: Client,
-    /// Where, unless all namespaces are meant.
+    /// Namespace to use, unless a command covers all namespaces.
     pub(crate) namespace: String,
-    /// The user of the kubeconfig, or the one who is impersonated.
+    /// User of the kubeconfig, or the impersonated user.
     pub(super) user: Option<String>,
-    /// Flags that a command shown to the reader needs to mean the same; begins with a blank unless empty.
+    /// Flags to repeat in suggested commands; starts with a space unless empty.
     pub(crate) flags: String,
 }
 
 impl Flags {
-    /// A client; the cluster is not asked yet.
+    /// Creates the client. Does not contact the cluster yet.
     pub(crate) async fn cluster(&self) -> Result<Cluster, Failure> {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let (mut config, mut user) = self.config().await?;
@@ -59,7 +59,7 @@ impl Flags {
             config.auth_info.impersonate_groups = Some(self.as_groups.clone());
         }
         config.connect_timeout = Some(CONNECT_TIMEOUT);
-        // Whether a write may be repeated is decided where it is made.
+        // Each write decides itself whether it may be repeated.
         config.default_retry = false;
         let namespace = self
             .namespace
@@ -75,7 +75,7 @@ impl Flags {
         })
     }
 
-    /// How to reach the cluster, and as whom.
+    /// Returns the client configuration and the user.
     async fn config(&self) -> Result<(Config, Option<String>), Failure> {
         let read = match &self.kubeconfig {
             Some(path) => Kubeconfig::read_from(path),
@@ -110,7 +110,7 @@ impl Flags {
                         Failure::Other(format!("the kubeconfig cannot be used: {error}; {known}"))
                     })
             }
-            // In a pod of the cluster, where kubectl looks next.
+            // Falls back to the in-cluster configuration, like kubectl.
             Err(error) => Config::incluster().map(|config| (config, None)).map_err(|_| {
                 Failure::Other(format!(
                     "no cluster is known: {error}; name a kubeconfig with --kubeconfig or KUBECONFIG"
@@ -137,7 +137,7 @@ impl Flags {
     }
 }
 
-/// A word as a shell takes it.
+/// Quotes a word for a shell.
 pub(crate) fn quoted(word: &str) -> String {
     let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./:@=".contains(letter);
     if !word.is_empty() && word.chars().all(plain) {

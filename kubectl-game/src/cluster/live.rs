@@ -1,4 +1,4 @@
-//! Objects as they change: watches that mend themselves, and the newest state of everything that they told.
+//! Live views of objects: self-healing watches, and the newest state that they delivered.
 
 use std::hash::Hash;
 
@@ -18,20 +18,20 @@ use super::failure::{Ask, Failure, root_cause};
 use super::fetch::{Kind, Listed, Snapshot, Unreadable, selector_of};
 use super::flags::Cluster;
 
-/// What a watch told.
+/// Event of a watch.
 #[derive(Debug)]
 pub(crate) enum News {
     /// Something may have changed.
     Changed,
-    /// The cluster does not answer at the moment; it is asked again.
+    /// The cluster is not responding; the watch retries.
     Trouble(String),
-    /// It makes no sense to go on.
+    /// The watch cannot continue.
     End(Failure),
 }
 
 type Events = BoxStream<'static, News>;
 
-/// One workload with everything about it, as it changes.
+/// Live view of a workload and everything that belongs to it.
 pub(crate) struct Live {
     name: String,
     flags: String,
@@ -43,7 +43,7 @@ pub(crate) struct Live {
 }
 
 impl Live {
-    /// Begins to watch a workload. That it is there, and may be read, is found out first.
+    /// Starts watching a workload, after checking that it exists and can be read.
     pub(crate) async fn of(cluster: &Cluster, name: &str) -> Result<Self, Failure> {
         let snapshot = cluster.snapshot(name).await?;
         let one = watcher::Config::default().fields(&format!("metadata.name={name}"));
@@ -63,12 +63,12 @@ impl Live {
         })
     }
 
-    /// Waits for something to happen.
+    /// Waits for the next event.
     pub(crate) async fn news(&mut self) -> News {
         next(&mut self.events).await
     }
 
-    /// The newest state; none while not everything is known yet, an error when the workload is gone.
+    /// Returns the newest state: `None` until all watches are ready, an error if the workload was deleted.
     pub(crate) fn snapshot(&self) -> Option<Result<Snapshot, Failure>> {
         let known = is_ready(&self.games)
             && is_ready(&self.pods)
@@ -94,7 +94,7 @@ impl Live {
     }
 }
 
-/// All objects of a kind, as they change.
+/// Live view of all objects of a kind.
 pub(crate) struct LiveList<K: Kind> {
     events: SelectAll<Events>,
     objects: Store<DeserializeGuard<K>>,
@@ -104,7 +104,7 @@ impl<K: Kind> LiveList<K>
 where
     DeserializeGuard<K>: Lookup<DynamicType = ()>,
 {
-    /// Begins to watch all, or the one of that name.
+    /// Starts watching all objects, or only the one with this name.
     pub(crate) async fn of(cluster: &Cluster, everywhere: bool, name: Option<&str>) -> Result<Self, Failure> {
         let _: Listed<K> = cluster.list(everywhere, &ListParams::default().limit(1)).await?;
         let all = watcher::Config::default();
@@ -116,12 +116,12 @@ where
         })
     }
 
-    /// Waits for something to happen.
+    /// Waits for the next event.
     pub(crate) async fn news(&mut self) -> News {
         next(&mut self.events).await
     }
 
-    /// The newest state; none while it is not known yet.
+    /// Returns the newest state; `None` until the watch is ready.
     pub(crate) fn listed(&self) -> Option<Listed<K>> {
         is_ready(&self.objects).then(|| Listed::of(state(&self.objects)))
     }
@@ -160,7 +160,7 @@ where
     (store, events.boxed())
 }
 
-/// Whether it makes sense to go on.
+/// Classifies a watch error: a missing permission is final, all other errors are retried.
 fn judge(error: &watcher::Error, ask: &Ask<'_>) -> News {
     let failed = match error {
         watcher::Error::InitialListFailed(error)
@@ -195,7 +195,7 @@ where
         .collect()
 }
 
-/// Waits for Ctrl-C or a request to end.
+/// Waits for Ctrl-C or a termination signal.
 pub(crate) async fn interrupted() {
     let interrupt = tokio::signal::ctrl_c();
     #[cfg(unix)]

@@ -1,13 +1,13 @@
-//! The cluster: how it is found, as whom it is asked, and what is said where it does not answer as hoped.
+//! Access to the cluster: connection, identity, and explanations of its errors.
 //!
 //! | module | job |
 //! | --- | --- |
-//! | [`flags`] | the flags that kubectl has, too, and a client made from them |
-//! | [`failure`] | from the API's errors to what the reader can do about them |
-//! | [`fetch`] | objects by name, and everything about one workload |
-//! | [`change`] | writes, each with the state that it was decided on |
-//! | [`live`] | the same objects as they change |
-//! | [`who`] | who types |
+//! | [`flags`] | flags shared with kubectl, and a client configured by them |
+//! | [`failure`] | conversion of API errors to messages that tell the reader what to do |
+//! | [`fetch`] | single objects, lists, and everything that belongs to one workload |
+//! | [`change`] | writes with a precondition on the state they were decided on |
+//! | [`live`] | live views of the same objects |
+//! | [`who`] | identity of the user |
 
 mod change;
 mod failure;

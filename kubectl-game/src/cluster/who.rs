@@ -1,4 +1,4 @@
-//! Who types: as the API server knows them, or else as the kubeconfig calls them.
+//! Identity of the user, as known to the API server or else to the kubeconfig.
 
 use kube::Api;
 use kube::api::{ApiResource, DynamicObject, PostParams};
@@ -6,11 +6,11 @@ use serde_json::Value;
 
 use super::Cluster;
 
-/// Versions of `SelfSubjectReview`, of Kubernetes 1.28, 1.27 and 1.26.
+/// Versions of `SelfSubjectReview` in Kubernetes 1.28, 1.27 and 1.26.
 const VERSIONS: [&str; 3] = ["v1", "v1beta1", "v1alpha1"];
 
 impl Cluster {
-    /// Who types. Older servers do not tell.
+    /// Returns the name of the user. Older servers cannot report it.
     pub(crate) async fn who(&self) -> String {
         for version in VERSIONS {
             if let Some(name) = self.review(version).await {

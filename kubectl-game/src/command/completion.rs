@@ -1,14 +1,14 @@
-//! `kubectl game completion`: what a shell completes.
+//! `kubectl game completion`: prints shell completion scripts.
 
 use clap::{Args, ValueEnum};
 use clap_complete::Shell;
 
 use super::{DONE, Outcome, print};
 
-/// Completion for a shell.
+/// Prints a completion script.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Completion {
-    /// Shell
+    /// Shell type
     #[arg(value_enum)]
     shell: Shells,
 }
@@ -31,7 +31,7 @@ impl Completion {
             Shells::Fish => Shell::Fish,
         };
         let mut script = Vec::new();
-        // kubectl looks for the plugin by this name, and so do shells.
+        // kubectl and shells look for the plugin by this name.
         command.set_bin_name("kubectl-game");
         clap_complete::generate(shell, &mut command, "kubectl-game", &mut script);
         print(&String::from_utf8_lossy(&script));

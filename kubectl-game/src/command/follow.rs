@@ -1,4 +1,4 @@
-//! What all commands with `-w` do: draw the newest state, a few times a second at most, until Ctrl-C.
+//! Shared loop of all commands with `-w`: draws the newest state, at most five times a second, until Ctrl-C.
 
 use std::time::Duration;
 
@@ -9,28 +9,28 @@ use crate::draw::Style;
 use crate::draw::screen::Screen;
 use crate::paint::Paint;
 
-/// Between two pictures.
+/// Minimum time between two pictures.
 const PACE: Duration = Duration::from_millis(200);
 
-/// Something that changes.
+/// A changing state.
 pub(crate) trait Source {
-    /// Waits for something to happen.
+    /// Waits for the next event.
     fn news(&mut self) -> impl Future<Output = News>;
-    /// The newest picture; none while nothing is known yet.
+    /// Returns the newest picture; `None` until the state is known.
     fn picture(&self) -> Option<Result<Box<dyn Picture>, Failure>>;
 }
 
 /// A state that can be drawn.
 pub(crate) trait Picture {
-    /// As lines.
+    /// Renders the state as lines.
     fn lines(&self, style: Style) -> Vec<String>;
-    /// Whether nothing more will happen.
+    /// Returns whether the state is final.
     fn is_final(&self) -> bool {
         false
     }
 }
 
-/// Shows what changes until Ctrl-C, or until nothing more can happen.
+/// Shows changes until Ctrl-C or a final state.
 pub(crate) async fn follow(mut source: impl Source, paint: Paint) -> Result<(), Failure> {
     let mut screen = Screen::new(paint);
     let mut pace = tokio::time::interval(PACE);
@@ -48,7 +48,7 @@ pub(crate) async fn follow(mut source: impl Source, paint: Paint) -> Result<(), 
                 News::End(failure) => return Err(failure),
             },
             _ = pace.tick() => {
-                // Of thousands of objects a picture is not made for nothing.
+                // Avoids building pictures of thousands of objects without need.
                 if stale && let Some(newest) = source.picture() {
                     (picture, stale) = (Some(newest?), false);
                 }
@@ -60,11 +60,11 @@ pub(crate) async fn follow(mut source: impl Source, paint: Paint) -> Result<(), 
                 };
                 let draw = |style: Style| {
                     let mut lines = picture.lines(style);
-                    // Never silent: what is shown may be old.
+                    // Shows the error, because the picture may be outdated.
                     lines.extend(trouble.iter().map(|words| format!("! {words}; trying again")));
                     lines
                 };
-                // Nobody reads any more.
+                // The reader has closed the output.
                 if screen.show(draw).is_err() || picture.is_final() {
                     return Ok(());
                 }

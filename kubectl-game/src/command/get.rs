@@ -1,4 +1,4 @@
-//! `kubectl game get`: the tree of a workload, once or as it changes.
+//! `kubectl game get`: shows the tree of a workload, once or live.
 
 use clap::Args;
 use kube::ResourceExt;
@@ -11,13 +11,13 @@ use crate::draw::document::{self, Output};
 use crate::draw::{Style, game, screen};
 use crate::view::GameView;
 
-/// The tree of a workload.
+/// Shows the tree of a workload.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Get {
-    /// GameDeployment
+    /// Name of the GameDeployment
     name: String,
 
-    /// Go on showing it as it changes, until Ctrl-C
+    /// Watch for changes until Ctrl-C
     #[arg(short = 'w', long, conflicts_with = "output")]
     watch: bool,
 

@@ -1,4 +1,4 @@
-//! `kubectl game history`: the revisions of a workload, and the template of one.
+//! `kubectl game history`: shows the revisions of a workload, or the template of one revision.
 
 use clap::Args;
 use shared_api::GameDeployment;
@@ -9,10 +9,10 @@ use crate::draw::document::{self, Output};
 use crate::draw::{lists, screen};
 use crate::view::revision;
 
-/// The revisions of a workload.
+/// Shows the revisions of a workload.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct History {
-    /// GameDeployment
+    /// Name of the GameDeployment
     name: String,
 
     /// Show the template of this revision

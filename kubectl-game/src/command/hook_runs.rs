@@ -1,4 +1,4 @@
-//! `kubectl game hook get`, `list` and `terminate`: HookRuns of the cluster.
+//! `kubectl game hook get`, `list` and `terminate`: work with HookRuns of the cluster.
 
 use clap::Args;
 use kube::ResourceExt;
@@ -13,13 +13,13 @@ use crate::draw::document;
 use crate::draw::{Style, lists, run, screen};
 use crate::view::run::RunView;
 
-/// One HookRun.
+/// Shows one HookRun.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Get {
-    /// HookRun
+    /// Name of the HookRun
     name: String,
 
-    /// Go on showing it as it changes, until its verdict or Ctrl-C
+    /// Watch for changes until the verdict or Ctrl-C
     #[arg(short = 'w', long, conflicts_with = "output")]
     watch: bool,
 
@@ -27,18 +27,18 @@ pub(crate) struct Get {
     show: Show,
 }
 
-/// All HookRuns.
+/// Lists HookRuns.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct List {
-    /// Only those that ended without success
+    /// List only HookRuns that ended without success
     #[arg(long)]
     failing: bool,
 
-    /// In all namespaces
+    /// List HookRuns of all namespaces
     #[arg(short = 'A', long)]
     all_namespaces: bool,
 
-    /// Go on showing them as they change, until Ctrl-C
+    /// Watch for changes until Ctrl-C
     #[arg(short = 'w', long, conflicts_with = "output")]
     watch: bool,
 
@@ -46,10 +46,10 @@ pub(crate) struct List {
     show: Show,
 }
 
-/// Ends a HookRun.
+/// Terminates a HookRun.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Terminate {
-    /// HookRun
+    /// Name of the HookRun
     name: String,
 
     #[command(flatten)]
@@ -138,7 +138,7 @@ impl Terminate {
     }
 }
 
-/// One run as it changes.
+/// Live view of one run.
 struct One {
     live: LiveList<HookRun>,
     name: String,
@@ -171,14 +171,14 @@ impl Picture for RunView {
     }
 }
 
-/// All runs as they change.
+/// Live view of all runs.
 struct Table {
     live: LiveList<HookRun>,
     everywhere: bool,
     failing: bool,
 }
 
-/// All runs of a moment.
+/// All runs at one point in time.
 struct Listing {
     runs: Vec<RunView>,
     unreadable: Vec<Unreadable>,

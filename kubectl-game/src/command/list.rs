@@ -1,4 +1,4 @@
-//! `kubectl game list`: all workloads of a namespace, or of all namespaces.
+//! `kubectl game list`: lists the workloads of one or all namespaces.
 
 use clap::Args;
 use kube::api::ListParams;
@@ -10,14 +10,14 @@ use crate::cluster::{Failure, Listed, LiveList, News};
 use crate::draw::document;
 use crate::draw::{Style, lists, screen};
 
-/// All workloads.
+/// Lists workloads.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct List {
-    /// In all namespaces
+    /// List GameDeployments of all namespaces
     #[arg(short = 'A', long)]
     all_namespaces: bool,
 
-    /// Go on showing them as they change, until Ctrl-C
+    /// Watch for changes until Ctrl-C
     #[arg(short = 'w', long, conflicts_with = "output")]
     watch: bool,
 
@@ -25,7 +25,7 @@ pub(crate) struct List {
     show: Show,
 }
 
-/// The table as it changes.
+/// Live view of the table.
 struct Table {
     live: LiveList<GameDeployment>,
     everywhere: bool,

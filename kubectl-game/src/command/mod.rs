@@ -1,5 +1,5 @@
-//! The commands that ask a cluster. Each module holds the flags of its commands, what they fetch and what they print;
-//! what is said stands in `view`, `why` and `rollout_state`, how it looks in `draw`.
+//! Commands that use a cluster. Each module holds the flags of its commands, the objects they fetch and the
+//! output they print. The content comes from `view`, `why` and `rollout_state`, the layout from `draw`.
 //!
 //! | module | commands |
 //! | --- | --- |
@@ -7,15 +7,15 @@
 //! | [`list`] | `list`: all workloads |
 //! | [`why`] | `why`: why a pod or a workload waits |
 //! | [`status`] | `status`: waits until a rollout is complete |
-//! | [`retry`] | `retry`: asks hooks again |
-//! | [`skip`] | `skip`: lets one pod pass |
+//! | [`retry`] | `retry`: retries hooks |
+//! | [`skip`] | `skip`: skips the hooks of one pod |
 //! | [`rollout`] | `pause`, `resume`, `promote` |
 //! | [`template`] | `undo`, `set image` |
 //! | [`scale`] | `scale` |
 //! | [`history`] | `history` |
 //! | [`hook_runs`] | `hook get`, `hook list`, `hook terminate` |
 //! | [`completion`] | `completion` |
-//! | [`follow`] | what all commands with `-w` do |
+//! | [`follow`] | the shared loop of all commands with `-w` |
 
 pub(crate) mod completion;
 pub(crate) mod follow;
@@ -39,10 +39,10 @@ use crate::draw::document::Output;
 use crate::draw::text::{clean, wrap};
 use crate::paint::Paint;
 
-/// How a command ended: its exit code, or why it could not do its work.
+/// Exit code of a command, or the reason why it failed.
 pub(crate) type Outcome = Result<ExitCode, Failure>;
 
-/// How things are shown.
+/// Display options.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Look {
     // A doc comment would need backticks, which the terminal would show.
@@ -51,21 +51,21 @@ pub(crate) struct Look {
 }
 
 impl Look {
-    /// Colours and signs for standard output.
+    /// Returns colours and symbols for standard output.
     pub(crate) fn paint(&self) -> Paint {
         Paint::new(self.no_color)
     }
 }
 
-/// What is printed in the place of lines for people.
+/// Output format.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct As {
-    /// Print this instead of lines for people
+    /// Output format [default: human-readable]
     #[arg(short = 'o', long, value_enum)]
     pub(crate) output: Option<Output>,
 }
 
-/// What all commands take that show something: in which form, how it looks, and of which cluster.
+/// Options of all commands that show something: output format, display and cluster.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Show {
     #[command(flatten)]
@@ -79,18 +79,18 @@ pub(crate) struct Show {
 }
 
 impl Show {
-    /// What is printed in the place of lines for people, if anything.
+    /// Returns the output format, if one is set.
     pub(crate) fn output(&self) -> Option<Output> {
         self.output.output
     }
 
-    /// Colours and signs for standard output.
+    /// Returns colours and symbols for standard output.
     pub(crate) fn paint(&self) -> Paint {
         self.look.paint()
     }
 }
 
-/// What is said where a list is empty. `everywhere`: it is of all namespaces.
+/// Returns the message for an empty list. `everywhere`: the list covers all namespaces.
 pub(crate) fn none_found(what: &str, everywhere: bool, namespace: &str) -> String {
     if everywhere {
         format!("there is no {what} in the cluster")
@@ -99,7 +99,7 @@ pub(crate) fn none_found(what: &str, everywhere: bool, namespace: &str) -> Strin
     }
 }
 
-/// Prints text. Whoever reads it may stop reading: that is no error.
+/// Prints text. Ignores errors, because the reader may close the output at any time.
 pub(crate) fn print(text: &str) {
     let mut out = std::io::stdout().lock();
     let _ = out.write_all(text.as_bytes());
@@ -111,7 +111,7 @@ pub(crate) fn print_lines(lines: &[String]) {
     print(&(lines.join("\n") + "\n"));
 }
 
-/// Prints a paragraph, broken to the terminal's width, and commands that may be typed next.
+/// Prints a paragraph, wrapped to the terminal's width, and the commands to run next.
 pub(crate) fn print_answer(text: &str, next: &[String]) {
     print_lines(&answer(
         text,
@@ -121,7 +121,7 @@ pub(crate) fn print_answer(text: &str, next: &[String]) {
 }
 
 fn answer(text: &str, next: &[String], width: Option<usize>) -> Vec<String> {
-    // What a game server answered may stand in it: the terminal must not obey that.
+    // The text may quote a game server: remove terminal control characters.
     let text = clean(text);
     let mut lines = width.map_or_else(|| vec![text.clone()], |width| wrap(&text, width));
     if !next.is_empty() {
@@ -132,7 +132,7 @@ fn answer(text: &str, next: &[String], width: Option<usize>) -> Vec<String> {
     lines
 }
 
-/// It worked.
+/// Success.
 pub(crate) const DONE: Outcome = Ok(ExitCode::SUCCESS);
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! `kubectl game retry`: asks hooks again that ended without success.
+//! `kubectl game retry`: retries hooks that ended without success.
 
 use clap::{Args, ValueEnum};
 use gamedeployment_core::hook_kind::HookKind;
@@ -15,20 +15,20 @@ use crate::view::state::held;
 use crate::view::{entries, hook_name, status_of};
 use crate::why::flag_of;
 
-/// Pods named in a sentence.
+/// Maximum number of pods named in a message.
 const NAMED: usize = 5;
 
-/// Asks again.
+/// Retries hooks.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Retry {
-    /// GameDeployment
+    /// Name of the GameDeployment
     name: String,
 
-    /// Only this hook [default: those that said no]
+    /// Retry only this hook [default: all hooks that have failed]
     #[arg(long, value_enum)]
     hook: Option<Hook>,
 
-    /// Also where no hook has said no
+    /// Retry even if no hook has failed
     #[arg(long)]
     force: bool,
 
@@ -38,11 +38,11 @@ pub(crate) struct Retry {
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum Hook {
-    /// Before a pod is deleted
+    /// Hook before a pod is deleted
     PreDelete,
-    /// Before a pod is updated in place
+    /// Hook before a pod is updated in place
     PreInplace,
-    /// After a pod was updated in place
+    /// Hook after a pod was updated in place
     PostInplace,
 }
 
@@ -71,7 +71,7 @@ impl Retry {
     }
 }
 
-/// The patch, and what to tell about it; or why there is nothing to ask again.
+/// Returns the patch and its message, or the reason why there is nothing to retry.
 fn decide(
     game: &GameDeployment,
     only: Option<HookKind>,
@@ -132,7 +132,7 @@ fn decide(
     Ok((json!({ "spec": spec }), told.join(" ")))
 }
 
-/// Why there is nothing to ask again, and what waits instead.
+/// Returns the message that there is nothing to retry, and what the workload waits for instead.
 fn nothing(game: &GameDeployment, flags: &str) -> String {
     let (name, status) = (game.name_any(), status_of(game));
     let open = |wanted: fn(&HookCondition) -> bool| {

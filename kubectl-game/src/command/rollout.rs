@@ -1,4 +1,4 @@
-//! `kubectl game pause`, `resume`, `promote`: whether an update goes on.
+//! `kubectl game pause`, `resume` and `promote`: control an update.
 
 use clap::Args;
 use jiff::Timestamp;
@@ -12,17 +12,17 @@ use crate::cluster::{Failure, Flags, name_of};
 use crate::view::{age, status_of};
 use crate::why::{is_paused, pauses_for_a_time};
 
-/// Whether an update goes on.
+/// Controls an update.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Rollout {
-    /// GameDeployment
+    /// Name of the GameDeployment
     name: String,
 
     #[command(flatten)]
     flags: Flags,
 }
 
-/// What is to be done to the update.
+/// Action on the update.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Act {
     Pause,
@@ -65,7 +65,7 @@ fn decide(game: &GameDeployment, act: Act, now: Timestamp) -> Result<(Value, Str
     }
 }
 
-/// Past the pause, or the failed hook, of a canary step.
+/// Continues past the pause or the failed hook of a canary step. Returns the message for the user.
 fn promote(game: &GameDeployment, paused: bool, now: Timestamp) -> Result<String, Failure> {
     let (name, status) = (game.name_any(), status_of(game));
     let refused = |words: String| Err(Failure::Refused(words));
@@ -99,7 +99,7 @@ fn promote(game: &GameDeployment, paused: bool, now: Timestamp) -> Result<String
             "{name} goes on past the hook of canary step {step}, which did not say yes."
         )),
         (None, Some(_), true) => Ok(format!("{name} goes on past the pause of canary step {step}.")),
-        // The status is written first.
+        // The operator writes the status before it pauses the workload.
         (None, Some(_), false) if !pauses_for_a_time(game) => refused(format!(
             "canary step {step} of {name} has just been reached, and the operator is about to pause it; repeat the command"
         )),

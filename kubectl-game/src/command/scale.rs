@@ -1,4 +1,4 @@
-//! `kubectl game scale`: how many pods there should be, and who will be asked before one goes.
+//! `kubectl game scale`: sets the number of pods, and reports which hook runs before a pod is deleted.
 
 use clap::Args;
 use kube::ResourceExt;
@@ -10,14 +10,14 @@ use crate::cluster::{Failure, Flags, name_of};
 /// Sets the number of pods.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Scale {
-    /// GameDeployment
+    /// Name of the GameDeployment
     name: String,
 
-    /// How many pods there should be
+    /// New number of pods
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(..=2_147_483_647))]
     replicas: u32,
 
-    /// Only if this many are wanted now
+    /// Scale only if the current value of spec.replicas is this number
     #[arg(long, value_name = "NUMBER")]
     current_replicas: Option<u32>,
 

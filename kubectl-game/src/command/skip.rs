@@ -1,4 +1,4 @@
-//! `kubectl game skip`: lets one pod pass its gate without a question, by a person's word. The reason is recorded.
+//! `kubectl game skip`: lets one pod pass its gate without a hook. The reason is recorded.
 
 use std::io::{BufRead, IsTerminal, Write};
 
@@ -15,17 +15,17 @@ use crate::cluster::{Failure, Flags, Snapshot, name_of};
 use crate::view::hook_name;
 use crate::view::pod::waiting;
 
-/// Lets one pod pass.
+/// Skips the hooks of one pod.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Skip {
-    /// Pod
+    /// Name of the pod
     pod: String,
 
-    /// Why; recorded on the pod, and in the event and the log when it passes
+    /// Reason; recorded on the pod, in the event and in the log
     #[arg(long, value_name = "TEXT")]
     reason: String,
 
-    /// Do not ask whether it is meant
+    /// Do not ask for confirmation
     #[arg(short = 'y', long)]
     yes: bool,
 
@@ -73,12 +73,12 @@ impl Skip {
     }
 }
 
-/// The command that takes it back.
+/// Returns the command that reverts the skip.
 fn undo(pod: &str, flags: &str) -> String {
     format!("kubectl annotate pod {pod} {SKIP_HOOK}- {SKIP_HOOK_REASON}- {SKIP_HOOK_BY}-{flags}")
 }
 
-/// What will happen to the pod.
+/// Returns the consequence for the pod.
 fn consequence(snapshot: &Snapshot, pod: &str) -> String {
     let now = match waiting(snapshot, pod) {
         Some((kind @ HookKind::PreDelete, _)) => format!(

@@ -1,4 +1,4 @@
-//! `kubectl game status`: waits until a rollout or a change of scale is complete, for scripts.
+//! `kubectl game status`: waits until a rollout or a scale change is complete. Intended for scripts.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -12,23 +12,23 @@ use crate::draw::text::clean;
 use crate::rollout_state::RolloutState;
 use crate::why::brief;
 
-/// It needs a person.
+/// Exit code: a person must act.
 const BLOCKED: u8 = 1;
-/// The time is over.
+/// Exit code: not complete in time.
 const TIMEOUT: u8 = 3;
 
-/// Waits until a workload is as its spec wants it.
+/// Waits until a workload matches its spec.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Status {
-    /// GameDeployment
+    /// Name of the GameDeployment
     name: String,
 
-    /// Wait until it is complete or blocked; false: say where it stands now
+    /// Wait until the rollout is complete or blocked; if false, print the current state
     #[arg(short = 'w', long, value_name = "BOOL", default_value_t = true, action = ArgAction::Set,
         num_args = 0..=1, default_missing_value = "true", require_equals = true)]
     watch: bool,
 
-    /// Longest time to wait, for example 90s or 10m [default: no limit]
+    /// Time to wait before giving up, for example 90s or 10m [default: no limit]
     #[arg(short = 't', long, value_name = "TIME", value_parser = time)]
     timeout: Option<Duration>,
 
@@ -44,7 +44,7 @@ impl Status {
     pub(crate) async fn main(&self) -> Outcome {
         let cluster = self.flags.cluster().await?;
         let name = name_of::<GameDeployment>(&self.name)?;
-        // Only the workload is looked at: a script needs no other right.
+        // Reads only the workload, so that a script needs no other permission.
         let game: GameDeployment = cluster.get(name).await?;
         let more = format!("find out more with: kubectl game why gd/{name}{}", cluster.flags);
         let said = if self.watch {
@@ -67,7 +67,7 @@ impl Status {
         })
     }
 
-    /// Until there is a verdict; none when the time is over.
+    /// Waits for a final state; `None` after a timeout.
     async fn wait(&self, cluster: &Cluster, name: &str) -> Result<Option<Said>, Failure> {
         let live = LiveList::of(cluster, false, Some(name)).await?;
         let settled = until_settled(live, name);
@@ -81,14 +81,14 @@ impl Status {
     }
 }
 
-/// A verdict that is not waited for.
+/// A final state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Said {
     Complete,
     Blocked,
 }
 
-/// Says each new verdict, until one is final.
+/// Prints each new state, until one is final.
 async fn until_settled(mut live: LiveList<GameDeployment>, name: &str) -> Result<Said, Failure> {
     let mut end = std::pin::pin!(interrupted());
     let mut last = None;
@@ -115,7 +115,7 @@ async fn until_settled(mut live: LiveList<GameDeployment>, name: &str) -> Result
     }
 }
 
-/// Prints a verdict; what it is where nothing is to be waited for.
+/// Prints a state, and returns it if it is final.
 fn say(verdict: &RolloutState) -> Option<Said> {
     let (what, words, said) = match verdict {
         RolloutState::Complete(words) => ("complete", words, Some(Said::Complete)),

@@ -1,4 +1,4 @@
-//! `kubectl game undo` and `set image`: another template, and so an update of the pods.
+//! `kubectl game undo` and `set image`: change the template, which updates the pods.
 
 use clap::Args;
 use gamedeployment_core::hook_kind::HookKind;
@@ -14,13 +14,13 @@ use crate::rollout_state::strategy;
 use crate::view::revision::{images, template_of};
 use crate::why::is_paused;
 
-/// Goes back to an older template.
+/// Restores an older template.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Undo {
-    /// GameDeployment
+    /// Name of the GameDeployment
     name: String,
 
-    /// Revision to go back to, by its number in history [default: the one before]
+    /// Revision to roll back to, as shown by history [default: the previous revision]
     #[arg(long, value_name = "NUMBER")]
     to_revision: Option<i64>,
 
@@ -31,10 +31,10 @@ pub(crate) struct Undo {
 /// Sets images of containers.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct SetImage {
-    /// GameDeployment
+    /// Name of the GameDeployment
     name: String,
 
-    /// Container and its new image; * stands for all containers
+    /// Container and its new image; * selects all containers
     #[arg(required = true, value_name = "CONTAINER=IMAGE", value_parser = pair)]
     images: Vec<(String, String)>,
 
@@ -78,7 +78,7 @@ impl SetImage {
     }
 }
 
-/// The template of an older revision in the place of the present one.
+/// Returns the patch that restores the template of an older revision.
 fn undo(
     game: &GameDeployment,
     revisions: &[ControllerRevision],
@@ -174,7 +174,7 @@ fn no_container(game: &GameDeployment, wanted: &str) -> String {
     )
 }
 
-/// What follows from another template.
+/// Returns the consequence of the new template.
 fn consequence(game: &GameDeployment) -> String {
     if is_paused(game) {
         return format!(

@@ -1,4 +1,4 @@
-//! `kubectl game why`: why a pod or a workload waits, and what to type next.
+//! `kubectl game why`: explains why a pod or a workload waits, and which command to run next.
 
 use clap::Args;
 use jiff::Timestamp;
@@ -12,10 +12,10 @@ use super::{DONE, Outcome, print_answer};
 use crate::cluster::{Cluster, Failure, Flags, Kind, name_of};
 use crate::why;
 
-/// Why something waits.
+/// Explains why something waits.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Why {
-    /// Pod or GameDeployment: pod/NAME, gd/NAME, or the NAME of either
+    /// Pod or GameDeployment, as pod/NAME, gd/NAME, or NAME
     name: String,
 
     #[command(flatten)]
@@ -59,14 +59,14 @@ impl Why {
     }
 }
 
-/// What the events say of a pod that was deleted by gamedeployment-operator.
+/// Explains the deletion of a pod by gamedeployment-operator, from its events.
 async fn gone(cluster: &Cluster, name: &str) -> Option<why::Answer> {
     let events: Api<Event> = Api::namespaced(cluster.client.clone(), &cluster.namespace);
     let about = format!(
         "involvedObject.kind=Pod,involvedObject.name={name},reason={}",
         WorkloadReason::PodDeleted
     );
-    // Without the right to read events there is nothing to say, as without events.
+    // A missing permission to read events is the same as no events.
     let found = events.list(&ListParams::default().fields(&about)).await.ok()?;
     let newest = found.items.into_iter().max_by_key(deleted_at)?;
     Some(why::gone(
@@ -92,7 +92,7 @@ async fn of_pod(cluster: &Cluster, pod: &Pod) -> Result<why::Answer, Failure> {
     Ok(why::pod(&snapshot, pod))
 }
 
-/// Name of the GameDeployment that a pod belongs to.
+/// Returns the name of the GameDeployment that controls a pod.
 pub(super) fn owner_of(pod: &Pod) -> Result<String, Failure> {
     let controller = pod
         .owner_references()

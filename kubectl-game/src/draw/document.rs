@@ -1,4 +1,4 @@
-//! `-o json`, `yaml`, `name`.
+//! Output formats `-o json`, `yaml` and `name`.
 
 use clap::ValueEnum;
 use kube::ResourceExt;
@@ -7,18 +7,18 @@ use serde_json::{Value, json};
 
 use crate::cluster::{Failure, Kind};
 
-/// What is printed instead of lines for people.
+/// Machine-readable output formats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Output {
     /// JSON
     Json,
     /// YAML
     Yaml,
-    /// Kind and name, one a line
+    /// Kind and name, one per line
     Name,
 }
 
-/// `gamedeployment.tkex.tencent.com/arena`.
+/// Returns a name such as `gamedeployment.tkex.tencent.com/arena`.
 pub(crate) fn name<K: Kind>(object: &str) -> String {
     let kind = K::kind(&()).to_lowercase();
     let group = K::group(&());
@@ -29,7 +29,7 @@ pub(crate) fn name<K: Kind>(object: &str) -> String {
     }
 }
 
-/// Something as JSON or YAML, with a line break at its end.
+/// Renders a value as JSON or YAML, with a trailing newline.
 pub(crate) fn structured(value: &impl Serialize, output: Output) -> Result<String, Failure> {
     let failed = |error: &dyn std::fmt::Display| Failure::Other(format!("failed to write it: {error}"));
     match output {
@@ -41,7 +41,7 @@ pub(crate) fn structured(value: &impl Serialize, output: Output) -> Result<Strin
     }
 }
 
-/// One object.
+/// Renders one object.
 pub(crate) fn object<K: Kind>(object: &K, output: Output) -> Result<String, Failure> {
     match output {
         Output::Name => Ok(name::<K>(&object.name_any())),
@@ -49,7 +49,7 @@ pub(crate) fn object<K: Kind>(object: &K, output: Output) -> Result<String, Fail
     }
 }
 
-/// Several objects, as kubectl prints them.
+/// Renders several objects as a list, like kubectl.
 pub(crate) fn list<K: Kind>(objects: &[K], output: Output) -> Result<String, Failure> {
     match output {
         Output::Name => Ok(objects
@@ -66,7 +66,7 @@ pub(crate) fn list<K: Kind>(objects: &[K], output: Output) -> Result<String, Fai
     }
 }
 
-/// An object with its kind, which lists leave out, and without what only servers read.
+/// Returns the object with its kind, which lists omit, and without fields that only servers use.
 fn typed<K: Kind>(object: &K) -> Value {
     let mut value = serde_json::to_value(object).unwrap_or_default();
     if let Value::Object(fields) = &mut value {

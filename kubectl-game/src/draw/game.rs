@@ -1,4 +1,4 @@
-//! The tree of a workload: revisions, their pods, their HookRuns.
+//! Tree of a workload: revisions, their pods and HookRuns.
 
 use super::Style;
 use super::run::{info, message, phase};
@@ -10,12 +10,12 @@ use crate::view::pod::PodView;
 use crate::view::revision::RevisionView;
 use crate::view::run::RunView;
 
-/// Columns of the names at the top.
+/// Width of the labels at the top.
 const HEAD: usize = 12;
-/// Lines of the operator's sentence.
+/// Maximum number of lines of the operator's message.
 const SAID: usize = 4;
 
-/// `kubectl game get`.
+/// Renders `kubectl game get`.
 pub(crate) fn lines(view: &GameView, style: Style) -> Vec<String> {
     let mut lines = head(view, style);
     lines.push(String::new());
@@ -87,7 +87,7 @@ fn broken(text: &str, style: Style) -> Vec<String> {
     }
 }
 
-/// The operator's sentence, as far as a glance takes; `why` tells it whole.
+/// Shortens the operator's message to a few lines; `why` shows it in full.
 fn said(message: &str, style: Style) -> Vec<String> {
     let mut lines = broken(&crate::why::brief(message), style);
     if lines.len() > SAID {
@@ -99,7 +99,7 @@ fn said(message: &str, style: Style) -> Vec<String> {
     lines
 }
 
-/// Lines of a tree: what stands before a node, and before what hangs on it.
+/// Line prefixes of a tree, for a node and for everything below it.
 struct Branch {
     node: String,
     below: String,

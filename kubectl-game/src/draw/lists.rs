@@ -13,7 +13,7 @@ use crate::view::run::RunView;
 use crate::view::state::State;
 use crate::view::{Counts, created};
 
-/// `kubectl game list`.
+/// Renders `kubectl game list`.
 pub(crate) fn games(listed: &Listed<GameDeployment>, everywhere: bool, style: Style) -> Vec<String> {
     let mut header = vec![
         "NAME", "STRATEGY", "STATUS", "DESIRED", "CURRENT", "READY", "UPDATED", "WAITING", "AGE",
@@ -41,7 +41,7 @@ pub(crate) fn games(listed: &Listed<GameDeployment>, everywhere: bool, style: St
         header.insert(0, "NAMESPACE");
     }
 
-    // The strategy can be spared first.
+    // The strategy column is shortened first.
     let spared = usize::from(everywhere);
     table::fitted(&header, &rows, &[(spared + 1, 8), (spared + 2, 14)], style)
 }
@@ -78,13 +78,13 @@ fn game_row(game: &GameDeployment, everywhere: bool, style: Style) -> Row {
     row(cells)
 }
 
-/// Whether a run ended without success.
+/// Returns whether a run ended without success.
 pub(crate) fn is_failing(run: &HookRun) -> bool {
     let phase = run.status.as_ref().map(|status| status.phase).unwrap_or_default();
     phase.is_final() && phase != Phase::Successful
 }
 
-/// `kubectl game hook list`.
+/// Renders `kubectl game hook list`.
 pub(crate) fn runs(
     runs: &[RunView],
     unreadable: &[Unreadable],
@@ -137,7 +137,7 @@ pub(crate) fn runs(
     table::lines(&header, &rows, style)
 }
 
-/// `kubectl game history`.
+/// Renders `kubectl game history`.
 pub(crate) fn history(revisions: &[RevisionView], style: Style) -> Vec<String> {
     let rows: Vec<Row> = revisions
         .iter()

@@ -1,14 +1,15 @@
-//! From pictures to lines of text. Pure: what a line says depends on the picture, the moment and the [`Style`] alone.
+//! Rendering of views as lines of text. Pure: the output depends only on the view, the time and the
+//! [`Style`].
 //!
 //! | module | job |
 //! | --- | --- |
-//! | [`table`] | columns; the last one takes what room is left |
-//! | [`text`] | widths, cuts and breaks |
+//! | [`table`] | columns; the last one takes the remaining width |
+//! | [`text`] | measuring, truncating and wrapping text |
 //! | [`game`] | the tree of a workload |
 //! | [`run`] | a HookRun |
 //! | [`lists`] | tables of workloads, HookRuns and revisions |
 //! | [`document`] | `-o json`, `yaml`, `name` |
-//! | [`screen`] | a picture that changes: redrawn in place on a terminal, else block by block |
+//! | [`screen`] | a changing picture: redrawn in place on a terminal, else printed as blocks |
 
 pub(crate) mod document;
 pub(crate) mod game;
@@ -23,29 +24,30 @@ use jiff::Timestamp;
 use crate::paint::Paint;
 use crate::view::age;
 
-/// How lines are drawn.
+/// Style of the output.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Style {
-    /// Colours and signs.
+    /// Colours and symbols.
     pub(crate) paint: Paint,
-    /// Columns of the terminal; none: as many as it takes.
+    /// Width of the terminal in columns; `None` for unlimited.
     pub(crate) width: Option<usize>,
-    /// The moment; none: what changes with the time alone is left out, so that two pictures can be compared.
+    /// Current time; `None` omits everything that changes only with time, so that two pictures can be
+    /// compared.
     pub(crate) now: Option<Timestamp>,
 }
 
 impl Style {
-    /// Since when something is there.
+    /// Formats the time since `began`.
     pub(crate) fn age(self, began: Option<Timestamp>) -> String {
         self.now.map_or_else(String::new, |now| age::of(began, now))
     }
 
-    /// How long it is until something happens.
+    /// Formats the time until `then`.
     pub(crate) fn until(self, then: Timestamp) -> String {
         self.now.map_or_else(String::new, |now| age::between(now, then))
     }
 
-    /// A sign, or letters that stand for it.
+    /// Returns a symbol, or its plain replacement.
     pub(crate) fn sign(self, sign: &'static str, plain: &'static str) -> &'static str {
         if self.paint.signs() { sign } else { plain }
     }

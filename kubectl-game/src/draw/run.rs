@@ -1,4 +1,4 @@
-//! A HookRun: what was measured, what was answered last, when it is asked next.
+//! Rendering of a HookRun: its measurements, its last value and the time of its next measurement.
 
 use shared_api::Phase;
 use shared_api::reason::WorkloadReason;
@@ -8,7 +8,7 @@ use super::table::{self, Cell, Note, Row};
 use crate::paint::Tone;
 use crate::view::run::{MetricView, Outcomes, RunView};
 
-/// The measurements of a metric in a few words: `1/3 ✔1 ✖1 last "3", next in 4s`.
+/// Summarizes the measurements of a metric: `1/3 ✔1 ✖1 last "3", next in 4s`.
 pub(crate) fn info(metric: &MetricView, style: Style) -> String {
     let MetricView { done, wanted, .. } = metric;
     let mut words = vec![match wanted {
@@ -44,12 +44,12 @@ fn outcomes(outcomes: Outcomes, style: Style) -> String {
         .join(" ")
 }
 
-/// A phase with its sign.
+/// Returns the phase with its symbol.
 pub(crate) fn phase(run: &RunView) -> Cell {
     Cell::toned(run.phase.into(), run.word())
 }
 
-/// `kubectl game hook get`.
+/// Renders `kubectl game hook get`.
 pub(crate) fn lines(run: &RunView, style: Style) -> Vec<String> {
     let head = |name: &str, value: String| Row {
         cells: vec![Cell::new(name), Cell::new(value)],
@@ -108,9 +108,9 @@ fn metric_row(metric: &MetricView, lead: &str, style: Style) -> Row {
     }
 }
 
-/// What a run says, below it.
+/// Returns the message of a run, as a note below it.
 pub(crate) fn message(run: &RunView, lead: &str, style: Style) -> Vec<Note> {
-    // A success needs no words.
+    // A success needs no explanation.
     let said = run.message.clone().filter(|_| run.phase != Phase::Successful);
     let texts = not_taken_up(run, style).into_iter().chain(said);
     texts
@@ -122,7 +122,7 @@ pub(crate) fn message(run: &RunView, lead: &str, style: Style) -> Vec<Note> {
         .collect()
 }
 
-/// What is said of a run that nobody measures.
+/// Returns the message for a run that hook-operator does not measure.
 pub(crate) fn not_taken_up(run: &RunView, style: Style) -> Option<String> {
     let since = run
         .not_taken_up_at

@@ -1,5 +1,6 @@
-//! A picture that changes. On a terminal it is redrawn in place, on the alternate screen, and only lines that differ are
-//! written, so that nothing flickers; what was shown last stays when it ends. Elsewhere each change is a block.
+//! Display of a changing picture. On a terminal it is redrawn in place on the alternate screen. Only changed
+//! lines are written, to avoid flicker, and the last picture remains after the end. Elsewhere each change is
+//! printed as a block.
 
 use std::fmt::Write as _;
 use std::io::{IsTerminal, Write as _};
@@ -10,22 +11,22 @@ use super::Style;
 use super::text::cut;
 use crate::paint::Paint;
 
-/// Lines and columns where a terminal does not say how many it has.
+/// Default lines and columns, if a terminal does not report its size.
 const USUAL: (usize, usize) = (24, 80);
 
-/// Where a changing picture is shown.
+/// Display of a changing picture.
 pub(crate) struct Screen {
     paint: Paint,
     terminal: bool,
     open: bool,
     shown: Vec<String>,
     size: (usize, usize),
-    /// The last picture whole, and without what changes with the time alone.
+    /// Last picture, complete and without everything that changes only with time.
     last: Vec<String>,
     essence: Option<Vec<String>>,
 }
 
-/// The terminal's lines and columns; none where there is no terminal.
+/// Returns the lines and columns of the terminal; `None` without a terminal.
 pub(crate) fn size() -> Option<(usize, usize)> {
     if !std::io::stdout().is_terminal() {
         return None;
@@ -34,7 +35,7 @@ pub(crate) fn size() -> Option<(usize, usize)> {
     Some(size.map_or(USUAL, |(columns, lines)| (lines.0.into(), columns.0.into())))
 }
 
-/// How lines are drawn on standard output now.
+/// Returns the current style for standard output.
 pub(crate) fn style(paint: Paint) -> Style {
     Style {
         paint,
@@ -43,7 +44,7 @@ pub(crate) fn style(paint: Paint) -> Style {
     }
 }
 
-/// The same without a cut: names in a table are there to be copied.
+/// Like [`style`], but without truncation, so that names in a table can be copied.
 pub(crate) fn whole(paint: Paint) -> Style {
     Style {
         width: None,
@@ -52,7 +53,7 @@ pub(crate) fn whole(paint: Paint) -> Style {
 }
 
 impl Screen {
-    /// Standard output.
+    /// Creates a display on standard output.
     pub(crate) fn new(paint: Paint) -> Self {
         Self {
             paint,
@@ -65,7 +66,7 @@ impl Screen {
         }
     }
 
-    /// Shows a picture; `draw` is asked for it in a style.
+    /// Shows the picture that `draw` returns for a style.
     pub(crate) fn show(&mut self, draw: impl Fn(Style) -> Vec<String>) -> std::io::Result<()> {
         let style = style(self.paint);
         self.last = draw(style);
@@ -92,12 +93,12 @@ impl Screen {
         out.flush()
     }
 
-    /// What is to be written to a terminal of this size for the newest picture.
+    /// Returns the output that updates a terminal of this size to the newest picture.
     fn redraw(&mut self, size: (usize, usize)) -> String {
         let mut out = String::new();
         if !self.open {
-            // The alternate screen, without a cursor, and with lines that end at its edge: one that went on in the next
-            // row would stand there until that row changes.
+            // Alternate screen, no cursor, no line wrapping: a wrapped line would stay on the next row until
+            // that row changes.
             out.push_str("\x1b[?1049h\x1b[?25l\x1b[?7l");
             self.open = true;
         }
@@ -125,7 +126,7 @@ impl Screen {
         out
     }
 
-    /// Ends: the terminal is as before, and what was shown last stands on it.
+    /// Restores the terminal and prints the last picture on it.
     pub(crate) fn close(&mut self) {
         if !self.open {
             return;
@@ -159,7 +160,7 @@ mod tests {
     fn frame(screen: &mut Screen, lines: &[&str], size: (usize, usize)) -> String {
         screen.last = lines.iter().map(|line| (*line).to_owned()).collect();
         let written = screen.redraw(size);
-        // Nothing is left to be put back when the test ends.
+        // Leaves nothing to restore at the end of the test.
         screen.open = true;
         written
     }

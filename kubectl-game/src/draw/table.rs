@@ -1,13 +1,13 @@
-//! Columns of text: each as wide as its widest cell; where the room does not do, columns that can be spared are cut,
-//! then the last one and the first one.
+//! Columns of text, each as wide as its widest cell. If the width is too small, the expendable columns are
+//! cut first, then the last and the first one.
 
 use super::Style;
 use super::text::{clean, cut, pad, width, wrap};
 use crate::paint::Tone;
 
-/// Blanks between columns.
+/// Spaces between columns.
 const GAP: usize = 2;
-/// The last column is not cut below this.
+/// Minimum width of the last column.
 const LEAST: usize = 12;
 
 #[derive(Debug, Clone, Default)]
@@ -17,7 +17,7 @@ pub(crate) struct Cell {
 }
 
 impl Cell {
-    /// Plain.
+    /// Creates a cell without a tone.
     pub(crate) fn new(text: impl Into<String>) -> Self {
         Self {
             text: clean(&text.into()),
@@ -25,7 +25,7 @@ impl Cell {
         }
     }
 
-    /// A word with a sign.
+    /// Creates a cell with a symbol.
     pub(crate) fn toned(tone: Tone, text: &str) -> Self {
         Self {
             text: clean(text),
@@ -47,31 +47,31 @@ impl Cell {
     }
 }
 
-/// A row, and what is said below it.
+/// A row, and the notes below it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Row {
     pub(crate) cells: Vec<Cell>,
-    /// Sentences below it, over the whole width.
+    /// Notes below the row, over the full width.
     pub(crate) notes: Vec<Note>,
 }
 
-/// A sentence below a row.
+/// A note below a row.
 #[derive(Debug, Clone)]
 pub(crate) struct Note {
-    /// What stands before each of its lines, such as the lines of a tree.
+    /// Prefix of each line, such as the lines of a tree.
     pub(crate) lead: String,
-    /// The sentence.
+    /// Text of the note.
     pub(crate) text: String,
-    /// Beside the point: one line, cut where it is too long.
+    /// Faint style: one line, truncated if it is too long.
     pub(crate) faint: bool,
 }
 
-/// A table as lines.
+/// Renders a table as lines.
 pub(crate) fn lines(header: &[&str], rows: &[Row], style: Style) -> Vec<String> {
     fitted(header, rows, &[], style)
 }
 
-/// A table of which some columns are cut before all others, each down to so many letters.
+/// Renders a table whose `spared` columns are cut before all others, each down to a minimum width.
 pub(crate) fn fitted(header: &[&str], rows: &[Row], spared: &[(usize, usize)], style: Style) -> Vec<String> {
     let header: Vec<Cell> = header.iter().map(|name| Cell::new(*name)).collect();
     let count = rows.iter().map(|row| row.cells.len()).max().unwrap_or_default();
@@ -107,7 +107,7 @@ pub(crate) fn fitted(header: &[&str], rows: &[Row], spared: &[(usize, usize)], s
     lines
 }
 
-/// Makes columns narrower until they fit: the last one first, then the first one; then both as far as it takes.
+/// Narrows columns until they fit: the last one first, then the first one, then both as far as necessary.
 fn fit(columns: &mut [usize], spared: &[(usize, usize)], room: usize) {
     let all = |columns: &[usize]| columns.iter().sum::<usize>() + GAP * columns.len().saturating_sub(1);
     let last = columns.len().saturating_sub(1);

@@ -1,20 +1,21 @@
-//! Widths, cuts and breaks of text. Players' names and values may hold letters that are two columns wide.
+//! Measuring, truncating and wrapping text. Player names and values may contain characters that are two
+//! columns wide.
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// Columns that a text takes on a terminal.
+/// Returns the width of a text on a terminal, in columns.
 pub(crate) fn width(text: &str) -> usize {
     UnicodeWidthStr::width(text)
 }
 
-/// Text without line breaks and without what a terminal would obey: values come from strangers.
+/// Removes line breaks and terminal control characters, because values come from untrusted sources.
 pub(crate) fn clean(text: &str) -> String {
     text.chars()
         .map(|letter| if letter.is_control() { ' ' } else { letter })
         .collect()
 }
 
-/// At most so many columns, with a mark where something was cut off.
+/// Truncates text to a number of columns, and marks a truncation.
 pub(crate) fn cut(text: &str, columns: usize, mark: &str) -> String {
     if width(text) <= columns {
         return text.to_owned();
@@ -33,13 +34,13 @@ pub(crate) fn cut(text: &str, columns: usize, mark: &str) -> String {
     kept + &mark
 }
 
-/// Text filled up with blanks.
+/// Pads text with spaces.
 pub(crate) fn pad(text: &str, columns: usize) -> String {
     let missing = columns.saturating_sub(width(text));
     format!("{text}{}", " ".repeat(missing))
 }
 
-/// Text in lines of at most so many columns, broken at blanks; a word that is longer is broken where it must be.
+/// Wraps text at spaces. A longer word is broken where necessary.
 pub(crate) fn wrap(text: &str, columns: usize) -> Vec<String> {
     let columns = columns.max(1);
     let mut lines = Vec::new();
@@ -70,11 +71,11 @@ pub(crate) fn wrap(text: &str, columns: usize) -> Vec<String> {
     lines
 }
 
-/// A command in lines of at most so many columns, as a shell takes it: broken between words, with a backslash.
+/// Wraps a command for a shell: at spaces, with a trailing backslash.
 pub(crate) fn command(text: &str, columns: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split(' ') {
-        // Room for what stands before it, and for the backslash.
+        // Reserves room for the prefix and the backslash.
         match lines.last_mut() {
             Some(line) if width(line) + 1 + width(word) + 2 <= columns => {
                 line.push(' ');

@@ -1,4 +1,4 @@
-//! `kubectl game hook evaluate`: what a given answer would yield, and why. Nothing is asked of anyone.
+//! `kubectl game hook evaluate`: judges a given response, and explains the verdict. Sends no requests.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -19,28 +19,29 @@ use super::exit_code;
 use super::input::{Chosen, Input, how_to_supply};
 use crate::paint::Paint;
 
-/// Longest value that is shown, in bytes.
+/// Maximum length of a displayed value, in bytes.
 const LONGEST_VALUE: usize = 400;
 
-/// Judge a given answer.
+/// Judges a given response.
 #[derive(Debug, Args)]
 pub(crate) struct Evaluate {
     #[command(flatten)]
     input: Input,
 
-    /// The answer's body; @FILE reads it from a file. For Prometheus also a number or a list: 0.5, [1, NaN], []
+    /// Body of the response; @FILE reads it from a file. Prometheus also accepts a number or a list: 0.5, [1,
+    /// NaN], []
     #[arg(long, value_name = "BODY")]
     result: String,
 
-    /// The answer's HTTP status
+    /// HTTP status code of the response
     #[arg(long, value_name = "STATUS", default_value_t = 200)]
     code: u16,
 
-    /// Judge this metric only; without it, all metrics are given the same answer
+    /// Judge only this metric [default: all metrics, with the same response]
     #[arg(long, value_name = "NAME")]
     metric: Option<String>,
 
-    /// No colours
+    /// Disable colours
     #[arg(long)]
     no_color: bool,
 }
@@ -83,7 +84,7 @@ impl Evaluate {
         Ok(exit_code(worst))
     }
 
-    /// The verdict, and the steps that led to it.
+    /// Returns the verdict, and the steps that led to it.
     fn judge(
         &self,
         chosen: &Chosen,
@@ -92,7 +93,8 @@ impl Evaluate {
     ) -> (MeasurementResult, Vec<String>) {
         let mut values = References::new();
         for reference in references(metric, &chosen.resolved.arguments) {
-            // A text that is only sent need not be known here; one that stands in a condition must.
+            // A value that is only sent may be unknown here. A condition that uses it must not depend on a
+            // placeholder.
             let text = chosen
                 .given
                 .get(&reference)
@@ -124,7 +126,7 @@ impl Evaluate {
     }
 }
 
-/// The value with its kind, and what each condition says of it.
+/// Describes the value with its type, and the result of each condition.
 fn steps(rules: &Rules<'_>, outcome: &Result<Answer, MeasurementFailure>, now: Timestamp) -> Vec<String> {
     let conditions = [
         ("successCondition", rules.success),
@@ -159,7 +161,7 @@ fn steps(rules: &Rules<'_>, outcome: &Result<Answer, MeasurementFailure>, now: T
         .collect()
 }
 
-/// What a value is, for people who wonder whether `"45"` is a number.
+/// Names the type of a value, to show for example that `"45"` is not a number.
 fn kind(result: &MetricValue) -> String {
     match result {
         MetricValue::Json(Value::Null) => "null".to_owned(),
@@ -172,7 +174,7 @@ fn kind(result: &MetricValue) -> String {
     }
 }
 
-/// The answer that this body stands for.
+/// Parses the body as the given request would.
 fn answer(request: &Request, response: Response, body: &str) -> Result<Answer, MeasurementFailure> {
     match request {
         Request::Web(request) => interpret_web(request, response.code, response.latency, body.as_bytes()),
@@ -183,7 +185,7 @@ fn answer(request: &Request, response: Response, body: &str) -> Result<Answer, M
     }
 }
 
-/// A number, or a list of numbers, as Prometheus would answer it; `None` where the text is neither.
+/// Builds the Prometheus response for a number or a list of numbers; `None` for any other text.
 fn samples(text: &str) -> Option<String> {
     let text = text.trim();
     let number = |text: &str| {

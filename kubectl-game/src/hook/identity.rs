@@ -1,4 +1,4 @@
-//! What the API server says of a document before it looks at its spec: version, kind, name, namespace, labels.
+//! Checks that the API server makes before it validates the spec: version, kind, name, namespace, labels.
 
 use serde_json::Value;
 use shared_api::names::GROUP;
@@ -8,7 +8,7 @@ use crate::manifest::{Document, KINDS};
 
 const VERSION: &str = "v1alpha1";
 
-/// Everything that is wrong with it; nothing for a document of somebody else's.
+/// Returns all problems; none for a document of a foreign group.
 pub(super) fn check(document: &Document) -> Vec<Finding> {
     let mut findings = Vec::new();
     let served = format!("{GROUP}/{VERSION}");
@@ -51,14 +51,14 @@ pub(super) fn check(document: &Document) -> Vec<Finding> {
     findings
 }
 
-/// The kind that one of our group was probably meant to be.
+/// Suggests a known kind for an unknown kind of our group.
 pub(super) fn unknown_kind(document: &Document) -> Option<Finding> {
     let known = KINDS.map(str::to_owned);
     let meant = did_you_mean(document.kind(), known.iter());
     (!meant.is_empty()).then(|| Finding::new("kind", format!("{:?} is not served{meant}", document.kind())))
 }
 
-/// What a text must be, and the words for it.
+/// A rule for a text; the error describes what the text must be.
 type Rule = fn(&str) -> Result<(), &'static str>;
 
 fn text(path: &str, value: &Value, rule: Rule) -> Option<Finding> {
@@ -104,7 +104,7 @@ fn pair(path: &str, key: &str, value: &Value, limited: bool) -> Option<Finding> 
 
 const WORD: &str = "letters, digits, -, _ and ., with a letter or digit at both ends";
 
-/// Whether it may be a label's value.
+/// Returns whether a text is a valid label value.
 fn is_word(text: &str) -> bool {
     let inner = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
     let ends = [text.chars().next(), text.chars().next_back()];
@@ -128,7 +128,7 @@ fn is_subdomain(text: &str) -> Result<(), &'static str> {
     good.then_some(()).ok_or(WORDS)
 }
 
-/// The beginning of a name may end in a dash.
+/// Checks a name prefix, which may end in a dash.
 fn is_prefix(text: &str) -> Result<(), &'static str> {
     is_subdomain(text.strip_suffix('-').unwrap_or(text))
 }

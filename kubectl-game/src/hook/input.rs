@@ -1,4 +1,4 @@
-//! What all hook commands take: a manifest, arguments, and texts in the place of Secrets and `ConfigMaps`.
+//! Input shared by all hook commands: a manifest, arguments, and replacements for Secrets and `ConfigMaps`.
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -11,27 +11,27 @@ use shared_api::metric::{Argument, KeyRef, Metric};
 
 use crate::manifest::{self, Document, Hook};
 
-/// A hook from a file, made complete.
+/// A hook from a file, and the values that complete it.
 #[derive(Debug, Clone, clap::Args)]
 pub(super) struct Input {
-    /// File with a HookTemplate or HookRun; - is standard input
+    /// File with a HookTemplate or HookRun; - reads standard input
     #[arg(short = 'f', long = "filename", value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
 
-    /// The hook to use, where the files hold several
+    /// Name of the hook to use, if the files contain several
     #[arg(long)]
     name: Option<String>,
 
-    /// Value for a placeholder, as a workload would pass it; repeat
+    /// Value of a placeholder, as passed by a workload; can be repeated
     #[arg(long = "arg", value_name = "NAME=VALUE")]
     args: Vec<Assignment>,
 
-    /// Text in the place of a Secret's key; @FILE reads it from a file; repeat
+    /// Value to use instead of a key of a Secret; @FILE reads it from a file; can be repeated
     #[arg(long = "secret", value_name = "NAME/KEY=VALUE")]
-    // Text until it is read: a mistake must not make the parser repeat the secret.
+    // Parsed later, so that the parser's error messages cannot repeat the secret.
     secrets: Vec<String>,
 
-    // A doc comment would need backticks, which the terminal would show.
+    // Not a doc comment: that would need backticks, which the terminal would show.
     #[arg(
         long = "config-map",
         value_name = "NAME/KEY=VALUE",
@@ -61,7 +61,8 @@ impl FromStr for Assignment {
     }
 }
 
-/// Reads `NAME/KEY=VALUE`: the key's names and its text. What may be a secret is not repeated in an error.
+/// Parses `NAME/KEY=VALUE` into the key reference and its value. Errors do not repeat the value, which may be
+/// a secret.
 fn key_assignment(flag: &str, text: &str) -> Result<(KeyRef, String), String> {
     let form = |left: &str| format!("{flag} {left:?} is not NAME/KEY=VALUE");
     let (left, value) = text.split_once('=').ok_or_else(|| form("…"))?;
@@ -90,7 +91,7 @@ pub(super) struct Chosen {
     pub(super) name: String,
     pub(super) spec: HookRunSpec,
     pub(super) resolved: ResolvedRun,
-    /// The texts in the place of Secrets and `ConfigMaps`.
+    /// Replacements for Secrets and `ConfigMaps`.
     pub(super) given: References,
 }
 
@@ -100,7 +101,7 @@ impl Input {
         self.choose_with(|_| {})
     }
 
-    /// The same where nobody will be asked: arguments that no condition mentions may stay open.
+    /// Like `choose`, but arguments that no condition uses may be missing, because no request is sent.
     pub(super) fn choose_to_judge(&self) -> Result<Chosen, Box<dyn std::error::Error>> {
         self.choose_with(stand_in)
     }
@@ -127,10 +128,11 @@ impl Input {
         })
     }
 
-    /// The run that a workload with these arguments would create: what is passed overrides what is declared.
+    /// Builds the run that a workload with these arguments would create. Passed arguments override declared
+    /// ones.
     fn complete(&self, hook: Hook) -> HookRunSpec {
         let mut spec = match hook {
-            // Nobody waits here for a finished run to be deleted.
+            // A local run need not be deleted.
             Hook::Run(spec) => HookRunSpec {
                 ttl_seconds_after_finished: None,
                 ..spec
@@ -151,7 +153,7 @@ impl Input {
                 value: Some(value.clone()),
                 ..Argument::default()
             };
-            // In its place, so that a problem's path still leads to the line that it is about.
+            // Replaced in place, so that the path of a problem still leads to its line.
             match args.iter_mut().find(|arg| arg.name == *name) {
                 Some(declared) => *declared = given,
                 None => args.push(given),
@@ -175,7 +177,7 @@ impl Input {
 }
 
 impl Chosen {
-    /// Whom a metric asks, with everything filled in that may be shown.
+    /// Describes the request of a metric. Fills in all values that may be shown.
     pub(super) fn asks(&self, metric: &ResolvedMetric) -> String {
         let arguments = &self.resolved.arguments;
         let known = references(metric, arguments).into_iter().map(|reference| {
@@ -198,7 +200,7 @@ impl Chosen {
     }
 }
 
-/// A problem with its place in the file, and what to do about it here.
+/// Describes a problem with its position in the file, and its remedy on the command line.
 fn explain(document: &Document, problem: &Problem) -> String {
     let place = document.place(&format!("spec.{}", problem.path));
     let missing = problem.path.starts_with("args[") && problem.message.contains("was not supplied");
@@ -212,7 +214,7 @@ fn explain(document: &Document, problem: &Problem) -> String {
     format!("{place}: {problem}{remedy}")
 }
 
-/// Gives open arguments a value that fits wherever they land and that no condition sees.
+/// Sets placeholders for missing arguments that no condition uses. Each value is valid where it is inserted.
 fn stand_in(spec: &mut HookRunSpec) {
     let texts = |text: fn(&Metric) -> Option<&String>| spec.metrics.iter().filter_map(text).cloned();
     let conditions: Vec<String> = texts(|metric| metric.success_condition.as_ref())
@@ -237,7 +239,7 @@ fn stand_in(spec: &mut HookRunSpec) {
     }
 }
 
-/// What may stand for an argument in a URL's beginning, host or port; `None` elsewhere.
+/// Returns a placeholder for an argument in the scheme, host or port of a URL; `None` elsewhere.
 fn stand_in_of_url(url: &str, tag: &str) -> Option<&'static str> {
     let (before, _) = url.split_once(tag)?;
     let before = before.trim_end_matches(['{', ' ']);
@@ -256,7 +258,7 @@ fn verb(method: Method) -> &'static str {
     }
 }
 
-/// How to supply a reference on the command line.
+/// Describes how to supply a reference on the command line.
 pub(super) fn how_to_supply(reference: &Reference) -> String {
     match reference {
         Reference::Secret { name, key } => {

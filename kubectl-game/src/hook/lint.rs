@@ -1,4 +1,4 @@
-//! `kubectl game hook lint`: everything that is wrong with hooks, before a pod waits for them.
+//! `kubectl game hook lint`: reports all problems of hooks, before a pod waits for them.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -15,26 +15,26 @@ use super::schema::{self, Checked, Finding};
 use super::templates::Templates;
 use crate::manifest::{self, Document, Hook, KINDS};
 
-/// Check hooks.
+/// Checks hooks.
 #[derive(Debug, Args)]
 pub(crate) struct Lint {
-    /// Files with HookTemplates, HookRuns and GameDeployments, or directories with such files; - is standard input
+    /// Files or directories with HookTemplates, HookRuns and GameDeployments; - reads standard input
     #[arg(short = 'f', long = "filename", value_name = "FILE", required = true, num_args = 1..)]
     files: Vec<PathBuf>,
 
-    /// Read the directories in a directory, too
+    /// Read subdirectories recursively
     #[arg(short = 'R', long)]
     recursive: bool,
 
-    /// Say it as JSON, for programs
+    /// Output format [default: human-readable]
     #[arg(short = 'o', long, value_name = "FORMAT")]
     output: Option<Output>,
 }
 
-/// Another form of what is said.
+/// Machine-readable output formats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Output {
-    /// Every object, with its problems
+    /// Every object with its problems
     Json,
 }
 
@@ -101,7 +101,7 @@ fn told(document: &Document, problems: &[Finding], templates: &Templates) -> Val
     })
 }
 
-/// What is legal and may still surprise; nothing where the hook cannot be read.
+/// Returns warnings about valid but surprising settings; none if the hook cannot be parsed.
 fn cautions(document: &Document, templates: &Templates) -> Vec<(String, String)> {
     if document.kind() == "GameDeployment" {
         let workload = game(document).ok().and_then(|game| Workload::read(&game).ok());
@@ -116,13 +116,14 @@ fn cautions(document: &Document, templates: &Templates) -> Vec<(String, String)>
     found.iter().map(placed).collect()
 }
 
-/// A problem of hook-operator's, with its path in the document.
+/// Returns a problem of hook-operator with its path in the document.
 fn placed(problem: &Problem) -> (String, String) {
     (format!("spec.{}", problem.path), problem.message.clone())
 }
 
-/// What the API server would refuse or drop, and what would keep an operator from working on it. Nothing is returned
-/// for a kind of this group that is not known here, such as one of the original operators' that hookgate has not.
+/// Returns problems for which the API server would reject or drop fields, or an operator would not work on
+/// the object. Returns `None` for a kind of this group that hookgate does not have, such as others of the
+/// original operators.
 fn problems(document: &Document, templates: &Templates) -> Option<Vec<Finding>> {
     if !KINDS.contains(&document.kind()) {
         return identity::unknown_kind(document).map(|finding| vec![finding]);
@@ -145,7 +146,7 @@ fn problems(document: &Document, templates: &Templates) -> Option<Vec<Finding>> 
     Some(findings)
 }
 
-/// What would keep hook-operator from measuring, in its words: each with its path.
+/// Returns the problems that would keep hook-operator from measuring, in its words, each with its path.
 fn hook_problems(document: &Document) -> Vec<(String, String)> {
     let found = match document.hook() {
         Ok(Hook::Template(spec)) => check_template(&spec),
@@ -155,7 +156,8 @@ fn hook_problems(document: &Document) -> Vec<(String, String)> {
     found.iter().map(placed).collect()
 }
 
-/// What would keep gamedeployment-operator from working on a workload, in its words: each with its path.
+/// Returns the problems that would keep gamedeployment-operator from reconciling a workload, in its words,
+/// each with its path.
 fn workload_problems(document: &Document, templates: &Templates) -> Vec<(String, String)> {
     let game = match game(document) {
         Ok(game) => game,
@@ -168,7 +170,7 @@ fn workload_problems(document: &Document, templates: &Templates) -> Vec<(String,
     let said = problems.into_iter().map(|problem| {
         let path = problem.path.clone();
         let sentence = problem.to_string();
-        // The path stands in front of the sentence already.
+        // The output already starts with the path.
         let message = sentence.strip_prefix(&format!("{path}: ")).map(str::to_owned);
         (path, message.unwrap_or(sentence))
     });
@@ -176,7 +178,7 @@ fn workload_problems(document: &Document, templates: &Templates) -> Vec<(String,
 }
 
 fn game(document: &Document) -> Result<GameDeployment, serde_json::Error> {
-    // Of the rest of a document the operator reads the annotations.
+    // Outside the spec, the operator reads only the annotations.
     let annotations = document
         .value
         .pointer("/metadata/annotations")

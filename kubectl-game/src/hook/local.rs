@@ -1,4 +1,4 @@
-//! A backend in memory that tells the terminal what is recorded.
+//! In-memory backend that prints recorded statuses to the terminal.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -17,13 +17,13 @@ use shared_api::{HookRun, HookRunStatus};
 use super::input::how_to_supply;
 use crate::paint::Paint;
 
-/// Where a local run is recorded.
+/// Backend of a local run.
 pub(super) struct LocalBackend {
     references: BTreeMap<Reference, String>,
-    /// By metric, to say when the next measurement comes.
+    /// Schedules by metric, to show the time of the next measurement.
     schedules: BTreeMap<String, Schedule>,
     paint: Paint,
-    /// Whether measurements are shown as they come in.
+    /// Whether measurements are printed as they arrive.
     live: bool,
     last: Mutex<HookRunStatus>,
 }
@@ -44,7 +44,7 @@ impl LocalBackend {
         }
     }
 
-    /// The status as last recorded.
+    /// Returns the last recorded status.
     pub(super) fn status(&self) -> HookRunStatus {
         self.last.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -68,7 +68,7 @@ impl LocalBackend {
         let _ = out.flush();
     }
 
-    /// How long it is from a metric's last measurement to the next one, if one will come.
+    /// Returns the time from a metric's last measurement to its next one, if there is one.
     fn next(&self, result: &MetricResult) -> Option<Duration> {
         let schedule = self
             .schedules
@@ -94,7 +94,7 @@ impl LocalBackend {
         } = measurement;
         let at = finished_at.map_or_else(Timestamp::now, shared_api::time::Time::timestamp);
         let took = started_at.map(|started| at.duration_since(started.timestamp()).as_millis());
-        // A message quotes the value; a success has none.
+        // A message already quotes the value; a success has no message.
         let value = value.as_ref().map(|value| format!("\"{value}\""));
         let said = message.clone().or(value).unwrap_or_default();
         let took = took.map(|took| format!("{took} ms"));

@@ -1,4 +1,4 @@
-//! `kubectl game hook run`: a whole run, measured from this machine by the operator's own session.
+//! `kubectl game hook run`: executes a whole run on this machine with the operator's own session.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -15,17 +15,17 @@ use super::input::Input;
 use super::local::LocalBackend;
 use crate::paint::Paint;
 
-/// Measure a hook for real.
+/// Executes a hook.
 #[derive(Debug, Args)]
 pub(crate) struct Run {
     #[command(flatten)]
     input: Input,
 
-    /// Print the run's final status instead of the live lines
+    /// Print the final status in this format instead of live output
     #[arg(short = 'o', long = "output", value_enum)]
     output: Option<Output>,
 
-    /// No colours
+    /// Disable colours
     #[arg(long)]
     no_color: bool,
 
@@ -60,7 +60,7 @@ impl Run {
             .map(|metric| (metric.name.clone(), metric.schedule))
             .collect();
         let backend = Arc::new(LocalBackend::new(chosen.given, schedules, paint, live));
-        // The machine that runs this command is the caller's own: its loopback is theirs to ask.
+        // The machine belongs to the caller, so the caller may send requests to its loopback addresses.
         let measuring = Measuring {
             egress_allow_loopback: true,
             ..self.measuring.clone()

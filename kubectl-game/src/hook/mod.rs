@@ -1,4 +1,5 @@
-//! `kubectl game hook`: hooks tried out without a cluster, by the operator's own code; and HookRuns of a cluster.
+//! `kubectl game hook`: tests hooks without a cluster, with the operator's own code, and manages HookRuns of
+//! a cluster.
 
 mod evaluate;
 mod identity;
@@ -17,56 +18,56 @@ use shared_api::Phase;
 use crate::command;
 pub(crate) use lint::Lint;
 
-/// Exit code where the question could not even be put: bad flags, files or manifests.
+/// Exit code for invalid flags, files or manifests.
 pub(crate) const EXIT_USAGE: u8 = 64;
 
-/// Hooks without a cluster, and HookRuns in one.
+/// Tests hooks without a cluster, and manages HookRuns.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Measure a HookTemplate or HookRun for real, from this machine
+    /// Run a HookTemplate or HookRun from this machine, with real requests
     ///
-    /// The whole run is taken here as in the cluster: interval, count, limits, policy, timeoutSeconds. Loopback
-    /// addresses may be called. A metric that polls without end goes on until Ctrl-C.
+    /// Executes the whole run as in the cluster, with interval, count, limits, policy and timeoutSeconds.
+    /// Requests to loopback addresses are allowed. A metric without a limit runs until Ctrl-C.
     ///
-    /// Exit code: 0 Successful, 1 Failed, 2 Error, 3 Inconclusive, 64 bad usage.
+    /// Exit code: 0 Successful, 1 Failed, 2 Error, 3 Inconclusive, 64 usage error.
     Run(local_run::Run),
-    /// Report everything that is wrong with hooks, with path and position
+    /// Validate hooks, and report every problem with its path and position
     ///
-    /// The same as kubectl game lint: HookTemplates, HookRuns and GameDeployments are read as by the API server and by the
-    /// operators. Other objects are passed over.
+    /// Same as kubectl game lint. Reads HookTemplates, HookRuns and GameDeployments like the API server and
+    /// the operators. Ignores other objects.
     ///
-    /// Exit code: 0 nothing wrong, or nothing to check, 1 problems found, 64 bad usage.
+    /// Exit code: 0 no problems, or nothing to check, 1 problems found, 64 usage error.
     Lint(lint::Lint),
-    /// Say what a given answer would yield, and why
+    /// Evaluate a given response, and explain the verdict
     ///
-    /// Judges one measurement: jsonPath, conditions, onNoData. Nobody is asked, and count and limits play no part.
-    /// Arguments that no condition mentions may be left out.
+    /// Judges a single measurement with jsonPath, the conditions and onNoData. Sends no requests, and ignores
+    /// count and limits. Arguments that no condition uses can be omitted.
     ///
-    /// Exit code: 0 Successful, 1 Failed, 2 Error, 3 Inconclusive, 64 bad usage.
+    /// Exit code: 0 Successful, 1 Failed, 2 Error, 3 Inconclusive, 64 usage error.
     Evaluate(evaluate::Evaluate),
-    /// Show a HookRun of the cluster: what was measured, and its verdict
+    /// Display a HookRun with its measurements and its verdict
     ///
-    /// Exit code: 0, or 64 bad usage or the cluster cannot be asked.
+    /// Exit code: 0 success, 64 usage error or the cluster cannot be reached.
     Get(command::hook_runs::Get),
-    /// List HookRuns of the cluster
+    /// List HookRuns
     ///
-    /// Exit code: 0, or 64 bad usage or the cluster cannot be asked.
+    /// Exit code: 0 success, 64 usage error or the cluster cannot be reached.
     List(command::hook_runs::List),
-    /// End a HookRun of the cluster without waiting for its verdict
+    /// Terminate a HookRun without waiting for its verdict
     ///
-    /// Its metrics without a verdict become Inconclusive; the gate stays closed.
+    /// Metrics without a verdict become Inconclusive; the gate stays closed.
     ///
-    /// Exit code: 0, or 64 bad usage or the cluster cannot be asked.
+    /// Exit code: 0 success, 64 usage error or the cluster cannot be reached.
     Terminate(command::hook_runs::Terminate),
 }
 
 impl Command {
-    /// Whether no cluster is asked.
+    /// Returns whether the command needs no cluster.
     pub(crate) fn is_local(&self) -> bool {
         matches!(self, Self::Run(_) | Self::Lint(_) | Self::Evaluate(_))
     }
 
-    /// Runs a command that asks the cluster.
+    /// Runs a command that uses the cluster.
     pub(crate) async fn ask(&self) -> command::Outcome {
         match self {
             Self::Get(get) => get.main().await,
@@ -77,7 +78,7 @@ impl Command {
     }
 }
 
-/// Runs a command that asks no cluster.
+/// Runs a command that uses no cluster.
 pub(crate) fn main(command: &Command) -> Result<ExitCode, Box<dyn std::error::Error>> {
     match command {
         Command::Run(run) => run.main(),
@@ -87,7 +88,7 @@ pub(crate) fn main(command: &Command) -> Result<ExitCode, Box<dyn std::error::Er
     }
 }
 
-/// The exit code that stands for a phase.
+/// Returns the exit code for a phase.
 fn exit_code(phase: Phase) -> ExitCode {
     ExitCode::from(match phase {
         Phase::Successful => 0,

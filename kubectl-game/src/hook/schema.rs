@@ -1,6 +1,6 @@
-//! Compares a document with its kind's schema: unknown fields (with what was probably meant), wrong types, words
-//! that are not allowed, fields that are missing. What the API server would drop in silence is said here; of the fields
-//! that it keeps (those of a metric) the operator speaks itself.
+//! Comparison of a document with the schema of its kind: unknown fields (with a suggestion), wrong types,
+//! values outside an enum, missing fields. It reports what the API server would drop silently. The operator
+//! itself reports unknown fields that the API server preserves (those of a metric).
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use serde_json::{Map, Value};
 
-/// The schema of each kind.
+/// Schema of each kind.
 static SCHEMAS: LazyLock<BTreeMap<String, Value>> = LazyLock::new(|| {
     let definitions = shared_api::crd::all().into_iter();
     let schema = |definition: CustomResourceDefinition| {
@@ -20,12 +20,13 @@ static SCHEMAS: LazyLock<BTreeMap<String, Value>> = LazyLock::new(|| {
     definitions.map(schema).collect()
 });
 
-/// Something that is not allowed, with the path of the field.
+/// A schema violation, with the path of the field.
 #[derive(Debug)]
 pub(super) struct Finding {
     pub(super) path: String,
     pub(super) message: String,
-    /// The field that was given another value, so that the rest can be read: what is said about that value means nothing.
+    /// Field whose value was replaced so that the rest can be parsed. Problems of the replacement are
+    /// meaningless.
     repaired: Option<String>,
 }
 
@@ -45,28 +46,27 @@ impl Finding {
         }
     }
 
-    /// Whether a problem of this field has been said by this.
+    /// Returns whether this finding already covers a problem of the path.
     pub(super) fn covers(&self, path: &str) -> bool {
         let repaired = self.repaired.as_deref();
         self.path == path || repaired.is_some_and(|field| is_within(path, field) || is_within(field, path))
     }
 }
 
-/// Whether a path is that of a field or of something in it.
+/// Returns whether a path is the field or lies within it.
 fn is_within(path: &str, field: &str) -> bool {
     let rest = path.strip_prefix(field);
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
 }
 
-/// A document that was compared with its schema.
+/// Result of comparing a document with its schema.
 pub(super) struct Checked {
     pub(super) findings: Vec<Finding>,
-    /// Its spec with every wrong type made right or taken out, and what is missing filled in, so that what else is wrong
-    /// can be found.
+    /// Spec with wrong types converted or removed and missing fields filled in, so that later checks can run.
     pub(super) spec: Value,
 }
 
-/// Compares the spec of a document of this kind.
+/// Compares the spec of a document with the schema of its kind.
 pub(super) fn check(kind: &str, document: &Value) -> Checked {
     let nothing = Value::Null;
     let schema = SCHEMAS
@@ -84,7 +84,7 @@ pub(super) fn check(kind: &str, document: &Value) -> Checked {
     Checked { findings, spec }
 }
 
-/// The value as it can be read; nothing where it is to be left out.
+/// Returns a value that can be parsed; `None` if the field must be removed.
 fn compare(path: &str, schema: &Value, value: &Value, findings: &mut Vec<Finding>) -> Option<Value> {
     let flag = |name: &str| schema.get(name).and_then(Value::as_bool).unwrap_or_default();
     // The API server drops nulls.
@@ -137,7 +137,7 @@ fn compare(path: &str, schema: &Value, value: &Value, findings: &mut Vec<Finding
     })
 }
 
-/// What is wrong with a value of the right type.
+/// Describes the problem of a value that has the right type.
 fn out_of_bounds(schema: &Value, value: &Value) -> Option<String> {
     let words = schema.get("enum").and_then(Value::as_array);
     if let Some(words) = words.filter(|words| !words.contains(value)) {
@@ -164,7 +164,7 @@ fn out_of_bounds(schema: &Value, value: &Value) -> Option<String> {
     Some(format!("{value} is too large; the largest is {most}"))
 }
 
-/// A value of the wrong type that was probably meant so.
+/// Converts a value of the wrong type if its meaning is obvious.
 fn converted(wanted: &str, value: &Value) -> Option<Value> {
     match (wanted, value) {
         ("string", Value::Number(_) | Value::Bool(_)) => Some(Value::String(value.to_string())),
@@ -174,7 +174,7 @@ fn converted(wanted: &str, value: &Value) -> Option<Value> {
     }
 }
 
-/// The least that can be read as a value of this schema.
+/// Returns the smallest value that is valid for a schema.
 fn empty(schema: &Value) -> Value {
     let required = schema
         .get("required")
@@ -246,12 +246,12 @@ fn compare_fields(
     readable
 }
 
-/// What a misspelt name was probably meant to be, as the end of a sentence.
+/// Returns a suggestion for a misspelt name, as the end of a sentence.
 pub(super) fn did_you_mean<'a>(name: &str, known: impl Iterator<Item = &'a String>) -> String {
     nearest(name, known).map_or_else(String::new, |name| format!("; did you mean {name}?"))
 }
 
-/// A type of the schema, and how people call it.
+/// Returns a type of the schema with its description for users.
 fn type_of(name: &str) -> Option<(&'static str, &'static str)> {
     const TYPES: [(&str, &str); 6] = [
         ("string", "text; put it in quotes"),
@@ -280,7 +280,7 @@ pub(super) fn shown(value: &Value) -> String {
     hook_core::value::cut(&value.to_string(), 60)
 }
 
-/// The known name that differs least from a misspelt one, if it is near enough to have been meant.
+/// Returns the known name closest to a misspelt one, if it is close enough.
 fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a String>) -> Option<&'a String> {
     let near = known.map(|other| (distance(&name.to_lowercase(), &other.to_lowercase()), other));
     near.filter(|(distance, _)| *distance <= 3)
@@ -288,7 +288,7 @@ fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a String>) -> Option<&'
         .map(|(_, other)| other)
 }
 
-/// How many letters must be added, dropped or changed (Levenshtein).
+/// Returns the number of letters to add, drop or change (Levenshtein distance).
 fn distance(a: &str, b: &str) -> usize {
     let mut row: Vec<usize> = (0..=b.chars().count()).collect();
     for (index, one) in a.chars().enumerate() {

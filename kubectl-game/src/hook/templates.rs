@@ -1,4 +1,4 @@
-//! The HookTemplates of the files that are checked: a hook of a GameDeployment in them is looked up there.
+//! HookTemplates of the checked files. The hooks of GameDeployments in these files are looked up here.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use crate::manifest::{Document, Hook};
 /// HookTemplates by namespace and name.
 pub(super) struct Templates(BTreeMap<(String, String), HookTemplateSpec>);
 
-/// Those of one namespace.
+/// HookTemplates of one namespace.
 struct Here<'a> {
     templates: &'a Templates,
     namespace: String,
@@ -31,13 +31,14 @@ impl Templates {
         Self(templates.collect())
     }
 
-    /// Arguments that these templates leave without a value.
+    /// Returns the arguments that these templates leave without a value.
     pub(super) fn problems(&self, workload: &Workload, document: &Document) -> Vec<(String, String)> {
         let open = |found: &Unresolved| found.obstacle.reason == WorkloadReason::HookArgumentsUnresolved;
         self.found(workload, document, "", open)
     }
 
-    /// Names of which nearly the same is here. No mistake: the template may be in the cluster.
+    /// Returns template names that resemble one in the files. Only a warning, because the template may exist
+    /// in the cluster.
     pub(super) fn cautions(&self, workload: &Workload, document: &Document) -> Vec<(String, String)> {
         let near = |found: &Unresolved| found.obstacle.message.contains("did you mean");
         self.found(workload, document, ".templateName", near)

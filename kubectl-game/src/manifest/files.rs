@@ -1,4 +1,5 @@
-//! Which files are read, and how much of them: files as they are named, and of a directory those that kubectl would take.
+//! Selection of files to read, and their limits: named files, and those of a directory that kubectl would
+//! read.
 
 use std::fs::File;
 use std::io::Read;
@@ -6,16 +7,16 @@ use std::path::{Path, PathBuf};
 
 use super::ManifestError;
 
-/// Endings of files that are taken from a directory, as kubectl takes them.
+/// Extensions of files that are read from a directory, like kubectl.
 const ENDINGS: [&str; 3] = ["json", "yaml", "yml"];
-/// Bytes of one file.
+/// Maximum size of a file in bytes.
 const LARGEST: u64 = 16 << 20;
-/// Files of one call.
+/// Maximum number of files per call.
 const MOST: usize = 10_000;
-/// Directories within directories.
+/// Maximum depth of nested directories.
 const DEEPEST: usize = 32;
 
-/// The files that these paths stand for, in order.
+/// Returns the files that the paths refer to, in order.
 pub(super) fn gather(paths: &[PathBuf], recursive: bool) -> Result<Vec<PathBuf>, ManifestError> {
     let mut files = Vec::new();
     for path in paths {
@@ -60,7 +61,7 @@ fn walk(
     entries.sort_by_key(std::fs::DirEntry::file_name);
     for entry in entries {
         let path = entry.path();
-        // A link to a directory is not followed: it may lead back here.
+        // Symbolic links to directories are not followed, because they may form a cycle.
         if entry.file_type().map_err(unread)?.is_dir() {
             if recursive {
                 walk(&path, recursive, depth + 1, files)?;
@@ -83,11 +84,11 @@ fn has_ending(path: &Path) -> bool {
     ending.is_some_and(|ending| ENDINGS.contains(&ending))
 }
 
-/// The text of a file; `-` is standard input.
+/// Reads a file; `-` is standard input.
 pub(super) fn text(path: &Path) -> Result<String, ManifestError> {
     let read = || {
         let mut bytes = Vec::new();
-        // One byte more than is allowed, to know that there is more.
+        // Reads one byte more than the limit, to detect a larger file.
         if path.as_os_str() == "-" {
             std::io::stdin().take(LARGEST + 1).read_to_end(&mut bytes)?;
         } else {

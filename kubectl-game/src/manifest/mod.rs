@@ -1,4 +1,5 @@
-//! Manifests read from files (or standard input), with the place of every field. Lists are read as their items.
+//! Manifests from files or standard input, with the position of every field. Lists are expanded to their
+//! items.
 
 mod files;
 mod position;
@@ -12,34 +13,34 @@ use shared_api::hook_run::HookRunSpec;
 use shared_api::hook_template::HookTemplateSpec;
 use shared_api::names::GROUP;
 
-/// Kinds of the group that are known here.
+/// Known kinds of the API group.
 pub(crate) const KINDS: [&str; 3] = ["GameDeployment", "HookTemplate", "HookRun"];
 
-/// Lists within lists.
+/// Maximum depth of nested lists.
 const DEEPEST_LIST: usize = 4;
 
 pub(crate) use position::{Place, Places};
 
-/// One YAML document.
+/// A YAML document.
 #[derive(Debug)]
 pub(crate) struct Document {
     pub(crate) file: PathBuf,
-    /// Its content.
+    /// Content of the document.
     pub(crate) value: Value,
-    /// Where its fields stand.
+    /// Positions of its fields.
     pub(crate) places: Places,
 }
 
 /// A document of a kind that can be measured.
 #[derive(Debug)]
 pub(crate) enum Hook {
-    /// Arguments may be open.
+    /// Template, whose arguments may be missing.
     Template(HookTemplateSpec),
-    /// Complete.
+    /// Complete run.
     Run(HookRunSpec),
 }
 
-/// Why a manifest cannot be used.
+/// Reason why a manifest cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ManifestError {
     #[error("failed to read {}: {source}", path.display())]
@@ -70,18 +71,18 @@ pub(crate) enum ManifestError {
 }
 
 impl Document {
-    /// Whether its group and kind are those of a HookTemplate or HookRun.
+    /// Returns whether the document is a HookTemplate or HookRun of our group.
     pub(crate) fn is_hook(&self) -> bool {
         self.group() == GROUP && matches!(self.kind(), "HookTemplate" | "HookRun")
     }
 
-    /// Whether it is, or was probably meant to be, of a kind whose schema is known here: nobody else has kinds of these
-    /// names, and nobody else has this group.
+    /// Returns whether the document belongs to a known kind, or was probably meant to. The names of our kinds
+    /// and our group are used by nobody else.
     pub(crate) fn is_ours(&self) -> bool {
         KINDS.contains(&self.kind()) || self.group() == GROUP
     }
 
-    /// The document's group and version.
+    /// Returns the group and version of the document.
     pub(crate) fn api_version(&self) -> &str {
         self.value
             .get("apiVersion")
@@ -93,12 +94,12 @@ impl Document {
         self.api_version().split_once('/').map_or("", |(group, _)| group)
     }
 
-    /// The document's kind.
+    /// Returns the kind of the document.
     pub(crate) fn kind(&self) -> &str {
         self.value.get("kind").and_then(Value::as_str).unwrap_or_default()
     }
 
-    /// The object's name, or what the API server would make one from.
+    /// Returns the name of the object, or its `generateName`.
     pub(crate) fn name(&self) -> &str {
         let text = |pointer: &str| self.value.pointer(pointer).and_then(Value::as_str);
         text("/metadata/name")
@@ -106,18 +107,19 @@ impl Document {
             .unwrap_or("without a name")
     }
 
-    /// The text of a field such as `spec.args[0].name`.
+    /// Returns the text of a field such as `spec.args[0].name`.
     pub(crate) fn text_at(&self, path: &str) -> Option<&str> {
         self.value.pointer(&pointer(path)).and_then(Value::as_str)
     }
 
-    /// `file:line:column` of a path such as `spec.metrics[0].interval`, or of the nearest field around it.
+    /// Returns `file:line:column` of a path such as `spec.metrics[0].interval`, or of its closest existing
+    /// parent.
     pub(crate) fn place(&self, path: &str) -> String {
         let Place { line, column } = self.places.of(path);
         format!("{}:{line}:{column}", self.file.display())
     }
 
-    /// The same with another spec, in the same place.
+    /// Returns the document with a different spec, at the same position.
     pub(crate) fn with_spec(&self, spec: Value) -> Self {
         let mut value = self.value.clone();
         if let Value::Object(fields) = &mut value {
@@ -130,7 +132,7 @@ impl Document {
         }
     }
 
-    /// The hook's spec.
+    /// Parses the spec of the hook.
     pub(crate) fn hook(&self) -> Result<Hook, ManifestError> {
         match self.kind() {
             "HookRun" => self.spec().map(Hook::Run),
@@ -149,8 +151,8 @@ impl Document {
     }
 }
 
-/// Reads all documents of all files; `-` is standard input. Of a directory the files are read, and those of directories
-/// in it only where it is `recursive`.
+/// Reads all documents of all files; `-` is standard input. Reads the files of a directory, and of its
+/// subdirectories if `recursive`.
 pub(crate) fn read(paths: &[PathBuf], recursive: bool) -> Result<Vec<Document>, ManifestError> {
     let mut documents = Vec::new();
     for path in files::gather(paths, recursive)? {
@@ -159,7 +161,7 @@ pub(crate) fn read(paths: &[PathBuf], recursive: bool) -> Result<Vec<Document>, 
     Ok(documents)
 }
 
-/// The only hook in the files, or the one of that name.
+/// Returns the only hook in the files, or the one with this name.
 pub(crate) fn choose(files: &[PathBuf], name: Option<&str>) -> Result<Document, ManifestError> {
     let mut hooks: Vec<_> = read(files, false)?
         .into_iter()
@@ -185,7 +187,7 @@ pub(crate) fn choose(files: &[PathBuf], name: Option<&str>) -> Result<Document, 
     }
 }
 
-/// `spec.args[0].name` as a JSON pointer.
+/// Converts `spec.args[0].name` to a JSON pointer.
 pub(crate) fn pointer(path: &str) -> String {
     format!("/{}", path.replace('[', "/").replace(']', "").replace('.', "/"))
 }
@@ -195,7 +197,7 @@ fn parse(path: &Path, text: &str) -> Result<Vec<Document>, ManifestError> {
         path: path.to_owned(),
         message,
     };
-    // A dump of a cluster is larger than the files that people write. Aliases and depth keep their bounds.
+    // Dumps of a cluster are larger than hand-written files. The limits for aliases and depth stay.
     let options = serde_saphyr::options! {
         budget: serde_saphyr::budget! { max_events: 8_000_000, max_nodes: 4_000_000, max_documents: 100_000 },
     };
@@ -215,7 +217,7 @@ fn parse(path: &Path, text: &str) -> Result<Vec<Document>, ManifestError> {
     Ok(documents)
 }
 
-/// A document, or the items of a list such as `kubectl get -o yaml` prints.
+/// Adds a document, or the items of a list such as that of `kubectl get -o yaml`.
 fn unpack(document: Document, lists: usize, documents: &mut Vec<Document>) {
     let is_list = document.kind() == "List"
         || KINDS
@@ -227,7 +229,7 @@ fn unpack(document: Document, lists: usize, documents: &mut Vec<Document>) {
     };
     for (value, places) in items.iter().zip(document.places.items(items.len())) {
         let mut value = value.clone();
-        // The API server leaves them out of a list's items; kubectl does not.
+        // The API server omits them from the items of a list; kubectl does not.
         if let (Some(kind), Value::Object(fields)) = (document.kind().strip_suffix("List"), &mut value)
             && !kind.is_empty()
         {
@@ -245,7 +247,7 @@ fn unpack(document: Document, lists: usize, documents: &mut Vec<Document>) {
     }
 }
 
-/// `line:column: what is wrong`.
+/// Formats a YAML error as `line:column: problem`.
 fn yaml_sentence(error: &serde_saphyr::Error) -> String {
     let message = UserMessageFormatter
         .format_message(error.without_snippet())

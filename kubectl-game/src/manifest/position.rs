@@ -1,22 +1,22 @@
-//! Where each field of a YAML document stands: paths as the operators write them, to line and column.
+//! Positions of the fields of a YAML document: maps paths, as the operators write them, to line and column.
 
 use std::collections::BTreeMap;
 
 use granit_parser::{Event, Parser, Span};
 
-/// A line and a column, counted from 1.
+/// Line and column, counted from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Place {
     pub(crate) line: usize,
     pub(crate) column: usize,
 }
 
-/// The places of one document's fields.
+/// Positions of the fields of one document.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Places(BTreeMap<String, Place>);
 
 impl Places {
-    /// The place of a path, or of the nearest field around it.
+    /// Returns the position of a path, or of its closest existing parent.
     pub(crate) fn of(&self, path: &str) -> Place {
         let mut path = path;
         loop {
@@ -32,7 +32,7 @@ impl Places {
 }
 
 impl Places {
-    /// Those of each item of a list, as if it were a document.
+    /// Returns the positions of each item of a list, as if the item were a document.
     pub(super) fn items(&self, count: usize) -> Vec<Self> {
         let mut items = vec![Self::default(); count];
         for (path, place) in &self.0 {
@@ -53,14 +53,14 @@ impl Places {
     }
 }
 
-/// A collection that is being read.
+/// A collection that is being parsed.
 enum Open {
     List { path: String, next: usize },
     Map { path: String, key: Option<String> },
 }
 
 impl Open {
-    /// The path of the value that comes next; `None` where a key comes next.
+    /// Returns the path of the next value; `None` if the next event is a key.
     fn next_path(&mut self) -> Option<String> {
         match self {
             Self::List { path, next } => {
@@ -79,12 +79,12 @@ impl Open {
     }
 }
 
-/// Collections within collections. What reads the values has the same bound, and says it in other words.
+/// Maximum depth of nested collections. The parser of values has the same limit with a different message.
 const DEEPEST: usize = 64;
-/// What is said of more.
+/// Message for a greater depth.
 pub(super) const TOO_DEEP: &str = "nested deeper than";
 
-/// The places of every document that holds anything.
+/// Returns the positions of every document that is not empty.
 pub(super) fn places(text: &str) -> Result<Vec<Places>, String> {
     let mut documents = Vec::new();
     let mut current = Places::default();
@@ -121,7 +121,7 @@ pub(super) fn places(text: &str) -> Result<Vec<Places>, String> {
 
 fn scalar(open: &mut [Open], places: &mut Places, value: &str, span: Span) {
     match open.last_mut() {
-        // A document that is one scalar: nothing where it is empty.
+        // A document with a single scalar; ignored if it is empty.
         None => {
             if !value.is_empty() && value != "~" && value != "null" {
                 note(places, String::new(), span);
@@ -138,7 +138,7 @@ fn scalar(open: &mut [Open], places: &mut Places, value: &str, span: Span) {
     }
 }
 
-/// Notes where a collection begins, and returns its path.
+/// Records the position of a new collection, and returns its path.
 fn enter(open: &mut [Open], places: &mut Places, span: Span) -> String {
     let path = open
         .last_mut()

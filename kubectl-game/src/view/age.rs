@@ -1,13 +1,13 @@
-//! Spans of time as kubectl writes them.
+//! Durations in kubectl's format.
 
 use jiff::Timestamp;
 
-/// From one moment to another: `45s`, `3m20s`, `5h`, `12d`. What lies in the future is `0s`.
+/// Formats the time between two moments: `45s`, `3m20s`, `5h`, `12d`. A negative time is `0s`.
 pub(crate) fn between(from: Timestamp, to: Timestamp) -> String {
     seconds(to.duration_since(from).as_secs().max(0))
 }
 
-/// The age of something; `?` where nobody knows when it began.
+/// Formats the age of an object; `?` if its start is unknown.
 pub(crate) fn of(began: Option<Timestamp>, now: Timestamp) -> String {
     began.map_or_else(|| "?".to_owned(), |began| between(began, now))
 }

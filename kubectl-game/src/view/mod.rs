@@ -1,13 +1,13 @@
-//! What is known of a workload, put in the order in which people ask: its state, its revisions, their pods, their
-//! HookRuns. Pure: objects and a moment go in, a picture comes out, which `draw` turns to lines and `-o json` to JSON.
+//! View of a workload, in the order in which people ask for it: state, revisions, pods, HookRuns. Pure:
+//! builds a view from objects and a time. `draw` renders it as lines, `-o json` as JSON.
 //!
 //! | module | job |
 //! | --- | --- |
 //! | [`state`] | one word and one sentence about a workload |
-//! | [`revision`] | revisions, their images, and which of them counts |
+//! | [`revision`] | revisions, their images and roles |
 //! | [`pod`] | one word about a pod, and what it waits for |
 //! | [`run`] | a HookRun with its measurements |
-//! | [`age`] | spans of time as kubectl writes them |
+//! | [`age`] | durations in kubectl's format |
 
 pub(crate) mod age;
 pub(crate) mod pod;
@@ -29,25 +29,25 @@ use revision::RevisionView;
 use run::RunView;
 use state::State;
 
-/// A workload, as it is shown.
+/// View of a workload.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct GameView {
     pub(crate) name: String,
     pub(crate) namespace: String,
-    /// When it was created.
+    /// Time of its creation.
     pub(crate) created: Option<Timestamp>,
-    /// Where it stands.
+    /// State of the workload.
     pub(crate) state: State,
-    /// How it is updated, in words.
+    /// Description of its update strategy.
     pub(crate) strategy: String,
     /// Numbers of pods.
     pub(crate) counts: Counts,
-    /// Its revisions, newest first; those without pods only where they count.
+    /// Revisions, newest first. Revisions without pods are omitted, except the update revision.
     pub(crate) revisions: Vec<RevisionView>,
-    /// HookRuns that are about no pod: those of canary steps.
+    /// HookRuns of canary steps, which belong to no pod.
     pub(crate) steps: Vec<RunView>,
-    /// HookRuns that cannot be read, each with what is wrong.
+    /// HookRuns that cannot be parsed, each with its error.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) unreadable: Vec<String>,
     /// Commands that may help now.
@@ -58,21 +58,21 @@ pub(crate) struct GameView {
 #[derive(Debug, Clone, Copy, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Counts {
-    /// That there should be.
+    /// Desired pods.
     pub(crate) desired: i32,
-    /// That there are.
+    /// Existing pods.
     pub(crate) current: i32,
     pub(crate) ready: i32,
-    /// Ready for `minReadySeconds`.
+    /// Pods that have been ready for `minReadySeconds`.
     pub(crate) available: i32,
-    /// At the update revision.
+    /// Pods at the update revision.
     pub(crate) updated: i32,
-    /// That wait for a hook.
+    /// Pods that wait for a hook.
     pub(crate) waiting: i32,
 }
 
 impl Counts {
-    /// Reads them off a workload.
+    /// Reads the numbers from a workload.
     pub(crate) fn of(game: &GameDeployment) -> Self {
         let status = status_of(game);
         Self {
@@ -87,7 +87,7 @@ impl Counts {
 }
 
 impl GameView {
-    /// The picture of a workload.
+    /// Builds the view of a workload.
     pub(crate) fn of(snapshot: &Snapshot) -> Self {
         let game = &snapshot.game;
         let state = State::of(game);
@@ -116,12 +116,12 @@ impl GameView {
     }
 }
 
-/// When an object was created.
+/// Returns the time of an object's creation.
 pub(crate) fn created(object: &impl kube::Resource) -> Option<Timestamp> {
     object.meta().creation_timestamp.as_ref().map(|time| time.0)
 }
 
-/// A workload's status, empty where there is none.
+/// Returns the status of a workload, or an empty one.
 pub(crate) fn status_of(game: &GameDeployment) -> GameDeploymentStatus {
     game.status.clone().unwrap_or_default()
 }
@@ -134,19 +134,19 @@ pub(crate) fn entries(status: &GameDeploymentStatus, kind: HookKind) -> &[HookCo
     }
 }
 
-/// The hook's name as people write it.
+/// Returns the name of the hook for users.
 pub(crate) fn hook_name(kind: HookKind) -> &'static str {
     shared_api::names::hook_kind::old_name(kind.label())
 }
 
-/// The runs about a pod.
+/// Returns the runs of a pod.
 pub(crate) fn runs_of<'s>(snapshot: &'s Snapshot, uid: &str) -> impl Iterator<Item = &'s HookRun> {
     let about =
         move |run: &&HookRun| run.labels().get(hook_run_label::POD_UID).map(String::as_str) == Some(uid);
     snapshot.runs.iter().filter(about)
 }
 
-/// How a workload is updated: its type, and the numbers that were set.
+/// Describes how a workload is updated: its type, and the numbers that are set.
 pub(crate) fn strategy(game: &GameDeployment) -> String {
     let strategy = game.spec.update_strategy.clone().unwrap_or_default();
     let mut words = vec![strategy.type_.unwrap_or_else(|| "RollingUpdate".to_owned())];

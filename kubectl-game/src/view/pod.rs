@@ -1,4 +1,4 @@
-//! One word about a pod, and what it waits for.
+//! View of a pod: one word, and what it waits for.
 
 use gamedeployment_core::hook_kind::HookKind;
 use gamedeployment_core::pod::{Pod, PodPhase, State};
@@ -15,31 +15,31 @@ use super::{entries, hook_name, runs_of, status_of};
 use crate::cluster::Snapshot;
 use crate::paint::Tone;
 
-/// A pod, as it is shown.
+/// View of a pod.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct PodView {
     pub(crate) name: String,
     #[serde(skip)]
     pub(crate) revision: String,
-    /// When it was created.
+    /// Time of its creation.
     pub(crate) created: Option<Timestamp>,
-    /// Where it stands, in a word.
+    /// State, in a word.
     pub(crate) word: String,
-    /// What that means.
+    /// Significance of the word.
     pub(crate) tone: Tone,
-    /// Containers that are ready, of how many.
+    /// Number of ready containers, and of all containers.
     pub(crate) ready: (usize, usize),
-    /// How often its containers restarted.
+    /// Number of restarts of its containers.
     pub(crate) restarts: i32,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) node: Option<String>,
     /// Whether its hooks are skipped.
     pub(crate) skips: bool,
-    /// Why it waits, or does not start; none where nothing is to be said, or a HookRun says it.
+    /// Reason why it waits or does not start; `None` if there is none, or a HookRun shows it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) message: Option<String>,
-    /// HookRuns about it.
+    /// HookRuns of the pod.
     pub(crate) runs: Vec<RunView>,
 }
 
@@ -49,7 +49,7 @@ impl PodView {
         let waiting = waiting(snapshot, &pod.name);
         let runs: Vec<RunView> = runs_of(snapshot, &pod.uid).map(RunView::of).collect();
         let (word, tone) = word(&pod, waiting.as_ref());
-        // A run's own message says more than the entry about it.
+        // The message of a run is more precise than the entry in the status.
         let of_hook = waiting
             .as_ref()
             .filter(|(_, entry)| entry.hook_run.is_none() || runs.is_empty())
@@ -81,7 +81,7 @@ impl PodView {
     }
 }
 
-/// The entry of the status about a pod, and the hook that it waits for.
+/// Returns the status entry of a pod, and the hook that it waits for.
 pub(crate) fn waiting(snapshot: &Snapshot, pod: &str) -> Option<(HookKind, HookCondition)> {
     let status = status_of(&snapshot.game);
     HookKind::ALL.into_iter().find_map(|kind| {
@@ -104,9 +104,9 @@ fn word(pod: &Pod, waiting: Option<&(HookKind, HookCondition)>) -> (String, Tone
     }
     if let Some((kind, entry)) = waiting {
         let tone = match entry.phase {
-            // No run: the hook cannot be asked.
+            // Without a run, the hook cannot run.
             Phase::Pending | Phase::Unset if entry.hook_run.is_none() => Tone::Bad,
-            // A success that opens nothing was not measured.
+            // A success that does not open the gate had no successful measurement.
             Phase::Successful => Tone::Bad,
             phase => phase.into(),
         };

@@ -1,4 +1,4 @@
-//! Revisions: their numbers and images, which of them counts, and the pods that have them.
+//! Views of revisions: numbers, images, roles and pods.
 
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::ControllerRevision;
@@ -10,28 +10,28 @@ use super::pod::PodView;
 use super::{created, status_of};
 use crate::cluster::Snapshot;
 
-/// A revision, as it is shown.
+/// View of a revision.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct RevisionView {
-    /// Its place in the history; none where its object is gone.
+    /// Number in the history; `None` if the object was deleted.
     pub(crate) number: Option<i64>,
-    /// Its name, which is also its pods' label.
+    /// Name of the revision, which is also the label of its pods.
     pub(crate) name: String,
-    /// When it was first used.
+    /// Time of its creation.
     pub(crate) created: Option<Timestamp>,
-    /// What pods are updated to.
+    /// Whether pods are updated to this revision.
     pub(crate) update: bool,
-    /// What was rolled out whole last.
+    /// Whether this is the last revision that was rolled out completely.
     pub(crate) current: bool,
-    /// Images of its containers, each once, in their order.
+    /// Images of its containers without duplicates, in order.
     pub(crate) images: Vec<String>,
-    /// Pods that have it, by name.
+    /// Pods at this revision, by name.
     pub(crate) pods: Vec<PodView>,
 }
 
 impl RevisionView {
-    /// What it is to the workload, in words.
+    /// Returns the role of the revision for the workload.
     pub(crate) fn role(&self) -> &'static str {
         match (self.update, self.current) {
             (true, true) => "current",
@@ -42,14 +42,14 @@ impl RevisionView {
     }
 }
 
-/// The revisions that have pods or count, newest first.
+/// Returns the revisions that have pods, and the update revision, newest first.
 pub(super) fn all(snapshot: &Snapshot) -> Vec<RevisionView> {
     let mut all = history(snapshot);
     all.retain(|revision| !revision.pods.is_empty() || revision.update);
     all
 }
 
-/// All revisions, newest first.
+/// Returns all revisions, newest first.
 pub(crate) fn history(snapshot: &Snapshot) -> Vec<RevisionView> {
     let status = status_of(&snapshot.game);
     let view = |name: String, object: Option<&ControllerRevision>| RevisionView {
@@ -84,17 +84,17 @@ pub(crate) fn history(snapshot: &Snapshot) -> Vec<RevisionView> {
     all
 }
 
-/// The template that a revision holds.
+/// Returns the template in a revision.
 pub(crate) fn template_of(revision: &ControllerRevision) -> Option<Value> {
     let mut template = revision.data.as_ref()?.0.pointer("/spec/template")?.clone();
     if let Value::Object(fields) = &mut template {
-        // The mark of a strategic merge patch, no field of a pod.
+        // Directive of a strategic merge patch, not a field of a pod.
         fields.remove("$patch");
     }
     Some(template)
 }
 
-/// The images of a template's containers.
+/// Returns the images of a template's containers.
 pub(crate) fn images(template: &Value) -> Vec<String> {
     let containers = template.pointer("/spec/containers").and_then(Value::as_array);
     let mut images: Vec<String> = Vec::new();

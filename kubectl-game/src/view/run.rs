@@ -1,4 +1,4 @@
-//! A HookRun with its measurements: how many are done, of how many; what was answered last; when it is asked next.
+//! View of a HookRun: progress, last value and time of the next measurement.
 
 use hook_core::resolve::{Policy, ResolvedMetric, ResolvedRun, resolve_run};
 use hook_core::tally;
@@ -12,77 +12,77 @@ use shared_api::{HookRun, HookRunStatus, Phase};
 
 use super::created;
 
-/// A HookRun, as it is shown.
+/// View of a HookRun.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct RunView {
     pub(crate) name: String,
     pub(crate) namespace: String,
-    /// What it gates: `PreDelete`, `CanaryStep`; empty where nothing says so.
+    /// Hook kind, such as `PreDelete` or `CanaryStep`; empty if unknown.
     pub(crate) kind: String,
-    /// The pod that it asks about.
+    /// Pod that the hook runs for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) pod: Option<String>,
-    /// When it was created.
+    /// Time of its creation.
     pub(crate) created: Option<Timestamp>,
-    /// Where it stands.
+    /// Phase of the run.
     pub(crate) phase: Phase,
-    /// The class of its message.
+    /// Reason of the phase.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) reason: Option<String>,
-    /// Why.
+    /// Explanation of the phase.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) message: Option<String>,
-    /// From when on nobody measures it, unless something is recorded before.
+    /// Time from which the run counts as not being measured, unless its status changes before.
     #[serde(skip)]
     pub(crate) not_taken_up_at: Option<Timestamp>,
-    /// When it got its verdict.
+    /// Time of its verdict.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) completed: Option<Timestamp>,
-    /// Its metrics, in the order of the spec.
+    /// Metrics, in the order of the spec.
     pub(crate) metrics: Vec<MetricView>,
 }
 
-/// A metric of a run.
+/// View of a metric of a run.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct MetricView {
     pub(crate) name: String,
-    /// Where it stands.
+    /// Phase of the metric.
     pub(crate) phase: Phase,
-    /// Measurements or successes that are done.
+    /// Number of completed measurements or successes.
     pub(crate) done: i64,
-    /// Those that are wanted; none: no end.
+    /// Number of measurements or successes to complete; `None` for unlimited.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) wanted: Option<i64>,
     /// Whether `done` counts successes.
     pub(crate) counts_successes: bool,
-    /// Measurements by their outcome.
+    /// Measurements by outcome.
     pub(crate) outcomes: Outcomes,
-    /// The value measured last.
+    /// Last measured value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) last: Option<String>,
-    /// When it is measured next, where that is known.
+    /// Time of the next measurement, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) next: Option<Timestamp>,
 }
 
-/// Measurements by their outcome.
+/// Measurements by outcome.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Outcomes {
-    /// Good.
+    /// Good measurements.
     pub(crate) successful: i64,
-    /// Bad.
+    /// Bad measurements.
     pub(crate) failed: i64,
-    /// Neither.
+    /// Measurements that are neither good nor bad.
     pub(crate) inconclusive: i64,
-    /// Not measured.
+    /// Errors.
     pub(crate) error: i64,
 }
 
 impl RunView {
-    /// The picture of a run.
+    /// Builds the view of a run.
     pub(crate) fn of(run: &HookRun) -> Self {
         let status = run.status.clone().unwrap_or_default();
         let kind = run.labels().get(hook_run_label::TYPE);
@@ -121,7 +121,7 @@ impl RunView {
         }
     }
 
-    /// The phase as a word.
+    /// Returns the phase as a word.
     pub(crate) fn word(&self) -> &'static str {
         match self.phase {
             Phase::Unset => "Pending",
@@ -164,7 +164,8 @@ impl MetricView {
     }
 }
 
-/// When a metric is measured next. Under `Ordered` the first measurement waits for another metric: nobody knows when.
+/// Returns the time of the next measurement. Under `Ordered`, the start of the first measurement is unknown,
+/// because it waits for another metric.
 fn next(
     run: &ResolvedRun,
     metric: &ResolvedMetric,

@@ -1,4 +1,5 @@
-//! Workloads that tests look at: three pods, of which one is to go, with its HookRun in one state or another.
+//! Sample workloads for tests: three pods, one of which is selected for deletion, with its HookRun in various
+//! states.
 
 use jiff::Timestamp;
 use kube::ResourceExt;
@@ -7,7 +8,7 @@ use shared_api::{GameDeployment, HookRun};
 
 use crate::cluster::{Listed, Snapshot};
 
-/// The moment of all pictures.
+/// Returns the current time of all views.
 pub(crate) fn now() -> Timestamp {
     "2026-01-02T10:00:00Z".parse().unwrap()
 }
@@ -30,7 +31,7 @@ fn available(pods: usize) -> Value {
     condition("Available", "True", "MinimumPodsAvailable", &message)
 }
 
-/// A workload with this status, on top of a usual one.
+/// Builds a workload with these conditions and extra status fields.
 pub(crate) fn game(conditions: &Value, extra: Value) -> GameDeployment {
     let mut status = json!({
         "observedGeneration": 3, "replicas": 3, "readyReplicas": 3, "availableReplicas": 3, "updatedReplicas": 3,
@@ -70,7 +71,7 @@ fn owner() -> Value {
     json!({ "apiVersion": "tkex.tencent.com/v1alpha1", "kind": "GameDeployment", "name": "arena", "uid": "u-arena" })
 }
 
-/// A pod of the workload that is ready.
+/// Builds a ready pod of the workload.
 pub(crate) fn pod(name: &str, revision: &str, annotations: Value) -> k8s_openapi::api::core::v1::Pod {
     let instance = name.rsplit('-').next().unwrap();
     let mut owner = owner();
@@ -94,7 +95,7 @@ pub(crate) fn pod(name: &str, revision: &str, annotations: Value) -> k8s_openapi
     }))
 }
 
-/// A HookRun about a pod.
+/// Builds a HookRun for a pod.
 pub(crate) fn run(spec: Value, status: Value) -> HookRun {
     read(json!({
         "metadata": {
@@ -109,7 +110,7 @@ pub(crate) fn run(spec: Value, status: Value) -> HookRun {
     }))
 }
 
-/// What the runs ask.
+/// Builds the metric of the runs.
 pub(crate) fn players(extra: Value) -> Value {
     let mut metric = json!({
         "name": "players", "successCondition": "asInt(result) == 0",
@@ -131,7 +132,7 @@ fn revision(number: i64, name: &str, image: &str) -> k8s_openapi::api::apps::v1:
     }))
 }
 
-/// A workload with its three pods and these runs.
+/// Builds a snapshot of the workload with its three pods and these runs.
 pub(crate) fn snapshot(game: GameDeployment, runs: Vec<HookRun>) -> Snapshot {
     let chosen = json!({
         "io.tencent.bcs.dev/game-pod-deleting": "true", "tkex.tencent.com/chosen-for": "delete@2026-01-02T09:58:00Z"
@@ -164,7 +165,7 @@ fn waits(phase: &str, run: Option<&str>, message: &str) -> Value {
 
 const SCALING: &str = "0 pods to create, 1 to delete";
 
-/// The conditions of a workload that is to lose one pod, and does not for this reason.
+/// Builds the conditions of a workload that cannot delete a pod, with this reason.
 fn scaling_blocked(reason: &str, message: &str) -> Value {
     let message = format!("pod arena-x7k2p: {message}");
     json!([
@@ -174,7 +175,7 @@ fn scaling_blocked(reason: &str, message: &str) -> Value {
     ])
 }
 
-/// Its hook said no.
+/// Builds a snapshot whose hook failed.
 pub(crate) fn refused() -> Snapshot {
     let said = "metric players Failed: \"3\" does not satisfy asInt(result) == 0 (1 failed > failureLimit 0)";
     let message = format!("HookRun {RUN} is Failed: {said}; the pod stays as it is");
@@ -193,7 +194,7 @@ pub(crate) fn refused() -> Snapshot {
     snapshot(game, vec![run(players(json!({})), status)])
 }
 
-/// Its hook is being asked.
+/// Builds a snapshot whose hook is running.
 pub(crate) fn asking() -> Snapshot {
     let message = format!("waits for the verdict of HookRun {RUN}");
     let words = format!("{SCALING}; the hooks of arena-x7k2p are being asked");
@@ -214,7 +215,7 @@ pub(crate) fn asking() -> Snapshot {
     snapshot(game, vec![run(spec, status)])
 }
 
-/// Its hook cannot be asked.
+/// Builds a snapshot whose hook cannot run.
 pub(crate) fn blocked() -> Snapshot {
     because(
         "HookTemplateMissing",
@@ -222,13 +223,13 @@ pub(crate) fn blocked() -> Snapshot {
     )
 }
 
-/// Its hook cannot be asked, for this reason.
+/// Builds a snapshot whose hook cannot run for this reason.
 pub(crate) fn because(reason: &str, message: &str) -> Snapshot {
     let conditions = scaling_blocked(reason, message);
     snapshot(game(&conditions, waits("Pending", None, message)), vec![])
 }
 
-/// Everything is as it should be.
+/// Builds a snapshot of a complete workload.
 pub(crate) fn complete() -> Snapshot {
     let words = "every pod has the update revision";
     let progressing = condition("Progressing", "True", "RolloutComplete", words);
@@ -241,7 +242,7 @@ pub(crate) fn complete() -> Snapshot {
     snapshot
 }
 
-/// A workload with one condition besides Available, and one pod at an old revision.
+/// Builds a workload with one condition besides Available, and one pod at an old revision.
 pub(crate) fn told(kind: &str, status: &str, reason: &str, message: &str) -> Snapshot {
     let mut conditions = vec![available(2)];
     conditions.retain(|known| known["type"] != kind);
@@ -263,7 +264,7 @@ pub(crate) fn told(kind: &str, status: &str, reason: &str, message: &str) -> Sna
     snapshot
 }
 
-/// Somebody has paused it.
+/// Builds a snapshot of a paused workload.
 pub(crate) fn paused() -> Snapshot {
     let message = "updates are stopped at 2 of 3 pods; set spec.updateStrategy.paused to false to go on";
     let mut snapshot = told("Progressing", "False", "Paused", message);
@@ -271,7 +272,7 @@ pub(crate) fn paused() -> Snapshot {
     snapshot
 }
 
-/// A canary step waits, for this reason.
+/// Builds a snapshot whose canary step waits for this reason.
 pub(crate) fn canary(reason: &str, paused: bool) -> Snapshot {
     let mut snapshot = told("Progressing", "False", reason, "canary step 2 pauses");
     let strategy = snapshot.game.spec.update_strategy.get_or_insert_default();

@@ -1,4 +1,4 @@
-//! One word and one sentence about a workload: where it stands, and whether somebody is needed.
+//! State of a workload: one word and one sentence, and whether a person must act.
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
@@ -9,39 +9,39 @@ use shared_api::{GameDeployment, GameDeploymentStatus};
 use super::status_of;
 use crate::paint::Tone;
 
-/// The word where no operator has seen the newest spec.
+/// Word for a workload whose newest spec the operator has not observed.
 pub(crate) const UNSEEN: &str = "Unseen";
 
-/// Where a workload stands.
+/// State of a workload.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct State {
-    /// A reason of the operator's, or [`UNSEEN`].
+    /// Reason from the operator, or [`UNSEEN`].
     pub(crate) word: String,
-    /// What it means.
+    /// Significance of the word.
     pub(crate) tone: Tone,
-    /// The operator's sentence.
+    /// Message from the operator.
     pub(crate) message: String,
-    /// The condition that says so.
+    /// Condition that reports the state.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) condition: Option<String>,
-    /// Since when.
+    /// Time of the last transition.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) since: Option<Timestamp>,
 }
 
-/// A condition of a status, while it is there.
+/// Returns a condition of a status, if present.
 pub(crate) fn condition(status: &GameDeploymentStatus, kind: WorkloadCondition) -> Option<&Condition> {
     let mut conditions = status.conditions.iter();
     conditions.find(|condition| condition.type_ == kind.as_str())
 }
 
-/// A condition that is True.
+/// Returns a condition if it is True.
 pub(crate) fn held(status: &GameDeploymentStatus, kind: WorkloadCondition) -> Option<&Condition> {
     condition(status, kind).filter(|condition| condition.status == "True")
 }
 
-/// The reason that a word stands for.
+/// Parses a reason.
 pub(crate) fn reason(word: &str) -> Option<WorkloadReason> {
     WorkloadReason::ALL
         .iter()
@@ -49,7 +49,7 @@ pub(crate) fn reason(word: &str) -> Option<WorkloadReason> {
         .find(|reason| reason.as_str() == word)
 }
 
-/// Whether the operator has not seen the newest spec yet, and what to say then.
+/// Returns a message if the operator has not observed the newest spec yet.
 pub(crate) fn unseen(game: &GameDeployment) -> Option<String> {
     let (newest, seen) = (game.metadata.generation, status_of(game).observed_generation);
     let newest = newest.filter(|newest| seen.is_none_or(|seen| seen < *newest))?;
@@ -62,7 +62,7 @@ pub(crate) fn unseen(game: &GameDeployment) -> Option<String> {
 }
 
 impl State {
-    /// What matters most about a workload.
+    /// Returns the most important state of a workload.
     pub(crate) fn of(game: &GameDeployment) -> Self {
         if let Some(message) = unseen(game) {
             return Self {

@@ -1,4 +1,4 @@
-//! Why a workload waits: everything that needs a person, else where it stands.
+//! Explains why a workload waits: everything that needs a person, or else its progress.
 
 use gamedeployment_core::hook_kind::HookKind;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
@@ -104,7 +104,7 @@ fn tell(snapshot: &Snapshot, answer: &mut Answer, condition: &Condition, what: &
         .for_each(|command| answer.and(command));
 }
 
-/// The hook that pods wait for, where it is one alone.
+/// Returns the hook that pods wait for, if it is only one.
 fn only_kind(snapshot: &Snapshot) -> Option<HookKind> {
     let status = status_of(&snapshot.game);
     let mut kinds = HookKind::ALL
@@ -113,7 +113,7 @@ fn only_kind(snapshot: &Snapshot) -> Option<HookKind> {
     kinds.next().filter(|_| kinds.next().is_none())
 }
 
-/// The first pod whose hook said no.
+/// Returns the first pod whose hook failed.
 fn first_refused(snapshot: &Snapshot) -> Option<String> {
     let status = status_of(&snapshot.game);
     HookKind::ALL.into_iter().find_map(|kind| {

@@ -1,10 +1,10 @@
-//! Why something waits, in plain words: one paragraph, and the commands to type next. Pure.
+//! Explanations of waiting, in plain words: one paragraph, and the commands to run next. Pure.
 //!
 //! | module | job |
 //! | --- | --- |
-//! | [`mod@pod`] | one pod |
-//! | [`mod@game`] | a workload |
-//! | [`remedy`] | for each reason: what would release it, and by which command |
+//! | [`mod@pod`] | explanations for one pod |
+//! | [`mod@game`] | explanations for a workload |
+//! | [`remedy`] | the remedy for each reason, with commands |
 
 mod game;
 mod pod;
@@ -24,12 +24,12 @@ use shared_api::names::pod::SKIP_HOOK;
 use crate::cluster::Snapshot;
 use crate::view::age;
 
-/// A paragraph, and commands that may be typed next, the likeliest first.
+/// A paragraph, and the commands to run next, the most likely first.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Answer {
-    /// The paragraph.
+    /// Text of the paragraph.
     pub(crate) text: String,
-    /// Commands.
+    /// Commands to run next.
     pub(crate) next: Vec<String>,
 }
 
@@ -52,17 +52,17 @@ impl Answer {
     }
 }
 
-/// Why a workload waits, or that it does not.
+/// Explains why a workload waits, or states that it does not.
 pub(crate) fn game(snapshot: &Snapshot) -> Answer {
     game::answer(snapshot)
 }
 
-/// Why a pod waits, or that it does not.
+/// Explains why a pod waits, or states that it does not.
 pub(crate) fn pod(snapshot: &Snapshot, pod: &Pod) -> Answer {
     pod::answer(snapshot, pod)
 }
 
-/// When and why a pod that is gone was deleted, by the event about it.
+/// Explains when and why a pod was deleted, from its event.
 pub(crate) fn gone(name: &str, at: Option<Timestamp>, note: &str, now: Timestamp) -> Answer {
     let because = note.strip_prefix(&format!("pod {name}: ")).unwrap_or(note);
     let age = age::of(at, now);
@@ -72,15 +72,15 @@ pub(crate) fn gone(name: &str, at: Option<Timestamp>, note: &str, now: Timestamp
     )
 }
 
-/// Commands that may help a workload; none where nothing is to be done.
+/// Returns the commands that may help a workload; none if no action is needed.
 pub(crate) fn commands(snapshot: &Snapshot) -> Vec<String> {
     let mut commands = game::answer(snapshot).next;
-    // Whoever sees this is looking already.
+    // The reader of this output is already watching.
     commands.retain(|command| *command != watch(snapshot));
     commands
 }
 
-/// A command of this program about the workload: `kubectl game retry arena -n games`.
+/// Builds a command of this program for the workload: `kubectl game retry arena -n games`.
 fn ours(snapshot: &Snapshot, word: &str) -> String {
     format!(
         "kubectl game {word} {}{}",
@@ -89,7 +89,7 @@ fn ours(snapshot: &Snapshot, word: &str) -> String {
     )
 }
 
-/// The command that shows what happens.
+/// Builds the command that shows the progress.
 fn watch(snapshot: &Snapshot) -> String {
     format!(
         "kubectl game get {} -w{}",
@@ -98,7 +98,8 @@ fn watch(snapshot: &Snapshot) -> String {
     )
 }
 
-/// An operator's sentence without the ways out that it names for those who have kubectl alone: here they are commands.
+/// Removes the operator's remedies for users of plain kubectl from its message; the plugin suggests commands
+/// instead.
 pub(crate) fn brief(message: &str) -> String {
     const FROM: &str = ". To ask again, set spec.";
     let last = format!("annotate the pod with {SKIP_HOOK}=");
@@ -115,7 +116,7 @@ pub(crate) fn brief(message: &str) -> String {
     brief + rest
 }
 
-/// A sentence with a full stop, if it has words.
+/// Adds a full stop to a text that is not empty and has none.
 fn sentence(words: &str) -> String {
     let words = words.trim();
     if words.is_empty() || words.ends_with(['.', '!', '?']) {

@@ -1,4 +1,4 @@
-//! Why a pod waits: what is to be done to it, who keeps that from happening, and what would release it.
+//! Explains why a pod waits: the planned action, what blocks it, and how to unblock it.
 
 use gamedeployment_core::hook_kind::HookKind;
 use gamedeployment_core::pod::Pod;
@@ -23,7 +23,7 @@ pub(super) fn answer(snapshot: &Snapshot, object: &api::Pod) -> Answer {
     let pod = Pod::read(object);
     let status = status_of(&snapshot.game);
     let mut answer = None;
-    // The first that has something to say.
+    // The first explanation that applies wins.
     for asked in [
         over,
         unseen_or_invalid,
@@ -41,7 +41,7 @@ pub(super) fn answer(snapshot: &Snapshot, object: &api::Pod) -> Answer {
     answer
 }
 
-/// It ended, or is ending.
+/// The pod has ended or is terminating.
 fn over(_: &Snapshot, _: &GameDeploymentStatus, pod: &Pod) -> Option<Answer> {
     let name = &pod.name;
     if pod.terminating {
@@ -76,7 +76,7 @@ fn unseen_or_invalid(snapshot: &Snapshot, status: &GameDeploymentStatus, pod: &P
     Some(Answer::new(text, remedy.commands))
 }
 
-/// Its hook is being asked, said no, or cannot be asked.
+/// The pod's hook is running, has failed, or cannot run.
 fn hook(snapshot: &Snapshot, status: &GameDeploymentStatus, pod: &Pod) -> Option<Answer> {
     let (kind, entry) = waiting(snapshot, &pod.name)?;
     let hook = hook_name(kind);
@@ -137,7 +137,7 @@ fn blocked(
         kind: Some(kind),
         pod: Some(&pod.name),
     };
-    // The condition has the reason of the pod that waits longest; another pod's may be another.
+    // The condition carries the reason of the pod that has waited longest; other pods may have other reasons.
     let conditions = [WorkloadCondition::ScaleBlocked, WorkloadCondition::UpdateBlocked];
     let mut conditions = conditions.into_iter().filter_map(|kind| held(status, kind));
     let named = conditions.find(|condition| {
@@ -156,7 +156,7 @@ fn blocked(
         sentence(&message),
         remedy.words
     );
-    // The run that has the name is named.
+    // Inserts the name of the conflicting run.
     let taken = message
         .split_once(" exists and does not belong")
         .and_then(|(before, _)| before.rsplit(' ').next());
@@ -167,7 +167,7 @@ fn blocked(
     Answer::new(text.trim_end(), commands)
 }
 
-/// What is to be done to it, so that a comma and more can follow.
+/// Describes the planned action on the pod, with a trailing comma.
 fn intent(snapshot: &Snapshot, pod: &Pod, kind: HookKind) -> String {
     let run = runs_of(snapshot, &pod.uid).find_map(|run| run.annotations().get(INTENT).cloned());
     let chosen = pod
@@ -186,7 +186,7 @@ fn intent(snapshot: &Snapshot, pod: &Pod, kind: HookKind) -> String {
     }
 }
 
-/// Its update does not come to an end, or cannot begin.
+/// The pod's update does not finish or cannot start.
 fn stalled(snapshot: &Snapshot, status: &GameDeploymentStatus, pod: &Pod) -> Option<Answer> {
     let at_old = is_old(status, pod);
     for kind in [WorkloadCondition::UpdateBlocked, WorkloadCondition::ScaleBlocked] {
@@ -226,7 +226,7 @@ fn told(snapshot: &Snapshot, pod: &Pod, found: &Condition, reason: WorkloadReaso
     Answer::new(text, remedy.commands)
 }
 
-/// It was chosen to be deleted, and no hook keeps it.
+/// The pod is selected for deletion, and no hook blocks it.
 fn chosen(snapshot: &Snapshot, status: &GameDeploymentStatus, pod: &Pod) -> Option<Answer> {
     (pod.annotation(DELETING) == Some("true")).then(|| {
         let progress = condition(status, WorkloadCondition::Progressing);
@@ -258,7 +258,7 @@ fn out_of_service(snapshot: &Snapshot, status: &GameDeploymentStatus, pod: &Pod)
     })
 }
 
-/// It is at an old revision, and its turn has not come.
+/// The pod is at an old revision and not yet due for its update.
 fn old(snapshot: &Snapshot, status: &GameDeploymentStatus, pod: &Pod) -> Option<Answer> {
     let found = condition(status, WorkloadCondition::Progressing).filter(|_| is_old(status, pod))?;
     let reason = reason(&found.reason)?;
@@ -281,7 +281,7 @@ fn old(snapshot: &Snapshot, status: &GameDeploymentStatus, pod: &Pod) -> Option<
     Some(told(snapshot, pod, found, reason))
 }
 
-/// Nothing is to be done to it, and it does not start.
+/// No action is planned for the pod, but it is not ready.
 fn unready(snapshot: &Snapshot, _: &GameDeploymentStatus, pod: &Pod) -> Option<Answer> {
     if pod.is_ready() {
         return None;
@@ -298,7 +298,7 @@ fn unready(snapshot: &Snapshot, _: &GameDeploymentStatus, pod: &Pod) -> Option<A
     Some(Answer::new(text, [describe]))
 }
 
-/// It does not wait.
+/// The pod does not wait.
 fn content(snapshot: &Snapshot, status: &GameDeploymentStatus, pod: &Pod) -> Answer {
     let revision = if status.update_revision.as_deref() == Some(pod.revision()) {
         "has the newest revision"
@@ -318,7 +318,7 @@ fn is_old(status: &GameDeploymentStatus, pod: &Pod) -> bool {
     status.update_revision.is_some() && revision != status.update_revision.as_ref()
 }
 
-/// A word about the annotation that lets a pod pass, where it is set.
+/// Describes the annotation that skips the pod's hooks, if it is set.
 fn skipping(pod: &Pod) -> String {
     match pod.annotation(SKIP_HOOK) {
         None => String::new(),

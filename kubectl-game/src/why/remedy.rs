@@ -1,4 +1,4 @@
-//! For each reason: what would release whatever waits, and by which command.
+//! Remedy for each reason: what would end the wait, and which command does it.
 
 use gamedeployment_core::hook_kind::HookKind;
 use kube::ResourceExt;
@@ -10,26 +10,26 @@ use super::{ours, watch};
 use crate::cluster::Snapshot;
 use crate::view::{hook_name, status_of};
 
-/// What would release it.
+/// Remedy for a reason.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Remedy {
-    /// In words; none where nothing waits.
+    /// Description; empty if nothing waits.
     pub(super) words: String,
-    /// By hand.
+    /// Commands to run.
     pub(super) commands: Vec<String>,
 }
 
-/// Whom a reason is about.
+/// Subject of a reason.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct About<'a> {
-    /// The hook, where it is one of a pod's.
+    /// Hook, if the reason concerns a hook of a pod.
     pub(super) kind: Option<HookKind>,
     pub(super) pod: Option<&'a str>,
 }
 
 pub(super) fn of(reason: WorkloadReason, snapshot: &Snapshot, about: About<'_>) -> Remedy {
     match reason {
-        // Nothing waits; most are reasons of events only.
+        // No wait; most of these are reasons of events only.
         WorkloadReason::MinimumPodsAvailable
         | WorkloadReason::HooksResolved
         | WorkloadReason::RolloutComplete
@@ -140,7 +140,8 @@ fn on_pod(verb: &str, snapshot: &Snapshot, about: About<'_>) -> String {
     )
 }
 
-/// Hooks that cannot be asked: the gate stays closed, and goes on by itself when the cause is gone.
+/// Returns the remedy for a hook that cannot run: the gate stays closed until the cause is gone, then
+/// continues automatically.
 fn unaskable(reason: WorkloadReason, snapshot: &Snapshot, about: About<'_>) -> Remedy {
     let flags = &snapshot.flags;
     match reason {
@@ -195,7 +196,7 @@ fn unsuccessful(snapshot: &Snapshot, about: About<'_>) -> Remedy {
     }
 }
 
-/// The hook's value of `--hook`.
+/// Returns the value of `--hook` for a hook.
 pub(crate) fn flag_of(kind: HookKind) -> &'static str {
     match kind {
         HookKind::PreDelete => "pre-delete",
@@ -233,7 +234,7 @@ fn canary_hook(snapshot: &Snapshot) -> Remedy {
     }
 }
 
-/// Whether the canary step in progress pauses for a time, and not until somebody goes on.
+/// Returns whether the current canary step pauses for a limited time.
 pub(crate) fn pauses_for_a_time(game: &GameDeployment) -> bool {
     let strategy = game.spec.update_strategy.as_ref();
     let steps = strategy.and_then(|strategy| strategy.canary.as_ref()?.steps.as_ref());
@@ -244,7 +245,7 @@ pub(crate) fn pauses_for_a_time(game: &GameDeployment) -> bool {
     step.and_then(|step| step.pause.as_ref()?.duration).is_some()
 }
 
-/// Whether somebody, or a canary step, has paused it.
+/// Returns whether the update is paused, by a person or a canary step.
 pub(crate) fn is_paused(game: &GameDeployment) -> bool {
     let strategy = game.spec.update_strategy.as_ref();
     strategy.and_then(|strategy| strategy.paused) == Some(true)

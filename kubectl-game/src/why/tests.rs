@@ -1,9 +1,9 @@
-//! For every reason that the documents list there is a paragraph, and a command where a person is needed.
+//! Tests that every documented reason has a paragraph, and a command if a person must act.
 
 use super::*;
 use crate::view::samples;
 
-/// Reasons that `docs/game-deployments.md` lists, each with the cell about its condition.
+/// Returns the reasons in `docs/game-deployments.md`, each with the cell about its condition.
 fn documented() -> Vec<(String, String)> {
     let page = include_str!("../../../docs/game-deployments.md");
     let (_, table) = page.split_once("## Reasons\n").unwrap();
@@ -45,7 +45,7 @@ fn every_reason_of_the_documents_has_an_answer() {
         };
         let snapshot = samples::told(kind, status, &reason, "the words of the operator");
         let answer = super::game(&snapshot);
-        // Where these are True nothing is said of them.
+        // These conditions need no explanation when they are True.
         let plain = ["Available", "HooksResolved"].contains(&kind);
         let content = ["MinimumPodsAvailable", "RolloutComplete", "HooksResolved"].contains(&reason.as_str());
         assert_eq!(

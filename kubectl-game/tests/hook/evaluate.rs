@@ -1,11 +1,11 @@
-//! `kubectl game hook evaluate`: a given answer, and why it means what it means.
+//! `kubectl game hook evaluate`: judges a given response, and explains the verdict.
 
 use crate::{Manifest, Said, example, hook};
 
 const AGE: &str = r#"{"name":"bryan","male":"yes","age":45}"#;
 const IP: &str = "PodIP=1.1.1.1";
 
-/// What an example says of an answer.
+/// Evaluates a response with an example.
 fn evaluate(number: &str, arg: &str, result: &str, more: &[&str]) -> Said {
     let file = example(number);
     let words = ["evaluate", "-f", &file, "--arg", arg, "--result", result];

@@ -1,4 +1,4 @@
-//! `kubectl game hook lint`: everything that is wrong, with its place.
+//! `kubectl game hook lint`: reports all problems with their positions.
 
 use crate::{Manifest, examples, hook};
 
@@ -156,7 +156,7 @@ fn a_template_may_leave_arguments_open_and_a_run_may_not() {
     );
 }
 
-/// In the operator's words, and no mistake: the exit code is 0.
+/// Warnings use the operator's words, and the exit code is 0.
 #[test]
 fn what_is_legal_and_may_surprise_is_a_warning() {
     let manifest = Manifest::new(

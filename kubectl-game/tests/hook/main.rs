@@ -1,12 +1,12 @@
-//! `kubectl game hook` as people use it: the real program, its output and its exit codes.
+//! Tests of `kubectl game hook` with the real program, its output and its exit codes.
 //!
-//! | file | what it is about |
+//! | file | subject |
 //! | --- | --- |
 //! | `run` | a whole run against a sample server |
-//! | `lint` | everything that is wrong, with its place |
-//! | `evaluate` | a given answer, and why it means what it means |
+//! | `lint` | all problems, with their positions |
+//! | `evaluate` | a given response, and the explanation of its verdict |
 //! | `tour` | the commands of `examples/README.md` |
-//! | `usage` | mistakes on the command line and in files, and help |
+//! | `usage` | errors on the command line and in files, and help |
 #![expect(
     clippy::unwrap_used,
     reason = "a test fails by panicking, in its helping functions too"
@@ -23,7 +23,7 @@ use std::process::{Command, Output, Stdio};
 
 use tempfile::TempDir;
 
-/// What the program said and how it ended.
+/// Output and exit code of the program.
 #[derive(Debug)]
 struct Said {
     code: i32,
@@ -31,7 +31,7 @@ struct Said {
     err: String,
 }
 
-/// Runs `kubectl-game hook` with these words.
+/// Runs `kubectl-game hook` with these arguments.
 fn hook(words: &[&str]) -> Said {
     hook_with_input(words, Stdio::null())
 }
@@ -53,7 +53,7 @@ fn hook_with_input(words: &[&str], input: Stdio) -> Said {
     }
 }
 
-/// A manifest in a directory of its own.
+/// A manifest in its own directory.
 struct Manifest {
     path: PathBuf,
     _directory: TempDir,
@@ -70,7 +70,7 @@ impl Manifest {
         }
     }
 
-    /// A HookTemplate named `t`, with one metric named `m`.
+    /// Writes a HookTemplate named `t`, with one metric named `m`.
     fn template(metric: &str, web: &str) -> Self {
         Self::new(&template(metric, web))
     }
@@ -79,13 +79,13 @@ impl Manifest {
         self.path.to_str().unwrap()
     }
 
-    /// The text with this file's path as `FILE`.
+    /// Replaces the path of this file with `FILE`.
     fn anonymous(&self, text: &str) -> String {
         text.replace(self.path(), "FILE")
     }
 }
 
-/// A HookTemplate with one metric; both texts hold whole lines without their indentation.
+/// Builds a HookTemplate with one metric. Both texts contain whole lines without indentation.
 fn template(metric: &str, web: &str) -> String {
     let indented = |text: &str, by: usize| {
         let blanks = " ".repeat(by);
@@ -99,12 +99,12 @@ fn template(metric: &str, web: &str) -> String {
     )
 }
 
-/// A file of this repository.
+/// Returns the path of a file in this repository.
 fn repository(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(path)
 }
 
-/// All examples, in order.
+/// Returns all examples, in order.
 fn examples() -> Vec<String> {
     let mut files: Vec<String> = std::fs::read_dir(repository("examples"))
         .unwrap()
@@ -119,7 +119,7 @@ fn examples() -> Vec<String> {
     files
 }
 
-/// The path of the example whose file begins with this number.
+/// Returns the path of the example whose file name starts with this number.
 fn example(number: &str) -> String {
     let begins = |path: &String| {
         Path::new(path)

@@ -5,7 +5,7 @@ use test_kit::{Answer, Webhook};
 
 use crate::{Manifest, Said, example, hook};
 
-/// Runs a template with one metric against `answers`, and counts the requests that were made.
+/// Runs a template with one metric against `answers`, and counts the requests.
 fn measured(metric: &str, answers: impl Into<test_kit::webhook::Script>) -> (Said, usize) {
     let game = Webhook::start().unwrap();
     game.on("/players", answers);
@@ -19,7 +19,7 @@ fn players(number: i64) -> Answer {
     Answer::json(json!({ "players": number }))
 }
 
-/// Takes the clock and the durations out of live lines.
+/// Removes the time and the durations from live output.
 fn timeless(line: &str) -> String {
     let line = line
         .split_once(' ')

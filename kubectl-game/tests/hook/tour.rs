@@ -1,8 +1,8 @@
-//! The commands of `examples/README.md`: those that ask nobody are run as they stand there.
+//! Tests that the commands of `examples/README.md` work. Commands that send no requests are run as written.
 
 use crate::{hook, repository};
 
-/// The words of a command, with single quotes as in a shell.
+/// Splits a command into words, with single quotes as in a shell.
 fn words(command: &str) -> Vec<String> {
     let quoted = |(index, part): (usize, &str)| match index % 2 {
         0 => part.split_whitespace().map(str::to_owned).collect(),
@@ -31,7 +31,8 @@ fn every_command_of_the_tour_works() {
                 *word = file.to_str().unwrap().to_owned();
             }
         }
-        // A run asks a server that is not there; that its hook is found and complete is seen by judging it.
+        // The server of a run does not exist here, so the test evaluates the hook to check that it is found
+        // and complete.
         if words[0] == "run" {
             words[0] = "evaluate".to_owned();
             words.extend(["--result".to_owned(), "{}".to_owned()]);

@@ -1,4 +1,4 @@
-//! Mistakes on the command line and in files, and help. Nothing is asked of anyone, and the exit code is 64.
+//! Errors on the command line and in files, and help. No requests are sent, and the exit code is 64.
 
 use std::process::{Command, Stdio};
 
@@ -66,7 +66,7 @@ fn a_file_that_cannot_be_used_is_named_with_the_place() {
         ("", nothing),
     ] {
         let manifest = Manifest::new(text);
-        // Files with nothing to check are no mistake.
+        // Files with nothing to check are not an error.
         let count = if message == nothing { 1 } else { 2 };
         for command in &["run", "lint"][..count] {
             let said = manifest.anonymous(&refused(&[command, "-f", manifest.path()]));

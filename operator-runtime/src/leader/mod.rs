@@ -1,8 +1,8 @@
-//! Leader election with a Lease: of several processes one works, and the others wait to take over.
+//! Leader election with a Lease: one of several processes works, and the others wait to take over.
 //!
-//! `runtime-core` decides: its `candidate` who leads, its `layout` for whom of other layouts of shards it has to wait.
-//! Here [`crate::fence`] keeps a process from writing when its lease may be lost, and [`Election`] makes the calls. A process
-//! that has lost its lease ends; it does not wait for another term.
+//! `runtime-core` decides: its `candidate` who leads, and its `layout` which other shard layouts to wait for.
+//! Here [`crate::fence`] blocks writes when the lease may be lost, and [`Election`] makes the calls. A
+//! process that has lost its lease exits; it does not wait for another term.
 
 mod election;
 
@@ -19,7 +19,7 @@ use crate::shutdown::Shutdown;
 pub use election::Election;
 use election::Ended;
 
-/// The name of the check in `/readyz`.
+/// Name of the check in `/readyz`.
 pub const CHECK: &str = "leader-election";
 
 /// Flags of a program that elects a leader.
@@ -49,7 +49,7 @@ pub struct LeaderArgs {
     pub identity: Option<String>,
 }
 
-/// A Lease counts whole seconds.
+/// Parses a lease duration. A Lease stores whole seconds.
 fn lease_duration(text: &str) -> Result<Duration, String> {
     let duration = humantime::parse_duration(text).map_err(|error| error.to_string())?;
     if duration < Duration::from_secs(1) || duration > Duration::from_hours(1) || duration.subsec_nanos() > 0
@@ -59,7 +59,7 @@ fn lease_duration(text: &str) -> Result<Duration, String> {
     Ok(duration)
 }
 
-/// What is told of elections.
+/// Metrics of elections.
 #[derive(Debug, Clone, Default)]
 pub struct LeaderMetrics {
     leads: Gauge,
@@ -68,14 +68,14 @@ pub struct LeaderMetrics {
 }
 
 impl LeaderMetrics {
-    /// Nobody leads yet; or, without an election, every process.
+    /// Starts with no leader; without an election, every process leads.
     pub fn new(elects: bool) -> Self {
         let metrics = Self::default();
         metrics.leads.set(i64::from(!elects));
         metrics
     }
 
-    /// Offers them at `/metrics`. Who leads is told by shard, since each has a leader of its own.
+    /// Registers the metrics. The leader is reported by shard, because each shard has its own.
     pub fn register(&self, registry: &mut Registry, shard: Option<Shard>) {
         let help = "Shards that share the cluster; 1 of a process without --shard";
         registry.register("hookgate_shards", help, self.shards.clone());
@@ -93,7 +93,7 @@ impl LeaderMetrics {
     }
 }
 
-/// Does the work, as leader if there is an election, until a signal asks to end.
+/// Runs the work, as leader if there is an election, until a signal requests shutdown.
 pub async fn work(
     election: Option<Election>,
     work: impl Future<Output = ()>,
@@ -108,7 +108,7 @@ pub async fn work(
             }
         };
     };
-    // Whichever comes first, the work is dropped before the lead is given back.
+    // In every case, the work is dropped before leadership is released.
     let ended = tokio::select! {
         ended = election.lead(work) => Some(ended),
         () = shutdown.requested() => None,
