@@ -1,4 +1,4 @@
-//! A workload that is brought to a state by its own decisions: what they ask for is done at once, and nothing fails.
+//! Brings a workload into a state through its own decisions: carries out each plan at once, without failures.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -17,22 +17,22 @@ use shared_api::{GameDeployment, HookTemplateSpec, Phase};
 
 use crate::{Outcome, manifests};
 
-/// Most decisions that a state is away.
+/// Maximum number of decisions to reach a state.
 const DECISIONS: usize = 20;
 
-/// All that is there.
+/// Complete state of a workload.
 pub(crate) struct Fleet {
     pub(crate) object: GameDeployment,
     pub(crate) runs: Vec<Run>,
     pods: Vec<Pod>,
-    /// Where a pod of a name is.
+    /// Index of each pod by name.
     places: BTreeMap<String, usize>,
     revisions: Vec<Revision>,
     around: Around,
     now: Timestamp,
 }
 
-/// What surrounds the workload.
+/// Surroundings of the workload.
 struct Around {
     template: HookTemplateSpec,
     runs: HashSet<String>,
@@ -61,7 +61,7 @@ impl Cluster for Around {
 }
 
 impl Fleet {
-    /// A workload with so many pods in service, of which the status tells already.
+    /// Returns a workload with this many pods in service, already reflected in the status.
     pub(crate) fn launch(pods: usize, hooks: Value) -> Outcome<Self> {
         let mut fleet = Self {
             object: serde_json::from_value(manifests::workload(pods, hooks))?,
@@ -92,7 +92,7 @@ impl Fleet {
         Ok(fleet)
     }
 
-    /// Decides, and does what is asked for, until a plan is of this kind; that one is not carried out.
+    /// Decides and carries out plans until one satisfies the predicate; does not carry that one out.
     pub(crate) fn until(&mut self, wanted: impl Fn(&Plan) -> bool) -> Outcome<()> {
         for _ in 0..DECISIONS {
             let plan = self.decide();
@@ -104,20 +104,20 @@ impl Fleet {
         Err("the state that is to be measured is not reached".into())
     }
 
-    /// Decides once, and does what is asked for.
+    /// Decides once and carries out the plan.
     pub(crate) fn step(&mut self) -> Outcome<()> {
         let plan = self.decide();
         self.carry_out(plan)
     }
 
-    /// Somebody edits the spec.
+    /// Edits the spec.
     pub(crate) fn edit(&mut self, edit: impl FnOnce(&mut GameDeployment)) {
         edit(&mut self.object);
         let generation = &mut self.object.metadata.generation;
         *generation = generation.map(|generation| generation + 1);
     }
 
-    /// Hands out what is known, as the operator's index does.
+    /// Passes the known objects to a closure, as the operator's index does.
     pub(crate) fn seen<T>(&self, with: impl FnOnce(&View<'_>, Timestamp) -> T) -> T {
         let pods: Vec<&Pod> = self.pods.iter().collect();
         let runs: Vec<&Run> = self.runs.iter().collect();
@@ -189,7 +189,7 @@ impl Fleet {
         Ok(())
     }
 
-    /// A run is created and taken up.
+    /// Creates a run and starts it.
     fn ask(&mut self, new: &NewRun) {
         let mut run = Run::read(&new.run);
         run.uid = format!("uid-{}", run.name);
@@ -199,7 +199,7 @@ impl Fleet {
         self.runs.push(run);
     }
 
-    /// The images are written; the kubelet has not seen it yet.
+    /// Writes the new images; the kubelet has not seen them yet.
     fn update(&mut self, update: &Update, change: PodChange) -> Outcome<()> {
         let pod = self.pod(update.pod())?;
         for container in &mut pod.containers {

@@ -1,4 +1,4 @@
-//! Decisions about large GameDeployments. Each fleet is brought to its state by decisions, too.
+//! Decisions about large GameDeployments, each brought into its state through decisions.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::fleet::Fleet;
 use crate::meter::Meter;
 use crate::{Outcome, manifests};
 
-/// The longest decision that nothing is to be done.
+/// Upper limit for a decision with nothing to do.
 const NOTHING: Duration = Duration::from_millis(10);
 
 pub(crate) fn measure(meter: &Meter, size: usize) -> Outcome<()> {
@@ -33,7 +33,7 @@ fn new_image(fleet: &mut Fleet) {
     fleet.edit(|object| object.spec.template = manifests::template("registry.example.com/arena/game:v2"));
 }
 
-/// Measures a decision, which must be of this kind.
+/// Measures a decision, and checks that it satisfies the predicate.
 fn decision(
     meter: &Meter,
     figure: &str,
@@ -61,7 +61,7 @@ fn decision(
     })
 }
 
-/// All is as it should be.
+/// Measures a workload with nothing to do.
 fn idle(meter: &Meter, size: usize) -> Outcome<()> {
     let figure = "decide: nothing to do";
     if !meter.wants(figure) {
@@ -71,7 +71,7 @@ fn idle(meter: &Meter, size: usize) -> Outcome<()> {
     decision(meter, figure, Some(NOTHING), &fleet, Plan::is_empty)
 }
 
-/// All pods are to go, each with its hook's leave.
+/// Measures the deletion of all pods, each gated by a hook.
 fn scale_down(meter: &Meter, size: usize) -> Outcome<()> {
     let (first, second) = ("decide: all are to go", "decide: all are to be asked");
     if !meter.wants(first) && !meter.wants(second) {
@@ -90,7 +90,7 @@ fn scale_down(meter: &Meter, size: usize) -> Outcome<()> {
     })
 }
 
-/// All pods are to go, and all are being asked.
+/// Measures the deletion of all pods while hooks run for all of them.
 fn asked(meter: &Meter, size: usize) -> Outcome<()> {
     let figure = "decide: a tenth of the pods, all being asked";
     if !meter.wants(figure) {
@@ -105,7 +105,7 @@ fn asked(meter: &Meter, size: usize) -> Outcome<()> {
     })
 }
 
-/// A tenth of the pods is being updated in place.
+/// Measures an in-place update of a tenth of the pods.
 fn in_place(meter: &Meter, size: usize) -> Outcome<()> {
     let asking = "decide: in place, a tenth being asked";
     if meter.wants(asking) {

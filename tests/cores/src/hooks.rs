@@ -1,4 +1,4 @@
-//! What hook-core does for each HookRun, and for each measurement.
+//! Work of hook-core for each HookRun and each measurement.
 
 use std::hint::black_box;
 use std::time::Duration;
@@ -31,7 +31,7 @@ pub(crate) fn measure(meter: &Meter) -> Outcome<()> {
     runs(meter)
 }
 
-/// What a game server's controller says of all its sessions: a list of about 100 bytes each.
+/// Builds a game server's report of all its sessions: a list of about 100 bytes each.
 fn answer(sessions: usize, playing: usize) -> Value {
     let session = |number: usize| {
         json!({
@@ -142,7 +142,7 @@ fn runs(meter: &Meter) -> Outcome<()> {
     let run = resolved()?;
     let mut status = HookRunStatus::default();
     let mut now = 0;
-    // So far nobody has left: ten measurements are recorded, and the next is due in 30 s.
+    // No player has left so far: ten measurements are recorded, and the next is due in 30 s.
     for number in 0..10 {
         let outcome = [outcome(number, now)?];
         let plan = decided(&run, &status, &outcome, at(now + 1)?);
@@ -181,7 +181,7 @@ fn decided(run: &ResolvedRun, status: &HookRunStatus, outcomes: &[Measured], now
     decide(&view, now)
 }
 
-/// Somebody still plays.
+/// Returns a measurement while a player is still in the game.
 fn outcome(number: i64, second: i64) -> Outcome<Measured> {
     Ok(Measured {
         slot: Slot {

@@ -1,15 +1,16 @@
-//! What one step of the pure cores costs: time, and every allocation. `cargo xtask bench cores` builds it, runs it and
-//! turns its lines into a report.
+//! Measures one step of the pure cores: its time and every allocation. `cargo xtask bench cores` builds it,
+//! runs it and turns its output into a report.
 //!
 //! | module | job |
 //! | --- | --- |
 //! | [`meter`] | times an operation, counts what it allocates, prints a line of JSON |
-//! | [`games`] | decisions about large GameDeployments; [`fleet`]: how one comes to its state |
+//! | [`games`] | decisions about large GameDeployments; [`fleet`]: brings one into its state |
 //! | [`hooks`] | conditions, JSON paths, placeholders and decisions of HookRuns |
-//! | [`manifests`] | the objects that both are about |
+//! | [`manifests`] | the objects for both |
 //!
-//! Allocations are exact: an operation that allocates another number of times in another round is said not to be. Its
-//! times are with the allocator that counts, so they are a little too long; no object is made by the clock or by chance.
+//! Allocation counts are exact: the report flags an operation whose count differs between rounds. Times
+//! include the counting allocator, so they are slightly too long. No object depends on the clock or on
+//! chance.
 
 mod fleet;
 mod games;
@@ -23,7 +24,7 @@ use clap::Parser;
 
 use meter::Meter;
 
-/// Measures the pure cores, and prints a line of JSON for each figure.
+/// Measures the pure cores and prints one line of JSON for each figure.
 #[derive(Debug, Parser)]
 struct Args {
     /// Pods of the largest workload

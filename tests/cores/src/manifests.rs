@@ -1,4 +1,4 @@
-//! The objects that both cores are asked about, as large as people's are.
+//! Objects for both cores, of realistic size.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ pub(crate) const NAME: &str = "arena";
 pub(crate) const UID: &str = "7b3d4f0e-0c1b-4d57-9c6a-3f1f3f6b9a01";
 pub(crate) const NAMESPACE: &str = "games";
 
-/// A pod template of two containers.
+/// Builds a pod template with two containers.
 pub(crate) fn template(image: &str) -> Value {
     json!({
         "metadata": { "labels": { "app": NAME, "tier": "ranked" }, "annotations": { "team": "arena" } },
@@ -32,7 +32,7 @@ pub(crate) fn template(image: &str) -> Value {
     })
 }
 
-/// A GameDeployment that is updated in place, with a tenth of its pods at a time.
+/// Builds a GameDeployment with in-place updates, a tenth of its pods at a time.
 pub(crate) fn workload(replicas: usize, hooks: Value) -> Value {
     let mut spec = json!({
         "replicas": replicas,
@@ -50,7 +50,7 @@ pub(crate) fn workload(replicas: usize, hooks: Value) -> Value {
     })
 }
 
-/// A pod at this revision that has been in service for long, as the API server shows it.
+/// Builds a pod at this revision that has been in service for a long time, as the API server returns it.
 pub(crate) fn pod(number: usize, revision: &str) -> Value {
     let name = format!("{NAME}-{number:05}");
     let since = "2026-01-01T00:01:00Z";
@@ -101,7 +101,7 @@ pub(crate) fn pod(number: usize, revision: &str) -> Value {
     })
 }
 
-/// A HookTemplate, or a HookRun's spec: it asks a game server how many players it has.
+/// Builds a HookTemplate, or the spec of a HookRun: it queries a game server for its number of players.
 pub(crate) fn hook() -> Value {
     json!({
         "args": [{ "name": "PodIP" }, { "name": "limit", "value": "0" }],

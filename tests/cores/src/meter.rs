@@ -1,4 +1,4 @@
-//! Times an operation and counts what it allocates.
+//! Times an operation and counts its allocations.
 
 use std::hint::black_box;
 use std::io::Write as _;
@@ -9,26 +9,26 @@ use serde::Serialize;
 
 use crate::Outcome;
 
-/// How long one round is at least: a clock cannot tell shorter ones apart well.
+/// Minimum duration of one round: clocks cannot distinguish shorter ones well.
 const ROUND: Duration = Duration::from_millis(2);
-/// Most operations of one round.
+/// Maximum number of operations in one round.
 const MOST: usize = 100_000;
-/// How often allocations are counted, to see that their number is always the same.
+/// Number of allocation counts, to check that they are equal.
 const COUNTED: usize = 3;
 
-/// Measures.
+/// Measures operations.
 pub(crate) struct Meter {
     rounds: usize,
     only: String,
 }
 
-/// One line of what is printed.
+/// Line of output.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 enum Line<'a> {
-    /// What one operation costs.
+    /// Cost of one operation.
     Cost(Cost<'a>),
-    /// Something that must be so.
+    /// Fact that must hold.
     Fact {
         figure: &'a str,
         holds: bool,
@@ -42,19 +42,19 @@ struct Cost<'a> {
     figure: &'a str,
     best_ns: f64,
     median_ns: f64,
-    /// The longest that the median may be.
+    /// Upper limit of the median.
     #[serde(skip_serializing_if = "Option::is_none")]
     most_ns: Option<f64>,
     allocations: u64,
     bytes: u64,
-    /// Most bytes at once, besides those that were there before.
+    /// Peak of allocated bytes, excluding those allocated before.
     peak_bytes: u64,
     /// Whether the counts were the same each time.
     exact: bool,
 }
 
 impl Meter {
-    /// Times each operation so many times, of the figures whose name contains `only`.
+    /// Returns a meter that times each operation this many times, for figures whose name contains `only`.
     pub(crate) fn new(rounds: usize, only: String) -> Self {
         Self {
             rounds: rounds.max(1),
@@ -62,12 +62,12 @@ impl Meter {
         }
     }
 
-    /// Whether somebody wants to know any of this, so that nothing is prepared in vain.
+    /// Whether the figure is selected, to skip unneeded preparation.
     pub(crate) fn wants(&self, figure: &str) -> bool {
         figure.contains(&self.only)
     }
 
-    /// Measures an operation, with the drop of what it returns.
+    /// Measures an operation, including the drop of its result.
     pub(crate) fn cost<T>(
         &self,
         figure: &str,
@@ -77,7 +77,7 @@ impl Meter {
         if !self.wants(figure) {
             return Ok(());
         }
-        // What is made once, and only on first use, belongs to no operation.
+        // The first call absorbs one-time initialization.
         drop(black_box(operation()));
         let counts: Vec<AllocationInfo> = (0..COUNTED)
             .map(|_| allocation_counter::measure(|| drop(black_box(operation()))))
@@ -101,7 +101,7 @@ impl Meter {
         }))
     }
 
-    /// Something that must be so.
+    /// Records a fact that must hold.
     pub(crate) fn fact(&self, figure: &str, holds: bool, text: &str) -> Outcome<()> {
         if !self.wants(figure) {
             return Ok(());
@@ -109,7 +109,7 @@ impl Meter {
         print(&Line::Fact { figure, holds, text })
     }
 
-    /// Nanoseconds of one operation in each round, shortest first.
+    /// Returns the nanoseconds of one operation in each round, shortest first.
     fn times<T>(&self, operation: &mut impl FnMut() -> T) -> Vec<f64> {
         let alone = timed(operation, 1).max(1.0);
         #[expect(
@@ -125,7 +125,7 @@ impl Meter {
     }
 }
 
-/// Nanoseconds of one of so many operations.
+/// Returns the average nanoseconds of one operation over this many.
 #[expect(clippy::cast_precision_loss, reason = "few operations")]
 fn timed<T>(operation: &mut impl FnMut() -> T, repeats: usize) -> f64 {
     let begun = Instant::now();

@@ -1,16 +1,17 @@
-//! Nodes take on no pod: each ends at once. That is said, and new ones are made ever more slowly.
+//! Scenario in which every pod on a node ends at once. The status reports it, and new pods follow at ever
+//! longer intervals.
 
 use fastrand::Rng;
 
 use crate::world::{FLEET, World};
 
-/// Seconds for which that goes on.
+/// Duration of the scenario, in seconds.
 const SECONDS: usize = 150;
-/// Pods for each that is missing: after waits of 10 s, 10 s, 20 s, 40 s and so on.
+/// Maximum number of pods for each missing one: after waits of 10 s, 10 s, 20 s, 40 s and so on.
 const MOST_FOR_ONE: u64 = 6;
 
 impl World {
-    /// A pod dies, and none of its successors starts.
+    /// Ends a pod, and lets none of its successors start.
     pub fn live_on_while_pods_end_at_once(&mut self, dice: &mut Rng) {
         let wanted = 1 + i32::from(self.code[2] % 3);
         self.edit(

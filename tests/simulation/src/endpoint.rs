@@ -1,4 +1,4 @@
-//! What the games answer when they are asked, and what the referee knows of it.
+//! Responses of the games, and the referee's record of them.
 
 use std::time::Duration;
 
@@ -17,23 +17,23 @@ use crate::hooks::{Of, Wish};
 use crate::questions::{ALL, PLAYERS_OF_ROOMS, TOO_MANY_SEATS_TAKEN};
 use crate::world::World;
 
-/// How an endpoint behaves.
+/// Behaviour of an endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Manner {
     Answers,
     Stumbles,
     Hangs,
     Babbles,
-    /// A proper answer about something else: none of the keys is there.
+    /// Returns a valid response about something else, without any of the keys.
     Forgets,
-    /// It has counted nothing yet: 0 of 0.
+    /// Has counted nothing yet: 0 of 0.
     Divides,
-    /// A room does not answer, and stands there without its players. Where Prometheus is asked: a store does not, and
+    /// Omits the players of a room that does not respond. With Prometheus, a store does not respond, and
     /// there is a warning.
     LeavesOut,
 }
 
-/// What a pod's game has to say.
+/// State that a pod's game reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Behaviour {
     pub players: u8,
@@ -87,7 +87,7 @@ impl Behaviour {
     }
 }
 
-/// A measurement under way.
+/// Measurement in flight.
 #[derive(Debug)]
 pub struct Call {
     pub process: usize,
@@ -103,19 +103,19 @@ pub struct Call {
     on_no_data: Phase,
 }
 
-/// A measurement as the world knows that it was taken.
+/// Measurement, as recorded by the world.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Taken {
     pub slot: Slot,
     pub phase: Phase,
     pub began: Timestamp,
     pub ended: Timestamp,
-    /// UID of the pod that answered.
+    /// UID of the pod that responded.
     pub pod: Option<String>,
 }
 
 impl World {
-    /// A process begins to measure.
+    /// Starts a measurement for a process.
     pub fn ask(&mut self, process: usize, wish: Wish) {
         let Wish::Measure {
             of,
@@ -148,7 +148,7 @@ impl World {
         });
     }
 
-    /// The answer to one measurement arrives, if there is one by now.
+    /// Delivers the response to one measurement, if there is one by now.
     pub fn answer(&mut self, at: usize) {
         let call = &self.calls[at];
         let host = match &call.rendered {
@@ -213,7 +213,7 @@ fn host_of(url: &str) -> &str {
     rest.split([':', '/']).next().unwrap_or_default()
 }
 
-/// What comes back from a game, or from the Prometheus that knows of it, and what the operator reads in it.
+/// Returns the operator's reading of a response from a game, or from the Prometheus that scrapes it.
 fn exchange(request: &Request, behaviour: Behaviour) -> Result<Answer, MeasurementFailure> {
     let took = Duration::from_millis(5);
     let reply = |answer: String| match behaviour.manner {
@@ -245,7 +245,7 @@ fn exchange(request: &Request, behaviour: Behaviour) -> Result<Answer, Measureme
     }
 }
 
-/// What a game says of itself.
+/// Builds a game's status document.
 fn page(Behaviour { players, manner }: Behaviour) -> Value {
     let silent = json!({"error": "timeout"});
     let room = json!({"players": players});
@@ -279,7 +279,8 @@ fn verdict(call: &Call, behaviour: Option<Behaviour>, hangs: bool, now: Timestam
     judge(&rules, &answer, now, &Redactor::default())
 }
 
-/// What a behaviour amounts to, by the few conditions that this world uses; without the operators' language.
+/// Returns the expected phase for a behaviour, from the few conditions that this world uses and without the
+/// operators' expression language.
 fn expected(call: &Call, behaviour: Option<Behaviour>) -> Phase {
     let (Ok(rendered), Some(Behaviour { players, manner })) = (&call.rendered, behaviour) else {
         return Phase::Error;
@@ -294,7 +295,7 @@ fn expected(call: &Call, behaviour: Option<Behaviour>) -> Phase {
         Manner::LeavesOut => path.is_some_and(|path| path != PLAYERS_OF_ROOMS),
         Manner::Divides if path.is_none() => return Phase::Inconclusive,
         Manner::Divides => failure != Some(TOO_MANY_SEATS_TAKEN),
-        // Nothing is found in the answer, and nothing is asked of it.
+        // The response lacks the keys, and the condition does not read them.
         Manner::Forgets => path == Some(ALL) && success == Some("true"),
         Manner::Stumbles | Manner::Hangs | Manner::Babbles => false,
     };
@@ -302,7 +303,7 @@ fn expected(call: &Call, behaviour: Option<Behaviour>) -> Phase {
         return Phase::Error;
     }
     match (success, failure) {
-        // Somebody has edited the run so that it always succeeds.
+        // A user has edited the run so that it always succeeds.
         (Some("true"), None) => Phase::Successful,
         (_, Some(_)) if players > 5 => Phase::Failed,
         (Some(_), _) if players == 0 => Phase::Successful,

@@ -1,38 +1,38 @@
-//! What goes wrong, and how often: drawn once for every world.
+//! Kinds and rates of faults, drawn once for every world.
 
 use std::time::Duration;
 
 use fastrand::Rng;
 
-/// What becomes of a request.
+/// Handling of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Handling {
-    /// It is done, and answered.
+    /// Takes effect and gets a response.
     Done,
-    /// It is refused without effect: 429, or an admission that says no.
+    /// Rejected without effect: 429, or an admission webhook.
     Refused,
-    /// 500 or 503 without effect: nobody knows.
+    /// Fails without effect, with 500 or 503; the sender does not know that.
     Stumbles,
-    /// It is done, and the answer is lost: 504, or a connection that breaks.
+    /// Takes effect, but the response is lost: 504, or a broken connection.
     Lost,
 }
 
-/// How things are. Numbers are of a thousand.
+/// Fault rates of a world, in per mille.
 #[derive(Debug, Clone, Copy)]
 pub struct FaultProfile {
-    /// Of writes that fail.
+    /// Rate of failing writes.
     pub faults: u16,
-    /// Of steps in which something happens to a process.
+    /// Rate of steps with an event for a process.
     pub processes: u16,
-    /// Of steps in which people do something.
+    /// Rate of steps with an action by a user.
     pub people: u16,
-    /// Of steps in which something happens to nodes and pods.
+    /// Rate of steps with an event for nodes and pods.
     pub trouble: u16,
-    /// Whether watches fall behind.
+    /// Whether watches lag.
     pub lag: bool,
-    /// Whether requests that were given up may still take effect.
+    /// Whether abandoned requests may still take effect.
     pub limbo: bool,
-    /// How long a decision takes.
+    /// Duration of a decision.
     pub decision: Duration,
 }
 
@@ -50,7 +50,7 @@ impl FaultProfile {
         }
     }
 
-    /// Nothing goes wrong any more.
+    /// Returns a profile without faults.
     pub fn fine() -> Self {
         Self {
             faults: 0,

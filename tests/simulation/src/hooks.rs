@@ -1,4 +1,4 @@
-//! One hook-operator at work: its own driver, between this world's watch and this world's network.
+//! hook-operator at work: its own driver between this world's watch and network.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -17,10 +17,10 @@ use crate::process::clock;
 use crate::server::table::{News, Watch};
 use crate::server::{Refusal, Server};
 
-/// Where an answer belongs: a session of a run.
+/// Recipient of a response: a session of a run.
 pub type Of = (String, SessionId);
 
-/// What a session wants from the world.
+/// Request of a session to the world.
 #[derive(Debug)]
 pub enum Wish {
     Record(Of, Arc<HookRun>, Box<HookRunStatus>),
@@ -33,21 +33,21 @@ pub enum Wish {
         slot: Slot,
         number: MeasurementId,
     },
-    /// People are told: a verdict, or what holds it up.
+    /// Emits an event: a verdict, or an obstacle to it.
     Tell(String),
 }
 
-/// One operator's memory.
+/// Memory of one operator.
 #[derive(Debug, Default)]
 pub struct Hooks {
     watch: Watch<RunObject>,
     sessions: Sessions,
     open: BTreeMap<String, (SessionId, Session)>,
-    /// Sessions that have something to do now.
+    /// Sessions with work now.
     stirred: BTreeSet<String>,
 }
 
-/// What a refusal is to a session.
+/// Translates a refusal for a session.
 pub fn refused(refusal: Refusal) -> StoreError {
     match refusal {
         Refusal::Gone => StoreError::Gone,
@@ -56,7 +56,7 @@ pub fn refused(refusal: Refusal) -> StoreError {
     }
 }
 
-/// A call that was not answered, or refused.
+/// Builds the error of a call that was refused or got no response.
 pub fn failed(message: &str) -> StoreError {
     StoreError::Failed {
         step: "write a status",
@@ -65,12 +65,12 @@ pub fn failed(message: &str) -> StoreError {
 }
 
 impl Hooks {
-    /// The watch breaks, and begins with a list.
+    /// Breaks the watch; it restarts with a list.
     pub fn lose_watch(&mut self) {
         self.watch = Watch::Closed;
     }
 
-    /// Lets the watch show one thing. Says whether there was something, and whether the watch was too old.
+    /// Delivers one item of the watch. Returns whether there was an item, and whether the watch had expired.
     pub fn learn(&mut self, server: &Server, now: Timestamp) -> (bool, bool) {
         let any = server.runs.has_news(&self.watch);
         let (news, expired) = server.runs.next(&mut self.watch);
@@ -113,7 +113,7 @@ impl Hooks {
         }
     }
 
-    /// Whether a session has something to do now.
+    /// Whether a session has work now.
     pub fn has_work(&self, now: Timestamp) -> bool {
         !self.stirred.is_empty() || self.due(now).is_some()
     }
@@ -124,7 +124,7 @@ impl Hooks {
         open.find_map(|(name, (_, session))| due(session).then(|| name.clone()))
     }
 
-    /// Lets one session go on that has something to do. Returns what it wishes.
+    /// Lets one session with work proceed, and returns its requests.
     pub fn work(&mut self, now: Timestamp) -> Vec<Wish> {
         let mut wishes = Vec::new();
         let Some(name) = self.stirred.pop_first().or_else(|| self.due(now)) else {
@@ -167,12 +167,12 @@ impl Hooks {
         wishes
     }
 
-    /// A call was answered.
+    /// Handles the response to a call.
     pub fn answered(&mut self, (name, id): &Of, input: Input, now: Timestamp) {
         self.handle(name, Some(*id), input, now);
     }
 
-    /// A measurement has ended.
+    /// Handles the outcome of a measurement.
     pub fn measured(&mut self, (name, id): &Of, number: MeasurementId, outcome: Outcome, now: Timestamp) {
         self.handle(name, Some(*id), Input::Measured(number, outcome), now);
     }

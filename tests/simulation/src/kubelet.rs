@@ -1,4 +1,4 @@
-//! What really happens on nodes, and what the kubelet says of it.
+//! Real state of nodes and containers, and the kubelet's reports of it.
 
 use std::rc::Rc;
 
@@ -12,20 +12,20 @@ use crate::objects::PodObject;
 use crate::server::whole;
 use crate::world::World;
 
-/// A container, as it really is.
+/// Real state of a container.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Process {
-    /// Nothing runs, and nobody can be connected.
+    /// Runs nothing, so no player can be connected.
     None,
-    /// The image cannot be had.
+    /// Cannot pull its image.
     NoImage,
-    /// It runs this image.
+    /// Runs this image.
     Runs {
         image: String,
         ready: bool,
         since: Timestamp,
     },
-    /// It crashed; players may come back to it.
+    /// Crashed; players may reconnect to it.
     Crashed,
 }
 
@@ -37,26 +37,26 @@ pub struct Container {
     pub restarts: i32,
 }
 
-/// A pod's containers in the spec's order, as they really are.
+/// Real state of a pod's containers, in spec order.
 #[derive(Debug, Clone, Default)]
 pub struct Machine {
     pub node: Option<String>,
     pub containers: Vec<Container>,
-    /// It is not ready, or does not become so.
+    /// Whether it is not ready, or does not become ready.
     pub sick: bool,
-    /// It has been ready at its images, for long enough to be seen.
+    /// Whether it has been ready with its images long enough to be observed.
     pub served: bool,
 }
 
 impl Machine {
-    /// Whether somebody may be playing.
+    /// Whether the pod may have players.
     pub fn has_players(&self) -> bool {
         let busy =
             |container: &Container| matches!(container.process, Process::Runs { .. } | Process::Crashed);
         self.node.is_some() && self.containers.iter().any(busy)
     }
 
-    /// The processes that run.
+    /// Returns the running processes.
     pub fn processes(&self) -> Vec<String> {
         let runs = |container: &&Container| matches!(container.process, Process::Runs { .. });
         self.containers
@@ -79,7 +79,7 @@ impl Machine {
                 })
     }
 
-    /// Whether it runs what it is to run, or will again by itself.
+    /// Whether it runs the images of its spec, or will again by itself.
     pub fn keeps_its_images(&self, pod: &api::Pod) -> bool {
         let wanted = pod.spec.iter().flat_map(|spec| &spec.containers);
         let kept = |(container, wanted): (&Container, &api::Container)| match &container.process {
@@ -161,7 +161,7 @@ impl Machine {
                 .get_or_insert_with(|| format!("10.0.0.{}", node.len()));
         }
         if started && status.pod_ip.is_none() {
-            // Addresses are unique here, so that an endpoint is a pod's.
+            // Addresses are unique here, so that each endpoint identifies its pod.
             let number = pod
                 .metadata
                 .uid
@@ -249,7 +249,7 @@ fn status_of(container: &Container, wanted: &api::Container) -> api::ContainerSt
 }
 
 impl World {
-    /// One thing happens to a pod: it is bound, a container starts, gets ready, ends; or what has happened is reported.
+    /// Advances a pod by one step: binds it, starts, readies or ends a container, or reports a change.
     pub fn kubelet(&mut self, pod: &Rc<PodObject>) -> bool {
         let (name, uid) = (&pod.id.name, &pod.id.uid);
         let gone = pod
@@ -299,7 +299,8 @@ impl World {
             .patch_pod(&pod.id.name, None, None, |pod| machine.report(pod, now));
         let stopped = pod.read.is_ready() && reported.is_ok_and(|pod| !pod.read.is_ready());
         if let Some(machine) = self.machines.get_mut(&pod.id.uid) {
-            // At new images it has to serve anew. Times on objects are whole seconds: what was shorter nobody can see.
+            // With new images, it has to serve again. Object times are whole seconds, so anything shorter is
+            // unobservable.
             let seen = |(shown, real): (&Shown, &Container)| {
                 let since = match &shown.state {
                     State::Running { since } => *since,
@@ -316,7 +317,7 @@ impl World {
         changed
     }
 
-    /// A container of a pod crashes.
+    /// Crashes a container of a pod.
     pub fn crash_container(&mut self, pod: &Rc<PodObject>, at: usize) {
         if pod.read.is_finished() {
             return;
@@ -334,7 +335,7 @@ impl World {
         }
     }
 
-    /// A pod ends for good: it is evicted, or all its containers have ended.
+    /// Ends a pod for good: by eviction, or because all its containers have ended.
     pub fn end_pod(&mut self, pod: &Rc<PodObject>, phase: &str) {
         if pod.read.terminating || pod.read.node.is_none() {
             return;

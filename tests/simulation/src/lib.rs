@@ -1,21 +1,21 @@
-//! Both operators in one seeded world: whatever people, nodes, endpoints, networks and clocks do, a gate opens only on a
-//! measured success, and nothing is stuck in silence.
+//! Simulates both operators in one seeded world. Under any behaviour of users, nodes, endpoints, networks and
+//! clocks, a gate opens only on a measured success, and nothing is stuck silently.
 //!
 //! | module | job |
 //! | --- | --- |
-//! | [`world`] | the state, and one step of it; [`fault_profile`]: what goes wrong, and how often |
-//! | [`server`] | the API server; [`objects`]: what it holds |
-//! | [`process`] | the operators' processes: crashes, pauses, leases, fences; [`network`]: requests under way |
-//! | [`hooks`] | the driver of hook-operator between this world's watches and network; [`games`]: that of gamedeployment-operator |
-//! | [`kubelet`] | nodes and containers; [`endpoint`]: what games answer to [`questions`]; [`people`]: who changes their mind |
-//! | [`referee`] | what must hold at every step |
-//! | [`settle`] | faults stop: everything converges, and stays |
-//! | [`story`] | seeds, their totals, and how a failing one is shrunk and told |
-//! | [`script`] | a world in which only that happens what a test writes down |
+//! | [`world`] | the state, and one step of it; [`fault_profile`]: kinds and rates of faults |
+//! | [`server`] | the API server; [`objects`]: its contents |
+//! | [`process`] | operators' processes: crashes, pauses, leases, fences; [`network`]: requests in flight |
+//! | [`hooks`] | driver of hook-operator in this world; [`games`]: driver of gamedeployment-operator |
+//! | [`kubelet`] | nodes, containers; [`endpoint`]: responses to [`questions`]; [`people`]: users' actions |
+//! | [`referee`] | invariants of every step |
+//! | [`settle`] | end of all faults: everything converges and stays |
+//! | [`story`] | seeds, their totals, and the shrunk story of a failing one |
+//! | [`script`] | a world that runs only the steps of a test |
 //!
-//! What runs in the operators runs here: their cores, their drivers, and the candidate of the leader election. This crate
-//! is the world around them. Everything is drawn from a seed by [`fastrand`]; there is no thread, no clock and no hash
-//! order in it.
+//! The simulation runs the operators' own code: their cores, their drivers, and the candidate of the leader
+//! election. This crate is the world around them. [`fastrand`] draws everything from a seed; no thread, clock
+//! or hash order has any influence.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,

@@ -1,5 +1,5 @@
-//! Requests under way between the operators and the API server: each arrives some time, in any order; or it is refused,
-//! its answer is lost, or it is given up and takes effect after that.
+//! Requests in flight between the operators and the API server. Each arrives at some time, in any order; or
+//! it is refused, its response is lost, or it takes effect after its sender has abandoned it.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -22,12 +22,12 @@ mod games;
 
 pub use games::{pod_of, version_of};
 
-/// Time that a call may take, by the operators' flag.
+/// Timeout of a call, as set by the operators' flag.
 const CALL: SignedDuration = SignedDuration::from_secs(30);
-/// How long after it was given up a request may still take effect.
+/// Time for which an abandoned request may still take effect.
 const LIMBO: SignedDuration = SignedDuration::from_secs(60);
 
-/// What is asked.
+/// Request.
 #[derive(Debug)]
 pub enum What {
     Games(Request, Option<Rc<Seen>>),
@@ -45,7 +45,7 @@ impl What {
         }
     }
 
-    /// A call whose turn has not come by then is not sent.
+    /// Returns the time after which an unsent call is dropped.
     fn until(&self) -> Option<Duration> {
         match self {
             Self::Games(request, _) => request.until,
@@ -53,7 +53,7 @@ impl What {
         }
     }
 
-    /// What its sender learns when it has failed.
+    /// Returns the sender's error.
     fn failed(&self, error: Failed) -> Answer {
         match self {
             Self::Games(request, _) => Answer::Games(
@@ -80,7 +80,7 @@ impl Failed {
     }
 }
 
-/// Why a request has failed that nobody has answered.
+/// Cause of a failure without a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Failed {
     Refused,
@@ -88,21 +88,21 @@ enum Failed {
     Unknown,
 }
 
-/// A request under way.
+/// Request in flight.
 #[derive(Debug)]
 pub struct Flight {
     pub process: usize,
     incarnation: u64,
     pub what: What,
-    /// Until when an answer is waited for; none: its turn has not come yet.
+    /// Deadline for the response; `None` while it is queued.
     deadline: Option<Timestamp>,
-    /// When its turn came.
+    /// Time when it was sent.
     sent: Timestamp,
     given_up: bool,
 }
 
 impl World {
-    /// A process asks for something: it waits for its turn.
+    /// Queues a request of a process.
     pub fn send(&mut self, process: usize, what: What) {
         self.flights.push(Flight {
             process,
@@ -114,7 +114,7 @@ impl World {
         });
     }
 
-    /// The turn of a request has come: a write is sent only while the fence is open, and nothing that has lapsed.
+    /// Sends a queued request: a write only while the fence is open, and nothing that has expired.
     fn take_turn(&mut self, at: usize) {
         let now = self.now;
         let flight = &mut self.flights[at];
@@ -145,7 +145,7 @@ impl World {
         }
     }
 
-    /// Whoever waits for an answer gives up when its time is over. What had no turn goes with its process.
+    /// Abandons requests past their deadline. Queued requests end with their process.
     pub fn give_up(&mut self) {
         let now = self.now;
         for flight in &mut self.flights {
@@ -164,7 +164,7 @@ impl World {
         });
     }
 
-    /// A request gets its turn, or arrives. Says whether it did: a process that stands still sends nothing.
+    /// Sends or delivers a request. Returns whether it did: a paused process sends nothing.
     pub fn land(&mut self, at: usize, dice: &mut Rng) -> bool {
         let flight = &self.flights[at];
         let sender = &self.processes[flight.process];
@@ -270,7 +270,7 @@ impl World {
     }
 }
 
-/// Name, UID and version.
+/// Returns name, UID and version.
 fn id_of(run: &HookRun) -> (&str, &str, &str) {
     let metadata = &run.metadata;
     (

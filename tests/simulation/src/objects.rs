@@ -1,4 +1,4 @@
-//! API objects in one version each, with what the operators keep of them, read once.
+//! API objects in one version each, with the operators' parsed form of them.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -14,15 +14,15 @@ use shared_api::{GameDeployment, HookRun, HookTemplateSpec};
 
 use gamedeployment_driver::Key;
 
-/// The one namespace.
+/// The only namespace.
 pub const NAMESPACE: &str = "games";
 
-/// The key of an object of this name.
+/// Returns the key of an object with this name.
 pub fn key(name: &str) -> Key {
     (NAMESPACE.to_owned(), name.to_owned())
 }
 
-/// Metadata, with what every object has.
+/// Metadata common to all objects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
     pub name: String,
@@ -42,7 +42,7 @@ impl Identity {
     }
 }
 
-/// What a table holds.
+/// Object in a table.
 pub trait Object {
     fn id(&self) -> &Identity;
 }
@@ -93,7 +93,7 @@ pub struct TemplateObject {
 #[derive(Debug)]
 pub struct NodeObject {
     pub id: Identity,
-    /// When it registered last.
+    /// Time of its last registration.
     pub since: Timestamp,
 }
 

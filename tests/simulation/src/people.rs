@@ -1,4 +1,4 @@
-//! People who change their mind, and what happens to pods without anybody wanting it.
+//! Actions of users, and involuntary events of pods.
 
 use fastrand::Rng;
 use gamedeployment_core::hook_kind::HookKind;
@@ -18,7 +18,7 @@ use crate::setup::{Look, NAMES, amount, steps, strategy_of, template, workload};
 use crate::world::{FLEET, World, url};
 
 impl World {
-    /// Somebody does something.
+    /// Performs a random action of a user.
     pub fn somebody_acts(&mut self, dice: &mut Rng) {
         if self.server.workloads.is_empty() {
             let mut code = self.code;
@@ -94,7 +94,7 @@ impl World {
         }
     }
 
-    /// Somebody edits the workload.
+    /// Edits the workload.
     pub fn edit(&mut self, change: impl FnOnce(&mut GameDeploymentSpec), words: impl FnOnce() -> String) {
         let _ = self
             .server
@@ -145,7 +145,7 @@ impl World {
         self.server.pods.nth(dice.usize(..16)).cloned()
     }
 
-    /// Somebody does something to a HookRun.
+    /// Performs a random action on a HookRun.
     fn touch_run(&mut self, dice: &mut Rng) {
         let Some(run) = self.server.runs.nth(dice.usize(..16)).cloned() else {
             return;
@@ -168,7 +168,7 @@ impl World {
             }
             _ if run.read.phase.is_final() => {}
             _ => {
-                // As the original says it of runs that measured nothing.
+                // As the original reports it for runs without measurements.
                 let status = HookRunStatus {
                     phase: Phase::Successful,
                     ..run.api.status.clone().unwrap_or_default()
@@ -179,18 +179,18 @@ impl World {
         }
     }
 
-    /// Somebody has a run measure something that is always a success.
+    /// Edits a run so that every measurement succeeds.
     fn soften_run(&mut self, run: &RunObject) {
         let name = run.id.name.clone();
         self.server.edit_run(&name, |run| soften(&mut run.spec));
-        // An edit after the verdict may be seen later than the verdict, and has changed nothing of it.
+        // An edit after the verdict changes nothing, but the operator may see it later than the verdict.
         if !run.read.phase.is_final() {
             self.referee.edited(&run.id.uid);
         }
         self.tell(|| format!("somebody edits run {name}"));
     }
 
-    /// Somebody puts another run in the place of one, with all its labels and annotations.
+    /// Replaces a run with another one, with all its labels and annotations.
     fn forge_run(&mut self, run: &RunObject) {
         let name = run.id.name.clone();
         let _ = self.server.delete_run(&name, None, None);
@@ -202,7 +202,7 @@ impl World {
         }
     }
 
-    /// Somebody does something to a pod.
+    /// Performs a random action on a pod.
     fn touch_pod(&mut self, dice: &mut Rng) {
         let now = self.now;
         if dice.u8(..8) == 0 {
@@ -248,7 +248,7 @@ impl World {
         }
     }
 
-    /// A pod that nobody controls, or somebody else.
+    /// Creates a pod with another controller or none.
     fn bare_pod(&mut self, dice: &mut Rng) {
         let version = self.server.version();
         let mut look = template(Look::default());
@@ -271,7 +271,7 @@ impl World {
         self.tell(|| format!("somebody creates pod bare-{version}"));
     }
 
-    /// The workload is deleted, with or without what it owns.
+    /// Deletes the workload, with or without its dependents.
     fn replace_workload(&mut self, dice: &mut Rng) {
         let now = self.now;
         self.foreign += 1;
@@ -303,7 +303,7 @@ impl World {
         self.tell(|| "somebody deletes the workload".to_owned());
     }
 
-    /// Something happens to pods, nodes and games.
+    /// Causes a random event of pods, nodes and games.
     pub fn trouble(&mut self, dice: &mut Rng) {
         if dice.u8(..8) == 0 {
             self.canary_behaviour = Behaviour::any(dice);
@@ -345,7 +345,7 @@ impl World {
                 }
             }
             14 => {
-                // One that registers again has the name that it had, and its containers run on.
+                // A node that registers again keeps its name, and its containers keep running.
                 match self.lost_nodes.pop() {
                     Some(node) => self.server.put_node(node, self.now),
                     None => drop(self.server.add_node(self.now)),
@@ -356,7 +356,7 @@ impl World {
         }
     }
 
-    /// The pod collector removes pods of nodes that are gone, and pods that have ended.
+    /// Runs the pod garbage collector: removes ended pods and pods of missing nodes.
     pub fn collect_pods(&mut self) {
         let pods: Vec<_> = self.server.pods.iter().cloned().collect();
         for pod in pods {
@@ -372,7 +372,7 @@ impl World {
     }
 }
 
-/// Whatever is answered is a success.
+/// Makes every response a success.
 fn soften(spec: &mut HookRunSpec) {
     for metric in &mut spec.metrics {
         metric.success_condition = Some("true".to_owned());

@@ -1,8 +1,8 @@
-//! The operators' processes: each waits for its Lease, works while it leads, and ends when it has lost it. Any of them
-//! may crash, stand still, be asked to end, or see an old state.
+//! The operators' processes: each waits for its Lease, works while it leads, and ends when it loses the
+//! Lease. Any of them may crash, pause, receive a request to end, or see an old state.
 //!
-//! The candidate is the real one; the fence is its rule: a write is sent only while `leads_until` lies ahead, and its
-//! answer is waited for no longer than that.
+//! The candidate is the real one; the fence follows its rule: a write is sent only while `leads_until` is in
+//! the future, and its response is awaited no longer than that.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -19,12 +19,12 @@ use crate::hooks::{Hooks, Of};
 use crate::world::{EPOCH, World};
 use runtime_core::candidate::{Call, Candidate, Timing, Written};
 
-/// As the operators' flag has it.
+/// Default of the operators' flag.
 pub const TIMING: Timing = Timing {
     lease_duration: Duration::from_secs(15),
 };
 
-/// What a process is to take in.
+/// Response for a process.
 #[derive(Debug)]
 pub enum Answer {
     Games(RequestId, Result<Answered, request::CallError>),
@@ -32,7 +32,7 @@ pub enum Answer {
     Outcome(Of, MeasurementId, Box<Outcome>),
 }
 
-/// What a leader does.
+/// Work of a leader.
 #[derive(Debug, Default)]
 pub enum Work {
     #[default]
@@ -41,7 +41,7 @@ pub enum Work {
     Games(Box<Games>),
 }
 
-/// Operators: the index of the Lease.
+/// Operators, by the index of their Lease.
 pub const HOOKS: usize = 0;
 pub const GAMES: usize = 1;
 
@@ -50,18 +50,18 @@ pub const GAMES: usize = 1;
 pub struct Process {
     pub operator: usize,
     pub number: usize,
-    /// Counts its lives.
+    /// Counts its incarnations.
     pub incarnation: u64,
-    /// When it starts again, if it does not run.
+    /// Time of its next start, if it does not run.
     pub starts_at: Option<Timestamp>,
-    /// Until when it stands still.
+    /// End of its pause.
     pub paused_until: Timestamp,
-    /// Until when its watches show nothing.
+    /// End of each watch's freeze.
     pub frozen: [Timestamp; KINDS],
     candidate: Candidate,
     looks_at: Timestamp,
     pending: Option<(Call, Duration, Written)>,
-    /// What the fence is set to.
+    /// Value of the fence.
     pub fence: Option<Duration>,
     pub inbox: VecDeque<Answer>,
     pub work: Work,
@@ -98,13 +98,13 @@ impl Process {
         !matches!(self.work, Work::None)
     }
 
-    /// How long a write that begins now may take: the fence's rule.
+    /// Returns the time that a write starting now may take, by the rule of the fence.
     pub fn left(&self, now: Timestamp) -> Option<Duration> {
         let left = self.fence?.checked_sub(clock(now))?;
         (!left.is_zero()).then_some(left)
     }
 
-    /// It is gone with all that it knew.
+    /// Ends the process; it loses everything that it knew.
     pub fn end(&mut self, now: Timestamp, again: SignedDuration) {
         self.incarnation += 1;
         self.starts_at = Some(now + again);
@@ -122,13 +122,13 @@ fn candidate(operator: usize, number: usize, incarnation: u64) -> Candidate {
     Candidate::new(format!("{operator}-{number}-{incarnation}"), TIMING)
 }
 
-/// The clock of processes, which no change of the time moves.
+/// Returns the monotonic clock of processes, which clock changes do not affect.
 pub fn clock(now: Timestamp) -> Duration {
     Duration::try_from(now.duration_since(EPOCH)).unwrap()
 }
 
 impl World {
-    /// Lets every process look at its Lease that wants to by now.
+    /// Lets every process check its Lease that is due to.
     pub fn elect(&mut self, dice: &mut Rng) {
         for at in 0..self.processes.len() {
             let process = &mut self.processes[at];
@@ -142,7 +142,7 @@ impl World {
         }
     }
 
-    /// One look or one renewal: `Election::step`.
+    /// Performs one check or renewal: `Election::step`.
     fn look(&mut self, at: usize, dice: &mut Rng) {
         let now = self.now;
         let operator = self.processes[at].operator;
@@ -185,7 +185,7 @@ impl World {
         };
         let process = &mut self.processes[at];
         if self.profile.lag && dice.u8(..4) == 0 {
-            // The answer takes its time, and the process may stand still meanwhile.
+            // The response takes time, and the process may pause meanwhile.
             process.pending = Some((call, began, written));
             process.looks_at = now + SignedDuration::from_millis(dice.i64(100..4000));
             return self.take_office(at, led);
@@ -201,7 +201,7 @@ impl World {
         process.fence = process.candidate.leads_until(now);
     }
 
-    /// Begins to work, or ends, as the lead has come or gone.
+    /// Starts or ends the work of a process when it gains or loses the lead.
     fn take_office(&mut self, at: usize, led: bool) {
         let now = self.now;
         let process = &mut self.processes[at];
@@ -221,7 +221,7 @@ impl World {
         }
     }
 
-    /// A process is asked to end: its work is dropped, then its lead is given back.
+    /// Asks a process to end: it drops its work, then gives up its lead.
     pub fn ask_to_end(&mut self, at: usize) {
         let now = self.now;
         let process = &mut self.processes[at];
@@ -235,7 +235,7 @@ impl World {
         }
     }
 
-    /// Something happens to a process.
+    /// Causes a random event of a process.
     pub fn strike(&mut self, dice: &mut Rng) {
         let at = dice.usize(..self.processes.len());
         let (now, name) = (self.now, self.processes[at].name());
@@ -281,7 +281,7 @@ impl World {
         }
     }
 
-    /// A measurement's outcome reaches the process that asked, if it still lives.
+    /// Delivers a measurement's outcome to the process that requested it, if that still lives.
     pub fn deliver_outcome(&mut self, (process, life): (usize, u64), of: Of, call: u64, outcome: Outcome) {
         let process = &mut self.processes[process];
         if process.incarnation == life {

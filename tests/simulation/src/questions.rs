@@ -1,15 +1,15 @@
-//! What people ask the games.
+//! Metrics of the users' hooks.
 
 use serde_json::{Value, json};
 use shared_api::HookTemplateSpec;
 
-/// A success wherever the answer does not say "busy".
+/// Succeeds unless the response is "busy".
 const NOT_BUSY: &str = "!(result.state == \"busy\")";
-/// The whole answer.
+/// Whole response.
 pub(crate) const ALL: &str = "{$}";
 pub(crate) const PLAYERS_OF_ROOMS: &str = "{$.rooms[*].players}";
 const NOBODY_IN_ANY_ROOM: &str = "none(result, # > 0)";
-/// A failureCondition that stands alone: its opposite is a success.
+/// A failureCondition on its own: its opposite is a success.
 pub(crate) const TOO_MANY_SEATS_TAKEN: &str = "result.seats.taken / result.seats.all > 0.5";
 
 fn metric(name: &str, url: &str, more: Value) -> Value {
@@ -31,7 +31,7 @@ fn metric(name: &str, url: &str, more: Value) -> Value {
     metric
 }
 
-/// What people ask, of many kinds.
+/// Returns one of many kinds of hooks.
 pub fn question(code: u8, url: &str) -> HookTemplateSpec {
     let one = |more: Value| vec![metric("players", url, more)];
     let both = "asInt(result) > 5";

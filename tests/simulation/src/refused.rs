@@ -1,4 +1,5 @@
-//! The API server refuses what an update needs, for minutes: it is said, and it is not asked again and again.
+//! Scenario in which the API server refuses the writes of an update for minutes: the status reports it, and
+//! retries back off.
 
 use fastrand::Rng;
 use gamedeployment_core::workload::{UpdateType, Workload};
@@ -7,12 +8,12 @@ use crate::server::Refuses;
 use crate::setup::{Look, template};
 use crate::world::{FLEET, World};
 
-/// Seconds for which it refuses.
+/// Duration of the refusals, in seconds.
 const SECONDS: usize = 120;
-/// Two objects at a time, each after pauses of 0.25 s doubled up to 30 s: eleven times in two minutes. As much again for
-/// whatever is chosen anew meanwhile.
+/// Two objects at a time, each after pauses of 0.25 s doubled up to 30 s: eleven times in two minutes. Twice
+/// that, for objects that are newly selected meanwhile.
 const MOST: usize = 44;
-/// A template that no world begins with.
+/// Template that no world begins with.
 const NEW: Look = Look {
     game: 6,
     side: 6,
@@ -21,7 +22,8 @@ const NEW: Look = Look {
 };
 
 impl World {
-    /// A new template, while hooks cannot be asked or pods not be deleted or made; pods are touched all the time.
+    /// Sets a new template while the API server refuses HookRuns, or creations or deletions of pods; pods
+    /// change all the time.
     pub fn live_on_while_writes_are_refused(&mut self, dice: &mut Rng) {
         let kind = self.code[1] % 3;
         self.server.refuses = Refuses {
@@ -41,7 +43,7 @@ impl World {
         let before = self.server.denied;
         for second in 0..SECONDS {
             self.touch_a_pod(second);
-            // An edit would end every pause, so nobody tends the workload.
+            // An edit would end every pause, so no user tends the workload.
             self.round(dice, false);
         }
         let denied = self.server.denied - before;
@@ -50,11 +52,11 @@ impl World {
             self.check_refused();
         }
         self.server.refuses = Refuses::default();
-        // Every pause is over then.
+        // Every pause has ended by then.
         self.edit(|spec| spec.min_ready_seconds = Some(1), || "an edit".to_owned());
     }
 
-    /// News that concern nobody.
+    /// Makes a change that affects nobody.
     fn touch_a_pod(&mut self, second: usize) {
         let pod = self.server.pods.nth(second % 16).map(|pod| pod.id.name.clone());
         let Some(name) = pod else { return };

@@ -1,4 +1,4 @@
-//! A world in which nothing goes wrong by itself: what happens is written down, step by step.
+//! World without random faults: a test scripts it step by step.
 
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -21,29 +21,29 @@ use crate::questions::question;
 use crate::setup::{Look, NAMES, template, workload};
 use crate::world::{EPOCH, FLEET, World, url};
 
-/// Seconds without a write after which nothing more is expected: longer than it takes until another process leads.
+/// Seconds without a write after which nothing more is expected: longer than a change of leaders takes.
 const QUIET: usize = 20;
 
-/// Which hooks the workload of a script has, besides `PreDelete`.
+/// Hooks of a script's workload besides `PreDelete`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hooks {
     PreDelete,
     All,
 }
 
-/// A script, while it is played. Hooks are asked once, and answer what the pod's behaviour says.
+/// Script in progress. Hooks run once and get the response of the pod's behaviour.
 #[derive(Debug)]
 pub struct Script {
     pub world: World,
-    /// Whether hooks say nothing at all.
+    /// Whether hooks never respond.
     pub silent: bool,
-    /// Whether no kubelet does anything.
+    /// Whether the kubelets do nothing.
     pub frozen: bool,
     dice: Rng,
 }
 
 impl Script {
-    /// A workload whose pods are ready: maxUnavailable 1, maxSurge 0.
+    /// Returns a script with a workload of ready pods: maxUnavailable 1, maxSurge 0.
     pub fn fleet(replicas: i32, kind: &str, hooks: Hooks) -> Self {
         let hooks = if hooks == Hooks::All { 1 } else { 8 | 16 | 1 };
         let code = [3, 0, 1, 7, 0, 1, hooks, 3 | 16];
@@ -78,7 +78,7 @@ impl Script {
         self.edit(|spec| spec.replicas = Some(replicas));
     }
 
-    /// Asks for this image of the game.
+    /// Sets this image of the game.
     pub fn want_game(&mut self, game: u8) {
         let look = Look {
             game,
@@ -91,7 +91,7 @@ impl Script {
         self.edit_strategy(|update| update.paused = Some(paused));
     }
 
-    /// About so many seconds pass, and everybody does what there is to do.
+    /// Passes about this many seconds, in which everything proceeds.
     pub fn seconds(&mut self, count: usize) {
         for _ in 0..count {
             self.world.work_for_a_second(&mut self.dice);
@@ -107,7 +107,7 @@ impl Script {
         }
     }
 
-    /// Until nothing is written any more.
+    /// Passes time until nothing writes any more.
     pub fn rest(&mut self) {
         let mut quiet = 0;
         for _ in 0..1000 {
@@ -122,7 +122,7 @@ impl Script {
         panic!("no rest: {}", self.world.describe());
     }
 
-    /// Everything works and every hook says yes from here on: all comes to rest at what is wanted.
+    /// Ends all faults, and lets every hook succeed: everything settles in the desired state.
     pub fn settle(&mut self) {
         self.world.settle();
     }
@@ -137,8 +137,8 @@ impl Script {
         }
     }
 
-    /// gamedeployment-operator decides on all that there is, and ends when just these of its writes are done. Another
-    /// one leads at once.
+    /// Lets gamedeployment-operator decide on the current state, and ends it once exactly the matching writes
+    /// are done. Another process leads at once.
     pub fn end_after(&mut self, wanted: impl Fn(&Action) -> bool) {
         let world = &mut self.world;
         let leads = |process: &Process| process.operator == GAMES && process.works();
@@ -166,7 +166,7 @@ impl Script {
         assert!(world.processes.iter().any(leads), "nobody leads");
     }
 
-    /// No hook-operator runs for so many seconds.
+    /// Stops every hook-operator for this many seconds.
     pub fn without_hook_operator(&mut self, seconds: usize) {
         let now = self.world.now;
         let hooks = |process: &&mut Process| process.operator == HOOKS;
@@ -180,13 +180,13 @@ impl Script {
         }
     }
 
-    /// A container of a pod crashes.
+    /// Crashes a container of a pod.
     pub fn crash(&mut self, name: &str, at: usize) {
         let pod = self.world.server.pods.get(name).unwrap().clone();
         self.world.crash_container(&pod, at);
     }
 
-    /// Pods that are not being deleted.
+    /// Returns the active pods.
     pub fn pods(&self) -> Vec<Rc<PodObject>> {
         let pods = self.world.server.pods.iter();
         pods.filter(|pod| pod.read.is_active()).cloned().collect()
@@ -196,7 +196,7 @@ impl Script {
         self.pods().iter().map(|pod| pod.id.uid.clone()).collect()
     }
 
-    /// UIDs of the pods that are chosen to go.
+    /// Returns the UIDs of the pods that are selected for deletion.
     pub fn marked(&self) -> BTreeSet<String> {
         let pods = self.pods();
         let marked = pods
@@ -209,7 +209,7 @@ impl Script {
         self.world.server.runs.iter().cloned().collect()
     }
 
-    /// How many pods serve.
+    /// Returns the number of ready pods.
     pub fn ready(&self) -> usize {
         let pods = self.pods();
         pods.iter()
@@ -217,7 +217,7 @@ impl Script {
             .count()
     }
 
-    /// Pods whose game really runs this image.
+    /// Returns the pods whose game really runs this image.
     pub fn running(&self, image: &str) -> BTreeSet<String> {
         let pods = self.pods();
         let runs = |pod: &&Rc<PodObject>| {
@@ -232,12 +232,12 @@ impl Script {
         pods.iter().filter(runs).map(|pod| pod.id.uid.clone()).collect()
     }
 
-    /// The workload's spec.
+    /// Returns the workload's spec.
     pub fn spec(&self) -> GameDeploymentSpec {
         self.world.server.workloads.get(FLEET).unwrap().api.spec.clone()
     }
 
-    /// The workload's status.
+    /// Returns the workload's status.
     pub fn status(&self) -> GameDeploymentStatus {
         let object = self.world.server.workloads.get(FLEET).unwrap();
         object.api.status.clone().unwrap()

@@ -1,5 +1,5 @@
-//! Faults stop. With hooks that say yes everything converges within a bound, and stays as it is; with hooks that say no
-//! for ever, what waits says why, and nobody else waits for it.
+//! End of all faults. With successful hooks, everything converges within a bound and stays. With hooks that
+//! always fail, waiting pods state a reason, and they block nothing else.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -23,13 +23,13 @@ use crate::world::{FLEET, World, url};
 mod round;
 mod unmeasured;
 
-/// Rounds of about a second within which everything must have come to rest.
+/// Maximum number of rounds of about a second until everything has settled.
 const ROUNDS: usize = 1500;
-/// A second without any write: at rest, if nothing wakes up later.
+/// Seconds without a write that count as rest, unless something wakes up later.
 const QUIET: usize = 45;
 
 impl World {
-    /// Everything works from here on, and people look after what needs them.
+    /// Ends all faults; users tend to whatever needs them.
     pub fn settle(&mut self) {
         self.repair();
         let mut dice = Rng::with_seed(1);
@@ -50,7 +50,7 @@ impl World {
         self.totals.converged += 1;
     }
 
-    /// Hooks of some pods say no for ever.
+    /// Lets the hooks of some pods fail forever.
     pub fn settle_with_refusals(&mut self, bits: u8) {
         self.repair();
         let mut dice = Rng::with_seed(2);
@@ -72,7 +72,7 @@ impl World {
         self.check_words();
     }
 
-    /// Somebody deletes every HookRun, and something keeps them from going.
+    /// Deletes every HookRun while a finalizer keeps them.
     fn delete_runs_that_a_finalizer_keeps(&mut self) {
         let names: Vec<_> = self.server.runs.iter().map(|run| run.id.name.clone()).collect();
         for name in names {
@@ -82,7 +82,7 @@ impl World {
         }
     }
 
-    /// Every game has the same to say, now and later.
+    /// Gives every game the same state, now and later.
     fn dismiss_behaviours(&mut self, behaviour: Behaviour) {
         self.canary_behaviour = behaviour;
         self.behaviours.clear();
@@ -153,7 +153,7 @@ impl World {
         self.edit(ask_again, || "retry of every hook".to_owned());
     }
 
-    /// Somebody looks after hooks that the status calls unsuccessful.
+    /// Requests a retry of hooks that the status reports as unsuccessful.
     fn ask_again(&mut self) {
         let Some(object) = self.server.workloads.get(FLEET).cloned() else {
             return;
@@ -177,7 +177,7 @@ impl World {
         }
     }
 
-    /// Rounds of everything, until nothing happens any more, now or later.
+    /// Runs rounds of everything until nothing happens any more, now or later.
     pub(crate) fn come_to_rest(&mut self, dice: &mut Rng, tends: bool) {
         let mut quiet = 0;
         for round in 0.. {
@@ -194,7 +194,7 @@ impl World {
         self.check_rest(tends);
     }
 
-    /// Whether a leader of gamedeployment-operator has work for some later time.
+    /// Whether a leader of gamedeployment-operator has work at a later time.
     fn wakes_soon(&self) -> bool {
         let leader = self.processes.iter().find_map(|process| match &process.work {
             Work::Games(games) => Some(games.is_synced() && games.wakes()),
@@ -203,7 +203,7 @@ impl World {
         leader.unwrap_or(true)
     }
 
-    /// At rest: a day later there is still nothing to do.
+    /// Checks the rest: a day later there is still nothing to do.
     fn check_rest(&mut self, yes: bool) {
         let Some(object) = self.server.workloads.get(FLEET).cloned() else {
             return;
@@ -293,7 +293,7 @@ impl World {
         }
     }
 
-    /// Everything, for whoever looks for a reason.
+    /// Describes the whole state, for debugging.
     pub fn describe(&self) -> String {
         let mut text = String::new();
         for process in &self.processes {

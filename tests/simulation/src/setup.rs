@@ -1,4 +1,4 @@
-//! The objects that a world begins with.
+//! Initial objects of a world.
 
 use gamedeployment_core::hook_kind::HookKind;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
@@ -12,7 +12,7 @@ use shared_api::{GameDeployment, GameDeploymentSpec, HookTemplateSpec};
 
 pub const NAMES: [&str; 4] = ["pre-delete", "pre-inplace", "post-inplace", "canary"];
 
-/// What the pods look like.
+/// Appearance of the pods.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Look {
     pub game: u8,
@@ -21,7 +21,7 @@ pub struct Look {
     pub tier: u8,
 }
 
-/// Image 3 does not exist.
+/// Returns an image name. Image 3 does not exist.
 pub fn image(number: u8) -> String {
     if number == 3 {
         "game:bad".to_owned()
@@ -53,7 +53,7 @@ pub fn hook_template(url: &str) -> HookTemplateSpec {
     }
 }
 
-/// A number of pods or a percentage.
+/// Returns a number of pods or a percentage.
 pub fn amount(code: u8) -> IntOrString {
     match code % 12 {
         0 => IntOrString::String("0%".to_owned()),
@@ -110,7 +110,7 @@ fn strategy(name: &str, on: bool) -> Option<HookStrategy> {
     })
 }
 
-/// A workload, made from any bytes.
+/// Builds a workload from any bytes.
 pub fn workload(code: [u8; 8]) -> GameDeployment {
     let kind = [
         "RollingUpdate",
@@ -168,7 +168,7 @@ pub fn workload(code: [u8; 8]) -> GameDeployment {
     object
 }
 
-/// The strategy that a kind of hook belongs to.
+/// Returns the strategy field of a kind of hook.
 pub fn strategy_of(spec: &mut GameDeploymentSpec, kind: HookKind) -> &mut Option<HookStrategy> {
     match kind {
         HookKind::PreDelete => &mut spec.pre_delete_update_strategy,

@@ -1,4 +1,4 @@
-//! A seed played to its end; and where a promise is broken, the shortest story that breaks it.
+//! Plays a seed to its end, and finds the shortest story that breaks a promise.
 
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -9,30 +9,30 @@ use crate::totals::Totals;
 use crate::world::World;
 
 thread_local! {
-    /// What a broken promise says, and where it stands.
+    /// Message and location of a broken promise.
     static WORDS: RefCell<String> = const { RefCell::new(String::new()) };
 }
 
-/// A story that breaks a promise.
+/// Story that breaks a promise.
 #[derive(Debug)]
 pub struct Broken {
     pub seed: u64,
-    /// The steps that are left of it.
+    /// Remaining steps after shrinking.
     pub steps: Vec<u64>,
-    /// How many there were.
+    /// Original number of steps.
     pub of: usize,
     pub why: String,
-    /// One line for everything that happens in it.
+    /// One line for every event.
     pub lines: Vec<String>,
 }
 
-/// The steps of a seed.
+/// Returns the steps of a seed.
 pub fn steps_of(seed: u64, count: usize) -> Vec<u64> {
     let mut dice = Rng::with_seed(seed ^ 0x005E_ED0F_57E9_5000);
     std::iter::repeat_with(|| dice.u64(..)).take(count).collect()
 }
 
-/// Broken promises are caught here, and say nothing by themselves.
+/// Silences panics, because `play` catches broken promises.
 pub fn be_quiet() {
     std::panic::set_hook(Box::new(|info| {
         let place = info
@@ -47,7 +47,7 @@ pub fn be_quiet() {
     }));
 }
 
-/// Plays steps of a world. Where a promise is broken: after how many steps, and how.
+/// Plays steps of a world. Returns the step count and message of a broken promise.
 pub fn play(seed: u64, steps: &[u64], tell: bool) -> Result<Totals, (usize, String, Vec<String>)> {
     let mut world = World::new(seed);
     world.story = tell.then(Vec::new);
@@ -73,12 +73,12 @@ pub fn play(seed: u64, steps: &[u64], tell: bool) -> Result<Totals, (usize, Stri
     }
 }
 
-/// Where a promise was broken, without the numbers in its words.
+/// Returns the location of a broken promise, without the numbers in its message.
 fn place(why: &str) -> &str {
     why.split(": ").next().unwrap_or_default()
 }
 
-/// Plays a seed; a broken promise comes back as the shortest story that was found.
+/// Plays a seed; returns a broken promise as the shortest story found.
 pub fn prove(seed: u64, count: usize, shrinks: bool) -> Result<Totals, Box<Broken>> {
     let all = steps_of(seed, count);
     let (done, why, _) = match play(seed, &all, false) {
@@ -107,7 +107,7 @@ pub fn prove(seed: u64, count: usize, shrinks: bool) -> Result<Totals, Box<Broke
     }))
 }
 
-/// Leaves steps out, ever smaller pieces, as long as the story still breaks.
+/// Drops steps in ever smaller pieces, as long as the story still breaks.
 fn shrink(mut steps: Vec<u64>, breaks: impl Fn(&[u64]) -> bool) -> Vec<u64> {
     let mut size = steps.len().div_ceil(2).max(1);
     loop {

@@ -1,4 +1,4 @@
-//! What happened, counted: a simulation in which nothing happens proves nothing.
+//! Counts of events: a simulation without events proves nothing.
 
 use std::fmt;
 use std::ops::AddAssign;
@@ -10,7 +10,7 @@ macro_rules! totals {
         pub struct Totals { $(pub $name: u64),+ }
 
         impl Totals {
-            /// Each with its name.
+            /// Returns each count with its name.
             pub fn all(&self) -> Vec<(&'static str, u64)> {
                 vec![$(($text, self.$name)),+]
             }

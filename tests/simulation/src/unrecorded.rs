@@ -1,4 +1,4 @@
-//! A new template that cannot be recorded: the pods that there are go on, and what is wrong is said by its name.
+//! Scenario with a template that cannot be recorded: existing pods continue, and the status names the error.
 
 use fastrand::Rng;
 use serde_json::json;
@@ -6,9 +6,9 @@ use serde_json::json;
 use crate::setup::{Look, template};
 use crate::world::{FLEET, World};
 
-/// Seconds after which everything that can be done has been done, refused writes and their pauses included.
+/// Seconds after which all possible work is done, including refused writes and their pauses.
 const SECONDS: usize = 90;
-/// A template that no world begins with.
+/// Template that no world begins with.
 const NEW: Look = Look {
     game: 7,
     side: 7,
@@ -17,7 +17,7 @@ const NEW: Look = Look {
 };
 
 impl World {
-    /// Somebody writes a template that the API server refuses, or that is invalid; a pod dies, and `replicas` changes.
+    /// Sets a template that is invalid or that the API server refuses; a pod dies, and `replicas` changes.
     pub fn live_on_with_a_template_that_is_refused(&mut self, dice: &mut Rng) {
         let invalid = self.code[1].is_multiple_of(2);
         let replicas = 1 + usize::from(self.code[2] % 5);

@@ -1,5 +1,5 @@
-//! The world, and one step of it. What happens in a step is drawn from the step's own number: a list of numbers is a
-//! story, and a story with steps left out is one, too.
+//! World, and one step of it. Each step draws its events from its own number: a list of numbers is a story,
+//! and so is a story with steps left out.
 
 use std::collections::BTreeMap;
 
@@ -25,14 +25,14 @@ use crate::totals::Totals;
 
 mod work;
 
-/// When it begins.
+/// Start time.
 pub const EPOCH: Timestamp = Timestamp::constant(1_700_000_000, 0);
-/// Processes of each operator.
+/// Number of processes of each operator.
 const PROCESSES: usize = 2;
-/// The workload's name.
+/// Name of the workload.
 pub const FLEET: &str = "fleet";
 
-/// Everything there is.
+/// Complete state.
 #[derive(Debug)]
 pub struct World {
     pub now: Timestamp,
@@ -41,29 +41,29 @@ pub struct World {
     pub behaviours: BTreeMap<String, Behaviour>,
     pub canary_behaviour: Behaviour,
     pub every_image_exists: bool,
-    /// Whether nodes take on no pod: each ends at once.
+    /// Whether every pod on a node ends at once.
     pub pods_end_at_once: bool,
     pub processes: Vec<Process>,
     pub flights: Vec<Flight>,
     pub calls: Vec<Call>,
     pub profile: FaultProfile,
     pub referee: Referee,
-    /// How much others than the operators have changed of pods, nodes and the workload.
+    /// Number of changes to pods, nodes and the workload by anyone but the operators.
     pub foreign: u64,
-    /// Nodes that were removed, and may register again.
+    /// Removed nodes that may register again.
     pub lost_nodes: Vec<String>,
     pub totals: Totals,
-    /// One line for everything that happens, where somebody wants to read it.
+    /// One line for every event, if requested.
     pub story: Option<Vec<String>>,
-    /// What pods' games say at first.
+    /// Seed of the games' initial state.
     endpoint_seed: u64,
     pub code: [u8; 8],
-    /// How much the drivers do at a time.
+    /// Concurrency limits of the drivers.
     pub limits: Limits,
 }
 
 impl World {
-    /// A world as its seed makes it.
+    /// Builds a world from its seed.
     pub fn new(seed: u64) -> Self {
         let mut dice = Rng::with_seed(seed);
         let code = dice.u64(..).to_le_bytes();
@@ -77,7 +77,7 @@ impl World {
         world
     }
 
-    /// A world with nodes, and nothing on them.
+    /// Builds a world with nodes but without objects.
     pub(crate) fn empty(code: [u8; 8], profile: FaultProfile, endpoint_seed: u64, limits: Limits) -> Self {
         let processes = [HOOKS, GAMES]
             .into_iter()
@@ -112,7 +112,7 @@ impl World {
         world
     }
 
-    /// Tells what happens, if somebody listens.
+    /// Adds a line to the story, if there is one.
     pub fn tell(&mut self, words: impl FnOnce() -> String) {
         if let Some(story) = &mut self.story {
             let after = self.now.duration_since(EPOCH).as_millis();
@@ -120,7 +120,7 @@ impl World {
         }
     }
 
-    /// What a pod's game says: as it was told to, else as its world is tempered.
+    /// Returns the state of a pod's game: explicitly set, or else drawn from the seed.
     pub fn behaviour(&self, uid: &str) -> Behaviour {
         if let Some(behaviour) = self.behaviours.get(uid) {
             return *behaviour;
@@ -128,7 +128,7 @@ impl World {
         let bytes = uid.bytes().fold(self.endpoint_seed, |sum, byte| {
             sum.wrapping_mul(31).wrapping_add(byte.into())
         });
-        // Some say something else each time.
+        // Some change with every measurement.
         let times = if bytes.is_multiple_of(3) {
             self.totals.measurements
         } else {
@@ -137,7 +137,7 @@ impl World {
         Behaviour::any(&mut Rng::with_seed(bytes.wrapping_add(times)))
     }
 
-    /// One step.
+    /// Plays one step.
     pub fn step(&mut self, number: u64) {
         let mut dice = Rng::with_seed(number);
         self.totals.steps += 1;
@@ -162,7 +162,7 @@ impl World {
         }
     }
 
-    /// One of the things that happen all the time.
+    /// Performs one of the ordinary activities.
     fn go_on(&mut self, dice: &mut Rng) {
         let first = dice.u8(..16);
         for turn in 0..16 {
@@ -178,17 +178,17 @@ impl World {
                 return;
             }
         }
-        // Nobody has anything to do: the time of something comes nearer.
+        // Nothing to do: let time pass.
         self.pass(SignedDuration::from_millis(dice.i64(100..3000)), dice);
     }
 
-    /// Others have changed something.
+    /// Counts a change by others.
     fn changed(&mut self) -> bool {
         self.foreign += 1;
         true
     }
 
-    /// Time passes; Leases are looked at meanwhile.
+    /// Passes time, with the leader election.
     pub fn pass(&mut self, time: SignedDuration, dice: &mut Rng) {
         let end = self.now + time;
         while self.now < end {
@@ -198,7 +198,7 @@ impl World {
         self.give_up();
     }
 
-    /// A watch shows something to a process that works.
+    /// Delivers a watch item to a working process.
     fn show(&mut self, dice: &mut Rng) -> bool {
         let Some(at) = self.pick(dice, |process, _| process.works()) else {
             return false;
@@ -219,7 +219,7 @@ impl World {
         false
     }
 
-    /// Lets the watch of one kind show one thing.
+    /// Delivers one item of a kind's watch.
     pub fn show_kind(&mut self, at: usize, kind: usize) -> bool {
         let process = &mut self.processes[at];
         let (any, expired) = match &mut process.work {
@@ -234,14 +234,14 @@ impl World {
         any
     }
 
-    /// A process that runs and is such, beginning anywhere.
+    /// Picks a matching process, from a random position on.
     fn pick(&self, dice: &mut Rng, such: impl Fn(&Process, Timestamp) -> bool) -> Option<usize> {
         let first = dice.usize(..self.processes.len());
         let mut places = (0..self.processes.len()).map(|turn| (first + turn) % self.processes.len());
         places.find(|at| self.processes[*at].runs(self.now) && such(&self.processes[*at], self.now))
     }
 
-    /// A request arrives at the API server.
+    /// Delivers a request to the API server.
     fn arrive(&mut self, dice: &mut Rng) -> bool {
         if self.flights.is_empty() {
             return false;
@@ -267,7 +267,7 @@ impl World {
         self.kubelet(&pod)
     }
 
-    /// Whether a pod really serves, and has done so for long enough at this time.
+    /// Whether a pod really serves and has done so for long enough at this time.
     pub fn serves(&self, pod: &PodObject, wait: i32, at: Timestamp) -> bool {
         let read = &pod.read;
         let ready = read.ready_since.filter(|_| read.is_ready() && read.is_active());
@@ -293,7 +293,7 @@ impl World {
     }
 }
 
-/// Fleets are small here, so some worlds have small limits.
+/// Draws the limits. Fleets are small here, so some worlds have small limits.
 fn limits(dice: &mut Rng) -> Limits {
     if dice.bool() {
         return Limits::default();
@@ -312,7 +312,7 @@ fn limits(dice: &mut Rng) -> Limits {
     }
 }
 
-/// Where the question of a template is put.
+/// Returns the URL of a template's metric.
 pub fn url(name: &str) -> &'static str {
     if name == "canary" {
         "http://canary/players"
@@ -321,7 +321,7 @@ pub fn url(name: &str) -> &'static str {
     }
 }
 
-/// Whether everything that a decision rests on is known as it is.
+/// Whether a process's caches are up to date.
 fn is_fresh(games: &Games, server: &Server) -> bool {
     fn same<T: Object, K: Stored>(table: &Table<T>, store: &Store<K>) -> bool {
         store.iter().count() == table.len()

@@ -1,6 +1,6 @@
-//! The seeds that are played before every change.
+//! Plays the seeds that run before every change.
 //!
-//! `PROVE` says how much: unset about 2 million steps, `quick` 10 million, `all` 100 million.
+//! `PROVE` selects the amount: about 2 million steps when unset, `quick` 10 million, `all` 100 million.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 use std::fmt::Write as _;
@@ -11,10 +11,10 @@ use std::time::Instant;
 use simulation::story::{be_quiet, prove};
 use simulation::totals::Totals;
 
-/// Steps of one seed, before faults stop.
+/// Steps of one seed before all faults end.
 const STEPS: usize = 2000;
 
-/// The counts for the table of `cargo xtask prove`.
+/// Writes the counts for the table of `cargo xtask prove`.
 fn tell(totals: &Totals) {
     let Ok(path) = std::env::var("PROVE_ROWS") else {
         return;
@@ -43,7 +43,7 @@ fn no_promise_is_broken_in_any_world() {
             Ok(played) => totals += played,
             Err(broken) => {
                 println!("{broken}");
-                // The hook that is quiet would swallow a panic.
+                // The silenced panic hook would swallow a panic.
                 std::process::exit(1);
             }
         }
@@ -55,7 +55,7 @@ fn no_promise_is_broken_in_any_world() {
     println!("{totals}{seconds:>12.1} seconds");
     tell(&totals);
     let _ = std::panic::take_hook();
-    // Where nothing happens nothing is proven.
+    // A count of zero proves nothing.
     let missing: Vec<_> = totals
         .all()
         .into_iter()

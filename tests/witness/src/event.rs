@@ -1,39 +1,40 @@
-//! One line of the audit log.
+//! Parses one line of the audit log.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::object::text;
 
-/// What some servers write down in place of an answer that nobody waits for.
+/// Status that some servers record when the caller has gone.
 const CALLER_GONE: u64 = 499;
 
-/// A write that the API server has answered.
+/// Write that the API server has answered.
 #[derive(Debug, Clone)]
 pub(crate) struct Event {
-    /// When the request came.
+    /// Time when the request arrived.
     pub(crate) received: Timestamp,
-    /// When it was answered. The write took effect in between.
+    /// Time of the response. The write took effect in between.
     pub(crate) done: Timestamp,
-    /// Who asked, or in whose name.
+    /// User, or impersonated user.
     pub(crate) user: String,
     pub(crate) verb: String,
-    /// Such as `pods`.
+    /// For instance `pods`.
     pub(crate) resource: String,
-    /// Such as `status`; empty where there is none.
+    /// For instance `status`; empty if there is none.
     pub(crate) subresource: String,
     pub(crate) namespace: String,
     pub(crate) name: String,
     /// HTTP status.
     pub(crate) code: u64,
-    /// Whether the user had no right to it.
+    /// Whether the user lacked the permission.
     pub(crate) no_right: bool,
     pub(crate) request: Value,
     pub(crate) response: Value,
 }
 
 impl Event {
-    /// Reads a line. Nothing: it is no write, or one that was only tried out. A deletion of many is one of each.
+    /// Parses a line. Returns nothing for reads and dry runs, and one event per object for a collection
+    /// deletion.
     pub(crate) fn read(line: &str) -> Result<Vec<Self>, String> {
         let mut value: Value = serde_json::from_str(line).map_err(|error| error.to_string())?;
         let text = |path: &str| {
@@ -49,7 +50,8 @@ impl Event {
             verb.as_str(),
             "create" | "update" | "patch" | "delete" | "deletecollection"
         );
-        // A request whose caller went away may end in a panic of the API server's, which is how it lets go of it.
+        // A request whose caller has gone may end in a panic of the API server, which is how it aborts the
+        // request.
         let over = matches!(text("/stage").as_str(), "ResponseComplete" | "Panic");
         if !writes || !over || text("/requestURI").contains("dryRun=") {
             return Ok(Vec::new());
@@ -80,7 +82,7 @@ impl Event {
         };
         event.request = value["requestObject"].take();
         event.response = value["responseObject"].take();
-        // A third of each object, and nothing that is judged.
+        // Managed fields are a third of each object and irrelevant to every rule.
         if let Some(metadata) = event.response.get_mut("metadata").and_then(Value::as_object_mut) {
             metadata.remove("managedFields");
         }
@@ -91,7 +93,7 @@ impl Event {
         Ok(vec![event])
     }
 
-    /// The deletions that one request for many has made. The answer shows the objects as they were before.
+    /// Splits a collection deletion into its deletions. The response shows the objects as they were before.
     fn one_by_one(mut self) -> Vec<Self> {
         let response = self.response.take();
         let gone = |object: &&Value| {
@@ -109,24 +111,24 @@ impl Event {
         objects.map(one).collect()
     }
 
-    /// Whether it belongs to a namespace, or may: nodes belong to none.
+    /// Whether it belongs, or may belong, to a namespace: nodes have none.
     pub(crate) fn is_about(&self, namespace: &str) -> bool {
         self.namespace == namespace || self.resource == "nodes"
     }
 
-    /// Whether it was carried out.
+    /// Whether it succeeded.
     pub(crate) fn succeeded(&self) -> bool {
         (200..300).contains(&self.code)
     }
 
-    /// Whether the log leaves open what it has changed: the caller was gone, or the API server stumbled.
+    /// Whether its effect is unknown from the log: the caller was gone, or the API server failed.
     pub(crate) fn may_have_taken_effect(&self) -> bool {
         let refused = (300..500).contains(&self.code) && self.code != CALLER_GONE;
         let known = self.succeeded() && self.object().is_some();
         !(refused || known)
     }
 
-    /// The object that the API server answered with; nothing where that was only a word of success.
+    /// Returns the object in the response; `None` if the response is only a success status.
     pub(crate) fn object(&self) -> Option<&Value> {
         let is_object = self.response["metadata"]["uid"].is_string();
         is_object.then_some(&self.response)

@@ -1,11 +1,12 @@
-//! An independent witness: it reads the API server's audit log and says where the operators broke a promise.
+//! Independent witness: reads the API server's audit log and reports each promise that the operators broke.
 //!
-//! It shares no code with them, not even the names of labels: what it knows of the API it knows from the documents. The
-//! objects' histories are put together from the answers of the API server, in the order of etcd's revisions, which is
-//! one for all kinds; each write of the operators is then judged by what was recorded before it.
+//! It shares no code with the operators, not even label names: its knowledge of the API comes from the
+//! documents. It rebuilds the history of every object from the API server's responses, in the order of etcd's
+//! revisions, which all kinds share. Then it judges each write of the operators by the state recorded before
+//! it.
 //!
-//! Where a controller cannot have known what was changed at the same moment, it is judged by what it may have seen:
-//! see [`rules`]. What this is not: it says nothing of what should have happened and did not.
+//! A controller cannot know changes made at the same moment; the witness judges it by the states that it may
+//! have seen: see [`rules`]. The witness does not report missing actions.
 
 mod event;
 mod model;
@@ -21,29 +22,29 @@ use jiff::{SignedDuration, Timestamp};
 use event::Event;
 use model::ClusterModel;
 
-/// What is looked at.
+/// Scope of an examination.
 #[derive(Debug, Clone, Copy)]
 pub struct Scope<'a> {
-    /// The namespace.
+    /// Namespace.
     pub namespace: &'a str,
     /// User of gamedeployment-operator.
     pub workloads: &'a str,
     /// User of hook-operator.
     pub hooks: &'a str,
-    /// Texts that nobody may write anywhere, such as the values of secrets.
+    /// Texts that must not appear in any write, such as the values of secrets.
     pub forbidden: &'a [String],
-    /// How long the operators may have been kept from seeing what changes.
+    /// Time for which the operators may have been unable to see changes.
     pub blind: SignedDuration,
 }
 
-/// A promise that was broken.
+/// Broken promise.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Violation {
-    /// When the write was received; none where the line has no time.
+    /// Time when the write arrived; `None` if the line has no time.
     pub at: Option<Timestamp>,
-    /// The revision that the write made; 0 where it made none.
+    /// Revision of the write; 0 if it made none.
     pub revision: u64,
-    /// What was done, and the facts that forbid it.
+    /// The action, and the facts that forbid it.
     pub what: String,
 }
 
@@ -56,18 +57,18 @@ impl fmt::Display for Violation {
     }
 }
 
-/// What the witness has seen.
+/// Result of an examination.
 #[derive(Debug, Default)]
 pub struct Report {
-    /// Lines that were about the namespace.
+    /// Number of lines about the namespace.
     pub read: usize,
-    /// Writes of the operators that were judged.
+    /// Number of judged operator writes.
     pub judged: usize,
-    /// Broken promises, in the order of the log.
+    /// Broken promises, in log order.
     pub violations: Vec<Violation>,
 }
 
-/// Reads lines of an audit log and judges what the operators did in one namespace.
+/// Reads lines of an audit log and judges the operators' writes in one namespace.
 pub fn examine<'a>(lines: impl Iterator<Item = &'a str>, scope: &Scope<'_>) -> Report {
     let mut report = Report::default();
     let mut events = Vec::new();
@@ -75,7 +76,7 @@ pub fn examine<'a>(lines: impl Iterator<Item = &'a str>, scope: &Scope<'_>) -> R
         report
             .violations
             .extend(rules::told(line, scope.forbidden, line.contains(scope.namespace)));
-        // Most lines are of other namespaces, and parsing is what takes the time.
+        // Most lines belong to other namespaces, and parsing takes the most time.
         if !line.contains(scope.namespace) {
             continue;
         }

@@ -1,7 +1,7 @@
-//! The histories of all objects, in the order of etcd's revisions.
+//! Histories of all objects, in the order of etcd's revisions.
 //!
-//! The API server gives no revision of a removal. It is put where it does the operators the most good: pods and nodes
-//! go as early as the times allow, HookRuns and workloads as late.
+//! The API server reports no revision for a removal. The model places it in the operators' favour: pods and
+//! nodes go as early as the times allow, HookRuns and workloads as late.
 
 use std::collections::BTreeMap;
 
@@ -11,42 +11,42 @@ use serde_json::Value;
 use crate::event::Event;
 use crate::object::{name, revision, terminating, text, uid};
 
-/// A place in the order of all writes: a revision, and whether it is a removal that follows it.
+/// Position in the order of all writes: a revision, and whether it is a removal that follows it.
 pub(crate) type Order = (u64, bool);
 
-/// An object from one write on.
+/// State of an object after one write.
 #[derive(Debug)]
 pub(crate) struct Version<'e> {
     pub(crate) order: Order,
-    /// When the write was answered.
+    /// Time of the response.
     pub(crate) at: Timestamp,
-    /// Who wrote.
+    /// User.
     pub(crate) by: &'e str,
-    /// None: it is gone.
+    /// Object; `None` once it is removed.
     pub(crate) object: Option<&'e Value>,
 }
 
-/// A write and its place.
+/// Write and its position.
 #[derive(Debug)]
 pub(crate) struct Step<'e> {
     pub(crate) order: Order,
     pub(crate) event: &'e Event,
-    /// UID of the object that was written.
+    /// UID of the written object.
     pub(crate) uid: &'e str,
-    /// Whether it changed anything.
+    /// Whether the write changed anything.
     pub(crate) changed: bool,
 }
 
-/// The histories by kind and UID.
+/// Histories by kind and UID.
 #[derive(Debug, Default)]
 pub(crate) struct ClusterModel<'e> {
     objects: BTreeMap<&'e str, BTreeMap<&'e str, Vec<Version<'e>>>>,
-    /// Writes of which nobody knows whether they changed anything.
+    /// Writes with an unknown effect.
     unclear: Vec<&'e Event>,
 }
 
 impl<'e> ClusterModel<'e> {
-    /// Puts the histories together, and the writes into their order.
+    /// Builds the histories and orders the writes.
     pub(crate) fn of(events: &'e [Event]) -> (Self, Vec<Step<'e>>) {
         let clock = Clock::of(events);
         let mut placed: Vec<(Order, &Event)> =
@@ -81,7 +81,7 @@ impl<'e> ClusterModel<'e> {
             .or_default()
             .entry(uid)
             .or_default();
-        // A patch that changes nothing is answered with what is there.
+        // The response to a patch without changes is the current object.
         step.changed = versions
             .last()
             .is_none_or(|last| last.order < order && last.object.is_some());
@@ -96,7 +96,7 @@ impl<'e> ClusterModel<'e> {
         step
     }
 
-    /// The UID by the answer; where that has none, by the name as far as it is known.
+    /// Returns the UID from the response, or else looks it up by name.
     fn uid_of(&self, event: &'e Event) -> &'e str {
         let said = match event.object() {
             Some(object) => uid(object),
@@ -113,30 +113,30 @@ impl<'e> ClusterModel<'e> {
         named.next_back().map_or("", |(uid, _)| uid)
     }
 
-    /// All objects of a kind: UIDs and histories.
+    /// Returns UIDs and histories of all objects of a kind.
     pub(crate) fn all(&self, resource: &str) -> impl Iterator<Item = (&'e str, &[Version<'e>])> {
         let found = self.objects.get(resource).into_iter().flatten();
         found.map(|(uid, versions)| (*uid, versions.as_slice()))
     }
 
-    /// Writes to an object of this name of which nobody knows whether they changed anything.
+    /// Returns writes with an unknown effect to objects of this name.
     pub(crate) fn unclear(&self, resource: &str, name: &str) -> impl Iterator<Item = &'e Event> {
         let about = move |event: &&&Event| event.resource == resource && event.name == name;
         self.unclear.iter().filter(about).copied()
     }
 
-    /// The history of one object.
+    /// Returns the history of one object.
     pub(crate) fn history(&self, resource: &str, uid: &str) -> &[Version<'e>] {
         let found = self.objects.get(resource).and_then(|objects| objects.get(uid));
         found.map(Vec::as_slice).unwrap_or_default()
     }
 
-    /// An object as it was just before a place in the order.
+    /// Returns an object just before a position.
     pub(crate) fn before(&self, resource: &str, uid: &str, order: Order) -> Option<&'e Value> {
         before(self.history(resource, uid), order)
     }
 
-    /// What an object was at some moment of the time `back` before a write: the newest last.
+    /// Returns the states of an object within the time `back` before a write, newest last.
     pub(crate) fn lately(
         &self,
         resource: &str,
@@ -157,7 +157,7 @@ impl<'e> ClusterModel<'e> {
             .collect()
     }
 
-    /// Whether a node was there and is not any more.
+    /// Whether a node existed and no longer does.
     pub(crate) fn node_is_gone(&self, node: &str, order: Order) -> bool {
         let named = |versions: &[Version<'_>]| {
             versions
@@ -173,7 +173,7 @@ impl<'e> ClusterModel<'e> {
     }
 }
 
-/// The version just before a place in the order.
+/// Returns the version just before a position.
 pub(crate) fn before<'e>(versions: &[Version<'e>], order: Order) -> Option<&'e Value> {
     let end = versions.partition_point(|version| version.order < order);
     versions[..end].last().and_then(|version| version.object)
@@ -197,11 +197,11 @@ fn removes(event: &Event) -> bool {
     event.verb == "delete" && event.subresource.is_empty() && !event.object().is_some_and(waits)
 }
 
-/// Which revisions were made when, as far as the log tells.
+/// Revisions over time, as far as the log shows.
 struct Clock {
-    /// Times of answers, and the newest revision that was made by then.
+    /// Response times, each with the newest revision made by then.
     made: Vec<(Timestamp, u64)>,
-    /// Times of requests, and the oldest revision that was made by one since.
+    /// Request times, each with the oldest revision made by a later request.
     to_be_made: Vec<(Timestamp, u64)>,
 }
 
@@ -211,7 +211,7 @@ impl Clock {
         let mut writes: Vec<(u64, &Event)> = with_revision
             .filter_map(|event| Some((revision(event.object()?), event)))
             .collect();
-        // A patch that changes nothing is answered with a revision that another write made.
+        // The response to a patch without changes carries the revision of another write.
         writes.sort_by_key(|(revision, event)| (*revision, event.done));
         writes.dedup_by_key(|(revision, _)| *revision);
         let mut made: Vec<_> = writes
@@ -258,8 +258,8 @@ impl Clock {
     }
 }
 
-/// Some answers are no whole objects: that to a change of `scale`, and those to the garbage collector, which asks for
-/// metadata alone. What they leave out is as it was.
+/// Completes partial responses: a change of `scale`, and those to the garbage collector, which requests only
+/// metadata. Missing parts keep their last known value.
 pub(crate) fn complete(events: &mut [Event]) {
     events.sort_by_key(|event| (event.object().map(revision).unwrap_or_default(), event.done));
     let mut known: BTreeMap<String, usize> = BTreeMap::new();

@@ -1,9 +1,9 @@
-//! What an object says, by the documents alone.
+//! Reads objects, based on the documents alone.
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
-/// Why a container waits that nobody can play on: it does not get what it needs to start.
+/// Waiting reasons of a container that cannot have players: it lacks something that it needs to start.
 const NOTHING_TO_START: [&str; 8] = [
     "CreateContainerConfigError",
     "CreateContainerError",
@@ -19,12 +19,12 @@ pub(crate) fn text<'a>(object: &'a Value, path: &str) -> &'a str {
     object.pointer(path).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// A label, whose name may hold slashes.
+/// Returns a label; its name may contain slashes.
 pub(crate) fn label<'a>(object: &'a Value, name: &str) -> &'a str {
     object["metadata"]["labels"][name].as_str().unwrap_or_default()
 }
 
-/// An annotation, whose name may hold slashes.
+/// Returns an annotation; its name may contain slashes.
 pub(crate) fn annotation<'a>(object: &'a Value, name: &str) -> &'a str {
     object["metadata"]["annotations"][name]
         .as_str()
@@ -50,7 +50,7 @@ pub(crate) fn items<'a>(object: &'a Value, path: &str) -> impl Iterator<Item = &
     found.into_iter().flatten()
 }
 
-/// UID of the GameDeployment that controls it; empty where there is none.
+/// Returns the UID of the controlling GameDeployment; empty if there is none.
 pub(crate) fn controller(object: &Value) -> &str {
     let mut owners = items(object, "/metadata/ownerReferences");
     let found = owners.find(|owner| owner["controller"] == true && owner["kind"] == "GameDeployment");
@@ -65,7 +65,7 @@ pub(crate) fn finished(pod: &Value) -> bool {
     matches!(text(pod, "/status/phase"), "Succeeded" | "Failed")
 }
 
-/// Whether it counts as a replica.
+/// Whether the pod counts as a replica.
 pub(crate) fn active(pod: &Value) -> bool {
     !terminating(pod) && !finished(pod)
 }
@@ -74,13 +74,13 @@ pub(crate) fn condition<'a>(pod: &'a Value, kind: &str) -> Option<&'a Value> {
     items(pod, "/status/conditions").find(|condition| condition["type"] == kind)
 }
 
-/// The message of the condition that keeps a pod out of service, if one does.
+/// Returns the message of the condition that keeps a pod out of service, if there is one.
 pub(crate) fn out_for(pod: &Value) -> Option<&str> {
     let condition = condition(pod, "InPlaceUpdateReady").filter(|found| found["status"] == "False")?;
     Some(text(condition, "/message"))
 }
 
-/// Ready for so long, in service, and not being deleted.
+/// Whether the pod has been ready for this long, is in service, and is not terminating.
 pub(crate) fn available(pod: &Value, min_ready_seconds: i64, at: Timestamp) -> bool {
     let ready = condition(pod, "Ready").filter(|found| found["status"] == "True");
     let Some(ready) = ready.filter(|_| active(pod) && out_for(pod).is_none()) else {
@@ -91,7 +91,7 @@ pub(crate) fn available(pod: &Value, min_ready_seconds: i64, at: Timestamp) -> b
     min_ready_seconds <= 0 || since.is_ok_and(|since| at.duration_since(since) >= wait)
 }
 
-/// Whether somebody may play on a pod whose node is there.
+/// Whether a pod may have players, provided that its node exists.
 pub(crate) fn may_have_players(pod: &Value) -> bool {
     !text(pod, "/spec/nodeName").is_empty()
         && active(pod)
@@ -103,14 +103,14 @@ fn container_may_have_players(status: &Value) -> bool {
     if state["running"].is_object() || state["terminated"].is_object() {
         return true;
     }
-    // It is to be started again: that it ran before is what counts, unless it cannot be.
+    // A waiting container restarts: an earlier run counts, unless it cannot start.
     let ran = !text(status, "/containerID").is_empty()
         || status["restartCount"].as_u64().unwrap_or_default() > 0
         || status["lastState"]["terminated"].is_object();
     ran && !NOTHING_TO_START.contains(&text(state, "/waiting/reason"))
 }
 
-/// Images by container, in the spec's order.
+/// Returns container names and images, in spec order.
 pub(crate) fn images(pod: &Value) -> Vec<(&str, &str)> {
     items(pod, "/spec/containers")
         .map(|container| (text(container, "/name"), text(container, "/image")))

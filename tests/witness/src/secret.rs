@@ -1,10 +1,10 @@
-//! Looks for a secret as a reader would: whatever a server made of it on the way. It knows no list of what the operators
-//! mask; it takes every escape that it knows away and compares letters and digits alone.
+//! Searches for a secret as a reader would, in any encoding that a server applied. It has no list of what the
+//! operators mask: it removes every known escape and compares only letters and digits.
 
-/// So many letters and digits in a row are enough to recognise a secret by.
+/// Number of consecutive letters and digits that reveal a secret.
 const RUN: usize = 8;
 
-/// A run of letters and digits of the secret that stands in the text, escaped or not.
+/// Returns a run of letters and digits of the secret that appears in the text, escaped or not.
 pub fn run_of(secret: &str, text: &str) -> Option<String> {
     let secret = letters(secret);
     let length = secret.len().min(RUN);
@@ -32,7 +32,7 @@ fn letters(text: &str) -> String {
     text.chars().filter(char::is_ascii_alphanumeric).collect()
 }
 
-/// `\u0041`, `\/`, `\"`.
+/// Removes JSON escapes: `\u0041`, `\/`, `\"`.
 fn of_strings(text: &str) -> String {
     let mut parts = text.split('\\');
     let mut plain = parts.next().unwrap_or_default().to_owned();
@@ -51,7 +51,7 @@ fn of_strings(text: &str) -> String {
     plain
 }
 
-/// `&#65;`, `&#x41;`; of `&sol;` only that it is no letter matters.
+/// Removes HTML escapes: `&#65;`, `&#x41;`. For `&sol;` it matters only that it is no letter.
 fn of_pages(text: &str) -> String {
     let mut parts = text.split('&');
     let mut plain = parts.next().unwrap_or_default().to_owned();
@@ -79,7 +79,7 @@ fn is_name(name: &str) -> bool {
     (1..=10).contains(&name.len()) && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '#')
 }
 
-/// `%41`.
+/// Removes URL escapes: `%41`.
 fn of_urls(text: &str) -> String {
     let mut parts = text.split('%');
     let mut plain = parts.next().unwrap_or_default().to_owned();

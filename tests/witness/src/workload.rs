@@ -1,21 +1,21 @@
-//! What the spec of a GameDeployment allows.
+//! Limits from the spec of a GameDeployment.
 
 use serde_json::Value;
 
 use crate::object::text;
 
-/// Pods that there should be.
+/// Returns the desired number of pods.
 pub(crate) fn replicas(game: &Value) -> u64 {
     game["spec"]["replicas"].as_u64().unwrap_or(1)
 }
 
-/// Pods that there may be.
+/// Returns the maximum number of pods.
 pub(crate) fn ceiling(game: &Value) -> u64 {
     let surge = &game["spec"]["updateStrategy"]["maxSurge"];
     replicas(game) + amount(surge, replicas(game), true).unwrap_or(0)
 }
 
-/// Available pods that there must be left.
+/// Returns the minimum number of available pods.
 pub(crate) fn floor(game: &Value) -> u64 {
     let strategy = &game["spec"]["updateStrategy"];
     let surges = amount(&strategy["maxSurge"], 100, true).is_some_and(|surge| surge > 0);
@@ -25,7 +25,7 @@ pub(crate) fn floor(game: &Value) -> u64 {
     whole.saturating_sub(missing.unwrap_or_else(|| whole.div_ceil(5)))
 }
 
-/// How pods get a new template.
+/// Returns the update strategy.
 pub(crate) fn kind(game: &Value) -> &str {
     match text(game, "/spec/updateStrategy/type") {
         "" => "RollingUpdate",
@@ -42,7 +42,7 @@ pub(crate) fn has_hook(game: &Value, field: &str) -> bool {
     !text(&game["spec"][field], "/hook/templateName").is_empty()
 }
 
-/// A number of pods or a percentage of `whole`; nothing where it is not set.
+/// Returns a number of pods, or a percentage of `whole`; `None` if it is not set.
 fn amount(value: &Value, whole: u64, up: bool) -> Option<u64> {
     if let Some(number) = value.as_u64() {
         return Some(number);

@@ -1,6 +1,7 @@
-//! Plays seeds for as long as one likes: `cargo run -p simulation -- --seeds 0..1000 --steps 2000 [--story] [--all | --short]`.
+//! Plays any number of seeds: `cargo run -p simulation -- --seeds 0..1000 --steps 2000 [--story] [--all |
+//! --short]`.
 //!
-//! `--all` goes on after a broken promise; `--short` only names the first.
+//! `--all` continues after a broken promise; `--short` only names the first.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 use std::process::ExitCode;

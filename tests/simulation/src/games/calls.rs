@@ -1,5 +1,5 @@
-//! What the API server does with the calls of gamedeployment-operator: the patches of the shell's `act`, each with the
-//! preconditions that the action carries and no others.
+//! Executes the calls of gamedeployment-operator on the API server: the patches of the shell's `act`, with
+//! exactly the preconditions that the action carries.
 
 use std::rc::Rc;
 
@@ -33,7 +33,7 @@ fn of_workload(object: &Rc<WorkloadObject>) -> Answer {
     Answer::Object(Object::Workload(key(&object.id.name), workload(object)))
 }
 
-/// Does a call.
+/// Executes a call.
 pub fn perform(
     server: &mut Server,
     call: &Call,
@@ -53,7 +53,7 @@ pub fn perform(
                 let Some(known) = server.runs.get(&run.name).cloned() else {
                     continue;
                 };
-                // By its label: a call for many names no UID.
+                // By label: a collection call names no UID.
                 let _ = server.delete_run(&run.name, None, None);
                 met.push(DeletedRun {
                     name: known.id.name.clone(),
@@ -162,7 +162,7 @@ fn reset_retry(server: &mut Server, seen: &Seen, kinds: &[HookKind]) -> Result<A
     })
 }
 
-/// The writes that patch a pod.
+/// Executes the writes that patch a pod.
 fn on_pod(server: &mut Server, action: &Action, seen: &Seen, now: Timestamp) -> Result<Answer, Refusal> {
     let (name, (uid, version)) = (pod_of(action).unwrap(), version_of(action).unwrap());
     let patched = server.patch_pod(name, Some(uid), Some(version), |pod| {

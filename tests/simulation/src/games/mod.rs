@@ -1,4 +1,4 @@
-//! One gamedeployment-operator at work: its own driver, between this world's watches and this world's network.
+//! gamedeployment-operator at work: its own driver between this world's watches and network.
 
 mod calls;
 mod patch;
@@ -27,20 +27,20 @@ pub use calls::perform;
 use watches::Watches;
 pub use watches::{KINDS, Shown};
 
-/// What a decision rested on, for the referee.
+/// Inputs of a decision, for the referee.
 #[derive(Debug)]
 pub struct Seen {
-    /// The process that decided, and its life.
+    /// Process that decided, and its incarnation.
     pub by: (usize, u64),
     pub subject: std::sync::Arc<Subject>,
     pub revisions: Vec<Revision>,
-    /// Runs of the workload that had said no.
+    /// Runs of the workload that were known to have failed.
     pub refused: Vec<Run>,
-    /// Whether everything was known as it is.
+    /// Whether the caches were up to date.
     pub fresh: bool,
-    /// How much others had changed until then.
+    /// Number of changes by others until then.
     pub foreign: u64,
-    /// When that was.
+    /// Time of the decision.
     pub at: Timestamp,
 }
 
@@ -54,22 +54,22 @@ impl Seen {
     }
 }
 
-/// One operator's memory.
+/// Memory of one operator.
 #[derive(Debug)]
 pub struct Games {
     driver: Driver,
     watches: Watches,
-    /// Since when the watch of nodes has had no break.
+    /// Start of the current uninterrupted watch of nodes.
     nodes_watched: Option<Timestamp>,
-    /// What the decision rested on that is being carried out.
+    /// Inputs of the decision that is being carried out.
     seen: Option<Rc<Seen>>,
-    /// Names of pods and, empty, of the workload that were written to in the version that was decided on.
+    /// Names of the pods written since the decision; the empty name stands for the workload.
     written: BTreeSet<String>,
-    /// Whether anything was asked since then.
+    /// Whether any request was sent since then.
     asked: bool,
-    /// Calls for it that are under way, and whether each writes.
+    /// Its calls in flight, and whether each writes.
     under_way: BTreeMap<RequestId, bool>,
-    /// Whether a write of it was done, and whether one has failed.
+    /// Whether one of its writes has succeeded, and whether one has failed.
     wrote: (bool, bool),
     limits: Limits,
 }
@@ -90,7 +90,7 @@ impl Games {
     }
 }
 
-/// The time as a process has it.
+/// Returns the time as a process sees it.
 pub fn now_of(now: Timestamp) -> Now {
     Now {
         wall: now,
@@ -103,7 +103,7 @@ impl Games {
         &self.driver.index
     }
 
-    /// The watch of a kind breaks, and begins with a list.
+    /// Breaks the watch of a kind; it restarts with a list.
     pub fn lose_watch(&mut self, kind: usize) {
         self.watches.lose(kind);
         if kind == watches::NODES {
@@ -111,7 +111,7 @@ impl Games {
         }
     }
 
-    /// Lets a watch show one thing.
+    /// Delivers one item of a watch.
     pub fn learn(&mut self, server: &Server, kind: usize, now: Timestamp) -> Shown {
         let (news, shown) = self.watches.next(server, kind, now);
         if shown.expired {
@@ -126,30 +126,30 @@ impl Games {
         shown
     }
 
-    /// A request was answered.
+    /// Handles the response to a request.
     pub fn answered(&mut self, id: RequestId, answer: Result<Answer, CallError>, now: Timestamp) {
         if let Some(writes) = self.under_way.remove(&id) {
             self.wrote.0 |= answer.is_ok() && writes;
-            // What a read was needed for may have failed by its answer.
+            // A read counts as a failure, because its purpose may have failed.
             self.wrote.1 |= answer.is_err() || !writes;
         }
         self.driver.handle(Input::Answered(id, answer), now_of(now));
     }
 
-    /// What it does next.
+    /// Returns the next output of the driver.
     pub fn poll(&mut self, now: Timestamp) -> Option<Output> {
         let watched = self.nodes_watched.map(clock);
         self.driver.handle(Input::NodesWatched(watched), now_of(now));
         self.driver.poll(now_of(now))
     }
 
-    /// How long a decision took.
+    /// Records the duration of a decision.
     pub fn took(&mut self, decided: &Decided, took: Duration) {
         let begun = decided.subject.decided.mono;
         self.driver.took(&decided.subject.key, begun, took);
     }
 
-    /// Whether there is something to do now.
+    /// Whether there is work now.
     pub fn has_work(&self, now: Timestamp) -> bool {
         self.driver.deadline().is_some_and(|at| at <= clock(now))
     }
@@ -158,12 +158,12 @@ impl Games {
         self.driver.is_synced()
     }
 
-    /// Whether there is something to do some time though nothing happens.
+    /// Whether there will be work at some time without further input.
     pub fn wakes(&self) -> bool {
         self.driver.deadline().is_some()
     }
 
-    /// What would be decided.
+    /// Returns the plan for the current state.
     #[must_use]
     pub fn decide(&self, object: &GameDeployment, now: Timestamp) -> Plan {
         let name = object.metadata.name.as_deref().unwrap_or_default();
@@ -175,7 +175,7 @@ impl Games {
         plan
     }
 
-    /// A decision follows.
+    /// Starts carrying out a decision.
     pub fn decided(&mut self, seen: Rc<Seen>) {
         self.seen = Some(seen);
         self.written.clear();
@@ -188,13 +188,13 @@ impl Games {
         );
     }
 
-    /// Everything that a decision led to has been done.
+    /// Ends a decision whose work is done. Panics if it sent no request.
     pub fn concluded(&mut self) {
         let seen = self.seen.take();
         assert!(self.asked, "warns and writes nothing, for ever: {seen:#?}");
     }
 
-    /// A request is sent: what it rests on.
+    /// Records a sent request and returns the inputs of its decision.
     pub fn sent(&mut self, request: &Request) -> Option<Rc<Seen>> {
         request.subject.as_ref()?;
         self.asked = true;
@@ -224,7 +224,7 @@ impl Games {
         self.seen.clone()
     }
 
-    /// What it has in mind.
+    /// Describes the driver's state.
     pub fn describe(&self) -> String {
         format!("{}\n", self.driver.describe())
     }

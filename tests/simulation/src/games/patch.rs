@@ -1,4 +1,4 @@
-//! What the shell's patches make of a pod.
+//! Applies the shell's patches to a pod.
 
 use gamedeployment_core::gate::owner;
 use gamedeployment_core::plan::{Action, PodChange};
@@ -9,7 +9,7 @@ use shared_api::names::pod as names;
 use super::Seen;
 use crate::kubelet::set_condition;
 
-/// Changes a pod as an action says.
+/// Changes a pod as an action requires.
 pub(super) fn patch(pod: &mut api::Pod, action: &Action, seen: &Seen, now: Timestamp) {
     let notes = pod.metadata.annotations.get_or_insert_default();
     match action {
@@ -35,7 +35,7 @@ pub(super) fn patch(pod: &mut api::Pod, action: &Action, seen: &Seen, now: Times
         }
         Action::TakeOut(update, _) => {
             let status = pod.status.get_or_insert_default();
-            // A pod out of service is not ready any more: the kubelet says that with its next report.
+            // A pod out of service is no longer ready; the next report of the kubelet says so.
             set_condition(status, names::IN_PLACE_READY, false, Some(update.to()), now);
         }
         Action::WriteUpdate(_, change) => write_update(pod, change),

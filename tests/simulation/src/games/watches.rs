@@ -1,4 +1,4 @@
-//! What the watches of one process show, in the driver's words.
+//! Watches of one process, as input for the driver.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -13,14 +13,14 @@ use crate::process::clock;
 use crate::server::Server;
 use crate::server::table::{News as Shows, Table, Watch};
 
-/// Kinds that are watched.
+/// Number of watched kinds.
 pub const KINDS: usize = 6;
-/// The kind of HookRuns.
+/// Index of HookRuns.
 pub(super) const RUNS: usize = 3;
-/// The kind of nodes.
+/// Index of nodes.
 pub(super) const NODES: usize = 5;
 
-/// The watches of one process.
+/// Watches of one process.
 #[derive(Debug, Default)]
 pub(super) struct Watches {
     workloads: Watch<WorkloadObject>,
@@ -29,21 +29,21 @@ pub(super) struct Watches {
     runs: Watch<RunObject>,
     templates: Watch<TemplateObject>,
     nodes: Watch<NodeObject>,
-    /// Since when the watch of runs has had no break.
+    /// Start of the current uninterrupted watch of runs.
     runs_watched: Option<Timestamp>,
 }
 
-/// What came of letting a watch show one thing.
+/// Result of one delivery by a watch.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Shown {
-    /// There was something.
+    /// Whether there was an item.
     pub any: bool,
-    /// The watch was too old, and lists anew.
+    /// Whether the watch had expired and lists again.
     pub expired: bool,
 }
 
 impl Watches {
-    /// The watch of a kind breaks.
+    /// Breaks the watch of a kind.
     pub(super) fn lose(&mut self, kind: usize) {
         match kind {
             0 => self.workloads = Watch::Closed,
@@ -58,7 +58,7 @@ impl Watches {
         }
     }
 
-    /// The next thing that the watch of a kind shows.
+    /// Returns the next item of a kind's watch.
     pub(super) fn next(&mut self, server: &Server, kind: usize, now: Timestamp) -> (Vec<News>, Shown) {
         match kind {
             0 => next(&server.workloads, &mut self.workloads, workload, News::Workload),
@@ -84,7 +84,7 @@ impl Watches {
     }
 }
 
-/// A workload as it is kept.
+/// Converts a workload to its cached form.
 pub(super) fn workload(object: &WorkloadObject) -> Workload {
     Workload {
         uid: object.id.uid.clone(),
@@ -93,7 +93,7 @@ pub(super) fn workload(object: &WorkloadObject) -> Workload {
     }
 }
 
-/// A revision as it is kept.
+/// Converts a revision to its cached form.
 pub(super) fn revision(object: &RevisionObject) -> OwnedRevision {
     OwnedRevision {
         owner: object.id.owner.clone(),

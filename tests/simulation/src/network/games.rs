@@ -1,4 +1,4 @@
-//! What the requests of gamedeployment-operator do, and what the referee is shown of it.
+//! Executes the requests of gamedeployment-operator, and shows the effects to the referee.
 
 use std::rc::Rc;
 
@@ -73,7 +73,7 @@ impl World {
         }
     }
 
-    /// The revisions of the pods that count.
+    /// Returns the revisions of the active pods.
     fn count(&self, seen: &Seen) -> Vec<String> {
         let pods = self.server.pods.iter();
         pods.filter(|pod| is_own(pod, seen) && pod.read.is_active())
@@ -81,7 +81,7 @@ impl World {
             .collect()
     }
 
-    /// A write of gamedeployment-operator took effect: it is counted, told, and judged.
+    /// Counts, logs and judges a write of gamedeployment-operator that took effect.
     fn note(
         &mut self,
         action: &Action,
@@ -144,12 +144,13 @@ impl World {
     }
 }
 
-/// Whether a pod belongs to the workload: by its controller, and by its labels, without which it is released.
+/// Whether a pod belongs to the workload: by its controller, and by its labels, without which the operator
+/// releases it.
 fn is_own(pod: &PodObject, seen: &Seen) -> bool {
     pod.id.owner.as_deref() == Some(seen.uid()) && pod.read.labels.contains_key("app")
 }
 
-/// The existing pod that an action is about.
+/// Returns the existing pod that an action changes.
 pub fn pod_of(action: &Action) -> Option<&str> {
     match action {
         Action::Adopt(at)
@@ -164,7 +165,7 @@ pub fn pod_of(action: &Action) -> Option<&str> {
     }
 }
 
-/// The UID and the version of the existing pod that an action is about.
+/// Returns UID and version of the existing pod that an action changes.
 pub fn version_of(action: &Action) -> Option<(&str, &str)> {
     let pod = match action {
         Action::Adopt(at)
@@ -180,7 +181,7 @@ pub fn version_of(action: &Action) -> Option<(&str, &str)> {
     Some((&pod.uid, &pod.resource_version))
 }
 
-/// An action in a few words.
+/// Summarizes an action.
 fn brief(action: &Action) -> String {
     match action {
         Action::CreatePod(new) => format!("create pod {}", new.name),

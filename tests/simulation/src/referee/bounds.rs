@@ -1,8 +1,9 @@
-//! Never too many pods, never too few available because of us; and every write carries what it was decided on.
+//! Checks for too many pods, for too few available ones because of the operators, and for the preconditions
+//! of every write.
 //!
-//! What holds whatever the views are: every decision knows every write of ours that has taken effect, whoever was
-//! leader, unless its sender had given it up before it took effect. Where a view is as things are, and nobody else has
-//! changed anything since, the bounds hold on what is really there.
+//! Independent of the caches: every decision knows every operator write that has taken effect, from any
+//! leader, unless its sender abandoned it first. With up-to-date caches and no foreign change since, the
+//! bounds hold for the real state.
 
 use gamedeployment_core::gate::PodRef;
 use gamedeployment_core::hook_kind::HookKind;
@@ -18,28 +19,29 @@ use crate::objects::key;
 use crate::process::GAMES;
 use crate::server::Server;
 
-/// What there was just before a write, counted on what is really there.
+/// Real counts just before a write.
 #[derive(Debug, Clone)]
 pub struct Room {
-    /// Pods that count, after it.
+    /// Active pods after it.
     pub active: usize,
-    /// Pods that served, before it.
+    /// Available pods before it.
     pub available: usize,
-    /// Whether the pod that it is about was one of them.
+    /// Whether its pod was available.
     pub serves: bool,
-    /// Pods that served, or had served and might come back by themselves, before it.
+    /// Pods before it that were available, or had been and may return by themselves.
     pub serving: usize,
-    /// Whether the pod that it is about was one of them.
+    /// Whether its pod was one of those.
     pub may_serve: bool,
-    /// The revisions of the pods that count, before it; empty where it is not calm.
+    /// Revisions of the active pods before it; empty unless calm.
     pub revisions: Vec<String>,
-    /// Whether the view was as things are, and nobody else has changed anything since.
+    /// Whether the caches were up to date and nobody else has changed anything since.
     pub calm: bool,
 }
 
-/// An update turns no pod back, takes no updated pod for nothing, and leaves as many old pods as the partition says.
-/// The deletions of one decision land in any order: `recreated` of them are of pods that get a successor. Canary steps have partitions of their own, and where the API server refuses a new revision pods are made of the one
-/// before: that is judged elsewhere.
+/// Checks that an update reverts no pod, takes no updated pod without need, and leaves as many old pods as
+/// the partition requires. The deletions of one decision land in any order: `recreated` of them are of pods
+/// that get a successor. Other checks cover the partitions of canary steps, and pods of the previous revision
+/// when the API server refuses a new one.
 fn check_direction(action: &Action, acted: &Acted<'_>, wanted: &Workload, recreated: usize) {
     let template = Template::read(&acted.seen.object().spec.template);
     let newest = acted
@@ -93,7 +95,8 @@ fn check_direction(action: &Action, acted: &Acted<'_>, wanted: &Workload, recrea
 }
 
 impl Referee {
-    /// What asks for a retry is taken back only when the runs are gone that were known to have said no.
+    /// Checks that the operator resets a retry request only once the runs that were known to have failed are
+    /// gone.
     pub fn resets_retry(kinds: &[HookKind], seen: &Seen) {
         let left = seen
             .refused
@@ -102,8 +105,8 @@ impl Referee {
         assert!(left.is_none(), "retry is forgotten before {left:#?} is gone");
     }
 
-    /// A decision was made that does something. A leader knows its own writes, and those of all before it; not those of
-    /// one that leads beside it, since somebody has deleted the Lease.
+    /// Checks a decision with actions. A leader knows its own writes and those of all earlier leaders, but
+    /// not those of a concurrent leader, which exists once the Lease was deleted.
     pub fn decided(&self, index: &Index, server: &Server, workload: &str, by: (usize, u64)) {
         let binds = |writer: (usize, u64)| writer == by || !server.leases_deleted[GAMES];
         for pod in server
@@ -132,7 +135,7 @@ impl Referee {
         }
     }
 
-    /// The preconditions of a write, and the bounds that it must keep.
+    /// Checks the preconditions of a write, and the bounds that it must keep.
     pub(super) fn check_write(&mut self, action: &Action, acted: &Acted<'_>) {
         let carries = |at: &PodRef| {
             assert!(
@@ -210,7 +213,7 @@ impl Referee {
         }
     }
 
-    /// A pod was made by us.
+    /// Records a pod that an operator created.
     pub fn made(&mut self, uid: &str, version: u64, late: bool, by: (usize, u64)) {
         if !late {
             self.ours.insert(uid.to_owned(), (version, by));

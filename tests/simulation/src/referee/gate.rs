@@ -1,4 +1,5 @@
-//! No gated pod is deleted or changed by us without a measured yes: for this pod, this intent and revision, used once.
+//! Checks that the operators delete or change no gated pod without a measured success: for this pod, intent
+//! and revision, used once.
 
 use std::collections::BTreeSet;
 
@@ -15,25 +16,25 @@ use crate::games::Seen;
 use crate::kubelet::Machine;
 use crate::objects::{PodObject, RunObject};
 
-/// Seconds for which a yes counts, as people are told.
+/// Validity of a success in seconds, as documented.
 const FRESH: i64 = 30;
-/// Seconds for which it counts that a node does not exist.
+/// Time in seconds for which the absence of a node counts.
 const NODE_GONE_FOR: i64 = 5;
 
-/// A question as it was put.
+/// Hook run at its creation.
 #[derive(Debug)]
 pub(super) struct Asked {
     run: std::rc::Rc<RunObject>,
     at: u64,
-    /// The processes that it was about.
+    /// Processes in the pod.
     processes: Vec<String>,
     pub(super) yes: bool,
-    /// When the verdict was reached.
+    /// Time of the verdict.
     pub(super) answered: Option<Timestamp>,
     used: bool,
 }
 
-/// What was begun in a pod with a yes.
+/// Update of a pod that a success allowed.
 #[derive(Debug, Default)]
 pub(super) struct Begun {
     to: String,
@@ -42,7 +43,7 @@ pub(super) struct Begun {
 }
 
 impl Referee {
-    /// One of the operators has put a question.
+    /// Records a new hook run.
     pub fn asked(&mut self, run: &std::rc::Rc<RunObject>, machine: Option<&Machine>, at: u64) {
         let asked = Asked {
             run: run.clone(),
@@ -55,7 +56,8 @@ impl Referee {
         self.asked.insert(run.id.uid.clone(), asked);
     }
 
-    /// An older operator has begun an update: it was approved, and its images are still to be written.
+    /// Records an update that an older operator began: it was approved, and its images are still to be
+    /// written.
     pub fn begun_before(&mut self, uid: &str, to: &str) {
         let begun = Begun {
             to: to.to_owned(),
@@ -64,7 +66,7 @@ impl Referee {
         self.out.insert(uid.to_owned(), begun);
     }
 
-    /// An action of gamedeployment-operator took effect. Says whether it used a yes up.
+    /// Checks an action of gamedeployment-operator that took effect. Returns whether it used up a success.
     pub fn acted(&mut self, action: &Action, acted: &Acted<'_>) -> bool {
         self.check_write(action, acted);
         let used = match action {
@@ -99,13 +101,13 @@ impl Referee {
         used
     }
 
-    /// Uses up a yes for this pod and this intent, which must be newer than `since`.
+    /// Uses up a success for this pod and intent that is newer than `since`.
     fn use_up(&mut self, acted: &Acted<'_>, kind: HookKind, intent: &str, since: u64) -> bool {
         let pod = &pod(acted).read;
         let now = &acted.machine;
         let (taken, edited) = (&self.taken, &self.edited);
-        // The world has one clock. What waits for its turn for too long is not sent. Nobody can have joined a pod that has
-        // been out of service since before it was asked; its condition tells the second.
+        // The world has one clock, and requests that wait too long are not sent. A pod cannot gain players if
+        // it has been out of service since before its hook ran; the condition has the time to the second.
         let out = pod.in_place.as_ref().filter(|condition| !condition.ready);
         let out = out
             .filter(|_| pod.has_readiness_gate)
@@ -139,7 +141,7 @@ impl Referee {
                 && run.revision == pod.revision()
                 && answered(asked)
                 && asked.processes.iter().all(|id| {
-                    // One that has ended and was not started again has nobody in it.
+                    // A container that has ended without a restart has no players.
                     let mut containers = now.containers.iter();
                     containers.all(|container| container.id == *id || !is_same_container(id, &container.id))
                 })
@@ -163,8 +165,8 @@ impl Referee {
             return false;
         }
         let chosen = self.chosen.get(&pod.id.uid).cloned();
-        // An update that recreates a pod is one, as long as there is that update and the pod is not of it.
-        // A template that was set back is wanted before its revision is the newest again.
+        // Recreation counts as an update while that update exists and the pod is not part of it. A reverted
+        // template is wanted before its revision is the newest again.
         let wanted = Template::read(&acted.seen.object().spec.template);
         let revisions = acted.seen.revisions.iter();
         let wanted = revisions.filter(|revision| revision.template == wanted);
@@ -219,7 +221,7 @@ impl Referee {
             return false;
         }
         let pod = pod(acted);
-        // Without the readiness gate nothing keeps players out: each write needs a yes of its own.
+        // Without the readiness gate, nothing keeps players out: each write needs its own success.
         let gated = pod.read.has_readiness_gate;
         if gated && !change.images.is_empty() {
             assert!(
@@ -277,7 +279,7 @@ fn gate_of_update(seen: &Seen) -> Option<HookKind> {
 }
 
 fn is_free(pod: &PodObject, acted: &Acted<'_>) -> bool {
-    // Whoever sends was told so within this time before; it may have registered again since.
+    // The sender learned of the absence within this time; the node may have registered again since.
     let told = SignedDuration::from_secs(NODE_GONE_FOR);
     let again = |since: Timestamp| since > acted.sent - told;
     let gone = acted.machine.node.is_some() && acted.node_since.is_none_or(again);
@@ -286,7 +288,7 @@ fn is_free(pod: &PodObject, acted: &Acted<'_>) -> bool {
     gone || skipped || ended || !acted.machine.has_players()
 }
 
-/// Ids end with the image's name; both are of one container where these are alike.
+/// Ids end with the image's name; equal names mean the same container.
 fn is_same_container(one: &str, two: &str) -> bool {
     let name = |id: &str| {
         let image = id.rsplit('-').next()?;
@@ -295,7 +297,7 @@ fn is_same_container(one: &str, two: &str) -> bool {
     name(one) == name(two)
 }
 
-/// The containers whose images an update changes.
+/// Returns the containers whose images an update changes.
 fn modified(pod: &PodObject, update: &Update, seen: &Seen) -> BTreeSet<String> {
     let target = seen
         .revisions

@@ -1,13 +1,13 @@
-//! Watches from outside, and shares no judgement with the cores: it knows what really happened.
+//! Judges from outside, independently of the cores: it knows the real state.
 //!
 //! | promise | where |
 //! | --- | --- |
-//! | no gated pod is deleted or changed without a measured yes for it, for this, used once | [`gate`] |
-//! | never too many pods, never too few available because of us | [`bounds`] |
-//! | every measurement is recorded once, none is lost, and verdicts follow from them | [`tally`] |
-//! | an update turns no pod back, and leaves as many old pods as the partition says | [`bounds`] |
-//! | every write carries what it was decided on | [`bounds`] |
-//! | nothing waits in silence | [`silence`] |
+//! | no gated pod is deleted or changed without a measured success for exactly that, used once | [`gate`] |
+//! | never too many pods, never too few available because of the operators | [`bounds`] |
+//! | every measurement is recorded once, none is lost, and the verdicts follow from them | [`tally`] |
+//! | an update reverts no pod, and leaves as many old pods as the partition requires | [`bounds`] |
+//! | every write carries its preconditions | [`bounds`] |
+//! | nothing waits silently | [`silence`] |
 
 mod bounds;
 mod gate;
@@ -29,58 +29,58 @@ use crate::setup::strategy_of;
 
 pub use bounds::Room;
 
-/// A write that took effect, with what was there just before.
+/// Write that took effect, with the state just before it.
 pub struct Acted<'a> {
     pub seen: &'a Seen,
     pub before: Option<Rc<PodObject>>,
     pub machine: Machine,
-    /// The server's version after it.
+    /// Version of the server after it.
     pub version: u64,
-    /// Whether its sender had given it up before.
+    /// Whether its sender had already abandoned it.
     pub late: bool,
     pub room: Room,
-    /// When it was sent.
+    /// Time when it was sent.
     pub sent: Timestamp,
-    /// Since when the workload is being deleted.
+    /// Start of the workload's deletion.
     pub ends_since: Option<Timestamp>,
-    /// Since when the pod's node exists, by the API server.
+    /// Time since which the API server has the pod's node.
     pub node_since: Option<Timestamp>,
 }
 
-/// What it remembers.
+/// Memory of the referee.
 #[derive(Debug, Default)]
 pub struct Referee {
     asked: BTreeMap<String, gate::Asked>,
-    /// By UID of the pod: since when, and for what, it is chosen.
+    /// By pod UID: the version and the intent of its selection.
     chosen: BTreeMap<String, (u64, String)>,
     out: BTreeMap<String, gate::Begun>,
-    /// Measurements that were taken, by UID of the run.
+    /// Measurements taken, by UID of the run.
     taken: BTreeMap<String, Vec<Taken>>,
-    /// Phases that were recorded, by UID of the run and metric.
+    /// Recorded phases, by UID of the run and metric.
     recorded: BTreeMap<(String, String), tally::Recorded>,
-    /// The version of the last write of ours to a pod, by its UID, and whose it was.
+    /// Version and writer of the last operator write to a pod, by its UID.
     ours: BTreeMap<String, (u64, (usize, u64))>,
-    /// Runs that somebody has edited: what they measure is not what was asked.
+    /// Runs that a user has edited: their measurements do not answer the hook.
     edited: BTreeSet<String>,
-    /// Pods that were ended by us, and by whom.
+    /// Pods ended by an operator, and by which process.
     ended: BTreeMap<String, (usize, u64)>,
-    /// How many pods the last decision has recreated so far: the UID of its workload, and when it was made.
+    /// Number of pods that the last decision has recreated so far, with its workload's UID and its time.
     recreated: Option<((String, Timestamp), usize)>,
 }
 
 impl Referee {
-    /// Somebody has edited what a run asks.
+    /// Records that a user has edited the spec of a run.
     pub fn edited(&mut self, run: &str) {
         self.edited.insert(run.to_owned());
     }
 
-    /// A measurement was taken.
+    /// Records a measurement.
     pub fn measured(&mut self, run: &str, taken: Taken) {
         self.taken.entry(run.to_owned()).or_default().push(taken);
     }
 }
 
-/// The hook of a kind of the pods' life, where one is set.
+/// Whether a hook of this kind is set.
 fn has_hook(seen: &Seen, kind: HookKind) -> bool {
     let mut spec = seen.object().spec.clone();
     strategy_of(&mut spec, kind)

@@ -1,4 +1,4 @@
-//! Whether hooks can be asked is told before somebody waits for them.
+//! Checks that the status reports unusable hooks before anything waits for them.
 
 use gamedeployment_core::hook_kind::HookKind;
 use gamedeployment_core::workload::Workload;
@@ -7,7 +7,7 @@ use crate::setup::strategy_of;
 use crate::world::{FLEET, World};
 
 impl World {
-    /// The condition says what the server's templates say.
+    /// Checks the condition against the server's templates.
     pub fn check_hooks(&self) {
         let Some(object) = self.server.workloads.get(FLEET) else {
             return;

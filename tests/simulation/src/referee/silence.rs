@@ -1,4 +1,5 @@
-//! Nothing waits in silence: at rest, every pod that should go or change and has not is named, with a reason.
+//! Checks that nothing waits silently: at rest, the status names every pod that should be deleted or changed,
+//! with a reason.
 
 use gamedeployment_core::workload::{UpdateType, Workload};
 use shared_api::names::pod as names;
@@ -7,7 +8,7 @@ use super::tally::says_why;
 use crate::world::{FLEET, World};
 
 impl World {
-    /// What waits, and is not spoken of.
+    /// Checks that the status explains everything that waits.
     pub fn check_words(&self) {
         let Some(object) = self.server.workloads.get(FLEET) else {
             return;
@@ -36,7 +37,7 @@ impl World {
         let said = |name: &str| {
             entries.iter().any(|entry| entry.pod_name == name)
                 || status.conditions.iter().any(|known| {
-                    // Not one that says that all is well.
+                    // Skips conditions that report success.
                     let fine = match known.type_.as_str() {
                         "Progressing" => known.reason == "RolloutComplete",
                         "ScaleBlocked" | "UpdateBlocked" | "InvalidSpec" => known.status != "True",

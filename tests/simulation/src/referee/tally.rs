@@ -1,5 +1,5 @@
-//! Every measurement is recorded once, in its place, and none is lost; verdicts follow from what was recorded, by a
-//! counting that is not the operators'.
+//! Checks that every measurement is recorded once, in its place, and none is lost. Verdicts must follow from
+//! the records, by a count independent of the operators'.
 
 use go_duration::parse;
 use jiff::SignedDuration;
@@ -11,7 +11,7 @@ use super::Referee;
 use crate::endpoint::Taken;
 use crate::objects::RunObject;
 
-/// What was recorded of one metric.
+/// Records of one metric.
 #[derive(Debug, Default)]
 pub(super) struct Recorded {
     phases: Vec<Phase>,
@@ -29,7 +29,7 @@ fn result<'a>(status: Option<&'a HookRunStatus>, name: &str) -> Option<&'a Metri
 }
 
 impl Referee {
-    /// hook-operator has recorded a status.
+    /// Checks a status that hook-operator has recorded.
     pub fn recorded(&mut self, before: &RunObject, status: &HookRunStatus) {
         let old = before.api.status.as_ref();
         let run = &before.api;
@@ -72,7 +72,7 @@ impl Referee {
         self.check_verdicts(before, status);
     }
 
-    /// One measurement more: it must be one that was taken, for its place.
+    /// Adds one measurement: it must be one that was taken, for its place.
     fn add(&mut self, before: &RunObject, metric: &Metric, new: &MetricResult) {
         let uid = &before.id.uid;
         let number = total(Some(new)) - 1;
@@ -180,7 +180,7 @@ fn signed(text: &str) -> SignedDuration {
     SignedDuration::try_from(parse(text).unwrap()).unwrap()
 }
 
-/// A metric without a verdict of its own: it goes on, or the run has ended for another reason.
+/// Checks a metric without its own verdict: it is still running, or the run has ended for another reason.
 fn check_stopped(run: &HookRun, status: &HookRunStatus, name: &str) {
     let others = status.metric_results.iter().filter(|result| result.name != name);
     let is_bad = |result: &MetricResult| result.phase.is_final() && result.phase != Phase::Successful;
@@ -193,9 +193,9 @@ fn check_stopped(run: &HookRun, status: &HookRunStatus, name: &str) {
     assert!(fine, "{name} has ended without a verdict: {status:#?}");
 }
 
-/// The verdict of a metric, as its documentation says it.
+/// Returns the verdict of a metric, as documented.
 fn expected(metric: &Metric, phases: &[Phase]) -> Option<Phase> {
-    // Once there is one it stays: later measurements are not taken.
+    // A verdict stays: no later measurements follow.
     (1..=phases.len()).find_map(|end| verdict(metric, &phases[..end]))
 }
 
@@ -248,7 +248,7 @@ fn verdict(metric: &Metric, phases: &[Phase]) -> Option<Phase> {
     })
 }
 
-/// Whether a run without a verdict says what keeps it from one.
+/// Whether a run without a verdict reports its obstacle.
 pub(super) fn says_why(run: &HookRun) -> bool {
     let Some(status) = &run.status else { return false };
     status.phase == Phase::Successful || status.message.as_ref().is_some_and(|message| !message.is_empty())

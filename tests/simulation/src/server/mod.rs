@@ -1,6 +1,6 @@
-//! An API server: names, UIDs, versions, preconditions, deletion with grace, garbage collection, and the Leases.
+//! API server: names, UIDs, versions, preconditions, graceful deletion, garbage collection, and the Leases.
 //!
-//! What it does with a write does not depend on who writes. A refusal is one of a real server's: 404, 409, 403.
+//! It treats all writers the same. Its refusals are those of a real server: 404, 409, 403.
 
 mod others;
 mod pods;
@@ -18,39 +18,39 @@ use crate::objects::{
 use runtime_core::candidate::{Call, Found, Written};
 use table::Table;
 
-/// Why a write was not done.
+/// Reason for a refused write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
     /// 404.
     Gone,
     /// 409.
     Conflict,
-    /// 403: a quota is used up, a right is missing, or an admission webhook says no.
+    /// 403: exceeded quota, missing permission, or rejection by an admission webhook.
     Forbidden,
 }
 
-/// What is answered to a deletion.
+/// Response to a deletion.
 #[derive(Debug)]
 pub enum Deleted<T> {
-    /// It is ending.
+    /// Terminating.
     Ending(Rc<T>),
-    /// It is gone.
+    /// Gone.
     Gone,
 }
 
-/// What is refused to gamedeployment-operator: a right is missing, or an admission webhook says no.
+/// Requests of gamedeployment-operator to refuse: for a missing permission, or by an admission webhook.
 #[derive(Debug, Clone, Copy, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "any of them may be refused")]
 pub struct Refuses {
-    /// New ControllerRevisions.
+    /// Creation of ControllerRevisions.
     pub revisions: bool,
-    /// New HookRuns.
+    /// Creation of HookRuns.
     pub runs: bool,
-    /// Deletions of pods.
+    /// Deletion of pods.
     pub deletions: bool,
-    /// New pods.
+    /// Creation of pods.
     pub pods: bool,
-    /// Deletions of several HookRuns by one call: a right that older roles lack.
+    /// Collection deletion of HookRuns: a permission that older roles lack.
     pub collections: bool,
 }
 
@@ -64,33 +64,33 @@ pub struct Server {
     pub workloads: Table<WorkloadObject>,
     pub templates: Table<TemplateObject>,
     pub nodes: Table<NodeObject>,
-    /// One for each operator.
+    /// Lease of each operator.
     leases: [Option<Found>; 2],
-    /// Whether somebody has deleted one: two leaders may overlap from then on.
+    /// Whether a user has deleted it: from then on, two leaders may overlap.
     pub leases_deleted: [bool; 2],
-    /// How many pods may exist; none: any number.
+    /// Maximum number of pods; `None` for no limit.
     pub quota: Option<usize>,
     pub refuses: Refuses,
-    /// Requests that were refused for that.
+    /// Number of requests refused for that.
     pub denied: usize,
-    /// When workloads were told to end, by UID.
+    /// Deletion times of workloads, by UID.
     ends: BTreeMap<String, Timestamp>,
 }
 
 impl Server {
-    /// The next version; also what UIDs are made of.
+    /// Returns the next version, which also serves for UIDs.
     pub fn number(&mut self) -> u64 {
         self.version += 1;
         self.version
     }
 
-    /// Refuses a request, if it is one that is refused now.
+    /// Refuses a request if it is to be refused now.
     pub fn deny(&mut self, refuses: bool) -> Result<(), Refusal> {
         self.denied += usize::from(refuses);
         if refuses { Err(Refusal::Forbidden) } else { Ok(()) }
     }
 
-    /// Since when a workload is being deleted, or gone.
+    /// Returns the start of a workload's deletion.
     pub fn ends_since(&self, uid: &str) -> Option<Timestamp> {
         self.ends.get(uid).copied()
     }
@@ -115,7 +115,7 @@ impl Server {
         self.leases[of].clone()
     }
 
-    /// Writes a Lease as a candidate asks for it.
+    /// Writes a Lease at the request of a candidate.
     pub fn write_lease(
         &mut self,
         of: usize,
@@ -143,19 +143,19 @@ impl Server {
         Written::Done(version)
     }
 
-    /// Somebody deletes a Lease.
+    /// Deletes a Lease, as a user would.
     pub fn drop_lease(&mut self, of: usize) {
         self.leases[of] = None;
         self.leases_deleted[of] = true;
     }
 }
 
-/// Whole seconds, as the API server keeps times of its own.
+/// Truncates to whole seconds, like the API server's own times.
 pub fn whole(at: Timestamp) -> Timestamp {
     Timestamp::from_second(at.as_second()).unwrap()
 }
 
-/// Whether an object is the one that a write speaks of, in the version that it was decided on.
+/// Checks UID and version preconditions of a write.
 fn check<T: Object>(
     object: Option<&Rc<T>>,
     uid: Option<&str>,
@@ -163,7 +163,7 @@ fn check<T: Object>(
 ) -> Result<Rc<T>, Refusal> {
     let object = object.ok_or(Refusal::Gone)?;
     let id = object.id();
-    // An empty precondition is none.
+    // An empty precondition counts as none.
     let holds = |asked: Option<&str>, is: &str| asked.is_none_or(|asked| asked.is_empty() || asked == is);
     let same = holds(uid, &id.uid) && holds(version, &id.version);
     if same {

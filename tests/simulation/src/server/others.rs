@@ -27,7 +27,7 @@ impl Server {
         Ok(run)
     }
 
-    /// Replaces a run's status. Without a version: whatever it is.
+    /// Replaces a run's status. Without a version, replaces any version.
     pub fn write_run_status(
         &mut self,
         name: &str,
@@ -47,7 +47,7 @@ impl Server {
         Ok(run)
     }
 
-    /// Changes a run's spec or metadata, as a person would.
+    /// Changes a run's spec or metadata, as a user would.
     pub fn edit_run(&mut self, name: &str, change: impl FnOnce(&mut HookRun)) {
         let Some(known) = self.runs.get(name).cloned() else {
             return;
@@ -61,13 +61,13 @@ impl Server {
         }
     }
 
-    /// Puts a finalizer on a run: whoever deletes it, it stays.
+    /// Adds a finalizer to a run, which keeps it from being deleted.
     pub fn keep_run(&mut self, name: &str) {
         let stays = Some(vec!["example.com/stays".to_owned()]);
         self.edit_run(name, |run| run.metadata.finalizers = stays);
     }
 
-    /// Takes the finalizers off every run; those that were being deleted are gone then.
+    /// Removes the finalizers of every run; terminating runs then go away.
     pub fn release_runs(&mut self) {
         let kept = self
             .runs
@@ -161,7 +161,7 @@ impl Server {
         self.workloads.put(WorkloadObject::new(object));
     }
 
-    /// Changes a workload. The generation counts changes of the spec.
+    /// Changes a workload. Changes of the spec increment the generation.
     pub fn patch_workload(
         &mut self,
         name: &str,
@@ -185,7 +185,7 @@ impl Server {
         Ok(object)
     }
 
-    /// Deletes a workload; in the foreground it stays until what it owns is gone.
+    /// Deletes a workload; with foreground deletion it stays until its dependents are gone.
     pub fn delete_workload(&mut self, name: &str, foreground: bool, now: Timestamp) {
         let Some(known) = self.workloads.get(name).cloned() else {
             return;
@@ -202,7 +202,7 @@ impl Server {
         self.workloads.remove(WorkloadObject::new(last));
     }
 
-    /// One thing that the garbage collector has to do. Says the pod that it deletes, if it is one.
+    /// Performs one step of the garbage collector. Returns whether there was one.
     pub fn collect_garbage(&mut self, now: Timestamp) -> bool {
         let live = |owner: &str| {
             let mut known = self.workloads.iter();
@@ -282,14 +282,14 @@ impl Server {
         self.templates.remove(Rc::new(TemplateObject { id, spec }));
     }
 
-    /// A node joins; it is there until it is removed.
+    /// Adds a node; it stays until it is removed.
     pub fn add_node(&mut self, now: Timestamp) -> String {
         let name = format!("node-{}", self.number());
         self.put_node(name.clone(), now);
         name
     }
 
-    /// A node registers.
+    /// Registers a node.
     pub fn put_node(&mut self, name: String, now: Timestamp) {
         let version = self.number().to_string();
         let id = Identity {

@@ -30,7 +30,7 @@ impl Server {
         Ok(pod)
     }
 
-    /// Changes a pod, or its status. A change that changes nothing makes no new version.
+    /// Changes a pod or its status. A change without effect makes no new version.
     pub fn patch_pod(
         &mut self,
         name: &str,
@@ -50,7 +50,7 @@ impl Server {
         Ok(pod)
     }
 
-    /// Begins to end a pod; one that is on no node is gone at once.
+    /// Starts the deletion of a pod; an unbound one is gone at once.
     pub fn delete_pod(
         &mut self,
         name: &str,
@@ -72,7 +72,7 @@ impl Server {
         Ok(Deleted::Ending(pod))
     }
 
-    /// A pod is gone.
+    /// Removes a pod.
     pub fn remove_pod(&mut self, known: &PodObject) {
         let mut last = known.api.clone();
         self.bump(&mut last.metadata);

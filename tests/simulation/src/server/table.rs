@@ -1,21 +1,21 @@
-//! The objects of one kind, and what watches show of their past.
+//! Objects of one kind, and the history that watches deliver.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
 use crate::objects::Object;
 
-/// How many changes a watch may lag behind before it is told that it is too old.
+/// Number of changes that a watch may lag behind before it expires.
 const REMEMBERED: usize = 60;
 
-/// What a watch shows.
+/// Item of a watch.
 #[derive(Debug)]
 pub enum News<T> {
-    /// Everything there was at one moment.
+    /// All objects at one moment.
     List(Vec<Rc<T>>),
-    /// It is so now.
+    /// Current state of an object.
     Apply(Rc<T>),
-    /// It was so at last, and is gone.
+    /// Last state of a deleted object.
     Delete(Rc<T>),
 }
 
@@ -29,24 +29,24 @@ impl<T> Clone for News<T> {
     }
 }
 
-/// A reader of one kind.
+/// Reader of one kind.
 #[derive(Debug, Default)]
 pub enum Watch<T> {
-    /// The list was not asked for yet.
+    /// Has not requested the list yet.
     #[default]
     Closed,
-    /// The list was answered and is on its way.
+    /// Has a list in flight.
     Listed(Vec<Rc<T>>, u64),
-    /// Changes from here on.
+    /// Streams the changes from here on.
     Streaming(u64),
 }
 
-/// The objects of one kind.
+/// Objects of one kind.
 #[derive(Debug)]
 pub struct Table<T> {
     live: BTreeMap<String, Rc<T>>,
     log: VecDeque<News<T>>,
-    /// The number of the first change that is still known.
+    /// Number of the oldest remembered change.
     first: u64,
 }
 
@@ -77,7 +77,7 @@ impl<T: Object> Table<T> {
         self.live.is_empty()
     }
 
-    /// The object at some place, for choices.
+    /// Returns an object by position, for random choices.
     pub fn nth(&self, at: usize) -> Option<&Rc<T>> {
         self.live.values().nth(at % self.live.len().max(1))
     }
@@ -87,7 +87,7 @@ impl<T: Object> Table<T> {
         self.note(News::Apply(object));
     }
 
-    /// `last` is the object as its end is told: with a version of its own.
+    /// Removes an object. `last` is its state in the delete event, with its own version.
     pub fn remove(&mut self, last: Rc<T>) {
         self.live.remove(&last.id().name);
         self.note(News::Delete(last));
@@ -105,13 +105,13 @@ impl<T: Object> Table<T> {
         self.first + self.log.len() as u64
     }
 
-    /// Whether there is something that this watch has not shown.
+    /// Whether this watch has something left to deliver.
     pub fn has_news(&self, watch: &Watch<T>) -> bool {
         !matches!(watch, Watch::Streaming(at) if *at == self.end())
     }
 
-    /// The next thing that a watch shows. One that was closed or is too old lists anew first, and shows that the time
-    /// after. Says also whether it was too old.
+    /// Returns the next item of a watch. A closed or expired watch lists first and delivers the list the next
+    /// time. Also returns whether it had expired.
     pub fn next(&self, watch: &mut Watch<T>) -> (Option<News<T>>, bool) {
         match std::mem::take(watch) {
             Watch::Closed => {

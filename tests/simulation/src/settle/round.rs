@@ -1,4 +1,4 @@
-//! One second after the other in which everybody does what there is to do.
+//! Rounds of one second in which everything proceeds.
 
 use fastrand::Rng;
 use jiff::SignedDuration;
@@ -8,7 +8,7 @@ use crate::games::KINDS;
 use crate::world::{FLEET, World};
 
 impl World {
-    /// About a second in which everybody does what there is to do.
+    /// Plays about one second in which everything proceeds.
     pub(crate) fn round(&mut self, dice: &mut Rng, tends: bool) {
         self.work_for_a_second(dice);
         self.kubelets();
@@ -24,7 +24,7 @@ impl World {
         }
     }
 
-    /// The watches, the operators and the network work.
+    /// Runs the watches, the operators and the network.
     pub(crate) fn work_for_a_second(&mut self, dice: &mut Rng) {
         self.pass(SignedDuration::from_millis(1000), dice);
         self.show_all();
@@ -40,7 +40,7 @@ impl World {
         }
     }
 
-    /// Every kubelet does one thing for each pod.
+    /// Lets every kubelet take one step for each pod.
     pub(crate) fn kubelets(&mut self) {
         let pods: Vec<_> = self.server.pods.iter().cloned().collect();
         for pod in pods {
@@ -51,7 +51,7 @@ impl World {
         }
     }
 
-    /// Every watch shows everything.
+    /// Lets every watch deliver everything.
     pub(crate) fn show_all(&mut self) {
         for at in 0..self.processes.len() {
             for kind in 0..KINDS {
@@ -62,7 +62,7 @@ impl World {
         }
     }
 
-    /// Every endpoint that is asked answers.
+    /// Lets every queried endpoint respond.
     pub fn answer_all(&mut self) {
         for at in (0..self.calls.len()).rev() {
             self.answer(at);
@@ -81,7 +81,7 @@ impl World {
         })
     }
 
-    /// Somebody looks after a pause.
+    /// Ends a pause, as a user would.
     fn resume(&mut self) {
         let Some(object) = self.server.workloads.get(FLEET).cloned() else {
             return;

@@ -1,4 +1,5 @@
-//! hook-operator does not run: whoever waits for a HookRun is told so in time, and it goes on when it runs again.
+//! Scenario without hook-operator: conditions report waiting HookRuns in time, and the workload continues
+//! once it runs again.
 
 use std::collections::BTreeMap;
 
@@ -9,18 +10,18 @@ use jiff::{SignedDuration, Timestamp};
 use crate::process::HOOKS;
 use crate::world::{FLEET, World};
 
-/// Seconds without hook-operator.
+/// Duration without hook-operator, in seconds.
 const AWAY: usize = 150;
-/// Seconds after which a HookRun without status is told.
+/// Age in seconds at which a condition reports a HookRun without a status.
 const UNTOUCHED: i64 = 40;
-/// The same of one that was measured: the next measurement has its pause and its timeout, too.
+/// The same for a measured one: the next measurement has its interval and timeout, too.
 const MEASURED: i64 = 100;
 
-/// When each version of a run was first seen on the server.
+/// Time when each version of a run was first seen on the server.
 type Known = BTreeMap<(String, String), Timestamp>;
 
 impl World {
-    /// Both processes of hook-operator end, and begin again later.
+    /// Ends both processes of hook-operator, and starts them again later.
     pub fn settle_without_measurements(&mut self) {
         self.repair();
         let mut dice = Rng::with_seed(3);
@@ -46,7 +47,7 @@ impl World {
         }
     }
 
-    /// Every run that nobody has touched for long is told of, by its reason and its name.
+    /// Checks that a condition reports every run that has been unchanged for long, by reason and name.
     fn check_told(&mut self, known: &mut Known) {
         let Some(object) = self.server.workloads.get(FLEET) else {
             return;
@@ -88,7 +89,7 @@ impl World {
             let said = entries.any(|entry| names(entry.message.as_deref().unwrap_or_default()))
                 || run.read.canary && status.conditions.iter().any(|known| names(&known.message));
             assert!(said, "nobody measures {name}, and that is not said: {status:#?}");
-            // Another reason may have come first.
+            // Another reason may take precedence.
             assert!(
                 !bad.is_empty(),
                 "nobody measures {name}, and no condition says so: {status:#?}"

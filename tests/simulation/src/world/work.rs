@@ -1,4 +1,4 @@
-//! Processes at work: each takes in what it was answered, and does one thing.
+//! Work of the processes: each takes in its responses and performs one step.
 
 use std::rc::Rc;
 
@@ -16,7 +16,7 @@ use crate::process::{Answer, Process, Work};
 use crate::referee::Referee;
 
 impl World {
-    /// A process takes in what it was answered, and does one thing.
+    /// Lets a process take in its responses and perform one step.
     pub(super) fn let_work(&mut self, dice: &mut Rng) -> bool {
         let busy = |process: &Process, now: Timestamp| {
             !process.inbox.is_empty()
@@ -33,7 +33,7 @@ impl World {
         true
     }
 
-    /// A process takes in what it was answered, and does one thing.
+    /// Takes in the responses of a process and performs one step.
     pub fn work(&mut self, at: usize) {
         while let Some(answer) = self.processes[at].inbox.pop_front() {
             self.take(at, answer);
@@ -68,8 +68,8 @@ impl World {
         }
     }
 
-    /// A driver gives out everything that it has to say. While nothing happens it has not much to decide: a wake-up in the
-    /// past would be a hot loop.
+    /// Drains the driver's outputs. Panics after 100 decisions at one time: a wake-up in the past would be a
+    /// hot loop.
     fn drive(&mut self, at: usize) {
         let now = self.now;
         let mut decisions = 0;
@@ -106,7 +106,7 @@ impl World {
         self.send(at, What::Games(request, seen));
     }
 
-    /// A decision is judged.
+    /// Judges a decision.
     fn decided(&mut self, at: usize, decided: &Decided) {
         self.totals.decisions += 1;
         let took = self.profile.decision;

@@ -1,4 +1,4 @@
-//! Verdicts that no longer count.
+//! Stories of verdicts that no longer count.
 
 use gamedeployment_core::plan::Action;
 use simulation::endpoint::Behaviour;
@@ -11,7 +11,7 @@ fn a_verdict_of_an_earlier_choice_counts_no_more() {
     script.scale(2);
     script.rest();
     assert_eq!((script.marked().len(), script.runs().len()), (1, 1));
-    // The victim is let go, and whoever did it ends before it removes the run, which then says yes.
+    // The victim is released, and the operator ends before it removes the run, which then succeeds.
     script.scale(3);
     script.end_after(|action| matches!(action, Action::Unmark(_)));
     assert_eq!((script.marked().len(), script.runs().len()), (0, 1));
@@ -42,10 +42,10 @@ fn an_update_that_is_called_off_takes_its_verdict_with_it() {
     script.end_after(|action| matches!(action, Action::TakeOut(..)));
     let out_of_service = |script: &Script| script.pods().iter().all(|pod| pod.read.is_out_of_service());
     assert!(out_of_service(&script));
-    // Removing the run fails for some time, whoever leads.
+    // Removing the run fails for some time, for every leader.
     for paused in [true, false, false] {
         script.pause(paused);
-        // The referee stops a second use.
+        // The referee rejects a second use.
         script.end_after(|action| !matches!(action, Action::DeleteRun(_)));
     }
     script.silent = false;

@@ -1,4 +1,5 @@
-//! Hooks of some pods say no for ever: what becomes of the others. Every case there is, not a sample of them.
+//! Stories of hooks that fail forever for some pods, and their effect on the others. Covers every case, not a
+//! sample.
 
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -18,7 +19,7 @@ const REFUSALS: [Behaviour; 2] = [
     },
 ];
 
-/// Has the hooks of the pods whose bits are set say no.
+/// Makes the hooks fail for the pods whose bits are set.
 fn refuse(script: &mut Script, bits: u8, behaviour: Behaviour) -> Vec<Rc<PodObject>> {
     let numbered = script.pods().into_iter().enumerate();
     let bad: Vec<_> = numbered
@@ -35,7 +36,8 @@ fn uids(pods: &[Rc<PodObject>]) -> BTreeSet<String> {
     pods.iter().map(|pod| pod.id.uid.clone()).collect()
 }
 
-/// Victims with good hooks leave, whatever becomes of the others' hooks and of a pod that is broken anyway.
+/// Checks that victims with good hooks leave, regardless of the others' hooks and of a pod that is broken
+/// anyway.
 fn victims_with_good_hooks_leave(wanted: i32, bits: u8, no: Behaviour, broken: Option<usize>, spare: bool) {
     let mut script = Script::fleet(3, "RollingUpdate", Hooks::PreDelete);
     script.edit_strategy(|update| {
@@ -122,7 +124,7 @@ fn retry_of_every_kind_asks_again() {
     }
 }
 
-/// One pod's hook is asked while the other one's failure is being removed: each decision finds a failure to remove.
+/// One pod's hook runs while the other's failure is being removed: each decision finds a failure to remove.
 #[test]
 fn retry_is_over_though_hooks_fail_one_after_the_other_for_ever() {
     for kind in ["RollingUpdate", "InplaceUpdate"] {

@@ -1,4 +1,4 @@
-//! Single stories, each written down step by step and played by both operators' drivers. The referee watches.
+//! Scripted stories, played step by step by both operators' drivers under the eyes of the referee.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 mod gate;

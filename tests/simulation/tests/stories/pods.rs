@@ -1,4 +1,4 @@
-//! Which pods there are, and whose.
+//! Stories about the set of pods and their owners.
 
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use shared_api::game_deployment::ScaleStrategy;
@@ -40,7 +40,7 @@ fn pods_that_are_adopted_are_not_created_besides() {
     assert!(script.pods().iter().all(|pod| pod.id.owner.is_some()));
 }
 
-/// Four pods, and `replicas` is set three times, while hooks say nothing.
+/// Starts with four pods and sets `replicas` three times, while hooks never respond.
 fn victims_are_let_go(first: i32, second: i32, third: i32) {
     let mut script = Script::fleet(4, "RollingUpdate", Hooks::PreDelete);
     script.silent = true;

@@ -1,4 +1,4 @@
-//! Updates that people stop, turn back or take over half done.
+//! Stories of updates that users stop, revert or take over half done.
 
 use gamedeployment_core::hook_kind::HookKind;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
@@ -59,7 +59,7 @@ fn a_stopped_update_keeps_the_pod_that_it_had_added() {
     script.settle();
 }
 
-/// Two pods are updated at a time; one of the first two is not well after it.
+/// Two pods are updated at a time; one of the first two stays unready afterwards.
 #[test]
 fn an_update_that_did_a_pod_no_good_stops_though_there_is_room_for_the_next_pod() {
     let mut script = Script::fleet(4, "InplaceUpdate", Hooks::All);
@@ -87,7 +87,7 @@ fn an_update_that_did_a_pod_no_good_stops_though_there_is_room_for_the_next_pod(
     );
 }
 
-/// The original puts the label first, records the containers by their image alone, and writes the images later.
+/// The original sets the label first, records the containers by image only, and writes the images later.
 #[test]
 fn what_the_original_had_half_done_is_finished() {
     for (newer, paused) in [(false, false), (false, true), (true, false)] {

@@ -1,4 +1,5 @@
-//! What a HookRun asked, by its own spec at every moment until its verdict, and how old that verdict was when it was used.
+//! Checks what a HookRun measured, by its spec at every moment until its verdict, and the verdict's age at
+//! its use.
 
 use jiff::SignedDuration;
 use serde_json::Value;
@@ -7,7 +8,7 @@ use super::Judge;
 use crate::model::{Step, Version};
 use crate::object::{items, name, out_for, text};
 
-/// Seconds for which a verdict counts where the workload says nothing.
+/// Default validity of a verdict, in seconds.
 const FRESH: i64 = 30;
 
 fn succeeded(version: &Version<'_>) -> bool {
@@ -17,7 +18,7 @@ fn succeeded(version: &Version<'_>) -> bool {
 }
 
 impl Judge<'_> {
-    /// Why a verdict is too old for a write. Nobody can have joined a pod that is out of service.
+    /// Returns why a verdict is too old for a write. A pod out of service cannot gain players.
     pub(super) fn too_old(
         &self,
         versions: &[Version<'_>],
@@ -41,7 +42,7 @@ impl Judge<'_> {
         })
     }
 
-    /// Why a run has not asked what the workload's hook asks about this pod.
+    /// Returns how a run differs from the workload's hook for this pod.
     pub(super) fn asked_otherwise(
         &self,
         versions: &[Version<'_>],
@@ -87,7 +88,7 @@ fn without_terminate(run: &Value) -> Value {
     spec.into()
 }
 
-/// Of each metric its name, conditions, and what is called.
+/// Returns name, conditions and target of each metric.
 fn questions(spec: &Value) -> Vec<[&str; 5]> {
     let paths = [
         "/name",

@@ -1,4 +1,4 @@
-//! Never too many pods, never too few available.
+//! Checks for too many pods and for too few available ones.
 
 use std::collections::BTreeSet;
 
@@ -9,14 +9,14 @@ use crate::model::{Order, Step, before};
 use crate::object::{active, available, controller, name};
 use crate::workload;
 
-/// A pod that was deleted or taken out of service.
+/// Pod that the operator deleted or took out of service.
 pub(super) struct Take<'j> {
     uid: &'j str,
     order: Order,
 }
 
 impl<'j> Judge<'j> {
-    /// Not more pods than there may be.
+    /// Checks that a creation does not exceed the maximum number of pods.
     pub(super) fn created(&self, step: &Step<'_>, pod: &Value) -> Option<String> {
         let owner = controller(pod);
         let specs = self
@@ -45,12 +45,12 @@ impl<'j> Judge<'j> {
         })
     }
 
-    /// Not fewer available pods than the budget leaves. What the operator took itself it has to know; what became
-    /// unavailable otherwise a moment ago it need not.
+    /// Checks that the budget leaves enough available pods. The operator must know its own writes, but not
+    /// the pods that became unavailable otherwise a moment ago.
     pub(super) fn taken(&mut self, step: &'j Step<'j>, pod: &'j Value, verb: &str) -> Option<String> {
         let owner = controller(pod);
         let game = self.workload(pod, step)?;
-        // Whether it is available by now may be a matter of the clock alone: it was decided on a moment ago.
+        // The pod's availability may depend on the clock alone: the decision was a moment ago.
         let wait = workload::min_ready_seconds(game);
         let decided = step
             .event
@@ -85,7 +85,7 @@ impl<'j> Judge<'j> {
         })
     }
 
-    /// Places in the order just before which the workload's pods may have been seen.
+    /// Returns the positions just before which the operator may have seen the workload's pods.
     fn moments(&self, owner: &str, step: &Step<'_>) -> BTreeSet<Order> {
         let from = step
             .event
@@ -103,7 +103,8 @@ impl<'j> Judge<'j> {
         moments
     }
 
-    /// How many pods were available just before `moment`, without those that the operator took between then and `step`.
+    /// Counts the pods that were available just before `moment`, except those that the operator took between
+    /// then and `step`.
     fn available_at(&self, owner: &str, wait: i64, step: &Step<'_>, moment: Order) -> u64 {
         let taken = |uid: &str| {
             let mut takes = self.takes.iter();
@@ -115,7 +116,7 @@ impl<'j> Judge<'j> {
         u64::try_from(seen.count()).unwrap_or(u64::MAX)
     }
 
-    /// The workload's pods just before a place in the order.
+    /// Returns the workload's pods just before a position.
     fn pods_of(&self, owner: &str, order: Order) -> impl Iterator<Item = (&'j str, &'j Value)> {
         let pods = self.model.all("pods");
         let known = pods.filter_map(move |(uid, versions)| Some((uid, before(versions, order)?)));

@@ -1,4 +1,4 @@
-//! How writes look: under which preconditions, and who may write what.
+//! Checks the form of writes: their preconditions, and the permitted writers.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use crate::event::Event;
 use crate::model::Step;
 use crate::object::text;
 
-/// Of gamedeployment-operator.
+/// Checks a write of gamedeployment-operator.
 pub(super) fn of_workloads(step: &Step<'_>) -> Vec<String> {
     let event = step.event;
     let mut found = Vec::new();
@@ -18,7 +18,8 @@ pub(super) fn of_workloads(step: &Step<'_>) -> Vec<String> {
             "gamedeployment-operator wrote a verdict itself, which only hook-operator may",
         ));
     }
-    // API servers of old do not record what is sent to delete a custom resource: that says nothing either way.
+    // Old API servers do not record the body of a custom resource's deletion, so nothing follows from its
+    // absence.
     let unrecorded = event.request.is_null();
     let wanted: &[&str] = match (event.verb.as_str(), resource) {
         ("delete", "hookruns") if unrecorded || selects_by_name(event) => &[],
@@ -53,12 +54,12 @@ pub(super) fn of_workloads(step: &Step<'_>) -> Vec<String> {
     found
 }
 
-/// Whether a request for many named each of them, by the digest of its name.
+/// Whether a collection request selects each object by the digest of its name.
 fn selects_by_name(event: &Event) -> bool {
     text(&event.request, "/selector").contains("name-digest")
 }
 
-/// Of hook-operator.
+/// Checks a write of hook-operator.
 pub(super) fn of_hooks(step: &Step<'_>) -> Vec<String> {
     let mut found = Vec::new();
     found.extend(right(step, "hook-operator"));
@@ -68,7 +69,7 @@ pub(super) fn of_hooks(step: &Step<'_>) -> Vec<String> {
     found
 }
 
-/// A refusal for want of a right: the documents name too few, or the operator does too much.
+/// Reports a missing permission: either the documents grant too little, or the operator does too much.
 fn right(step: &Step<'_>, who: &str) -> Option<String> {
     step.event
         .no_right

@@ -1,4 +1,5 @@
-//! No pod that may have players is deleted or changed without a measured verdict for exactly that.
+//! Checks that no pod with possible players is deleted or changed without a measured verdict for exactly
+//! that.
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -13,7 +14,7 @@ use crate::workload;
 const BEFORE_DELETION: (&str, &str) = ("preDeleteUpdateStrategy", "pre-delete-step");
 const BEFORE_UPDATE: (&str, &str) = ("preInplaceUpdateStrategy", "pre-inplace-step");
 
-/// Whether a write begins an update in place: what was begun for the same revision goes on.
+/// Whether a write starts an in-place update. A write for the revision of a started update continues it.
 pub(super) fn is_taken_out(before: &Value, after: &Value) -> bool {
     let began = |pod| {
         crate::object::condition(pod, "InPlaceUpdateReady")
@@ -29,7 +30,7 @@ impl Judge<'_> {
             return None;
         }
         if !workload::has_hook(game, BEFORE_DELETION.0) {
-            // An update that recreates is one.
+            // An update by recreation counts as an update.
             let updates = workload::has_hook(game, BEFORE_UPDATE.0);
             let recreated = annotation(pod, "tkex.tencent.com/chosen-for").starts_with("recreate:");
             let fits = |intent: &str| intent.starts_with("recreate:");
@@ -46,14 +47,14 @@ impl Judge<'_> {
         before: &Value,
         after: &Value,
     ) -> Option<String> {
-        // What was written already on a verdict may be written over with something newer.
+        // A newer update may overwrite one that a verdict approved and that is already written.
         let half_written = out_for(before).is_some_and(|to| to == label(before, "controller-revision-hash"));
         let (_, kind) = self.hook_of_update(step, before).filter(|_| !half_written)?;
         let wanted = format!("in-place:{}", out_for(after).unwrap_or_default());
         self.verdict(step, before, kind, &wanted, &|intent| intent == wanted)
     }
 
-    /// The hook that is to be asked before an update in place.
+    /// Returns the hook that gates an in-place update.
     fn hook_of_update(&self, step: &Step<'_>, pod: &Value) -> Option<(&'static str, &'static str)> {
         let game = self.workload(pod, step)?;
         [BEFORE_UPDATE, BEFORE_DELETION]
@@ -62,8 +63,8 @@ impl Judge<'_> {
             .filter(|_| !self.passes(step, pod))
     }
 
-    /// Images change only while nobody is sent to the pod, unless the workload wants it otherwise.
-    /// One without the readiness gate cannot be taken out of service: its images need a verdict of their own.
+    /// Checks that images change only while the pod gets no traffic, unless the workload allows it otherwise.
+    /// A pod without the readiness gate cannot be taken out of service: its images need their own verdict.
     pub(super) fn images_changed(
         &mut self,
         step: &Step<'_>,
@@ -89,7 +90,7 @@ impl Judge<'_> {
         ))
     }
 
-    /// Whether no hook is asked about the pod.
+    /// Whether the pod needs no hook.
     fn passes(&self, step: &Step<'_>, pod: &Value) -> bool {
         let node = text(pod, "/spec/nodeName");
         !may_have_players(pod)
@@ -97,7 +98,7 @@ impl Judge<'_> {
             || annotation(pod, "tkex.tencent.com/skip-hook") == uid(pod)
     }
 
-    /// Uses up the verdict that allows this, or says what is wrong with those that there are.
+    /// Uses up the verdict that allows this, or reports the flaws of the existing ones.
     fn verdict(
         &mut self,
         step: &Step<'_>,
@@ -144,8 +145,8 @@ impl Judge<'_> {
         ))
     }
 
-    /// A run's history as the operator may have known it: that somebody else has just deleted it, it need not know.
-    /// The success was measured all the same.
+    /// Returns a run's history as the operator may have known it: it need not know that another client has
+    /// just deleted the run. The success was measured all the same.
     fn as_known<'v, 'e>(&self, versions: &'v [Version<'e>], step: &Step<'_>) -> &'v [Version<'e>] {
         let from = step
             .event
@@ -162,7 +163,7 @@ impl Judge<'_> {
         }
     }
 
-    /// Why a run allows nothing.
+    /// Returns why a run allows nothing.
     fn flaw(
         &self,
         versions: &[Version<'_>],
@@ -212,7 +213,7 @@ impl Judge<'_> {
 }
 
 impl Judge<'_> {
-    /// Whether hook-operator has sent a measured success before, and the log does not say what became of it: then the
+    /// Whether hook-operator has already sent a measured success whose effect the log does not show: then the
     /// run's next version is the first that shows it.
     fn success_was_sent(&self, run: &Value, step: &Step<'_>) -> bool {
         let mut sent = self.model.unclear("hookruns", name(run));

@@ -1,9 +1,10 @@
-//! What the operators promise, write by write.
+//! Promises of the operators, checked write by write.
 //!
-//! A controller cannot know what somebody changes at the same moment. So numbers of a spec count in the most generous
-//! of the versions of the last 2 s, and pods that became unavailable by themselves within the last 1 s as available.
-//! What it wrote itself it has to know at once. Hooks have no such grace: who sets one can rely on it. Only a HookRun whose
-//! success was measured, and which somebody else has deleted within the last 1 s, still counts.
+//! A controller cannot know changes made at the same moment. So the numbers of a spec count in the most
+//! generous version of the last 2 s, and pods that became unavailable by themselves within the last 1 s count
+//! as available. The operator must know its own writes at once. Hooks have no grace period: users can rely on
+//! one as soon as it is set. The only exception: a measured success still counts if another client deleted
+//! its HookRun within the last 1 s.
 
 mod asked;
 mod count;
@@ -20,12 +21,12 @@ use crate::object::text;
 use crate::secret::run_of;
 use crate::{Scope, Violation};
 
-/// How long a spec may be unknown to an operator that nothing keeps from seeing.
+/// Time for which a spec may be unknown to an operator with undisturbed watches.
 const SPEC_KNOWN_IN: SignedDuration = SignedDuration::from_secs(2);
-/// How long it may be unknown to such an operator that a pod is not available any more.
+/// Time for which such an operator may not know that a pod became unavailable.
 const PODS_KNOWN_IN: SignedDuration = SignedDuration::from_secs(1);
 
-/// What a line tells that nobody may know: word for word, and in a line `closely` looked at in any disguise.
+/// Checks a line for forbidden texts: verbatim, and with `closely` in any encoding.
 pub(crate) fn told(line: &str, forbidden: &[String], closely: bool) -> Option<Violation> {
     let found = forbidden
         .iter()
@@ -36,7 +37,7 @@ pub(crate) fn told(line: &str, forbidden: &[String], closely: bool) -> Option<Vi
             }
             run_of(secret, line).filter(|_| closely)
         })?;
-    // The line names who wrote it where; the secret itself is not told once more.
+    // The line names the writer and the object; the report must not repeat the secret.
     let line = line.replace(found.as_str(), "…");
     Some(Violation {
         at: None,
@@ -45,7 +46,7 @@ pub(crate) fn told(line: &str, forbidden: &[String], closely: bool) -> Option<Vi
     })
 }
 
-/// Judges every write of the operators. Says how many there were.
+/// Judges every write of the operators. Returns their number.
 pub(crate) fn judge(
     model: &ClusterModel<'_>,
     steps: &[Step<'_>],
@@ -78,23 +79,23 @@ pub(crate) fn judge(
     (judged, violations)
 }
 
-/// What is kept from one write to the next.
+/// State kept between writes.
 struct Judge<'j> {
     model: &'j ClusterModel<'j>,
     scope: &'j Scope<'j>,
     /// Pods that gamedeployment-operator has taken away.
     takes: Vec<count::Take<'j>>,
-    /// UIDs of HookRuns, and what they were used for.
+    /// UIDs of HookRuns, and their uses.
     used: BTreeMap<&'j str, String>,
 }
 
 impl<'j> Judge<'j> {
-    /// How long a spec may be unknown to the operator.
+    /// Returns the time for which a spec may be unknown to the operator.
     fn spec_known_in(&self) -> SignedDuration {
         SPEC_KNOWN_IN.saturating_add(self.scope.blind)
     }
 
-    /// How long it may be unknown that a pod is not available any more.
+    /// Returns the time for which the operator may not know that a pod became unavailable.
     fn pods_known_in(&self) -> SignedDuration {
         PODS_KNOWN_IN.saturating_add(self.scope.blind)
     }
@@ -132,14 +133,14 @@ impl<'j> Judge<'j> {
         found
     }
 
-    /// The workload of a pod as it was just before a write.
+    /// Returns the workload of a pod just before a write.
     fn workload(&self, pod: &Value, step: &Step<'_>) -> Option<&'j Value> {
         let owner = crate::object::controller(pod);
         self.model.before("gamedeployments", owner, step.order)
     }
 }
 
-/// A pod in words.
+/// Formats a pod for a message.
 fn named(pod: &Value) -> String {
     format!(
         "pod {} ({})",

@@ -1,4 +1,4 @@
-//! Never too many pods, never too few available.
+//! Tests of the limits: never too many pods, never too few available.
 
 use serde_json::{Value, json};
 
@@ -36,7 +36,7 @@ fn a_pod_that_goes_makes_room() {
     log.newborn("b");
     log.kubelet("b", json!({ "status": { "phase": "Failed" } }));
     log.newborn("c");
-    // Nobody runs it: it is gone at once, and the answer has no revision of its own.
+    // No kubelet runs it: it is gone at once, and the response has no revision of its own.
     let last = log.object("pods", "c");
     let request = log.preconditions("c");
     log.line(
@@ -71,7 +71,7 @@ fn a_change_of_the_scale_is_a_change_of_the_spec() {
     log.newborn("a");
     let scale = json!({ "kind": "Scale", "spec": { "replicas": 2 },
         "metadata": { "name": "arena", "uid": "uid-of-arena", "resourceVersion": "103" } });
-    // The revision in between is taken by hand.
+    // Consumes the revision in between.
     log.line(
         Call(SOMEBODY, "patch", "gamedeployments", "scale"),
         "arena",

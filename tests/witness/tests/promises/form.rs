@@ -1,4 +1,4 @@
-//! Preconditions, names, rights and secrets.
+//! Tests of preconditions, names, permissions and secrets.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ fn empty() -> Log {
     Log::of(json!({ "replicas": 9 }))
 }
 
-/// One write of the operator that is refused: how it was asked for counts all the same.
+/// Logs one refused write of the operator: its form counts all the same.
 fn sent(call: Call<'_>, request: Value) -> Log {
     let mut log = empty();
     log.answered(call, "x", (request, json!({ "kind": "Status" })), 409);

@@ -1,4 +1,4 @@
-//! Deletions and their verdicts.
+//! Tests of deletions and their verdicts.
 
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ fn hooked() -> Log {
     )
 }
 
-/// A pod that runs is asked about; then something else; then it is deleted.
+/// Runs the hook of a running pod, then something else, then deletes the pod.
 fn story(then: impl FnOnce(&mut Log)) -> Log {
     let mut log = hooked();
     log.pod("a");
@@ -21,7 +21,7 @@ fn story(then: impl FnOnce(&mut Log)) -> Log {
     log
 }
 
-/// A pod with an unusual run is deleted.
+/// Deletes a pod with an unusual run.
 fn with_run(intent: &str, special: Value) -> Log {
     let mut log = hooked();
     log.pod("a");
@@ -127,7 +127,8 @@ fn only_a_measured_success_of_somebody_else_counts() {
     );
 }
 
-/// Its writer died before the answer, and the API server wrote down a failure; the write may have taken effect.
+/// Its writer died before the response, and the API server recorded a failure; the write may have taken
+/// effect.
 #[test]
 fn a_measured_success_whose_answer_was_lost_counts() {
     let sent = |user: &str, code: u64, measured: bool| {
@@ -193,7 +194,7 @@ fn a_run_that_was_deleted_counts_no_more() {
         })
     };
     removed(SOMEBODY, 5000).is_caught("was deleted");
-    // The operator's write was on its way already, on a success that was measured.
+    // The operator's write was already in flight, based on a measured success.
     removed(SOMEBODY, 0).is_clean();
     removed(OPERATOR, 0).is_caught("was deleted");
 }
@@ -201,7 +202,7 @@ fn a_run_that_was_deleted_counts_no_more() {
 #[test]
 fn a_removal_that_overlaps_counts_as_later() {
     let mut log = story(|_| {});
-    // As if the run's deletion had been asked for while the pod's was under way.
+    // As if the run's deletion had been requested while the pod's was in flight.
     log.wait(-15);
     log.remove(OPERATOR, "hookruns", "run");
     log.is_clean();

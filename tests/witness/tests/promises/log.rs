@@ -1,4 +1,4 @@
-//! Small audit logs made by hand, with the objects of one namespace behind them.
+//! Small handmade audit logs, with the objects of one namespace behind them.
 
 use std::collections::BTreeMap;
 
@@ -10,11 +10,11 @@ pub(crate) const OPERATOR: &str = "system:serviceaccount:hookgate:gamedeployment
 pub(crate) const HOOKS: &str = "system:serviceaccount:hookgate:hook-operator";
 pub(crate) const SOMEBODY: &str = "jane";
 
-/// The revision of pods, and the one that they are updated to.
+/// Old revision of the pods, and the one that they are updated to.
 pub(crate) const OLD: &str = "arena-1";
 pub(crate) const NEW: &str = "arena-2";
 
-/// Who does what to which resource.
+/// User, verb, resource and subresource of a call.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Call<'a>(
     pub(crate) &'a str,
@@ -23,7 +23,7 @@ pub(crate) struct Call<'a>(
     pub(crate) &'a str,
 );
 
-/// A log that is being written.
+/// Log under construction.
 #[derive(Debug)]
 pub(crate) struct Log {
     revision: u64,
@@ -33,7 +33,7 @@ pub(crate) struct Log {
 }
 
 impl Log {
-    /// A workload `arena` with this spec, and a node.
+    /// Starts with a workload `arena` with this spec, and a node.
     pub(crate) fn of(spec: Value) -> Self {
         let mut log = Self {
             revision: 100,
@@ -54,7 +54,7 @@ impl Log {
         self.objects[&(resource.to_owned(), name.to_owned())].clone()
     }
 
-    /// A line. The answer is the object as it is known.
+    /// Adds a line with this response and status 200.
     pub(crate) fn line(&mut self, call: Call<'_>, name: &str, request: Value, response: Value) {
         self.answered(call, name, (request, response), 200);
     }
@@ -80,7 +80,7 @@ impl Log {
         self.lines.push(line.to_string());
     }
 
-    /// Merges into an object, or makes it, and logs that as a write.
+    /// Merges a change into an object, or creates it, and logs that as a write.
     pub(crate) fn write(&mut self, call: Call<'_>, name: &str, request: Value, change: Value) {
         self.revision += 1;
         let key = (call.2.to_owned(), name.to_owned());
@@ -97,7 +97,7 @@ impl Log {
         self.write(Call(user, "create", resource, ""), name, change.clone(), change);
     }
 
-    /// Somebody changes the workload's spec.
+    /// Changes the workload's spec, as a user would.
     pub(crate) fn edit(&mut self, spec: Value) {
         let patch = json!({ "spec": spec });
         self.write(
@@ -108,7 +108,7 @@ impl Log {
         );
     }
 
-    /// The operator creates a pod that nobody runs yet.
+    /// Creates a pod as the operator; nothing runs in it yet.
     pub(crate) fn newborn(&mut self, name: &str) {
         let owner = json!({ "kind": "GameDeployment", "controller": true, "uid": "uid-of-arena" });
         let pod = json!({
@@ -121,7 +121,8 @@ impl Log {
         self.put(OPERATOR, "pods", name, pod);
     }
 
-    /// The operator creates a pod, and the kubelet runs it: since long ago, as far as its condition says.
+    /// Creates a pod as the operator and runs it as the kubelet, ready for a long time according to its
+    /// condition.
     pub(crate) fn pod(&mut self, name: &str) {
         self.newborn(name);
         let status = json!({
@@ -132,7 +133,7 @@ impl Log {
         self.kubelet(name, json!({ "spec": { "nodeName": "node" }, "status": status }));
     }
 
-    /// The kubelet says something of a pod.
+    /// Reports a pod's status as the kubelet.
     pub(crate) fn kubelet(&mut self, name: &str, change: Value) {
         self.write(
             Call("kubelet", "patch", "pods", "status"),
@@ -142,7 +143,7 @@ impl Log {
         );
     }
 
-    /// The operator asks about a pod, with what is special about this run.
+    /// Creates a HookRun for a pod as the operator, with special fields.
     pub(crate) fn ask(&mut self, run: &str, pod: &str, intent: &str, special: Value) {
         let kind = if intent.starts_with("in-place") {
             "pre-inplace-step"
@@ -163,7 +164,7 @@ impl Log {
         self.put(OPERATOR, "hookruns", run, object);
     }
 
-    /// Somebody writes a verdict.
+    /// Writes a successful verdict as this user.
     pub(crate) fn say_yes(&mut self, user: &str, run: &str) {
         let result = json!({ "name": "players", "phase": "Successful", "successful": 1,
             "measurements": [{ "phase": "Successful" }] });
@@ -176,19 +177,19 @@ impl Log {
         );
     }
 
-    /// A question before a deletion, and its yes.
+    /// Creates a run before a deletion, and its success.
     pub(crate) fn allow(&mut self, run: &str, pod: &str) {
         self.ask(run, pod, "delete", json!({}));
         self.say_yes(HOOKS, run);
     }
 
-    /// What the operator sends to delete a pod.
+    /// Returns the operator's request to delete a pod.
     pub(crate) fn preconditions(&self, pod: &str) -> Value {
         let metadata = &self.object("pods", pod)["metadata"];
         json!({ "preconditions": { "uid": metadata["uid"], "resourceVersion": metadata["resourceVersion"] } })
     }
 
-    /// The operator deletes a pod, which then has time to end.
+    /// Deletes a pod as the operator; the pod then terminates gracefully.
     pub(crate) fn delete(&mut self, pod: &str) {
         let request = self.preconditions(pod);
         let ending = json!({ "deletionTimestamp": self.now, "deletionGracePeriodSeconds": 30 });
@@ -196,7 +197,7 @@ impl Log {
         self.write(call, pod, request, json!({ "metadata": ending }));
     }
 
-    /// Somebody removes an object that is no pod.
+    /// Removes an object other than a pod, as this user.
     pub(crate) fn remove(&mut self, user: &str, resource: &str, name: &str) {
         let uid = format!("uid-of-{name}");
         let (request, answer) = (
@@ -206,7 +207,7 @@ impl Log {
         self.line(Call(user, "delete", resource, ""), name, request, answer);
     }
 
-    /// Somebody removes all that a selector meets.
+    /// Removes all objects that match a selector, as this user.
     pub(crate) fn remove_many(&mut self, user: &str, resource: &str, names: &[&str], selector: &str) {
         let items: Vec<Value> = names.iter().map(|name| self.object(resource, name)).collect();
         let call = Call(user, "deletecollection", resource, "");
@@ -214,7 +215,7 @@ impl Log {
         self.line(call, &uri, Value::Null, json!({ "items": items }));
     }
 
-    /// The operator patches a pod as it should.
+    /// Patches a pod as the operator, correctly.
     pub(crate) fn patch(&mut self, pod: &str, subresource: &str, change: Value) {
         let mut request = change.clone();
         let metadata = &self.object("pods", pod)["metadata"];
@@ -238,14 +239,14 @@ impl Log {
         witness::examine(self.lines.iter().map(String::as_str), &scope)
     }
 
-    /// Nothing was wrong, and something was judged.
+    /// Asserts that nothing was wrong and something was judged.
     pub(crate) fn is_clean(&self) {
         let report = self.report();
         assert!(report.judged > 0);
         assert_eq!(report.violations, []);
     }
 
-    /// One thing was wrong; the sentence has these words.
+    /// Asserts that exactly one thing was wrong; its message contains these words.
     pub(crate) fn is_caught(&self, words: &str) {
         let violations = self.report().violations;
         let texts: Vec<String> = violations.iter().map(ToString::to_string).collect();
@@ -256,7 +257,7 @@ impl Log {
     }
 }
 
-/// A merge patch, but lists are replaced.
+/// Merges objects recursively and replaces lists.
 fn merge(into: &mut Value, from: Value) {
     match (into, from) {
         (Value::Object(into), Value::Object(from)) => {

@@ -1,4 +1,5 @@
-//! The witness itself is judged: each promise has a story in which it is kept, and one in which it is broken and seen.
+//! Tests of the witness itself: each promise has a story that keeps it, and one that breaks it and is
+//! reported.
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test may end so")]
 

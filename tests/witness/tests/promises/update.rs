@@ -1,4 +1,4 @@
-//! Updates in place.
+//! Tests of in-place updates.
 
 use serde_json::{Value, json};
 
