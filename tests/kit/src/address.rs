@@ -1,7 +1,8 @@
-//! Loopback addresses for pods, nodes and programs, each given to one holder at a time among all running processes.
+//! Loopback addresses for pods, nodes and programs. Each address has one holder at a time across all
+//! processes.
 //!
-//! A process claims a whole block, 127.N.0.0/16, by holding a UDP socket at the block's end. The claim goes
-//! with the process, however it ends.
+//! A process claims a whole block, 127.N.0.0/16, by holding a UDP socket at the end of the block. The kernel
+//! releases the claim when the process ends for any reason.
 
 use std::collections::HashSet;
 use std::io;
@@ -10,7 +11,7 @@ use std::sync::{Mutex, OnceLock};
 
 use crate::keeper::lock;
 
-// Others like to use the beginning of 127.0.0.0/8.
+// Other programs tend to use the beginning of 127.0.0.0/8.
 const FIRST_BLOCK: u8 = 16;
 const BLOCKS: u8 = 238;
 const CLAIM_PORT: u16 = 19_999;
@@ -30,14 +31,14 @@ struct Given {
     held: HashSet<u16>,
 }
 
-/// An address for a program to listen on, for as long as this process runs: it may be started again there. Nobody else
-/// has it, so no connection and no other program can take its port.
+/// Returns an address for a program to listen on for the lifetime of this process; the program can restart on
+/// it. No other program or connection can take the port, because nobody else holds the address.
 pub fn free_address() -> io::Result<SocketAddr> {
     let (ip, _) = take()?;
     Ok(SocketAddr::from((ip, PROGRAM_PORT)))
 }
 
-/// An address that is ours until this is dropped.
+/// Loopback address that this process holds until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Address {
     ip: Ipv4Addr,
@@ -63,7 +64,7 @@ impl Drop for Address {
     }
 }
 
-/// The next address that nobody holds, and its place in our block.
+/// Returns the next free address and its place in our block.
 fn take() -> io::Result<(Ipv4Addr, u16)> {
     let block = block()?;
     let mut given = lock(&block.given);
@@ -71,7 +72,7 @@ fn take() -> io::Result<(Ipv4Addr, u16)> {
         given.next = given.next.wrapping_add(1);
         let place = given.next;
         let [high, low] = place.to_be_bytes();
-        // 255 holds the claim, and clients tend to think of 0 and 255 as networks.
+        // 255 holds the claim, and clients tend to treat 0 and 255 as network addresses.
         if high != u8::MAX && !matches!(low, 0 | u8::MAX) && given.held.insert(place) {
             return Ok((Ipv4Addr::new(127, block.number, high, low), place));
         }

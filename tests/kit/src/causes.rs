@@ -1,6 +1,6 @@
-//! Errors in words, for whoever reads a test's output.
+//! Formats errors for a reader of the test output.
 
-/// The error with all its causes, in one line.
+/// Returns the error and all its causes in one line.
 pub fn whole(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();

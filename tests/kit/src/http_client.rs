@@ -1,18 +1,17 @@
-//! A plain HTTP client for tests.
+//! Plain HTTP client for tests.
 
 use std::sync::Once;
 
-/// Sets the TLS implementation of this process, once. Needed before any `reqwest` client is made.
+/// Installs the TLS implementation of this process, once. Call it before building any `reqwest` client.
 pub fn install_tls() {
     static INSTALLED: Once = Once::new();
     INSTALLED.call_once(|| {
-        // Fails if somebody else was first, which is as good.
+        // Fails if another caller was first, which is just as good.
         let _ = rustls::crypto::ring::default_provider().install_default();
     });
 }
 
-/// A client that goes straight to its target, whatever proxy the environment names, follows no redirects and
-/// waits forever.
+/// Builds a client that ignores the proxies of the environment, follows no redirects and has no timeout.
 pub fn http_client() -> Result<reqwest::Client, reqwest::Error> {
     install_tls();
     reqwest::Client::builder()

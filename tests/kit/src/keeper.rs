@@ -1,12 +1,13 @@
-//! Process life: nothing that the kit starts outlives the process that started it.
+//! Process lifetime: nothing that the kit starts outlives the process that started it.
 //!
-//! A destructor is not enough: statics are never dropped, a test harness may call `process::exit`, and
-//! SIGKILL runs nothing at all. So one small shell process per test process, the keeper, reads orders from a
-//! pipe. When the pipe's other end closes, for whatever reason, it kills what is left and removes its files.
+//! A destructor is not enough: statics never drop, a test harness may call `process::exit`, and SIGKILL runs
+//! no code at all. So each test process has a keeper, a small shell process that reads orders from a pipe.
+//! When the other end of the pipe closes for any reason, the keeper kills the remaining processes and removes
+//! their files.
 //!
-//! A child is born behind a gate: a shell that waits for one line before it becomes the program. The line is
-//! written after the keeper knows the process id. If the owner dies in between, the gate sees the end of its
-//! input and leaves. There is no moment at which a child is running and unknown.
+//! Each child starts behind a gate: a shell that waits for one line before it becomes the program. The parent
+//! writes the line after the keeper knows the process id. If the owner dies in between, the gate reads the
+//! end of its input and exits. So no child ever runs without the keeper knowing it.
 
 use std::ffi::OsStr;
 use std::io::Write as _;
@@ -21,7 +22,7 @@ use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 const KEEPER: &str = include_str!("../assets/keeper.sh");
 const GATE: &str = r#"IFS= read -r _ && exec "$0" "$@" </dev/null"#;
 
-/// The keeper's process handle is kept only so that its input stays open.
+/// Keeps the process handle only to keep its stdin open.
 struct Keeper {
     _process: Child,
     orders: Mutex<ChildStdin>,
@@ -59,12 +60,12 @@ fn order(verb: &str, subject: &OsStr) -> io::Result<()> {
 }
 
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // A test that panicked while holding a lock must not hide its own failure behind those of others.
+    // A test that panicked while holding a lock must not hide its own failure behind others.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A command for [`spawn`]: add arguments, environment, stdout and stderr as with any [`Command`]. Standard
-/// input and the process group belong to the keeper.
+/// Builds a command for [`spawn`]: add arguments, environment, stdout and stderr as with any [`Command`]. The
+/// keeper owns stdin and the process group.
 pub(crate) fn gated(program: &Path) -> Command {
     let mut command = Command::new("/bin/sh");
     command.args(["-c", GATE]).arg(program);
@@ -86,7 +87,7 @@ pub(crate) fn spawn(mut command: Command) -> io::Result<Kept> {
     Ok(kept)
 }
 
-/// A child process that ends with its owner. Dropping it kills it.
+/// Child process that ends with its owner. Dropping it kills it.
 #[derive(Debug)]
 pub(crate) struct Kept {
     id: u32,
@@ -104,7 +105,7 @@ impl Kept {
         self.id
     }
 
-    /// What the child writes, if the command's stdout was piped. The second call returns nothing.
+    /// Takes the child's stdout, if it was piped. Returns `None` on the second call.
     pub(crate) fn take_stdout(&self) -> Option<std::process::ChildStdout> {
         match &mut *lock(&self.state) {
             State::Running(child) => child.stdout.take(),
@@ -116,7 +117,7 @@ impl Kept {
         self.reap(Child::try_wait)
     }
 
-    /// Sends a signal to this process alone. A process that has ended is left in peace.
+    /// Sends a signal to this process alone. Does nothing if the process has ended.
     pub(crate) fn signal(&self, signal: Signal) -> io::Result<()> {
         match (&*lock(&self.state), self.pid()) {
             (State::Running(_), Some(pid)) => Ok(kill_process(pid, signal)?),
@@ -124,10 +125,10 @@ impl Kept {
         }
     }
 
-    /// SIGKILL for the process and its children, then waits for its end.
+    /// Sends SIGKILL to the process and its children, then waits for the process to end.
     pub(crate) fn kill(&self) -> io::Result<ExitStatus> {
         if let (State::Running(_), Some(pid)) = (&*lock(&self.state), self.pid()) {
-            // The group is the child's own; it is missing only while the child is being born.
+            // The child has its own process group; the group is missing only while the child is starting.
             if kill_process_group(pid, Signal::KILL).is_err() {
                 kill_process(pid, Signal::KILL)?;
             }
@@ -159,31 +160,31 @@ impl Kept {
 
 impl Drop for Kept {
     fn drop(&mut self) {
-        // Nobody is left to hear of a failure, and the keeper tries again.
+        // Nobody is left to handle an error, and the keeper tries again.
         let _ = self.kill();
     }
 }
 
-/// Has the keeper remove this directory when the owner is gone. It need not exist yet. Control groups may be among
-/// them.
+/// Orders the keeper to remove this directory when the owner is gone. The directory need not exist yet, and
+/// may be a control group.
 pub(crate) fn hold(directory: &Path) -> io::Result<()> {
     order("hold", directory.as_os_str())
 }
 
 /// Tells the keeper that the directory has been removed.
 pub(crate) fn release(directory: &Path) {
-    // Should the keeper be gone, so is its list.
+    // If the keeper is gone, so is its list.
     let _ = order("release", directory.as_os_str());
 }
 
-/// A directory that is removed on drop, or by the keeper.
+/// Directory that is removed on drop, or by the keeper.
 #[derive(Debug)]
 pub(crate) struct KeptDirectory {
     path: PathBuf,
 }
 
 impl KeptDirectory {
-    /// A fresh directory in memory (`/dev/shm`) if at least `bytes` are free there, else on disk.
+    /// Creates a fresh directory in memory (`/dev/shm`) if at least `bytes` are free there, else on disk.
     pub(crate) fn in_memory(name: &str, bytes: u64) -> io::Result<Self> {
         let memory = Path::new("/dev/shm");
         if free_bytes(memory).is_ok_and(|free| free >= bytes)
@@ -194,7 +195,7 @@ impl KeptDirectory {
         Self::new(name)
     }
 
-    /// A fresh directory in the system's place for temporary files.
+    /// Creates a fresh directory in the system's temporary directory.
     pub(crate) fn new(name: &str) -> io::Result<Self> {
         Self::inside(&std::env::temp_dir(), name)
     }
@@ -220,7 +221,7 @@ impl Drop for KeptDirectory {
     }
 }
 
-/// Free space for an ordinary user on the file system that holds `path`.
+/// Returns the space available to an unprivileged user on the file system of `path`.
 pub(crate) fn free_bytes(path: &Path) -> io::Result<u64> {
     let disk = rustix::fs::statvfs(path)?;
     Ok(disk.f_bavail.saturating_mul(disk.f_frsize))

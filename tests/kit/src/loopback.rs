@@ -1,8 +1,8 @@
-//! An HTTP/1.1 server on loopback with a thread and a runtime of its own.
+//! HTTP/1.1 server on loopback with its own thread and runtime.
 //!
-//! Its own runtime, so that it answers while a test blocks its thread, and so that it can be used from tests
-//! without one. Built directly on hyper because a handler here may also hang up without an answer, which
-//! the layers above hyper do not offer.
+//! The separate runtime lets it answer while a test blocks its thread, and serves tests without a runtime. It
+//! builds directly on hyper because a handler here may also hang up without a response, which the layers
+//! above hyper do not offer.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -21,22 +21,22 @@ use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
-/// Instead of an answer: the connection is closed.
+/// Closes the connection instead of sending a response.
 #[derive(Debug, thiserror::Error)]
 #[error("hung up on purpose")]
 pub(crate) struct HangUp;
 
-/// What a handler returns.
+/// Result of a handler.
 pub(crate) type Answered = Result<Response<Body>, HangUp>;
 
-/// The two ends of a connection.
+/// Both ends of a connection.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Ends {
     pub(crate) from: SocketAddr,
     pub(crate) to: SocketAddr,
 }
 
-/// A running server. Dropping it breaks all connections and frees the port.
+/// Running server. Dropping it closes all connections and frees the port.
 #[derive(Debug)]
 pub(crate) struct Server {
     address: SocketAddr,
@@ -45,8 +45,8 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Starts a server. `make_handler` runs inside the server's runtime, so that clients made there belong to
-    /// it.
+    /// Starts a server. Calls `make_handler` inside the server's runtime, so that clients created there
+    /// belong to it.
     pub(crate) fn start<H, A, E>(
         address: SocketAddr,
         make_handler: impl FnOnce() -> Result<H, E>,
@@ -82,7 +82,7 @@ impl Server {
                 })
             }
             Err(error) => {
-                // The caller may be in a runtime, where another one must not be dropped in the usual way.
+                // The caller may be in a runtime, where dropping another one the usual way panics.
                 runtime.shutdown_background();
                 Err(error)
             }
@@ -98,13 +98,13 @@ impl Drop for Server {
     fn drop(&mut self) {
         drop(self.stop.take());
         if let Some(thread) = self.thread.take() {
-            // A panic in there has been printed, and there is nobody to pass it on to.
+            // The thread has already printed its panic, and nobody is left to receive it.
             let _ = thread.join();
         }
     }
 }
 
-/// Runs until told to stop, by a dropped sender.
+/// Runs until the sender of `stopped` is dropped.
 pub(crate) fn run(
     runtime: &Runtime,
     stopped: oneshot::Receiver<Infallible>,
@@ -118,7 +118,7 @@ pub(crate) fn run(
     });
 }
 
-/// Accepts and serves connections for ever. Dropping it breaks them all.
+/// Accepts and serves connections forever. Dropping the future closes them all.
 pub(crate) async fn accept<H, A>(listener: TcpListener, handler: H)
 where
     H: Fn(Request<Incoming>, Ends) -> A + Clone + Send + Sync + 'static,
@@ -129,7 +129,7 @@ where
         tokio::select! {
             accepted = listener.accept() => match accepted {
                 Ok((stream, _)) => drop(conversations.spawn(converse(stream, handler.clone()))),
-                // Out of file descriptors, most likely: they come back.
+                // Most likely out of file descriptors: some will become free.
                 Err(_) => tokio::time::sleep(std::time::Duration::from_millis(10)).await,
             },
             Some(_) = conversations.join_next() => {}
@@ -147,7 +147,7 @@ where
         return;
     };
     let service = service_fn(|request| handler(request, Ends { from, to }));
-    // An error is a broken connection: the client's doing, or ours on purpose.
+    // An error is a broken connection: caused by the client, or by us on purpose.
     let _ = http1::Builder::new()
         .serve_connection(TokioIo::new(stream), service)
         .await;

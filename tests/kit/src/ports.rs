@@ -1,4 +1,4 @@
-//! Free loopback ports for programs that must be told theirs.
+//! Free loopback ports for programs that need a fixed one.
 
 use std::collections::HashSet;
 use std::hash::{BuildHasher as _, RandomState};
@@ -8,14 +8,14 @@ use std::{io, ops::Range};
 
 use crate::keeper::lock;
 
-// Below the range from which the kernel takes the ports of outgoing connections: a server that is stopped
-// and started again finds its port still free.
+// Below the kernel's range for outgoing connections, so a server that stops and starts again finds its port
+// still free.
 const CANDIDATES: Range<u16> = 20_000..32_000;
 
 static GIVEN: Mutex<Option<HashSet<u16>>> = Mutex::new(None);
 
-/// A port that nobody listens on, never given twice by this process. Another process may still take it
-/// first: who starts a server on it must be ready to try again.
+/// Returns a port that nobody listens on, never twice in this process. Another process may still take it
+/// first, so callers must be ready to retry.
 pub fn free() -> io::Result<u16> {
     let mut given = lock(&GIVEN);
     let given = given.get_or_insert_default();

@@ -1,4 +1,4 @@
-//! A program under test as a real process: its output as text, signals, restarts, memory and CPU time.
+//! Program under test as a real process: its output as text, signals, restarts, memory and CPU time.
 
 use std::ffi::OsString;
 use std::fs::{self, OpenOptions};
@@ -14,7 +14,7 @@ use crate::keeper::{self, Kept, KeptDirectory, lock};
 use crate::usage::Usage;
 use crate::wait::{TimedOut, within};
 
-/// Runs a command to its end, with this input.
+/// Runs a command to completion with this input.
 pub fn output_of(command: &mut Command, input: &str) -> io::Result<Output> {
     command
         .stdin(Stdio::piped())
@@ -27,46 +27,46 @@ pub fn output_of(command: &mut Command, input: &str) -> io::Result<Output> {
     child.wait_with_output()
 }
 
-/// What went wrong with a process.
+/// Error from controlling a process.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// It could not be started.
+    /// The program failed to start.
     #[error("failed to start {program}")]
     Start {
-        /// The program's path.
+        /// Program path.
         program: PathBuf,
-        /// Why.
+        /// Cause.
         source: io::Error,
     },
-    /// It is running no more, or never was.
+    /// The process no longer runs, or never did.
     #[error("failed to {action} process {id} ({program})")]
     Handle {
-        /// What was tried.
+        /// Attempted action.
         action: &'static str,
-        /// The process id.
+        /// Process id.
         id: u32,
-        /// The program's path.
+        /// Program path.
         program: PathBuf,
-        /// Why.
+        /// Cause.
         source: io::Error,
     },
-    /// It did not end in time.
+    /// The process did not end in time.
     #[error("process {id} ({program}) goes on after {deadline:?}; its last output:\n{tail}")]
     GoesOn {
-        /// The process id.
+        /// Process id.
         id: u32,
-        /// The program's path.
+        /// Program path.
         program: PathBuf,
-        /// How long was waited.
+        /// Time waited.
         deadline: Duration,
-        /// The last lines it wrote.
+        /// Last lines of its output.
         tail: String,
     },
 }
 
-/// What to run: a path, arguments and environment.
+/// Program to run: path, arguments and environment.
 ///
-/// The environment starts empty but for `PATH`, `TMPDIR`, `RUST_BACKTRACE` and `LLVM_PROFILE_FILE`: a
+/// The environment is empty except for `PATH`, `TMPDIR`, `RUST_BACKTRACE` and `LLVM_PROFILE_FILE`: a
 /// developer's own `KUBECONFIG` or home directory never reaches a program under test.
 #[derive(Debug, Clone)]
 pub struct Program {
@@ -76,7 +76,7 @@ pub struct Program {
 }
 
 impl Program {
-    /// A program with no arguments.
+    /// Returns a program without arguments.
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self {
             path: path.into(),
@@ -99,7 +99,7 @@ impl Program {
         self
     }
 
-    /// Sets one variable of its environment.
+    /// Sets one environment variable.
     #[must_use]
     pub fn env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
         self.environment.push((name.into(), value.into()));
@@ -160,7 +160,7 @@ fn append_to(path: &Path) -> io::Result<Stdio> {
         .map(Stdio::from)
 }
 
-/// A running program. It is killed when this is dropped, and when the test process ends in any other way.
+/// Running program. It is killed on drop, and when the test process ends in any other way.
 #[derive(Debug)]
 pub struct Process {
     program: Program,
@@ -169,13 +169,14 @@ pub struct Process {
 }
 
 impl Process {
-    /// Starts the program and captures what it writes.
+    /// Starts the program and captures its output.
     pub fn start(program: Program) -> Result<Self, Error> {
         let logs = Logs::temporary().map_err(|source| start_error(&program, source))?;
         Self::start_with(program, logs)
     }
 
-    /// As [`start`](Self::start), with its output in `directory/NAME.stdout` and `directory/NAME.stderr`.
+    /// Starts the program like [`start`](Self::start), with its output in `directory/NAME.stdout` and
+    /// `directory/NAME.stderr`.
     pub(crate) fn start_logging_to(program: Program, directory: &Path, name: &str) -> Result<Self, Error> {
         Self::start_with(program, Logs::inside(directory, &format!("{name}.")))
     }
@@ -191,33 +192,32 @@ impl Process {
         })
     }
 
-    /// The process id of the current run.
+    /// Returns the process id of the current run.
     pub fn id(&self) -> u32 {
         lock(&self.current).id()
     }
 
-    /// All that it wrote to stdout so far, over all runs.
+    /// Returns its stdout so far, over all runs.
     pub fn stdout(&self) -> String {
         read(&self.logs.stdout)
     }
 
-    /// All that it wrote to stderr so far, over all runs.
+    /// Returns its stderr so far, over all runs.
     pub fn stderr(&self) -> String {
         read(&self.logs.stderr)
     }
 
-    /// The last lines of both streams, for messages.
+    /// Returns the last lines of both streams, for messages.
     pub fn tail(&self, lines: usize) -> String {
         let text = self.stdout() + &self.stderr();
         let all: Vec<&str> = text.lines().collect();
         all[all.len().saturating_sub(lines)..].join("\n")
     }
 
-    /// Waits until the text has been written to either stream. A process that ends without it is not waited
-    /// for any longer.
+    /// Waits until the text appears in either stream. Stops waiting when the process ends without it.
     pub async fn await_output(&self, text: &str, deadline: Duration) -> Result<(), TimedOut> {
         let written = within(deadline, || async {
-            // Asked before its output is read: what it wrote at its end is then in there.
+            // Checks before reading the output, which then includes the last lines of an ended process.
             let ended = self.exit_status().ok().flatten();
             if self.stdout().contains(text) || self.stderr().contains(text) {
                 return Ok(Ok(()));
@@ -235,27 +235,27 @@ impl Process {
         })
     }
 
-    /// How it ended; nothing while it runs.
+    /// Returns the exit status; `None` while it runs.
     pub fn exit_status(&self) -> Result<Option<ExitStatus>, Error> {
         lock(&self.current)
             .try_wait()
             .map_err(|source| self.error("wait for", source))
     }
 
-    /// SIGKILL: the process gets no chance to say goodbye.
+    /// Sends SIGKILL: the process gets no chance to clean up.
     pub fn kill_hard(&self) -> Result<ExitStatus, Error> {
         lock(&self.current)
             .kill()
             .map_err(|source| self.error("kill", source))
     }
 
-    /// SIGTERM, then waits for the end. A process that has ended already is not asked again.
+    /// Sends SIGTERM, then waits for the process to end. Sends nothing if it has already ended.
     pub async fn terminate(&self, deadline: Duration) -> Result<ExitStatus, Error> {
         self.signal(Signal::TERM, "terminate")?;
         self.wait(deadline).await
     }
 
-    /// Waits for the end of the process.
+    /// Waits for the process to end.
     pub async fn wait(&self, deadline: Duration) -> Result<ExitStatus, Error> {
         let ended = within(deadline, || async { self.exit_status().transpose() }).await;
         ended.unwrap_or_else(|_| {
@@ -269,17 +269,18 @@ impl Process {
         })
     }
 
-    /// SIGSTOP: it keeps its connections, locks and leases, and does nothing.
+    /// Sends SIGSTOP: the process keeps its connections, locks and leases, but does nothing.
     pub fn pause(&self) -> Result<(), Error> {
         self.signal(Signal::STOP, "pause")
     }
 
-    /// SIGCONT: undoes [`pause`](Self::pause).
+    /// Sends SIGCONT, which undoes [`pause`](Self::pause).
     pub fn resume(&self) -> Result<(), Error> {
         self.signal(Signal::CONT, "resume")
     }
 
-    /// Kills it if it still runs, and starts it again with the same arguments. Its output is appended.
+    /// Kills the process if it still runs, and starts it again with the same arguments. Appends to its
+    /// output.
     pub fn restart(&self) -> Result<(), Error> {
         let mut current = lock(&self.current);
         current
@@ -289,17 +290,17 @@ impl Process {
             .map_err(|source| start_error(&self.program, source))
     }
 
-    /// Memory and CPU time of the current run; nothing once it has ended.
+    /// Returns memory and CPU time of the current run; `None` once it has ended.
     pub fn usage(&self) -> Option<Usage> {
         Usage::of(self.id())
     }
 
-    /// The most memory it ever held, in bytes; 0 once it has ended.
+    /// Returns its peak memory in bytes; 0 once it has ended.
     pub fn peak_rss_bytes(&self) -> u64 {
         self.usage().map_or(0, |usage| usage.peak_rss_bytes)
     }
 
-    /// CPU time of user and system together, in seconds; 0 once it has ended.
+    /// Returns CPU time of user and system together, in seconds; 0 once it has ended.
     pub fn cpu_seconds(&self) -> f64 {
         self.usage().map_or(0.0, |usage| usage.cpu_seconds)
     }
@@ -311,7 +312,7 @@ impl Process {
     }
 
     fn error(&self, action: &'static str, source: io::Error) -> Error {
-        // The caller may hold the lock on the current run; the message can do without its number.
+        // The caller may hold the lock on the current run; the message then goes without the process id.
         let id = self.current.try_lock().map_or(0, |current| current.id());
         Error::Handle {
             action,

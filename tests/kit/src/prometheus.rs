@@ -1,4 +1,4 @@
-//! A real Prometheus on loopback.
+//! Real Prometheus on loopback.
 
 use std::fs;
 use std::io;
@@ -15,40 +15,40 @@ use crate::{assets, ports};
 const READY_IN: Duration = Duration::from_secs(30);
 const START_ATTEMPTS: u32 = 3;
 
-/// Why Prometheus is not there, or did not answer.
+/// Error from starting or querying Prometheus.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The program is missing.
     #[error("failed to find Prometheus")]
     Assets(#[from] assets::Error),
-    /// A file could not be written, or a port not be found.
+    /// Failed to write a file or find a port.
     #[error("failed to prepare Prometheus' files")]
     Prepare(#[from] io::Error),
-    /// It did not start.
+    /// Failed to start.
     #[error("failed to start Prometheus")]
     Process(#[from] process::Error),
-    /// It started and was not ready in time, or ended.
+    /// Started, but ended or was not ready in time.
     #[error("failed to see Prometheus ready; its last output:\n{tail}")]
     NotReady {
-        /// The last lines it wrote.
+        /// Last lines of its output.
         tail: String,
-        /// What was seen instead.
+        /// Last observed state.
         source: TimedOut,
     },
-    /// A query could not be sent, or its answer not be read.
+    /// Failed to send a query or read its response.
     #[error("failed to query Prometheus")]
     Query(#[from] reqwest::Error),
-    /// A query was answered with an error.
+    /// A query returned an error.
     #[error("Prometheus refused the query {query}: {answer}")]
     Refused {
-        /// The expression.
+        /// Expression.
         query: String,
-        /// What it said.
+        /// Response.
         answer: Value,
     },
 }
 
-/// What Prometheus is to scrape: jobs with their targets.
+/// Scrape configuration: jobs with their targets.
 #[derive(Debug, Clone)]
 pub struct Scrape {
     every: Duration,
@@ -57,7 +57,7 @@ pub struct Scrape {
 }
 
 impl Scrape {
-    /// Nothing yet, every 100 milliseconds.
+    /// Returns a configuration without jobs and an interval of 100 milliseconds.
     pub fn nothing() -> Self {
         Self {
             every: Duration::from_millis(100),
@@ -66,7 +66,7 @@ impl Scrape {
         }
     }
 
-    /// With a job whose targets (`HOST:PORT`) are asked for `/metrics`.
+    /// Adds a job that scrapes `/metrics` of its targets (`HOST:PORT`).
     #[must_use]
     pub fn job<T: ToString>(mut self, name: &str, targets: impl IntoIterator<Item = T>) -> Self {
         let targets: Vec<String> = targets.into_iter().map(|target| target.to_string()).collect();
@@ -75,21 +75,21 @@ impl Scrape {
         self
     }
 
-    /// With another interval, which is also the timeout of a scrape and that of rules.
+    /// Sets the interval, which is also the timeout of a scrape and the interval of rules.
     #[must_use]
     pub fn every(mut self, interval: Duration) -> Self {
         self.every = interval;
         self
     }
 
-    /// With a file of rules.
+    /// Adds a rule file.
     #[must_use]
     pub fn rules(mut self, file: &str) -> Self {
         self.rules.push(file.to_owned());
         self
     }
 
-    /// As a configuration file. JSON is YAML.
+    /// Renders the configuration file. JSON is valid YAML.
     pub fn text(&self) -> String {
         let every = format!("{}ms", self.every.as_millis().max(1));
         let global =
@@ -98,7 +98,7 @@ impl Scrape {
     }
 }
 
-/// A running Prometheus. It ends when this is dropped, and when the test process ends in any other way.
+/// Running Prometheus. It ends on drop, and when the test process ends in any other way.
 #[derive(Debug)]
 pub struct Prometheus {
     process: Process,
@@ -107,12 +107,12 @@ pub struct Prometheus {
 }
 
 impl Prometheus {
-    /// Starts it, and fetches the program first if it is not there. Returns once it answers queries.
+    /// Starts Prometheus, and downloads the program first if it is missing. Returns once it answers queries.
     pub async fn start(scrape: &Scrape) -> Result<Self, Error> {
         Self::start_with(&scrape.text()).await
     }
 
-    /// As [`start`](Self::start), with a whole configuration file.
+    /// Starts Prometheus like [`start`](Self::start), with a complete configuration file.
     pub async fn start_with(configuration: &str) -> Result<Self, Error> {
         let program = tokio::task::spawn_blocking(assets::prometheus)
             .await
@@ -120,7 +120,7 @@ impl Prometheus {
         let mut attempt = 1;
         loop {
             match Self::try_start(Program::new(&program), configuration).await {
-                // Another process took the port between our look at it and the start.
+                // Another process took the port between our check and the start.
                 Err(Error::NotReady { tail, .. })
                     if attempt < START_ATTEMPTS && tail.contains("address already in use") =>
                 {
@@ -183,22 +183,23 @@ impl Prometheus {
         })
     }
 
-    /// `http://127.0.0.1:PORT`.
+    /// Returns `http://127.0.0.1:PORT`.
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// The process, for its output and for pausing it.
+    /// Returns the process, to read its output or pause it.
     pub fn process(&self) -> &Process {
         &self.process
     }
 
-    /// Evaluates an expression now: the `data` of the answer, with `resultType` and `result`.
+    /// Evaluates an expression now and returns the response's `data`, with `resultType` and `result`.
     pub async fn query(&self, expression: &str) -> Result<Value, Error> {
         self.ask("query", expression, &[]).await
     }
 
-    /// Evaluates an expression over a time, from `start` to `end` in seconds since 1970, every `step` seconds.
+    /// Evaluates an expression over a range, from `start` to `end` in seconds since 1970, every `step`
+    /// seconds.
     pub async fn query_range(
         &self,
         expression: &str,
@@ -226,7 +227,7 @@ impl Prometheus {
         })
     }
 
-    /// The values of an instant vector, in the order of the answer; empty while there is nothing to see.
+    /// Returns the values of an instant vector, in response order; empty while there are none.
     pub async fn values(&self, expression: &str) -> Result<Vec<f64>, Error> {
         let data = self.query(expression).await?;
         let samples = data["result"].as_array().cloned().unwrap_or_default();

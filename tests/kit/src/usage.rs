@@ -2,19 +2,19 @@
 
 use std::fs;
 
-/// What a process used.
+/// Resource usage of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Usage {
-    /// Memory held now, in bytes.
+    /// Current memory, in bytes.
     pub rss_bytes: u64,
-    /// The most memory ever held, in bytes.
+    /// Peak memory, in bytes.
     pub peak_rss_bytes: u64,
     /// CPU time of user and system together, in seconds.
     pub cpu_seconds: f64,
 }
 
 impl Usage {
-    /// Reads `/proc`; nothing if the process has ended.
+    /// Reads `/proc`; returns `None` if the process has ended.
     pub fn of(process: u32) -> Option<Self> {
         let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
         let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
@@ -36,7 +36,7 @@ fn bytes(status: &str, field: &str) -> Option<u64> {
 }
 
 fn cpu_seconds(stat: &str) -> Option<f64> {
-    // The name, field 2, may hold spaces and brackets. User and system time are fields 14 and 15.
+    // The name, field 2, may contain spaces and brackets. User and system time are fields 14 and 15.
     let (_, after_name) = stat.rsplit_once(") ")?;
     let mut times = after_name
         .split(' ')

@@ -1,4 +1,4 @@
-//! Waiting for a condition with a deadline, never for a time.
+//! Waits for a condition with a deadline, never for a fixed time.
 
 use std::fmt::Debug;
 use std::future::Future;
@@ -9,26 +9,26 @@ use tokio::sync::watch;
 
 const POLL: Duration = Duration::from_millis(25);
 
-/// The condition did not come true in time.
+/// The condition did not hold in time.
 #[derive(Debug, thiserror::Error)]
 #[error("not within {deadline:?} (asked {attempts} times); last seen: {last_seen}")]
 pub struct TimedOut {
-    /// How long was waited.
+    /// Time waited.
     pub deadline: Duration,
-    /// How often the condition was asked.
+    /// Number of attempts.
     pub attempts: u32,
-    /// What the last attempt saw.
+    /// Result of the last attempt.
     pub last_seen: String,
 }
 
-/// One look at the world: done with a value, or not yet.
+/// Result of one attempt: done with a value, or not yet.
 ///
-/// `Option` says no more than that. With `Result`, the error is what was seen instead, and it is shown when
-/// the deadline passes.
+/// `Option` carries nothing more. With `Result`, the error describes the observed state and appears in the
+/// message when the deadline passes.
 pub trait Look {
-    /// What is there once the condition holds.
+    /// Value once the condition holds.
     type Found;
-    /// The value, or a description of what was seen instead.
+    /// Returns the value, or a description of the observed state.
     fn found(self) -> Result<Self::Found, String>;
 }
 
@@ -46,9 +46,9 @@ impl<T, E: Debug> Look for Result<T, E> {
     }
 }
 
-/// Asks until the answer is there, and panics at the deadline, at the caller's line, with the last answer.
+/// Retries until the condition holds, and panics at the deadline, at the caller's line, with the last result.
 ///
-/// The deadline also cuts an attempt that hangs.
+/// The deadline also cancels an attempt that hangs.
 ///
 /// # Panics
 /// If the condition does not hold within `deadline`.
@@ -69,7 +69,7 @@ where
     }
 }
 
-/// As [`eventually`], but the caller decides what a missed deadline means.
+/// Waits like [`eventually`], but returns an error at the deadline.
 pub async fn within<F, A, L>(deadline: Duration, mut attempt: F) -> Result<L::Found, TimedOut>
 where
     F: FnMut() -> A,
@@ -104,7 +104,7 @@ where
     }
 }
 
-/// Waits for a condition that can only come true with a change that is announced: nothing is polled.
+/// Waits for a condition that changes only with an announced change, without polling.
 pub(crate) async fn changed_until<T>(
     mut changes: watch::Receiver<T>,
     deadline: Duration,
@@ -116,7 +116,7 @@ pub(crate) async fn changed_until<T>(
         while !holds() {
             attempts += 1;
             if changes.changed().await.is_err() {
-                // Nothing will ever change again.
+                // No further change can come.
                 std::future::pending::<()>().await;
             }
         }

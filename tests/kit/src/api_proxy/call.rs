@@ -1,24 +1,24 @@
-//! What a request to the API server is about, read from its path.
+//! Parses the path of an API server request into verb, resource, namespace and name.
 
 use axum::http::Method;
 
-/// One request to the API server.
+/// Request to the API server.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ApiCall {
-    /// `GET`, `PATCH`, …
+    /// HTTP method: `GET`, `PATCH`, …
     pub method: String,
-    /// The path, without the query.
+    /// Path without the query.
     pub path: String,
-    /// What follows the question mark; empty if there is none.
+    /// Query without the question mark; empty if there is none.
     pub query: String,
-    /// As in RBAC: get, list, watch, create, update, patch, delete, deletecollection. Outside of the API's
+    /// RBAC verb: get, list, watch, create, update, patch, delete, deletecollection. Outside the API's
     /// resources, the method in lower case.
     pub verb: &'static str,
-    /// As in RBAC: `pods`, `pods/status`. Empty outside of the API's resources.
+    /// RBAC resource: `pods`, `pods/status`. Empty outside the API's resources.
     pub resource: String,
-    /// Empty for what has none.
+    /// Namespace; empty for cluster-scoped requests.
     pub namespace: String,
-    /// Empty for lists, watches and creations.
+    /// Object name; empty for lists, watches and creations.
     pub name: String,
 }
 
@@ -42,7 +42,7 @@ impl ApiCall {
 
     fn read_resource(&mut self, parts: &[&str]) {
         let rest = match parts {
-            // A namespace's own subresources look like its contents.
+            // The subresources of a namespace look like its contents.
             ["namespaces", _, "status" | "finalize"] | ["namespaces"] | ["namespaces", _] => parts,
             ["namespaces", namespace, rest @ ..] => {
                 (*namespace).clone_into(&mut self.namespace);
@@ -89,12 +89,12 @@ impl ApiCall {
     }
 }
 
-/// Which requests a fault is meant for: by method, and by a text that their path contains.
+/// Selects the requests that a fault applies to, by method and by a substring of the path.
 #[derive(Debug, Clone)]
 pub struct Matcher {
     methods: Methods,
     path: String,
-    /// A text that their path must not contain.
+    /// Substring that excludes a path.
     except: Option<String>,
 }
 
@@ -107,22 +107,22 @@ enum Methods {
 }
 
 impl Matcher {
-    /// Requests with a method (`"PATCH"`) whose path contains the text.
+    /// Matches requests with this method (`"PATCH"`) whose path contains the text.
     pub fn new(method: &'static str, path: impl Into<String>) -> Self {
         Self::of(Methods::One(method), path)
     }
 
-    /// Requests with any method whose path contains the text; all requests if it is empty.
+    /// Matches requests with any method whose path contains the text; an empty text matches all requests.
     pub fn any(path: impl Into<String>) -> Self {
         Self::of(Methods::Any, path)
     }
 
-    /// Watches whose path contains the text.
+    /// Matches watches whose path contains the text.
     pub fn watches(path: impl Into<String>) -> Self {
         Self::of(Methods::Watches, path)
     }
 
-    /// Requests that change something and whose path contains the text.
+    /// Matches writes whose path contains the text.
     pub fn writes(path: impl Into<String>) -> Self {
         Self::of(Methods::Writes, path)
     }
@@ -135,7 +135,7 @@ impl Matcher {
         }
     }
 
-    /// But not those whose path contains this text.
+    /// Excludes requests whose path contains this text.
     #[must_use]
     pub fn except(mut self, path: impl Into<String>) -> Self {
         self.except = Some(path.into());
@@ -158,7 +158,7 @@ impl Matcher {
 mod tests {
     use super::*;
 
-    /// Sees that requests are read so: as verb, resource, namespace and name.
+    /// Asserts that each request parses into this verb, resource, namespace and name.
     fn assert_read(cases: &[(&str, [&str; 4])]) {
         for (request, wanted) in cases {
             let (method, path) = request.split_once(' ').unwrap();

@@ -1,4 +1,4 @@
-//! Faults of every kind, chosen by a seed.
+//! Faults of every kind, generated from a seed.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -11,31 +11,31 @@ use super::call::ApiCall;
 use super::handling::{Failure, Handling, Moment, WatchFault};
 use crate::keeper::lock;
 
-/// A kind of fault.
+/// Kind of fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Deed {
-    /// Events came late, or for a while not at all, or were told again from an older version.
+    /// Delayed or paused the events of a watch, or replayed them from an older version.
     StaleWatch,
-    /// Events were lost, and the API server said 410.
+    /// Dropped events, followed by a 410 from the API server.
     LostEvents,
-    /// A watch broke off, and what was on its way was lost.
+    /// Closed a watch and lost the events in flight.
     CutWatch,
-    /// A request was refused with 409, 429, 500, 503 or 504, or the connection closed; it had no effect.
+    /// Refused a request with 409, 429, 500, 503 or 504, or closed the connection; the request had no effect.
     Refused,
-    /// A request took effect, and the answer said otherwise or never came.
+    /// Let a request take effect but replaced or dropped its response.
     AnswerLost,
-    /// A request or its answer was held back, so that others overtook it.
+    /// Delayed a request or its response so that later requests overtook it.
     Delayed,
-    /// A request was never answered.
+    /// Never answered a request.
     Stalled,
 }
 
-/// How often each was done.
+/// Number of faults of each kind so far.
 #[derive(Debug, Clone, Default)]
 pub struct Deeds(Arc<Mutex<BTreeMap<Deed, u64>>>);
 
 impl Deeds {
-    /// The numbers so far.
+    /// Returns the counts so far.
     pub fn counts(&self) -> BTreeMap<Deed, u64> {
         lock(&self.0).clone()
     }
@@ -45,12 +45,12 @@ impl Deeds {
     }
 }
 
-/// Answers in place of the API server's.
+/// Status codes returned in place of the API server's response.
 const ERRORS: [u16; 5] = [409, 429, 500, 503, 504];
 
 pub(super) struct FaultProfile {
     seed: u64,
-    /// How many requests of a verb and resource there were.
+    /// Number of requests seen for each verb and resource.
     seen: HashMap<(&'static str, String), u64>,
     deeds: Deeds,
 }

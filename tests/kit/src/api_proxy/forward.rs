@@ -1,4 +1,4 @@
-//! Carrying one request to the API server and its answer back.
+//! Forwards one request to the API server and its response back.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use super::handling::{Failure, Handling, Moment, Sentence, WatchFault};
 use super::watches;
 use crate::loopback::{Answered, HangUp};
 
-/// Handles one request from its arrival to its answer.
+/// Handles one request from arrival to response.
 pub(super) async fn handle(office: Arc<Office>, request: Request<Incoming>) -> Answered {
     let call = ApiCall::new(
         request.method(),
@@ -32,7 +32,7 @@ pub(super) async fn handle(office: Arc<Office>, request: Request<Incoming>) -> A
 
 async fn judge_and_carry(office: &Arc<Office>, call: &ApiCall, request: Request<Incoming>) -> Answered {
     match office.judge.judge(call) {
-        // A stall was passed as a sentence of its own.
+        // A stall arrives as its own `Sentence` variant.
         Sentence::Handling(Handling::Forward | Handling::Stall(_)) => {
             carry(office, call, request, None).await
         }
@@ -76,7 +76,7 @@ async fn carry(
             "upgraded connections (exec, attach, port-forward) are not carried",
         );
     }
-    // What a client sends is small. A failure here is the client's end.
+    // Request bodies are small. An error here means that the client has disconnected.
     let body = to_bytes(Body::new(body), usize::MAX).await.map_err(|_| HangUp)?;
     let path = parts.uri.path_and_query().map_or("/", |path| path.as_str());
     let path = office.beginnings.of(call, path, trouble);
@@ -87,7 +87,7 @@ async fn carry(
     let outgoing = outgoing
         .body(kube::client::Body::from(body))
         .map_err(|_| HangUp)?;
-    // An API server that cannot be reached looks to the client as it would without us: no answer.
+    // An unreachable API server looks the same to the client with or without the proxy: no response.
     let (parts, body) = office
         .client
         .send(outgoing)
@@ -107,14 +107,15 @@ async fn carry(
     Ok(response)
 }
 
-/// An answer's beginning may be on its way before the effect: wait for its end. A watch has neither.
+/// Reads the response to its end, because the first bytes may arrive before the write takes effect. Returns
+/// at once for a watch, which has neither an effect nor an end.
 async fn take_effect(call: &ApiCall, answer: Response<Body>) {
     if !call.is_watch() {
         let _ = to_bytes(answer.into_body(), usize::MAX).await;
     }
 }
 
-/// Headers but those that describe one connection.
+/// Removes the hop-by-hop headers.
 fn passed_on(mut headers: HeaderMap) -> HeaderMap {
     for name in [CONNECTION, HOST, TRANSFER_ENCODING] {
         headers.remove(name);
@@ -130,7 +131,7 @@ fn fail(failure: Failure, call: &ApiCall) -> Answered {
     )
 }
 
-/// An error as the API server would put it.
+/// Builds an error response in the API server's format.
 fn status_answer(status: u16, message: &str) -> Answered {
     let reason = match status {
         400 => "BadRequest",

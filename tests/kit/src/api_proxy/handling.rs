@@ -1,4 +1,4 @@
-//! What becomes of a request, and who decides.
+//! Decides how to handle each request.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -9,25 +9,25 @@ use super::call::{ApiCall, Matcher};
 use crate::keeper::lock;
 use crate::wait::{TimedOut, changed_until};
 
-/// On which side of its effect a fault strikes.
+/// Point at which a fault strikes, relative to the effect of the request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Moment {
-    /// The API server never hears of the request.
+    /// The request never reaches the API server.
     BeforeForwarding,
-    /// The request took effect, and its answer is lost.
+    /// The request takes effect and its response is lost.
     AfterForwarding,
 }
 
-/// An answer that is not the API server's.
+/// Failure that the proxy returns instead of the API server's response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Failure {
     pub(super) moment: Moment,
-    /// None: the connection is closed.
+    /// HTTP status; `None` closes the connection.
     pub(super) status: Option<u16>,
 }
 
 impl Failure {
-    /// An HTTP status (409, 500, 503, …) in place of the request.
+    /// Returns an HTTP status (409, 500, 503, …) without forwarding the request.
     pub fn refused(status: u16) -> Self {
         Self {
             moment: Moment::BeforeForwarding,
@@ -35,7 +35,7 @@ impl Failure {
         }
     }
 
-    /// The request takes effect, but the answer says otherwise.
+    /// Lets the request take effect, then returns this status instead of the response.
     pub fn after_effect(status: u16) -> Self {
         Self {
             moment: Moment::AfterForwarding,
@@ -43,45 +43,45 @@ impl Failure {
         }
     }
 
-    /// The connection is closed, before the request or after its effect.
+    /// Closes the connection, before the request is forwarded or after it takes effect.
     pub fn hang_up(moment: Moment) -> Self {
         Self { moment, status: None }
     }
 }
 
-/// What becomes of one request.
+/// Handling of one request.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Handling {
-    /// It is forwarded, and so is its answer.
+    /// Forwards the request and its response.
     #[default]
     Forward,
-    /// It fails.
+    /// Fails the request.
     Fail(Failure),
-    /// It is forwarded after the first delay, and answered after the second.
+    /// Forwards the request after the first delay and returns the response after the second.
     Delay(Duration, Duration),
-    /// It is held back for ever: until all faults are ended.
+    /// Holds the request back until all faults are cleared.
     Stall(Moment),
-    /// It is a watch, and its events do not come as they should.
+    /// Applies a fault to the events of a watch.
     Disturb(WatchFault),
 }
 
-/// What befalls the events of one watch. All of it ends when all faults are ended.
+/// Fault in the events of one watch. It ends when all faults are cleared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WatchFault {
-    /// Each comes so much later.
+    /// Delays each event by this duration.
     Late(Duration),
-    /// After so many, nothing comes for so long.
+    /// Delivers this many events, then nothing for this duration.
     Freeze(u32, Duration),
-    /// After so many, the connection breaks.
+    /// Closes the connection after this many events.
     Cut(u32),
-    /// After so many, at least one is lost, and all that follow for so long. Then the API server says that the version
-    /// is too old (410): what was lost is never told.
+    /// Delivers this many events, then drops at least one and all that follow for this duration. Then it
+    /// reports that the version is too old (410); the dropped events are never delivered.
     Lose(u32, Duration),
-    /// It begins at an older version than was asked for: what was told is told again.
+    /// Starts the watch at an older version than requested, so that events repeat.
     Rewind,
 }
 
-/// A fault that was ordered: how often it struck, and its end.
+/// Ordered fault: counts its hits and can release it.
 #[derive(Debug, Clone)]
 pub struct Fault {
     state: Arc<FaultState>,
@@ -104,25 +104,25 @@ impl Fault {
         }
     }
 
-    /// How often it struck.
+    /// Returns the number of hits.
     pub fn hits(&self) -> u32 {
         *self.state.hits.borrow()
     }
 
-    /// Waits until it has struck so often.
+    /// Waits until the fault has struck this many times.
     pub async fn await_hits(&self, count: u32, deadline: Duration) -> Result<(), TimedOut> {
         let holds = || self.hits() >= count;
         let seen = || format!("it struck {} times of {count}", self.hits());
         changed_until(self.state.hits.subscribe(), deadline, holds, seen).await
     }
 
-    /// Waits until it strikes, however long that takes.
+    /// Waits until the fault strikes, without a deadline.
     pub async fn struck(&self) {
-        // The sender lives in `self`, so this ends in no other way.
+        // The sender lives in `self`, so the wait cannot end with an error.
         let _ = self.state.hits.subscribe().wait_for(|hits| *hits > 0).await;
     }
 
-    /// Strikes no more, and lets go of what it holds.
+    /// Stops the fault and releases the requests that it holds.
     pub fn release(&self) {
         self.state.released.send_replace(true);
     }
@@ -132,7 +132,7 @@ impl Fault {
     }
 
     pub(super) async fn until_released(&self) {
-        // The sender lives in `self`, so this ends in no other way.
+        // The sender lives in `self`, so the wait cannot end with an error.
         let _ = self
             .state
             .released
@@ -146,7 +146,7 @@ impl Fault {
     }
 }
 
-/// What was decided on one request.
+/// Decision on one request.
 #[derive(Debug)]
 pub(super) enum Sentence {
     Handling(Handling),
@@ -156,7 +156,7 @@ pub(super) enum Sentence {
 #[derive(Debug)]
 struct Order {
     matcher: Matcher,
-    /// Matching requests that go through before it strikes.
+    /// Number of matching requests to let through before the fault strikes.
     spares: u32,
     left: u32,
     strike: Strike,
@@ -171,11 +171,11 @@ enum Strike {
 
 type Decide = Box<dyn FnMut(&ApiCall) -> Handling + Send>;
 
-/// The standing orders, and the one who decides on all other requests.
+/// Standing orders, and the callback that decides on all other requests.
 pub(super) struct Judge {
     orders: Mutex<Vec<Order>>,
     otherwise: Mutex<Option<Decide>>,
-    /// Released when all faults are ended.
+    /// Released when all faults are cleared.
     reign: Mutex<Fault>,
 }
 
@@ -231,14 +231,14 @@ impl Judge {
         std::mem::replace(&mut *lock(&self.reign), Fault::new()).release();
     }
 
-    /// What is released when all faults are ended.
+    /// Returns the fault that is released when all faults are cleared.
     pub(super) fn reign(&self) -> Fault {
         lock(&self.reign).clone()
     }
 
     pub(super) fn judge(&self, call: &ApiCall) -> Sentence {
         let mut orders = lock(&self.orders);
-        // One that holds a request back stays, so that all can be released together.
+        // A stall keeps its order, so that `clear` can release all of them together.
         let stalls = |order: &Order| matches!(order.strike, Strike::Stall(_));
         orders.retain(|order| !order.fault.is_released() && (order.left > 0 || stalls(order)));
         if let Some(order) = orders
@@ -250,7 +250,7 @@ impl Judge {
                 return Sentence::Handling(Handling::Forward);
             }
             order.left -= 1;
-            // One that lets the request take effect first counts itself when that has happened.
+            // A stall after the effect counts its own hit, once the request has taken effect.
             if !matches!(order.strike, Strike::Stall(Moment::AfterForwarding)) {
                 order.fault.strike();
             }

@@ -1,4 +1,4 @@
-//! What went through the proxy.
+//! Records the requests that pass through the proxy.
 
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -9,25 +9,25 @@ use super::call::ApiCall;
 use crate::keeper::lock;
 use crate::wait::{TimedOut, changed_until};
 
-/// One request and what was answered.
+/// Request and its outcome.
 #[derive(Debug, Clone)]
 pub struct Entry {
-    /// When it arrived.
+    /// Arrival time.
     pub at: Instant,
-    /// What it was.
+    /// The request.
     pub call: ApiCall,
-    /// What was answered, by the API server or in its place.
+    /// Outcome, from the API server or from the proxy.
     pub outcome: Outcome,
 }
 
-/// How a request ended.
+/// Outcome of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// Not yet: it waits for its answer, or the client gave it up.
+    /// Waits for a response, or the client has cancelled it.
     Pending,
-    /// With this HTTP status.
+    /// Ended with this HTTP status.
     Status(u16),
-    /// The connection was closed instead.
+    /// Ended with a closed connection.
     HungUp,
 }
 

@@ -1,11 +1,12 @@
-//! An HTTP proxy between a program under test and the API server, with faults on order.
+//! HTTP proxy between a program under test and the API server that injects faults on request.
 //!
-//! The program gets a kubeconfig with a plain `http://127.0.0.1:PORT`; the proxy talks to the API server as
-//! administrator, or as whom the program impersonates. Answers are streamed. Upgraded connections (exec,
-//! attach, port-forward) are not carried.
+//! The program gets a kubeconfig with a plain `http://127.0.0.1:PORT`. The proxy talks to the API server as
+//! administrator, or as the user that the program impersonates. It streams responses. It does not carry
+//! upgraded connections (exec, attach, port-forward).
 //!
-//! Faults are ordered one by one ([`ApiProxy::fail_next`], [`ApiProxy::stall_next`]), decided on every request
-//! ([`ApiProxy::decide_by`]), or chosen by a seed ([`ApiProxy::begin_faults`]); orders come first.
+//! Tests order faults one by one ([`ApiProxy::fail_next`], [`ApiProxy::stall_next`]), decide on every request
+//! ([`ApiProxy::decide_by`]), or generate faults from a seed ([`ApiProxy::begin_faults`]). Orders take
+//! precedence.
 
 mod call;
 mod fault_profile;
@@ -39,18 +40,18 @@ use handling::Judge;
 use journal::Journal;
 use watches::{Beginnings, Valves};
 
-/// Why there is no proxy.
+/// Error from starting a proxy.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// No port, no thread or no file.
+    /// Failed to open a port, start a thread or write a file.
     #[error("failed to start the proxy")]
     Start(#[from] io::Error),
-    /// No client for the API server.
+    /// Failed to build a client for the API server.
     #[error("failed to make a client for the API server")]
     Client(#[from] kube::Error),
 }
 
-/// A running proxy. Dropping it breaks all connections.
+/// Running proxy. Dropping it closes all connections.
 #[derive(Debug)]
 pub struct ApiProxy {
     server: Server,
@@ -59,7 +60,7 @@ pub struct ApiProxy {
     derived: AtomicU32,
 }
 
-/// What all connections share.
+/// State shared by all connections.
 struct Office {
     client: Client,
     judge: Judge,
@@ -78,14 +79,14 @@ impl std::fmt::Debug for Office {
 }
 
 impl ApiProxy {
-    /// Starts a proxy before the control plane's API server.
+    /// Starts a proxy in front of the control plane's API server.
     pub fn start(control_plane: &ControlPlane) -> Result<Self, Error> {
         Self::start_before(control_plane.config())
     }
 
-    /// Starts a proxy before any API server.
+    /// Starts a proxy in front of any API server.
     pub fn start_before(mut config: Config) -> Result<Self, Error> {
-        // Every answer is passed on as it is; to try again is the client's business.
+        // The proxy passes every response on unchanged; retries are up to the client.
         config.default_retry = false;
         config.read_timeout = None;
         let directory = KeptDirectory::new("api-proxy")?;
@@ -114,17 +115,17 @@ impl ApiProxy {
         Ok(proxy)
     }
 
-    /// `http://127.0.0.1:PORT`.
+    /// Returns `http://127.0.0.1:PORT`.
     pub fn url(&self) -> String {
         format!("http://{}", self.server.address())
     }
 
-    /// A kubeconfig file that leads through the proxy, as administrator.
+    /// Returns a kubeconfig file that connects through the proxy as administrator.
     pub fn kubeconfig_path(&self) -> PathBuf {
         self.directory.path().join("kubeconfig")
     }
 
-    /// A kubeconfig file that leads through the proxy as somebody else, by impersonation.
+    /// Writes a kubeconfig file that connects through the proxy and impersonates another user.
     pub fn kubeconfig_as(&self, user: &str, groups: &[&str]) -> io::Result<PathBuf> {
         let number = self.derived.fetch_add(1, Ordering::Relaxed);
         let path = self.directory.path().join(format!("kubeconfig-{number}"));
@@ -136,24 +137,24 @@ impl ApiProxy {
         fs::write(path, kubeconfig::text(&json!({ "server": self.url() }), user))
     }
 
-    /// Configuration of a client that goes through the proxy.
+    /// Returns the configuration of a client that connects through the proxy.
     pub fn config(&self) -> Config {
         let mut config = Config::new(self.url().parse().unwrap_or_default());
         config.default_retry = false;
         config
     }
 
-    /// All requests so far, in order of arrival.
+    /// Returns all requests so far, in order of arrival.
     pub fn requests(&self) -> Vec<Entry> {
         self.office.journal.entries()
     }
 
-    /// How many requests came with a verb and resource as in RBAC, for instance `("patch", "pods/status")`.
+    /// Counts the requests with an RBAC verb and resource, for instance `("patch", "pods/status")`.
     pub fn count(&self, verb: &str, resource: &str) -> usize {
         self.office.journal.count(verb, resource)
     }
 
-    /// Waits until so many requests with a verb and resource have come.
+    /// Waits until this many requests with the verb and resource have arrived.
     pub async fn await_count(
         &self,
         verb: &str,
@@ -167,69 +168,69 @@ impl ApiProxy {
             .await
     }
 
-    /// The next `times` requests that match fail so.
+    /// Fails the next `times` matching requests.
     pub fn fail_next(&self, matcher: Matcher, failure: Failure, times: u32) -> Fault {
         self.office.judge.order_failure(matcher, failure, times)
     }
 
-    /// The next request that matches is held back, before it is forwarded, until [`Fault::release`].
+    /// Holds the next matching request back, before forwarding it, until [`Fault::release`].
     pub fn stall_next(&self, matcher: Matcher) -> Fault {
         self.office
             .judge
             .order_stall(matcher, Moment::BeforeForwarding, 0)
     }
 
-    /// The next request that matches takes effect, and its answer is held back until [`Fault::release`].
+    /// Lets the next matching request take effect and holds its response back until [`Fault::release`].
     pub fn stall_next_answer(&self, matcher: Matcher) -> Fault {
         self.office.judge.order_stall(matcher, Moment::AfterForwarding, 0)
     }
 
-    /// After so many others, a request that matches is held back until [`Fault::release`]: before it is forwarded, or
-    /// when it has taken effect.
+    /// Lets `spares` matching requests through, then holds the next one back until [`Fault::release`], either
+    /// before forwarding it or after it takes effect.
     pub fn stall_after(&self, matcher: Matcher, spares: u32, moment: Moment) -> Fault {
         self.office.judge.order_stall(matcher, moment, spares)
     }
 
-    /// Decides on every request for which there is no order.
+    /// Sets the callback that decides on every request without an order.
     pub fn decide_by(&self, decide: impl FnMut(&ApiCall) -> Handling + Send + 'static) {
         self.office.judge.decide_by(Some(Box::new(decide)));
     }
 
-    /// Faults of every kind on every request, chosen by a seed. The same seed does the same to the first,
-    /// second, third … request of a verb and resource. Ends with [`Self::clear_faults`].
+    /// Injects faults of every kind into every request, generated from a seed. The same seed treats the
+    /// first, second, third … request of a verb and resource the same way. [`Self::clear_faults`] ends it.
     pub fn begin_faults(&self, seed: u64) -> Deeds {
         let (mut profile, deeds) = FaultProfile::new(seed);
         self.decide_by(move |call| profile.handling(call));
         deeds
     }
 
-    /// Ends all faults: what is held back goes on, and nothing fails any more.
+    /// Clears all faults: releases held requests and injects no further failures.
     pub fn clear_faults(&self) {
         self.office.judge.clear();
         self.thaw_watches();
     }
 
-    /// From now on no watch delivers an event, open or new. Lists and all else go through.
+    /// Stops the delivery of watch events, for open and new watches. Lists and all other requests go through.
     pub fn freeze_watches(&self) {
         self.office.valves.freeze(true);
     }
 
-    /// Delivers what was held back, in order.
+    /// Delivers the held-back events, in order.
     pub fn thaw_watches(&self) {
         self.office.valves.freeze(false);
     }
 
-    /// Breaks all open watches off; what they held back is lost.
+    /// Closes all open watches and drops the events that they held back.
     pub fn cut_watches(&self) {
         self.office.valves.cut();
     }
 
-    /// How many watches are open.
+    /// Returns the number of open watches.
     pub fn open_watches(&self) -> usize {
         *self.office.valves.open().borrow()
     }
 
-    /// Waits until at least so many watches are open.
+    /// Waits until at least this many watches are open.
     pub async fn await_open_watches(&self, count: usize, deadline: Duration) -> Result<(), TimedOut> {
         let holds = || self.open_watches() >= count;
         let seen = || format!("{} open watches of {count}", self.open_watches());

@@ -1,4 +1,4 @@
-//! Open watches: freezing their events, cutting them, and the trouble that each may have of its own.
+//! Open watches: freezes their events, cuts them, and applies the fault of each.
 
 use std::collections::{BTreeSet, HashMap};
 use std::io;
@@ -13,11 +13,11 @@ use super::call::ApiCall;
 use super::handling::{Fault, WatchFault};
 use crate::keeper::lock;
 
-/// The valves of all watches.
+/// Valves of all watches.
 #[derive(Debug)]
 pub(super) struct Valves {
     frozen: watch::Sender<bool>,
-    /// Counts the cuts; each change ends the watches that are open.
+    /// Counts the cuts; each change closes the open watches.
     cuts: watch::Sender<u64>,
     open: watch::Sender<usize>,
 }
@@ -44,7 +44,7 @@ impl Valves {
     }
 }
 
-/// One watch on its way to the client.
+/// Watch in transit to the client.
 struct Passage {
     events: mpsc::UnboundedReceiver<Arrived>,
     frozen: watch::Receiver<bool>,
@@ -55,17 +55,17 @@ struct Passage {
     _open: Open,
 }
 
-/// An event, which is a line, and when it came.
+/// Event, which is one line, and its arrival time.
 type Arrived = io::Result<(Instant, Bytes)>;
 
-/// What the API server says to a client that asks for a version that it has forgotten.
+/// API server's answer to a client that requests an expired version.
 const GONE: &str = concat!(
     r#"{"type":"ERROR","object":{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","#,
     r#""message":"too old resource version","reason":"Expired","code":410}}"#,
     "\n"
 );
 
-/// Counts a watch for as long as it lives.
+/// Counts an open watch until it is dropped.
 struct Open(Arc<Valves>);
 
 impl Open {
@@ -81,9 +81,9 @@ impl Drop for Open {
     }
 }
 
-/// Leads the events of a watch through the valves, and into its trouble until that is released. What arrives while
-/// they are frozen is held in memory, so that the API server does not take the client for a slow one and end the watch
-/// by itself.
+/// Passes the events of a watch through the valves, and applies its fault until that is released. Holds
+/// events in memory while the valves are frozen, so that the API server does not take the client for a slow
+/// one and end the watch.
 pub(super) fn through(valves: &Arc<Valves>, body: Body, trouble: Option<(WatchFault, Fault)>) -> Body {
     let (sender, events) = mpsc::unbounded_channel();
     tokio::spawn(pump(body, sender));
@@ -120,8 +120,8 @@ impl Passage {
 
     async fn delivery(&mut self) -> Option<io::Result<Bytes>> {
         let arrived = self.events.recv().await?;
-        // After the receipt: the valves may have been frozen in the meantime. An error means that the proxy is gone,
-        // and this with it.
+        // Checks after receiving, because the valves may have frozen in the meantime. An error means that the
+        // proxy is gone, and this task with it.
         let _ = self.frozen.wait_for(|frozen| !frozen).await;
         let (at, event) = match arrived {
             Ok(arrived) => arrived,
@@ -155,7 +155,7 @@ impl Passage {
     }
 }
 
-/// Reads events as they come, so that it is known when.
+/// Reads events as they arrive, to record their arrival times.
 async fn pump(body: Body, sender: mpsc::UnboundedSender<Arrived>) {
     let mut pieces = body.into_data_stream();
     let mut rest: Vec<u8> = Vec::new();
@@ -167,7 +167,7 @@ async fn pump(body: Body, sender: mpsc::UnboundedSender<Arrived>) {
         let piece = match piece {
             Some(Ok(piece)) => piece,
             Some(Err(error)) => {
-                // Nobody listens any more: then nobody misses it.
+                // A send fails only when nobody is listening.
                 let _ = sender.send(Err(io::Error::other(error)));
                 return;
             }
@@ -183,12 +183,12 @@ async fn pump(body: Body, sender: mpsc::UnboundedSender<Arrived>) {
     }
 }
 
-/// The versions at which watches of each path have begun.
+/// Versions at which the watches of each path started.
 #[derive(Debug, Default)]
 pub(super) struct Beginnings(Mutex<HashMap<String, BTreeSet<u64>>>);
 
 impl Beginnings {
-    /// The path and query of a request; for a watch that is to be rewound, at the oldest version known.
+    /// Returns the path and query of a request; for a watch to rewind, at the oldest known version.
     pub(super) fn of(&self, call: &ApiCall, path: &str, trouble: Option<WatchFault>) -> String {
         let asked = call
             .query

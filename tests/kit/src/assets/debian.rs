@@ -1,4 +1,4 @@
-//! Making programs from Debian packages: once, locked against other processes, with visible progress.
+//! Builds programs from Debian packages: once, locked against other processes, with visible progress.
 
 use std::fs::{self, File};
 use std::io::{self, BufRead as _, BufReader, Write as _};
@@ -13,10 +13,10 @@ use crate::keeper::{self, Kept};
 
 const HEARTBEAT: Duration = Duration::from_secs(30);
 const TAIL_LINES: usize = 25;
-/// What every script begins with.
+/// Common beginning of every script.
 const APT: &str = include_str!("../../assets/debian-apt.sh");
 
-/// How programs are made, and what that takes.
+/// Build recipe for a set of programs.
 pub(super) struct Recipe {
     pub(super) what: &'static str,
     pub(super) estimate: &'static str,
@@ -27,15 +27,15 @@ pub(super) struct Recipe {
 }
 
 impl Recipe {
-    /// Where the programs are once they have been made.
+    /// Returns the directory of the finished programs.
     pub(super) fn programs(&self) -> PathBuf {
         self.directory.join("bin")
     }
 
-    /// Makes the wanted programs that are missing. `arguments` chooses the script's arguments from them.
+    /// Builds the missing programs among `wanted`. `arguments` maps them to the script's arguments.
     ///
-    /// A program is put in place by renaming, so the presence of its file is its stamp; `.complete` says that
-    /// a first build has come to its end.
+    /// The script renames a finished program into place, so the presence of the file is its stamp;
+    /// `.complete` marks the end of a first build.
     pub(super) fn provide<'a>(
         &self,
         wanted: &[&'a str],
@@ -137,7 +137,7 @@ impl Recipe {
                 .map_err(io_error(|| "wait for the build".to_owned()))?
             {
                 Some(status) => break status,
-                // Its output has ended, so this takes an instant.
+                // The output has ended, so the process exits in an instant.
                 None => thread::yield_now(),
             }
         };
@@ -171,14 +171,14 @@ fn lines_of(build: &Kept) -> Receiver<String> {
     if let Some(output) = build.take_stdout() {
         thread::spawn(move || {
             let lines = BufReader::new(output).lines().map_while(Result::ok);
-            // The reader at the other end is gone only if this process is about to be.
+            // The receiver is gone only when this process is about to exit.
             lines.for_each(|line| drop(sender.send(line)));
         });
     }
     receiver
 }
 
-/// Prints the steps of the build as they come, and a sign of life in long ones, until its output ends.
+/// Prints the steps of the build and a heartbeat during long ones, until the output ends.
 fn report(lines: &Receiver<String>, started: Instant) {
     let mut current = String::new();
     loop {
@@ -196,8 +196,8 @@ fn report(lines: &Receiver<String>, started: Instant) {
     }
 }
 
-/// Writes to the real stderr: a test harness captures only the print macros of its threads, and somebody is
-/// waiting for minutes.
+/// Writes to the real stderr: a test harness captures only the print macros of its threads, and the build
+/// keeps a user waiting for minutes.
 fn say(message: std::fmt::Arguments<'_>) {
     let _ = writeln!(io::stderr(), "test-kit: {message}");
 }

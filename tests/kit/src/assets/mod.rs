@@ -1,12 +1,12 @@
-//! Where the programs come from.
+//! Locates the programs that the tests run.
 //!
 //! For a cluster, in this order:
-//! 1. `USE_EXISTING_CLUSTER=true` with `KUBECONFIG`. Never merely `KUBECONFIG`: it may be production.
+//! 1. `USE_EXISTING_CLUSTER=true` with `KUBECONFIG`. `KUBECONFIG` alone is not enough: it may be production.
 //! 2. `KUBEBUILDER_ASSETS`, a directory with etcd and kube-apiserver.
-//! 3. Our own build in the user's cache directory, made on first need.
+//! 3. Our own build in the user's cache directory, built on first use.
 //!
-//! Prometheus and the container runtime are Debian's ([`prometheus`], [`container_runtime`]), Helm is that of its package
-//! at `PyPI` ([`helm`]), and this workspace's programs are built by cargo ([`built`], [`tool`]).
+//! Prometheus and the container runtime come from Debian ([`prometheus`], [`container_runtime`]), Helm from
+//! its `PyPI` package ([`helm`]). Cargo builds the programs of this workspace ([`built`], [`tool`]).
 
 mod debian;
 mod recipes;
@@ -18,25 +18,25 @@ use std::path::{Path, PathBuf};
 pub use recipes::{ca_certificates, container_runtime, helm, kubernetes, prometheus, promtool};
 pub use workspace::{Profile, built, cargo, tool};
 
-/// A program of the control plane or of a node.
+/// Program of the control plane or of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Component {
-    /// The database.
+    /// Database.
     Etcd,
-    /// The API server.
+    /// API server.
     ApiServer,
-    /// The built-in controllers: garbage collection, namespaces, service accounts, workloads.
+    /// Built-in controllers: garbage collection, namespaces, service accounts, workloads.
     ControllerManager,
-    /// The scheduler.
+    /// Scheduler.
     Scheduler,
-    /// The node agent.
+    /// Node agent.
     Kubelet,
-    /// The command line client.
+    /// Command-line client.
     Kubectl,
 }
 
 impl Component {
-    /// What every test needs.
+    /// Components that every test needs.
     pub const DEFAULT: [Self; 4] = [
         Self::Etcd,
         Self::ApiServer,
@@ -44,7 +44,7 @@ impl Component {
         Self::Kubectl,
     ];
 
-    /// The program's file name.
+    /// Returns the program's file name.
     pub fn program(self) -> &'static str {
         match self {
             Self::Etcd => "etcd",
@@ -57,50 +57,50 @@ impl Component {
     }
 }
 
-/// Why a program is not there.
+/// Error from locating or building a program.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// `USE_EXISTING_CLUSTER` without a cluster.
+    /// `USE_EXISTING_CLUSTER` is set without a cluster.
     #[error("USE_EXISTING_CLUSTER=true needs KUBECONFIG to name the cluster's kubeconfig file")]
     NoKubeconfig,
     /// `KUBEBUILDER_ASSETS` lacks a program.
     #[error("KUBEBUILDER_ASSETS={} has no {program}", directory.display())]
     NotInAssets {
-        /// The directory.
+        /// Directory.
         directory: PathBuf,
-        /// The missing program.
+        /// Missing program.
         program: &'static str,
     },
-    /// This machine cannot make the programs.
+    /// This machine cannot build the programs.
     #[error("cannot make {what} here: {obstacle}\n{}", REMEDY)]
     Unsuitable {
-        /// What is wanted.
+        /// Programs to build.
         what: &'static str,
-        /// What is in the way.
+        /// Obstacle.
         obstacle: String,
     },
-    /// Making them failed.
+    /// The build failed.
     #[error("failed to make {what}; the last lines of {}:\n{tail}\n\nRun it again to retry. {}", log.display(), REMEDY)]
     Build {
-        /// What was wanted.
+        /// Programs to build.
         what: &'static str,
-        /// The whole log.
+        /// Complete log.
         log: PathBuf,
-        /// Its end.
+        /// Last lines of the log.
         tail: String,
     },
-    /// Cargo did not build a program of this workspace; it said why on stderr.
+    /// Cargo failed to build a program of this workspace; the reason is on stderr.
     #[error("failed to build the program {program} with cargo")]
     Cargo {
-        /// The program.
+        /// Program.
         program: String,
     },
-    /// Files or processes failed us.
+    /// A file or process operation failed.
     #[error("failed to {action}")]
     Io {
-        /// What was tried.
+        /// Attempted action.
         action: String,
-        /// Why.
+        /// Cause.
         source: io::Error,
     },
 }
@@ -108,34 +108,35 @@ pub enum Error {
 const REMEDY: &str = "Other ways: set KUBEBUILDER_ASSETS to a directory with etcd, kube-apiserver and \
     kube-controller-manager, or USE_EXISTING_CLUSTER=true and KUBECONFIG to a cluster that tests may use.";
 
-/// Which cluster to use.
+/// Cluster to use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Cluster {
-    /// One that somebody else runs, by its kubeconfig file.
+    /// Existing cluster, by its kubeconfig file.
     Existing(PathBuf),
-    /// One that we start.
+    /// Cluster that this process starts.
     Own(Programs),
 }
 
-/// A directory with programs of the control plane.
+/// Directory with the programs of the control plane.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Programs {
     directory: PathBuf,
 }
 
 impl Programs {
-    /// The directory, fit for `KUBEBUILDER_ASSETS`.
+    /// Returns the directory, in the form that `KUBEBUILDER_ASSETS` expects.
     pub fn directory(&self) -> &Path {
         &self.directory
     }
 
-    /// The program's path, if it is there. Given assets may lack all but etcd and kube-apiserver.
+    /// Returns the program's path if it exists. User-supplied assets may lack everything but etcd and
+    /// kube-apiserver.
     pub fn find(&self, component: Component) -> Option<PathBuf> {
         let path = self.directory.join(component.program());
         path.is_file().then_some(path)
     }
 
-    /// The program's path.
+    /// Returns the program's path, or an error if it is missing.
     pub fn require(&self, component: Component) -> Result<PathBuf, Error> {
         let missing = || Error::NotInAssets {
             directory: self.directory.clone(),
@@ -145,8 +146,7 @@ impl Programs {
     }
 }
 
-/// Decides which cluster to use and makes sure that its programs are there. Blocks, for minutes if they have
-/// to be built.
+/// Chooses the cluster and makes sure that its programs exist. Blocks, for minutes if it has to build them.
 pub fn cluster(components: &[Component]) -> Result<Cluster, Error> {
     match choice(|name| std::env::var_os(name).map(PathBuf::from))? {
         Choice::Existing(kubeconfig) => Ok(Cluster::Existing(kubeconfig)),

@@ -1,4 +1,4 @@
-//! What we can make, and where it is kept.
+//! Recipes for the programs that we build, and their location in the cache.
 
 use std::path::{Path, PathBuf};
 
@@ -7,8 +7,7 @@ use super::{Component, Error, Programs};
 
 const GIB: u64 = 1 << 30;
 
-/// Our own build of Kubernetes, with at least these components. Those that are in the cache already are not
-/// built again.
+/// Builds Kubernetes with at least these components. Skips the ones that are already in the cache.
 pub fn kubernetes(components: &[Component]) -> Result<Programs, Error> {
     let recipe = Recipe {
         what: "Kubernetes 1.20.2",
@@ -28,12 +27,12 @@ pub fn kubernetes(components: &[Component]) -> Result<Programs, Error> {
     })
 }
 
-/// The path of Debian's Prometheus.
+/// Returns the path of Debian's Prometheus.
 pub fn prometheus() -> Result<PathBuf, Error> {
     of_prometheus("prometheus")
 }
 
-/// The path of Debian's promtool, which checks rules and plays them.
+/// Returns the path of Debian's promtool, which checks and tests rules.
 pub fn promtool() -> Result<PathBuf, Error> {
     of_prometheus("promtool")
 }
@@ -47,12 +46,13 @@ fn of_prometheus(program: &str) -> Result<PathBuf, Error> {
         tools: &["sed"],
         disk_bytes: GIB,
     };
-    // Each by itself: a cache that an older version filled may lack one of them, and what is there is put there again.
+    // One program at a time: a cache from an older version may lack one of them, and the build replaces
+    // existing files.
     recipe.provide(&[program], |_| Vec::new())?;
     Ok(recipe.programs().join(program))
 }
 
-/// The path of Helm.
+/// Returns the path of Helm.
 pub fn helm() -> Result<PathBuf, Error> {
     let recipe = Recipe {
         what: "Helm",
@@ -66,8 +66,8 @@ pub fn helm() -> Result<PathBuf, Error> {
     Ok(recipe.programs().join("helm"))
 }
 
-/// The path of one file with the certificates of all authorities that Debian trusts; not with those that this machine
-/// trusts besides.
+/// Returns the path of one file with the certificates of all authorities that Debian trusts. Authorities that
+/// only this machine trusts are not in it.
 pub fn ca_certificates() -> Result<PathBuf, Error> {
     let recipe = Recipe {
         what: "certificates of public authorities",
@@ -81,8 +81,8 @@ pub fn ca_certificates() -> Result<PathBuf, Error> {
     Ok(recipe.programs().join("ca-certificates.crt"))
 }
 
-/// Debian's container runtime: the directory with containerd and its shim, ctr, runc, CNI plugins and a static
-/// busybox.
+/// Returns the directory of Debian's container runtime: containerd and its shim, ctr, runc, CNI plugins and a
+/// static busybox.
 pub fn container_runtime() -> Result<PathBuf, Error> {
     let recipe = Recipe {
         what: "a container runtime",

@@ -1,4 +1,4 @@
-//! This workspace's own programs, as a user would run them.
+//! Builds this workspace's own programs, as a user would run them.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -7,11 +7,12 @@ use serde_json::Value;
 
 use super::Error;
 
-/// Packages with the programs that users run.
+/// Packages of the programs that users run.
 const PACKAGES: [&str; 3] = ["hook-operator", "gamedeployment-operator", "admission"];
 
-/// Cargo, as a program that cargo itself runs should call it: without what is only true of that program. Build scripts
-/// look at these variables (ring's does), and half of the tree would be compiled anew each time they change.
+/// Returns the cargo command for use inside a program that cargo itself runs. Removes the variables that
+/// describe only that program: build scripts (ring's, for one) read them, and each change would recompile
+/// half of the tree.
 pub fn cargo() -> Command {
     const OF_A_PACKAGE: [&str; 2] = ["CARGO_PKG_", "CARGO_MANIFEST_"];
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
@@ -26,33 +27,35 @@ pub fn cargo() -> Command {
     command
 }
 
-/// How programs are built.
+/// Build profile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Profile {
-    /// As users run them.
+    /// As users run the programs.
     Release,
-    /// Quicker to build.
+    /// Faster to build.
     Debug,
 }
 
-/// The path of a program of this workspace, built now with the others that users run. Cargo's progress goes to stderr.
+/// Builds a program of this workspace together with the others that users run, and returns its path. Cargo's
+/// progress goes to stderr.
 pub fn built(program: &str, profile: Profile) -> Result<PathBuf, Error> {
     let mut command = cargo();
     command.args(["build", "--message-format=json-render-diagnostics", "--bins"]);
     match profile {
-        // All at once: built one by one they would not share what is below them.
+        // Builds all at once: separate builds would not share their dependencies.
         Profile::Release => {
             let packages = PACKAGES.iter().flat_map(|package| ["--package", package]);
             command.arg("--release").args(packages);
         }
-        // They share with the tests what is below them. Who runs this must not be replaced by it.
+        // Shares dependencies with the tests. Excludes xtask, because the build must not replace the running
+        // program.
         Profile::Debug => drop(command.args(["--workspace", "--exclude", "xtask"])),
     }
     run(command, program)
 }
 
-/// The path of a program that only developers run, built for release now. Its package has the program's name. It is
-/// built alone: what it brings along, such as another allocator, is in no program of users.
+/// Builds a developer-only program for release and returns its path. The package has the program's name. It
+/// is built alone, because its dependencies, such as another allocator, are in no user-facing program.
 pub fn tool(program: &str) -> Result<PathBuf, Error> {
     let mut command = cargo();
     command.args(["build", "--message-format=json-render-diagnostics", "--release"]);
@@ -60,7 +63,7 @@ pub fn tool(program: &str) -> Result<PathBuf, Error> {
     run(command, program)
 }
 
-/// Runs cargo, and finds the program among its messages.
+/// Runs cargo and finds the program in its messages.
 fn run(mut command: Command, program: &str) -> Result<PathBuf, Error> {
     let output = command
         .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")))
@@ -83,7 +86,7 @@ fn run(mut command: Command, program: &str) -> Result<PathBuf, Error> {
         .ok_or_else(failed)
 }
 
-/// The path in cargo's message that the program has been built.
+/// Extracts the program's path from cargo's message that it was built.
 fn executable(message: &str, program: &str) -> Option<PathBuf> {
     let message: Value = serde_json::from_str(message).ok()?;
     let is_program = message["target"]["name"] == program && message["target"]["kind"][0] == "bin";

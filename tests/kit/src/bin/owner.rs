@@ -1,6 +1,7 @@
-//! Owns a control plane and says what it consists of, so that a test can end it in a rude way and look.
+//! Owns a control plane and prints its parts, so that a test can kill the owner and check what remains.
 //!
-//! `owner wait` waits to be killed, with a stopped API server; `owner exit` leaves without any destructor.
+//! `owner wait` waits for a kill, with a stopped API server; `owner exit` exits without running any
+//! destructor.
 
 use std::process::ExitCode;
 

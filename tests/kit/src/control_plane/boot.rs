@@ -1,4 +1,4 @@
-//! Starting a control plane of our own, component by component.
+//! Starts our own control plane, component by component.
 
 use std::fs;
 use std::future::Future;
@@ -20,11 +20,11 @@ use crate::wait::within;
 
 const READY_IN: Duration = Duration::from_secs(90);
 const BOOT_ATTEMPTS: u32 = 3;
-// etcd sets 128 MiB aside at its start.
+// etcd reserves 128 MiB at start.
 const MEMORY_BYTES: u64 = 1 << 30;
 
-/// A control plane whose processes are ours. Fields are dropped in this order: first the processes, last
-/// their files.
+/// Control plane whose processes are ours. Fields drop in declaration order: processes first, their files
+/// last.
 #[derive(Debug)]
 pub(super) struct Own {
     pub(super) scheduler: Option<Process>,
@@ -37,12 +37,12 @@ pub(super) struct Own {
     pub(super) directory: KeptDirectory,
 }
 
-/// Starts everything and returns once it can be used.
+/// Starts everything and returns once the control plane is usable.
 pub(super) async fn boot(programs: &Programs, options: &Options) -> Result<Own, Error> {
     let mut attempt = 1;
     loop {
         match try_boot(programs, options).await {
-            // Another process took one of the ports between our look at it and the component's start.
+            // Another process took one of the ports after we picked it and before the component started.
             Err(Error::Died { tail, .. })
                 if attempt < BOOT_ATTEMPTS && tail.contains("address already in use") =>
             {
@@ -89,7 +89,7 @@ async fn try_boot(programs: &Programs, options: &Options) -> Result<Own, Error> 
         directory,
     };
     own.await_api_server().await?;
-    // Before the controller manager: its garbage collector looks for new kinds only every 30 seconds.
+    // Before the controller manager: its garbage collector discovers new kinds only every 30 seconds.
     crds::install(&own.client()?, &options.crds).await?;
     if options.controller_manager {
         let component = Component::ControllerManager;
@@ -106,13 +106,13 @@ async fn try_boot(programs: &Programs, options: &Options) -> Result<Own, Error> 
 
 impl Own {
     fn client(&self) -> Result<Client, Error> {
-        // No second tries behind our back: what is seen last should be what is.
+        // No hidden retries: the last error seen must be the current one.
         let mut config = self.config.clone();
         config.default_retry = false;
         Client::try_from(config).map_err(|source| api_error("make a client", source))
     }
 
-    /// Waits until the API server says that it is ready, or one of the two has ended.
+    /// Waits until the API server reports ready, or one of the two processes has ended.
     pub(super) async fn await_api_server(&self) -> Result<(), Error> {
         let client = self.client()?;
         self.await_ready("the API server ready", || {
@@ -131,7 +131,7 @@ impl Own {
         .await
     }
 
-    /// Pods can be made once the namespace's service account is there.
+    /// Waits for the namespace's service account; pods cannot be created before it exists.
     async fn await_controller_manager(&self) -> Result<(), Error> {
         let accounts: Api<ServiceAccount> = Api::namespaced(self.client()?, "default");
         self.await_ready("the controller manager's first service account", || async {
@@ -151,7 +151,7 @@ impl Own {
         let outcome = within(READY_IN, || {
             let ready = ready();
             async {
-                // An answer that will never come: the inner result ends the wait.
+                // The component has died: the inner result ends the wait.
                 if let Some(died) = self.any_death() {
                     return Ok(Err(died));
                 }

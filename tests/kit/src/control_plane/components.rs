@@ -1,4 +1,4 @@
-//! The components' command lines, fit for Kubernetes 1.20 and newer.
+//! Command lines of the components, for Kubernetes 1.20 and newer.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -7,7 +7,7 @@ use super::Options;
 use super::pki::Pki;
 use crate::process::Program;
 
-/// What the command lines are made of.
+/// Inputs of the command lines.
 pub(super) struct Setting<'a> {
     pub(super) directory: &'a Path,
     pub(super) pki: &'a Pki,
@@ -16,7 +16,7 @@ pub(super) struct Setting<'a> {
     pub(super) options: &'a Options,
 }
 
-/// Where the components listen on 127.0.0.1.
+/// Ports of the components on 127.0.0.1.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Ports {
     pub(super) etcd: u16,
@@ -78,7 +78,7 @@ impl Setting<'_> {
             ])
             .arg("--profiling=false");
         if !self.options.controller_manager {
-            // Nobody makes service accounts, and the plugin would refuse every pod for want of one.
+            // Without service accounts, the plugin would refuse every pod.
             program = program.arg("--disable-admission-plugins=ServiceAccount");
         }
         if self.options.audit {
@@ -91,7 +91,8 @@ impl Setting<'_> {
                     "--audit-log-path={}",
                     self.directory.join("audit.log").display()
                 ))
-                // It is read as one file, and what was answered is in it.
+                // Disables rotation, because tests read the log as one file; blocking mode keeps every
+                // response in it.
                 .args(["--audit-log-maxsize=1000000", "--audit-log-mode=blocking"]);
         }
         program.args(&self.options.api_server_arguments)
@@ -108,9 +109,11 @@ impl Setting<'_> {
                 "--kube-api-qps=500",
                 "--kube-api-burst=1000",
                 "--concurrent-gc-syncs=20",
-                // Each controller by its own name, as in every real cluster: who deletes a pod is told by it.
+                // One identity per controller, as in every real cluster: it shows which controller deletes a
+                // pod.
                 "--use-service-account-credentials",
-                // It deletes pods of a lost node within a minute. What becomes of them is the tests' to see and to say.
+                // Disables the controller that deletes pods of a lost node within a minute. Tests decide the
+                // fate of those pods.
                 "--controllers=*,-podgc",
             ])
             .args(&self.options.controller_manager_arguments)
@@ -121,7 +124,7 @@ impl Setting<'_> {
     }
 
     fn client_of_api_server(&self, path: PathBuf, port: u16) -> Program {
-        // Old versions also open an unencrypted port on a fixed number unless told not to.
+        // Old versions also open an unencrypted port at a fixed number by default.
         let version = answer(&path, "--version");
         let has_plain_port = ["v1.20.", "v1.21.", "v1.22.", "v1.23."]
             .iter()
@@ -140,8 +143,8 @@ impl Setting<'_> {
     }
 }
 
-/// Who wrote what and when. What is only read is left out, and so is what only says that somebody is alive. Objects that
-/// hold no secrets are there with the request and the answer.
+/// Records every write with its user and time. Omits reads and heartbeats. Includes request and response for
+/// objects that hold no secrets.
 pub(super) const AUDIT_POLICY: &str = r#"{
   "apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"],
   "rules": [
@@ -164,7 +167,7 @@ pub(super) const AUDIT_POLICY: &str = r#"{
   ]
 }"#;
 
-/// What the program says of itself.
+/// Returns the program's answer to a flag, stdout and stderr together.
 fn answer(program: &Path, question: &str) -> String {
     let both = Command::new(program)
         .arg(question)

@@ -1,4 +1,4 @@
-//! Installing custom resource definitions.
+//! Installs custom resource definitions.
 
 use std::time::Duration;
 
@@ -44,7 +44,7 @@ pub(super) async fn install(client: &Client, definitions: &[CustomResourceDefini
 }
 
 fn is_established(definition: &CustomResourceDefinition) -> bool {
-    // The conditions are null for an instant after the definition is made.
+    // The conditions are null for an instant after creation.
     let conditions = definition
         .status
         .as_ref()

@@ -1,66 +1,66 @@
-//! What can go wrong with a control plane.
+//! Errors of a control plane.
 
 use std::io;
 use std::path::PathBuf;
 
 use crate::{assets, process, wait};
 
-/// Why a control plane is not there, or does not do as it was told.
+/// Error from starting or operating a control plane.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Its programs are missing.
+    /// The programs are missing.
     #[error("failed to find the control plane's programs")]
     Assets(#[from] assets::Error),
-    /// A file could not be written, or a port not be found.
+    /// Failed to write a file or find a port.
     #[error("failed to prepare the control plane's files")]
     Prepare(#[from] io::Error),
-    /// No certificates.
+    /// Failed to issue certificates.
     #[error("failed to issue certificates")]
     Certificates(#[from] rcgen::Error),
-    /// A component did not start, stop or pause.
+    /// Failed to start, stop or pause a component.
     #[error("failed to control a component")]
     Process(#[from] process::Error),
-    /// A component ended while it was awaited.
+    /// A component ended during the wait for it.
     #[error("{component} ended with {status}; its last output:\n{tail}")]
     Died {
-        /// The program's name.
+        /// Program name.
         component: &'static str,
-        /// How it ended.
+        /// Exit status.
         status: std::process::ExitStatus,
-        /// The last lines it wrote.
+        /// Last lines of its output.
         tail: String,
     },
     /// Something was not ready in time.
     #[error("failed to see {what}")]
     NotReady {
-        /// What was awaited.
+        /// Awaited state.
         what: String,
-        /// What was seen instead.
+        /// Last observed state.
         source: wait::TimedOut,
     },
-    /// A kubeconfig that cannot be read, or lacks what it needs.
+    /// The kubeconfig cannot be read or is incomplete.
     #[error("failed to read the kubeconfig {}", path.display())]
     Kubeconfig {
-        /// The file.
+        /// File.
         path: PathBuf,
-        /// Why.
+        /// Cause.
         source: kube::config::KubeconfigError,
     },
-    /// A kubeconfig that cannot be written.
+    /// The kubeconfig cannot be written.
     #[error("failed to write a kubeconfig")]
     WriteKubeconfig(#[from] serde_json::Error),
-    /// The API server said no.
+    /// The API server returned an error.
     #[error("failed to {action}")]
     Api {
-        /// What was tried.
+        /// Attempted action.
         action: String,
-        /// Why.
+        /// Cause.
         source: Box<kube::Error>,
     },
-    /// Not ours to do.
+    /// The operation is not allowed on an existing cluster.
     #[error("{action} is not supported on an existing cluster (USE_EXISTING_CLUSTER=true)")]
     ExistingCluster {
-        /// What was asked for.
+        /// Requested operation.
         action: &'static str,
     },
 }

@@ -1,4 +1,4 @@
-//! Kubeconfig files: the one way by which programs under test are told of a cluster.
+//! Kubeconfig files: the only way to point programs under test at a cluster.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::Error;
 
-/// A kubeconfig with one cluster and one user. JSON is YAML.
+/// Builds a kubeconfig with one cluster and one user. JSON is valid YAML.
 pub(crate) fn text(cluster: &Value, user: &Value) -> String {
     json!({
         "apiVersion": "v1",
@@ -32,7 +32,7 @@ pub(super) async fn load(path: &Path) -> Result<Config, Error> {
         .map_err(wrong)
 }
 
-/// The same cluster as seen by somebody else: the administrator impersonates them.
+/// Builds a kubeconfig in which the administrator impersonates another user.
 pub(super) fn impersonating(path: &Path, user: &str, groups: &[&str]) -> Result<String, Error> {
     let mut kubeconfig = Kubeconfig::read_from(path).map_err(|source| Error::Kubeconfig {
         path: path.to_owned(),

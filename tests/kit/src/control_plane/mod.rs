@@ -1,11 +1,11 @@
-//! A control plane for tests: etcd, API server and controller manager as real processes on loopback.
+//! Control plane for tests: etcd, API server and controller manager as real processes on loopback.
 //!
-//! Ready in 4 to 5 seconds; its data is in memory where possible. Most tests share one
-//! ([`ControlPlane::shared`]) and take a namespace each; tests that pause or stop the API server start their
+//! It starts in 4 to 5 seconds and keeps its data in memory where possible. Most tests share one
+//! ([`ControlPlane::shared`]) and take a namespace each. Tests that pause or stop the API server start their
 //! own ([`ControlPlane::start`]).
 //!
-//! What this is not: there is no node. A pod stays as it was written unless [simulated nodes](crate::node) or
-//! the test play the kubelet.
+//! The control plane has no nodes. A pod stays as written unless [simulated nodes](crate::node) or the test
+//! play the kubelet.
 
 mod boot;
 mod components;
@@ -35,22 +35,23 @@ use crate::usage::Usage;
 use crate::wait::within;
 use boot::Own;
 
-/// What a control plane is to have.
+/// Options of a control plane.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Definitions to install before the controller manager starts.
+    /// Custom resource definitions to install before the controller manager starts.
     pub crds: Vec<CustomResourceDefinition>,
-    /// Garbage collection, service accounts and namespace deletion. On by default. Without it pods need no
-    /// service account.
+    /// Enables garbage collection, service accounts and namespace deletion. On by default. Without it, pods
+    /// need no service account.
     pub controller_manager: bool,
-    /// The scheduler, for tests with real nodes. Off by default; it is built on first need.
+    /// Enables the scheduler, for tests with real nodes. Off by default; built on first use.
     pub scheduler: bool,
-    /// An audit log of what was written, at [`ControlPlane::audit_log`]: of pods, nodes, ControllerRevisions and our
-    /// kinds with request and answer, of all else without, of events and leases nothing. Off by default.
+    /// Enables an audit log of writes, at [`ControlPlane::audit_log`]: with request and response for pods,
+    /// nodes, ControllerRevisions and our kinds, without them for all others, nothing for events and leases.
+    /// Off by default.
     pub audit: bool,
-    /// More flags for the API server.
+    /// Additional flags for the API server.
     pub api_server_arguments: Vec<String>,
-    /// More flags for the controller manager.
+    /// Additional flags for the controller manager.
     pub controller_manager_arguments: Vec<String>,
 }
 
@@ -75,14 +76,14 @@ impl Options {
     }
 }
 
-/// A running control plane, or an existing cluster. All that was started ends when this is dropped, and when
-/// the test process ends in any other way.
+/// Running control plane, or an existing cluster. Dropping it ends everything that it started; so does any
+/// other end of the test process.
 #[derive(Debug)]
 pub struct ControlPlane {
     kubeconfig: PathBuf,
     config: Config,
     url: String,
-    /// Of the API server's version, the second number.
+    /// Minor version of the API server.
     minor: u32,
     own: Option<Own>,
     /// Kubeconfigs derived from the administrator's.
@@ -93,7 +94,7 @@ pub struct ControlPlane {
 static SHARED: OnceCell<Result<ControlPlane, String>> = OnceCell::const_new();
 
 impl ControlPlane {
-    /// Starts a control plane of the caller's own, and builds its programs first if they are nowhere.
+    /// Starts a control plane for the caller alone. Builds its programs first if none exist.
     pub async fn start(mut options: Options) -> Result<Self, Error> {
         let components = options.components();
         let find = tokio::task::spawn_blocking(move || assets::cluster(&components));
@@ -107,7 +108,7 @@ impl ControlPlane {
                 (path, config, None)
             }
             Cluster::Own(programs) => {
-                // Given programs may lack it; then tests do without garbage collection.
+                // Supplied programs may lack it; tests then run without garbage collection.
                 options.controller_manager &= programs.find(Component::ControllerManager).is_some();
                 let own = boot::boot(&programs, &options).await?;
                 (own.kubeconfig.clone(), own.config.clone(), Some(own))
@@ -127,8 +128,8 @@ impl ControlPlane {
         })
     }
 
-    /// The control plane of this test process, started by whichever test is first. Its definitions are
-    /// those of that first call. It has an audit log. Do not pause or stop it: others are using it.
+    /// Returns the control plane of this test process, started by the first caller with its definitions. It
+    /// has an audit log. Do not pause or stop it: other tests use it.
     ///
     /// # Panics
     /// If it cannot be started.
@@ -149,8 +150,8 @@ impl ControlPlane {
         }
     }
 
-    /// An administrator's client for the caller's runtime. Each test has a runtime of its own, and a client
-    /// stops working with the runtime in which it was made.
+    /// Returns an administrator's client for the caller's runtime. Each test has its own runtime, and a
+    /// client stops working when the runtime that created it ends.
     ///
     /// # Panics
     /// Outside a runtime.
@@ -165,17 +166,18 @@ impl ControlPlane {
         }
     }
 
-    /// The administrator's client configuration, to be changed before a client is made of it.
+    /// Returns the administrator's client configuration, for callers that change it before they build a
+    /// client.
     pub fn config(&self) -> Config {
         self.config.clone()
     }
 
-    /// The administrator's kubeconfig file.
+    /// Returns the administrator's kubeconfig file.
     pub fn kubeconfig_path(&self) -> &Path {
         &self.kubeconfig
     }
 
-    /// A kubeconfig file with which requests come from somebody else, by impersonation: for instance from
+    /// Writes a kubeconfig file that impersonates another user, for instance
     /// `system:serviceaccount:NAMESPACE:NAME`, to test permissions.
     pub fn kubeconfig_as(&self, user: &str, groups: &[&str]) -> Result<PathBuf, Error> {
         let number = self.derived_count.fetch_add(1, Ordering::Relaxed);
@@ -184,12 +186,13 @@ impl ControlPlane {
         Ok(path)
     }
 
-    /// Of the API server's version, the second number: 20 for 1.20.
+    /// Returns the minor version of the API server: 20 for 1.20.
     pub fn minor_version(&self) -> u32 {
         self.minor
     }
 
-    /// A manifest in the API versions that this server has: before 1.23 HPAs, before 1.21 budgets have older ones.
+    /// Rewrites a manifest to the API versions of this server: HPAs are older before 1.23, pod disruption
+    /// budgets before 1.21.
     pub fn in_its_versions(&self, manifest: &str) -> String {
         let versions = [
             (23, "autoscaling/v2", "autoscaling/v2beta2"),
@@ -212,13 +215,14 @@ impl ControlPlane {
         })
     }
 
-    /// `https://HOST:PORT`.
+    /// Returns `https://HOST:PORT`.
     pub fn api_url(&self) -> &str {
         &self.url
     }
 
-    /// A fresh namespace, ready for pods. It is never deleted: that takes 5 seconds, and the whole control
-    /// plane goes away. On an existing cluster, `kubectl delete namespace -l made-by=hookgate-test-kit`.
+    /// Creates a namespace that is ready for pods. Nothing deletes it: deletion takes 5 seconds, and the
+    /// control plane goes away anyway. On an existing cluster, run `kubectl delete namespace -l
+    /// made-by=hookgate-test-kit`.
     ///
     /// # Panics
     /// If it cannot be made.
@@ -255,7 +259,8 @@ impl ControlPlane {
         Ok(name)
     }
 
-    /// kubectl as administrator. Its `KUBECONFIG` is set; on an existing cluster it is the one on the `PATH`.
+    /// Returns a kubectl command as administrator, with `KUBECONFIG` set. On an existing cluster it is the
+    /// kubectl on the `PATH`.
     pub fn kubectl(&self) -> Command {
         let built = self
             .own
@@ -274,12 +279,13 @@ impl ControlPlane {
             .is_none_or(|own| own.controller_manager.is_some())
     }
 
-    /// Whether it was started by us, and can be paused and stopped. False for an existing cluster.
+    /// Whether this process started the control plane and can pause and stop it. False for an existing
+    /// cluster.
     pub fn is_own(&self) -> bool {
         self.own.is_some()
     }
 
-    /// Stops the API server in its tracks (SIGSTOP): connections stay open and nothing is answered.
+    /// Freezes the API server (SIGSTOP): connections stay open and get no response.
     pub fn pause_api_server(&self) -> Result<(), Error> {
         Ok(self.own("pausing the API server")?.api_server.pause()?)
     }
@@ -289,36 +295,37 @@ impl ControlPlane {
         Ok(self.own("resuming the API server")?.api_server.resume()?)
     }
 
-    /// Kills the API server: connections break, new ones are refused. Its data stays.
+    /// Kills the API server: connections break, and new ones are refused. Its data stays.
     #[expect(clippy::unused_async, reason = "the counterpart of the restart")]
     pub async fn stop_api_server(&self) -> Result<(), Error> {
         self.own("stopping the API server")?.api_server.kill_hard()?;
         Ok(())
     }
 
-    /// Starts the API server again, on the same port and data, and waits until it is ready.
+    /// Starts the API server again, with the same port and data, and waits until it is ready.
     pub async fn restart_api_server(&self) -> Result<(), Error> {
         let own = self.own("restarting the API server")?;
         own.api_server.restart()?;
         own.await_api_server().await
     }
 
-    /// The audit log, one JSON object a line, if [`Options::audit`] is set: else there is no such file.
+    /// Returns the path of the audit log, one JSON object a line. The file exists only if [`Options::audit`]
+    /// is set.
     pub fn audit_log(&self) -> Result<PathBuf, Error> {
         Ok(self.own("the audit log")?.directory.path().join("audit.log"))
     }
 
-    /// Where the components' files are: `pki/`, logs as `PROGRAM.stderr`, etcd's data.
+    /// Returns the directory of the components' files: `pki/`, logs as `PROGRAM.stderr`, etcd's data.
     pub fn directory(&self) -> Result<&Path, Error> {
         Ok(self.own("the control plane's directory")?.directory.path())
     }
 
-    /// Memory and CPU time of a component; nothing if it does not run here.
+    /// Returns memory and CPU time of a component; `None` if it does not run here.
     pub fn usage(&self, component: Component) -> Option<Usage> {
         self.process(component)?.usage()
     }
 
-    /// The process id of a component; nothing if it does not run here.
+    /// Returns the process id of a component; `None` if it does not run here.
     pub fn process_id(&self, component: Component) -> Option<u32> {
         self.process(component).map(Process::id)
     }
@@ -343,12 +350,12 @@ async fn minor_version(config: &Config) -> Result<u32, Error> {
     let failed = |source| api_error("ask for the API server's version", source);
     let client = Client::try_from(config.clone()).map_err(failed)?;
     let version = client.apiserver_version().await.map_err(failed)?;
-    // Some clusters say 27+.
+    // Some clusters report "27+".
     Ok(version.minor.trim_end_matches('+').parse().unwrap_or_default())
 }
 
-/// Waits until the namespace's service account is there, and, up to Kubernetes 1.23, the account's token: without one
-/// no pod is accepted.
+/// Waits until the namespace's service account exists, and on Kubernetes up to 1.23 its token: the API server
+/// accepts no pod without it.
 async fn await_pods_accepted(client: Client, namespace: &str) -> Result<(), Error> {
     let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), namespace);
     let pods: Api<Pod> = Api::namespaced(client, namespace);
@@ -368,7 +375,7 @@ async fn await_pods_accepted(client: Client, namespace: &str) -> Result<(), Erro
         accounts.get("default").await.map_err(|error| error.to_string())?;
         match pods.create(&dry_run, &pod).await {
             Err(kube::Error::Api(refusal)) if refusal.code >= 500 => Err(refusal.message),
-            // Whatever else somebody's cluster may say of this pod, it does not speak of being too early.
+            // Any other error of an existing cluster does not mean that the namespace is not ready yet.
             _ => Ok(()),
         }
     });

@@ -13,17 +13,17 @@ use serde_json::{Value, json};
 
 use super::Error;
 
-/// The files that the components are pointed to, in one directory.
+/// Files for the components' command lines, in one directory.
 #[derive(Debug)]
 pub(super) struct Pki {
     directory: PathBuf,
-    /// The administrator's part of a kubeconfig.
+    /// User entry of the administrator's kubeconfig.
     user: Value,
     authority: String,
 }
 
 impl Pki {
-    /// Issues everything and writes it into a new directory.
+    /// Issues everything and writes it to a new directory.
     pub(super) fn issue(directory: &Path) -> Result<Self, Error> {
         fs::create_dir_all(directory)?;
         let pki = |name: &str, text: String| fs::write(directory.join(name), text);
@@ -73,7 +73,7 @@ impl Pki {
         self.directory.join(name)
     }
 
-    /// An administrator's kubeconfig that needs no other file. JSON is YAML.
+    /// Builds an administrator's kubeconfig that refers to no other file. JSON is valid YAML.
     pub(super) fn kubeconfig(&self, url: &str) -> String {
         let cluster = json!({
             "server": url,
@@ -97,7 +97,7 @@ fn authority() -> Result<CertifiedIssuer<'static, KeyPair>, Error> {
     Ok(CertifiedIssuer::self_signed(params, KeyPair::generate()?)?)
 }
 
-/// A certificate and its key, for a user or server name and an optional group.
+/// Issues a certificate and key for a user or server name and an optional group.
 fn issue(
     authority: &CertifiedIssuer<'_, KeyPair>,
     mut params: CertificateParams,

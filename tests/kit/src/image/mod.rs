@@ -1,7 +1,7 @@
-//! Container images from bytes: an OCI archive that `ctr images import` takes, with no registry and no builder.
+//! Builds container images from bytes: an OCI archive for `ctr images import`, without a registry or builder.
 //!
-//! Names and images are apart, so that several names can stand for the same image, as with a tag that was only renamed.
-//! Layers that are the same are there once.
+//! Names and images are separate, so that several names can refer to the same image, as with a retag.
+//! Identical layers occur once.
 
 mod tar;
 
@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 
 use tar::Tar;
 
-/// An image.
+/// Container image.
 #[derive(Debug, Clone, Default)]
 pub struct Image {
     below: Vec<Tar>,
@@ -24,7 +24,7 @@ pub struct Image {
 }
 
 impl Image {
-    /// An empty image that runs this command, as root.
+    /// Returns an empty image that runs this command as root.
     pub fn new(command: &[&str]) -> Self {
         Self {
             command: command.iter().map(|&word| word.to_owned()).collect(),
@@ -32,40 +32,40 @@ impl Image {
         }
     }
 
-    /// Runs as this user and group: `UID:GID`.
+    /// Sets the user and group: `UID:GID`.
     #[must_use]
     pub fn user(mut self, user: &'static str) -> Self {
         self.user = Some(user);
         self
     }
 
-    /// Says something of itself, under a name of the OCI's annotations.
+    /// Sets a label, named by the OCI's annotation keys.
     #[must_use]
     pub fn label(mut self, name: &str, value: &str) -> Self {
         self.labels.insert(name.to_owned(), value.into());
         self
     }
 
-    /// What is added from here on is a layer of its own.
+    /// Starts a new layer for all later additions.
     #[must_use]
     pub fn next_layer(mut self) -> Self {
         self.below.push(std::mem::take(&mut self.layer));
         self
     }
 
-    /// Adds a directory. Names have no leading slash; a parent comes before what it holds.
+    /// Adds a directory. Names have no leading slash; a parent comes before its contents.
     pub fn directory(mut self, name: &str) -> io::Result<Self> {
         self.layer.directory(name)?;
         Ok(self)
     }
 
-    /// Adds a file that cannot be run.
+    /// Adds a non-executable file.
     pub fn file(mut self, name: &str, content: &[u8]) -> io::Result<Self> {
         self.layer.file(name, 0o644, content)?;
         Ok(self)
     }
 
-    /// Adds a program.
+    /// Adds an executable file.
     pub fn program(mut self, name: &str, content: &[u8]) -> io::Result<Self> {
         self.layer.file(name, 0o755, content)?;
         Ok(self)
@@ -78,7 +78,7 @@ impl Image {
     }
 }
 
-/// One archive with all these images under all these names.
+/// Builds one archive with these images under these names.
 pub fn archive(images: &[(&str, &Image)]) -> io::Result<Vec<u8>> {
     let mut blobs = Blobs::default();
     let mut listed = Vec::new();
@@ -97,7 +97,7 @@ pub fn archive(images: &[(&str, &Image)]) -> io::Result<Vec<u8>> {
     Ok(archive.finish())
 }
 
-/// The content of an archive, by digest.
+/// Contents of an archive, by digest.
 #[derive(Default)]
 struct Blobs {
     archive: Tar,
@@ -129,7 +129,7 @@ impl Blobs {
         self.add("manifest.v1+json", manifest.to_string().as_bytes())
     }
 
-    /// Adds what is not there yet, and describes it.
+    /// Adds content that is missing and returns its descriptor.
     fn add(&mut self, kind: &str, content: &[u8]) -> io::Result<Value> {
         let hash = hexadecimal(digest(&SHA256, content).as_ref());
         if !self.written.contains(&hash) {
@@ -155,7 +155,7 @@ fn media_type(kind: &str) -> String {
     format!("application/vnd.oci.image.{kind}")
 }
 
-/// This machine's architecture, as images name it.
+/// Returns this machine's architecture in OCI terms.
 fn architecture() -> &'static str {
     match std::env::consts::ARCH {
         "x86_64" => "amd64",
@@ -193,7 +193,7 @@ mod tests {
         let one = base().file("version", b"v1").unwrap();
         let other = base().user("65532:65532").file("version", b"v2").unwrap();
         let both = text(&[("r/one:v1", &one), ("r/other:v1", &other)]);
-        // Of each its layer, configuration and manifest; and the layer below.
+        // Layer, configuration and manifest of each image, plus the shared layer below.
         assert_eq!(both.matches("blobs/sha256/").count(), 7);
         assert_eq!(both.matches(r#""User":"65532:65532""#).count(), 1);
     }

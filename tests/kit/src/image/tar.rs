@@ -1,10 +1,10 @@
-//! Writing tar archives: directories, files and symbolic links, with names of at most 100 bytes.
+//! Writes tar archives: directories, files and symbolic links, with names of at most 100 bytes.
 
 use std::io;
 
 const BLOCK: usize = 512;
 
-/// A tar archive in memory. The same entries make the same bytes: owners are root, times are 0.
+/// Tar archive in memory. Equal entries produce equal bytes: the owner is root, times are 0.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Tar {
     bytes: Vec<u8>,
@@ -23,7 +23,7 @@ impl Tar {
         self.entry(name, b'2', 0o777, b"", target)
     }
 
-    /// The whole archive.
+    /// Returns the complete archive.
     pub(super) fn finish(mut self) -> Vec<u8> {
         self.bytes.extend([0; 2 * BLOCK]);
         self.bytes
@@ -49,7 +49,7 @@ impl Tar {
         put(156, &[kind]);
         put(157, target.as_bytes());
         put(257, b"ustar\x0000");
-        // The sum of the header's bytes, its own field counted as spaces.
+        // The checksum is the sum of the header's bytes, with its own field counted as spaces.
         put(148, b"        ");
         let sum: u32 = header.iter().map(|byte| u32::from(*byte)).sum();
         let sum = format!("{sum:06o}\0 ");

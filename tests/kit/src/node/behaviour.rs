@@ -1,4 +1,4 @@
-//! How pods are to behave, decided before they exist or while they run.
+//! Behaviour of pods, set before they exist or while they run.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -7,25 +7,26 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Pod;
 
-/// How a pod, or a container of it, behaves.
+/// Behaviour of a pod, or of one of its containers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Behaviour {
-    /// It starts and becomes ready. Also what undoes the others.
+    /// Starts and becomes ready. Also undoes the other behaviours.
     #[default]
     Normal,
-    /// It runs and never becomes ready. One that was ready is not any longer.
+    /// Runs and never becomes ready. A pod that was ready loses its readiness.
     NeverReady,
-    /// It runs, and is ready so long after its start. Holds from the next start on.
+    /// Runs, and becomes ready this long after its start. Applies from the next start on.
     SlowStart(Duration),
-    /// No node is found for it. Nothing happens to a pod that has a node.
+    /// Finds no node. Has no effect on a pod that has a node.
     Unschedulable,
-    /// Its containers end again and again, with a growing pause (`CrashLoopBackOff`). One that runs crashes.
+    /// Its containers exit repeatedly, with a growing pause (`CrashLoopBackOff`). A running container
+    /// crashes.
     CrashLoop,
-    /// Its image cannot be pulled (`ImagePullBackOff`). Holds from the next start on.
+    /// Its image cannot be pulled (`ImagePullBackOff`). Applies from the next start on.
     CannotPull,
 }
 
-/// For which pods a [`Behaviour`] is meant.
+/// Selects the pods that a [`Behaviour`] applies to.
 #[derive(Clone)]
 pub struct Which(Kind);
 
@@ -41,27 +42,28 @@ enum Kind {
 type Predicate = dyn Fn(&Pod) -> bool + Send + Sync;
 
 impl Which {
-    /// All pods, those to come as well.
+    /// Selects all pods, present and future.
     pub fn all() -> Self {
         Self(Kind::All)
     }
 
-    /// Pods that the simulation has not seen yet.
+    /// Selects pods that the simulation has not seen yet.
     pub fn future() -> Self {
         Self(Kind::Future)
     }
 
-    /// The pod of this name, whether it exists yet or not.
+    /// Selects the pod with this name, whether it exists yet or not.
     pub fn pod(name: impl Into<String>) -> Self {
         Self(Kind::Pod(name.into()))
     }
 
-    /// Containers of this image. Their neighbours in the pod behave as before.
+    /// Selects containers with this image. Other containers of the pod behave as before.
     pub fn image(image: impl Into<String>) -> Self {
         Self(Kind::Image(image.into()))
     }
 
-    /// Pods for which this is true. It is asked often and must not call back into the simulation.
+    /// Selects the pods for which the predicate returns true. The simulation calls it often; it must not call
+    /// back into the simulation.
     pub fn pods(predicate: impl Fn(&Pod) -> bool + Send + Sync + 'static) -> Self {
         Self(Kind::By(Arc::new(predicate)))
     }
@@ -79,7 +81,7 @@ impl std::fmt::Debug for Which {
     }
 }
 
-/// All rules in the order in which they were made. The last one that fits holds.
+/// All rules in creation order. The last matching rule wins.
 #[derive(Debug, Default)]
 pub(super) struct Rules {
     rules: Vec<Rule>,
@@ -89,7 +91,7 @@ pub(super) struct Rules {
 struct Rule {
     which: Which,
     behaviour: Behaviour,
-    /// Pods seen by then: the future begins here.
+    /// Number of pods seen when the rule was added; later pods count as future.
     seen: u64,
 }
 
@@ -106,7 +108,7 @@ impl Rules {
         });
     }
 
-    /// The behaviour of a container with this image, in the pod that was seen as number `number`.
+    /// Returns the behaviour of a container with this image in the pod with sequence number `number`.
     pub(super) fn of(&self, pod: &Pod, number: u64, image: &str) -> Behaviour {
         let fits = |rule: &&Rule| match &rule.which.0 {
             Kind::All => true,
@@ -120,7 +122,7 @@ impl Rules {
     }
 }
 
-/// What a node says of images.
+/// Image names and digests that a node reports.
 #[derive(Debug, Default)]
 pub(super) struct Images {
     pub(super) ids: HashMap<String, String>,
@@ -128,7 +130,7 @@ pub(super) struct Images {
 }
 
 impl Images {
-    /// The digest: equal for equal images.
+    /// Returns the digest; equal for equal images.
     pub(super) fn id(&self, image: &str) -> String {
         let given = self.ids.get(image).cloned();
         given.unwrap_or_else(|| {
@@ -137,7 +139,7 @@ impl Images {
         })
     }
 
-    /// The name that the status shows.
+    /// Returns the name that the status shows.
     pub(super) fn name(&self, image: &str) -> String {
         self.aliases
             .get(image)
@@ -146,7 +148,7 @@ impl Images {
     }
 }
 
-/// 64 hexadecimal digits that depend on the text alone.
+/// Returns 64 hexadecimal digits that depend only on the text.
 pub(super) fn digest(text: &str) -> String {
     let part = |number: u8| {
         let mut hasher = DefaultHasher::new();

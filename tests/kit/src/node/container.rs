@@ -1,4 +1,4 @@
-//! The life of one container, driven by the clock and by what the pod's specification asks for.
+//! Life cycle of one container, driven by the clock and the pod's spec.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
@@ -17,15 +17,15 @@ static STARTS: AtomicU64 = AtomicU64::new(0);
 #[derive(Debug)]
 pub(super) struct Container {
     pub(super) name: String,
-    /// What runs, or ran last.
+    /// Image that runs, or ran last.
     pub(super) image: Option<String>,
     pub(super) id: Option<String>,
     pub(super) restarts: i32,
     pub(super) state: State,
-    /// The end of the run before.
+    /// End of the previous run.
     pub(super) last: Option<Ended>,
     pub(super) ready: bool,
-    /// The image of the last attempt to start.
+    /// Image of the last attempt to start.
     attempted: Option<String>,
     change_due: Option<Instant>,
     crashes: u32,
@@ -54,7 +54,7 @@ pub(super) struct Ended {
     pub(super) id: Option<String>,
 }
 
-/// What a container sees of the world at one moment.
+/// Inputs of a container's step at one moment.
 pub(super) struct Moment<'a> {
     pub(super) now: Instant,
     pub(super) timing: &'a Timing,
@@ -85,7 +85,7 @@ impl Container {
         matches!(self.state, State::Running { .. })
     }
 
-    /// Goes on to this moment. Returns when there is more to do, if nothing else happens.
+    /// Advances to this moment. Returns the time of the next step, if nothing else happens.
     pub(super) fn step(&mut self, wanted: &str, moment: &Moment<'_>, log: &mut Vec<What>) -> Option<Instant> {
         let due = if self.attempted.as_deref().is_some_and(|image| image != wanted) {
             self.change(wanted, moment, log)
@@ -156,7 +156,7 @@ impl Container {
         (behaviour == Behaviour::CrashLoop).then(|| self.crash(moment, log))
     }
 
-    /// Ends with an error and waits before the next start.
+    /// Ends with an error and backs off before the next start.
     fn crash(&mut self, moment: &Moment<'_>, log: &mut Vec<What>) -> Instant {
         self.end(Why::Crashed, log);
         let pause = moment.timing.back_off * (1 << self.crashes.min(4));
@@ -173,7 +173,7 @@ impl Container {
         retry
     }
 
-    /// Ends it if it runs.
+    /// Ends the container if it runs.
     pub(super) fn end(&mut self, why: Why, log: &mut Vec<What>) {
         let State::Running { since, .. } = self.state else {
             return;
@@ -201,7 +201,7 @@ impl Container {
         self.state = State::Ended(ended);
     }
 
-    /// Ends it if it runs, and has it started again as soon as possible.
+    /// Ends the container if it runs, and restarts it as soon as possible.
     pub(super) fn end_and_restart(&mut self, why: Why, now: Instant, log: &mut Vec<What>) {
         if self.runs() {
             self.end(why, log);
@@ -209,7 +209,7 @@ impl Container {
         }
     }
 
-    /// It does not run, for a reason outside of it, and is tried again at `retry`.
+    /// Keeps the container waiting for an external reason, with the next attempt at `retry`.
     pub(super) fn wait(&mut self, reason: &'static str, message: Option<String>, retry: Instant) {
         self.ready = false;
         self.state = State::Waiting {
@@ -219,7 +219,7 @@ impl Container {
         };
     }
 
-    /// Whether it is ready now, and if not, when it will be.
+    /// Updates the container's readiness; if it is not ready, returns the time when it will be.
     fn judge(&mut self, moment: &Moment<'_>) -> Option<Instant> {
         let State::Running { ready_at, .. } = self.state else {
             self.ready = false;

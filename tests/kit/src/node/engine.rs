@@ -1,7 +1,7 @@
-//! The thread in which a simulation lives: its API client, its tasks and its game servers.
+//! Thread of a simulation: its API client, its tasks and its game servers.
 //!
-//! One thread, so that a thousand pods cost no more threads than one, and its own, so that game servers
-//! answer while a test blocks.
+//! One thread, so that a thousand pods need no more threads than one; separate, so that game servers answer
+//! while a test blocks.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -44,7 +44,7 @@ impl Engine {
         let client = match client {
             Ok(client) => client,
             Err(source) => {
-                // The caller may be in a runtime, where another one must not be dropped in the usual way.
+                // The caller may be in a runtime, where dropping another one the usual way panics.
                 runtime.shutdown_background();
                 return Err(api_error("make a client", source));
             }
@@ -62,7 +62,7 @@ impl Engine {
         Ok((engine, fleet))
     }
 
-    /// Begins to follow pods and to give signs of life.
+    /// Starts following pods and sending heartbeats.
     pub(super) fn go(&self, fleet: &Arc<Fleet>) {
         self.inside.spawn(watching::follow(Arc::clone(fleet)));
         let fleet = Arc::clone(fleet);
@@ -70,7 +70,7 @@ impl Engine {
             .spawn(async move { objects::stay_alive(&fleet).await });
     }
 
-    /// Does something in there: the client works nowhere else.
+    /// Runs work inside the engine's runtime, the only place where its client works.
     pub(super) async fn run<T: Send + 'static>(
         &self,
         work: impl Future<Output = Result<T, Error>> + Send + 'static,
@@ -84,16 +84,16 @@ impl Drop for Engine {
     fn drop(&mut self) {
         drop(self.stop.take());
         if let Some(thread) = self.thread.take() {
-            // A panic in there has been printed, and there is nobody to pass it on to.
+            // The thread has already printed its panic, and nobody is left to receive it.
             let _ = thread.join();
         }
     }
 }
 
-/// A thousand servers need more files than many shells allow at first.
+/// Raises the file limit: a thousand servers need more files than many shells allow by default.
 fn raise_file_limit() {
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
-    // If not, servers that cannot start will say so.
+    // On failure, servers that cannot start report it.
     let _ = setrlimit(Resource::Nofile, limit);
 }

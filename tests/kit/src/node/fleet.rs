@@ -1,4 +1,4 @@
-//! What the test, the watch and the pods' tasks share.
+//! State shared by the test, the watch and the tasks of the pods.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -17,13 +17,13 @@ use super::view::PodView;
 use crate::address::Address;
 use crate::keeper::lock;
 
-/// How a node is.
+/// State of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Power {
     Up,
-    /// Nothing is reported and nothing is done, but containers go on.
+    /// Reports and does nothing, but containers keep running.
     Silent,
-    /// Nothing runs.
+    /// Runs nothing.
     Dead,
 }
 
@@ -34,12 +34,12 @@ pub(super) struct NodeState {
     pub(super) power: Power,
 }
 
-/// One pod as the API server last told of it.
+/// Pod as last received from the API server.
 #[derive(Debug)]
 pub(super) struct Record {
     pub(super) name: String,
     pub(super) uid: String,
-    /// How many pods had been seen before.
+    /// Number of pods seen before this one.
     pub(super) number: u64,
     newest: Mutex<Arc<Pod>>,
     gone: AtomicBool,
@@ -50,7 +50,7 @@ pub(super) struct Fleet {
     pub(super) namespace: String,
     pub(super) client: Client,
     pub(super) options: Options,
-    /// Each call to the API server holds one.
+    /// Each call to the API server holds one permit.
     pub(super) calls: Semaphore,
     pub(super) nodes: Mutex<Vec<NodeState>>,
     pub(super) games: Games,
@@ -96,7 +96,7 @@ impl Fleet {
         Api::all(self.client.clone())
     }
 
-    /// The next node that is up.
+    /// Returns the next node that is up.
     pub(super) fn next_node(&self) -> Option<String> {
         let nodes = lock(&self.nodes);
         let up: Vec<_> = nodes.iter().filter(|node| node.power == Power::Up).collect();
@@ -107,14 +107,14 @@ impl Fleet {
         Some(up[turn % up.len()].name.clone())
     }
 
-    /// The state and the address of one of our nodes.
+    /// Returns the state and the address of one of our nodes.
     pub(super) fn node(&self, name: &str) -> Option<(Power, String)> {
         let nodes = lock(&self.nodes);
         let node = nodes.iter().find(|node| node.name == name)?;
         Some((node.power, node.address.ip().to_string()))
     }
 
-    /// Does something that depends on a node's state, which stays as it is meanwhile.
+    /// Runs an action that depends on a node's state, while the state cannot change.
     pub(super) fn by_power<T>(&self, name: &str, act: impl FnOnce(Power) -> Option<T>) -> Option<T> {
         let nodes = lock(&self.nodes);
         let node = nodes.iter().find(|node| node.name == name)?;
@@ -150,7 +150,7 @@ impl Fleet {
         self.changed.send_replace(());
     }
 
-    /// Takes in what the API server says of a pod. Returns its record if it is new.
+    /// Records a pod received from the API server. Returns its record if it is new.
     pub(super) fn saw(&self, pod: Pod) -> Option<Arc<Record>> {
         let uid = pod.metadata.uid.clone()?;
         let mut records = lock(&self.records);
@@ -171,7 +171,7 @@ impl Fleet {
         Some(record)
     }
 
-    /// This pod is no longer in the API.
+    /// Marks a pod as gone from the API.
     pub(super) fn lost(&self, uid: &str) {
         if let Some(record) = lock(&self.records).remove(uid) {
             record.gone.store(true, Ordering::Release);
@@ -207,7 +207,7 @@ impl Record {
         self.gone.load(Ordering::Acquire)
     }
 
-    /// Keeps the pod if it is newer than what is known: answers and the watch may overtake each other.
+    /// Stores the pod if it is newer than the known version: responses and the watch may overtake each other.
     pub(super) fn offer(&self, pod: Pod) {
         let version = |pod: &Pod| {
             let text = pod.metadata.resource_version.as_deref();

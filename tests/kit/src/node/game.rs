@@ -1,4 +1,4 @@
-//! The game servers behind the pods' addresses.
+//! Game servers behind the pods' addresses.
 
 use std::collections::HashMap;
 use std::io;
@@ -14,16 +14,16 @@ use crate::keeper::lock;
 use crate::loopback;
 use crate::webhook::{Answer, Handler, handler};
 
-/// What all game servers of a simulation answer.
+/// Responses of all game servers of a simulation.
 #[derive(Debug)]
 pub(super) struct Games {
     documents: Arc<Mutex<Documents>>,
-    /// Scripts for paths of all pods.
+    /// Scripts for paths on all pods.
     pub(super) everywhere: Arc<Handler>,
     desks: Mutex<HashMap<String, Arc<Handler>>>,
 }
 
-/// The JSON documents with which paths without a script are answered.
+/// JSON documents that answer the paths without a script.
 #[derive(Debug, Default)]
 pub(super) struct Documents {
     all: Document,
@@ -55,7 +55,7 @@ impl Documents {
         document
     }
 
-    /// Sets a field for one pod or for all; the last word holds.
+    /// Sets a field for one pod or for all; the latest call wins.
     fn set(&mut self, pod: Option<&str>, field: &str, value: Value) {
         let target = if let Some(pod) = pod {
             self.pods.entry(pod.to_owned()).or_default()
@@ -102,7 +102,7 @@ impl Games {
         lock(&self.documents).replace(pod, whole);
     }
 
-    /// The handler of the pods of this name. It is there before the pod is, and remains.
+    /// Returns the handler for pods of this name. It exists before the pod and outlives it.
     pub(super) fn handler(&self, pod: &str) -> Arc<Handler> {
         let mut desks = lock(&self.desks);
         if let Some(handler) = desks.get(pod) {
@@ -120,14 +120,14 @@ impl Games {
     }
 }
 
-/// One running game server. Its connections break when it is dropped.
+/// Running game server. Dropping it closes its connections.
 #[derive(Debug)]
 pub(super) struct GameServer {
     serving: JoinHandle<()>,
 }
 
 impl GameServer {
-    /// Inside the simulation's runtime.
+    /// Starts the server. Call it inside the simulation's runtime.
     pub(super) async fn start(address: SocketAddr, shared: Arc<Handler>) -> io::Result<Self> {
         let listener = listen(address).await?;
         let handler = move |request, ends| handler::handle(Arc::clone(&shared), request, ends);
@@ -136,16 +136,16 @@ impl GameServer {
         })
     }
 
-    /// Returns when the address is free and nothing is answered any longer.
+    /// Returns once the address is free and the server no longer answers.
     pub(super) async fn stop(mut self) {
         self.serving.abort();
-        // It was cancelled: that is the wish.
+        // An error means that the task was cancelled, as intended.
         let _ = (&mut self.serving).await;
     }
 }
 
-/// A program that this process starts at the same moment holds all our sockets until it is itself: an address that was
-/// given back may be in use for that long.
+/// Listens, with retries: a program that this process is starting inherits all our sockets until its exec, so
+/// a returned address may stay in use that long.
 async fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     let patience = Instant::now() + Duration::from_secs(1);
     loop {

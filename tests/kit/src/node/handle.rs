@@ -1,4 +1,4 @@
-//! Directing and watching pods by name, or all at once.
+//! Controls and observes pods by name, or all at once.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex};
@@ -15,14 +15,15 @@ use crate::keeper::lock;
 use crate::wait::{TimedOut, changed_until};
 use crate::webhook::{Counts, Received, Script};
 
-/// A pod by its name. It need not exist yet, and what is said of it holds for a successor of that name too.
+/// Handle of a pod by name. The pod need not exist yet, and settings also apply to a successor with that
+/// name.
 #[derive(Clone)]
 pub struct PodHandle<'a> {
     fleet: &'a Arc<Fleet>,
     name: String,
 }
 
-/// All pods, those to come as well.
+/// Handle of all pods, present and future.
 pub struct EveryPod<'a> {
     fleet: &'a Arc<Fleet>,
 }
@@ -44,22 +45,22 @@ impl<'a> EveryPod<'a> {
         Self { fleet }
     }
 
-    /// So many players are on every pod, also on those that were told otherwise before.
+    /// Sets the number of players on every pod, overriding earlier settings of single pods.
     pub fn set_players(&self, players: u64) {
         self.set("players", players.into());
     }
 
-    /// A field of the JSON document that game servers answer with; holds until told otherwise.
+    /// Sets a field of the JSON document that game servers return, until the next change.
     pub fn set(&self, field: &str, value: Value) {
         self.fleet.games.set(None, field, value);
     }
 
-    /// The whole document, in place of all that was said before.
+    /// Replaces the whole document and all earlier settings.
     pub fn set_document(&self, document: Value) {
         self.fleet.games.replace(None, document);
     }
 
-    /// How this path is answered by all pods that have no script of their own for it. They share its turns;
+    /// Sets the script for this path on all pods without their own script for it. The pods share its turns;
     /// [`Received::to`] tells them apart.
     pub fn on(&self, path: &str, script: impl Into<Script>) {
         self.fleet.games.everywhere.on(path, script.into());
@@ -72,86 +73,86 @@ impl<'a> PodHandle<'a> {
         Self { fleet, name }
     }
 
-    /// So many players are on this pod.
+    /// Sets the number of players on this pod.
     pub fn set_players(&self, players: u64) {
         self.set("players", players.into());
     }
 
-    /// A field of the JSON document that its game server answers with; holds until told otherwise.
+    /// Sets a field of the JSON document that its game server returns, until the next change.
     pub fn set(&self, field: &str, value: Value) {
         self.fleet.games.set(Some(&self.name), field, value);
     }
 
-    /// The whole document, in place of all that was said of this pod before.
+    /// Replaces the whole document and all earlier settings of this pod.
     pub fn set_document(&self, document: Value) {
         self.fleet.games.replace(Some(&self.name), document);
     }
 
-    /// How its game server answers this path.
+    /// Sets the script of its game server for this path.
     pub fn on(&self, path: &str, script: impl Into<Script>) {
         self.fleet.games.handler(&self.name).on(path, script.into());
     }
 
-    /// How its game server answers paths without a script of their own, in place of the document.
+    /// Sets the script of its game server for paths without their own script, in place of the document.
     pub fn otherwise(&self, script: impl Into<Script>) {
         self.fleet.games.handler(&self.name).otherwise(script.into());
     }
 
-    /// From now on it behaves so. [`Behaviour::NeverReady`] takes its readiness away and
-    /// [`Behaviour::Normal`] gives it back.
+    /// Sets the pod's behaviour from now on. [`Behaviour::NeverReady`] removes its readiness and
+    /// [`Behaviour::Normal`] restores it.
     pub fn behave(&self, behaviour: Behaviour) {
         self.fleet.behave(Which::pod(&self.name), behaviour);
     }
 
-    /// Its game server's container ends with an error, once, and is started again. If nothing of the pod
-    /// runs yet, this happens as soon as it does.
+    /// Crashes the game server's container once, with a restart. If no container runs yet, the crash follows
+    /// as soon as one does.
     pub fn crash(&self) {
         self.fleet.order(&self.name, Order::Crash(None));
     }
 
-    /// As [`crash`](Self::crash), for another container.
+    /// Crashes another container, like [`crash`](Self::crash).
     pub fn crash_container(&self, container: &str) {
         self.fleet
             .order(&self.name, Order::Crash(Some(container.to_owned())));
     }
 
-    /// It ends for good: phase Failed, reason Evicted.
+    /// Ends the pod for good: phase Failed, reason Evicted.
     pub fn evict(&self) {
         self.fleet.order(&self.name, Order::Evict);
     }
 
-    /// It ends for good: phase Succeeded.
+    /// Ends the pod for good: phase Succeeded.
     pub fn succeed(&self) {
         self.fleet.order(&self.name, Order::Succeed);
     }
 
-    /// As it is now; nothing if it does not exist.
+    /// Returns the current view; `None` if the pod does not exist.
     pub fn view(&self) -> Option<PodView> {
         lock(&self.fleet.views).get(&self.name).cloned()
     }
 
-    /// Its address, once it has one.
+    /// Returns the pod's address, once it has one.
     pub fn ip(&self) -> Option<IpAddr> {
         self.view().and_then(|pod| pod.ip)
     }
 
-    /// `http://IP:PORT` followed by the path, once it has an address.
+    /// Returns `http://IP:PORT` followed by the path, once the pod has an address.
     pub fn url(&self, path: &str) -> Option<String> {
         let address = SocketAddr::new(self.ip()?, self.fleet.options.port);
         Some(format!("http://{address}{path}"))
     }
 
-    /// All requests to its game server so far.
+    /// Returns all requests to its game server so far.
     pub fn requests(&self) -> Vec<Received> {
         self.fleet.games.handler(&self.name).tally().requests()
     }
 
-    /// What happened on a path of its game server so far.
+    /// Returns the counts for a path of its game server so far.
     pub fn counts(&self, path: &str) -> Counts {
         self.fleet.games.handler(&self.name).tally().counts(path)
     }
 
-    /// Waits until its game server was asked for a path `count` times in all.
+    /// Waits until its game server has received `count` requests for a path in all.
     pub async fn await_requests(&self, path: &str, count: usize, deadline: Duration) -> Result<(), TimedOut> {
         let handler = self.fleet.games.handler(&self.name);
         handler
@@ -160,7 +161,7 @@ impl<'a> PodHandle<'a> {
             .await
     }
 
-    /// Waits until this is true of the pod. A pod that does not exist is no pod of which anything is true.
+    /// Waits until the predicate holds for the pod. It never holds for a pod that does not exist.
     pub async fn await_that(
         &self,
         deadline: Duration,
@@ -181,18 +182,18 @@ impl<'a> PodHandle<'a> {
         }
     }
 
-    /// Waits until it exists no longer, or never did.
+    /// Waits until the pod no longer exists, or returns at once if it never did.
     pub async fn await_gone(&self, deadline: Duration) -> Result<(), TimedOut> {
         self.changed(deadline, || self.view().is_none()).await
     }
 
-    /// What happened to pods of this name, in order.
+    /// Returns the events of pods with this name, in order.
     #[must_use]
     pub fn history(&self) -> Vec<Event> {
         self.fleet.history.events(|event| event.pod == self.name)
     }
 
-    /// Every end of a running container of it, in order.
+    /// Returns every end of one of its running containers, in order.
     #[must_use]
     pub fn terminations(&self) -> Vec<Event> {
         let ended = |event: &Event| matches!(event.what, What::Terminated { .. });

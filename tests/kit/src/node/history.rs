@@ -1,4 +1,4 @@
-//! What happened to pods, in order.
+//! History of the pods, in order.
 
 use std::sync::Mutex;
 use std::time::Instant;
@@ -7,71 +7,71 @@ use k8s_openapi::jiff::Timestamp;
 
 use crate::keeper::lock;
 
-/// One thing that happened to a pod.
+/// Event in the life of a pod.
 #[derive(Debug, Clone)]
 pub struct Event {
-    /// When, for comparisons within the test.
+    /// Monotonic time, for comparisons within the test.
     pub at: Instant,
-    /// When, by the clock on the wall.
+    /// Wall-clock time.
     pub time: Timestamp,
-    /// The pod's name.
+    /// Pod name.
     pub pod: String,
-    /// The pod's UID.
+    /// Pod UID.
     pub uid: String,
-    /// What.
+    /// Kind of event.
     pub what: What,
 }
 
-/// What can happen to a pod.
+/// Kind of event in the life of a pod.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum What {
-    /// It was bound to a node.
+    /// The pod was bound to a node.
     Scheduled {
-        /// The node's name.
+        /// Node name.
         node: String,
     },
-    /// A container began to run.
+    /// A container started.
     Started {
-        /// The container's name.
+        /// Container name.
         container: String,
-        /// Its image.
+        /// Image.
         image: String,
-        /// How often it had been started before.
+        /// Number of earlier starts.
         restarts: i32,
     },
     /// The pod's condition Ready became True.
     Ready,
-    /// The pod's condition Ready was True, and is no longer.
+    /// The pod's condition Ready stopped being True.
     NotReady,
-    /// A running container ended: players on it are cut off.
+    /// A running container ended, which cuts its players off.
     Terminated {
-        /// The container's name.
+        /// Container name.
         container: String,
-        /// The image it ran.
+        /// Image that it ran.
         image: String,
-        /// Why it ended.
+        /// Reason.
         why: Why,
     },
     /// The pod is no longer in the API.
     Gone,
 }
 
-/// Why a container ended.
+/// Reason for the end of a container.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Why {
-    /// The pod's specification names another image.
+    /// The pod's spec names another image.
     ImageChanged,
-    /// The pod was deleted, and its grace was over.
+    /// The pod was deleted, and its grace period is over.
     Deleted,
-    /// The pod was removed from the API at once, without asking the node.
+    /// The pod was removed from the API at once, without waiting for the node.
     Removed,
-    /// It ended with an error, as the test wanted.
+    /// The test made it exit with an error.
     Crashed,
-    /// It ended without an error, as the test wanted.
+    /// The test made it exit without an error.
     Completed,
-    /// The node put it out, as the test wanted.
+    /// The test made the node evict it.
     Evicted,
-    /// The whole node died, as the test wanted.
+    /// The test made the whole node die.
     NodeDied,
 }
 

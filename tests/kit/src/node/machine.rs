@@ -1,5 +1,5 @@
-//! What a kubelet knows of one pod, and how it goes on. No API and no network here: a step takes what is,
-//! and changes what runs.
+//! State machine of one pod on a kubelet. It uses neither API nor network: a step takes the current state and
+//! changes the running containers.
 
 use std::time::Instant;
 
@@ -9,21 +9,21 @@ use k8s_openapi::jiff::Timestamp;
 use super::container::{Container, Moment};
 use super::history::{What, Why};
 
-/// Something that the test wants to happen to a pod once.
+/// One-time event that the test orders for a pod.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Order {
-    /// A container ends with an error; the first one, or the one named.
+    /// Crashes a container: the named one, or the first.
     Crash(Option<String>),
     Evict,
     Succeed,
 }
 
-/// How a pod ended.
+/// Final state of a pod.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PodEnd {
     Evicted,
     Succeeded,
-    /// It had ended before we saw it.
+    /// The pod had ended before the simulation saw it.
     Known,
 }
 
@@ -33,7 +33,7 @@ pub(super) struct Machine {
     pub(super) since: Timestamp,
     pub(super) end: Option<PodEnd>,
     kill_at: Option<Instant>,
-    /// The pod was deleted, and nothing of it runs any longer.
+    /// Set once the pod is deleted and none of its containers runs.
     pub(super) killed: bool,
     game: usize,
 }
@@ -55,7 +55,7 @@ impl Machine {
         }
     }
 
-    /// Goes on to this moment. Returns when there is more to do, if nothing else happens.
+    /// Advances to this moment. Returns the time of the next step, if nothing else happens.
     pub(super) fn step(
         &mut self,
         pod: &Pod,
@@ -81,7 +81,7 @@ impl Machine {
             .containers
             .iter_mut()
             .map(|one| one.step(image(&one.name).unwrap_or_default(), moment, log));
-        // All of them take their step, whatever the first one says.
+        // Steps all containers, regardless of the first result.
         let due: Vec<_> = steps.collect();
         due.into_iter().flatten().min()
     }
@@ -124,19 +124,19 @@ impl Machine {
         }
     }
 
-    /// The node lost its power: what ran starts again when it returns.
+    /// Handles a power loss of the node: running containers start again when it returns.
     pub(super) fn die(&mut self, now: Instant, log: &mut Vec<What>) {
         for container in &mut self.containers {
             container.end_and_restart(Why::NodeDied, now, log);
         }
     }
 
-    /// The container with the game server, if it runs.
+    /// Returns the container with the game server, if it runs.
     pub(super) fn game(&self) -> Option<&Container> {
         self.containers.get(self.game).filter(|one| one.runs())
     }
 
-    /// The game server could not be started.
+    /// Handles a game server that could not start.
     pub(super) fn refuse_game(&mut self, error: &str, retry: Instant, log: &mut Vec<What>) {
         if let Some(container) = self.containers.get_mut(self.game) {
             container.end(Why::Crashed, log);

@@ -1,7 +1,7 @@
 //! Simulated nodes: scheduler, kubelet and game servers for the pods of one namespace, on a real API server.
 //!
-//! Pods are bound, become Running and Ready, and answer HTTP at an address of their own. They react to a
-//! changed image and to their deletion as on a real node, only faster, and they misbehave on demand.
+//! Pods bind, become Running and Ready, and answer HTTP at their own address. They react to image changes and
+//! deletion as on a real node, only faster, and they misbehave on demand.
 //!
 //! ```no_run
 //! # use std::time::Duration;
@@ -21,8 +21,8 @@
 //! # }
 //! ```
 //!
-//! What this is not: no init containers, probes, volumes or lifecycle hooks; every container is restarted
-//! whatever the pod's restart policy; resources and affinity are not looked at.
+//! Limits: no init containers, probes, volumes or lifecycle hooks; every container restarts regardless of the
+//! pod's restart policy; resources and affinity are ignored.
 
 mod behaviour;
 mod container;
@@ -59,35 +59,35 @@ use crate::wait::{TimedOut, changed_until};
 use engine::Engine;
 use fleet::{Fleet, Power};
 
-/// How long the end of everything on a lost node may take.
+/// Time limit for ending everything on a lost node.
 const END: Duration = Duration::from_secs(10);
 
-/// Why a simulation does not start, or does not do as it was told.
+/// Error from starting or operating a simulation.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// No thread, no address, no file.
+    /// Failed to create a thread, address or file.
     #[error("failed to prepare simulated nodes")]
     Prepare(#[from] std::io::Error),
-    /// Somebody listens on this port at all addresses.
+    /// Another process listens on this port at all addresses.
     #[error("failed to listen on port {port}, which is to be the game servers'")]
     Port {
-        /// The port.
+        /// Port.
         port: u16,
-        /// Why.
+        /// Cause.
         source: std::io::Error,
     },
-    /// The API server said no.
+    /// The API server returned an error.
     #[error("failed to {action}")]
     Api {
-        /// What was tried.
+        /// Attempted action.
         action: &'static str,
-        /// Why.
+        /// Cause.
         source: Box<kube::Error>,
     },
-    /// What was to end goes on.
+    /// Something on a lost node did not end in time.
     #[error("failed to see everything on a lost node end")]
     NotEnded(#[from] TimedOut),
-    /// No such node.
+    /// There is no node with this name.
     #[error("there is no simulated node {0}")]
     UnknownNode(String),
 }
@@ -99,20 +99,20 @@ fn api_error(action: &'static str, source: kube::Error) -> Error {
     }
 }
 
-/// How a node is lost.
+/// Kind of node loss.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Loss {
-    /// The kubelet is silent: the Node's Ready is Unknown, nothing is reported and terminating pods stay.
-    /// Containers run on and answer: players may be there.
+    /// The kubelet is silent: the Node's Ready is Unknown, it reports nothing, and terminating pods stay.
+    /// Containers keep running and answering, so players may be there.
     Silent,
-    /// As [`Silent`](Self::Silent), and nothing runs or answers any longer.
+    /// Like [`Silent`](Self::Silent), but nothing runs or answers any longer.
     Dead,
-    /// As [`Dead`](Self::Dead), and the Node object is deleted.
+    /// Like [`Dead`](Self::Dead), and the Node object is deleted.
     Deleted,
 }
 
-/// Running simulated nodes. Everything ends when this is dropped; the Node objects remain, see
-/// [`stop`](Self::stop).
+/// Running simulated nodes. Dropping it ends everything but the Node objects; [`stop`](Self::stop) deletes
+/// those.
 pub struct Nodes {
     engine: Engine,
     fleet: Arc<Fleet>,
@@ -129,7 +129,7 @@ impl std::fmt::Debug for Nodes {
 }
 
 impl Nodes {
-    /// Starts nodes for the pods of a namespace. Their names begin with the namespace's.
+    /// Starts nodes for the pods of a namespace. The node names start with the namespace.
     pub async fn start(
         control_plane: &ControlPlane,
         namespace: &str,
@@ -138,10 +138,10 @@ impl Nodes {
         Self::start_with(control_plane.config(), namespace, options).await
     }
 
-    /// As [`start`](Self::start), with a client configuration of the caller's.
+    /// Starts nodes like [`start`](Self::start), with the caller's client configuration.
     pub async fn start_with(config: Config, namespace: &str, options: Options) -> Result<Self, Error> {
         let (count, port) = (options.nodes, options.port);
-        // Better now than by pods that do not start.
+        // Fails here, rather than later in pods that do not start.
         let try_port = TcpListener::bind((Address::claim()?.ip(), port));
         drop(try_port.map_err(|source| Error::Port { port, source })?);
         let (engine, fleet) = Engine::start(namespace, config, options)?;
@@ -169,25 +169,24 @@ impl Nodes {
         Ok(())
     }
 
-    /// The names of the nodes.
+    /// Returns the names of the nodes.
     pub fn node_names(&self) -> Vec<String> {
         let nodes = lock(&self.fleet.nodes);
         nodes.iter().map(|node| node.name.clone()).collect()
     }
 
-    /// The port of the game servers.
+    /// Returns the port of the game servers.
     pub fn port(&self) -> u16 {
         self.fleet.options.port
     }
 
-    /// From now on these pods behave so. The last rule that fits a pod holds, and it holds for pods that run
-    /// as well as for those to come.
+    /// Sets the behaviour of these pods. The last matching rule wins, for running pods and for future ones.
     pub fn behave(&self, which: Which, behaviour: Behaviour) {
         self.fleet.behave(which, behaviour);
     }
 
-    /// The image's digest, as `imageID` shows it: give two images the same for a tag moved to equal content.
-    /// Without this every image has its own.
+    /// Sets the image's digest, shown as `imageID`: give two images the same digest for a tag moved to equal
+    /// content. By default, every image has its own.
     pub fn set_image_id(&self, image: &str, id: &str) {
         lock(&self.fleet.images)
             .ids
@@ -195,7 +194,7 @@ impl Nodes {
         self.fleet.wake_all();
     }
 
-    /// The name that a container's status shows for an image, as registries with aliases do.
+    /// Sets the name that a container's status shows for an image, as registries with aliases do.
     pub fn set_image_alias(&self, image: &str, shown: &str) {
         lock(&self.fleet.images)
             .aliases
@@ -203,7 +202,7 @@ impl Nodes {
         self.fleet.wake_all();
     }
 
-    /// A node is lost. Once this returns nothing more is reported from it, and on a dead one nothing runs.
+    /// Takes a node away. After this returns, the node reports nothing more, and on a dead node nothing runs.
     pub async fn lose_node(&self, node: &str, how: Loss) -> Result<(), Error> {
         match how {
             Loss::Silent => self.set_power(node, Power::Silent).await?,
@@ -228,8 +227,8 @@ impl Nodes {
         .await
     }
 
-    /// A lost node comes back, with its pods: it does what was missed, and containers that died with it are
-    /// started again.
+    /// Brings a lost node back with its pods: it catches up on missed work and restarts the containers that
+    /// died with it.
     pub async fn return_node(&self, node: &str) -> Result<(), Error> {
         self.call("report a node as ready", node, |fleet, name| async move {
             match objects::set_ready(&fleet, &name, "True").await {
@@ -244,22 +243,22 @@ impl Nodes {
         self.set_power(node, Power::Up).await
     }
 
-    /// The pods as they are now, by name.
+    /// Returns the current pods, by name.
     pub fn pods(&self) -> Vec<PodView> {
         lock(&self.fleet.views).values().cloned().collect()
     }
 
-    /// A pod by its name, whether it exists yet or not.
+    /// Returns the handle of a pod by name, whether it exists yet or not.
     pub fn pod(&self, name: &str) -> PodHandle<'_> {
         PodHandle::new(&self.fleet, name)
     }
 
-    /// What all pods' game servers answer, those to come as well.
+    /// Returns the handle of all pods, present and future.
     pub fn every_pod(&self) -> EveryPod<'_> {
         EveryPod::new(&self.fleet)
     }
 
-    /// Waits until at least `count` pods are ready and not terminating, and returns those.
+    /// Waits until at least `count` pods are ready and not terminating, and returns them.
     pub async fn await_ready(&self, count: usize, deadline: Duration) -> Result<Vec<PodView>, TimedOut> {
         let ready = |pod: &PodView| pod.ready && !pod.terminating;
         self.await_pods(deadline, |pods| {
@@ -269,8 +268,7 @@ impl Nodes {
         Ok(self.pods().into_iter().filter(ready).collect())
     }
 
-    /// Waits until this is true of the pods, in the order of their names. Nothing is polled: every change is
-    /// looked at.
+    /// Waits until the predicate holds for the pods, sorted by name. Checks at every change, without polling.
     pub async fn await_pods(
         &self,
         deadline: Duration,
@@ -281,20 +279,20 @@ impl Nodes {
         changed_until(self.fleet.changed.subscribe(), deadline, holds, seen).await
     }
 
-    /// Everything that happened to pods, in order.
+    /// Returns all pod events, in order.
     #[must_use]
     pub fn history(&self) -> Vec<Event> {
         self.fleet.history.events(|_| true)
     }
 
-    /// Every end of a running container, in order: each of them may have cut players off.
+    /// Returns every end of a running container, in order: each may have cut players off.
     #[must_use]
     pub fn terminations(&self) -> Vec<Event> {
         let ended = |event: &Event| matches!(event.what, What::Terminated { .. });
         self.fleet.history.events(ended)
     }
 
-    /// The pods of which a container ever ended.
+    /// Returns the pods in which a container ever ended.
     pub fn terminated_pods(&self) -> BTreeSet<String> {
         self.terminations().into_iter().map(|event| event.pod).collect()
     }
@@ -313,8 +311,8 @@ impl Nodes {
             .await
     }
 
-    /// Changes a node's state while no call to the API server is under way: afterwards nothing of the old
-    /// state can come through.
+    /// Changes a node's state while no call to the API server is in flight, so that no report of the old
+    /// state can arrive afterwards.
     async fn set_power(&self, node: &str, power: Power) -> Result<(), Error> {
         let all = u32::try_from(self.fleet.options.concurrent_calls).unwrap_or(u32::MAX);
         let _quiet = self.fleet.calls.acquire_many(all).await;

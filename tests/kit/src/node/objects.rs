@@ -1,4 +1,4 @@
-//! The Node objects.
+//! Node objects.
 
 use std::time::Duration;
 
@@ -13,10 +13,10 @@ use super::{Error, api_error};
 use crate::address::Address;
 use crate::keeper::lock;
 
-/// The node lifecycle controller gives a node up after 40 s without a sign of life.
+/// Heartbeat interval. The node lifecycle controller gives up on a node after 40 s without a heartbeat.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(10);
 
-/// Creates a node with a name of its own, and waits for nothing.
+/// Creates a node with a unique name, without waiting for anything.
 pub(super) async fn add(fleet: &Fleet, number: usize) -> Result<(), Error> {
     let address = Address::claim()?;
     let mut number = number;
@@ -31,14 +31,14 @@ pub(super) async fn add(fleet: &Fleet, number: usize) -> Result<(), Error> {
                 });
                 return Ok(());
             }
-            // Left over from a simulation of this namespace that was not stopped, or one of this one.
+            // Left over from an unstopped simulation in this namespace, or a node of this one.
             Err(kube::Error::Api(status)) if status.code == 409 => number += 1,
             Err(source) => return Err(api_error("create a node", source)),
         }
     }
 }
 
-/// Creates the object of a node and reports it ready.
+/// Creates a Node object and reports it ready.
 pub(super) async fn create(fleet: &Fleet, name: &str, address: &str) -> Result<(), kube::Error> {
     let nodes = fleet.node_objects();
     let labels = json!({
@@ -60,7 +60,7 @@ pub(super) async fn create(fleet: &Fleet, name: &str, address: &str) -> Result<(
         "conditions": [ready_condition("True", true)],
     });
     write(fleet, name, status).await?;
-    // The API server marks every new node as not ready; where nobody else takes the mark away, we do.
+    // The API server taints every new node as not ready. Remove the taint, in case no controller does.
     let unmarked = Patch::Merge(json!({"spec": {"taints": null}}));
     nodes.patch(name, &PatchParams::default(), &unmarked).await?;
     Ok(())
@@ -87,7 +87,7 @@ pub(super) async fn delete(fleet: &Fleet, name: &str) -> Result<(), kube::Error>
     }
 }
 
-/// Gives signs of life for the nodes that are up, for ever.
+/// Sends heartbeats for the nodes that are up, forever.
 pub(super) async fn stay_alive(fleet: &Fleet) {
     loop {
         tokio::time::sleep(SIGN_OF_LIFE).await;
@@ -97,13 +97,13 @@ pub(super) async fn stay_alive(fleet: &Fleet) {
             up.map(|node| node.name.clone()).collect()
         };
         for name in names {
-            // A node that is lost meanwhile must stay so.
+            // Checks again under the permit: a node that was lost meanwhile must stay lost.
             let Ok(_permit) = fleet.calls.acquire().await else {
                 return;
             };
             if fleet.node(&name).is_some_and(|(power, _)| power == Power::Up) {
                 let sign = json!({"conditions": [ready_condition("True", false)]});
-                // The next one is due soon.
+                // Ignores errors: the next heartbeat is due soon.
                 let _ = write(fleet, &name, sign).await;
             }
         }

@@ -1,19 +1,19 @@
-//! What can be chosen when a simulation starts.
+//! Options of a simulation.
 
 use std::time::Duration;
 
-/// How a simulation is to be.
+/// Options of a simulation.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// How many nodes. One by default.
+    /// Number of nodes. One by default.
     pub nodes: usize,
-    /// The port of the game servers. 9091 by default.
+    /// Port of the game servers. 9091 by default.
     pub port: u16,
-    /// The container whose life is the game server's; the first one by default.
+    /// Container that the game server runs with; the first one by default.
     pub game_container: Option<String>,
-    /// How fast things go.
+    /// Durations of the simulated steps.
     pub timing: Timing,
-    /// How many calls to the API server at once. 16 by default.
+    /// Maximum concurrent calls to the API server. 16 by default.
     pub concurrent_calls: usize,
 }
 
@@ -29,16 +29,16 @@ impl Default for Options {
     }
 }
 
-/// How long things take.
+/// Durations of the simulated steps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timing {
-    /// From a container's start until it is ready. 20 ms by default.
+    /// Time from a container's start until it is ready. 20 ms by default.
     pub start: Duration,
-    /// From a changed image in the specification until the old container ends. 20 ms by default.
+    /// Time from an image change in the spec until the old container ends. 20 ms by default.
     pub image_change: Duration,
-    /// From a pod's deletion until its containers end and it is gone. 50 ms by default.
+    /// Time from a pod's deletion until its containers have ended and it is gone. 50 ms by default.
     pub stop: Duration,
-    /// The first pause of a crash loop. It doubles up to 16 times this. 50 ms by default.
+    /// First back-off of a crash loop. It doubles up to 16 times this value. 50 ms by default.
     pub back_off: Duration,
 }
 

@@ -1,4 +1,4 @@
-//! The status that a kubelet reports, and whether the API server has it already.
+//! Status that a kubelet reports, and the check whether the API server already has it.
 
 use k8s_openapi::api::core::v1::{Pod, PodCondition};
 use k8s_openapi::jiff::Timestamp;
@@ -8,14 +8,14 @@ use super::behaviour::Images;
 use super::container::{Container, Ended, State};
 use super::machine::{Machine, PodEnd};
 
-/// A status to be reported.
+/// Status to report.
 #[derive(Debug)]
 pub(super) struct Report {
     conditions: Vec<Value>,
     rest: Value,
 }
 
-/// Where a pod runs.
+/// Place where a pod runs.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Place<'a> {
     pub(super) pod_ip: &'a str,
@@ -23,7 +23,7 @@ pub(super) struct Place<'a> {
 }
 
 impl Report {
-    /// Of a pod with a node.
+    /// Builds the status of a pod with a node.
     pub(super) fn running(pod: &Pod, machine: &Machine, place: Place<'_>, images: &Images) -> Self {
         let spec_image = |name: &str| {
             let mut spec = pod.spec.iter().flat_map(|spec| &spec.containers);
@@ -60,7 +60,7 @@ impl Report {
         }
     }
 
-    /// Of a pod for which there is no node.
+    /// Builds the status of a pod without a node.
     pub(super) fn unschedulable(pod: &Pod, nodes: usize) -> Self {
         let message = format!("0/{nodes} nodes are available: {nodes} Insufficient memory.");
         Self {
@@ -73,7 +73,7 @@ impl Report {
         }
     }
 
-    /// Whether the pod, as the API server has it, says all this.
+    /// Whether the pod's status in the API already contains this report.
     pub(super) fn is_in(&self, pod: &Pod) -> bool {
         let Ok(status) = serde_json::to_value(pod.status.clone().unwrap_or_default()) else {
             return false;
@@ -86,7 +86,7 @@ impl Report {
         covers(&status, &self.rest) && self.conditions.iter().all(has)
     }
 
-    /// A strategic merge patch for exactly this pod. Conditions of others remain.
+    /// Builds a strategic merge patch for exactly this pod. It keeps the conditions of other writers.
     pub(super) fn patch(mut self, uid: &str) -> Value {
         if let Some(addresses) = self.rest.get_mut("podIPs").and_then(Value::as_array_mut) {
             addresses.insert(0, json!({"$patch": "replace"}));
@@ -159,7 +159,7 @@ fn conditions(pod: &Pod, machine: &Machine) -> Vec<Value> {
     ]
 }
 
-/// A text about the readiness gates that are not True; empty if all are.
+/// Lists the readiness gates that are not True; empty if all are.
 fn closed_gates(pod: &Pod) -> String {
     let gates = pod
         .spec
@@ -188,7 +188,7 @@ fn find<'a>(pod: &'a Pod, kind: &str) -> Option<&'a PodCondition> {
     conditions.find(|one| one.type_ == kind)
 }
 
-/// A condition, with a time of transition only if its status changes.
+/// Builds a condition, with a transition time only if its status changes.
 fn condition(pod: &Pod, kind: &str, holds: Result<(), (&str, &str)>) -> Value {
     let status = if holds.is_ok() { "True" } else { "False" };
     let (reason, message) = holds.err().unzip();
@@ -204,7 +204,7 @@ fn condition(pod: &Pod, kind: &str, holds: Result<(), (&str, &str)>) -> Value {
     condition
 }
 
-/// Whether the one has all that the other says. Null stands for nothing.
+/// Whether `actual` contains everything in `wanted`. Null means absent.
 fn covers(actual: &Value, wanted: &Value) -> bool {
     match (actual, wanted) {
         (Value::Object(actual), Value::Object(wanted)) => wanted
@@ -214,7 +214,7 @@ fn covers(actual: &Value, wanted: &Value) -> bool {
             actual.len() == wanted.len() && actual.iter().zip(wanted).all(|(one, other)| covers(one, other))
         }
         (Value::Null, Value::Object(wanted)) => wanted.is_empty(),
-        // Nothing and an empty text are the same to the API server.
+        // The API server treats an absent and an empty text the same.
         (Value::Null, Value::String(wanted)) => wanted.is_empty(),
         (Value::String(actual), Value::Null) => actual.is_empty(),
         (Value::String(actual), Value::String(wanted)) => actual == wanted || same_time(actual, wanted),
@@ -227,7 +227,7 @@ fn same_time(one: &str, other: &str) -> bool {
     parse(one).is_some_and(|time| Some(time) == parse(other))
 }
 
-/// As the API server writes times: in seconds.
+/// Formats a time as the API server does, in seconds.
 pub(super) fn time(time: Timestamp) -> String {
     time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }

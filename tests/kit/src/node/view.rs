@@ -1,4 +1,4 @@
-//! What the simulation shows of its pods.
+//! Views of the simulated pods.
 
 use std::net::IpAddr;
 
@@ -7,37 +7,37 @@ use k8s_openapi::api::core::v1::Pod;
 use super::fleet::Record;
 use super::machine::Machine;
 
-/// A pod as the simulation has it now.
+/// Current state of a simulated pod.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PodView {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// Its UID.
+    /// UID.
     pub uid: String,
-    /// Its node; nothing if it has none yet.
+    /// Node; `None` before it is bound.
     pub node: Option<String>,
-    /// Its address; nothing before it has been reported.
+    /// Address; `None` before it is reported.
     pub ip: Option<IpAddr>,
-    /// `Pending`, `Running`, `Succeeded` or `Failed`, as reported.
+    /// Reported phase: `Pending`, `Running`, `Succeeded` or `Failed`.
     pub phase: String,
-    /// The condition Ready, as reported.
+    /// Reported condition Ready.
     pub ready: bool,
-    /// Whether it was deleted and its node has yet to end it.
+    /// Whether it is deleted but its node has yet to end it.
     pub terminating: bool,
-    /// Its containers; none before it has a node.
+    /// Containers; empty before it has a node.
     pub containers: Vec<ContainerView>,
 }
 
-/// A container as the simulation has it now.
+/// Current state of a simulated container.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ContainerView {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// The image that it runs, or ran last.
+    /// Image that it runs, or ran last.
     pub image: Option<String>,
-    /// The id of the run; nothing before the first one.
+    /// Id of the run; `None` before the first one.
     pub container_id: Option<String>,
-    /// How often it was started again.
+    /// Number of restarts.
     pub restarts: i32,
     /// Whether it runs.
     pub running: bool,

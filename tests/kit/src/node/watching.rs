@@ -1,4 +1,4 @@
-//! Following the pods of the namespace.
+//! Follows the pods of the namespace.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use tokio::task::JoinSet;
 use super::fleet::Fleet;
 use super::worker::Worker;
 
-/// Follows the pods for ever, with a task for each. Dropping it ends them all.
+/// Follows the pods forever, with a task for each. Dropping the future ends all tasks.
 pub(super) async fn follow(fleet: Arc<Fleet>) {
     let mut workers = JoinSet::new();
     let mut events = Box::pin(watcher(fleet.pods(), watcher::Config::default()));
@@ -36,7 +36,7 @@ pub(super) async fn follow(fleet: Arc<Fleet>) {
             Some(Ok(Event::InitDone)) => unlisted.drain().for_each(|uid| fleet.lost(&uid)),
             Some(Ok(Event::Apply(pod))) => see(pod, &mut workers),
             Some(Ok(Event::Delete(pod))) => fleet.lost(pod.metadata.uid.as_deref().unwrap_or_default()),
-            // The API server is away; the stream itself starts anew.
+            // The API server is unreachable; the stream restarts by itself.
             Some(Err(_)) => tokio::time::sleep(Duration::from_millis(50)).await,
             None => return,
         }

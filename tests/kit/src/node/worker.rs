@@ -1,4 +1,4 @@
-//! One pod's scheduler and kubelet: a task that ends with the pod.
+//! Scheduler and kubelet of one pod: a task that ends with the pod.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -19,10 +19,10 @@ use super::view::PodView;
 use crate::address::Address;
 use crate::keeper::lock;
 
-/// After an error: an API server that is away comes back.
+/// Retry delay after an error: an unreachable API server comes back.
 const AGAIN: Duration = Duration::from_millis(50);
 
-/// How often a pod without a node looks for one.
+/// Interval at which a pod without a node looks for one.
 const UNCORDONED: Duration = Duration::from_millis(500);
 
 pub(super) struct Worker {
@@ -33,23 +33,23 @@ pub(super) struct Worker {
     was_ready: bool,
 }
 
-/// A pod with a node.
+/// Pod with a node.
 struct Running {
     machine: Machine,
     address: Address,
-    /// The server, and the container that it belongs to.
+    /// Server, and the id of its container.
     server: Option<(String, GameServer)>,
     deleted: bool,
 }
 
-/// What a turn leaves to wait for, besides news.
+/// Event that the worker waits for next, besides news.
 enum Next {
     News,
     At(Instant),
     End,
 }
 
-/// Something to tell the API server.
+/// Call to make to the API server.
 enum Call {
     Write(Report),
     Delete,
@@ -79,7 +79,7 @@ impl Worker {
                 Next::End => return,
                 Next::News => record.wake.notified().await,
                 Next::At(due) => {
-                    // Late or early does not matter: the next turn looks at the clock.
+                    // An early or late wake-up does not matter: the next turn checks the clock.
                     let _ = tokio::time::timeout_at(due.into(), record.wake.notified()).await;
                 }
             }
@@ -99,12 +99,12 @@ impl Worker {
             };
             let outcome = self.schedule(&pod).await;
             self.publish();
-            // Nothing tells of a node that is uncordoned.
+            // Nothing announces that a node was uncordoned.
             let again = (!self.bound).then(|| Instant::now() + UNCORDONED);
             return after(outcome, again);
         };
         if fleet.node(node).is_none() {
-            // Somebody else's.
+            // The pod belongs to another node.
             return Next::News;
         }
         if let Err(error) = self.arrive(&pod) {
@@ -119,14 +119,14 @@ impl Worker {
         self.report(node).await
     }
 
-    /// Tells the API server what is.
+    /// Reports the current state to the API server.
     async fn report(&mut self, node: &str) -> Next {
         let fleet = Arc::clone(&self.fleet);
-        // It is also what keeps a lost node silent: see `Nodes::lose_node`.
+        // The permit also keeps a lost node silent: see `Nodes::lose_node`.
         let Ok(_permit) = fleet.calls.acquire().await else {
             return Next::End;
         };
-        // While others were served, more may have happened here: all of it goes into one report.
+        // The state may have changed while waiting for the permit: one report covers it all.
         let pod = self.record.newest();
         let due = self.step(&pod, node).await;
         let outcome = match self.call(&pod, node) {
@@ -175,7 +175,7 @@ impl Worker {
         Ok(())
     }
 
-    /// The next node that is up and not cordoned, as the API server has it at this moment.
+    /// Returns the next node that is up and, in the API at this moment, not cordoned.
     async fn open_node(&self) -> Result<Option<String>, kube::Error> {
         let count = lock(&self.fleet.nodes).len();
         for _ in 0..count {
@@ -191,7 +191,7 @@ impl Worker {
         Ok(None)
     }
 
-    /// The node hears of the pod.
+    /// Hands the pod to the node.
     fn arrive(&mut self, pod: &Pod) -> std::io::Result<()> {
         if self.running.is_none() {
             let game = self.fleet.options.game_container.as_deref();
@@ -205,7 +205,7 @@ impl Worker {
         Ok(())
     }
 
-    /// Has the pod go on to this moment. Returns when there is more to do, if nothing else happens.
+    /// Advances the pod to this moment. Returns the time of the next step, if nothing else happens.
     async fn step(&mut self, pod: &Pod, node: &str) -> Option<Instant> {
         let (fleet, record) = (&self.fleet, &self.record);
         let running = self.running.as_mut()?;
@@ -229,7 +229,7 @@ impl Worker {
         Some(due.map_or(retry, |due| due.min(retry)))
     }
 
-    /// What the API server is to be told, if its node is up.
+    /// Returns the call to make to the API server, if the node is up.
     fn call(&self, pod: &Pod, node: &str) -> Option<Call> {
         let (Power::Up, host_ip) = self.fleet.node(node)? else {
             return None;
@@ -269,7 +269,7 @@ impl Worker {
             .preconditions(exactly_this);
         self.fleet.pods().delete(&self.record.name, &parameters).await?;
         if let Some(running) = self.running.as_mut() {
-            // It is gone now, unless somebody has put a finalizer on it. The watch will say.
+            // The pod is gone now, unless it has a finalizer. The watch reports it.
             running.deleted = true;
         }
         Ok(())
@@ -303,7 +303,7 @@ impl Worker {
 fn after(outcome: Result<(), kube::Error>, due: Option<Instant>) -> Next {
     match outcome {
         Ok(()) => due.into(),
-        // Gone or replaced: the watch will say so. Anything else passes.
+        // Gone or replaced: the watch reports it. Any other error is transient.
         Err(_) => Next::At(due.map_or(Instant::now() + AGAIN, |due| due.min(Instant::now() + AGAIN))),
     }
 }
@@ -315,7 +315,7 @@ fn advance(
     pod: &Pod,
     log: &mut Vec<What>,
 ) -> Option<Instant> {
-    // Before anything runs there is nothing that could crash or be put out.
+    // Before any container runs, there is nothing to crash or evict.
     let orders = if machine.any_runs() {
         fleet.take_orders(&record.name)
     } else {
@@ -329,7 +329,7 @@ fn advance(
     machine.step(pod, &orders, &moment, log)
 }
 
-/// Has the game server run if its container does: each run of the container has a server of its own.
+/// Runs the game server while its container runs: each run of the container has its own server.
 async fn serve(fleet: &Fleet, record: &Record, running: &mut Running) -> std::io::Result<()> {
     let wanted = running.machine.game().and_then(|game| game.id.clone());
     if running.server.as_ref().map(|(id, _)| id) == wanted.as_ref() {

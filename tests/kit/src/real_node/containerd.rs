@@ -15,11 +15,11 @@ use crate::process::{Process, Program};
 use crate::wait::within;
 
 const READY_IN: Duration = Duration::from_secs(30);
-/// Short, because the path of a socket may not be long; private, because `/run` is.
+/// Short, because socket paths have a length limit; private, because `/run` is.
 const SOCKET: &str = "/run/hookgate-containerd.sock";
 const POD_SUBNET: &str = "10.88.0.0/24";
 
-/// A running containerd.
+/// Running containerd.
 #[derive(Debug)]
 pub(super) struct Containerd {
     process: Process,
@@ -64,12 +64,12 @@ impl Containerd {
         })
     }
 
-    /// Where the kubelet finds it.
+    /// Returns the endpoint for the kubelet.
     pub(super) fn endpoint() -> String {
         format!("unix://{SOCKET}")
     }
 
-    /// Makes images known under these names.
+    /// Imports images under these names.
     pub(super) fn import(&self, images: &[(&str, &Image)]) -> Result<(), Error> {
         let path = self.directory.join("images.tar");
         archive(images)
@@ -78,7 +78,7 @@ impl Containerd {
         self.import_archive(&path)
     }
 
-    /// Makes the images of an OCI archive known.
+    /// Imports the images of an OCI archive.
     pub(super) fn import_archive(&self, path: &Path) -> Result<(), Error> {
         run(self.ctr().args(["images", "import"]).arg(path)).map(drop)
     }
@@ -94,7 +94,7 @@ impl Containerd {
     }
 }
 
-/// The programs of the runtime come first: containerd looks for its shim there.
+/// Puts the runtime's programs first: containerd looks for its shim there.
 fn search_path(programs: &Path) -> std::ffi::OsString {
     let mut path = programs.as_os_str().to_owned();
     path.push(":/usr/sbin:/usr/bin:/sbin:/bin");
@@ -121,7 +121,7 @@ fn network(directory: &Path) -> String {
 }
 
 fn configuration(programs: &Path, directory: &Path) -> String {
-    // Quoted as JSON strings are, which TOML reads, too.
+    // Quotes as JSON strings, which TOML also accepts.
     let path = |path: PathBuf| json!(path).to_string();
     let (root, state) = (
         path(directory.join("containerd")),

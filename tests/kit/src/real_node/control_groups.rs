@@ -1,4 +1,4 @@
-//! The control groups of one node: one directory in each hierarchy, with those of all pods below.
+//! Control groups of one node: one directory in each hierarchy, with those of all pods below.
 
 use std::fs;
 use std::io;
@@ -14,7 +14,7 @@ const MOUNTED_AT: &str = "/sys/fs/cgroup";
 const GONE_IN: Duration = Duration::from_secs(20);
 const POLL: Duration = Duration::from_millis(50);
 
-/// Directories of one name in every hierarchy of control groups. Removed on drop, or by the keeper.
+/// Directories of one name in every control group hierarchy. Removed on drop, or by the keeper.
 #[derive(Debug)]
 pub(super) struct ControlGroups {
     name: String,
@@ -22,7 +22,7 @@ pub(super) struct ControlGroups {
 }
 
 impl ControlGroups {
-    /// Makes them. The name must be one that nobody else uses.
+    /// Creates the control groups. The name must be unique.
     pub(super) fn make(name: &str) -> Result<Self, Error> {
         let mut made = Self {
             name: name.to_owned(),
@@ -37,7 +37,7 @@ impl ControlGroups {
         }
         for hierarchy in hierarchies {
             let directory = hierarchy.join(&made.name);
-            // Known to the keeper before it is there: there is no moment at which it could be forgotten.
+            // The keeper learns of the directory before it exists, so that it cannot be forgotten.
             let result = keeper::hold(&directory).and_then(|()| fs::create_dir(&directory));
             if let Err(error) = result {
                 return unsuitable(
@@ -46,7 +46,8 @@ impl ControlGroups {
                 );
             }
             made.directories.push(directory.clone());
-            // Beside those of version 1, a hierarchy of version 2 is not where the kubelet looks for controllers.
+            // Next to version 1 hierarchies, the kubelet does not look for controllers in a version 2
+            // hierarchy.
             let alone = hierarchy == Path::new(MOUNTED_AT);
             let missing = missing_controllers(&hierarchy, &directory);
             if alone && !missing.is_empty() {
@@ -59,12 +60,13 @@ impl ControlGroups {
         Ok(made)
     }
 
-    /// The name, relative to the root of each hierarchy.
+    /// Returns the name, relative to the root of each hierarchy.
     pub(super) fn name(&self) -> &str {
         &self.name
     }
 
-    /// Removes them. A group can be removed once its processes have ended, which those killed do in a moment.
+    /// Removes the control groups. A group can go once its processes have ended, which takes killed ones a
+    /// moment.
     pub(super) fn remove(&self) -> Result<(), Error> {
         let until = Instant::now() + GONE_IN;
         loop {
@@ -96,7 +98,7 @@ impl Drop for ControlGroups {
     }
 }
 
-/// The single hierarchy of version 2, or all of version 1.
+/// Returns the single hierarchy of version 2, or all of version 1.
 fn hierarchies(root: &Path) -> Vec<PathBuf> {
     let is_hierarchy = |path: &Path| path.join("cgroup.procs").is_file();
     if is_hierarchy(root) {
@@ -114,7 +116,8 @@ fn hierarchies(root: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// What the kubelet wants of a new control group and its parent does not pass on. In version 1 nothing can be missing.
+/// Lists the controllers that the kubelet needs in a new control group and that its parent does not pass on.
+/// In version 1 none can be missing.
 fn missing_controllers(parent: &Path, child: &Path) -> Vec<&'static str> {
     let of = |group: &Path| fs::read_to_string(group.join("cgroup.controllers")).unwrap_or_default();
     let (there, passed_on) = (of(parent), of(child));
@@ -125,7 +128,7 @@ fn missing_controllers(parent: &Path, child: &Path) -> Vec<&'static str> {
         .collect()
 }
 
-/// Removes a directory of directories. The files in there are the kernel's and go with them.
+/// Removes a directory of directories. The files in there belong to the kernel and go with them.
 fn remove_tree(directory: &Path) -> io::Result<()> {
     for entry in fs::read_dir(directory)? {
         let entry = entry?;

@@ -1,11 +1,11 @@
-//! The place where a node lives, seen from outside: a process with network, mounts and process ids of its own.
+//! Enclosure of a node, seen from outside: a process with its own network, mount and process id namespaces.
 //!
-//! A node leaves a lot behind: containers, shims, mounts, network devices. Here nothing of it is found and taken away one
-//! by one. The first process in the enclosure is the init of its process ids, so the kernel ends every other
-//! process with it, containers included, and the mounts and the network go when their last process does. Only control
-//! groups outlive processes: they are all below one directory, see [`ControlGroups`].
+//! A node leaves a lot behind: containers, shims, mounts, network devices. Cleanup does not search for them
+//! one by one. The first process in the enclosure is the init of its process ids, so the kernel ends every
+//! other process with it, containers included. The mounts and the network go with their last process. Only
+//! control groups outlive processes: they are all below one directory, see [`ControlGroups`].
 //!
-//! This holds however we end: the enclosure's process is killed by the keeper if we cannot.
+//! This holds for any end of the owner: the keeper kills the enclosure's process if the owner cannot.
 
 use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
@@ -32,17 +32,17 @@ const POLL: Duration = Duration::from_millis(50);
 const BORN_IN: Duration = Duration::from_secs(10);
 const ENDS_IN: Duration = Duration::from_secs(3);
 
-/// A running enclosure. Dropping it ends everything within.
+/// Running enclosure. Dropping it ends everything inside.
 #[derive(Debug)]
 pub struct Enclosure {
-    // Dropped in this order: first the processes, last what they used.
+    // Fields drop in this order: processes first, their resources last.
     first: Kept,
     control_groups: ControlGroups,
     directory: KeptDirectory,
 }
 
 impl Enclosure {
-    /// Whether an enclosure can be made here at all; [`Error::Unsuitable`] says what is missing.
+    /// Checks that an enclosure can be created here; [`Error::Unsuitable`] names the obstacle.
     pub fn check() -> Result<(), Error> {
         let existing = std::env::var_os("USE_EXISTING_CLUSTER").is_some_and(|value| value == "true");
         if existing {
@@ -69,12 +69,12 @@ impl Enclosure {
         )
     }
 
-    /// Runs a program inside, with the caller's environment, output streams and two more arguments: `--inside` and the
-    /// name of its control groups, for [`Inside::enter`](super::Inside::enter).
+    /// Runs a program inside, with the caller's environment and output streams. Appends two arguments:
+    /// `--inside` and the name of its control groups, for [`Inside::enter`](super::Inside::enter).
     pub fn start(program: &Path, arguments: &[String]) -> Result<Self, Error> {
         let directory =
             KeptDirectory::new("enclosure").map_err(io_error("make the enclosure's directory"))?;
-        // As unique as the directory's.
+        // The directory name is unique.
         let name = directory.path().file_name().unwrap_or_default();
         let control_groups = ControlGroups::make(&name.to_string_lossy())?;
         let mut command = keeper::gated(Path::new("unshare"));
@@ -92,7 +92,7 @@ impl Enclosure {
         })
     }
 
-    /// Waits for the program to end. What else is inside ends with it.
+    /// Waits for the program to end. Everything else inside ends with it.
     pub async fn wait(&self) -> Result<ExitStatus, Error> {
         loop {
             if let Some(status) = self.status()? {
@@ -106,7 +106,7 @@ impl Enclosure {
         self.first.try_wait().map_err(io_error("wait for the enclosure"))
     }
 
-    /// The process id, seen from outside, of the program within: what `nsenter --target` wants.
+    /// Returns the outside process id of the program inside, for `nsenter --target`.
     pub async fn first_process(&self) -> Result<i32, TimedOut> {
         within(BORN_IN, || async { self.child() }).await
     }
@@ -117,10 +117,10 @@ impl Enclosure {
         children.split_whitespace().next()?.parse().ok()
     }
 
-    /// Ends everything inside, waits until it is gone, and says if anything is not. The program within is told by
-    /// SIGTERM and should simply leave; it has 3 seconds for that.
+    /// Ends everything inside, waits until it is gone, and reports leftovers. Sends the program inside a
+    /// SIGTERM; it has 3 seconds to exit.
     pub fn end(self) -> Result<(), Error> {
-        // The one within comes first, so that `unshare` can wait for it as a parent should.
+        // The process inside goes first, so that `unshare` can wait for it as its parent.
         for signal in [Signal::TERM, Signal::KILL] {
             let Some(within) = self.child().and_then(Pid::from_raw) else {
                 break;

@@ -1,59 +1,59 @@
-//! What can go wrong with a real node.
+//! Errors of a real node.
 
 use std::io;
 
 use crate::{assets, control_plane, process, wait};
 
-/// Why a node is not there.
+/// Error from starting a node.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// This machine, or who runs this, cannot have a node. That is nobody's mistake: tests are skipped.
+    /// This machine or user cannot run a node. This is not a failure: tests are skipped.
     #[error("{obstacle}; {remedy}")]
     Unsuitable {
-        /// What is in the way.
+        /// Obstacle.
         obstacle: String,
-        /// What would make it run.
+        /// Remedy.
         remedy: &'static str,
     },
-    /// Its programs are missing.
+    /// The programs are missing.
     #[error("failed to find the node's programs")]
     Assets(#[from] assets::Error),
-    /// No control plane.
+    /// Failed to start the control plane.
     #[error("failed to start the control plane of the node")]
     ControlPlane(#[from] control_plane::Error),
-    /// Files, mounts or processes failed us.
+    /// A file, mount or process operation failed.
     #[error("failed to {action}")]
     Io {
-        /// What was tried.
+        /// Attempted action.
         action: String,
-        /// Why.
+        /// Cause.
         source: io::Error,
     },
-    /// A program did not start.
+    /// A program failed to start.
     #[error("failed to start a component of the node")]
     Process(#[from] process::Error),
-    /// A program that should have done something at once did not.
+    /// A short command failed.
     #[error("{command} failed:\n{output}")]
     Command {
-        /// What was run.
+        /// Command.
         command: String,
-        /// What it said.
+        /// Output.
         output: String,
     },
     /// Something was not ready in time.
     #[error("failed to see {what}; the last output of its component:\n{tail}")]
     NotReady {
-        /// What was awaited.
+        /// Awaited state.
         what: &'static str,
-        /// The last lines of the component's output.
+        /// Last lines of the component's output.
         tail: String,
-        /// What was seen instead.
+        /// Last observed state.
         source: wait::TimedOut,
     },
-    /// Something of ours is still there at the end.
+    /// Something is left behind at the end.
     #[error("left behind: {left}")]
     LeftBehind {
-        /// What it is.
+        /// Description of the leftovers.
         left: String,
     },
 }

@@ -1,4 +1,4 @@
-//! Settling in an [`Enclosure`](super::Enclosure), by its first process.
+//! Prepares an [`Enclosure`](super::Enclosure) from inside, in its first process.
 
 use std::fs;
 use std::io;
@@ -12,21 +12,22 @@ use super::error::{Error, io_error};
 use super::service::SERVICE_ADDRESS;
 use crate::assets;
 
-/// Where a node writes to whatever it is told. Their content stays visible, changes stay inside.
+/// Directories that a node writes to regardless of its configuration. Their content stays visible, changes
+/// stay inside.
 const WRITTEN_TO: [&str; 3] = ["/run", "/var/lib", "/var/log"];
-/// The node's own address. Not one of loopback: the kubelet would refuse it.
+/// Address of the node. Not a loopback address, because the kubelet would refuse it.
 pub(super) const NODE_ADDRESS: &str = "10.89.0.1";
 
-/// The proof that this process is the first one of an enclosure that has been furnished.
+/// Proof that this process is the first one of a prepared enclosure.
 #[derive(Debug)]
 pub struct Inside {
     pub(super) control_groups: String,
 }
 
 impl Inside {
-    /// Makes the enclosure fit for a node: file systems in memory that go with it, and addresses.
+    /// Prepares the enclosure for a node: in-memory file systems that vanish with it, and addresses.
     ///
-    /// `control_groups` is what [`Enclosure::start`](super::Enclosure::start) passes on.
+    /// [`Enclosure::start`](super::Enclosure::start) passes `control_groups`.
     pub fn enter(control_groups: &str) -> Result<Self, Error> {
         if std::process::id() != 1 {
             return unsuitable(
@@ -77,7 +78,7 @@ fn in_memory(directory: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Lets writes to the directory go elsewhere.
+/// Redirects writes to the directory to an overlay.
 fn overlay(directory: &Path, private: &Path) -> io::Result<()> {
     let name = directory.display().to_string().replace('/', "-");
     let layer = |kind: &str| {
@@ -102,7 +103,7 @@ fn overlay(directory: &Path, private: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Runs a command that is expected to succeed at once.
+/// Runs a short command that must succeed.
 pub(super) fn run(command: &mut Command) -> Result<String, Error> {
     let what = format!("{command:?}");
     let output = command.output().map_err(io_error(format!("run {what}")))?;

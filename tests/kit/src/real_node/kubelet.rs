@@ -12,11 +12,11 @@ use super::inside::{Inside, NODE_ADDRESS, run};
 use crate::ControlPlane;
 use crate::process::{Process, Program};
 
-/// The node's name.
+/// Node name.
 pub const NODE_NAME: &str = "node-1";
 const PORT: u16 = 10250;
 
-/// Starts it. The node registers itself, and is ready some seconds later.
+/// Starts the kubelet. The node registers itself and becomes ready some seconds later.
 pub(super) fn start(
     program: PathBuf,
     inside: &Inside,
@@ -38,13 +38,15 @@ pub(super) fn start(
         .arg(format!("--hostname-override={NODE_NAME}"))
         .arg(format!("--node-ip={NODE_ADDRESS}"))
         .arg(format!("--container-runtime-endpoint={}", Containerd::endpoint()))
-        // Else it looks for the metadata service of a cloud. (It also looks for Docker, for 5 seconds, whatever it is told.)
+        // Prevents a search for a cloud metadata service. (It still looks for Docker for 5 seconds,
+        // regardless of flags.)
         .env("AWS_EC2_METADATA_DISABLED", "true")
         .args(had_another_runtime(&version).then_some("--container-runtime=remote"));
     Ok(Process::start_logging_to(program, directory, "kubelet")?)
 }
 
-/// Up to 1.23 the kubelet spoke to Docker unless told otherwise; from 1.27 on it knows no such option.
+/// Whether the kubelet needs the option: up to 1.23 it used Docker by default; from 1.27 on it has no such
+/// option.
 fn had_another_runtime(version: &str) -> bool {
     (20..=23).any(|minor| version.contains(&format!("v1.{minor}.")))
 }
@@ -72,7 +74,7 @@ fn configuration(inside: &Inside, control_plane: &Path, directory: &Path) -> Val
         "makeIPTablesUtilChains": false,
         "oomScoreAdj": 0,
         "volumePluginDir": directory.join("volume-plugins"),
-        // A full disk or little memory is the machine's business; no pod is evicted for it, no image removed.
+        // Never evicts a pod or removes an image for low disk space or memory of the machine.
         "evictionHard": { "memory.available": "0%", "nodefs.available": "0%", "imagefs.available": "0%" },
         "imageGCHighThresholdPercent": 100,
         "syncFrequency": "1s",

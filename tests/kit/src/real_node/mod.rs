@@ -1,15 +1,15 @@
-//! A real node, with a control plane: containerd, runc, a CNI bridge, the kubelet and the scheduler.
+//! Real node with a control plane: containerd, runc, a CNI bridge, the kubelet and the scheduler.
 //!
-//! It needs root, and it leaves nothing behind: all of it runs in an [`Enclosure`], a process with network, mounts and
-//! process ids of its own. A program that wants a node therefore has two parts:
+//! It needs root and leaves nothing behind: everything runs in an [`Enclosure`], a process with its own
+//! network, mount and process id namespaces. A program that uses a node therefore has two parts:
 //!
 //! 1. outside, as root: [`RealNode::fetch_programs`] while there is still a network, then [`Enclosure::start`] with
 //!    itself as the program;
 //! 2. inside: [`Inside::enter`], then [`RealNode::start`]. Only here can pods be reached by their addresses.
 //!
-//! What this is not: a way out. Pods reach each other and what runs inside, and nothing else; no image is pulled, and
-//! those of [`samples`] and of given archives are all there are. Of
-//! Services only that of the API server can be called, at its address; there is no DNS.
+//! The node has no outside network. Pods reach only each other and processes inside; no image is pulled, so
+//! only the images of [`samples`] and of supplied archives exist. The API server's Service is the only one
+//! that works, at its address; there is no DNS.
 
 mod containerd;
 mod control_groups;
@@ -43,27 +43,27 @@ use service::ApiService;
 
 const READY_IN: Duration = Duration::from_mins(1);
 
-/// A control plane and one ready node. All of it ends when this is dropped.
+/// Control plane and one ready node. Dropping it ends everything.
 #[derive(Debug)]
 pub struct RealNode {
-    // Dropped in this order.
+    // Fields drop in this order.
     kubelet: Process,
     containerd: Containerd,
     _service: ApiService,
     control_plane: ControlPlane,
 }
 
-/// What a node is to have.
+/// Options of a node.
 #[derive(Debug, Default)]
 pub struct Setup {
-    /// Definitions to install in the control plane.
+    /// Custom resource definitions to install in the control plane.
     pub crds: Vec<CustomResourceDefinition>,
-    /// OCI archives with images besides those of [`samples`].
+    /// OCI archives with images in addition to those of [`samples`].
     pub archives: Vec<PathBuf>,
 }
 
 impl RealNode {
-    /// Makes sure that all programs are there; builds and fetches what is not.
+    /// Makes sure that all programs exist; builds or downloads missing ones.
     pub fn fetch_programs() -> Result<(), Error> {
         programs().map(drop)?;
         assets::container_runtime()?;
@@ -79,7 +79,7 @@ impl RealNode {
         let options = Options {
             crds: setup.crds,
             scheduler: true,
-            // There is no proxy for Services: the API server calls a webhook's pods at their own addresses.
+            // There is no Service proxy: the API server calls a webhook's pods at their own addresses.
             api_server_arguments: vec!["--enable-aggregator-routing=true".to_owned()],
             ..Options::default()
         };
@@ -145,23 +145,23 @@ impl RealNode {
         })
     }
 
-    /// The control plane. Its API server is reached from inside only.
+    /// Returns the control plane. Its API server is reachable only from inside.
     pub fn control_plane(&self) -> &ControlPlane {
         &self.control_plane
     }
 
-    /// The kubelet, for its output, and for pausing it: a node that does not answer.
+    /// Returns the kubelet, to read its output or pause it, which simulates an unresponsive node.
     pub fn kubelet(&self) -> &Process {
         &self.kubelet
     }
 
-    /// containerd, for its output.
+    /// Returns containerd, to read its output.
     pub fn containerd(&self) -> &Process {
         self.containerd.process()
     }
 }
 
-/// Those of the control plane and the node, from wherever the environment says.
+/// Returns the programs of the control plane and the node, from the source that the environment selects.
 fn programs() -> Result<Programs, Error> {
     let mut components = Component::DEFAULT.to_vec();
     components.extend([Component::Scheduler, Component::Kubelet]);

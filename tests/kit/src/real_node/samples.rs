@@ -1,4 +1,4 @@
-//! Images to run: a static busybox and shell scripts. Nothing is pulled, nothing is compiled.
+//! Images to run: a static busybox and shell scripts, without pulling or compiling.
 
 use std::fs;
 use std::path::Path;
@@ -6,21 +6,22 @@ use std::path::Path;
 use super::error::{Error, io_error};
 use crate::image::Image;
 
-/// The process that holds a pod's namespaces.
+/// Process that holds a pod's namespaces.
 pub(super) const PAUSE: &str = "hookgate.test/pause:1";
-/// The game server, version `v1`.
+/// Game server, version `v1`.
 pub const GAME_V1: &str = "hookgate.test/game:v1";
-/// Another name of the very same image as [`GAME_V1`].
+/// Second name of the same image as [`GAME_V1`].
 pub const GAME_V1_RETAGGED: &str = "hookgate.test/game:v1-retagged";
-/// The game server, version `v2`.
+/// Game server, version `v2`.
 pub const GAME_V2: &str = "hookgate.test/game:v2";
-/// A name that stands for nothing.
+/// Name without an image.
 pub const GAME_MISSING: &str = "hookgate.test/game:missing";
-/// Where the game server serves `/status.json`, unless its variable `PORT` says otherwise: its version, the number of
-/// players (variable `PLAYERS`) and its phase, `serving` or `draining`. On SIGTERM it drains for `DRAIN_SECONDS`.
+/// Default port of the game server's `/status.json`; the variable `PORT` overrides it. The document holds its
+/// version, the number of players (variable `PLAYERS`) and its phase, `serving` or `draining`. On SIGTERM it
+/// drains for `DRAIN_SECONDS`.
 pub const GAME_PORT: u16 = 9091;
 
-/// All images with their names.
+/// Returns all images with their names.
 pub(super) fn all(programs: &Path) -> Result<Vec<(&'static str, Image)>, Error> {
     let busybox = fs::read(programs.join("busybox")).map_err(io_error("read busybox"))?;
     let images = || {

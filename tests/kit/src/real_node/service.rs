@@ -1,4 +1,4 @@
-//! The Service of the API server, as pods find it: its first address, port 443. It stands in for kube-proxy.
+//! Service of the API server for pods, at its first address and port 443. It replaces kube-proxy.
 
 use std::io;
 use std::net::SocketAddr;
@@ -9,18 +9,18 @@ use tokio::task::JoinSet;
 
 use super::error::{Error, io_error};
 
-/// The first address of the Services' range: what `KUBERNETES_SERVICE_HOST` says in pods.
+/// First address of the Service range: the value of `KUBERNETES_SERVICE_HOST` in pods.
 pub(super) const SERVICE_ADDRESS: &str = "10.0.0.1";
 const PORT: u16 = 443;
 
-/// Passes connections on to the API server, until it is dropped.
+/// Forwards connections to the API server until dropped.
 #[derive(Debug)]
 pub(super) struct ApiService {
     _tasks: JoinSet<()>,
 }
 
 impl ApiService {
-    /// `url` is where the API server listens.
+    /// Starts forwarding to the API server at `url`.
     pub(super) async fn start(url: &str) -> Result<Self, Error> {
         let address = url.trim_start_matches("https://").trim_end_matches('/');
         let address: SocketAddr = address
@@ -46,7 +46,7 @@ impl ApiService {
 }
 
 async fn pass_on(mut client: TcpStream, address: SocketAddr) {
-    // A connection that fails is the client's to make again.
+    // A failed connection is up to the client to retry.
     if let Ok(mut server) = TcpStream::connect(address).await {
         let _ = copy_bidirectional(&mut client, &mut server).await;
     }

@@ -1,4 +1,4 @@
-//! What the sample server answers: well-formed, wrong, slow, endless or not at all.
+//! Responses of the sample server: well-formed, wrong, slow, endless or none at all.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::Received;
 
-/// One answer.
+/// Response.
 #[derive(Debug, Clone)]
 pub struct Answer {
     pub(super) status: u16,
@@ -39,48 +39,48 @@ impl Answer {
         }
     }
 
-    /// JSON.
+    /// Returns JSON.
     #[expect(clippy::needless_pass_by_value, reason = "reads as Answer::json(json!({…}))")]
     pub fn json(value: Value) -> Self {
         Self::new(Payload::Whole(value.to_string().into()), "application/json")
     }
 
-    /// Text that claims to be JSON, whatever it is.
+    /// Returns any text with the content type of JSON.
     pub fn claimed_json(body: impl Into<Bytes>) -> Self {
         Self::new(Payload::Whole(body.into()), "application/json")
     }
 
-    /// Plain text.
+    /// Returns plain text.
     pub fn text(body: impl Into<String>) -> Self {
         Self::new(Payload::Whole(body.into().into()), "text/plain; charset=utf-8")
     }
 
-    /// A status with an empty body.
+    /// Returns a status with an empty body.
     pub fn status(status: u16) -> Self {
         Self::text("").with_status(status)
     }
 
-    /// A redirect (302) to any location.
+    /// Returns a redirect (302) to any location.
     pub fn redirect(location: impl Into<String>) -> Self {
         Self::status(302).with_header("location", location)
     }
 
-    /// The request as JSON: `method`, `path`, `query`, `headers` and `body`.
+    /// Echoes the request as JSON: `method`, `path`, `query`, `headers` and `body`.
     pub fn echo() -> Self {
         Self::new(Payload::Echo, "application/json")
     }
 
-    /// No answer, ever. The connection stays open until the client gives up.
+    /// Never responds. The connection stays open until the client gives up.
     pub fn never() -> Self {
         Self::new(Payload::Never, "text/plain")
     }
 
-    /// The connection is closed in place of an answer.
+    /// Closes the connection instead of responding.
     pub fn hang_up() -> Self {
         Self::new(Payload::HangUp, "text/plain")
     }
 
-    /// A body that arrives one byte at a time.
+    /// Sends a body one byte at a time.
     pub fn drip(body: impl Into<Bytes>, every: Duration) -> Self {
         Self::new(
             Payload::Drip {
@@ -91,17 +91,18 @@ impl Answer {
         )
     }
 
-    /// A JSON string of this many bytes, produced only as fast as the client reads. Gigabytes cost nothing.
+    /// Sends a JSON string of this many bytes, produced only as fast as the client reads, so gigabytes cost
+    /// nothing.
     pub fn endless(bytes: u64) -> Self {
         Self::new(Payload::Endless { bytes }, "application/json")
     }
 
-    /// A body that announces more than comes: the connection is closed in its midst.
+    /// Announces a longer body than it sends, and closes the connection in the middle.
     pub fn cut_short(body: impl Into<Bytes>) -> Self {
         Self::new(Payload::CutShort { body: body.into() }, "application/json")
     }
 
-    /// JSON, compressed.
+    /// Returns compressed JSON.
     #[expect(
         clippy::needless_pass_by_value,
         reason = "reads as Answer::gzip_json(json!({…}))"
@@ -111,19 +112,19 @@ impl Answer {
         Self::new(Payload::Whole(body), "application/json").with_header("content-encoding", "gzip")
     }
 
-    /// A body that grows a thousandfold to this many bytes when it is unpacked.
+    /// Sends a body that grows a thousandfold to this many bytes when unpacked.
     pub fn gzip_bomb(bytes: u64) -> Self {
         Self::new(Payload::GzipBomb { bytes }, "application/json").with_header("content-encoding", "gzip")
     }
 
-    /// With another status.
+    /// Sets the status.
     #[must_use]
     pub fn with_status(mut self, status: u16) -> Self {
         self.status = status;
         self
     }
 
-    /// With a header, in place of one of that name.
+    /// Sets a header and replaces any of the same name.
     #[must_use]
     pub fn with_header(mut self, name: &str, value: impl Into<String>) -> Self {
         let name = name.to_ascii_lowercase();
@@ -132,27 +133,27 @@ impl Answer {
         self
     }
 
-    /// After a delay.
+    /// Delays the response.
     #[must_use]
     pub fn after(mut self, delay: Duration) -> Self {
         self.delay = delay;
         self
     }
 
-    /// This answer so many times; add what comes then with [`Script::then`].
+    /// Repeats this response; add the following ones with [`Script::then`].
     pub fn times(self, count: u32) -> Script {
         Script {
             turns: vec![(Source::Fixed(self), count)],
         }
     }
 
-    /// This answer once, then another.
+    /// Sends this response once, then another.
     pub fn then(self, next: impl Into<Script>) -> Script {
         self.times(1).then(next)
     }
 }
 
-/// A sequence of answers. The last one is repeated for ever.
+/// Sequence of responses. The last one repeats forever.
 pub struct Script {
     turns: Vec<(Source, u32)>,
 }
@@ -163,14 +164,14 @@ enum Source {
 }
 
 impl Script {
-    /// Answers chosen by the request.
+    /// Chooses each response by its request.
     pub fn by(choose: impl FnMut(&Received) -> Answer + Send + 'static) -> Self {
         Self {
             turns: vec![(Source::By(Box::new(choose)), 1)],
         }
     }
 
-    /// Then these.
+    /// Appends these responses.
     #[must_use]
     pub fn then(mut self, next: impl Into<Self>) -> Self {
         self.turns.extend(next.into().turns);

@@ -1,4 +1,4 @@
-//! Bodies that misbehave, as streams that know whether they were read to their end.
+//! Misbehaving bodies, as streams that record whether the client read them to the end.
 
 use std::io::{self, Write as _};
 use std::time::Duration;
@@ -13,8 +13,8 @@ use super::tally::InFlight;
 
 const PIECE: usize = 64 * 1024;
 
-/// The body of an answer and the length that it announces, if that is a lie. The request is in flight until
-/// the body's end.
+/// Returns the body of a response, and the announced length if it is wrong. The request is in flight until
+/// the end of the body.
 pub(super) fn streamed(payload: Payload, in_flight: InFlight) -> (Body, Option<usize>) {
     match payload {
         Payload::Drip { body, every } => (counted(drip(body, every), in_flight), None),
@@ -28,7 +28,7 @@ pub(super) fn streamed(payload: Payload, in_flight: InFlight) -> (Body, Option<u
             in_flight.finish(body.len());
             (Body::from(body), None)
         }
-        // These have no body of their own; the handler has dealt with them.
+        // These have no body of their own; the handler has already dealt with them.
         Payload::Echo | Payload::Never | Payload::HangUp => (Body::empty(), None),
     }
 }
@@ -69,7 +69,7 @@ fn endless(bytes: u64) -> impl Stream<Item = io::Result<Bytes>> + Send {
 }
 
 fn cut(body: Bytes) -> impl Stream<Item = io::Result<Bytes>> + Send {
-    // The pause lets what was written reach the client before the connection breaks.
+    // The pause lets the written part reach the client before the connection breaks.
     let end = async {
         tokio::time::sleep(Duration::from_millis(20)).await;
         Err(io::Error::other("cut short on purpose"))
@@ -77,7 +77,7 @@ fn cut(body: Bytes) -> impl Stream<Item = io::Result<Bytes>> + Send {
     stream::iter([Ok(body)]).chain(stream::once(end))
 }
 
-/// Compresses blanks piece by piece, as they are asked for.
+/// Compresses blanks piece by piece, on demand.
 fn bomb(bytes: u64) -> impl Stream<Item = io::Result<Bytes>> + Send {
     let start = Some((GzEncoder::new(Vec::new(), Compression::fast()), bytes));
     stream::unfold(start, |state| async move {
@@ -100,7 +100,7 @@ fn bomb(bytes: u64) -> impl Stream<Item = io::Result<Bytes>> + Send {
 
 pub(super) fn gzip(body: &[u8]) -> Bytes {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
-    // Writing to memory does not fail.
+    // Writing to memory cannot fail.
     let _ = encoder.write_all(body);
     encoder.finish().unwrap_or_default().into()
 }

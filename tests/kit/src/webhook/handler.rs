@@ -1,4 +1,4 @@
-//! What the connections of one server share: what to answer, and what was asked.
+//! State shared by the connections of one server: scripts and received requests.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -17,7 +17,7 @@ use crate::loopback::{Answered, Ends, HangUp};
 
 type Fallback = dyn Fn(&Received) -> Answer + Send + Sync;
 
-/// Scripts and the tally of one server.
+/// Scripts and tally of one server.
 pub(crate) struct Handler {
     scripts: Mutex<Scripts>,
     tally: Arc<Tally>,
@@ -46,7 +46,7 @@ impl Handler {
         })
     }
 
-    /// Paths without a script are answered by `fallback`.
+    /// Answers paths without a script by `fallback`.
     pub(crate) fn with_fallback(fallback: impl Fn(&Received) -> Answer + Send + Sync + 'static) -> Self {
         Self {
             scripts: Mutex::default(),
@@ -67,7 +67,7 @@ impl Handler {
         &self.tally
     }
 
-    /// The next answer of the script for this path, if there is one.
+    /// Returns the next response of the script for this path, if there is one.
     pub(crate) fn scripted(&self, request: &Received) -> Option<Answer> {
         let mut scripts = lock(&self.scripts);
         let Scripts { by_path, otherwise } = &mut *scripts;

@@ -1,4 +1,4 @@
-//! A sample HTTP server for hooks under test: it answers as it is told, and remembers what it was asked.
+//! Sample HTTP server for hooks under test, with scripted responses and a record of its requests.
 //!
 //! ```no_run
 //! # use test_kit::webhook::{Answer, Webhook};
@@ -33,7 +33,7 @@ pub(crate) use handler::Handler;
 use crate::loopback::Server;
 use crate::wait::TimedOut;
 
-/// A running sample server. Paths that it was told nothing about answer 404.
+/// Running sample server. Paths without a script return 404.
 #[derive(Debug)]
 pub struct Webhook {
     server: Server,
@@ -56,32 +56,32 @@ impl Webhook {
         Ok(Self { server, handler })
     }
 
-    /// Where it listens.
+    /// Returns the server's address.
     pub fn address(&self) -> SocketAddr {
         self.server.address()
     }
 
-    /// `http://ADDRESS` followed by the path.
+    /// Returns `http://ADDRESS` followed by the path.
     pub fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.address())
     }
 
-    /// From now on this path is answered so.
+    /// Sets the script for this path.
     pub fn on(&self, path: &str, script: impl Into<Script>) {
         self.handler.on(path, script.into());
     }
 
-    /// From now on every path without a script of its own is answered so.
+    /// Sets the script for every path without its own.
     pub fn otherwise(&self, script: impl Into<Script>) {
         self.handler.otherwise(script.into());
     }
 
-    /// All requests so far, in order of arrival.
+    /// Returns all requests so far, in order of arrival.
     pub fn all_requests(&self) -> Vec<Received> {
         self.handler.tally().requests()
     }
 
-    /// The requests for a path so far, in order of arrival.
+    /// Returns the requests for a path so far, in order of arrival.
     pub fn requests(&self, path: &str) -> Vec<Received> {
         self.all_requests()
             .into_iter()
@@ -89,17 +89,17 @@ impl Webhook {
             .collect()
     }
 
-    /// What happened on a path so far.
+    /// Returns the counts for a path so far.
     pub fn counts(&self, path: &str) -> Counts {
         self.handler.tally().counts(path)
     }
 
-    /// How many requests for a path wait for their answer or read it.
+    /// Counts the requests for a path that wait for their response or read it.
     pub fn in_flight(&self, path: &str) -> usize {
         self.counts(path).in_flight
     }
 
-    /// Waits until a path was asked for `count` times in all.
+    /// Waits until the server has received `count` requests for a path in all.
     pub async fn await_requests(
         &self,
         path: &str,
@@ -111,7 +111,7 @@ impl Webhook {
         Ok(self.requests(path))
     }
 
-    /// Waits until `count` requests for a path were given up by the client.
+    /// Waits until clients have cancelled `count` requests for a path.
     pub async fn await_cancelled(
         &self,
         path: &str,
@@ -122,7 +122,7 @@ impl Webhook {
         self.handler.tally().reach(path, deadline, enough).await
     }
 
-    /// Waits until exactly `count` requests for a path are being answered.
+    /// Waits until exactly `count` requests for a path are in flight.
     pub async fn await_in_flight(
         &self,
         path: &str,

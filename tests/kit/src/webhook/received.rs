@@ -1,4 +1,4 @@
-//! What the sample server has seen.
+//! Requests that the sample server has received.
 
 use std::net::SocketAddr;
 use std::time::Instant;
@@ -6,29 +6,29 @@ use std::time::Instant;
 use axum::body::Bytes;
 use serde_json::{Map, Value, json};
 
-/// One request.
+/// Received request.
 #[derive(Debug, Clone)]
 pub struct Received {
-    /// When its body had arrived.
+    /// Time when its body was complete.
     pub at: Instant,
-    /// The client's end of the connection: equal for requests on one connection.
+    /// Client's end of the connection: equal for requests on one connection.
     pub from: SocketAddr,
-    /// The server's end of the connection: tells pods apart that share a listener.
+    /// Server's end of the connection: distinguishes pods that share a listener.
     pub to: SocketAddr,
-    /// `GET`, `POST`, …
+    /// HTTP method: `GET`, `POST`, …
     pub method: String,
-    /// The path, as it was sent.
+    /// Path, as sent.
     pub path: String,
-    /// What follows the question mark, as it was sent; empty if there is none.
+    /// Query, as sent, without the question mark; empty if there is none.
     pub query: String,
-    /// Headers in order, names in lower case.
+    /// Headers in order, with lower-case names.
     pub headers: Vec<(String, String)>,
-    /// The body.
+    /// Body.
     pub body: Bytes,
 }
 
 impl Received {
-    /// The first header of this name.
+    /// Returns the first header with this name.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers
             .iter()
@@ -36,7 +36,7 @@ impl Received {
             .map(|(_, value)| value.as_str())
     }
 
-    /// The body as JSON.
+    /// Parses the body as JSON.
     pub fn json(&self) -> Result<Value, serde_json::Error> {
         serde_json::from_slice(&self.body)
     }

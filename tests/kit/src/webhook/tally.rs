@@ -1,4 +1,4 @@
-//! Counting requests, and waking those who wait for a count.
+//! Counts requests, and wakes the tasks that wait for a count.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -10,16 +10,16 @@ use super::Received;
 use crate::keeper::lock;
 use crate::wait::{TimedOut, changed_until};
 
-/// What happened on one path.
+/// Counts for one path.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Requests received whole.
+    /// Completely received requests.
     pub received: usize,
-    /// Those of them that wait for their answer or read it.
+    /// Received requests that wait for their response or read it.
     pub in_flight: usize,
-    /// Those that the client gave up, before or in the midst of the answer.
+    /// Requests that the client cancelled, before or during the response.
     pub cancelled: usize,
-    /// Bytes of bodies given to connections. A connection holds some megabytes that the client never read.
+    /// Body bytes handed to connections. A connection holds some megabytes that the client never read.
     pub sent_bytes: u64,
 }
 
@@ -65,7 +65,7 @@ impl Tally {
         in_flight
     }
 
-    /// Waits until the counts are as wanted. Woken by every change, so nothing is polled.
+    /// Waits until the counts satisfy the predicate. Every change wakes it, so nothing is polled.
     pub(crate) async fn reach(
         &self,
         path: &str,
@@ -78,7 +78,7 @@ impl Tally {
     }
 }
 
-/// A request that is being answered. Dropped before it is finished, it was cancelled by the client.
+/// Request in flight. Dropping it unfinished means that the client cancelled it.
 #[derive(Debug)]
 pub(super) struct InFlight {
     tally: Arc<Tally>,

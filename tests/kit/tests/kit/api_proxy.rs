@@ -1,4 +1,4 @@
-//! The proxy before the API server.
+//! Tests of the API proxy.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -15,9 +15,9 @@ const A_WHILE: Duration = Duration::from_secs(20);
 
 struct Proxied {
     proxy: ApiProxy,
-    /// Through the proxy.
+    /// Client through the proxy.
     maps: Api<ConfigMap>,
-    /// Around it.
+    /// Client that bypasses the proxy.
     direct: Api<ConfigMap>,
 }
 
@@ -222,12 +222,13 @@ async fn an_api_server_that_is_away_gives_no_answer() {
     assert_eq!(proxy.requests()[0].outcome, Outcome::HungUp);
 }
 
-/// The maps of a test: in each namespace a controller makes another one, sooner or later.
+/// Selects a test's own maps: a controller creates another one in each namespace, sooner or later.
 fn ours() -> WatchParams {
     WatchParams::default().fields("metadata.name!=kube-root-ca.crt")
 }
 
-/// What a watch of three new maps tells, one of them told to it in this trouble; until it breaks or says no more.
+/// Returns the events of a watch with this fault while three new maps appear, until the last map or the end
+/// of the watch.
 async fn told(trouble: WatchFault) -> Vec<String> {
     let Proxied { proxy, maps, direct } = proxied().await;
     let start = direct
@@ -240,7 +241,7 @@ async fn told(trouble: WatchFault) -> Vec<String> {
         .await
         .unwrap();
     let newer = other.metadata.resource_version.unwrap();
-    // The proxy knows an older version once somebody has asked for it.
+    // The proxy knows an older version only after a request for it.
     drop(maps.watch(&ours(), &start).await.unwrap());
     proxy.decide_by(move |call| {
         if call.verb == "watch" {

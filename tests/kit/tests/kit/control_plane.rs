@@ -1,4 +1,4 @@
-//! The control plane.
+//! Tests of the control plane.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -77,7 +77,7 @@ async fn what_an_owner_leaves_behind_is_collected() {
         .delete("w", &kube::api::DeleteParams::default())
         .await
         .unwrap();
-    // The collector learns of new kinds every 30 s; ours knows this one because it started after it.
+    // The collector discovers new kinds every 30 s; ours knows this one because it started later.
     let deadline = Duration::from_secs(if shared.is_own() { 20 } else { 90 });
     eventually(deadline, || async {
         maps.get_opt("owned").await.unwrap().is_none().then_some(())

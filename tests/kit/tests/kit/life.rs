@@ -1,4 +1,4 @@
-//! Nothing outlives the process that started it.
+//! Tests that nothing outlives the process that started it.
 
 use std::path::Path;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! The kit against the real programs.
+//! Tests of the kit with the real programs.
 #![expect(
     clippy::unwrap_used,
     reason = "a test fails by panicking, in its helping functions too"

@@ -1,4 +1,4 @@
-//! Programs under test.
+//! Tests of programs under test.
 
 use std::os::unix::process::ExitStatusExt as _;
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! Prometheus.
+//! Tests of Prometheus.
 
 use std::time::Duration;
 

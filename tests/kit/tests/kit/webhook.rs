@@ -1,4 +1,4 @@
-//! The sample server.
+//! Tests of the sample server.
 
 use std::time::{Duration, Instant};
 

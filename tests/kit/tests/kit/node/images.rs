@@ -1,4 +1,4 @@
-//! Images changed in place.
+//! Tests of in-place image changes.
 
 use std::collections::BTreeSet;
 

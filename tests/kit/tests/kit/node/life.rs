@@ -1,4 +1,4 @@
-//! The ordinary life of a pod: it is bound, becomes ready, and is deleted.
+//! Tests of a pod's ordinary life: it is bound, becomes ready, and is deleted.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
@@ -99,7 +99,7 @@ async fn a_ready_pod_is_written_to_by_its_operator_alone() {
         .await
         .unwrap();
     assert_ne!(written.metadata.resource_version, before);
-    // A second pod's whole life gives the node time for a needless write.
+    // The whole life of a second pod gives the node time for a needless write.
     harness.ready(["q"]).await;
     harness.delete("q").await;
     harness.gone("q").await;

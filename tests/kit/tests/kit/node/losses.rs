@@ -1,4 +1,4 @@
-//! Nodes that are lost and return.
+//! Tests of lost and returning nodes.
 
 use k8s_openapi::api::core::v1::{Node, Pod, PodCondition};
 use kube::Api;
@@ -36,7 +36,7 @@ async fn a_silent_node_reports_nothing_while_its_players_play_on() {
     node_is(&harness, &node, "Unknown").await;
     harness.delete("lost").await;
     harness.nodes.pod("lost").crash();
-    // The other node lives: a whole life there is time enough for a mistake here.
+    // The other node is up: the whole life of a pod there leaves time for a mistake here.
     let [next] = harness.ready(["next"]).await;
     assert_ne!(next.node, lost.node, "nothing is bound to a lost node");
     harness.delete("next").await;

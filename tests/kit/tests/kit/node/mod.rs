@@ -1,4 +1,4 @@
-//! Simulated nodes.
+//! Tests of the simulated nodes.
 
 mod images;
 mod life;
@@ -17,7 +17,7 @@ use test_kit::node::{Nodes, Options, PodView, What, Why};
 
 pub(crate) const A_WHILE: Duration = Duration::from_secs(30);
 
-/// A namespace with nodes, and this test in the operator's place.
+/// Namespace with nodes, with the test in the role of the operator.
 pub(crate) struct NodeHarness {
     pub(crate) nodes: Nodes,
     pub(crate) pods: Api<Pod>,
@@ -41,7 +41,7 @@ impl NodeHarness {
         self.create_with(name, json!({})).await;
     }
 
-    /// A pod with the containers `game` and `sidecar`, and more in its specification.
+    /// Creates a pod with the containers `game` and `sidecar`, and additional spec fields.
     pub(crate) async fn create_with(&self, name: &str, more: Value) {
         let mut pod = json!({"metadata": {"name": name}, "spec": {"containers": [
             {"name": "game", "image": "game:1"},
@@ -98,7 +98,7 @@ impl NodeHarness {
         conditions.into_iter().find(|one| one.type_ == kind).unwrap()
     }
 
-    /// Which containers ended, and why.
+    /// Returns pod, container and reason of every container end.
     pub(crate) fn ends(&self) -> Vec<(String, String, Why)> {
         let ends = self.nodes.terminations().into_iter();
         ends.map(|event| match event.what {
@@ -109,7 +109,7 @@ impl NodeHarness {
     }
 }
 
-/// As [`NodeHarness::ends`] tells it.
+/// Builds an entry of [`NodeHarness::ends`].
 pub(crate) fn end(pod: &str, container: &str, why: Why) -> (String, String, Why) {
     (pod.to_owned(), container.to_owned(), why)
 }

@@ -1,4 +1,4 @@
-//! The game servers behind the pods' addresses.
+//! Tests of the game servers behind the pods' addresses.
 
 use std::time::Duration;
 

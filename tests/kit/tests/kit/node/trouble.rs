@@ -1,4 +1,4 @@
-//! Pods that misbehave.
+//! Tests of misbehaving pods.
 
 use std::time::{Duration, Instant};
 
@@ -140,7 +140,7 @@ async fn an_evicted_pod_has_failed_for_good() {
 #[tokio::test]
 async fn a_pod_may_succeed() {
     let harness = NodeHarness::new("succeed").await;
-    // Said beforehand, it happens as soon as there is something that can end.
+    // Ordered in advance, it happens as soon as a container runs.
     harness.nodes.pod("p").succeed();
     harness.create("p").await;
     harness
