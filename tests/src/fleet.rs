@@ -1,4 +1,4 @@
-//! What tests of GameDeployments stand on: a namespace of its own on a real API server, simulated nodes with a real
+//! Test environment for GameDeployments: its own namespace on a real API server, simulated nodes with a real
 //! HTTP game server behind every pod, and both operators as processes.
 
 use std::time::Duration;
@@ -28,7 +28,7 @@ pub use seen::{condition, pod_of};
 /// Name of the workload in most tests.
 pub const GAME: &str = "test-gamedeployment";
 
-/// Programs of both operators.
+/// Paths of both operators' programs.
 #[derive(Debug, Clone, Copy)]
 pub struct Programs {
     /// gamedeployment-operator.
@@ -37,19 +37,19 @@ pub struct Programs {
     pub hooks: &'static str,
 }
 
-/// A namespace with both operators and simulated nodes. When it ends, the [witness] judges what they did.
+/// Namespace with both operators and simulated nodes. On drop, the [witness] judges the operators' writes.
 pub struct Fleet<'c> {
-    /// The control plane that it stands on.
+    /// Control plane of the fleet.
     pub control_plane: &'c ControlPlane,
-    /// Its namespace.
+    /// Namespace of the fleet.
     pub namespace: String,
-    /// Where pods run.
+    /// Simulated nodes that run the pods.
     pub nodes: Nodes,
-    /// gamedeployment-operator; none while it is down.
+    /// gamedeployment-operator; `None` while it is down.
     pub workloads: Option<Operator>,
-    /// hook-operator; none while it is down.
+    /// hook-operator; `None` while it is down.
     pub hooks: Option<Operator>,
-    /// How long the operators may have been kept from seeing what changes, for the witness's measure.
+    /// Time for which the operators may have been unable to see changes; the witness allows for it.
     pub blind: Duration,
     programs: Programs,
     identities: Identities,
@@ -57,12 +57,12 @@ pub struct Fleet<'c> {
 }
 
 impl<'c> Fleet<'c> {
-    /// A fleet whose operators are ready.
+    /// Returns a fleet whose operators are ready.
     pub async fn on(control_plane: &'c ControlPlane, programs: Programs, name: &str) -> Self {
         Self::with(control_plane, programs, name, Options::default()).await
     }
 
-    /// A fleet with nodes of its own kind.
+    /// Returns a fleet with its own node options.
     ///
     /// # Panics
     /// If something cannot be started.
@@ -76,7 +76,7 @@ impl<'c> Fleet<'c> {
         Self::within(control_plane, programs, namespace, options).await
     }
 
-    /// A fleet in a namespace that exists.
+    /// Returns a fleet in an existing namespace.
     ///
     /// # Panics
     /// If something cannot be started.
@@ -106,37 +106,37 @@ impl<'c> Fleet<'c> {
         fleet
     }
 
-    /// An administrator's client.
+    /// Returns an administrator's client.
     pub fn client(&self) -> Client {
         self.control_plane.client()
     }
 
-    /// The namespace's workloads.
+    /// Returns the namespace's workloads.
     pub fn games(&self) -> Api<GameDeployment> {
         Api::namespaced(self.client(), &self.namespace)
     }
 
-    /// The namespace's HookRuns.
+    /// Returns the namespace's HookRuns.
     pub fn runs(&self) -> Api<HookRun> {
         Api::namespaced(self.client(), &self.namespace)
     }
 
-    /// The namespace's HookTemplates.
+    /// Returns the namespace's HookTemplates.
     pub fn templates(&self) -> Api<HookTemplate> {
         Api::namespaced(self.client(), &self.namespace)
     }
 
-    /// The namespace's pods.
+    /// Returns the namespace's pods.
     pub fn pods(&self) -> Api<Pod> {
         Api::namespaced(self.client(), &self.namespace)
     }
 
-    /// The namespace's ControllerRevisions.
+    /// Returns the namespace's ControllerRevisions.
     pub fn revisions(&self) -> Api<ControllerRevision> {
         Api::namespaced(self.client(), &self.namespace)
     }
 
-    /// Runs kubectl in the namespace and returns what it prints.
+    /// Runs kubectl in the namespace and returns its output.
     ///
     /// # Panics
     /// If it fails.
@@ -200,14 +200,14 @@ impl<'c> Fleet<'c> {
         );
     }
 
-    /// Sets `retry` of a strategy to true, with the command of the documents.
+    /// Sets `retry` of a strategy to true, with the documented command.
     pub fn retry(&self, strategy: &str) {
         let patch = format!("-p=[{{\"op\":\"replace\",\"path\":\"/spec/{strategy}/retry\",\"value\":true}}]");
         let _ = self.kubectl(&["patch", "gamedeployment", GAME, "--type=json", &patch], "");
     }
 
-    /// Writes annotations that decisions rest on to a pod, as a person would, and waits until the operator has seen
-    /// them.
+    /// Sets annotations that influence decisions on a pod, as a user would, and waits until the operator has
+    /// seen them.
     ///
     /// # Panics
     /// If the API server refuses it.
@@ -219,7 +219,7 @@ impl<'c> Fleet<'c> {
         self.decided_since(before).await;
     }
 
-    /// Deletes a HookRun as a person would.
+    /// Deletes a HookRun as a user would.
     ///
     /// # Panics
     /// If the API server refuses it.
@@ -248,7 +248,7 @@ impl<'c> Fleet<'c> {
         self.set(json!({ "template": game.spec.template })).await;
     }
 
-    /// The workload.
+    /// Returns the workload.
     ///
     /// # Panics
     /// If it is not there.
@@ -257,7 +257,7 @@ impl<'c> Fleet<'c> {
         game.unwrap_or_else(|error| fail(&format!("reading {GAME}: {error}")))
     }
 
-    /// The workload's status, empty where there is none.
+    /// Returns the workload's status; the default if it has none.
     pub async fn status(&self) -> GameDeploymentStatus {
         self.game().await.status.unwrap_or_default()
     }
@@ -275,7 +275,7 @@ impl<'c> Fleet<'c> {
         created.unwrap_or_else(|error| fail(&format!("creating {name}: {error}")));
     }
 
-    /// Deletes a pod as a person would.
+    /// Deletes a pod as a user would.
     ///
     /// # Panics
     /// If the API server refuses it.

@@ -1,4 +1,5 @@
-//! Who the operators are: the service accounts of `deploy/rbac.yaml`, with the rights that stand there and no others.
+//! Identities of the operators: the service accounts of `deploy/rbac.yaml`, with exactly the permissions in
+//! that file.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -11,11 +12,11 @@ use tokio::sync::Mutex;
 
 use crate::{SOON, fail, kubectl};
 
-/// The user as which gamedeployment-operator runs.
+/// User of gamedeployment-operator.
 pub(crate) const WORKLOADS_USER: &str = "system:serviceaccount:hookgate:gamedeployment-operator";
-/// The user as which hook-operator runs.
+/// User of hook-operator.
 pub(crate) const HOOKS_USER: &str = "system:serviceaccount:hookgate:hook-operator";
-/// The groups of both.
+/// Groups of both users.
 pub const GROUPS: [&str; 3] = [
     "system:serviceaccounts",
     "system:serviceaccounts:hookgate",
@@ -26,7 +27,7 @@ const RIGHTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../deploy/rbac.yaml")
 
 const APPLY: [&str; 3] = ["apply", "--filename", "-"];
 
-/// Control planes that have the rights, by their URL.
+/// URLs of the control planes where `deploy/rbac.yaml` is installed.
 static INSTALLED: Mutex<BTreeSet<String>> = Mutex::const_new(BTreeSet::new());
 
 /// Kubeconfigs of both operators.
@@ -37,7 +38,7 @@ pub(crate) struct Identities {
 }
 
 impl Identities {
-    /// Gives both operators their rights, once on each control plane.
+    /// Grants both operators their permissions, once for each control plane.
     pub(crate) async fn on(control_plane: &ControlPlane) -> Self {
         let mut installed = INSTALLED.lock().await;
         if !installed.contains(control_plane.api_url()) {
@@ -55,19 +56,19 @@ impl Identities {
     }
 }
 
-/// A kubeconfig of hook-operator, with the rights of `deploy/rbac.yaml`.
+/// Returns a kubeconfig of hook-operator, with the permissions of `deploy/rbac.yaml`.
 pub async fn hooks_kubeconfig(control_plane: &ControlPlane) -> PathBuf {
     Identities::on(control_plane).await.hooks
 }
 
-/// The same on the way through a proxy.
+/// Returns such a kubeconfig that connects through a proxy.
 pub async fn hooks_kubeconfig_behind(control_plane: &ControlPlane, proxy: &ApiProxy) -> PathBuf {
     let _ = Identities::on(control_plane).await;
     let written = proxy.kubeconfig_as(HOOKS_USER, &GROUPS);
     written.unwrap_or_else(|error| fail(&format!("a kubeconfig: {error}")))
 }
 
-/// Lets both operators keep their leases in a test's namespace, as they may in their own.
+/// Lets both operators keep their leases in a test's namespace, as in their own.
 pub fn allow_election(control_plane: &ControlPlane, namespace: &str) {
     let rights = rights();
     let (_, election) = rights
@@ -84,7 +85,7 @@ fn rights() -> String {
 
 async fn install(control_plane: &ControlPlane) {
     let _ = kubectl(control_plane, &APPLY, &rights());
-    // The API server learns of roles by watching them, a moment later.
+    // The API server watches roles, so new ones take effect a moment later.
     for (user, group, resource) in [
         (WORKLOADS_USER, "", "pods"),
         (HOOKS_USER, "tkex.tencent.com", "hookruns"),

@@ -1,6 +1,6 @@
-//! What every test of HookRuns stands on: a namespace of its own on a real API server, an operator
-//! process that works in it with the rights of `deploy/rbac.yaml`, and a sample server to be asked. At its end the
-//! [witness] judges what the operator did.
+//! Test environment for HookRuns: its own namespace on a real API server, an operator process with the
+//! permissions of `deploy/rbac.yaml`, and a sample server for hooks to query. On drop, the [witness] judges
+//! the operator's writes.
 
 pub mod fleet;
 mod identity;
@@ -28,27 +28,27 @@ pub use metric::{at_once, merge, milliseconds, phases, values, web};
 pub use operator::{Operator, Start, free_address};
 pub use witnessed::judged;
 
-/// Long enough for anything that has no reason to take long, on a busy machine.
+/// Generous time limit for anything that should be quick, on a busy machine.
 pub const SOON: Duration = Duration::from_mins(1);
 
-/// A namespace with an operator and a sample server.
+/// Namespace with an operator and a sample server.
 #[derive(Debug)]
 pub struct TestEnv<'c> {
-    /// The control plane that it stands on.
+    /// Control plane of the environment.
     pub control_plane: &'c ControlPlane,
-    /// Its namespace.
+    /// Namespace of the environment.
     pub namespace: String,
-    /// The sample server.
+    /// Sample server.
     pub game: Webhook,
-    /// The operator.
+    /// Operator.
     pub operator: Operator,
-    /// Texts that must stand nowhere in the API server's audit log.
+    /// Texts that must not appear in the API server's audit log.
     pub secrets: Vec<String>,
     beginning: Option<Beginning>,
 }
 
 impl<'c> TestEnv<'c> {
-    /// An environment on a control plane, with an operator that is ready.
+    /// Returns an environment on a control plane, with an operator that is ready.
     pub async fn on(control_plane: &'c ControlPlane, program: &str, name: &str) -> Self {
         let namespace = control_plane.namespace(name).await;
         let kubeconfig = hooks_kubeconfig(control_plane).await;
@@ -60,7 +60,7 @@ impl<'c> TestEnv<'c> {
         .await
     }
 
-    /// An environment with an operator started in a way of its own.
+    /// Returns an environment whose operator starts with these options.
     ///
     /// # Panics
     /// If the sample server cannot be started.
@@ -79,17 +79,17 @@ impl<'c> TestEnv<'c> {
         }
     }
 
-    /// An administrator's client.
+    /// Returns an administrator's client.
     pub fn client(&self) -> Client {
         self.control_plane.client()
     }
 
-    /// The namespace's HookRuns.
+    /// Returns the namespace's HookRuns.
     pub fn runs(&self) -> Api<HookRun> {
         Api::namespaced(self.client(), &self.namespace)
     }
 
-    /// The namespace's HookTemplates.
+    /// Returns the namespace's HookTemplates.
     pub fn templates(&self) -> Api<HookTemplate> {
         Api::namespaced(self.client(), &self.namespace)
     }
@@ -107,7 +107,7 @@ impl<'c> TestEnv<'c> {
         created.unwrap_or_else(|error| fail(&format!("creating {name}: {error}")))
     }
 
-    /// Creates a run of one metric.
+    /// Creates a run with one metric.
     pub async fn measure(&self, name: &str, metric: Value) -> HookRun {
         self.create(name, json!({ "metrics": [metric] })).await
     }
@@ -147,10 +147,10 @@ impl<'c> TestEnv<'c> {
         deleted.map_or_else(|error| fail(&format!("deleting {name}: {error}")), drop);
     }
 
-    /// The run's status, empty where there is none.
+    /// Returns the run's status; the default if it has none.
     ///
     /// # Panics
-    /// If the run is not there.
+    /// If the run does not exist.
     pub async fn status(&self, name: &str) -> HookRunStatus {
         let run = self.runs().get(name).await;
         run.unwrap_or_else(|error| fail(&format!("reading {name}: {error}")))
@@ -158,7 +158,7 @@ impl<'c> TestEnv<'c> {
             .unwrap_or_default()
     }
 
-    /// Waits until the run's status is as wanted.
+    /// Waits until the run's status satisfies the predicate.
     pub async fn until(&self, name: &str, wanted: impl Fn(&HookRunStatus) -> bool) -> HookRunStatus {
         let runs = self.runs();
         eventually(SOON, || async {
@@ -176,7 +176,7 @@ impl<'c> TestEnv<'c> {
     /// Waits for the run's verdict.
     ///
     /// # Panics
-    /// If the final status is not a proper one.
+    /// If the final status is invalid.
     pub async fn verdict(&self, name: &str) -> HookRunStatus {
         let status = self.until(name, |status| status.phase.is_final()).await;
         assert!(
@@ -190,8 +190,8 @@ impl<'c> TestEnv<'c> {
         status
     }
 
-    /// Waits for the run's verdict, then sees that nothing else happens: the status stays, no session is left, and
-    /// the sample server is not asked again.
+    /// Waits for the run's verdict, then checks that nothing else happens: the status stays, no session
+    /// remains, and the sample server receives no further request.
     ///
     /// # Panics
     /// If something else happens.
@@ -212,12 +212,13 @@ impl<'c> TestEnv<'c> {
         status
     }
 
-    /// As [`Operator::metric`], of its operator.
+    /// Returns a metric of its operator, like [`Operator::metric`].
     pub async fn metric(&self, name: &str, labels: &str) -> u64 {
         self.operator.metric(name, labels).await
     }
 
-    /// Waits until the operator has no run without a verdict, none that waits for its time to live, and no call.
+    /// Waits until the operator has no run without a verdict or waiting for its time to live, and no call in
+    /// flight.
     pub async fn idle(&self) {
         eventually(SOON, || async {
             let active = self.metric("hookgate_hook_active_runs", "").await;
@@ -231,7 +232,7 @@ impl<'c> TestEnv<'c> {
         .await;
     }
 
-    /// Notes of the warnings about an object.
+    /// Returns reason and note of each warning event about an object.
     pub async fn warnings(&self, name: &str) -> Vec<String> {
         let events: Api<k8s_openapi::api::events::v1::Event> =
             Api::namespaced(self.client(), &self.namespace);
@@ -253,7 +254,7 @@ impl<'c> TestEnv<'c> {
             .collect()
     }
 
-    /// Waits for a warning about an object that holds these words.
+    /// Waits for a warning about an object that contains these words.
     pub async fn warned(&self, name: &str, words: &str) {
         eventually(SOON, || async {
             let warnings = self.warnings(name).await;
@@ -266,7 +267,7 @@ impl<'c> TestEnv<'c> {
         .await;
     }
 
-    /// Names of all runs.
+    /// Returns the names of all runs.
     pub async fn names(&self) -> Vec<String> {
         let list = self.runs().list(&ListParams::default()).await;
         list.map(|list| list.items.iter().map(ResourceExt::name_any).collect())
@@ -278,7 +279,7 @@ impl Drop for TestEnv<'_> {
     fn drop(&mut self) {
         self.operator.speak_if_a_test_fails();
         if let Some(beginning) = self.beginning.as_ref().filter(|_| !std::thread::panicking()) {
-            // What it does after this is not judged.
+            // Writes after this point are not judged.
             let ended = self.operator.process.kill_hard();
             ended.unwrap_or_else(|error| fail(&format!("ending the operator: {error}")));
             beginning.judge(&self.namespace, &self.secrets, Duration::ZERO);
@@ -286,8 +287,8 @@ impl Drop for TestEnv<'_> {
     }
 }
 
-/// Whether the API server stores integers that are wider than their format, as the oldest does: then an object may be one
-/// that the operators cannot read. A newer server refuses it by name.
+/// Whether the API server stores integers that are wider than their format, as the oldest does. The operators
+/// may then be unable to read an object. A newer server rejects it by field name.
 ///
 /// # Panics
 /// If kubectl fails otherwise.
@@ -312,7 +313,7 @@ pub fn stores_wide_integers(control_plane: &ControlPlane, namespace: &str) -> bo
     output.status.success()
 }
 
-/// Runs kubectl as administrator and returns what it prints.
+/// Runs kubectl as administrator and returns its output.
 ///
 /// # Panics
 /// If it fails.
@@ -327,19 +328,19 @@ pub fn kubectl(control_plane: &ControlPlane, arguments: &[&str], input: &str) ->
     text
 }
 
-/// Sees that a text has these words.
+/// Asserts that a text contains these words.
 ///
 /// # Panics
-/// If it has not.
+/// If it does not.
 #[track_caller]
 pub fn assert_has(text: &str, words: &str) {
     assert!(text.contains(words), "{words:?} is not in {text}");
 }
 
-/// Sees that a run has this phase for this reason.
+/// Asserts that a run ended in this phase for this reason.
 ///
 /// # Panics
-/// If it has not.
+/// If it did not.
 #[track_caller]
 pub fn assert_ended(status: &HookRunStatus, phase: Phase, reason: &str) {
     let ended = (status.phase, status.reason.as_deref());

@@ -1,24 +1,24 @@
-//! Metrics as tests write them, and their results as tests read them.
+//! Builds metrics for tests, and reads their results.
 
 use serde_json::{Value, json};
 use shared_api::Phase;
 use shared_api::hook_run::MetricResult;
 use shared_api::time::Time;
 
-/// A metric that asks a URL.
+/// Builds a metric that queries a URL.
 pub fn web(name: &str, url: &str, more: Value) -> Value {
     let mut metric = json!({ "name": name, "provider": { "web": { "url": url, "jsonPath": "{$.age}" } } });
     merge(&mut metric, more);
     metric
 }
 
-/// The same metric, but its first error is its end.
+/// Makes the first error of the metric final.
 pub fn at_once(mut metric: Value) -> Value {
     merge(&mut metric, json!({ "consecutiveErrorLimit": 0 }));
     metric
 }
 
-/// Adds fields, deeply.
+/// Merges fields recursively.
 pub fn merge(target: &mut Value, more: Value) {
     match (target, more) {
         (Value::Object(target), Value::Object(more)) => {
@@ -30,7 +30,7 @@ pub fn merge(target: &mut Value, more: Value) {
     }
 }
 
-/// Phases of a metric's measurements, oldest first.
+/// Returns the phases of a metric's measurements, oldest first.
 pub fn phases(result: &MetricResult) -> Vec<Phase> {
     result
         .measurements
@@ -39,7 +39,7 @@ pub fn phases(result: &MetricResult) -> Vec<Phase> {
         .collect()
 }
 
-/// Values of a metric's measurements, oldest first.
+/// Returns the values of a metric's measurements, oldest first.
 pub fn values(result: &MetricResult) -> Vec<&str> {
     result
         .measurements
@@ -48,7 +48,7 @@ pub fn values(result: &MetricResult) -> Vec<&str> {
         .collect()
 }
 
-/// Milliseconds between two recorded points in time; none if one of them is not recorded.
+/// Returns the milliseconds between two recorded times; `None` if either is missing.
 pub fn milliseconds(from: Option<Time>, to: Option<Time>) -> Option<i128> {
     from.zip(to)
         .map(|(from, to)| to.timestamp().duration_since(from.timestamp()).as_millis())

@@ -1,4 +1,4 @@
-//! The operator as a process: how it is started, and what it says of itself.
+//! Operator as a process: starts it and reads its endpoints.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -7,19 +7,19 @@ use test_kit::{Process, Program, eventually};
 
 use crate::{SOON, fail};
 
-/// Lines of an operator's log that are shown where a test fails.
+/// Number of log lines that a failed test shows of an operator.
 const TAIL: usize = 40;
 
-/// An operator process and where it answers.
+/// Operator process and the address of its endpoints.
 #[derive(Debug)]
 pub struct Operator {
-    /// The process.
+    /// Process.
     pub process: Process,
-    /// Its health and metrics endpoint.
+    /// Address of its health and metrics endpoint.
     pub address: SocketAddr,
 }
 
-/// How an operator is started.
+/// Start options of an operator.
 #[derive(Debug, Clone)]
 pub struct Start {
     program: PathBuf,
@@ -31,7 +31,7 @@ pub struct Start {
 }
 
 impl Start {
-    /// The operator `program` in one namespace.
+    /// Returns options to run `program` in one namespace.
     pub fn new(program: &str, kubeconfig: &Path, namespace: &str) -> Self {
         Self {
             program: program.into(),
@@ -43,7 +43,8 @@ impl Start {
         }
     }
 
-    /// The operator `program` in all namespaces. Only on a control plane that no other test uses.
+    /// Returns options to run `program` in all namespaces. Use it only on a control plane that no other test
+    /// uses.
     pub fn everywhere(program: &str, kubeconfig: &Path) -> Self {
         Self {
             namespace: None,
@@ -51,29 +52,29 @@ impl Start {
         }
     }
 
-    /// In all namespaces, or a shard of them. Only on a control plane that no other test uses.
+    /// Selects all namespaces, or a shard of them. Use it only on a control plane that no other test uses.
     #[must_use]
     pub fn in_all_namespaces(mut self) -> Self {
         self.namespace = None;
         self
     }
 
-    /// As one of several candidates. Otherwise it works at once: who follows one that was killed need not wait for the
-    /// end of its lease.
+    /// Makes it one of several candidates for leader. By default it works at once, so that the successor of a
+    /// killed operator does not wait for its lease to expire.
     #[must_use]
     pub fn elects(mut self) -> Self {
         self.elects = true;
         self
     }
 
-    /// With a variable in its environment.
+    /// Sets an environment variable.
     #[must_use]
     pub fn env(mut self, name: &str, value: &str) -> Self {
         self.environment.push((name.to_owned(), value.to_owned()));
         self
     }
 
-    /// With other flags than `--egress-allow-loopback`.
+    /// Replaces the default flag `--egress-allow-loopback`.
     #[must_use]
     pub fn flags(mut self, flags: &[&str]) -> Self {
         self.flags = flags.iter().map(|flag| (*flag).to_owned()).collect();
@@ -82,7 +83,7 @@ impl Start {
 }
 
 impl Operator {
-    /// Starts an operator, without waiting for it.
+    /// Starts an operator without waiting for it.
     ///
     /// # Panics
     /// If it cannot be started.
@@ -111,7 +112,7 @@ impl Operator {
         Self { process, address }
     }
 
-    /// Waits until the operator says that it is ready.
+    /// Waits until the operator reports ready.
     pub async fn ready(&self) {
         eventually(SOON, || async {
             if let Ok(Some(status)) = self.process.exit_status() {
@@ -126,14 +127,14 @@ impl Operator {
         .await;
     }
 
-    /// Status and text of one of its endpoints, as soon as it listens.
+    /// Returns status and text of one of its endpoints, or an error while it does not listen.
     pub async fn ask(&self, path: &str) -> Result<(u16, String), String> {
         let answer = http().get(self.url(path)).send().await;
         let answer = answer.map_err(|error| error.to_string())?;
         Ok((answer.status().as_u16(), answer.text().await.unwrap_or_default()))
     }
 
-    /// The text of one of its endpoints.
+    /// Returns the text of one of its endpoints.
     ///
     /// # Panics
     /// If it does not answer.
@@ -142,7 +143,7 @@ impl Operator {
         answer.unwrap_or_else(|error| fail(&format!("{path}: {error}"))).1
     }
 
-    /// The sum of a counter or gauge over all series whose labels contain `labels`.
+    /// Returns the sum of a counter or gauge over all series whose labels contain `labels`.
     pub async fn metric(&self, name: &str, labels: &str) -> u64 {
         let text = self.get("/metrics").await;
         let lines = text
@@ -153,7 +154,7 @@ impl Operator {
             .sum()
     }
 
-    /// Where a test has failed, shows with it what the operator wrote last.
+    /// Prints the last log lines of the operator if the test has failed.
     pub(crate) fn speak_if_a_test_fails(&self) {
         if std::thread::panicking() {
             let (address, tail) = (self.address, self.process.tail(TAIL));
@@ -166,7 +167,7 @@ impl Operator {
     }
 }
 
-/// An address on loopback that nobody listens on.
+/// Returns a free loopback address.
 pub fn free_address() -> SocketAddr {
     test_kit::free_address().unwrap_or_else(|error| fail(&format!("no free address: {error}")))
 }

@@ -1,4 +1,4 @@
-//! What a suite of the proof has played, for the table of `cargo xtask prove`.
+//! Records the amount of work of each proof suite, for the table of `cargo xtask prove`.
 
 use std::fmt::Display;
 use std::fs::OpenOptions;
@@ -6,22 +6,22 @@ use std::io::Write as _;
 
 use crate::fail;
 
-/// How much is played, by the variable `PROVE`.
+/// Amount of work, from the variable `PROVE`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Extent {
-    /// A sample of each kind: every run of the tests.
+    /// Sample of each kind, in every test run.
     Sample,
-    /// What continuous integration plays (`PROVE=quick`).
+    /// Amount for continuous integration (`PROVE=quick`).
     Quick,
     /// Everything (`PROVE=all`).
     All,
 }
 
 impl Extent {
-    /// What is asked for.
+    /// Reads the variable.
     ///
     /// # Panics
-    /// If it is none of these.
+    /// If it has any other value.
     pub fn asked() -> Self {
         match std::env::var("PROVE").as_deref() {
             Err(_) | Ok("") => Self::Sample,
@@ -31,7 +31,7 @@ impl Extent {
         }
     }
 
-    /// The number for this extent.
+    /// Returns the number for this extent.
     pub fn of(self, sample: u64, quick: u64, all: u64) -> u64 {
         match self {
             Self::Sample => sample,
@@ -41,7 +41,8 @@ impl Extent {
     }
 }
 
-/// Tells what was played and how often; also in the file `PROVE_ROWS`, a line each: part, what, and numbers with names.
+/// Prints the amount of work, and appends it to the file `PROVE_ROWS`, one line each: part, description, and
+/// named numbers.
 ///
 /// # Panics
 /// If the file cannot be written.

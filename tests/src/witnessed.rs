@@ -1,4 +1,4 @@
-//! At its end each environment and each fleet is judged by what the API server has recorded of its operators.
+//! Judges the operators of each environment and fleet at its end, by the API server's audit log.
 
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
@@ -13,15 +13,15 @@ use witness::{Report, Scope};
 use crate::fail;
 use crate::identity::{HOOKS_USER, WORKLOADS_USER};
 
-/// Writes that were judged in this process.
+/// Number of writes judged in this process.
 static JUDGED: AtomicUsize = AtomicUsize::new(0);
 
-/// How many writes of operators the witness has judged in this process.
+/// Returns the number of operator writes that the witness has judged in this process.
 pub fn judged() -> usize {
     JUDGED.load(Ordering::Relaxed)
 }
 
-/// Where the audit log ended when a test began.
+/// End of the audit log when a test began.
 #[derive(Debug)]
 pub(crate) struct Beginning {
     log: PathBuf,
@@ -29,14 +29,15 @@ pub(crate) struct Beginning {
 }
 
 impl Beginning {
-    /// Now; nothing where there is no audit log, as on an existing cluster.
+    /// Records the current end; `None` without an audit log, as on an existing cluster.
     pub(crate) fn of(control_plane: &ControlPlane) -> Option<Self> {
         let log = control_plane.audit_log().ok()?;
         let length = log.metadata().ok()?.len();
         Some(Self { log, length })
     }
 
-    /// Judges what was done in a namespace since. The operators have ended: what they do later is not judged.
+    /// Judges the writes in a namespace since the beginning. The operators must have ended: later writes are
+    /// not judged.
     pub(crate) fn judge(&self, namespace: &str, secrets: &[String], blind: Duration) {
         let Self { log, length } = self;
         if *length == 0 {
@@ -56,7 +57,7 @@ impl Beginning {
     }
 }
 
-/// What was added to a file since it had this length: whole lines only.
+/// Reads the complete lines that were appended to a file since it had this length.
 fn read(path: &Path, from: u64) -> io::Result<String> {
     let mut file = File::open(path)?;
     file.seek(SeekFrom::Start(from))?;

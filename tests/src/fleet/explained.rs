@@ -1,4 +1,5 @@
-//! Nothing waits silently: for every pod that waits the status has a sentence that names it, and a way out.
+//! Checks that nothing waits silently: for every waiting pod, the status has a message that names it and a
+//! way out.
 
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
@@ -12,14 +13,14 @@ use super::seen::condition;
 use super::{Fleet, GAME};
 use crate::SOON;
 
-/// What the sentence about a pod that is to be deleted can say.
+/// Allowed phrases about a pod selected for deletion.
 const TO_BE_DELETED: [&str; 4] = [
     "waits for the verdict of HookRun",
     "retry to true",
     "cannot be asked: ",
     "pods wait until more than",
 ];
-/// What the sentence about a pod that is out of service can say.
+/// Allowed phrases about a pod out of service.
 const OUT_OF_SERVICE: [&str; 5] = [
     "its images change",
     "is being updated",
@@ -27,7 +28,7 @@ const OUT_OF_SERVICE: [&str; 5] = [
     "correct the image",
     "look at its containers",
 ];
-/// What the sentence about a pod that is not updated can say.
+/// Allowed phrases about a pod that is not updated.
 const NOT_UPDATED: [&str; 6] = [
     "paused to false",
     "partition is lowered",
@@ -38,7 +39,8 @@ const NOT_UPDATED: [&str; 6] = [
 ];
 
 impl Fleet<'_> {
-    /// Waits until the status explains every pod that waits: at a moment at which nothing happens it must.
+    /// Waits until the status explains every waiting pod. Call it while nothing is in progress: the status
+    /// must then explain them all.
     pub async fn explained(&self) {
         if self.workloads.is_none() {
             return;
@@ -63,7 +65,7 @@ impl Fleet<'_> {
     }
 }
 
-/// What nobody says about a pod.
+/// Returns the missing explanation of a pod, if there is one.
 fn silence(game: &GameDeployment, pod: &Pod) -> Option<String> {
     let status = game.status.clone().unwrap_or_default();
     let ours = pod
@@ -97,7 +99,7 @@ fn silence(game: &GameDeployment, pod: &Pod) -> Option<String> {
     }
 }
 
-/// Whether a sentence about this pod, or about more pods than it names, has one of these words.
+/// Whether a message about this pod, or about more pods than it names, contains one of these phrases.
 fn is_said(status: &GameDeploymentStatus, pod: &str, words: &[&str]) -> bool {
     let has = |text: &str| words.iter().any(|words| text.contains(words));
     let conditions = status
@@ -112,7 +114,7 @@ fn is_said(status: &GameDeploymentStatus, pod: &str, words: &[&str]) -> bool {
             .any(|entry| entry.message.as_deref().is_some_and(has))
 }
 
-/// Entries about hooks that do not say why a pod waits, or since when.
+/// Returns the hook conditions without a message or a start time.
 fn unexplained_entries(game: &GameDeployment) -> Vec<HookCondition> {
     let status = game.status.clone().unwrap_or_default();
     let silent = |entry: &&HookCondition| {

@@ -1,10 +1,10 @@
-//! Manifests that tests begin with.
+//! Initial manifests of the tests.
 
 use serde_json::{Value, json};
 
 use super::GAME;
 
-/// A workload: in-place updates, no hook, one container called `game`.
+/// Builds a workload: in-place updates, no hook, one container named `game`.
 pub fn game(replicas: usize, extra: Value) -> Value {
     let mut manifest = json!({
         "apiVersion": "tkex.tencent.com/v1alpha1",
@@ -24,7 +24,7 @@ pub fn game(replicas: usize, extra: Value) -> Value {
     manifest
 }
 
-/// A hook that asks the pod itself until nobody plays: as many times as it takes.
+/// Builds a hook that queries the pod itself until it has no players, as often as it takes.
 pub fn until_empty() -> Value {
     json!({
         "args": [{ "name": "PodIP" }],
@@ -35,7 +35,7 @@ pub fn until_empty() -> Value {
     })
 }
 
-/// A hook that asks the pod itself once: may it go now?
+/// Builds a hook that queries the pod itself once and succeeds if it has no players.
 pub fn empty_now() -> Value {
     json!({
         "args": [{ "name": "PodIP" }],
@@ -46,7 +46,7 @@ pub fn empty_now() -> Value {
     })
 }
 
-/// A hook that asks once for one word of the pod's document: is it so?
+/// Builds a hook that reads one field of the pod's document once and succeeds if it has the wanted value.
 pub fn one_of(field: &str, wanted: &str) -> Value {
     json!({
         "args": [{ "name": "PodIP" }],
@@ -57,7 +57,7 @@ pub fn one_of(field: &str, wanted: &str) -> Value {
     })
 }
 
-/// A part of a spec: the template asked before a pod is deleted.
+/// Builds the part of a spec that runs the template before a pod is deleted.
 pub fn hooked(template: &str) -> Value {
     json!({ "preDeleteUpdateStrategy": { "hook": { "templateName": template } } })
 }

@@ -1,4 +1,4 @@
-//! The operators of a fleet: how each is started, and by whom they are seen.
+//! Operators of a fleet: starts, restarts and stops them.
 
 use test_kit::ApiProxy;
 
@@ -16,7 +16,7 @@ pub enum Who {
 }
 
 impl Who {
-    /// Its name, which is its Lease's, too.
+    /// Returns its name, which is also the name of its Lease.
     pub fn name(self) -> &'static str {
         match self {
             Self::Workloads => "gamedeployment-operator",
@@ -26,10 +26,11 @@ impl Who {
 }
 
 impl Fleet<'_> {
-    /// How an operator of this fleet is started, on the straight way to the API server or behind a proxy.
+    /// Returns the start options of an operator of this fleet, with a direct connection to the API server or
+    /// through a proxy.
     ///
     /// # Panics
-    /// If there can be no kubeconfig for it.
+    /// If its kubeconfig cannot be written.
     pub fn start_of(&self, who: Who, proxy: Option<&ApiProxy>) -> Start {
         let (program, user, straight) = match who {
             Who::Workloads => (
@@ -53,39 +54,39 @@ impl Fleet<'_> {
         }
     }
 
-    /// Starts an operator in place of one that runs, and waits until it is ready.
+    /// Starts an operator in place of the running one, and waits until it is ready.
     pub async fn start(&mut self, who: Who, start: &Start) {
         self.start_unready(who, start).ready().await;
     }
 
-    /// The same without waiting.
+    /// Starts an operator in place of the running one, without waiting.
     pub fn start_unready(&mut self, who: Who, start: &Start) -> &Operator {
         let place = match who {
             Who::Workloads => &mut self.workloads,
             Who::Hooks => &mut self.hooks,
         };
-        // The one that runs ends first.
+        // The running one ends first.
         *place = None;
         place.insert(Operator::start(start))
     }
 
-    /// Starts gamedeployment-operator, in place of one that runs.
+    /// Starts gamedeployment-operator in place of the running one.
     pub async fn start_workloads(&mut self) {
         self.start(Who::Workloads, &self.start_of(Who::Workloads, None))
             .await;
     }
 
-    /// Starts hook-operator, in place of one that runs.
+    /// Starts hook-operator in place of the running one.
     pub async fn start_hooks(&mut self) {
         self.start(Who::Hooks, &self.start_of(Who::Hooks, None)).await;
     }
 
-    /// Starts an operator behind a proxy, in place of one that runs.
+    /// Starts an operator behind a proxy, in place of the running one.
     pub async fn start_behind(&mut self, proxy: &ApiProxy, who: Who) {
         self.start(who, &self.start_of(who, Some(proxy))).await;
     }
 
-    /// The operator, if it is up.
+    /// Returns the operator, if it is up.
     pub fn operator(&self, who: Who) -> Option<&Operator> {
         match who {
             Who::Workloads => self.workloads.as_ref(),
@@ -93,7 +94,7 @@ impl Fleet<'_> {
         }
     }
 
-    /// Ends gamedeployment-operator as a node that dies would.
+    /// Kills gamedeployment-operator, like the loss of its node.
     pub fn kill_workloads(&mut self) {
         self.workloads = None;
     }

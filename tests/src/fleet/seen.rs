@@ -1,4 +1,4 @@
-//! What a test sees of its fleet, and how it waits for it.
+//! Observes a fleet and waits for its states.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,12 +15,12 @@ use super::{Fleet, GAME};
 use crate::{SOON, fail};
 
 impl Fleet<'_> {
-    /// Waits until the workload's status, of its newest generation, is as wanted.
+    /// Waits until the workload's status for its newest generation satisfies the predicate.
     pub async fn until(&self, wanted: impl Fn(&GameDeploymentStatus) -> bool) -> GameDeploymentStatus {
         self.until_of(GAME, wanted).await
     }
 
-    /// As [`Fleet::until`], of any workload.
+    /// Waits like [`Fleet::until`], for any workload.
     pub async fn until_of(
         &self,
         name: &str,
@@ -39,7 +39,7 @@ impl Fleet<'_> {
         .await
     }
 
-    /// Waits until the workload, its spec too, is as wanted.
+    /// Waits until the workload, including its spec, satisfies the predicate.
     pub async fn until_game(&self, wanted: impl Fn(&GameDeployment) -> bool) -> GameDeployment {
         let games = self.games();
         eventually(SOON, || async {
@@ -60,7 +60,7 @@ impl Fleet<'_> {
             .unwrap_or_default()
     }
 
-    /// Waits until the HookRuns are as wanted.
+    /// Waits until the HookRuns satisfy the predicate.
     pub async fn until_runs(&self, wanted: impl Fn(&[HookRun]) -> bool) -> Vec<HookRun> {
         let runs = self.runs();
         eventually(SOON, || async {
@@ -82,14 +82,14 @@ impl Fleet<'_> {
         .await
     }
 
-    /// The workload's pods by name, terminating ones included.
+    /// Returns the namespace's pods by name, including terminating ones.
     pub async fn all_pods(&self) -> BTreeMap<String, Pod> {
         let list = self.pods().list(&ListParams::default()).await;
         let pods = list.map(|list| list.items).unwrap_or_default();
         pods.into_iter().map(|pod| (pod.name_any(), pod)).collect()
     }
 
-    /// Waits until the pods are as wanted.
+    /// Waits until the pods satisfy the predicate.
     pub async fn until_pods(&self, wanted: impl Fn(&BTreeMap<String, Pod>) -> bool) -> BTreeMap<String, Pod> {
         eventually(SOON, || async {
             let pods = self.all_pods().await;
@@ -102,7 +102,7 @@ impl Fleet<'_> {
         .await
     }
 
-    /// Waits until everything is as it should be, with no HookRun and no mark left; then sees that the operator makes
+    /// Waits until the rollout is complete, with no HookRun or mark left; then checks that the operator sends
     /// no further request.
     ///
     /// # Panics
@@ -128,7 +128,7 @@ impl Fleet<'_> {
         status
     }
 
-    /// As [`Operator::metric`](crate::Operator::metric), of gamedeployment-operator.
+    /// Returns a metric of gamedeployment-operator, like [`Operator::metric`](crate::Operator::metric).
     ///
     /// # Panics
     /// If it is down.
@@ -138,13 +138,13 @@ impl Fleet<'_> {
         operator.metric(name, labels).await
     }
 
-    /// 1 if a condition blocks the workload, as a gauge says it.
+    /// Returns the gauge for a condition: 1 if the condition blocks the workload.
     pub async fn blocked(&self, kind: &str) -> u64 {
         let labels = format!("gamedeployment=\"{GAME}\",condition=\"{kind}\"");
         self.metric("hookgate_gamedeployment_blocked", &labels).await
     }
 
-    /// How often the operator has decided; 0 while it is down.
+    /// Returns the operator's number of decisions; 0 while it is down.
     pub async fn decisions(&self) -> u64 {
         if self.workloads.is_none() {
             return 0;
@@ -152,15 +152,15 @@ impl Fleet<'_> {
         self.metric("hookgate_gamedeployment_decisions_total", "").await
     }
 
-    /// Waits until the operator, if it is up, has decided again.
+    /// Waits until the operator, if it is up, has made another decision.
     pub async fn decided_since(&self, before: u64) {
         if self.workloads.is_some() {
             eventually(SOON, || async { (self.decisions().await > before).then_some(()) }).await;
         }
     }
 
-    /// Waits until the operator's requests come to rest: as many decisions as it takes, none of which writes. Whoever
-    /// waits then, waits for a reason that the status names.
+    /// Waits until the operator's requests settle, over as many decisions as that takes. Then every waiting
+    /// pod has a reason in the status.
     pub async fn quiet(&self) {
         self.at_rest().await;
         self.explained().await;
@@ -183,7 +183,8 @@ impl Fleet<'_> {
         .await;
     }
 
-    /// Waits until so many pods are being asked, and no other run is there. Returns the pods by their runs' names.
+    /// Waits until hooks run for exactly `count` pods, and no other run exists. Returns the pods by the names
+    /// of their runs.
     pub async fn asked(&self, count: usize) -> BTreeMap<String, String> {
         let running = |run: &HookRun| {
             run.status
@@ -196,7 +197,7 @@ impl Fleet<'_> {
         runs.iter().map(|run| (run.name_any(), pod_of(run))).collect()
     }
 
-    /// Waits until every HookRun that is there has succeeded.
+    /// Waits until every HookRun has succeeded.
     pub async fn approved(&self) {
         let successful = |run: &HookRun| {
             let status = run.status.as_ref();
@@ -222,7 +223,7 @@ impl Fleet<'_> {
         condition(&status, kind).map(|found| found.2).unwrap_or_default()
     }
 
-    /// Waits until exactly these pods are marked as chosen to be deleted.
+    /// Waits until exactly these pods are marked for deletion.
     pub async fn until_marked(&self, names: &BTreeSet<String>) {
         eventually(SOON, || async {
             let marked = self.marked().await;
@@ -231,31 +232,31 @@ impl Fleet<'_> {
         .await;
     }
 
-    /// Waits until a condition is there no more.
+    /// Waits until a condition is gone.
     pub async fn cleared(&self, kind: &str) {
         self.until(|status| condition(status, kind).is_none()).await;
     }
 
-    /// Names of the pods that are there and not terminating.
+    /// Returns the names of the non-terminating pods.
     pub async fn names(&self) -> BTreeSet<String> {
         let pods = self.all_pods().await.into_iter();
         let alive = pods.filter(|(_, pod)| pod.metadata.deletion_timestamp.is_none());
         alive.map(|(name, _)| name).collect()
     }
 
-    /// The images that the pods are to run, each once.
+    /// Returns the distinct images of the pods' specs.
     pub async fn images(&self) -> BTreeSet<String> {
         images_of(self.all_pods().await.values())
     }
 
-    /// Names of the pods that are marked as chosen to be deleted.
+    /// Returns the names of the pods that are marked for deletion.
     pub async fn marked(&self) -> BTreeSet<String> {
         let pods = self.all_pods().await.into_iter();
         let marked = pods.filter(|(_, pod)| pod.annotations().contains_key(shared_api::names::pod::DELETING));
         marked.map(|(name, _)| name).collect()
     }
 
-    /// Waits until all pods that are there have this image and no other, and are ready.
+    /// Waits until exactly `count` pods exist, all with this image only, and all ready.
     pub async fn all_run(&self, image: &str, count: usize) {
         self.until_pods(|pods| {
             pods.len() == count && images_of(pods.values()) == BTreeSet::from([image.to_owned()])
@@ -263,12 +264,12 @@ impl Fleet<'_> {
         .await;
     }
 
-    /// Notes of the events about the workload, each with its reason.
+    /// Returns the notes of the workload's events, each with its reason.
     pub async fn events(&self) -> Vec<String> {
         self.events_that(|_| true).await
     }
 
-    /// As [`Fleet::events`], of warnings alone.
+    /// Returns only the warnings, like [`Fleet::events`].
     pub async fn warnings(&self) -> Vec<String> {
         self.events_that(|event| event.type_.as_deref() == Some("Warning"))
             .await
@@ -285,7 +286,7 @@ impl Fleet<'_> {
         list.into_iter().filter(wanted).map(text).collect()
     }
 
-    /// Waits for an event that holds these words.
+    /// Waits for an event that contains these words.
     pub async fn told(&self, words: &str) {
         eventually(SOON, || async {
             let events = self.events().await;
@@ -299,7 +300,7 @@ impl Fleet<'_> {
     }
 }
 
-/// Status, reason and message of a condition.
+/// Returns status, reason and message of a condition.
 pub fn condition(status: &GameDeploymentStatus, kind: &str) -> Option<(String, String, String)> {
     let condition = status
         .conditions
@@ -312,14 +313,14 @@ pub fn condition(status: &GameDeploymentStatus, kind: &str) -> Option<(String, S
     ))
 }
 
-/// Name of the pod that a run asks about.
+/// Returns the name of the pod that a HookRun belongs to.
 pub fn pod_of(run: &HookRun) -> String {
     let mut args = run.spec.args.iter().flatten();
     let name = args.find(|arg| arg.name == argument::POD_NAME);
     name.and_then(|arg| arg.value.clone()).unwrap_or_default()
 }
 
-/// The images that pods are to run, each once.
+/// Returns the distinct images of the pods' specs.
 fn images_of<'p>(pods: impl IntoIterator<Item = &'p Pod>) -> BTreeSet<String> {
     let specs = pods.into_iter().filter_map(|pod| pod.spec.as_ref());
     let containers = specs.flat_map(|spec| &spec.containers);

@@ -1,4 +1,4 @@
-//! What a Service is to replicas: each connection goes to the next of them.
+//! Load balancer in place of a Service: sends each connection to the next replica.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
-/// Passes on connections until it is dropped.
+/// Forwards connections until dropped.
 #[derive(Debug)]
 pub(crate) struct Balancer {
     pub(crate) address: SocketAddr,

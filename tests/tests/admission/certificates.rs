@@ -1,6 +1,6 @@
-//! Certificates look after themselves: they are rotated while requests go on, shared by replicas, and heal.
+//! Certificate management: rotation without interrupted requests, sharing between replicas, and self-healing.
 //!
-//! Tests have several threads: the balancer goes on while kubectl is waited for.
+//! The tests run on several threads, so that the balancer continues while a test waits for kubectl.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,7 +16,7 @@ use crate::balancer::Balancer;
 use crate::installation::{Installation, Replica, hook};
 use crate::shared;
 
-/// Two replicas behind a balancer. Whoever cannot ask is refused, so that no failure passes unseen.
+/// Starts two replicas behind a balancer. Fails closed, so that no failed call goes unnoticed.
 async fn two(installation: &Installation<'_>, validity: &str) -> (Replica, Replica, Balancer) {
     let flags = ["--certificate-validity", validity];
     let (one, other) = (installation.replica(&flags), installation.replica(&flags));
@@ -39,12 +39,12 @@ fn authorities(bundle: &str) -> Vec<String> {
 const HANDSHAKES_FAILED: &str = "hookgate_admission_tls_handshakes_failed_total{reason=\"refused\"";
 const RENEWALS: &str = "hookgate_admission_certificate_renewals_total";
 
-/// A metric of both replicas together.
+/// Returns the sum of a metric over both replicas.
 async fn sum([one, other]: [&Replica; 2], name: &str) -> u64 {
     one.metric(name, &[]).await + other.metric(name, &[]).await
 }
 
-/// Asks both replicas directly, as an API server would that reads the bundle now.
+/// Calls both replicas directly, like an API server that reads the bundle now.
 async fn both_are_trusted(installation: &Installation<'_>, replicas: [&Replica; 2]) {
     let bundle = installation.bundle().await;
     for replica in replicas {
@@ -53,7 +53,7 @@ async fn both_are_trusted(installation: &Installation<'_>, replicas: [&Replica; 
     }
 }
 
-/// Has the API server ask as fast as it can, until told to stop; says how often, or what went wrong.
+/// Sends requests as fast as possible until stopped; returns their number, or an error.
 fn caller(
     installation: &Installation<'_>,
     stop: &Arc<AtomicBool>,
@@ -83,7 +83,7 @@ async fn certificates_are_rotated_while_requests_go_on() {
     let stop = Arc::new(AtomicBool::new(false));
     let callers: Vec<_> = (0..3).map(|_| caller(&installation, &stop)).collect();
     let failed = sum(replicas, HANDSHAKES_FAILED).await;
-    // Three rotations, and the first certificates long expired.
+    // Three rotations, with the first certificates long expired.
     let mut seen = authorities(&installation.bundle().await);
     let rotated = tokio::time::timeout(SOON + SOON, async {
         while seen.len() < 4 {
@@ -102,7 +102,7 @@ async fn certificates_are_rotated_while_requests_go_on() {
         failed,
         "everybody trusted what was presented"
     );
-    // The last of them is presented before the callers stop.
+    // Present the newest one before the callers stop.
     let newest = installation.bundle().await;
     let newest = &authorities(&newest)[0];
     eventually(SOON, || async {
@@ -117,7 +117,7 @@ async fn certificates_are_rotated_while_requests_go_on() {
     for caller in callers {
         asked += caller.await.unwrap().unwrap();
     }
-    // Who trusts nothing but the first of them now says no, and is counted.
+    // A client that trusts only the first authority now rejects the connection, and the metric counts it.
     let failed = sum(replicas, HANDSHAKES_FAILED).await;
     for replica in replicas {
         assert!(replica.post(&seen[0], "/validate", b"{}".to_vec()).await.is_err());
@@ -157,7 +157,7 @@ async fn a_bundle_that_somebody_edits_heals() {
         let edit = json!([{ "op": "replace", "path": "/webhooks/0/clientConfig/caBundle", "value": value }]);
         let edit = Patch::Json::<()>(serde_json::from_value(edit).unwrap());
         let (configurations, params) = (installation.configurations(), PatchParams::default());
-        // What is not PEM the API server may refuse by itself.
+        // The API server may itself reject text that is not PEM.
         let _ = configurations.patch(&installation.name, &params, &edit).await;
         eventually(SOON, || async {
             let found = configurations.get(&installation.name).await.unwrap();
@@ -208,11 +208,11 @@ async fn a_secret_that_somebody_deletes_or_breaks_heals() {
     installation.asked().await;
 }
 
-/// As the document says it is done.
+/// Follows the documented procedure.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_key_that_was_stolen_can_be_withdrawn() {
     let installation = Installation::new(shared().await).await;
-    // 3 s until a new authority is trusted, and 40 s until a renewal.
+    // A new authority is trusted after 3 s, and a renewal is due after 40 s.
     let (one, other, _balancer) = two(&installation, "60s").await;
     let (secrets, name) = (installation.secrets(), installation.secret_name());
     let stolen = installation.bundle().await;
@@ -235,8 +235,8 @@ async fn a_key_that_was_stolen_can_be_withdrawn() {
     both_are_trusted(&installation, [&one, &other]).await;
 }
 
-/// Waits until there is a Secret with another certificate than this bundle begins with, and the bundle begins with its
-/// authority. Returns the bundle.
+/// Waits for a Secret whose certificate differs from the first of this bundle, and for a bundle that begins
+/// with its authority. Returns the bundle.
 async fn new_secret(installation: &Installation<'_>, before: &str) -> String {
     eventually(SOON, || async {
         let secret = installation.secrets().get_opt(&installation.secret_name()).await;

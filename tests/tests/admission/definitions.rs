@@ -1,4 +1,4 @@
-//! Definitions of our kinds: whoever deletes one deletes every object of the kind.
+//! Protection of our CRDs: deleting one deletes every object of the kind.
 
 use serde_json::json;
 use shared_api::names::workload::DELETION_ALLOW;
@@ -47,7 +47,7 @@ async fn a_definition_goes_with_always_or_when_no_object_is_left() {
     installation.must(&["delete", "hookrun", "run"], "");
     installation.must(&delete, "");
 
-    // Of somebody else's nobody is asked.
+    // The webhook does not cover foreign CRDs.
     let mut other = shared_api::crd::all().remove(0);
     other.metadata.name = Some("things.example.com".to_owned());
     other.metadata.labels = None;

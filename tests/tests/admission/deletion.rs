@@ -1,4 +1,4 @@
-//! The deletion guard: what it refuses, how it is told otherwise, and what it does not hold up.
+//! Deletion guard: what it refuses, how to override it, and what it does not block.
 
 use kube::api::{Api, Patch, PatchParams};
 use operator_tests::fleet::{GAME, game};
@@ -15,7 +15,7 @@ fn games(installation: &Installation<'_>) -> Api<GameDeployment> {
     Api::namespaced(installation.control_plane.client(), &installation.namespace)
 }
 
-/// Runs the kubectl command with which a refusal ends.
+/// Runs the kubectl command at the end of a refusal.
 fn do_as_told(installation: &Installation<'_>, refusal: &str) {
     let (_, command) = refusal.rsplit_once(": kubectl ").unwrap();
     let mut kubectl = installation.control_plane.kubectl();
@@ -67,7 +67,7 @@ async fn cascading_allows_it_once_no_pod_is_left() {
             .contains("Scale it to 0 and wait")
     );
     installation.must(&["scale", "--replicas=0", &format!("gamedeployment/{GAME}")], "");
-    // Its pods wait for their hook, as the operator records.
+    // Its pods wait for their hook, as recorded in the status.
     let record = async |replicas: i32, generation: i64| {
         let status = json!({ "status": { "replicas": replicas, "observedGeneration": generation } });
         let (params, patch) = (PatchParams::default(), Patch::Merge(&status));
@@ -105,7 +105,7 @@ async fn a_template_needs_always_and_a_run_needs_nothing() {
     installation.must(&["delete", "hooktemplate", "hook"], "");
 }
 
-/// Pods go with their namespace whatever the guard says: a refusal would protect nobody.
+/// Pods go with their namespace regardless of the guard: a refusal would protect nothing.
 #[tokio::test]
 async fn a_namespace_that_is_being_deleted_is_not_held_up() {
     let control_plane = shared().await;
@@ -135,7 +135,7 @@ async fn a_namespace_that_is_being_deleted_is_not_held_up() {
     .await;
 }
 
-/// The tests' controller manager is the administrator, so that here the administrator is exempt, and not Jane.
+/// The tests' controller manager is the administrator, so here the administrator is exempt, and Jane is not.
 #[tokio::test]
 async fn garbage_collection_is_not_held_up() {
     let (installation, _replica) = Installation::running(shared().await, &[]).await;

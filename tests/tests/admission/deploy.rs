@@ -1,14 +1,14 @@
-//! `deploy/admission.yaml`, as each test needs it: under names of its own, and by a URL instead of a Service.
+//! Adapts `deploy/admission.yaml` for a test: with its own names, and with a URL instead of a Service.
 
 use std::net::SocketAddr;
 
 use serde_json::{Value, json};
 
 const DEPLOY: &str = include_str!("../../../deploy/admission.yaml");
-/// The label of the one namespace that a test's webhooks are asked about.
+/// Label of the only namespace that a test's webhooks cover.
 pub(crate) const LABEL: &str = "hookgate-admission-test";
 
-/// Its documents for the component `name` in a namespace.
+/// Returns the documents for the component `name` in a namespace.
 pub(crate) fn documents(name: &str, namespace: &str) -> Vec<Value> {
     let text = DEPLOY
         .replace("namespace: hookgate,", &format!("namespace: {namespace},"))
@@ -18,7 +18,7 @@ pub(crate) fn documents(name: &str, namespace: &str) -> Vec<Value> {
     serde_saphyr::from_multiple(&text).unwrap()
 }
 
-/// Those of some kinds, for kubectl.
+/// Returns the documents of some kinds, as input for kubectl.
 pub(crate) fn of_kinds(documents: &[Value], kinds: &[&str]) -> String {
     let items: Vec<&Value> = documents
         .iter()
@@ -28,7 +28,7 @@ pub(crate) fn of_kinds(documents: &[Value], kinds: &[&str]) -> String {
     json!({ "apiVersion": "v1", "kind": "List", "items": items }).to_string()
 }
 
-/// The configuration whose webhooks are asked at this address, about objects of a namespace with the label.
+/// Returns the configuration whose webhooks call this address, for objects in a labelled namespace.
 pub(crate) fn configuration(documents: &[Value], name: &str, address: SocketAddr) -> Value {
     let found = documents
         .iter()
@@ -43,7 +43,7 @@ pub(crate) fn configuration(documents: &[Value], name: &str, address: SocketAddr
     configuration
 }
 
-/// What the oldest kubectl and API server can take as it is.
+/// The oldest kubectl and API server accept the file as it is.
 #[tokio::test]
 async fn the_file_is_what_an_api_server_takes() {
     let control_plane = crate::shared().await;

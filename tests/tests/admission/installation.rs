@@ -1,4 +1,4 @@
-//! The component as it is installed: its service account with its rights, its configuration, its replicas.
+//! Installation of the component: its service account with its permissions, its configuration, its replicas.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::process::Command;
@@ -14,7 +14,7 @@ use test_kit::{ControlPlane, Process, Program, eventually};
 
 use crate::deploy;
 
-/// One process of the component.
+/// Process of the component.
 #[derive(Debug)]
 pub(crate) struct Replica {
     pub(crate) process: Process,
@@ -22,24 +22,24 @@ pub(crate) struct Replica {
     pub(crate) tls: SocketAddr,
 }
 
-/// The component, for one namespace.
+/// Installed component, for one namespace.
 #[derive(Debug)]
 pub(crate) struct Installation<'c> {
     pub(crate) control_plane: &'c ControlPlane,
     pub(crate) namespace: String,
-    /// Of everything that is named hookgate-admission in the file.
+    /// Replaces the name hookgate-admission of the file.
     pub(crate) name: String,
     pub(crate) documents: Vec<Value>,
 }
 
 impl<'c> Installation<'c> {
-    /// In a namespace of its own.
+    /// Installs it in its own namespace.
     pub(crate) async fn new(control_plane: &'c ControlPlane) -> Self {
         let namespace = control_plane.namespace("admission").await;
         Self::within(control_plane, namespace).await
     }
 
-    /// In a namespace that exists: gives the service account its rights.
+    /// Installs it in an existing namespace and grants the service account its permissions.
     pub(crate) async fn within(control_plane: &'c ControlPlane, namespace: String) -> Self {
         let name = format!("adm-{namespace}");
         let documents = deploy::documents(&name, &namespace);
@@ -62,7 +62,7 @@ impl<'c> Installation<'c> {
         installation
     }
 
-    /// Has the webhooks asked about one more namespace.
+    /// Extends the webhooks to one more namespace.
     pub(crate) async fn watch_over(&self, namespace: &str) {
         let namespaces: Api<Namespace> = Api::all(self.control_plane.client());
         let patch = Patch::Merge(json!({ "metadata": { "labels": { deploy::LABEL: self.name } } }));
@@ -70,13 +70,13 @@ impl<'c> Installation<'c> {
         namespaces.patch(namespace, &params, &patch).await.unwrap();
     }
 
-    /// Starts a replica, without waiting for it.
+    /// Starts a replica without waiting for it.
     pub(crate) fn replica(&self, flags: &[&str]) -> Replica {
         let account = format!("system:serviceaccount:{}:{}", self.namespace, self.name);
         let own = format!("system:serviceaccounts:{}", self.namespace);
         let groups = ["system:serviceaccounts", &own, "system:authenticated"];
         let kubeconfig = self.control_plane.kubeconfig_as(&account, &groups).unwrap();
-        // Replicas share a certificate, so they share the address that it is for.
+        // Replicas share a certificate, so they share the address in it.
         let tls = SocketAddr::from((Ipv4Addr::LOCALHOST, test_kit::free_port().unwrap()));
         let health = free_address();
         let program = Program::new(crate::PROGRAM)
@@ -92,7 +92,7 @@ impl<'c> Installation<'c> {
         Replica { process, health, tls }
     }
 
-    /// Installs the configuration, with these changes to each of its webhooks.
+    /// Installs the configuration, with these changes to each webhook.
     pub(crate) async fn configure(&self, address: SocketAddr, changes: &Value) {
         let mut wanted = deploy::configuration(&self.documents, &self.name, address);
         for webhook in wanted["webhooks"].as_array_mut().unwrap() {
@@ -106,7 +106,7 @@ impl<'c> Installation<'c> {
         created.unwrap();
     }
 
-    /// A replica that is asked, and is known to be.
+    /// Returns an installation with a replica that the API server already calls.
     pub(crate) async fn running(control_plane: &'c ControlPlane, flags: &[&str]) -> (Self, Replica) {
         let installation = Self::new(control_plane).await;
         let replica = installation.replica(flags);
@@ -116,7 +116,7 @@ impl<'c> Installation<'c> {
         (installation, replica)
     }
 
-    /// Waits until the API server asks: it learns of configurations by watching them.
+    /// Waits until the API server calls the webhooks: it watches configurations.
     pub(crate) async fn asked(&self) {
         let bad = bad_template("probe").to_string();
         let create = ["create", "--dry-run=server", "--filename", "-"];
@@ -141,7 +141,7 @@ impl<'c> Installation<'c> {
         format!("{}-certificates", self.name)
     }
 
-    /// What the first webhook trusts.
+    /// Returns the CA bundle of the first webhook.
     pub(crate) async fn bundle(&self) -> String {
         let found = self.configurations().get(&self.name).await.unwrap();
         let webhooks = found.webhooks.unwrap();
@@ -154,20 +154,20 @@ impl<'c> Installation<'c> {
         String::from_utf8(bundle.0).unwrap()
     }
 
-    /// kubectl in the namespace: what it says, or what it complains of.
+    /// Runs kubectl in the namespace and returns its output, or its error.
     pub(crate) fn kubectl(&self, arguments: &[&str], input: &str) -> Result<String, String> {
         let mut command = self.control_plane.kubectl();
         command.args(["--namespace", &self.namespace]).args(arguments);
         run(command, input)
     }
 
-    /// kubectl in the namespace, which must do as it is told.
+    /// Runs kubectl in the namespace and expects success.
     pub(crate) fn must(&self, arguments: &[&str], input: &str) -> String {
         let said = self.kubectl(arguments, input);
         said.unwrap_or_else(|error| panic!("kubectl {arguments:?}: {error}"))
     }
 
-    /// kubectl in the namespace, which must be refused by a webhook. Returns the webhook's words.
+    /// Runs kubectl in the namespace and expects a refusal by a webhook. Returns the webhook's message.
     pub(crate) fn refused(&self, arguments: &[&str], input: &str) -> String {
         let said = match self.kubectl(arguments, input) {
             Ok(said) => panic!("kubectl {arguments:?} was allowed: {said}"),
@@ -190,7 +190,7 @@ impl Replica {
         .await;
     }
 
-    /// Status and text of a path of health and metrics.
+    /// Returns status and text of a health or metrics path.
     pub(crate) async fn ask(&self, path: &str) -> Result<(u16, String), String> {
         let client = test_kit::http_client().unwrap();
         let answer = client.get(format!("http://{}{path}", self.health)).send().await;
@@ -198,7 +198,7 @@ impl Replica {
         Ok((answer.status().as_u16(), answer.text().await.unwrap_or_default()))
     }
 
-    /// The sum of a metric over the series whose labels contain all of these.
+    /// Returns the sum of a metric over the series whose labels contain all of these.
     pub(crate) async fn metric(&self, name: &str, labels: &[&str]) -> u64 {
         let (_, text) = self.ask("/metrics").await.unwrap();
         let lines = text
@@ -209,7 +209,7 @@ impl Replica {
             .sum()
     }
 
-    /// Sends bytes to a path of the TLS side, on a connection of its own that trusts `bundle` alone.
+    /// Posts bytes to a path of the TLS server, on a new connection that trusts only `bundle`.
     pub(crate) async fn post(
         &self,
         bundle: &str,
@@ -235,7 +235,7 @@ impl Replica {
     }
 }
 
-/// Runs a command with this input: what it says, or what it complains of.
+/// Runs a command with this input and returns its output, or its error.
 pub(crate) fn run(mut command: Command, input: &str) -> Result<String, String> {
     let output = output_of(&mut command, input).map_err(|error| format!("{command:?}: {error}"))?;
     let text =
@@ -247,12 +247,12 @@ pub(crate) fn run(mut command: Command, input: &str) -> Result<String, String> {
     }
 }
 
-/// A template whose condition does not compile.
+/// Builds a template whose condition does not compile.
 pub(crate) fn bad_template(name: &str) -> Value {
     hook("HookTemplate", name, "result >")
 }
 
-/// A HookTemplate or HookRun with this condition.
+/// Builds a HookTemplate or HookRun with this condition.
 pub(crate) fn hook(kind: &str, name: &str, condition: &str) -> Value {
     json!({
         "apiVersion": "tkex.tencent.com/v1alpha1", "kind": kind, "metadata": { "name": name },

@@ -1,5 +1,5 @@
-//! hookgate-admission on a real API server, with the rights and the webhooks of `deploy/admission.yaml`: one file a
-//! promise. Its webhooks are asked about the test's own namespace only.
+//! Tests of hookgate-admission on a real API server, with the permissions and webhooks of
+//! `deploy/admission.yaml`: one file per promise. Its webhooks cover only the test's own namespace.
 
 #![allow(
     clippy::unwrap_used,
@@ -22,7 +22,7 @@ mod words;
 use test_kit::ControlPlane;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_admission-under-test");
-/// The operators, where a test compares with them.
+/// Operators, for tests that compare with them.
 const OPERATORS: operator_tests::Programs = operator_tests::Programs {
     workloads: env!("CARGO_BIN_EXE_gamedeployment-operator-under-test"),
     hooks: env!("CARGO_BIN_EXE_hook-operator-under-test"),

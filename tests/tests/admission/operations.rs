@@ -1,4 +1,4 @@
-//! The component as a process: health, metrics, logs, limits, its end.
+//! Operation of the component: health, metrics, logs, limits, shutdown.
 
 use std::time::Duration;
 
@@ -71,7 +71,7 @@ async fn what_is_no_question_is_refused() {
     assert_eq!(status, 400);
     assert!(text.contains("admission.k8s.io/v1"), "{text}");
     assert_eq!(post("/elsewhere", b"{}".to_vec()).await.0, 404);
-    // Who does not trust it, or does not speak TLS, disturbs nobody.
+    // Clients that do not trust it or do not speak TLS do no harm.
     let plain = test_kit::http_client()
         .unwrap()
         .get(format!("http://{}/", replica.tls));
@@ -88,7 +88,7 @@ async fn a_risk_is_told_and_not_refused() {
     assert_has(&said, "Warning: metrics[0].provider.web.insecureSkipVerify: ");
 }
 
-/// A rollout: one replica ends while another answers, and nobody notices.
+/// Models a rollout: one replica ends while another answers, without a failed request.
 #[tokio::test]
 async fn an_end_is_announced_and_answers_are_given_until_then() {
     let (installation, replica) = Installation::running(shared().await, &["--drain", "3s"]).await;

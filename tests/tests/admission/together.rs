@@ -1,5 +1,5 @@
-//! The operators with the component between them and the API server: everything goes as without it, and what it refuses
-//! an operator is told by the operator.
+//! Operators together with the component: everything works as without it, and an operator reports what the
+//! component refuses it.
 
 use operator_tests::Fleet;
 use operator_tests::fleet::{GAME, game, hooked, until_empty};
@@ -31,7 +31,7 @@ async fn a_game_lives_and_ends_as_without_it() {
     fleet.nodes.every_pod().set_players(1);
     fleet.scale(1);
     fleet.asked(1).await;
-    // The operator resets this by itself.
+    // The operator resets this field.
     fleet.retry("preDeleteUpdateStrategy");
     fleet.nodes.every_pod().set_players(0);
     fleet.settled(1).await;

@@ -1,4 +1,4 @@
-//! What is wrong already holds up nobody who does not make it worse.
+//! Existing errors block no change that does not make them worse.
 
 use kube::api::{Api, Patch, PatchParams};
 use operator_tests::assert_has;
@@ -9,7 +9,7 @@ use shared_api::GameDeployment;
 use crate::installation::{Installation, bad_template};
 use crate::shared;
 
-/// A namespace with a bad GameDeployment and a bad HookTemplate in it, and after that the component.
+/// Creates a namespace with a bad GameDeployment and a bad HookTemplate, then installs the component.
 async fn with_bad_objects() -> (Installation<'static>, crate::installation::Replica) {
     let installation = Installation::new(shared().await).await;
     let mut bad = game(1, json!({ "minReadySeconds": -3 }));

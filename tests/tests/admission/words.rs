@@ -1,4 +1,4 @@
-//! What is wrong is refused in the operators' own words, and what is good is stored.
+//! Rejects bad objects with the operators' own messages, and stores good ones.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use test_kit::eventually;
 use crate::installation::{Installation, bad_template, hook};
 use crate::{OPERATORS, shared};
 
-/// GameDeployments with something wrong; the last cannot even be read, where the API server stores such a one.
+/// Builds bad GameDeployments; the last is unreadable, if the API server stores such an object.
 fn bad_games(wide_integers: bool) -> Vec<Value> {
     let several =
         json!({ "minReadySeconds": -3, "updateStrategy": { "partition": "x", "maxUnavailable": 0 } });
@@ -25,7 +25,7 @@ fn bad_games(wide_integers: bool) -> Vec<Value> {
         .collect()
 }
 
-/// HookRuns and HookTemplates with something wrong.
+/// Builds bad HookRuns and HookTemplates.
 fn bad_hooks(kind: &str, wide_integers: bool) -> Vec<Value> {
     let several = json!({ "policy": "Parallel", "timeoutSeconds": 0, "metrics": [{
         "name": "m", "interval": "60", "initialDelay": "-1s", "failureCondition": "noSuchFunction(result)",
@@ -48,7 +48,7 @@ fn bad_hooks(kind: &str, wide_integers: bool) -> Vec<Value> {
     all
 }
 
-/// What the operators say of an object that they were given.
+/// Returns the operators' message about an object.
 async fn said_by_operators(fleet: &Fleet<'_>, object: &Value) -> String {
     let kind = object["kind"].as_str().unwrap();
     let name = object["metadata"]["name"].as_str().unwrap();
@@ -111,16 +111,16 @@ async fn examples_are_admitted() {
         if path.extension().is_some_and(|extension| extension == "yaml") {
             let text = std::fs::read_to_string(&path).unwrap();
             let mut objects: Vec<Value> = serde_saphyr::from_multiple(&text).unwrap();
-            // About others' kinds it is not asked.
+            // The webhook does not cover foreign kinds.
             let ours = |object: &Value| object["apiVersion"] == "tkex.tencent.com/v1alpha1";
             objects.retain(ours);
-            // Two examples may tell of objects of the same name.
+            // Two examples may use the same name.
             for (number, object) in objects.iter_mut().enumerate() {
                 object["metadata"]["name"] = format!("example-{seen}-{number}").into();
             }
             let list = json!({ "apiVersion": "v1", "kind": "List", "items": objects }).to_string();
             let said = installation.must(&["create", "--filename", "-"], &list);
-            // Nor do they have the names that others know them by.
+            // The renamed objects do not match the references to them.
             let mut warnings = said.lines().filter(|line| line.starts_with("Warning"));
             let renamed = |line: &str| line.ends_with("does not exist; create it");
             assert!(warnings.all(renamed), "{}: {said}", path.display());
@@ -137,7 +137,7 @@ async fn examples_are_admitted() {
     );
 }
 
-/// The hook is looked up when the workload is written, not when a pod waits for it.
+/// The webhook looks the hook up when the workload is written, not when a pod waits for it.
 #[tokio::test]
 async fn a_hook_that_could_not_be_asked_is_a_warning_with_what_was_meant() {
     let (installation, _replica) = Installation::running(shared().await, &[]).await;
@@ -157,7 +157,7 @@ async fn a_hook_that_could_not_be_asked_is_a_warning_with_what_was_meant() {
     assert!(!said.contains("player-check"), "{said}");
 }
 
-/// Without an answer objects are stored, and the operators say of them what would have been said before.
+/// Without a response the API server stores the objects, and the operators report the same messages.
 #[tokio::test]
 async fn without_the_component_the_operators_refuse_all_the_same() {
     let control_plane = shared().await;
@@ -184,7 +184,7 @@ async fn without_the_component_the_operators_refuse_all_the_same() {
     fleet.delete_run("bad").await;
     fleet.quiet().await;
     assert_eq!(fleet.all_pods().await.len(), 0);
-    // The guard is the other way round: what cannot be asked about does not go.
+    // The guard fails closed: without a response, the deletion is refused.
     let said = installation
         .kubectl(&["delete", "gamedeployment", GAME], "")
         .unwrap_err();
@@ -192,7 +192,7 @@ async fn without_the_component_the_operators_refuse_all_the_same() {
         said.contains("failed calling webhook \"guard.hookgate.tkex.tencent.com\""),
         "{said}"
     );
-    // And what is corrected comes to life, still without anybody to ask.
+    // A corrected object starts working, still without the component.
     fleet
         .set(json!({ "selector": { "matchLabels": { "app": GAME } } }))
         .await;

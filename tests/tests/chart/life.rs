@@ -1,5 +1,5 @@
-//! A release's life on a real API server: installed, upgraded from every set of values to the next, rolled back, taken
-//! away, installed again. The games and the definitions live through all of it.
+//! Life of a release on a real API server: installed, upgraded from each set of values to the next, rolled
+//! back, uninstalled, installed again. The games and CRDs survive all of it.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Api;
@@ -20,7 +20,7 @@ async fn games_live_through_upgrades_and_an_uninstall() {
     assert!(said.contains("An uninstall leaves games"), "{said}");
     let before = launch(&control_plane).await;
 
-    // Back to the first one at the end, so that what only some of them have is taken away, too.
+    // Return to the first one at the end, so that objects of only some sets are removed, too.
     let sets = value_sets();
     for set in sets.iter().chain([&sets[0]]) {
         if needs_others_definitions(set) {
@@ -67,13 +67,13 @@ async fn games_live_through_upgrades_and_an_uninstall() {
     );
 }
 
-/// Objects of the Prometheus operator cannot be made without its definitions.
+/// Whether the set needs the CRDs of the Prometheus operator, without which its objects cannot be created.
 fn needs_others_definitions(set: &std::path::Path) -> bool {
     let text = std::fs::read_to_string(set).unwrap();
     text.contains("serviceMonitor") || text.contains("prometheusRule")
 }
 
-/// Makes a game. Returns what must stay.
+/// Creates a game. Returns the UIDs that must stay.
 pub(crate) async fn launch(control_plane: &ControlPlane) -> Vec<String> {
     let game = json!({
         "apiVersion": "tkex.tencent.com/v1alpha1", "kind": "GameDeployment",
@@ -90,7 +90,7 @@ pub(crate) async fn launch(control_plane: &ControlPlane) -> Vec<String> {
     lives(control_plane).await
 }
 
-/// The UIDs of the definitions and of the game; none of them is being deleted.
+/// Returns the UIDs of the CRDs and the game; asserts that none is terminating.
 pub(crate) async fn lives(control_plane: &ControlPlane) -> Vec<String> {
     let definitions: Api<CustomResourceDefinition> = Api::all(control_plane.client());
     let mut uids = Vec::new();

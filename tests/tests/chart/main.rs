@@ -1,5 +1,5 @@
-//! The chart in `helm/`, with a real Helm and a real API server: what it refuses, what it renders for each set of values
-//! in `helm/ci`, and that games survive whatever becomes of a release.
+//! Tests of the chart in `helm/` with a real Helm and a real API server: what it rejects, what it renders for
+//! each set of values in `helm/ci`, and that games survive every change of a release.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may end so")]
 
@@ -15,19 +15,19 @@ use serde_json::Value;
 use test_kit::ControlPlane;
 
 const CHART: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../helm");
-/// Where releases of the tests are.
+/// Namespace of the test releases.
 const NAMESPACE: &str = "hookgate";
 
-/// What Helm prints, or what it complains of.
+/// Runs Helm and returns its output, or its error.
 fn helm(arguments: &[&str]) -> Result<String, String> {
     answer(program().args(arguments))
 }
 
-/// The same with a cluster.
+/// Runs Helm with a cluster.
 fn helm_on(control_plane: &ControlPlane, arguments: &[&str]) -> Result<String, String> {
     let kubeconfig = control_plane.kubeconfig_path();
     let mut helm = program();
-    // It would ask five questions a second.
+    // By default it sends only five requests a second.
     helm.args(["--qps", "1000", "--burst-limit", "1000"]);
     answer(
         helm.env("KUBECONFIG", kubeconfig)
@@ -50,7 +50,7 @@ fn answer(helm: &mut Command) -> Result<String, String> {
     }
 }
 
-/// The sets of values, by name.
+/// Returns the sets of values, by name.
 fn value_sets() -> Vec<PathBuf> {
     let mut sets: Vec<PathBuf> = std::fs::read_dir(Path::new(CHART).join("ci"))
         .unwrap()
@@ -61,7 +61,7 @@ fn value_sets() -> Vec<PathBuf> {
     sets
 }
 
-/// What the chart renders, document by document: for Kubernetes 1.20 where no other version is named.
+/// Renders the chart as documents: for Kubernetes 1.20 unless another version is given.
 fn rendered(arguments: &[&str]) -> Vec<Value> {
     let version = ["--kube-version", "1.20.2"];
     let template = ["template", "hookgate", CHART, "--namespace", NAMESPACE];

@@ -1,4 +1,4 @@
-//! The plain manifests in `deploy/`.
+//! Tests of the plain manifests in `deploy/`.
 
 use serde_json::Value;
 use test_kit::{ControlPlane, Options};
@@ -8,8 +8,8 @@ use crate::{documents, life, of_kind, rendered};
 const DEFINITIONS: &str = include_str!("../../../deploy/crds.yaml");
 const INSTALL: &str = include_str!("../../../deploy/install.yaml");
 
-/// Two commands on a cluster that has never seen the project, and the same commands again. Taking the operators away
-/// the same way takes no game away.
+/// Two commands on a fresh cluster, and the same commands again. Removing the operators the same way removes
+/// no game.
 #[tokio::test]
 async fn two_files_install_everything_and_the_operators_go_without_the_games() {
     let control_plane = ControlPlane::start(Options::default()).await.unwrap();
@@ -44,7 +44,7 @@ async fn two_files_install_everything_and_the_operators_go_without_the_games() {
     );
 }
 
-/// Besides the namespace and what only Helm needs, they are what the chart renders.
+/// Apart from the namespace and Helm's own additions, the manifests equal the rendered chart.
 #[test]
 fn nothing_differs_from_the_chart() {
     let mut plain = [documents(DEFINITIONS), documents(INSTALL)].concat();

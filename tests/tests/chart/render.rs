@@ -1,4 +1,5 @@
-//! What is rendered: an API server takes it, the programs know their flags, pods have no rights that they do not need.
+//! Checks the rendered chart: an API server accepts it, the programs know their flags, and pods have no
+//! unnecessary permissions.
 
 use clap::Parser as _;
 use kube::api::{ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams};
@@ -16,7 +17,7 @@ async fn an_api_server_takes_what_every_set_of_values_renders() {
     let mut seen = 0;
     for set in value_sets() {
         for mut document in rendered(&["--values", set.to_str().unwrap(), "--kube-version", &version]) {
-            // Their definitions belong to the Prometheus operator.
+            // Their CRDs belong to the Prometheus operator.
             if document["apiVersion"] == "monitoring.coreos.com/v1" {
                 continue;
             }
@@ -31,7 +32,7 @@ async fn an_api_server_takes_what_every_set_of_values_renders() {
     assert!(seen > 100, "{seen} documents");
 }
 
-/// Applies a document on the server's side without storing it.
+/// Applies a document server-side as a dry run.
 async fn apply_dry(client: Client, document: &Value) -> kube::Result<DynamicObject> {
     let object: DynamicObject = serde_json::from_value(document.clone()).map_err(kube::Error::SerdeError)?;
     let types = object.types.clone().unwrap_or_default();
@@ -82,7 +83,7 @@ fn the_programs_know_their_flags() {
     }
 }
 
-/// The level `restricted` of the pod security standards.
+/// Checks the level `restricted` of the pod security standards.
 #[test]
 fn pods_are_restricted_and_apart() {
     for set in value_sets() {
@@ -153,7 +154,7 @@ fn budgets_have_the_version_that_the_cluster_knows() {
     assert_eq!(version("1.35.1"), "policy/v1");
 }
 
-/// The garbage collector's deletions need no label, whoever else is exempt.
+/// The garbage collector needs no label for its deletions, with any other user exempt.
 #[test]
 fn naming_an_exempt_user_keeps_the_garbage_collector_exempt() {
     let documents = rendered(&[
@@ -175,7 +176,7 @@ fn within(wanted: &Value, given: &Value) -> bool {
     { wanted.as_object().unwrap().iter() }.all(|(name, value)| given[name] == *value)
 }
 
-/// Each shard once, with a budget of its own; the Service and the policy of the network are of them all.
+/// Each shard occurs once, with its own budget; the Service and the network policy cover all of them.
 #[test]
 fn shards_share_everything_but_their_pods() {
     let documents = rendered(&["--set", "hookOperator.shards=3,networkPolicy.enabled=true"]);
@@ -235,7 +236,7 @@ fn shards_share_everything_but_their_pods() {
     }
 }
 
-/// A Service finds the pods that it is for, and the monitor finds the Services.
+/// A Service selects its pods, and the monitor selects the Services.
 #[test]
 fn metrics_are_found() {
     let documents = rendered(&[

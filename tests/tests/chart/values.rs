@@ -1,4 +1,4 @@
-//! Values: what is wrong is refused with its name, and everything that is offered is described.
+//! Chart values: bad ones are rejected by name, and every one has a description.
 
 use serde_json::Value;
 
@@ -42,7 +42,7 @@ fn a_wrong_value_is_refused_by_its_name() {
             "monitoring.serviceMonitor.interval",
         ),
         ("gamedeploymentOperator.replicas=2", "gamedeploymentOperator"),
-        // Not by the schema: it takes two values to be wrong.
+        // The schema cannot reject these: it takes two values to be wrong.
         ("namespaced=true,admission.enabled=true", "admission.enabled"),
         ("namespaced=true,hookOperator.shards=2", "set shards to 1"),
     ];
@@ -52,7 +52,7 @@ fn a_wrong_value_is_refused_by_its_name() {
     }
 }
 
-/// A value without a description, or a description without a value, misleads whoever reads the chart.
+/// A value without a description, or a description without a value, misleads readers of the chart.
 #[test]
 fn the_schema_describes_what_there_is() {
     let read = |name: &str| std::fs::read_to_string(format!("{CHART}/{name}")).unwrap();
@@ -68,7 +68,7 @@ fn compare(path: &str, values: &Value, schema: &Value) {
     assert_eq!(schema["additionalProperties"], false, "{path}");
     for (name, property) in properties {
         let path = format!("{path}.{name}");
-        // Those of Kubernetes' own types have a meaning elsewhere; `global` is Helm's.
+        // Kubernetes documents the fields of its own types; `global` is Helm's.
         if [".global"].contains(&path.as_str()) || path.contains(".resources.") {
             continue;
         }

@@ -1,9 +1,9 @@
-//! The operator dies before or after each of its writes, in each story of a workload, and is started again. What
-//! comes out must be what would have come out without: the same pods, the same images, nobody killed who played, no
+//! Kills the operator before or after each of its writes, in each story of a workload, and starts it again.
+//! The result must equal that of an undisturbed run: the same pods, the same images, no killed players, no
 //! HookRun and no mark left.
 //!
-//! `PROVE=all` plays every write of every story; else a part of them is played, another one in each story. At the end of
-//! each play the witness judges it.
+//! `PROVE=all` plays every write of every story; otherwise a different part of them in each story. The
+//! witness judges each play at its end.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may end so")]
 
@@ -22,16 +22,16 @@ const PROGRAMS: Programs = Programs {
     hooks: env!("CARGO_BIN_EXE_hook-operator-under-test"),
 };
 
-/// More writes than any story has.
+/// Upper bound for the writes of a story.
 const ENOUGH: u32 = 400;
 
-/// Plays a story whose operator dies at one of its writes. Says whether there was such a write.
+/// Plays a story whose operator dies at one of its writes. Returns whether there was such a write.
 async fn play(story: &Story, who: Who, number: u32, moment: Moment) -> bool {
     let control_plane = ControlPlane::shared(shared_api::crd::all).await;
     let proxy = ApiProxy::start(control_plane).unwrap();
     let mut fleet = Fleet::on(control_plane, PROGRAMS, story.name).await;
     fleet.start_behind(&proxy, who).await;
-    // Events are told aside, and nothing rests on them.
+    // Nothing depends on events, so they do not count.
     let matcher = Matcher::writes(format!("/namespaces/{}/", fleet.namespace)).except("/events");
     let fault = proxy.stall_after(matcher, number, moment);
     let fleet = fleet;
@@ -56,10 +56,10 @@ async fn play(story: &Story, who: Who, number: u32, moment: Moment) -> bool {
     died
 }
 
-/// Plays a story for each of its writes, before it and after it. Returns how many times the operator died.
+/// Plays a story for each of its writes, before and after it. Returns the number of the operator's deaths.
 async fn every_write(at: usize, story: &Story, who: Who) -> u32 {
     let stride = u32::try_from(Extent::asked().of(60, 20, 1)).unwrap();
-    // Another part of the writes in each story.
+    // Starts at a different write in each story.
     let first = u32::try_from(at).unwrap() * 3 % stride;
     let mut deaths = 0;
     for number in (first..ENOUGH).step_by(stride as usize) {
@@ -71,7 +71,7 @@ async fn every_write(at: usize, story: &Story, who: Who) -> u32 {
         deaths += died;
         if died == 0 {
             let operator = who.name();
-            // At most: how many writes there are differs with how they come together.
+            // Upper bound: the number of writes depends on how they coalesce.
             played(
                 "crash",
                 &format!("{}: {operator} dies before or after a write", story.name),
@@ -87,7 +87,7 @@ async fn every_write(at: usize, story: &Story, who: Who) -> u32 {
     panic!("{}: no end of writes", story.name)
 }
 
-/// Both operators die at their writes in a story, each in plays of its own.
+/// Plays a story for each operator's death at its writes.
 async fn prove(name: &str) {
     let at = STORIES.iter().position(|story| story.name == name).unwrap();
     let story = &STORIES[at];

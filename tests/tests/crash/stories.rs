@@ -1,4 +1,4 @@
-//! What happens to a workload: short stories that can be told whatever the operator does meanwhile.
+//! Stories of a workload, independent of the operator's progress.
 
 use std::collections::BTreeSet;
 use std::sync::OnceLock;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use shared_api::HookRun;
 use test_kit::{Answer, Webhook};
 
-/// A story, and what must be so at its end.
+/// Story and the expected final state.
 pub(crate) struct Story {
     pub(crate) name: &'static str,
     pub(crate) play: for<'f> fn(&'f Fleet<'f>) -> LocalBoxFuture<'f, ()>,
@@ -50,7 +50,8 @@ pub(crate) const STORIES: &[Story] = &[
     },
 ];
 
-/// Everything as it would be had nobody died. `terminations`: of containers, by the nodes' own book.
+/// Checks that everything is as if nothing had died. `terminations` counts containers, by the nodes' own
+/// records.
 async fn ends(fleet: &Fleet<'_>, replicas: usize, image: &str, terminations: Option<usize>) {
     fleet.workloads.as_ref().unwrap().ready().await;
     fleet.hooks.as_ref().unwrap().ready().await;
@@ -62,7 +63,7 @@ async fn ends(fleet: &Fleet<'_>, replicas: usize, image: &str, terminations: Opt
     }
 }
 
-/// Waits until so many pods are there, ready, and nothing is being asked.
+/// Waits until this many pods exist, all ready, with no hook running.
 async fn quiet(fleet: &Fleet<'_>, replicas: usize) {
     let count = i32::try_from(replicas).unwrap();
     fleet
@@ -110,7 +111,7 @@ async fn refused_and_retried(fleet: &Fleet<'_>) {
     quiet(fleet, 1).await;
 }
 
-/// The template changes again while the first update is under way.
+/// Changes the template again during the first update.
 async fn in_place(fleet: &Fleet<'_>) {
     let mut spec = json!({ "preInplaceUpdateStrategy": { "hook": { "templateName": "empty" } } });
     spec["updateStrategy"] =
@@ -130,7 +131,7 @@ async fn rolling(fleet: &Fleet<'_>) {
     quiet(fleet, 2).await;
 }
 
-/// A server that finds everything well.
+/// Returns a server whose responses satisfy every hook.
 fn judge() -> &'static Webhook {
     static JUDGE: OnceLock<Webhook> = OnceLock::new();
     JUDGE.get_or_init(|| {

@@ -1,4 +1,5 @@
-//! Alerts: what Prometheus' own tool says of them, when they fire and when not, and that each is explained.
+//! Tests of alerts with Prometheus' own tool: they are valid, fire when they should and only then, and each
+//! is explained.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -34,17 +35,18 @@ fn alerts_fire_when_they_should_and_not_otherwise() {
     let mut rules: Value = serde_saphyr::from_str(RULES).unwrap();
     let groups = rules["groups"].as_array_mut().unwrap().iter_mut();
     for rule in groups.flat_map(|group| group["rules"].as_array_mut().unwrap()) {
-        // Every annotation of an alert is to be expected, word by word; one shows that labels and values are filled in.
+        // promtool compares every annotation literally; one suffices to show that labels and values are
+        // filled in.
         rule["annotations"] = json!({ "summary": rule["annotations"]["summary"] });
     }
     let directory = tempfile::tempdir().unwrap();
-    // JSON is YAML.
+    // JSON is valid YAML.
     std::fs::write(directory.path().join("hookgate.yaml"), rules.to_string()).unwrap();
     std::fs::write(directory.path().join("alerts.test.yaml"), CASES).unwrap();
     promtool(directory.path(), &["test", "rules", "alerts.test.yaml"]);
 }
 
-/// Both a case in which it fires and one in which it does not.
+/// Each alert has a case in which it fires and one in which it does not.
 #[test]
 fn every_alert_has_its_cases() {
     let cases: Value = serde_saphyr::from_str(CASES).unwrap();

@@ -1,4 +1,4 @@
-//! The files of `helm/dashboards` and `helm/alerts`, as Grafana and Prometheus read them.
+//! Reads the files of `helm/dashboards` and `helm/alerts` like Grafana and Prometheus.
 
 use serde_json::Value;
 
@@ -10,24 +10,24 @@ pub(crate) const DASHBOARDS: [(&str, &str); 2] = [
     ("hooks", include_str!("../../../helm/dashboards/hooks.json")),
 ];
 pub(crate) const RULES: &str = include_str!("../../../helm/alerts/hookgate.yaml");
-/// Where Prometheus finds the rules.
+/// Path of the rules for Prometheus.
 pub(crate) const RULES_FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../helm/alerts/hookgate.yaml");
 
-/// A part of a dashboard that shows something.
+/// Panel of a dashboard.
 #[derive(Debug, Clone)]
 pub(crate) struct Panel {
     pub(crate) kind: String,
     pub(crate) title: String,
     pub(crate) unit: String,
-    /// Colours from values on, lowest first.
+    /// Colours with their lower bounds, lowest first.
     pub(crate) steps: Vec<(f64, String)>,
     /// Column, row, width, height.
     pub(crate) place: [f64; 4],
-    /// Expressions with the form of their legends.
+    /// Expressions with their legend formats.
     pub(crate) queries: Vec<(String, String)>,
 }
 
-/// The panels of a dashboard, headings among them.
+/// Returns the panels of a dashboard, including headings.
 pub(crate) fn panels(text: &str) -> Vec<Panel> {
     let board: Value = serde_json::from_str(text).unwrap();
     board["panels"].as_array().unwrap().iter().map(panel).collect()
@@ -72,7 +72,7 @@ pub(crate) fn alerts() -> Vec<Alert> {
     .collect()
 }
 
-/// What Grafana would send: its variables replaced, everything chosen.
+/// Replaces Grafana's variables, with everything selected.
 pub(crate) fn substituted(expression: &str, namespace: &str) -> String {
     let sent = expression
         .replace("$__rate_interval", "5s")

@@ -1,8 +1,8 @@
-//! Dashboards, alerts and documents speak of metrics that are there: a real Prometheus scrapes both operators during a
-//! real run, and everything that is asked of it has an answer.
+//! Checks that dashboards, alerts and documents use existing metrics: a real Prometheus scrapes both
+//! operators during a real run, and every query must return data.
 //!
-//! `DASHBOARD_PICTURES=write` draws the dashboards with what this run has measured into `docs/pictures`
-//! (`cargo xtask pictures`).
+//! `DASHBOARD_PICTURES=write` draws the dashboards with the data of this run into `docs/pictures` (`cargo
+//! xtask pictures`).
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may end so")]
 
@@ -16,7 +16,7 @@ mod pictures;
 mod run;
 mod story;
 
-/// The programs under test.
+/// Programs under test.
 const PROGRAMS: Programs = Programs {
     workloads: env!("CARGO_BIN_EXE_gamedeployment-operator-under-test"),
     hooks: env!("CARGO_BIN_EXE_hook-operator-under-test"),

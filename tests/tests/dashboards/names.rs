@@ -1,4 +1,4 @@
-//! Names of metrics: what is served, and what dashboards, alerts and documents call it.
+//! Compares metric names: those served with those in dashboards, alerts and documents.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -10,16 +10,16 @@ use crate::files::{DASHBOARDS, RULES};
 
 const PAGE: &str = include_str!("../../../docs/metrics.md");
 
-/// Parts of a histogram, of which the whole is spoken.
+/// Suffixes of a histogram's series, which documents name only as a whole.
 const PARTS: [&str; 3] = ["_bucket", "_count", "_sum"];
 
-/// The name of what a series is a part of.
+/// Returns the metric name of a series.
 fn whole(name: &str) -> String {
     let part = PARTS.iter().find_map(|part| name.strip_suffix(part));
     part.unwrap_or(name).to_owned()
 }
 
-/// The names of the metrics in a text of `/metrics`; also of those that have no series yet.
+/// Returns the metric names in the text of `/metrics`, including those without a series.
 pub(crate) fn served(text: &str) -> BTreeSet<String> {
     let names = text.lines().filter_map(|line| {
         let (name, kind) = line.strip_prefix("# TYPE ")?.split_once(' ')?;
@@ -32,7 +32,7 @@ pub(crate) fn served(text: &str) -> BTreeSet<String> {
     names.collect()
 }
 
-/// Those of hookgate-admission, which is not part of the run.
+/// Returns the metrics of hookgate-admission, which is not part of the run.
 pub(crate) fn of_admission() -> BTreeSet<String> {
     let metrics = admission::metrics::Metrics::default();
     let mut registry = Registry::default();
@@ -41,7 +41,7 @@ pub(crate) fn of_admission() -> BTreeSet<String> {
         "uid": "u", "operation": "CREATE", "kind": { "group": "tkex.tencent.com", "version": "v1alpha1", "kind": "HookRun" },
     });
     let question = serde_json::from_value(question).unwrap();
-    // A family without a member is not told of.
+    // The output omits a family without members.
     metrics.answered("validate", &question, "allowed", Duration::ZERO);
     metrics.handshake_failed("other");
     let mut text = String::new();
@@ -49,7 +49,7 @@ pub(crate) fn of_admission() -> BTreeSet<String> {
     served(&text)
 }
 
-/// Everything in a text that looks like the name of one of our metrics.
+/// Returns everything in a text that looks like one of our metric names.
 fn spoken(text: &str) -> BTreeSet<String> {
     let all = text.match_indices("hookgate_").filter(|(at, _)| {
         let before = text[..*at].chars().next_back();
@@ -62,7 +62,7 @@ fn spoken(text: &str) -> BTreeSet<String> {
     all.map(name).collect()
 }
 
-/// What is spoken of is served, and what is served is told in the documents.
+/// Checks that every mentioned metric is served, and every served one is documented.
 pub(crate) fn agree(served: &BTreeSet<String>) {
     assert!(served.len() > 30, "{served:?}");
     let mut places: Vec<(&str, BTreeSet<String>)> = DASHBOARDS
@@ -83,7 +83,7 @@ pub(crate) fn agree(served: &BTreeSet<String>) {
     assert!(untold.is_empty(), "docs/metrics.md says nothing of {untold:?}");
 }
 
-/// No label names a pod or a run.
+/// Checks that no label names a pod or a run.
 pub(crate) fn are_bounded(text: &str) {
     for line in text.lines().filter(|line| !line.starts_with('#')) {
         let labels = line.split_once('{').map_or("", |(_, labels)| labels);

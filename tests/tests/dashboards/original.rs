@@ -1,4 +1,4 @@
-//! The original operators' metrics, where they are asked for: by their names, with their labels.
+//! Tests of the original operators' metrics, which are optional: their names and labels.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use test_kit::{ControlPlane, eventually};
 
 use crate::PROGRAMS;
 
-/// Names with their labels, as the original has them; `uid` of a run is left out, and whatever names one.
+/// Names with their labels, as in the original, except the `uid` of a run and any other label that names one.
 const SERVED: &str = "
     bkbcs_gamedeployment_reconcile_duration_seconds: gd status
     bkbcs_gamedeployment_pod_create_duration_seconds: gd status
@@ -29,7 +29,7 @@ const SERVED: &str = "
     bkbcs_hook_operator_version: build_date git_commit git_version hookrun_version hooktemplate_version image_version name
 ";
 
-/// The labels of each of the original's metrics in a text, without those of buckets.
+/// Returns the labels of each original metric in a text, without those of buckets.
 fn labels_of(text: &str) -> BTreeMap<String, BTreeSet<String>> {
     let mut found: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for line in text.lines().filter(|line| line.starts_with("bkbcs_")) {

@@ -1,5 +1,5 @@
-//! Pictures of the dashboards, with what the run has measured: one SVG each. A plain likeness of what Grafana shows, so
-//! that the documents need no Grafana.
+//! Draws the dashboards with the data of the run, one SVG each. The drawings resemble Grafana, so that the
+//! documents need no Grafana.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -10,17 +10,17 @@ use crate::files::{DASHBOARDS, Panel, panels};
 use crate::run::{Seen, points};
 
 const DIRECTORY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/pictures");
-/// Of one of the 24 columns, and of one row of the grid.
+/// Width of one of the 24 columns, and height of one grid row.
 const COLUMN: f64 = 50.0;
 const ROW: f64 = 30.0;
 const GAP: f64 = 6.0;
 const COLOURS: [&str; 8] = [
     "#73bf69", "#f2cc0c", "#5794f2", "#ff780a", "#f2495c", "#b877d9", "#37872d", "#8ab8ff",
 ];
-/// Lines of a legend, or rows of a table; more are not drawn.
+/// Maximum number of legend lines or table rows.
 const LINES: usize = 8;
 
-/// Draws, if `DASHBOARD_PICTURES=write` asks for it.
+/// Draws the pictures if `DASHBOARD_PICTURES=write` is set.
 pub(crate) async fn draw_if_asked(seen: &Seen) {
     if std::env::var("DASHBOARD_PICTURES").as_deref() != Ok("write") {
         return;
@@ -56,7 +56,7 @@ async fn picture(seen: &Seen, panels: &[Panel]) -> String {
                 }
             }
         }
-        // The highest first: of many only some are named.
+        // Highest first, because the legend shows only some of many.
         let most = |line: &Line| line.1.iter().fold(0.0_f64, |most, point| most.max(point.1));
         lines.sort_by(|a, b| most(b).total_cmp(&most(a)));
         svg += &drawn(panel, &lines);
@@ -66,7 +66,7 @@ async fn picture(seen: &Seen, panels: &[Panel]) -> String {
 
 type Line = (String, Vec<(f64, f64)>);
 
-/// A legend with its labels filled in.
+/// Fills the labels into a legend.
 fn legend_of(form: &str, labels: &Value) -> String {
     let mut legend = if form == "__auto" {
         String::new()
@@ -80,7 +80,7 @@ fn legend_of(form: &str, labels: &Value) -> String {
         }
         legend = legend.replace(&format!("{{{{{label}}}}}"), value);
     }
-    // Where a label is not there Grafana shows nothing.
+    // Grafana shows nothing for a missing label.
     let kept: Vec<&str> = legend.split(' ').filter(|word| !word.starts_with("{{")).collect();
     kept.join(" ")
 }
@@ -213,7 +213,7 @@ fn chart(panel: &Panel, lines: &[Line], w: f64, h: f64) -> String {
     svg
 }
 
-/// A number with its unit, as short as it can be read.
+/// Formats a number with its unit, as short as possible.
 fn amount(value: f64, unit: &str) -> String {
     let number = |value: f64| {
         if value >= 100.0 || value.fract() == 0.0 {

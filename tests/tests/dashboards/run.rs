@@ -1,4 +1,4 @@
-//! The run, and what is asked of Prometheus after it.
+//! Performs the run, and queries Prometheus afterwards.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -12,10 +12,10 @@ use test_kit::{Prometheus, eventually};
 use crate::files::{DASHBOARDS, RULES_FILE, alerts, panels, substituted};
 use crate::{names, pictures, story};
 
-/// From one point of a picture to the next, in s.
+/// Seconds between two points of a picture.
 const STEP: f64 = 0.5;
 
-/// A run that was scraped.
+/// Scraped run.
 pub(crate) struct Seen {
     pub(crate) prometheus: Prometheus,
     pub(crate) namespace: String,
@@ -27,7 +27,7 @@ fn seconds() -> f64 {
 }
 
 impl Seen {
-    /// The series that an expression of a dashboard has over the run; labels and points.
+    /// Returns the series of a dashboard expression over the run, with labels and points.
     pub(crate) async fn range(&self, expression: &str) -> Result<Vec<Value>, String> {
         let sent = substituted(expression, &self.namespace);
         let range = (self.begun, seconds());
@@ -37,7 +37,7 @@ impl Seen {
     }
 }
 
-/// The numbers of a series that are numbers, with their times.
+/// Returns the points of a series that are numbers, with their times.
 pub(crate) fn points(series: &Value) -> Vec<(f64, f64)> {
     let points = series["values"].as_array().into_iter().flatten();
     let pair = |point: &Value| Some((point[0].as_f64()?, point[1].as_str()?.parse::<f64>().ok()?));
@@ -55,7 +55,7 @@ async fn scraped(fleet: &Fleet<'_>) -> Prometheus {
         .job("hook-operator", [hooks.address])
         .rules(RULES_FILE);
     let prometheus = Prometheus::start(&scrape).await.unwrap();
-    // It takes some seconds before it begins: nothing of the story is to be missed.
+    // It takes some seconds to start, and must not miss the beginning of the story.
     eventually(SOON, || async {
         let up = prometheus
             .values("up == 1")
@@ -88,7 +88,7 @@ async fn everything_that_is_asked_of_a_real_run_has_an_answer() {
     }
     let fired = "ALERTS{alertname=~\"HookgatePodsHeld|HookgateHookCannotBeAsked\"}";
     eventually(SOON, || async {
-        // What is held waits for its time to fire.
+        // Held pods make alerts pending until their time has passed.
         let pending = seen
             .prometheus
             .values(fired)
@@ -111,7 +111,7 @@ async fn everything_that_is_asked_of_a_real_run_has_an_answer() {
     pictures::draw_if_asked(&seen).await;
 }
 
-/// Every query of every panel, with a number in it.
+/// Checks that every query of every panel has a number.
 async fn every_panel_has_data(seen: &Seen) {
     let mut queries = 0;
     for (name, text) in DASHBOARDS {

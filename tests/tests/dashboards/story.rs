@@ -1,5 +1,5 @@
-//! A run in which everything happens that a dashboard shows: pods leave, are held, are updated; hooks say yes, say no,
-//! cannot be reached and cannot be asked.
+//! Run that exercises everything on the dashboards: pods leave, are held, are updated; hooks succeed, fail,
+//! cannot be reached and cannot run.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use test_kit::node::{Options, Timing};
 
 use crate::PROGRAMS;
 
-/// Slow enough to be seen.
+/// Slow enough to appear in the scrapes.
 const TIMING: Timing = Timing {
     start: Duration::from_millis(300),
     image_change: Duration::from_millis(300),
@@ -31,7 +31,7 @@ pub(crate) async fn fleet() -> Fleet<'static> {
     Fleet::with(control_plane, PROGRAMS, "dashboards", options).await
 }
 
-/// A workload of a name of its own.
+/// Builds a workload with its own name.
 fn named(name: &str, replicas: usize, extra: Value) -> Value {
     let mut manifest = game(replicas, extra);
     merge(
@@ -47,7 +47,7 @@ fn named(name: &str, replicas: usize, extra: Value) -> Value {
     manifest
 }
 
-/// Nobody answers there, and it is asked again and again.
+/// Builds a hook for an address without a listener, with endless retries.
 fn unreachable() -> Value {
     json!({ "metrics": [{
         "name": "players", "interval": "200ms", "successfulLimit": 1, "successCondition": "true",
@@ -55,7 +55,7 @@ fn unreachable() -> Value {
     }] })
 }
 
-/// Asks this Prometheus something twenty times.
+/// Builds a hook that queries this Prometheus twenty times.
 fn measured_by(prometheus: &str) -> Value {
     json!({
         "apiVersion": "tkex.tencent.com/v1alpha1", "kind": "HookRun", "metadata": { "name": "by-hand" },
@@ -82,7 +82,7 @@ async fn change(fleet: &Fleet<'_>, name: &str, spec: Value) {
         .unwrap();
 }
 
-/// Sets another image of the one container.
+/// Sets another image of the only container.
 async fn update(fleet: &Fleet<'_>, name: &str) {
     let mut template = fleet.games().get(name).await.unwrap().spec.template;
     template["spec"]["containers"][0]["image"] = json!("game:v2");
@@ -97,7 +97,7 @@ fn hooks_of_an_update() -> Value {
     })
 }
 
-/// Tells it until what is held is held.
+/// Plays the story until the pods to be held are held.
 pub(crate) async fn tell(fleet: &Fleet<'_>, prometheus: &str) {
     fleet.hook("until-empty", until_empty()).await;
     fleet.hook("empty-now", empty_now()).await;

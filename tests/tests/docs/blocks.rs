@@ -1,5 +1,5 @@
-//! Everything that is neither prose nor a command: manifests are accepted, documents parse, programs compile. A block in a
-//! language that is not known here is an error: nothing goes unchecked by accident.
+//! Checks everything that is neither prose nor a command: manifests are accepted, documents parse, programs
+//! compile. An unknown language is an error, so that nothing goes unchecked by accident.
 
 use std::path::Path;
 use std::process::Command;
@@ -11,7 +11,7 @@ use test_kit::process::output_of;
 use crate::harness::quick;
 use crate::page::{self, Block, FOR_THE_TEST};
 
-/// Kinds of others, whose definitions are not on the test's API server.
+/// Foreign kinds whose CRDs are not on the test's API server.
 const FOREIGN: [&str; 6] = [
     "CloneSet",
     "PodMonitor",
@@ -21,7 +21,7 @@ const FOREIGN: [&str; 6] = [
     "ServiceMonitor",
 ];
 
-/// What a drawing begins with.
+/// First words of a drawing.
 const DRAWINGS: [&str; 3] = ["stateDiagram-v2", "flowchart", "sequenceDiagram"];
 
 #[tokio::test]
@@ -48,7 +48,7 @@ async fn every_block_is_what_it_says() {
     assert!(mistakes.is_empty(), "{}", mistakes.join("\n"));
 }
 
-/// Whether the page is the documentation of a crate: then `cargo test --doc` compiles and runs its blocks.
+/// Checks that the page is crate documentation, whose blocks `cargo test --doc` compiles and runs.
 fn compiled(page: &Path) -> Result<(), String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let library = root.join(page).with_file_name("src").join("lib.rs");
@@ -63,7 +63,7 @@ fn compiled(page: &Path) -> Result<(), String> {
 fn check(control_plane: &ControlPlane, namespace: &str, block: &Block) -> Result<(), String> {
     let text = block.text.as_str();
     match block.language.as_str() {
-        // Run by `commands`; and what a program says, or drawings of letters.
+        // `commands` covers these; or they are program output or text drawings.
         "console" | FOR_THE_TEST | "text" => Ok(()),
         "yaml" => yaml(control_plane, namespace, text),
         "json" => serde_json::from_str::<Value>(text)
@@ -92,7 +92,7 @@ fn run(command: &mut Command, input: &str) -> Result<(), String> {
     }
 }
 
-/// Brackets are closed. Whether the names are right is seen where the metrics are.
+/// Checks that brackets are closed. The metrics tests check the names.
 fn promql(text: &str) -> Result<(), String> {
     let mut open = Vec::new();
     for letter in text.chars() {
@@ -143,7 +143,7 @@ fn yaml(control_plane: &ControlPlane, namespace: &str, text: &str) -> Result<(),
     Ok(())
 }
 
-/// The object of which this is a part.
+/// Completes a fragment to its object.
 fn around(part: Value) -> Result<Value, String> {
     let mut fields = part.as_object().cloned().ok_or("not an object")?;
     let workload = [

@@ -1,4 +1,4 @@
-//! Every command of every page, as a reader would type it.
+//! Runs every command of every page, as a reader would type it.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -12,19 +12,19 @@ use crate::shown::Memory;
 use crate::stand_ins;
 use crate::typed::{self, Step, Typed};
 
-/// Names the pages that are wanted, by letters of their path, and has them tell what is printed.
+/// Selects pages by a substring of their path, and prints their output.
 const ONE_PAGE: &str = "DOCS";
 
-/// Pages at a time.
+/// Pages run concurrently.
 const READERS: usize = 3;
 
-/// How long somebody looks until a page is right.
+/// Maximum time until a page's output appears.
 const PATIENCE: Duration = Duration::from_mins(2);
 
-/// Mistakes of one page, after which the rest of it says nothing.
+/// Number of mistakes after which the rest of a page is meaningless.
 const ENOUGH: usize = 3;
 
-/// Pages whose commands are those of another page.
+/// Pages whose commands another page includes.
 const SOURCES: [&str; 1] = ["kubectl-game/src/guide.md"];
 
 type Used = Arc<Mutex<BTreeSet<&'static str>>>;
@@ -63,7 +63,7 @@ async fn every_command_does_what_its_page_shows() {
     assert!(mistakes.is_empty(), "\n{}", mistakes.join("\n\n"));
 }
 
-/// Does what a page says, to its end. Returns what was not as it says.
+/// Follows a page to its end. Returns its deviations.
 async fn read(page: &Page, used: &Used) -> Vec<String> {
     let mut harness = PageHarness::new(&page.path).await;
     let (mut memory, mut mistakes) = (Memory::default(), Vec::new());
@@ -94,7 +94,7 @@ async fn read(page: &Page, used: &Used) -> Vec<String> {
     mistakes
 }
 
-/// Types a command until it shows what the page shows; once, if it does more than look.
+/// Types a command until its output matches the page; only once, if it is not read-only.
 async fn types(
     harness: &mut PageHarness,
     typed: &Typed,
@@ -104,7 +104,7 @@ async fn types(
     let command = memory.in_the_world(command);
     let begun = Instant::now();
     loop {
-        // Each look is waited for: a shell that was left in the middle of a command would answer the next one with it.
+        // Await each attempt: an abandoned shell would answer the next command with the output of this one.
         match once(harness, typed, &command, memory).await {
             Err(_) if typed.looks() && begun.elapsed() < PATIENCE => {}
             ended => return ended,
@@ -120,7 +120,7 @@ async fn once(
 ) -> Result<(), String> {
     let said = harness.types(command).await?;
     let good = if typed.shown.is_empty() {
-        // A command that fails is one whose words the page shows.
+        // Without shown output, the command must succeed.
         said.code == 0
     } else {
         memory.fits(&typed.shown, &said.printed)

@@ -1,5 +1,5 @@
-//! Examples: each is in the tour, its command ends with the verdict that the tour tells, and its workload comes up and is
-//! scaled down on a real API server.
+//! Tests of the examples: each is in the tour, its command ends with the documented verdict, and its workload
+//! starts and scales down on a real API server.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -13,13 +13,13 @@ use crate::page::root;
 
 const TOUR: &str = include_str!("../../../examples/README.md");
 
-/// Templates that workloads of other files use.
+/// Templates that the workloads of other files use.
 const TEMPLATES: [&str; 3] = ["01-web-hook.yaml", "03-poll-until.yaml", "04-arguments.yaml"];
 
-/// The least that the HPA of an example wants.
+/// Minimum replicas of an example's HPA.
 const SET_BY_HPA: i64 = 3;
 
-/// What every game server says: whoever asks may go on.
+/// Builds the status of every game server, which satisfies every hook.
 fn content() -> Value {
     json!({ "players": 0, "name": "bryan", "male": "yes", "age": 45, "state": "idle", "rooms": [{ "state": "closed" }] })
 }
@@ -32,7 +32,7 @@ fn files(folder: &str) -> Vec<PathBuf> {
     files
 }
 
-/// The tour's rows: file, verdict, command.
+/// Returns the tour's rows: file, verdict, command.
 fn rows() -> Vec<(&'static str, &'static str, &'static str)> {
     let rows = TOUR.lines().filter(|line| line.ends_with("` |"));
     rows.map(|row| {
@@ -106,7 +106,8 @@ async fn every_example_comes_up_and_lets_one_pod_go() {
     }
     let mut workloads = 0;
     let mut all = [files("examples/tutorial"), files("examples")].concat();
-    // A workload asks by a template that is there. Of the tutorial's templates, all called `test`, the last one says yes.
+    // A workload needs an existing template. Of the tutorial's templates, all named `test`, the last one
+    // succeeds.
     all.sort_by_key(|file| !file.to_string_lossy().contains("hook-template"));
     for file in all {
         let text = read(&file).replace("http://1.1.1.1:9091", &server.url(""));
@@ -128,10 +129,10 @@ async fn every_example_comes_up_and_lets_one_pod_go() {
     assert!(workloads >= 12, "{workloads}");
 }
 
-/// Waits until a workload is up, takes one pod away, and deletes it.
+/// Waits until a workload is ready, removes one pod, and deletes it.
 async fn lets_one_go(fleet: &Fleet<'_>, workload: &Value) {
     let name = workload["metadata"]["name"].as_str().unwrap();
-    // Without a number of its own its HPA sets one.
+    // Without replicas in the manifest, its HPA sets them.
     let replicas = workload["spec"]["replicas"].as_i64().unwrap_or(SET_BY_HPA);
     let replicas = i32::try_from(replicas).unwrap();
     fleet

@@ -1,13 +1,13 @@
-//! The harness of a page: a namespace with both operators and simulated nodes, a copy of the repository's manifests, and a
-//! shell whose `kubectl` and `kubectl game` are the real ones.
+//! Harness of a page: a namespace with both operators and simulated nodes, a copy of the repository's
+//! manifests, and a shell with the real `kubectl` and `kubectl game`.
 //!
-//! | it differs from a reader's cluster | because |
+//! | difference from a reader's cluster | reason |
 //! | --- | --- |
-//! | the namespace is called `default` in what is printed | each page has one of its own |
-//! | minutes in `examples/` are 15 s, seconds 1 s | nobody waits for an hour; and what is shown in between lasts long enough on a busy machine |
-//! | addresses of Prometheus and of the matchmaker are a sample server's | there is none |
-//! | `kubectl exec POD -- … '{"players":3}' …` sets what the simulated game server answers | nothing can be executed there |
-//! | `autoscaling/v2`, `policy/v1` are read as their beta versions where the API server lacks them | it may be of the oldest supported version |
+//! | the output shows the namespace `default` | each page has its own |
+//! | minutes in `examples/` are 15 s, seconds 1 s | quick, but slow enough to see on a busy machine |
+//! | addresses of Prometheus and of the matchmaker point to a sample server | there is none |
+//! | `kubectl exec POD -- … '{"players":3}' …` sets the simulated response | nothing can be executed |
+//! | `autoscaling/v2`, `policy/v1` become beta versions where the API server lacks them | it may be old |
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -24,26 +24,26 @@ use crate::page::root;
 use crate::shell::{Said, Shell};
 use crate::stand_ins::OWN_ADDRESS;
 
-/// What a page's commands may read.
+/// Directories that a page's commands may read.
 const COPIED: [&str; 4] = ["examples", "deploy", "shared-api/crds", "docs"];
 
-/// Worlds so far: each has an address of its own.
+/// Number of harnesses so far: each has its own address.
 static PAGES: AtomicU8 = AtomicU8::new(0);
 
-/// A page's harness.
+/// Harness of a page.
 pub(crate) struct PageHarness {
     pub(crate) fleet: Fleet<'static>,
     shell: Shell,
     directory: PathBuf,
     own_address: String,
-    /// Prometheus and the matchmaker.
+    /// Prometheus and matchmaker.
     _server: Webhook,
-    /// The admission component, where the page has it.
+    /// Admission component, if the page installs it.
     admission: Option<Replica>,
 }
 
 impl PageHarness {
-    /// A harness by the name of its page.
+    /// Returns a harness with the name of its page.
     pub(crate) async fn new(page: &Path) -> Self {
         let plain = |letter: char| {
             if letter.is_ascii_alphanumeric() {
@@ -55,14 +55,14 @@ impl PageHarness {
         let name: String = page.to_string_lossy().chars().map(plain).collect();
         let name = format!("docs-{}", name.to_lowercase());
         let control_plane = crate::shared().await;
-        // A game server takes a moment to end, so that it is seen Terminating.
+        // A game server takes a moment to end, so that the output shows it as Terminating.
         let timing = Timing {
             stop: Duration::from_secs(1),
             ..Timing::default()
         };
         let options = Options {
             timing,
-            // A pod that leaves one can go to the other.
+            // A pod that leaves one node can go to the other.
             nodes: 2,
             ..Options::default()
         };
@@ -102,7 +102,7 @@ impl PageHarness {
         }
     }
 
-    /// Types a command. What is printed has the namespace `default`.
+    /// Types a command. Its output shows the namespace `default`.
     pub(crate) async fn types(&mut self, command: &str) -> Result<Said, String> {
         let command = command.replace(OWN_ADDRESS, &self.own_address);
         let mut said = self.shell.run(&command).await?;
@@ -111,7 +111,7 @@ impl PageHarness {
         Ok(said)
     }
 
-    /// Does what `kubectl exec` was to do.
+    /// Carries out the recorded `kubectl exec` commands.
     fn executes(&self) {
         let file = self.directory.join("orders");
         let orders = std::fs::read_to_string(&file).unwrap_or_default();
@@ -136,7 +136,7 @@ impl PageHarness {
         }
     }
 
-    /// Follows an order: a line of the test's own in a page.
+    /// Follows an order from a hidden line of a page.
     pub(crate) async fn order(&mut self, words: &str) -> Result<(), String> {
         if words == "admission" {
             self.admission = Some(self.admitted().await);
@@ -178,13 +178,13 @@ impl PageHarness {
         replica
     }
 
-    /// Ends the page's jobs, and then all that it stands on.
+    /// Ends the page's jobs, then the rest of the harness.
     pub(crate) async fn end(self) {
         self.shell.end().await;
     }
 }
 
-/// What a page's shell has: its kubeconfig, its programs, and where orders are written down.
+/// Returns the shell's environment: its kubeconfig, its programs, and the path for orders.
 fn environment(fleet: &Fleet<'_>, directory: &Path) -> Vec<(&'static str, String)> {
     let programs = directory.join("bin");
     std::fs::create_dir_all(&programs).unwrap();
@@ -235,7 +235,7 @@ fn copy(control_plane: &ControlPlane, from: &Path, to: &Path, server: &str) {
     }
 }
 
-/// An example that takes no time, and asks servers that are there.
+/// Rewrites an example to finish quickly and to use existing servers.
 pub(crate) fn quick(example: &str, server: &str) -> String {
     let changes = [
         (r"(?m)^(\s*(?:- )?interval:) 60s$", "$1 15s"),

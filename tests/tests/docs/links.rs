@@ -1,14 +1,14 @@
-//! Links lead somewhere, and every page can be reached.
+//! Checks that links have targets, and that every page is reachable.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
 
 use crate::page::{self, Page};
 
-/// Where readers begin.
+/// Start page.
 const ENTRANCE: &str = "README.md";
 
-/// Pages for nobody but whoever changes what lies beside them.
+/// Pages only for contributors to the files next to them.
 const NOT_FOR_READERS: [&str; 2] = ["tests/", "kubectl-game/src/guide.md"];
 
 #[test]
@@ -20,7 +20,7 @@ fn every_link_leads_to_a_file_and_a_heading() {
         .collect();
     let mut broken = Vec::new();
     for page in &pages {
-        // Its links are those of the page that is generated from it.
+        // The page generated from it contains its links.
         if page.path == Path::new("kubectl-game/src/guide.md") {
             continue;
         }
@@ -68,7 +68,7 @@ fn leads(page: &Page, target: &str, anchors: &BTreeMap<&Path, Vec<String>>) -> R
     }
 }
 
-/// The path in the repository of what a page calls so.
+/// Resolves a link target to a path in the repository.
 fn beside(page: &Path, target: &str) -> PathBuf {
     let mut path = page.parent().unwrap_or(Path::new("")).to_owned();
     for part in Path::new(target).components() {

@@ -1,16 +1,17 @@
-//! The documents are true: their commands are run, in order, and print what the pages show; their manifests are accepted;
-//! their links lead somewhere; each reason has its entry in the runbook.
+//! Tests of the documents: their commands run, in order, and print what the pages show; their manifests are
+//! accepted; their links have targets; each reason has its entry in the runbook.
 //!
-//! | file | what it is about |
+//! | file | scope |
 //! | --- | --- |
 //! | `commands` | every command of every page |
-//! | `blocks` | everything else that is not prose |
+//! | `blocks` | all other blocks that are not prose |
 //! | `mentioned` | commands of the plugin in sentences and tables |
-//! | `links` | links, and pages that none leads to |
+//! | `links` | links, and unreachable pages |
 //! | `runbook` | one entry for each reason |
-//! | `examples` | each example is applied and does what the tour says |
+//! | `examples` | each example runs as the tour describes |
 //!
-//! `DOCS=quick-start cargo test --test docs` runs the commands of pages whose path has these letters.
+//! `DOCS=quick-start cargo test --test docs` runs the commands of the pages whose path contains these
+//! letters.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may end so")]
 
@@ -34,18 +35,18 @@ mod typed;
 
 use operator_tests::Programs;
 
-/// The programs under test.
+/// Programs under test.
 const PROGRAMS: Programs = Programs {
     workloads: env!("CARGO_BIN_EXE_gamedeployment-operator-under-test"),
     hooks: env!("CARGO_BIN_EXE_hook-operator-under-test"),
 };
 
-/// The admission component.
+/// Admission component.
 const PROGRAM: &str = env!("CARGO_BIN_EXE_admission-under-test");
 
 const PLUGIN: &str = env!("CARGO_BIN_EXE_kubectl-game-under-test");
 
-/// The control plane of these tests.
+/// Returns the control plane of these tests.
 async fn shared() -> &'static test_kit::ControlPlane {
     test_kit::ControlPlane::shared(shared_api::crd::all).await
 }

@@ -1,10 +1,10 @@
-//! Commands of the plugin that sentences, tables and alerts mention: the program itself reads them.
+//! Parses the plugin's commands in sentences, tables and alerts with the program itself.
 
 use clap::error::ErrorKind;
 
 use crate::page;
 
-/// Texts for people beside the pages.
+/// User-facing texts outside the pages.
 const ALERTS: &str = include_str!("../../../helm/alerts/hookgate.yaml");
 
 #[test]
@@ -26,7 +26,7 @@ fn the_program_takes_every_command_that_is_mentioned() {
     }
     let labels = regex::Regex::new(r"\{\{.*?\}\}").unwrap();
     for mention in ALERTS.split('`').skip(1).step_by(2) {
-        // Labels are filled in by Prometheus.
+        // Prometheus fills in the labels.
         let words = mention.split_whitespace().collect::<Vec<_>>().join(" ");
         let words = labels.replace_all(&words, "NAME").into_owned();
         read("helm/alerts", &words);
@@ -58,7 +58,7 @@ fn what_the_program_would_refuse_is_found() {
     }
 }
 
-/// Whether the program takes a command line. One without any value speaks of the command, or of its flag.
+/// Checks that the program accepts a command line. One without values refers to the command, or to its flag.
 fn taken(command: &str) -> Result<(), String> {
     let words = words(command);
     let program = kubectl_game::described();
@@ -97,7 +97,7 @@ fn taken(command: &str) -> Result<(), String> {
     }
 }
 
-/// The words of a command line, as a shell takes them apart.
+/// Splits a command line into words like a shell.
 fn words(command: &str) -> Vec<String> {
     let (mut words, mut word, mut quote) = (Vec::new(), String::new(), None);
     for letter in command.chars() {

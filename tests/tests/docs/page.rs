@@ -1,33 +1,33 @@
-//! Pages: Markdown files, and what is in them.
+//! Pages: Markdown files and their contents.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
 
-/// Begins a comment with lines for this test alone: they bring the harness to where the page is.
+/// Start of a comment with lines for this test alone, which prepare the harness for the page.
 const HIDDEN: &str = "<!-- test";
 
-/// A page of the documents.
+/// Page of the documents.
 #[derive(Debug)]
 pub(crate) struct Page {
-    /// Its path in the repository.
+    /// Path in the repository.
     pub(crate) path: PathBuf,
     pub(crate) blocks: Vec<Block>,
     pub(crate) headings: Vec<String>,
     pub(crate) links: Vec<Link>,
-    /// Words in a sentence that are set as code.
+    /// Inline code in prose.
     pub(crate) codes: Vec<Code>,
 }
 
-/// Words that are set as code.
+/// Inline code.
 #[derive(Debug)]
 pub(crate) struct Code {
     pub(crate) line: usize,
     pub(crate) words: String,
 }
 
-/// Text that is not prose.
+/// Block that is not prose.
 #[derive(Debug)]
 pub(crate) struct Block {
     pub(crate) line: usize,
@@ -35,22 +35,22 @@ pub(crate) struct Block {
     pub(crate) text: String,
 }
 
-/// A link, or a picture.
+/// Link or picture.
 #[derive(Debug)]
 pub(crate) struct Link {
     pub(crate) line: usize,
     pub(crate) target: String,
 }
 
-/// The language of lines that only the test sees.
+/// Language of lines that only the test sees.
 pub(crate) const FOR_THE_TEST: &str = "hidden";
 
-/// Where the repository is.
+/// Returns the root of the repository.
 pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// Every page of the repository, by path.
+/// Returns every page of the repository, by path.
 pub(crate) fn all() -> Vec<Page> {
     let mut files = Vec::new();
     find(&root(), Path::new(""), &mut files);
@@ -131,7 +131,7 @@ impl Page {
         page
     }
 
-    /// The anchors of its headings, by the rule of GitHub.
+    /// Returns the anchors of its headings, by GitHub's rule.
     pub(crate) fn anchors(&self) -> Vec<String> {
         let mut anchors: Vec<String> = Vec::new();
         for heading in &self.headings {

@@ -1,4 +1,4 @@
-//! Each reason has its entry in the runbook, and each entry is about a reason.
+//! Checks that each reason has its entry in the runbook, and each entry a reason.
 
 use std::collections::BTreeSet;
 

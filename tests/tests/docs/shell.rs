@@ -1,4 +1,4 @@
-//! The shell in which a page's commands are typed, one after the other: variables, directories and jobs stay.
+//! Shell for a page's commands, one after the other: variables, directories and jobs persist.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -7,10 +7,10 @@ use std::time::Duration;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
-/// The longest that a command may take.
+/// Timeout of a command.
 const PATIENCE: Duration = Duration::from_mins(4);
 
-/// Reads names of files, runs each, and says how it ended. `kubectl exec` is written down, see `harness`.
+/// Reads file names, runs each file, and prints its exit code. Records `kubectl exec`, see `harness`.
 const LOOP: &str = r#"
 trap 'jobs -p | xargs -r kill 2>/dev/null' EXIT
 kubectl() {
@@ -28,7 +28,7 @@ while IFS= read -r file; do
 done
 "#;
 
-/// A running shell.
+/// Running shell.
 pub(crate) struct Shell {
     child: Child,
     input: Option<ChildStdin>,
@@ -37,7 +37,7 @@ pub(crate) struct Shell {
     count: u32,
 }
 
-/// What a command said.
+/// Result of a command.
 #[derive(Debug)]
 pub(crate) struct Said {
     pub(crate) code: i32,
@@ -45,7 +45,7 @@ pub(crate) struct Said {
 }
 
 impl Shell {
-    /// A shell in a directory, which leaves its own files in another.
+    /// Starts a shell in a directory; its own files go to another one.
     pub(crate) fn start(directory: &Path, scripts: &Path, environment: &[(&str, String)]) -> Self {
         std::fs::create_dir_all(scripts).unwrap();
         let mut command = Command::new("bash");
@@ -70,7 +70,7 @@ impl Shell {
         }
     }
 
-    /// Types a command and waits until it has ended.
+    /// Runs a command and waits for it to end.
     pub(crate) async fn run(&mut self, command: &str) -> Result<Said, String> {
         self.count += 1;
         let file = self.scripts.join(self.count.to_string());
@@ -96,7 +96,7 @@ impl Shell {
         })
     }
 
-    /// Ends it, and what it has started.
+    /// Ends the shell and everything that it started.
     pub(crate) async fn end(mut self) {
         self.input = None;
         let ended = tokio::time::timeout(PATIENCE, self.child.wait()).await;

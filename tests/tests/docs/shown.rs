@@ -1,43 +1,43 @@
-//! Whether what is printed is what a page shows.
+//! Compares printed output with the output that a page shows.
 //!
-//! | in a page | stands for |
+//! | in a page | matches |
 //! | --- | --- |
 //! | a line `...` | any lines |
 //! | `[..]` | any text within a line |
 //! | a duration, a time, an IPv4 address | any other one |
-//! | `-x7k2p`: random letters with a digit among them | the same random letters wherever they stand on the page |
-//! | blanks | as many as there are |
+//! | `-x7k2p`: random letters with a digit among them | the same random letters everywhere on the page |
+//! | blanks | any number of blanks |
 //! | `1 (67s ago)` restarts, as kubectl from 1.22 on prints them | `1` |
-//! | signs of a terminal, such as `✔` | the letters that stand for them elsewhere |
+//! | terminal symbols, such as `✔` | their replacement letters elsewhere |
 //!
-//! Rows may come in another order: they are sorted by names that are random. Sentences may be broken elsewhere: a page is
-//! not as wide as a terminal.
+//! Rows may come in another order, because they are sorted by random names. Sentences may break elsewhere,
+//! because a page is not as wide as a terminal.
 
 use std::collections::BTreeMap;
 
 use regex::Regex;
 
-/// Letters of which Kubernetes makes random names.
+/// Letters of Kubernetes' random names.
 const LETTERS: &str = "bcdfghjklmnpqrstvwxz2456789";
 
-/// Attempts to find the order of rows.
+/// Maximum attempts to find the order of rows.
 const PATIENCE: u32 = 20_000;
 
-/// Random letters of the page, and those in the harness that they stand for.
+/// Random letters of the page, and their counterparts in the harness.
 type Names = BTreeMap<String, String>;
 
-/// What a page has shown so far, and which names of the harness it can only have meant.
+/// Output of a page so far, and the matching names of the harness.
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
     names: Names,
-    /// Names that were typed: they stay.
+    /// Typed names, which are fixed.
     typed: Names,
     seen: Vec<(Vec<String>, String)>,
 }
 
 impl Memory {
-    /// Whether this is what the page shows. Rows of a list that are alike may be taken for one another at first; when it
-    /// shows later which is which, all that was seen is looked at again.
+    /// Whether the output matches the page. Similar rows of a list may be confused at first; when a later
+    /// output distinguishes them, all earlier output is compared again.
     pub(crate) fn fits(&mut self, shown: &[String], printed: &str) -> bool {
         let again = || {
             let names = compare(shown, printed, &self.typed)?;
@@ -52,7 +52,7 @@ impl Memory {
         true
     }
 
-    /// A command with the names of the harness.
+    /// Returns a command with the names of the harness.
     pub(crate) fn in_the_world(&mut self, command: &str) -> String {
         let mut command = command.to_owned();
         for (shown, real) in &self.names {
@@ -66,7 +66,7 @@ impl Memory {
     }
 }
 
-/// The names that are known after these lines were printed; nothing if the page does not show them.
+/// Returns the known names after this output; `None` if it does not match the page.
 fn compare(shown: &[String], printed: &str, names: &Names) -> Option<Names> {
     let printed: Vec<String> = printed
         .lines()
@@ -88,11 +88,11 @@ fn compare(shown: &[String], printed: &str, names: &Names) -> Option<Names> {
         })
 }
 
-/// The same where rows may come in any order.
+/// Compares rows in any order.
 fn rows(shown: &[&str], printed: &[&str], names: &Names) -> Option<Names> {
     let mut rows: Vec<&str> = shown.iter().copied().filter(|line| *line != "...").collect();
     let fits = rows.len() == printed.len() || (rows.len() < shown.len() && rows.len() <= printed.len());
-    // Rows that leave least open come first.
+    // Rows with the fewest unknown names come first.
     rows.sort_by_cached_key(|row| Line::read(row, names).open.len());
     let mut patience = PATIENCE;
     fits.then(|| in_any_order(&rows, printed, names, &mut patience))?
@@ -128,10 +128,10 @@ fn in_any_order(rows: &[&str], printed: &[&str], names: &Names, patience: &mut u
     None
 }
 
-/// A shown line as a pattern.
+/// Shown line as a pattern.
 struct Line {
     pattern: Regex,
-    /// Random letters that are not known yet, in the order of the pattern's groups.
+    /// Unknown random letters, in the order of the pattern's groups.
     open: Vec<String>,
 }
 
@@ -190,7 +190,7 @@ impl Line {
     }
 }
 
-/// What differs from one time to the next.
+/// Patterns of values that differ between runs.
 const KINDS: [&str; 5] = [
     r"\d\d:\d\d:\d\d",
     r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z",
@@ -207,7 +207,7 @@ fn specials() -> Regex {
     .unwrap()
 }
 
-/// Blanks are one blank. Signs of a terminal are the letters that the plugin prints where there is none.
+/// Merges blanks into one. Replaces terminal symbols by the plugin's plain letters.
 fn squeeze(line: &str) -> String {
     let plain = |letter: char| {
         SIGNS
@@ -218,7 +218,7 @@ fn squeeze(line: &str) -> String {
     let line: String = line.chars().map(plain).collect();
     let line = line.split_whitespace().collect::<Vec<_>>().join(" ");
     let line = since_restart().replace_all(&line, "");
-    // Where a row stands in a tree depends on the order of the rows.
+    // A row's branch in a tree depends on the order of the rows.
     let mut row = &*line;
     while let Some(rest) = ["|-", "`-", "|", " "]
         .iter()
@@ -229,7 +229,7 @@ fn squeeze(line: &str) -> String {
     row.to_owned()
 }
 
-/// What newer kubectls say besides a number of restarts.
+/// Matches the age that newer kubectls print after a number of restarts.
 fn since_restart() -> Regex {
     Regex::new(r" \((?:\d+[smhd])+ ago\)").unwrap()
 }

@@ -1,28 +1,28 @@
-//! What a page tells a reader to do and this test cannot: each with the reason, and with what is done in its place.
-//! An entry that no page needs is an error.
+//! Replacements for commands that a reader runs and this test cannot, each with its reason. An unused entry
+//! is an error.
 
 use std::collections::BTreeSet;
 
-/// A command, or a part of one, that is not run as it stands there.
+/// Command, or part of one, that the test does not run as shown.
 pub(crate) struct StandIn {
-    /// What it is known by: the beginning of a command, or words in it.
+    /// Text that identifies it: the beginning of a command, or words in it.
     pub(crate) shown: &'static str,
     pub(crate) instead: Instead,
     #[expect(dead_code, reason = "for people")]
     pub(crate) reason: &'static str,
 }
 
-/// What is done in place of a command.
+/// Replacement of a command.
 pub(crate) enum Instead {
-    /// Nothing: the harness is as if it had been run.
+    /// No command: the harness is already in the resulting state.
     Nothing,
-    /// These words take the place of the others.
+    /// These words replace the others.
     Words(&'static str),
 }
 
 use Instead::{Nothing, Words};
 
-/// All of them.
+/// All replacements.
 pub(crate) const ALL: &[StandIn] = &[
     StandIn {
         shown: "kind create cluster",
@@ -111,10 +111,10 @@ pub(crate) const ALL: &[StandIn] = &[
     },
 ];
 
-/// Stands for an address on loopback that is this process's own.
+/// Placeholder for this process's own loopback address.
 pub(crate) const OWN_ADDRESS: &str = "$OWN_ADDRESS";
 
-/// The command that is run, and which entries it needed. Nothing is run where nothing is returned.
+/// Returns the command to run, if any, and records the entries used.
 pub(crate) fn instead_of(command: &str, used: &mut BTreeSet<&'static str>) -> Option<String> {
     let mut command = command.to_owned();
     for entry in ALL {
@@ -141,12 +141,12 @@ pub(crate) fn instead_of(command: &str, used: &mut BTreeSet<&'static str>) -> Op
     Some(command)
 }
 
-/// Whether `-w` means to go on.
+/// Whether `-w` means watching.
 fn watches(command: &str) -> bool {
     command.starts_with("kubectl ") && command.split_whitespace().any(|word| word == "-w")
 }
 
-/// Entries that no page needs.
+/// Returns the unused entries.
 pub(crate) fn stale(used: &BTreeSet<&'static str>) -> Vec<&'static str> {
     let shown = ALL.iter().map(|entry| entry.shown);
     shown.filter(|shown| !used.contains(shown)).collect()

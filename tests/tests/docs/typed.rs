@@ -1,8 +1,8 @@
-//! What is typed in a console block, and what it shows.
+//! Commands of a console block, with their shown output.
 
 use crate::page::{Block, FOR_THE_TEST};
 
-/// A command, and the output that the page shows for it.
+/// Command, and its output on the page.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Typed {
     pub(crate) line: usize,
@@ -10,14 +10,15 @@ pub(crate) struct Typed {
     pub(crate) shown: Vec<String>,
 }
 
-/// A line of a hidden block is a command, or an order to the harness.
+/// Line of a hidden block: a command, or an order to the harness.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Step {
     Type(Typed),
     Order { line: usize, words: String },
 }
 
-/// The commands of a block in order. Lines that begin with `! ` are orders to the harness, in hidden blocks alone.
+/// Returns the commands of a block in order. Lines that begin with `! ` are orders to the harness, only in
+/// hidden blocks.
 pub(crate) fn steps(block: &Block) -> Vec<Step> {
     let mut steps: Vec<Step> = Vec::new();
     let mut lines = block.text.lines().zip(block.line + 1..).peekable();
@@ -50,7 +51,7 @@ pub(crate) fn steps(block: &Block) -> Vec<Step> {
     steps
 }
 
-/// Whether a shell would wait for more: a backslash, a pipe, or a loop or a here-document that has not ended.
+/// Whether a shell would wait for more: after a backslash, a pipe, or an unfinished loop or here-document.
 fn goes_on(command: &str) -> bool {
     if let Some((_, after)) = command.split_once("<<") {
         let (first, rest) = after.split_once('\n').unwrap_or((after, ""));
@@ -66,7 +67,8 @@ fn goes_on(command: &str) -> bool {
 }
 
 impl Typed {
-    /// Whether it only looks: then it is repeated until it shows what the page shows, as somebody would who waits for it.
+    /// Whether the command is read-only: the test then repeats it until its output matches the page, like a
+    /// reader who waits.
     pub(crate) fn looks(&self) -> bool {
         let words: Vec<&str> = self.command.split_whitespace().take(4).collect();
         match words.as_slice() {

@@ -1,6 +1,6 @@
-//! One tenant who asks for more than there is: of memory and processor by what he writes, of slots by endpoints that
-//! hang. Judged from outside: the kernel's count of the process' memory, the Lease as the API server has it, and the
-//! endpoint that others ask.
+//! One tenant exceeds all resources: memory and CPU through its specs, slots through hanging endpoints. The
+//! checks come from outside: the kernel's count of the process's memory, the Lease in the API server, and the
+//! endpoint of other tenants.
 
 use std::time::Duration;
 
@@ -10,17 +10,17 @@ use test_kit::webhook::Received;
 
 use super::*;
 
-/// Metrics of another namespace's run, each asked once a second.
+/// Interval of another namespace's metrics.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// The most memory that a process has had, in KiB.
+/// Returns the peak memory of a process, in KiB.
 fn peak(process: u32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
     let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap();
     line.split_whitespace().nth(1).unwrap().parse().unwrap()
 }
 
-/// Each metric has sixteen patterns of its own, each of which keeps as much as it can.
+/// Builds a spec whose metrics have sixteen patterns each, of maximum size.
 fn hostile(url: &str) -> Value {
     let metrics = (0..100).map(|number| {
         let patterns = (0..16)
@@ -34,7 +34,7 @@ fn hostile(url: &str) -> Value {
     json!({ "metrics": metrics.collect::<Vec<_>>() })
 }
 
-/// The longest time between two requests.
+/// Returns the longest time between two requests.
 fn longest_pause(requests: &[Received]) -> Duration {
     let pauses = requests
         .windows(2)
@@ -88,7 +88,7 @@ async fn hostile_patterns_cost_little_and_hold_up_neither_the_lease_nor_others()
         late = late.max(now.duration_since(latest));
         latest = now;
     }
-    // All three have been judged, and refused with a message that says what is too much.
+    // All three have been judged, and rejected with a message that names the excess.
     served(&control_plane, &many, 3).await;
     let api: Api<HookRun> = Api::namespaced(control_plane.client(), &many);
     let status = api.get("one-00000").await.unwrap().status.unwrap();
@@ -114,7 +114,7 @@ async fn hostile_patterns_cost_little_and_hold_up_neither_the_lease_nor_others()
         ],
     );
     assert!(grown < 32 * 1024, "{grown} KiB more");
-    // It is renewed every third of its duration.
+    // The operator renews the Lease every third of its duration.
     assert!(late < jiff::SignedDuration::from_secs(8), "{late:?}");
     assert!(
         busy < alone.max(INTERVAL) + Duration::from_millis(if cfg!(debug_assertions) { 750 } else { 250 }),
@@ -142,7 +142,7 @@ async fn endpoints_that_hang_for_an_hour_leave_room_for_others() {
         })
     });
     let spec = json!({ "metrics": metrics.collect::<Vec<_>>() });
-    // A tenth of the slots that there are by default, and of the runs that take them all.
+    // A tenth of the default slots, and of the runs that take them all.
     let slots = 400;
     runs(&control_plane, &many, 41, spec).await;
     let kubeconfig = operator_tests::hooks_kubeconfig(&control_plane).await;
@@ -183,7 +183,7 @@ async fn endpoints_that_hang_for_an_hour_leave_room_for_others() {
         assert_eq!(status.phase.as_str(), "Successful", "{status:?}");
         assert_eq!(status.metric_results[0].error, 0);
     }
-    // What the crowd was not asked for ends none of its runs.
+    // Slots without a measurement end none of the crowd's runs.
     let api: Api<HookRun> = Api::namespaced(control_plane.client(), &many);
     for run in api.list(&ListParams::default()).await.unwrap() {
         let ended = run.status.is_some_and(|status| status.phase.is_final());

@@ -1,5 +1,5 @@
-//! A tenant who makes thousands of broken or hanging hooks does not hold up another one. What is counted is order, not
-//! time: of all that the operator does for the crowd, how much is done before the few others are served.
+//! A tenant with thousands of broken or hanging hooks does not hold up another one. The tests count order,
+//! not time: the share of the crowd's work that is done before the few others get theirs.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may end so")]
 
@@ -24,10 +24,10 @@ use test_kit::{Answer, ApiProxy, ControlPlane, Options, Webhook, eventually};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_hook-operator-under-test");
 
-/// Runs of the tenant who is to be served whatever the others do.
+/// Runs of the tenant that must make progress in any case.
 const FEW: usize = 10;
 
-/// A control plane without any other operator, since this one looks at all namespaces.
+/// Starts a control plane without other operators, since this one watches all namespaces.
 async fn alone() -> ControlPlane {
     let options = Options {
         crds: shared_api::crd::all(),
@@ -36,7 +36,7 @@ async fn alone() -> ControlPlane {
     ControlPlane::start(options).await.unwrap()
 }
 
-/// Creates so many objects of one kind, made from their names.
+/// Creates this many objects of one kind from their names.
 async fn create<K>(control_plane: &ControlPlane, namespace: &str, count: usize, made: impl Fn(&str) -> K)
 where
     K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>
@@ -77,7 +77,7 @@ fn asking(url: &str, condition: &str) -> Value {
     }] })
 }
 
-/// Waits until so many runs of a namespace have their verdict.
+/// Waits until this many runs of a namespace have their verdict.
 async fn served(control_plane: &ControlPlane, namespace: &str, count: usize) {
     let api: Api<HookRun> = Api::namespaced(control_plane.client(), namespace);
     eventually(SOON, || async {
@@ -102,7 +102,7 @@ fn status_write(entry: &Entry) -> bool {
 async fn thousands_of_broken_hooks_hold_up_nobody_else() {
     let control_plane = alone().await;
     let crowd = usize::try_from(Extent::asked().of(600, 2000, 10_000)).unwrap();
-    // Lists are in the order of names: the crowd comes first.
+    // Lists are sorted by name: the crowd comes first.
     let (many, few) = (
         control_plane.namespace("a-crowd").await,
         control_plane.namespace("z-few").await,
@@ -119,7 +119,7 @@ async fn thousands_of_broken_hooks_hold_up_nobody_else() {
     )
     .await;
     let proxy = ApiProxy::start(&control_plane).unwrap();
-    // With few calls at a time the order is theirs to choose, not the API server's.
+    // With few concurrent calls, the operator chooses their order, not the API server.
     let flags = ["--egress-allow-loopback", "--api-concurrency", "4"];
     let kubeconfig = hooks_kubeconfig_behind(&control_plane, &proxy).await;
     let operator = Operator::start(&Start::everywhere(PROGRAM, &kubeconfig).flags(&flags));
@@ -147,7 +147,7 @@ async fn thousands_of_broken_hooks_hold_up_nobody_else() {
         "{before} of {} were served before the last of {FEW}",
         2 * crowd
     );
-    // The crowd has its turns, too.
+    // The crowd gets its turns, too.
     served(&control_plane, &many, 10 * FEW).await;
     drop(operator);
 }
@@ -165,7 +165,7 @@ async fn hanging_webhooks_hold_up_nobody_else() {
         "/hangs",
         Answer::json(json!({ "age": 45 })).after(std::time::Duration::from_secs(2)),
     );
-    // Both ask the same host, whose slots are all taken.
+    // Both query the same host, whose slots are all taken.
     runs(
         &control_plane,
         &many,

@@ -1,4 +1,4 @@
-//! The API server says nothing for 20 seconds in the middle of a run.
+//! The API server stays silent for 20 seconds in the middle of a run.
 
 use std::time::{Duration, Instant};
 
@@ -8,12 +8,12 @@ use test_kit::{ControlPlane, Options, eventually};
 
 use crate::{SOON, counted, numbered, recorded, start};
 
-/// How long the API server is paused.
+/// Duration of the pause.
 const PAUSE: Duration = Duration::from_secs(20);
 
 #[tokio::test]
 async fn the_run_waits_tells_and_ends_right() {
-    // Its own control plane: others must not be paused with it.
+    // A separate control plane: other tests must not pause with it.
     let crds = shared_api::crd::all();
     let control_plane = ControlPlane::start(Options {
         crds,

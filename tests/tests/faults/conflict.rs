@@ -1,4 +1,4 @@
-//! Somebody else changes the run between the operator's look and its write.
+//! Another client changes the run between the operator's read and its write.
 
 use operator_tests::assert_ended;
 use serde_json::json;

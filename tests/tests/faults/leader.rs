@@ -1,4 +1,4 @@
-//! Several processes, one of which works: how the lead is won, given back, lost and succeeded to.
+//! Several processes with one leader: how the lead is won, released, lost and taken over.
 
 use std::path::Path;
 
@@ -23,7 +23,7 @@ fn candidate(kubeconfig: &Path, namespace: &str, lease: &str) -> Start {
     Start::new(PROGRAM, kubeconfig, namespace).flags(&flags).elects()
 }
 
-/// An environment whose operator leads, and a second candidate that waits.
+/// Returns an environment whose operator leads, and a second candidate that waits.
 async fn two(lease: &str) -> (TestEnv<'static>, Operator) {
     let control_plane = ControlPlane::shared(shared_api::crd::all).await;
     let namespace = control_plane.namespace("leader").await;
@@ -98,7 +98,7 @@ async fn one_works_and_the_other_says_who() {
 
 #[tokio::test]
 async fn who_is_asked_to_end_gives_the_lead_back() {
-    // Nobody could wait for the end of this lease.
+    // No test could wait for this lease to expire.
     let (env, other) = two("1h").await;
     let status = env.operator.process.terminate(SOON).await.unwrap();
     assert!(status.success(), "{status}");

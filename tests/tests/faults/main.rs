@@ -1,6 +1,6 @@
-//! HookRuns on bad days: one file a kind of fault. A proxy between the operator and the API server holds back,
-//! refuses and loses; the operator is killed; the API server is paused. What must hold is always the same: what was
-//! recorded stays, no recorded slot is measured again, and the run ends right.
+//! HookRuns under faults: one file per kind. A proxy between the operator and the API server holds back,
+//! refuses and loses requests; the operator is killed; the API server is paused. The invariants are always
+//! the same: recorded results stay, no recorded slot is measured again, and the run ends correctly.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may end so")]
 
@@ -26,10 +26,10 @@ mod writes_refused;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_hook-operator-under-test");
 
-/// Long enough for anything that has no reason to take long, on a busy machine.
+/// Generous time limit for anything that should be quick, on a busy machine.
 const SOON: Duration = operator_tests::SOON;
 
-/// An environment on the shared control plane whose operator reaches the API server through a proxy.
+/// Environment on the shared control plane whose operator reaches the API server through a proxy.
 struct Fixture {
     env: TestEnv<'static>,
     proxy: ApiProxy,
@@ -46,7 +46,7 @@ async fn fixture(name: &str) -> Fixture {
     Fixture { env, proxy, start }
 }
 
-/// A fixture with a run of so many measurements, two of which are recorded.
+/// Returns a fixture with a run of this many measurements, two of them recorded.
 async fn under_way(name: &str, count: i64) -> Fixture {
     let fixture = fixture(name).await;
     let env = &fixture.env;
@@ -56,29 +56,29 @@ async fn under_way(name: &str, count: i64) -> Fixture {
     fixture
 }
 
-/// An operator that gives up a call of the API server after two seconds.
+/// Returns options for an operator with an API timeout of two seconds.
 fn start(kubeconfig: &Path, namespace: &str) -> Start {
     Start::new(PROGRAM, kubeconfig, namespace).flags(&["--egress-allow-loopback", "--api-timeout", "2s"])
 }
 
-/// Answers 1, 2, 3, …: a value that is recorded tells which request it came from.
+/// Answers 1, 2, 3, …, so that a recorded value identifies its request.
 fn numbered() -> Script {
     let next = AtomicI64::new(1);
     Script::by(move |_| Answer::json(json!({ "age": next.fetch_add(1, Ordering::Relaxed) })))
 }
 
-/// A run of so many measurements, each of which succeeds.
+/// Builds a run of this many measurements, all successful.
 fn counted(url: &str, count: i64, interval: &str) -> Value {
     let more = json!({ "count": count, "interval": interval, "successCondition": "asInt(result) > 0" });
     json!({ "metrics": [web("webtest", url, more)] })
 }
 
-/// Status writes of a run.
+/// Matches the status writes of a run.
 fn status_writes(name: &str) -> Matcher {
     Matcher::new("PATCH", format!("/hookruns/{name}/status"))
 }
 
-/// The recorded values.
+/// Returns the recorded values.
 fn recorded(status: &HookRunStatus) -> Vec<&str> {
     status.metric_results.first().map(values).unwrap_or_default()
 }

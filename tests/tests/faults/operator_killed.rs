@@ -1,4 +1,4 @@
-//! The operator dies (SIGKILL) around a status write and is started again.
+//! The operator dies (SIGKILL) around a status write and starts again.
 
 use operator_tests::Operator;
 use shared_api::Phase;
@@ -27,7 +27,7 @@ async fn before_the_write_the_unrecorded_measurement_is_taken_again() {
         "what was recorded stays"
     );
     assert_eq!(after.started_at, before.started_at);
-    // The request whose outcome died with the operator is the only one that was made twice.
+    // Only the request whose outcome died with the operator is repeated.
     assert_eq!(asked, kept.len() + 1);
     assert_eq!(env.game.counts("/").received, 5);
 }

@@ -1,4 +1,4 @@
-//! Nothing happens any more after a failure: that all is well again is known all the same.
+//! Nothing more happens after a failure: the operator still notices that all is well again.
 
 use operator_tests::{assert_has, web};
 use serde_json::json;
@@ -11,7 +11,7 @@ use crate::{SOON, fixture};
 async fn ready_again_though_nothing_changes() {
     let fixture = fixture("quiet").await;
     let operator = &fixture.env.operator;
-    // Of runs and of templates: a watch that is not open yet cannot be cut.
+    // Watches of runs and of templates: a watch that is not open yet cannot be cut.
     fixture.proxy.await_open_watches(2, SOON).await.unwrap();
     let templates = Matcher::watches("/hooktemplates");
     let fault = fixture
@@ -34,7 +34,7 @@ async fn ready_again_though_nothing_changes() {
 async fn ready_again_though_there_is_nothing_more_to_ask() {
     let fixture = fixture("quiet").await;
     let env = &fixture.env;
-    // What it says last of a run that has failed is refused.
+    // The last status write of a failed run is refused.
     let said = fixture
         .proxy
         .fail_next(Matcher::new("POST", "/events"), Failure::refused(500), u32::MAX);

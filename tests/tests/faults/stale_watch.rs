@@ -1,4 +1,4 @@
-//! The watch delivers nothing for a while, then everything at once, or nothing ever again of what it held back.
+//! The watch delivers nothing for a while, then everything at once, or never delivers what it held back.
 
 use operator_tests::assert_ended;
 use serde_json::json;
@@ -17,7 +17,7 @@ async fn a_run_goes_on_without_its_watch() {
     assert_eq!(status.phase, Phase::Successful);
     assert_eq!(recorded(&status), ["1", "2", "3", "4", "5"]);
 
-    // The old states arrive now. None of them may bring the run back to life.
+    // The old states arrive now. None of them may revive the run.
     fixture.proxy.thaw_watches();
     env.create("marker", counted(&env.game.url("/marker"), 1, "1s"))
         .await;
@@ -42,7 +42,7 @@ async fn a_deletion_that_the_watch_loses_ends_the_session() {
     let env = &fixture.env;
     fixture.proxy.freeze_watches();
     env.delete("run").await;
-    // The event is lost for good; the next write finds nothing, or the next list does.
+    // The event is lost for good; the next write gets a 404, or the next list omits the run.
     fixture.proxy.cut_watches();
     fixture.proxy.thaw_watches();
     test_kit::eventually(SOON, || async {
@@ -51,7 +51,7 @@ async fn a_deletion_that_the_watch_loses_ends_the_session() {
     })
     .await;
     let asked = env.game.counts("/").received;
-    // A run under the same name is another run, measured from the beginning.
+    // A run with the same name is a new run, measured from the beginning.
     env.create("run", counted(&env.game.url("/"), 2, "100ms")).await;
     let status = env.settled("run").await;
     assert_eq!((status.phase, recorded(&status).len()), (Phase::Successful, 2));

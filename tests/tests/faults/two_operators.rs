@@ -1,4 +1,4 @@
-//! Two operators believe that they are the only one. Endpoints may be asked more often; records stay right.
+//! Two operators both act as the only one. They may query endpoints more often; records stay correct.
 
 use operator_tests::Operator;
 use shared_api::Phase;

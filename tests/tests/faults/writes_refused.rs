@@ -1,4 +1,4 @@
-//! The API server refuses, or says so although the write took effect.
+//! The API server refuses a write, or reports an error although the write took effect.
 
 use operator_tests::web;
 use serde_json::json;

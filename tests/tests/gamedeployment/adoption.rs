@@ -1,4 +1,5 @@
-//! Whose pods they are: selected orphans are taken in, pods that are selected no more are let go.
+//! Ownership of pods: the operator adopts orphans that match the selector, and releases pods that no longer
+//! do.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +13,7 @@ use serde_json::{Value, json};
 use crate::events::{WORKLOAD, until_told};
 use crate::fleet;
 
-/// UIDs of a pod's owners.
+/// Returns the UIDs of a pod's owners.
 fn owners(pod: &Pod) -> Vec<String> {
     pod.owner_references()
         .iter()
@@ -20,7 +21,7 @@ fn owners(pod: &Pod) -> Vec<String> {
         .collect()
 }
 
-/// A pod that somebody makes by hand, selected by the workload.
+/// Creates a pod by hand that the workload selects.
 async fn by_hand(fleet: &Fleet<'_>, name: &str, metadata: Value) -> Pod {
     let mut pod = json!({
         "metadata": { "name": name, "labels": { "app": GAME } },
@@ -159,7 +160,7 @@ async fn a_pod_with_another_label_is_let_go_alive_and_replaced() {
     assert_eq!(owners(&pods[one]), [""; 0]);
     until_told(&fleet, WORKLOAD, "PodsReleased", one, 1).await;
     assert_eq!(fleet.nodes.terminations().len(), 0);
-    // Put back, it is one too many, and who goes is asked.
+    // Relabelled, it is a surplus pod, and the selected victim's hook runs.
     relabel(&fleet, one, GAME);
     fleet.asked(1).await;
     until_told(&fleet, WORKLOAD, "PodsAdopted", one, 1).await;

@@ -1,4 +1,4 @@
-//! Canary steps with hooks: a success goes on, everything else waits for a person and says why.
+//! Canary steps with hooks: a success continues the rollout; everything else waits for a user and states why.
 
 use kube::ResourceExt;
 use operator_tests::Fleet;
@@ -12,13 +12,13 @@ use crate::fleet;
 
 const FAILED: &str = "PausedByStepBasedHook";
 
-/// Half of the pods, then the hook.
+/// Builds steps: half of the pods, then the hook.
 fn half_then_hook() -> Value {
     let hook = json!({ "templateName": "healthy", "args": [{ "name": "room", "value": "lobby" }] });
     json!({ "updateStrategy": { "canary": { "steps": [{ "partition": 1 }, { "hook": hook }] } } })
 }
 
-/// Asks a sample server whether the release is well.
+/// Builds a hook that queries a sample server for the health of the release.
 fn healthy(server: &Webhook, more: Value) -> Value {
     let mut hook = json!({
         "args": [{ "name": "room" }],

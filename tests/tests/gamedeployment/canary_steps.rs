@@ -1,4 +1,4 @@
-//! Canary steps without hooks: partitions and pauses, and what people change while a rollout is on its way.
+//! Canary steps without hooks: partitions, pauses, and changes by users during a rollout.
 
 use operator_tests::Fleet;
 use operator_tests::fleet::game;
@@ -21,7 +21,7 @@ fn is_paused(game: &GameDeployment) -> Option<bool> {
     game.spec.update_strategy.as_ref()?.paused
 }
 
-/// Sets `paused` to false, with the command of the documents.
+/// Sets `paused` to false, with the documented command.
 fn go_on(fleet: &Fleet<'_>) {
     let patch = r#"-p={"spec":{"updateStrategy":{"paused":false}}}"#;
     let _ = fleet.kubectl(
@@ -36,7 +36,8 @@ fn go_on(fleet: &Fleet<'_>) {
     );
 }
 
-/// Waits until the rollout pauses at this step with so many updated pods; then nothing more happens.
+/// Waits until the rollout pauses at this step with this many updated pods; then checks that nothing more
+/// happens.
 async fn pauses(fleet: &Fleet<'_>, index: i32, updated: i32) -> GameDeploymentStatus {
     let status = fleet
         .until(|status| {
@@ -122,7 +123,7 @@ async fn a_pause_that_people_set_themselves_is_ended_by_them_alone() {
     go_on(&fleet);
     fleet.settled(2).await;
     fleet.all_run("game:v2", 2).await;
-    // Between steps, too: what a person stops stays stopped.
+    // Between steps, too: a rollout that a user stops stays stopped.
     fleet
         .set(json!({ "updateStrategy": { "canary": { "steps": [{ "partition": 1 }] }, "paused": true } }))
         .await;
@@ -150,7 +151,7 @@ async fn steps_that_are_edited_while_they_are_taken_begin_anew_and_never_hang() 
         .await;
     fleet.set_image("game:v2").await;
     let before = pauses(&fleet, 1, 2).await;
-    // Fewer pods than are updated already: that step is fulfilled, and nobody is turned back.
+    // Fewer pods than are already updated: that step is complete, and no pod is reverted.
     change_steps(
         &fleet,
         json!([{ "partition": 3 }, { "partition": 1 }, { "pause": {} }]),
@@ -163,7 +164,7 @@ async fn steps_that_are_edited_while_they_are_taken_begin_anew_and_never_hang() 
     let after = pauses(&fleet, 2, 3).await;
     assert_ne!(after.current_step_hash, before.current_step_hash);
     assert_eq!(fleet.nodes.terminations().len(), 3);
-    // Without steps the rest follows as soon as somebody says so.
+    // Without steps, the rest follows once a user resumes the rollout.
     fleet.set(json!({ "updateStrategy": { "canary": null } })).await;
     fleet
         .until_message("Progressing", "updates are stopped at 3 of 4 pods")
@@ -187,7 +188,7 @@ async fn replicas_that_change_on_the_way_hang_nothing() {
         .await;
     fleet.set_image("game:v2").await;
     pauses(&fleet, 1, 1).await;
-    // More: the old pods stay in their number, the new ones are updated.
+    // More replicas: the number of old pods stays, new pods are at the update revision.
     fleet.scale(6);
     let status = fleet.until(|status| status.ready_replicas == 6).await;
     assert_eq!(status.updated_ready_replicas, 3);

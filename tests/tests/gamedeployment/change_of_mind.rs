@@ -1,4 +1,4 @@
-//! Who changes their mind while many pods are being deleted is heard before the next ones go.
+//! A user who changes the spec while many pods are being deleted stops the deletion of the next ones.
 
 use operator_tests::fleet::{Who, game};
 use serde_json::json;
@@ -8,7 +8,7 @@ use test_kit::api_proxy::{Matcher, Moment};
 use crate::fleet;
 
 const PODS: usize = 150;
-/// Writes for one decision.
+/// Maximum writes of one decision.
 const AT_A_TIME: usize = 128;
 
 #[tokio::test]

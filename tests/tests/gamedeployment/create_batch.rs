@@ -1,4 +1,4 @@
-//! Pods are created in batches: the next one follows when the one before is ready.
+//! The operator creates pods in batches: the next one follows when the previous one is ready.
 
 use operator_tests::fleet::game;
 use serde_json::json;

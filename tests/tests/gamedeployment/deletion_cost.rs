@@ -1,4 +1,4 @@
-//! Which pods go first, by what their deletion costs.
+//! Deletion order of pods, by their deletion cost.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! Pods that end as soon as they start: a few objects, a reason, and no flood.
+//! Pods that end as soon as they start: few objects, a reason, and no flood.
 
 use kube::api::{Patch, PatchParams};
 use operator_tests::assert_has;
@@ -24,7 +24,7 @@ async fn pods_that_end_at_once_are_few_and_are_told_of() {
         2,
         "each keeps its place for a while"
     );
-    // Then they are removed and replaced.
+    // Then the operator removes and replaces them.
     fleet.until(|status| status.ready_replicas == 2).await;
     fleet.until_pods(|pods| pods.len() == 2).await;
 }
@@ -42,7 +42,7 @@ async fn a_changed_selector_orphans_nobody() {
     });
     let patch: Patch<serde_json::Value> = Patch::Merge(json!({ "spec": spec }));
     let games: kube::Api<GameDeployment> = fleet.games();
-    // API servers from 1.25 on refuse it themselves.
+    // API servers from 1.25 on reject it themselves.
     if games
         .patch(operator_tests::fleet::GAME, &PatchParams::default(), &patch)
         .await

@@ -1,5 +1,5 @@
-//! What is told: to every pod that is held why, and what lets it go on; to the workload of a crowd; everything once, and
-//! as a gauge for as long as it holds.
+//! Events: every held pod gets the reason and the remedy; the workload gets a summary of many pods. Each is
+//! emitted once, and a gauge reports the state while it lasts.
 
 use k8s_openapi::api::events::v1::Event;
 use kube::api::{Api, ListParams};
@@ -12,11 +12,11 @@ use test_kit::node::{Behaviour, Which};
 
 use crate::fleet;
 
-/// On what it was told.
+/// Kind that an event is attached to.
 const POD: &str = "Pod";
 pub(super) const WORKLOAD: &str = "GameDeployment";
 
-/// How often it was told on objects of a kind with this reason, and of which words.
+/// Counts the events on objects of a kind with this reason and these words.
 async fn told(fleet: &Fleet<'_>, kind: &str, reason: &str, words: &str) -> i32 {
     let events: Api<Event> = Api::namespaced(fleet.client(), &fleet.namespace);
     let events = events
@@ -63,7 +63,7 @@ async fn until_gauge(fleet: &Fleet<'_>, name: &str, label: &str, value: u64) {
     .await;
 }
 
-/// Much happens that changes nothing about what was told.
+/// Makes many changes that do not affect the reported state.
 async fn stir(fleet: &Fleet<'_>, cost: usize) {
     for (number, name) in fleet.names().await.into_iter().enumerate() {
         fleet
@@ -119,7 +119,7 @@ async fn every_pod_whose_hook_says_no_is_told_of_once_and_again_when_it_is_asked
     );
 }
 
-/// Since when the pod waits that waits longest; a gauge without further labels.
+/// Returns the time since which the longest-waiting pod waits; a gauge without further labels.
 async fn waiting_since(fleet: &Fleet<'_>) -> u64 {
     let labels = format!("gamedeployment=\"{GAME}\"");
     fleet
@@ -127,7 +127,7 @@ async fn waiting_since(fleet: &Fleet<'_>) -> u64 {
         .await
 }
 
-/// A thousand servers that leave are not a thousand events.
+/// A thousand leaving servers do not cause a thousand events.
 #[tokio::test]
 async fn of_many_pods_that_leave_the_first_ones_are_told_of_by_name_and_the_others_as_a_number() {
     let fleet = fleet("crowd").await;
@@ -139,7 +139,7 @@ async fn of_many_pods_that_leave_the_first_ones_are_told_of_by_name_and_the_othe
     until_told(&fleet, WORKLOAD, "PodDeleted", "14 more pods than were named", 1).await;
     assert_eq!(told(&fleet, POD, "PodDeleted", "").await, 10);
     assert_eq!(told(&fleet, WORKLOAD, "PodDeleted", "").await, 1);
-    // The workload's own events are few, and go on to be there when the pods are gone.
+    // The workload's own events are few, and remain when the pods are gone.
     for (reason, words) in [
         ("PodsCreated", "created: "),
         ("HooksAsked", "asked by HookRuns: pre-delete-hook-"),
@@ -187,7 +187,7 @@ async fn what_keeps_a_workload_from_going_on_is_told_once_and_shown_as_long_as_i
     until_gauge(&fleet, "hook_waiting_pods", "state=\"blocked\"", 1).await;
     stir(&fleet, 10).await;
     assert_eq!(told(&fleet, POD, "HookTemplateMissing", "").await, 1);
-    // Of the workload before a pod waited, and when one did.
+    // Once on the workload before a pod waited, and once when one did.
     assert_eq!(told(&fleet, WORKLOAD, "HookTemplateMissing", "").await, 2);
     fleet.set(json!({ "preDeleteUpdateStrategy": null })).await;
     fleet.settled(1).await;
@@ -212,7 +212,7 @@ async fn what_keeps_a_workload_from_going_on_is_told_once_and_shown_as_long_as_i
     fleet.settled(1).await;
     until_gauge(&fleet, "blocked", "", 0).await;
     until_gauge(&fleet, "pods", "state=\"ready\"", 1).await;
-    // Gauges go with their workload.
+    // Gauges disappear with their workload.
     let _ = fleet.kubectl(&["delete", "gamedeployment", GAME], "");
     eventually(operator_tests::SOON, || async {
         let text = fleet.workloads.as_ref().unwrap().get("/metrics").await;
@@ -249,7 +249,7 @@ async fn more_pods_than_the_status_shows_are_counted_and_nobody_is_told_of_again
     assert!(told(&fleet, WORKLOAD, "HookTemplateMissing", "").await <= 3);
 }
 
-/// Each held pod is told of once, its run once, and the workload when it is one, and when it is ten.
+/// Each held pod gets one event, its run one, and the workload one at one pod and one at ten.
 #[tokio::test]
 async fn fifty_pods_held_by_a_hook_are_told_of_on_each_pod_and_hardly_on_the_workload() {
     let fleet = fleet("crowd").await;
@@ -309,8 +309,8 @@ async fn fifty_pods_held_by_a_hook_are_told_of_on_each_pod_and_hardly_on_the_wor
     });
     let (warnings, normal): (Vec<_>, Vec<_>) =
         ours.partition(|event| event.type_.as_deref() == Some("Warning"));
-    // A pod, its run, and two for the workload: not one more.
+    // One for each pod, one for its run, and two for the workload: no more.
     assert!(warnings.len() <= 50 + 50 + 2, "{} warnings", warnings.len());
-    // Pods that were created, and hooks that were asked: ten by name, and one for all others.
+    // Created pods and started hooks: ten by name, and one for all others.
     assert!(normal.len() <= 2 * 11, "{} normal events", normal.len());
 }

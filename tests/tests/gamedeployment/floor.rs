@@ -1,4 +1,4 @@
-//! Never fewer pods because of us than may serve: pods that are not well for a moment come back.
+//! The operator never reduces the available pods below the minimum: pods that are briefly unready come back.
 
 use std::time::Duration;
 
@@ -44,7 +44,7 @@ async fn a_fleet_that_is_not_ready_for_a_moment_is_not_deleted() {
             json!({ "updateStrategy": { "type": "RollingUpdate", "maxUnavailable": 1 } }),
         ))
         .await;
-    // What was shorter than a second is not seen in a pod's status.
+    // A pod's status does not show anything shorter than a second.
     tokio::time::sleep(Duration::from_millis(2100)).await;
     fleet.nodes.behave(Which::image("game:v1"), Behaviour::NeverReady);
     fleet.until(|status| status.ready_replicas == 0).await;
@@ -103,7 +103,7 @@ async fn news_do_not_shorten_the_pause_after_a_refusal() {
     fleet.says("ScaleBlocked", "WriteFailed").await;
     let before = refused(&fleet).await;
     let name = fleet.names().await.into_iter().next().unwrap();
-    // Each is followed by a decision.
+    // A decision follows each change.
     for cost in 0..60 {
         let news = json!({ "controller.kubernetes.io/pod-deletion-cost": cost.to_string() });
         fleet.annotate(&name, news).await;
@@ -118,7 +118,7 @@ async fn news_do_not_shorten_the_pause_after_a_refusal() {
     fleet.settled(4).await;
 }
 
-/// The API server reads limits from a cache: waits until it has what was just applied or deleted.
+/// Waits until the API server's cache of limits has the latest change.
 async fn heeds_limits(fleet: &operator_tests::Fleet<'_>, refuses: bool) {
     let pod = json!({ "apiVersion": "v1", "kind": "Pod", "metadata": { "name": "probe" }, "spec": { "containers": [
         { "name": "game", "image": "game:v1", "resources": { "limits": { "memory": "2Gi" } } }

@@ -1,4 +1,4 @@
-//! Only a measured success opens a gate: not a status, not a label.
+//! Only a measured success opens a gate: neither a status nor a label does.
 
 use kube::ResourceExt;
 use kube::api::{Patch, PatchParams, PostParams};
@@ -10,7 +10,7 @@ use shared_api::{HookRun, Phase};
 
 use crate::fleet;
 
-/// Writes Successful to a run, as somebody with the right to write its status could.
+/// Sets a run's status to Successful, as a user with permission for its status could.
 async fn forge(fleet: &Fleet<'_>, name: &str) {
     let status = json!({ "status": { "phase": "Successful", "completedAt": "2026-01-01T00:00:00Z" } });
     fleet
@@ -26,7 +26,7 @@ async fn successful_without_a_measurement_opens_nothing() {
     fleet.hook("empty", until_empty()).await;
     fleet.launch(&game(2, hooked("empty"))).await;
     fleet.nodes.every_pod().set_players(1);
-    // Nobody measures.
+    // Nothing measures.
     fleet.hooks = None;
     fleet.scale(1);
     let run = fleet.until_runs(|runs| runs.len() == 1).await.remove(0);
@@ -46,7 +46,7 @@ async fn successful_without_a_measurement_opens_nothing() {
     assert_eq!(fleet.nodes.terminated_pods().len(), 1);
 }
 
-/// The run that the operator would make, without the notes for what it was asked.
+/// Creates the operator's run, without the annotations that record its purpose.
 async fn by_hand(fleet: &Fleet<'_>, made: &HookRun, name: &str) {
     let spec: HookRunSpec =
         serde_json::from_value(json!({ "metrics": made.spec.metrics, "args": made.spec.args })).unwrap();
@@ -67,11 +67,11 @@ async fn a_run_made_by_hand_with_the_right_labels_opens_nothing() {
     fleet.scale(1);
     fleet.asked(1).await;
     let made = fleet.until_runs(|runs| runs.len() == 1).await.remove(0);
-    // Beside the question: it is removed.
+    // Next to the operator's run: the operator removes it.
     by_hand(&fleet, &made, "by-hand").await;
     let left = fleet.until_runs(|runs| runs.len() == 1).await;
     assert_eq!(left[0].metadata.uid, made.metadata.uid);
-    // In place of it, and measured with success by the real operator: it is asked anew.
+    // In its place, and successfully measured by the real operator: the hook runs again.
     fleet.kill_workloads();
     fleet.delete_run(&made.name_any()).await;
     fleet.until_runs(<[_]>::is_empty).await;
@@ -102,7 +102,7 @@ async fn a_run_made_by_hand_with_the_right_labels_opens_nothing() {
 
 const EDITED: &str = "somebody has edited its spec";
 
-/// A run that the operator would not make: whatever is measured is a success.
+/// Builds a run that the operator would not create: every measurement succeeds.
 fn softened(made: &HookRun) -> HookRunSpec {
     let mut spec = made.spec.clone();
     spec.metrics[0].success_condition = Some("asInt(result) >= 0".to_owned());

@@ -1,4 +1,4 @@
-//! One pod whose players stay for hours holds up nobody.
+//! One pod whose players stay for hours blocks no other pod.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ async fn ten_idle_pods_leave_though_the_first_victim_is_busy_and_its_question_st
     fleet.hook("empty", until_empty()).await;
     fleet.launch(&game(12, hooked("empty"))).await;
     fleet.nodes.every_pod().set_players(1);
-    // The busy one is chosen first, and asked for as long as it takes.
+    // The busy pod is selected first, and its hook runs as long as it takes.
     fleet.scale(11);
     let (run, busy) = fleet.asked(1).await.into_iter().next().unwrap();
     let uid = fleet.runs().get(&run).await.unwrap().metadata.uid;
@@ -49,7 +49,7 @@ async fn ten_idle_pods_leave_though_the_first_victim_is_busy_and_its_question_st
     assert_eq!(fleet.names().await, stays);
 }
 
-/// People and the original can give two pods one instance id, which HookRuns are named after.
+/// Users and the original can give two pods the same instance id, which HookRuns are named after.
 #[tokio::test]
 async fn of_two_pods_with_one_instance_id_each_is_asked() {
     let fleet = fleet("twins").await;

@@ -1,4 +1,4 @@
-//! Hooks that cannot be asked keep their pods, say so at once, and heal by themselves.
+//! Hooks that cannot run keep their pods, report it at once, and recover by themselves.
 
 use std::time::{Duration, Instant};
 
@@ -94,7 +94,7 @@ async fn a_run_name_that_is_too_long_or_taken_is_explained() {
         "{message}"
     );
     assert_eq!(fleet.nodes.terminations().len(), 0);
-    // Somebody else's run has the name that the next question is to have.
+    // A foreign run has the name of the next run.
     let marked = fleet.marked().await;
     let victim = marked.first().unwrap().clone();
     let id = victim.rsplit('-').next().unwrap();

@@ -1,4 +1,4 @@
-//! A hook that could not be asked is told while nothing waits for it.
+//! The status reports a hook that cannot run while nothing waits for it yet.
 
 use operator_tests::assert_has;
 use operator_tests::fleet::{empty_now, game, hooked};
@@ -26,7 +26,7 @@ async fn a_misspelt_hook_is_told_at_rest_and_takes_itself_back() {
     fleet.says("HooksResolved", "HooksResolved").await;
     let status = fleet.settled(2).await;
     assert_eq!(status.phase.as_deref(), Some("Complete"));
-    // hook-operator says of the template what is wrong with it.
+    // hook-operator reports the template's error.
     let mut wrong = empty_now();
     wrong["metrics"][0]["successCondition"] = json!("asInt(reslt) == 0");
     fleet.hook("wrong", wrong).await;

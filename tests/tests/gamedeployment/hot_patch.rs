@@ -1,4 +1,4 @@
-//! `HotPatchUpdate` changes images at once: no hook is asked and no pod is taken out of service.
+//! `HotPatchUpdate` changes images at once, without a hook and without taking pods out of service.
 
 use k8s_openapi::api::core::v1::{Pod, PodCondition};
 use operator_tests::fleet::{condition, game, hooked};

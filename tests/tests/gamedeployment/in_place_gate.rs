@@ -1,4 +1,5 @@
-//! Updates in place: who is asked, how many at a time, and what cannot be changed in place.
+//! In-place updates: the hooks that run, the number of concurrent updates, and changes that are impossible in
+//! place.
 
 use std::collections::BTreeSet;
 
@@ -53,7 +54,7 @@ async fn no_more_pods_are_asked_than_may_be_updated() {
     );
     fleet.quiet().await;
     assert_eq!(fleet.nodes.terminations().len(), 0);
-    // One is empty: it is updated, and its place in the queue is taken by the next one.
+    // One pod is empty: it is updated, and the next one takes its place in the queue.
     let first = asked.values().next().unwrap().clone();
     fleet.nodes.pod(&first).set_players(0);
     fleet
@@ -83,7 +84,7 @@ async fn a_change_that_needs_a_new_pod_is_named_and_nothing_is_touched() {
     fleet.told("NotInPlaceUpdatable").await;
     fleet.quiet().await;
     assert_eq!(fleet.all_pods().await, before);
-    // Set back: nothing is wrong any more.
+    // The revert clears the error.
     let container = json!({ "name": "game", "image": "game:v1", "ports": [{ "containerPort": 9091 }] });
     fleet
         .set(json!({ "template": { "spec": { "containers": [container] } } }))

@@ -1,4 +1,4 @@
-//! Which hook is asked before an update in place, and before a deletion, where only one of them is set.
+//! Selection of the hook before an in-place update and before a deletion when only one is set.
 
 use kube::ResourceExt;
 use operator_tests::fleet::{GAME, condition, game, hooked, until_empty};
@@ -8,7 +8,7 @@ use shared_api::HookRun;
 
 use crate::fleet;
 
-/// How many HookRuns the operator has ever created.
+/// Returns the number of HookRuns that the operator has ever created.
 async fn ever_asked(fleet: &Fleet<'_>) -> u64 {
     fleet
         .metric("hookgate_gamedeployment_actions_total", "create_hook_run")
@@ -31,7 +31,7 @@ async fn without_a_hook_of_its_own_an_update_asks_the_one_before_deletions() {
         .until(|status| status.pre_delete_hook_condition.len() == 1)
         .await;
     assert_eq!(status.hook_pending_replicas, 1);
-    // It is not to be deleted, and nobody is to think so.
+    // It is not selected for deletion, and must not appear to be.
     assert!(fleet.marked().await.is_empty());
     let shown = fleet.kubectl(&["get", "gamedeployment", GAME, "--output", "wide"], "");
     let mut lines = shown
@@ -72,7 +72,7 @@ async fn nobody_is_asked_about_a_change_that_cannot_be_made_in_place() {
     spec["preInplaceUpdateStrategy"] = json!({ "hook": { "templateName": "empty" } });
     fleet.launch(&game(2, spec)).await;
     let before = fleet.all_pods().await;
-    // Init containers run when a pod starts, and never again.
+    // Init containers run only when a pod starts.
     let init = json!([{ "name": "prepare", "image": "prepare:v1" }]);
     fleet
         .set(json!({ "template": { "spec": { "initContainers": init } } }))

@@ -1,4 +1,4 @@
-//! The way of one pod through an update in place: out of service, grace, images, back into service.
+//! Steps of one pod through an in-place update: out of service, grace period, images, back into service.
 
 use std::collections::BTreeSet;
 
@@ -29,7 +29,7 @@ fn started(fleet: &Fleet<'_>) -> BTreeSet<String> {
     images.collect()
 }
 
-/// When something happened first, by the clock on the wall.
+/// Returns the first time of a matching event, by the wall clock.
 fn when(fleet: &Fleet<'_>, what: impl Fn(&What) -> bool) -> jiff::Timestamp {
     let history = fleet.nodes.history().into_iter();
     { history }.find(|event| what(&event.what)).unwrap().time
@@ -92,7 +92,7 @@ async fn the_next_pod_waits_until_this_one_has_been_ready_long_enough() {
         .iter()
         .find(|event| event.pod == ends[0].pod && event.what == What::Ready && event.at > ends[0].at);
     let waited = ends[1].time.duration_since(ready.unwrap().time);
-    // Times of conditions are whole seconds.
+    // Condition times are whole seconds.
     assert!(waited > SignedDuration::from_millis(900), "{waited:?}");
     assert!(waited < SignedDuration::from_secs(10), "{waited:?}");
 }
@@ -165,7 +165,7 @@ async fn an_image_that_cannot_be_pulled_is_reported_and_healed_by_the_old_one() 
     let status = fleet.status().await;
     assert_eq!(status.ready_replicas, 2, "one pod is enough");
     assert_eq!(status.updated_replicas, 1, "one pod is enough");
-    // The way back asks nobody: nobody plays in a container that never ran.
+    // The way back needs no hook: a container that never ran has no players.
     fleet.nodes.every_pod().set_players(1);
     fleet.set_image("game:v1").await;
     let status = fleet.settled(3).await;

@@ -1,4 +1,4 @@
-//! A spec that cannot be worked on: every problem is named with what to write instead, and nothing is touched.
+//! Invalid specs: the status names every problem with its fix, and the operator touches nothing.
 
 use kube::ResourceExt;
 use kube::api::{Patch, PatchParams};
@@ -26,7 +26,7 @@ const PROBLEMS: &str = r#"
     {"template":{"spec":{"restartPolicy":"Never"}}} => spec.template.spec.restartPolicy: "Never": pods of a workload run until they are deleted; set Always or leave it out
 "#;
 
-/// Puts the spec back to what it was, and makes it wrong in this way.
+/// Restores the valid spec and applies one error to it.
 async fn make_wrong(fleet: &Fleet<'_>, right: &Value, wrong: &str) {
     let mut manifest = right.clone();
     operator_tests::merge(&mut manifest["spec"], serde_json::from_str(wrong).unwrap());
@@ -59,7 +59,7 @@ async fn every_problem_is_named_with_its_place_its_value_and_what_to_write() {
             .until(|status| condition(status, "InvalidSpec").is_some())
             .await;
         let found = condition(&status, "InvalidSpec").unwrap();
-        // Of a template's problems it is said besides what goes on.
+        // For template problems, the message also says what continues.
         let said = found.2.split("; meanwhile").next();
         assert_eq!(found.0.as_str(), "True");
         assert_eq!(found.1.as_str(), "InvalidSpec");
@@ -68,7 +68,7 @@ async fn every_problem_is_named_with_its_place_its_value_and_what_to_write() {
         assert_eq!(progressing.0.as_str(), "False");
         assert_eq!(progressing.1.as_str(), "InvalidSpec");
     }
-    // Annotations are no part of the generation.
+    // Annotations do not change the generation.
     set_spec(&fleet, &right).await;
     fleet.cleared("InvalidSpec").await;
     let annotations = json!({ INDEX_ON: "true", INDEX_RANGE: "{\"podStartIndex\":3,\"podEndIndex\":4}" });
@@ -116,7 +116,7 @@ async fn nothing_is_touched_until_it_is_corrected_and_then_all_goes_on() {
     );
     fleet.told("InvalidSpec spec.updateStrategy.maxUnavailable").await;
     assert_eq!(fleet.blocked("InvalidSpec").await, 1);
-    // What was asked may be answered: nothing is done with it.
+    // The hook may succeed: nothing follows from it.
     fleet.nodes.every_pod().set_players(0);
     fleet
         .until_runs(|runs| {
@@ -175,7 +175,7 @@ async fn what_cannot_even_be_read_says_so_and_heals() {
     fleet.launch(&game(2, json!({}))).await;
     fleet.settled(2).await;
     let before = fleet.names().await;
-    // The oldest API server lets it pass.
+    // The oldest API server accepts it.
     let wait = |seconds: u64| {
         let patch = json!({ "spec": { "minReadySeconds": seconds, "replicas": 1 } }).to_string();
         fleet.kubectl(

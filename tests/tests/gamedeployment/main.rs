@@ -1,4 +1,5 @@
-//! GameDeployments on a real API server, with simulated nodes and both operators: one file a behaviour.
+//! Tests of GameDeployments on a real API server, with simulated nodes and both operators: one file per
+//! behaviour.
 
 #![allow(
     clippy::unwrap_used,
@@ -57,13 +58,13 @@ mod vanishing_pods;
 mod verdict_age;
 mod verdict_once;
 
-/// The programs under test.
+/// Programs under test.
 const PROGRAMS: Programs = Programs {
     workloads: env!("CARGO_BIN_EXE_gamedeployment-operator-under-test"),
     hooks: env!("CARGO_BIN_EXE_hook-operator-under-test"),
 };
 
-/// A fleet on the shared control plane.
+/// Returns a fleet on the shared control plane.
 async fn fleet(name: &str) -> Fleet<'static> {
     Fleet::on(ControlPlane::shared(shared_api::crd::all).await, PROGRAMS, name).await
 }

@@ -1,4 +1,4 @@
-//! Metrics that answer: what does the gate decide, what is on its way out, does the update come forward?
+//! Metrics: the decisions of the gate, the pods on their way out, and the progress of updates.
 
 use operator_tests::Fleet;
 use operator_tests::fleet::{GAME, empty_now, game, hooked, until_empty};
@@ -13,7 +13,7 @@ async fn value(fleet: &Fleet<'_>, name: &str, labels: &str) -> u64 {
     fleet.workloads.as_ref().unwrap().metric(&name, labels).await
 }
 
-/// Waits until a sum is as wanted.
+/// Waits until the sum of a metric has this value.
 async fn until(fleet: &Fleet<'_>, name: &str, labels: &str, wanted: u64) {
     eventually(SOON, || async {
         let now = value(fleet, name, labels).await;
@@ -124,12 +124,12 @@ async fn an_update_is_counted_and_shows_when_it_stands_still() {
     fleet.all_run("game:v3", 3).await;
     fleet.settled(3).await;
     until(&fleet, "pods_updated_total", "recreate", 3).await;
-    // An update that recreates asks the hook of updates where no other is set.
+    // An update by recreation runs the update hook if no other is set.
     decided(&fleet, "pre-inplace", &[("asked", 6), ("opened", 6)]).await;
     fleet.scale(1);
     fleet.settled(1).await;
     decided(&fleet, "pre-delete", &[("unguarded", 2)]).await;
-    // Those of a hook that is not set are not shown.
+    // The output omits the metrics of hooks that are not set.
     let text = fleet.workloads.as_ref().unwrap().get("/metrics").await;
     let waiting = text
         .lines()

@@ -1,4 +1,4 @@
-//! Pods that are not well while others are updated or deleted: the budget holds, and they are named.
+//! Unready pods during updates and deletions: the budget holds, and the status names them.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -40,7 +40,7 @@ async fn an_update_to_pods_that_never_get_ready_stops_at_its_budget() {
         for (name, _) in sick {
             assert!(message.contains(&name), "{message}");
         }
-        // The pods are well in the end: so is the rest.
+        // The pods become ready in the end, and the rest follows.
         fleet.nodes.behave(Which::image("game:v2"), Behaviour::Normal);
         fleet.until(|status| status.updated_ready_replicas == 5).await;
         fleet.settled(5).await;

@@ -1,4 +1,4 @@
-//! No hook is asked about a pod that cannot have players.
+//! No hook runs for a pod that cannot have players.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! A node that the watch does not show is not gone: it registers again, or the watch is late or broken.
+//! A node missing from the watch is not necessarily gone: it registers again, or the watch is late or broken.
 
 use k8s_openapi::api::core::v1::Node;
 use kube::Api;
@@ -22,7 +22,7 @@ async fn on_two_nodes() -> Fleet<'static> {
     Fleet::with(control_plane, PROGRAMS, "node-returns", options).await
 }
 
-/// Four busy pods.
+/// Launches four busy pods.
 async fn busy(fleet: &Fleet<'_>) {
     let mut hook = until_empty();
     hook["metrics"][0]["consecutiveErrorLimit"] = json!(0);
@@ -31,7 +31,7 @@ async fn busy(fleet: &Fleet<'_>) {
     fleet.nodes.every_pod().set_players(7);
 }
 
-/// The Node object is deleted. Its containers run on.
+/// Deletes the Node object. Its containers keep running.
 async fn unregister(fleet: &Fleet<'_>, name: &str) -> Node {
     let nodes: Api<Node> = Api::all(fleet.client());
     let node = nodes.get(name).await.unwrap();
@@ -39,7 +39,7 @@ async fn unregister(fleet: &Fleet<'_>, name: &str) -> Node {
     node
 }
 
-/// The kubelet registers it again.
+/// Registers the node again, like its kubelet.
 async fn register(fleet: &Fleet<'_>, mut node: Node) {
     let nodes: Api<Node> = Api::all(fleet.client());
     node.metadata.resource_version = None;

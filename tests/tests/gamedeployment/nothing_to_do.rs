@@ -1,4 +1,4 @@
-//! A workload that is as it should be costs nothing: no request, however large it is and whoever looks at it.
+//! A workload in its desired state causes no requests, however large it is and whatever triggers a decision.
 
 use operator_tests::Fleet;
 use operator_tests::fleet::{Who, game};
@@ -9,10 +9,10 @@ use test_kit::ApiProxy;
 use crate::fleet;
 
 const PODS: usize = 1000;
-/// Objects in one page of a list.
+/// Number of objects in one page of a list.
 const PAGE: usize = 500;
 
-/// Every request that was not the beginning of a watch, since the first `before`.
+/// Returns every request after the first `before` that did not start a watch.
 fn requests_since(proxy: &ApiProxy, before: usize) -> Vec<String> {
     let calls = proxy.requests().into_iter().skip(before).map(|entry| entry.call);
     calls
@@ -21,7 +21,7 @@ fn requests_since(proxy: &ApiProxy, before: usize) -> Vec<String> {
         .collect()
 }
 
-/// Somebody touches the workload, then a pod, so that the operator decides again.
+/// Changes the workload, then a pod, so that the operator decides again.
 async fn touch(fleet: &Fleet<'_>, cost: u8) {
     let before = fleet.decisions().await;
     fleet
@@ -52,7 +52,7 @@ async fn a_thousand_pods_at_rest_cost_no_request_also_after_a_restart() {
     fleet.start_behind(&proxy, Who::Workloads).await;
     touch(&fleet, 3).await;
     let requests = requests_since(&proxy, before);
-    // What a start costs: one list for each kind that is watched, and the question whether the kinds are installed.
+    // Cost of a start: one list for each watched kind, and the check that the kinds are installed.
     let kinds = [
         "gamedeployments",
         "pods",

@@ -1,4 +1,5 @@
-//! `observedGeneration`: whoever waits for it reads counts and revisions of the very spec that was applied.
+//! `observedGeneration`: a client that waits for it then reads counts and revisions of exactly the applied
+//! spec.
 
 use std::collections::{BTreeMap, BTreeSet};
 

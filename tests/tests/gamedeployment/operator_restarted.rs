@@ -1,4 +1,4 @@
-//! The operator dies while pods are being drained: its successor goes on with the same victims.
+//! The operator dies while pods drain: its successor continues with the same victims.
 
 use operator_tests::fleet::{game, hooked, until_empty};
 use serde_json::json;
@@ -15,7 +15,7 @@ async fn a_successor_goes_on_with_the_same_victims_and_their_runs() {
     fleet.scale(2);
     let victims = fleet.asked(2).await;
     fleet.kill_workloads();
-    // Who would choose now, would choose others.
+    // A new selection would pick other pods.
     for name in fleet.names().await {
         let cost = if victims.values().any(|victim| *victim == name) {
             "100"
@@ -43,7 +43,7 @@ async fn a_verdict_that_came_just_now_counts_and_a_withdrawn_intent_does_not() {
     fleet.kill_workloads();
     fleet.nodes.every_pod().set_players(0);
     fleet.approved().await;
-    // Both may go by their hooks, and only one is to go any more. An older verdict: `verdict_age`.
+    // The hooks allow both, but only one has to go now. For an older verdict, see `verdict_age`.
     fleet.scale(2);
     fleet.start_workloads().await;
     fleet.settled(2).await;

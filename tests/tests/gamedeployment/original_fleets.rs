@@ -1,4 +1,4 @@
-//! Fleets that the original operators left behind are taken over: no pod restarts, no revision is minted.
+//! Takeover of fleets from the original operators: no pod restarts, and no new revision appears.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -21,7 +21,7 @@ use crate::fleet;
 const OLD: &str = "test-gamedeployment-67864c6f65";
 const NEW: &str = "test-gamedeployment-7c5fdf8d76";
 
-/// Creates an object as it is, with its status.
+/// Creates an object unchanged, with its status.
 async fn restore<K>(fleet: &Fleet<'_>, object: &Value) -> K
 where
     K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>
@@ -44,7 +44,7 @@ where
         .unwrap()
 }
 
-/// Stops both operators, and puts a fleet of the original into the namespace, whose pods all run.
+/// Stops both operators, and creates a fleet of the original in the namespace, with all pods running.
 async fn original(name: &str, objects: &str) -> Fleet<'static> {
     let mut fleet = fleet("original").await;
     fleet.workloads = None;
@@ -93,7 +93,7 @@ async fn original(name: &str, objects: &str) -> Fleet<'static> {
     fleet
 }
 
-/// The kubelet has drawn its conclusion from the readiness gate.
+/// Whether the kubelet has updated Ready from the readiness gate.
 fn is_as_told(pod: &Pod) -> bool {
     let conditions = pod
         .status
@@ -142,7 +142,7 @@ async fn a_fleet_at_rest_is_taken_over_without_a_write_to_a_pod() {
     assert_eq!(versions(&fleet.all_pods().await), versions(&before));
     assert_eq!(fleet.nodes.terminations().len(), 0);
 
-    // It goes on as if it had always been ours: back to the older revision, under its old name.
+    // It behaves like our own workload: back to the older revision, under its old name.
     fleet.set_image("game:v1").await;
     fleet.settled(4).await;
     fleet.all_run("game:v1", 4).await;
@@ -235,7 +235,7 @@ async fn pods_and_revisions_without_a_controller_are_taken_up_as_they_are() {
         include_str!("../../fixtures/original/converged.json"),
     )
     .await;
-    // As `kubectl delete --cascade=orphan` and a new workload of the same name leave them.
+    // The state after `kubectl delete --cascade=orphan` and a new workload with the same name.
     let none = Patch::Merge(json!({ "metadata": { "ownerReferences": null } }));
     for name in fleet.names().await {
         fleet

@@ -1,4 +1,5 @@
-//! `partition` keeps pods at old revisions: raised, lowered, too large, in percent, with pods that come and die.
+//! `partition` keeps pods at old revisions: raised, lowered, too large, in percent, with pods that appear and
+//! die.
 
 use operator_tests::Fleet;
 use operator_tests::fleet::game;
@@ -12,7 +13,7 @@ async fn set(fleet: &Fleet<'_>, partition: Value) {
         .await;
 }
 
-/// Waits until so many pods of so many are updated, and nothing more happens.
+/// Waits until `updated` of `of` pods are updated, and checks that nothing more happens.
 async fn updated(fleet: &Fleet<'_>, updated: i32, of: usize) {
     fleet
         .until(|status| status.updated_ready_replicas == updated)
@@ -36,7 +37,7 @@ async fn it_may_be_moved_while_the_update_goes_on() {
     assert_ne!(status.current_revision, status.update_revision);
     set(&fleet, json!("50%")).await;
     updated(&fleet, 2, 4).await;
-    // Raising it turns nobody back, whatever its size.
+    // Raising it reverts no pod, whatever its size.
     set(&fleet, json!(3)).await;
     updated(&fleet, 2, 4).await;
     set(&fleet, json!(1000)).await;
@@ -76,7 +77,7 @@ async fn who_dies_comes_back_at_the_revision_that_is_missing() {
             .await;
         updated(&fleet, 1, 3).await;
     }
-    // More pods: the old ones are kept, the new ones are updated. Fewer: the updated ones stay in their number.
+    // More replicas: the old pods stay, the new ones are updated. Fewer: the number of updated ones stays.
     fleet.scale(4);
     updated(&fleet, 2, 4).await;
     fleet.scale(3);

@@ -1,4 +1,4 @@
-//! `paused` stops updates, and nothing else.
+//! `paused` stops only updates.
 
 use operator_tests::fleet::{game, hooked, until_empty};
 use serde_json::json;
@@ -34,7 +34,7 @@ async fn pods_are_created_and_healed_while_updates_stop() {
     fleet.until(|status| status.ready_replicas == 2).await;
     fleet.nodes.pod(sick).behave(Behaviour::Normal);
     fleet.delete_pod(old.last().unwrap()).await;
-    // Before the operator sees that it is gone the counts are the same.
+    // The counts stay the same until the operator notices that the pod is gone.
     fleet
         .until(|status| (status.ready_replicas, status.updated_replicas) == (3, 2))
         .await;
@@ -80,7 +80,7 @@ async fn a_scale_down_while_paused_removes_what_is_too_many() {
     let status = fleet.settled(8).await;
     assert_eq!((status.updated_replicas, status.surge_replicas), (0, 0));
     assert_eq!(fleet.nodes.terminated_pods().len(), 2);
-    // What an update has made beside the others is kept for it. It stands still as long as that is not ready.
+    // The update keeps the surge pods that it has created. It stops while they are not ready.
     fleet.nodes.behave(Which::image("game:v2"), Behaviour::NeverReady);
     fleet
         .set(json!({ "updateStrategy": { "paused": false, "maxUnavailable": 0 } }))

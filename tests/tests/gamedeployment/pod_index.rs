@@ -1,4 +1,4 @@
-//! Indexes: every pod has a number of its own from the range, the lowest that is free.
+//! Indexes: every pod has a unique number from the range, the lowest free one.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,7 +23,7 @@ fn indexed(replicas: usize, start: i64, end: i64, spec: Value) -> Value {
     manifest
 }
 
-/// A pod's index by its annotation, and by each container's environment.
+/// Returns a pod's index from its annotation, and from each container's environment.
 fn index(pod: &Pod) -> (String, Vec<String>) {
     let spec = pod.spec.as_ref().unwrap();
     let variables = spec
@@ -35,7 +35,7 @@ fn index(pod: &Pod) -> (String, Vec<String>) {
     (pod.annotations()[INDEX].clone(), values.collect())
 }
 
-/// Indexes of the pods that are not terminating, by pod.
+/// Returns the indexes of the non-terminating pods, by pod.
 async fn indexes(fleet: &Fleet<'_>) -> BTreeMap<String, i64> {
     let pods = fleet.all_pods().await.into_iter();
     let alive = pods.filter(|(_, pod)| pod.metadata.deletion_timestamp.is_none());
@@ -115,7 +115,7 @@ async fn in_a_full_range_a_successor_waits_for_the_number_of_the_pod_that_ends()
     fleet.settled(2).await;
     let pods = fleet.all_pods().await;
     let name = pods.keys().next().unwrap();
-    // As long as something holds it there, it is ending.
+    // It terminates as long as the finalizer holds it.
     let finalizer = json!({ "metadata": { "finalizers": ["example.com/hold"] } });
     hold(&fleet, name, &finalizer).await;
     fleet.delete_pod(name).await;
@@ -130,7 +130,7 @@ async fn in_a_full_range_a_successor_waits_for_the_number_of_the_pod_that_ends()
     );
     hold(&fleet, name, &json!({ "metadata": { "finalizers": null } })).await;
     fleet.settled(2).await;
-    // A successor may have the name as well as the number.
+    // A successor may have both the name and the number.
     let uids = |pods: &BTreeMap<String, Pod>| {
         pods.values()
             .map(|pod| pod.metadata.uid.clone())

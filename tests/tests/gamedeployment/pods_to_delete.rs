@@ -1,4 +1,4 @@
-//! `scaleStrategy.podsToDelete`: pods that somebody names go first, gated like all others.
+//! `scaleStrategy.podsToDelete`: the named pods go first, gated like all others.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! The `PostInplace` hook sees whether an updated pod is well. Its failure stops the update; it undoes nothing.
+//! The `PostInplace` hook checks an updated pod. Its failure stops the update and reverts nothing.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,5 @@
-//! `replicas` is raised again while pods wait for their hooks: the youngest victims are let go, nobody is killed.
+//! `replicas` is raised again while pods wait for their hooks: the operator releases the last selected
+//! victims and kills no pod.
 
 use std::collections::BTreeSet;
 
@@ -18,7 +19,7 @@ async fn every_victim_is_withdrawn_when_all_pods_are_wanted_again() {
     assert_eq!(fleet.marked().await, asked.into_values().collect());
     fleet.scale(3);
     fleet.settled(3).await;
-    // Nobody remembers that they were chosen.
+    // No trace of their selection remains.
     fleet.nodes.every_pod().set_players(0);
     fleet.settled(3).await;
     assert_eq!(fleet.names().await, before);

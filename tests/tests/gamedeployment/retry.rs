@@ -1,4 +1,4 @@
-//! Asking again: `retry` of one hook, and deletion of a HookRun by hand.
+//! Retries: `retry` of one hook, and deletion of a HookRun by hand.
 
 use std::collections::BTreeSet;
 

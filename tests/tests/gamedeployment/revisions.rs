@@ -1,4 +1,4 @@
-//! Revisions: one for each meaning of the template, kept within a limit, and used again under their old names.
+//! Revisions: one for each distinct template, kept up to a limit, and reused under their old names.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,7 +22,7 @@ async fn recorded(fleet: &Fleet<'_>) -> BTreeMap<String, i64> {
         .collect()
 }
 
-/// Waits until exactly these revisions are recorded.
+/// Waits until exactly these revisions exist.
 async fn until_recorded(fleet: &Fleet<'_>, wanted: &[&String]) {
     let wanted: BTreeSet<String> = wanted.iter().map(|name| (*name).clone()).collect();
     eventually(operator_tests::SOON, || async {
@@ -36,7 +36,7 @@ async fn until_recorded(fleet: &Fleet<'_>, wanted: &[&String]) {
     .await;
 }
 
-/// Updates all pods, and returns the revision that they have then.
+/// Updates all pods, and returns their new revision.
 async fn roll(fleet: &Fleet<'_>, image: &str, replicas: usize) -> String {
     fleet.set_image(image).await;
     let status = fleet.settled(replicas).await;
@@ -49,7 +49,7 @@ async fn labels(fleet: &Fleet<'_>) -> BTreeSet<String> {
     pods.map(|pod| pod.labels()[REVISION].clone()).collect()
 }
 
-/// Letters that Go escapes and others do not: the API server takes them for a change of what may not change.
+/// Characters that only Go escapes: to the API server, another encoding is a change of an immutable field.
 #[tokio::test]
 async fn a_template_with_any_letters_can_be_gone_back_to() {
     let fleet = fleet("letters").await;
@@ -75,7 +75,8 @@ async fn a_template_that_means_the_same_restarts_nothing_and_records_nothing() {
     fleet.launch(&game(2, resources)).await;
     fleet.settled(2).await;
     let before = (fleet.all_pods().await, recorded(&fleet).await);
-    // As the API server would fill it in, as Go would write it, and with other words for the same amounts.
+    // The template with the API server's defaults, in Go's notation, and with other spellings of the same
+    // amounts.
     let mut same = game(2, json!({}));
     same["spec"]["template"] = json!({
         "metadata": { "creationTimestamp": null, "labels": { "app": operator_tests::fleet::GAME } },
@@ -128,7 +129,7 @@ async fn no_more_revisions_are_kept_than_wanted_besides_those_in_use() {
         names.push(roll(&fleet, image, 2).await);
     }
     until_recorded(&fleet, &[&names[2], &names[3], &names[4]]).await;
-    // The partition keeps a pod at the revision that was rolled out whole: it is in use.
+    // The partition keeps a pod at the fully rolled out revision, so the revision is in use.
     let spec = json!({ "revisionHistoryLimit": 0, "updateStrategy": { "partition": 1 } });
     fleet.set(spec).await;
     until_recorded(&fleet, &[&names[4]]).await;
@@ -176,7 +177,7 @@ async fn a_name_that_is_taken_by_something_else_is_evaded() {
         foreign,
         "it is nobody's business here"
     );
-    // A name, once found, is kept.
+    // A revision keeps its name.
     let next = roll(&fleet, "game:v3", 1).await;
     until_recorded(&fleet, &[&two, &next]).await;
 }

@@ -1,4 +1,5 @@
-//! `RollingUpdate` deletes and creates again, gated, within its budget; `OnDelete` waits for somebody else to delete.
+//! `RollingUpdate` deletes and recreates pods, gated and within its budget; `OnDelete` waits for others to
+//! delete them.
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -77,7 +78,7 @@ async fn the_question_is_put_anew_when_the_template_changes_again() {
     fleet
         .until_runs(|runs| runs.len() == 1 && runs[0].metadata.uid != first[0].metadata.uid)
         .await;
-    // Set back to what it is: nobody is asked any more.
+    // Reverted to the current template: no hook runs any more.
     fleet.set_image("game:v1").await;
     fleet.settled(1).await;
     fleet.nodes.every_pod().set_players(0);

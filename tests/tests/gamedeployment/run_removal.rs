@@ -1,4 +1,4 @@
-//! HookRuns that nothing rests on any more are removed: many by one call, and each by itself where that is not to be.
+//! The operator removes unneeded HookRuns: many by one call, or one by one when that is not possible.
 
 use std::collections::BTreeMap;
 
@@ -13,9 +13,9 @@ use test_kit::api_proxy::{Failure, Matcher};
 
 use crate::fleet;
 
-/// Pods of which all but one are asked about, and all are busy.
+/// Number of pods: hooks run for all but one, and all are busy.
 const PODS: usize = 5;
-/// So many runs of others are read in vain for a call that is about so few.
+/// Number of foreign runs that make a collection call for so few runs too expensive.
 const CROWD: usize = 32 * (PODS - 1);
 
 async fn asked_in_vain() -> (Fleet<'static>, ApiProxy) {
@@ -30,7 +30,7 @@ async fn asked_in_vain() -> (Fleet<'static>, ApiProxy) {
     (fleet, proxy)
 }
 
-/// The user changes their mind: no question is needed any more.
+/// Reverts the scale-down, so that no hook is needed any more.
 async fn withdraw(fleet: &Fleet<'_>) {
     fleet.scale(PODS);
     fleet.until_runs(<[_]>::is_empty).await;
@@ -53,7 +53,7 @@ async fn questions_that_are_withdrawn_together_go_by_one_call() {
 #[tokio::test]
 async fn among_many_runs_a_few_go_by_a_call_each() {
     let (fleet, proxy) = asked_in_vain().await;
-    // The API server would read all runs of the namespace for a call that is about a few.
+    // The API server would read all runs of the namespace for a call for a few of them.
     let crowd: Vec<_> = (0..CROWD)
         .map(|number| {
             json!({

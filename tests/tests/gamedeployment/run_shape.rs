@@ -1,4 +1,4 @@
-//! HookRuns as tools and people of both generations know them.
+//! Shape of HookRuns that tools and users of both generations expect.
 
 use std::collections::BTreeMap;
 
@@ -27,7 +27,7 @@ fn check_labels(run: &HookRun, kinds: (&str, &str), revision: &str, pod: &k8s_op
     let name = pod.name_any();
     let id = name.rsplit('-').next().unwrap();
     let uid = pod.metadata.uid.as_deref().unwrap();
-    // FNV-1a over the name as JSON: part of no one's interface, but the same for the same name.
+    // FNV-1a over the name as JSON: not an interface, but stable for each name.
     let digest = run.labels()["tkex.tencent.com/name-digest"].clone();
     assert!(
         digest.len() == 16 && digest.chars().all(|digit| digit.is_ascii_hexdigit()),

@@ -1,4 +1,4 @@
-//! Pods leave when their hook says so, each by itself.
+//! Pods leave independently of each other when their hook succeeds.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! The subresource `scale`, as an autoscaler uses it.
+//! The subresource `scale`, as used by an autoscaler.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use shared_api::names::pod::DELETING;
 
 use crate::fleet;
 
-/// Wanted and present replicas, and the selector.
+/// Returns desired and current replicas, and the selector.
 async fn scale(fleet: &Fleet<'_>) -> (i32, i32, String) {
     let scale = fleet.games().get_scale(GAME).await.unwrap();
     let status = scale.status.unwrap();
@@ -54,14 +54,14 @@ async fn it_counts_every_pod_that_is_there_and_selects_exactly_these() {
     set(&fleet, 4).await;
     fleet.settled(4).await;
     assert_eq!(scale(&fleet).await, (4, 4, selector.clone()));
-    // Down: as long as a pod serves it is counted, whatever is wanted.
+    // Down: a pod counts as long as it serves, whatever the desired number.
     fleet.nodes.every_pod().set_players(1);
     set(&fleet, 1).await;
     fleet.asked(3).await;
     fleet.until(|status| status.hook_pending_replicas == 3).await;
     fleet.quiet().await;
     assert_eq!(scale(&fleet).await, (1, 4, selector.clone()));
-    // An autoscaler that changes its mind kills nobody.
+    // An autoscaler that reverts its decision kills no pod.
     set(&fleet, 3).await;
     fleet.asked(1).await;
     set(&fleet, 4).await;

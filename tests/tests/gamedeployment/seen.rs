@@ -1,4 +1,4 @@
-//! What anybody could see of objects from a moment on: every state that the API server has had, in its order.
+//! Records the visible history of objects: every state in the API server from a moment on, in order.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -12,7 +12,7 @@ use kube::{Resource, ResourceExt};
 use operator_tests::Fleet;
 use serde::de::DeserializeOwned;
 
-/// The states of all objects of a kind in a namespace, and their deletions.
+/// States of all objects of a kind in a namespace, and their deletions.
 pub(super) struct Seen<K> {
     api: Api<K>,
     events: Arc<Mutex<Vec<WatchEvent<K>>>>,
@@ -22,7 +22,7 @@ impl<K> Seen<K>
 where
     K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
 {
-    /// From now on.
+    /// Starts recording now.
     pub(super) async fn of(api: Api<K>) -> Self {
         let events: Arc<Mutex<Vec<WatchEvent<K>>>> = Arc::default();
         let target = Arc::clone(&events);
@@ -36,7 +36,7 @@ where
         Self { api, events }
     }
 
-    /// All events, once they show what the API server has now.
+    /// Returns all events, once they include the API server's current state.
     pub(super) async fn up_to_now(&self) -> Vec<WatchEvent<K>> {
         let now = self.api.list(&ListParams::default()).await.unwrap();
         let version = |object: &K| object.resource_version();
@@ -66,7 +66,8 @@ pub(super) async fn pods(fleet: &Fleet<'_>) -> Seen<Pod> {
     Seen::of(fleet.pods()).await
 }
 
-/// The fewest pods that were ready at a time, after so many of them were. A pod that is being deleted is not.
+/// Returns the minimum number of concurrently ready pods, after `launched` of them were ready. A terminating
+/// pod does not count.
 pub(super) async fn fewest_ready(pods: &Seen<Pod>, launched: usize) -> usize {
     let (mut ready, mut fewest) = (BTreeMap::new(), None);
     for event in pods.up_to_now().await {

@@ -1,4 +1,4 @@
-//! The audited way past a hook: an annotation that names one pod by its UID.
+//! Audited bypass of a hook: an annotation with the UID of one pod.
 
 use std::collections::BTreeSet;
 
@@ -27,7 +27,7 @@ async fn one_pod_passes_and_everybody_can_see_it() {
         uid(&one)
     );
     fleet.until_message("ScaleBlocked", &way_out).await;
-    // Another pod's UID, as it would be in an annotation that was copied.
+    // The UID of another pod, as in a copied annotation.
     fleet.annotate(&other, json!({ SKIP_HOOK: uid(&one) })).await;
     fleet.annotate(&other, json!({ SKIP_HOOK: "true" })).await;
     fleet.quiet().await;

@@ -1,4 +1,4 @@
-//! Traces of decisions and of what is done after them.
+//! Traces of decisions and of the actions after them.
 
 use operator_tests::SOON;
 use operator_tests::fleet::{GAME, Who, game};
@@ -23,7 +23,7 @@ async fn a_collector_gets_every_decision_that_does_something_and_every_write() {
         let messages = collector.requests("/v1/traces").into_iter();
         let sent: Vec<u8> = messages.flat_map(|message| message.body.to_vec()).collect();
         let has = |words: &[u8]| sent.windows(words.len()).any(|part| part == words);
-        // Field 5 of a span, a text with its length.
+        // Field 5 of a span: a string with its length.
         let span = |name: &str| [&[0x2a, u8::try_from(name.len()).unwrap()], name.as_bytes()].concat();
         let missing: Vec<&str> = names
             .into_iter()

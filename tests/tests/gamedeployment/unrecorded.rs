@@ -1,5 +1,5 @@
-//! A template that cannot be recorded stops the update, and nothing else: pods are healed and scaled at the recorded
-//! revision, and the condition names the cause.
+//! A template that cannot be recorded stops only the update: the operator still heals and scales pods at the
+//! recorded revision, and the condition names the cause.
 
 use operator_tests::assert_has;
 use operator_tests::fleet::{Who, condition, game};

@@ -1,4 +1,5 @@
-//! Pods that vanish while they wait for their hook: their run goes, and a replacement comes only if the count asks.
+//! Pods that vanish while they wait for their hook: their run is removed, and a replacement appears only if
+//! the count requires it.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -15,10 +16,10 @@ use test_kit::node::{Loss, Options};
 
 use crate::{PROGRAMS, fleet};
 
-/// By then a node counts as gone, and what was on it is deleted.
+/// Time by which a node counts as gone, and its pods are deleted.
 const GONE: Duration = Duration::from_mins(2);
 
-/// A fleet of so many pods, all busy, one of which is to go.
+/// Launches busy pods and scales down by one. Returns the victim.
 async fn draining(fleet: &Fleet<'_>, replicas: usize) -> String {
     let mut hook = until_empty();
     hook["metrics"][0]["consecutiveErrorLimit"] = json!(0);
@@ -95,7 +96,7 @@ async fn a_pod_that_ends_by_itself_is_replaced_without_a_question() {
         .map(|pod| pod.metadata.uid)
         .collect();
     fleet.nodes.pod(first).succeed();
-    // It ended soon after its start: its replacement waits, and the object stays meanwhile.
+    // It ended soon after its start: its replacement backs off, and the object stays meanwhile.
     fleet.says("ScaleBlocked", "PodsEndAtOnce").await;
     fleet.delete_pod(second).await;
     fleet
@@ -116,7 +117,8 @@ async fn on_a_node_that_is_gone_nobody_plays() {
     let victim = draining(&fleet, 4).await;
     let node = fleet.nodes.pod(&victim).view().unwrap().node.unwrap();
     fleet.nodes.lose_node(&node, Loss::Deleted).await.unwrap();
-    // A node that registers again does so soon: until its absence is certain its pods are asked like any other.
+    // A node that registers again does so soon: until its absence is certain, hooks run for its pods as
+    // usual.
     fleet.quiet().await;
     assert!(fleet.names().await.contains(&victim));
     eventually(GONE, || async {
@@ -134,7 +136,7 @@ async fn on_a_node_that_is_gone_nobody_plays() {
         deleted.map(ResourceExt::name_any).collect::<Vec<_>>(),
         [victim.clone()]
     );
-    // The cluster's garbage collector ends what no kubelet can.
+    // The cluster's garbage collector ends the pods that no kubelet can.
     let at_once = DeleteParams::default().grace_period(0);
     fleet.pods().delete(&victim, &at_once).await.unwrap();
     fleet.settled(3).await;
@@ -151,7 +153,7 @@ async fn on_a_node_that_is_silent_somebody_may_play() {
     let victim = draining(&fleet, 2).await;
     let node = fleet.nodes.pod(&victim).view().unwrap().node.unwrap();
     fleet.nodes.lose_node(&node, Loss::Dead).await.unwrap();
-    // The hook is asked and cannot be answered: the pod stays, and somebody is told.
+    // The hook runs and gets no response: the pod stays, and the status says so.
     let message = fleet.says("ScaleBlocked", "HookUnsuccessful").await;
     assert!(
         message.contains(&victim) && message.contains("retry to true"),
@@ -160,7 +162,7 @@ async fn on_a_node_that_is_silent_somebody_may_play() {
     fleet.quiet().await;
     let pod = fleet.pods().get(&victim).await.unwrap();
     assert!(pod.metadata.deletion_timestamp.is_none() && pod.annotations().contains_key(DELETING));
-    // The node comes back, and with it other containers: nobody has been asked about those.
+    // The node comes back with new containers: no hook has run for those.
     fleet.nodes.return_node(&node).await.unwrap();
     fleet.asked(1).await;
     fleet.cleared("ScaleBlocked").await;

@@ -1,4 +1,4 @@
-//! A yes has an age: who was asked a while ago may have players again.
+//! A success expires: a pod checked a while ago may have players again.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use test_kit::eventually;
 
 use crate::fleet;
 
-/// A workload whose verdicts count for the shortest time.
+/// Launches a workload with the shortest validity of verdicts.
 async fn launch(fleet: &Fleet<'_>, replicas: usize) {
     fleet.hook("empty", until_empty()).await;
     let mut spec = hooked("empty");
@@ -23,7 +23,7 @@ async fn launch(fleet: &Fleet<'_>, replicas: usize) {
     fleet.nodes.every_pod().set_players(1);
 }
 
-/// All runs have a verdict that is too old.
+/// Waits until the verdicts of all runs have expired.
 async fn too_old(fleet: &Fleet<'_>) -> Vec<HookRun> {
     fleet.approved().await;
     eventually(SOON, || async {
@@ -47,7 +47,7 @@ async fn a_success_of_an_outage_is_asked_for_again() {
     fleet.kill_workloads();
     fleet.nodes.every_pod().set_players(0);
     let before = too_old(&fleet).await;
-    // Players are back when the operator is.
+    // Players return together with the operator.
     fleet.nodes.every_pod().set_players(9);
     fleet.start_workloads().await;
     fleet

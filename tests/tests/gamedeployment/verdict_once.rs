@@ -1,4 +1,4 @@
-//! A verdict counts once, for the very thing that was asked.
+//! A verdict counts once, and only for its exact purpose.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ fn intent(run: &HookRun) -> String {
     run.metadata.annotations.clone().unwrap_or_default()[INTENT].clone()
 }
 
-/// Images of all containers that were ever started.
+/// Returns the images of all containers that ever started.
 fn started(fleet: &Fleet<'_>) -> BTreeSet<String> {
     let history = fleet.nodes.history().into_iter();
     let images = history.filter_map(|event| match event.what {
@@ -109,12 +109,12 @@ async fn an_update_that_was_approved_says_nothing_about_the_next_one() {
     fleet.set_image("game:v3").await;
     fleet.asked(1).await;
     fleet.quiet().await;
-    // Back to what it was before: that is a change, too.
+    // Back to the previous image: that is a change, too.
     fleet.set_image("game:v1").await;
     fleet.asked(1).await;
     fleet.quiet().await;
     assert_eq!(fleet.nodes.terminations().len(), ended);
-    // And where it is already there is nothing to ask.
+    // A pod that already has the image needs no hook.
     fleet.set_image("game:v2").await;
     fleet.settled(1).await;
     assert_eq!(fleet.nodes.terminations().len(), ended);
@@ -150,7 +150,7 @@ async fn a_restart_between_the_verdict_and_the_act_voids_the_verdict() {
     fleet.kill_workloads();
     fleet.nodes.every_pod().set_players(0);
     fleet.approved().await;
-    // Those who were on it come back to it.
+    // The pod's players come back to it.
     fleet.nodes.every_pod().set_players(1);
     fleet.nodes.pod(&victim).crash();
     let back = |pod: &test_kit::node::PodView| pod.ready && pod.containers[0].restarts == 1;
@@ -194,7 +194,7 @@ async fn another_hook_in_the_spec_voids_the_question() {
         fleet.asked(1).await.into_values().collect::<Vec<_>>(),
         before.into_values().collect::<Vec<_>>()
     );
-    // Without a hook the gate is open.
+    // Without a hook, the gate is open.
     fleet.set(json!({ "preDeleteUpdateStrategy": null })).await;
     fleet.settled(1).await;
     assert_eq!(fleet.nodes.terminated_pods().len(), 1);

@@ -1,4 +1,4 @@
-//! `{{ args.NAME }}`: what a workload knows of a pod reaches the endpoint, and stays in its place.
+//! `{{ args.NAME }}`: a pod's values reach the endpoint, and cannot escape their place.
 
 use std::collections::BTreeMap;
 

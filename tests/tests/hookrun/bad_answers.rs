@@ -1,4 +1,4 @@
-//! Endpoints that answer badly, slowly, without end or not at all: an Error that says what happened, and no harm.
+//! Endpoints with bad, slow, endless or missing responses cause an Error with the reason, and no harm.
 
 use std::time::Duration;
 
@@ -10,9 +10,9 @@ use test_kit::Answer;
 
 use crate::env;
 
-/// The most that a connection's buffers hold beyond what was read, with room to spare.
+/// Upper bound of the unread data in a connection's buffers, with margin.
 const BUFFERED: u64 = 64 << 20;
-/// What one measurement may add to the operator's memory, with room to spare.
+/// Upper bound of the memory that one measurement may add to the operator, with margin.
 const ROOM: u64 = 50 << 20;
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! `count`, `interval` and limits as in the manifests of the user's document, at a faster beat.
+//! `count`, `interval` and limits as in the user document's manifests, at a faster pace.
 
 use operator_tests::{milliseconds, phases, values, web};
 use serde_json::json;
@@ -85,7 +85,7 @@ async fn failures_within_the_limit_are_tolerated() {
     assert_eq!(status.phase, Phase::Successful);
 }
 
-/// As the walk-through of canary rollouts promises.
+/// The walk-through of canary rollouts promises this.
 #[tokio::test]
 async fn without_tolerance_the_first_failure_decides() {
     let env = env("count").await;
@@ -100,7 +100,7 @@ async fn without_tolerance_the_first_failure_decides() {
     assert_eq!(env.game.counts("/").received, 1);
 }
 
-/// From the end of one measurement to the start of the next there is at least the interval.
+/// Asserts that at least the interval passes between the end of one measurement and the start of the next.
 fn assert_spacing(result: &MetricResult, least: i128) {
     for pair in result.measurements.windows(2) {
         let gap = milliseconds(pair[0].finished_at, pair[1].started_at);

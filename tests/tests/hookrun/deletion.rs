@@ -1,4 +1,4 @@
-//! A run that is deleted is forgotten at once, and a new one of its name is a new one.
+//! The operator forgets a deleted run at once, and a new one with the same name starts afresh.
 
 use operator_tests::{SOON, TestEnv, at_once, web};
 use serde_json::json;
@@ -38,7 +38,7 @@ async fn between_two_measurements_polling_ends() {
     env.delete("run").await;
     env.idle().await;
     let asked = env.game.counts("/").received;
-    // Another run's life is long enough for a request that should not come.
+    // Another run's lifetime leaves enough time for an unwanted request.
     let other = web("webtest", &env.game.url("/other"), json!({}));
     env.measure("other", at_once(other)).await;
     env.verdict("other").await;

@@ -1,5 +1,5 @@
-//! Where hooks may call: never the node's link or a cloud's metadata, loopback only if a flag says so, and within
-//! the lists of the platform team.
+//! Egress rules of hooks: never link-local addresses or cloud metadata, loopback only with a flag, and only
+//! what the platform team's lists allow.
 
 use std::net::Ipv4Addr;
 
@@ -40,7 +40,7 @@ async fn metadata_and_link_local_addresses_are_refused_in_every_spelling() {
     for (index, (host, _)) in cases.iter().enumerate() {
         ask(&env, &format!("run-{index}"), &format!("http://{host}/")).await;
     }
-    // Those that stand in the spec as they are, are refused before they are asked.
+    // Addresses that appear literally in the spec are refused before any request.
     let mut asked = 0;
     for (index, (host, class)) in cases.iter().enumerate() {
         let message = refusal(&env, &format!("run-{index}")).await;

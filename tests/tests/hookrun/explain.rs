@@ -1,5 +1,4 @@
-//! What the API server makes of the schemas: `kubectl explain` shows every field, and nulls mean that a field is not
-//! set.
+//! Schemas in the API server: `kubectl explain` shows every field, and null means unset.
 
 use std::collections::BTreeSet;
 
@@ -48,8 +47,8 @@ async fn kubectl_explains_every_field() {
     }
 }
 
-/// Whether every field that the schema has is shown, at every depth. What keeps unknown fields is published without
-/// the fields that it knows.
+/// Checks that every field of the schema is shown, at every depth. A field that preserves unknown fields is
+/// published without its known ones.
 fn explained(control_plane: &ControlPlane, path: &str, schema: &Value) {
     let schema = if schema["items"].is_object() {
         &schema["items"]
@@ -74,7 +73,7 @@ fn explained(control_plane: &ControlPlane, path: &str, schema: &Value) {
     }
 }
 
-/// An API server publishes the schemas of definitions some seconds after it has begun to serve them.
+/// Waits for the schemas, which an API server publishes some seconds after it starts serving the CRDs.
 async fn published(control_plane: &ControlPlane, kind: &str) {
     eventually(SOON, || async {
         let output = output_of(control_plane.kubectl().args(["explain", kind]), "").unwrap();
@@ -88,7 +87,7 @@ async fn published(control_plane: &ControlPlane, kind: &str) {
     .await;
 }
 
-/// The fields that `kubectl explain` lists for this path.
+/// Returns the fields that `kubectl explain` lists for this path.
 fn shown(control_plane: &ControlPlane, path: &str) -> BTreeSet<String> {
     let text = kubectl(control_plane, &["explain", path], "");
     let fields = text.split_once("\nFIELDS:\n").map_or("", |(_, fields)| fields);
@@ -109,7 +108,7 @@ async fn a_null_is_a_field_that_is_not_set() {
         let mut filled = filled(spec);
         if kind == "GameDeployment" {
             filled["selector"] = json!({ "matchLabels": { "app": "nulls" }, "matchExpressions": null });
-            // As Go writes it.
+            // In Go's notation.
             filled["template"] = json!({ "metadata": { "creationTimestamp": null, "labels": { "app": "nulls" } },
                 "spec": { "containers": [{ "name": "game", "image": "game:1", "resources": {} }] } });
         } else {
@@ -137,7 +136,7 @@ async fn a_null_is_a_field_that_is_not_set() {
             nulls.iter().any(|null| null == kept),
             "what has no schema is kept as it is: {nulls:?}"
         );
-        // Texts are stored as null, everything else is dropped; both are read as a field that is not set.
+        // Null strings are stored as null, all other nulls are dropped; both read as unset fields.
         for null in nulls.iter().filter(|null| *null != kept) {
             let steps = null.split('.').map(|step| step.split('[').next().unwrap_or(step));
             let field = steps.skip(1).fold(spec, |schema, step| {
@@ -156,7 +155,7 @@ async fn a_null_is_a_field_that_is_not_set() {
     }
 }
 
-/// The operators' types read it.
+/// Checks that the operators' types can parse it.
 fn read(kind: &str, stored: &Value) {
     let stored = stored.clone();
     match kind {
@@ -174,7 +173,7 @@ fn read(kind: &str, stored: &Value) {
     }
 }
 
-/// A value of this schema in which every field that may be absent is null.
+/// Builds a value of this schema in which every optional field is null.
 fn filled(schema: &Value) -> Value {
     let required: Vec<_> = schema["required"].as_array().into_iter().flatten().collect();
     match schema["type"].as_str() {

@@ -1,4 +1,4 @@
-//! What endpoints answer, and what a condition gets to see of it.
+//! Responses of endpoints, and what a condition sees of them.
 
 use operator_tests::{SOON, at_once, merge, web};
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! Conditions that are written to do harm end in an Error or in a plain no, and nobody else notices.
+//! Hostile conditions end in an Error or a plain failure, without any effect on others.
 
 use operator_tests::{SOON, TestEnv, at_once, web};
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use test_kit::{Answer, eventually};
 
 use crate::env;
 
-/// What all hostile conditions together may add to the operator's memory.
+/// Upper bound of the memory that all hostile conditions together may add to the operator.
 const ROOM: u64 = 50 << 20;
 
 #[tokio::test]
@@ -78,8 +78,8 @@ async fn conditions_that_would_run_for_ever_end() {
     .await;
 }
 
-/// Measures hostile conditions beside a healthy run: each ends as it may, the healthy one goes on, and the operator
-/// is the same process with about the same memory.
+/// Measures hostile conditions beside a healthy run: each ends in a permitted phase, the healthy one
+/// continues, and the operator is the same process with about the same memory.
 async fn unharmed(env: &TestEnv<'_>, cases: &[(String, Value)], may_end: impl Fn(Phase) -> bool) {
     env.game.on("/healthy", Answer::json(json!({ "age": 45 })));
     let healthy = web(

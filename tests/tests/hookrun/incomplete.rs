@@ -1,4 +1,4 @@
-//! An answer that the server itself calls incomplete is no measured success.
+//! A response that the server itself marks as incomplete is not a measured success.
 
 use operator_tests::{assert_has, at_once};
 use serde_json::{Value, json};

@@ -34,12 +34,12 @@ async fn a_host_has_its_share_of_calls_and_others_have_theirs() {
     other.on("/", Answer::json(json!({ "age": 45 })));
     env.game.on("/never", Answer::never());
     env.game.on("/", Answer::json(json!({ "age": 45 })));
-    // Holds the only place until it is terminated.
+    // Holds the only slot until it is terminated.
     let holder = json!({ "provider": { "web": { "timeoutSeconds": 600 } } });
     env.measure("holder", web("webtest", &env.game.url("/never"), holder))
         .await;
     env.game.await_in_flight("/never", 1, SOON).await.unwrap();
-    // Waiting for a place is no part of a call's time.
+    // Waiting for a slot does not count towards a call's timeout.
     let second = json!({ "provider": { "web": { "timeoutSeconds": 1 } } });
     env.measure("waiting", at_once(web("webtest", &env.game.url("/"), second)))
         .await;

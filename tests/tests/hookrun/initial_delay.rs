@@ -1,4 +1,4 @@
-//! `initialDelay` counts from the moment a metric may start.
+//! `initialDelay` counts from the moment when a metric may start.
 
 use operator_tests::{milliseconds, web};
 use serde_json::json;

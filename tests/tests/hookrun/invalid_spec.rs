@@ -1,4 +1,4 @@
-//! A run that cannot be measured says everything that is wrong with it, at once, and disturbs nobody.
+//! A run with an invalid spec reports all its errors at once, and affects no other run.
 
 use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams, PostParams};
 use operator_tests::{SOON, TestEnv, assert_ended, assert_has, web};
@@ -157,7 +157,7 @@ async fn a_verdict_stays_when_the_spec_becomes_unreadable() {
         if seen > 0 { Ok(()) } else { Err(seen) }
     })
     .await;
-    // The operator reads the run before it would write to it; another object shows that it is done.
+    // The operator reads this run first; another object shows that it is done.
     env.measure("after", web("webtest", &env.game.url("/"), json!({})))
         .await;
     env.verdict("after").await;
@@ -189,7 +189,8 @@ async fn a_mistake_in_a_field_that_is_set_right_leaves_the_verdict() {
     assert_eq!(env.game.all_requests().len(), 0);
 }
 
-/// Newer API servers know these rules and refuse the object; to older ones the operator says the same.
+/// Newer API servers enforce these rules and reject the object; with older ones, the operator reports the
+/// same.
 #[tokio::test]
 async fn what_the_schemas_rules_say_holds_without_them_too() {
     let env = env("invalid").await;
@@ -231,7 +232,7 @@ fn as_is(env: &TestEnv<'_>) -> Api<DynamicObject> {
     Api::namespaced_with(env.client(), &env.namespace, &ApiResource::erase::<HookRun>(&()))
 }
 
-/// Writes a run without looking at it, as kubectl would.
+/// Creates a run without validation, like kubectl.
 async fn create_as_is(env: &TestEnv<'_>, name: &str, spec: Value) {
     let run = json!({
         "apiVersion": "tkex.tencent.com/v1alpha1", "kind": "HookRun",

@@ -1,4 +1,4 @@
-//! What people see with kubectl: columns, short names, scaling.
+//! Output of kubectl: columns, short names, scaling.
 
 use serde_json::{Value, json};
 use test_kit::ControlPlane;
@@ -107,7 +107,7 @@ fn run(control_plane: &ControlPlane, namespace: &str, arguments: &[&str], input:
     )
 }
 
-/// What kubectl writes, given this input; a complaint of its is a failed test.
+/// Runs kubectl with this input and returns its output; an error fails the test.
 pub(crate) fn kubectl(control_plane: &ControlPlane, arguments: &[&str], input: &str) -> String {
     let output = output_of(control_plane.kubectl().args(arguments), input).unwrap();
     let said = String::from_utf8_lossy(&output.stderr);

@@ -1,7 +1,7 @@
-//! HookRuns on a real API server: one file a behaviour.
+//! Tests of HookRuns on a real API server: one file per behaviour.
 //!
-//! Every test has a namespace and an operator process of its own; all share one control plane, but for those that
-//! stop or pause the API server.
+//! Every test has its own namespace and operator process. All share one control plane, except those that stop
+//! or pause the API server.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may end so")]
 
@@ -39,12 +39,12 @@ mod traces;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_hook-operator-under-test");
 
-/// An environment on the shared control plane.
+/// Returns an environment on the shared control plane.
 async fn env(name: &str) -> TestEnv<'static> {
     TestEnv::on(shared().await, PROGRAM, name).await
 }
 
-/// An environment whose operator is started with these flags alone.
+/// Returns an environment whose operator starts with these flags only.
 async fn stage_with(name: &str, flags: &[&str]) -> TestEnv<'static> {
     let control_plane = shared().await;
     let namespace = control_plane.namespace(name).await;

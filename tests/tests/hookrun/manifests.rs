@@ -1,4 +1,4 @@
-//! Manifests as people have them pass the API server and come back whole: those of all generations of the original
+//! Users' manifests survive the API server unchanged: those of all generations of the original
 //! (`tests/manifests`) and the project's own examples.
 
 use std::path::{Path, PathBuf};
@@ -10,9 +10,9 @@ use test_kit::ControlPlane;
 use crate::kubectl::kubectl;
 use crate::shared;
 
-/// Where the manifests of the original's generations are.
+/// Directory with the manifests of the original's generations.
 const MANIFESTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/manifests");
-/// Where the project's own examples are.
+/// Directory with the project's own examples.
 const EXAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples");
 
 #[tokio::test]
@@ -67,11 +67,11 @@ async fn a_field_that_nobody_knows_is_not_refused() {
     assert_eq!(stored.data["spec"]["fieldOfTheFuture"], Value::Null);
     let mut lost = Vec::new();
     compare(&wanted["spec"], &stored.data["spec"], "", &mut lost);
-    // Metrics keep theirs, so that the operator sees a slip.
+    // Metrics preserve unknown fields, so that the operator sees a typo.
     assert_eq!(lost, ["/fieldOfTheFuture"]);
 }
 
-/// Applies every document below a directory and compares it with what is stored. Returns the names of the files.
+/// Applies every document below a directory and compares it with the stored object. Returns the file names.
 async fn assert_stored_whole(directory: &str) -> Vec<PathBuf> {
     let control_plane = shared().await;
     let namespace = control_plane.namespace("manifests").await;
@@ -98,7 +98,7 @@ async fn assert_stored_whole(directory: &str) -> Vec<PathBuf> {
     files
 }
 
-/// Applies a document as it is, but for its namespace; returns it as it is stored.
+/// Applies a document with only its namespace changed; returns the stored object.
 fn apply(control_plane: &ControlPlane, namespace: &str, document: &Value) -> Value {
     let named = document["metadata"]["generateName"].is_null();
     let arguments = [
@@ -117,7 +117,7 @@ fn api(control_plane: &ControlPlane, namespace: &str, document: &Value) -> Api<D
 fn documents(file: &Path) -> Vec<Value> {
     let text = std::fs::read_to_string(file).unwrap();
     let mut documents: Vec<Value> = serde_saphyr::from_multiple(&text).unwrap();
-    // Budgets and autoscalers have newer versions than the API server of the tests.
+    // Pod disruption budgets and autoscalers use newer versions than the tests' API server has.
     documents.retain(|document| {
         ["v1", "tkex.tencent.com/v1alpha1"].contains(&document["apiVersion"].as_str().unwrap())
     });
@@ -127,7 +127,7 @@ fn documents(file: &Path) -> Vec<Value> {
     documents
 }
 
-/// Notes the paths of all that is not stored as it was written.
+/// Collects the paths of all values that were not stored as written.
 fn compare(wanted: &Value, stored: &Value, path: &str, lost: &mut Vec<String>) {
     match (wanted, stored) {
         (Value::Object(wanted), Value::Object(stored)) => {

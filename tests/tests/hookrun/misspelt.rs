@@ -1,5 +1,5 @@
-//! A field that is misspelt, or stands in the wrong place, opens no gate: the API server keeps it, and the operator says
-//! what was meant.
+//! A misspelt or misplaced field opens no gate: the API server keeps it, and the operator suggests the right
+//! one.
 
 use operator_tests::{assert_has, at_once, merge, web};
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! What the operator tells people and machines about itself, and how it starts and ends.
+//! Observability of the operator for users and machines, and its start and shutdown.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use test_kit::{Answer, ControlPlane, Options, Process, Program, eventually};
 
 use crate::{PROGRAM, env, shared};
 
-/// Far less than the grace period of a pod.
+/// Far less than a pod's grace period.
 const QUICKLY: Duration = Duration::from_secs(10);
 
 #[tokio::test]
@@ -118,7 +118,7 @@ async fn every_line_of_the_log_is_json_and_a_verdict_is_one_of_them() {
     env.settled("run").await;
     let ended = eventually(SOON, || async {
         let log = env.operator.process.stderr();
-        // The last line may be in the midst of being written.
+        // The last line may still be incomplete.
         let whole = log.rsplit_once('\n').map(|(whole, _)| whole).unwrap_or_default();
         let lines: Vec<Value> = whole
             .lines()

@@ -1,4 +1,4 @@
-//! A metric without count and interval is measured once, and that is the verdict.
+//! A metric without count and interval is measured once, and that decides the verdict.
 
 use operator_tests::web;
 use serde_json::json;

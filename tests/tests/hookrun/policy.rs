@@ -1,4 +1,4 @@
-//! `policy`: which metric is measured when, and what becomes of the others when one has ended badly.
+//! `policy`: the order of the metrics, and the effect of a failed one on the others.
 
 use operator_tests::{SOON, assert_ended, at_once, web};
 use serde_json::json;

@@ -1,5 +1,5 @@
-//! A metric with a success limit and no `failureLimit` keeps asking, through failures and errors, until it has seen
-//! that many successes. User interfaces write this shape.
+//! A metric with a success limit and no `failureLimit` keeps polling, through failures and errors, until it
+//! has that many successes. User interfaces write this shape.
 
 use operator_tests::{assert_ended, assert_has, phases, web};
 use serde_json::json;
@@ -118,7 +118,7 @@ async fn while_it_waits_the_status_says_what_for() {
     assert_eq!(env.settled("run").await.phase, Phase::Successful);
 }
 
-/// One answer after another; the last one goes on.
+/// Returns one response after another, and repeats the last one.
 fn in_turn(answers: &[&Answer]) -> Script {
     let mut scripts = answers.iter().map(|answer| Script::from((*answer).clone()));
     let first = scripts.next().unwrap_or_else(|| Answer::status(404).into());

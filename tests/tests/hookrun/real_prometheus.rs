@@ -1,4 +1,4 @@
-//! Queries of a real Prometheus: numbers, NaN, emptiness and refusals.
+//! Queries to a real Prometheus: numbers, NaN, empty results and errors.
 
 use operator_tests::{TestEnv, assert_has, at_once};
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ use tokio::sync::OnceCell;
 
 use crate::env;
 
-/// A query that matches nothing.
+/// Query without matches.
 const NOTHING: &str = "nosuch_metric";
 
 #[tokio::test]
@@ -146,7 +146,7 @@ async fn a_refused_query_is_an_error_in_prometheus_own_words() {
         let message = status.message.unwrap();
         assert!(message.contains(words), "{words} is not in {message}");
     }
-    // An address that leads to something else.
+    // An address that belongs to another kind of server.
     env.game.otherwise(Answer::json(json!({ "age": 45 })));
     env.measure("elsewhere", at_once(metric(&env.game.url(""), "vector(1)")))
         .await;

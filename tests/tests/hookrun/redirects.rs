@@ -1,4 +1,4 @@
-//! Redirects are followed where the manifest's headers belong, and nowhere else.
+//! The operator follows redirects only to places where the manifest's headers belong.
 
 use std::net::Ipv4Addr;
 
@@ -77,7 +77,7 @@ async fn in_a_circle_they_end() {
     assert_eq!(env.game.counts("/circle").received, 3);
 }
 
-/// A hook that is redirected there ends in an Error with these words.
+/// Asserts that a hook redirected to this target ends in an Error with these words.
 async fn assert_refused(env: &TestEnv<'_>, name: &str, target: &str, words: &str) {
     let path = format!("/{name}");
     env.game.on(&path, Answer::redirect(target));

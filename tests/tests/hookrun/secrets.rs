@@ -1,5 +1,5 @@
-//! A Secret's text reaches the endpoint and nothing else: no status, event, log line or metric, whatever the
-//! endpoint does with it.
+//! A Secret's text reaches only the endpoint: it appears in no status, event, log line or metric, whatever
+//! the endpoint does with it.
 
 mod escapes;
 
@@ -16,7 +16,7 @@ use test_kit::{Answer, eventually};
 
 use crate::env;
 
-/// Needs quoting in JSON and encoding in a URL; every part of it is one of a kind.
+/// Needs quoting in JSON and encoding in a URL; each of its parts is unique.
 const SECRET: &str = "hush+Zq8 \"Vx2\\Kw7\"/Jy4%Bn5&Tr3";
 
 async fn secretive() -> TestEnv<'static> {
@@ -62,7 +62,7 @@ async fn an_endpoint_that_sends_it_back_does_not_publish_it() {
         json!({ "headers": request.headers, "query": request.query, "body": body, "text": SECRET, "age": 5 })
     };
     let answers: [(&str, Script, Value); 9] = [
-        // The whole answer is the value.
+        // The whole response is the value.
         (
             "whole",
             Script::by(move |request| Answer::json(echo(request))),
@@ -95,7 +95,7 @@ async fn an_endpoint_that_sends_it_back_does_not_publish_it() {
             Script::by(move |request| Answer::json(echo(request)).with_status(503)),
             json!({}),
         ),
-        // A page of which only the beginning is shown, and the secret stands across the cut.
+        // A page that is cut in the middle of the secret.
         (
             "cut-page",
             Script::by(move |_| Answer::text(format!("{} {SECRET}", filler(185))).with_status(500)),
@@ -224,7 +224,7 @@ async fn a_missing_secret_is_named_and_heals_when_it_comes() {
     assert_hidden(&env).await;
 }
 
-/// What is read is bounded: neither the call nor the search of the answer costs more than that.
+/// Bounds the secret's length, and with it the cost of the call and of the search in the response.
 #[tokio::test]
 async fn a_secret_that_is_too_long_is_not_sent() {
     let env = secretive().await;
@@ -256,7 +256,7 @@ async fn a_secret_that_is_too_long_is_not_sent() {
     assert_eq!(env.game.all_requests().len(), 0);
 }
 
-/// The secret in a header of its own, within a header and in a JSON body.
+/// Places the secret in its own header, within a header and in a JSON body.
 fn everywhere() -> Value {
     json!({ "provider": { "web": {
         "method": "POST",
@@ -272,7 +272,7 @@ fn with_token(url: &str) -> String {
     format!("{url}?token={{{{ args.token }}}}")
 }
 
-/// Creates a run of one metric that may use `args.token`; its first error ends it, unless it polls.
+/// Creates a run with one metric that may use `args.token`; its first error is final, unless it polls.
 async fn create(env: &TestEnv<'_>, name: &str, mut metric: Value) {
     if metric["interval"].is_null() {
         metric = at_once(metric);
@@ -302,8 +302,8 @@ async fn put_secret(env: &TestEnv<'_>, name: &str, key: &str) {
         .unwrap();
 }
 
-/// Looks for the secret, in whatever disguise, wherever anything is shown. Every verdict but a success has its event first, so
-/// that the events are there to be looked at.
+/// Searches every output for the secret, in any encoding. Every verdict except a success emits its event
+/// first, so the events exist by now.
 async fn assert_hidden(env: &TestEnv<'_>) {
     let runs = env.runs().list(&ListParams::default()).await.unwrap().items;
     for run in &runs {

@@ -1,4 +1,4 @@
-//! A run whose spec is changed in mid-run is judged by the spec as it stands.
+//! A spec change during a run takes effect: the current spec decides the verdict.
 
 use operator_tests::{SOON, assert_ended, web};
 use serde_json::json;

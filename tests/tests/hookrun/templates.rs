@@ -1,4 +1,4 @@
-//! A HookTemplate says in its `Valid` condition whether runs of it can be measured.
+//! A HookTemplate's `Valid` condition reports whether its runs can be measured.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, Patch, PatchParams};
@@ -91,7 +91,7 @@ async fn a_condition_that_is_true_already_is_not_written_again() {
     let before = env.templates().get("test").await.unwrap();
     env.operator.process.restart().unwrap();
     env.operator.ready().await;
-    // The template was listed before this one, so whatever is to be written for it has been.
+    // The operator listed the template before this one, so it has written any condition for it.
     env.create_template("later", broken()).await;
     condition(&env, "later", "False").await;
     assert_eq!(

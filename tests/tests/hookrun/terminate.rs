@@ -1,4 +1,4 @@
-//! `spec.terminate` ends a run, whatever it is doing, and never opens a gate.
+//! `spec.terminate` ends a run in any state, and never opens a gate.
 
 use operator_tests::{SOON, assert_ended, web};
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! `ttlSecondsAfterFinished`: a finished run is deleted when its time has come, and not before.
+//! `ttlSecondsAfterFinished`: the operator deletes a finished run when its time has come, and not before.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ async fn a_run_is_deleted_when_its_time_has_come() {
     let env = env("ttl").await;
     env.game.on("/", Answer::json(json!({ "age": 45 })));
     create(&env, "run", Some(2)).await;
-    // Keeps it to be looked at.
+    // Keeps the run for inspection.
     env.patch(
         "run",
         json!({ "metadata": { "finalizers": ["example.com/wait"] } }),
@@ -36,7 +36,7 @@ async fn a_run_is_deleted_when_its_time_has_come() {
     .await;
     let ended = run.status.unwrap().completed_at;
     let deleted = run.metadata.deletion_timestamp.map(|at| Time::new(at.0));
-    // The API server cuts the time of a deletion to whole seconds.
+    // The API server truncates deletion times to whole seconds.
     assert!(milliseconds(ended, deleted) > Some(1000), "{ended:?} {deleted:?}");
     env.patch("run", json!({ "metadata": { "finalizers": null } }))
         .await;

@@ -1,4 +1,4 @@
-//! `timeoutSeconds` bounds the whole run: it ends in Error, whatever it waits for.
+//! `timeoutSeconds` bounds the whole run: it ends in Error, whatever it is waiting for.
 
 use operator_tests::{SOON, assert_ended, milliseconds, web};
 use serde_json::{Value, json};

@@ -1,5 +1,5 @@
-//! Traces: sent where a collector is named, with names and classes and without secrets; a collector that is not there
-//! does no harm.
+//! Traces: sent only with a configured collector, with names and classes and without secrets; an unreachable
+//! collector does no harm.
 
 use operator_tests::{SOON, Start, TestEnv, at_once, hooks_kubeconfig, web};
 use serde_json::json;
@@ -9,7 +9,7 @@ use test_kit::{Answer, Webhook, eventually};
 
 use crate::{PROGRAM, env, shared};
 
-/// What collectors listen at.
+/// Path of a collector's endpoint.
 const PATH: &str = "/v1/traces";
 
 async fn traced(endpoint: &str) -> TestEnv<'static> {
@@ -21,7 +21,7 @@ async fn traced(endpoint: &str) -> TestEnv<'static> {
     TestEnv::with(control_plane, namespace, &start).await
 }
 
-/// Whether a message of OTLP has a span of this name: field 5 of a span, a text with its length.
+/// Whether an OTLP message has a span with this name: field 5 of a span, a string with its length.
 fn has_span(message: &Received, name: &str) -> bool {
     let field = [&[0x2a, u8::try_from(name.len()).unwrap()], name.as_bytes()].concat();
     has(message, &field)
@@ -70,7 +70,7 @@ async fn a_collector_gets_every_measurement_and_every_write_and_no_secret() {
     }
     let mut kinds = sent.iter().filter_map(|message| message.header("content-type"));
     assert!(kinds.all(|kind| kind == "application/x-protobuf"));
-    // The log is as it is without traces.
+    // The log is the same as without traces.
     assert!(!env.operator.process.stderr().contains("\"name\":\"measurement\""));
 }
 
@@ -101,7 +101,7 @@ async fn without_an_endpoint_nothing_is_sent() {
     env.measure("run", at_once(web("webtest", &env.game.url("/"), json!({}))))
         .await;
     assert_eq!(env.settled("run").await.phase, Phase::Successful);
-    // An exporter has a thread of its own.
+    // An exporter has its own thread.
     let threads = std::fs::read_dir(format!("/proc/{}/task", env.operator.process.id())).unwrap();
     let names: Vec<String> = threads
         .filter_map(|thread| std::fs::read_to_string(thread.ok()?.path().join("comm")).ok())

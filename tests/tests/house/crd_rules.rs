@@ -1,10 +1,11 @@
-//! The rules (`x-kubernetes-validations`) that API servers from 1.25 on apply. The oldest supported server drops
-//! them, so each is compiled and asked here: a rule that cannot be read would make the CRDs impossible to install.
+//! Checks the rules (`x-kubernetes-validations`) that API servers from 1.25 on apply. The oldest supported
+//! server drops them, so the tests compile and evaluate each: an unreadable rule would make the CRDs
+//! impossible to install.
 
 use cel::{Context, Program, Value, to_value};
 use serde_json::{Value as Json, json};
 
-/// Every rule of a schema, with the path of the field that it speaks of.
+/// Collects every rule of a schema, with the path of its field.
 fn rules(path: &str, schema: &Json, found: &mut Vec<(String, String)>) {
     for rule in schema["x-kubernetes-validations"]
         .as_array()
@@ -35,7 +36,7 @@ fn all_rules() -> Vec<(String, String)> {
     found
 }
 
-/// Whether an object passes all rules that stand at a path.
+/// Whether an object passes all rules at a path.
 fn passes(path: &str, object: &Json) -> bool {
     let mut asked = 0;
     let passes = all_rules().iter().filter(|(at, _)| at == path).all(|(_, rule)| {
@@ -112,8 +113,8 @@ fn rules_let_good_manifests_pass_and_stop_bad_ones() {
     }
 }
 
-/// API servers estimate what a rule may cost from the longest lists that a schema allows, and refuse a definition
-/// whose rules could cost too much: a list with rules in it has a bound.
+/// API servers estimate the cost of a rule from the longest lists that a schema allows, and reject a CRD
+/// whose rules could cost too much: a list with rules in it needs a bound.
 #[test]
 fn lists_with_rules_in_them_are_bounded() {
     fn check(path: &str, schema: &Json) {
@@ -141,7 +142,7 @@ fn lists_with_rules_in_them_are_bounded() {
     }
 }
 
-/// What a schema says nothing of is not there for rules: a rule that names it cannot be compiled by the API server.
+/// Rules cannot see untyped fields: the API server cannot compile a rule that names one.
 #[test]
 fn rules_speak_of_typed_fields_only() {
     fn check(schema: &Json) {

@@ -1,4 +1,4 @@
-//! The rules of the repository: what may depend on what, what may be linked, and that what is generated is up to date.
+//! Rules of the repository: permitted dependencies and licences, and up-to-date generated files.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may end so")]
 

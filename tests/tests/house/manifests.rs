@@ -1,4 +1,4 @@
-//! The manifests that are said to set every field do so.
+//! Checks that the manifests that claim to set every field do so.
 
 use serde_json::Value;
 use shared_api::crd::{schema_of, unset_fields};
@@ -14,7 +14,7 @@ fn manifests_of_all_fields_set_each_field() {
         let object: Value = serde_saphyr::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
         let schema = schema_of(kind, "spec").unwrap();
         let mut unset = unset_fields(&schema, &[&object["spec"]]);
-        // A HookRun has them from its HookTemplate.
+        // A HookRun gets them from its HookTemplate.
         unset.retain(|field| {
             kind != "HookRun" || !field.starts_with("metrics.") && !field.starts_with("args.")
         });

@@ -1,10 +1,10 @@
-//! The map of the code names functions: each is where the map says.
+//! Checks that each function on the map of the code is where the map says.
 
 use std::path::Path;
 
 use pulldown_cmark::{Event, Parser, Tag, TagEnd};
 
-/// Links of a page whose text is code: the code, and where the link leads.
+/// Returns the links of a page whose text is code: the code, and the link target.
 fn named(page: &str) -> Vec<(String, String)> {
     let mut found = Vec::new();
     let (mut target, mut code) = (None, String::new());

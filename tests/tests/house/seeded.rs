@@ -1,4 +1,4 @@
-//! Every seeded bug still has its place: its text stands once in its file, and the test that finds it exists.
+//! Checks that every seeded bug still has its place: its text occurs once in its file, and its test exists.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::walls::metadata;
 
-/// The sources of a package, its tests included.
+/// Returns the sources of a package, including its tests.
 fn sources(package: &Path) -> String {
     let mut text = String::new();
     let mut dirs = vec![package.to_owned()];
@@ -24,7 +24,7 @@ fn sources(package: &Path) -> String {
     text
 }
 
-/// Directories of packages, by name.
+/// Returns the directories of packages, by name.
 fn packages() -> BTreeMap<String, PathBuf> {
     let metadata = metadata();
     let packages = metadata["packages"].as_array().unwrap().iter();

@@ -1,5 +1,5 @@
-//! What `deny.toml` says of licences, bans and sources, held against what is linked. The advisories that it speaks of
-//! need a database, so they are for the hosted workflow.
+//! Checks the linked packages against the licences, bans and sources of `deny.toml`. Its advisories need a
+//! database, so only the hosted workflow checks them.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ fn texts(value: &toml::Value) -> BTreeSet<String> {
     items.map(|item| item.as_str().unwrap().to_owned()).collect()
 }
 
-/// Packages of others.
+/// Returns the foreign packages.
 fn foreign(metadata: &Value) -> Vec<&Value> {
     let all = metadata["packages"].as_array().unwrap().iter();
     all.filter(|package| !package["source"].is_null()).collect()
@@ -26,7 +26,8 @@ fn label(package: &Value) -> String {
     format!("{} {}", package["name"], package["version"])
 }
 
-/// Whether a licence expression (<https://spdx.org/licenses>) is met by what is allowed. `/` is the old way to write OR.
+/// Whether the allowed licences satisfy a licence expression (<https://spdx.org/licenses>). `/` is the old
+/// form of OR.
 fn is_met(expression: &str, allowed: &BTreeSet<String>) -> bool {
     let spaced = expression
         .replace('/', " OR ")

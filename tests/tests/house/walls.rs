@@ -1,11 +1,11 @@
-//! Cores and types have no client, no runtime and no clock of their own: the crate boundary is the wall.
+//! Checks that cores and types have no client, runtime or clock of their own: the crate boundary is the wall.
 
 use std::collections::BTreeMap;
 use std::process::Command;
 
 use serde_json::Value;
 
-/// What must not be reachable from a pure crate by normal dependencies.
+/// Packages that a pure crate must not reach by normal dependencies.
 const IMPURE: [&str; 8] = [
     "tokio",
     "kube-client",
@@ -17,8 +17,8 @@ const IMPURE: [&str; 8] = [
     "axum",
 ];
 
-/// General-purpose languages, and which of one another they use. They know nothing of the rest, and whoever shares code
-/// with the operators may use them.
+/// General-purpose languages, and their permitted dependencies on each other. They know nothing of the rest;
+/// crates that share code with the operators may use them.
 const LANGUAGES: [(&str, &[&str]); 6] = [
     ("expr-conditions", &["go-duration", "near-names"]),
     ("go-duration", &[]),
@@ -28,8 +28,8 @@ const LANGUAGES: [(&str, &[&str]); 6] = [
     ("redact", &[]),
 ];
 
-/// What each of our crates may use of the others. `language-parity` has languages alone, which its tables are about;
-/// `witness` judges the operators, so it shares nothing with them.
+/// Permitted dependencies between our crates. `language-parity` uses only languages, which its tables are
+/// about; `witness` judges the operators, so it shares nothing with them.
 const ALLOWED: &str = "
     shared-api:
     hook-core: shared-api
@@ -54,7 +54,7 @@ const ALLOWED: &str = "
     xtask: admission gamedeployment-core gamedeployment-operator hook-core hook-operator kubectl-game language-parity shared-api test-kit
 ";
 
-/// What cargo prints, asked in this workspace.
+/// Runs cargo in this workspace and returns its output.
 fn cargo(arguments: &[&str]) -> String {
     let output = Command::new(env!("CARGO"))
         .args(arguments)
@@ -68,7 +68,7 @@ fn cargo(arguments: &[&str]) -> String {
 }
 
 pub(crate) fn metadata() -> Value {
-    // Packages of other platforms need not have been fetched.
+    // Packages for other platforms may be missing locally.
     let version = String::from_utf8(Command::new("rustc").arg("-vV").output().unwrap().stdout).unwrap();
     let host = version
         .lines()
@@ -78,7 +78,7 @@ pub(crate) fn metadata() -> Value {
     serde_json::from_str(&cargo(&asked)).unwrap()
 }
 
-/// For each package id: its name and its normal dependencies.
+/// Returns name and normal dependencies of each package id.
 fn graph(metadata: &Value) -> BTreeMap<String, (String, Vec<String>)> {
     let name = |id: &Value| {
         let packages = metadata["packages"].as_array().unwrap();
@@ -142,8 +142,8 @@ fn our_crates_depend_on_one_another_in_one_direction() {
     }
 }
 
-/// What a pure crate asks for by itself. The features of a shared dependency may bring in more when the whole
-/// workspace is built at once; what counts is what the crate's own manifest opens.
+/// Checks the direct requests of a pure crate. The features of a shared dependency may bring in more in a
+/// build of the whole workspace; only the crate's own manifest counts.
 #[test]
 fn pure_crates_name_nothing_impure() {
     let pure = [
@@ -165,8 +165,8 @@ fn pure_crates_name_nothing_impure() {
     }
 }
 
-/// Clippy reads the nearest settings only: those of the pure crates repeat the ones of the root, and add what nothing
-/// pure may call.
+/// Clippy reads only the nearest settings: those of the pure crates repeat the root's, and add everything
+/// that pure code must not call.
 #[test]
 fn settings_of_pure_crates_are_those_of_the_root_and_forbid_the_same() {
     let root = include_str!("../../../clippy.toml");

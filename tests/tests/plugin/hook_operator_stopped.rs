@@ -1,4 +1,4 @@
-//! hook-operator does not run: within 40 s people are told so, and by which command they see it.
+//! Without a running hook-operator, the status reports it within 40 s, with the command that shows it.
 
 use std::time::{Duration, Instant};
 

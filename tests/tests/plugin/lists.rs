@@ -1,4 +1,4 @@
-//! Tables, `-o`, HookRuns.
+//! Tests of tables, `-o` and HookRuns.
 
 use operator_tests::assert_has;
 use operator_tests::fleet::{GAME, empty_now, game, hooked, until_empty};
@@ -57,7 +57,7 @@ async fn workloads_and_runs_are_listed_for_people_and_for_programs() {
     programs_read_it(&plugin).await;
 }
 
-/// `-o`, and HookRuns.
+/// Tests `-o` and HookRuns.
 async fn programs_read_it(plugin: &Plugin<'_>) {
     let list = plugin.json("list").await;
     assert_eq!(list["kind"], "List");
@@ -117,7 +117,7 @@ async fn a_run_that_asks_without_end_is_ended() {
             .starts_with("there is no HookRun that ended without success"),
         "{nothing:?}"
     );
-    // Block by block where there is no terminal, to the verdict.
+    // Without a terminal, it prints block by block, up to the verdict.
     let watch = format!("hook get {run} -w");
     let watching = plugin.run(&watch);
     let ending = async {

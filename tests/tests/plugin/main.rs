@@ -1,14 +1,14 @@
-//! `kubectl game` against a real API server, simulated nodes and both operators: what people type, what is printed, and
-//! with which exit code it ends.
+//! Tests of `kubectl game` with a real API server, simulated nodes and both operators: commands, output and
+//! exit codes.
 //!
-//! | file | what it is about |
+//! | file | scope |
 //! | --- | --- |
-//! | `scale_down` | a hook that says no: seen, explained, asked again |
+//! | `scale_down` | a failing hook: shown, explained, retried |
 //! | `updates` | pause, resume, set image, undo, history |
-//! | `skip` | one pod that passes unasked |
+//! | `skip` | one pod that bypasses its hook |
 //! | `lists` | tables, `-o`, HookRuns |
-//! | `hook_operator_stopped` | a HookRun that nobody measures |
-//! | `mistakes` | names that are not there, rights that are missing |
+//! | `hook_operator_stopped` | a HookRun without measurements |
+//! | `mistakes` | unknown names, missing permissions |
 //! | `transcript` | `get -w` on a terminal |
 //! | `recording` | the picture of the README |
 
@@ -29,13 +29,13 @@ mod updates;
 use operator_tests::{Fleet, Programs};
 use test_kit::ControlPlane;
 
-/// The programs under test.
+/// Programs under test.
 const PROGRAMS: Programs = Programs {
     workloads: env!("CARGO_BIN_EXE_gamedeployment-operator-under-test"),
     hooks: env!("CARGO_BIN_EXE_hook-operator-under-test"),
 };
 
-/// A fleet on the shared control plane.
+/// Returns a fleet on the shared control plane.
 async fn fleet(name: &str) -> Fleet<'static> {
     Fleet::on(ControlPlane::shared(shared_api::crd::all).await, PROGRAMS, name).await
 }

@@ -1,4 +1,4 @@
-//! Names that are not there, rights that are missing, clusters that do not answer: each says what to do.
+//! Unknown names, missing permissions, unreachable clusters: each error names the remedy.
 
 use operator_tests::assert_has;
 use operator_tests::fleet::{GAME, game};
@@ -49,7 +49,7 @@ async fn each_mistake_is_answered_with_what_to_do() {
     fleet.settled(1).await;
 }
 
-/// Whoever may not is told what is missing.
+/// Checks that a permission error names the missing permission.
 async fn rights_are_named(plugin: &Plugin<'_>) {
     let namespace = &plugin.fleet.namespace;
     let said = plugin.refused(&format!("get {GAME} --as jane")).await;

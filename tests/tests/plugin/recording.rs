@@ -1,5 +1,5 @@
-//! The picture of the README: `get -w` while servers are drained, as it really looked. It is drawn in every run, so that
-//! it can be; `cargo xtask pictures` writes it.
+//! Picture of the README: the real output of `get -w` while servers drain. Every run draws it, so that
+//! drawing keeps working; `cargo xtask pictures` writes it.
 
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
@@ -15,21 +15,21 @@ use crate::terminal::{terminal_of, until};
 const PICTURE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/pictures/drain.svg");
 const COLUMNS: u16 = 108;
 const LINES: u16 = 25;
-/// Of a letter, in pixels.
+/// Width and height of a letter, in pixels.
 const WIDTH: f64 = 7.83;
 const HEIGHT: f64 = 18.0;
 const MARGIN: f64 = 14.0;
-/// For so long a frame is shown at most, and at least: who looks on reads slower than the operators work.
+/// Maximum and minimum duration of a frame: viewers read slower than the operators work.
 const LONGEST: Duration = Duration::from_millis(2500);
 const SHORTEST: Duration = Duration::from_millis(700);
-/// For so long the frame after which somebody does something.
+/// Duration of a frame before a user's action.
 const READ: Duration = Duration::from_secs(4);
 
 #[tokio::test]
 async fn a_drain_as_the_readme_shows_it() {
     let fleet = fleet("games").await;
     let mut hook = empty_now();
-    // Asked three times, so that it can be seen how it is asked.
+    // Three measurements, so that the picture shows them.
     for (field, value) in [
         ("count", json!(3)),
         ("successfulLimit", json!(3)),
@@ -97,19 +97,19 @@ async fn a_drain_as_the_readme_shows_it() {
     fleet.settled(2).await;
 }
 
-/// What was to be seen for a while, and what had been done.
+/// Screen shown for a while, with the caption of the latest action.
 struct Frame {
     lines: Vec<Line>,
     caption: String,
     shown: Duration,
 }
 
-/// The screens that differ by more than ages, each for as long as a reader needs.
+/// Returns the screens that differ in more than ages, each for as long as a reader needs.
 fn frames(recording: &[(Instant, Vec<Line>)], captions: &[(Instant, String)]) -> Vec<Frame> {
     let mut frames: Vec<Frame> = Vec::new();
     for (number, (moment, lines)) in recording.iter().enumerate() {
         let caption = captions.iter().rev().find(|(since, _)| since <= moment);
-        // Before the first one, the terminal is being filled; after the end it is given back.
+        // Before the first caption, the terminal is still filling; after the end, it is restored.
         let Some((_, caption)) = caption else { continue };
         let until = recording.get(number + 1).map_or(*moment, |(next, _)| *next);
         let shown = until.duration_since(*moment);
@@ -155,7 +155,7 @@ fn is_age(word: &str) -> bool {
     word.ends_with(['s', 'm']) && word.starts_with(|letter: char| letter.is_ascii_digit())
 }
 
-/// Frames one after the other, for ever.
+/// Renders the frames one after the other, in an endless loop.
 fn svg(frames: &[Frame]) -> String {
     let total: f64 = frames.iter().map(|frame| frame.shown.as_secs_f64()).sum();
     let (width, height) = (
@@ -209,7 +209,7 @@ fn svg(frames: &[Frame]) -> String {
     svg + "</svg>\n"
 }
 
-/// Letters of the same colour, with the column where they begin.
+/// Splits a line into runs of one colour, with their start columns.
 fn runs(line: &Line) -> Vec<(String, u8, usize)> {
     let mut runs: Vec<(String, u8, usize)> = Vec::new();
     for (at, (letter, colour)) in line.0.iter().enumerate() {

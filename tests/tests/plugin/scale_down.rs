@@ -1,5 +1,5 @@
-//! A scale-down with a hook that says no: the tree shows it, `why` names it, `status` ends with 1; asked again when
-//! nobody plays, it completes.
+//! Scale-down with a failing hook: the tree shows it, `why` names it, `status` exits with 1; a retry without
+//! players completes it.
 
 use operator_tests::assert_has;
 use operator_tests::fleet::{GAME, empty_now, game, hooked};
@@ -53,7 +53,7 @@ async fn a_hook_that_says_no_is_shown_explained_and_asked_again() {
     fleet.settled(2).await;
 }
 
-/// The tree has the pod, its run and its words.
+/// Checks that the tree shows the pod, its run and its message.
 async fn is_shown(plugin: &Plugin<'_>, pod: &str, run: &str) {
     let tree = plugin.ok(&format!("get gd/{GAME}")).await;
     let line = |words: &str| {
@@ -72,7 +72,7 @@ async fn is_shown(plugin: &Plugin<'_>, pod: &str, run: &str) {
     assert_has(&tree, "\"3\" does not satisfy asInt(result) == 0");
 }
 
-/// What waits is explained, what does not is told so. Returns the command that is to be typed next.
+/// Checks the explanation of a waiting pod, and of one that does not wait. Returns the next command to type.
 async fn is_explained(plugin: &Plugin<'_>, pod: &str, run: &str) -> String {
     let namespace = &plugin.fleet.namespace;
     let why = plugin.ok(&format!("why {pod}")).await;

@@ -1,22 +1,22 @@
-//! The little of a terminal that is needed to read what it shows.
+//! Minimal terminal emulation, enough to read the screen.
 
-/// A letter and its colour: the number of the escape sequence, 0 for none.
+/// Letter and its colour: the number of the escape sequence, 0 for none.
 pub(crate) type Cell = (char, u8);
 
-/// A line of the screen.
+/// Line of the screen.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Line(pub(crate) Vec<Cell>);
 
 impl Line {
-    /// Its letters.
+    /// Returns its letters.
     pub(crate) fn text(&self) -> String {
         let text: String = self.0.iter().map(|(letter, _)| letter).collect();
         text.trim_end().to_owned()
     }
 }
 
-/// What stands on the screen after all of this was written. Of what a terminal obeys, only what the plugin uses is known:
-/// anything else fails the test.
+/// Returns the screen after this output. Supports only the escape sequences that the plugin uses: any other
+/// fails the test.
 pub(crate) fn screen(text: &str) -> Vec<Line> {
     let mut lines = vec![Line::default()];
     let (mut line, mut column, mut colour) = (0, 0, 0);
@@ -25,7 +25,7 @@ pub(crate) fn screen(text: &str) -> Vec<Line> {
         match letter {
             '\x1b' => {
                 let Some((sequence, last)) = sequence(&mut letters) else {
-                    // The rest has not been read yet.
+                    // The rest has not arrived yet.
                     return lines;
                 };
                 match (sequence.as_str(), last) {
@@ -58,7 +58,7 @@ pub(crate) fn screen(text: &str) -> Vec<Line> {
     lines
 }
 
-/// What follows an escape: `[`, parameters, a letter.
+/// Parses the rest of an escape sequence: `[`, parameters, a letter.
 fn sequence(letters: &mut std::str::Chars<'_>) -> Option<(String, char)> {
     assert_eq!(letters.next()?, '[');
     let mut parameters = String::new();

@@ -1,4 +1,4 @@
-//! One pod that passes unasked, by a person's word.
+//! A user lets one pod bypass its hook.
 
 use std::collections::BTreeSet;
 
@@ -38,7 +38,7 @@ async fn a_pod_passes_when_a_person_insists_and_no_other_does() {
         "how to take it back: {said}"
     );
     fleet.until_pods(|pods| pods.len() == 2).await;
-    // 1.20 does not say who somebody is: it is the kubeconfig's user then.
+    // Kubernetes 1.20 cannot report the user's identity, so the plugin uses the kubeconfig's user.
     fleet
         .told("no hook was asked; reason: the event is over; by: ")
         .await;
@@ -54,7 +54,7 @@ async fn a_pod_passes_when_a_person_insists_and_no_other_does() {
     assert_eq!(tree.matches("x Failed").count(), 1, "{tree}");
 }
 
-/// Without a yes, typed or given, the pod stays as it is.
+/// Checks that the pod stays unchanged without a typed or given confirmation.
 async fn nothing_happens_unless_it_is_meant(plugin: &Plugin<'_>, pod: &str) {
     let unsure = plugin
         .refused(&format!("skip {pod} --reason 'the event is over'"))

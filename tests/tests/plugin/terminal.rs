@@ -1,4 +1,4 @@
-//! A pseudo-terminal with a program on it.
+//! Pseudo-terminal that runs a program.
 
 use std::fs::{File, OpenOptions};
 use std::io::Read;
@@ -16,12 +16,12 @@ use test_kit::eventually;
 use crate::plugin::PROGRAM;
 use crate::screen::{Line, screen};
 
-/// The plugin in a fleet's namespace, on a terminal of 40 lines and 100 columns.
+/// Runs the plugin in a fleet's namespace, on a terminal of 40 lines and 100 columns.
 pub(crate) fn terminal(fleet: &Fleet<'_>, words: &[&str]) -> Terminal {
     terminal_of(fleet, words, 40, 100)
 }
 
-/// The same on one of another size.
+/// Runs the plugin on a terminal of another size.
 pub(crate) fn terminal_of(fleet: &Fleet<'_>, words: &[&str], lines: u16, columns: u16) -> Terminal {
     let mut command = Command::new(PROGRAM);
     command
@@ -33,7 +33,7 @@ pub(crate) fn terminal_of(fleet: &Fleet<'_>, words: &[&str], lines: u16, columns
     Terminal::start(command, lines, columns)
 }
 
-/// Waits until a terminal shows what is wanted.
+/// Waits until the screen satisfies the predicate.
 pub(crate) async fn until(terminal: &Terminal, wanted: impl Fn(&str) -> bool) -> Vec<String> {
     eventually(SOON, || async {
         let lines = terminal.shows();
@@ -47,11 +47,11 @@ pub(crate) async fn until(terminal: &Terminal, wanted: impl Fn(&str) -> bool) ->
     .await
 }
 
-/// A terminal with a program on it.
+/// Terminal that runs a program.
 pub(crate) struct Terminal {
     master: Arc<OwnedFd>,
     child: Child,
-    /// Everything that was written to it.
+    /// Complete output so far.
     written: Arc<Mutex<Written>>,
     reader: Option<std::thread::JoinHandle<()>>,
 }
@@ -59,7 +59,7 @@ pub(crate) struct Terminal {
 #[derive(Default)]
 struct Written {
     bytes: Vec<u8>,
-    /// How much it was, and when.
+    /// Time and total length of each write.
     lengths: Vec<(Instant, usize)>,
 }
 
@@ -81,7 +81,7 @@ impl Terminal {
             .stderr(stdio())
             .spawn()
             .unwrap();
-        // The command holds ends of the terminal, too: with them open its end would never be read.
+        // The command also holds ends of the terminal; while they are open, reading never ends.
         drop(command);
         drop(slave);
         let written = Arc::new(Mutex::new(Written::default()));
@@ -89,7 +89,7 @@ impl Terminal {
         let reader = std::thread::spawn(move || {
             let mut from = File::from(from);
             let mut buffer = [0; 4096];
-            // When the program has ended, reading fails.
+            // Reading fails once the program has ended.
             while let Ok(count @ 1..) = from.read(&mut buffer) {
                 let mut into = into.lock().unwrap();
                 into.bytes.extend(&buffer[..count]);
@@ -105,22 +105,22 @@ impl Terminal {
         }
     }
 
-    /// Gives it another size.
+    /// Resizes the terminal.
     pub(crate) fn resize(&self, lines: u16, columns: u16) {
         tcsetwinsize(&self.master, winsize(lines, columns)).unwrap();
     }
 
-    /// Everything that was written so far.
+    /// Returns the complete output so far.
     pub(crate) fn transcript(&self) -> String {
         String::from_utf8_lossy(&self.written.lock().unwrap().bytes).into_owned()
     }
 
-    /// The lines that it shows now.
+    /// Returns the current lines of the screen.
     pub(crate) fn shows(&self) -> Vec<String> {
         screen(&self.transcript()).iter().map(Line::text).collect()
     }
 
-    /// What it showed after each writing.
+    /// Returns the screen after each write.
     pub(crate) fn recording(&self) -> Vec<(Instant, Vec<Line>)> {
         let written = self.written.lock().unwrap();
         let until = |length: usize| String::from_utf8_lossy(&written.bytes[..length]).into_owned();
@@ -136,13 +136,13 @@ impl Terminal {
         assert_eq!(rustix::io::write(&self.master, typed.as_bytes()), Ok(typed.len()));
     }
 
-    /// Presses Ctrl-C, and waits for the program's end.
+    /// Presses Ctrl-C and waits for the program to end.
     pub(crate) fn interrupt(&mut self) -> i32 {
         kill_process(Pid::from_child(&self.child), Signal::INT).unwrap();
         self.ended()
     }
 
-    /// Waits for the program's end.
+    /// Waits for the program to end.
     pub(crate) fn ended(&mut self) -> i32 {
         let code = self.child.wait().unwrap().code().unwrap();
         self.reader.take().unwrap().join().unwrap();

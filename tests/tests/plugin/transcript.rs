@@ -1,4 +1,4 @@
-//! `get -w` on a terminal, through a scale-down whose hook says no first.
+//! `get -w` on a terminal, through a scale-down whose hook fails first.
 
 use operator_tests::fleet::{GAME, empty_now, game, hooked};
 
@@ -55,7 +55,7 @@ async fn the_tree_is_redrawn_in_place_and_stays_when_it_ends() {
     .await;
     assert_eq!(terminal.interrupt(), 0, "{}", terminal.transcript());
     let transcript = terminal.transcript();
-    // Once at the beginning, once for each size: nothing else wipes the screen.
+    // Once at the beginning, and once for each size: nothing else clears the screen.
     assert_eq!(transcript.matches("\x1b[2J").count(), 4, "{transcript:?}");
     assert_eq!(transcript.matches("\x1b[?1049h").count(), 1);
     assert!(transcript.contains("\x1b[31m"), "colours: {transcript:?}");

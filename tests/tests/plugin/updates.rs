@@ -1,4 +1,4 @@
-//! Pause, resume, set image, undo, history.
+//! Tests of pause, resume, set image, undo and history.
 
 use operator_tests::fleet::{GAME, game};
 use operator_tests::{SOON, assert_has};
@@ -50,7 +50,7 @@ async fn an_image_is_set_while_paused_rolled_out_when_resumed_and_undone() {
     assert_eq!(fleet.names().await, pods, "the same pods, updated in place");
 }
 
-/// Both revisions, and what is in one.
+/// Checks the history of both revisions, and the contents of one.
 async fn history_is_told(plugin: &Plugin<'_>) {
     let history = plugin.ok(&format!("history {GAME}")).await;
     let rows: Vec<Vec<&str>> = history
@@ -72,7 +72,7 @@ async fn history_is_told(plugin: &Plugin<'_>) {
     assert_has(&unknown, "has no revision 9; there is 1, 2");
 }
 
-/// To the revision before, and to one by its number.
+/// Reverts to the previous revision, and to one by its number.
 async fn is_undone(plugin: &Plugin<'_>) {
     let fleet = plugin.fleet;
     let said = plugin.ok(&format!("undo {GAME}")).await;
@@ -118,7 +118,7 @@ async fn a_canary_is_promoted_past_its_pause() {
         strategy.and_then(|strategy| strategy.paused) == Some(true)
     };
     fleet.until_game(paused).await;
-    // The status of the newest spec.
+    // Status of the newest spec.
     fleet.says("Progressing", "PausedByCanaryPauseStep").await;
     let tree = plugin.ok(&format!("get {GAME}")).await;
     assert_has(&tree, "canary step 2 of 2, paused");

@@ -1,4 +1,4 @@
-//! What `deploy/rbac.yaml` grants, and users to whom all but one of it is granted.
+//! Grants of `deploy/rbac.yaml`, and users with all of them but one.
 
 use k8s_openapi::api::authorization::v1::SubjectAccessReview;
 use kube::api::{Api, PostParams};
@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 use test_kit::api_proxy::ApiCall;
 use test_kit::{ControlPlane, eventually};
 
-/// Of operators that look at all namespaces.
+/// Permissions of operators that watch all namespaces.
 pub(crate) const EVERYWHERE: &str = include_str!("../../../deploy/rbac.yaml");
-/// Of operators that look at one.
+/// Permissions of operators that watch one namespace.
 pub(crate) const NAMESPACED: &str = include_str!("../../../deploy/rbac-namespaced.yaml");
 
 /// One verb on one resource.
@@ -33,11 +33,11 @@ impl Grant {
     /// Whether a call needs this grant.
     pub(crate) fn is_behind(&self, call: &ApiCall) -> bool {
         let own = call.verb == self.verb && call.resource == self.resource;
-        // Who may not write an owner's finalizers may not create what blocks its deletion.
+        // A user who may not update an owner's finalizers may not create objects that block its deletion.
         own || self.resource.ends_with("/finalizers") && call.verb == "create"
     }
 
-    /// Makes a user who has all rights of the operator but this one. Returns the user's name.
+    /// Creates a user with all permissions of the operator but this one. Returns the user's name.
     pub(crate) async fn take_away(&self, control_plane: &ControlPlane, namespace: &str) -> String {
         let user = format!("without-{namespace}");
         for (who, role) in roles(EVERYWHERE) {
@@ -71,7 +71,7 @@ impl Grant {
         user
     }
 
-    /// A rule without this grant; nothing if that was all.
+    /// Returns a rule without this grant; `None` if nothing remains.
     fn without(&self, rule: &Value) -> Option<Value> {
         let texts = |field: &str| -> Vec<String> {
             let all = rule[field].as_array().unwrap().iter();
@@ -79,7 +79,7 @@ impl Grant {
         };
         let (mut resources, mut verbs) = (texts("resources"), texts("verbs"));
         if resources.contains(&self.resource) && verbs.contains(&self.verb) {
-            // Rules of several resources have one verb.
+            // Rules with several resources have one verb.
             if resources.len() > 1 {
                 resources.retain(|resource| *resource != self.resource);
             } else {
@@ -90,7 +90,8 @@ impl Grant {
         (!verbs.is_empty()).then_some(rest)
     }
 
-    /// Waits until the API server knows what the user may do. All that is granted becomes known at once or before.
+    /// Waits until the API server knows the user's permissions. All other grants become visible together with
+    /// these or earlier.
     async fn until_known(&self, control_plane: &ControlPlane, namespace: &str, user: &str) {
         let reviews: Api<SubjectAccessReview> = Api::all(control_plane.client());
         for grant in granted(EVERYWHERE)
@@ -117,7 +118,7 @@ impl Grant {
     }
 }
 
-/// The manifests' roles, and whose they are: none for what both have.
+/// Returns the manifest's roles and their operator: `None` for shared ones.
 fn roles(rights: &str) -> Vec<(Option<Who>, Value)> {
     let all = rights
         .split("\n---\n")
@@ -139,7 +140,7 @@ fn rules(role: &Value) -> Vec<Value> {
     role["rules"].as_array().unwrap().clone()
 }
 
-/// Everything that a file grants.
+/// Returns all grants of a file.
 pub(crate) fn granted(rights: &str) -> Vec<Grant> {
     let mut all = Vec::new();
     for (who, role) in roles(rights) {
@@ -171,7 +172,7 @@ fn group_of(resource: &str) -> String {
     found.next().unwrap()["apiGroups"][0].as_str().unwrap().to_owned()
 }
 
-/// Applies a manifest, or several.
+/// Applies one or more manifests.
 pub(crate) fn apply(control_plane: &ControlPlane, manifest: impl std::fmt::Display) {
     let _ = kubectl(
         control_plane,

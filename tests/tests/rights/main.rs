@@ -1,8 +1,8 @@
-//! The rights of `deploy/rbac.yaml` and `deploy/rbac-namespaced.yaml` are what the operators need, no more and no less: a story that uses every one of
-//! them is never refused, and with any one of them taken away it is. On an API server that also wants to know who may
-//! block the deletion of an owner.
+//! Checks that `deploy/rbac.yaml` and `deploy/rbac-namespaced.yaml` grant exactly the permissions that the
+//! operators need: a story with all of them is never refused, and without any one of them it is. The API
+//! server also enforces permission for blocking the deletion of an owner.
 //!
-//! `PROVE=all` takes every right away, one after the other; else some.
+//! `PROVE=all` removes every permission, one after the other; otherwise some.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may end so")]
 
@@ -29,15 +29,15 @@ const PROGRAMS: Programs = Programs {
 
 const BOTH: [Who; 2] = [Who::Workloads, Who::Hooks];
 
-/// Stories at a time.
+/// Stories run concurrently.
 const AT_A_TIME: usize = 4;
 
-/// In this time a request has its answer.
+/// Time within which a request gets its response.
 const ANSWER: Duration = Duration::from_secs(10);
 
 static STRICT: OnceCell<ControlPlane> = OnceCell::const_new();
 
-/// An API server that refuses owners that one may not block the deletion of.
+/// Returns an API server that enforces permission for blocking the deletion of owners.
 async fn strict() -> &'static ControlPlane {
     let start = || async {
         let options = Options {
@@ -53,7 +53,8 @@ async fn strict() -> &'static ControlPlane {
     STRICT.get_or_init(start).await
 }
 
-/// A fleet whose operators work behind proxies, one of them as somebody without a right; and the proxies.
+/// Returns a fleet whose operators work behind proxies, one of them as a user without a permission; and the
+/// proxies.
 async fn fleet_without(missing: Option<&Grant>) -> (Fleet<'static>, [ApiProxy; 2]) {
     let control_plane = strict().await;
     let mut fleet = Fleet::on(control_plane, PROGRAMS, "rights").await;
@@ -81,7 +82,7 @@ async fn fleet_without(missing: Option<&Grant>) -> (Fleet<'static>, [ApiProxy; 2
         } else {
             &[]
         };
-        // Who lacks a right may never be ready.
+        // An operator without a permission may never become ready.
         fleet.start_unready(who, &start.flags(flags).elects());
     }
     (fleet, proxies)
@@ -91,7 +92,7 @@ fn was_refused(entry: &Entry) -> bool {
     entry.outcome == Outcome::Status(403)
 }
 
-/// Whether the story, told without a right, is refused for it.
+/// Whether the API server refuses the story without this permission.
 async fn is_missed(missing: &Grant) -> bool {
     let (fleet, proxies) = fleet_without(Some(missing)).await;
     let proxy = &proxies[usize::from(missing.who == Who::Hooks)];
@@ -115,7 +116,7 @@ async fn is_missed(missing: &Grant) -> bool {
     }
 }
 
-/// The story, and what it takes a minute to tell, where that is what is missing.
+/// Plays the story, and the part that takes a minute if the missing permission is needed there.
 async fn tell(fleet: &Fleet<'_>, proxies: &[ApiProxy; 2], missing: &Grant) {
     story::tell(fleet, proxies).await;
     if *missing == Grant::new(Who::Workloads, "get", "nodes") {
@@ -123,7 +124,8 @@ async fn tell(fleet: &Fleet<'_>, proxies: &[ApiProxy; 2], missing: &Grant) {
     }
 }
 
-/// Tells the story, in which nothing may be refused, and each right of a file is used. Says how many there are.
+/// Plays the story and checks that nothing is refused and that each permission of a file is used. Returns
+/// their number.
 async fn told_with(fleet: &Fleet<'_>, proxies: &[ApiProxy; 2], rights: &str) -> usize {
     story::tell(fleet, proxies).await;
     if rights == EVERYWHERE {
@@ -138,7 +140,7 @@ async fn told_with(fleet: &Fleet<'_>, proxies: &[ApiProxy; 2], rights: &str) -> 
         used.extend(resources.map(|entry| Grant::new(who, entry.call.verb, &entry.call.resource)));
     }
     let granted: BTreeSet<Grant> = granted(rights).into_iter().collect();
-    // Not a request: a condition on creating what is owned. Another test takes it away.
+    // Not a request, but a condition for creating dependents. Another test removes it.
     let hidden = Grant::new(Who::Workloads, "update", "gamedeployments/finalizers");
     let unused: Vec<&Grant> = granted
         .difference(&used)

@@ -1,4 +1,4 @@
-//! A story in which the operators do everything that they ever do.
+//! Story in which the operators do everything that they can do.
 
 use std::time::Duration;
 
@@ -11,10 +11,10 @@ use test_kit::ApiProxy;
 use test_kit::api_proxy::{Failure, Matcher};
 use test_kit::node::Loss;
 
-/// By then a node counts as gone.
+/// Time by which a node counts as gone.
 const CERTAIN: Duration = Duration::from_mins(2);
 
-/// `proxies`: of gamedeployment-operator and of hook-operator.
+/// Plays the story. `proxies` belong to gamedeployment-operator and hook-operator, in this order.
 pub(crate) async fn tell(fleet: &Fleet<'_>, proxies: &[ApiProxy; 2]) {
     ask_with_a_secret(fleet, &proxies[1]).await;
     make_and_update(fleet, &proxies[0]).await;
@@ -31,14 +31,16 @@ fn retry_is_over(spec: &serde_json::Value) -> bool {
     spec["preDeleteUpdateStrategy"]["retry"] != true
 }
 
-/// The next write of these kinds takes effect, and its answer is lost: the object is read.
+/// Loses the response of the next write of each of these kinds, after its effect: the operator then reads the
+/// object.
 fn lose_an_answer(proxy: &ApiProxy, method: &'static str, paths: &[&str]) {
     for path in paths {
         proxy.fail_next(Matcher::new(method, *path), Failure::after_effect(500), 1);
     }
 }
 
-/// A run with values from elsewhere, which is deleted when it has been there for a second. After a conflict it is read.
+/// Creates a run with values from elsewhere, which is deleted one second after it ends. The operator reads it
+/// again after a conflict.
 async fn ask_with_a_secret(fleet: &Fleet<'_>, proxy: &ApiProxy) {
     proxy.fail_next(Matcher::new("PATCH", "/hookruns/"), Failure::refused(409), 1);
     let from = |kind: &str| json!({ kind: { "name": "values", "key": "text" } });
@@ -60,7 +62,7 @@ async fn ask_with_a_secret(fleet: &Fleet<'_>, proxy: &ApiProxy) {
     fleet.until_runs(<[_]>::is_empty).await;
 }
 
-/// Pods, revisions and HookRuns come and go, and answers are lost.
+/// Creates and removes pods, revisions and HookRuns, with lost responses.
 async fn make_and_update(fleet: &Fleet<'_>, proxy: &ApiProxy) {
     lose_an_answer(proxy, "POST", &["/pods", "/controllerrevisions", "/hookruns"]);
     fleet.hook("empty", until_empty()).await;
@@ -76,7 +78,7 @@ async fn make_and_update(fleet: &Fleet<'_>, proxy: &ApiProxy) {
     fleet.settled(1).await;
 }
 
-/// A pod that somebody made by hand, and which is selected: it is one too many then.
+/// Creates a matching pod by hand, which then is a surplus pod.
 async fn adopt(fleet: &Fleet<'_>) {
     let pod = json!({
         "apiVersion": "v1", "kind": "Pod", "metadata": { "name": "by-hand", "labels": { "app": GAME } },
@@ -90,7 +92,7 @@ async fn adopt(fleet: &Fleet<'_>) {
     fleet.settled(1).await;
 }
 
-/// Busy pods are to go, and then they are not: their runs are removed together.
+/// Scales busy pods down and up again: the operator removes their runs together.
 async fn withdraw(fleet: &Fleet<'_>) {
     fleet.scale(6);
     fleet.settled(6).await;
@@ -104,7 +106,7 @@ async fn withdraw(fleet: &Fleet<'_>) {
     fleet.settled(1).await;
 }
 
-/// The same is wrong twice: the second event is counted on the first.
+/// Causes the same error twice: the second event increments the first.
 async fn say_it_twice(fleet: &Fleet<'_>, proxies: &[ApiProxy; 2]) {
     for _ in 0..2 {
         fleet.set(json!({ "minReadySeconds": -3 })).await;
@@ -132,7 +134,7 @@ async fn say_it_twice(fleet: &Fleet<'_>, proxies: &[ApiProxy; 2]) {
     proxies[1].await_count("patch", "events", 1, SOON).await.unwrap();
 }
 
-/// A node goes for good, with a busy pod on it that is one too many: that it is gone is asked, not believed.
+/// Removes a node for good, with a busy surplus pod on it: the operator verifies that the node is gone.
 pub(crate) async fn lose_a_node(fleet: &Fleet<'_>, proxies: &[ApiProxy; 2]) {
     fleet.nodes.every_pod().set_players(1);
     fleet.scale(0);

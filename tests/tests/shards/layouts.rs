@@ -1,4 +1,4 @@
-//! Two ways to split a cluster are never at work at the same time.
+//! Two ways to split a cluster never work at the same time.
 
 use operator_tests::{Operator, SOON, Start, allow_election, hooks_kubeconfig};
 use test_kit::{ControlPlane, eventually};
@@ -8,7 +8,8 @@ use crate::{LEASE, PROGRAMS, alone, held, leads, until_it_leads};
 
 static EMPTY: OnceCell<ControlPlane> = OnceCell::const_new();
 
-/// Where hook-operators of several tests have nothing to do, and where those of one have their Leases.
+/// Returns a control plane where hook-operators of several tests have nothing to do, and a namespace for the
+/// Leases of one test.
 async fn place() -> (&'static ControlPlane, String) {
     let control_plane = EMPTY.get_or_init(alone).await;
     let namespace = control_plane.namespace("layouts").await;
@@ -16,7 +17,7 @@ async fn place() -> (&'static ControlPlane, String) {
     (control_plane, namespace)
 }
 
-/// A process of a shard, or of all namespaces.
+/// Starts a process for a shard, or for all namespaces.
 async fn process((control_plane, namespace): &(&ControlPlane, String), shard: &str) -> Operator {
     let kubeconfig = hooks_kubeconfig(control_plane).await;
     let place = format!("--lease-namespace={namespace}");
@@ -29,7 +30,8 @@ async fn process((control_plane, namespace): &(&ControlPlane, String), shard: &s
     Operator::start(&start)
 }
 
-/// It does not work, though it is as ready as one can be who waits, and says for whom it does.
+/// Checks that a process does not work but waits, is as ready as a waiting one can be, and names the process
+/// that it waits for.
 async fn waits(operator: &Operator, words: &str) {
     let expected = format!("[+] leader-election waits for {words}, led by ");
     eventually(SOON, || async {
@@ -68,7 +70,7 @@ async fn a_new_count_waits_until_every_shard_of_the_old_one_has_ended() {
         1,
         "told more than once: {said}"
     );
-    // Nor does the old one come back beside it.
+    // The old one does not come back beside it either.
     let back = process(&place, "1/2").await;
     waits(&back, "shard 0/3").await;
     let names: Vec<String> = held(place.0, &place.1)
@@ -86,7 +88,7 @@ async fn shards_and_a_process_without_wait_for_each_other() {
     until_it_leads(&whole).await;
     let shard = process(&place, "0/2").await;
     waits(&shard, "a process without --shard").await;
-    // It cannot give its Lease back.
+    // A killed process cannot release its Lease.
     whole.process.kill_hard().unwrap();
     until_it_leads(&shard).await;
     let whole = process(&place, "").await;
@@ -107,7 +109,7 @@ async fn who_was_asleep_while_another_layout_came_does_not_go_on() {
     let shard = process(&place, "0/2").await;
     until_it_leads(&shard).await;
     whole.process.resume().unwrap();
-    // Nobody has taken its own Lease.
+    // No other process has taken its own Lease.
     let status = whole.process.wait(SOON).await.unwrap();
     assert_eq!(status.code(), Some(1));
     let words = whole.process.tail(5);

@@ -1,5 +1,5 @@
-//! Several processes of an operator that share a cluster: each has its namespaces and no others, each shard has a leader
-//! of its own, and processes that are split in another way wait until those before them have ended.
+//! Several processes of an operator share a cluster: each has exactly its own namespaces, each shard has its
+//! own leader, and processes with another split wait until the earlier ones have ended.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may end so")]
 
@@ -16,10 +16,10 @@ const PROGRAMS: Programs = Programs {
     hooks: env!("CARGO_BIN_EXE_hook-operator-under-test"),
 };
 
-/// Whoever is killed is succeeded after this time.
+/// Time until a killed process has a successor.
 const LEASE: &str = "--lease-duration=3s";
 
-/// A control plane without any other operator, since these look at all namespaces.
+/// Starts a control plane without other operators, since these watch all namespaces.
 async fn alone() -> ControlPlane {
     let options = Options {
         crds: shared_api::crd::all(),
@@ -29,7 +29,7 @@ async fn alone() -> ControlPlane {
     ControlPlane::start(options).await.unwrap()
 }
 
-/// Whether a process leads. What is gone does not.
+/// Whether a process leads. An ended one does not.
 async fn leads(operator: &Operator) -> bool {
     let text = operator.ask("/metrics").await.unwrap_or_default().1;
     text.lines()
@@ -47,7 +47,7 @@ async fn until_it_leads(operator: &Operator) {
     .await;
 }
 
-/// Names and holders of the Leases that are held, in order.
+/// Returns names and holders of the held Leases, in order.
 async fn held(control_plane: &ControlPlane, namespace: &str) -> Vec<(String, String)> {
     let leases: Api<Lease> = Api::namespaced(control_plane.client(), namespace);
     let leases = leases.list(&ListParams::default()).await.unwrap().items;

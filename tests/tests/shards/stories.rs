@@ -1,4 +1,4 @@
-//! Two shards of both operators, and a namespace of each with a game that scales down behind its hook.
+//! Two shards of both operators, each with a namespace whose game scales down behind its hook.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use crate::{LEASE, PROGRAMS, alone, held, until_it_leads};
 const BOTH: [Who; 2] = [Who::Workloads, Who::Hooks];
 const SHARDS: [&str; 2] = ["0/2", "1/2"];
 
-/// A process, and what it calls.
+/// Process and its proxy.
 struct Process {
     who: Who,
     shard: usize,
@@ -22,7 +22,7 @@ struct Process {
 }
 
 impl Process {
-    /// Where it has written or asked for something by name, besides its Leases.
+    /// Returns the namespaces where it has written or requested an object by name, except its Leases.
     fn touched(&self) -> BTreeSet<String> {
         let of_one = |entry: &Entry| {
             !["list", "watch"].contains(&entry.call.verb)
@@ -38,7 +38,7 @@ impl Process {
     }
 }
 
-/// A process of an operator for each of its shards.
+/// Starts a process of each operator for each shard.
 fn processes(fleet: &Fleet<'_>, leases: &str) -> Vec<Process> {
     let mut all = Vec::new();
     for who in BOTH {
@@ -61,7 +61,7 @@ fn processes(fleet: &Fleet<'_>, leases: &str) -> Vec<Process> {
     all
 }
 
-/// The shard of a namespace, as hook-operator sees it.
+/// Returns the shard of a namespace, as seen by hook-operator.
 fn shard_of(namespace: &str) -> usize {
     let has = |shard: &str| {
         let config = hook_operator::config::Config::try_parse_from(["hook-operator", "--shard", shard]);
@@ -70,7 +70,7 @@ fn shard_of(namespace: &str) -> usize {
     SHARDS.iter().position(|shard| has(shard)).unwrap()
 }
 
-/// A namespace of each shard, with nodes and without operators.
+/// Creates a namespace for each shard, with nodes and without operators.
 async fn fleets(control_plane: &ControlPlane) -> [Fleet<'_>; 2] {
     let mut names = [None, None];
     while names.iter().any(Option::is_none) {
@@ -87,7 +87,7 @@ async fn fleets(control_plane: &ControlPlane) -> [Fleet<'_>; 2] {
     [fleet(first).await, fleet(second).await]
 }
 
-/// Launches a game of three, and lets one go when nobody plays there any more.
+/// Launches a game of three pods, and removes one once it has no players.
 async fn scale_down(fleet: &Fleet<'_>) {
     fleet.hook("empty", until_empty()).await;
     fleet.launch(&game(3, hooked("empty"))).await;
@@ -121,7 +121,7 @@ async fn each_process_does_the_work_of_its_own_namespaces() {
             "{said}"
         );
     }
-    // What they do later is not judged.
+    // Later writes are not judged.
     drop(processes);
 }
 
@@ -143,7 +143,7 @@ async fn a_shard_whose_leader_is_killed_is_taken_over_by_its_own_standby() {
     for process in first.iter().filter(|process| process.shard == 0) {
         process.operator.process.kill_hard().unwrap();
     }
-    // The other shard goes on meanwhile.
+    // The other shard continues meanwhile.
     scale_down(&fleets[1]).await;
     for standby in standbys.iter().filter(|standby| standby.shard == 0) {
         until_it_leads(&standby.operator).await;

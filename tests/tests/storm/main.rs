@@ -1,8 +1,8 @@
-//! Storms: both operators work behind proxies that inject faults of every kind, are killed again and again, and
-//! people change their minds meanwhile. When the faults end, everything must come to rest as the people want it in
-//! the end; and the witness must have seen no promise broken.
+//! Storms: both operators work behind proxies that inject faults of every kind, are killed repeatedly, and
+//! users change their minds meanwhile. When the faults end, everything must settle in the users' final state,
+//! and the witness must find no broken promise.
 //!
-//! Each storm has a seed. `STORM=17` plays that one alone; `PROVE=quick` and `PROVE=all` play more of them.
+//! Each storm has a seed. `STORM=17` plays only that one; `PROVE=quick` and `PROVE=all` play more of them.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may end so")]
 
@@ -31,14 +31,14 @@ const PROGRAMS: Programs = Programs {
     hooks: env!("CARGO_BIN_EXE_hook-operator-under-test"),
 };
 
-/// Storms at a time.
+/// Storms run concurrently.
 const AT_A_TIME: usize = 4;
-/// What people do in a storm.
+/// Number of users' actions in a storm.
 const ACTS: usize = 10;
-/// Watches stand still and reconnect late: longer than this no operator is blind.
+/// Maximum time for which an operator is blind, because watches freeze and reconnect late.
 const BLIND: Duration = Duration::from_secs(30);
 
-/// What happened in storms.
+/// Counts of the events in storms.
 #[derive(Debug, Default)]
 struct Tally {
     deeds: BTreeMap<Deed, u64>,
@@ -60,7 +60,7 @@ impl Tally {
     }
 }
 
-/// How an operator that gives up a call of the API server after two seconds is started behind a proxy.
+/// Returns start options behind a proxy, with an API timeout of two seconds.
 fn start(fleet: &Fleet<'_>, who: Who, proxy: &ApiProxy) -> Start {
     let start = fleet.start_of(who, Some(proxy));
     match who {

@@ -1,4 +1,4 @@
-//! People who change their minds, and what they want in the end.
+//! Users who change their minds, and the state that they finally want.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -36,8 +36,8 @@ impl<'s> People<'s> {
         }
     }
 
-    /// Does one thing, and waits a moment of any length. That is no wait for something: the next thing shall come at
-    /// any time.
+    /// Performs one action, then sleeps for a random time. The sleep waits for nothing: the next action may
+    /// come at any time.
     pub(crate) async fn act(&mut self, rng: &mut Rng) {
         let fleet = self.fleet;
         match rng.u8(0..100) {
@@ -71,11 +71,11 @@ impl<'s> People<'s> {
         }
     }
 
-    /// Players may die by this: it is the person's deed, not the operator's.
+    /// May kill players: this counts as the user's action, not the operator's.
     async fn take_a_pod_away(&self, rng: &mut Rng) {
         let names: Vec<String> = self.fleet.all_pods().await.into_keys().collect();
         if let Some(name) = rng.choice(&names) {
-            // It may be gone by now.
+            // It may be gone already.
             let _ = self.fleet.pods().delete(name, &DeleteParams::default()).await;
         }
     }
@@ -89,7 +89,7 @@ impl<'s> People<'s> {
             .unwrap()
             .items;
         if let Some(name) = rng.choice(&runs).and_then(|run| run.metadata.name.as_ref()) {
-            // It may be gone by now.
+            // It may be gone already.
             let _ = self.fleet.runs().delete(name, &DeleteParams::default()).await;
         }
     }
@@ -100,7 +100,7 @@ impl<'s> People<'s> {
         self.kills += 1;
     }
 
-    /// Nobody plays any more, everybody wants the last image on the last number of pods, and waits.
+    /// Removes all players, sets the final image and number of pods, and waits until they are reached.
     pub(crate) async fn come_to_an_end(&mut self) {
         let fleet = self.fleet;
         for who in [Who::Workloads, Who::Hooks] {
@@ -111,14 +111,14 @@ impl<'s> People<'s> {
             self.set(json!({ "partition": 0 })).await;
         }
         self.set(json!({ "paused": false })).await;
-        // Those that a hook had said no to: the person on call is told of them, and retries.
+        // Failed hooks: the operator on call sees them and retries.
         eventually(SOON, || async {
             let game = fleet.game().await;
             let status = game.status.unwrap_or_default();
             if is_refused(&status) {
                 self.retry();
             }
-            // A status of before the last change says nothing of it.
+            // A status from before the last change does not count.
             if status.observed_generation == game.metadata.generation && self.is_done(&status) {
                 Ok(())
             } else {

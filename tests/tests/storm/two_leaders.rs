@@ -1,5 +1,6 @@
-//! Two of each operator, and the lease is moved by force: he who led cannot renew, does not know it, and goes on for as
-//! long as he may; the other one leads already. Both work on the same workload and the same HookRun.
+//! Two processes of each operator, with leases moved by force: the old leader cannot renew, does not know it,
+//! and continues as long as it may, while the other already leads. Both work on the same workload and the
+//! same HookRun.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -20,7 +21,7 @@ use crate::PROGRAMS;
 
 const BOTH: [Who; 2] = [Who::Workloads, Who::Hooks];
 
-/// One of two candidates for a lease, and its own way to the API server.
+/// One of two candidates for a lease, with its own path to the API server.
 struct Candidate {
     operator: Operator,
     proxy: ApiProxy,
@@ -59,7 +60,7 @@ impl Candidate {
         .await;
     }
 
-    /// It ends because it lost the lead, and is started again as its kubelet would.
+    /// Waits until the process ends because it lost the lead, and starts it again like its kubelet.
     async fn ends_and_begins_again(&mut self, stalled: Fault) {
         let process = &self.operator.process;
         let status = process.wait(SOON).await.unwrap();
@@ -71,7 +72,7 @@ impl Candidate {
     }
 }
 
-/// Takes the lead away from one and waits until the other has it, too.
+/// Moves the lead away from one candidate and waits until the other has it, too.
 async fn move_lease(fleet: &Fleet<'_>, who: Who, from: &Candidate, to: &Candidate) -> Fault {
     from.until_it_leads().await;
     let stalled = from
@@ -89,7 +90,7 @@ async fn move_lease(fleet: &Fleet<'_>, who: Who, from: &Candidate, to: &Candidat
     stalled
 }
 
-/// A run of many measurements; the answers are numbers that never come again.
+/// Creates a run of many measurements, whose values are unique numbers.
 async fn numbered(fleet: &Fleet<'_>, server: &Webhook, name: &str) -> i64 {
     let next = AtomicI64::new(1);
     server.on(
@@ -106,7 +107,7 @@ async fn numbered(fleet: &Fleet<'_>, server: &Webhook, name: &str) -> i64 {
     count
 }
 
-/// Says how many of a run's measurements are recorded, none of them twice.
+/// Checks that this many of a run's measurements are recorded, none of them twice.
 async fn recorded_once(fleet: &Fleet<'_>, name: &str, count: i64) {
     let status = eventually(SOON, || async {
         let run = fleet.runs().get(name).await.map_err(|error| error.to_string())?;
@@ -152,7 +153,7 @@ async fn both_believe_that_they_lead_and_nothing_is_done_twice() {
             .zip(&candidates)
             .map(|(who, pair)| move_lease(&fleet, *who, &pair[from], &pair[to]));
         let stalled = join_all(moves).await;
-        // Both work: some must go, and be made again; all are to be changed.
+        // Both have work: some pods must go and come back, and all of them change.
         fleet.scale(2);
         fleet.set_image(&format!("game:v{round}")).await;
         fleet.until(|status| status.replicas <= 3).await;
@@ -175,7 +176,7 @@ async fn both_believe_that_they_lead_and_nothing_is_done_twice() {
         recorded_once(&fleet, &name, count).await;
         measured += count;
     }
-    // The witness speaks at the end of the fleet; by then nobody works any more.
+    // The witness judges when the fleet ends; all operators must have ended by then.
     drop(candidates);
     played(
         "two leaders",

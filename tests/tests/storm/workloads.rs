@@ -1,20 +1,20 @@
-//! The workloads that storms befall.
+//! Workloads of the storms.
 
 use operator_tests::Fleet;
 use operator_tests::fleet::{empty_now, game, until_empty};
 use serde_json::{Value, json};
 
-/// A kind of workload.
+/// Kind of workload.
 pub(crate) struct Workload {
-    /// The hook's template.
+    /// Spec of the HookTemplate.
     hook: fn() -> Value,
     spec: fn() -> Value,
-    /// Whether people may say that only some pods get the new image.
+    /// Whether users may set a partition.
     pub(crate) partition: bool,
 }
 
 pub(crate) const WORKLOADS: &[Workload] = &[
-    // In place; every pod is asked until nobody plays on it.
+    // In place; every pod's hook runs until the pod has no players.
     Workload {
         hook: until_empty,
         spec: || {
@@ -27,7 +27,7 @@ pub(crate) const WORKLOADS: &[Workload] = &[
         },
         partition: true,
     },
-    // By recreation, one more than needed at a time; every pod is asked until nobody plays on it.
+    // By recreation, with a surge of one; every pod's hook runs until the pod has no players.
     Workload {
         hook: until_empty,
         spec: || {
@@ -38,7 +38,7 @@ pub(crate) const WORKLOADS: &[Workload] = &[
         },
         partition: true,
     },
-    // In place; a pod on which somebody plays says no, until somebody retries.
+    // In place; the hook of a pod with players fails, until a user retries.
     Workload {
         hook: empty_now,
         spec: || {
@@ -50,7 +50,7 @@ pub(crate) const WORKLOADS: &[Workload] = &[
         },
         partition: true,
     },
-    // In steps.
+    // With canary steps.
     Workload {
         hook: until_empty,
         spec: || {
@@ -71,13 +71,13 @@ fn hook() -> Value {
 }
 
 impl Workload {
-    /// Three pods on which nobody plays.
+    /// Launches three pods without players.
     pub(crate) async fn launch(&self, fleet: &Fleet<'_>) {
         fleet.hook("empty", (self.hook)()).await;
         fleet.launch(&game(3, (self.spec)())).await;
     }
 
-    /// The strategies that have a hook, as a person would patch them.
+    /// Returns the strategies with a hook, as a user would patch them.
     pub(crate) fn strategies(&self) -> Vec<String> {
         let spec = (self.spec)();
         let fields = spec.as_object().into_iter().flatten();

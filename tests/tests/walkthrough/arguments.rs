@@ -44,7 +44,7 @@ pub(crate) async fn play(terminal: &Terminal<'_>) {
     }
 }
 
-/// `kubectl get hookrun … -o yaml` shows what the document shows.
+/// Checks that `kubectl get hookrun … -o yaml` shows the document's output.
 async fn shows_run(terminal: &Terminal<'_>, id: &str) {
     let pod = format!("test-gamedeployment-{id}");
     let ip = terminal.fleet.nodes.pod(&pod).ip().unwrap().to_string();

@@ -1,4 +1,4 @@
-//! "不符合预期的 Hook": a hook that says no. The pod stays and the status says why, until somebody retries.
+//! "不符合预期的 Hook": a failing hook. The pod stays and the status says why, until a user retries.
 
 use serde_json::{Value, json};
 use test_kit::{Answer, Webhook};
@@ -59,7 +59,7 @@ async fn refused(terminal: &Terminal<'_>) -> String {
     let entry = printed["status"]["preDeleteHookCondition"][0]
         .as_object_mut()
         .unwrap();
-    // What the original had not: which run, why, and what to do.
+    // New compared to the original: the run, the reason, and the remedy.
     let run = entry.remove("hookRun").unwrap();
     assert_eq!(run, json!(format!("pre-delete-hook-{name}-{}-test", failed[0])));
     let message = entry.remove("message").unwrap();
@@ -94,7 +94,7 @@ async fn refused(terminal: &Terminal<'_>) -> String {
     failed[0].clone()
 }
 
-/// Somebody has seen to it; the retry succeeds.
+/// Fixes the cause; the retry succeeds.
 async fn retried(terminal: &Terminal<'_>, server: &Webhook, pod: &str) {
     server.on(
         "/",
@@ -116,7 +116,7 @@ async fn retried(terminal: &Terminal<'_>, server: &Webhook, pod: &str) {
     shows_no_retry(terminal);
 }
 
-/// The operator has set `retry` back, so that the next failure holds its pod again.
+/// Checks that the operator has reset `retry`, so that the next failure holds its pod again.
 fn shows_no_retry(terminal: &Terminal<'_>) {
     let printed = terminal.yaml("get gamedeployment test-gamedeployment -o yaml");
     assert_eq!(printed["spec"]["preDeleteUpdateStrategy"]["retry"], json!(false));
@@ -133,7 +133,7 @@ async fn update(terminal: &Terminal<'_>, server: &Webhook) {
     let _ = terminal.run(&format!(
         "patch gamedeployment test-gamedeployment --type=json {patch}"
     ));
-    // A hook that says no holds up nobody: all three are asked, and none is updated.
+    // A failing hook blocks no other pod: hooks run for all three, and none is updated.
     terminal.shows_runs(3, "Failed").await;
     terminal.shows_game("5 0 0 5 5").await;
     terminal.shows_pods(&["1/1 Running 0"; 5]).await;

@@ -1,5 +1,5 @@
-//! The user's walk-through of `PreDelete` hooks, command by command, with the real kubectl: what it prints is what the
-//! document says, but for random parts of names, ages, and times that are shorter here.
+//! User's walk-through of `PreDelete` hooks, command by command, with the real kubectl. The output equals the
+//! document's, except random parts of names, ages, and times that are shorter here.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may end so")]
 
@@ -17,13 +17,13 @@ use test_kit::{Answer, ControlPlane, Webhook};
 
 use terminal::Terminal;
 
-/// The programs under test.
+/// Programs under test.
 const PROGRAMS: Programs = Programs {
     workloads: env!("CARGO_BIN_EXE_gamedeployment-operator-under-test"),
     hooks: env!("CARGO_BIN_EXE_hook-operator-under-test"),
 };
 
-/// The whole document: its three parts one after the other, in the namespace `default`, as a reader would.
+/// Plays the whole document: its three parts one after the other, in the namespace `default`, like a reader.
 #[tokio::test]
 async fn the_document_from_its_first_command_to_its_last() {
     let control_plane = ControlPlane::start(test_kit::Options {
@@ -33,7 +33,7 @@ async fn the_document_from_its_first_command_to_its_last() {
     })
     .await
     .unwrap();
-    // A game server takes a moment to end, so that it is seen Terminating.
+    // A game server takes a moment to end, so that the output shows it as Terminating.
     let timing = Timing {
         stop: Duration::from_secs(2),
         ..Timing::default()
@@ -43,7 +43,7 @@ async fn the_document_from_its_first_command_to_its_last() {
         ..Options::default()
     };
     let fleet = Fleet::within(&control_plane, PROGRAMS, "default".to_owned(), options).await;
-    // The document's sample server, which runs outside the cluster.
+    // The document's sample server, outside the cluster.
     let server = Webhook::start().unwrap();
     server.on(
         "/",

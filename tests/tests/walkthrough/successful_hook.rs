@@ -1,4 +1,4 @@
-//! "符合预期的 Hook": a hook that says yes. Scale-down by one, then an in-place update of three pods in two batches.
+//! "符合预期的 Hook": a successful hook. Scale-down by one, then an in-place update of three pods in two batches.
 
 use test_kit::Webhook;
 
@@ -6,7 +6,7 @@ use crate::terminal::{CREATED, PATCHED, SCALED, Terminal};
 
 const TEMPLATE: &str = include_str!("../../manifests/hook-template-success.yaml");
 
-/// A HookTemplate of the document, which asks a server that is there, once a second.
+/// Rewrites a HookTemplate of the document to query an existing server once a second.
 pub(crate) fn template(document: &str, server: &Webhook) -> String {
     with(
         document,
@@ -14,7 +14,7 @@ pub(crate) fn template(document: &str, server: &Webhook) -> String {
     )
 }
 
-/// `gamedeployment.yaml`, with the numbers of the document's tables and times that a test can wait for.
+/// Returns `gamedeployment.yaml` with the numbers of the document's tables and shorter times.
 pub(crate) fn workload() -> String {
     let document = include_str!("../../manifests/game-deployment-pre-delete.yaml");
     let changes = [
@@ -26,7 +26,7 @@ pub(crate) fn workload() -> String {
     with(document, &changes)
 }
 
-/// A manifest of the document with these of its words changed.
+/// Replaces words in a manifest of the document.
 pub(crate) fn with(document: &str, changes: &[(&str, &str)]) -> String {
     changes.iter().fold(document.to_owned(), |text, (from, to)| {
         assert_eq!(text.matches(from).count(), 1, "{from} in {text}");
@@ -54,7 +54,7 @@ async fn scale_down(terminal: &Terminal<'_>) {
     let scaled = terminal.run("scale --replicas=5 gamedeployment/test-gamedeployment");
     assert_eq!(scaled, SCALED);
     let asked = terminal.shows_runs(1, "Running").await;
-    // The hook is being asked: nobody has gone.
+    // The hook is running: no pod has gone.
     terminal.shows_game("5 6 6 6 6").await;
     terminal.shows_pods(&["1/1 Running 0"; 6]).await;
     terminal.shows_game("5 5 5 5 5").await;
@@ -89,7 +89,7 @@ async fn update(terminal: &Terminal<'_>) {
     terminal.shows_game("5 0 0 5 5").await;
     terminal.shows_game("5 2 2 5 5").await;
     terminal.shows_no_runs().await;
-    // The partition keeps two back: one is left for the second batch.
+    // The partition keeps two back: one remains for the second batch.
     let second = terminal.shows_runs(1, "Running").await;
     terminal.shows_game("5 3 3 5 5").await;
     let pods = [

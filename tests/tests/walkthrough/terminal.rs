@@ -1,38 +1,38 @@
-//! kubectl, and what it prints.
+//! Runs kubectl and checks its output.
 
 use operator_tests::{Fleet, SOON};
 use test_kit::eventually;
 
 /// Name of the document's workload.
 pub(crate) const GAME: &str = "test-gamedeployment";
-/// What kubectl says of it.
+/// Outputs of kubectl for it.
 pub(crate) const CREATED: &str = "gamedeployment.tkex.tencent.com/test-gamedeployment created\n";
 pub(crate) const SCALED: &str = "gamedeployment.tkex.tencent.com/test-gamedeployment scaled\n";
 pub(crate) const PATCHED: &str = "gamedeployment.tkex.tencent.com/test-gamedeployment patched\n";
 
-/// Where the reader types.
+/// Terminal of the reader.
 pub(crate) struct Terminal<'f> {
     pub(crate) fleet: &'f Fleet<'f>,
 }
 
 impl Terminal<'_> {
-    /// Types a command, words separated by blanks, and reads what is printed.
+    /// Runs a command, words separated by blanks, and returns its output.
     pub(crate) fn run(&self, command: &str) -> String {
         let words: Vec<&str> = command.split(' ').collect();
         self.fleet.kubectl(&words, "")
     }
 
-    /// `kubectl apply -f` of a manifest.
+    /// Runs `kubectl apply -f` with a manifest.
     pub(crate) fn apply(&self, manifest: &str) -> String {
         self.fleet.kubectl(&["apply", "-f", "-"], manifest)
     }
 
-    /// Types a command, and reads the YAML that is printed.
+    /// Runs a command and parses its YAML output.
     pub(crate) fn yaml(&self, command: &str) -> serde_json::Value {
         serde_saphyr::from_str(&self.run(command)).unwrap()
     }
 
-    /// Repeats a command until its table has this header and these rows; cells without the age, which ends each row.
+    /// Repeats a command until its table has this header and these rows; rows omit the age, the last cell.
     pub(crate) async fn shows(&self, command: &str, header: &str, rows: &[&str]) {
         eventually(SOON, || async {
             let printed = self.run(command);
@@ -54,14 +54,15 @@ impl Terminal<'_> {
         .await;
     }
 
-    /// `kubectl get gamedeployment` shows these numbers.
+    /// Waits until `kubectl get gamedeployment` shows these numbers.
     pub(crate) async fn shows_game(&self, numbers: &str) {
         let header = "NAME DESIRED UPDATED UPDATED_READY READY TOTAL AGE";
         self.shows("get gamedeployment", header, &[&format!("{GAME} {numbers}")])
             .await;
     }
 
-    /// `kubectl get hookrun` shows this many, all in this phase. Returns the instance ids in their names.
+    /// Waits until `kubectl get hookrun` shows this many, all in this phase. Returns the instance ids in
+    /// their names.
     pub(crate) async fn shows_runs(&self, count: usize, phase: &str) -> Vec<String> {
         eventually(SOON, || async {
             let printed = self.run("get hookrun");
@@ -82,7 +83,7 @@ impl Terminal<'_> {
         .await
     }
 
-    /// `kubectl get hookrun` finds nothing.
+    /// Waits until `kubectl get hookrun` finds nothing.
     pub(crate) async fn shows_no_runs(&self) {
         eventually(SOON, || async {
             let printed = self.run("get hookrun");
@@ -95,7 +96,7 @@ impl Terminal<'_> {
         .await;
     }
 
-    /// `kubectl get pod` shows these pods: READY, STATUS and RESTARTS of each, in any order.
+    /// Waits until `kubectl get pod` shows these pods: READY, STATUS and RESTARTS of each, in any order.
     pub(crate) async fn shows_pods(&self, expected: &[&str]) {
         let mut expected: Vec<&str> = expected.to_vec();
         expected.sort_unstable();
@@ -117,14 +118,15 @@ impl Terminal<'_> {
     }
 }
 
-/// The cells of a row, without what newer kubectls say besides a number of restarts: `1 (67s ago)`.
+/// Returns the cells of a row, without the age that newer kubectls print after a number of restarts: `1 (67s
+/// ago)`.
 fn cells(line: &str) -> Vec<String> {
     let cells = line.split_whitespace();
     let plain = cells.filter(|cell| !cell.starts_with('(') && !cell.ends_with(')'));
     plain.map(str::to_owned).collect()
 }
 
-/// Letters and digits of Kubernetes' random names.
+/// Whether the text consists of this many letters and digits of Kubernetes' random names.
 fn is_random(text: &str, length: usize) -> bool {
     text.len() == length
         && text
@@ -137,7 +139,7 @@ fn is_pod(name: &str) -> bool {
         .is_some_and(|id| is_random(id, 5))
 }
 
-/// The instance id in `pre-delete-hook-test-gamedeployment-67864c6f65-s9rbp-test`.
+/// Returns the instance id in `pre-delete-hook-test-gamedeployment-67864c6f65-s9rbp-test`.
 fn instance(run: &str) -> String {
     let middle = run
         .strip_prefix("pre-delete-hook-test-gamedeployment-")

@@ -1,10 +1,11 @@
-//! What a server makes of a Secret that it sends back.
+//! Encodings in which a server returns a Secret.
 
 use super::*;
 
 type Encoder = fn(&str) -> String;
 
-/// Each as its encoder writes it, of what the request brought: on an error page, in a value, in a condition's error.
+/// Each encoding of the request's content, as its encoder writes it: on an error page, in a value, in a
+/// condition's error.
 #[tokio::test]
 async fn an_endpoint_that_sends_it_back_in_escapes_of_its_own_does_not_publish_it() {
     let env = secretive().await;
