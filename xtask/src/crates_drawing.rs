@@ -1,4 +1,4 @@
-//! The drawing of the crates in `docs/architecture.md`, from their manifests.
+//! Diagram of the crates in `docs/architecture.md`, from their manifests.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
@@ -8,16 +8,16 @@ use std::process::Command;
 
 use serde_json::Value;
 
-/// Where the page is in the repository.
+/// Path of the page in the repository.
 pub(crate) const PATH: &str = "docs/architecture.md";
 
 const BEGIN: &str = "<!-- Drawn by `cargo xtask gen` from the manifests of the crates; do not edit. -->\n";
 const END: &str = "<!-- End of the drawing. -->\n";
 
-/// What each crate of the product uses of the others.
+/// Dependencies between the product's crates.
 type Uses = BTreeMap<String, BTreeSet<String>>;
 
-/// The page, with its drawing as it has to be.
+/// Returns the page with an up-to-date diagram.
 pub(crate) fn page(root: &Path) -> Result<String, Box<dyn Error>> {
     let page = std::fs::read_to_string(root.join(PATH))?;
     let (before, rest) = page
@@ -43,7 +43,7 @@ fn metadata(root: &Path) -> Result<Value, Box<dyn Error>> {
     Ok(serde_json::from_slice(&output.stdout)?)
 }
 
-/// The crates that are released, and what they use of one another when they are built.
+/// Returns the released crates and their build dependencies on one another.
 fn uses(metadata: &Value) -> Uses {
     let packages: Vec<&Value> = metadata["packages"].as_array().into_iter().flatten().collect();
     let root = metadata["workspace_root"].as_str().unwrap_or_default();
@@ -63,13 +63,14 @@ fn uses(metadata: &Value) -> Uses {
         .collect()
 }
 
-/// Whether there is a way from one crate to another.
+/// Returns whether one crate depends on another, directly or indirectly.
 fn reaches(uses: &Uses, from: &str, to: &str) -> bool {
     let mut direct = uses.get(from).into_iter().flatten();
     direct.any(|next| next == to || reaches(uses, next, to))
 }
 
-/// Arrows point at what is used. Where a crate is also used by way of another, that arrow is left out.
+/// Renders the diagram. Arrows point at dependencies. An arrow is omitted if the crate is also an indirect
+/// dependency.
 fn mermaid(uses: &Uses) -> String {
     let mut drawing = String::from("flowchart BT\n");
     for (name, used) in uses {

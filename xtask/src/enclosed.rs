@@ -1,8 +1,8 @@
-//! Commands that play on a real node.
+//! Commands that use a real node.
 //!
-//! Such a command runs twice: outside it fetches programs, makes an [`Enclosure`] and starts itself in there; inside it
-//! starts the node and plays. A machine that cannot have a node is no failure: the command says why, and what would make
-//! it run (`--require` makes that a failure).
+//! Such a command runs twice. The outer process fetches programs, creates an [`Enclosure`] and starts the
+//! inner process in it, which starts the node and does the work. If a machine cannot run a node, the command
+//! prints the reason and the remedy, and succeeds (with `--require`, it fails).
 
 use std::process::ExitCode;
 
@@ -11,29 +11,29 @@ use test_kit::whole;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 
-/// Flags of all of them.
+/// Flags shared by all of these commands.
 #[derive(clap::Args)]
 pub(crate) struct Flags {
-    /// Fail where a node cannot be had, instead of skipping
+    /// Fail if the machine cannot run a node, instead of skipping
     #[arg(long)]
     require: bool,
-    /// Leave everything running at the end, until Ctrl-C, to look around with kubectl
+    /// Keep everything running until Ctrl-C, for inspection with kubectl
     #[arg(long)]
     pub(crate) keep: bool,
-    /// Given by the program to itself: this is the part that runs in the enclosure
+    /// Set internally for the process inside the enclosure
     #[arg(long, hide = true)]
     inside: Option<String>,
 }
 
 pub(crate) type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 
-/// What the part inside ends with when it cannot have a node. It has said why.
+/// Exit code of the inner process if it cannot run a node and has printed the reason.
 const SKIPPED: u8 = 77;
-/// What a shell reports of a program that Ctrl-C ended.
+/// Exit code that a shell reports for a program ended by Ctrl-C.
 const INTERRUPTED: u8 = 130;
 
-/// Runs a command of this name. `prepare` is done outside, where there is a network; `play` inside. It says whether all
-/// went well.
+/// Runs a command of this name: `prepare` outside, where the network is available, and `play` inside. `play`
+/// returns whether it succeeded.
 pub(crate) fn run(
     name: &str,
     flags: &Flags,
@@ -100,7 +100,7 @@ fn inside(control_groups: &str, play: impl AsyncFnOnce(&Inside) -> Outcome<bool>
     })
 }
 
-/// With `--keep`, waits for ever. `node` is what there is to look at.
+/// Waits forever if `--keep` is set, and prints how to reach the node.
 pub(crate) async fn keep(flags: &Flags, node: &RealNode) {
     if flags.keep {
         let kubeconfig = node.control_plane().kubeconfig_path().display();
@@ -113,7 +113,7 @@ fn runtime() -> std::io::Result<Runtime> {
     tokio::runtime::Builder::new_multi_thread().enable_all().build()
 }
 
-/// Why this machine cannot have a node, if that is what the error says.
+/// Returns why this machine cannot run a node, if that is the cause of the error.
 fn unsuitable(error: &(dyn std::error::Error + 'static)) -> Option<String> {
     match error.downcast_ref::<Error>()? {
         Error::Unsuitable { .. } => Some(whole(error)),

@@ -1,9 +1,9 @@
-//! `docs/gate.md`: the states of a question to the gate and the ways between them, from the code that has them.
+//! `docs/gate.md`: states and transitions of the gate, generated from code.
 
 use gamedeployment_core::gate::State;
 use gamedeployment_core::gate::drawing::{WAYS, mermaid};
 
-/// Where the page is in the repository.
+/// Path of the page in the repository.
 pub(crate) const PATH: &str = "docs/gate.md";
 
 const INTRODUCTION: &str = "\
@@ -21,7 +21,7 @@ A test plays the gate through what can happen to a pod, its hook and its run: it
 no other.
 ";
 
-/// What a state means, and what a person sees of it.
+/// Returns the meaning of a state, and how users see it.
 fn about(state: State) -> (&'static str, &'static str) {
     match state {
         State::Unasked => (

@@ -1,4 +1,4 @@
-//! `cargo xtask gen`: writes what is generated from code, or with `--check` says what is out of date.
+//! `cargo xtask gen`: writes generated files, or with `--check` reports outdated ones.
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use crate::{crates_drawing, gate_page, manifests, reference};
 /// Flags of `gen`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Write nothing; fail if a file is not what it would be
+    /// Write nothing; fail if a file is outdated
     #[arg(long)]
     check: bool,
 }
@@ -52,7 +52,7 @@ pub(crate) fn run(args: &Args) -> ExitCode {
     }
 }
 
-/// Every generated file: its path in the repository and its text.
+/// Returns all generated files: path in the repository and text.
 fn files(root: &Path) -> Result<Vec<(PathBuf, String)>, Box<dyn Error>> {
     let mut files = definitions()?;
     files.extend(manifests::files(&files)?);
@@ -85,7 +85,7 @@ fn yaml(value: &Value) -> String {
     serde_saphyr::to_string(value).unwrap_or_default()
 }
 
-/// Leaves out what Kubernetes' own types say at length about themselves: a definition is read by people too.
+/// Shortens the long descriptions of Kubernetes' own types, because people read the definitions.
 pub(crate) fn trim(value: &mut Value) {
     const LONGEST: usize = 400;
     match value {

@@ -1,7 +1,8 @@
-//! `cargo xtask image`: the operators as container images, in one OCI archive, made without a container engine.
+//! `cargo xtask image`: the operators as container images, in one OCI archive, built without a container
+//! engine.
 //!
-//! An image holds the program, the shared libraries that it is linked to, and the certificates of public authorities;
-//! no shell, no package manager. It runs as a user without rights. The same programs make the same archive.
+//! An image contains the program, its shared libraries, and the certificates of public authorities, but no
+//! shell and no package manager. It runs as an unprivileged user. The same programs yield the same archive.
 
 use std::error::Error;
 use std::fs;
@@ -17,26 +18,26 @@ const IMAGES: [(&str, &str); 3] = [
     ("gamedeployment-operator", "gamedeployment-operator"),
     ("admission", "hookgate-admission"),
 ];
-/// As in the chart's values.
+/// Registry, as in the chart's values.
 pub(crate) const REGISTRY: &str = "ghcr.io/hookgate";
-/// As in the chart.
+/// Version, as in the chart.
 pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
-/// Whom the programs run as: as in the chart, and as in Google's distroless images.
+/// User of the programs, as in the chart and in Google's distroless images.
 const USER: &str = "65532:65532";
 
 /// Flags of `image`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// The file to write
+    /// Path of the file to write
     #[arg(long, value_name = "FILE", default_value = "target/images.tar")]
     output: PathBuf,
-    /// Registry and path of the images' names
+    /// Registry and path of the image names
     #[arg(long, default_value = REGISTRY)]
     registry: String,
     /// Tag of the images [default: the version]
     #[arg(long, default_value = VERSION, hide_default_value = true)]
     tag: String,
-    /// Programs of the debug profile: quicker to build, large and slow
+    /// Use debug builds: faster to build, but large and slow
     #[arg(long)]
     debug: bool,
 }
@@ -69,7 +70,7 @@ pub(crate) fn run(args: &Args) -> ExitCode {
     }
 }
 
-/// Writes the archive. Returns the images' names.
+/// Writes the archive, and returns the names of the images.
 pub(crate) fn write(
     output: &Path,
     registry: &str,
@@ -127,7 +128,7 @@ fn image(name: &str, program: &str, path: &Path) -> Result<Image, Box<dyn Error>
                 directories.push(directory);
             }
         }
-        // Read through links: what the program asks for by this name.
+        // Follows links: the program loads the library by this name.
         image = image.program(library.trim_start_matches('/'), &fs::read(&library)?)?;
     }
     Ok(image
@@ -135,7 +136,7 @@ fn image(name: &str, program: &str, path: &Path) -> Result<Image, Box<dyn Error>
         .program(&format!("bin/{program}"), &fs::read(path)?)?)
 }
 
-/// The shared libraries that a program is linked to, its loader among them, by the paths at which it finds them.
+/// Returns the shared libraries of a program, including its loader, by the paths at which it finds them.
 fn libraries(program: &Path) -> Result<Vec<String>, Box<dyn Error>> {
     let output = Command::new("ldd").arg(program).output()?;
     let text = String::from_utf8(output.stdout)?;
@@ -163,7 +164,7 @@ fn libraries(program: &Path) -> Result<Vec<String>, Box<dyn Error>> {
     Ok(libraries)
 }
 
-/// The directories above a file, the topmost first, as an archive names them.
+/// Returns the parent directories of a file as archive entries, the topmost first.
 fn parents(path: &str) -> Vec<String> {
     let ancestors = Path::new(path.trim_start_matches('/')).ancestors().skip(1);
     let mut names: Vec<String> = ancestors
@@ -174,7 +175,7 @@ fn parents(path: &str) -> Vec<String> {
     names
 }
 
-/// A copy without what only a debugger reads.
+/// Returns a copy without debug information.
 fn stripped(program: &Path) -> Result<PathBuf, Box<dyn Error>> {
     let copy = program.with_extension("stripped");
     let status = Command::new("strip").arg("-o").arg(&copy).arg(program).status()?;

@@ -1,19 +1,19 @@
-//! Generates, measures and demonstrates: `cargo xtask COMMAND`.
+//! Developer commands: `cargo xtask COMMAND`.
 //!
 //! | command | job |
 //! | --- | --- |
-//! | `demo` | game servers that leave only when their hook says so, live and checked (also `cargo demo`) |
-//! | `bench SCENARIO` | loads, told as a table |
-//! | `prove [--quick]` | all that can go wrong, and what was counted; fails if a promise was broken |
+//! | `demo` | game servers that are deleted only after their hook succeeds (also `cargo demo`) |
+//! | `bench SCENARIO` | load tests, reported as a table |
+//! | `prove [--quick]` | all fault tests, with their counts; fails if a guarantee was violated |
 //! | `node-test` | pods of a real node: containerd, runc, the kubelet; needs root |
 //! | `image` | the operators as container images in one file, without a container engine |
-//! | `in-cluster` | the chart and the images on a real node: the demo's story, while leaders are killed; needs root |
-//! | `pictures` | draws the documents' pictures from real runs: a drain, the dashboards |
-//! | `gen [--check]` | writes what is generated from code |
-//! | `mutants` | seeds bugs one at a time, and sees that the suite finds each |
-//! | `parity DIR` | compares our languages with tables of what the Go libraries say |
+//! | `in-cluster` | the chart and the images on a real node: the demo while leaders are killed; needs root |
+//! | `pictures` | generates the documents' pictures from real runs: a drain, the dashboards |
+//! | `gen [--check]` | generates files from code |
+//! | `mutants` | seeds bugs one at a time, and checks that the test suite finds each |
+//! | `parity DIR` | compares our languages with tables of results of the Go libraries |
 //!
-//! Each command is a module with an `Args` and a `run`; this file only chooses between them.
+//! Each command is a module with an `Args` and a `run`; this file only dispatches.
 
 mod bench;
 mod crates_drawing;
@@ -47,30 +47,31 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Show game servers that leave only when their hook says so, on a real control plane, from nothing
+    /// Run the demo: game servers that are deleted only after their hook succeeds, on a real control plane
     Demo(demo::Args),
-    /// Measure under load, on the real control plane
+    /// Run load tests on the real control plane
     Bench(bench::Args),
-    /// Draw the pictures of the documents from real runs: a drain, the dashboards
+    /// Generate the pictures of the documents from real runs: a drain, the dashboards
     Pictures(pictures::Args),
-    /// Try to make the operators break a promise: crashes, faults, two leaders, hostile tenants
+    /// Try to break the operators' guarantees: crashes, faults, two leaders, hostile tenants
     Prove(prove::Args),
-    /// Check what a real kubelet and real containers do, in namespaces of their own; needs root
+    /// Test the behaviour of a real kubelet and real containers in separate namespaces; needs root
     NodeTest(node_test::Args),
-    /// Write the operators' container images into one file, without a container engine
+    /// Write the operators' container images to one file, without a container engine
     Image(image::Args),
-    /// Install the chart with the images on a real node, and play the demo while leaders are killed; needs root
+    /// Install the chart with the images on a real node, and run the demo while leaders are killed; needs
+    /// root
     InCluster(in_cluster::Args),
-    /// Write what is generated from code: CRDs, plain manifests, the drawing of the gate, the reference
+    /// Generate files from code: CRDs, plain manifests, the diagram of the gate, the reference
     #[command(name = "gen")]
     Generate(generate::Args),
-    /// Seed bugs in a copy of the tree, one at a time, and see that the suite finds each
+    /// Seed bugs in a copy of the tree, one at a time, and check that the test suite finds each
     Mutants(mutants::Args),
     #[command(name = operator::HOOKS, hide = true)]
     Hooks(operator::Args),
     #[command(name = operator::WORKLOADS, hide = true)]
     Workloads(operator::Args),
-    /// Compare conditions, JSON paths, templates and durations with tables of what the Go libraries say
+    /// Compare conditions, JSON paths, templates and durations with tables of results of the Go libraries
     Parity(parity::Args),
 }
 

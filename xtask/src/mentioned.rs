@@ -1,4 +1,4 @@
-//! `cargo xtask` as the documents mention it: this program takes every such command line.
+//! Checks that this program accepts every `cargo xtask` command line in the documents.
 
 use std::path::Path;
 
@@ -21,7 +21,7 @@ fn pages(directory: &Path, found: &mut Vec<(String, String)>) {
     }
 }
 
-/// Command lines in a page: words that are set as code, and what a console block types.
+/// Returns the command lines in a page: inline code and console blocks.
 fn commands(text: &str) -> Vec<String> {
     let codes = text.split('`').skip(1).step_by(2);
     let typed = text.lines().filter_map(|line| line.strip_prefix("$ "));
@@ -31,7 +31,7 @@ fn commands(text: &str) -> Vec<String> {
     lines.filter(|line| line.starts_with("cargo xtask ")).collect()
 }
 
-/// Whether the program takes it. One word alone speaks of the command.
+/// Returns an error if the program rejects the command line. A single word only refers to the command.
 fn taken(command: &str) -> Result<(), String> {
     let words: Vec<&str> = command.split(' ').skip(2).collect();
     let known = Cli::command();

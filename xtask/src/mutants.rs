@@ -1,7 +1,9 @@
-//! `cargo xtask mutants`: seeds one bug after another in a copy of the tree, and sees that the suite finds each.
+//! `cargo xtask mutants`: seeds one bug after another in a copy of the tree, and checks that the test suite
+//! finds each.
 //!
-//! The bugs are data: `tests/simulation/mutations.yaml`. The simulation is played against each, or the one test
-//! that the list names. They are built where the tree itself is, so only what a bug touches is compiled anew.
+//! The bugs are data: `tests/simulation/mutations.yaml`. Each bug is run through the simulation, or through
+//! the test that the list names. The copy shares the build directory of the tree, so only the affected crates
+//! are recompiled.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -13,27 +15,27 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-/// Where the bugs are.
+/// Path of the list of bugs.
 const LIST: &str = "tests/simulation/mutations.yaml";
-/// Seeds that are played against each; one comes to about four thousand steps.
+/// Seeds simulated for each bug; one seed is about four thousand steps.
 const SEEDS: &str = "0..1500";
-/// A simulation that takes longer has no end.
+/// Timeout of a simulation; a longer one never ends.
 const PATIENCE: Duration = Duration::from_mins(4);
-/// With `--quick` every so many of them is tried.
+/// With `--quick`, every n-th bug is tried.
 const QUICK_EVERY: usize = 12;
 
 /// Flags of `mutants`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Only the bugs whose name holds this text
+    /// Try only bugs whose name contains this text
     #[arg(long, value_name = "TEXT")]
     only: Option<String>,
 
-    /// About four of them
+    /// Try only a few bugs
     #[arg(long)]
     quick: bool,
 
-    /// Only the simulation: what it does not find survives
+    /// Run only the simulation, and report all bugs that it does not find as survivors
     #[arg(long)]
     simulation_only: bool,
 }
@@ -44,7 +46,7 @@ struct Mutation {
     file: String,
     text: String,
     instead: String,
-    /// Package and name of the test that finds it, where the simulation may not.
+    /// Package and name of the test that finds the bug, if the simulation may not.
     test: Option<(String, String)>,
 }
 
@@ -63,7 +65,7 @@ pub(crate) fn run(args: &Args) -> ExitCode {
     }
 }
 
-/// Tries the mutations; returns those that survive.
+/// Tries the mutations, and returns the survivors.
 fn tried(args: &Args) -> Result<Vec<String>, String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let list = read(&root.join(LIST))?;
@@ -153,20 +155,20 @@ fn test_of(value: &Value) -> Result<Option<(String, String)>, String> {
     Ok(Some((package.to_owned(), name.to_owned())))
 }
 
-/// A copy of the tree, and where it is built.
+/// A copy of the tree, and its build directory.
 struct Bench {
     tree: PathBuf,
     build: PathBuf,
 }
 
 impl Bench {
-    /// Copies what git knows of, uncommitted changes included. What is the same already is left alone, so that nothing
-    /// is compiled for it.
+    /// Copies all files known to git, including uncommitted changes. Leaves identical files alone, so that
+    /// they are not recompiled.
     fn new(root: &Path) -> Result<Self, String> {
         let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
         let bench = Self {
             tree: target.join("mutants/tree"),
-            // What is not ours is compiled there already.
+            // Third-party crates are already compiled there.
             build: target,
         };
         let known = git(root)?;
@@ -189,7 +191,8 @@ impl Bench {
         Ok(bench)
     }
 
-    /// Removes sources of the copy that are not in the tree any more: cargo would find them as tests.
+    /// Removes sources from the copy that no longer exist in the tree, because cargo would find them as
+    /// tests.
     fn remove_others(&self, known: &BTreeSet<String>) -> Result<(), String> {
         let mut rooms = vec![self.tree.clone()];
         while let Some(room) = rooms.pop() {
@@ -216,7 +219,7 @@ impl Bench {
             .args(arguments)
             .current_dir(&self.tree)
             .env("CARGO_TARGET_DIR", &self.build)
-            // One file is edited at a time.
+            // Only one file changes at a time.
             .env("CARGO_INCREMENTAL", "1");
         command
             .output()
@@ -227,7 +230,7 @@ impl Bench {
         let built = self.cargo(&[
             "build",
             "--quiet",
-            // With the features of the whole, for the same reason.
+            // Uses the features of the whole workspace for the same reason.
             "--workspace",
             "--bin",
             "simulate",
@@ -241,7 +244,7 @@ impl Bench {
         ))
     }
 
-    /// What the simulation finds, if it finds something.
+    /// Returns the finding of the simulation, if any.
     fn simulate(&self) -> Result<Option<String>, String> {
         let child = Command::new(self.build.join("debug/simulate"))
             .args(["--seeds", SEEDS, "--short"])
@@ -265,7 +268,7 @@ impl Bench {
         Ok(Some(format!("simulation: {}", words.replace('|', "/"))))
     }
 
-    /// What finds this bug, if anything does.
+    /// Returns the finding for this bug, if any.
     fn try_one(&self, mutation: &Mutation, simulation_only: bool) -> Result<Option<String>, String> {
         let Mutation {
             name,
@@ -294,7 +297,7 @@ impl Bench {
         found.map_err(|error| format!("{name}: {error}"))
     }
 
-    /// Whether a test of a package finds it. A test that does not exist finds nothing.
+    /// Returns the finding of a package's test, if any. A test that does not exist finds nothing.
     fn own_test(&self, package: &str, test: &str) -> Result<Option<String>, String> {
         let arguments = ["test", "--quiet", "--no-fail-fast", "--package", package, test];
         let tested = self.cargo(&arguments)?;
@@ -310,7 +313,7 @@ impl Bench {
     }
 }
 
-/// Waits for a process to end; one that does not is ended.
+/// Waits for a process to end, and kills it after a timeout.
 fn wait(mut child: Child) -> Result<Option<Output>, String> {
     let began = Instant::now();
     let failed = |error: std::io::Error| error.to_string();
@@ -325,15 +328,15 @@ fn wait(mut child: Child) -> Result<Option<Output>, String> {
     child.wait_with_output().map(Some).map_err(failed)
 }
 
-/// The manifest of the copy: packages of another version are other packages to cargo. Else it would take what is built
-/// here, bugs and all, for the build of the tree itself.
+/// Changes the version in the copy's manifest, so that cargo treats its packages as different ones. Otherwise
+/// cargo would use the builds of the copy, including the bugs, for the tree itself.
 fn renumber(manifest: &[u8]) -> Vec<u8> {
     let version = concat!("\nversion = \"", env!("CARGO_PKG_VERSION"));
     let text = String::from_utf8_lossy(manifest);
     text.replacen(version, &format!("{version}-bugs"), 1).into_bytes()
 }
 
-/// The files of the tree.
+/// Returns the files of the tree.
 fn git(root: &Path) -> Result<BTreeSet<String>, String> {
     let output = Command::new("git")
         .args(["ls-files", "--cached", "--others", "--exclude-standard"])

@@ -1,16 +1,16 @@
-//! This program as one of the operators: the demo needs two processes more, not two builds more.
+//! This program as one of the operators: the demo needs two more processes, but no further builds.
 
 use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::Parser;
 
-/// The hidden command of hook-operator.
+/// Hidden command of hook-operator.
 pub(crate) const HOOKS: &str = "hook-operator";
-/// The hidden command of gamedeployment-operator.
+/// Hidden command of gamedeployment-operator.
 pub(crate) const WORKLOADS: &str = "gamedeployment-operator";
 
-/// Flags: the operator's own.
+/// Flags of the operator.
 #[derive(clap::Args)]
 #[command(disable_help_flag = true)]
 pub(crate) struct Args {

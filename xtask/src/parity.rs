@@ -1,7 +1,7 @@
-//! `cargo xtask parity DIR`: how much of what existing manifests mean is kept.
+//! `cargo xtask parity DIR`: measures how well the meaning of existing manifests is preserved.
 //!
-//! Prints what the tables in a directory say of the languages. What is the same, what is a documented difference and
-//! what is unsafe is decided in `languages/parity`.
+//! Prints the result of every table in a directory. `languages/parity` decides which rows are equal, which
+//! are documented differences and which are unsafe.
 
 use std::io::ErrorKind;
 use std::path::PathBuf;
@@ -12,9 +12,9 @@ use language_parity::TABLES;
 /// Arguments of the command.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Directory with the tables (conditions-typed.jsonl, jsonpath.jsonl, …), or with the languages
+    /// Directory of the tables (conditions-typed.jsonl, jsonpath.jsonl, …), or of the languages
     dir: PathBuf,
-    /// List every unexplained, unsafe and malformed row, not only the first 20 of a table
+    /// List every unexplained, unsafe and malformed row, not only the first 20 per table
     #[arg(long)]
     all: bool,
 }
@@ -34,7 +34,7 @@ pub(crate) fn run(args: &Args) -> ExitCode {
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 println!("{}: skipped ({error})\n", table.file);
             }
-            // A file that is there but cannot be read must not look like one that nobody asked for.
+            // A file that exists but cannot be read must not be mistaken for a missing one.
             Err(error) => {
                 println!("{}: failed to read: {error}\n", table.file);
                 found += 1;

@@ -1,16 +1,16 @@
-//! `cargo xtask pictures`: draws what `docs/pictures` holds, from real runs.
+//! `cargo xtask pictures`: generates the files in `docs/pictures` from real runs.
 //!
-//! The runs, and everything that is checked of them, are suites; they write when they are asked to.
+//! The runs and their checks are test suites, which write the pictures on request.
 
 use std::process::ExitCode;
 
 use test_kit::assets;
 
-/// Plays the runs and draws.
+/// Runs the suites and generates the pictures.
 #[derive(clap::Args)]
 pub(crate) struct Args {}
 
-/// Suite, test, and the variable that lets it write.
+/// Suite, test, and the environment variable that enables writing.
 const RUNS: [(&str, &str, &str); 2] = [
     ("dashboards", "run::", "DASHBOARD_PICTURES"),
     ("plugin", "recording::", "RECORDING"),

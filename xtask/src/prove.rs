@@ -1,8 +1,9 @@
-//! `cargo xtask prove`: the suites that try to make the operators break a promise, in one run, and a table of what they
-//! played.
+//! `cargo xtask prove`: runs all suites that try to break the operators' guarantees, and prints a table of
+//! their counts.
 //!
-//! Each part is a test program that also runs with `cargo test`, there with a sample. This file starts them one after
-//! the other, says how far they are, and gathers their numbers; whether a promise was broken is for them to say.
+//! Each part is a test program that also runs with `cargo test`, there on a sample. This file runs them in
+//! sequence, prints their progress and collects their counts. The parts themselves decide whether a guarantee
+//! was violated.
 
 use std::fs::{self, File};
 use std::io::Write as _;
@@ -10,13 +11,13 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-/// Plays all that can go wrong, and fails if a promise was broken.
+/// Runs all fault tests, and fails if a guarantee was violated.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// The part that continuous integration plays: ten minutes at most
+    /// Run the part for continuous integration, at most ten minutes
     #[arg(long)]
     quick: bool,
-    /// Only these parts; separate by commas
+    /// Run only these parts; separated by commas
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
 }
@@ -24,7 +25,8 @@ pub(crate) struct Args {
 struct Part {
     name: &'static str,
     what: &'static str,
-    /// Of cargo. The whole workspace, as with `cargo test`: for a part of it, crates would be compiled anew.
+    /// Arguments of cargo. They select the whole workspace, as with `cargo test`; for a part of it, crates
+    /// would be recompiled.
     arguments: &'static [&'static str],
 }
 
@@ -104,7 +106,7 @@ fn prove(args: &Args) -> Result<bool, String> {
     Ok(failed == 0)
 }
 
-/// How a part ended.
+/// Outcome of a part.
 struct End {
     part: &'static Part,
     good: bool,
@@ -170,7 +172,7 @@ impl Part {
     }
 }
 
-/// The rows that the parts have told, as Markdown that is aligned for a terminal.
+/// Formats the rows reported by the parts as Markdown, aligned for a terminal.
 fn table(rows: &str) -> String {
     let mut cells: Vec<[&str; 4]> = vec![["part", "what was played", "counted", "number"]];
     for row in rows.lines() {

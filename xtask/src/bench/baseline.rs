@@ -1,4 +1,4 @@
-//! The counts that are compared with: `counts.json`, beside this file.
+//! Recorded counts for comparison: `counts.json`, next to this file.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -6,10 +6,10 @@ use std::path::PathBuf;
 
 use super::Outcome;
 
-/// Figures by scenario, size and name.
+/// Counts by scenario, size and name.
 pub(super) type Counts = BTreeMap<String, f64>;
 
-/// A count may be so much greater than it was.
+/// Maximum growth of a count.
 const TENTH: f64 = 1.1;
 
 fn path() -> PathBuf {
@@ -24,7 +24,7 @@ pub(super) fn recorded() -> Outcome<Counts> {
     }
 }
 
-/// Records these; others stay as they are.
+/// Records these counts; others are unchanged.
 pub(super) fn record(counts: Counts) -> Outcome<()> {
     let mut all = recorded()?;
     all.extend(counts);
@@ -35,12 +35,12 @@ pub(super) fn record(counts: Counts) -> Outcome<()> {
     Ok(())
 }
 
-/// The counts that are greater than they were by more than a tenth, and those that were not there, in words.
+/// Returns messages about counts that have grown by more than a tenth, and about new counts.
 pub(super) fn grown(before: &Counts, now: &Counts) -> Vec<String> {
     let compare = |(name, value): (&String, &f64)| match before.get(name) {
         Some(known) if *value <= known * TENTH + slack(name) => None,
         Some(known) => Some(format!("{name}: {value:.3}, was {known:.3}")),
-        // At another size than the recorded ones nothing is compared.
+        // Counts of a size that is not recorded are not compared.
         None if before.keys().any(|known| case(known) == case(name)) && *value > slack(name) => {
             Some(format!("{name}: {value:.3}, was none"))
         }
@@ -49,13 +49,13 @@ pub(super) fn grown(before: &Counts, now: &Counts) -> Vec<String> {
     now.iter().filter_map(compare).collect()
 }
 
-/// Scenario and size.
+/// Returns scenario and size.
 fn case(name: &str) -> &str {
     name.split_once(": ").map_or(name, |(case, _)| case)
 }
 
-/// Writes that are made for a whole workload are few, and one more or less depends on when things come: so many of
-/// them for all objects together say nothing.
+/// Slack for writes per workload. They are few, and their exact number depends on timing, so this many writes
+/// for all objects together are noise.
 const FEW: f64 = 5.0;
 
 fn slack(name: &str) -> f64 {

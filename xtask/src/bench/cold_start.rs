@@ -1,4 +1,4 @@
-//! How large the programs are, and how soon each is ready where there is nothing to list yet.
+//! Sizes of the programs, and time until each is ready on an empty cluster.
 
 use std::fs;
 use std::time::Instant;
@@ -10,7 +10,7 @@ use super::harness::{Operator, program_path};
 use super::hook_runs::control_plane;
 use super::report::Report;
 
-/// What admission needs to be there: its Secret and the configuration that it completes.
+/// Manifests required by admission: its Secret and the configuration that it completes.
 const ADMISSION: &str = include_str!("../../../deploy/admission.yaml");
 const STARTS: usize = 5;
 

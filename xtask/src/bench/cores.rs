@@ -1,4 +1,4 @@
-//! What one step of the pure cores costs: time and allocations, as `cores-bench` measures them.
+//! Cost of one step of the pure cores: time and allocations, as measured by `cores-bench`.
 
 use std::process::{Command, Stdio};
 
@@ -9,7 +9,7 @@ use super::Outcome;
 use super::report::Report;
 
 const PROGRAM: &str = "cores-bench";
-/// Nanoseconds of a microsecond.
+/// Nanoseconds per microsecond.
 const THOUSAND: f64 = 1e3;
 
 /// One line of the program's output.
@@ -24,7 +24,7 @@ enum Line {
     },
 }
 
-/// What one operation costs.
+/// Cost of one operation.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Cost {
@@ -39,7 +39,7 @@ struct Cost {
 }
 
 pub(super) fn play(report: &mut Report, size: usize) -> Outcome<()> {
-    // A program of its own: its allocator counts, and would slow down everything else here.
+    // A separate program, because its counting allocator would slow down everything else here.
     let program = if report.counts_only() {
         assets::built(PROGRAM, Profile::Debug)?
     } else {

@@ -1,4 +1,4 @@
-//! Many pods at once, from nothing.
+//! Creation of many pods at once.
 
 use std::time::{Duration, Instant};
 
@@ -35,8 +35,8 @@ pub(super) async fn play(report: &mut Report, pods: usize) -> Outcome<()> {
     Ok(())
 }
 
-/// The same pods by a bare loop, on the same nodes, until all are ready. Each is put into service by a write of its own,
-/// as its readiness gate asks for.
+/// Returns the time that a bare loop needs for the same pods on the same nodes, until all are ready. Each pod
+/// needs one write for its readiness gate.
 async fn floor_of(pods: usize) -> Outcome<Duration> {
     let harness = Harness::new().await?;
     let begun = Instant::now();

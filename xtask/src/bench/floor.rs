@@ -1,4 +1,4 @@
-//! What the machine can do: the operators' writes by a bare loop, with the same client, on the same control plane and
+//! Lower bound of the machine: the operators' writes in a bare loop, with the same client, control plane and
 //! nodes.
 
 use std::time::{Duration, Instant};
@@ -15,12 +15,12 @@ use super::Outcome;
 use super::harness::{Harness, PATIENCE};
 
 const GATE: &str = shared_api::names::pod::IN_PLACE_READY;
-/// Writes at a time: as many as an operator makes for one workload.
+/// Number of concurrent writes, as an operator uses for one workload.
 const AT_ONCE: usize = 32;
-/// Runs that one call deletes, as the operator does it.
+/// Number of runs deleted per call, as by the operator.
 const RUNS_AT_ONCE: usize = 200;
 
-/// Makes pods of nobody, and returns once they are ready. With a readiness gate each is put into service.
+/// Creates pods without an owner, and returns once they are ready. Pods with a readiness gate are set ready.
 pub(super) async fn create(harness: &Harness, pods: usize, gate: bool) -> Outcome<()> {
     let (api, post, patch) = (harness.pods(), PostParams::default(), PatchParams::default());
     each(pods, |number| {
@@ -51,8 +51,8 @@ pub(super) async fn create(harness: &Harness, pods: usize, gate: bool) -> Outcom
     Ok(())
 }
 
-/// A gated scale-down: a pod is marked, a run is made and gets its verdict, the pod is deleted, and runs are deleted many
-/// at a time. The objects are as large as those of the operators.
+/// Runs a gated scale-down: selects a pod, creates a run and sets its verdict, deletes the pod, and deletes
+/// runs in batches. The objects are as large as those of the operators.
 pub(super) async fn scale_down(pods: usize) -> Outcome<Duration> {
     let harness = Harness::new().await?;
     create(&harness, pods, false).await?;

@@ -1,4 +1,5 @@
-//! One namespace whose webhooks all hang, beside one whose webhooks answer: the second must not notice the first.
+//! A namespace whose webhooks all hang, next to one whose webhooks respond. The first must not affect the
+//! second.
 
 use std::time::Duration;
 
@@ -38,7 +39,7 @@ pub(super) async fn play(report: &mut Report, hanging: usize) -> Outcome<()> {
     let lag_beside = percentile(&lags(&ended(&beside, HEALTHY).await?, INTERVAL), 0.99);
     report.measured("schedule lag alone, 99 %", lag_alone, "ms", None);
     report.measured("schedule lag beside the crowd, 99 %", lag_beside, "ms", None);
-    // Below a few milliseconds a ratio says nothing.
+    // Ratios below a few milliseconds are meaningless.
     let times = lag_beside / lag_alone.max(5.0);
     report.measured("times as long", times, "x", Some(2.0));
     report.usage("hook-operator", hooks.usage());

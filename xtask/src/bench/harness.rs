@@ -1,5 +1,5 @@
-//! What a scenario is played on: a control plane, simulated nodes, and both operators as users run them, with what they
-//! say of themselves.
+//! Environment of a scenario: a control plane, simulated nodes, and both operators as users run them, with
+//! their metrics.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -19,7 +19,7 @@ use test_kit::{ControlPlane, Options, Process, Program, http_client};
 
 use super::Outcome;
 
-/// How long anything may take.
+/// Timeout of any step.
 pub(super) const PATIENCE: Duration = Duration::from_mins(20);
 const GAME: &str = "arena";
 
@@ -29,15 +29,15 @@ pub(super) struct Operator {
     address: String,
 }
 
-/// Where the programs are that are measured.
+/// Directory of the measured programs.
 static PROGRAMS: OnceLock<PathBuf> = OnceLock::new();
 
-/// From now on these are measured.
+/// Measures the programs in this directory from now on.
 pub(super) fn measure_those_in(directory: PathBuf) {
     let _ = PROGRAMS.set(directory);
 }
 
-/// The directory of the programs of this checkout. They are built once: what is changed meanwhile is not measured.
+/// Builds the programs of this checkout once and returns their directory. Later changes are not measured.
 pub(super) fn built(profile: Profile) -> Outcome<PathBuf> {
     let program = assets::built("hook-operator", profile)?;
     Ok(program
@@ -46,7 +46,7 @@ pub(super) fn built(profile: Profile) -> Outcome<PathBuf> {
         .to_owned())
 }
 
-/// The path of a program that is measured.
+/// Returns the path of a measured program.
 pub(super) fn program_path(program: &str) -> Outcome<PathBuf> {
     Ok(PROGRAMS.get().ok_or("no programs to measure")?.join(program))
 }
@@ -55,14 +55,14 @@ pub(super) fn program_path(program: &str) -> Outcome<PathBuf> {
 pub(super) type Requests = BTreeMap<String, u64>;
 
 impl Operator {
-    /// Starts it and returns once it is ready.
+    /// Starts an operator and returns once it is ready.
     pub(super) async fn start(program: &str, control_plane: &ControlPlane, flags: &[&str]) -> Outcome<Self> {
         let mut all = vec!["--leader-election", "false"];
         all.extend(flags);
         Self::launch(program, control_plane, &all).await
     }
 
-    /// Starts a program of hookgate, which may elect no leader, and returns once it is ready.
+    /// Starts a hookgate program, which may have no leader election, and returns once it is ready.
     pub(super) async fn launch(program: &str, control_plane: &ControlPlane, flags: &[&str]) -> Outcome<Self> {
         let path = program_path(program)?;
         let address = test_kit::free_address()?.to_string();
@@ -92,7 +92,7 @@ impl Operator {
         Ok(())
     }
 
-    /// What `/metrics` says.
+    /// Returns the text of `/metrics`.
     pub(super) async fn metrics(&self) -> Outcome<String> {
         let answer = http_client()?
             .get(format!("http://{}/metrics", self.address))
@@ -101,7 +101,7 @@ impl Operator {
         Ok(answer.text().await?)
     }
 
-    /// Its requests so far, by its own count.
+    /// Returns the number of requests so far, from the operator's metrics.
     pub(super) async fn requests(&self) -> Outcome<Requests> {
         let text = self.metrics().await?;
         let mut requests = Requests::new();
@@ -133,13 +133,13 @@ impl Operator {
         Ok(requests)
     }
 
-    /// Memory and CPU time.
+    /// Returns memory and CPU time.
     pub(super) fn usage(&self) -> Usage {
         self.process.usage().unwrap_or_default()
     }
 }
 
-/// What came since.
+/// Returns the requests between two counts.
 pub(super) fn since(before: &Requests, after: &Requests) -> Requests {
     let come = |(name, count): (&String, &u64)| {
         let new = count - before.get(name).copied().unwrap_or(0);
@@ -148,10 +148,10 @@ pub(super) fn since(before: &Requests, after: &Requests) -> Requests {
     after.iter().filter_map(come).collect()
 }
 
-/// What is added to the name of requests that met a newer version.
+/// Suffix of requests that ended in a conflict.
 const CONFLICT: &str = " (conflict)";
 
-/// Requests that change something, with or without those that met a newer version.
+/// Returns the number of write requests, with or without conflicts.
 pub(super) fn writes(requests: &Requests, conflicts: bool) -> u64 {
     let reads = ["get ", "list ", "watch "];
     let written = requests
@@ -210,7 +210,7 @@ impl Harness {
         Api::namespaced(self.client(), &self.namespace)
     }
 
-    /// Makes the hook that asks each server whether anybody plays.
+    /// Creates the hook that asks each server for its players.
     pub(super) async fn template(&self) -> Outcome<()> {
         let template: HookTemplate = serde_json::from_value(json!({
             "apiVersion": "tkex.tencent.com/v1alpha1", "kind": "HookTemplate", "metadata": { "name": "nobody-plays" },
@@ -227,7 +227,7 @@ impl Harness {
         Ok(())
     }
 
-    /// Makes a game of this size whose pods the hook guards.
+    /// Creates a game of this size whose pods are protected by the hook.
     pub(super) async fn game(&self, name: &str, replicas: usize, strategy: Value) -> Outcome<()> {
         let hook = json!({ "hook": { "templateName": "nobody-plays" } });
         let game: GameDeployment = serde_json::from_value(json!({
@@ -245,7 +245,7 @@ impl Harness {
         Ok(())
     }
 
-    /// Makes both, and returns once all pods are available.
+    /// Creates hook and game, and returns once all pods are available.
     pub(super) async fn launch(&self, replicas: usize, strategy: Value) -> Outcome<()> {
         self.template().await?;
         self.game(GAME, replicas, strategy).await?;
@@ -254,7 +254,7 @@ impl Harness {
             .await
     }
 
-    /// Changes the game.
+    /// Patches the game.
     pub(super) async fn change(&self, patch: &Value) -> Outcome<()> {
         self.games()
             .patch(GAME, &PatchParams::default(), &Patch::Merge(patch))
@@ -278,7 +278,7 @@ impl Harness {
         Ok(())
     }
 
-    /// Waits until no HookRun is left.
+    /// Waits until no HookRun exists.
     pub(super) async fn without_runs(&self) -> Outcome<()> {
         let runs: Api<HookRun> = Api::namespaced(self.client(), &self.namespace);
         within(PATIENCE, || async {

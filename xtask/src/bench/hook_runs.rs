@@ -15,10 +15,10 @@ use super::Outcome;
 use super::harness::{Operator, PATIENCE, since};
 use super::report::{Report, mib, percentile, ratio};
 
-/// So often each run is measured.
+/// Number of measurements per run.
 const COUNT: usize = 6;
 const INTERVAL: Duration = Duration::from_secs(30);
-/// Where only counts are wanted.
+/// Interval if only counts are needed.
 const SHORT_INTERVAL: Duration = Duration::from_secs(1);
 const AT_ONCE: usize = 16;
 
@@ -71,7 +71,7 @@ pub(super) async fn play(report: &mut Report, runs: usize) -> Outcome<()> {
     Ok(())
 }
 
-/// With the definitions, and nothing else.
+/// Starts a control plane with only the definitions.
 pub(super) async fn control_plane() -> Outcome<ControlPlane> {
     let crds = shared_api::crd::all();
     Ok(ControlPlane::start(Options {
@@ -81,7 +81,7 @@ pub(super) async fn control_plane() -> Outcome<ControlPlane> {
     .await?)
 }
 
-/// Of a run that is measured so often, at an interval.
+/// Returns the spec of a run with `count` measurements at an interval.
 pub(super) fn spec(url: &str, interval: Duration, count: usize) -> Outcome<HookRunSpec> {
     Ok(serde_json::from_value(json!({ "metrics": [{
         "name": "players", "interval": format!("{}ms", interval.as_millis()), "count": count,
@@ -102,10 +102,10 @@ pub(super) async fn create(api: &Api<HookRun>, name: &str, runs: usize, spec: &H
     Ok(())
 }
 
-/// The runs, once all of them have ended.
+/// Returns the runs once all of them have ended.
 pub(super) async fn ended(api: &Api<HookRun>, runs: usize) -> Outcome<Vec<HookRun>> {
     let all = within(PATIENCE, || async {
-        // From the API server's cache, and not often: looking on must not become part of the load.
+        // Reads rarely and from the API server's cache, so that observing does not add to the load.
         tokio::time::sleep(Duration::from_secs(2)).await;
         let list = api
             .list(&ListParams::default().match_any())
@@ -129,7 +129,7 @@ fn phase(run: &HookRun) -> Option<Phase> {
     run.status.as_ref().map(|status| status.phase)
 }
 
-/// Milliseconds between the moments when measurements were due and their starts, sorted.
+/// Returns the sorted delays between due time and start of all measurements, in milliseconds.
 pub(super) fn lags(runs: &[HookRun], interval: Duration) -> Vec<f64> {
     let results = runs
         .iter()

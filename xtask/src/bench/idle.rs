@@ -1,4 +1,4 @@
-//! A large game that is as it should be: what it costs to keep it so, and how long a restart takes.
+//! A large game without changes: its running cost, and the duration of a restart.
 
 use std::time::{Duration, Instant};
 
@@ -8,11 +8,11 @@ use super::Outcome;
 use super::harness::{Harness, since};
 use super::report::{Report, mib};
 
-/// For so long nothing happens.
+/// Duration of the idle phase.
 const QUIET: Duration = Duration::from_mins(1);
-/// Where only counts are wanted.
+/// Duration if only counts are needed.
 const SHORT_QUIET: Duration = Duration::from_secs(10);
-/// A process that starts is steady when it has made no request for so long.
+/// Time without requests after which a starting process counts as steady.
 const STEADY: Duration = Duration::from_secs(2);
 
 pub(super) async fn play(report: &mut Report, pods: usize) -> Outcome<()> {

@@ -1,4 +1,4 @@
-//! A gated update in place: every pod's hook is asked, a tenth of the pods is out of service at a time.
+//! A gated in-place update: the hook of every pod runs, and a tenth of the pods is unavailable at a time.
 
 use std::time::Instant;
 

@@ -1,4 +1,4 @@
-//! Many games that are scaled at the same moment: all come to their end, and none waits much longer than the others.
+//! Many games that are scaled at once: all must finish, and none may take much longer than the others.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ use super::Outcome;
 use super::harness::{Harness, PATIENCE, since};
 use super::report::Report;
 
-/// Pods of a game, before and after.
+/// Pods per game, before and after.
 const PODS: (usize, usize) = (10, 5);
 const AT_ONCE: usize = 32;
 
@@ -74,7 +74,7 @@ pub(super) async fn play(report: &mut Report, games: usize) -> Outcome<()> {
     Ok(())
 }
 
-/// When each game had come to have so many pods, from now on.
+/// Returns when each game reached this number of pods, measured from now on.
 async fn settled(harness: &Harness, games: usize, pods: usize) -> Outcome<Vec<Duration>> {
     let begun = Instant::now();
     let wanted = i32::try_from(pods)?;

@@ -1,7 +1,8 @@
-//! `cargo xtask bench [SCENARIO…]`: loads on the real control plane with simulated nodes, and what the pure cores cost.
+//! `cargo xtask bench [SCENARIO…]`: load tests on the real control plane with simulated nodes, and the cost
+//! of the pure cores.
 //!
-//! Counts are exact, and must not grow. Times are this machine's, and are told beside the floor of the same run: what a bare
-//! loop needs for the same writes.
+//! Counts are exact and must not grow. Times depend on the machine, and are reported relative to the floor of
+//! the same run: the time of a bare loop for the same writes.
 
 mod baseline;
 mod cold_start;
@@ -26,52 +27,53 @@ use test_kit::assets::Profile;
 
 use report::Report;
 
-/// The share of the full size at which counts are compared: they are the same for each object at any size.
+/// Share of the full size at which counts are compared. Counts per object are the same at any size.
 const SMALL: f64 = 0.05;
 
 /// Flags of `bench`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// What to measure [default: everything]
+    /// Scenarios to run [default: all]
     #[arg(value_enum, value_name = "SCENARIO")]
     scenarios: Vec<Scenario>,
-    /// How large, as a share of the full size [default: 1, with --counts 0.05]
+    /// Share of the full size [default: 1, with --counts 0.05]
     #[arg(long, value_name = "SHARE")]
     size: Option<f64>,
-    /// Only what is the same in every run, at a small size and with debug builds: compared with the counts that are recorded
+    /// Measure only reproducible counts, at a small size and with debug builds, and compare them with the
+    /// recorded ones
     #[arg(long)]
     counts: bool,
-    /// Record these counts: from now on they are compared with
+    /// Record these counts as the new baseline
     #[arg(long)]
     record: bool,
-    /// Where the report is written, as Markdown and JSON
+    /// Directory of the report, as Markdown and JSON
     #[arg(long, default_value = "target/bench", value_name = "DIRECTORY")]
     output: PathBuf,
-    /// Measure the programs in this directory [default: those of this checkout, built for it]
+    /// Measure the programs in this directory [default: those of this checkout, built if necessary]
     #[arg(long, value_name = "DIRECTORY")]
     programs: Option<PathBuf>,
 }
 
-/// What can be measured.
+/// Available scenarios.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Scenario {
-    /// A gated scale-down of 1,000 pods
+    /// Gated scale-down of 1,000 pods
     ScaleDown,
-    /// 5,000 pods, created
+    /// Creation of 5,000 pods
     Create,
-    /// A gated update in place of 2,000 pods
+    /// Gated in-place update of 2,000 pods
     InPlace,
     /// 10,000 HookRuns at an interval of 30 s
     HookRuns,
-    /// 10,000 pods that are as they should be
+    /// 10,000 pods without changes
     Idle,
     /// 1,000 games of 10 pods, all scaled at once
     ManyGames,
-    /// 10,000 webhooks that hang, beside some that do not
+    /// 10,000 hanging webhooks next to responsive ones
     Hanging,
-    /// The programs' sizes, and how long each needs until it is ready
+    /// Sizes of the programs, and their time until ready
     ColdStart,
-    /// Decisions about 10,000 pods and the language of hooks, without a cluster: time and allocations
+    /// Decisions about 10,000 pods and the hook languages, without a cluster: time and allocations
     Cores,
 }
 
@@ -88,7 +90,7 @@ impl Scenario {
         }
     }
 
-    /// Whether it says anything that is the same in every run.
+    /// Returns whether the scenario has reproducible counts.
     fn counts(self) -> bool {
         !matches!(self, Self::Hanging | Self::ColdStart)
     }

@@ -1,4 +1,5 @@
-//! What was measured: counts, which do not vary, and times, which are told as ratios to the floor of the same run.
+//! Results: counts, which are reproducible, and times, which are reported relative to the floor of the same
+//! run.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -11,7 +12,7 @@ use test_kit::usage::Usage;
 use super::baseline::Counts;
 use super::harness::{Requests, writes};
 
-/// One for each object by design. How many others there are depends on what comes together.
+/// Requests that occur once per object by design. The number of other requests depends on timing.
 const STEADY: [&str; 5] = [
     "create hookruns",
     "create pods",
@@ -26,14 +27,14 @@ pub(super) struct Row {
     scenario: String,
     size: usize,
     figure: String,
-    /// As a number, where it is one.
+    /// Numeric value, if any.
     value: Option<f64>,
-    /// For people.
+    /// Text for the reader.
     text: String,
     goal: Option<String>,
-    /// Whether the goal is reached, where there is one.
+    /// Whether the goal is reached, if there is one.
     reached: Option<bool>,
-    /// Whether it is the same in every run.
+    /// Whether the value is reproducible.
     exact: bool,
 }
 
@@ -47,7 +48,7 @@ pub(super) struct Report {
 }
 
 impl Report {
-    /// A report that leaves out whatever is not the same in every run, so that nothing needs to be measured for it.
+    /// Creates a report that omits everything that is not reproducible, so that it need not be measured.
     pub(super) fn of_counts() -> Self {
         Self {
             counts_only: true,
@@ -55,18 +56,18 @@ impl Report {
         }
     }
 
-    /// Whether times are left out.
+    /// Returns whether times are omitted.
     pub(super) fn counts_only(&self) -> bool {
         self.counts_only
     }
 
-    /// What follows is about this scenario.
+    /// Starts a scenario.
     pub(super) fn begin(&mut self, scenario: &str, size: usize) {
         scenario.clone_into(&mut self.scenario);
         self.size = size;
     }
 
-    /// Whether the hook of each of so many pods was asked exactly once, by the count of each.
+    /// Records whether the hook of each pod ran exactly once.
     pub(super) fn asked_once(&mut self, pods: usize, asked: &[usize]) {
         let once = asked.len() == pods && asked.iter().all(|times| *times == 1);
         let seen = format!(
@@ -77,7 +78,7 @@ impl Report {
         self.fact("every pod's hook was asked exactly once", once, &seen);
     }
 
-    /// Something that must be so.
+    /// Records a fact that must hold.
     pub(super) fn fact(&mut self, figure: &str, holds: bool, text: &str) {
         self.add(
             figure,
@@ -89,24 +90,23 @@ impl Report {
         );
     }
 
-    /// A count for each object, with the most that it may be.
+    /// Records a count per object, with its maximum.
     pub(super) fn count(&mut self, figure: &str, value: f64, most: Option<f64>) {
-        // A small size has its share of what is written for a whole workload.
+        // At a small size, writes per workload have a larger share.
         let most = most.filter(|_| !self.counts_only);
         let goal = most.map(|most| format!("at most {most}"));
         let reached = most.map(|most| value <= most);
         self.add(figure, Some(value), number(value), goal, reached, true);
     }
 
-    /// Writes for each object. Those that met a newer version and were made again count, but are not the same in every
-    /// run.
+    /// Records writes per object. Writes repeated after a conflict count, but are not reproducible.
     pub(super) fn writes(&mut self, figure: &str, requests: &[&Requests], objects: usize, most: Option<f64>) {
         let conflicts = !self.counts_only;
         let all = requests.iter().map(|requests| writes(requests, conflicts)).sum();
         self.count(figure, ratio(all, objects), most);
     }
 
-    /// A time, with the floor of the same run and the greatest ratio to it, if there is one.
+    /// Records a time, with the floor of the same run and the maximum ratio, if any.
     pub(super) fn time(&mut self, figure: &str, took: Duration, floor: Option<(Duration, Option<f64>)>) {
         let seconds = took.as_secs_f64();
         let (text, goal, reached) = match floor {
@@ -124,7 +124,7 @@ impl Report {
         self.add(figure, Some(seconds), text, goal, reached, false);
     }
 
-    /// A figure that is not the same in every run.
+    /// Records a value that is not reproducible.
     pub(super) fn measured(&mut self, figure: &str, value: f64, unit: &str, most: Option<f64>) {
         let in_unit = |number: String| format!("{number} {unit}").trim_end().to_owned();
         let text = if value < 1.0 {
@@ -143,9 +143,9 @@ impl Report {
         );
     }
 
-    /// An operator's requests for each object, by verb and resource.
+    /// Records an operator's requests per object, by verb and resource.
     pub(super) fn requests(&mut self, who: &str, requests: &Requests, objects: usize) {
-        // How often a watch is ended is the API server's own affair.
+        // The API server decides how often it ends a watch.
         for (name, count) in requests.iter().filter(|(name, _)| !name.starts_with("watch ")) {
             let (figure, value) = (format!("  {who}: {name}"), ratio(*count, objects));
             if STEADY.contains(&name.as_str()) {
@@ -156,7 +156,7 @@ impl Report {
         }
     }
 
-    /// CPU time and memory of a process.
+    /// Records CPU time and memory of a process.
     pub(super) fn usage(&mut self, who: &str, usage: Usage) {
         self.measured(&format!("CPU time of {who}"), usage.cpu_seconds, "s", None);
         self.measured(
@@ -202,7 +202,7 @@ impl Report {
         self.rows.push(row);
     }
 
-    /// Writes it, as `bench.md` and `bench.json`.
+    /// Writes the report as `bench.md` and `bench.json`.
     pub(super) fn write(&self, directory: &Path) -> std::io::Result<()> {
         fs::create_dir_all(directory)?;
         let mut text = String::from(
@@ -231,7 +231,7 @@ impl Report {
         Ok(())
     }
 
-    /// The counts by what they are of.
+    /// Returns the counts by name.
     pub(super) fn counts(&self) -> Counts {
         let exact = self.rows.iter().filter(|row| row.exact);
         exact
@@ -242,7 +242,7 @@ impl Report {
             .collect()
     }
 
-    /// Whether every goal is reached.
+    /// Returns whether all goals are reached.
     pub(super) fn well(&self) -> bool {
         self.rows.iter().all(|row| row.reached != Some(false))
     }
@@ -269,13 +269,13 @@ fn mark(reached: Option<bool>) -> &'static str {
     }
 }
 
-/// So many for each object.
+/// Returns the count per object.
 #[expect(clippy::cast_precision_loss, reason = "counts far below 2^52")]
 pub(super) fn ratio(count: u64, objects: usize) -> f64 {
     count as f64 / objects as f64
 }
 
-/// The value below which this share of the sorted values lies.
+/// Returns the percentile of sorted values.
 pub(super) fn percentile(sorted: &[f64], share: f64) -> f64 {
     #[expect(
         clippy::cast_precision_loss,

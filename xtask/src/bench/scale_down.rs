@@ -1,4 +1,4 @@
-//! A gated scale-down: every pod's hook is asked, answers at once, and the pod goes.
+//! A gated scale-down: the hook of every pod runs and succeeds at once, then the pod is deleted.
 
 use std::time::Instant;
 

@@ -1,4 +1,4 @@
-//! What somebody sees who only looks on.
+//! Observations of an uninvolved watcher.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -14,14 +14,14 @@ use tokio::task::JoinHandle;
 use super::Outcome;
 use super::harness::PATIENCE;
 
-/// How many pods were ready at least.
+/// Minimum number of ready pods.
 pub(super) struct ReadyPods {
     least: Arc<AtomicUsize>,
     task: JoinHandle<()>,
 }
 
 impl ReadyPods {
-    /// Returns once this many are ready. From then on they are counted.
+    /// Returns once this many pods are ready, and counts them from then on.
     pub(super) async fn watch(pods: Api<Pod>, all: usize) -> Outcome<Self> {
         let now = Arc::new(AtomicUsize::new(0));
         let least = Arc::new(AtomicUsize::new(usize::MAX));

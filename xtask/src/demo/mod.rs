@@ -1,5 +1,5 @@
-//! `cargo demo`: game servers that leave only when their hook says so, on a real control plane with simulated nodes,
-//! from nothing, live in the terminal, and checked.
+//! `cargo demo`: game servers that are deleted only after their hook succeeds, on a real control plane with
+//! simulated nodes. Starts from scratch, prints progress in the terminal, and checks the outcome.
 
 pub(crate) mod story;
 pub(crate) mod teller;
@@ -16,7 +16,7 @@ use teller::Teller;
 /// Flags of `demo`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Leave everything running at the end, until Ctrl-C, to look around with kubectl
+    /// Keep everything running until Ctrl-C, for inspection with kubectl
     #[arg(long)]
     keep: bool,
 }
@@ -83,7 +83,7 @@ fn play(args: &Args) -> Outcome<()> {
     })
 }
 
-/// Simulated: an HTTP server of this process answers for every pod.
+/// Simulated servers: one HTTP server of this process answers for every pod.
 impl Servers for Nodes {
     fn image(&self, version: &str) -> &'static str {
         if version == "v1" { "game:v1" } else { "game:v2" }

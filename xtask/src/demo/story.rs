@@ -1,5 +1,5 @@
-//! The story: eight game servers. A scale-down whose hook says yes, one whose hook says no until somebody retries, and
-//! an update in place in two batches.
+//! Story of the demo with eight game servers: a scale-down whose hook succeeds, one whose hook fails until it
+//! is retried, and an in-place update in two batches.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -16,26 +16,26 @@ use test_kit::wait::within;
 use super::Outcome;
 use super::teller::Teller;
 
-/// How long anything may take on a busy machine.
+/// Timeout of any step on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_mins(2);
 
 const GAME: &str = "arena";
-/// What must not be counted as a yes: players on a server.
+/// Condition that must fail while a server has players.
 const CONDITION: &str = "asInt(result) == 0";
 
-/// The game servers of the story, simulated or real.
+/// Game servers of the story, simulated or real.
 pub(crate) trait Servers {
-    /// The image of a version of the game.
+    /// Returns the image for a version of the game.
     fn image(&self, version: &str) -> &'static str;
-    /// Where a server says how many play.
+    /// Returns the path where a server reports its players.
     fn path(&self) -> &'static str;
-    /// So many play from now on: on this pod, or on each.
+    /// Sets the number of players on this pod, or on each.
     async fn set_players(&self, pod: Option<&str>, players: u64) -> Outcome<()>;
-    /// What happens while a hook is being asked, or has said no.
+    /// Runs while a hook is running or has failed.
     async fn meanwhile(&self) -> Outcome<()>;
 }
 
-/// The stage and who tells what happens on it.
+/// Control plane, servers and output of the demo.
 pub(crate) struct Harness<'a, S> {
     pub(crate) control_plane: &'a ControlPlane,
     pub(crate) namespace: &'a str,
@@ -43,7 +43,7 @@ pub(crate) struct Harness<'a, S> {
     pub(crate) teller: &'a Teller,
 }
 
-/// A game server: its pod's name and UID.
+/// Name and UID of a game server's pod.
 type Server = (String, String);
 
 impl<S: Servers> Harness<'_, S> {
@@ -57,7 +57,7 @@ impl<S: Servers> Harness<'_, S> {
         self.check(&all, &first, &second).await
     }
 
-    /// Starts the servers. Returns who they are.
+    /// Starts the servers, and returns them.
     async fn launch(&self) -> Outcome<BTreeSet<Server>> {
         self.teller
             .chapter("Eight game servers, and a hook that asks each of them: does anybody play?");
@@ -71,7 +71,7 @@ impl<S: Servers> Harness<'_, S> {
         Ok(pods.iter().map(server).collect())
     }
 
-    /// Scale-down with a hook that says yes.
+    /// Scales down with a hook that succeeds.
     async fn empty_servers_leave(&self) -> Outcome<()> {
         self.teller
             .chapter("Scale down to seven: the hook of one server is asked, says yes, and the server leaves");
@@ -90,7 +90,7 @@ impl<S: Servers> Harness<'_, S> {
         self.table()
     }
 
-    /// Scale-down with a hook that says no, until somebody retries.
+    /// Scales down with a hook that fails until it is retried.
     async fn busy_server_stays(&self) -> Outcome<()> {
         self.teller
             .chapter("Players join everywhere. Scale down to six: the hook says no, and the server stays");
@@ -148,7 +148,7 @@ impl<S: Servers> Harness<'_, S> {
         self.kubectl(&["get", "pods", "-o", "wide"], None)
     }
 
-    /// The demo is a check, too: what was told must be what should have happened.
+    /// Checks that the outcome matches what was printed.
     async fn check(
         &self,
         all: &BTreeSet<Server>,
@@ -192,20 +192,20 @@ impl<S: Servers> Harness<'_, S> {
         Ok(pods.list(&ListParams::default()).await?.items)
     }
 
-    /// Those of them that are gone.
+    /// Returns those servers that no longer exist.
     async fn left_of(&self, all: &BTreeSet<Server>) -> Outcome<BTreeSet<Server>> {
         let now: BTreeSet<Server> = self.pods().await?.iter().map(server).collect();
         Ok(all.difference(&now).cloned().collect())
     }
 
-    /// The workload, its pods and its HookRuns, with reasons.
+    /// Prints the workload, its pods and its HookRuns, with reasons.
     fn table(&self) -> Outcome<()> {
         self.kubectl(&["get", "gamedeployment", "-o", "wide"], None)?;
         self.kubectl(&["get", "hookrun", "-o", "wide"], None)?;
         self.kubectl(&["get", "pods"], None)
     }
 
-    /// Waits until the pods that left are gone.
+    /// Waits until the deleted pods are gone.
     async fn gone(&self, left: usize) -> Outcome<()> {
         within(PATIENCE, || async {
             let pods = self.pods().await.map_err(|error| error.to_string())?;
@@ -251,7 +251,7 @@ impl<S: Servers> Harness<'_, S> {
         self.kubectl(&["apply", "-f", "-"], Some(&text))
     }
 
-    /// Runs the real kubectl and shows what it prints.
+    /// Runs the real kubectl and prints its output.
     fn kubectl(&self, arguments: &[&str], input: Option<&str>) -> Outcome<()> {
         let mut command = self.control_plane.kubectl();
         command.args(["--namespace", self.namespace]).args(arguments);

@@ -1,9 +1,9 @@
-//! What the demo says, and how.
+//! Output of the demo.
 
 use std::io::IsTerminal;
 use std::time::Instant;
 
-/// Tells the story on standard output.
+/// Prints the story to standard output.
 pub(crate) struct Teller {
     colour: bool,
     since: Instant,
@@ -26,18 +26,18 @@ impl Teller {
         }
     }
 
-    /// A new part of the story.
+    /// Prints a heading.
     pub(crate) fn chapter(&self, title: &str) {
         println!("\n{}", self.paint("1", &format!("== {title}")));
     }
 
-    /// A line of it, with the seconds since the beginning.
+    /// Prints a line, with the seconds since the start.
     pub(crate) fn say(&self, text: &str) {
         let seconds = self.paint("2", &format!("{:6.1}s", self.since.elapsed().as_secs_f64()));
         println!("{seconds}  {text}");
     }
 
-    /// A command and what it printed.
+    /// Prints a command and its output.
     pub(crate) fn command(&self, command: &str, output: &str) {
         println!("{}", self.paint("36", &format!("         $ {command}")));
         for line in output.trim_end().lines() {
@@ -45,7 +45,7 @@ impl Teller {
         }
     }
 
-    /// What to try now.
+    /// Prints commands to try next.
     pub(crate) fn next_steps(&self) {
         self.chapter("Try next");
         println!(

@@ -1,9 +1,9 @@
-//! `cargo xtask in-cluster`: the chart and the images on a real node, and the demo's story with them, while the leaders
-//! are killed.
+//! `cargo xtask in-cluster`: installs the chart and the images on a real node, and runs the demo with them
+//! while leaders are killed.
 //!
-//! Helm installs the chart as users would, with the admission component; two replicas of each operator run as pods, under
-//! their own service accounts, from the images of `cargo xtask image`. At the end the release is upgraded and taken away,
-//! and the games must not have noticed.
+//! Helm installs the chart as users would, with the admission component. Two replicas of each operator run as
+//! pods with their own service accounts, from the images of `cargo xtask image`. Finally the release is
+//! upgraded and uninstalled, which must not affect the games.
 
 mod release;
 mod servers;
@@ -26,7 +26,7 @@ use servers::RealServers;
 pub(crate) struct Args {
     #[command(flatten)]
     flags: Flags,
-    /// Images of the debug profile: quicker to make
+    /// Use debug images: faster to build
     #[arg(long)]
     debug: bool,
 }
@@ -50,7 +50,7 @@ pub(crate) fn run(args: &Args) -> ExitCode {
     })
 }
 
-/// Where the images are kept between the part outside and the part inside.
+/// Path of the images, shared by the outer and the inner process.
 fn images() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/in-cluster/images.tar")
 }

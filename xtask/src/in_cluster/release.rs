@@ -19,12 +19,12 @@ use crate::demo::teller::Teller;
 use crate::enclosed::Outcome;
 
 const NAMESPACE: &str = "hookgate";
-/// What runs two replicas.
+/// Components with two replicas.
 pub(super) const OPERATORS: [&str; 2] = ["gamedeployment-operator", "hook-operator"];
 const ADMISSION: &str = "hookgate-admission";
 const CHART: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../helm");
 
-/// The release, and the way to it.
+/// An installed release, and access to it.
 pub(super) struct Release<'a> {
     node: &'a RealNode,
     teller: &'a Teller,
@@ -48,7 +48,7 @@ impl<'a> Release<'a> {
         ])
     }
 
-    /// With other values, so that every pod of it is replaced.
+    /// Upgrades with different values, so that every pod is replaced.
     pub(super) fn upgrade(&self) -> Outcome<()> {
         self.helm(&[
             "upgrade",
@@ -60,7 +60,7 @@ impl<'a> Release<'a> {
         ])
     }
 
-    /// Returns when the operators' pods are gone. What is left must be the definitions.
+    /// Uninstalls, and returns when the operators' pods are gone. The definitions must remain.
     pub(super) async fn uninstall(&self) -> Outcome<()> {
         self.helm(&["uninstall", "hookgate"])?;
         within(PATIENCE, || async {
@@ -86,7 +86,7 @@ impl<'a> Release<'a> {
         Ok(())
     }
 
-    /// Two replicas of each are ready and up to date, and the operators have a leader.
+    /// Waits until two replicas of each component are ready and up to date, and each operator has a leader.
     pub(super) async fn await_ready(&self) -> Outcome<()> {
         let deployments: Api<Deployment> = Api::namespaced(self.client(), NAMESPACE);
         for name in OPERATORS.into_iter().chain([ADMISSION]) {
@@ -111,7 +111,7 @@ impl<'a> Release<'a> {
         Ok(())
     }
 
-    /// The pod that leads.
+    /// Returns the name of the leader's pod.
     pub(super) async fn leader(&self, operator: &str) -> Outcome<String> {
         let leases: Api<Lease> = Api::namespaced(self.client(), NAMESPACE);
         let leader = within(PATIENCE, || async {
@@ -126,7 +126,7 @@ impl<'a> Release<'a> {
                 .await
                 .map_err(|error| error.to_string())?;
             let mut names = pods.items.iter().map(ResourceExt::name_any);
-            // A random part follows the pod's name.
+            // The holder's name is the pod's name with a random suffix.
             names
                 .find(|name| holder.starts_with(name.as_str()))
                 .ok_or(format!("{holder:?} holds the lease"))
@@ -134,7 +134,7 @@ impl<'a> Release<'a> {
         Ok(leader.await?)
     }
 
-    /// Kills the process that leads, without a word to it: its lease is left to run out.
+    /// Kills the leader's process without warning, so that its lease expires.
     pub(super) async fn kill_leader(&self, operator: &str) -> Outcome<()> {
         let leader = self.leader(operator).await?;
         let pod = self.pods().get(&leader).await?;
@@ -148,7 +148,7 @@ impl<'a> Release<'a> {
         Ok(())
     }
 
-    /// Deletes the pod that leads.
+    /// Deletes the leader's pod.
     pub(super) async fn delete_leader(&self, operator: &str) -> Outcome<()> {
         let leader = self.leader(operator).await?;
         let now = DeleteParams::default().grace_period(0);
@@ -157,7 +157,7 @@ impl<'a> Release<'a> {
         Ok(())
     }
 
-    /// The admission component is asked, and answers.
+    /// Checks that the admission component receives requests and answers them.
     pub(super) async fn wrong_manifests_are_refused(&self) -> Outcome<()> {
         let templates: Api<HookTemplate> = Api::default_namespaced(self.client());
         let wrong: HookTemplate = serde_json::from_value(json!({
@@ -184,7 +184,7 @@ impl<'a> Release<'a> {
         Ok(())
     }
 
-    /// Prints what helps to understand a failure.
+    /// Prints diagnostics after a failure.
     pub(super) fn last_words(&self) {
         let names = format!(
             "app.kubernetes.io/name in ({},{},{ADMISSION})",
@@ -229,12 +229,12 @@ impl<'a> Release<'a> {
     }
 }
 
-/// The process of a program in a pod, as this process sees it: the pod's UID is in the name of its control group.
+/// Returns the host's PID of a program in a pod. The pod's UID is part of the name of its control group.
 fn process_of(pod: &str, program: &str) -> Outcome<String> {
     for entry in fs::read_dir("/proc")? {
         let path = entry?.path();
         let read = |name: &str| fs::read_to_string(path.join(name)).unwrap_or_default();
-        // The kernel keeps 15 bytes of the name.
+        // The kernel truncates the name to 15 bytes.
         let name = read("comm");
         if read("cgroup").contains(pod) && !name.trim().is_empty() && program.starts_with(name.trim()) {
             let number = path.file_name().unwrap_or_default();

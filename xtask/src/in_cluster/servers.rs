@@ -1,4 +1,4 @@
-//! Real game servers: containers of the node, in one namespace.
+//! Real game servers: containers on the node, in one namespace.
 
 use std::process::Output;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,7 +15,7 @@ use super::release::{OPERATORS, Release};
 use crate::demo::story::{PATIENCE, Servers};
 use crate::enclosed::Outcome;
 
-/// The servers, and whoever makes trouble for the operators.
+/// Game servers, and the disturbance of the operators.
 pub(super) struct RealServers<'a> {
     node: &'a RealNode,
     release: &'a Release<'a>,
@@ -24,7 +24,7 @@ pub(super) struct RealServers<'a> {
 }
 
 impl<'a> RealServers<'a> {
-    /// Makes the namespace.
+    /// Creates the namespace.
     pub(super) async fn new(
         node: &'a RealNode,
         release: &'a Release<'a>,
@@ -45,12 +45,12 @@ impl<'a> RealServers<'a> {
         self.namespace
     }
 
-    /// How many leaders were lost.
+    /// Returns the number of lost leaders.
     pub(super) fn lost(&self) -> usize {
         self.lost.load(Ordering::Relaxed)
     }
 
-    /// The servers by their UIDs, with how often they were restarted.
+    /// Returns the servers by UID, with their restart counts.
     pub(super) async fn pods(&self) -> Outcome<Vec<(String, i32)>> {
         let pods: Api<Pod> = Api::namespaced(self.release.client(), self.namespace);
         let pods = pods.list(&ListParams::default()).await?.items;
@@ -109,7 +109,7 @@ impl Servers for RealServers<'_> {
         Ok(())
     }
 
-    /// Both leaders go: the first time by a kill that they cannot notice, then with their pods.
+    /// Removes both leaders: first by a kill that they cannot notice, then by deleting their pods.
     async fn meanwhile(&self) -> Outcome<()> {
         for operator in OPERATORS {
             if self.lost.fetch_add(1, Ordering::Relaxed) < OPERATORS.len() {

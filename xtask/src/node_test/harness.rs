@@ -1,4 +1,4 @@
-//! What a check works with: a namespace, clients, the operators, and the way to pods.
+//! Environment of a check: a namespace, clients, the operators, and access to pods.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -11,12 +11,12 @@ use test_kit::{Process, Program, RealNode, http_client};
 
 use crate::enclosed::Outcome;
 
-/// How long anything may take on a busy machine.
+/// Timeout of any step on a busy machine.
 pub(super) const PATIENCE: Duration = Duration::from_mins(1);
-/// How long a game server may take to answer.
+/// Timeout for a response of a game server.
 const ANSWER_IN: Duration = Duration::from_secs(2);
 
-/// One check's harness.
+/// Environment of one check.
 pub(super) struct Harness<'a> {
     node: &'a RealNode,
     namespace: String,
@@ -24,7 +24,7 @@ pub(super) struct Harness<'a> {
 }
 
 impl<'a> Harness<'a> {
-    /// With a fresh namespace.
+    /// Creates a fresh namespace.
     pub(super) async fn new(node: &'a RealNode) -> Self {
         Self {
             node,
@@ -33,7 +33,7 @@ impl<'a> Harness<'a> {
         }
     }
 
-    /// An administrator's client.
+    /// Returns an administrator's client.
     pub(super) fn client(&self) -> Client {
         self.node.control_plane().client()
     }
@@ -42,12 +42,12 @@ impl<'a> Harness<'a> {
         &self.namespace
     }
 
-    /// The pods of the namespace.
+    /// Returns the API of the namespace's pods.
     pub(super) fn pods(&self) -> Api<Pod> {
         Api::namespaced(self.client(), &self.namespace)
     }
 
-    /// What kubectl prints, in the namespace. An error is what it complains of.
+    /// Runs kubectl in the namespace and returns its output. Its error message becomes the error.
     pub(super) fn kubectl(&self, arguments: &[&str]) -> Outcome<String> {
         let mut command = self.node.control_plane().kubectl();
         let output = command
@@ -62,8 +62,8 @@ impl<'a> Harness<'a> {
         Err(format!("kubectl {arguments:?}: {complaint}{text}").into())
     }
 
-    /// Starts an operator that is a hidden command of this program, and waits until it has written `COMMAND started`.
-    /// It works in the namespace only, and ends when the process is dropped.
+    /// Starts an operator that is a hidden command of this program, and waits until it has written `COMMAND
+    /// started`. It works only in the namespace, and ends when the process is dropped.
     pub(super) async fn start_operator(&self, command: &str, flags: &[&str]) -> Outcome<Process> {
         let program = Program::new(std::env::current_exe()?)
             .env("KUBECONFIG", self.node.control_plane().kubeconfig_path())
@@ -77,19 +77,19 @@ impl<'a> Harness<'a> {
         Ok(process)
     }
 
-    /// What the game server at this address says of itself.
+    /// Returns the self-description of the game server at this address.
     pub(super) async fn ask_game(&self, ip: &str) -> Outcome<Value> {
         self.ask(ip, GAME_PORT).await
     }
 
-    /// What the server at this address and port says of itself.
+    /// Returns the self-description of the server at this address and port.
     pub(super) async fn ask(&self, ip: &str, port: u16) -> Outcome<Value> {
         let url = format!("http://{ip}:{port}/status.json");
         let answer = http_client()?.get(url).timeout(ANSWER_IN).send().await?;
         Ok(answer.error_for_status()?.json().await?)
     }
 
-    /// Something worth knowing that was seen; printed below the check.
+    /// Records a noteworthy observation, which is printed below the check.
     pub(super) fn note(&self, fact: impl Into<String>) {
         self.facts
             .lock()
@@ -97,12 +97,12 @@ impl<'a> Harness<'a> {
             .push(fact.into());
     }
 
-    /// All that was noted.
+    /// Returns all recorded observations.
     pub(super) fn facts(&self) -> Vec<String> {
         self.facts.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Prints what helps to understand a failure.
+    /// Prints diagnostics after a failure.
     pub(super) fn last_words(&self) {
         for arguments in [&["describe", "pods"][..], &["get", "hookruns", "-o", "yaml"]] {
             match self.kubectl(arguments) {

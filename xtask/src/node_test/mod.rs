@@ -1,4 +1,5 @@
-//! `cargo xtask node-test`: what a real kubelet and real containers do with the pods that the operators change.
+//! `cargo xtask node-test`: tests how a real kubelet and real containers handle the operators' changes to
+//! pods.
 
 mod checks;
 mod harness;
@@ -16,7 +17,7 @@ use crate::enclosed::{self, Flags, Outcome};
 pub(crate) struct Args {
     #[command(flatten)]
     flags: Flags,
-    /// Only checks whose name contains this
+    /// Run only checks whose name contains this text
     #[arg(long, value_name = "TEXT")]
     only: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! Pods of game servers, and what the kubelet says of them.
+//! Pods of game servers, and their state as reported by the kubelet.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -12,14 +12,14 @@ use test_kit::wait::within;
 use super::harness::{Harness, PATIENCE};
 use crate::enclosed::Outcome;
 
-/// The container that is updated.
+/// Name of the updated container.
 pub(super) const GAME: &str = "game";
-/// The container that is left alone.
+/// Name of the container that stays unchanged.
 pub(super) const SIDECAR: &str = "sidecar";
-/// Where the sidecar serves.
+/// Port of the sidecar.
 pub(super) const SIDECAR_PORT: u16 = 9092;
 
-/// A pod with a game server of version `v1` and a sidecar.
+/// Builds a pod with a game server of version `v1` and a sidecar.
 pub(super) fn manifest(name: &str) -> Value {
     json!({
         "apiVersion": "v1",
@@ -45,19 +45,19 @@ pub(super) fn manifest(name: &str) -> Value {
     })
 }
 
-/// What is known of a pod at one moment.
+/// State of a pod at one moment.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Seen {
     pub(super) uid: String,
-    /// Its address; empty while it has none.
+    /// IP address; empty if it has none yet.
     pub(super) ip: String,
-    /// Its conditions by type.
+    /// Conditions by type.
     pub(super) conditions: BTreeMap<String, PodCondition>,
-    /// Its containers by name.
+    /// Containers by name.
     pub(super) containers: BTreeMap<String, ContainerSeen>,
 }
 
-/// What is known of a container at one moment.
+/// State of a container at one moment.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct ContainerSeen {
     pub(super) image: String,
@@ -65,7 +65,7 @@ pub(super) struct ContainerSeen {
     pub(super) container_id: String,
     pub(super) restarts: i32,
     pub(super) ready: bool,
-    /// `running`, `terminated`, or why it waits.
+    /// `running`, `terminated`, or the reason why it waits.
     pub(super) state: String,
 }
 
@@ -85,12 +85,12 @@ impl Seen {
         }
     }
 
-    /// The status of one of its conditions; empty if it has none of that type.
+    /// Returns the status of a condition; empty if the pod has no condition of that type.
     pub(super) fn condition(&self, kind: &str) -> &str {
         self.conditions.get(kind).map_or("", |one| one.status.as_str())
     }
 
-    /// Whether its condition `Ready` is true.
+    /// Returns whether the condition `Ready` is true.
     pub(super) fn is_ready(&self) -> bool {
         self.condition("Ready") == "True"
     }
@@ -119,7 +119,7 @@ impl ContainerSeen {
         }
     }
 
-    /// In one short line.
+    /// Formats the state in one short line.
     pub(super) fn line(&self) -> String {
         let short = |id: &str| {
             let id = id.rsplit(':').next().unwrap_or_default();
@@ -155,12 +155,12 @@ impl Harness<'_> {
         Ok(())
     }
 
-    /// The pod as it is now.
+    /// Returns the current state of the pod.
     pub(super) async fn see(&self, name: &str) -> Outcome<Seen> {
         Ok(Seen::of(self.pods().get(name).await?))
     }
 
-    /// Waits until something holds of the pod.
+    /// Waits until the pod satisfies a predicate.
     pub(super) async fn until(&self, name: &str, holds: impl Fn(&Seen) -> bool) -> Outcome<Seen> {
         let pods = self.pods();
         let found = within(PATIENCE, || async {
@@ -174,7 +174,8 @@ impl Harness<'_> {
         Ok(found.await?)
     }
 
-    /// As [`until`](Self::until); notes every state of the game's container on the way, and when it was seen first.
+    /// Like [`until`](Self::until), but records every state of the game's container and the time of its first
+    /// observation.
     pub(super) async fn watch(&self, name: &str, holds: impl Fn(&Seen) -> bool) -> Outcome<Seen> {
         let states = std::sync::Mutex::new(Vec::new());
         let started = Instant::now();
@@ -200,7 +201,7 @@ impl Harness<'_> {
         Ok(seen?)
     }
 
-    /// Changes the image of the game's container, as an update in place does.
+    /// Changes the image of the game's container, like an in-place update.
     pub(super) async fn set_image(&self, name: &str, image: &str) -> Outcome<()> {
         let patch = json!({ "spec": { "containers": [{ "name": GAME, "image": image }] } });
         let patch = Patch::Strategic(patch);
@@ -208,7 +209,7 @@ impl Harness<'_> {
         Ok(())
     }
 
-    /// Sets one condition of the pod, as an operator does: the others stay the kubelet's.
+    /// Sets one condition of the pod, like an operator: the kubelet keeps the others.
     pub(super) async fn set_condition(&self, name: &str, kind: &str, status: bool) -> Outcome<()> {
         let status = if status { "True" } else { "False" };
         let now = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
@@ -224,7 +225,7 @@ impl Harness<'_> {
     }
 }
 
-/// Fails with the text unless the fact holds.
+/// Returns an error with the text unless the fact holds.
 pub(super) fn ensure(holds: bool, fact: impl Into<String>) -> Outcome<()> {
     if holds {
         Ok(())

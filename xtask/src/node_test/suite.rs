@@ -1,4 +1,4 @@
-//! The checks, one after the other, each in a namespace of its own; and what is printed of them.
+//! Runs the checks one after the other, each in its own namespace, and prints the results.
 
 use std::time::{Duration, Instant};
 
@@ -9,18 +9,18 @@ use super::checks;
 use super::harness::Harness;
 use crate::enclosed::Outcome;
 
-/// How long a check may take on a busy machine.
+/// Timeout of a check on a busy machine.
 const PATIENCE: Duration = Duration::from_mins(4);
 
 /// A named check.
 pub(super) struct Check {
-    /// What should hold, as a sentence.
+    /// Expected fact, as a sentence.
     pub(super) name: &'static str,
-    /// Sees whether it holds.
+    /// Function that checks the fact.
     pub(super) run: for<'a> fn(&'a Harness<'a>) -> BoxFuture<'a, Outcome<()>>,
 }
 
-/// A [`Check`] from a sentence and the path of an async function.
+/// Builds a [`Check`] from a sentence and the path of an async function.
 macro_rules! check {
     ($name:literal, $run:path) => {
         $crate::node_test::suite::Check {
@@ -31,7 +31,7 @@ macro_rules! check {
 }
 pub(super) use check;
 
-/// Whether the text selects any check; the error names them all.
+/// Returns an error that lists all checks if the text selects none.
 pub(super) fn check_selection(only: Option<&str>) -> Outcome<()> {
     let names: Vec<&str> = checks::ALL
         .iter()
@@ -47,8 +47,7 @@ pub(super) fn check_selection(only: Option<&str>) -> Outcome<()> {
     }
 }
 
-/// Plays all checks that are asked for; the others count as skipped. Returns whether none failed, and at least one was
-/// played.
+/// Runs all selected checks; the others count as skipped. Returns whether at least one ran and none failed.
 pub(super) async fn play(node: &RealNode, only: Option<&str>) -> bool {
     let (mut passed, mut failed, mut skipped) = (0, 0, 0);
     for check in checks::ALL.iter().copied().flatten() {

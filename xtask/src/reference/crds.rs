@@ -64,7 +64,8 @@ fn kind(definition: &Value, text: &mut String) {
     }
 }
 
-/// Rows of an object's fields, and of theirs; rules that a schema cannot say otherwise are collected.
+/// Appends rows for the fields of an object, recursively. Collects rules that a schema can only express as
+/// CEL.
 fn properties(schema: &Value, path: &str, text: &mut String, rules: &mut Vec<String>) {
     let shown = path.split_once('.').map_or("", |(_, path)| path);
     for rule in schema["x-kubernetes-validations"]
@@ -100,7 +101,7 @@ fn properties(schema: &Value, path: &str, text: &mut String, rules: &mut Vec<Str
     }
 }
 
-/// What a field means, and what it means that it is not there.
+/// Splits a description into the meaning of a field and the meaning of its absence.
 fn sentence(field: &Value) -> (String, String) {
     let text = field["description"].as_str().unwrap_or_default();
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -134,7 +135,7 @@ fn type_of(field: &Value) -> String {
     }
 }
 
-/// What the API server refuses, whatever its version.
+/// Describes what every version of the API server rejects.
 fn limits(field: &Value) -> String {
     let mut limits = Vec::new();
     if let Some(values) = field["enum"].as_array() {

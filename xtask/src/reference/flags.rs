@@ -1,4 +1,4 @@
-//! `docs/reference/flags.md`: flags and variables of the three programs, as they read them.
+//! `docs/reference/flags.md`: flags and environment variables of the three programs.
 
 use clap::{Arg, ArgAction, Command, CommandFactory as _};
 
@@ -67,7 +67,7 @@ fn row(argument: &Arg) -> String {
         .or_else(|| argument.get_help())
         .map(ToString::to_string)
         .unwrap_or_default();
-    // What clap cannot know of a default is said in the help, in brackets.
+    // Defaults that clap cannot know are in the help text, in brackets.
     let (help, described) = match help.split_once(" [default: ") {
         Some((help, default)) => (help.to_owned(), Some(default.trim_end_matches(']').to_owned())),
         None => (help, None),

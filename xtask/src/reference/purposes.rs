@@ -1,11 +1,12 @@
-//! What each right is for, and what happens without it. Each right of the manifests has its purpose here, and no other.
+//! Purpose of each permission, and the effect of its absence. Every permission in the manifests must have a
+//! purpose here, and vice versa.
 
-/// A purpose of some rights of one service account.
+/// Purpose of some permissions of one service account.
 pub(super) struct Purpose {
     pub(super) account: &'static str,
-    /// Resources, separated by blanks.
+    /// Resources, separated by spaces.
     pub(super) resources: &'static str,
-    /// Verbs, separated by blanks.
+    /// Verbs, separated by spaces.
     pub(super) verbs: &'static str,
     pub(super) what_for: &'static str,
     pub(super) without: &'static str,
@@ -34,7 +35,7 @@ const REFUSED: &str = "`WriteFailed`";
 const LEASES: &str =
     "nobody leads and nothing is done; not ready, with the reason. `--leader-election false` does without";
 
-/// All of them, in the order in which they are shown.
+/// All purposes, in display order.
 pub(super) const ALL: &[Purpose] = &[
     purpose(HOOKS, "hookruns", "list watch", "finding runs", "not ready"),
     purpose(

@@ -1,5 +1,5 @@
-//! `docs/reference/rbac.md`: the rights in the manifests, each with what it is for. A right without a purpose, and a purpose
-//! without a right, is an error.
+//! `docs/reference/rbac.md`: permissions in the manifests, each with its purpose. A permission without a
+//! purpose, or a purpose without a permission, is an error.
 
 use std::collections::BTreeSet;
 use std::error::Error;
@@ -11,10 +11,10 @@ use serde_json::Value;
 use super::purposes::{ALL, Purpose};
 use super::{beginning, cell};
 
-/// The manifests with rights for the whole cluster.
+/// Manifests with cluster-wide permissions.
 const MANIFESTS: [&str; 2] = ["deploy/rbac.yaml", "deploy/admission.yaml"];
 
-/// Roles that more than one account has.
+/// Role that several accounts have.
 const SHARED: &str = "leader-election";
 
 const INTRODUCTION: &str = "
@@ -24,7 +24,7 @@ The rights stand in [`deploy/rbac.yaml`](../../deploy/rbac.yaml) for operators o
 the operators that it is needed. What whoever has them could do: [security](../security.md#rights).
 ";
 
-/// An account's right to do one thing with one kind of object.
+/// Permission of an account for one verb and one kind of object.
 type Right = (String, String, String);
 
 pub(super) fn page(files: &[(PathBuf, String)]) -> Result<String, Box<dyn Error>> {
@@ -67,7 +67,7 @@ fn rights(purpose: &'static Purpose) -> impl Iterator<Item = Right> {
     purpose.resources.split(' ').flat_map(of)
 }
 
-/// What the roles of the manifests give to their accounts.
+/// Returns the permissions that the manifests grant to each account.
 fn granted(files: &[(PathBuf, String)]) -> Result<BTreeSet<Right>, Box<dyn Error>> {
     let mut granted = BTreeSet::new();
     for manifest in MANIFESTS {

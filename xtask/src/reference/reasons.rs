@@ -1,4 +1,4 @@
-//! `docs/reference/reasons.md`: every reason of every kind, as `shared_api::reason` has them.
+//! `docs/reference/reasons.md`: all reasons of all kinds, as defined in `shared_api::reason`.
 
 use shared_api::reason::{HookRunReason, TemplateReason, WorkloadCondition, WorkloadReason};
 

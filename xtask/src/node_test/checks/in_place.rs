@@ -1,4 +1,4 @@
-//! Pods, and their update in place: another image in the same pod.
+//! In-place updates of pods: a new image in the same pod.
 
 use test_kit::real_node::samples::{GAME_V1, GAME_V1_RETAGGED, GAME_V2};
 
@@ -39,7 +39,7 @@ async fn pod(harness: &Harness<'_>) -> Outcome<()> {
     Ok(())
 }
 
-/// What is the same pod still, with its other container untouched.
+/// Checks that the pod is still the same, and its other container is untouched.
 fn ensure_same_pod(before: &Seen, after: &Seen) -> Outcome<()> {
     ensure(before.uid == after.uid, "the pod's UID is the same")?;
     ensure(before.ip == after.ip, "the pod's address is the same")?;
@@ -71,19 +71,19 @@ async fn another_image(harness: &Harness<'_>) -> Outcome<()> {
     Ok(())
 }
 
-/// What tells that an update in place is done. Seen with the kubelet 1.20 and containerd 1.6, and checked here:
+/// Signs of a completed in-place update. Observed with kubelet 1.20 and containerd 1.6, and checked here:
 ///
 /// - A new name of the same image changes the container's spec: the kubelet restarts the container.
-/// - `containerID` and `restartCount` change, `imageID` does not. Who waits for another `imageID` waits forever.
-/// - `status.image` is one of the image's names as containerd lists them, not the one in the spec: with `v1` and
-///   `v1-retagged` it is `v1` throughout, even in a pod that was made with the other name. Who waits for it to become
-///   the spec's image waits forever, too.
-/// - After the change of the spec, the old container is reported running and ready for a while.
-/// - The container need not ever be reported unready: the next thing that is seen may be the new container, ready.
+/// - `containerID` and `restartCount` change, `imageID` does not. Waiting for another `imageID` never ends.
+/// - `status.image` is one of the image's names as listed by containerd, not the one in the spec. With `v1`
+///   and `v1-retagged` it is always `v1`, even in a pod that was created with the other name. Waiting for the
+///   spec's image never ends either.
+/// - After the change of the spec, the old container is reported as running and ready for a while.
+/// - The container may never be reported as not ready: the next observation may be the new container, ready.
 ///
-/// So what proves the update is another `containerID` than before it, running, and that only together with readiness.
-/// With another image, `imageID` says the same; with one that cannot be had, `containerID`, `imageID` and `image` all
-/// stay those of the old container while `state` is waiting (see `wrong_image.rs`).
+/// The update is proven by a new `containerID` that is running, together with readiness. With a different
+/// image, `imageID` proves the same. With an image that cannot be pulled, `containerID`, `imageID` and
+/// `image` stay those of the old container while `state` is waiting (see `wrong_image.rs`).
 async fn another_name(harness: &Harness<'_>) -> Outcome<()> {
     let mut before = harness.ready_pod("game-0").await?;
     for (restarts, image) in [(1, GAME_V1_RETAGGED), (2, GAME_V1)] {

@@ -1,4 +1,4 @@
-//! All checks, in rooms by what they are about.
+//! All checks, grouped by subject.
 
 mod deletion;
 mod hooks;
@@ -10,7 +10,7 @@ mod wrong_image;
 
 use super::suite::Check;
 
-/// In the order in which they are played.
+/// All checks, in order of execution.
 pub(super) const ALL: [&[Check]; 6] = [
     &in_place::CHECKS,
     &readiness::CHECKS,

@@ -1,4 +1,4 @@
-//! The readiness gate by which an update in place keeps a pod out of service.
+//! Readiness gate that keeps a pod out of service during an in-place update.
 
 use std::time::Instant;
 
@@ -10,7 +10,7 @@ use crate::node_test::harness::Harness;
 use crate::node_test::pod::{GAME, Seen, ensure, manifest};
 use crate::node_test::suite::{Check, check};
 
-/// The condition that the operator owns.
+/// Condition that the operator owns.
 const GATE: &str = "InPlaceUpdateReady";
 
 pub(super) const CHECKS: [Check; 1] = [check!(

@@ -1,4 +1,4 @@
-//! A GameDeployment whose pods are real: updated in place, and deleted when their own server says so.
+//! A GameDeployment with real pods: updated in place, and deleted when their own server allows it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -46,7 +46,7 @@ struct Fleet<'a> {
 }
 
 impl<'a> Fleet<'a> {
-    /// Waits until all pods are ready.
+    /// Creates the workload, and waits until all pods are ready.
     async fn launch(harness: &'a Harness<'a>, replicas: usize, extra: Value) -> Outcome<Self> {
         let mut template = manifest("unnamed");
         template["spec"]["containers"][0]["env"] = json!([{ "name": "DRAIN_SECONDS", "value": "2" }]);
@@ -85,7 +85,7 @@ impl<'a> Fleet<'a> {
         Api::namespaced(client, self.harness.namespace())
     }
 
-    /// The status of the newest generation, as soon as something holds of it.
+    /// Waits until the status of the newest generation satisfies a predicate.
     async fn until(
         &self,
         what: &str,
@@ -117,7 +117,7 @@ impl<'a> Fleet<'a> {
         self.until("all pods updated and available", all).await.map(drop)
     }
 
-    /// The workload's pods by name.
+    /// Returns the workload's pods by name.
     async fn pods(&self) -> Outcome<Vec<(String, Seen)>> {
         let list = self.api::<Pod>().list(&ListParams::default()).await?;
         let seen = list.into_iter().map(|pod| (pod.name_any(), Seen::of(pod)));
@@ -138,7 +138,7 @@ impl<'a> Fleet<'a> {
     }
 }
 
-/// The same pods in the same place, with another container for the game and the same one for the sidecar.
+/// Checks that the pods are the same, with a new game container and an unchanged sidecar.
 fn ensure_updated(before: &[(String, Seen)], after: &[(String, Seen)]) -> Outcome<()> {
     for ((name, before), (also, after)) in before.iter().zip(after) {
         ensure(

@@ -1,4 +1,4 @@
-//! An image that cannot be had.
+//! An image that cannot be pulled.
 
 use test_kit::real_node::samples::{GAME_MISSING, GAME_V1};
 
