@@ -6,23 +6,23 @@ use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{ApiResource, DynamicObject, GroupVersionKind, ListParams};
 use kube::core::DeserializeGuard;
 use kube::{Api, Client};
-use operator_runtime::calls::Calls;
+use operator_runtime::calls::CallLimiter;
 use shared_api::HookTemplate;
 use shared_api::names::GROUP;
 
-use crate::guard::Ruling;
+use crate::guard::PendingDecision;
 use crate::review::Decision;
 
 /// Maximum number of concurrent requests.
-const AT_ONCE: usize = 16;
+const MAX_CONCURRENT_CALLS: usize = 16;
 /// Timeout of one request. The API server waits up to 10 s for our response, see `deploy/admission.yaml`.
-const LONGEST: Duration = Duration::from_secs(4);
+const MAX_TIMEOUT: Duration = Duration::from_secs(4);
 
 /// Parts of the cluster that the guard reads.
 #[derive(Debug)]
 pub struct Cluster {
     client: ClientDebug,
-    calls: Calls,
+    calls: CallLimiter,
 }
 
 /// A client has no `Debug` implementation.
@@ -39,18 +39,18 @@ impl Cluster {
     pub fn new(client: Client, timeout: Duration) -> Self {
         Self {
             client: ClientDebug(client),
-            calls: Calls::new(AT_ONCE, timeout.min(LONGEST)),
+            calls: CallLimiter::new(MAX_CONCURRENT_CALLS, timeout.min(MAX_TIMEOUT)),
         }
     }
 
     /// Resolves the facts that a ruling depends on.
-    pub async fn settle(&self, ruling: Ruling) -> Decision {
+    pub async fn settle(&self, ruling: PendingDecision) -> Decision {
         let (refusal, open) = match ruling {
-            Ruling::Given(verdict) => return verdict,
-            Ruling::UnlessNamespaceEnds { namespace, refusal } => {
+            PendingDecision::Given(verdict) => return verdict,
+            PendingDecision::UnlessNamespaceEnds { namespace, refusal } => {
                 (refusal, self.namespace_ends(&namespace).await)
             }
-            Ruling::UnlessNoObjects {
+            PendingDecision::UnlessNoObjects {
                 version,
                 plural,
                 refusal,

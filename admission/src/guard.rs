@@ -17,7 +17,7 @@ use crate::review::{Decision, Request};
 
 /// Result of the guard, as far as the request determines it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Ruling {
+pub enum PendingDecision {
     /// Final decision.
     Given(Decision),
     /// Refused, unless this namespace is being deleted.
@@ -40,8 +40,8 @@ pub enum Ruling {
 
 /// Judges a deletion; all other operations are allowed. `exempt`: users who may delete without the label.
 #[must_use]
-pub fn judge(request: &Request, exempt: &[String]) -> Ruling {
-    let allowed = Ruling::Given(Decision::Allowed(Vec::new()));
+pub fn judge(request: &Request, exempt: &[String]) -> PendingDecision {
+    let allowed = PendingDecision::Given(Decision::Allowed(Vec::new()));
     let user = request.user_info.username.as_deref().unwrap_or_default();
     if request.operation != "DELETE" || !request.is_whole() || exempt.iter().any(|name| name == user) {
         return allowed;
@@ -103,17 +103,17 @@ fn opening(request: &Request, label: Option<&str>, words: &str) -> String {
     format!("{words}, and {state}. To allow it: {}", command(request))
 }
 
-fn refuse(request: &Request, why: &str) -> Ruling {
+fn refuse(request: &Request, why: &str) -> PendingDecision {
     let refusal = format!(
         "deletion of {} {} is refused: {why}",
         request.kind.kind,
         request.name()
     );
     let namespace = request.namespace().to_owned();
-    Ruling::UnlessNamespaceEnds { namespace, refusal }
+    PendingDecision::UnlessNamespaceEnds { namespace, refusal }
 }
 
-fn definition(request: &Request, label: Option<&str>) -> Ruling {
+fn definition(request: &Request, label: Option<&str>) -> PendingDecision {
     let spec = &request.old_object["spec"];
     let versions = spec["versions"].as_array().into_iter().flatten();
     let served = versions
@@ -127,12 +127,12 @@ fn definition(request: &Request, label: Option<&str>) -> Ruling {
         request.name()
     );
     match (served, plural) {
-        (Some(version), Some(plural)) if label == Some("Cascading") => Ruling::UnlessNoObjects {
+        (Some(version), Some(plural)) if label == Some("Cascading") => PendingDecision::UnlessNoObjects {
             version: version.to_owned(),
             plural: plural.to_owned(),
             refusal: format!("{refusal}. Cascading allows it when there is no such object"),
         },
-        _ => Ruling::Given(Decision::Forbidden(refusal)),
+        _ => PendingDecision::Given(Decision::Forbidden(refusal)),
     }
 }
 

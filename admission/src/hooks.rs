@@ -48,7 +48,7 @@ pub fn cautions(workload: &Workload, templates: Vec<HookTemplate>) -> Vec<String
     let found = unresolved(workload, &Templates(templates.collect()));
     let found = found.unwrap_or_default().into_iter();
     found
-        .map(|found| format!("{}: {}", found.path, found.obstacle.message))
+        .map(|found| format!("{}: {}", found.path, found.blocker.message))
         .collect()
 }
 

@@ -25,7 +25,7 @@ use crate::{guard, hooks};
 
 /// Maximum length of a body in bytes: the new and the old object, 3 MiB each (the limit of API servers), and
 /// the rest.
-const LONGEST_BODY: usize = 7 * 1024 * 1024;
+const MAX_BODY_BYTES: usize = 7 * 1024 * 1024;
 /// Maximum bytes of all concurrent bodies per path. Parsing may take sixteen times as much memory.
 const BODIES: u32 = 8 * 1024 * 1024;
 /// Timeout for a reservation of memory for a body.
@@ -131,10 +131,10 @@ async fn answer(
         let words = "too many bodies at a time; try again".to_owned();
         return refuse(StatusCode::SERVICE_UNAVAILABLE, words);
     };
-    let body = match tokio::time::timeout(BODY_TIMEOUT, to_bytes(body, LONGEST_BODY)).await {
+    let body = match tokio::time::timeout(BODY_TIMEOUT, to_bytes(body, MAX_BODY_BYTES)).await {
         Ok(Ok(body)) => body,
         Ok(Err(error)) => {
-            let words = format!("the body cannot be read: {error}; at most {LONGEST_BODY} bytes are");
+            let words = format!("the body cannot be read: {error}; at most {MAX_BODY_BYTES} bytes are");
             return refuse(StatusCode::BAD_REQUEST, words);
         }
         Err(_) => {

@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::Parser;
 use fair_share::compute::Compute;
-use operator_runtime::calls::Calls;
+use operator_runtime::calls::CallLimiter;
 use operator_runtime::client::{self, ApiMeter};
 use operator_runtime::error::StartError;
 use operator_runtime::fence::Fence;
@@ -45,7 +45,7 @@ pub mod serve;
 pub mod validate;
 
 use certificates::store::Store;
-use certificates::{Keeper, Presented, Terms, keep};
+use certificates::{CertificateController, CertificateLifetimes, Presented, keep};
 use config::Config;
 
 /// Maximum number of concurrent API calls about certificates.
@@ -95,12 +95,12 @@ pub async fn run(config: Config) -> Result<(), StartError> {
 
     let namespace = config.namespace.as_deref().unwrap_or(client.default_namespace());
     let names = &config.certificates;
-    let calls = Calls::new(CALLS, config.process.api_timeout);
+    let calls = CallLimiter::new(CALLS, config.process.api_timeout);
     let presented = Arc::new(Presented::default());
-    let keeper = Keeper::new(
+    let keeper = CertificateController::new(
         Store::new(&client, namespace, &names.secret, &names.configuration, calls),
         names.hosts(namespace),
-        Terms {
+        CertificateLifetimes {
             validity: names.certificate_validity,
         },
         presented.clone(),

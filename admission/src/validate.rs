@@ -7,8 +7,8 @@
 
 use gamedeployment_core::workload::{self, Workload};
 use hook_core::resolve::{
-    Problem, Problems, check_template, resolve_run, run_cautions, run_invalid, run_unreadable,
-    template_cautions, template_unreadable,
+    FieldError, FieldErrors, check_template, resolve_run, run_invalid, run_unreadable, run_warnings,
+    template_unreadable, template_warnings,
 };
 use kube::Resource;
 use kube::core::DeserializeGuard;
@@ -63,7 +63,7 @@ pub fn judge(request: &Request) -> Decision {
     let news = match kind {
         Checked::GameDeployment => news(object, old, workload_problems, workload::sentence),
         Checked::HookTemplate => news(object, old, template_problems, |problems| {
-            Problems::from_iter(problems.to_vec()).to_string()
+            FieldErrors::from_iter(problems.to_vec()).to_string()
         }),
         Checked::HookRun => news(object, old, run_problems, |problems| {
             run_invalid(&problems.iter().cloned().collect())
@@ -173,31 +173,31 @@ fn parse<K: Resource + DeserializeOwned>(object: &Value) -> Result<K, String> {
     }
 }
 
-fn workload_problems(object: &Value) -> Found<workload::Problem> {
+fn workload_problems(object: &Value) -> Found<workload::FieldError> {
     let object: GameDeployment = parse(object).map_err(|error| workload::unreadable(&error))?;
     Ok(Workload::read(&object).err().unwrap_or_default())
 }
 
-fn template_problems(object: &Value) -> Found<Problem> {
+fn template_problems(object: &Value) -> Found<FieldError> {
     let template: HookTemplate = parse(object).map_err(|error| template_unreadable(&error))?;
     Ok(check_template(&template.spec).iter().cloned().collect())
 }
 
-fn run_problems(object: &Value) -> Found<Problem> {
+fn run_problems(object: &Value) -> Found<FieldError> {
     let run: HookRun = parse(object).map_err(|error| run_unreadable(&error))?;
     let problems = resolve_run(&run.spec).err().unwrap_or_default();
     Ok(problems.iter().cloned().collect())
 }
 
 /// Returns warnings about valid but surprising settings.
-fn cautions(kind: Checked, object: &Value) -> Vec<Problem> {
+fn cautions(kind: Checked, object: &Value) -> Vec<FieldError> {
     match kind {
         Checked::GameDeployment => Vec::new(),
         Checked::HookTemplate => parse(object).map_or_else(
             |_| Vec::new(),
-            |template: HookTemplate| template_cautions(&template.spec),
+            |template: HookTemplate| template_warnings(&template.spec),
         ),
-        Checked::HookRun => parse(object).map_or_else(|_| Vec::new(), |run: HookRun| run_cautions(&run.spec)),
+        Checked::HookRun => parse(object).map_or_else(|_| Vec::new(), |run: HookRun| run_warnings(&run.spec)),
     }
 }
 

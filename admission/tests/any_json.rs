@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may end so")]
 
-use admission::guard::{self, Ruling};
+use admission::guard::{self, PendingDecision};
 use admission::review::{self, Decision};
 use admission::validate;
 use proptest::prelude::*;
@@ -124,10 +124,9 @@ fn check(body: &[u8]) -> Result<(), TestCaseError> {
         }
     };
     let guarded = match guard::judge(&request, &[]) {
-        Ruling::Given(verdict) => verdict,
-        Ruling::UnlessNamespaceEnds { refusal, .. } | Ruling::UnlessNoObjects { refusal, .. } => {
-            Decision::Forbidden(refusal)
-        }
+        PendingDecision::Given(verdict) => verdict,
+        PendingDecision::UnlessNamespaceEnds { refusal, .. }
+        | PendingDecision::UnlessNoObjects { refusal, .. } => Decision::Forbidden(refusal),
     };
     for verdict in [guarded, validate::judge(&request)] {
         let text = review::answer(&request.uid, &verdict).to_string();

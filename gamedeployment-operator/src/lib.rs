@@ -82,7 +82,7 @@ impl Operator for Config {
         let clock = clock::Clock::begin();
         let calls = self.operator.calls();
         let caller = act::Caller::new(client.clone(), calls, events, metrics.clone(), clock);
-        let news = observe::everything(&client, &self.operator.scope(), with_nodes, &health, clock);
+        let news = observe::watch_all(&client, &self.operator.scope(), with_nodes, &health, clock);
         run::Loop::new(with_nodes, caller, clock, metrics, health)
             .run(news)
             .await;

@@ -8,7 +8,7 @@ use std::future::ready;
 use futures::stream::{BoxStream, SelectAll};
 use futures::{Stream, StreamExt};
 use gamedeployment_core::gate::Run;
-use gamedeployment_driver::news::{Event, News};
+use gamedeployment_driver::watch_event::{Event, WatchEvent};
 use k8s_openapi::api::core::v1::Node;
 use kube::core::error_boundary::InvalidObject;
 use kube::core::{DeserializeGuard, ObjectMeta};
@@ -43,19 +43,19 @@ where
         Some((key, read(object)?))
     };
     Some(match observed {
-        watcher::Event::Init => Event::ListBegins,
+        watcher::Event::Init => Event::Init,
         watcher::Event::InitApply(DeserializeGuard(object)) => {
             let (key, value) = of(object)?;
-            Event::Listed(key, value)
+            Event::InitApply(key, value)
         }
-        watcher::Event::InitDone => Event::ListEnds,
+        watcher::Event::InitDone => Event::InitDone,
         watcher::Event::Apply(DeserializeGuard(object)) => {
             let (key, value) = of(object)?;
-            Event::Applied(key, value)
+            Event::Apply(key, value)
         }
         watcher::Event::Delete(DeserializeGuard(object)) => {
             let metadata = metadata(&object);
-            Event::Deleted(key_of(metadata), metadata.uid.clone().unwrap_or_default())
+            Event::Delete(key_of(metadata), metadata.uid.clone().unwrap_or_default())
         }
     })
 }
@@ -68,36 +68,36 @@ fn metadata<K: kube::Resource>(object: &Result<K, InvalidObject>) -> &ObjectMeta
 }
 
 /// Merges the watches of a scope into one stream that never ends. Nodes belong to every scope.
-pub fn everything(
+pub fn watch_all(
     client: &Client,
     scope: &Scope,
     nodes: bool,
     health: &Health,
     clock: Clock,
-) -> impl Stream<Item = News> + Send + use<> {
-    let mut all: SelectAll<BoxStream<'static, News>> = SelectAll::new();
+) -> impl Stream<Item = WatchEvent> + Send + use<> {
+    let mut all: SelectAll<BoxStream<'static, WatchEvent>> = SelectAll::new();
     let workloads = watch_in(client, scope, WORKLOADS, health.clone());
     let workloads = workloads.filter_map(|seen| ready(event(seen, |read| Some(read::workload(read)))));
-    all.push(workloads.map(News::Workload).boxed());
+    all.push(workloads.map(WatchEvent::Workload).boxed());
     let pods = watch_in(client, scope, PODS, health.clone());
     let pods = pods.filter_map(|seen| ready(event(seen, |read| Some(read::pod(&read.ok()?)))));
-    all.push(pods.map(News::Pod).boxed());
+    all.push(pods.map(WatchEvent::Pod).boxed());
     let revisions = watch_in(client, scope, REVISIONS, health.clone());
     let revisions = revisions.filter_map(|seen| ready(event(seen, |read| read::revision(&read.ok()?))));
-    all.push(revisions.map(News::Revision).boxed());
+    all.push(revisions.map(WatchEvent::Revision).boxed());
     let runs = watch_in(client, scope, RUNS, health.clone());
     let runs = runs.filter_map(|seen| ready(event(seen, |read| Some(Run::read(&read.ok()?)))));
     let watched = health.clone();
     let healthy = move || watched.passes_since(RUNS).map(|at| clock.mono(at));
-    all.push(runs.map(move |event| News::Run(event, healthy())).boxed());
+    all.push(runs.map(move |event| WatchEvent::Run(event, healthy())).boxed());
     let templates = watch_in(client, scope, TEMPLATES, health.clone());
     let templates = templates.filter_map(|seen| ready(event(seen, |read| Some(read::template(read)))));
-    all.push(templates.map(News::Template).boxed());
+    all.push(templates.map(WatchEvent::Template).boxed());
     if nodes {
         let api: Api<DeserializeGuard<Node>> = Api::all(client.clone());
         let nodes = watch(api, NODES, health.clone());
         let nodes = nodes.filter_map(|seen| ready(event(seen, |read| Some(read::node(read)))));
-        all.push(nodes.map(News::Node).boxed());
+        all.push(nodes.map(WatchEvent::Node).boxed());
     }
     all
 }

@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use futures::{FutureExt, Stream, StreamExt};
-use gamedeployment_driver::news::News;
-use gamedeployment_driver::request::{Answer, CallError, Decided, Output, Request, RequestId};
-use gamedeployment_driver::{Driver, Input, Key, Limits};
+use gamedeployment_driver::request::{Decided, DriverOutput, Request, RequestError, RequestId, Response};
+use gamedeployment_driver::watch_event::WatchEvent;
+use gamedeployment_driver::{Driver, DriverInput, DriverLimits, NamespacedName};
 use operator_runtime::health::Health;
 use operator_runtime::traces::TARGET;
 use tokio::task::{Id, JoinError, JoinSet};
@@ -18,10 +18,10 @@ use crate::metrics::{Decision, Metrics};
 use crate::observe::NODES;
 
 /// Longest sleep of the loop.
-const LONGEST: Duration = Duration::from_mins(10);
+const MAX_SLEEP: Duration = Duration::from_mins(10);
 
 /// Result of a task.
-type Answered = (RequestId, Result<Answer, CallError>);
+type Answered = (RequestId, Result<Response, RequestError>);
 
 /// Driver with its I/O.
 pub struct Loop {
@@ -34,14 +34,14 @@ pub struct Loop {
     /// Request of each task, needed when a task panics and cannot return it.
     tasks: HashMap<Id, RequestId>,
     /// Tracing spans of decisions that are being carried out.
-    spans: HashMap<Key, Span>,
+    spans: HashMap<NamespacedName, Span>,
 }
 
 impl Loop {
     /// Creates a loop with an empty cache.
     pub fn new(with_nodes: bool, caller: Caller, clock: Clock, metrics: Metrics, health: Health) -> Self {
         Self {
-            driver: Driver::new(with_nodes, Limits::default()),
+            driver: Driver::new(with_nodes, DriverLimits::default()),
             caller,
             clock,
             metrics,
@@ -53,14 +53,14 @@ impl Loop {
     }
 
     /// Processes watch events until their stream ends.
-    pub async fn run(mut self, news: impl Stream<Item = News>) {
+    pub async fn run(mut self, news: impl Stream<Item = WatchEvent>) {
         let mut news = std::pin::pin!(news);
         loop {
             let sleep = self.driver.deadline().map(|at| self.clock.instant(at));
-            let sleep = sleep.unwrap_or_else(|| Instant::now() + LONGEST);
+            let sleep = sleep.unwrap_or_else(|| Instant::now() + MAX_SLEEP);
             tokio::select! {
                 item = news.next() => match item {
-                    Some(item) => self.handle(Input::News(item)),
+                    Some(item) => self.handle(DriverInput::Watch(item)),
                     None => return,
                 },
                 Some(answered) = self.calls.join_next_with_id(), if !self.calls.is_empty() => {
@@ -71,18 +71,18 @@ impl Loop {
             }
             // Take in all available inputs before the next decision.
             while let Some(Some(item)) = news.next().now_or_never() {
-                self.handle(Input::News(item));
+                self.handle(DriverInput::Watch(item));
             }
             while let Some(answered) = self.calls.try_join_next_with_id() {
                 self.answered(answered);
             }
             let nodes = self.health.passes_since(NODES).map(|at| self.clock.mono(at));
-            self.handle(Input::NodesWatched(nodes));
-            self.drain();
+            self.handle(DriverInput::NodesWatched(nodes));
+            self.process_outputs();
         }
     }
 
-    fn handle(&mut self, input: Input) {
+    fn handle(&mut self, input: DriverInput) {
         self.driver.handle(input, self.clock.now());
     }
 
@@ -90,51 +90,52 @@ impl Loop {
         match answered {
             Ok((task, (id, answer))) => {
                 self.tasks.remove(&task);
-                self.handle(Input::Answered(id, answer));
+                self.handle(DriverInput::Response(id, answer));
             }
             Err(error) => {
                 tracing::error!(%error, "a task ended in a defect");
                 if let Some(id) = self.tasks.remove(&error.id()) {
-                    let unknown = Err(CallError::Unknown(error.to_string()));
-                    self.handle(Input::Answered(id, unknown));
+                    let unknown = Err(RequestError::Unknown(error.to_string()));
+                    self.handle(DriverInput::Response(id, unknown));
                 }
             }
         }
     }
 
     /// Handles all outputs that are due.
-    fn drain(&mut self) {
+    fn process_outputs(&mut self) {
         loop {
             let begun = self.clock.now();
             let Some(output) = self.driver.poll(begun) else {
                 return;
             };
             match output {
-                Output::Send(request) => self.send(request),
-                Output::Decided(decided) => {
+                DriverOutput::Send(request) => self.send(request),
+                DriverOutput::Decided(decided) => {
                     let took = self.clock.now().mono.saturating_sub(begun.mono);
-                    self.driver.took(&decided.subject.key, begun.mono, took);
+                    self.driver
+                        .record_duration(&decided.subject.key, begun.mono, took);
                     self.decided(decided, took);
                 }
-                Output::Concluded { key, decided, failed } => {
+                DriverOutput::Concluded { key, decided, failed } => {
                     self.spans.remove(&key);
                     let took = begun.mono.saturating_sub(decided);
                     self.metrics.reconciled(&key, !failed, took);
                 }
-                Output::Wrote(act, outcome) => self.metrics.acted(act, outcome),
-                Output::Warn(subject, warnings) => self.caller.warn(&subject, warnings),
-                Output::Tell(subject, done) => self.caller.tell_done(&subject, done),
-                Output::Refused(hook) => self.metrics.gate(hook, Decision::Refused),
-                Output::Overdue(objects) => tracing::warn!(
+                DriverOutput::WriteFinished(act, outcome) => self.metrics.acted(act, outcome),
+                DriverOutput::EmitWarnings(subject, warnings) => self.caller.warn(&subject, warnings),
+                DriverOutput::EmitEvents(subject, done) => self.caller.emit_events(&subject, done),
+                DriverOutput::HookUnsuccessful(hook) => self.metrics.gate(hook, Decision::Refused),
+                DriverOutput::Overdue(objects) => tracing::warn!(
                     objects,
                     "the watch has not shown what was written; reading it directly"
                 ),
-                Output::Unreadable((namespace, name), unreadable) => {
+                DriverOutput::Unreadable((namespace, name), unreadable) => {
                     self.metrics.unreadable.inc();
                     let error = &unreadable.error;
                     tracing::warn!(namespace, name, error, "a GameDeployment cannot be read");
                 }
-                Output::Forgotten(key) => self.metrics.forget(&key),
+                DriverOutput::WorkloadDeleted(key) => self.metrics.forget(&key),
             }
         }
     }

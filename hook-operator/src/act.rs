@@ -12,7 +12,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, ObjectReference, Secret};
 use kube::api::{DeleteParams, GetParams, Patch, PatchParams, Preconditions};
 use kube::core::{ApiResource, DynamicObject, NamespaceResourceScope, ObjectMeta, PartialObjectMeta};
 use kube::{Api, Client, Resource, ResourceExt};
-use operator_runtime::calls::{CallError, Calls};
+use operator_runtime::calls::{CallError, CallLimiter};
 use operator_runtime::events::Events;
 use operator_runtime::patch::replacing;
 use serde::de::DeserializeOwned;
@@ -24,12 +24,12 @@ use shared_api::{HookRun, HookRunStatus, HookTemplate, HookTemplateStatus, Phase
 pub struct ApiBackend {
     client: Client,
     events: Events,
-    calls: Calls,
+    calls: CallLimiter,
 }
 
 impl ApiBackend {
     /// Creates a backend that uses `client`.
-    pub fn new(client: Client, events: Events, calls: Calls) -> Self {
+    pub fn new(client: Client, events: Events, calls: CallLimiter) -> Self {
         Self {
             client,
             events,

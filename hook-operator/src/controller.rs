@@ -6,19 +6,19 @@ use std::time::Duration;
 
 use futures::{Stream, StreamExt};
 use hook_driver::{Change, End, Event, SessionId, Sessions, StoreError};
-use hook_session::Session;
+use hook_session::SessionRunner;
 use hook_session::measure::Measurer;
 use kube::core::DeserializeGuard;
 use kube::core::error_boundary::InvalidObject;
 use kube::runtime::watcher;
-use operator_runtime::watch::{Key, Observed, key_of};
+use operator_runtime::watch::{NamespacedName, Observed, key_of};
 use shared_api::HookRun;
 use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinError, JoinSet};
 
 use crate::act::ApiBackend;
+use crate::latest_tasks::LatestTasks;
 use crate::metrics::Metrics;
-use crate::newest::Newest;
 
 /// Pause between attempts to record that a run cannot be read.
 const BETWEEN_TRIES: Duration = Duration::from_secs(10);
@@ -30,10 +30,10 @@ pub struct Controller {
     measurer: Measurer<ApiBackend>,
     metrics: Metrics,
     sessions: Sessions,
-    handles: HashMap<Key, Handle>,
-    tasks: JoinSet<(Key, SessionId, End)>,
+    handles: HashMap<NamespacedName, Handle>,
+    tasks: JoinSet<(NamespacedName, SessionId, End)>,
     /// Tasks that record that a run cannot be read.
-    refusals: Newest,
+    refusals: LatestTasks,
 }
 
 /// Handle of a session. Dropping it ends the session and cancels its calls.
@@ -58,7 +58,7 @@ impl Controller {
             sessions: Sessions::default(),
             handles: HashMap::new(),
             tasks: JoinSet::new(),
-            refusals: Newest::default(),
+            refusals: LatestTasks::default(),
         }
     }
 
@@ -86,9 +86,9 @@ impl Controller {
     /// Converts a watch event. Starts a task to record that a run cannot be read.
     fn read(&mut self, event: Observed<HookRun>) -> Event {
         match event {
-            watcher::Event::Init => Event::ListBegins,
-            watcher::Event::InitApply(DeserializeGuard(Ok(run))) => Event::Listed(self.readable(run)),
-            watcher::Event::Apply(DeserializeGuard(Ok(run))) => Event::Applied(self.readable(run)),
+            watcher::Event::Init => Event::Init,
+            watcher::Event::InitApply(DeserializeGuard(Ok(run))) => Event::InitApply(self.readable(run)),
+            watcher::Event::Apply(DeserializeGuard(Ok(run))) => Event::Apply(self.readable(run)),
             watcher::Event::InitApply(DeserializeGuard(Err(invalid)))
             | watcher::Event::Apply(DeserializeGuard(Err(invalid))) => self.refuse(invalid),
             watcher::Event::Delete(DeserializeGuard(run)) => {
@@ -97,13 +97,13 @@ impl Controller {
                     Err(invalid) => key_of(&invalid.metadata),
                 };
                 self.refusals.cancel(&key);
-                Event::Deleted(key)
+                Event::Delete(key)
             }
             watcher::Event::InitDone => {
                 if let Some(listed) = self.sessions.listed() {
                     self.refusals.retain(listed);
                 }
-                Event::ListEnds
+                Event::InitDone
             }
         }
     }
@@ -125,7 +125,7 @@ impl Controller {
         for change in changes {
             match change {
                 Change::Open(key, id, run) => self.open(key, id, run, pause),
-                Change::Tell(key, run) => {
+                Change::Update(key, run) => {
                     if let Some(handle) = self.handles.get(&key) {
                         handle.updates.send_replace(run);
                     }
@@ -135,7 +135,7 @@ impl Controller {
         }
     }
 
-    fn open(&mut self, key: Key, id: SessionId, run: Arc<HookRun>, pause: Duration) {
+    fn open(&mut self, key: NamespacedName, id: SessionId, run: Arc<HookRun>, pause: Duration) {
         let (updates, receiver) = watch::channel(run);
         let measurer = self.measurer.clone();
         let of = key.clone();
@@ -143,13 +143,13 @@ impl Controller {
             if !pause.is_zero() {
                 tokio::time::sleep(pause).await;
             }
-            (of, id, Session::new(measurer, receiver).drive().await)
+            (of, id, SessionRunner::new(measurer, receiver).drive().await)
         });
         self.handles.insert(key, Handle { id, updates, task });
     }
 
     /// Handles the end of a session.
-    fn leave(&mut self, ended: Result<(Key, SessionId, End), JoinError>) {
+    fn leave(&mut self, ended: Result<(NamespacedName, SessionId, End), JoinError>) {
         match ended {
             Ok((key, id, end)) => {
                 if self.handles.get(&key).is_some_and(|handle| handle.id == id) {
@@ -172,7 +172,8 @@ impl Controller {
             .handles
             .iter()
             .filter(|(_, handle)| handle.task.is_finished());
-        let broken: Vec<(Key, SessionId)> = broken.map(|(key, handle)| (key.clone(), handle.id)).collect();
+        let broken: Vec<(NamespacedName, SessionId)> =
+            broken.map(|(key, handle)| (key.clone(), handle.id)).collect();
         for (key, id) in broken {
             let again = self.sessions.broken(&key, id);
             self.change(again, AFTER_DEFECT);

@@ -28,8 +28,8 @@ use shared_api::names::HOOK_OPERATOR;
 pub mod act;
 pub mod config;
 pub mod controller;
+mod latest_tasks;
 pub mod metrics;
-mod newest;
 pub mod observe;
 pub mod template;
 

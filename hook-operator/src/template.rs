@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use fair_share::compute::Compute;
 use futures::{Stream, StreamExt};
-use hook_core::resolve::{check_template, template_cautions, template_unreadable, template_valid};
+use hook_core::resolve::{check_template, template_unreadable, template_valid, template_warnings};
 use hook_core::value::cut;
 use hook_driver::StoreError;
 use jiff::Timestamp;
@@ -15,13 +15,13 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::core::ObjectMeta;
 use kube::core::error_boundary::InvalidObject;
 use kube::runtime::watcher::Event;
-use operator_runtime::watch::{Key, Observed, key_of};
+use operator_runtime::watch::{NamespacedName, Observed, key_of};
 use shared_api::reason::{CONDITION_VALID, TemplateReason};
 use shared_api::{HookTemplate, HookTemplateStatus};
 
 use crate::act::ApiBackend;
+use crate::latest_tasks::LatestTasks;
 use crate::metrics::Metrics;
-use crate::newest::Newest;
 
 /// Longest message of a condition, in bytes; the API convention allows 32 KiB.
 const LONGEST_MESSAGE: usize = 8 * 1024;
@@ -37,10 +37,10 @@ pub async fn drive(
 ) {
     let mut templates = std::pin::pin!(templates);
     let invalid = Invalid::new(metrics.clone());
-    let mut writes = Newest::default();
+    let mut writes = LatestTasks::default();
     // Unreadable generations, by template. The current status of an unreadable object cannot be compared, so
     // each generation is written once.
-    let mut refused: HashMap<Key, Generation> = HashMap::new();
+    let mut refused: HashMap<NamespacedName, Generation> = HashMap::new();
     while let Some(event) = templates.next().await {
         match event {
             Event::Init => invalid.clear(),
@@ -94,7 +94,7 @@ async fn keep_true(template: HookTemplate, backend: Arc<ApiBackend>, invalid: In
 /// Templates whose condition is False, for the gauge.
 #[derive(Clone)]
 struct Invalid {
-    known: Arc<Mutex<HashSet<Key>>>,
+    known: Arc<Mutex<HashSet<NamespacedName>>>,
     metrics: Metrics,
 }
 
@@ -106,7 +106,7 @@ impl Invalid {
         }
     }
 
-    fn set(&self, key: Key, invalid: bool) {
+    fn set(&self, key: NamespacedName, invalid: bool) {
         self.change(|known| {
             if invalid {
                 known.insert(key);
@@ -120,7 +120,7 @@ impl Invalid {
         self.change(HashSet::clear);
     }
 
-    fn change(&self, change: impl FnOnce(&mut HashSet<Key>)) {
+    fn change(&self, change: impl FnOnce(&mut HashSet<NamespacedName>)) {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         change(&mut known);
         let count = i64::try_from(known.len()).unwrap_or(i64::MAX);
@@ -132,7 +132,7 @@ impl Invalid {
 fn assess(template: &HookTemplate, now: Timestamp) -> HookTemplateStatus {
     let problems = check_template(&template.spec);
     let (status, reason, message) = if problems.is_empty() {
-        let cautions = template_cautions(&template.spec);
+        let cautions = template_warnings(&template.spec);
         (
             "True",
             TemplateReason::SpecValid,

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use fair_share::slots::Slots;
+use fair_share::semaphore::FairSemaphore;
 use tracing::Instrument as _;
 
 use crate::error::root_cause;
@@ -40,17 +40,17 @@ pub enum CallError {
 
 /// Makes API calls.
 #[derive(Debug)]
-pub struct Calls {
+pub struct CallLimiter {
     /// Limit of concurrent calls: a burst of verdicts must not become a burst of connections.
-    slots: Slots,
+    slots: FairSemaphore,
     timeout: Duration,
 }
 
-impl Calls {
+impl CallLimiter {
     /// Limits calls to `at_once` at a time, and each of them to `timeout`.
     pub fn new(at_once: usize, timeout: Duration) -> Self {
         Self {
-            slots: Slots::new(at_once),
+            slots: FairSemaphore::new(at_once),
             timeout,
         }
     }
@@ -65,7 +65,7 @@ impl Calls {
         self.call_before(None, namespace, step, call).await
     }
 
-    /// Like [`Calls::call`], but does not send a call whose turn comes after `until`.
+    /// Like [`CallLimiter::call`], but does not send a call whose turn comes after `until`.
     pub async fn call_before<T>(
         &self,
         until: Option<Instant>,
@@ -109,7 +109,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_call_whose_time_is_over_is_not_sent() {
-        let calls = Calls::new(1, Duration::from_secs(5));
+        let calls = CallLimiter::new(1, Duration::from_secs(5));
         let now = Instant::now();
         let later = now + Duration::from_mins(1);
         for (until, goes) in [(None, true), (Some(later), true), (Some(now), false)] {

@@ -11,7 +11,7 @@ use crate::health::Health;
 pub const CHECK: &str = "crds";
 
 /// Pause between attempts.
-const PAUSE: Duration = Duration::from_secs(2);
+const POLL_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Returns when all these resources (plural names) are served. Needs only discovery permissions.
 pub async fn wait_for(client: &Client, resources: &[&str], health: &Health) {
@@ -40,6 +40,6 @@ pub async fn wait_for(client: &Client, resources: &[&str], health: &Health) {
         };
         tracing::warn!(%why, "waiting for the custom resource definitions");
         health.fail(CHECK, why);
-        tokio::time::sleep(PAUSE).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
 }

@@ -15,23 +15,23 @@ use runtime_core::backoff::Backoff;
 use tokio::sync::mpsc;
 
 /// Queue limit; further events are dropped and counted.
-const WAITING: usize = 1024;
+const QUEUE_SIZE: usize = 1024;
 /// Queue limit per namespace, so that one namespace leaves room for others.
-const WAITING_OF_ONE: usize = WAITING / 4;
+const QUEUE_SIZE_PER_NAMESPACE: usize = QUEUE_SIZE / 4;
 /// Events sent concurrently.
-const AT_ONCE: usize = 4;
+const MAX_CONCURRENT: usize = 4;
 /// Attempts before an event is dropped; the pauses between them grow from the first to the longest.
-const TRIES: u32 = 4;
-const FIRST_PAUSE: Duration = Duration::from_secs(1);
-const LONGEST_PAUSE: Duration = Duration::from_secs(4);
+const MAX_ATTEMPTS: u32 = 4;
+const INITIAL_BACKOFF: Duration = Duration::from_secs(1);
+const MAX_BACKOFF: Duration = Duration::from_secs(4);
 
 /// Longest note that the API server accepts, in bytes.
-const LONGEST_NOTE: usize = 1024;
+const MAX_NOTE_BYTES: usize = 1024;
 
 /// Time during which an identical event only increments the count of the first one.
-const REPETITION: Duration = Duration::from_mins(6);
+const AGGREGATION_WINDOW: Duration = Duration::from_mins(6);
 /// Events remembered for that.
-const REMEMBERED: usize = 1024;
+const MAX_RECORDERS: usize = 1024;
 
 /// Queues events and sends them in the background.
 #[derive(Debug, Clone)]
@@ -45,7 +45,7 @@ pub struct Events {
 impl Events {
     /// Starts sending events as `reporter`.
     pub fn start(client: Client, reporter: &str, registry: &mut Registry) -> Self {
-        let (queue, waiting) = mpsc::channel(WAITING);
+        let (queue, waiting) = mpsc::channel(QUEUE_SIZE);
         let dropped = Counter::default();
         registry.register(
             "hookgate_events_dropped",
@@ -68,7 +68,7 @@ impl Events {
                 waiting.recv().await.map(|item| (item, waiting))
             });
             waiting
-                .for_each_concurrent(AT_ONCE, async |(event, about): (Event, ObjectReference)| {
+                .for_each_concurrent(MAX_CONCURRENT, async |(event, about): (Event, ObjectReference)| {
                     let namespace = about.namespace.clone().unwrap_or_default();
                     if let Err(error) = publish(&recorders.of(&event, &about), &event, &about).await {
                         lost.inc();
@@ -115,10 +115,10 @@ impl Events {
 
 /// Sends an event with retries. If an answer was lost, the event may exist twice, which does no harm.
 async fn publish(recorder: &Recorder, event: &Event, about: &ObjectReference) -> kube::Result<()> {
-    let mut pause = Backoff::new(FIRST_PAUSE, LONGEST_PAUSE);
+    let mut pause = Backoff::new(INITIAL_BACKOFF, MAX_BACKOFF);
     loop {
         match recorder.publish(event, about).await {
-            Err(error) if may_pass(&error) && pause.failures() + 1 < TRIES => {
+            Err(error) if may_pass(&error) && pause.failures() + 1 < MAX_ATTEMPTS => {
                 tokio::time::sleep(pause.fail()).await;
             }
             outcome => return outcome,
@@ -136,10 +136,10 @@ fn may_pass(error: &kube::Error) -> bool {
 
 /// Cuts a note to the bytes that the API server accepts.
 fn cut(note: &str) -> String {
-    if note.len() <= LONGEST_NOTE {
+    if note.len() <= MAX_NOTE_BYTES {
         return note.to_owned();
     }
-    let room = LONGEST_NOTE - "…".len();
+    let room = MAX_NOTE_BYTES - "…".len();
     let ends = note.char_indices().map(|(at, c)| at + c.len_utf8());
     let end = ends.take_while(|end| *end <= room).last().unwrap_or_default();
     note.get(..end).unwrap_or_default().to_owned() + "…"
@@ -149,7 +149,7 @@ fn cut(note: &str) -> String {
 fn enter(waiting: &Mutex<HashMap<String, usize>>, namespace: &str) -> bool {
     let mut waiting = waiting.lock().unwrap_or_else(PoisonError::into_inner);
     let count = waiting.entry(namespace.to_owned()).or_default();
-    let room = *count < WAITING_OF_ONE;
+    let room = *count < QUEUE_SIZE_PER_NAMESPACE;
     *count += usize::from(room);
     room
 }
@@ -170,21 +170,21 @@ fn leave(waiting: &Mutex<HashMap<String, usize>>, namespace: &str) {
 struct Recorders {
     client: Client,
     reporter: Reporter,
-    known: Mutex<HashMap<Said, (Recorder, Instant)>>,
+    known: Mutex<HashMap<EventKey, (Recorder, Instant)>>,
 }
 
 /// UID of the object, reason and note.
-type Said = (Option<String>, String, Option<String>);
+type EventKey = (Option<String>, String, Option<String>);
 
 impl Recorders {
     fn of(&self, event: &Event, about: &ObjectReference) -> Recorder {
         let said = (about.uid.clone(), event.reason.clone(), event.note.clone());
         let now = Instant::now();
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.len() >= REMEMBERED {
-            known.retain(|_, (_, at)| now.duration_since(*at) < REPETITION);
+        if known.len() >= MAX_RECORDERS {
+            known.retain(|_, (_, at)| now.duration_since(*at) < AGGREGATION_WINDOW);
         }
-        if known.len() >= REMEMBERED {
+        if known.len() >= MAX_RECORDERS {
             known.clear();
         }
         let new = || Recorder::new(self.client.clone(), self.reporter.clone());
@@ -203,7 +203,7 @@ mod tests {
         assert_eq!(cut("short"), "short");
         for text in ["a".repeat(2000), "ä".repeat(600), "…".repeat(400)] {
             let cut = cut(&text);
-            assert!(cut.len() <= LONGEST_NOTE && cut.len() > LONGEST_NOTE - 8 && cut.ends_with('…'));
+            assert!(cut.len() <= MAX_NOTE_BYTES && cut.len() > MAX_NOTE_BYTES - 8 && cut.ends_with('…'));
         }
         assert_eq!(cut(&"ä".repeat(512)).chars().count(), 512);
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::{Arg, Args};
 
-use crate::calls::Calls;
+use crate::calls::CallLimiter;
 use crate::shard::{Scope, Shard};
 use crate::telemetry::{LogFormat, Telemetry};
 
@@ -73,8 +73,8 @@ impl OperatorArgs {
     }
 
     /// Creates the API caller with the limits of the flags.
-    pub fn calls(&self) -> Calls {
-        Calls::new(self.api_concurrency, self.process.api_timeout)
+    pub fn calls(&self) -> CallLimiter {
+        CallLimiter::new(self.api_concurrency, self.process.api_timeout)
     }
 
     /// Returns the settings for logs and traces.

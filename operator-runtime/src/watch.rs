@@ -19,10 +19,10 @@ use crate::shard::Scope;
 pub type Observed<K> = Event<DeserializeGuard<K>>;
 
 /// Namespace and name.
-pub type Key = (String, String);
+pub type NamespacedName = (String, String);
 
 /// Returns the key of an object.
-pub fn key_of(metadata: &ObjectMeta) -> Key {
+pub fn key_of(metadata: &ObjectMeta) -> NamespacedName {
     (
         metadata.namespace.clone().unwrap_or_default(),
         metadata.name.clone().unwrap_or_default(),

@@ -1,7 +1,7 @@
 //! `docs/gate.md`: states and transitions of the gate, generated from code.
 
-use gamedeployment_core::gate::State;
-use gamedeployment_core::gate::drawing::{WAYS, mermaid};
+use gamedeployment_core::gate::GateStateKind;
+use gamedeployment_core::gate::drawing::{TRANSITIONS, mermaid};
 
 /// Path of the page in the repository.
 pub(crate) const PATH: &str = "docs/gate.md";
@@ -22,34 +22,34 @@ no other.
 ";
 
 /// Returns the meaning of a state, and how users see it.
-fn about(state: State) -> (&'static str, &'static str) {
+fn about(state: GateStateKind) -> (&'static str, &'static str) {
     match state {
-        State::Unasked => (
+        GateStateKind::Unasked => (
             "The pod is chosen, its hook is set, and no HookRun speaks of it.",
             "For a moment nothing. A pod to be updated may stay here until it is its turn within maxUnavailable.",
         ),
-        State::Blocked => (
+        GateStateKind::Blocked => (
             "The HookRun cannot be made: the HookTemplate is missing, an argument has no value, the pod has no address \
              yet, or the name is too long or taken.",
             "An entry of the hook's conditions in phase Pending without a HookRun, whose message says what is missing; a \
              warning event; ScaleBlocked or UpdateBlocked.",
         ),
-        State::Asking => (
+        GateStateKind::Asking => (
             "The HookRun has no verdict yet. The pod serves on.",
             "An entry with the HookRun's name, its phase and since when; HOOK_PENDING counts it.",
         ),
-        State::Refused => (
+        GateStateKind::Refused => (
             "The HookRun ended without a measured success. The pod stays, and holds up no other pod.",
             "An entry with the HookRun's name and phase, whose message says why and how to ask again; a warning event.",
         ),
-        State::Stale => (
+        GateStateKind::Stale => (
             "There is a HookRun, and it was made for something else: another intent, another choice of the pod, another \
              hook, another pod of that name, or a container that has restarted since; or somebody has edited it, or its \
              verdict is too old. It counts for nothing.",
             "Nothing: the operator removes the HookRun and asks again. A warning event tells of an edit and of a verdict \
              that is too old.",
         ),
-        State::Open => (
+        GateStateKind::Open => (
             "It may be done: the HookRun ended with a measured success for exactly this, a moment ago, or no hook has \
              a say, or nobody can be on the pod. That is looked at once more right before the write is sent.",
             "The pod is deleted or changed as soon as the budget allows; a pod that was let pass by skip-hook is named \
@@ -59,7 +59,7 @@ fn about(state: State) -> (&'static str, &'static str) {
 }
 
 pub(crate) fn page() -> String {
-    let sections: Vec<String> = State::ALL.into_iter().map(section).collect();
+    let sections: Vec<String> = GateStateKind::ALL.into_iter().map(section).collect();
     let drawing = mermaid();
     format!(
         "{INTRODUCTION}\n```mermaid\n{drawing}```\n\n\"HookRun still there\": the operator removes HookRuns that nothing rests on, \
@@ -68,15 +68,19 @@ pub(crate) fn page() -> String {
     )
 }
 
-fn section(state: State) -> String {
+fn section(state: GateStateKind) -> String {
     let (meaning, seen) = about(state);
-    let ways = WAYS.iter().filter(|(from, _, _)| *from == state);
+    let ways = TRANSITIONS.iter().filter(|(from, _, _)| *from == state);
     let ways: Vec<String> = ways
         .map(|(_, cause, to)| format!("| {cause} | {to:?} |\n"))
         .collect();
     let used = match state {
-        State::Open => "| the pod is deleted or changed, once | the end |\n",
-        State::Unasked | State::Blocked | State::Asking | State::Refused | State::Stale => "",
+        GateStateKind::Open => "| the pod is deleted or changed, once | the end |\n",
+        GateStateKind::Unasked
+        | GateStateKind::Blocked
+        | GateStateKind::Asking
+        | GateStateKind::Refused
+        | GateStateKind::Stale => "",
     };
     format!(
         "\n## {state:?}\n\n{meaning}\n\nIn the status: {}\n\n| what leads out | to |\n| --- | --- |\n{}{used}",

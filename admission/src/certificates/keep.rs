@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use operator_runtime::calls::CallError;
 use operator_runtime::health::Health;
 
-use super::Terms;
+use super::CertificateLifetimes;
 use super::generation::{CertificateError, Generation};
 use super::present::{Presented, Trust, choose};
 use super::store::{Store, bundles};
@@ -24,9 +24,9 @@ pub const CONFIGURATION: &str = "configuration";
 /// Delay after a failed step.
 const RETRY: Duration = Duration::from_secs(2);
 /// Maximum time between two steps, in case watch events were lost.
-const BACKSTOP: Duration = Duration::from_secs(30);
+const RESYNC_PERIOD: Duration = Duration::from_secs(30);
 /// Minimum time between two steps, even if another process writes in a loop.
-const BREATH: Duration = Duration::from_millis(100);
+const MIN_PAUSE: Duration = Duration::from_millis(100);
 
 /// Number of consecutive conflicting writes before an error is reported. The cause may also be a deleted
 /// namespace.
@@ -65,13 +65,13 @@ impl RenewalError {
 
 /// Reconciler of the certificates.
 #[derive(Debug)]
-pub struct Keeper {
+pub struct CertificateController {
     /// Access to the Secret and the configuration.
     pub store: Store,
     /// Names in the certificate.
     pub hosts: Vec<String>,
     /// Validity of new certificates.
-    pub terms: Terms,
+    pub terms: CertificateLifetimes,
     /// Certificate presented in handshakes.
     pub presented: Arc<Presented>,
     /// Readiness.
@@ -82,12 +82,12 @@ pub struct Keeper {
     serving: Option<Generation>,
 }
 
-impl Keeper {
+impl CertificateController {
     /// Creates a reconciler that has not run yet.
     pub fn new(
         store: Store,
         hosts: Vec<String>,
-        terms: Terms,
+        terms: CertificateLifetimes,
         presented: Arc<Presented>,
         health: Health,
         metrics: Metrics,
@@ -117,7 +117,7 @@ impl Keeper {
                 // Another replica wrote first: read its result at once.
                 Err(trouble) if trouble.is_late() && late < LATE => {
                     late += 1;
-                    BREATH
+                    MIN_PAUSE
                 }
                 Err(trouble) => {
                     let check = trouble.check();
@@ -126,7 +126,7 @@ impl Keeper {
                     RETRY
                 }
             };
-            tokio::time::sleep(BREATH).await;
+            tokio::time::sleep(MIN_PAUSE).await;
             tokio::select! {
                 _ = changes.next() => {}
                 () = tokio::time::sleep(pause) => {}
@@ -173,8 +173,8 @@ impl Keeper {
             .older
             .as_ref()
             .and_then(|older| Duration::try_from(older.until.duration_since(now)).ok());
-        let pauses = [Some(BACKSTOP), Some(due), settled, older];
-        Ok(pauses.into_iter().flatten().min().unwrap_or(BACKSTOP))
+        let pauses = [Some(RESYNC_PERIOD), Some(due), settled, older];
+        Ok(pauses.into_iter().flatten().min().unwrap_or(RESYNC_PERIOD))
     }
 
     /// Returns the stored generations, with a new one if it is due. A generation that could not be recorded

@@ -23,19 +23,19 @@ pub mod present;
 pub mod store;
 pub mod stored;
 
-pub use keep::Keeper;
+pub use keep::CertificateController;
 pub use present::Presented;
 
 use std::time::Duration;
 
 /// Validity of certificates, and the durations derived from it.
 #[derive(Debug, Clone, Copy)]
-pub struct Terms {
+pub struct CertificateLifetimes {
     /// Validity of a new certificate.
     pub validity: Duration,
 }
 
-impl Terms {
+impl CertificateLifetimes {
     /// Returns the age at which a certificate is renewed.
     pub fn renewal(self) -> Duration {
         self.validity * 2 / 3

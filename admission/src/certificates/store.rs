@@ -10,7 +10,7 @@ use kube::core::PartialObjectMeta;
 use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{Config, watcher};
 use kube::{Api, Client, Resource};
-use operator_runtime::calls::{CallError, Calls};
+use operator_runtime::calls::{CallError, CallLimiter};
 use operator_runtime::error::root_cause;
 use serde::de::DeserializeOwned;
 use serde_json::json;
@@ -29,12 +29,18 @@ pub struct Store {
     configuration_changes: Api<PartialObjectMeta<ValidatingWebhookConfiguration>>,
     secret: String,
     configuration: String,
-    calls: Calls,
+    calls: CallLimiter,
 }
 
 impl Store {
     /// Creates a store for this Secret in this namespace, and this configuration.
-    pub fn new(client: &Client, namespace: &str, secret: &str, configuration: &str, calls: Calls) -> Self {
+    pub fn new(
+        client: &Client,
+        namespace: &str,
+        secret: &str,
+        configuration: &str,
+        calls: CallLimiter,
+    ) -> Self {
         Self {
             secrets: Api::namespaced(client.clone(), namespace),
             configurations: Api::all(client.clone()),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use k8s_openapi::ByteString;
 
-use super::Terms;
+use super::CertificateLifetimes;
 use super::generation::Generation;
 
 /// Prefix of the older generation's keys in the Secret.
@@ -73,7 +73,7 @@ impl Stored {
     }
 
     /// Returns when a new generation is due; immediately if there is none.
-    pub fn due(&self, terms: Terms, now: Timestamp) -> Timestamp {
+    pub fn due(&self, terms: CertificateLifetimes, now: Timestamp) -> Timestamp {
         let due = self.newer.as_ref().and_then(|newer| {
             let by_age = newer.since.checked_add(terms.renewal()).ok()?;
             // The certificate may have been created with a different validity.

@@ -21,7 +21,7 @@ fn workload(label: Option<&str>, spec: i64, status: i64) -> Request {
 }
 
 fn is_allowed(request: &Request) -> bool {
-    judge(request, &["robot".to_owned()]) == Ruling::Given(Decision::Allowed(Vec::new()))
+    judge(request, &["robot".to_owned()]) == PendingDecision::Given(Decision::Allowed(Vec::new()))
 }
 
 #[test]
@@ -57,7 +57,7 @@ fn a_status_that_is_behind_counts_for_nothing() {
 #[test]
 fn the_refusal_says_why_and_gives_the_command() {
     let said = |request: &Request| match judge(request, &[]) {
-        Ruling::UnlessNamespaceEnds { namespace, refusal } => {
+        PendingDecision::UnlessNamespaceEnds { namespace, refusal } => {
             assert_eq!(namespace, "games");
             refusal
         }
@@ -95,7 +95,7 @@ fn a_definition_goes_with_always_and_with_cascading_once_nothing_is_left() {
     };
     assert!(is_allowed(&definition("another.example", "")));
     assert!(is_allowed(&definition(GROUP, "Always")));
-    let Ruling::Given(Decision::Forbidden(refusal)) = judge(&definition(GROUP, ""), &[]) else {
+    let PendingDecision::Given(Decision::Forbidden(refusal)) = judge(&definition(GROUP, ""), &[]) else {
         panic!("not refused");
     };
     let command =
@@ -103,7 +103,7 @@ fn a_definition_goes_with_always_and_with_cascading_once_nothing_is_left() {
     assert!(refusal.ends_with(command), "{refusal}");
     let ruling = judge(&definition(GROUP, "Cascading"), &[]);
     assert!(
-        matches!(&ruling, Ruling::UnlessNoObjects { version, plural, .. } if (version.as_str(), plural.as_str()) == ("v1", "games")),
+        matches!(&ruling, PendingDecision::UnlessNoObjects { version, plural, .. } if (version.as_str(), plural.as_str()) == ("v1", "games")),
         "{ruling:?}"
     );
 }

@@ -6,14 +6,14 @@ use crate::facts::Service;
 
 /// Remaining slots.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Slots {
+pub struct DisruptionBudget {
     /// Slots for available pods.
     available: usize,
     /// Slots for pods that are available or that have served and may recover.
     serving: usize,
 }
 
-impl Slots {
+impl DisruptionBudget {
     /// Computes the slots of a workload with these pods.
     pub fn new(pods: impl Iterator<Item = Service>, replicas: usize, max_unavailable: usize) -> Self {
         let floor = replicas.saturating_sub(max_unavailable);
@@ -62,9 +62,9 @@ mod tests {
     use super::Service::{Available, Interrupted, None};
     use super::*;
 
-    fn slots(pods: &[(Service, usize)], replicas: usize, max_unavailable: usize) -> Slots {
+    fn slots(pods: &[(Service, usize)], replicas: usize, max_unavailable: usize) -> DisruptionBudget {
         let pods = pods.iter().flat_map(|(service, count)| vec![*service; *count]);
-        Slots::new(pods, replicas, max_unavailable)
+        DisruptionBudget::new(pods, replicas, max_unavailable)
     }
 
     #[test]

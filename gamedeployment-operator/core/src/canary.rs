@@ -14,14 +14,14 @@ use shared_api::{HookRun, game_deployment::HookStep};
 
 use crate::digest::digest;
 use crate::facts::Facts;
-use crate::gate::{NewRun, Obstacle, Run, check_name, owned, owner, render, spec_digest};
-use crate::plan::{Action, Part};
+use crate::gate::{HookBlocker, NewRun, Run, check_name, owned, owner, render, spec_digest};
+use crate::plan::{Action, PartialPlan};
 use crate::view::View;
-use crate::workload::{Pause, Step, Workload};
+use crate::workload::{Pause, RolloutStep, Workload};
 
 /// Progress of the pods, used to judge a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Advance {
+pub struct RolloutProgress {
     /// Pods at old revisions.
     pub old: usize,
     /// Pods at the update revision that are available.
@@ -30,7 +30,7 @@ pub struct Advance {
 
 /// State of a canary rollout.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Canary {
+pub struct CanaryState {
     /// Pods that stay at old revisions for now.
     pub partition: usize,
     /// Current step; the number of steps if all are done; `None` without steps.
@@ -54,35 +54,35 @@ const HASH_PREFIX: &str = "steps-";
 /// Advances the rollout as far as possible. Leaves it unchanged while the revision of the spec's template is
 /// not recorded.
 #[must_use]
-pub fn steer(facts: &Facts<'_>, advance: Advance) -> (Canary, Part) {
+pub fn advance_steps(facts: &Facts<'_>, rollout_progress: RolloutProgress) -> (CanaryState, PartialPlan) {
     let (view, workload, history) = (facts.view, facts.workload, &facts.history);
     if history.unrecorded.is_some() {
-        return (hold(view, workload), Part::default());
+        return (frozen(view, workload), PartialPlan::default());
     }
     let (update, stable) = (history.update.name.as_str(), history.current.name.as_str());
     if workload.steps.is_empty() {
-        let canary = Canary {
+        let canary = CanaryState {
             partition: workload.partition.partition(workload.replicas),
-            ..Canary::default()
+            ..CanaryState::default()
         };
-        return (canary, Part::default());
+        return (canary, PartialPlan::default());
     }
     let status = view.object.status.clone().unwrap_or_default();
-    let mut steering = Steering {
+    let mut stepper = CanaryStepper {
         view,
         workload,
         update,
-        advance,
+        rollout_progress,
         from: None,
         now: facts.now,
-        part: Part::default(),
+        part: PartialPlan::default(),
     };
-    let mut canary = steering.resume(&status, stable);
-    steering.from = canary.index;
+    let mut canary = stepper.resume(&status, stable);
+    stepper.from = canary.index;
     let count = i32::try_from(workload.steps.len()).unwrap_or(i32::MAX);
-    while let Some(step) = steering.step(canary.index) {
-        canary.partition = steering.partition_at(canary.index);
-        if !steering.done(step, &mut canary) {
+    while let Some(step) = stepper.step(canary.index) {
+        canary.partition = stepper.partition_at(canary.index);
+        if !stepper.done(step, &mut canary) {
             break;
         }
         canary.index = canary.index.map(|index| index + 1);
@@ -98,13 +98,13 @@ pub fn steer(facts: &Facts<'_>, advance: Advance) -> (Canary, Part) {
         pause_start_time: None,
         current_step_hook_run: canary.run.clone(),
     });
-    (canary, steering.part)
+    (canary, stepper.part)
 }
 
 /// Leaves the rollout unchanged; its steps continue once the revision of the spec's template is recorded.
-fn hold(view: &View<'_>, workload: &Workload) -> Canary {
+fn frozen(view: &View<'_>, workload: &Workload) -> CanaryState {
     let status = view.object.status.clone().unwrap_or_default();
-    Canary {
+    CanaryState {
         partition: workload.partition.partition(workload.replicas),
         index: status.current_step_index,
         hash: status.current_step_hash,
@@ -118,20 +118,20 @@ fn hold(view: &View<'_>, workload: &Workload) -> Canary {
     }
 }
 
-struct Steering<'a> {
+struct CanaryStepper<'a> {
     view: &'a View<'a>,
     workload: &'a Workload,
     update: &'a str,
-    advance: Advance,
+    rollout_progress: RolloutProgress,
     /// Step at the start of this decision.
     from: Option<i32>,
     now: Timestamp,
-    part: Part,
+    part: PartialPlan,
 }
 
-impl<'a> Steering<'a> {
+impl<'a> CanaryStepper<'a> {
     /// Resumes from the recorded status; restarts or finishes if the recorded step no longer matches.
-    fn resume(&self, status: &GameDeploymentStatus, stable: &str) -> Canary {
+    fn resume(&self, status: &GameDeploymentStatus, stable: &str) -> CanaryState {
         let steps = self
             .view
             .object
@@ -158,15 +158,15 @@ impl<'a> Steering<'a> {
         } else {
             Vec::new()
         };
-        Canary {
+        CanaryState {
             index: Some(index),
             hash: Some(hash),
             pauses,
-            ..Canary::default()
+            ..CanaryState::default()
         }
     }
 
-    fn step(&self, index: Option<i32>) -> Option<&'a Step> {
+    fn step(&self, index: Option<i32>) -> Option<&'a RolloutStep> {
         self.workload.steps.get(usize::try_from(index?).ok()?)
     }
 
@@ -181,19 +181,20 @@ impl<'a> Steering<'a> {
     }
 
     /// Whether every part of a step is done. If not, records what it waits for.
-    fn done(&mut self, step: &Step, canary: &mut Canary) -> bool {
-        self.rolled(step, canary) && self.paused(step, canary) && self.asked(step, canary)
+    fn done(&mut self, step: &RolloutStep, canary: &mut CanaryState) -> bool {
+        self.rolled(step, canary) && self.paused(step, canary) && self.hook_succeeded(step, canary)
     }
 
     /// Whether the pods of this step are updated and available. More than requested is fine.
-    fn rolled(&self, step: &Step, canary: &mut Canary) -> bool {
+    fn rolled(&self, step: &RolloutStep, canary: &mut CanaryState) -> bool {
         if step.partition.is_none() {
             return true;
         }
         let wanted = self.workload.replicas.saturating_sub(canary.partition);
-        let done = self.advance.old <= canary.partition && self.advance.updated_available >= wanted;
+        let done = self.rollout_progress.old <= canary.partition
+            && self.rollout_progress.updated_available >= wanted;
         if !done {
-            let have = self.advance.updated_available;
+            let have = self.rollout_progress.updated_available;
             let step = number(canary);
             canary.waits = Some(if self.workload.paused {
                 let message = format!(
@@ -210,7 +211,7 @@ impl<'a> Steering<'a> {
         done
     }
 
-    fn paused(&mut self, step: &Step, canary: &mut Canary) -> bool {
+    fn paused(&mut self, step: &RolloutStep, canary: &mut CanaryState) -> bool {
         let Some(pause) = step.pause else { return true };
         let reason = WorkloadReason::PausedByCanaryPauseStep;
         let since = since(&canary.pauses, reason);
@@ -228,7 +229,7 @@ impl<'a> Steering<'a> {
                 canary.waits = Some((reason, message));
                 false
             }
-            Pause::UntilResumed => self.resumed(since.is_some(), reason, canary, "pauses"),
+            Pause::UntilResumed => self.is_resumed(since.is_some(), reason, canary, "pauses"),
         }
     }
 
@@ -236,7 +237,13 @@ impl<'a> Steering<'a> {
     /// pause only once it sees that value: a recorded pause without `paused` means that someone ended it. A
     /// step reached in this decision is recorded before `paused` is set: otherwise `paused` would count for
     /// the previous pause, which was just ended, over and over.
-    fn resumed(&mut self, recorded: bool, reason: WorkloadReason, canary: &mut Canary, why: &str) -> bool {
+    fn is_resumed(
+        &mut self,
+        recorded: bool,
+        reason: WorkloadReason,
+        canary: &mut CanaryState,
+        why: &str,
+    ) -> bool {
         match (recorded, self.workload.paused) {
             (true, false) => return true,
             (false, false) if canary.index != self.from => {}
@@ -254,19 +261,19 @@ impl<'a> Steering<'a> {
         false
     }
 
-    fn asked(&mut self, step: &Step, canary: &mut Canary) -> bool {
+    fn hook_succeeded(&mut self, step: &RolloutStep, canary: &mut CanaryState) -> bool {
         let Some(hook) = &step.hook else { return true };
         let reason = WorkloadReason::PausedByStepBasedHook;
         if since(&canary.pauses, reason).is_some() && !self.workload.paused {
             // Someone has reviewed the failure and continues.
             return true;
         }
-        let wanted = match self.question(hook, canary) {
+        let wanted = match self.hook_request(hook, canary) {
             Ok(wanted) => wanted,
-            Err(obstacle) => {
+            Err(blocker) => {
                 canary.waits = Some((
-                    obstacle.reason,
-                    format!("canary step {}: {}", number(canary), obstacle.message),
+                    blocker.reason,
+                    format!("canary step {}: {}", number(canary), blocker.message),
                 ));
                 return false;
             }
@@ -304,12 +311,12 @@ impl<'a> Steering<'a> {
         if run.phase.is_final() {
             let why = format!("HookRun {name} is {}: {}", run.phase, run.message);
             let recorded = since(&canary.pauses, reason).is_some();
-            return self.resumed(recorded, reason, canary, &why);
+            return self.is_resumed(recorded, reason, canary, &why);
         }
         let step = number(canary);
-        if let Some(obstacle) = run.not_taken_up(&self.workload.namespace, self.now) {
-            let message = format!("canary step {step}: {}", obstacle.message);
-            canary.waits = Some((obstacle.reason, message));
+        if let Some(blocker) = run.not_taken_up(&self.workload.namespace, self.now) {
+            let message = format!("canary step {step}: {}", blocker.message);
+            canary.waits = Some((blocker.reason, message));
             return false;
         }
         run.not_taken_up_at
@@ -320,7 +327,7 @@ impl<'a> Steering<'a> {
         false
     }
 
-    fn question(&self, hook: &HookStep, canary: &Canary) -> Result<NewRun, Obstacle> {
+    fn hook_request(&self, hook: &HookStep, canary: &CanaryState) -> Result<NewRun, HookBlocker> {
         let spec = render(hook, self.view.cluster.template(&hook.template_name))?;
         let index = canary.index.unwrap_or_default();
         let name = format!("canary-{}-{index}-{}", self.update, hook.template_name);
@@ -356,7 +363,7 @@ fn is_same(run: &Run, wanted: &NewRun) -> bool {
 }
 
 /// Records a pause and returns its start time.
-fn pause_from(canary: &mut Canary, reason: WorkloadReason, now: Timestamp) -> Timestamp {
+fn pause_from(canary: &mut CanaryState, reason: WorkloadReason, now: Timestamp) -> Timestamp {
     canary.pauses.push(PauseCondition {
         reason: reason.as_str().to_owned(),
         start_time: Some(now.into()),
@@ -373,7 +380,7 @@ fn since(pauses: &[PauseCondition], reason: WorkloadReason) -> Option<Timestamp>
     )
 }
 
-fn number(canary: &Canary) -> i32 {
+fn number(canary: &CanaryState) -> i32 {
     canary.index.unwrap_or_default().saturating_add(1)
 }
 

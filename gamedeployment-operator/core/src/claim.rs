@@ -47,12 +47,12 @@ pub fn claim<'a>(view: &View<'a>, workload: &Workload) -> (Claim<'a>, Vec<Action
             }
             Some(uid) if uid == workload.uid => {
                 if !pod.terminating {
-                    actions.push(Action::Release(PodRef::of(pod)));
+                    actions.push(Action::ReleasePod(PodRef::of(pod)));
                 }
             }
             None if selected && pod.is_active() => {
                 claimed.adopted.push(pod);
-                actions.push(Action::Adopt(PodRef::of(pod)));
+                actions.push(Action::AdoptPod(PodRef::of(pod)));
             }
             Some(_) | None => {}
         }

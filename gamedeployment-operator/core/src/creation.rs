@@ -8,19 +8,19 @@ use crate::claim::Claim;
 use crate::facts::{Facts, PodFacts};
 use crate::plan::Action;
 use crate::pod_factory::PodFactory;
-use crate::scale::Need;
+use crate::scale::ScaleDiff;
 
 /// Maximum number of pods created per decision; the next decision follows once these are in the cache.
-const AT_ONCE: usize = 500;
+const MAX_CREATIONS: usize = 500;
 
 /// Creates the needed pods and returns how many could not be created because every index is in use. The
 /// places of `held` pods stay empty.
 #[must_use]
-pub fn create(facts: &Facts<'_>, claimed: &Claim<'_>, need: Need, held: usize) -> (Vec<Action>, usize) {
+pub fn create(facts: &Facts<'_>, claimed: &Claim<'_>, diff: ScaleDiff, held: usize) -> (Vec<Action>, usize) {
     let workload = facts.workload;
     let mut left = room(facts)
-        .min(AT_ONCE)
-        .min((need.create_old + need.create_updated).saturating_sub(held));
+        .min(MAX_CREATIONS)
+        .min((diff.create_old + diff.create_updated).saturating_sub(held));
     if left == 0 {
         return (Vec::new(), 0);
     }
@@ -37,8 +37,8 @@ pub fn create(facts: &Facts<'_>, claimed: &Claim<'_>, need: Need, held: usize) -
     let mut factory = PodFactory::new(workload, facts.view.cluster, ids.chain(asked).collect(), indexes);
     let (mut actions, mut unmade) = (Vec::new(), 0);
     let parts = [
-        (need.create_old, facts.history.current),
-        (need.create_updated, facts.history.update),
+        (diff.create_old, facts.history.current),
+        (diff.create_updated, facts.history.update),
     ];
     for (count, revision) in parts {
         for _ in 0..count.min(left) {

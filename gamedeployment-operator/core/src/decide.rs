@@ -10,24 +10,24 @@ use jiff::Timestamp;
 
 use crate::canary;
 use crate::claim::{Claim, claim};
+use crate::counts;
 use crate::creation;
+use crate::dry_run;
 use crate::ended;
 use crate::facts::Facts;
 use crate::gate::Gate;
 use crate::grant;
-use crate::headcount;
 use crate::history;
 use crate::history_limit;
 use crate::plan::{Action, Plan};
 use crate::pod::Pod;
 use crate::rollout;
+use crate::run_gc;
+use crate::scale_down;
 use crate::status::{self, Findings};
 use crate::steps::{self, Confirmation};
-use crate::trial;
-use crate::used_runs;
-use crate::victims;
 use crate::view::View;
-use crate::workload::{Problem, Workload};
+use crate::workload::{FieldError, Workload};
 
 /// Computes the plan for one workload.
 #[must_use]
@@ -38,12 +38,12 @@ pub fn decide(view: &View<'_>, now: Timestamp) -> Plan {
         return plan;
     }
     let (workload, problems) = Workload::examine(view.object);
-    if !problems.iter().all(Problem::is_of_template) {
+    if !problems.iter().all(FieldError::is_of_template) {
         return plan.reporting(status::refuse(view, &problems, now));
     }
     let (claimed, adopted) = claim(view, &workload);
     plan.add(adopted);
-    let (history, recorded) = history::settle(view, &workload, &problems, &claimed);
+    let (history, recorded) = history::resolve_revisions(view, &workload, &problems, &claimed);
     plan.add(recorded);
     let Some(history) = history else {
         // The template needs a recorded revision before any pod is created from it.
@@ -54,9 +54,9 @@ pub fn decide(view: &View<'_>, now: Timestamp) -> Plan {
     // At most one write to the workload per plan: each carries the resource version that the decision is
     // based on.
     if !plan.actions.contains(&Action::Pause) {
-        plan.actions.extend(used_runs::reset_retry(&facts));
+        plan.actions.extend(run_gc::reset_retry(&facts));
     }
-    plan.actions.extend(used_runs::remove(&facts, &findings));
+    plan.actions.extend(run_gc::remove(&facts, &findings));
     if plan.actions.is_empty() {
         plan.add(history_limit::forget(&facts, &claimed));
     }
@@ -65,37 +65,40 @@ pub fn decide(view: &View<'_>, now: Timestamp) -> Plan {
 
 /// Chooses the pods to delete or update, consults the gate for each and takes their next steps.
 fn decide_on_pods<'a>(facts: &'a Facts<'a>, claimed: &Claim<'a>, plan: &mut Plan) -> Findings<'a> {
-    let (canary, steered) = canary::steer(facts, headcount::advance(facts));
+    let (canary, steered) = canary::advance_steps(facts, counts::rollout_progress(facts));
     plan.add(steered);
-    let counts = headcount::count(facts, &canary);
+    let counts = counts::count(facts, &canary);
     let is_updated = |pod: &&&Pod| facts.history.is_updated(pod.revision());
     let updated = claimed.adopted.iter().filter(is_updated).count();
-    let need = counts
-        .need()
+    let diff = counts
+        .diff()
         .after_adoption(claimed.adopted.len() - updated, updated);
 
-    let chosen = victims::choose(facts, need);
-    let (mut chosen, hindrances) = rollout::choose(facts, chosen, counts.to_keep_old());
+    let chosen = scale_down::select(facts, diff);
+    let (mut chosen, update_blockers) = rollout::select(facts, chosen, counts.to_keep_old());
 
     let view = facts.view;
     let gate = Gate::new(facts.workload, view.cluster, view.runs, view.pods, facts.now);
     let (confirmations, confirmed) = steps::confirm(facts, &gate, &chosen);
     plan.add(confirmed);
     if confirmations.iter().any(Confirmation::is_refused) {
-        chosen = steps::hold_back(chosen);
+        chosen = steps::suspend_updates(chosen);
     }
 
-    let asked = grant::ask(facts, &gate, chosen);
+    let asked = grant::assess(facts, &gate, chosen);
     let confirming = confirmations.iter().filter(|confirmation| confirmation.available);
     let granted = grant::grant(facts, asked, confirming.count());
-    let (pods, taken) = steps::take(facts, granted);
+    let (pods, taken) = steps::next_steps(facts, granted);
     plan.add(taken);
 
-    let (held, removed) = ended::settle(facts, claimed, &gate, need);
+    let (crash_looping, removed) = ended::replace(facts, claimed, &gate, diff);
     plan.add(removed);
-    let (created, unmade) = creation::create(facts, claimed, need, held.len());
+    let (created, unmade) = creation::create(facts, claimed, diff, crash_looping.len());
     // Creating a pod already tests the template, so skip the dry run.
-    let tried = created.is_empty().then(|| trial::attempt(facts, &pods)).flatten();
+    let tried = created
+        .is_empty()
+        .then(|| dry_run::request(facts, &pods))
+        .flatten();
     plan.add(created);
     plan.actions.extend(tried);
     if view.write_errors.is_some() {
@@ -106,10 +109,10 @@ fn decide_on_pods<'a>(facts: &'a Facts<'a>, claimed: &Claim<'a>, plan: &mut Plan
         pods,
         canary,
         counts,
-        hindrances,
+        update_blockers,
         confirmations,
         unmade,
-        held,
+        crash_looping,
         ending: claimed.ending,
     }
 }

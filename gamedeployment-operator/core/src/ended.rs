@@ -12,69 +12,81 @@ use shared_api::reason::{WorkloadCondition, WorkloadReason};
 
 use crate::claim::Claim;
 use crate::facts::Facts;
-use crate::gate::{Act, Gate, Intent, Standing};
-use crate::plan::{Action, Part};
-use crate::pod::{AT_ONCE, Ending, Pod};
-use crate::scale::Need;
+use crate::gate::{ApprovedAction, Gate, GateState, Intent};
+use crate::plan::{Action, PartialPlan};
+use crate::pod::{CRASH_WINDOW, Pod, Termination};
+use crate::scale::ScaleDiff;
 
-const FIRST_WAIT: SignedDuration = SignedDuration::from_secs(10);
-const LONGEST_WAIT: SignedDuration = SignedDuration::from_mins(5);
+const INITIAL_BACKOFF: SignedDuration = SignedDuration::from_secs(10);
+const MAX_BACKOFF: SignedDuration = SignedDuration::from_mins(5);
 
 /// A pod that ended right after its start, with the time of its replacement.
 #[derive(Debug, Clone, Copy)]
-pub struct Held<'a> {
+pub struct CrashLoopingPod<'a> {
     /// The ended pod, which keeps its place until it is replaced.
     pub pod: &'a Pod,
     /// Details of its end.
-    pub ending: &'a Ending,
+    pub ending: &'a Termination,
     /// Time of its deletion and replacement.
     pub until: Timestamp,
 }
 
 /// Deletes ended pods. Returns those whose replacement is delayed, the earliest first.
 #[must_use]
-pub fn settle<'a>(
+pub fn replace<'a>(
     facts: &Facts<'a>,
     claimed: &Claim<'a>,
     gate: &Gate<'a>,
-    need: Need,
-) -> (Vec<Held<'a>>, Part) {
-    let mut part = Part::default();
+    diff: ScaleDiff,
+) -> (Vec<CrashLoopingPod<'a>>, PartialPlan) {
+    let mut part = PartialPlan::default();
     let since = since(facts);
-    let (mut held, mut gone) = (Vec::new(), Vec::new());
+    let (mut crash_looping, mut gone) = (Vec::new(), Vec::new());
     for pod in &claimed.ended {
-        match hold(facts, pod, since, need) {
-            Some(pod) => held.push(pod),
+        match back_off(facts, pod, since, diff) {
+            Some(pod) => crash_looping.push(pod),
             None => gone.push(*pod),
         }
     }
-    held.sort_by_key(|held| (Reverse(held.until), &held.pod.name));
-    let missing = need.create_old + need.create_updated;
-    gone.extend(held.drain(missing.min(held.len())..).map(|held| held.pod));
-    held.reverse();
+    crash_looping.sort_by_key(|crash_looping| (Reverse(crash_looping.until), &crash_looping.pod.name));
+    let missing = diff.create_old + diff.create_updated;
+    gone.extend(
+        crash_looping
+            .drain(missing.min(crash_looping.len())..)
+            .map(|crash_looping| crash_looping.pod),
+    );
+    crash_looping.reverse();
     for pod in gone {
-        if let Standing::Open(approval) = gate.assess(pod, &Intent::Delete, &[])
-            && let Act::Delete(delete) = approval.into_act()
+        if let GateState::Open(approval) = gate.assess(pod, &Intent::Delete, &[])
+            && let ApprovedAction::Delete(delete) = approval.into_action()
         {
             part.actions.push(Action::DeletePod(delete));
         }
     }
     let starting = starting(facts).filter(|_| since.is_some());
-    let wakes = held.iter().map(|held| held.until).chain(starting);
+    let wakes = crash_looping
+        .iter()
+        .map(|crash_looping| crash_looping.until)
+        .chain(starting);
     wakes.for_each(|at| part.wake_at(at));
-    (held, part)
+    (crash_looping, part)
 }
 
 /// Returns the pod with its replacement time if its replacement is delayed. A pod of another revision does
 /// not predict how a new pod ends.
-fn hold<'a>(facts: &Facts<'_>, pod: &'a Pod, since: Option<Timestamp>, need: Need) -> Option<Held<'a>> {
+fn back_off<'a>(
+    facts: &Facts<'_>,
+    pod: &'a Pod,
+    since: Option<Timestamp>,
+    diff: ScaleDiff,
+) -> Option<CrashLoopingPod<'a>> {
     let ending = pod.ended.as_deref().filter(|ending| ending.at_once)?;
     let (history, revision) = (&facts.history, pod.revision());
-    let again = history.is_updated(revision) || need.create_old > 0 && revision == history.current.name;
+    let again = history.is_updated(revision) || diff.create_old > 0 && revision == history.current.name;
     let at = ending.at.min(facts.now);
-    let lasts = since.map_or(FIRST_WAIT, |since| at.duration_since(since));
-    let until = at.checked_add(lasts.clamp(FIRST_WAIT, LONGEST_WAIT)).ok()?;
-    (again && until > facts.now).then_some(Held { pod, ending, until })
+    let lasts = since.map_or(INITIAL_BACKOFF, |since| at.duration_since(since));
+    let until = at.checked_add(lasts.clamp(INITIAL_BACKOFF, MAX_BACKOFF)).ok()?;
+    (again && until > facts.now).then_some(CrashLoopingPod { pod, ending, until })
 }
 
 /// Start of the period in which pods end right after their start, from the condition that reports it.
@@ -92,6 +104,6 @@ pub fn since(facts: &Facts<'_>) -> Option<Timestamp> {
 /// have.
 pub fn starting(facts: &Facts<'_>) -> Option<Timestamp> {
     let pods = facts.pods.iter();
-    let proven = pods.filter_map(|pod| pod.pod.created?.checked_add(AT_ONCE).ok());
+    let proven = pods.filter_map(|pod| pod.pod.created?.checked_add(CRASH_WINDOW).ok());
     proven.max().filter(|at| *at > facts.now)
 }

@@ -6,13 +6,13 @@ use jiff::Timestamp;
 use shared_api::names::pod as annotation;
 
 use crate::cluster::Node;
-use crate::gate::{GONE_AFTER, Intent, Run};
+use crate::dry_run::RecreationBlock;
+use crate::gate::{Intent, NODE_GONE_AFTER, Run};
 use crate::history::History;
 use crate::hook_kind::HookKind;
 use crate::pod::Pod;
 use crate::progress::{InPlacePhase, in_place_phase};
 use crate::rank::Rank;
-use crate::trial::Hold;
 use crate::view::View;
 use crate::workload::Workload;
 
@@ -27,7 +27,7 @@ pub struct PodFacts<'a> {
     /// Contribution to the availability floor.
     pub service: Service,
     /// Its recorded selection: the intent and the time.
-    pub chosen: Option<Chosen>,
+    pub chosen: Option<RecordedSelection>,
 }
 
 impl PodFacts<'_> {
@@ -57,7 +57,7 @@ impl Service {
             return Self::Available;
         }
         let node = pod.node.as_deref();
-        let gone = || matches!(node.map(|node| view.cluster.node(node)), Some(Node::Absent(since)) if since >= GONE_AFTER);
+        let gone = || matches!(node.map(|node| view.cluster.node(node)), Some(Node::Absent(since)) if since >= NODE_GONE_AFTER);
         // A pod updated in place counts only once it is ready: before that it has not served with its new
         // images.
         let has_served = *phase == InPlacePhase::Idle || pod.is_ready();
@@ -71,14 +71,14 @@ impl Service {
 
 /// Recorded selection of a pod, from its annotations.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Chosen {
+pub struct RecordedSelection {
     /// Text form of the intent.
     pub intent: String,
     /// Time of the selection; `None` if an older operator made it.
     pub since: Option<Timestamp>,
 }
 
-impl Chosen {
+impl RecordedSelection {
     /// Reads a pod's annotations.
     pub fn read(pod: &Pod) -> Option<Self> {
         if pod.annotation(annotation::DELETING) != Some("true") {
@@ -122,7 +122,7 @@ pub struct Facts<'a> {
     /// UIDs of the pods that have a run with a measured success.
     pub approved: BTreeSet<&'a str>,
     /// Reason why no serving pod is recreated now.
-    pub hold: Option<Hold>,
+    pub recreation_block: Option<RecreationBlock>,
 }
 
 impl<'a> Facts<'a> {
@@ -156,11 +156,11 @@ impl<'a> Facts<'a> {
                 old: !history.is_updated(pod.revision()),
                 service: Service::of(pod, &phase, view, workload, now),
                 phase,
-                chosen: Chosen::read(pod),
+                chosen: RecordedSelection::read(pod),
             }
         });
         let pods: Vec<PodFacts<'a>> = pods.collect();
-        let hold = Hold::of(view, &history.update.name, &pods);
+        let recreation_block = RecreationBlock::of(view, &history.update.name, &pods);
         Self {
             view,
             workload,
@@ -168,7 +168,7 @@ impl<'a> Facts<'a> {
             now,
             pods,
             approved,
-            hold,
+            recreation_block,
         }
     }
 

@@ -10,48 +10,53 @@
 //! An unavailable pod that may recover by itself takes a slot as well. A new pod must prove itself: until it
 //! is available, no serving pod is taken in its place.
 
-use crate::budget::Slots;
+use crate::budget::DisruptionBudget;
+use crate::dry_run;
 use crate::facts::{Facts, PodFacts, Service};
-use crate::gate::{Gate, Intent, Standing};
+use crate::gate::{Gate, GateState, Intent};
 use crate::history::History;
-use crate::stages::{AskedPod, Choice, ChosenPod, GrantedPod, staying};
-use crate::trial;
+use crate::stages::{AssessedPod, GrantedPod, SelectedPod, Selection, staying};
 
 /// Assesses every pod selected for deletion or update at the gate.
 #[must_use]
-pub fn ask<'a>(facts: &Facts<'a>, gate: &Gate<'a>, chosen: Vec<ChosenPod<'a>>) -> Vec<AskedPod<'a>> {
+pub fn assess<'a>(facts: &Facts<'a>, gate: &Gate<'a>, chosen: Vec<SelectedPod<'a>>) -> Vec<AssessedPod<'a>> {
     let mut asked = Vec::with_capacity(chosen.iter().filter(|pod| !pod.stays()).count());
-    asked.extend(chosen.into_iter().filter_map(|ChosenPod { facts: pod, choice }| {
-        let Choice { intent, surplus } = choice?;
-        let modified = modified(&facts.history, pod, &intent);
-        Some(AskedPod {
-            facts: pod,
-            standing: gate.assess(pod.pod, &intent, &modified),
-            intent,
-            surplus,
-        })
-    }));
+    asked.extend(chosen.into_iter().filter_map(
+        |SelectedPod {
+             facts: pod,
+             selection,
+         }| {
+            let Selection { intent, surplus } = selection?;
+            let modified = modified(&facts.history, pod, &intent);
+            Some(AssessedPod {
+                facts: pod,
+                gate_state: gate.assess(pod.pod, &intent, &modified),
+                intent,
+                surplus,
+            })
+        },
+    ));
     asked
 }
 
 /// Distributes the slots. `confirming` available pods wait for their `PostInplace` hook, and each reserves a
 /// slot.
 #[must_use]
-pub fn grant<'a>(facts: &Facts<'_>, asked: Vec<AskedPod<'a>>, confirming: usize) -> Vec<GrantedPod<'a>> {
-    let mut slots = Slots::new(
+pub fn grant<'a>(facts: &Facts<'_>, asked: Vec<AssessedPod<'a>>, confirming: usize) -> Vec<GrantedPod<'a>> {
+    let mut slots = DisruptionBudget::new(
         facts.pods.iter().map(|pod| pod.service),
         facts.workload.replicas,
         facts.workload.max_unavailable,
     );
     let mut pods: Vec<GrantedPod<'a>> = asked.into_iter().map(GrantedPod::waiting).collect();
     for turn in [Turn::Surplus, Turn::Named] {
-        for pod in of(&mut pods, turn, Lacks::Slot) {
+        for pod in of(&mut pods, turn, MissingRequirement::Slot) {
             pod.granted = slots.take(pod.facts.service);
         }
     }
     let mut kept = vec![Service::Available; confirming];
     for turn in [Turn::Surplus, Turn::Named] {
-        for lacks in [Lacks::Verdict, Lacks::Question] {
+        for lacks in [MissingRequirement::Verdict, MissingRequirement::HookRequest] {
             for pod in of(&mut pods, turn, lacks) {
                 pod.granted = slots.has(pod.facts.service);
                 kept.extend(pod.granted.then_some(pod.facts.service));
@@ -63,10 +68,14 @@ pub fn grant<'a>(facts: &Facts<'_>, asked: Vec<AskedPod<'a>>, confirming: usize)
     for service in kept {
         slots.reserve(service);
     }
-    let held = facts.hold.is_some();
-    for lacks in [Lacks::Slot, Lacks::Verdict, Lacks::Question] {
+    let held = facts.recreation_block.is_some();
+    for lacks in [
+        MissingRequirement::Slot,
+        MissingRequirement::Verdict,
+        MissingRequirement::HookRequest,
+    ] {
         for pod in of(&mut pods, Turn::Update, lacks) {
-            let waits = held && trial::is_concerned(pod);
+            let waits = held && dry_run::recreates_serving_pod(pod);
             pod.granted = !waits && slots.take(pod.facts.service);
         }
     }
@@ -77,32 +86,32 @@ pub fn grant<'a>(facts: &Facts<'_>, asked: Vec<AskedPod<'a>>, confirming: usize)
 fn of<'s, 'a>(
     pods: &'s mut [GrantedPod<'a>],
     turn: Turn,
-    lacks: Lacks,
+    lacks: MissingRequirement,
 ) -> impl Iterator<Item = &'s mut GrantedPod<'a>> {
     pods.iter_mut()
-        .filter(move |pod| Turn::of(pod) == Some(turn) && Lacks::of(pod) == Some(lacks))
+        .filter(move |pod| Turn::of(pod) == Some(turn) && MissingRequirement::of(pod) == Some(lacks))
 }
 
 /// Requirements that a pod lacks before it can be acted on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Lacks {
+enum MissingRequirement {
     /// A slot.
     Slot,
     /// A slot and the verdict of a running hook.
     Verdict,
     /// A slot and a HookRun.
-    Question,
+    HookRequest,
 }
 
-impl Lacks {
+impl MissingRequirement {
     fn of(pod: &GrantedPod<'_>) -> Option<Self> {
-        match &pod.standing {
-            Standing::Open(_) | Standing::Used(_) => Some(Self::Slot),
-            Standing::Asking(_) => Some(Self::Verdict),
+        match &pod.gate_state {
+            GateState::Open(_) | GateState::Consumed(_) => Some(Self::Slot),
+            GateState::Asking(_) => Some(Self::Verdict),
             // Its hook cannot run before someone acts.
-            Standing::Stale(_, void) if void.is_stuck() => None,
-            Standing::Unasked(_) | Standing::Stale(..) => Some(Self::Question),
-            Standing::Refused(_) | Standing::Blocked(_) => None,
+            GateState::Stale(_, stale_reason) if stale_reason.is_stuck() => None,
+            GateState::Unasked(_) | GateState::Stale(..) => Some(Self::HookRequest),
+            GateState::Refused(_) | GateState::Blocked(_) => None,
         }
     }
 }

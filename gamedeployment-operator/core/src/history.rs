@@ -12,7 +12,7 @@ use crate::plan::{Action, NewRevision, RevisionRef};
 use crate::pod::Pod;
 use crate::revision::{self, Revision, Settled};
 use crate::view::View;
-use crate::workload::{Problem, Workload};
+use crate::workload::{FieldError, Workload};
 
 /// The workload's revisions by name.
 pub struct History<'a> {
@@ -30,7 +30,7 @@ pub struct History<'a> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Unrecorded {
     /// The template has problems.
-    Invalid(Vec<Problem>),
+    Invalid(Vec<FieldError>),
     /// The API server rejects the revision; holds its message.
     Refused(String),
 }
@@ -49,10 +49,10 @@ struct Known<'a> {
 /// must exist before its pods are created. If it is rejected or the template has `problems`, new pods use the
 /// current revision; without one the result is `None`.
 #[must_use]
-pub fn settle<'a>(
+pub fn resolve_revisions<'a>(
     view: &View<'a>,
     workload: &Workload,
-    problems: &[Problem],
+    problems: &[FieldError],
     claimed: &Claim<'_>,
 ) -> (Option<History<'a>>, Vec<Action>) {
     let known = known(view, workload);

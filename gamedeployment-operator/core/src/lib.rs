@@ -12,20 +12,20 @@
 //! | [`revision`] | names, data and history of ControllerRevisions |
 //! | [`history`] | the update and current revisions; [`history_limit`]: the revisions to delete |
 //! | [`canary`] | steps of a rollout: how many pods stay old now |
-//! | [`scale`] | number of pods to create and delete; [`headcount`]: its counts; [`rank`]: deletion order |
+//! | [`scale`] | number of pods to create and delete; [`counts`]: its counts; [`rank`]: deletion order |
 //! | [`facts`] | input of every stage: the workload, its revisions, each of its pods |
 //! | [`stages`] | stages of the decision on each pod: chosen, assessed, granted; each holds the one before |
-//! | [`victims`] | pods to delete; [`rollout`]: pods to update |
+//! | [`scale_down`] | pods to delete; [`rollout`]: pods to update |
 //! | [`gate`] | decides whether an intent may be carried out; only it creates approvals |
 //! | [`budget`] | number of available pods that may be taken away; [`grant`]: distribution of these slots |
-//! | [`trial`] | checks that the API server accepts new pods before one is deleted for an update |
+//! | [`dry_run`] | checks that the API server accepts new pods before one is deleted for an update |
 //! | [`in_place`] | checks whether an in-place update is possible, and when it is done |
 //! | [`progress`] | progress of a pod's in-place update |
 //! | [`steps`] | the next step of every pod |
 //! | [`creation`] | pods to create; [`pod_factory`]: their manifests; [`ended`]: ended pods |
-//! | [`used_runs`] | removal of HookRuns that nothing depends on |
+//! | [`run_gc`] | removal of HookRuns that nothing depends on |
 //! | [`status`] | counts, and a message for everything that waits |
-//! | [`plan`] | actions as data; [`refusals`]: back-off of rejected ones |
+//! | [`plan`] | actions as data; [`write_backoff`]: back-off of rejected ones |
 //! | [`image`] | image names as container runtimes parse them |
 //!
 //! Nothing here has a client, a runtime, a clock, randomness, an environment or a log.
@@ -34,14 +34,15 @@ pub mod budget;
 pub mod canary;
 pub mod claim;
 pub mod cluster;
+pub mod counts;
 pub mod creation;
 pub mod decide;
 pub mod digest;
+pub mod dry_run;
 pub mod ended;
 pub mod facts;
 pub mod gate;
 pub mod grant;
-pub mod headcount;
 pub mod history;
 pub mod history_limit;
 pub mod hook_kind;
@@ -52,18 +53,17 @@ pub mod pod;
 pub mod pod_factory;
 pub mod progress;
 pub mod rank;
-pub mod refusals;
 pub mod revision;
 pub mod rollout;
+pub mod run_gc;
 #[cfg(test)]
 mod samples;
 pub mod scale;
+pub mod scale_down;
 pub mod stages;
 pub mod status;
 pub mod steps;
 pub mod template;
-pub mod trial;
-pub mod used_runs;
-pub mod victims;
 pub mod view;
 pub mod workload;
+pub mod write_backoff;

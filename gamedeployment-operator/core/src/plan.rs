@@ -8,9 +8,9 @@ use serde_json::Value;
 use shared_api::GameDeploymentStatus;
 use shared_api::reason::WorkloadReason;
 
-mod naming;
+mod action_name;
 
-pub use naming::{CREATE_POD, CREATE_REVISION, DELETE_RUN, STATUS, TRY_POD};
+pub use action_name::{CREATE_POD, CREATE_REVISION, DELETE_RUN, DRY_RUN_POD, STATUS};
 
 use crate::gate::{Confirmed, Delete, NewRun, PodRef, Update};
 use crate::hook_kind::HookKind;
@@ -37,21 +37,21 @@ pub struct Plan {
 
 /// Actions of one stage of a decision.
 #[derive(Debug, Default, PartialEq)]
-pub struct Part {
+pub struct PartialPlan {
     /// Actions in execution order.
     pub actions: Vec<Action>,
     /// Time of the next decision if no event arrives.
     pub wake: Option<Timestamp>,
 }
 
-impl Part {
+impl PartialPlan {
     /// Wakes at this time, or earlier.
     pub fn wake_at(&mut self, at: Timestamp) {
         self.wake = earlier(self.wake, Some(at));
     }
 }
 
-impl From<Vec<Action>> for Part {
+impl From<Vec<Action>> for PartialPlan {
     fn from(actions: Vec<Action>) -> Self {
         Self { actions, wake: None }
     }
@@ -63,7 +63,7 @@ fn earlier(one: Option<Timestamp>, other: Option<Timestamp>) -> Option<Timestamp
 
 /// Limits on the work done for one workload before the next decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct PlanLimits {
     /// Creations of pods.
     pub creations: usize,
     /// Other writes, except removals of runs.
@@ -73,7 +73,7 @@ pub struct Limits {
     pub removals: usize,
 }
 
-impl Default for Limits {
+impl Default for PlanLimits {
     /// Creations double with each successful batch, so ten batches reach the maximum. The changes take the
     /// API server about a second.
     fn default() -> Self {
@@ -97,25 +97,25 @@ pub enum Action {
     /// Delete a revision that nothing uses.
     DeleteRevision(RevisionRef),
     /// Adopt a pod that has no controller.
-    Adopt(PodRef),
+    AdoptPod(PodRef),
     /// Release a pod that no longer matches the selector.
-    Release(PodRef),
+    ReleasePod(PodRef),
     /// Create a pod.
     CreatePod(Box<NewPod>),
     /// Create a pod of this revision as a dry run.
-    TryPod(Box<NewPod>, String),
+    DryRunPod(Box<NewPod>, String),
     /// Record on a pod that it was selected, with the intent and the time.
-    Mark(PodRef, String),
+    RecordSelection(PodRef, String),
     /// Remove the selection record from a pod.
-    Unmark(PodRef),
+    ClearSelection(PodRef),
     /// Delete a pod.
     DeletePod(Delete),
     /// Take a pod out of service for an update, with the time when it went out.
-    TakeOut(Update, Timestamp),
+    SetNotReady(Update, Timestamp),
     /// Write an update to a pod: images, metadata, revision.
     WriteUpdate(Update, Box<PodChange>),
     /// Put a pod into service and record which update of it is finished, if any.
-    PutIn(PodRef, Option<Finished>),
+    SetReady(PodRef, Option<Finished>),
     /// Record on a pod that its update is confirmed.
     Confirm(Confirmed),
     /// Create a HookRun.
@@ -173,7 +173,7 @@ pub struct RunRef {
     /// Whether it has ended and its pod is gone, so that it can affect no pod any more.
     pub is_history: bool,
     /// Warning to emit once it is deleted: its verdict does not count, for a reason that users should know.
-    pub void: Option<Box<Warning>>,
+    pub stale_warning: Option<Box<Warning>>,
 }
 
 /// A finished in-place update.
@@ -218,7 +218,7 @@ pub struct Warning {
 
 /// Reported state of the workload, separate from the actions.
 #[derive(Debug, Default, PartialEq)]
-pub struct Report {
+pub struct StatusReport {
     /// The new status, if it changed.
     pub status: Option<Box<GameDeploymentStatus>>,
     /// Events that need a person's attention.
@@ -234,7 +234,7 @@ pub struct Report {
 pub struct Gauges {
     /// Pods that wait for a hook, in the order of [`HookKind::ALL`]; `None` for a hook that is neither
     /// configured nor waited for.
-    pub hooks: [Option<Waits>; 3],
+    pub hooks: [Option<HookWaits>; 3],
     /// Pods selected for deletion.
     pub chosen: PodGroup,
     /// Pods that are being deleted but still exist.
@@ -245,7 +245,7 @@ pub struct Gauges {
 
 /// Pods that wait for one hook.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Waits {
+pub struct HookWaits {
     /// The hook has no verdict yet.
     pub asking: PodGroup,
     /// The hook did not succeed.
@@ -291,15 +291,15 @@ impl Plan {
     }
 
     /// Truncates the plan to the work allowed before the next decision. Call it only after
-    /// [`Refusals::hold`](crate::refusals::Refusals::hold) has removed the actions in back-off: otherwise
-    /// they would fill the plan and block everything else.
+    /// [`WriteBackoff::remove_backed_off`](crate::write_backoff::WriteBackoff::remove_backed_off) has removed
+    /// the actions in back-off: otherwise they would fill the plan and block everything else.
     ///
     /// Limits pod creations and other writes. While they run, the user may change the spec, and a deleted pod
     /// cannot be restored; pods that have become ready also wait to be put into service.
     ///
     /// Delays removals of obsolete runs, up to a limit, while there is other work: batched removals are
     /// cheap, and the API server is busy while a fleet is drained.
-    pub fn limit(&mut self, limits: &Limits) {
+    pub fn limit(&mut self, limits: &PlanLimits) {
         let waits = |action: &Action| matches!(action, Action::DeleteRun(run) if run.is_history);
         let waiting = self.actions.iter().filter(|action| waits(action)).count();
         if waiting < limits.removals.min(self.actions.len()) {
@@ -320,7 +320,7 @@ impl Plan {
     }
 
     /// Appends the actions of the next stage.
-    pub fn add(&mut self, part: impl Into<Part>) {
+    pub fn add(&mut self, part: impl Into<PartialPlan>) {
         let mut part = part.into();
         if self.actions.is_empty() {
             self.actions = part.actions;
@@ -332,7 +332,7 @@ impl Plan {
 
     /// Adds the report.
     #[must_use]
-    pub fn reporting(mut self, report: Report) -> Self {
+    pub fn reporting(mut self, report: StatusReport) -> Self {
         self.status = report.status;
         self.warnings = report.warnings;
         self.gauges = report.gauges;

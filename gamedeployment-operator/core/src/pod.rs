@@ -10,10 +10,10 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use shared_api::names;
 
 mod container;
-mod ending;
+mod termination;
 
 pub use container::{Container, State};
-pub use ending::{AT_ONCE, Ending};
+pub use termination::{CRASH_WINDOW, Termination};
 
 /// Annotations that decisions use; others are dropped.
 const KEPT: [&str; 12] = [
@@ -81,7 +81,7 @@ pub struct Pod {
     /// Phase.
     pub phase: PodPhase,
     /// Its end, if it has ended for good.
-    pub ended: Option<Box<Ending>>,
+    pub ended: Option<Box<Termination>>,
     /// Name of its node.
     pub node: Option<String>,
     /// Reason why it is not scheduled, in its scheduler's words.
@@ -142,7 +142,7 @@ impl Pod {
                 .collect(),
             controller: controller_of(&pod.metadata),
             phase,
-            ended: has_ended.then(|| Box::new(Ending::read(pod))),
+            ended: has_ended.then(|| Box::new(Termination::read(pod))),
             node: text(spec.and_then(|spec| spec.node_name.as_ref())),
             unschedulable: condition(status, "PodScheduled")
                 .filter(|condition| condition.status == "False")

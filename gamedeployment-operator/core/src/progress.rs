@@ -13,7 +13,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use shared_api::names;
 
-use crate::in_place::{ContainerMark, ContainerNow, NEVER_SO_LATE, Progress, finished};
+use crate::in_place::{ContainerMark, ContainerNow, KUBELET_DEADLINE, Progress, finished};
 use crate::pod::{Container, Pod, State};
 
 /// Record written to a pod along with its images. Also reads the original operator's format.
@@ -207,7 +207,7 @@ fn has_served_since(pod: &Pod, record: &Record, now: Timestamp) -> bool {
     };
     let written = record.update_timestamp.unwrap_or(Timestamp::MIN);
     let long_after = written
-        .checked_add(NEVER_SO_LATE)
+        .checked_add(KUBELET_DEADLINE)
         .is_ok_and(|late| unready > late);
     let with_new_ones = || {
         record.last_container_statuses.iter().all(|(name, mark)| {

@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 use crate::facts::{Facts, PodFacts};
 use crate::gate::Intent;
 use crate::progress::is_half_written;
-use crate::stages::{Choice, ChosenPod};
+use crate::stages::{SelectedPod, Selection};
 use crate::workload::UpdateType;
 
 /// Obstacles to the update.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Hindrances {
+pub struct UpdateBlockers {
     /// Reasons why pods cannot be updated in place, each listed once.
     pub not_in_place: Vec<String>,
     /// Number of pods affected.
@@ -20,15 +20,15 @@ pub struct Hindrances {
 /// Chooses among the old pods that stay so far, except those to keep: first updates in progress, then pods
 /// selected before, then in deletion order.
 #[must_use]
-pub fn choose<'a>(
+pub fn select<'a>(
     facts: &Facts<'_>,
-    mut pods: Vec<ChosenPod<'a>>,
+    mut pods: Vec<SelectedPod<'a>>,
     to_keep_old: usize,
-) -> (Vec<ChosenPod<'a>>, Hindrances) {
+) -> (Vec<SelectedPod<'a>>, UpdateBlockers) {
     let workload = facts.workload;
-    let mut hindrances = Hindrances::default();
+    let mut update_blockers = UpdateBlockers::default();
     if facts.history.unrecorded.is_some() || workload.update == UpdateType::OnDelete {
-        return (pods, hindrances);
+        return (pods, update_blockers);
     }
     let old_left = pods.iter().filter(|pod| pod.facts.old && pod.stays()).count();
     // Even a paused update finishes what is half done.
@@ -44,15 +44,16 @@ pub fn choose<'a>(
         .iter()
         .filter_map(|run| run.pod_uid.as_deref())
         .collect();
-    let mut candidates: Vec<&mut ChosenPod<'_>> = Vec::with_capacity(old_left);
-    let may_go = |pod: &&mut ChosenPod<'_>| pod.stays() && (pod.facts.old || is_half_written(pod.facts.pod));
+    let mut candidates: Vec<&mut SelectedPod<'_>> = Vec::with_capacity(old_left);
+    let may_go =
+        |pod: &&mut SelectedPod<'_>| pod.stays() && (pod.facts.old || is_half_written(pod.facts.pod));
     candidates.extend(pods.iter_mut().filter(may_go));
     let in_place = matches!(workload.update, UpdateType::InPlace | UpdateType::HotPatch);
     candidates.sort_by_cached_key(|pod| {
         // Pods that cannot be changed come last, so that they are the ones that stay at old revisions if some
         // may.
         let cannot = in_place && !facts.history.can_change(pod.facts.pod);
-        (cannot, eagerness(pod.facts, &asked))
+        (cannot, update_priority(pod.facts, &asked))
     });
     // A pod whose update the original operator started already counts as updated by its label.
     let begun = candidates.iter().filter(|pod| is_begun(pod.facts)).count();
@@ -64,18 +65,18 @@ pub fn choose<'a>(
                 Ok(_) => Intent::InPlace(target.clone()),
                 Err(_) if workload.recreate_fallback => Intent::Recreate(target.clone()),
                 Err(why) => {
-                    hindrances.pods += 1;
-                    if !hindrances.not_in_place.contains(&why) {
-                        hindrances.not_in_place.push(why);
+                    update_blockers.pods += 1;
+                    if !update_blockers.not_in_place.contains(&why) {
+                        update_blockers.not_in_place.push(why);
                     }
                     continue;
                 }
             },
         };
         let surplus = false;
-        pod.choice = Some(Choice { intent, surplus });
+        pod.selection = Some(Selection { intent, surplus });
     }
-    (pods, hindrances)
+    (pods, update_blockers)
 }
 
 /// Whether the original operator started its update: the label is new but the images are not.
@@ -84,7 +85,7 @@ fn is_begun(pod: &PodFacts<'_>) -> bool {
 }
 
 /// Sort key: lower goes first.
-fn eagerness(pod: &PodFacts<'_>, asked: &BTreeSet<&str>) -> (bool, bool, bool, bool) {
+fn update_priority(pod: &PodFacts<'_>, asked: &BTreeSet<&str>) -> (bool, bool, bool, bool) {
     let chosen = pod.chosen.is_some() || asked.contains(pod.pod.uid.as_str());
     (
         !is_begun(pod),

@@ -23,7 +23,7 @@ pub struct Counts {
 
 /// Required changes. Never both creations and deletions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Need {
+pub struct ScaleDiff {
     /// Pods to create at the current revision.
     pub create_old: usize,
     /// Pods to create at the update revision.
@@ -34,7 +34,7 @@ pub struct Need {
     pub delete_old: usize,
 }
 
-impl Need {
+impl ScaleDiff {
     /// Returns what is left to create after adoption. Adopted pods first fill the places of their own
     /// revision.
     #[must_use]
@@ -83,23 +83,23 @@ impl Counts {
     }
 
     /// Computes the required changes.
-    pub fn need(&self) -> Need {
+    pub fn diff(&self) -> ScaleDiff {
         let total = self.old.saturating_add(self.updated);
         let wanted = self.wanted();
         if total < wanted {
             let create = wanted - total;
             let create_old = self.to_keep_old().saturating_sub(self.old).min(create);
-            return Need {
+            return ScaleDiff {
                 create_old,
                 create_updated: create - create_old,
-                ..Need::default()
+                ..ScaleDiff::default()
             };
         }
         let delete = total - wanted;
-        Need {
+        ScaleDiff {
             delete,
             delete_old: self.to_update().min(delete),
-            ..Need::default()
+            ..ScaleDiff::default()
         }
     }
 }

@@ -4,19 +4,19 @@
 use std::ptr;
 
 use crate::facts::{Facts, PodFacts};
-use crate::gate::{Intent, Standing};
+use crate::gate::{GateState, Intent};
 
-/// A pod after [`victims`](crate::victims) and [`rollout`](crate::rollout) have chosen. Every active pod is
-/// one of these.
-pub struct ChosenPod<'a> {
+/// A pod after [`scale_down`](crate::scale_down) and [`rollout`](crate::rollout) have chosen. Every active
+/// pod is one of these.
+pub struct SelectedPod<'a> {
     /// Facts about the pod.
     pub facts: &'a PodFacts<'a>,
     /// Chosen operation, if any.
-    pub choice: Option<Choice>,
+    pub selection: Option<Selection>,
 }
 
 /// Operation chosen for a pod.
-pub struct Choice {
+pub struct Selection {
     /// Intent, for which it needs a matching verdict.
     pub intent: Intent,
     /// Whether `replicas` requires the deletion.
@@ -24,7 +24,7 @@ pub struct Choice {
 }
 
 /// A chosen pod with its gate state.
-pub struct AskedPod<'a> {
+pub struct AssessedPod<'a> {
     /// Facts about the pod.
     pub facts: &'a PodFacts<'a>,
     /// Chosen operation.
@@ -32,7 +32,7 @@ pub struct AskedPod<'a> {
     /// Whether `replicas` requires the deletion.
     pub surplus: bool,
     /// State of the gate.
-    pub standing: Standing<'a>,
+    pub gate_state: GateState<'a>,
 }
 
 /// An assessed pod after the budget has been distributed.
@@ -44,26 +44,26 @@ pub struct GrantedPod<'a> {
     /// Whether `replicas` requires the deletion.
     pub surplus: bool,
     /// State of the gate.
-    pub standing: Standing<'a>,
+    pub gate_state: GateState<'a>,
     /// Whether the budget allows running its hook or acting on it.
     pub granted: bool,
 }
 
-impl ChosenPod<'_> {
+impl SelectedPod<'_> {
     /// Whether nothing was chosen for it.
     pub fn stays(&self) -> bool {
-        self.choice.is_none()
+        self.selection.is_none()
     }
 }
 
 impl<'a> GrantedPod<'a> {
     /// Converts an assessed pod that has no slot yet.
-    pub fn waiting(asked: AskedPod<'a>) -> Self {
+    pub fn waiting(asked: AssessedPod<'a>) -> Self {
         Self {
             facts: asked.facts,
             intent: asked.intent,
             surplus: asked.surplus,
-            standing: asked.standing,
+            gate_state: asked.gate_state,
             granted: false,
         }
     }

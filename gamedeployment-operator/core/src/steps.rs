@@ -9,13 +9,13 @@ use jiff::{SignedDuration, Timestamp};
 use shared_api::names::pod as annotation;
 
 use crate::cluster::Node;
-use crate::facts::{Chosen, Facts, PodFacts};
-use crate::gate::{Act, Approval, GONE_AFTER, Gate, Intent, PodRef, Standing};
+use crate::facts::{Facts, PodFacts, RecordedSelection};
+use crate::gate::{Approval, ApprovedAction, Gate, GateState, Intent, NODE_GONE_AFTER, PodRef};
 use crate::hook_kind::HookKind;
-use crate::plan::{Action, Finished, Part, PodChange};
+use crate::plan::{Action, Finished, PartialPlan, PodChange};
 use crate::pod::Pod;
 use crate::progress::{self, InPlacePhase, Record};
-use crate::stages::{Choice, ChosenPod, GrantedPod};
+use crate::stages::{GrantedPod, SelectedPod, Selection};
 
 /// A pod that was updated in place and waits for its `PostInplace` hook.
 pub struct Confirmation<'a> {
@@ -24,13 +24,13 @@ pub struct Confirmation<'a> {
     /// Whether the pod is available.
     pub available: bool,
     /// Its gate state.
-    pub standing: Standing<'a>,
+    pub gate_state: GateState<'a>,
 }
 
 impl Confirmation<'_> {
     /// Whether the hook reports that the pod is unhealthy.
     pub fn is_refused(&self) -> bool {
-        matches!(self.standing, Standing::Refused(_))
+        matches!(self.gate_state, GateState::Refused(_))
     }
 }
 
@@ -39,7 +39,7 @@ impl Confirmation<'_> {
 pub fn confirm<'a>(
     facts: &Facts<'a>,
     gate: &Gate<'a>,
-    pods: &[ChosenPod<'a>],
+    pods: &[SelectedPod<'a>],
 ) -> (Vec<Confirmation<'a>>, Vec<Action>) {
     let (mut waiting, mut actions) = (Vec::new(), Vec::new());
     if facts.workload.post_in_place.step.is_none() {
@@ -48,38 +48,38 @@ pub fn confirm<'a>(
     for pod in pods.iter().filter(|pod| wants_confirmation(pod)) {
         let pod = pod.facts;
         let intent = Intent::Confirm(pod.pod.revision().to_owned());
-        let standing = match gate.assess(pod.pod, &intent, &[]) {
+        let gate_state = match gate.assess(pod.pod, &intent, &[]) {
             // Remove the mark first: two writes cannot use the same resource version.
-            Standing::Open(approval) if pod.chosen.is_none() => {
+            GateState::Open(approval) if pod.chosen.is_none() => {
                 let run = approval.run().map(str::to_owned);
-                if let Act::Confirmed(confirmed) = approval.into_act() {
+                if let ApprovedAction::Confirmed(confirmed) = approval.into_action() {
                     actions.push(Action::Confirm(confirmed));
                 }
-                Standing::Used(run)
+                GateState::Consumed(run)
             }
-            Standing::Unasked(question) => {
+            GateState::Unasked(hook_request) => {
                 if !facts.is_clearing(HookKind::PostInplace) {
-                    actions.push(Action::CreateRun(Box::new(question.render())));
+                    actions.push(Action::CreateRun(Box::new(hook_request.render())));
                 }
-                Standing::Unasked(question)
+                GateState::Unasked(hook_request)
             }
-            standing @ (Standing::Open(_)
-            | Standing::Used(_)
-            | Standing::Asking(_)
-            | Standing::Refused(_)
-            | Standing::Stale(..)
-            | Standing::Blocked(_)) => standing,
+            gate_state @ (GateState::Open(_)
+            | GateState::Consumed(_)
+            | GateState::Asking(_)
+            | GateState::Refused(_)
+            | GateState::Stale(..)
+            | GateState::Blocked(_)) => gate_state,
         };
         waiting.push(Confirmation {
             pod: pod.pod,
             available: pod.is_available(),
-            standing,
+            gate_state,
         });
     }
     (waiting, actions)
 }
 
-fn wants_confirmation(pod: &ChosenPod<'_>) -> bool {
+fn wants_confirmation(pod: &SelectedPod<'_>) -> bool {
     let facts = pod.facts;
     let revision = facts.pod.revision();
     // Check the record last: parsing it costs time, and most pods were confirmed long ago.
@@ -93,23 +93,23 @@ fn wants_confirmation(pod: &ChosenPod<'_>) -> bool {
 
 /// Starts no further update, because an updated pod is unhealthy.
 #[must_use]
-pub fn hold_back(mut pods: Vec<ChosenPod<'_>>) -> Vec<ChosenPod<'_>> {
+pub fn suspend_updates(mut pods: Vec<SelectedPod<'_>>) -> Vec<SelectedPod<'_>> {
     for pod in &mut pods {
-        let updates = |choice: &mut Choice| {
+        let updates = |selection: &mut Selection| {
             matches!(
-                choice.intent,
+                selection.intent,
                 Intent::Recreate(_) | Intent::InPlace(_) | Intent::HotPatch(_)
             )
         };
         if !pod.facts.pod.is_out_of_service() {
-            pod.choice.take_if(updates);
+            pod.selection.take_if(updates);
         }
     }
     pods
 }
 
 /// Outcome of one step.
-enum Step {
+enum PodStep {
     /// Writes to the pod. No other write may follow, since each carries the resource version that the
     /// decision is based on.
     Write(Action),
@@ -123,24 +123,25 @@ enum Step {
 
 /// Takes the next step of every pod in order, both of those to delete or update and of those that stay.
 #[must_use]
-pub fn take<'a>(facts: &Facts<'_>, granted: Vec<GrantedPod<'a>>) -> (Vec<GrantedPod<'a>>, Part) {
-    let mut part = Part::default();
+pub fn next_steps<'a>(facts: &Facts<'_>, granted: Vec<GrantedPod<'a>>) -> (Vec<GrantedPod<'a>>, PartialPlan) {
+    let mut part = PartialPlan::default();
     let mut all = facts.pods.iter();
     let take = |pod: GrantedPod<'a>| {
         let before = all.by_ref().take_while(|other| !ptr::addr_eq(*other, pod.facts));
         before.for_each(|other| leave(facts, other, &mut part));
         if pod.facts.chosen.is_some() && !pod.intent.deletes() {
-            part.actions.push(Action::Unmark(PodRef::of(pod.facts.pod)));
+            part.actions
+                .push(Action::ClearSelection(PodRef::of(pod.facts.pod)));
             return pod;
         }
         wakes(facts, pod.facts, true).for_each(|wake| part.wake_at(wake));
         let (pod, step) = act(facts, pod);
         let put_in = || put_in(facts, pod.facts);
         match step {
-            Step::Write(action) => part.actions.push(action),
-            Step::Wait(until) => part.wake_at(until),
-            Step::Ask(action) => part.actions.extend([action].into_iter().chain(put_in())),
-            Step::Rest => part.actions.extend(put_in()),
+            PodStep::Write(action) => part.actions.push(action),
+            PodStep::Wait(until) => part.wake_at(until),
+            PodStep::Ask(action) => part.actions.extend([action].into_iter().chain(put_in())),
+            PodStep::Rest => part.actions.extend(put_in()),
         }
         pod
     };
@@ -150,9 +151,9 @@ pub fn take<'a>(facts: &Facts<'_>, granted: Vec<GrantedPod<'a>>) -> (Vec<Granted
 }
 
 /// Undoes or finishes work on a pod that stays as it is.
-fn leave(facts: &Facts<'_>, pod: &PodFacts<'_>, part: &mut Part) {
+fn leave(facts: &Facts<'_>, pod: &PodFacts<'_>, part: &mut PartialPlan) {
     if pod.chosen.is_some() {
-        part.actions.push(Action::Unmark(PodRef::of(pod.pod)));
+        part.actions.push(Action::ClearSelection(PodRef::of(pod.pod)));
         return;
     }
     wakes(facts, pod, false).for_each(|wake| part.wake_at(wake));
@@ -160,42 +161,42 @@ fn leave(facts: &Facts<'_>, pod: &PodFacts<'_>, part: &mut Part) {
 }
 
 /// Acts on the gate state. Returns the new state and the step.
-fn act<'a>(facts: &Facts<'_>, mut pod: GrantedPod<'a>) -> (GrantedPod<'a>, Step) {
+fn act<'a>(facts: &Facts<'_>, mut pod: GrantedPod<'a>) -> (GrantedPod<'a>, PodStep) {
     let needs_mark = needs_mark(&pod);
     let step;
-    (pod.standing, step) = match pod.standing {
-        Standing::Open(approval) if pod.granted => {
+    (pod.gate_state, step) = match pod.gate_state {
+        GateState::Open(approval) if pod.granted => {
             let run = approval.run().map(str::to_owned);
-            (Standing::Used(run), open(facts, pod.facts, approval))
+            (GateState::Consumed(run), open(facts, pod.facts, approval))
         }
-        standing @ (Standing::Unasked(_)
-        | Standing::Asking(_)
-        | Standing::Refused(_)
-        | Standing::Stale(..)
-        | Standing::Blocked(_))
+        gate_state @ (GateState::Unasked(_)
+        | GateState::Asking(_)
+        | GateState::Refused(_)
+        | GateState::Stale(..)
+        | GateState::Blocked(_))
             if needs_mark =>
         {
-            let text = Chosen::text(&pod.intent, facts.now);
-            let mark = Action::Mark(PodRef::of(pod.facts.pod), text);
-            (standing, Step::Write(mark))
+            let text = RecordedSelection::text(&pod.intent, facts.now);
+            let mark = Action::RecordSelection(PodRef::of(pod.facts.pod), text);
+            (gate_state, PodStep::Write(mark))
         }
-        Standing::Unasked(question)
+        GateState::Unasked(hook_request)
             if pod.granted
                 && !pod
                     .intent
                     .hook(facts.workload)
                     .is_some_and(|kind| facts.is_clearing(kind)) =>
         {
-            let run = Action::CreateRun(Box::new(question.render()));
-            (Standing::Unasked(question), Step::Ask(run))
+            let run = Action::CreateRun(Box::new(hook_request.render()));
+            (GateState::Unasked(hook_request), PodStep::Ask(run))
         }
-        standing @ (Standing::Open(_)
-        | Standing::Used(_)
-        | Standing::Unasked(_)
-        | Standing::Asking(_)
-        | Standing::Refused(_)
-        | Standing::Stale(..)
-        | Standing::Blocked(_)) => (standing, Step::Rest),
+        gate_state @ (GateState::Open(_)
+        | GateState::Consumed(_)
+        | GateState::Unasked(_)
+        | GateState::Asking(_)
+        | GateState::Refused(_)
+        | GateState::Stale(..)
+        | GateState::Blocked(_)) => (gate_state, PodStep::Rest),
     };
     (pod, step)
 }
@@ -217,14 +218,14 @@ fn needs_mark(pod: &GrantedPod<'_>) -> bool {
 }
 
 /// Uses an approval.
-fn open(facts: &Facts<'_>, pod: &PodFacts<'_>, approval: Approval<'_>) -> Step {
-    let update = match approval.into_act() {
-        Act::Delete(delete) => return Step::Write(Action::DeletePod(delete)),
-        Act::Confirmed(_) => return Step::Rest,
-        Act::Update(update) => update,
+fn open(facts: &Facts<'_>, pod: &PodFacts<'_>, approval: Approval<'_>) -> PodStep {
+    let update = match approval.into_action() {
+        ApprovedAction::Delete(delete) => return PodStep::Write(Action::DeletePod(delete)),
+        ApprovedAction::Confirmed(_) => return PodStep::Rest,
+        ApprovedAction::Update(update) => update,
     };
     let Ok(change) = facts.history.change(pod.pod) else {
-        return Step::Rest;
+        return PodStep::Rest;
     };
     let grace = SignedDuration::from_secs(facts.workload.grace_seconds);
     let gated = pod.pod.has_readiness_gate;
@@ -245,18 +246,18 @@ fn open(facts: &Facts<'_>, pod: &PodFacts<'_>, approval: Approval<'_>) -> Step {
         Some(since) => {
             let end = since.checked_add(grace).unwrap_or(Timestamp::MAX);
             if facts.now < end {
-                return Step::Wait(end);
+                return PodStep::Wait(end);
             }
         }
         None if at_once => {}
         None => {
             let already = pod.pod.in_place.as_ref().filter(|condition| !condition.ready);
             let since = already.and_then(|condition| condition.since).unwrap_or(facts.now);
-            return Step::Write(Action::TakeOut(update, since));
+            return PodStep::Write(Action::SetNotReady(update, since));
         }
     }
     let written = written(facts, pod.pod, change.into_owned(), update.hot());
-    Step::Write(Action::WriteUpdate(update, Box::new(written)))
+    PodStep::Write(Action::WriteUpdate(update, Box::new(written)))
 }
 
 /// Builds the write of an update, including the record used to detect its completion.
@@ -298,7 +299,7 @@ fn written(facts: &Facts<'_>, pod: &Pod, change: crate::in_place::Change, hot: b
 
 /// Puts a pod back into service if nothing requires it to be out.
 fn put_in(facts: &Facts<'_>, pod: &PodFacts<'_>) -> Option<Action> {
-    let put_in = |finished| Some(Action::PutIn(PodRef::of(pod.pod), finished));
+    let put_in = |finished| Some(Action::SetReady(PodRef::of(pod.pod), finished));
     match &pod.phase {
         InPlacePhase::Finished => {
             let finished = progress::record(pod.pod).map(|record| Finished {
@@ -333,8 +334,8 @@ fn wakes(facts: &Facts<'_>, pod: &PodFacts<'_>, chosen: bool) -> impl Iterator<I
     let node = pod.pod.node.as_ref().filter(|_| chosen);
     let left = node.map(|node| match facts.view.cluster.node(node) {
         Node::There => SignedDuration::ZERO,
-        Node::Unsure => GONE_AFTER,
-        Node::Absent(since) => GONE_AFTER - since,
+        Node::Unsure => NODE_GONE_AFTER,
+        Node::Absent(since) => NODE_GONE_AFTER - since,
     });
     let left = left.filter(SignedDuration::is_positive);
     let gone = left.map(|left| facts.now.checked_add(left).unwrap_or(Timestamp::MAX));

@@ -9,17 +9,17 @@ use shared_api::names;
 
 mod amount;
 mod canary_step;
+mod field_error;
 mod hook;
 mod index;
-mod problem;
 mod selector;
 mod template;
 
 pub use amount::Amount;
-pub use canary_step::{Pause, Step};
+pub use canary_step::{Pause, RolloutStep};
+pub use field_error::{FieldError, sentence, unreadable};
 pub use hook::Hook;
 pub use index::IndexRange;
-pub use problem::{Problem, sentence, unreadable};
 pub use selector::Selector;
 
 use crate::rank::CostOrder;
@@ -75,7 +75,7 @@ pub struct Workload {
     /// Whether updates are stopped.
     pub paused: bool,
     /// Canary steps; empty: the whole update at once.
-    pub steps: Vec<Step>,
+    pub steps: Vec<RolloutStep>,
     /// Seconds between taking a pod out of service and changing its images.
     pub grace_seconds: i64,
     /// Whether a pod that cannot be updated in place is recreated.
@@ -100,7 +100,7 @@ pub struct Workload {
 
 impl Workload {
     /// Validates a GameDeployment; the error holds all its problems.
-    pub fn read(object: &GameDeployment) -> Result<Self, Vec<Problem>> {
+    pub fn read(object: &GameDeployment) -> Result<Self, Vec<FieldError>> {
         let (workload, problems) = Self::examine(object);
         if problems.is_empty() {
             Ok(workload)
@@ -110,8 +110,8 @@ impl Workload {
     }
 
     /// Reads as much of a GameDeployment as possible and returns all its problems. Existing pods can still be
-    /// healed and scaled if all of them are [of the template](Problem::is_of_template).
-    pub fn examine(object: &GameDeployment) -> (Self, Vec<Problem>) {
+    /// healed and scaled if all of them are [of the template](FieldError::is_of_template).
+    pub fn examine(object: &GameDeployment) -> (Self, Vec<FieldError>) {
         let mut problems = Vec::new();
         let spec = &object.spec;
         let template = Template::read(&spec.template);
@@ -134,7 +134,7 @@ impl Workload {
         let unavailable = amount(unavailable_path, update.max_unavailable.as_ref(), &mut problems)
             .unwrap_or(DEFAULT_MAX_UNAVAILABLE);
         if surge.is_zero() && unavailable.is_zero() {
-            problems.push(Problem::new(
+            problems.push(FieldError::new(
                 unavailable_path,
                 "0",
                 "no pod could ever be updated while maxSurge is 0, too; set one of them to at least 1",
@@ -212,41 +212,41 @@ impl Workload {
     }
 }
 
-fn count(path: &str, value: i64, problems: &mut Vec<Problem>) -> usize {
+fn count(path: &str, value: i64, problems: &mut Vec<FieldError>) -> usize {
     usize::try_from(value).unwrap_or_else(|_| {
-        problems.push(Problem::new(path, &value.to_string(), "set 0 or more"));
+        problems.push(FieldError::new(path, &value.to_string(), "set 0 or more"));
         0
     })
 }
 
-fn seconds(path: &str, value: Option<i32>, problems: &mut Vec<Problem>) -> i64 {
+fn seconds(path: &str, value: Option<i32>, problems: &mut Vec<FieldError>) -> i64 {
     let value = i64::from(value.unwrap_or(0));
     if value < 0 {
-        problems.push(Problem::new(path, &value.to_string(), "set 0 or more seconds"));
+        problems.push(FieldError::new(path, &value.to_string(), "set 0 or more seconds"));
     }
     value.max(0)
 }
 
-fn amount(path: &str, value: Option<&IntOrString>, problems: &mut Vec<Problem>) -> Option<Amount> {
+fn amount(path: &str, value: Option<&IntOrString>, problems: &mut Vec<FieldError>) -> Option<Amount> {
     match Amount::read(value?) {
         Ok(amount) => Some(amount),
         Err((shown, remedy)) => {
-            problems.push(Problem::new(path, &shown, remedy));
+            problems.push(FieldError::new(path, &shown, remedy));
             None
         }
     }
 }
 
-fn read_selector(selector: &LabelSelector, template: &Template, problems: &mut Vec<Problem>) -> Selector {
+fn read_selector(selector: &LabelSelector, template: &Template, problems: &mut Vec<FieldError>) -> Selector {
     let read = Selector::read(selector, problems);
     if read.is_empty() {
-        problems.push(Problem::new(
+        problems.push(FieldError::new(
             "spec.selector",
             "",
             "it selects every pod; name at least one label",
         ));
     } else if !read.matches(template.labels()) {
-        problems.push(Problem::new(
+        problems.push(FieldError::new(
             "spec.template.metadata.labels",
             "",
             format!("they do not match spec.selector ({read}); add the labels that it selects"),
@@ -261,12 +261,12 @@ fn pods_to_delete(spec: &GameDeploymentSpec) -> BTreeSet<String> {
     names.into_iter().flatten().cloned().collect()
 }
 
-fn create_batch(spec: &GameDeploymentSpec, problems: &mut Vec<Problem>) -> Option<Amount> {
+fn create_batch(spec: &GameDeploymentSpec, problems: &mut Vec<FieldError>) -> Option<Amount> {
     let batch = spec.scale_strategy.as_ref()?.create_batch.as_ref();
     let path = "spec.scaleStrategy.createBatch";
     let batch = amount(path, batch, problems)?;
     if batch.is_zero() {
-        problems.push(Problem::new(
+        problems.push(FieldError::new(
             path,
             "0",
             "no pod could be created; set at least 1, or leave it out",
@@ -275,7 +275,7 @@ fn create_batch(spec: &GameDeploymentSpec, problems: &mut Vec<Problem>) -> Optio
     Some(batch)
 }
 
-fn update_type(update: &UpdateStrategy, problems: &mut Vec<Problem>) -> UpdateType {
+fn update_type(update: &UpdateStrategy, problems: &mut Vec<FieldError>) -> UpdateType {
     match update.type_.as_deref().unwrap_or_default() {
         "" | "RollingUpdate" => UpdateType::Rolling,
         "InplaceUpdate" => UpdateType::InPlace,
@@ -283,13 +283,13 @@ fn update_type(update: &UpdateStrategy, problems: &mut Vec<Problem>) -> UpdateTy
         "OnDelete" => UpdateType::OnDelete,
         other => {
             let known = "use RollingUpdate, InplaceUpdate, HotPatchUpdate or OnDelete";
-            problems.push(Problem::new("spec.updateStrategy.type", other, known));
+            problems.push(FieldError::new("spec.updateStrategy.type", other, known));
             UpdateType::OnDelete
         }
     }
 }
 
-fn steps(update: &UpdateStrategy, problems: &mut Vec<Problem>) -> Vec<Step> {
+fn steps(update: &UpdateStrategy, problems: &mut Vec<FieldError>) -> Vec<RolloutStep> {
     let steps: &[CanaryStep] = match &update.canary {
         Some(canary) => canary.steps.as_deref().unwrap_or_default(),
         None => &[],
@@ -299,7 +299,7 @@ fn steps(update: &UpdateStrategy, problems: &mut Vec<Problem>) -> Vec<Step> {
         .collect()
 }
 
-fn grace(update: &UpdateStrategy, problems: &mut Vec<Problem>) -> i64 {
+fn grace(update: &UpdateStrategy, problems: &mut Vec<FieldError>) -> i64 {
     let in_place = update.in_place_update_strategy.as_ref();
     let value = in_place.and_then(|strategy| strategy.grace_period_seconds);
     seconds(
@@ -309,7 +309,7 @@ fn grace(update: &UpdateStrategy, problems: &mut Vec<Problem>) -> i64 {
     )
 }
 
-fn fallback(update: &UpdateStrategy, problems: &mut Vec<Problem>) -> bool {
+fn fallback(update: &UpdateStrategy, problems: &mut Vec<FieldError>) -> bool {
     let Some(strategy) = &update.in_place_update_strategy else {
         return false;
     };
@@ -318,7 +318,7 @@ fn fallback(update: &UpdateStrategy, problems: &mut Vec<Problem>) -> bool {
         // One write changes all containers of a pod, so the orders of the original operator's later versions
         // are accepted: the kubelet restarts what changed.
         "" | "DisOrdered" | "OrderedReady" | "OrderedUpdated" => {}
-        other => problems.push(Problem::new(
+        other => problems.push(FieldError::new(
             &format!("{base}.policy"),
             other,
             "use DisOrdered, OrderedReady or OrderedUpdated, or leave it out",
@@ -328,7 +328,7 @@ fn fallback(update: &UpdateStrategy, problems: &mut Vec<Problem>) -> bool {
         "" => false,
         "Recreate" => true,
         other => {
-            problems.push(Problem::new(
+            problems.push(FieldError::new(
                 &format!("{base}.fallback"),
                 other,
                 "use Recreate or leave it out",

@@ -6,8 +6,8 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use gamedeployment_core::cluster::{Cluster, FoundTemplate, Node};
-use gamedeployment_core::gate::drawing::WAYS;
-use gamedeployment_core::gate::{GONE_AFTER, Gate, Intent, Run, Standing, State};
+use gamedeployment_core::gate::drawing::TRANSITIONS;
+use gamedeployment_core::gate::{Gate, GateState, GateStateKind, Intent, NODE_GONE_AFTER, Run};
 use gamedeployment_core::pod::Pod;
 use gamedeployment_core::workload::Workload;
 use jiff::{SignedDuration, Timestamp};
@@ -82,7 +82,7 @@ impl Cluster for Situation {
 
     fn node(&self, _: &str) -> Node {
         if self.node_gone {
-            Node::Absent(GONE_AFTER)
+            Node::Absent(NODE_GONE_AFTER)
         } else {
             Node::There
         }
@@ -125,7 +125,7 @@ impl Situation {
     }
 
     /// Returns the gate's state and the run that would be created now.
-    fn assess(&self) -> (State, Option<HookRun>) {
+    fn assess(&self) -> (GateStateKind, Option<HookRun>) {
         let read = self.run.as_ref().map(Run::read);
         let runs: Vec<&Run> = read.iter().collect();
         let workload = if self.hook {
@@ -133,10 +133,10 @@ impl Situation {
         } else {
             &self.without_hook
         };
-        let standing = Gate::new(workload, self, &runs, &[], self.now).assess(&self.pod, &self.intent, &[]);
-        let state = standing.state();
-        match standing {
-            Standing::Unasked(question) => (state, Some(question.render().run)),
+        let gate_state = Gate::new(workload, self, &runs, &[], self.now).assess(&self.pod, &self.intent, &[]);
+        let state = gate_state.state();
+        match gate_state {
+            GateState::Unasked(question) => (state, Some(question.render().run)),
             _ => (state, None),
         }
     }
@@ -220,14 +220,14 @@ fn end(run: &mut HookRun, (phase, measured): (Phase, bool), now: Timestamp) {
 /// Mermaid ends a label at either character.
 #[test]
 fn no_cause_has_a_colon_or_a_semicolon() {
-    for (_, cause, _) in WAYS {
+    for (_, cause, _) in TRANSITIONS {
         assert!(!cause.contains([':', ';']), "{cause}");
     }
 }
 
 #[test]
 fn questions_go_the_ways_of_the_drawing_and_no_other() {
-    let taken: RefCell<BTreeMap<(State, State), Vec<u8>>> = RefCell::default();
+    let taken: RefCell<BTreeMap<(GateStateKind, GateStateKind), Vec<u8>>> = RefCell::default();
     let config = ProptestConfig {
         cases: 10_000,
         ..ProptestConfig::default()
@@ -252,7 +252,8 @@ fn questions_go_the_ways_of_the_drawing_and_no_other() {
     });
     played.unwrap();
     let taken = taken.into_inner();
-    let drawn: BTreeSet<(State, State)> = WAYS.iter().map(|(from, _, to)| (*from, *to)).collect();
+    let drawn: BTreeSet<(GateStateKind, GateStateKind)> =
+        TRANSITIONS.iter().map(|(from, _, to)| (*from, *to)).collect();
     let not_taken: Vec<_> = drawn.iter().filter(|way| !taken.contains_key(way)).collect();
     let not_drawn: Vec<_> = taken.iter().filter(|(way, _)| !drawn.contains(way)).collect();
     assert!(not_taken.is_empty(), "drawn, and never taken: {not_taken:?}");

@@ -8,38 +8,41 @@ use gamedeployment_core::decide::decide;
 use gamedeployment_core::gate::Run;
 use gamedeployment_core::plan::{self, Plan};
 use gamedeployment_core::pod::Pod;
-use gamedeployment_core::refusals::{FIRST_PAUSE, Refusals};
 use gamedeployment_core::revision::Revision;
 use gamedeployment_core::view::View;
+use gamedeployment_core::write_backoff::{INITIAL_BACKOFF, WriteBackoff};
 use shared_api::GameDeployment;
 
-use crate::Key;
+use crate::NamespacedName;
+use crate::direct_reads::DirectReads;
 use crate::expectations::{self, Expectations};
-use crate::index::{Index, Surroundings};
-use crate::input::Input;
-use crate::job::{Calls, Effect, Job, Step};
-use crate::news::{News, Unreadable};
-use crate::pacing::{Rest, Wakes};
-use crate::reading::Reads;
-use crate::request::{Answer, Call, CallError, Decided, Kind, Output, Report, Request, RequestId, Subject};
+use crate::index::{ClusterView, Index};
+use crate::input::DriverInput;
+use crate::job::{CallLimits, Effect, Job, JobOutput};
+use crate::pacing::{Throttle, Timers};
+use crate::request::{
+    ApiCall, Decided, DriverOutput, MetricsReport, ObjectKind, ReconcileTarget, Request, RequestError,
+    RequestId, Response,
+};
+use crate::watch_event::{Unreadable, WatchEvent};
 use runtime_core::clock::Now;
 
 /// Pause before a retry that no decision depends on.
-pub(crate) const LATER: Duration = Duration::from_secs(1);
+pub(crate) const RETRY_DELAY: Duration = Duration::from_secs(1);
 
 /// Limits on the work in progress for one workload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Limits {
+pub struct DriverLimits {
     /// Actions of one plan, before the next decision.
-    pub plan: plan::Limits,
+    pub plan: plan::PlanLimits,
     /// API calls of one job.
-    pub calls: Calls,
+    pub calls: CallLimits,
 }
 
 /// State kept for a workload between decisions. Losing it costs only extra work or a repeated message.
 #[derive(Debug, Default)]
-struct Memory {
-    refusals: Refusals,
+struct WorkloadState {
+    backoff: WriteBackoff,
     /// Last error reported for an object that cannot be read.
     unreadable: Option<String>,
 }
@@ -48,34 +51,34 @@ struct Memory {
 #[derive(Debug)]
 pub struct Driver {
     with_nodes: bool,
-    limits: Limits,
+    limits: DriverLimits,
     /// Cached view of the cluster.
     pub index: Index,
     pub(crate) expectations: Expectations,
-    pub(crate) dirty: BTreeSet<Key>,
+    pub(crate) dirty: BTreeSet<NamespacedName>,
     /// Workloads whose plan is being carried out.
-    jobs: BTreeMap<Key, Job>,
-    pub(crate) reads: Reads,
+    jobs: BTreeMap<NamespacedName, Job>,
+    pub(crate) reads: DirectReads,
     /// Requests that record on an unreadable object why it cannot be read.
-    refusing: BTreeMap<RequestId, Key>,
+    refusing: BTreeMap<RequestId, NamespacedName>,
     /// Workload whose job each request belongs to.
-    requests: HashMap<RequestId, Key>,
+    requests: HashMap<RequestId, NamespacedName>,
     /// Times at which workloads need another decision without an event.
-    pub(crate) wakes: Wakes,
+    pub(crate) timers: Timers,
     /// Large workloads that were decided recently and are throttled.
-    rest: Rest,
+    throttle: Throttle,
     /// Wake-ups of throttled workloads.
-    resting: Wakes,
-    memories: BTreeMap<Key, Memory>,
+    throttled: Timers,
+    states: BTreeMap<NamespacedName, WorkloadState>,
     /// Last revision of each workload for which the API server accepted a pod in a dry run.
-    accepted: BTreeMap<Key, String>,
+    accepted: BTreeMap<NamespacedName, String>,
     pub(crate) ids: RequestId,
-    pub(crate) output: VecDeque<Output>,
+    pub(crate) output: VecDeque<DriverOutput>,
 }
 
 impl Driver {
     /// Creates a driver with an empty cache.
-    pub fn new(with_nodes: bool, limits: Limits) -> Self {
+    pub fn new(with_nodes: bool, limits: DriverLimits) -> Self {
         Self {
             with_nodes,
             limits,
@@ -83,13 +86,13 @@ impl Driver {
             expectations: Expectations::default(),
             dirty: BTreeSet::new(),
             jobs: BTreeMap::new(),
-            reads: Reads::default(),
+            reads: DirectReads::default(),
             refusing: BTreeMap::new(),
             requests: HashMap::new(),
-            wakes: Wakes::default(),
-            rest: Rest::default(),
-            resting: Wakes::default(),
-            memories: BTreeMap::new(),
+            timers: Timers::default(),
+            throttle: Throttle::default(),
+            throttled: Timers::default(),
+            states: BTreeMap::new(),
             accepted: BTreeMap::new(),
             ids: 0,
             output: VecDeque::new(),
@@ -97,32 +100,32 @@ impl Driver {
     }
 
     /// Applies an input.
-    pub fn handle(&mut self, input: Input, now: Now) {
+    pub fn handle(&mut self, input: DriverInput, now: Now) {
         match input {
-            Input::News(news) => {
-                if let News::Run(event, healthy) = &news {
+            DriverInput::Watch(news) => {
+                if let WatchEvent::Run(event, healthy) = &news {
                     let refused = self.index.refusal(event);
-                    self.output.extend(refused.map(Output::Refused));
-                    self.index.see_verdict(event, *healthy, now.mono);
+                    self.output.extend(refused.map(DriverOutput::HookUnsuccessful));
+                    self.index.record_verdict(event, *healthy, now.mono);
                 }
-                self.index.learn(news, &mut self.dirty, now);
+                self.index.apply_event(news, &mut self.dirty, now);
             }
-            Input::NodesWatched(since) => self.index.nodes.set_healthy(since),
-            Input::Answered(id, answer) => self.answered(id, answer, now),
+            DriverInput::NodesWatched(since) => self.index.nodes.set_healthy(since),
+            DriverInput::Response(id, answer) => self.answered(id, answer, now),
         }
     }
 
-    fn answered(&mut self, id: RequestId, answer: Result<Answer, CallError>, now: Now) {
+    fn answered(&mut self, id: RequestId, answer: Result<Response, RequestError>, now: Now) {
         if let Some(key) = self.requests.remove(&id) {
-            let mut step = Step::default();
+            let mut step = JobOutput::default();
             if let Some(job) = self.jobs.get_mut(&key) {
                 job.answered(id, answer, now, &mut self.ids, &mut step);
             }
-            self.carry_on(&key, step, now);
+            self.apply_output(&key, step, now);
         } else if let Some(key) = self.refusing.remove(&id) {
             if answer.is_err() {
-                self.memories.remove(&key);
-                self.wakes.set(&key, Some(now.mono + LATER));
+                self.states.remove(&key);
+                self.timers.set(&key, Some(now.mono + RETRY_DELAY));
             }
         } else {
             self.found(id, answer, now);
@@ -130,12 +133,12 @@ impl Driver {
     }
 
     /// Returns the next output, or `None` if nothing is due before the next input or [`Driver::deadline`].
-    pub fn poll(&mut self, now: Now) -> Option<Output> {
+    pub fn poll(&mut self, now: Now) -> Option<DriverOutput> {
         if let Some(output) = self.output.pop_front() {
             return Some(output);
         }
-        self.dirty.extend(self.wakes.due(now.mono));
-        self.dirty.extend(self.resting.due(now.mono));
+        self.dirty.extend(self.timers.due(now.mono));
+        self.dirty.extend(self.throttled.due(now.mono));
         if !self.is_synced() {
             return None;
         }
@@ -143,7 +146,7 @@ impl Driver {
         while self.output.is_empty()
             && let Some(key) = self.dirty.pop_first()
         {
-            self.consider(key, now);
+            self.reconcile(key, now);
         }
         self.output.pop_front()
     }
@@ -157,7 +160,7 @@ impl Driver {
         let overdue = expectations::next_overdue(&self.index);
         let overdue = overdue.filter(|_| synced && !self.reads.rereads());
         let overdue = overdue.map(|at| self.reads.may_reread_at(at));
-        let times = [self.wakes.next(), self.resting.next(), overdue];
+        let times = [self.timers.next(), self.throttled.next(), overdue];
         times.into_iter().flatten().filter(|_| synced).min()
     }
 
@@ -168,12 +171,12 @@ impl Driver {
             dirty,
             jobs,
             reads,
-            wakes,
-            resting,
-            memories,
+            timers,
+            throttled,
+            states,
             ..
         } = self;
-        format!("{expectations:?} {dirty:?} {jobs:?} {reads:?} {wakes:?} {resting:?} {memories:?}")
+        format!("{expectations:?} {dirty:?} {jobs:?} {reads:?} {timers:?} {throttled:?} {states:?}")
     }
 
     /// Whether every watch has listed once; no decision is made before.
@@ -182,26 +185,26 @@ impl Driver {
     }
 
     /// Records that the last decision on a workload, begun at `begun`, took `took`.
-    pub fn took(&mut self, key: &Key, begun: Duration, took: Duration) {
-        self.rest.decided(key, begun, took);
+    pub fn record_duration(&mut self, key: &NamespacedName, begun: Duration, took: Duration) {
+        self.throttle.decided(key, begun, took);
     }
 
     /// Whether a job or a direct read is under way for a workload.
-    fn is_busy(&self, key: &Key) -> bool {
+    fn is_busy(&self, key: &NamespacedName) -> bool {
         self.jobs.contains_key(key) || self.reads.are_for(key)
     }
 
     /// Decides on one workload. A workload with a job or a read under way is skipped and comes back when that
     /// ends.
-    fn consider(&mut self, key: Key, now: Now) {
+    fn reconcile(&mut self, key: NamespacedName, now: Now) {
         if self.is_busy(&key) {
             return;
         }
-        if let Some(until) = self.rest.until(&key, now.mono) {
-            self.resting.set(&key, Some(until));
+        if let Some(until) = self.throttle.until(&key, now.mono) {
+            self.throttled.set(&key, Some(until));
             return;
         }
-        let uncertain: Vec<(Kind, String)> = self.expectations.of(&key).cloned().collect();
+        let uncertain: Vec<(ObjectKind, String)> = self.expectations.of(&key).cloned().collect();
         if !uncertain.is_empty() {
             for (kind, name) in uncertain {
                 self.read(Some(&key), kind, (key.0.clone(), name));
@@ -217,13 +220,13 @@ impl Driver {
         }
     }
 
-    fn decide_on(&mut self, key: Key, object: Arc<GameDeployment>, now: Now) {
-        if let Some(memory) = self.memories.get_mut(&key) {
-            memory.refusals.see(object.metadata.generation);
+    fn decide_on(&mut self, key: NamespacedName, object: Arc<GameDeployment>, now: Now) {
+        if let Some(state) = self.states.get_mut(&key) {
+            state.backoff.observe_generation(object.metadata.generation);
         }
         let mut plan = self.decide(&key, &object, now);
-        if let Some(memory) = self.memories.get_mut(&key)
-            && memory.refusals.forget_others(&plan)
+        if let Some(state) = self.states.get_mut(&key)
+            && state.backoff.retain_planned(&plan)
         {
             // The reported failures no longer apply: decide again without them.
             plan = self.decide(&key, &object, now);
@@ -231,29 +234,29 @@ impl Driver {
         let report = plan.gauges.and_then(|gauges| {
             let status = plan.status.as_deref().or(object.status.as_ref())?.clone();
             let wanted = object.spec.replicas.unwrap_or(1);
-            Some(Box::new(Report {
+            Some(Box::new(MetricsReport {
                 wanted,
                 status,
                 gauges,
             }))
         });
         let wake = plan.wake.map(|at| now.at(at));
-        let (again, remembers) = self.memories.get(&key).map_or((None, false), |memory| {
-            memory.refusals.hold(&mut plan, now.mono);
-            (memory.refusals.next(), memory.refusals.remembers())
+        let (again, remembers) = self.states.get(&key).map_or((None, false), |state| {
+            state.backoff.remove_backed_off(&mut plan, now.mono);
+            (state.backoff.next_retry(), state.backoff.has_failures())
         });
-        self.wakes.set(&key, wake.into_iter().chain(again).min());
+        self.timers.set(&key, wake.into_iter().chain(again).min());
         let is_empty = plan.is_empty();
         if is_empty && !remembers {
-            self.memories.remove(&key);
+            self.states.remove(&key);
         }
         plan.limit(&self.limits.plan);
-        let subject = Arc::new(Subject {
+        let subject = Arc::new(ReconcileTarget {
             key: key.clone(),
             object,
             decided: now,
         });
-        self.output.push_back(Output::Decided(Decided {
+        self.output.push_back(DriverOutput::Decided(Decided {
             subject: subject.clone(),
             actions: plan.actions.len(),
             status: plan.status.is_some(),
@@ -264,18 +267,18 @@ impl Driver {
             let runs_here = self.index.runs.count_in(&key.0);
             let job = Job::new(plan, subject, runs_here, self.limits.calls);
             self.jobs.insert(key.clone(), job);
-            let mut step = Step::default();
+            let mut step = JobOutput::default();
             if let Some(job) = self.jobs.get_mut(&key) {
                 job.advance(now, &mut self.ids, &mut step);
             }
-            self.carry_on(&key, step, now);
+            self.apply_output(&key, step, now);
         }
     }
 
     /// Returns the decision that would be made on a workload now.
     #[must_use]
-    pub fn decide(&self, key: &Key, object: &GameDeployment, now: Now) -> Plan {
-        let surroundings = Surroundings {
+    pub fn decide(&self, key: &NamespacedName, object: &GameDeployment, now: Now) -> Plan {
+        let surroundings = ClusterView {
             index: &self.index,
             namespace: &key.0,
             now: now.mono,
@@ -287,8 +290,8 @@ impl Driver {
         let revisions = &self.index.revisions;
         let revisions = revisions.owned_by(uid).chain(revisions.orphans_in(&key.0));
         let revisions: Vec<&Revision> = revisions.map(|owned| &owned.revision).collect();
-        let memory = self.memories.get(key);
-        let write_errors = memory.and_then(|memory| memory.refusals.write_errors());
+        let state = self.states.get(key);
+        let write_errors = state.and_then(|state| state.backoff.write_errors());
         let view = View {
             object,
             pods: &pods,
@@ -302,39 +305,39 @@ impl Driver {
     }
 
     /// Reports once why an object cannot be read.
-    fn refuse(&mut self, key: Key, unreadable: Arc<Unreadable>) {
-        let memory = self.memories.entry(key.clone()).or_default();
-        if memory.unreadable.as_ref() == Some(&unreadable.error) {
+    fn refuse(&mut self, key: NamespacedName, unreadable: Arc<Unreadable>) {
+        let state = self.states.entry(key.clone()).or_default();
+        if state.unreadable.as_ref() == Some(&unreadable.error) {
             return;
         }
-        memory.unreadable = Some(unreadable.error.clone());
+        state.unreadable = Some(unreadable.error.clone());
         self.output
-            .push_back(Output::Unreadable(key.clone(), unreadable.clone()));
+            .push_back(DriverOutput::Unreadable(key.clone(), unreadable.clone()));
         self.ids += 1;
         self.refusing.insert(self.ids, key.clone());
-        self.output.push_back(Output::Send(Request {
+        self.output.push_back(DriverOutput::Send(Request {
             id: self.ids,
             subject: None,
-            call: Call::Refuse(key, unreadable),
+            call: ApiCall::Refuse(key, unreadable),
             until: None,
         }));
     }
 
     /// Drops all state of a deleted workload.
-    fn forget(&mut self, key: Key) {
+    fn forget(&mut self, key: NamespacedName) {
         self.expectations.forget(&key);
-        self.wakes.set(&key, None);
-        self.resting.set(&key, None);
-        self.rest.forget(&key);
+        self.timers.set(&key, None);
+        self.throttled.set(&key, None);
+        self.throttle.forget(&key);
         self.accepted.remove(&key);
-        self.memories.remove(&key);
-        self.output.push_back(Output::Forgotten(key));
+        self.states.remove(&key);
+        self.output.push_back(DriverOutput::WorkloadDeleted(key));
     }
 
     /// Applies the result of a job's step and concludes the job when it is done.
-    fn carry_on(&mut self, key: &Key, step: Step, now: Now) {
+    fn apply_output(&mut self, key: &NamespacedName, step: JobOutput, now: Now) {
         for output in &step.output {
-            if let Output::Send(request) = output {
+            if let DriverOutput::Send(request) = output {
                 self.requests.insert(request.id, key.clone());
             }
         }
@@ -350,14 +353,14 @@ impl Driver {
     }
 
     /// Applies the result of a write or a direct read to the cache.
-    pub(crate) fn apply(&mut self, workload: &Key, effect: Effect, now: Duration) {
+    pub(crate) fn apply(&mut self, workload: &NamespacedName, effect: Effect, now: Duration) {
         match effect {
-            Effect::Object(object) => self.index.wrote(object, now),
+            Effect::Object(object) => self.index.apply_write(object, now),
             // The watch reports its deletion.
-            Effect::Gone(Kind::Workload, ..) | Effect::Nothing => {}
+            Effect::Gone(ObjectKind::Workload, ..) | Effect::Nothing => {}
             Effect::Gone(kind, name, uid) => {
                 let key = (workload.0.clone(), name);
-                self.index.shelf_mut(kind).removed(&key, &uid);
+                self.index.object_store_mut(kind).removed(&key, &uid);
             }
             Effect::Accepted(revision) => drop(self.accepted.insert(workload.clone(), revision)),
             Effect::NodeNotGone(name) => self.index.nodes.restart_absence(&name, now),
@@ -366,29 +369,29 @@ impl Driver {
     }
 
     /// Records the outcome of a finished job and schedules the next decision.
-    fn conclude(&mut self, key: &Key, job: Job, now: Duration) {
+    fn conclude(&mut self, key: &NamespacedName, job: Job, now: Duration) {
         let failed = job.outcome.failed();
         let decided = job.subject().decided.mono;
-        if failed || self.memories.contains_key(key) {
+        if failed || self.states.contains_key(key) {
             let workload = self.index.workloads.get(key);
             let generation = workload.and_then(|workload| workload.object.as_ref().ok()?.metadata.generation);
-            let memory = self.memories.entry(key.clone()).or_default();
-            memory.refusals.see(generation);
-            memory.refusals.learn(job.outcome.tried, now);
-            memory.refusals.collide(job.outcome.collision);
-            if memory.refusals.is_empty() {
-                self.memories.remove(key);
+            let state = self.states.entry(key.clone()).or_default();
+            state.backoff.observe_generation(generation);
+            state.backoff.record(job.outcome.tried, now);
+            state.backoff.record_collision(job.outcome.collision);
+            if state.backoff.is_empty() {
+                self.states.remove(key);
             }
         }
         if job.outcome.overtaken {
             // A direct read resolves a conflict, so a fixed pause is enough; only refusals and timeouts back
             // off.
             self.dirty.remove(key);
-            self.wakes.set(key, Some(now + FIRST_PAUSE));
+            self.timers.set(key, Some(now + INITIAL_BACKOFF));
         } else {
             self.dirty.insert(key.clone());
         }
-        self.output.push_back(Output::Concluded {
+        self.output.push_back(DriverOutput::Concluded {
             key: key.clone(),
             decided,
             failed,

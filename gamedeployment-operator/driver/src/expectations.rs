@@ -7,35 +7,40 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use crate::Key;
+use crate::NamespacedName;
 use crate::index::Index;
-use crate::request::Kind;
+use crate::request::ObjectKind;
 
 /// Longest time a write may stay unseen by the watch before its object is read.
 pub const DEADLINE: Duration = Duration::from_secs(10);
 
-const KINDS: [Kind; 4] = [Kind::Pod, Kind::Run, Kind::Revision, Kind::Workload];
+const KINDS: [ObjectKind; 4] = [
+    ObjectKind::Pod,
+    ObjectKind::Run,
+    ObjectKind::Revision,
+    ObjectKind::Workload,
+];
 
 /// Objects in an uncertain state, by workload.
 #[derive(Debug, Default)]
 pub struct Expectations {
-    uncertain: BTreeMap<Key, BTreeSet<(Kind, String)>>,
+    uncertain: BTreeMap<NamespacedName, BTreeSet<(ObjectKind, String)>>,
 }
 
 impl Expectations {
     /// Marks an object of this workload as uncertain.
-    pub fn mark_uncertain(&mut self, workload: &Key, kind: Kind, name: String) {
+    pub fn mark_uncertain(&mut self, workload: &NamespacedName, kind: ObjectKind, name: String) {
         let objects = self.uncertain.entry(workload.clone()).or_default();
         objects.insert((kind, name));
     }
 
     /// Uncertain objects of a workload.
-    pub fn of(&self, workload: &Key) -> impl Iterator<Item = &(Kind, String)> {
+    pub fn of(&self, workload: &NamespacedName) -> impl Iterator<Item = &(ObjectKind, String)> {
         self.uncertain.get(workload).into_iter().flatten()
     }
 
     /// Clears the mark of an object.
-    pub fn release(&mut self, workload: &Key, kind: Kind, name: &str) {
+    pub fn release(&mut self, workload: &NamespacedName, kind: ObjectKind, name: &str) {
         if let Some(objects) = self.uncertain.get_mut(workload) {
             objects.remove(&(kind, name.to_owned()));
             if objects.is_empty() {
@@ -45,14 +50,14 @@ impl Expectations {
     }
 
     /// Drops the marks of a deleted workload.
-    pub fn forget(&mut self, workload: &Key) {
+    pub fn forget(&mut self, workload: &NamespacedName) {
         self.uncertain.remove(workload);
     }
 }
 
 /// Returns written objects that the watch has not shown in time.
-pub fn overdue(index: &Index, now: Duration) -> Vec<(Kind, Key)> {
-    let of = |kind: Kind| index.shelf(kind).overdue(DEADLINE, now).into_iter();
+pub fn overdue(index: &Index, now: Duration) -> Vec<(ObjectKind, NamespacedName)> {
+    let of = |kind: ObjectKind| index.object_store(kind).overdue(DEADLINE, now).into_iter();
     let all = KINDS.into_iter();
     all.flat_map(|kind| of(kind).map(move |key| (kind, key)))
         .collect()
@@ -60,6 +65,6 @@ pub fn overdue(index: &Index, now: Duration) -> Vec<(Kind, Key)> {
 
 /// Time at which the next object is overdue.
 pub fn next_overdue(index: &Index) -> Option<Duration> {
-    let next = KINDS.map(|kind| index.shelf(kind).next_overdue(DEADLINE));
+    let next = KINDS.map(|kind| index.object_store(kind).next_overdue(DEADLINE));
     next.into_iter().flatten().min()
 }

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use crate::news::News;
-use crate::request::{Answer, CallError, RequestId};
+use crate::request::{RequestError, RequestId, Response};
+use crate::watch_event::WatchEvent;
 
 /// Input of the driver.
 #[derive(Debug)]
@@ -11,12 +11,12 @@ use crate::request::{Answer, CallError, RequestId};
     clippy::large_enum_variant,
     reason = "inputs are taken in one at a time, never kept"
 )]
-pub enum Input {
+pub enum DriverInput {
     /// Event of a watch.
-    News(News),
+    Watch(WatchEvent),
     /// Time since which the watch of nodes has been healthy without a break, on the monotonic clock; `None`
     /// while it is broken or nodes are not watched.
     NodesWatched(Option<Duration>),
     /// Result of a request.
-    Answered(RequestId, Result<Answer, CallError>),
+    Response(RequestId, Result<Response, RequestError>),
 }

@@ -7,8 +7,8 @@
 //! | module | job |
 //! | --- | --- |
 //! | [`driver`] | one decision at a time for each workload, when it is due |
-//! | [`reading`] | direct reads of uncertain objects and of those that the watch does not show |
-//! | [`news`] | watch events, in the types of the core |
+//! | [`direct_reads`] | direct reads of uncertain objects and of those that the watch does not show |
+//! | [`watch_event`] | watch events, in the types of the core |
 //! | [`index`] | cached view of the cluster, and the workloads that an event concerns |
 //! | [`store`] | cache of one kind, fed by the watch and by own writes |
 //! | [`expectations`] | writes with an unknown outcome |
@@ -18,20 +18,20 @@
 //!
 //! This crate has no client, runtime, clock, randomness, environment or log.
 
+mod direct_reads;
 pub mod driver;
 pub mod expectations;
 pub mod index;
 mod input;
 mod job;
-pub mod news;
 mod pacing;
-mod reading;
 pub mod request;
 pub mod store;
+pub mod watch_event;
 
-pub use driver::{Driver, Limits};
-pub use input::Input;
-pub use job::Calls;
+pub use driver::{Driver, DriverLimits};
+pub use input::DriverInput;
+pub use job::CallLimits;
 
 /// Namespace and name.
-pub type Key = (String, String);
+pub type NamespacedName = (String, String);

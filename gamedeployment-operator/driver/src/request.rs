@@ -9,8 +9,8 @@ use gamedeployment_core::pod::Pod;
 use shared_api::reason::WorkloadReason;
 use shared_api::{GameDeployment, GameDeploymentStatus};
 
-use crate::Key;
-use crate::news::{OwnedRevision, Unreadable, Workload};
+use crate::NamespacedName;
+use crate::watch_event::{OwnedRevision, Unreadable, Workload};
 use runtime_core::clock::Now;
 
 /// Identifies a request until it is answered.
@@ -18,7 +18,7 @@ pub type RequestId = u64;
 
 /// Kinds that the operator writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Kind {
+pub enum ObjectKind {
     /// The workload itself.
     Workload,
     /// Pods.
@@ -31,16 +31,16 @@ pub enum Kind {
 
 /// Workload that a write is for, as of the decision.
 #[derive(Debug, Clone)]
-pub struct Subject {
+pub struct ReconcileTarget {
     /// Namespace and name.
-    pub key: Key,
+    pub key: NamespacedName,
     /// Object as of the decision.
     pub object: Arc<GameDeployment>,
     /// Time of the decision.
     pub decided: Now,
 }
 
-impl Subject {
+impl ReconcileTarget {
     /// Returns the workload's UID.
     pub fn uid(&self) -> &str {
         self.object.metadata.uid.as_deref().unwrap_or_default()
@@ -53,10 +53,10 @@ pub struct Request {
     /// Identifies the answer.
     pub id: RequestId,
     /// Workload that the call is for; `None` for a read that no decision waits for.
-    pub subject: Option<Arc<Subject>>,
+    pub subject: Option<Arc<ReconcileTarget>>,
     /// Call.
-    pub call: Call,
-    /// Time on the monotonic clock after which the call is not sent any more: [`CallError::Lapsed`].
+    pub call: ApiCall,
+    /// Time on the monotonic clock after which the call is not sent any more: [`RequestError::Lapsed`].
     pub until: Option<Duration>,
 }
 
@@ -64,44 +64,46 @@ impl Request {
     /// Whether it reads an object directly, because a write's answer was lost or the watch did not show the
     /// write in time.
     pub fn is_reread(&self) -> bool {
-        self.subject.is_none() && matches!(self.call, Call::Read(..))
+        self.subject.is_none() && matches!(self.call, ApiCall::Read(..))
     }
 }
 
 /// Calls to the API server.
 #[derive(Debug)]
-pub enum Call {
+pub enum ApiCall {
     /// Write of a plan, with the preconditions that the action carries. A creation, patch or deletion returns
-    /// [`Answer::Object`] or [`Answer::Gone`], a dry run [`Answer::Done`].
+    /// [`Response::Object`] or [`Response::Gone`], a dry run [`Response::Done`].
     Act(Action),
-    /// Deletes HookRuns in one call. Returns the deleted ones as [`Answer::Runs`].
+    /// Deletes HookRuns in one call. Returns the deleted ones as [`Response::Runs`].
     DeleteRuns(Vec<RunRef>),
-    /// Writes the status, if the workload is unchanged since the decision. Returns [`Answer::Object`].
+    /// Writes the status, if the workload is unchanged since the decision. Returns [`Response::Object`].
     WriteStatus(Box<GameDeploymentStatus>),
-    /// Reads an object, bypassing the cache. Returns [`Answer::Object`] or [`CallError::Gone`].
-    Read(Kind, Key),
-    /// Reads whether a node exists, bypassing the cache. Returns [`Answer::Done`] or [`CallError::Gone`].
+    /// Reads an object, bypassing the cache. Returns [`Response::Object`] or [`RequestError::Gone`].
+    Read(ObjectKind, NamespacedName),
+    /// Reads whether a node exists, bypassing the cache. Returns [`Response::Done`] or
+    /// [`RequestError::Gone`].
     ReadNode(String),
-    /// Records on an object that is no valid GameDeployment why it cannot be read. Returns [`Answer::Done`].
-    Refuse(Key, Arc<Unreadable>),
+    /// Records on an object that is no valid GameDeployment why it cannot be read. Returns
+    /// [`Response::Done`].
+    Refuse(NamespacedName, Arc<Unreadable>),
 }
 
 /// Object in an answer of the API server.
 #[derive(Debug, Clone)]
 pub enum Object {
     /// Workload.
-    Workload(Key, Workload),
+    Workload(NamespacedName, Workload),
     /// Pod.
-    Pod(Key, Box<Pod>),
+    Pod(NamespacedName, Box<Pod>),
     /// ControllerRevision.
-    Revision(Key, Box<OwnedRevision>),
+    Revision(NamespacedName, Box<OwnedRevision>),
     /// HookRun.
-    Run(Key, Box<Run>),
+    Run(NamespacedName, Box<Run>),
 }
 
 /// Answer to a call that succeeded.
 #[derive(Debug, Clone)]
-pub enum Answer {
+pub enum Response {
     /// Current state of the object.
     Object(Object),
     /// The object exists but lacks the content that its kind should have.
@@ -127,7 +129,7 @@ pub struct DeletedRun {
 
 /// Failure of a call.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum CallError {
+pub enum RequestError {
     /// The object does not exist (404).
     #[error("the object does not exist any more")]
     Gone,
@@ -145,7 +147,7 @@ pub enum CallError {
     Unknown(String),
 }
 
-impl CallError {
+impl RequestError {
     /// Value of the `outcome` label in metrics.
     pub fn class(&self) -> &'static str {
         match self {
@@ -160,41 +162,41 @@ impl CallError {
 
 /// Outputs for the shell, to be handled in order.
 #[derive(Debug)]
-pub enum Output {
+pub enum DriverOutput {
     /// Send a call and pass its answer to [`crate::Driver::handle`].
     Send(Request),
-    /// Report how long this decision took to [`crate::Driver::took`].
+    /// Report how long this decision took to [`crate::Driver::record_duration`].
     Decided(Decided),
     /// The job of a decision is finished.
     Concluded {
         /// Workload.
-        key: Key,
+        key: NamespacedName,
         /// Time of the decision, on the monotonic clock.
         decided: Duration,
         /// Whether a write failed.
         failed: bool,
     },
     /// Name and result class of a write.
-    Wrote(&'static str, &'static str),
+    WriteFinished(&'static str, &'static str),
     /// Emit warnings.
-    Warn(Arc<Subject>, Vec<Warning>),
+    EmitWarnings(Arc<ReconcileTarget>, Vec<Warning>),
     /// Emit events about completed actions and their objects.
-    Tell(Arc<Subject>, Vec<(WorkloadReason, String)>),
+    EmitEvents(Arc<ReconcileTarget>, Vec<(WorkloadReason, String)>),
     /// A hook of this kind got a verdict other than success.
-    Refused(gamedeployment_core::hook_kind::HookKind),
+    HookUnsuccessful(gamedeployment_core::hook_kind::HookKind),
     /// Number of objects that are read directly because the watch has not shown a write in time.
     Overdue(usize),
     /// A workload cannot be read.
-    Unreadable(Key, Arc<Unreadable>),
+    Unreadable(NamespacedName, Arc<Unreadable>),
     /// A workload is gone.
-    Forgotten(Key),
+    WorkloadDeleted(NamespacedName),
 }
 
 /// Decision on a workload.
 #[derive(Debug)]
 pub struct Decided {
     /// Workload as of the decision.
-    pub subject: Arc<Subject>,
+    pub subject: Arc<ReconcileTarget>,
     /// Number of writes that follow.
     pub actions: usize,
     /// Whether the status changes.
@@ -202,7 +204,7 @@ pub struct Decided {
     /// Whether there is nothing to do and nothing to retry later.
     pub at_rest: bool,
     /// Data for metrics; `None` if the decision stopped early.
-    pub report: Option<Box<Report>>,
+    pub report: Option<Box<MetricsReport>>,
 }
 
 impl Decided {
@@ -214,7 +216,7 @@ impl Decided {
 
 /// Data of a workload for metrics.
 #[derive(Debug)]
-pub struct Report {
+pub struct MetricsReport {
     /// Desired number of pods.
     pub wanted: i32,
     /// New status, or the current one if unchanged.

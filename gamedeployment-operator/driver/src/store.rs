@@ -7,10 +7,10 @@
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::time::Duration;
 
-use crate::Key;
+use crate::NamespacedName;
 
 /// Properties that a store needs from its objects.
-pub trait Stored {
+pub trait StoredObject {
     /// UID.
     fn uid(&self) -> &str;
     /// Resource version.
@@ -22,19 +22,19 @@ pub trait Stored {
 /// Objects of one kind.
 #[derive(Debug)]
 pub struct Store<T> {
-    held: HashMap<Key, Held<T>>,
-    by_owner: HashMap<String, BTreeSet<Key>>,
+    held: HashMap<NamespacedName, Entry<T>>,
+    by_owner: HashMap<String, BTreeSet<NamespacedName>>,
     /// Keys of objects without a controller, by namespace.
-    orphans: HashMap<String, BTreeSet<Key>>,
+    orphans: HashMap<String, BTreeSet<NamespacedName>>,
     by_namespace: HashMap<String, usize>,
     /// Unconfirmed keys, oldest first; checked on every event.
-    unconfirmed: BTreeSet<(Duration, Key)>,
+    unconfirmed: BTreeSet<(Duration, NamespacedName)>,
     /// UIDs of objects that are certainly gone: an older event must not bring them back.
     gone: HashSet<String>,
     /// Objects that the watch recently reported as deleted, or that were missing in a list.
-    ended: Ended,
+    ended: RecentlyDeleted,
     /// Keys in the list that is being read.
-    listed: Option<HashSet<Key>>,
+    listed: Option<HashSet<NamespacedName>>,
     synced: bool,
 }
 
@@ -42,7 +42,7 @@ pub struct Store<T> {
 pub type SeenVersion = Option<(String, String)>;
 
 #[derive(Debug)]
-struct Held<T> {
+struct Entry<T> {
     value: T,
     /// Time since which the object waits for the watch to show it.
     unconfirmed: Option<Duration>,
@@ -57,26 +57,26 @@ impl<T> Default for Store<T> {
             by_namespace: HashMap::new(),
             unconfirmed: BTreeSet::new(),
             gone: HashSet::new(),
-            ended: Ended::default(),
+            ended: RecentlyDeleted::default(),
             listed: None,
             synced: false,
         }
     }
 }
 
-impl<T: Stored> Store<T> {
+impl<T: StoredObject> Store<T> {
     /// Whether a list has been read to its end.
     pub fn is_synced(&self) -> bool {
         self.synced
     }
 
     /// Returns the object of this key.
-    pub fn get(&self, key: &Key) -> Option<&T> {
+    pub fn get(&self, key: &NamespacedName) -> Option<&T> {
         self.held.get(key).map(|held| &held.value)
     }
 
     /// All objects.
-    pub fn iter(&self) -> impl Iterator<Item = (&Key, &T)> {
+    pub fn iter(&self) -> impl Iterator<Item = (&NamespacedName, &T)> {
         self.held.iter().map(|(key, held)| (key, &held.value))
     }
 
@@ -92,7 +92,7 @@ impl<T: Stored> Store<T> {
     }
 
     /// Keys of objects of a namespace without a controller.
-    pub fn orphan_keys_in(&self, namespace: &str) -> impl Iterator<Item = &Key> {
+    pub fn orphan_keys_in(&self, namespace: &str) -> impl Iterator<Item = &NamespacedName> {
         self.orphans.get(namespace).into_iter().flatten()
     }
 
@@ -107,17 +107,17 @@ impl<T: Stored> Store<T> {
     }
 
     /// Ends a list. Returns the objects that it lacks: they were deleted while the watch was interrupted.
-    pub fn end_list(&mut self, now: Duration) -> Vec<(Key, T)> {
+    pub fn end_list(&mut self, now: Duration) -> Vec<(NamespacedName, T)> {
         self.synced = true;
         self.gone.clear();
         let Some(listed) = self.listed.take() else {
             return Vec::new();
         };
-        let absent = |(key, held): (&Key, &Held<T>)| {
+        let absent = |(key, held): (&NamespacedName, &Entry<T>)| {
             // A recent write may be newer than the list.
             (!listed.contains(key) && held.unconfirmed.is_none()).then(|| key.clone())
         };
-        let absent: Vec<Key> = self.held.iter().filter_map(absent).collect();
+        let absent: Vec<NamespacedName> = self.held.iter().filter_map(absent).collect();
         let mut gone = Vec::new();
         for key in absent {
             if let Some(value) = self.take(&key) {
@@ -129,7 +129,7 @@ impl<T: Stored> Store<T> {
     }
 
     /// Applies a watch event. Returns the previous object and whether the event was news.
-    pub fn observe(&mut self, key: Key, value: T) -> (Option<T>, bool) {
+    pub fn observe(&mut self, key: NamespacedName, value: T) -> (Option<T>, bool) {
         if let Some(listed) = &mut self.listed {
             listed.insert(key.clone());
         }
@@ -147,7 +147,7 @@ impl<T: Stored> Store<T> {
     }
 
     /// Applies a deletion from the watch. Returns the object, if it was cached.
-    pub fn forget(&mut self, key: &Key, uid: &str, now: Duration) -> Option<T> {
+    pub fn forget(&mut self, key: &NamespacedName, uid: &str, now: Duration) -> Option<T> {
         self.gone.remove(uid);
         self.ended.insert(uid, now);
         if self.get(key).is_some_and(|held| held.uid() != uid) {
@@ -158,7 +158,7 @@ impl<T: Stored> Store<T> {
     }
 
     /// Stores an object that a write or a direct read returned.
-    pub fn wrote(&mut self, key: Key, value: T, now: Duration) {
+    pub fn apply_write(&mut self, key: NamespacedName, value: T, now: Duration) {
         let newer = self
             .get(&key)
             .is_none_or(|held| held.uid() != value.uid() || is_older(held.version(), value.version()));
@@ -168,7 +168,7 @@ impl<T: Stored> Store<T> {
         }
     }
 
-    fn put(&mut self, key: Key, value: T, unconfirmed: Option<Duration>) -> Option<T> {
+    fn put(&mut self, key: NamespacedName, value: T, unconfirmed: Option<Duration>) -> Option<T> {
         let before = self.take(&key);
         match value.owner() {
             Some(owner) => self
@@ -181,11 +181,11 @@ impl<T: Stored> Store<T> {
         *self.by_namespace.entry(key.0.clone()).or_default() += 1;
         self.unconfirmed
             .extend(unconfirmed.map(|since| (since, key.clone())));
-        self.held.insert(key, Held { value, unconfirmed });
+        self.held.insert(key, Entry { value, unconfirmed });
         before
     }
 
-    fn take(&mut self, key: &Key) -> Option<T> {
+    fn take(&mut self, key: &NamespacedName) -> Option<T> {
         let held = self.held.remove(key)?;
         if let Some(since) = held.unconfirmed {
             self.unconfirmed.remove(&(since, key.clone()));
@@ -211,21 +211,21 @@ impl<T: Stored> Store<T> {
 }
 
 /// Operations that are the same for every kind.
-pub trait Shelf {
-    /// Cached version of a key, for [`Shelf::is_still`].
-    fn seen_version(&self, key: &Key) -> SeenVersion;
+pub trait ObjectStore {
+    /// Cached version of a key, for [`ObjectStore::is_still`].
+    fn seen_version(&self, key: &NamespacedName) -> SeenVersion;
 
     /// Whether the cached version of a key is still the same. Otherwise the answer to a direct read is
     /// worthless: it may be older, and could revive a deleted object or remove a new one for good.
-    fn is_still(&self, key: &Key, seen: &SeenVersion) -> bool {
+    fn is_still(&self, key: &NamespacedName, seen: &SeenVersion) -> bool {
         self.seen_version(key) == *seen
     }
 
     /// Removes the object of this UID after a write or a direct read showed that it is gone.
-    fn removed(&mut self, key: &Key, uid: &str);
+    fn removed(&mut self, key: &NamespacedName, uid: &str);
 
     /// Removes the object of this key after a direct read did not find it.
-    fn absent(&mut self, key: &Key) {
+    fn absent(&mut self, key: &NamespacedName) {
         if let Some((uid, _)) = self.seen_version(key) {
             self.removed(key, &uid);
         }
@@ -233,29 +233,29 @@ pub trait Shelf {
 
     /// Restarts the watch's deadline after a direct read confirmed the cached object. A list that is older
     /// than the read must not remove it.
-    fn restart_deadline(&mut self, key: &Key, now: Duration);
+    fn restart_deadline(&mut self, key: &NamespacedName, now: Duration);
 
     /// Keys of objects that the watch has not shown within `after` of their write.
-    fn overdue(&self, after: Duration, now: Duration) -> Vec<Key>;
+    fn overdue(&self, after: Duration, now: Duration) -> Vec<NamespacedName>;
 
     /// Time at which the next object is overdue.
     fn next_overdue(&self, after: Duration) -> Option<Duration>;
 }
 
-impl<T: Stored> Shelf for Store<T> {
-    fn seen_version(&self, key: &Key) -> SeenVersion {
+impl<T: StoredObject> ObjectStore for Store<T> {
+    fn seen_version(&self, key: &NamespacedName) -> SeenVersion {
         let held = self.get(key)?;
         Some((held.uid().to_owned(), held.version().to_owned()))
     }
 
-    fn removed(&mut self, key: &Key, uid: &str) {
+    fn removed(&mut self, key: &NamespacedName, uid: &str) {
         if self.get(key).is_some_and(|held| held.uid() == uid) {
             self.take(key);
             self.gone.insert(uid.to_owned());
         }
     }
 
-    fn restart_deadline(&mut self, key: &Key, now: Duration) {
+    fn restart_deadline(&mut self, key: &NamespacedName, now: Duration) {
         if let Some(held) = self.held.get_mut(key)
             && let Some(since) = held.unconfirmed
         {
@@ -265,7 +265,7 @@ impl<T: Stored> Shelf for Store<T> {
         }
     }
 
-    fn overdue(&self, after: Duration, now: Duration) -> Vec<Key> {
+    fn overdue(&self, after: Duration, now: Duration) -> Vec<NamespacedName> {
         let late = self
             .unconfirmed
             .iter()
@@ -281,18 +281,18 @@ impl<T: Stored> Shelf for Store<T> {
 /// UIDs of deleted objects. The result of a write is applied only after all writes of its plan, so a pod may
 /// have terminated long before and must not come back.
 #[derive(Debug, Default)]
-struct Ended {
+struct RecentlyDeleted {
     in_order: VecDeque<(Duration, String)>,
     uids: HashMap<String, Duration>,
 }
 
-impl Ended {
+impl RecentlyDeleted {
     /// Longer than any plan takes.
-    const REMEMBERED: Duration = Duration::from_mins(5);
+    const RETENTION: Duration = Duration::from_mins(5);
 
     fn insert(&mut self, uid: &str, now: Duration) {
         while let Some((since, _)) = self.in_order.front()
-            && now.saturating_sub(*since) > Self::REMEMBERED
+            && now.saturating_sub(*since) > Self::RETENTION
             && let Some((since, old)) = self.in_order.pop_front()
         {
             if self.uids.get(&old) == Some(&since) {

@@ -6,15 +6,17 @@ use std::time::Instant;
 
 use gamedeployment_core::gate::{PodRef, Run, owner};
 use gamedeployment_core::plan::{Action, Warning};
-use gamedeployment_driver::Key;
-use gamedeployment_driver::news::Workload;
-use gamedeployment_driver::request::{Answer, Call, CallError as Failed, Kind, Object, Request, Subject};
+use gamedeployment_driver::NamespacedName;
+use gamedeployment_driver::request::{
+    ApiCall, Object, ObjectKind, ReconcileTarget, Request, RequestError, Response,
+};
+use gamedeployment_driver::watch_event::Workload;
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use k8s_openapi::api::core::v1::{Node, ObjectReference, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::core::NamespaceResourceScope;
 use kube::{Api, Client, Resource};
-use operator_runtime::calls::{CallError, Calls};
+use operator_runtime::calls::{CallError, CallLimiter};
 use operator_runtime::events::Events;
 use operator_runtime::traces::TARGET;
 use operator_runtime::watch::key_of;
@@ -25,41 +27,41 @@ use tracing::Instrument as _;
 use crate::clock::Clock;
 use crate::metrics::{Metrics, Timed};
 use crate::observe::read;
-use throttle::Throttle;
+use event_aggregator::EventAggregator;
 
+mod emit;
+mod event_aggregator;
 mod new_pod;
 mod object;
 mod pod;
 mod status;
-mod throttle;
-mod told;
 
 /// Makes calls and emits events.
 #[derive(Clone)]
 pub struct Caller {
     client: Client,
-    calls: Arc<Calls>,
+    calls: Arc<CallLimiter>,
     events: Events,
-    throttle: Throttle,
+    throttle: EventAggregator,
     metrics: Metrics,
     clock: Clock,
 }
 
 impl Caller {
     /// Creates a caller that uses `client`.
-    pub fn new(client: Client, calls: Calls, events: Events, metrics: Metrics, clock: Clock) -> Self {
+    pub fn new(client: Client, calls: CallLimiter, events: Events, metrics: Metrics, clock: Clock) -> Self {
         Self {
             client,
             calls: Arc::new(calls),
             events,
-            throttle: Throttle::default(),
+            throttle: EventAggregator::default(),
             metrics,
             clock,
         }
     }
 
     /// Makes the call of a request.
-    pub async fn call(&self, request: Request) -> Result<Answer, Failed> {
+    pub async fn call(&self, request: Request) -> Result<Response, RequestError> {
         let Request {
             id: _,
             subject,
@@ -68,67 +70,67 @@ impl Caller {
         } = request;
         let until = until.map(|until| self.clock.instant(until));
         let answer = match (call, subject) {
-            (Call::Read(kind, key), _) => self.read(kind, &key).await,
-            (Call::Refuse(key, unreadable), _) => self.refuse_unreadable(&key, &unreadable).await,
-            (Call::ReadNode(name), subject) => {
+            (ApiCall::Read(kind, key), _) => self.read(kind, &key).await,
+            (ApiCall::Refuse(key, unreadable), _) => self.refuse_unreadable(&key, &unreadable).await,
+            (ApiCall::ReadNode(name), subject) => {
                 let namespace = subject.as_ref().map_or("", |subject| subject.key.0.as_str());
                 self.read_node(namespace, &name).await
             }
-            (Call::Act(action), Some(subject)) => self.act(&subject, action, until).await,
-            (Call::DeleteRuns(runs), Some(subject)) => self.delete_runs(&subject, &runs).await,
-            (Call::WriteStatus(status), Some(subject)) => self.write_status(&subject, &status).await,
-            (Call::Act(_) | Call::DeleteRuns(_) | Call::WriteStatus(_), None) => {
-                return Err(Failed::Refused("a write for no workload".to_owned()));
+            (ApiCall::Act(action), Some(subject)) => self.act(&subject, action, until).await,
+            (ApiCall::DeleteRuns(runs), Some(subject)) => self.delete_runs(&subject, &runs).await,
+            (ApiCall::WriteStatus(status), Some(subject)) => self.write_status(&subject, &status).await,
+            (ApiCall::Act(_) | ApiCall::DeleteRuns(_) | ApiCall::WriteStatus(_), None) => {
+                return Err(RequestError::Refused("a write for no workload".to_owned()));
             }
         };
         answer.map_err(|error| match error {
-            CallError::Gone => Failed::Gone,
-            CallError::Conflict => Failed::Conflict,
-            CallError::Lapsed => Failed::Lapsed,
-            CallError::Refused { .. } => Failed::Refused(error.to_string()),
-            CallError::Unknown { .. } => Failed::Unknown(error.to_string()),
+            CallError::Gone => RequestError::Gone,
+            CallError::Conflict => RequestError::Conflict,
+            CallError::Lapsed => RequestError::Lapsed,
+            CallError::Refused { .. } => RequestError::Refused(error.to_string()),
+            CallError::Unknown { .. } => RequestError::Unknown(error.to_string()),
         })
     }
 
     /// Makes one write of a plan. It is not sent after `until`.
     async fn act(
         &self,
-        subject: &Subject,
+        subject: &ReconcileTarget,
         action: Action,
         until: Option<Instant>,
-    ) -> Result<Answer, CallError> {
+    ) -> Result<Response, CallError> {
         let span = tracing::info_span!(
             target: TARGET, "act", action = action.name(), namespace = subject.key.0,
             gamedeployment = subject.key.1, name = action.object()
         );
         let (timed, begun) = (Timed::of(&action), Instant::now());
-        let answer = self.one(subject, action, until).instrument(span).await;
+        let answer = self.execute(subject, action, until).instrument(span).await;
         self.metrics
             .took(&subject.key, timed, answer.is_ok(), begun.elapsed());
         answer
     }
 
-    async fn one(
+    async fn execute(
         &self,
-        subject: &Subject,
+        subject: &ReconcileTarget,
         action: Action,
         until: Option<Instant>,
-    ) -> Result<Answer, CallError> {
+    ) -> Result<Response, CallError> {
         match action {
             Action::CreateRevision(revision) => self.create_revision(subject, revision).await,
             Action::AdoptRevision(revision) => self.adopt_revision(subject, revision).await,
             Action::RenumberRevision(revision, number) => self.renumber(subject, revision, number).await,
             Action::DeleteRevision(revision) => self.delete_revision(subject, revision).await,
-            Action::Adopt(pod) => self.adopt(subject, pod).await,
-            Action::Release(pod) => self.release(subject, pod).await,
+            Action::AdoptPod(pod) => self.adopt(subject, pod).await,
+            Action::ReleasePod(pod) => self.release(subject, pod).await,
             Action::CreatePod(pod) => self.create_pod(subject, *pod).await,
-            Action::TryPod(pod, _) => self.try_pod(subject, *pod).await,
-            Action::Mark(pod, text) => self.mark(subject, pod, &text).await,
-            Action::Unmark(pod) => self.unmark(subject, pod).await,
+            Action::DryRunPod(pod, _) => self.dry_run_pod(subject, *pod).await,
+            Action::RecordSelection(pod, text) => self.record_selection(subject, pod, &text).await,
+            Action::ClearSelection(pod) => self.clear_selection(subject, pod).await,
             Action::DeletePod(delete) => self.delete_pod(subject, delete, until).await,
-            Action::TakeOut(update, since) => self.take_out(subject, update, since, until).await,
+            Action::SetNotReady(update, since) => self.set_not_ready(subject, update, since, until).await,
             Action::WriteUpdate(update, change) => self.write_update(subject, update, *change, until).await,
-            Action::PutIn(pod, updated) => self.put_in(subject, pod, updated).await,
+            Action::SetReady(pod, updated) => self.set_ready(subject, pod, updated).await,
             Action::Confirm(confirmed) => self.confirm(subject, confirmed, until).await,
             Action::CreateRun(run) => self.create_run(subject, *run).await,
             Action::DeleteRun(run) => self.delete_run(subject, run).await,
@@ -138,16 +140,16 @@ impl Caller {
     }
 
     /// Reads an object, bypassing the cache.
-    async fn read(&self, kind: Kind, key: &Key) -> Result<Answer, CallError> {
+    async fn read(&self, kind: ObjectKind, key: &NamespacedName) -> Result<Response, CallError> {
         Ok(match kind {
-            Kind::Workload => of_workload(self.get(key).await?),
-            Kind::Pod => of_pod(&self.get(key).await?),
-            Kind::Revision => of_revision(&self.get(key).await?),
-            Kind::Run => of_run(&self.get(key).await?),
+            ObjectKind::Workload => of_workload(self.get(key).await?),
+            ObjectKind::Pod => of_pod(&self.get(key).await?),
+            ObjectKind::Revision => of_revision(&self.get(key).await?),
+            ObjectKind::Run => of_run(&self.get(key).await?),
         })
     }
 
-    async fn get<K>(&self, (namespace, name): &Key) -> Result<K, CallError>
+    async fn get<K>(&self, (namespace, name): &NamespacedName) -> Result<K, CallError>
     where
         K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>
             + Clone
@@ -159,7 +161,7 @@ impl Caller {
     }
 
     /// Confirms that a node exists: the cache may be late, and a node may have registered again.
-    async fn read_node(&self, namespace: &str, name: &str) -> Result<Answer, CallError> {
+    async fn read_node(&self, namespace: &str, name: &str) -> Result<Response, CallError> {
         let api: Api<Node> = Api::all(self.client.clone());
         let step = "confirm that a node is gone";
         self.calls.call(namespace, step, api.get(name)).await?;
@@ -167,10 +169,10 @@ impl Caller {
             node = name,
             "the watch does not show a node that exists; its pods are asked"
         );
-        Ok(Answer::Done)
+        Ok(Response::Done)
     }
 
-    fn api<K>(&self, subject: &Subject) -> Api<K>
+    fn api<K>(&self, subject: &ReconcileTarget) -> Api<K>
     where
         K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>,
     {
@@ -178,7 +180,7 @@ impl Caller {
     }
 
     /// Emits warning events.
-    pub fn warn(&self, subject: &Subject, warnings: Vec<Warning>) {
+    pub fn warn(&self, subject: &ReconcileTarget, warnings: Vec<Warning>) {
         for Warning { pod, reason, message } in warnings {
             tracing::warn!(namespace = subject.key.0, name = subject.key.1, %reason, "{message}");
             let about = pod.map_or_else(|| reference(subject), |pod| pod_reference(subject, &pod));
@@ -188,12 +190,12 @@ impl Caller {
 }
 
 /// References the workload in events.
-fn reference(subject: &Subject) -> ObjectReference {
+fn reference(subject: &ReconcileTarget) -> ObjectReference {
     subject.object.object_ref(&())
 }
 
 /// References a pod in events: `kubectl describe pod` shows what was done to it, or why it is held.
-fn pod_reference(subject: &Subject, pod: &PodRef) -> ObjectReference {
+fn pod_reference(subject: &ReconcileTarget, pod: &PodRef) -> ObjectReference {
     ObjectReference {
         api_version: Some("v1".to_owned()),
         kind: Some("Pod".to_owned()),
@@ -205,26 +207,26 @@ fn pod_reference(subject: &Subject, pod: &PodRef) -> ObjectReference {
 }
 
 /// References the workload as the controller of an object.
-fn as_owner(subject: &Subject) -> OwnerReference {
+fn as_owner(subject: &ReconcileTarget) -> OwnerReference {
     owner(&subject.key.1, subject.uid())
 }
 
-fn of_workload(mut object: GameDeployment) -> Answer {
+fn of_workload(mut object: GameDeployment) -> Response {
     // The watch strips these fields too.
     object.metadata.managed_fields = None;
-    Answer::Object(Object::Workload(key_of(&object.metadata), Workload::new(object)))
+    Response::Object(Object::Workload(key_of(&object.metadata), Workload::new(object)))
 }
 
-fn of_pod(pod: &Pod) -> Answer {
-    Answer::Object(Object::Pod(key_of(&pod.metadata), Box::new(read::pod(pod))))
+fn of_pod(pod: &Pod) -> Response {
+    Response::Object(Object::Pod(key_of(&pod.metadata), Box::new(read::pod(pod))))
 }
 
-fn of_revision(object: &ControllerRevision) -> Answer {
-    read::revision(object).map_or(Answer::Foreign, |revision| {
-        Answer::Object(Object::Revision(key_of(&object.metadata), Box::new(revision)))
+fn of_revision(object: &ControllerRevision) -> Response {
+    read::revision(object).map_or(Response::Foreign, |revision| {
+        Response::Object(Object::Revision(key_of(&object.metadata), Box::new(revision)))
     })
 }
 
-fn of_run(run: &HookRun) -> Answer {
-    Answer::Object(Object::Run(key_of(&run.metadata), Box::new(Run::read(run))))
+fn of_run(run: &HookRun) -> Response {
+    Response::Object(Object::Run(key_of(&run.metadata), Box::new(Run::read(run))))
 }

@@ -1,7 +1,7 @@
 //! New pods: created for real or as a dry run.
 
 use gamedeployment_core::plan::NewPod;
-use gamedeployment_driver::request::{Answer, Subject};
+use gamedeployment_driver::request::{ReconcileTarget, Response};
 use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
 use kube::api::PostParams;
@@ -13,7 +13,11 @@ use super::{Caller, of_pod};
 
 impl Caller {
     /// Creates a pod exactly as the manifest says, including fields that this version does not know.
-    pub(super) async fn create_pod(&self, subject: &Subject, pod: NewPod) -> Result<Answer, CallError> {
+    pub(super) async fn create_pod(
+        &self,
+        subject: &ReconcileTarget,
+        pod: NewPod,
+    ) -> Result<Response, CallError> {
         let step = "create a pod";
         let unknown = |error: serde_json::Error| CallError::Unknown {
             step,
@@ -28,19 +32,23 @@ impl Caller {
     }
 
     /// Creates a pod as a dry run, which checks its schema, quotas and webhooks.
-    pub(super) async fn try_pod(&self, subject: &Subject, pod: NewPod) -> Result<Answer, CallError> {
+    pub(super) async fn dry_run_pod(
+        &self,
+        subject: &ReconcileTarget,
+        pod: NewPod,
+    ) -> Result<Response, CallError> {
         let params = PostParams {
             dry_run: true,
             ..PostParams::default()
         };
         let step = "create a pod in a dry run";
         self.post_pod(subject, pod.manifest, step, &params).await?;
-        Ok(Answer::Done)
+        Ok(Response::Done)
     }
 
     async fn post_pod(
         &self,
-        subject: &Subject,
+        subject: &ReconcileTarget,
         manifest: Value,
         step: &'static str,
         params: &PostParams,

@@ -3,7 +3,7 @@
 use gamedeployment_core::digest::digest;
 use gamedeployment_core::gate::NewRun;
 use gamedeployment_core::plan::{NewRevision, RevisionRef, RunRef};
-use gamedeployment_driver::request::{Answer, DeletedRun, Subject};
+use gamedeployment_driver::request::{DeletedRun, ReconcileTarget, Response};
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use k8s_openapi::apimachinery::pkg::runtime::RawExtension;
 use kube::api::{DeleteParams, ListParams, ObjectMeta, Patch, PatchParams, PostParams, Preconditions};
@@ -21,9 +21,9 @@ use super::{Caller, as_owner, of_revision, of_run};
 impl Caller {
     pub(super) async fn create_revision(
         &self,
-        subject: &Subject,
+        subject: &ReconcileTarget,
         new: NewRevision,
-    ) -> Result<Answer, CallError> {
+    ) -> Result<Response, CallError> {
         let NewRevision {
             name,
             number,
@@ -58,9 +58,9 @@ impl Caller {
     /// Makes the workload the controller of a revision that has none.
     pub(super) async fn adopt_revision(
         &self,
-        subject: &Subject,
+        subject: &ReconcileTarget,
         revision: RevisionRef,
-    ) -> Result<Answer, CallError> {
+    ) -> Result<Response, CallError> {
         let patch = json!({ "metadata": { "ownerReferences": [as_owner(subject)] } });
         self.patch_revision(subject, "adopt a revision", revision, patch)
             .await
@@ -68,10 +68,10 @@ impl Caller {
 
     pub(super) async fn renumber(
         &self,
-        subject: &Subject,
+        subject: &ReconcileTarget,
         revision: RevisionRef,
         number: i64,
-    ) -> Result<Answer, CallError> {
+    ) -> Result<Response, CallError> {
         let patch = json!({ "revision": number });
         self.patch_revision(subject, "renumber a revision", revision, patch)
             .await
@@ -80,11 +80,11 @@ impl Caller {
     /// Patches a revision, with the UID and resource version of the decision as preconditions.
     async fn patch_revision(
         &self,
-        subject: &Subject,
+        subject: &ReconcileTarget,
         step: &'static str,
         revision: RevisionRef,
         mut patch: Value,
-    ) -> Result<Answer, CallError> {
+    ) -> Result<Response, CallError> {
         let RevisionRef {
             name,
             uid,
@@ -100,9 +100,9 @@ impl Caller {
 
     pub(super) async fn delete_revision(
         &self,
-        subject: &Subject,
+        subject: &ReconcileTarget,
         revision: RevisionRef,
-    ) -> Result<Answer, CallError> {
+    ) -> Result<Response, CallError> {
         let RevisionRef {
             name,
             uid,
@@ -119,10 +119,14 @@ impl Caller {
         let api = self.api::<ControllerRevision>(subject);
         let call = api.delete(&name, &params);
         self.calls.call(&subject.key.0, "delete a revision", call).await?;
-        Ok(Answer::Gone)
+        Ok(Response::Gone)
     }
 
-    pub(super) async fn create_run(&self, subject: &Subject, new: NewRun) -> Result<Answer, CallError> {
+    pub(super) async fn create_run(
+        &self,
+        subject: &ReconcileTarget,
+        new: NewRun,
+    ) -> Result<Response, CallError> {
         let hook = new.kind();
         let NewRun { run } = new;
         let api = self.api::<HookRun>(subject);
@@ -135,7 +139,11 @@ impl Caller {
         Ok(of_run(&run))
     }
 
-    pub(super) async fn delete_run(&self, subject: &Subject, run: RunRef) -> Result<Answer, CallError> {
+    pub(super) async fn delete_run(
+        &self,
+        subject: &ReconcileTarget,
+        run: RunRef,
+    ) -> Result<Response, CallError> {
         let same = Preconditions {
             uid: Some(run.uid),
             resource_version: None,
@@ -147,12 +155,16 @@ impl Caller {
         let api = self.api::<HookRun>(subject);
         let call = api.delete(&run.name, &params);
         let answer = self.calls.call(&subject.key.0, "delete a HookRun", call).await?;
-        Ok(answer.either(|run| of_run(&run), |_| Answer::Gone))
+        Ok(answer.either(|run| of_run(&run), |_| Response::Gone))
     }
 
     /// Deletes runs in one call, selected by the label with the digest of their name. Returns the runs that
     /// the call included, in their state before the deletion.
-    pub(super) async fn delete_runs(&self, subject: &Subject, runs: &[RunRef]) -> Result<Answer, CallError> {
+    pub(super) async fn delete_runs(
+        &self,
+        subject: &ReconcileTarget,
+        runs: &[RunRef],
+    ) -> Result<Response, CallError> {
         let digests: Vec<String> = runs.iter().map(|run| digest(&run.name)).collect();
         let selected =
             ListParams::default().labels(&format!("{} in ({})", label::NAME_DIGEST, digests.join(",")));
@@ -166,7 +178,7 @@ impl Caller {
             uid: run.uid().unwrap_or_default(),
             kept: !run.finalizers().is_empty(),
         });
-        Ok(Answer::Runs(met.collect()))
+        Ok(Response::Runs(met.collect()))
     }
 }
 

@@ -2,9 +2,9 @@
 
 use std::time::Instant;
 
-use gamedeployment_core::gate::{Confirmed, Delete, Grounds, PodRef, Update};
+use gamedeployment_core::gate::{Confirmed, Delete, OpenReason, PodRef, Update};
 use gamedeployment_core::plan::{Finished, PodChange};
-use gamedeployment_driver::request::{Answer, Subject};
+use gamedeployment_driver::request::{ReconcileTarget, Response};
 use jiff::{RoundMode, Timestamp, TimestampRound, Unit};
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
@@ -15,19 +15,19 @@ use shared_api::reason::WorkloadReason;
 
 use crate::metrics::How;
 
-use super::throttle::Telling;
+use super::event_aggregator::Emission;
 use super::{Caller, as_owner, of_pod, pod_reference, reference};
 
 impl Caller {
     /// Patches a pod, with the UID and resource version of the decision as preconditions.
     async fn patch(
         &self,
-        subject: &Subject,
+        subject: &ReconcileTarget,
         step: &'static str,
         subresource: Option<&str>,
         (pod, until): (&PodRef, Option<Instant>),
         mut patch: Value,
-    ) -> Result<Answer, CallError> {
+    ) -> Result<Response, CallError> {
         patch["metadata"]["uid"] = json!(pod.uid);
         patch["metadata"]["resourceVersion"] = json!(pod.resource_version);
         let api = self.api::<Pod>(subject);
@@ -48,49 +48,58 @@ impl Caller {
     /// Sets annotations, and removes those whose value is null.
     async fn annotate(
         &self,
-        subject: &Subject,
+        subject: &ReconcileTarget,
         step: &'static str,
         pod: (&PodRef, Option<Instant>),
         notes: Value,
-    ) -> Result<Answer, CallError> {
+    ) -> Result<Response, CallError> {
         let patch = json!({ "metadata": { "annotations": notes } });
         self.patch(subject, step, None, pod, patch).await
     }
 
-    pub(super) async fn mark(&self, subject: &Subject, pod: PodRef, text: &str) -> Result<Answer, CallError> {
+    pub(super) async fn record_selection(
+        &self,
+        subject: &ReconcileTarget,
+        pod: PodRef,
+        text: &str,
+    ) -> Result<Response, CallError> {
         let notes = json!({ annotation::DELETING: "true", annotation::CHOSEN_FOR: text });
         self.annotate(subject, "mark a pod", (&pod, None), notes).await
     }
 
-    pub(super) async fn unmark(&self, subject: &Subject, pod: PodRef) -> Result<Answer, CallError> {
+    pub(super) async fn clear_selection(
+        &self,
+        subject: &ReconcileTarget,
+        pod: PodRef,
+    ) -> Result<Response, CallError> {
         let notes = json!({ annotation::DELETING: null, annotation::CHOSEN_FOR: null });
         self.annotate(subject, "unmark a pod", (&pod, None), notes).await
     }
 
     pub(super) async fn confirm(
         &self,
-        subject: &Subject,
+        subject: &ReconcileTarget,
         confirmed: Confirmed,
         until: Option<Instant>,
-    ) -> Result<Answer, CallError> {
+    ) -> Result<Response, CallError> {
         let notes = json!({ annotation::CONFIRMED: confirmed.revision() });
         let pod = confirmed.pod();
         let written = self
             .annotate(subject, "confirm a pod", (pod, until), notes)
             .await?;
-        self.metrics.passed(confirmed.hook(), confirmed.grounds());
-        if matches!(confirmed.grounds(), Grounds::Skipped { .. }) {
-            self.skipped(subject, "Confirm", &pod.name, confirmed.grounds());
+        self.metrics.passed(confirmed.hook(), confirmed.open_reason());
+        if matches!(confirmed.open_reason(), OpenReason::Skipped { .. }) {
+            self.skipped(subject, "Confirm", &pod.name, confirmed.open_reason());
         }
         Ok(written)
     }
 
     pub(super) async fn delete_pod(
         &self,
-        subject: &Subject,
+        subject: &ReconcileTarget,
         delete: Delete,
         until: Option<Instant>,
-    ) -> Result<Answer, CallError> {
+    ) -> Result<Response, CallError> {
         let pod = delete.pod();
         let same = Preconditions {
             uid: Some(pod.uid.clone()),
@@ -106,7 +115,7 @@ impl Caller {
             .calls
             .call_before(until, &subject.key.0, "delete a pod", call)
             .await?;
-        self.metrics.passed(delete.hook(), delete.grounds());
+        self.metrics.passed(delete.hook(), delete.open_reason());
         if delete.recreates() {
             self.metrics.updated(How::Recreate);
         }
@@ -115,19 +124,19 @@ impl Caller {
             WorkloadReason::PodDeleted,
             "Delete",
             pod,
-            delete.grounds(),
+            delete.open_reason(),
         );
-        Ok(answer.either(|pod| of_pod(&pod), |_| Answer::Gone))
+        Ok(answer.either(|pod| of_pod(&pod), |_| Response::Gone))
     }
 
     /// Takes a pod out of service: it gets no new players, and the update follows after the grace period.
-    pub(super) async fn take_out(
+    pub(super) async fn set_not_ready(
         &self,
-        subject: &Subject,
+        subject: &ReconcileTarget,
         update: Update,
         since: Timestamp,
         until: Option<Instant>,
-    ) -> Result<Answer, CallError> {
+    ) -> Result<Response, CallError> {
         // The API server stores whole seconds. Rounding up keeps the grace period from becoming shorter than
         // promised.
         let up = TimestampRound::new().smallest(Unit::Second).mode(RoundMode::Ceil);
@@ -143,23 +152,23 @@ impl Caller {
                 status,
             )
             .await?;
-        self.metrics.passed(update.hook(), update.grounds());
+        self.metrics.passed(update.hook(), update.open_reason());
         self.tell(
             subject,
             WorkloadReason::PodUpdateStarted,
             "Update",
             update.pod(),
-            update.grounds(),
+            update.open_reason(),
         );
         Ok(taken)
     }
 
-    pub(super) async fn put_in(
+    pub(super) async fn set_ready(
         &self,
-        subject: &Subject,
+        subject: &ReconcileTarget,
         pod: PodRef,
         finished: Option<Finished>,
-    ) -> Result<Answer, CallError> {
+    ) -> Result<Response, CallError> {
         let mark = finished.as_ref().map_or("", |finished| finished.mark.as_str());
         let condition = condition("True", "InService", mark, Timestamp::now());
         let status = json!({ "status": { "conditions": [condition] } });
@@ -182,11 +191,11 @@ impl Caller {
     /// Writes images, metadata, revision and the record of the previous state in one patch.
     pub(super) async fn write_update(
         &self,
-        subject: &Subject,
+        subject: &ReconcileTarget,
         update: Update,
         change: PodChange,
         until: Option<Instant>,
-    ) -> Result<Answer, CallError> {
+    ) -> Result<Response, CallError> {
         let PodChange {
             images,
             labels,
@@ -203,29 +212,33 @@ impl Caller {
         let written = self
             .patch(subject, "update a pod", None, (update.pod(), until), patch)
             .await?;
-        self.metrics.passed(update.hook(), update.grounds());
+        self.metrics.passed(update.hook(), update.open_reason());
         let how = if update.hot() { How::HotPatch } else { How::InPlace };
         self.metrics.updated(how);
-        if update.grounds() != &Grounds::UnderWay {
+        if update.open_reason() != &OpenReason::AlreadyStarted {
             self.tell(
                 subject,
                 WorkloadReason::PodUpdateStarted,
                 "Update",
                 update.pod(),
-                update.grounds(),
+                update.open_reason(),
             );
         }
         Ok(written)
     }
 
     /// Makes the workload the pod's controller.
-    pub(super) async fn adopt(&self, subject: &Subject, pod: PodRef) -> Result<Answer, CallError> {
+    pub(super) async fn adopt(&self, subject: &ReconcileTarget, pod: PodRef) -> Result<Response, CallError> {
         let patch = json!({ "metadata": { "ownerReferences": [as_owner(subject)] } });
         self.patch(subject, "adopt a pod", None, (&pod, None), patch)
             .await
     }
 
-    pub(super) async fn release(&self, subject: &Subject, pod: PodRef) -> Result<Answer, CallError> {
+    pub(super) async fn release(
+        &self,
+        subject: &ReconcileTarget,
+        pod: PodRef,
+    ) -> Result<Response, CallError> {
         let gone = json!({ "$patch": "delete", "uid": subject.object.metadata.uid });
         let patch = json!({ "metadata": { "ownerReferences": [gone] } });
         self.patch(subject, "release a pod", None, (&pod, None), patch)
@@ -233,10 +246,10 @@ impl Caller {
     }
 
     /// Warns about every pod that passes without its hook, by name.
-    fn skipped(&self, subject: &Subject, action: &str, pod: &str, grounds: &Grounds) {
+    fn skipped(&self, subject: &ReconcileTarget, action: &str, pod: &str, open_reason: &OpenReason) {
         let (reason, note) = (
             WorkloadReason::HookSkipped.as_str(),
-            format!("pod {pod}: {grounds}"),
+            format!("pod {pod}: {open_reason}"),
         );
         self.events.warn(reference(subject), reason, action, &note);
     }
@@ -244,18 +257,18 @@ impl Caller {
     /// Emits an event on the pod with the action and its approval.
     fn tell(
         &self,
-        subject: &Subject,
+        subject: &ReconcileTarget,
         reason: WorkloadReason,
         action: &'static str,
         pod: &PodRef,
-        grounds: &Grounds,
+        open_reason: &OpenReason,
     ) {
-        let note = format!("pod {}: {grounds}", pod.name);
+        let note = format!("pod {}: {open_reason}", pod.name);
         let (namespace, name) = &subject.key;
-        tracing::info!(namespace, name, pod = pod.name, %reason, %grounds, "acted on a pod");
+        tracing::info!(namespace, name, pod = pod.name, %reason, "grounds" = %open_reason, "acted on a pod");
         self.tell_of(subject, reason, action, pod, &note);
-        if matches!(grounds, Grounds::Skipped { .. }) {
-            self.skipped(subject, action, &pod.name, grounds);
+        if matches!(open_reason, OpenReason::Skipped { .. }) {
+            self.skipped(subject, action, &pod.name, open_reason);
         }
     }
 
@@ -263,19 +276,19 @@ impl Caller {
     /// further pods.
     fn tell_of(
         &self,
-        subject: &Subject,
+        subject: &ReconcileTarget,
         reason: WorkloadReason,
         action: &'static str,
         pod: &PodRef,
         note: &str,
     ) {
-        match self.throttle.one_more(&subject.key, reason, Instant::now()) {
-            Telling::Named => {
+        match self.throttle.record(&subject.key, reason, Instant::now()) {
+            Emission::Named => {
                 self.events
                     .tell(pod_reference(subject, pod), reason.as_str(), action, note);
             }
-            Telling::Counted => {}
-            Telling::FirstCounted(rest) => {
+            Emission::Counted => {}
+            Emission::FirstCounted(rest) => {
                 let (throttle, events, key) =
                     (self.throttle.clone(), self.events.clone(), subject.key.clone());
                 let about = reference(subject);

@@ -2,9 +2,9 @@
 
 use gamedeployment_core::hook_kind::HookKind;
 use gamedeployment_core::workload;
-use gamedeployment_driver::Key;
-use gamedeployment_driver::news::Unreadable;
-use gamedeployment_driver::request::{Answer, Subject};
+use gamedeployment_driver::NamespacedName;
+use gamedeployment_driver::request::{ReconcileTarget, Response};
+use gamedeployment_driver::watch_event::Unreadable;
 use jiff::Timestamp;
 use kube::api::{ApiResource, DynamicObject, Patch, PatchParams};
 use kube::{Api, Resource};
@@ -21,9 +21,9 @@ impl Caller {
     /// Resets `retry` once the request has been carried out.
     pub(super) async fn reset_retry(
         &self,
-        subject: &Subject,
+        subject: &ReconcileTarget,
         kinds: &[HookKind],
-    ) -> Result<Answer, CallError> {
+    ) -> Result<Response, CallError> {
         let fields = kinds
             .iter()
             .map(|kind| (kind.field().to_owned(), json!({ "retry": false })));
@@ -33,7 +33,7 @@ impl Caller {
     }
 
     /// Pauses the rollout for a canary step; users resume it by setting `paused` back to false.
-    pub(super) async fn pause(&self, subject: &Subject) -> Result<Answer, CallError> {
+    pub(super) async fn pause(&self, subject: &ReconcileTarget) -> Result<Response, CallError> {
         let patch = json!({ "spec": { "updateStrategy": { "paused": true } } });
         self.patch_workload(subject, "pause for a canary step", None, patch)
             .await
@@ -41,9 +41,9 @@ impl Caller {
 
     pub(super) async fn write_status(
         &self,
-        subject: &Subject,
+        subject: &ReconcileTarget,
         status: &GameDeploymentStatus,
-    ) -> Result<Answer, CallError> {
+    ) -> Result<Response, CallError> {
         let value = |status: &Option<GameDeploymentStatus>| serde_json::to_value(status).unwrap_or_default();
         let new = value(&Some(status.clone()));
         let status = replacing(value(&subject.object.status), new);
@@ -59,9 +59,9 @@ impl Caller {
     /// Records that an object cannot be parsed as a GameDeployment. The pod counts in its status stay.
     pub(super) async fn refuse_unreadable(
         &self,
-        key: &Key,
+        key: &NamespacedName,
         invalid: &Unreadable,
-    ) -> Result<Answer, CallError> {
+    ) -> Result<Response, CallError> {
         let metadata = &invalid.metadata;
         let kind = ApiResource::erase::<GameDeployment>(&());
         let api: Api<DynamicObject> = Api::namespaced_with(self.client.clone(), &key.0, &kind);
@@ -79,7 +79,7 @@ impl Caller {
                 && condition["message"] == message
         };
         if conditions.iter().any(said) {
-            return Ok(Answer::Done);
+            return Ok(Response::Done);
         }
         conditions.retain(|condition| condition["type"] != invalid_spec);
         conditions.push(json!({
@@ -102,17 +102,17 @@ impl Caller {
         let about = found.object_ref(&kind);
         let reason = WorkloadReason::InvalidSpec.as_str();
         self.events.warn(about, reason, "Validate", &message);
-        Ok(Answer::Done)
+        Ok(Response::Done)
     }
 
     /// Patches the workload, with the UID and resource version of the decision as preconditions.
     async fn patch_workload(
         &self,
-        subject: &Subject,
+        subject: &ReconcileTarget,
         step: &'static str,
         subresource: Option<&str>,
         mut patch: Value,
-    ) -> Result<Answer, CallError> {
+    ) -> Result<Response, CallError> {
         let metadata = &subject.object.metadata;
         patch["metadata"] = json!({ "uid": metadata.uid, "resourceVersion": metadata.resource_version });
         let api = self.api::<GameDeployment>(subject);

@@ -4,11 +4,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use gamedeployment_core::gate::Grounds;
+use gamedeployment_core::gate::OpenReason;
 use gamedeployment_core::hook_kind::HookKind;
 use gamedeployment_core::plan::Gauges;
 use jiff::Timestamp;
-use operator_runtime::watch::Key;
+use operator_runtime::watch::NamespacedName;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -102,15 +102,16 @@ impl Decision {
     }
 
     /// Outcome that an approved write stands for; `None` for a write that continues an earlier one.
-    fn of(grounds: &Grounds) -> Option<Self> {
-        match grounds {
-            Grounds::Verdict { .. } => Some(Self::Opened),
-            Grounds::Skipped { .. } => Some(Self::Skipped),
-            Grounds::NoHook => Some(Self::Unguarded),
-            Grounds::NotScheduled | Grounds::NeverStarted | Grounds::Ended | Grounds::NodeGone { .. } => {
-                Some(Self::Exempt)
-            }
-            Grounds::UnderWay | Grounds::HotPatch => None,
+    fn of(open_reason: &OpenReason) -> Option<Self> {
+        match open_reason {
+            OpenReason::Verdict { .. } => Some(Self::Opened),
+            OpenReason::Skipped { .. } => Some(Self::Skipped),
+            OpenReason::NoHook => Some(Self::Unguarded),
+            OpenReason::NotScheduled
+            | OpenReason::NeverStarted
+            | OpenReason::Ended
+            | OpenReason::NodeGone { .. } => Some(Self::Exempt),
+            OpenReason::AlreadyStarted | OpenReason::HotPatch => None,
         }
     }
 }
@@ -225,8 +226,8 @@ impl Metrics {
     }
 
     /// Counts a write to a pod by its approval.
-    pub fn passed(&self, hook: Option<HookKind>, grounds: &Grounds) {
-        if let (Some(hook), Some(decision)) = (hook, Decision::of(grounds)) {
+    pub fn passed(&self, hook: Option<HookKind>, open_reason: &OpenReason) {
+        if let (Some(hook), Some(decision)) = (hook, Decision::of(open_reason)) {
             self.gate(hook, decision);
         }
     }
@@ -239,21 +240,21 @@ impl Metrics {
     }
 
     /// Records how long a job took, and whether all its writes succeeded.
-    pub fn reconciled(&self, key: &Key, good: bool, took: Duration) {
+    pub fn reconciled(&self, key: &NamespacedName, good: bool, took: Duration) {
         if let Some(original) = &self.original {
             original.reconciled(key, good, took);
         }
     }
 
     /// Records how long a call took.
-    pub fn took(&self, key: &Key, what: Option<Timed>, good: bool, took: Duration) {
+    pub fn took(&self, key: &NamespacedName, what: Option<Timed>, good: bool, took: Duration) {
         if let (Some(original), Some(what)) = (&self.original, what) {
             original.wrote(key, what, good, took);
         }
     }
 
     /// Updates the gauges of a workload. `wanted` is its desired number of pods.
-    pub fn report(&self, key: &Key, wanted: i32, status: &GameDeploymentStatus, gauges: &Gauges) {
+    pub fn report(&self, key: &NamespacedName, wanted: i32, status: &GameDeploymentStatus, gauges: &Gauges) {
         if let Some(original) = &self.original {
             original.report(key, wanted, status);
         }
@@ -266,7 +267,7 @@ impl Metrics {
     }
 
     /// Removes the gauges of a deleted workload.
-    pub fn forget(&self, key: &Key) {
+    pub fn forget(&self, key: &NamespacedName) {
         self.workloads.forget(key);
         if let Some(original) = &self.original {
             original.forget(key);

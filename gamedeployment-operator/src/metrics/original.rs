@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use gamedeployment_core::gate::Grounds;
+use gamedeployment_core::gate::OpenReason;
 use gamedeployment_core::plan::Action;
 use operator_runtime::metrics::{Durations, Labels, original_status, original_version};
-use operator_runtime::watch::Key;
+use operator_runtime::watch::NamespacedName;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
@@ -57,16 +57,21 @@ pub enum Timed {
 impl Timed {
     /// Maps an action to the original's measure, if there is one.
     pub fn of(action: &Action) -> Option<Self> {
-        let grace = |grounds: &Grounds| matches!(grounds, Grounds::Verdict { .. } | Grounds::UnderWay);
+        let grace = |open_reason: &OpenReason| {
+            matches!(
+                open_reason,
+                OpenReason::Verdict { .. } | OpenReason::AlreadyStarted
+            )
+        };
         match action {
             Action::CreatePod(_) => Some(Self::Create),
             Action::WriteUpdate(update, _) => Some(Self::Update {
                 hot: update.hot(),
-                grace: grace(update.grounds()),
+                grace: grace(update.open_reason()),
             }),
             Action::DeletePod(delete) => Some(Self::Delete {
                 recreates: delete.recreates(),
-                grace: grace(delete.grounds()),
+                grace: grace(delete.open_reason()),
             }),
             _ => None,
         }
@@ -105,12 +110,12 @@ impl Original {
         original_version(registry, "GameDeployment", env!("CARGO_PKG_VERSION"), &kinds);
     }
 
-    pub(super) fn reconciled(&self, key: &Key, good: bool, took: Duration) {
+    pub(super) fn reconciled(&self, key: &NamespacedName, good: bool, took: Duration) {
         self.reconciled
             .observe(&vec![gd(key), original_status(good)], took);
     }
 
-    pub(super) fn wrote(&self, key: &Key, what: Timed, good: bool, took: Duration) {
+    pub(super) fn wrote(&self, key: &NamespacedName, what: Timed, good: bool, took: Duration) {
         let (durations, grace, action) = match what {
             Timed::Create => {
                 return self.created.observe(&vec![gd(key), original_status(good)], took);
@@ -135,7 +140,7 @@ impl Original {
         durations.observe(&labels, took);
     }
 
-    pub(super) fn report(&self, key: &Key, wanted: i32, status: &GameDeploymentStatus) {
+    pub(super) fn report(&self, key: &NamespacedName, wanted: i32, status: &GameDeploymentStatus) {
         let counts = [
             wanted,
             status.ready_replicas,
@@ -148,7 +153,7 @@ impl Original {
         }
     }
 
-    pub(super) fn forget(&self, key: &Key) {
+    pub(super) fn forget(&self, key: &NamespacedName) {
         let gd = gd(key);
         for durations in [&self.reconciled, &self.created, &self.updated, &self.deleted] {
             durations.forget(&gd);
@@ -159,6 +164,6 @@ impl Original {
     }
 }
 
-fn gd(key: &Key) -> (&'static str, String) {
+fn gd(key: &NamespacedName) -> (&'static str, String) {
     ("gd", format!("{}/{}", key.0, key.1))
 }

@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use gamedeployment_core::hook_kind::HookKind;
 use gamedeployment_core::plan::{Gauges, PodGroup};
 use jiff::Timestamp;
-use operator_runtime::watch::Key;
+use operator_runtime::watch::NamespacedName;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::MetricType;
@@ -26,10 +26,10 @@ const BLOCKED: [WorkloadCondition; 3] = [
 
 /// Newest report of every workload.
 #[derive(Debug, Default)]
-pub(super) struct WorkloadCollector(Mutex<BTreeMap<Key, Report>>);
+pub(super) struct WorkloadCollector(Mutex<BTreeMap<NamespacedName, WorkloadSample>>);
 
 #[derive(Debug, Clone)]
-struct Report {
+struct WorkloadSample {
     counts: [(&'static str, i64); 7],
     gauges: Gauges,
     blocked: [bool; BLOCKED.len()],
@@ -40,10 +40,10 @@ struct Report {
 type Series<'a> = dyn FnMut(&[(&'static str, &'static str)], i64) -> Result<(), Error> + 'a;
 
 /// Produces the series of one metric for one workload.
-type Tell = fn(&Report, &mut Series<'_>) -> Result<(), Error>;
+type SeriesFn = fn(&WorkloadSample, &mut Series<'_>) -> Result<(), Error>;
 
 /// Name, help text and series of every metric.
-const METRICS: [(&str, &str, Tell); 7] = [
+const METRICS: [(&str, &str, SeriesFn); 7] = [
     (
         "pods",
         "Pods by state: as the workload's status counts them; to_update: old ones that are to be updated now; \
@@ -92,7 +92,7 @@ impl WorkloadCollector {
     /// Stores a report. Returns by hook how many more pods than before are blocked.
     pub(super) fn set(
         &self,
-        key: &Key,
+        key: &NamespacedName,
         status: &GameDeploymentStatus,
         gauges: &Gauges,
         now: Timestamp,
@@ -115,7 +115,7 @@ impl WorkloadCollector {
             let mut conditions = status.conditions.iter();
             conditions.any(|known| known.type_ == condition.as_str() && known.status == "True")
         };
-        let report = Report {
+        let report = WorkloadSample {
             counts: [
                 ("total", status.replicas.into()),
                 ("ready", status.ready_replicas.into()),
@@ -133,7 +133,7 @@ impl WorkloadCollector {
         more
     }
 
-    pub(super) fn forget(&self, key: &Key) {
+    pub(super) fn forget(&self, key: &NamespacedName) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
     }
 }
@@ -159,7 +159,7 @@ impl Collector for WorkloadCollector {
     }
 }
 
-fn waits(report: &Report, series: &mut Series<'_>, value: fn(PodGroup) -> i64) -> Result<(), Error> {
+fn waits(report: &WorkloadSample, series: &mut Series<'_>, value: fn(PodGroup) -> i64) -> Result<(), Error> {
     for (hook, waits) in HookKind::ALL.into_iter().zip(report.gauges.hooks) {
         let Some(waits) = waits else { continue };
         let states = [
@@ -174,7 +174,7 @@ fn waits(report: &Report, series: &mut Series<'_>, value: fn(PodGroup) -> i64) -
     Ok(())
 }
 
-fn drains(report: &Report, series: &mut Series<'_>, value: fn(PodGroup) -> i64) -> Result<(), Error> {
+fn drains(report: &WorkloadSample, series: &mut Series<'_>, value: fn(PodGroup) -> i64) -> Result<(), Error> {
     series(&[("state", "chosen")], value(report.gauges.chosen))?;
     series(&[("state", "terminating")], value(report.gauges.ending))
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use gamedeployment_core::pod::{Pod, controller_of};
 use gamedeployment_core::revision::Revision;
-use gamedeployment_driver::news::{NodeFacts, OwnedRevision, Template, Workload};
+use gamedeployment_driver::watch_event::{NodeFacts, OwnedRevision, Template, Workload};
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use k8s_openapi::api::core::v1 as api;
 use kube::core::error_boundary::InvalidObject;

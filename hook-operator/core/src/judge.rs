@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use redact::Redactor;
 use shared_api::Phase;
 
-use crate::answer::{Answer, HIDDEN, MeasurementFailure};
+use crate::answer::{HIDDEN, MeasurementFailure, ProviderResponse};
 use crate::value::{MetricValue, cut};
 
 /// Longest value and longest message that a status keeps, in bytes.
@@ -43,7 +43,7 @@ pub struct MeasurementResult {
 /// answers, the result contains nothing of this one.
 pub fn judge(
     rules: &Rules<'_>,
-    outcome: &Result<Answer, MeasurementFailure>,
+    outcome: &Result<ProviderResponse, MeasurementFailure>,
     now: Timestamp,
     redactor: &Redactor,
 ) -> MeasurementResult {
@@ -53,8 +53,8 @@ pub fn judge(
         message: (!message.is_empty()).then(|| cut(&redactor.clean(&message), KEPT_BYTES)),
     };
     let (result, response, empty) = match outcome {
-        Ok(Answer::Value { result, response }) => (result, *response, None),
-        Ok(Answer::NoData {
+        Ok(ProviderResponse::Value { result, response }) => (result, *response, None),
+        Ok(ProviderResponse::NoData {
             message,
             result,
             response,

@@ -9,7 +9,7 @@ pub const KEPT_MEASUREMENTS: usize = 10;
 
 /// Limits that decide a metric's verdict: `failed > limit` and `successful >= limit`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct MetricLimits {
     /// Measurements to take, not counting errors; `None` means no end.
     pub count: Option<i64>,
     /// Tolerated failures; `None` means any number.
@@ -99,7 +99,7 @@ pub fn add(result: &mut MetricResult, measurement: Measurement) {
 }
 
 /// Returns the verdict that a metric's counters have reached, or `None` while more measurements are needed.
-pub fn assess(limits: &Limits, result: &MetricResult) -> Option<Assessment> {
+pub fn assess(limits: &MetricLimits, result: &MetricResult) -> Option<Assessment> {
     let verdict = |phase, reason, because| {
         Some(Assessment {
             phase,
@@ -152,7 +152,7 @@ pub fn assess(limits: &Limits, result: &MetricResult) -> Option<Assessment> {
 
 /// Returns the verdict of a metric whose `count` is used up. Limits may tolerate failures, but a gate opens
 /// only on a measured success: without one the verdict is never Successful.
-fn used_up(limits: &Limits, result: &MetricResult, count: i64) -> Assessment {
+fn used_up(limits: &MetricLimits, result: &MetricResult, count: i64) -> Assessment {
     if limits.successful.is_some() || limits.consecutive_successful.is_some() {
         return Assessment {
             phase: Phase::Failed,
@@ -183,7 +183,7 @@ fn used_up(limits: &Limits, result: &MetricResult, count: i64) -> Assessment {
 mod tests {
     use super::*;
 
-    const NONE: Limits = Limits {
+    const NONE: MetricLimits = MetricLimits {
         count: None,
         failure: Some(0),
         inconclusive: 0,
@@ -194,7 +194,7 @@ mod tests {
 
     /// Adds measurements by their letters `S F I E`. Returns the first verdict and the number of measurements
     /// that it took.
-    fn feed(limits: &Limits, letters: &str) -> Option<(Phase, usize)> {
+    fn feed(limits: &MetricLimits, letters: &str) -> Option<(Phase, usize)> {
         let mut result = MetricResult::default();
         for (index, letter) in letters.chars().enumerate() {
             let phase = match letter {
@@ -217,30 +217,30 @@ mod tests {
 
     #[test]
     fn limits_and_their_order() {
-        let poll = Limits {
+        let poll = MetricLimits {
             failure: None,
             consecutive_error: None,
             successful: Some(2),
             ..NONE
         };
-        let streak = Limits {
+        let streak = MetricLimits {
             successful: None,
             consecutive_successful: Some(2),
             ..poll
         };
-        let count = |n| Limits {
+        let count = |n| MetricLimits {
             count: Some(n),
             ..NONE
         };
-        let tolerant = Limits {
+        let tolerant = MetricLimits {
             failure: Some(2),
             ..count(3)
         };
-        let poll_three = Limits {
+        let poll_three = MetricLimits {
             count: Some(3),
             ..poll
         };
-        let poll_strictly = Limits {
+        let poll_strictly = MetricLimits {
             failure: Some(0),
             ..poll
         };
@@ -268,7 +268,7 @@ mod tests {
     #[test]
     fn tolerated_failures_alone_never_open_a_gate() {
         for failure in [Some(1), Some(3), None] {
-            let limits = Limits {
+            let limits = MetricLimits {
                 failure,
                 count: Some(1),
                 ..NONE
@@ -276,7 +276,7 @@ mod tests {
             let verdict = feed(&limits, "F");
             assert_eq!(verdict, Some((Phase::Failed, 1)), "failureLimit {failure:?}");
         }
-        let limits = Limits {
+        let limits = MetricLimits {
             inconclusive: 5,
             count: Some(2),
             ..NONE

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use expr_conditions::Condition;
-use hook_core::answer::{Answer, MeasurementFailure, interpret_web};
+use hook_core::answer::{MeasurementFailure, ProviderResponse, interpret_web};
 use hook_core::judge::{Rules, judge};
 use hook_core::request::{Method, Tls, WebRequest};
 use hook_core::value::MetricValue;
@@ -14,7 +14,7 @@ use json_path::JsonPath;
 use redact::Redactor;
 use shared_api::Phase;
 
-fn answer(path: Option<&str>, body: &str) -> Result<Answer, MeasurementFailure> {
+fn answer(path: Option<&str>, body: &str) -> Result<ProviderResponse, MeasurementFailure> {
     let request = WebRequest {
         method: Method::Get,
         url: "http://game/".into(),
@@ -28,7 +28,11 @@ fn answer(path: Option<&str>, body: &str) -> Result<Answer, MeasurementFailure> 
     interpret_web(&request, 200, Duration::ZERO, body.as_bytes())
 }
 
-fn judged(success: &str, failure: &str, answer: &Result<Answer, MeasurementFailure>) -> (Phase, String) {
+fn judged(
+    success: &str,
+    failure: &str,
+    answer: &Result<ProviderResponse, MeasurementFailure>,
+) -> (Phase, String) {
     let compile = |text: &str| (!text.is_empty()).then(|| Condition::compile(text).expect(text));
     let (success, failure) = (compile(success), compile(failure));
     let rules = Rules {
@@ -197,7 +201,7 @@ fn a_number_that_is_none_opens_nothing_wherever_it_came_from() {
         ("result[0] / result[1] > 0.05", vec![0.0, 0.0]),
         ("result[0] - result[1] > 5", vec![f64::INFINITY, f64::INFINITY]),
     ] {
-        let answer = Ok(Answer::Value {
+        let answer = Ok(ProviderResponse::Value {
             result: MetricValue::Vector(vector),
             response: None,
         });

@@ -17,18 +17,18 @@
 
 use shared_api::HookRun;
 
-mod kept;
-mod pace;
 pub mod session;
 pub mod sessions;
+mod status_matches;
 mod version;
+mod write_throttle;
 
-pub use session::{Input, MeasurementId, Output, Session, SharedRun, StoreError};
+pub use session::{MeasurementId, Session, SessionInput, SessionOutput, SharedRun, StoreError};
 pub use sessions::{Change, Event, SessionId, Sessions};
 pub use version::Version;
 
 /// Namespace and name.
-pub type Key = (String, String);
+pub type NamespacedName = (String, String);
 
 /// Reason why a session ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,7 +41,7 @@ pub enum End {
 
 impl End {
     /// Whether this state of the run predates the end and arrived late.
-    pub fn is_news_of_before(&self, run: &HookRun) -> bool {
+    pub fn is_stale(&self, run: &HookRun) -> bool {
         match self {
             Self::Concluded(last) => Version::of(run).is_before(*last),
             // A UID is never reused.

@@ -8,25 +8,25 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use hook_core::decide::{self, Ended, Outcome, Plan, Slot, Start, View, decide};
+use hook_core::decide::{self, Ended, MeasurementKey, Outcome, Plan, Start, View, decide};
 use hook_core::judge::MeasurementResult;
-use hook_core::resolve::{Problems, time_to_live};
+use hook_core::resolve::{FieldErrors, time_to_live};
 use jiff::Timestamp;
 use runtime_core::backoff::Backoff;
 use runtime_core::clock::Now;
 use shared_api::{HookRun, HookRunStatus, Phase};
 
 use crate::End;
-use crate::pace::Pace;
 use crate::version::Version;
+use crate::write_throttle::WriteThrottle;
 
 mod exchange;
 mod recording;
 
-pub use exchange::{Input, MeasurementId, Output, SharedRun, StoreError};
+pub use exchange::{MeasurementId, SessionInput, SessionOutput, SharedRun, StoreError};
 
 /// Longest sleep of a session, because the wall clock may be set meanwhile.
-const LONGEST_SLEEP: Duration = Duration::from_secs(30);
+const MAX_SLEEP: Duration = Duration::from_secs(30);
 
 /// State of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,14 +59,14 @@ pub struct Session {
     /// Whether `resolved` was compiled from an older spec.
     outdated: bool,
     taken_up_at: Timestamp,
-    in_flight: BTreeMap<MeasurementId, Slot>,
+    in_flight: BTreeMap<MeasurementId, MeasurementKey>,
     measurements: MeasurementId,
     outcomes: Vec<Outcome>,
     /// Whether a measurement has ended since the last decision.
     collected: bool,
     /// Reason why a metric could not be measured, until it is recorded.
     held_up: Option<String>,
-    pace: Pace,
+    pace: WriteThrottle,
     /// Duration of the last measurement.
     last: Duration,
     /// Back-off for consecutive failed writes.
@@ -74,7 +74,7 @@ pub struct Session {
     /// Last status sent, until its outcome is known.
     sent: Option<Box<HookRunStatus>>,
     state: State,
-    output: VecDeque<Output>,
+    output: VecDeque<SessionOutput>,
 }
 
 impl Session {
@@ -83,7 +83,7 @@ impl Session {
         Self {
             run,
             news: None,
-            resolved: Arc::new(Err(Problems::default())),
+            resolved: Arc::new(Err(FieldErrors::default())),
             outdated: true,
             taken_up_at: now.wall,
             in_flight: BTreeMap::new(),
@@ -91,7 +91,7 @@ impl Session {
             outcomes: Vec::new(),
             collected: false,
             held_up: None,
-            pace: Pace::default(),
+            pace: WriteThrottle::default(),
             last: Duration::ZERO,
             retry: recording::retry(),
             sent: None,
@@ -106,21 +106,21 @@ impl Session {
     }
 
     /// Applies an input. Ignores an answer that it does not expect.
-    pub fn handle(&mut self, input: Input, now: Now) {
+    pub fn handle(&mut self, input: SessionInput, now: Now) {
         match (input, self.state) {
-            (Input::News(run), _) => self.news = Some(run),
-            (Input::Resolved(resolved), State::Resolves) => {
+            (SessionInput::Watch(run), _) => self.news = Some(run),
+            (SessionInput::Resolved(resolved), State::Resolves) => {
                 self.resolved = resolved;
                 self.state = State::Decides;
                 self.forget_recorded();
             }
-            (Input::Recorded(answer), State::Records) => self.recorded(answer, now),
-            (Input::Read(answer), State::Reads { conflict }) => self.read(answer, conflict, now),
-            (Input::Deleted(answer), State::Deletes) => match answer {
+            (SessionInput::Recorded(answer), State::Records) => self.recorded(answer, now),
+            (SessionInput::Read(answer), State::Reads { conflict }) => self.read(answer, conflict, now),
+            (SessionInput::Deleted(answer), State::Deletes) => match answer {
                 Ok(()) => self.end(End::Gone),
                 Err(error) => self.recover(error, now),
             },
-            (Input::Measured(id, outcome), _) => {
+            (SessionInput::Measured(id, outcome), _) => {
                 if self.in_flight.remove(&id).is_some() {
                     let took = outcome.finished_at.duration_since(outcome.started_at);
                     self.last = Duration::try_from(took).unwrap_or_default();
@@ -128,20 +128,26 @@ impl Session {
                     self.collected = true;
                 }
             }
-            (Input::NotAsked(id, why), _) => {
+            (SessionInput::NotAsked(id, why), _) => {
                 // The measurement is still due and is started again.
                 if self.in_flight.remove(&id).is_some() {
                     self.held_up = Some(why);
                     self.collected = true;
                 }
             }
-            (Input::Broken(id), _) => self.broken(id, now),
-            (Input::Resolved(_) | Input::Recorded(_) | Input::Read(_) | Input::Deleted(_), _) => {}
+            (SessionInput::Broken(id), _) => self.broken(id, now),
+            (
+                SessionInput::Resolved(_)
+                | SessionInput::Recorded(_)
+                | SessionInput::Read(_)
+                | SessionInput::Deleted(_),
+                _,
+            ) => {}
         }
     }
 
     /// Returns the next output, or `None` if nothing is due before the next input or [`Session::deadline`].
-    pub fn poll(&mut self, now: Now) -> Option<Output> {
+    pub fn poll(&mut self, now: Now) -> Option<SessionOutput> {
         if self.output.is_empty() {
             self.go_on(now);
         }
@@ -183,7 +189,7 @@ impl Session {
         }
         if std::mem::take(&mut self.outdated) {
             self.state = State::Resolves;
-            self.output.push_back(Output::Resolve(self.run.clone()));
+            self.output.push_back(SessionOutput::Resolve(self.run.clone()));
         } else {
             self.decide(now);
         }
@@ -201,17 +207,17 @@ impl Session {
         self.cancel(&cancel);
         match (record, ended) {
             (Some(status), _) => match self.pace.wait_for(&status, now.mono) {
-                Some(wait) => self.state = State::Waits(now.mono + wait.min(LONGEST_SLEEP)),
+                Some(wait) => self.state = State::Waits(now.mono + wait.min(MAX_SLEEP)),
                 None => self.record(status, now),
             },
             (None, Some(Ended::Keep)) => self.end(End::Concluded(Version::of(&self.run))),
             (None, Some(Ended::Delete)) => {
                 self.state = State::Deletes;
-                self.output.push_back(Output::Delete(self.run.clone()));
+                self.output.push_back(SessionOutput::Delete(self.run.clone()));
             }
             (None, Some(Ended::DeleteLater) | None) => {
                 self.start(start);
-                let longest = now.mono + LONGEST_SLEEP;
+                let longest = now.mono + MAX_SLEEP;
                 let until = wake_at.map_or(longest, |at| now.at(at).min(longest));
                 self.state = State::Waits(until);
             }
@@ -221,7 +227,7 @@ impl Session {
     fn plan(&mut self, now: Timestamp) -> Plan {
         self.taken_up_at = self.taken_up_at.min(now);
         let status = self.run.status.clone().unwrap_or_default();
-        let in_flight: Vec<Slot> = self.in_flight.values().cloned().collect();
+        let in_flight: Vec<MeasurementKey> = self.in_flight.values().cloned().collect();
         let view = View {
             spec: self.resolved.as_ref().as_ref(),
             time_to_live: time_to_live(&self.run.spec),
@@ -237,15 +243,15 @@ impl Session {
 
     fn end(&mut self, end: End) {
         self.state = State::Ended;
-        self.output.push_back(Output::End(end));
+        self.output.push_back(SessionOutput::End(end));
     }
 
-    fn cancel(&mut self, slots: &[Slot]) {
+    fn cancel(&mut self, slots: &[MeasurementKey]) {
         let output = &mut self.output;
         self.in_flight.retain(|id, slot| {
             let stays = !slots.contains(slot);
             if !stays {
-                output.push_back(Output::Cancel(*id));
+                output.push_back(SessionOutput::Cancel(*id));
             }
             stays
         });
@@ -257,7 +263,8 @@ impl Session {
             let id = self.measurements;
             self.in_flight.insert(id, slot.clone());
             let resolved = self.resolved.clone();
-            self.output.push_back(Output::Measure(id, slot, due, resolved));
+            self.output
+                .push_back(SessionOutput::Measure(id, slot, due, resolved));
         }
     }
 
@@ -315,7 +322,7 @@ impl Session {
     /// Cancels and drops measurements of metrics that were replaced; they say nothing about the new metrics.
     fn forget_unrecorded(&mut self) {
         let cancelled = std::mem::take(&mut self.in_flight).into_keys();
-        self.output.extend(cancelled.map(Output::Cancel));
+        self.output.extend(cancelled.map(SessionOutput::Cancel));
         self.outcomes.clear();
         self.held_up = None;
     }

@@ -5,23 +5,23 @@ use std::sync::Arc;
 
 use shared_api::HookRun;
 
-use crate::{End, Key};
+use crate::{End, NamespacedName};
 
 /// Watch event of HookRuns.
 #[derive(Debug)]
 pub enum Event {
     /// Start of a list.
-    ListBegins,
+    Init,
     /// Run in the list.
-    Listed(Arc<HookRun>),
+    InitApply(Arc<HookRun>),
     /// Run that cannot be parsed, in the list or after a change.
-    Unreadable(Key),
+    Unreadable(NamespacedName),
     /// End of a list.
-    ListEnds,
+    InitDone,
     /// Created or changed run.
-    Applied(Arc<HookRun>),
+    Apply(Arc<HookRun>),
     /// Deleted run.
-    Deleted(Key),
+    Delete(NamespacedName),
 }
 
 /// Identifies a session: a run may get a second one.
@@ -31,16 +31,16 @@ pub type SessionId = u64;
 #[derive(Debug)]
 pub enum Change {
     /// Open a session for a run.
-    Open(Key, SessionId, Arc<HookRun>),
+    Open(NamespacedName, SessionId, Arc<HookRun>),
     /// Pass the new state to the session.
-    Tell(Key, Arc<HookRun>),
+    Update(NamespacedName, Arc<HookRun>),
     /// End the session and cancel its calls.
-    Close(Key),
+    Close(NamespacedName),
 }
 
 /// State of a run's session.
 #[derive(Debug)]
-enum Slot {
+enum SessionEntry {
     /// The session is open; holds the last state from the watch.
     Taken(SessionId, Arc<HookRun>),
     /// The session has ended, and the watch has not shown that yet. An older state that arrives now must not
@@ -56,26 +56,26 @@ enum Slot {
 /// Sessions of one process.
 #[derive(Debug, Default)]
 pub struct Sessions {
-    slots: HashMap<Key, Slot>,
+    slots: HashMap<NamespacedName, SessionEntry>,
     /// Runs in the list that is being read.
-    listed: Option<HashSet<Key>>,
+    listed: Option<HashSet<NamespacedName>>,
     opened: SessionId,
 }
 
 impl Sessions {
     /// Returns the runs in the list that is being read, if any.
-    pub fn listed(&self) -> Option<&HashSet<Key>> {
+    pub fn listed(&self) -> Option<&HashSet<NamespacedName>> {
         self.listed.as_ref()
     }
 
     /// Applies a watch event.
     pub fn observe(&mut self, event: Event) -> Vec<Change> {
         match event {
-            Event::ListBegins => {
+            Event::Init => {
                 self.listed = Some(HashSet::new());
                 Vec::new()
             }
-            Event::Listed(run) | Event::Applied(run) => {
+            Event::InitApply(run) | Event::Apply(run) => {
                 let key = key_of(&run);
                 if let Some(listed) = &mut self.listed {
                     listed.insert(key.clone());
@@ -88,29 +88,29 @@ impl Sessions {
                 }
                 self.close(key)
             }
-            Event::Deleted(key) => self.close(key),
+            Event::Delete(key) => self.close(key),
             // A run that was deleted while the watch was interrupted is missing in the list.
-            Event::ListEnds => {
+            Event::InitDone => {
                 let Some(listed) = self.listed.take() else {
                     return Vec::new();
                 };
                 let gone = self.slots.keys().filter(|key| !listed.contains(*key));
-                let gone: BTreeSet<Key> = gone.cloned().collect();
+                let gone: BTreeSet<NamespacedName> = gone.cloned().collect();
                 gone.into_iter().flat_map(|key| self.close(key)).collect()
             }
         }
     }
 
-    fn apply(&mut self, key: Key, run: Arc<HookRun>) -> Vec<Change> {
+    fn apply(&mut self, key: NamespacedName, run: Arc<HookRun>) -> Vec<Change> {
         if run.metadata.deletion_timestamp.is_some() {
             return self.close(key);
         }
         match self.slots.get_mut(&key) {
-            Some(Slot::Taken(_, latest)) if uid_of(latest) == uid_of(&run) => {
+            Some(SessionEntry::Taken(_, latest)) if uid_of(latest) == uid_of(&run) => {
                 latest.clone_from(&run);
-                vec![Change::Tell(key, run)]
+                vec![Change::Update(key, run)]
             }
-            Some(Slot::Left { uid, end }) if uid == uid_of(&run) && end.is_news_of_before(&run) => Vec::new(),
+            Some(SessionEntry::Left { uid, end }) if uid == uid_of(&run) && end.is_stale(&run) => Vec::new(),
             _ if is_over(&run) => self.close(key),
             _ => {
                 let mut changes = self.close(key.clone());
@@ -120,29 +120,29 @@ impl Sessions {
         }
     }
 
-    fn open(&mut self, key: Key, run: Arc<HookRun>) -> Change {
+    fn open(&mut self, key: NamespacedName, run: Arc<HookRun>) -> Change {
         self.opened += 1;
         self.slots
-            .insert(key.clone(), Slot::Taken(self.opened, run.clone()));
+            .insert(key.clone(), SessionEntry::Taken(self.opened, run.clone()));
         Change::Open(key, self.opened, run)
     }
 
-    fn close(&mut self, key: Key) -> Vec<Change> {
+    fn close(&mut self, key: NamespacedName) -> Vec<Change> {
         match self.slots.remove(&key) {
-            Some(Slot::Taken(..)) => vec![Change::Close(key)],
-            Some(Slot::Left { .. }) | None => Vec::new(),
+            Some(SessionEntry::Taken(..)) => vec![Change::Close(key)],
+            Some(SessionEntry::Left { .. }) | None => Vec::new(),
         }
     }
 
     /// Records that a session ended, until the watch shows it.
-    pub fn ended(&mut self, key: Key, id: SessionId, end: End) -> Vec<Change> {
+    pub fn ended(&mut self, key: NamespacedName, id: SessionId, end: End) -> Vec<Change> {
         let latest = match self.slots.get(&key) {
-            Some(Slot::Taken(taken, latest)) if *taken == id => latest.clone(),
+            Some(SessionEntry::Taken(taken, latest)) if *taken == id => latest.clone(),
             _ => return Vec::new(),
         };
-        if end.is_news_of_before(&latest) {
+        if end.is_stale(&latest) {
             let uid = uid_of(&latest).to_owned();
-            self.slots.insert(key, Slot::Left { uid, end });
+            self.slots.insert(key, SessionEntry::Left { uid, end });
             return Vec::new();
         }
         // The watch has already shown the end, and no session has seen what came after it.
@@ -155,9 +155,9 @@ impl Sessions {
     }
 
     /// Opens a new session for a run whose session panicked.
-    pub fn broken(&mut self, key: &Key, id: SessionId) -> Option<Change> {
+    pub fn broken(&mut self, key: &NamespacedName, id: SessionId) -> Option<Change> {
         match self.slots.get(key) {
-            Some(Slot::Taken(taken, latest)) if *taken == id => {
+            Some(SessionEntry::Taken(taken, latest)) if *taken == id => {
                 let latest = latest.clone();
                 Some(self.open(key.clone(), latest))
             }
@@ -166,7 +166,7 @@ impl Sessions {
     }
 }
 
-fn key_of(run: &HookRun) -> Key {
+fn key_of(run: &HookRun) -> NamespacedName {
     let metadata = &run.metadata;
     (
         metadata.namespace.clone().unwrap_or_default(),
@@ -202,7 +202,7 @@ mod tests {
         Arc::new(serde_json::from_value(run).unwrap())
     }
 
-    fn key() -> Key {
+    fn key() -> NamespacedName {
         ("games".to_owned(), "run".to_owned())
     }
 
@@ -210,7 +210,7 @@ mod tests {
     fn words(changes: Vec<Change>) -> Vec<String> {
         let words = changes.into_iter().map(|change| match change {
             Change::Open(_, id, run) => format!("open {id} {}", uid_of(&run)),
-            Change::Tell(_, run) => format!("tell {}", uid_of(&run)),
+            Change::Update(_, run) => format!("tell {}", uid_of(&run)),
             Change::Close(_) => "close".to_owned(),
         });
         words.collect()
@@ -223,7 +223,7 @@ mod tests {
     #[test]
     fn a_run_without_a_verdict_has_a_session_until_it_has_one() {
         let mut sessions = Sessions::default();
-        let mut apply = |run| words(sessions.observe(Event::Applied(run)));
+        let mut apply = |run| words(sessions.observe(Event::Apply(run)));
         assert_eq!(apply(run("a", 1, "Running")), ["open 1 a"]);
         assert_eq!(apply(run("a", 2, "Running")), ["tell a"]);
         assert_eq!(
@@ -236,15 +236,15 @@ mod tests {
             ["close"],
             "it has ended before anybody looked"
         );
-        assert!(words(sessions.observe(Event::Deleted(key()))).is_empty());
+        assert!(words(sessions.observe(Event::Delete(key()))).is_empty());
     }
 
     #[test]
     fn an_end_is_remembered_until_the_watch_shows_it() {
         let mut sessions = Sessions::default();
-        sessions.observe(Event::Applied(run("a", 1, "Running")));
+        sessions.observe(Event::Apply(run("a", 1, "Running")));
         assert!(sessions.ended(key(), 1, concluded(5)).is_empty());
-        let mut apply = |run| words(sessions.observe(Event::Applied(run)));
+        let mut apply = |run| words(sessions.observe(Event::Apply(run)));
         assert!(apply(run("a", 3, "Running")).is_empty(), "it comes back to life");
         assert!(apply(run("a", 5, "Successful")).is_empty());
         assert_eq!(
@@ -257,23 +257,23 @@ mod tests {
     #[test]
     fn what_came_while_a_session_ended_is_not_lost() {
         let mut sessions = Sessions::default();
-        sessions.observe(Event::Applied(run("a", 1, "Running")));
-        sessions.observe(Event::Applied(run("a", 9, "Running")));
+        sessions.observe(Event::Apply(run("a", 1, "Running")));
+        sessions.observe(Event::Apply(run("a", 9, "Running")));
         assert_eq!(words(sessions.ended(key(), 1, concluded(5))), ["open 2 a"]);
     }
 
     #[test]
     fn the_end_of_a_session_is_no_other_ones() {
         let mut sessions = Sessions::default();
-        sessions.observe(Event::Applied(run("a", 1, "Running")));
+        sessions.observe(Event::Apply(run("a", 1, "Running")));
         sessions.observe(Event::Unreadable(key()));
         assert_eq!(
-            words(sessions.observe(Event::Applied(run("a", 3, "Running")))),
+            words(sessions.observe(Event::Apply(run("a", 3, "Running")))),
             ["open 2 a"]
         );
         assert!(sessions.ended(key(), 1, End::Gone).is_empty());
         assert_eq!(
-            words(sessions.observe(Event::Applied(run("a", 4, "Running")))),
+            words(sessions.observe(Event::Apply(run("a", 4, "Running")))),
             ["tell a"]
         );
         let again = sessions.broken(&key(), 2);
@@ -283,21 +283,21 @@ mod tests {
     #[test]
     fn a_run_that_is_being_deleted_has_no_session() {
         let mut sessions = Sessions::default();
-        sessions.observe(Event::Applied(run("a", 1, "Running")));
+        sessions.observe(Event::Apply(run("a", 1, "Running")));
         // A finalizer holds it.
         let mut ends = Arc::unwrap_or_clone(run("a", 2, "Running"));
         ends.metadata.deletion_timestamp =
             Some(serde_json::from_value(json!("1970-01-01T00:00:02Z")).unwrap());
         let ends = Arc::new(ends);
-        assert_eq!(words(sessions.observe(Event::Applied(ends.clone()))), ["close"]);
-        assert!(words(sessions.observe(Event::Applied(ends))).is_empty());
+        assert_eq!(words(sessions.observe(Event::Apply(ends.clone()))), ["close"]);
+        assert!(words(sessions.observe(Event::Apply(ends))).is_empty());
     }
 
     #[test]
     fn what_no_list_holds_is_closed() {
         let mut sessions = Sessions::default();
-        sessions.observe(Event::Applied(run("a", 1, "Running")));
-        sessions.observe(Event::ListBegins);
-        assert_eq!(words(sessions.observe(Event::ListEnds)), ["close"]);
+        sessions.observe(Event::Apply(run("a", 1, "Running")));
+        sessions.observe(Event::Init);
+        assert_eq!(words(sessions.observe(Event::InitDone)), ["close"]);
     }
 }

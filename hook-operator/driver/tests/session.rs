@@ -4,10 +4,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hook_core::decide::{Outcome, Slot};
+use hook_core::decide::{MeasurementKey, Outcome};
 use hook_core::judge::MeasurementResult;
 use hook_core::resolve::resolve_run;
-use hook_driver::{Input, MeasurementId, Output, Session};
+use hook_driver::{MeasurementId, Session, SessionInput, SessionOutput};
 use jiff::Timestamp;
 use runtime_core::clock::Now;
 use serde_json::{Value, json};
@@ -49,7 +49,7 @@ struct Play {
     version: u64,
     status: Option<HookRunStatus>,
     /// Measurements under way.
-    asked: Vec<(MeasurementId, Slot)>,
+    asked: Vec<(MeasurementId, MeasurementKey)>,
     cancelled: Vec<MeasurementId>,
     resolved: usize,
 }
@@ -89,15 +89,15 @@ impl Play {
                 return None;
             };
             match output {
-                Output::Resolve(run) => {
+                SessionOutput::Resolve(run) => {
                     self.resolved += 1;
                     let resolved = Arc::new(resolve_run(&run.spec));
-                    self.session.handle(Input::Resolved(resolved), at(second));
+                    self.session.handle(SessionInput::Resolved(resolved), at(second));
                 }
-                Output::Record(_, status) => return Some(*status),
-                Output::Measure(id, slot, ..) => self.asked.push((id, slot)),
-                Output::Cancel(id) => self.cancelled.push(id),
-                Output::Wrote(_) => {}
+                SessionOutput::Record(_, status) => return Some(*status),
+                SessionOutput::Measure(id, slot, ..) => self.asked.push((id, slot)),
+                SessionOutput::Cancel(id) => self.cancelled.push(id),
+                SessionOutput::StatusWritten(_) => {}
                 other => panic!("{other:?}"),
             }
         }
@@ -107,7 +107,7 @@ impl Play {
         self.version += 1;
         self.status = Some(status);
         self.session
-            .handle(Input::Recorded(Ok(self.current())), at(second));
+            .handle(SessionInput::Recorded(Ok(self.current())), at(second));
     }
 
     fn current(&self) -> Arc<HookRun> {
@@ -127,7 +127,8 @@ impl Play {
                 message: None,
             },
         };
-        self.session.handle(Input::Measured(id, outcome), at(second));
+        self.session
+            .handle(SessionInput::Measured(id, outcome), at(second));
     }
 
     /// Number of recorded successes.
@@ -159,7 +160,7 @@ fn what_is_measured_while_a_status_is_recorded_is_recorded_after_it() {
 fn an_old_state_of_a_run_changes_nothing() {
     let mut play = Play::begin(two());
     let old = run(9, &[metric("other", "http://game/c")], None);
-    play.session.handle(Input::News(old), at(3));
+    play.session.handle(SessionInput::Watch(old), at(3));
     play.go_on(3);
     assert_eq!((play.resolved, play.cancelled.len()), (1, 0));
 }
@@ -170,7 +171,7 @@ fn news_that_come_while_a_status_is_recorded_are_heard_after_it() {
     play.measured(0, 3);
     let status = play.until_record(3).unwrap();
     let other = run(99, &[metric("players", "http://game/c")], None);
-    play.session.handle(Input::News(other), at(3));
+    play.session.handle(SessionInput::Watch(other), at(3));
     play.recorded(status, 3);
     play.go_on(4);
     assert!(play.resolved > 1);
@@ -181,7 +182,7 @@ fn metrics_that_are_replaced_take_what_they_measured_with_them() {
     let mut play = Play::begin(two());
     play.metrics = vec![metric("players", "http://game/c")];
     play.version += 1;
-    play.session.handle(Input::News(play.current()), at(3));
+    play.session.handle(SessionInput::Watch(play.current()), at(3));
     play.go_on(3);
     assert_eq!(play.cancelled.len(), 2);
     // The answer to the earlier call still arrives.

@@ -1,6 +1,6 @@
 //! Flags and environment variables for measuring.
 
-use crate::{EgressPolicy, EgressRule, Limits, Providers};
+use crate::{EgressPolicy, EgressRule, ProviderLimits, Providers};
 
 /// Flags of everything that measures: the operator and the local runner.
 #[derive(Debug, Clone, clap::Args)]
@@ -49,11 +49,11 @@ impl Measuring {
             allow: self.egress_allow.clone(),
             deny: self.egress_deny.clone(),
         };
-        let limits = Limits {
+        let limits = ProviderLimits {
             overall: self.max_in_flight.max(1),
             per_host: self.max_in_flight_per_host.max(1),
             bytes: self.max_answer_bytes,
-            ..Limits::default()
+            ..ProviderLimits::default()
         };
         Providers::new(policy, limits)
     }

@@ -11,7 +11,7 @@
 //! | [`resolver`] | name resolution that returns only addresses that may be called |
 //! | [`client`] | HTTP clients, one for each way to trust a server |
 //! | [`limits`] | limit of concurrent calls, overall and to one host |
-//! | [`room`] | limit of the memory for requests and answers |
+//! | [`memory_budget`] | limit of the memory for requests and answers |
 //! | [`failure`] | an HTTP client's error as one sentence without credentials |
 //!
 //! [`hook_core::answer`] interprets the bytes.
@@ -22,24 +22,24 @@ mod exchange;
 mod failure;
 pub mod flags;
 mod limits;
+mod memory_budget;
 mod prometheus;
 mod resolver;
-mod room;
 mod web;
 
 use std::sync::Arc;
 
 use fair_share::compute::Compute;
-use hook_core::answer::{Answer, MeasurementFailure, interpret_prometheus, interpret_web};
+use hook_core::answer::{MeasurementFailure, ProviderResponse, interpret_prometheus, interpret_web};
 use hook_core::request::Request;
 
 use crate::client::Clients;
 pub use crate::egress::{EgressPolicy, EgressRule, EgressRuleError};
 pub use crate::exchange::Reply;
-pub use crate::limits::Limits;
-use crate::limits::Slots;
-use crate::room::Room;
-pub use crate::room::{Claim, LARGEST_CLAIM};
+use crate::limits::CallLimiter;
+pub use crate::limits::ProviderLimits;
+use crate::memory_budget::MemoryBudget;
+pub use crate::memory_budget::{MAX_RESERVATION, MemoryReservation};
 
 /// State that all measurements share. Cheap to clone; clones share connections and limits.
 ///
@@ -51,21 +51,21 @@ pub struct Providers {
 
 struct Shared {
     egress: Arc<EgressPolicy>,
-    slots: Arc<Slots>,
-    room: Arc<Room>,
+    slots: Arc<CallLimiter>,
+    room: Arc<MemoryBudget>,
     clients: Clients,
     compute: Compute,
 }
 
 impl Providers {
     /// Creates providers that respect the egress policy and the limits.
-    pub fn new(policy: EgressPolicy, limits: Limits) -> Self {
+    pub fn new(policy: EgressPolicy, limits: ProviderLimits) -> Self {
         let egress = Arc::new(policy);
         Self {
             shared: Arc::new(Shared {
                 clients: Clients::new(Arc::clone(&egress)),
-                slots: Arc::new(Slots::new(limits)),
-                room: Arc::new(Room::new(limits)),
+                slots: Arc::new(CallLimiter::new(limits)),
+                room: Arc::new(MemoryBudget::new(limits)),
                 compute: Compute::default(),
                 egress,
             }),
@@ -77,14 +77,18 @@ impl Providers {
     ///
     /// # Errors
     /// The reason why the answer is not a value; see [`hook_core::answer::FailureKind`]. Nothing is retried.
-    pub async fn measure(&self, namespace: &str, request: &Request) -> Result<Answer, MeasurementFailure> {
+    pub async fn measure(
+        &self,
+        namespace: &str,
+        request: &Request,
+    ) -> Result<ProviderResponse, MeasurementFailure> {
         let mut claim = self.claim(namespace);
         let reply = self.ask(namespace, request, &mut claim).await?;
         reply.interpret(request)
     }
 
     /// Returns an empty memory reservation for a measurement of a namespace.
-    pub fn claim(&self, namespace: &str) -> Claim {
+    pub fn claim(&self, namespace: &str) -> MemoryReservation {
         self.shared.room.claim(namespace)
     }
 
@@ -97,7 +101,7 @@ impl Providers {
         &self,
         namespace: &str,
         request: &Request,
-        claim: &mut Claim,
+        claim: &mut MemoryReservation,
     ) -> Result<Reply, MeasurementFailure> {
         match request {
             Request::Web(request) => web::ask(&self.shared, namespace, request, claim).await,
@@ -126,7 +130,7 @@ impl Reply {
     ///
     /// # Errors
     /// The reason why there is none.
-    pub fn interpret(&self, request: &Request) -> Result<Answer, MeasurementFailure> {
+    pub fn interpret(&self, request: &Request) -> Result<ProviderResponse, MeasurementFailure> {
         let Self { code, latency, body } = self;
         match request {
             Request::Web(request) => interpret_web(request, *code, *latency, body),

@@ -11,13 +11,13 @@ use std::{
     time::Duration,
 };
 
-use fair_share::slots::{Slot as FairSlot, Slots as FairSlots};
+use fair_share::semaphore::{FairSemaphore, Permit};
 use hook_core::answer::{FailureKind, MeasurementFailure};
 use tokio::time::{Instant, timeout_at};
 
 /// Limits on concurrent calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct ProviderLimits {
     /// Calls overall; at least 1.
     pub overall: usize,
     /// Calls to one host and port; at least 1.
@@ -29,7 +29,7 @@ pub struct Limits {
     pub bytes: usize,
 }
 
-impl Default for Limits {
+impl Default for ProviderLimits {
     fn default() -> Self {
         Self {
             overall: 4096,
@@ -41,42 +41,42 @@ impl Default for Limits {
 }
 
 /// Slots for calls.
-pub(crate) struct Slots {
-    limits: Limits,
-    overall: FairSlots,
+pub(crate) struct CallLimiter {
+    limits: ProviderLimits,
+    overall: FairSemaphore,
     waiting: AtomicUsize,
     /// Hosts with a call or a waiter.
     hosts: Mutex<HashMap<String, Host>>,
 }
 
 struct Host {
-    slots: FairSlots,
+    slots: FairSemaphore,
     /// Number of calls and waiters.
     users: usize,
 }
 
 /// Permission to make one call, returned when dropped.
-pub(crate) struct Slot {
+pub(crate) struct CallPermit {
     // Dropped in this order: the permits before the host can be forgotten.
-    _overall: FairSlot,
-    _host: FairSlot,
+    _overall: Permit,
+    _host: Permit,
     _guard: HostGuard,
 }
 
 /// Keeps a host's slots while they are in use.
 struct HostGuard {
-    slots: Arc<Slots>,
+    slots: Arc<CallLimiter>,
     host: String,
 }
 
 /// Counts a waiter until it gets its slot, gives up or is dropped.
 struct Waiting<'a>(&'a AtomicUsize);
 
-impl Slots {
-    pub(crate) fn new(limits: Limits) -> Self {
+impl CallLimiter {
+    pub(crate) fn new(limits: ProviderLimits) -> Self {
         Self {
             limits,
-            overall: FairSlots::with_room(limits.overall),
+            overall: FairSemaphore::with_reserve(limits.overall),
             waiting: AtomicUsize::new(0),
             hosts: Mutex::default(),
         }
@@ -95,7 +95,7 @@ impl Slots {
         self: &Arc<Self>,
         namespace: &str,
         host: &str,
-    ) -> Result<Slot, MeasurementFailure> {
+    ) -> Result<CallPermit, MeasurementFailure> {
         let _waiting = Waiting::begin(&self.waiting);
         let deadline = Instant::now() + self.limits.wait;
         let (guard, slots) = HostGuard::take(self, host);
@@ -103,7 +103,7 @@ impl Slots {
         let host_permit = self.wait(&slots, namespace, deadline, &in_use).await?;
         let in_use = format!("{} calls", self.limits.overall);
         let overall = self.wait(&self.overall, namespace, deadline, &in_use).await?;
-        Ok(Slot {
+        Ok(CallPermit {
             _overall: overall,
             _host: host_permit,
             _guard: guard,
@@ -112,11 +112,11 @@ impl Slots {
 
     async fn wait(
         &self,
-        slots: &FairSlots,
+        slots: &FairSemaphore,
         namespace: &str,
         deadline: Instant,
         in_use: &str,
-    ) -> Result<FairSlot, MeasurementFailure> {
+    ) -> Result<Permit, MeasurementFailure> {
         timeout_at(deadline, slots.take(namespace)).await.map_err(|_| {
             not_asked(&format!(
                 "waited {:?} for a free slot: the share of this namespace in {in_use} is in use",
@@ -132,10 +132,10 @@ pub(crate) fn not_asked(why: &str) -> MeasurementFailure {
 }
 
 impl HostGuard {
-    fn take(slots: &Arc<Slots>, name: &str) -> (Self, FairSlots) {
+    fn take(slots: &Arc<CallLimiter>, name: &str) -> (Self, FairSemaphore) {
         let mut hosts = slots.hosts.lock().unwrap_or_else(PoisonError::into_inner);
         let host = hosts.entry(name.to_owned()).or_insert_with(|| Host {
-            slots: FairSlots::with_room(slots.limits.per_host),
+            slots: FairSemaphore::with_reserve(slots.limits.per_host),
             users: 0,
         });
         host.users += 1;
@@ -176,13 +176,13 @@ impl Drop for Waiting<'_> {
 mod tests {
     use super::*;
 
-    fn slots(overall: usize, per_host: usize) -> Arc<Slots> {
+    fn slots(overall: usize, per_host: usize) -> Arc<CallLimiter> {
         let wait = Duration::from_secs(3);
-        Arc::new(Slots::new(Limits {
+        Arc::new(CallLimiter::new(ProviderLimits {
             overall,
             per_host,
             wait,
-            ..Limits::default()
+            ..ProviderLimits::default()
         }))
     }
 

@@ -8,8 +8,8 @@ use reqwest::{
 };
 
 use crate::{
-    Claim, Shared,
-    exchange::{self, Call, Reply, invalid, parse_headers, parse_url},
+    MemoryReservation, Shared,
+    exchange::{self, HttpCall, Reply, invalid, parse_headers, parse_url},
 };
 
 /// Queries the server once, at its own current time.
@@ -17,11 +17,11 @@ pub(crate) async fn ask(
     shared: &Shared,
     namespace: &str,
     request: &PrometheusRequest,
-    claim: &mut Claim,
+    claim: &mut MemoryReservation,
 ) -> Result<Reply, MeasurementFailure> {
     let (post, get) = calls(request)?;
     let url = post.url.clone();
-    let send = async |client, claim: &mut Claim| {
+    let send = async |client, claim: &mut MemoryReservation| {
         let reply: Reply = exchange::send(shared, &client, post, claim).await?;
         if reply.code == StatusCode::METHOD_NOT_ALLOWED.as_u16() {
             return exchange::send(shared, &client, get, claim).await;
@@ -41,7 +41,7 @@ pub(crate) async fn ask(
 }
 
 /// Builds the query as a POST and as a GET.
-fn calls(request: &PrometheusRequest) -> Result<(Call, Call), MeasurementFailure> {
+fn calls(request: &PrometheusRequest) -> Result<(HttpCall, HttpCall), MeasurementFailure> {
     let headers = parse_headers(&request.headers)?;
     let post_url = endpoint(&request.address)?;
     let mut get_url = post_url.clone();
@@ -55,13 +55,13 @@ fn calls(request: &PrometheusRequest) -> Result<(Call, Call), MeasurementFailure
         CONTENT_TYPE,
         HeaderValue::from_static("application/x-www-form-urlencoded"),
     );
-    let post = Call {
+    let post = HttpCall {
         method: Method::POST,
         url: post_url,
         headers: post_headers,
         body: form.query().map(|query| query.to_owned().into()),
     };
-    let get = Call {
+    let get = HttpCall {
         method: Method::GET,
         url: get_url,
         headers,

@@ -12,7 +12,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use fair_share::slots::{Slot, Slots};
+use fair_share::semaphore::{FairSemaphore, Permit};
 use futures::{
     FutureExt,
     future::{BoxFuture, Shared, WeakShared},
@@ -22,7 +22,7 @@ use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use crate::egress::EgressPolicy;
 
 /// Concurrent lookups; far below the runtime's 512 blocking threads.
-const AT_ONCE: usize = 128;
+const MAX_LOOKUPS: usize = 128;
 
 tokio::task_local! {
     /// Namespace of the current call; the HTTP client passes only the name.
@@ -41,20 +41,20 @@ pub(crate) struct LookupFailed {
     reason: String,
 }
 
-type Found = Result<Arc<[SocketAddr]>, LookupFailed>;
-type Asking = BoxFuture<'static, Found>;
+type LookupResult = Result<Arc<[SocketAddr]>, LookupFailed>;
+type Asking = BoxFuture<'static, LookupResult>;
 type Lookup = Shared<Asking>;
 /// Namespace and name.
-type Key = (Arc<str>, String);
+type LookupKey = (Arc<str>, String);
 /// Looks up a name's addresses, blocking.
-type Ask = fn(&str) -> io::Result<Vec<SocketAddr>>;
+type LookupFn = fn(&str) -> io::Result<Vec<SocketAddr>>;
 
 pub(crate) struct EgressResolver {
     policy: Arc<EgressPolicy>,
-    ask: Ask,
-    turns: Slots,
+    ask: LookupFn,
+    turns: FairSemaphore,
     /// Lookups under way: a name is looked up once for all waiters, and not again while the lookup hangs.
-    under_way: Arc<Mutex<HashMap<Key, Known>>>,
+    under_way: Arc<Mutex<HashMap<LookupKey, Known>>>,
 }
 
 /// Lookup under way.
@@ -67,13 +67,13 @@ enum Known {
 
 /// Removes a lookup when it ends or its last waiter is gone.
 struct Entry {
-    under_way: Arc<Mutex<HashMap<Key, Known>>>,
-    key: Key,
+    under_way: Arc<Mutex<HashMap<LookupKey, Known>>>,
+    key: LookupKey,
 }
 
 impl Entry {
     /// Runs the lookup to its end, even if no waiter is left.
-    fn run(self, turn: Slot, ask: Ask) -> Lookup {
+    fn run(self, turn: Permit, ask: LookupFn) -> Lookup {
         let (under_way, key) = (Arc::clone(&self.under_way), self.key.clone());
         let task = tokio::spawn(async move {
             let name = self.key.1.clone();
@@ -111,11 +111,11 @@ impl EgressResolver {
         Self::asking(policy, |name| Ok((name, 0).to_socket_addrs()?.collect()))
     }
 
-    fn asking(policy: Arc<EgressPolicy>, ask: Ask) -> Self {
+    fn asking(policy: Arc<EgressPolicy>, ask: LookupFn) -> Self {
         Self {
             policy,
             ask,
-            turns: Slots::with_room(AT_ONCE),
+            turns: FairSemaphore::with_reserve(MAX_LOOKUPS),
             under_way: Arc::default(),
         }
     }
@@ -151,7 +151,7 @@ impl EgressResolver {
     }
 }
 
-fn addresses(found: io::Result<Vec<SocketAddr>>) -> Found {
+fn addresses(found: io::Result<Vec<SocketAddr>>) -> LookupResult {
     let reason = match found {
         Ok(found) if !found.is_empty() => return Ok(found.into()),
         Ok(_) => "the name has no address".into(),
@@ -255,7 +255,7 @@ mod tests {
                 }))
             })
             .collect();
-        while HANGING.load(Ordering::SeqCst) < AT_ONCE / 2 {
+        while HANGING.load(Ordering::SeqCst) < MAX_LOOKUPS / 2 {
             tokio::task::yield_now().await;
         }
         let asked = for_namespace("few", resolver.resolve("localhost".parse().unwrap()));
@@ -266,9 +266,9 @@ mod tests {
             assert!(call.await.unwrap_err().is_cancelled());
         }
         // Lookups that had not started are cancelled, and those that hang are still the same number.
-        assert_eq!(resolver.under_way.lock().unwrap().len(), AT_ONCE / 2);
+        assert_eq!(resolver.under_way.lock().unwrap().len(), MAX_LOOKUPS / 2);
         // Another caller of a hanging lookup waits for the same thread.
         drop(for_namespace("crowd", resolver.resolve("game-0.example".parse().unwrap())).now_or_never());
-        assert_eq!(HANGING.load(Ordering::SeqCst), AT_ONCE / 2);
+        assert_eq!(HANGING.load(Ordering::SeqCst), MAX_LOOKUPS / 2);
     }
 }

@@ -7,8 +7,8 @@ use hook_core::{
 use reqwest::header::{CONTENT_TYPE, HeaderValue};
 
 use crate::{
-    Claim, Shared,
-    exchange::{self, Call, Reply, invalid, parse_headers, parse_url},
+    MemoryReservation, Shared,
+    exchange::{self, HttpCall, Reply, invalid, parse_headers, parse_url},
 };
 
 /// Calls the endpoint once.
@@ -16,11 +16,12 @@ pub(crate) async fn ask(
     shared: &Shared,
     namespace: &str,
     request: &WebRequest,
-    claim: &mut Claim,
+    claim: &mut MemoryReservation,
 ) -> Result<Reply, MeasurementFailure> {
     let call = call(request)?;
     let url = call.url.clone();
-    let send = async |client, claim: &mut Claim| exchange::send(shared, &client, call, claim).await;
+    let send =
+        async |client, claim: &mut MemoryReservation| exchange::send(shared, &client, call, claim).await;
     exchange::within(
         shared,
         namespace,
@@ -33,7 +34,7 @@ pub(crate) async fn ask(
     .await
 }
 
-fn call(request: &WebRequest) -> Result<Call, MeasurementFailure> {
+fn call(request: &WebRequest) -> Result<HttpCall, MeasurementFailure> {
     let mut headers = parse_headers(&request.headers)?;
     if let Some(Body {
         content_type: Some(content_type),
@@ -51,7 +52,7 @@ fn call(request: &WebRequest) -> Result<Call, MeasurementFailure> {
         (Method::Post, _) => reqwest::Method::POST,
         (Method::Put, _) => reqwest::Method::PUT,
     };
-    Ok(Call {
+    Ok(HttpCall {
         method,
         url: parse_url("url", &request.url)?,
         headers,

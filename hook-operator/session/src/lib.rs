@@ -14,9 +14,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures::future::BoxFuture;
-use hook_core::decide::{Outcome, Slot};
+use hook_core::decide::{MeasurementKey, Outcome};
 use hook_core::resolve::resolve_run;
-use hook_driver::{End, Input, MeasurementId, Output, SharedRun};
+use hook_driver::{End, MeasurementId, SessionInput, SessionOutput, SharedRun};
 use jiff::Timestamp;
 use runtime_core::clock::Now;
 use shared_api::HookRun;
@@ -40,19 +40,19 @@ const LOG: &str = "hook_operator::session";
 type Measured = (MeasurementId, Result<Outcome, NotAsked>);
 
 /// Session that measures one run.
-pub struct Session<B> {
+pub struct SessionRunner<B> {
     measurer: Measurer<B>,
     updates: watch::Receiver<Arc<HookRun>>,
     driver: hook_driver::Session,
     began: Instant,
     /// Backend call or compilation under way. Boxed because it is large and a session mostly waits: unboxed,
     /// every idle session would reserve the space.
-    call: Option<BoxFuture<'static, Input>>,
+    call: Option<BoxFuture<'static, SessionInput>>,
     measurements: JoinSet<Measured>,
     in_flight: HashMap<MeasurementId, AbortHandle>,
 }
 
-impl<B: Backend> Session<B> {
+impl<B: Backend> SessionRunner<B> {
     /// Creates a session for the run that `updates` holds.
     pub fn new(measurer: Measurer<B>, mut updates: watch::Receiver<Arc<HookRun>>) -> Self {
         let run = updates.borrow_and_update().clone();
@@ -72,7 +72,7 @@ impl<B: Backend> Session<B> {
     pub async fn drive(mut self) -> End {
         loop {
             while let Some(output) = self.driver.poll(now(self.began)) {
-                if let Output::End(end) = output {
+                if let SessionOutput::End(end) = output {
                     return end;
                 }
                 self.carry_out(output);
@@ -99,7 +99,7 @@ impl<B: Backend> Session<B> {
                     self.collect(ended)
                 }
                 news = self.updates.changed() => match news {
-                    Ok(()) => Some(Input::News(self.updates.borrow_and_update().clone())),
+                    Ok(()) => Some(SessionInput::Watch(self.updates.borrow_and_update().clone())),
                     Err(_) => return End::Gone,
                 },
                 () = sleep => None,
@@ -116,11 +116,11 @@ impl<B: Backend> Session<B> {
         }
     }
 
-    fn carry_out(&mut self, output: Output) {
+    fn carry_out(&mut self, output: SessionOutput) {
         let (observer, backend) = (&self.measurer.observer, self.measurer.backend.clone());
         match output {
-            Output::Resolve(run) => self.call = Some(Box::pin(resolve(self.measurer.clone(), run))),
-            Output::Record(run, status) => {
+            SessionOutput::Resolve(run) => self.call = Some(Box::pin(resolve(self.measurer.clone(), run))),
+            SessionOutput::Record(run, status) => {
                 let (name, namespace) = (name_of(&run).to_owned(), namespace_of(&run).to_owned());
                 let phase = status.phase.as_str();
                 let span = tracing::info_span!(target: TRACE_TARGET, "record", namespace, run = name, phase);
@@ -129,27 +129,27 @@ impl<B: Backend> Session<B> {
                     let begun = Instant::now();
                     let recorded = backend.record(&run, &status).instrument(span).await;
                     observer.recorded(&run, recorded.is_ok(), begun.elapsed());
-                    Input::Recorded(recorded.map(Arc::new))
+                    SessionInput::Recorded(recorded.map(Arc::new))
                 };
                 self.call = Some(Box::pin(call));
             }
-            Output::Read(run) => {
-                let call = async move { Input::Read(backend.read(&run).await.map(Arc::new)) };
+            SessionOutput::Read(run) => {
+                let call = async move { SessionInput::Read(backend.read(&run).await.map(Arc::new)) };
                 self.call = Some(Box::pin(call));
             }
-            Output::Delete(run) => {
-                self.call = Some(Box::pin(
-                    async move { Input::Deleted(backend.delete(&run).await) },
-                ));
+            SessionOutput::Delete(run) => {
+                self.call = Some(Box::pin(async move {
+                    SessionInput::Deleted(backend.delete(&run).await)
+                }));
             }
-            Output::Measure(id, slot, due, resolved) => self.measure(id, slot, due, resolved),
-            Output::Cancel(id) => {
+            SessionOutput::Measure(id, slot, due, resolved) => self.measure(id, slot, due, resolved),
+            SessionOutput::Cancel(id) => {
                 if let Some(call) = self.in_flight.remove(&id) {
                     call.abort();
                 }
             }
-            Output::Wrote(outcome) => observer.wrote(outcome),
-            Output::NotRecorded {
+            SessionOutput::StatusWritten(outcome) => observer.wrote(outcome),
+            SessionOutput::NotRecorded {
                 why,
                 tries,
                 pause,
@@ -162,19 +162,19 @@ impl<B: Backend> Session<B> {
                     backend.unwritable(run, &why.to_string());
                 }
             }
-            Output::Verdict(run, last) => {
+            SessionOutput::Verdict(run, last) => {
                 if let Some(status) = &run.status {
                     let reason = status.reason.as_deref().unwrap_or_default();
                     observer.ended(&run, status.phase, reason, last);
                 }
                 backend.concluded(&run);
             }
-            Output::HeldUp(run, why) => backend.held_up(&run, &why),
-            Output::End(_) => {}
+            SessionOutput::HeldUp(run, why) => backend.held_up(&run, &why),
+            SessionOutput::End(_) => {}
         }
     }
 
-    fn measure(&mut self, id: MeasurementId, slot: Slot, due: Timestamp, resolved: SharedRun) {
+    fn measure(&mut self, id: MeasurementId, slot: MeasurementKey, due: Timestamp, resolved: SharedRun) {
         let lag = Timestamp::now().duration_since(due);
         let observer = &self.measurer.observer;
         observer.started(Duration::try_from(lag).unwrap_or_default());
@@ -191,16 +191,18 @@ impl<B: Backend> Session<B> {
     }
 
     /// Converts the result of a measurement task; `None` if it was cancelled.
-    fn collect(&mut self, ended: Result<(Id, Measured), JoinError>) -> Option<Input> {
+    fn collect(&mut self, ended: Result<(Id, Measured), JoinError>) -> Option<SessionInput> {
         match ended {
             Ok((_, (id, measured))) => {
                 self.in_flight.remove(&id)?;
                 Some(match measured {
                     Ok(outcome) => {
-                        self.measurer.observer.came(self.driver.run(), &outcome);
-                        Input::Measured(id, outcome)
+                        self.measurer
+                            .observer
+                            .measurement_finished(self.driver.run(), &outcome);
+                        SessionInput::Measured(id, outcome)
                     }
-                    Err(NotAsked { why, .. }) => Input::NotAsked(id, why),
+                    Err(NotAsked { why, .. }) => SessionInput::NotAsked(id, why),
                 })
             }
             Err(error) if error.is_cancelled() => None,
@@ -209,18 +211,18 @@ impl<B: Backend> Session<B> {
                 let mut calls = self.in_flight.iter();
                 let id = calls.find_map(|(id, call)| (call.id() == error.id()).then_some(*id))?;
                 self.in_flight.remove(&id);
-                Some(Input::Broken(id))
+                Some(SessionInput::Broken(id))
             }
         }
     }
 }
 
 /// Compiles the spec on another thread, because it may take a while and must not block the Lease renewal.
-async fn resolve<B: Backend>(measurer: Measurer<B>, run: Arc<HookRun>) -> Input {
+async fn resolve<B: Backend>(measurer: Measurer<B>, run: Arc<HookRun>) -> SessionInput {
     let namespace = namespace_of(&run).to_owned();
     let compile = move || resolve_run(&run.spec);
     let compute = measurer.providers.compute().clone();
-    Input::Resolved(Arc::new(compute.run(&namespace, compile).await))
+    SessionInput::Resolved(Arc::new(compute.run(&namespace, compile).await))
 }
 
 fn now(began: Instant) -> Now {

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hook_core::answer::{Answer, FailureKind, MeasurementFailure};
-use hook_core::decide::{Outcome, Slot};
+use hook_core::answer::{FailureKind, MeasurementFailure, ProviderResponse};
+use hook_core::decide::{MeasurementKey, Outcome};
 use hook_core::judge::{MeasurementResult, Rules, judge};
 use hook_core::render::{MAX_REQUEST, References, Rendered, longest, references, render};
 use hook_core::resolve::ResolvedMetric;
 use hook_driver::SharedRun;
-use hook_providers::{Claim, Providers};
+use hook_providers::{MemoryReservation, Providers};
 use jiff::Timestamp;
 use redact::Redactor;
 use shared_api::Phase;
@@ -48,14 +48,19 @@ impl<B> Clone for Measurer<B> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NotAsked {
     /// Slot to measure again.
-    pub slot: Slot,
+    pub slot: MeasurementKey,
     /// Reason for users.
     pub why: String,
 }
 
 impl<B: Backend> Measurer<B> {
     /// Takes one measurement of a metric of the run. Dropping the future cancels the call.
-    pub async fn measure(&self, namespace: &str, slot: Slot, run: &SharedRun) -> Result<Outcome, NotAsked> {
+    pub async fn measure(
+        &self,
+        namespace: &str,
+        slot: MeasurementKey,
+        run: &SharedRun,
+    ) -> Result<Outcome, NotAsked> {
         let Some(metric) = metric_of(run, &slot) else {
             // The run has no such metric.
             return std::future::pending().await;
@@ -94,7 +99,7 @@ impl<B: Backend> Measurer<B> {
     async fn ask(
         &self,
         namespace: &str,
-        slot: &Slot,
+        slot: &MeasurementKey,
         run: &SharedRun,
     ) -> (MeasurementResult, Option<MeasurementFailure>) {
         let mut claim = self.providers.claim(namespace);
@@ -114,9 +119,9 @@ impl<B: Backend> Measurer<B> {
     async fn prepare(
         &self,
         namespace: &str,
-        slot: &Slot,
+        slot: &MeasurementKey,
         run: &SharedRun,
-        claim: &mut Claim,
+        claim: &mut MemoryReservation,
     ) -> Result<Rendered, MeasurementFailure> {
         let unknown =
             || MeasurementFailure::new(FailureKind::InvalidRequest, "the metric is not there any more");
@@ -158,7 +163,7 @@ impl<B: Backend> Measurer<B> {
     }
 }
 
-fn metric_of<'r>(run: &'r SharedRun, slot: &Slot) -> Option<&'r ResolvedMetric> {
+fn metric_of<'r>(run: &'r SharedRun, slot: &MeasurementKey) -> Option<&'r ResolvedMetric> {
     run.as_ref().as_ref().ok()?.metric(&slot.metric)
 }
 
@@ -166,7 +171,7 @@ fn metric_of<'r>(run: &'r SharedRun, slot: &Slot) -> Option<&'r ResolvedMetric> 
 fn judged(
     on_no_data: Phase,
     rendered: Option<&Rendered>,
-    outcome: Result<Answer, MeasurementFailure>,
+    outcome: Result<ProviderResponse, MeasurementFailure>,
 ) -> (MeasurementResult, Option<MeasurementFailure>) {
     let rules = Rules {
         success: rendered.and_then(|rendered| rendered.success.as_ref()),

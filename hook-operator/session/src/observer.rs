@@ -24,7 +24,7 @@ pub trait Observer: Send + Sync + 'static {
     fn measured(&self, provider: &'static str, phase: Phase, failure: Option<FailureKind>, took: Duration);
 
     /// A measurement of a run ended.
-    fn came(&self, run: &HookRun, outcome: &Outcome);
+    fn measurement_finished(&self, run: &HookRun, outcome: &Outcome);
 
     /// A status write ended: `written`, `conflict`, `gone`, `failed`.
     fn wrote(&self, outcome: &'static str);
@@ -55,7 +55,7 @@ impl Observer for () {
     ) {
     }
 
-    fn came(&self, _run: &HookRun, _outcome: &Outcome) {}
+    fn measurement_finished(&self, _run: &HookRun, _outcome: &Outcome) {}
 
     fn wrote(&self, _outcome: &'static str) {}
 

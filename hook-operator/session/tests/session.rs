@@ -15,8 +15,8 @@ use hook_core::answer::MeasurementFailure;
 use hook_core::resolve::Reference;
 use hook_driver::End;
 use hook_driver::StoreError;
-use hook_providers::{EgressPolicy, Limits, Providers};
-use hook_session::Session;
+use hook_providers::{EgressPolicy, ProviderLimits, Providers};
+use hook_session::SessionRunner;
 use hook_session::backend::{EventSink, ReferenceSource, RunStore};
 use hook_session::measure::Measurer;
 use serde_json::{Value, json};
@@ -133,7 +133,12 @@ impl Harness {
             allow_loopback: true,
             ..EgressPolicy::default()
         };
-        Self::sharing(Providers::new(policy, Limits::default()), metric, answers, secret)
+        Self::sharing(
+            Providers::new(policy, ProviderLimits::default()),
+            metric,
+            answers,
+            secret,
+        )
     }
 
     fn sharing(providers: Providers, metric: Value, answers: Answers, secret: fn() -> String) -> Self {
@@ -160,7 +165,7 @@ impl Harness {
             observer: Arc::new(()),
         };
         let (news, updates) = watch::channel(Arc::new(run));
-        let session = Session::new(measurer, updates).drive();
+        let session = SessionRunner::new(measurer, updates).drive();
         let weight = size_of_val(&session);
         let session = tokio::spawn(session);
         Self {
@@ -288,10 +293,10 @@ async fn a_session_that_waits_keeps_no_room_for_its_writes() {
 /// Capacity is too small for the request. This is reported, does not count, and never ends the run.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_not_asked_for_want_of_room_is_told_and_is_no_error() {
-    let limits = Limits {
+    let limits = ProviderLimits {
         per_host: 1,
         wait: Duration::from_millis(50),
-        ..Limits::default()
+        ..ProviderLimits::default()
     };
     let url = slow_server(Duration::from_secs(2)).await;
     let providers = Providers::new(

@@ -226,7 +226,7 @@ impl Observer for Metrics {
             .inc();
     }
 
-    fn came(&self, run: &HookRun, outcome: &Outcome) {
+    fn measurement_finished(&self, run: &HookRun, outcome: &Outcome) {
         if let Some(original) = &self.original {
             original.measured(run, outcome, time_of(outcome));
         }

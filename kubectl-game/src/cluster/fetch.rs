@@ -12,7 +12,7 @@ use super::failure::{Ask, Failure};
 use super::flags::Cluster;
 
 /// Maximum number of existing names in a "not found" message.
-const NAMED: usize = 20;
+const MAX_NAMES: usize = 20;
 
 /// A kind that commands work on.
 pub(crate) trait Kind:
@@ -64,7 +64,7 @@ pub(crate) fn name_of<K: Kind>(word: &str) -> Result<&str, Failure> {
 }
 
 /// Objects of a kind, including those that cannot be parsed.
-pub(crate) struct Listed<K> {
+pub(crate) struct ListResult<K> {
     /// Objects, sorted by namespace and name.
     pub(crate) objects: Vec<K>,
     /// Objects that cannot be parsed.
@@ -95,7 +95,7 @@ impl Unreadable {
     }
 }
 
-impl<K> Default for Listed<K> {
+impl<K> Default for ListResult<K> {
     fn default() -> Self {
         Self {
             objects: Vec::new(),
@@ -104,7 +104,7 @@ impl<K> Default for Listed<K> {
     }
 }
 
-impl<K: Kind> Listed<K> {
+impl<K: Kind> ListResult<K> {
     /// Separates objects that could be parsed from those that could not.
     pub(crate) fn of(guarded: impl IntoIterator<Item = DeserializeGuard<K>>) -> Self {
         let mut listed = Self::default();
@@ -150,14 +150,14 @@ pub(crate) struct Snapshot {
 impl Snapshot {
     /// Creates a snapshot of only the workload itself.
     pub(crate) fn alone(game: GameDeployment) -> Self {
-        Self::of(game, vec![], Listed::default(), vec![], "")
+        Self::of(game, vec![], ListResult::default(), vec![], "")
     }
 
     /// Keeps the objects that belong to the workload.
     pub(crate) fn of(
         game: GameDeployment,
         pods: Vec<Pod>,
-        runs: Listed<HookRun>,
+        runs: ListResult<HookRun>,
         revisions: Vec<ControllerRevision>,
         flags: &str,
     ) -> Self {
@@ -243,11 +243,16 @@ impl Cluster {
             Err(_) => return Failure::NotFound(missing),
             Ok(list) => list.items.iter().map(ResourceExt::name_any).collect::<Vec<_>>(),
         };
-        let shown = there.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", ");
+        let shown = there
+            .iter()
+            .take(MAX_NAMES)
+            .cloned()
+            .collect::<Vec<_>>()
+            .join(", ");
         Failure::NotFound(match there.len() {
             0 => format!("{missing}; there is none. Another namespace is named with -n"),
-            1..=NAMED => format!("{missing}; there is {shown}"),
-            more => format!("{missing}; there is {shown} and {} more", more - NAMED),
+            1..=MAX_NAMES => format!("{missing}; there is {shown}"),
+            more => format!("{missing}; there is {shown} and {} more", more - MAX_NAMES),
         })
     }
 
@@ -256,20 +261,27 @@ impl Cluster {
         &self,
         everywhere: bool,
         parameters: &ListParams,
-    ) -> Result<Listed<K>, Failure> {
+    ) -> Result<ListResult<K>, Failure> {
         let ask = Ask {
             namespace: (!everywhere).then_some(self.namespace.as_str()),
             ..self.ask::<K>("list", None)
         };
         let list = self.guarded::<K>(everywhere).list(parameters).await;
-        Ok(Listed::of(list.map_err(|error| ask.failed(&error))?))
+        Ok(ListResult::of(list.map_err(|error| ask.failed(&error))?))
     }
 
     /// Returns the revisions of a workload, oldest first.
     pub(crate) async fn revisions(&self, name: &str) -> Result<Vec<ControllerRevision>, Failure> {
         let game: GameDeployment = self.get(name).await?;
         let revisions = self.list(false, &ListParams::default()).await?;
-        Ok(Snapshot::of(game, vec![], Listed::default(), revisions.objects, &self.flags).revisions)
+        Ok(Snapshot::of(
+            game,
+            vec![],
+            ListResult::default(),
+            revisions.objects,
+            &self.flags,
+        )
+        .revisions)
     }
 
     /// Reads everything that belongs to a workload.

@@ -15,7 +15,7 @@ use kube::runtime::watcher::{self, watcher};
 use shared_api::{GameDeployment, HookRun};
 
 use super::failure::{Ask, Failure, root_cause};
-use super::fetch::{Kind, Listed, Snapshot, Unreadable, selector_of};
+use super::fetch::{Kind, ListResult, Snapshot, Unreadable, selector_of};
 use super::flags::Cluster;
 
 /// Event of a watch.
@@ -75,7 +75,7 @@ impl Live {
             && is_ready(&self.runs)
             && is_ready(&self.revisions);
         known.then(|| {
-            let Listed { objects, unreadable } = Listed::of(state(&self.games));
+            let ListResult { objects, unreadable } = ListResult::of(state(&self.games));
             let Some(game) = objects.into_iter().next() else {
                 return Err(match unreadable.into_iter().next() {
                     Some(Unreadable { name, error, .. }) => Failure::Other(format!(
@@ -86,9 +86,9 @@ impl Live {
             };
             let objects = |pods, runs, revisions| Snapshot::of(game, pods, runs, revisions, &self.flags);
             Ok(objects(
-                Listed::of(state(&self.pods)).objects,
-                Listed::of(state(&self.runs)),
-                Listed::of(state(&self.revisions)).objects,
+                ListResult::of(state(&self.pods)).objects,
+                ListResult::of(state(&self.runs)),
+                ListResult::of(state(&self.revisions)).objects,
             ))
         })
     }
@@ -106,7 +106,7 @@ where
 {
     /// Starts watching all objects, or only the one with this name.
     pub(crate) async fn of(cluster: &Cluster, everywhere: bool, name: Option<&str>) -> Result<Self, Failure> {
-        let _: Listed<K> = cluster.list(everywhere, &ListParams::default().limit(1)).await?;
+        let _: ListResult<K> = cluster.list(everywhere, &ListParams::default().limit(1)).await?;
         let all = watcher::Config::default();
         let config = name.map_or(all.clone(), |name| all.fields(&format!("metadata.name={name}")));
         let (objects, events) = watch(cluster, everywhere, config);
@@ -122,8 +122,8 @@ where
     }
 
     /// Returns the newest state; `None` until the watch is ready.
-    pub(crate) fn listed(&self) -> Option<Listed<K>> {
-        is_ready(&self.objects).then(|| Listed::of(state(&self.objects)))
+    pub(crate) fn listed(&self) -> Option<ListResult<K>> {
+        is_ready(&self.objects).then(|| ListResult::of(state(&self.objects)))
     }
 }
 

@@ -10,7 +10,7 @@ use crate::draw::screen::Screen;
 use crate::paint::Paint;
 
 /// Minimum time between two pictures.
-const PACE: Duration = Duration::from_millis(200);
+const REDRAW_INTERVAL: Duration = Duration::from_millis(200);
 
 /// A changing state.
 pub(crate) trait Source {
@@ -33,7 +33,7 @@ pub(crate) trait Picture {
 /// Shows changes until Ctrl-C or a final state.
 pub(crate) async fn follow(mut source: impl Source, paint: Paint) -> Result<(), Failure> {
     let mut screen = Screen::new(paint);
-    let mut pace = tokio::time::interval(PACE);
+    let mut pace = tokio::time::interval(REDRAW_INTERVAL);
     pace.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut end = std::pin::pin!(interrupted());
     let mut trouble: Option<String> = None;

@@ -5,9 +5,9 @@ use kube::ResourceExt;
 use shared_api::GameDeployment;
 
 use super::follow::{Picture, Source, follow};
-use super::{DONE, Outcome, Show, print, print_lines};
+use super::{DONE, DisplayArgs, Outcome, print, print_lines};
 use crate::cluster::{Failure, Live, News, name_of};
-use crate::draw::document::{self, Output};
+use crate::draw::document::{self, OutputFormat};
 use crate::draw::{Style, game, screen};
 use crate::view::GameView;
 
@@ -22,7 +22,7 @@ pub(crate) struct Get {
     watch: bool,
 
     #[command(flatten)]
-    show: Show,
+    show: DisplayArgs,
 }
 
 impl Get {
@@ -38,7 +38,7 @@ impl Get {
         let view = GameView::of(&snapshot);
         match self.show.output() {
             None => print_lines(&game::lines(&view, screen::style(paint))),
-            Some(Output::Name) => print(&document::name::<GameDeployment>(&snapshot.game.name_any())),
+            Some(OutputFormat::Name) => print(&document::name::<GameDeployment>(&snapshot.game.name_any())),
             Some(output) => print(&document::structured(&view, output)?),
         }
         DONE

@@ -3,9 +3,9 @@
 use clap::Args;
 use shared_api::GameDeployment;
 
-use super::{DONE, Outcome, Show, print, print_lines};
+use super::{DONE, DisplayArgs, Outcome, print, print_lines};
 use crate::cluster::{Failure, Snapshot, name_of};
-use crate::draw::document::{self, Output};
+use crate::draw::document::{self, OutputFormat};
 use crate::draw::{lists, screen};
 use crate::view::revision;
 
@@ -20,7 +20,7 @@ pub(crate) struct History {
     revision: Option<i64>,
 
     #[command(flatten)]
-    show: Show,
+    show: DisplayArgs,
 }
 
 impl History {
@@ -60,10 +60,13 @@ impl History {
             return Err(Failure::Refused(words));
         };
         match self.show.output() {
-            Some(Output::Name) => print(&document::object(found, Output::Name)?),
+            Some(OutputFormat::Name) => print(&document::object(found, OutputFormat::Name)?),
             output => {
                 let template = revision::template_of(found).unwrap_or_default();
-                print(&document::structured(&template, output.unwrap_or(Output::Yaml))?);
+                print(&document::structured(
+                    &template,
+                    output.unwrap_or(OutputFormat::Yaml),
+                )?);
             }
         }
         DONE

@@ -7,8 +7,8 @@ use serde_json::json;
 use shared_api::HookRun;
 
 use super::follow::{Picture, Source, follow};
-use super::{DONE, Outcome, Show, none_found, print, print_answer, print_lines};
-use crate::cluster::{Failure, Flags, Listed, LiveList, News, Unreadable, name_of};
+use super::{DONE, DisplayArgs, Outcome, none_found, print, print_answer, print_lines};
+use crate::cluster::{Failure, Flags, ListResult, LiveList, News, Unreadable, name_of};
 use crate::draw::document;
 use crate::draw::{Style, lists, run, screen};
 use crate::view::run::RunView;
@@ -24,7 +24,7 @@ pub(crate) struct Get {
     watch: bool,
 
     #[command(flatten)]
-    show: Show,
+    show: DisplayArgs,
 }
 
 /// Lists HookRuns.
@@ -43,7 +43,7 @@ pub(crate) struct List {
     watch: bool,
 
     #[command(flatten)]
-    show: Show,
+    show: DisplayArgs,
 }
 
 /// Terminates a HookRun.
@@ -111,7 +111,7 @@ impl List {
     }
 }
 
-fn choose(mut listed: Listed<HookRun>, failing: bool) -> Listed<HookRun> {
+fn choose(mut listed: ListResult<HookRun>, failing: bool) -> ListResult<HookRun> {
     listed.objects.retain(|run| !failing || lists::is_failing(run));
     listed
 }
@@ -186,7 +186,7 @@ struct Listing {
 }
 
 impl Listing {
-    fn of(listed: Listed<HookRun>, everywhere: bool) -> Self {
+    fn of(listed: ListResult<HookRun>, everywhere: bool) -> Self {
         Self {
             runs: listed.objects.iter().map(RunView::of).collect(),
             unreadable: listed.unreadable,

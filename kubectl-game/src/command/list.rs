@@ -5,8 +5,8 @@ use kube::api::ListParams;
 use shared_api::GameDeployment;
 
 use super::follow::{Picture, Source, follow};
-use super::{DONE, Outcome, Show, none_found, print, print_lines};
-use crate::cluster::{Failure, Listed, LiveList, News};
+use super::{DONE, DisplayArgs, Outcome, none_found, print, print_lines};
+use crate::cluster::{Failure, ListResult, LiveList, News};
 use crate::draw::document;
 use crate::draw::{Style, lists, screen};
 
@@ -22,7 +22,7 @@ pub(crate) struct List {
     watch: bool,
 
     #[command(flatten)]
-    show: Show,
+    show: DisplayArgs,
 }
 
 /// Live view of the table.
@@ -32,7 +32,7 @@ struct Table {
 }
 
 struct Listing {
-    listed: Listed<GameDeployment>,
+    listed: ListResult<GameDeployment>,
     everywhere: bool,
 }
 
@@ -46,7 +46,7 @@ impl List {
             follow(Table { live, everywhere }, paint).await?;
             return DONE;
         }
-        let listed: Listed<GameDeployment> = cluster.list(everywhere, &ListParams::default()).await?;
+        let listed: ListResult<GameDeployment> = cluster.list(everywhere, &ListParams::default()).await?;
         if let Some(output) = self.show.output() {
             print(&document::list(&listed.objects, output)?);
         } else if listed.objects.is_empty() && listed.unreadable.is_empty() {

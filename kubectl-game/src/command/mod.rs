@@ -35,7 +35,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use crate::cluster::{Failure, Flags};
-use crate::draw::document::Output;
+use crate::draw::document::OutputFormat;
 use crate::draw::text::{clean, wrap};
 use crate::paint::Paint;
 
@@ -44,13 +44,13 @@ pub(crate) type Outcome = Result<ExitCode, Failure>;
 
 /// Display options.
 #[derive(Debug, Clone, clap::Args)]
-pub(crate) struct Look {
+pub(crate) struct ColorArgs {
     // A doc comment would need backticks, which the terminal would show.
     #[arg(long, help = "No colours [also: the environment variable NO_COLOR]")]
     no_color: bool,
 }
 
-impl Look {
+impl ColorArgs {
     /// Returns colours and symbols for standard output.
     pub(crate) fn paint(&self) -> Paint {
         Paint::new(self.no_color)
@@ -59,28 +59,28 @@ impl Look {
 
 /// Output format.
 #[derive(Debug, Clone, clap::Args)]
-pub(crate) struct As {
+pub(crate) struct OutputArgs {
     /// Output format [default: human-readable]
     #[arg(short = 'o', long, value_enum)]
-    pub(crate) output: Option<Output>,
+    pub(crate) output: Option<OutputFormat>,
 }
 
 /// Options of all commands that show something: output format, display and cluster.
 #[derive(Debug, Clone, clap::Args)]
-pub(crate) struct Show {
+pub(crate) struct DisplayArgs {
     #[command(flatten)]
-    output: As,
+    output: OutputArgs,
 
     #[command(flatten)]
-    look: Look,
+    look: ColorArgs,
 
     #[command(flatten)]
     pub(crate) flags: Flags,
 }
 
-impl Show {
+impl DisplayArgs {
     /// Returns the output format, if one is set.
-    pub(crate) fn output(&self) -> Option<Output> {
+    pub(crate) fn output(&self) -> Option<OutputFormat> {
         self.output.output
     }
 

@@ -16,7 +16,7 @@ use crate::view::{entries, hook_name, status_of};
 use crate::why::flag_of;
 
 /// Maximum number of pods named in a message.
-const NAMED: usize = 5;
+const MAX_NAMES: usize = 5;
 
 /// Retries hooks.
 #[derive(Debug, Clone, Args)]
@@ -168,8 +168,13 @@ fn nothing(game: &GameDeployment, flags: &str) -> String {
 }
 
 fn some(pods: &[String]) -> String {
-    let shown = pods.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", ");
-    match pods.len().checked_sub(NAMED) {
+    let shown = pods
+        .iter()
+        .take(MAX_NAMES)
+        .cloned()
+        .collect::<Vec<_>>()
+        .join(", ");
+    match pods.len().checked_sub(MAX_NAMES) {
         None | Some(0) => shown,
         Some(more) => format!("{shown} and {more} more"),
     }

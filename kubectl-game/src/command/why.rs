@@ -60,7 +60,7 @@ impl Why {
 }
 
 /// Explains the deletion of a pod by gamedeployment-operator, from its events.
-async fn gone(cluster: &Cluster, name: &str) -> Option<why::Answer> {
+async fn gone(cluster: &Cluster, name: &str) -> Option<why::Explanation> {
     let events: Api<Event> = Api::namespaced(cluster.client.clone(), &cluster.namespace);
     let about = format!(
         "involvedObject.kind=Pod,involvedObject.name={name},reason={}",
@@ -86,7 +86,7 @@ fn deleted_at(event: &Event) -> Option<Timestamp> {
         .map(|at| at.0))
 }
 
-async fn of_pod(cluster: &Cluster, pod: &Pod) -> Result<why::Answer, Failure> {
+async fn of_pod(cluster: &Cluster, pod: &Pod) -> Result<why::Explanation, Failure> {
     let name = owner_of(pod)?;
     let snapshot = cluster.snapshot(&name).await?;
     Ok(why::pod(&snapshot, pod))

@@ -9,7 +9,7 @@ use crate::cluster::{Failure, Kind};
 
 /// Machine-readable output formats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Output {
+pub(crate) enum OutputFormat {
     /// JSON
     Json,
     /// YAML
@@ -30,11 +30,11 @@ pub(crate) fn name<K: Kind>(object: &str) -> String {
 }
 
 /// Renders a value as JSON or YAML, with a trailing newline.
-pub(crate) fn structured(value: &impl Serialize, output: Output) -> Result<String, Failure> {
+pub(crate) fn structured(value: &impl Serialize, output: OutputFormat) -> Result<String, Failure> {
     let failed = |error: &dyn std::fmt::Display| Failure::Other(format!("failed to write it: {error}"));
     match output {
-        Output::Yaml => serde_saphyr::to_string(value).map_err(|error| failed(&error)),
-        Output::Json | Output::Name => {
+        OutputFormat::Yaml => serde_saphyr::to_string(value).map_err(|error| failed(&error)),
+        OutputFormat::Json | OutputFormat::Name => {
             let text = serde_json::to_string_pretty(value).map_err(|error| failed(&error))?;
             Ok(text + "\n")
         }
@@ -42,21 +42,21 @@ pub(crate) fn structured(value: &impl Serialize, output: Output) -> Result<Strin
 }
 
 /// Renders one object.
-pub(crate) fn object<K: Kind>(object: &K, output: Output) -> Result<String, Failure> {
+pub(crate) fn object<K: Kind>(object: &K, output: OutputFormat) -> Result<String, Failure> {
     match output {
-        Output::Name => Ok(name::<K>(&object.name_any())),
-        Output::Json | Output::Yaml => structured(&typed(object), output),
+        OutputFormat::Name => Ok(name::<K>(&object.name_any())),
+        OutputFormat::Json | OutputFormat::Yaml => structured(&typed(object), output),
     }
 }
 
 /// Renders several objects as a list, like kubectl.
-pub(crate) fn list<K: Kind>(objects: &[K], output: Output) -> Result<String, Failure> {
+pub(crate) fn list<K: Kind>(objects: &[K], output: OutputFormat) -> Result<String, Failure> {
     match output {
-        Output::Name => Ok(objects
+        OutputFormat::Name => Ok(objects
             .iter()
             .map(|object| name::<K>(&object.name_any()))
             .collect()),
-        Output::Json | Output::Yaml => {
+        OutputFormat::Json | OutputFormat::Yaml => {
             let items: Vec<Value> = objects.iter().map(typed).collect();
             structured(
                 &json!({ "apiVersion": "v1", "kind": "List", "metadata": {}, "items": items }),

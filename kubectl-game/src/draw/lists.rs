@@ -6,7 +6,7 @@ use shared_api::{GameDeployment, HookRun, Phase};
 use super::Style;
 use super::run::{info, not_taken_up, phase};
 use super::table::{self, Cell, Row};
-use crate::cluster::{Listed, Unreadable};
+use crate::cluster::{ListResult, Unreadable};
 use crate::paint::Tone;
 use crate::view::revision::RevisionView;
 use crate::view::run::RunView;
@@ -14,7 +14,7 @@ use crate::view::state::State;
 use crate::view::{Counts, created};
 
 /// Renders `kubectl game list`.
-pub(crate) fn games(listed: &Listed<GameDeployment>, everywhere: bool, style: Style) -> Vec<String> {
+pub(crate) fn games(listed: &ListResult<GameDeployment>, everywhere: bool, style: Style) -> Vec<String> {
     let mut header = vec![
         "NAME", "STRATEGY", "STATUS", "DESIRED", "CURRENT", "READY", "UPDATED", "WAITING", "AGE",
     ];

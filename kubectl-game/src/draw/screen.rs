@@ -12,7 +12,7 @@ use super::text::cut;
 use crate::paint::Paint;
 
 /// Default lines and columns, if a terminal does not report its size.
-const USUAL: (usize, usize) = (24, 80);
+const DEFAULT_SIZE: (usize, usize) = (24, 80);
 
 /// Display of a changing picture.
 pub(crate) struct Screen {
@@ -32,7 +32,9 @@ pub(crate) fn size() -> Option<(usize, usize)> {
         return None;
     }
     let size = terminal_size::terminal_size();
-    Some(size.map_or(USUAL, |(columns, lines)| (lines.0.into(), columns.0.into())))
+    Some(size.map_or(DEFAULT_SIZE, |(columns, lines)| {
+        (lines.0.into(), columns.0.into())
+    }))
 }
 
 /// Returns the current style for standard output.
@@ -71,7 +73,7 @@ impl Screen {
         let style = style(self.paint);
         self.last = draw(style);
         if self.terminal {
-            let size = size().unwrap_or(USUAL);
+            let size = size().unwrap_or(DEFAULT_SIZE);
             let written = self.redraw(size);
             let mut out = std::io::stdout().lock();
             out.write_all(written.as_bytes())?;

@@ -8,7 +8,7 @@ use crate::paint::Tone;
 /// Spaces between columns.
 const GAP: usize = 2;
 /// Minimum width of the last column.
-const LEAST: usize = 12;
+const MIN_WIDTH: usize = 12;
 
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Cell {
@@ -111,7 +111,7 @@ pub(crate) fn fitted(header: &[&str], rows: &[Row], spared: &[(usize, usize)], s
 fn fit(columns: &mut [usize], spared: &[(usize, usize)], room: usize) {
     let all = |columns: &[usize]| columns.iter().sum::<usize>() + GAP * columns.len().saturating_sub(1);
     let last = columns.len().saturating_sub(1);
-    let usual = [(last, LEAST), (0, LEAST), (last, 3), (0, 3)];
+    let usual = [(last, MIN_WIDTH), (0, MIN_WIDTH), (last, 3), (0, 3)];
     for (place, least) in spared.iter().copied().chain(usual) {
         let surplus = all(columns).saturating_sub(room);
         if let Some(column) = columns.get_mut(place) {
@@ -126,7 +126,7 @@ impl Note {
         let Some(all) = style.width else {
             return vec![format!("{}{text}", self.lead)];
         };
-        let room = all.saturating_sub(width(&self.lead)).max(LEAST);
+        let room = all.saturating_sub(width(&self.lead)).max(MIN_WIDTH);
         if self.faint {
             let text = cut(&text, room, style.sign("…", "~"));
             return vec![format!("{}{}", self.lead, style.paint.faint(&text))];

@@ -1,7 +1,7 @@
 //! Pictures of workloads and HookRuns, as terminals of several kinds show them.
 
 use super::*;
-use crate::cluster::{Listed, Snapshot, Unreadable};
+use crate::cluster::{ListResult, Snapshot, Unreadable};
 use crate::view::run::RunView;
 use crate::view::{GameView, revision, samples};
 
@@ -109,7 +109,7 @@ fn a_run_by_itself() {
 #[test]
 fn tables_of_workloads_runs_and_revisions() {
     let style = style(Paint::of(false, true), Some(80));
-    let games = Listed {
+    let games = ListResult {
         objects: vec![
             samples::refused().game,
             samples::complete().game,
@@ -130,7 +130,7 @@ fn tables_of_workloads_runs_and_revisions() {
 #[test]
 fn the_picture_as_json() {
     let view = GameView::of(&samples::refused());
-    insta::assert_snapshot!(document::structured(&view, document::Output::Json).unwrap());
+    insta::assert_snapshot!(document::structured(&view, document::OutputFormat::Json).unwrap());
 }
 
 /// Tests that the guide shows the actual output.

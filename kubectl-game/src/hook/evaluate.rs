@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 use expr_conditions::{Condition, Facts, Response};
-use hook_core::answer::{Answer, MeasurementFailure, interpret_prometheus, interpret_web};
+use hook_core::answer::{MeasurementFailure, ProviderResponse, interpret_prometheus, interpret_web};
 use hook_core::judge::{MeasurementResult, Rules, judge};
 use hook_core::render::{References, references, render};
 use hook_core::request::Request;
@@ -127,7 +127,11 @@ impl Evaluate {
 }
 
 /// Describes the value with its type, and the result of each condition.
-fn steps(rules: &Rules<'_>, outcome: &Result<Answer, MeasurementFailure>, now: Timestamp) -> Vec<String> {
+fn steps(
+    rules: &Rules<'_>,
+    outcome: &Result<ProviderResponse, MeasurementFailure>,
+    now: Timestamp,
+) -> Vec<String> {
     let conditions = [
         ("successCondition", rules.success),
         ("failureCondition", rules.failure),
@@ -138,13 +142,13 @@ fn steps(rules: &Rules<'_>, outcome: &Result<Answer, MeasurementFailure>, now: T
             .filter_map(|(name, condition)| Some((*name, (*condition)?)))
     };
     let (result, response) = match outcome {
-        Ok(Answer::Value { result, response }) => (result, *response),
-        Ok(Answer::NoData { result, response, .. })
+        Ok(ProviderResponse::Value { result, response }) => (result, *response),
+        Ok(ProviderResponse::NoData { result, response, .. })
             if set().any(|(_, condition)| condition.handles_empty()) =>
         {
             (result, *response)
         }
-        Ok(Answer::NoData { .. }) | Err(_) => return vec![],
+        Ok(ProviderResponse::NoData { .. }) | Err(_) => return vec![],
     };
     let value = cut(&result.text(), LONGEST_VALUE);
     let facts = Facts {
@@ -175,7 +179,7 @@ fn kind(result: &MetricValue) -> String {
 }
 
 /// Parses the body as the given request would.
-fn answer(request: &Request, response: Response, body: &str) -> Result<Answer, MeasurementFailure> {
+fn answer(request: &Request, response: Response, body: &str) -> Result<ProviderResponse, MeasurementFailure> {
     match request {
         Request::Web(request) => interpret_web(request, response.code, response.latency, body.as_bytes()),
         Request::Prometheus(request) => {

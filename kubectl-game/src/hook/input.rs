@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use hook_core::render::{References, Rendered, references, render};
 use hook_core::request::{Method, Request};
-use hook_core::resolve::{Problem, Reference, ResolvedMetric, ResolvedRun, resolve_run};
+use hook_core::resolve::{FieldError, Reference, ResolvedMetric, ResolvedRun, resolve_run};
 use shared_api::hook_run::HookRunSpec;
 use shared_api::metric::{Argument, KeyRef, Metric};
 
@@ -201,7 +201,7 @@ impl Chosen {
 }
 
 /// Describes a problem with its position in the file, and its remedy on the command line.
-fn explain(document: &Document, problem: &Problem) -> String {
+fn explain(document: &Document, problem: &FieldError) -> String {
     let place = document.place(&format!("spec.{}", problem.path));
     let missing = problem.path.starts_with("args[") && problem.message.contains("was not supplied");
     let remedy = match document

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 use gamedeployment_core::workload::{self, Workload};
-use hook_core::resolve::{Problem, check_template, resolve_run, run_cautions, template_cautions};
+use hook_core::resolve::{FieldError, check_template, resolve_run, run_warnings, template_warnings};
 
 use serde_json::{Value, json};
 use shared_api::GameDeployment;
@@ -28,12 +28,12 @@ pub(crate) struct Lint {
 
     /// Output format [default: human-readable]
     #[arg(short = 'o', long, value_name = "FORMAT")]
-    output: Option<Output>,
+    output: Option<LintFormat>,
 }
 
 /// Machine-readable output formats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Output {
+enum LintFormat {
     /// Every object with its problems
     Json,
 }
@@ -49,7 +49,7 @@ impl Lint {
             .collect();
         let wrong: usize = checked.iter().map(|(_, problems)| problems.len()).sum();
         match self.output {
-            Some(Output::Json) => {
+            Some(LintFormat::Json) => {
                 let objects: Vec<Value> = checked
                     .iter()
                     .map(|(document, found)| told(document, found, &templates))
@@ -110,14 +110,14 @@ fn cautions(document: &Document, templates: &Templates) -> Vec<(String, String)>
     let hook = document.is_hook().then(|| document.hook().ok()).flatten();
     let found = match hook {
         None => vec![],
-        Some(Hook::Template(spec)) => template_cautions(&spec),
-        Some(Hook::Run(spec)) => run_cautions(&spec),
+        Some(Hook::Template(spec)) => template_warnings(&spec),
+        Some(Hook::Run(spec)) => run_warnings(&spec),
     };
     found.iter().map(placed).collect()
 }
 
 /// Returns a problem of hook-operator with its path in the document.
-fn placed(problem: &Problem) -> (String, String) {
+fn placed(problem: &FieldError) -> (String, String) {
     (format!("spec.{}", problem.path), problem.message.clone())
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
 use hook_providers::flags::Measuring;
-use hook_session::Session;
+use hook_session::SessionRunner;
 use hook_session::measure::Measurer;
 use shared_api::{HookRun, HookRunStatus};
 use tokio::sync::watch;
@@ -23,7 +23,7 @@ pub(crate) struct Run {
 
     /// Print the final status in this format instead of live output
     #[arg(short = 'o', long = "output", value_enum)]
-    output: Option<Output>,
+    output: Option<RunFormat>,
 
     /// Disable colours
     #[arg(long)]
@@ -34,7 +34,7 @@ pub(crate) struct Run {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Output {
+enum RunFormat {
     Json,
     Yaml,
 }
@@ -76,7 +76,7 @@ impl Run {
         run.metadata.generation = Some(1);
         runtime.block_on(async {
             let (_alive, updates) = watch::channel(Arc::new(run));
-            Session::new(measurer, updates).drive().await
+            SessionRunner::new(measurer, updates).drive().await
         });
         let status = backend.status();
         self.report(&chosen.name, &status, paint)?;
@@ -90,8 +90,8 @@ impl Run {
         paint: Paint,
     ) -> Result<(), Box<dyn std::error::Error>> {
         match self.output {
-            Some(Output::Json) => println!("{}", serde_json::to_string_pretty(status)?),
-            Some(Output::Yaml) => print!("{}", serde_saphyr::to_string(status)?),
+            Some(RunFormat::Json) => println!("{}", serde_json::to_string_pretty(status)?),
+            Some(RunFormat::Yaml) => print!("{}", serde_saphyr::to_string(status)?),
             None => {
                 let message = status.message.as_deref().unwrap_or_default();
                 println!("{} {name}\n  {message}", paint.phase(status.phase));

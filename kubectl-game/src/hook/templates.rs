@@ -16,7 +16,7 @@ use crate::manifest::{Document, Hook};
 pub(super) struct Templates(BTreeMap<(String, String), HookTemplateSpec>);
 
 /// HookTemplates of one namespace.
-struct Here<'a> {
+struct LocalTemplates<'a> {
     templates: &'a Templates,
     namespace: String,
 }
@@ -33,14 +33,14 @@ impl Templates {
 
     /// Returns the arguments that these templates leave without a value.
     pub(super) fn problems(&self, workload: &Workload, document: &Document) -> Vec<(String, String)> {
-        let open = |found: &Unresolved| found.obstacle.reason == WorkloadReason::HookArgumentsUnresolved;
+        let open = |found: &Unresolved| found.blocker.reason == WorkloadReason::HookArgumentsUnresolved;
         self.found(workload, document, "", open)
     }
 
     /// Returns template names that resemble one in the files. Only a warning, because the template may exist
     /// in the cluster.
     pub(super) fn cautions(&self, workload: &Workload, document: &Document) -> Vec<(String, String)> {
-        let near = |found: &Unresolved| found.obstacle.message.contains("did you mean");
+        let near = |found: &Unresolved| found.blocker.message.contains("did you mean");
         self.found(workload, document, ".templateName", near)
     }
 
@@ -51,14 +51,14 @@ impl Templates {
         field: &str,
         wanted: impl Fn(&Unresolved) -> bool,
     ) -> Vec<(String, String)> {
-        let here = Here {
+        let here = LocalTemplates {
             templates: self,
             namespace: namespace(document),
         };
         let found = unresolved(workload, &here).unwrap_or_default().into_iter();
         found
             .filter(wanted)
-            .map(|found| (found.path + field, found.obstacle.message))
+            .map(|found| (found.path + field, found.blocker.message))
             .collect()
     }
 }
@@ -68,7 +68,7 @@ fn namespace(document: &Document) -> String {
     namespace.and_then(Value::as_str).unwrap_or_default().to_owned()
 }
 
-impl Cluster for Here<'_> {
+impl Cluster for LocalTemplates<'_> {
     fn template(&self, name: &str) -> FoundTemplate<'_> {
         let key = (self.namespace.clone(), name.to_owned());
         if let Some(spec) = self.templates.0.get(&key) {

@@ -10,11 +10,11 @@ use super::ManifestError;
 /// Extensions of files that are read from a directory, like kubectl.
 const ENDINGS: [&str; 3] = ["json", "yaml", "yml"];
 /// Maximum size of a file in bytes.
-const LARGEST: u64 = 16 << 20;
+const MAX_FILE_BYTES: u64 = 16 << 20;
 /// Maximum number of files per call.
-const MOST: usize = 10_000;
+const MAX_FILES: usize = 10_000;
 /// Maximum depth of nested directories.
-const DEEPEST: usize = 32;
+const MAX_DEPTH: usize = 32;
 
 /// Returns the files that the paths refer to, in order.
 pub(super) fn gather(paths: &[PathBuf], recursive: bool) -> Result<Vec<PathBuf>, ManifestError> {
@@ -50,10 +50,10 @@ fn walk(
         path: directory.to_owned(),
         source,
     };
-    if depth > DEEPEST {
+    if depth > MAX_DEPTH {
         return Err(ManifestError::TooDeep {
             path: directory.to_owned(),
-            limit: DEEPEST,
+            limit: MAX_DEPTH,
         });
     }
     let entries = std::fs::read_dir(directory).map_err(unread)?;
@@ -68,10 +68,10 @@ fn walk(
             }
         } else if has_ending(&path) && path.is_file() {
             files.push(path);
-            if files.len() > MOST {
+            if files.len() > MAX_FILES {
                 return Err(ManifestError::TooMany {
                     path: directory.to_owned(),
-                    limit: MOST,
+                    limit: MAX_FILES,
                 });
             }
         }
@@ -90,9 +90,13 @@ pub(super) fn text(path: &Path) -> Result<String, ManifestError> {
         let mut bytes = Vec::new();
         // Reads one byte more than the limit, to detect a larger file.
         if path.as_os_str() == "-" {
-            std::io::stdin().take(LARGEST + 1).read_to_end(&mut bytes)?;
+            std::io::stdin()
+                .take(MAX_FILE_BYTES + 1)
+                .read_to_end(&mut bytes)?;
         } else {
-            File::open(path)?.take(LARGEST + 1).read_to_end(&mut bytes)?;
+            File::open(path)?
+                .take(MAX_FILE_BYTES + 1)
+                .read_to_end(&mut bytes)?;
         }
         Ok(bytes)
     };
@@ -101,10 +105,10 @@ pub(super) fn text(path: &Path) -> Result<String, ManifestError> {
         source,
     };
     let bytes: Vec<u8> = read().map_err(unread)?;
-    if bytes.len() as u64 > LARGEST {
+    if bytes.len() as u64 > MAX_FILE_BYTES {
         return Err(ManifestError::TooLarge {
             path: path.to_owned(),
-            limit: LARGEST >> 20,
+            limit: MAX_FILE_BYTES >> 20,
         });
     }
     String::from_utf8(bytes)

@@ -80,7 +80,7 @@ impl Open {
 }
 
 /// Maximum depth of nested collections. The parser of values has the same limit with a different message.
-const DEEPEST: usize = 64;
+const MAX_DEPTH: usize = 64;
 /// Message for a greater depth.
 pub(super) const TOO_DEEP: &str = "nested deeper than";
 
@@ -91,9 +91,9 @@ pub(super) fn places(text: &str) -> Result<Vec<Places>, String> {
     let mut open: Vec<Open> = Vec::new();
     for event in Parser::new_from_str(text) {
         let (event, span) = event.map_err(|error| error.to_string())?;
-        if open.len() > DEEPEST {
+        if open.len() > MAX_DEPTH {
             let (line, column) = (span.start.line(), span.start.col() + 1);
-            return Err(format!("{line}:{column}: {TOO_DEEP} {DEEPEST} levels"));
+            return Err(format!("{line}:{column}: {TOO_DEEP} {MAX_DEPTH} levels"));
         }
         match event {
             Event::DocumentEnd => {

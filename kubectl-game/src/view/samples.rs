@@ -6,7 +6,7 @@ use kube::ResourceExt;
 use serde_json::{Value, json};
 use shared_api::{GameDeployment, HookRun};
 
-use crate::cluster::{Listed, Snapshot};
+use crate::cluster::{ListResult, Snapshot};
 
 /// Returns the current time of all views.
 pub(crate) fn now() -> Timestamp {
@@ -146,9 +146,9 @@ pub(crate) fn snapshot(game: GameDeployment, runs: Vec<HookRun>) -> Snapshot {
         revision(2, "arena-7d4b9c", "game:v2"),
         revision(1, "arena-5f6d8b", "game:v1"),
     ];
-    let runs = Listed {
+    let runs = ListResult {
         objects: runs,
-        ..Listed::default()
+        ..ListResult::default()
     };
     Snapshot::of(game, pods, runs, revisions, "")
 }

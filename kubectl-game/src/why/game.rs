@@ -6,19 +6,19 @@ use kube::ResourceExt;
 use shared_api::reason::{WorkloadCondition, WorkloadReason};
 
 use super::remedy::{self, About};
-use super::{Answer, brief, ours, sentence, watch};
+use super::{Explanation, brief, ours, sentence, watch};
 use crate::cluster::Snapshot;
 use crate::view::state::{condition, held, reason, unseen};
 use crate::view::{entries, status_of};
 
-pub(super) fn answer(snapshot: &Snapshot) -> Answer {
+pub(super) fn answer(snapshot: &Snapshot) -> Explanation {
     let name = snapshot.game.name_any();
     if let Some(words) = unseen(&snapshot.game) {
         let text = format!("{name} waits for its operator: {}", sentence(&words));
-        return Answer::new(text, [watch(snapshot)]);
+        return Explanation::new(text, [watch(snapshot)]);
     }
     let status = status_of(&snapshot.game);
-    let mut answer = Answer::default();
+    let mut answer = Explanation::default();
     for (kind, what) in [
         (WorkloadCondition::InvalidSpec, "cannot be worked on"),
         (
@@ -59,7 +59,7 @@ pub(super) fn answer(snapshot: &Snapshot) -> Answer {
     answer
 }
 
-fn tell(snapshot: &Snapshot, answer: &mut Answer, condition: &Condition, what: &str) {
+fn tell(snapshot: &Snapshot, answer: &mut Explanation, condition: &Condition, what: &str) {
     let name = snapshot.game.name_any();
     let found = reason(&condition.reason);
     let about = About {

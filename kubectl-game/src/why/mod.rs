@@ -26,14 +26,14 @@ use crate::view::age;
 
 /// A paragraph, and the commands to run next, the most likely first.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Answer {
+pub(crate) struct Explanation {
     /// Text of the paragraph.
     pub(crate) text: String,
     /// Commands to run next.
     pub(crate) next: Vec<String>,
 }
 
-impl Answer {
+impl Explanation {
     fn new(text: impl Into<String>, next: impl IntoIterator<Item = String>) -> Self {
         let mut answer = Self {
             text: text.into(),
@@ -53,20 +53,20 @@ impl Answer {
 }
 
 /// Explains why a workload waits, or states that it does not.
-pub(crate) fn game(snapshot: &Snapshot) -> Answer {
+pub(crate) fn game(snapshot: &Snapshot) -> Explanation {
     game::answer(snapshot)
 }
 
 /// Explains why a pod waits, or states that it does not.
-pub(crate) fn pod(snapshot: &Snapshot, pod: &Pod) -> Answer {
+pub(crate) fn pod(snapshot: &Snapshot, pod: &Pod) -> Explanation {
     pod::answer(snapshot, pod)
 }
 
 /// Explains when and why a pod was deleted, from its event.
-pub(crate) fn gone(name: &str, at: Option<Timestamp>, note: &str, now: Timestamp) -> Answer {
+pub(crate) fn gone(name: &str, at: Option<Timestamp>, note: &str, now: Timestamp) -> Explanation {
     let because = note.strip_prefix(&format!("pod {name}: ")).unwrap_or(note);
     let age = age::of(at, now);
-    Answer::new(
+    Explanation::new(
         sentence(&format!("Pod {name} was deleted {age} ago, because {because}")),
         [],
     )

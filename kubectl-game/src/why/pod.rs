@@ -13,13 +13,13 @@ use shared_api::reason::{WorkloadCondition, WorkloadReason};
 use shared_api::{GameDeploymentStatus, Phase};
 
 use super::remedy::{self, About};
-use super::{Answer, sentence, watch};
+use super::{Explanation, sentence, watch};
 use crate::cluster::Snapshot;
 use crate::view::pod::waiting;
 use crate::view::state::{condition, held, reason, unseen};
 use crate::view::{hook_name, runs_of, status_of};
 
-pub(super) fn answer(snapshot: &Snapshot, object: &api::Pod) -> Answer {
+pub(super) fn answer(snapshot: &Snapshot, object: &api::Pod) -> Explanation {
     let pod = Pod::read(object);
     let status = status_of(&snapshot.game);
     let mut answer = None;
@@ -42,20 +42,20 @@ pub(super) fn answer(snapshot: &Snapshot, object: &api::Pod) -> Answer {
 }
 
 /// The pod has ended or is terminating.
-fn over(_: &Snapshot, _: &GameDeploymentStatus, pod: &Pod) -> Option<Answer> {
+fn over(_: &Snapshot, _: &GameDeploymentStatus, pod: &Pod) -> Option<Explanation> {
     let name = &pod.name;
     if pod.terminating {
         let text =
             format!("Pod {name} does not wait: it is being deleted, and ends within its own grace period.");
-        return Some(Answer::new(text, []));
+        return Some(Explanation::new(text, []));
     }
     pod.is_finished().then(|| {
         let text = format!("Pod {name} does not wait: it has ended by itself, and no longer counts. Its object stays until somebody deletes it.");
-        Answer::new(text, [])
+        Explanation::new(text, [])
     })
 }
 
-fn unseen_or_invalid(snapshot: &Snapshot, status: &GameDeploymentStatus, pod: &Pod) -> Option<Answer> {
+fn unseen_or_invalid(snapshot: &Snapshot, status: &GameDeploymentStatus, pod: &Pod) -> Option<Explanation> {
     let game = snapshot.game.name_any();
     if let Some(words) = unseen(&snapshot.game) {
         let text = format!(
@@ -63,7 +63,7 @@ fn unseen_or_invalid(snapshot: &Snapshot, status: &GameDeploymentStatus, pod: &P
             pod.name,
             sentence(&words)
         );
-        return Some(Answer::new(text, [watch(snapshot)]));
+        return Some(Explanation::new(text, [watch(snapshot)]));
     }
     let invalid = held(status, WorkloadCondition::InvalidSpec)?;
     let remedy = remedy::of(WorkloadReason::InvalidSpec, snapshot, About::default());
@@ -73,11 +73,11 @@ fn unseen_or_invalid(snapshot: &Snapshot, status: &GameDeploymentStatus, pod: &P
         sentence(&invalid.message),
         remedy.words
     );
-    Some(Answer::new(text, remedy.commands))
+    Some(Explanation::new(text, remedy.commands))
 }
 
 /// The pod's hook is running, has failed, or cannot run.
-fn hook(snapshot: &Snapshot, status: &GameDeploymentStatus, pod: &Pod) -> Option<Answer> {
+fn hook(snapshot: &Snapshot, status: &GameDeploymentStatus, pod: &Pod) -> Option<Explanation> {
     let (kind, entry) = waiting(snapshot, &pod.name)?;
     let hook = hook_name(kind);
     let begun = format!("Pod {} waits: {}", pod.name, intent(snapshot, pod, kind));
@@ -97,7 +97,7 @@ fn hook(snapshot: &Snapshot, status: &GameDeploymentStatus, pod: &Pod) -> Option
             "{begun} and its {hook} hook is being asked by HookRun {run}.{so_far} It goes on by itself when the hook says \
              yes; until then the pod serves on."
         );
-        return Some(Answer::new(
+        return Some(Explanation::new(
             text,
             [format!("kubectl game hook get {run} -w{}", snapshot.flags)],
         ));
@@ -121,7 +121,7 @@ fn hook(snapshot: &Snapshot, status: &GameDeploymentStatus, pod: &Pod) -> Option
         "{begun} and its {hook} hook did not say yes. HookRun {run} {verdict}"
     ));
     let text = format!("{said} {consequence} {}", remedy.words);
-    Some(Answer::new(text, remedy.commands.into_iter().chain([look])))
+    Some(Explanation::new(text, remedy.commands.into_iter().chain([look])))
 }
 
 fn blocked(
@@ -131,7 +131,7 @@ fn blocked(
     kind: HookKind,
     entry: &HookCondition,
     begun: &str,
-) -> Answer {
+) -> Explanation {
     let message = entry.message.clone().unwrap_or_default();
     let about = About {
         kind: Some(kind),
@@ -164,7 +164,7 @@ fn blocked(
         Some(run) => command.replace("hookrun NAME", &format!("hookrun {run}")),
         None => command,
     });
-    Answer::new(text.trim_end(), commands)
+    Explanation::new(text.trim_end(), commands)
 }
 
 /// Describes the planned action on the pod, with a trailing comma.
@@ -187,7 +187,7 @@ fn intent(snapshot: &Snapshot, pod: &Pod, kind: HookKind) -> String {
 }
 
 /// The pod's update does not finish or cannot start.
-fn stalled(snapshot: &Snapshot, status: &GameDeploymentStatus, pod: &Pod) -> Option<Answer> {
+fn stalled(snapshot: &Snapshot, status: &GameDeploymentStatus, pod: &Pod) -> Option<Explanation> {
     let at_old = is_old(status, pod);
     for kind in [WorkloadCondition::UpdateBlocked, WorkloadCondition::ScaleBlocked] {
         let Some(found) = held(status, kind) else { continue };
@@ -210,7 +210,7 @@ fn stalled(snapshot: &Snapshot, status: &GameDeploymentStatus, pod: &Pod) -> Opt
     None
 }
 
-fn told(snapshot: &Snapshot, pod: &Pod, found: &Condition, reason: WorkloadReason) -> Answer {
+fn told(snapshot: &Snapshot, pod: &Pod, found: &Condition, reason: WorkloadReason) -> Explanation {
     let about = About {
         kind: None,
         pod: Some(&pod.name),
@@ -223,11 +223,11 @@ fn told(snapshot: &Snapshot, pod: &Pod, found: &Condition, reason: WorkloadReaso
         sentence(&super::brief(&found.message)),
         remedy.words
     );
-    Answer::new(text, remedy.commands)
+    Explanation::new(text, remedy.commands)
 }
 
 /// The pod is selected for deletion, and no hook blocks it.
-fn chosen(snapshot: &Snapshot, status: &GameDeploymentStatus, pod: &Pod) -> Option<Answer> {
+fn chosen(snapshot: &Snapshot, status: &GameDeploymentStatus, pod: &Pod) -> Option<Explanation> {
     (pod.annotation(DELETING) == Some("true")).then(|| {
         let progress = condition(status, WorkloadCondition::Progressing);
         let progress = progress.map(|found| sentence(&found.message)).unwrap_or_default();
@@ -242,11 +242,11 @@ fn chosen(snapshot: &Snapshot, status: &GameDeploymentStatus, pod: &Pod) -> Opti
              are available.{more} {progress}",
             pod.name
         );
-        Answer::new(text.trim_end(), [watch(snapshot)])
+        Explanation::new(text.trim_end(), [watch(snapshot)])
     })
 }
 
-fn out_of_service(snapshot: &Snapshot, status: &GameDeploymentStatus, pod: &Pod) -> Option<Answer> {
+fn out_of_service(snapshot: &Snapshot, status: &GameDeploymentStatus, pod: &Pod) -> Option<Explanation> {
     pod.is_out_of_service().then(|| {
         let progress = condition(status, WorkloadCondition::Progressing);
         let progress = progress.map(|found| sentence(&found.message)).unwrap_or_default();
@@ -254,12 +254,12 @@ fn out_of_service(snapshot: &Snapshot, status: &GameDeploymentStatus, pod: &Pod)
             "Pod {} is being updated in place: it is out of service until its containers run the new images. {progress}",
             pod.name
         );
-        Answer::new(text.trim_end(), [watch(snapshot)])
+        Explanation::new(text.trim_end(), [watch(snapshot)])
     })
 }
 
 /// The pod is at an old revision and not yet due for its update.
-fn old(snapshot: &Snapshot, status: &GameDeploymentStatus, pod: &Pod) -> Option<Answer> {
+fn old(snapshot: &Snapshot, status: &GameDeploymentStatus, pod: &Pod) -> Option<Explanation> {
     let found = condition(status, WorkloadCondition::Progressing).filter(|_| is_old(status, pod))?;
     let reason = reason(&found.reason)?;
     if reason == WorkloadReason::RolloutComplete {
@@ -270,7 +270,7 @@ fn old(snapshot: &Snapshot, status: &GameDeploymentStatus, pod: &Pod) -> Option<
         );
         let patch = r#"{"spec":{"updateStrategy":{"partition":0}}}"#;
         let name = snapshot.game.name_any();
-        return Some(Answer::new(
+        return Some(Explanation::new(
             text,
             [format!(
                 "kubectl patch gd {name} --type=merge -p '{patch}'{}",
@@ -282,7 +282,7 @@ fn old(snapshot: &Snapshot, status: &GameDeploymentStatus, pod: &Pod) -> Option<
 }
 
 /// No action is planned for the pod, but it is not ready.
-fn unready(snapshot: &Snapshot, _: &GameDeploymentStatus, pod: &Pod) -> Option<Answer> {
+fn unready(snapshot: &Snapshot, _: &GameDeploymentStatus, pod: &Pod) -> Option<Explanation> {
     if pod.is_ready() {
         return None;
     }
@@ -295,11 +295,11 @@ fn unready(snapshot: &Snapshot, _: &GameDeploymentStatus, pod: &Pod) -> Option<A
         pod.name,
         sentence(&why)
     );
-    Some(Answer::new(text, [describe]))
+    Some(Explanation::new(text, [describe]))
 }
 
 /// The pod does not wait.
-fn content(snapshot: &Snapshot, status: &GameDeploymentStatus, pod: &Pod) -> Answer {
+fn content(snapshot: &Snapshot, status: &GameDeploymentStatus, pod: &Pod) -> Explanation {
     let revision = if status.update_revision.as_deref() == Some(pod.revision()) {
         "has the newest revision"
     } else {
@@ -310,7 +310,7 @@ fn content(snapshot: &Snapshot, status: &GameDeploymentStatus, pod: &Pod) -> Ans
         pod.name,
         snapshot.game.name_any()
     );
-    Answer::new(text, [])
+    Explanation::new(text, [])
 }
 
 fn is_old(status: &GameDeploymentStatus, pod: &Pod) -> bool {

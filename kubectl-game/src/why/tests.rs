@@ -71,7 +71,7 @@ fn every_reason_of_the_documents_has_an_answer() {
 
 fn of_pod(snapshot: &Snapshot, name: &str) -> String {
     let pod = snapshot.pods.iter().find(|pod| pod.name_any() == name).unwrap();
-    let Answer { text, next } = super::pod(snapshot, pod);
+    let Explanation { text, next } = super::pod(snapshot, pod);
     format!("{text}\n{}", next.join("\n"))
 }
 
@@ -183,7 +183,7 @@ fn a_pod_that_passes_unasked_says_so() {
 
 #[test]
 fn a_workload_says_everything_that_needs_a_person() {
-    let Answer { text, next } = super::game(&samples::refused());
+    let Explanation { text, next } = super::game(&samples::refused());
     insta::assert_snapshot!(format!("{text}\n{}", next.join("\n")));
 }
 

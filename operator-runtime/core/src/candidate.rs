@@ -29,7 +29,7 @@ impl Timing {
 
 /// Lease as it was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
+pub struct LeaseRecord {
     /// Its resourceVersion.
     pub version: String,
     /// Holder; empty if there is none.
@@ -42,7 +42,7 @@ pub struct Found {
 
 /// Next API call.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Call {
+pub enum LeaseCall {
     /// Reads the Lease.
     Read,
     /// Creates the Lease with this candidate as the holder.
@@ -65,7 +65,7 @@ pub enum Call {
 
 /// Outcome of a write.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Written {
+pub enum WriteOutcome {
     /// Success, with the new version of the Lease.
     Done(String),
     /// Conflict: another candidate was faster.
@@ -80,7 +80,7 @@ pub struct Candidate {
     name: String,
     timing: Timing,
     /// Lease as last read, and the time since which it has been unchanged.
-    seen: Option<(Found, Duration)>,
+    seen: Option<(LeaseRecord, Duration)>,
     /// Version that was written last, if it is known, and its number of transitions.
     held: Option<(String, i32)>,
     /// End of the leadership, while it leads.
@@ -120,13 +120,13 @@ impl Candidate {
     }
 
     /// Returns the call to make when the retry period is over.
-    pub fn next(&self) -> Call {
+    pub fn next(&self) -> LeaseCall {
         match &self.held {
-            Some((version, transitions)) => Call::Renew {
+            Some((version, transitions)) => LeaseCall::Renew {
                 version: version.clone(),
                 transitions: *transitions,
             },
-            None => Call::Read,
+            None => LeaseCall::Read,
         }
     }
 
@@ -134,8 +134,8 @@ impl Candidate {
     ///
     /// A process that lost the Lease to another, or whose Lease was deleted after it expired, never acquires
     /// it again, even if it is free; it must restart.
-    pub fn read(&mut self, found: Option<Found>, now: Duration) -> Option<Call> {
-        let is_own = |found: &Found| found.holder == self.name;
+    pub fn read(&mut self, found: Option<LeaseRecord>, now: Duration) -> Option<LeaseCall> {
+        let is_own = |found: &LeaseRecord| found.holder == self.name;
         self.lost |= match (&found, self.until) {
             (Some(found), Some(_)) => !is_own(found),
             (None, Some(until)) => now >= until,
@@ -149,20 +149,22 @@ impl Candidate {
         let found = match (found, &self.seen) {
             (Some(found), _) => found,
             // The Lease was deleted under its holder, which may not know yet.
-            (None, Some((known, _))) if !known.holder.is_empty() && known.holder != self.name => Found {
-                version: String::new(),
-                ..known.clone()
-            },
+            (None, Some((known, _))) if !known.holder.is_empty() && known.holder != self.name => {
+                LeaseRecord {
+                    version: String::new(),
+                    ..known.clone()
+                }
+            }
             (None, _) => {
                 self.seen = None;
-                return Some(Call::Create);
+                return Some(LeaseCall::Create);
             }
         };
         let (version, transitions) = (found.version.clone(), found.transitions);
         if found.holder == self.name {
             // The answer to a write of its own was lost.
             self.seen = Some((found, now));
-            return Some(Call::Renew { version, transitions });
+            return Some(LeaseCall::Renew { version, transitions });
         }
         let free = found.holder.is_empty();
         let lease_duration = found.lease.max(self.timing.lease_duration);
@@ -175,9 +177,9 @@ impl Candidate {
             return None;
         }
         Some(if version.is_empty() {
-            Call::Create
+            LeaseCall::Create
         } else {
-            Call::Take {
+            LeaseCall::Take {
                 version,
                 transitions: transitions.saturating_add(1),
             }
@@ -191,15 +193,15 @@ impl Candidate {
     }
 
     /// Applies the outcome of a write that began at this time.
-    pub fn wrote(&mut self, call: &Call, began: Duration, written: Written) {
+    pub fn wrote(&mut self, call: &LeaseCall, began: Duration, written: WriteOutcome) {
         let transitions = match call {
-            Call::Read => return,
-            Call::Create => 0,
-            Call::Take { transitions, .. } | Call::Renew { transitions, .. } => *transitions,
+            LeaseCall::Read => return,
+            LeaseCall::Create => 0,
+            LeaseCall::Take { transitions, .. } | LeaseCall::Renew { transitions, .. } => *transitions,
         };
         self.held = match written {
-            Written::Done(version) => {
-                let found = Found {
+            WriteOutcome::Done(version) => {
+                let found = LeaseRecord {
                     version: version.clone(),
                     holder: self.name.clone(),
                     lease: self.timing.lease_duration,
@@ -209,7 +211,7 @@ impl Candidate {
                 self.until = Some(began.saturating_add(self.timing.renew_deadline()));
                 Some((version, transitions))
             }
-            Written::Conflict | Written::Unknown => None,
+            WriteOutcome::Conflict | WriteOutcome::Unknown => None,
         };
     }
 }

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-use crate::candidate::{Found, Timing};
+use crate::candidate::{LeaseRecord, Timing};
 use crate::shard::Shard;
 
 /// A Lease of another layout is held; its leader must stop first.
@@ -53,7 +53,7 @@ pub struct Layouts {
     own: Option<Shard>,
     timing: Timing,
     /// Each held Lease as last read, and the time since which it has been unchanged.
-    seen: BTreeMap<String, (Found, Duration)>,
+    seen: BTreeMap<String, (LeaseRecord, Duration)>,
     wait: Option<Wait>,
     alone: bool,
 }
@@ -99,7 +99,7 @@ impl Layouts {
 
     /// Applies a list of the Leases, by a call that began and ended at these times. `held` is true if the
     /// process held its own Lease by then.
-    pub fn read(&mut self, found: Vec<(String, Found)>, began: Duration, ended: Duration, held: bool) {
+    pub fn read(&mut self, found: Vec<(String, LeaseRecord)>, began: Duration, ended: Duration, held: bool) {
         // Keep Leases that are no longer listed: one was deleted, but its holder may not know yet.
         for (lease, found) in found {
             let known = self.seen.get(&lease).is_some_and(|(known, _)| *known == found);
@@ -108,7 +108,7 @@ impl Layouts {
             }
         }
         // The answer may show the state at the beginning of the call, so only the time before that counts.
-        let live = |found: &Found, since: Duration| {
+        let live = |found: &LeaseRecord, since: Duration| {
             !found.holder.is_empty()
                 && began.saturating_sub(since) < found.lease.max(self.timing.lease_duration)
         };

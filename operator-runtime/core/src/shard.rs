@@ -8,7 +8,7 @@ use std::num::NonZeroU16;
 use std::str::FromStr;
 
 /// Upper limit of shards. More are a typing error, because each of them watches the whole cluster.
-const MOST: u16 = 64;
+const MAX_SHARDS: u16 = 64;
 
 /// Shard: its index and the number of shards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -24,7 +24,7 @@ pub enum NoShard {
     #[error("{0:?} is not INDEX/COUNT: write two numbers, such as 0/3 for the first of three")]
     Form(String),
     /// The number of shards is zero or too large.
-    #[error("{0:?} is a shard of {1}: choose a COUNT from 1 to {MOST}")]
+    #[error("{0:?} is a shard of {1}: choose a COUNT from 1 to {MAX_SHARDS}")]
     Count(String, u16),
     /// The index is not below the number of shards.
     #[error("{0:?} is not there: shards are counted from 0, so the last of {1} is {last}/{1}", last = .1 - 1)]
@@ -38,7 +38,7 @@ impl FromStr for Shard {
         let form = || NoShard::Form(text.to_owned());
         let (index, count) = text.split_once('/').ok_or_else(form)?;
         let (index, count) = (number(index).ok_or_else(form)?, number(count).ok_or_else(form)?);
-        let few = NonZeroU16::new(count).filter(|count| count.get() <= MOST);
+        let few = NonZeroU16::new(count).filter(|count| count.get() <= MAX_SHARDS);
         let several = few.ok_or_else(|| NoShard::Count(text.to_owned(), count))?;
         if index >= count {
             return Err(NoShard::Index(text.to_owned(), count));

@@ -7,7 +7,7 @@ use std::thread::available_parallelism;
 
 use tokio::task::JoinError;
 
-use crate::slots::Slots;
+use crate::semaphore::FairSemaphore;
 
 /// Lower limit of concurrent computations: with fewer, one tenant would take all of them.
 const LEAST: usize = 4;
@@ -15,14 +15,14 @@ const LEAST: usize = 4;
 /// Threads for CPU-bound work. Clones share them.
 #[derive(Debug, Clone)]
 pub struct Compute {
-    turns: Slots,
+    turns: FairSemaphore,
 }
 
 impl Default for Compute {
     fn default() -> Self {
         let cores = available_parallelism().map_or(1, usize::from);
         Self {
-            turns: Slots::with_room((2 * cores).max(LEAST)),
+            turns: FairSemaphore::with_reserve((2 * cores).max(LEAST)),
         }
     }
 }

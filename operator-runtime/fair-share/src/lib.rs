@@ -2,11 +2,11 @@
 //!
 //! | module | job |
 //! | --- | --- |
-//! | [`slots`] | a number of slots, shared fairly between namespaces |
+//! | [`semaphore`] | a number of slots, shared fairly between namespaces |
 //! | [`compute`] | CPU-bound work off the runtime's threads, with turns between namespaces |
 //!
 //! It needs a runtime for waiting, but neither a client nor a clock. The operators, the admission webhook and
 //! the kubectl plugin use it.
 
 pub mod compute;
-pub mod slots;
+pub mod semaphore;

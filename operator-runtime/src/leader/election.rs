@@ -7,7 +7,7 @@ use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use kube::api::{ListParams, ObjectMeta, PostParams};
 use kube::{Api, Client, ResourceExt};
-use runtime_core::candidate::{Call, Candidate, Found, Timing, Written};
+use runtime_core::candidate::{Candidate, LeaseCall, LeaseRecord, Timing, WriteOutcome};
 use runtime_core::layout::Layouts;
 
 use super::{CHECK, LeaderArgs, LeaderMetrics};
@@ -105,7 +105,7 @@ impl Election {
 
     /// Releases the Lease, if it is held.
     async fn give_back(&mut self) {
-        let Call::Renew { version, transitions } = self.candidate.next() else {
+        let LeaseCall::Renew { version, transitions } = self.candidate.next() else {
             return;
         };
         if self.until().is_none() {
@@ -163,7 +163,7 @@ impl Election {
         let now = fence::now();
         self.layouts.check_lapse(now, self.candidate.leads_until(now));
         let mut call = self.candidate.next();
-        if call == Call::Read {
+        if call == LeaseCall::Read {
             let read = self.bounded(self.leases.get_opt(&self.lease)).await;
             match read.map(|found| self.candidate.read(found.as_ref().map(found_of), fence::now())) {
                 Ok(Some(follows)) => call = follows,
@@ -185,12 +185,12 @@ impl Election {
     }
 
     /// Acquires or renews the Lease. Releases it if one of another layout is held.
-    async fn take(&mut self, call: &Call) {
-        if matches!(call, Call::Create | Call::Take { .. }) {
+    async fn take(&mut self, call: &LeaseCall) {
+        if matches!(call, LeaseCall::Create | LeaseCall::Take { .. }) {
             self.acquired = Timestamp::now();
         }
         // While the Lease was deleted, a process of another layout could not see that it is held.
-        let until = self.until().filter(|_| matches!(call, Call::Renew { .. }));
+        let until = self.until().filter(|_| matches!(call, LeaseCall::Renew { .. }));
         let began = fence::now();
         let written = self.write(call).await;
         self.candidate.wrote(call, began, written);
@@ -239,30 +239,30 @@ impl Election {
         false
     }
 
-    async fn write(&self, call: &Call) -> Written {
+    async fn write(&self, call: &LeaseCall) -> WriteOutcome {
         let name = self.candidate.name();
         let params = PostParams::default();
         let outcome = match call {
-            Call::Read => return Written::Unknown,
-            Call::Create => {
+            LeaseCall::Read => return WriteOutcome::Unknown,
+            LeaseCall::Create => {
                 let lease = self.object(name, None, 0);
                 self.bounded(self.leases.create(&params, &lease)).await
             }
-            Call::Take { version, transitions } | Call::Renew { version, transitions } => {
+            LeaseCall::Take { version, transitions } | LeaseCall::Renew { version, transitions } => {
                 let lease = self.object(name, Some(version.clone()), *transitions);
                 self.bounded(self.leases.replace(&self.lease, &params, &lease))
                     .await
             }
         };
         match outcome {
-            Ok(lease) => Written::Done(lease.metadata.resource_version.unwrap_or_default()),
+            Ok(lease) => WriteOutcome::Done(lease.metadata.resource_version.unwrap_or_default()),
             Err(kube::Error::Api(status)) if status.code == 409 => {
                 self.metrics.failures.inc();
-                Written::Conflict
+                WriteOutcome::Conflict
             }
             Err(error) => {
                 self.failed(&format!("write lease {}", self.lease), &error);
-                Written::Unknown
+                WriteOutcome::Unknown
             }
         }
     }
@@ -331,10 +331,10 @@ impl Election {
     }
 }
 
-fn found_of(lease: &Lease) -> Found {
+fn found_of(lease: &Lease) -> LeaseRecord {
     let spec = lease.spec.as_ref();
     let seconds = spec.and_then(|spec| spec.lease_duration_seconds).unwrap_or(0);
-    Found {
+    LeaseRecord {
         version: lease.metadata.resource_version.clone().unwrap_or_default(),
         holder: spec
             .and_then(|spec| spec.holder_identity.clone())

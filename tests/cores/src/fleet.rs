@@ -153,12 +153,12 @@ impl Fleet {
         match action {
             Action::CreateRevision(new) => self.record(new)?,
             Action::CreateRun(new) => self.ask(&new),
-            Action::Mark(at, text) => {
+            Action::RecordSelection(at, text) => {
                 let notes = &mut self.pod(&at)?.annotations;
                 notes.insert(annotation::DELETING.to_owned(), "true".to_owned());
                 notes.insert(annotation::CHOSEN_FOR.to_owned(), text);
             }
-            Action::TakeOut(update, since) => {
+            Action::SetNotReady(update, since) => {
                 self.pod(update.pod())?.in_place = Some(InPlaceCondition {
                     ready: false,
                     target: update.to().to_owned(),

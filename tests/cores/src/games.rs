@@ -82,7 +82,7 @@ fn scale_down(meter: &Meter, size: usize) -> Outcome<()> {
     let all =
         |plan: &Plan, is: fn(&Action) -> bool| plan.actions.len() == size && plan.actions.iter().all(is);
     decision(meter, first, None, &fleet, |plan| {
-        all(plan, |action| matches!(action, Action::Mark(..)))
+        all(plan, |action| matches!(action, Action::RecordSelection(..)))
     })?;
     fleet.step()?;
     decision(meter, second, None, &fleet, |plan| {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use expr_conditions::{Condition, Facts, Input, Response};
 use hook_core::answer::interpret_web;
-use hook_core::decide::{Outcome as Measured, Plan, Slot, View, decide};
+use hook_core::decide::{MeasurementKey, Outcome as Measured, Plan, View, decide};
 use hook_core::judge::MeasurementResult;
 use hook_core::render::{References, render};
 use hook_core::request::Request;
@@ -184,7 +184,7 @@ fn decided(run: &ResolvedRun, status: &HookRunStatus, outcomes: &[Measured], now
 /// Returns a measurement while a player is still in the game.
 fn outcome(number: i64, second: i64) -> Outcome<Measured> {
     Ok(Measured {
-        slot: Slot {
+        slot: MeasurementKey {
             metric: "players".to_owned(),
             number,
         },

@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
-use hook_core::answer::{Answer, FailureKind, MeasurementFailure, interpret_prometheus, interpret_web};
-use hook_core::decide::{Outcome, Slot};
+use hook_core::answer::{
+    FailureKind, MeasurementFailure, ProviderResponse, interpret_prometheus, interpret_web,
+};
+use hook_core::decide::{MeasurementKey, Outcome};
 use hook_core::judge::{MeasurementResult, Rules, judge};
 use hook_core::render::{References, Rendered, render};
 use hook_core::request::Request;
@@ -95,7 +97,7 @@ pub struct Call {
     pub of: Of,
     /// UID of the run.
     pub uid: String,
-    pub slot: Slot,
+    pub slot: MeasurementKey,
     pub number: u64,
     began: Timestamp,
     rendered: Result<Rendered, MeasurementFailure>,
@@ -106,7 +108,7 @@ pub struct Call {
 /// Measurement, as recorded by the world.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Taken {
-    pub slot: Slot,
+    pub slot: MeasurementKey,
     pub phase: Phase,
     pub began: Timestamp,
     pub ended: Timestamp,
@@ -214,7 +216,7 @@ fn host_of(url: &str) -> &str {
 }
 
 /// Returns the operator's reading of a response from a game, or from the Prometheus that scrapes it.
-fn exchange(request: &Request, behaviour: Behaviour) -> Result<Answer, MeasurementFailure> {
+fn exchange(request: &Request, behaviour: Behaviour) -> Result<ProviderResponse, MeasurementFailure> {
     let took = Duration::from_millis(5);
     let reply = |answer: String| match behaviour.manner {
         Manner::Stumbles => (503, "busy".to_owned()),
@@ -258,7 +260,7 @@ fn page(Behaviour { players, manner }: Behaviour) -> Value {
 }
 
 fn verdict(call: &Call, behaviour: Option<Behaviour>, hangs: bool, now: Timestamp) -> MeasurementResult {
-    let answer: Result<Answer, MeasurementFailure> = match (&call.rendered, behaviour) {
+    let answer: Result<ProviderResponse, MeasurementFailure> = match (&call.rendered, behaviour) {
         (Err(failure), _) => Err(failure.clone()),
         (Ok(_), None) if hangs => Err(MeasurementFailure::new(
             FailureKind::Timeout,

@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use hook_core::decide::{Outcome, Slot};
+use hook_core::decide::{MeasurementKey, Outcome};
 use hook_core::resolve::resolve_run;
 use hook_driver::{
-    Change, Event, Input, MeasurementId, Output, Session, SessionId, Sessions, SharedRun, StoreError,
+    Change, Event, MeasurementId, Session, SessionId, SessionInput, SessionOutput, Sessions, SharedRun,
+    StoreError,
 };
 use jiff::Timestamp;
 use shared_api::{HookRun, HookRunStatus};
@@ -14,7 +15,7 @@ use shared_api::{HookRun, HookRunStatus};
 use crate::games::now_of;
 use crate::objects::RunObject;
 use crate::process::clock;
-use crate::server::table::{News, Watch};
+use crate::server::table::{Watch, WatchEvent};
 use crate::server::{Refusal, Server};
 
 /// Recipient of a response: a session of a run.
@@ -30,7 +31,7 @@ pub enum Wish {
         of: Of,
         run: Arc<HookRun>,
         resolved: SharedRun,
-        slot: Slot,
+        slot: MeasurementKey,
         number: MeasurementId,
     },
     /// Emits an event: a verdict, or an obstacle to it.
@@ -76,13 +77,13 @@ impl Hooks {
         let (news, expired) = server.runs.next(&mut self.watch);
         let events = match news {
             None => Vec::new(),
-            Some(News::List(all)) => {
-                let listed = all.iter().map(|run| Event::Listed(run.api.clone()));
-                let begins = std::iter::once(Event::ListBegins);
-                begins.chain(listed).chain([Event::ListEnds]).collect()
+            Some(WatchEvent::List(all)) => {
+                let listed = all.iter().map(|run| Event::InitApply(run.api.clone()));
+                let begins = std::iter::once(Event::Init);
+                begins.chain(listed).chain([Event::InitDone]).collect()
             }
-            Some(News::Apply(run)) => vec![Event::Applied(run.api.clone())],
-            Some(News::Delete(run)) => vec![Event::Deleted(crate::objects::key(&run.id.name))],
+            Some(WatchEvent::Apply(run)) => vec![Event::Apply(run.api.clone())],
+            Some(WatchEvent::Delete(run)) => vec![Event::Delete(crate::objects::key(&run.id.name))],
         };
         for event in events {
             let changes = self.sessions.observe(event);
@@ -98,13 +99,13 @@ impl Hooks {
                     self.stirred.insert(name.clone());
                     self.open.insert(name, (id, Session::new(run, now_of(now))));
                 }
-                Change::Tell((_, name), run) => self.handle(&name, None, Input::News(run), now),
+                Change::Update((_, name), run) => self.handle(&name, None, SessionInput::Watch(run), now),
                 Change::Close((_, name)) => drop(self.open.remove(&name)),
             }
         }
     }
 
-    fn handle(&mut self, name: &str, id: Option<SessionId>, input: Input, now: Timestamp) {
+    fn handle(&mut self, name: &str, id: Option<SessionId>, input: SessionInput, now: Timestamp) {
         if let Some((known, session)) = self.open.get_mut(name)
             && id.is_none_or(|id| id == *known)
         {
@@ -135,27 +136,30 @@ impl Hooks {
         {
             let of = (name.clone(), *id);
             match output {
-                Output::Resolve(run) => {
+                SessionOutput::Resolve(run) => {
                     let resolved = Arc::new(resolve_run(&run.spec));
-                    session.handle(Input::Resolved(resolved), now_of(now));
+                    session.handle(SessionInput::Resolved(resolved), now_of(now));
                 }
-                Output::Record(run, status) => wishes.push(Wish::Record(of, run, status)),
-                Output::Read(run) => wishes.push(Wish::Read(of, run)),
-                Output::Delete(run) => wishes.push(Wish::Delete(of, run)),
-                Output::Measure(number, slot, _, resolved) => wishes.push(Wish::Measure {
+                SessionOutput::Record(run, status) => wishes.push(Wish::Record(of, run, status)),
+                SessionOutput::Read(run) => wishes.push(Wish::Read(of, run)),
+                SessionOutput::Delete(run) => wishes.push(Wish::Delete(of, run)),
+                SessionOutput::Measure(number, slot, _, resolved) => wishes.push(Wish::Measure {
                     of,
                     run: session.run().clone(),
                     resolved,
                     slot,
                     number,
                 }),
-                Output::NotRecorded { why, tries, .. } => {
+                SessionOutput::NotRecorded { why, tries, .. } => {
                     wishes.push(Wish::Tell(format!(
                         "{name} is not recorded after {tries} tries: {why}"
                     )));
                 }
-                Output::Cancel(_) | Output::Wrote(_) | Output::Verdict(..) | Output::HeldUp(..) => {}
-                Output::End(end) => {
+                SessionOutput::Cancel(_)
+                | SessionOutput::StatusWritten(_)
+                | SessionOutput::Verdict(..)
+                | SessionOutput::HeldUp(..) => {}
+                SessionOutput::End(end) => {
                     self.open.remove(&name);
                     let key = crate::objects::key(&name);
                     let changes = self.sessions.ended(key, of.1, end);
@@ -168,12 +172,12 @@ impl Hooks {
     }
 
     /// Handles the response to a call.
-    pub fn answered(&mut self, (name, id): &Of, input: Input, now: Timestamp) {
+    pub fn answered(&mut self, (name, id): &Of, input: SessionInput, now: Timestamp) {
         self.handle(name, Some(*id), input, now);
     }
 
     /// Handles the outcome of a measurement.
     pub fn measured(&mut self, (name, id): &Of, number: MeasurementId, outcome: Outcome, now: Timestamp) {
-        self.handle(name, Some(*id), Input::Measured(number, outcome), now);
+        self.handle(name, Some(*id), SessionInput::Measured(number, outcome), now);
     }
 }

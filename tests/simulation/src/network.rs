@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fastrand::Rng;
-use gamedeployment_driver::request::{self, Call, Request};
-use hook_driver::{Input, StoreError};
+use gamedeployment_driver::request::{self, ApiCall, Request};
+use hook_driver::{SessionInput, StoreError};
 use jiff::{SignedDuration, Timestamp};
 use shared_api::{HookRun, HookRunStatus, Phase};
 
@@ -40,7 +40,7 @@ impl What {
     fn writes(&self) -> bool {
         match self {
             Self::ReadRun(..) => false,
-            Self::Games(request, _) => !matches!(request.call, Call::Read(..) | Call::ReadNode(_)),
+            Self::Games(request, _) => !matches!(request.call, ApiCall::Read(..) | ApiCall::ReadNode(_)),
             Self::Record(..) | Self::DeleteRun(..) => true,
         }
     }
@@ -59,14 +59,14 @@ impl What {
             Self::Games(request, _) => Answer::Games(
                 request.id,
                 Err(match error {
-                    Failed::Refused => request::CallError::Refused("failed: refused (429)".to_owned()),
-                    Failed::Lapsed => request::CallError::Lapsed,
-                    Failed::Unknown => request::CallError::Unknown("failed: no answer".to_owned()),
+                    Failed::Refused => request::RequestError::Refused("failed: refused (429)".to_owned()),
+                    Failed::Lapsed => request::RequestError::Lapsed,
+                    Failed::Unknown => request::RequestError::Unknown("failed: no answer".to_owned()),
                 }),
             ),
-            Self::Record(of, ..) => Answer::Run(of.clone(), Input::Recorded(Err(error.told()))),
-            Self::ReadRun(of, _) => Answer::Run(of.clone(), Input::Read(Err(error.told()))),
-            Self::DeleteRun(of, _) => Answer::Run(of.clone(), Input::Deleted(Err(error.told()))),
+            Self::Record(of, ..) => Answer::Run(of.clone(), SessionInput::Recorded(Err(error.told()))),
+            Self::ReadRun(of, _) => Answer::Run(of.clone(), SessionInput::Read(Err(error.told()))),
+            Self::DeleteRun(of, _) => Answer::Run(of.clone(), SessionInput::Deleted(Err(error.told()))),
         }
     }
 }
@@ -208,8 +208,8 @@ impl World {
             answer = flight.what.failed(Failed::Unknown);
         }
         let conflict = match &answer {
-            Answer::Games(_, answer) => matches!(answer, Err(request::CallError::Conflict)),
-            Answer::Run(_, Input::Recorded(answer)) => matches!(answer, Err(StoreError::Conflict)),
+            Answer::Games(_, answer) => matches!(answer, Err(request::RequestError::Conflict)),
+            Answer::Run(_, SessionInput::Recorded(answer)) => matches!(answer, Err(StoreError::Conflict)),
             Answer::Run(..) | Answer::Outcome(..) => false,
         };
         self.totals.conflicts += u64::from(conflict);
@@ -235,18 +235,18 @@ impl World {
                     self.recorded(before, status);
                 }
                 let written = written.map(|run| run.api.clone()).map_err(refused);
-                Answer::Run(of.clone(), Input::Recorded(written))
+                Answer::Run(of.clone(), SessionInput::Recorded(written))
             }
             What::ReadRun(of, base) => {
                 let (name, uid, _) = id_of(base);
                 let found = self.server.runs.get(name).filter(|found| found.id.uid == uid);
                 let found = found.map(|found| found.api.clone()).ok_or(StoreError::Gone);
-                Answer::Run(of.clone(), Input::Read(found))
+                Answer::Run(of.clone(), SessionInput::Read(found))
             }
             What::DeleteRun(of, base) => {
                 let (name, uid, version) = id_of(base);
                 let deleted = self.server.delete_run(name, Some(uid), Some(version));
-                Answer::Run(of.clone(), Input::Deleted(deleted.map_err(refused)))
+                Answer::Run(of.clone(), SessionInput::Deleted(deleted.map_err(refused)))
             }
         }
     }

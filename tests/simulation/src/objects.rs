@@ -12,13 +12,13 @@ use k8s_openapi::api::core::v1 as api;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use shared_api::{GameDeployment, HookRun, HookTemplateSpec};
 
-use gamedeployment_driver::Key;
+use gamedeployment_driver::NamespacedName;
 
 /// The only namespace.
 pub const NAMESPACE: &str = "games";
 
 /// Returns the key of an object with this name.
-pub fn key(name: &str) -> Key {
+pub fn key(name: &str) -> NamespacedName {
     (NAMESPACE.to_owned(), name.to_owned())
 }
 

@@ -8,16 +8,16 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use fastrand::Rng;
-use gamedeployment_driver::request::{self, Answer as Answered, RequestId};
+use gamedeployment_driver::request::{self, RequestId, Response as Answered};
 use hook_core::decide::Outcome;
-use hook_driver::{Input, MeasurementId};
+use hook_driver::{MeasurementId, SessionInput};
 use jiff::{SignedDuration, Timestamp};
 
 use crate::fault_profile::Handling;
 use crate::games::{Games, KINDS};
 use crate::hooks::{Hooks, Of};
 use crate::world::{EPOCH, World};
-use runtime_core::candidate::{Call, Candidate, Timing, Written};
+use runtime_core::candidate::{Candidate, LeaseCall, Timing, WriteOutcome};
 
 /// Default of the operators' flag.
 pub const TIMING: Timing = Timing {
@@ -27,8 +27,8 @@ pub const TIMING: Timing = Timing {
 /// Response for a process.
 #[derive(Debug)]
 pub enum Answer {
-    Games(RequestId, Result<Answered, request::CallError>),
-    Run(Of, Input),
+    Games(RequestId, Result<Answered, request::RequestError>),
+    Run(Of, SessionInput),
     Outcome(Of, MeasurementId, Box<Outcome>),
 }
 
@@ -60,7 +60,7 @@ pub struct Process {
     pub frozen: [Timestamp; KINDS],
     candidate: Candidate,
     looks_at: Timestamp,
-    pending: Option<(Call, Duration, Written)>,
+    pending: Option<(LeaseCall, Duration, WriteOutcome)>,
     /// Value of the fence.
     pub fence: Option<Duration>,
     pub inbox: VecDeque<Answer>,
@@ -156,7 +156,7 @@ impl World {
             return self.take_office(at, led);
         }
         let mut call = process.candidate.next();
-        if call == Call::Read {
+        if call == LeaseCall::Read {
             if self.profile.handling(dice, false) != Handling::Done {
                 return self.take_office(at, led);
             }
@@ -176,10 +176,10 @@ impl World {
             self.server
                 .write_lease(operator, &name, &call, TIMING.lease_duration)
         } else {
-            Written::Unknown
+            WriteOutcome::Unknown
         };
         let written = if handling == Handling::Lost {
-            Written::Unknown
+            WriteOutcome::Unknown
         } else {
             written
         };
@@ -228,7 +228,7 @@ impl World {
         let held = process.left(now).is_some().then(|| process.candidate.next());
         process.end(now, SignedDuration::from_secs(2));
         let operator = process.operator;
-        if let Some(call @ Call::Renew { .. }) = held {
+        if let Some(call @ LeaseCall::Renew { .. }) = held {
             let _ = self
                 .server
                 .write_lease(operator, "", &call, Duration::from_secs(1));

@@ -5,8 +5,8 @@ use std::rc::Rc;
 
 use fastrand::Rng;
 use gamedeployment_core::plan::Action;
-use gamedeployment_driver::Limits;
-use gamedeployment_driver::request::Call;
+use gamedeployment_driver::DriverLimits;
+use gamedeployment_driver::request::ApiCall;
 use jiff::SignedDuration;
 use shared_api::game_deployment::UpdateStrategy;
 use shared_api::names::pod as names;
@@ -47,7 +47,7 @@ impl Script {
     pub fn fleet(replicas: i32, kind: &str, hooks: Hooks) -> Self {
         let hooks = if hooks == Hooks::All { 1 } else { 8 | 16 | 1 };
         let code = [3, 0, 1, 7, 0, 1, hooks, 3 | 16];
-        let mut world = World::empty(code, FaultProfile::fine(), 0, Limits::default());
+        let mut world = World::empty(code, FaultProfile::fine(), 0, DriverLimits::default());
         for name in NAMES {
             world.server.put_template(name, question(0, url(name)));
         }
@@ -148,8 +148,8 @@ impl Script {
             world.work(leader);
             let is_wanted = |what: &What| match what {
                 What::Games(request, _) => match &request.call {
-                    Call::Act(action) => wanted(action),
-                    Call::Read(..) | Call::ReadNode(_) => true,
+                    ApiCall::Act(action) => wanted(action),
+                    ApiCall::Read(..) | ApiCall::ReadNode(_) => true,
                     _ => false,
                 },
                 _ => true,

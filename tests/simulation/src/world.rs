@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use fastrand::Rng;
 use gamedeployment_core::plan;
-use gamedeployment_driver::store::{Store, Stored};
-use gamedeployment_driver::{Calls, Limits};
+use gamedeployment_driver::store::{Store, StoredObject};
+use gamedeployment_driver::{CallLimits, DriverLimits};
 use jiff::{SignedDuration, Timestamp};
 
 use crate::endpoint::{Behaviour, Call};
@@ -59,7 +59,7 @@ pub struct World {
     endpoint_seed: u64,
     pub code: [u8; 8],
     /// Concurrency limits of the drivers.
-    pub limits: Limits,
+    pub limits: DriverLimits,
 }
 
 impl World {
@@ -78,7 +78,12 @@ impl World {
     }
 
     /// Builds a world with nodes but without objects.
-    pub(crate) fn empty(code: [u8; 8], profile: FaultProfile, endpoint_seed: u64, limits: Limits) -> Self {
+    pub(crate) fn empty(
+        code: [u8; 8],
+        profile: FaultProfile,
+        endpoint_seed: u64,
+        limits: DriverLimits,
+    ) -> Self {
         let processes = [HOOKS, GAMES]
             .into_iter()
             .flat_map(|operator| (0..PROCESSES).map(move |number| Process::new(operator, number, EPOCH)));
@@ -294,17 +299,17 @@ impl World {
 }
 
 /// Draws the limits. Fleets are small here, so some worlds have small limits.
-fn limits(dice: &mut Rng) -> Limits {
+fn limits(dice: &mut Rng) -> DriverLimits {
     if dice.bool() {
-        return Limits::default();
+        return DriverLimits::default();
     }
-    Limits {
-        plan: plan::Limits {
+    DriverLimits {
+        plan: plan::PlanLimits {
             creations: dice.usize(1..4),
             changes: dice.usize(1..5),
             removals: dice.usize(1..4),
         },
-        calls: Calls {
+        calls: CallLimits {
             at_once: dice.usize(1..4),
             together: dice.usize(1..4),
             many: dice.usize(1..3),
@@ -323,7 +328,7 @@ pub fn url(name: &str) -> &'static str {
 
 /// Whether a process's caches are up to date.
 fn is_fresh(games: &Games, server: &Server) -> bool {
-    fn same<T: Object, K: Stored>(table: &Table<T>, store: &Store<K>) -> bool {
+    fn same<T: Object, K: StoredObject>(table: &Table<T>, store: &Store<K>) -> bool {
         store.iter().count() == table.len()
             && table.iter().all(|object| {
                 let id = object.id();

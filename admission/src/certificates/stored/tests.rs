@@ -4,7 +4,7 @@ use super::*;
 
 const HOST: &str = "hookgate-admission.hookgate.svc";
 const DAY: Duration = Duration::from_hours(24);
-const TERMS: Terms = Terms {
+const TERMS: CertificateLifetimes = CertificateLifetimes {
     validity: Duration::from_hours(24 * 90),
 };
 
@@ -45,9 +45,9 @@ fn a_renewal_is_due_after_two_thirds() {
     assert_eq!(stored.due(TERMS, now()), now() + 60 * DAY);
     assert_eq!(Stored::default().due(TERMS, now()), now());
     // A shorter validity applies to existing certificates; a longer one does not extend them.
-    let shorter = Terms { validity: 3 * DAY };
+    let shorter = CertificateLifetimes { validity: 3 * DAY };
     assert_eq!(stored.due(shorter, now()), now() + 2 * DAY);
-    let longer = Terms { validity: 900 * DAY };
+    let longer = CertificateLifetimes { validity: 900 * DAY };
     assert_eq!(stored.due(longer, now()), now() + 60 * DAY);
     let next = stored.followed_by(made(now() + 60 * DAY), None);
     assert_eq!(next.older, stored.newer);

@@ -102,7 +102,7 @@ fn gone_of_ten(spec: &[(&'static str, Value)]) -> usize {
     let updates = |action: &Action| {
         matches!(
             action,
-            Action::TakeOut(..) | Action::WriteUpdate(..) | Action::CreatePod(_)
+            Action::SetNotReady(..) | Action::WriteUpdate(..) | Action::CreatePod(_)
         )
     };
     assert_eq!(count(&plan, updates), 0, "{plan:#?}");
@@ -213,7 +213,7 @@ fn plan_with(
 fn tries(plan: &Plan) -> usize {
     count(
         plan,
-        |action| matches!(action, Action::TryPod(_, revision) if revision == "new"),
+        |action| matches!(action, Action::DryRunPod(_, revision) if revision == "new"),
     )
 }
 
@@ -353,7 +353,7 @@ fn a_mark_is_taken_off_before_an_update_is_confirmed() {
         let confirms = count(&plan, |action| matches!(action, Action::Confirm(_)));
         (
             confirms,
-            count(&plan, |action| matches!(action, Action::Unmark(_))),
+            count(&plan, |action| matches!(action, Action::ClearSelection(_))),
         )
     };
     assert_eq!(confirmed(json!({})), (1, 0));

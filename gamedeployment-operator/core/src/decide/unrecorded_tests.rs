@@ -6,10 +6,10 @@ use shared_api::GameDeployment;
 use super::*;
 use crate::plan::NewPod;
 use crate::pod::Pod;
-use crate::refusals::Refusals;
 use crate::revision::Revision;
 use crate::samples::{Around, object, pod, revisions, template};
 use crate::view::WriteErrors;
+use crate::write_backoff::WriteBackoff;
 
 const REFUSED: &str = "controllerrevisions is forbidden: exceeded quota";
 
@@ -84,7 +84,10 @@ fn assert_goes_on_at_the_recorded_revision(plan: &Plan) {
     let touched = plan.actions.iter().any(|action| {
         matches!(
             action,
-            Action::DeletePod(_) | Action::Mark(..) | Action::TakeOut(..) | Action::WriteUpdate(..)
+            Action::DeletePod(_)
+                | Action::RecordSelection(..)
+                | Action::SetNotReady(..)
+                | Action::WriteUpdate(..)
         )
     });
     assert!(!touched, "nothing is updated: {:?}", plan.actions);
@@ -159,7 +162,7 @@ fn a_template_with_problems_stops_the_update_alone() {
     );
     invalid.spec.replicas = Some(1);
     let fewer = plan(&invalid, &pods, &revisions, None);
-    let deleted = |action: &&Action| matches!(action, Action::DeletePod(_) | Action::Mark(..));
+    let deleted = |action: &&Action| matches!(action, Action::DeletePod(_) | Action::RecordSelection(..));
     assert_eq!(
         fewer.actions.iter().filter(deleted).count(),
         1,
@@ -200,10 +203,10 @@ fn names_that_are_taken_are_passed_one_after_the_other_though_no_status_is_writt
         other => panic!("{other:?}"),
     };
     let mut tried = vec![name(None)];
-    let mut refusals = Refusals::default();
+    let mut write_backoff = WriteBackoff::default();
     for _ in 0..3 {
-        refusals.collide(true);
-        let next = name(refusals.write_errors().as_ref());
+        write_backoff.record_collision(true);
+        let next = name(write_backoff.write_errors().as_ref());
         assert!(!tried.contains(&next), "{next} is tried again");
         tried.push(next);
     }

@@ -9,41 +9,45 @@
 use jiff::{SignedDuration, Timestamp};
 use shared_api::reason::WorkloadReason;
 
-use super::{Run, Void};
+use super::{Run, StaleReason};
 use crate::cluster::Cluster;
 use crate::pod::Pod;
 
 /// Maximum clock skew: how far `completedAt` may lie ahead of this process's clock.
-const AHEAD: SignedDuration = SignedDuration::from_secs(5);
+const CLOCK_SKEW: SignedDuration = SignedDuration::from_secs(5);
 
 /// Returns when a success expires for a pod; `None` if it does not expire by age. The error says why it no
 /// longer counts.
-pub(super) fn until(
+pub(super) fn fresh_until(
     run: &Run,
     pod: &Pod,
     fresh: SignedDuration,
     cluster: &dyn Cluster,
     now: Timestamp,
-) -> Result<Option<Timestamp>, Void> {
+) -> Result<Option<Timestamp>, StaleReason> {
     if is_out_since(pod, run) {
         return Ok(None);
     }
-    let void = |why: String| Void::told(WorkloadReason::HookVerdictExpired, why);
+    let stale_reason = |why: String| StaleReason::reported(WorkloadReason::HookVerdictExpired, why);
     let age = match (cluster.verdict_seen_for(run), run.completed) {
         (Some(seen), None) => seen,
         (Some(seen), Some(completed)) => seen.max(at_most(run, completed, now)),
         (None, Some(completed)) => now.duration_since(completed),
-        (None, None) => return Err(void("nobody knows when its verdict was reached".to_owned())),
+        (None, None) => {
+            return Err(stale_reason(
+                "nobody knows when its verdict was reached".to_owned(),
+            ));
+        }
     };
-    if age < -AHEAD {
+    if age < -CLOCK_SKEW {
         let ahead = age.abs().as_secs();
-        return Err(void(format!(
+        return Err(stale_reason(format!(
             "its verdict is dated {ahead}s ahead of this operator's clock; compare the clocks of both operators"
         )));
     }
     if age >= fresh {
         let (age, fresh) = (age.as_secs(), fresh.as_secs());
-        return Err(void(format!(
+        return Err(stale_reason(format!(
             "its verdict is {age}s old, and counts for {fresh}s (freshForSeconds)"
         )));
     }

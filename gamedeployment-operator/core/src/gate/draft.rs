@@ -10,7 +10,7 @@ use shared_api::game_deployment::HookStep;
 use shared_api::hook_run::HookRunSpec;
 use shared_api::metric::Argument;
 
-use super::Obstacle;
+use super::HookBlocker;
 use super::resolved::{find, without_values};
 use crate::cluster::FoundTemplate;
 use crate::digest::{Fnv, canonical};
@@ -49,7 +49,7 @@ enum Given<'d> {
 }
 
 impl<'a> Draft<'a> {
-    pub(super) fn new(step: &'a HookStep, template: FoundTemplate<'a>) -> Result<Self, Obstacle> {
+    pub(super) fn new(step: &'a HookStep, template: FoundTemplate<'a>) -> Result<Self, HookBlocker> {
         let template = find(step, template)?;
         Ok(Self {
             step,
@@ -79,7 +79,7 @@ impl<'a> Draft<'a> {
     }
 
     /// Fails if an argument has no value.
-    pub(super) fn check(&self, added: &[Added<'_>]) -> Result<(), Obstacle> {
+    pub(super) fn check(&self, added: &[Added<'_>]) -> Result<(), HookBlocker> {
         let given = self.given(added).filter_map(|given| match given {
             Given::Declared(declared) => Some(&declared.argument),
             Given::Added(_) => None,
@@ -168,7 +168,7 @@ fn spec(template: &HookTemplateSpec, args: Option<Vec<Argument>>) -> HookRunSpec
 }
 
 /// Renders the spec of a run that belongs to no pod.
-pub fn render(step: &HookStep, template: FoundTemplate<'_>) -> Result<HookRunSpec, Obstacle> {
+pub fn render(step: &HookStep, template: FoundTemplate<'_>) -> Result<HookRunSpec, HookBlocker> {
     let draft = Draft::new(step, template)?;
     draft.check(&[])?;
     Ok(draft.spec(&[]))

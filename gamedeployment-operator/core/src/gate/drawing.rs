@@ -3,7 +3,7 @@
 
 /// State of the gate for one pod and one intent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum State {
+pub enum GateStateKind {
     /// No run exists yet.
     Unasked,
     /// The hook cannot run.
@@ -18,7 +18,7 @@ pub enum State {
     Open,
 }
 
-impl State {
+impl GateStateKind {
     /// All states.
     pub const ALL: [Self; 6] = [
         Self::Unasked,
@@ -31,103 +31,115 @@ impl State {
 }
 
 /// Transitions: start state, cause and end state.
-pub const WAYS: &[(State, &str, State)] = &[
-    (State::Unasked, "HookRun created", State::Asking),
+pub const TRANSITIONS: &[(GateStateKind, &str, GateStateKind)] = &[
+    (GateStateKind::Unasked, "HookRun created", GateStateKind::Asking),
     (
-        State::Unasked,
+        GateStateKind::Unasked,
         "template missing, arguments open, name taken",
-        State::Blocked,
+        GateStateKind::Blocked,
     ),
     (
-        State::Unasked,
+        GateStateKind::Unasked,
         "no hook, skip-hook, pod cannot hold players",
-        State::Open,
+        GateStateKind::Open,
     ),
-    (State::Blocked, "obstacle gone", State::Unasked),
+    (GateStateKind::Blocked, "obstacle gone", GateStateKind::Unasked),
     (
-        State::Blocked,
+        GateStateKind::Blocked,
         "obstacle gone, HookRun still there",
-        State::Asking,
+        GateStateKind::Asking,
     ),
     (
-        State::Blocked,
+        GateStateKind::Blocked,
         "obstacle gone, HookRun still there",
-        State::Refused,
+        GateStateKind::Refused,
     ),
     (
-        State::Blocked,
+        GateStateKind::Blocked,
         "obstacle gone, HookRun of something else still there",
-        State::Stale,
+        GateStateKind::Stale,
     ),
     (
-        State::Blocked,
+        GateStateKind::Blocked,
         "no hook, skip-hook, pod cannot hold players, or obstacle gone after a measured success",
-        State::Open,
+        GateStateKind::Open,
     ),
     (
-        State::Asking,
+        GateStateKind::Asking,
         "measured success, or no hook, skip-hook, pod cannot hold players",
-        State::Open,
+        GateStateKind::Open,
     ),
     (
-        State::Asking,
+        GateStateKind::Asking,
         "Failed, Error, Inconclusive, success not measured",
-        State::Refused,
+        GateStateKind::Refused,
     ),
     (
-        State::Asking,
+        GateStateKind::Asking,
         "intent, hook, pod or container changed, HookRun edited, success seen too late",
-        State::Stale,
+        GateStateKind::Stale,
     ),
-    (State::Asking, "HookRun deleted", State::Unasked),
-    (State::Asking, "template missing", State::Blocked),
-    (State::Refused, "retry, HookRun deleted", State::Unasked),
+    (GateStateKind::Asking, "HookRun deleted", GateStateKind::Unasked),
+    (GateStateKind::Asking, "template missing", GateStateKind::Blocked),
     (
-        State::Refused,
+        GateStateKind::Refused,
+        "retry, HookRun deleted",
+        GateStateKind::Unasked,
+    ),
+    (
+        GateStateKind::Refused,
         "intent, hook, pod or container changed, HookRun edited",
-        State::Stale,
+        GateStateKind::Stale,
     ),
-    (State::Refused, "template missing", State::Blocked),
+    (GateStateKind::Refused, "template missing", GateStateKind::Blocked),
     (
-        State::Refused,
+        GateStateKind::Refused,
         "no hook, skip-hook, pod cannot hold players",
-        State::Open,
+        GateStateKind::Open,
     ),
-    (State::Stale, "HookRun removed", State::Unasked),
-    (State::Stale, "template missing", State::Blocked),
-    (State::Stale, "changed back, HookRun still there", State::Asking),
-    (State::Stale, "changed back, HookRun still there", State::Refused),
+    (GateStateKind::Stale, "HookRun removed", GateStateKind::Unasked),
+    (GateStateKind::Stale, "template missing", GateStateKind::Blocked),
     (
-        State::Stale,
+        GateStateKind::Stale,
+        "changed back, HookRun still there",
+        GateStateKind::Asking,
+    ),
+    (
+        GateStateKind::Stale,
+        "changed back, HookRun still there",
+        GateStateKind::Refused,
+    ),
+    (
+        GateStateKind::Stale,
         "no hook, skip-hook, pod cannot hold players, or changed back after a measured success",
-        State::Open,
+        GateStateKind::Open,
     ),
     (
-        State::Open,
+        GateStateKind::Open,
         "verdict too old, HookRun edited, or intent, hook, pod or container changed",
-        State::Stale,
+        GateStateKind::Stale,
     ),
     (
-        State::Open,
+        GateStateKind::Open,
         "not used and HookRun removed, or hook set, skip-hook withdrawn",
-        State::Unasked,
+        GateStateKind::Unasked,
     ),
     (
-        State::Open,
+        GateStateKind::Open,
         "hook set, skip-hook withdrawn, HookRun still there",
-        State::Asking,
+        GateStateKind::Asking,
     ),
     (
-        State::Open,
+        GateStateKind::Open,
         "hook set, skip-hook withdrawn, HookRun still there",
-        State::Refused,
+        GateStateKind::Refused,
     ),
-    (State::Open, "template missing", State::Blocked),
+    (GateStateKind::Open, "template missing", GateStateKind::Blocked),
 ];
 
 /// Renders the diagram in Mermaid syntax.
 pub fn mermaid() -> String {
-    let ways = WAYS
+    let ways = TRANSITIONS
         .iter()
         .map(|(from, cause, to)| format!("{from:?} --> {to:?}: {cause}"));
     let begin = std::iter::once("[*] --> Unasked: a pod is chosen".to_owned());

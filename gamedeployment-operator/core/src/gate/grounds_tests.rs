@@ -53,8 +53,8 @@ fn stands(run: Option<&HookRun>, pod: &Pod, around: &Around, of: &Workload, inte
     let read = run.map(Run::read);
     let runs: Vec<&Run> = read.iter().collect();
     match Gate::new(of, around, &runs, &[], now()).assess(pod, intent, &[]) {
-        Standing::Open(approval) => format!("open: {}", approval.grounds()),
-        Standing::Stale(_, void) => format!("{:?}: {void}", void.reason),
+        GateState::Open(approval) => format!("open: {}", approval.open_reason()),
+        GateState::Stale(_, stale_reason) => format!("{:?}: {stale_reason}", stale_reason.reason),
         other => format!("{:?}", other.state()),
     }
 }
@@ -145,11 +145,11 @@ fn the_approval_says_until_when_it_counts() {
     );
     let (read, fleet) = (Run::read(&run), fleet());
     let runs = [&read];
-    let standing = Gate::new(&fleet, &around, &runs, &[], now()).assess(&pod, &Intent::Delete, &[]);
-    let Standing::Open(approval) = standing else {
-        panic!("{standing:?}");
+    let gate_state = Gate::new(&fleet, &around, &runs, &[], now()).assess(&pod, &Intent::Delete, &[]);
+    let GateState::Open(approval) = gate_state else {
+        panic!("{gate_state:?}");
     };
-    let Grounds::Verdict { until, .. } = approval.grounds() else {
+    let OpenReason::Verdict { until, .. } = approval.open_reason() else {
         panic!("{approval:?}");
     };
     assert_eq!(*until, Some(now() + SignedDuration::from_secs(18)));

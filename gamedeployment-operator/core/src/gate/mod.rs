@@ -1,9 +1,9 @@
 //! The gate: decides whether an intent may be carried out on a pod now.
 //!
 //! A pod that may hold players is deleted or changed only with an [`Approval`], and only this module creates
-//! approvals: their fields are private, and [`Approval::into_act`] is the only way to get an [`Act`]. An
-//! approval names one pod by UID and resource version, one intent, and its grounds. See [`drawing`] for the
-//! states of the gate.
+//! approvals: their fields are private, and [`Approval::into_action`] is the only way to get an
+//! [`ApprovedAction`]. An approval names one pod by UID and resource version, one intent, and its grounds.
+//! See [`drawing`] for the states of the gate.
 
 use std::cell::OnceCell;
 use std::rc::Rc;
@@ -15,73 +15,73 @@ use crate::hook_kind::HookKind;
 use crate::pod::Pod;
 use crate::workload::Workload;
 
-mod act;
 mod age;
+mod approval;
 mod draft;
 pub mod drawing;
+mod hook_request;
 mod intent;
-mod question;
 mod resolved;
 mod run;
 mod runs;
-mod void;
+mod stale_reason;
 
-pub use act::{Act, Approval, Confirmed, Delete, Grounds, PodRef, Update};
+pub use approval::{Approval, ApprovedAction, Confirmed, Delete, OpenReason, PodRef, Update};
 use draft::Draft;
 pub use draft::render;
-pub use drawing::State;
+pub use drawing::GateStateKind;
+pub use hook_request::{HookBlocker, HookRequest, NewRun, check_name, owned, owner};
 pub use intent::Intent;
-pub use question::{NewRun, Obstacle, Question, check_name, owned, owner};
 pub use resolved::{Unresolved, open_arguments, unresolved};
 pub use run::{Run, spec_digest};
 use runs::Runs;
 use shared_api::game_deployment::HookStep;
 use shared_api::names::pod as names;
 use shared_api::reason::WorkloadReason;
-pub use void::Void;
+pub use stale_reason::StaleReason;
 
 /// Time for which a healthy watch must not have shown a node before the node counts as gone. The API server
 /// must then confirm it with a direct read. A kubelet that re-registers its node does so within seconds, and
 /// its containers keep running meanwhile.
-pub const GONE_AFTER: SignedDuration = SignedDuration::from_secs(60);
+pub const NODE_GONE_AFTER: SignedDuration = SignedDuration::from_secs(60);
 
 /// Gate state for one pod and one intent.
 #[derive(Debug)]
-pub enum Standing<'a> {
+pub enum GateState<'a> {
     /// The intent may be carried out.
     Open(Approval<'a>),
     /// The approval has been used up. Holds the UID of the run behind it, if there was one.
-    Used(Option<String>),
+    Consumed(Option<String>),
     /// No run exists yet; this is the one to create.
-    Unasked(Question<'a>),
+    Unasked(HookRequest<'a>),
     /// The run has no verdict yet.
     Asking(&'a Run),
     /// The run ended without a measured success. The pod stays.
     Refused(&'a Run),
     /// The run was created for something else. It must be deleted before a new one is created.
-    Stale(&'a Run, Void),
+    Stale(&'a Run, StaleReason),
     /// The hook cannot run.
-    Blocked(Obstacle),
+    Blocked(HookBlocker),
 }
 
-impl<'a> Standing<'a> {
+impl<'a> GateState<'a> {
     /// The run that this state depends on. A run that nothing depends on is deleted.
     pub fn run(&self) -> Option<&'a Run> {
         match self {
             Self::Asking(run) | Self::Refused(run) => Some(run),
-            Self::Open(_) | Self::Used(_) | Self::Unasked(_) | Self::Stale(..) | Self::Blocked(_) => None,
+            Self::Open(_) | Self::Consumed(_) | Self::Unasked(_) | Self::Stale(..) | Self::Blocked(_) => None,
         }
     }
 
     /// The corresponding state in the diagram.
-    pub fn state(&self) -> State {
+    pub fn state(&self) -> GateStateKind {
         match self {
-            Self::Open(_) | Self::Used(_) => State::Open,
-            Self::Unasked(_) => State::Unasked,
-            Self::Asking(_) => State::Asking,
-            Self::Refused(_) => State::Refused,
-            Self::Stale(..) => State::Stale,
-            Self::Blocked(_) => State::Blocked,
+            Self::Open(_) | Self::Consumed(_) => GateStateKind::Open,
+            Self::Unasked(_) => GateStateKind::Unasked,
+            Self::Asking(_) => GateStateKind::Asking,
+            Self::Refused(_) => GateStateKind::Refused,
+            Self::Stale(..) => GateStateKind::Stale,
+            Self::Blocked(_) => GateStateKind::Blocked,
         }
     }
 }
@@ -99,12 +99,12 @@ pub struct Gate<'a> {
 /// Drafts of a workload's hooks, each created when the gate assesses the first pod with that hook.
 #[derive(Default)]
 struct Drafts<'a> {
-    pre_delete: Lazy<'a>,
-    pre_in_place: Lazy<'a>,
-    post_in_place: Lazy<'a>,
+    pre_delete: LazyDraft<'a>,
+    pre_in_place: LazyDraft<'a>,
+    post_in_place: LazyDraft<'a>,
 }
 
-type Lazy<'a> = OnceCell<Result<Rc<Draft<'a>>, Obstacle>>;
+type LazyDraft<'a> = OnceCell<Result<Rc<Draft<'a>>, HookBlocker>>;
 
 impl<'a> Gate<'a> {
     /// Creates the gate of a workload from all runs and pods that it owns.
@@ -128,47 +128,47 @@ impl<'a> Gate<'a> {
     /// Returns the gate state for carrying out `intent` on `pod`. `modified` lists the containers that an
     /// in-place update changes.
     #[must_use]
-    pub fn assess(&self, pod: &'a Pod, intent: &Intent, modified: &[String]) -> Standing<'a> {
-        let standing = self.ask(pod, intent, modified);
+    pub fn assess(&self, pod: &'a Pod, intent: &Intent, modified: &[String]) -> GateState<'a> {
+        let gate_state = self.evaluate(pod, intent, modified);
         // Checked last: acting on a verdict needs no direct read.
         match self.gone_node(pod, intent) {
-            Some(node) if !matches!(standing, Standing::Open(_)) => {
+            Some(node) if !matches!(gate_state, GateState::Open(_)) => {
                 let (kind, node) = (intent.hook(self.workload), node.to_owned());
-                Standing::Open(Approval::new(pod, intent, kind, Grounds::NodeGone { node }))
+                GateState::Open(Approval::new(pod, intent, kind, OpenReason::NodeGone { node }))
             }
-            _ => standing,
+            _ => gate_state,
         }
     }
 
-    fn ask(&self, pod: &'a Pod, intent: &Intent, modified: &[String]) -> Standing<'a> {
+    fn evaluate(&self, pod: &'a Pod, intent: &Intent, modified: &[String]) -> GateState<'a> {
         let kind = intent.hook(self.workload);
-        let open = |grounds| Standing::Open(Approval::new(pod, intent, kind, grounds));
-        if let Some(grounds) = exempt(pod, intent, modified) {
-            return open(grounds);
+        let open = |open_reason| GateState::Open(Approval::new(pod, intent, kind, open_reason));
+        if let Some(open_reason) = exempt(pod, intent, modified) {
+            return open(open_reason);
         }
         let Some(kind) = kind else {
-            return open(Grounds::HotPatch);
+            return open(OpenReason::HotPatch);
         };
         let Some(step) = &self.workload.hook(kind).step else {
-            return open(Grounds::NoHook);
+            return open(OpenReason::NoHook);
         };
         if pod.annotation(names::SKIP_HOOK) == Some(pod.uid.as_str()) {
-            return open(Grounds::skipped(pod));
+            return open(OpenReason::skipped(pod));
         }
         let draft = self.draft(kind, step);
-        let question =
-            draft.and_then(|draft| Question::new(self.workload, draft, kind, intent, pod, modified));
-        let question = match question {
-            Ok(question) => question,
-            Err(obstacle) => return Standing::Blocked(obstacle),
+        let hook_request =
+            draft.and_then(|draft| HookRequest::new(self.workload, draft, kind, intent, pod, modified));
+        let hook_request = match hook_request {
+            Ok(hook_request) => hook_request,
+            Err(blocker) => return GateState::Blocked(blocker),
         };
-        match self.runs.find(&question.name, kind, &pod.uid) {
+        match self.runs.find(&hook_request.name, kind, &pod.uid) {
             Some(run) if self.is_of_another(run, pod) => {
-                let apart = question.apart();
-                apart.map_or_else(Standing::Blocked, |question| self.unasked(question))
+                let with_unique_name = hook_request.with_unique_name();
+                with_unique_name.map_or_else(GateState::Blocked, |hook_request| self.unasked(hook_request))
             }
-            Some(run) => self.judge(run, &question),
-            None => self.unasked(question),
+            Some(run) => self.judge(run, &hook_request),
+            None => self.unasked(hook_request),
         }
     }
 
@@ -180,7 +180,7 @@ impl<'a> Gate<'a> {
     }
 
     /// Returns the part that all runs of a hook share.
-    fn draft(&self, kind: HookKind, step: &'a HookStep) -> Result<Rc<Draft<'a>>, Obstacle> {
+    fn draft(&self, kind: HookKind, step: &'a HookStep) -> Result<Rc<Draft<'a>>, HookBlocker> {
         let draft = match kind {
             HookKind::PreDelete => &self.drafts.pre_delete,
             HookKind::PreInplace => &self.drafts.pre_in_place,
@@ -196,71 +196,76 @@ impl<'a> Gate<'a> {
             .node
             .as_deref()
             .filter(|_| !matches!(intent, Intent::Confirm(_)))?;
-        matches!(self.cluster.node(node), Node::Absent(since) if since >= GONE_AFTER).then_some(node)
+        matches!(self.cluster.node(node), Node::Absent(since) if since >= NODE_GONE_AFTER).then_some(node)
     }
 
-    fn unasked(&self, question: Question<'a>) -> Standing<'a> {
-        let name = &question.name;
+    fn unasked(&self, hook_request: HookRequest<'a>) -> GateState<'a> {
+        let name = &hook_request.name;
         if self.cluster.has_run(&self.workload.namespace, name) {
             let message = format!("HookRun {name} exists and does not belong to this workload; delete it");
-            return Standing::Blocked(Obstacle {
+            return GateState::Blocked(HookBlocker {
                 reason: WorkloadReason::HookRunNameInvalid,
                 message,
             });
         }
-        Standing::Unasked(question)
+        GateState::Unasked(hook_request)
     }
 
     /// Returns the gate state that a run yields. Any difference from the run that would be created now makes
     /// it stale.
-    fn judge(&self, run: &'a Run, question: &Question<'a>) -> Standing<'a> {
-        if let Some(void) = void::of(run, question) {
-            return Standing::Stale(run, void);
+    fn judge(&self, run: &'a Run, hook_request: &HookRequest<'a>) -> GateState<'a> {
+        if let Some(stale_reason) = stale_reason::of(run, hook_request) {
+            return GateState::Stale(run, stale_reason);
         }
         if !run.is_measured_success() {
             return if run.phase.is_final() {
-                Standing::Refused(run)
+                GateState::Refused(run)
             } else {
-                Standing::Asking(run)
+                GateState::Asking(run)
             };
         }
-        let fresh = self.workload.hook(question.kind).fresh;
-        match age::until(run, question.pod, fresh, self.cluster, self.now) {
+        let fresh = self.workload.hook(hook_request.kind).fresh;
+        match age::fresh_until(run, hook_request.pod, fresh, self.cluster, self.now) {
             Ok(until) => {
-                let grounds = Grounds::Verdict {
+                let open_reason = OpenReason::Verdict {
                     run: run.name.clone(),
                     uid: run.uid.clone(),
                     until,
                 };
-                let kind = Some(question.kind);
-                Standing::Open(Approval::new(question.pod, &question.intent, kind, grounds))
+                let kind = Some(hook_request.kind);
+                GateState::Open(Approval::new(
+                    hook_request.pod,
+                    &hook_request.intent,
+                    kind,
+                    open_reason,
+                ))
             }
-            Err(void) => Standing::Stale(run, void),
+            Err(stale_reason) => GateState::Stale(run, stale_reason),
         }
     }
 }
 
 /// Returns why the pod needs no verdict: it cannot hold players, or its update was approved before.
-fn exempt(pod: &Pod, intent: &Intent, modified: &[String]) -> Option<Grounds> {
+fn exempt(pod: &Pod, intent: &Intent, modified: &[String]) -> Option<OpenReason> {
     // Health confirmations have no exemption: only the hook can confirm that a pod is healthy.
     if matches!(intent, Intent::Confirm(_)) {
         return None;
     }
     if pod.terminating || pod.is_finished() {
-        return Some(Grounds::Ended);
+        return Some(OpenReason::Ended);
     }
     if pod.node.is_none() {
-        return Some(Grounds::NotScheduled);
+        return Some(OpenReason::NotScheduled);
     }
     if pod.never_started() {
-        return Some(Grounds::NeverStarted);
+        return Some(OpenReason::NeverStarted);
     }
     let under_way = match intent {
         // Without the readiness gate nothing keeps players out meanwhile, so each write needs an approval.
         Intent::InPlace(to) => pod.has_readiness_gate && crate::progress::is_under_way(pod, to, modified),
         Intent::Delete | Intent::Recreate(_) | Intent::HotPatch(_) | Intent::Confirm(_) => false,
     };
-    under_way.then_some(Grounds::UnderWay)
+    under_way.then_some(OpenReason::AlreadyStarted)
 }
 
 #[cfg(test)]

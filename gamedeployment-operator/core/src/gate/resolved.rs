@@ -6,7 +6,7 @@ use shared_api::metric::Argument;
 use shared_api::names::argument;
 use shared_api::reason::WorkloadReason;
 
-use super::Obstacle;
+use super::HookBlocker;
 use crate::cluster::{Cluster, FoundTemplate};
 use crate::hook_kind::HookKind;
 use crate::workload::Workload;
@@ -17,7 +17,7 @@ pub struct Unresolved {
     /// Path of the field that names it, such as `spec.preDeleteUpdateStrategy.hook`.
     pub path: String,
     /// Cause and remedy.
-    pub obstacle: Obstacle,
+    pub blocker: HookBlocker,
 }
 
 /// Returns the hooks of a spec that cannot run; `None` if no hook is configured.
@@ -35,20 +35,20 @@ pub fn unresolved(workload: &Workload, cluster: &dyn Cluster) -> Option<Vec<Unre
     let mut unresolved = Vec::new();
     for (path, step, containers) in of_pods.chain(of_steps) {
         any = true;
-        if let Some(obstacle) = check(step, cluster, containers) {
-            unresolved.push(Unresolved { path, obstacle });
+        if let Some(blocker) = check(step, cluster, containers) {
+            unresolved.push(Unresolved { path, blocker });
         }
     }
     any.then_some(unresolved)
 }
 
-fn check(step: &HookStep, cluster: &dyn Cluster, containers: Option<usize>) -> Option<Obstacle> {
+fn check(step: &HookStep, cluster: &dyn Cluster, containers: Option<usize>) -> Option<HookBlocker> {
     let name = &step.template_name;
     let template = match find(step, cluster.template(name)) {
         Ok(template) => template,
-        Err(obstacle) => return Some(obstacle),
+        Err(blocker) => return Some(blocker),
     };
-    let problem = cluster.template_problem(name).map(|why| Obstacle {
+    let problem = cluster.template_problem(name).map(|why| HookBlocker {
         reason: WorkloadReason::HookTemplateInvalid,
         message: format!("HookTemplate {name} has problems: {why}; correct it"),
     });
@@ -59,7 +59,7 @@ fn check(step: &HookStep, cluster: &dyn Cluster, containers: Option<usize>) -> O
 pub(super) fn find<'a>(
     step: &HookStep,
     template: FoundTemplate<'a>,
-) -> Result<&'a HookTemplateSpec, Obstacle> {
+) -> Result<&'a HookTemplateSpec, HookBlocker> {
     let name = &step.template_name;
     let message = match template {
         FoundTemplate::Found(template) => return Ok(template),
@@ -71,7 +71,7 @@ pub(super) fn find<'a>(
         }
         FoundTemplate::Unreadable(why) => format!("HookTemplate {name} cannot be read: {why}; correct it"),
     };
-    Err(Obstacle {
+    Err(HookBlocker {
         reason: WorkloadReason::HookTemplateMissing,
         message,
     })
@@ -83,7 +83,7 @@ pub fn open_arguments(
     step: &HookStep,
     template: &HookTemplateSpec,
     containers: Option<usize>,
-) -> Option<Obstacle> {
+) -> Option<HookBlocker> {
     let own = |name: &str| {
         let mut own = step.args.iter().flatten();
         own.any(|own| own.name == name && own.value.is_some())
@@ -104,12 +104,12 @@ pub fn open_arguments(
 }
 
 /// Builds the obstacle for arguments without a value.
-pub(super) fn without_values(template: &str, names: &[&str]) -> Obstacle {
+pub(super) fn without_values(template: &str, names: &[&str]) -> HookBlocker {
     let message = format!(
         "arguments of HookTemplate {template} have no value: {}; set them in the workload's hook.args or in the template",
         names.join(", ")
     );
-    Obstacle {
+    HookBlocker {
         reason: WorkloadReason::HookArgumentsUnresolved,
         message,
     }
@@ -173,9 +173,9 @@ mod tests {
         let template = serde_json::from_value(json!({"metrics": [], "args": args})).unwrap();
         let workload = workload(&[("/spec/preDeleteUpdateStrategy", json!({"hook": hook}))]);
         let unresolved = unresolved(&workload, &One(template, problem))?;
-        let words = unresolved.into_iter().map(|Unresolved { path, obstacle }| {
+        let words = unresolved.into_iter().map(|Unresolved { path, blocker }| {
             assert_eq!(path, "spec.preDeleteUpdateStrategy.hook");
-            format!("{}: {}", obstacle.reason, obstacle.message)
+            format!("{}: {}", blocker.reason, blocker.message)
         });
         Some(words.collect())
     }
@@ -220,6 +220,6 @@ mod tests {
         let around = One(serde_json::from_value(template).unwrap(), None);
         let found = unresolved(&workload(&[("/spec/updateStrategy", steps)]), &around).unwrap();
         assert_eq!(found[0].path, "spec.updateStrategy.canary.steps[1].hook");
-        assert_eq!(found[0].obstacle.reason, WorkloadReason::HookArgumentsUnresolved);
+        assert_eq!(found[0].blocker.reason, WorkloadReason::HookArgumentsUnresolved);
     }
 }

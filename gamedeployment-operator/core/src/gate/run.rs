@@ -10,7 +10,7 @@ use shared_api::overdue::{GRACE, not_taken_up_at};
 use shared_api::reason::WorkloadReason;
 use shared_api::{HookRun, Phase};
 
-use super::Obstacle;
+use super::HookBlocker;
 use crate::digest::digest;
 use crate::hook_kind::HookKind;
 use crate::pod::controller_of;
@@ -43,7 +43,7 @@ pub struct Run {
     /// Intent that it was created for; `None` if an older operator created it.
     pub intent: Option<String>,
     /// Selection of the pod that it belongs to, for runs before a deletion.
-    pub choice: Option<String>,
+    pub selection: Option<String>,
     /// Digest of the current spec, excluding `terminate`.
     pub spec_digest: String,
     /// Digest of the rendered spec, from the annotation. Anyone may have written it.
@@ -99,7 +99,7 @@ impl Run {
             instance: either(label::INSTANCE, label::INSTANCE_OLD),
             revision: either(label::REVISION, label::REVISION_OLD),
             intent: notes.get(annotation::INTENT).cloned(),
-            choice: notes.get(annotation::CHOICE).cloned(),
+            selection: notes.get(annotation::CHOICE).cloned(),
             spec_digest: spec_digest(&run.spec),
             noted_digest: notes.get(annotation::SPEC_DIGEST).cloned(),
             was_edited: was_edited(run),
@@ -124,7 +124,7 @@ impl Run {
     }
 
     /// Returns an obstacle if its measurement is long overdue.
-    pub fn not_taken_up(&self, namespace: &str, now: Timestamp) -> Option<Obstacle> {
+    pub fn not_taken_up(&self, namespace: &str, now: Timestamp) -> Option<HookBlocker> {
         self.not_taken_up_at.filter(|at| *at <= now)?;
         let name = &self.name;
         let seconds = GRACE.as_secs();
@@ -137,7 +137,7 @@ impl Run {
             "HookRun {name} {what}: hook-operator does not run, is overloaded, or does not work on namespace \
              {namespace}; look at its pods, its --namespace and its --shard"
         );
-        Some(Obstacle {
+        Some(HookBlocker {
             reason: WorkloadReason::HookNotTakenUp,
             message,
         })

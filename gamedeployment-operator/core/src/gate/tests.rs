@@ -60,11 +60,12 @@ pub(super) fn fleet() -> Workload {
 /// Returns a finished run for a pod.
 pub(super) fn ended(pod: &Pod, intent: &Intent, phase: Phase, successful: i64) -> HookRun {
     let (fleet, around) = (fleet(), one("http://one"));
-    let Standing::Unasked(question) = Gate::new(&fleet, &around, &[], &[], now()).assess(pod, intent, &[])
+    let GateState::Unasked(hook_request) =
+        Gate::new(&fleet, &around, &[], &[], now()).assess(pod, intent, &[])
     else {
         panic!("nobody has asked");
     };
-    let mut run = question.render().run;
+    let mut run = hook_request.render().run;
     run.metadata.uid = Some("run-1".to_owned());
     let status = run.status.get_or_insert_default();
     status.phase = phase;
@@ -78,7 +79,7 @@ pub(super) fn ended(pod: &Pod, intent: &Intent, phase: Phase, successful: i64) -
     run
 }
 
-fn state(run: &HookRun, pod: &Pod, intent: &Intent, around: &One) -> State {
+fn state(run: &HookRun, pod: &Pod, intent: &Intent, around: &One) -> GateStateKind {
     let (fleet, read) = (fleet(), Run::read(run));
     Gate::new(&fleet, around, &[&read], &[], now())
         .assess(pod, intent, &[])
@@ -89,13 +90,13 @@ fn state(run: &HookRun, pod: &Pod, intent: &Intent, around: &One) -> State {
 fn only_a_measured_success_opens_the_gate() {
     let (pod, around) = (chosen(&[]), one("http://one"));
     let table = [
-        (Phase::Successful, 1, State::Open),
-        (Phase::Successful, 0, State::Refused),
-        (Phase::Failed, 1, State::Refused),
-        (Phase::Error, 1, State::Refused),
-        (Phase::Inconclusive, 1, State::Refused),
-        (Phase::Running, 1, State::Asking),
-        (Phase::Pending, 0, State::Asking),
+        (Phase::Successful, 1, GateStateKind::Open),
+        (Phase::Successful, 0, GateStateKind::Refused),
+        (Phase::Failed, 1, GateStateKind::Refused),
+        (Phase::Error, 1, GateStateKind::Refused),
+        (Phase::Inconclusive, 1, GateStateKind::Refused),
+        (Phase::Running, 1, GateStateKind::Asking),
+        (Phase::Pending, 0, GateStateKind::Asking),
     ];
     for (phase, successful, wanted) in table {
         let run = ended(&pod, &Intent::Delete, phase, successful);
@@ -110,7 +111,7 @@ fn a_verdict_is_void_where_one_thing_of_the_pod_is_another() {
     let still = [("/metadata/resourceVersion", json!("9"))];
     assert_eq!(
         state(&run, &chosen(&still), &Intent::Delete, &around),
-        State::Open
+        GateStateKind::Open
     );
     let table = [
         ("/metadata/uid", json!("uid-other")),
@@ -125,7 +126,7 @@ fn a_verdict_is_void_where_one_thing_of_the_pod_is_another() {
         let other = chosen(&[(path, value.clone())]);
         assert_eq!(
             state(&run, &other, &Intent::Delete, &around),
-            State::Stale,
+            GateStateKind::Stale,
             "{path} {value}"
         );
     }
@@ -139,19 +140,19 @@ fn a_verdict_is_void_for_another_intent_another_hook_and_while_it_is_being_remov
     for to in ["old", "new"] {
         assert_eq!(
             state(&run, &pod, &Intent::Recreate(to.to_owned()), &around),
-            State::Stale
+            GateStateKind::Stale
         );
         assert_eq!(
             state(&run, &pod, &Intent::InPlace(to.to_owned()), &around),
-            State::Stale
+            GateStateKind::Stale
         );
     }
     assert_eq!(
         state(&run, &pod, &Intent::Delete, &one("http://two")),
-        State::Stale
+        GateStateKind::Stale
     );
     run.metadata.deletion_timestamp = serde_json::from_value(json!("2024-05-01T00:00:00Z")).unwrap();
-    assert_eq!(state(&run, &pod, &Intent::Delete, &around), State::Stale);
+    assert_eq!(state(&run, &pod, &Intent::Delete, &around), GateStateKind::Stale);
 }
 
 /// Users and the original operator may give two pods the same instance id.
@@ -163,23 +164,29 @@ fn pods_of_one_instance_id_have_a_run_each() {
     let refused = Run::read(&ended(&first, &Intent::Delete, Phase::Failed, 0));
     let runs = [&refused];
     let gate = Gate::new(&fleet, &around, &runs, &pods, now());
-    assert_eq!(gate.assess(&first, &Intent::Delete, &[]).state(), State::Refused);
-    let Standing::Unasked(question) = gate.assess(&twin, &Intent::Delete, &[]) else {
+    assert_eq!(
+        gate.assess(&first, &Intent::Delete, &[]).state(),
+        GateStateKind::Refused
+    );
+    let GateState::Unasked(hook_request) = gate.assess(&twin, &Intent::Delete, &[]) else {
         panic!("the twin waits for a run that is not its own");
     };
-    assert!(question.name.starts_with(&refused.name) && question.name != refused.name);
-    let mut second = question.render().run;
+    assert!(hook_request.name.starts_with(&refused.name) && hook_request.name != refused.name);
+    let mut second = hook_request.render().run;
     second.metadata.uid = Some("run-2".to_owned());
     let second = Run::read(&second);
     for runs in [[&refused, &second], [&second, &refused]] {
         let gate = Gate::new(&fleet, &around, &runs, &pods, now());
         let states = pods.map(|pod| gate.assess(pod, &Intent::Delete, &[]).state());
-        assert_eq!(states, [State::Refused, State::Asking]);
+        assert_eq!(states, [GateStateKind::Refused, GateStateKind::Asking]);
     }
     // Once the first pod is gone, its run blocks the name: it is deleted, and the twin keeps its own run.
     let (left, runs) = ([&twin], [&refused]);
     let gate = Gate::new(&fleet, &around, &runs, &left, now());
-    assert_eq!(gate.assess(&twin, &Intent::Delete, &[]).state(), State::Stale);
+    assert_eq!(
+        gate.assess(&twin, &Intent::Delete, &[]).state(),
+        GateStateKind::Stale
+    );
 }
 
 /// No hook can run before the finalizer is removed, because a run of the same name cannot be created.
@@ -191,9 +198,12 @@ fn a_run_that_a_finalizer_keeps_opens_nothing_and_stays() {
     run.metadata.deletion_timestamp = Some(Time(now()));
     let read = Run::read(&run);
     let runs = [&read];
-    let standing = Gate::new(&fleet, &around, &runs, &[], now()).assess(&pod, &Intent::Delete, &[]);
-    let Standing::Stale(_, void) = standing else {
-        panic!("{standing:?}");
+    let gate_state = Gate::new(&fleet, &around, &runs, &[], now()).assess(&pod, &Intent::Delete, &[]);
+    let GateState::Stale(_, stale_reason) = gate_state else {
+        panic!("{gate_state:?}");
     };
-    assert!(void.is_stuck() && void.why.contains("finalizers"), "{void}");
+    assert!(
+        stale_reason.is_stuck() && stale_reason.why.contains("finalizers"),
+        "{stale_reason}"
+    );
 }

@@ -13,4 +13,4 @@ mod change_tests;
 mod progress_tests;
 
 pub use change::{Change, MetadataChange, NotInPlace, change};
-pub use progress::{ContainerMark, ContainerNow, NEVER_SO_LATE, Progress, SETTLE, finished};
+pub use progress::{ContainerMark, ContainerNow, KUBELET_DEADLINE, Progress, STATUS_SETTLE_TIME, finished};

@@ -13,13 +13,13 @@ use crate::image::{ImageName, digest_of_id};
 
 /// Running time after which a new container counts as running the new image if nothing else proves it. By
 /// then the kubelet, which sees a write within a second, has ended any container of the old image.
-pub const SETTLE: SignedDuration = SignedDuration::from_secs(5);
+pub const STATUS_SETTLE_TIME: SignedDuration = SignedDuration::from_secs(5);
 
 /// Maximum clock difference: a container that started this long before the write runs the old image.
-const CLOCKS_DIFFER: SignedDuration = SignedDuration::from_secs(60);
+const CLOCK_SKEW: SignedDuration = SignedDuration::from_secs(60);
 
 /// Time within which a working kubelet has certainly replaced a container.
-pub const NEVER_SO_LATE: SignedDuration = SignedDuration::from_secs(60);
+pub const KUBELET_DEADLINE: SignedDuration = SignedDuration::from_secs(60);
 
 /// State of a container before its image was changed. Stored in an annotation of the pod in the same write as
 /// the image: with separate writes the container could crash in between and restart with another containerID.
@@ -123,7 +123,7 @@ pub fn finished(
         Some(before) => *before != now.container_id,
         // The original operator's mark cannot reveal a restart; a container that started after the write is
         // new.
-        None => named || other || since >= later(written_at, SETTLE),
+        None => named || other || since >= later(written_at, STATUS_SETTLE_TIME),
     };
     let old_name = mark.image.as_deref().filter(|image| !image.is_empty());
     let shows_old = old_name.is_some_and(|old| shows(now, old));
@@ -131,10 +131,10 @@ pub fn finished(
         // The image was changed and changed back, and the kubelet has not noticed or is ending the container
         // right now.
         return if mark.spec_image.as_deref() == Some(wanted_image) {
-            wait_until(later(written_at, SETTLE), at)
+            wait_until(later(written_at, STATUS_SETTLE_TIME), at)
         } else if named && shows_old {
             // The container may also have crashed. No kubelet keeps an outdated container this long.
-            wait_until(later(written_at, NEVER_SO_LATE), at)
+            wait_until(later(written_at, KUBELET_DEADLINE), at)
         } else {
             Progress::Waiting
         };
@@ -146,12 +146,12 @@ pub fn finished(
         return Progress::Done;
     }
     // The same content under another name, or a name rewritten by a mirror: only time can tell.
-    if later(since, CLOCKS_DIFFER) < written_at {
+    if later(since, CLOCK_SKEW) < written_at {
         return Progress::Waiting;
     }
     // A start time in the future comes from a wrong clock and is ignored.
     let started = if since > at { written_at } else { since };
-    wait_until(later(started.max(written_at), SETTLE), at)
+    wait_until(later(started.max(written_at), STATUS_SETTLE_TIME), at)
 }
 
 fn wait_until(settled: Timestamp, at: Timestamp) -> Progress {

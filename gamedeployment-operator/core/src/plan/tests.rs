@@ -5,7 +5,7 @@ fn removal(is_history: bool) -> Action {
         name: String::new(),
         uid: String::new(),
         is_history,
-        void: None,
+        stale_warning: None,
     })
 }
 
@@ -16,9 +16,9 @@ fn history_is_removed_when_nothing_else_is_to_be_done_or_when_there_is_much_of_i
             actions,
             ..Plan::default()
         };
-        let limits = Limits {
+        let limits = PlanLimits {
             removals,
-            ..Limits::default()
+            ..PlanLimits::default()
         };
         plan.limit(&limits);
         plan.actions
@@ -45,7 +45,7 @@ fn a_long_plan_is_shortened_but_for_what_harms_nobody() {
         actions: vec![pod(), pod(), reset(), run(), reset(), reset(), run()],
         ..Plan::default()
     };
-    let limits = Limits {
+    let limits = PlanLimits {
         creations: 1,
         changes: 2,
         removals: 0,

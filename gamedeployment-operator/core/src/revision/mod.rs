@@ -157,7 +157,7 @@ pub fn settle<R: Borrow<Revision>>(
 }
 
 /// Maximum number of names to try, more than any history holds.
-const TRIES: i32 = 100_000;
+const MAX_ATTEMPTS: i32 = 100_000;
 
 fn free_name(
     template: &Template,
@@ -166,7 +166,7 @@ fn free_name(
     collision_count: i32,
 ) -> (String, i32) {
     let taken: BTreeSet<&str> = history.iter().map(|revision| revision.name.as_str()).collect();
-    let counts = (0..TRIES).map(|try_number| collision_count.wrapping_add(try_number));
+    let counts = (0..MAX_ATTEMPTS).map(|try_number| collision_count.wrapping_add(try_number));
     let mut names = counts.map(|count| (name_of(game_deployment, template, count), count));
     names
         .find(|(name, _)| !taken.contains(name.as_str()))

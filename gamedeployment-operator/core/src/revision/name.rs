@@ -3,7 +3,7 @@
 use crate::template::{Template, text};
 
 /// Longest label value: pods carry the name of their revision in a label.
-const LONGEST: usize = 63;
+const MAX_LABEL_LEN: usize = 63;
 
 /// Returns the name of a template's revision: `<gd>-<hash>`, where the hash depends only on the template's
 /// canonical form.
@@ -18,11 +18,11 @@ pub fn name_of(game_deployment: &str, template: &Template, collision_count: i32)
     }
     let hash = hash(&meaning);
     let whole = format!("{game_deployment}-{hash}");
-    if whole.len() <= LONGEST {
+    if whole.len() <= MAX_LABEL_LEN {
         return whole;
     }
     let tail = format!("-{}-{hash}", self::hash(game_deployment));
-    let head = head(game_deployment, LONGEST.saturating_sub(tail.len()));
+    let head = head(game_deployment, MAX_LABEL_LEN.saturating_sub(tail.len()));
     format!("{head}{tail}")
 }
 

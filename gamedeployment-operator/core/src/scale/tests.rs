@@ -13,19 +13,19 @@ fn counts(replicas: usize, partition: usize, surge: usize, old: usize, updated: 
     }
 }
 
-fn create(create_old: usize, create_updated: usize) -> Need {
-    Need {
+fn create(create_old: usize, create_updated: usize) -> ScaleDiff {
+    ScaleDiff {
         create_old,
         create_updated,
-        ..Need::default()
+        ..ScaleDiff::default()
     }
 }
 
-fn delete(delete: usize, delete_old: usize) -> Need {
-    Need {
+fn delete(delete: usize, delete_old: usize) -> ScaleDiff {
+    ScaleDiff {
         delete,
         delete_old,
-        ..Need::default()
+        ..ScaleDiff::default()
     }
 }
 
@@ -52,8 +52,8 @@ fn what_the_counts_ask_for() {
         (counts(3, 9, 0, 4, 0), delete(1, 1)), // a partition above replicas is all of them
         (counts(3, 9, 1, 2, 0), create(1, 0)), // a partition above replicas makes no more of them
     ];
-    for (counts, need) in table {
-        assert_eq!(counts.need(), need, "{counts:?}");
+    for (counts, diff) in table {
+        assert_eq!(counts.diff(), diff, "{counts:?}");
     }
 }
 
@@ -68,11 +68,11 @@ fn what_is_left_to_create_beside_adopted_pods() {
         ((2, 0), (0, 1), (1, 0)),
         ((1, 1), (4, 4), (0, 0)),
     ];
-    for (need, (old, updated), left) in table {
-        let need = create(need.0, need.1);
+    for (diff, (old, updated), left) in table {
+        let diff = create(diff.0, diff.1);
         let left = create(left.0, left.1);
-        let found = need.after_adoption(old, updated);
-        assert_eq!(found, left, "{need:?} {old} {updated}");
+        let found = diff.after_adoption(old, updated);
+        assert_eq!(found, left, "{diff:?} {old} {updated}");
     }
 }
 
@@ -90,16 +90,16 @@ proptest! {
         old in number(), updated in number(),
     ) {
         let counts = Counts { replicas, partition, surge, replaced, old, updated };
-        let need = counts.need();
+        let diff = counts.diff();
         let total = old.saturating_add(updated);
-        let created = need.create_old.saturating_add(need.create_updated);
-        prop_assert!(created == 0 || need.delete == 0);
-        prop_assert!(need.delete_old <= need.delete);
+        let created = diff.create_old.saturating_add(diff.create_updated);
+        prop_assert!(created == 0 || diff.delete == 0);
+        prop_assert!(diff.delete_old <= diff.delete);
         // Afterwards the count equals the wanted count, which never exceeds replicas plus surge.
-        prop_assert_eq!(total.saturating_add(created) - need.delete, counts.wanted());
+        prop_assert_eq!(total.saturating_add(created) - diff.delete, counts.wanted());
         prop_assert!(counts.wanted() >= replicas && counts.wanted() <= replicas.saturating_add(surge));
         // No old pod is created beyond the partition, and none within it is deleted for being old.
-        prop_assert!(need.create_old == 0 || old + need.create_old <= partition.min(replicas));
-        prop_assert!(need.delete_old == 0 || old - need.delete_old >= partition.min(replicas));
+        prop_assert!(diff.create_old == 0 || old + diff.create_old <= partition.min(replicas));
+        prop_assert!(diff.delete_old == 0 || old - diff.delete_old >= partition.min(replicas));
     }
 }

@@ -3,21 +3,23 @@
 use shared_api::reason::WorkloadReason;
 
 use super::Findings;
-use super::listed::some;
-use crate::ended::{Held, since, starting};
+use super::name_list::join_first;
+use crate::ended::{CrashLoopingPod, since, starting};
 use crate::facts::Facts;
-use crate::pod::AT_ONCE;
+use crate::pod::CRASH_WINDOW;
 
 /// Returns the message from the first such pod on, until its replacements have lived long enough.
 pub(super) fn at_once(facts: &Facts<'_>, findings: &Findings<'_>) -> Option<(WorkloadReason, String)> {
-    let (held, seconds) = (&findings.held, AT_ONCE.as_secs());
-    let message = if let Some(first) = held.first() {
-        let words = |held: &Held<'_>| format!("pod {}: {}", held.pod.name, held.ending.why);
+    let (crash_looping, seconds) = (&findings.crash_looping, CRASH_WINDOW.as_secs());
+    let message = if let Some(first) = crash_looping.first() {
+        let words = |crash_looping: &CrashLoopingPod<'_>| {
+            format!("pod {}: {}", crash_looping.pod.name, crash_looping.ending.why)
+        };
         let until = shared_api::time::Time::new(first.until).timestamp();
         format!(
             "{} pods ended within {seconds} s of their start; the first is replaced at {until}: {}",
-            held.len(),
-            some(held, words)
+            crash_looping.len(),
+            join_first(crash_looping, words)
         )
     } else {
         since(facts)?;

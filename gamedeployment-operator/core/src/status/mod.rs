@@ -7,15 +7,15 @@ use shared_api::names::pod::DELETION_COST;
 use shared_api::names::workload::COST_ORDER;
 use shared_api::reason::WorkloadReason;
 
-use crate::canary::Canary;
-use crate::ended::Held;
+use crate::canary::CanaryState;
+use crate::ended::CrashLoopingPod;
 use crate::facts::Facts;
-use crate::gate::Standing;
-use crate::plan::{Gauges, PodGroup, Report, Rollout, Warning};
+use crate::gate::GateState;
+use crate::plan::{Gauges, PodGroup, Rollout, StatusReport, Warning};
 use crate::pod::Pod;
 use crate::progress::InPlacePhase;
 use crate::rank::{CostOrder, cost_of};
-use crate::rollout::Hindrances;
+use crate::rollout::UpdateBlockers;
 use crate::scale::Counts;
 use crate::stages::GrantedPod;
 use crate::steps::Confirmation;
@@ -23,11 +23,11 @@ use crate::workload::{Selector, UpdateType};
 
 mod condition;
 mod ended;
-mod listed;
-mod sentence;
-mod told;
+mod messages;
+mod name_list;
 mod unrecorded;
 mod waiting;
+mod warnings;
 
 use condition::Conditions;
 pub use unrecorded::refuse;
@@ -39,35 +39,35 @@ pub struct Findings<'a> {
     /// Pods selected for deletion or update.
     pub pods: Vec<GrantedPod<'a>>,
     /// State of the canary rollout.
-    pub canary: Canary,
+    pub canary: CanaryState,
     /// Counts that the decision is based on.
     pub counts: Counts,
     /// Obstacles to the update.
-    pub hindrances: Hindrances,
+    pub update_blockers: UpdateBlockers,
     /// Pods that wait for their `PostInplace` hook.
     pub confirmations: Vec<Confirmation<'a>>,
     /// Pods not created because every index is in use.
     pub unmade: usize,
     /// Pods that ended right after their start and whose replacement is delayed, the earliest first.
-    pub held: Vec<Held<'a>>,
+    pub crash_looping: Vec<CrashLoopingPod<'a>>,
     /// Pods that are being deleted.
     pub ending: PodGroup,
 }
 
 impl<'a> Findings<'a> {
     /// Returns every pod's gate state and whether it is within the budget.
-    pub fn standings(&self) -> impl Iterator<Item = (&'a Pod, &Standing<'a>, bool)> {
+    pub fn gate_states(&self) -> impl Iterator<Item = (&'a Pod, &GateState<'a>, bool)> {
         let pods = self.pods.iter();
-        let chosen = pods.map(|pod| (pod.facts.pod, &pod.standing, pod.granted));
+        let chosen = pods.map(|pod| (pod.facts.pod, &pod.gate_state, pod.granted));
         let confirmations = self.confirmations.iter();
-        chosen.chain(confirmations.map(|confirmation| (confirmation.pod, &confirmation.standing, true)))
+        chosen.chain(confirmations.map(|confirmation| (confirmation.pod, &confirmation.gate_state, true)))
     }
 }
 
 /// Warns if deletion costs may select other pods than the Kubernetes rule would.
 fn costs(facts: &Facts<'_>, findings: &Findings<'_>) -> Option<Warning> {
     let count = facts.pods.iter().filter(|pod| cost_of(pod.pod).is_some()).count();
-    let surplus = findings.counts.need().delete > 0;
+    let surplus = findings.counts.diff().delete > 0;
     let partial = count > 0 && count < facts.pods.len();
     let unexpected = facts.workload.cost_order == CostOrder::Unset && partial && surplus;
     unexpected.then(|| Warning {
@@ -81,20 +81,22 @@ fn costs(facts: &Facts<'_>, findings: &Findings<'_>) -> Option<Warning> {
 }
 
 /// Builds the complete report.
-pub fn report(facts: &Facts<'_>, findings: &Findings<'_>) -> Report {
+pub fn report(facts: &Facts<'_>, findings: &Findings<'_>) -> StatusReport {
     let (view, workload) = (facts.view, facts.workload);
     let old = view.object.status.clone().unwrap_or_default();
     let waiting = Waiting::gather(facts, findings, &old);
     // Wake up when a HookRun becomes overdue.
-    let runs = findings.standings().filter_map(|(_, standing, _)| standing.run());
+    let runs = findings
+        .gate_states()
+        .filter_map(|(_, gate_state, _)| gate_state.run());
     let due = runs.filter_map(|run| run.not_taken_up_at);
     let wake = due.filter(|at| *at > facts.now).min();
     let mut conditions = Conditions::new(&old.conditions, view.object.metadata.generation, facts.now);
-    sentence::available(facts, &mut conditions);
-    sentence::hooks_resolved(facts, &mut conditions);
-    sentence::progressing(facts, findings, &waiting, &mut conditions);
-    sentence::scale_blocked(facts, findings, &waiting, &mut conditions);
-    sentence::update_blocked(facts, findings, &waiting, &mut conditions);
+    messages::available(facts, &mut conditions);
+    messages::hooks_resolved(facts, &mut conditions);
+    messages::progressing(facts, findings, &waiting, &mut conditions);
+    messages::scale_blocked(facts, findings, &waiting, &mut conditions);
+    messages::update_blocked(facts, findings, &waiting, &mut conditions);
     unrecorded::invalid_spec(facts, &mut conditions);
     let pods = || facts.pods.iter().map(|pod| (pod.pod, pod.old));
     let whole = is_whole(facts, findings);
@@ -152,7 +154,7 @@ pub fn report(facts: &Facts<'_>, findings: &Findings<'_>) -> Report {
     let (status, news) = conclude(old, status, |kind| waiting.is_told(kind));
     warnings.extend(news);
     warnings.extend(status.as_ref().and_then(|_| costs(facts, findings)));
-    Report {
+    StatusReport {
         status,
         warnings,
         gauges: Some(gauges(facts, findings, &waiting)),

@@ -9,14 +9,14 @@ use super::condition::Conditions;
 use super::{conclude, number};
 use crate::facts::Facts;
 use crate::history::Unrecorded;
-use crate::plan::{Gauges, Report};
+use crate::plan::{Gauges, StatusReport};
 use crate::pod::Pod;
 use crate::view::View;
-use crate::workload::{self, Problem};
+use crate::workload::{self, FieldError};
 
 /// Reports why nothing is done: the spec has `problems`, or the first revision is rejected. Pods are counted
 /// but left unchanged.
-pub fn refuse(view: &View<'_>, problems: &[Problem], now: Timestamp) -> Report {
+pub fn refuse(view: &View<'_>, problems: &[FieldError], now: Timestamp) -> StatusReport {
     let old = view.object.status.clone().unwrap_or_default();
     let mut conditions = Conditions::new(&old.conditions, view.object.metadata.generation, now);
     conditions.keep(WorkloadCondition::Available);
@@ -40,7 +40,7 @@ pub fn refuse(view: &View<'_>, problems: &[Problem], now: Timestamp) -> Report {
         stopped(kind, reason, see, message);
     } else {
         // The revision is being recorded.
-        return Report::default();
+        return StatusReport::default();
     }
     let uid = view.object.metadata.uid.as_deref();
     let own = |pod: &&&Pod| pod.is_active() && uid.is_some() && pod.controller.as_deref() == uid;
@@ -53,7 +53,7 @@ pub fn refuse(view: &View<'_>, problems: &[Problem], now: Timestamp) -> Report {
         ..old.clone()
     };
     let (status, warnings) = conclude(old, status, |_| false);
-    Report {
+    StatusReport {
         status,
         warnings,
         gauges: Some(Gauges::default()),

@@ -8,17 +8,17 @@ use shared_api::{GameDeploymentStatus, Phase};
 
 use super::Findings;
 use crate::facts::Facts;
-use crate::gate::{Intent, PodRef, Run, Standing};
+use crate::gate::{GateState, Intent, PodRef, Run};
 use crate::hook_kind::HookKind;
-use crate::plan::Waits;
+use crate::plan::HookWaits;
 use crate::pod::Pod;
 
 /// Maximum number of entries of a kind in the status; `hookPendingReplicas` counts all.
-const SHOWN: usize = 100;
+const MAX_ENTRIES: usize = 100;
 
 /// State of a waiting pod.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum How {
+pub(super) enum WaitState {
     /// Its hook has no verdict yet.
     Asking,
     /// Its hook did not succeed.
@@ -28,16 +28,16 @@ pub(super) enum How {
 }
 
 /// A waiting pod.
-pub(super) struct Entry {
+pub(super) struct WaitingPod {
     pub(super) pod: PodRef,
     pub(super) kind: HookKind,
-    pub(super) how: How,
+    pub(super) how: WaitState,
     /// Whether the pod goes as surplus or because it was named, not for an update.
     pub(super) scales: bool,
     pub(super) condition: HookCondition,
 }
 
-impl Entry {
+impl WaitingPod {
     /// Sort key: longest wait first.
     fn key(&self) -> (Option<shared_api::time::Time>, &str) {
         (self.condition.start_time, &self.condition.pod_name)
@@ -46,7 +46,7 @@ impl Entry {
 
 /// All pods that wait for a hook, longest wait first.
 pub(super) struct Waiting {
-    pub(super) entries: Vec<Entry>,
+    pub(super) entries: Vec<WaitingPod>,
 }
 
 impl Waiting {
@@ -56,7 +56,14 @@ impl Waiting {
             let Some(kind) = pod.intent.hook(facts.workload) else {
                 continue;
             };
-            entries.extend(entry(facts, pod.facts.pod, kind, &pod.intent, &pod.standing, old));
+            entries.extend(entry(
+                facts,
+                pod.facts.pod,
+                kind,
+                &pod.intent,
+                &pod.gate_state,
+                old,
+            ));
         }
         for confirmation in &findings.confirmations {
             let intent = Intent::Confirm(confirmation.pod.revision().to_owned());
@@ -65,7 +72,7 @@ impl Waiting {
                 confirmation.pod,
                 HookKind::PostInplace,
                 &intent,
-                &confirmation.standing,
+                &confirmation.gate_state,
                 old,
             ));
         }
@@ -82,12 +89,12 @@ impl Waiting {
         self.shown(kind).map(|entry| entry.condition.clone()).collect()
     }
 
-    pub(super) fn shown(&self, kind: HookKind) -> impl Iterator<Item = &Entry> {
+    pub(super) fn shown(&self, kind: HookKind) -> impl Iterator<Item = &WaitingPod> {
         let of_kind = move |asking: bool| {
             let entries = self.entries.iter().filter(move |entry| entry.kind == kind);
-            entries.filter(move |entry| (entry.how == How::Asking) == asking)
+            entries.filter(move |entry| (entry.how == WaitState::Asking) == asking)
         };
-        of_kind(false).chain(of_kind(true)).take(SHOWN)
+        of_kind(false).chain(of_kind(true)).take(MAX_ENTRIES)
     }
 
     /// Whether the pods behind a condition get their own events. Pods waiting for a canary step's hook do
@@ -96,21 +103,21 @@ impl Waiting {
         let scales = condition == WorkloadCondition::ScaleBlocked.as_str();
         let mut entries = self.entries.iter();
         if condition == WorkloadCondition::HooksResolved.as_str() {
-            return entries.any(|entry| matches!(entry.how, How::Blocked(_)));
+            return entries.any(|entry| matches!(entry.how, WaitState::Blocked(_)));
         }
-        entries.any(|entry| entry.scales == scales && entry.how != How::Asking)
+        entries.any(|entry| entry.scales == scales && entry.how != WaitState::Asking)
     }
 
     /// Waiting pods by hook, for hooks that are configured or waited for.
-    pub(super) fn gauges(&self, is_set: impl Fn(HookKind) -> bool) -> [Option<Waits>; 3] {
+    pub(super) fn gauges(&self, is_set: impl Fn(HookKind) -> bool) -> [Option<HookWaits>; 3] {
         HookKind::ALL.map(|kind| {
-            let mut waits = is_set(kind).then(Waits::default);
+            let mut waits = is_set(kind).then(HookWaits::default);
             for entry in self.entries.iter().filter(|entry| entry.kind == kind) {
                 let waits = waits.get_or_insert_default();
                 let group = match entry.how {
-                    How::Asking => &mut waits.asking,
-                    How::Refused => &mut waits.refused,
-                    How::Blocked(_) => &mut waits.blocked,
+                    WaitState::Asking => &mut waits.asking,
+                    WaitState::Refused => &mut waits.refused,
+                    WaitState::Blocked(_) => &mut waits.blocked,
                 };
                 group.join(entry.condition.start_time.map(shared_api::time::Time::timestamp));
             }
@@ -152,34 +159,36 @@ fn entry(
     pod: &Pod,
     kind: HookKind,
     intent: &Intent,
-    standing: &Standing<'_>,
+    gate_state: &GateState<'_>,
     old: &GameDeploymentStatus,
-) -> Option<Entry> {
-    let (how, phase, run, message) = match standing {
-        Standing::Asking(run) => match run.not_taken_up(&facts.workload.namespace, facts.now) {
-            Some(obstacle) => (
-                How::Blocked(obstacle.reason),
+) -> Option<WaitingPod> {
+    let (how, phase, run, message) = match gate_state {
+        GateState::Asking(run) => match run.not_taken_up(&facts.workload.namespace, facts.now) {
+            Some(blocker) => (
+                WaitState::Blocked(blocker.reason),
                 run.phase,
                 Some(*run),
-                obstacle.message,
+                blocker.message,
             ),
-            None => (How::Asking, run.phase, Some(*run), asking(&run.name)),
+            None => (WaitState::Asking, run.phase, Some(*run), asking(&run.name)),
         },
-        Standing::Refused(run) => (How::Refused, run.phase, Some(*run), refused(run, kind, pod)),
-        Standing::Blocked(obstacle) => {
-            let message = format!("its hook cannot be asked: {}", obstacle.message);
-            (How::Blocked(obstacle.reason), Phase::Pending, None, message)
+        GateState::Refused(run) => (WaitState::Refused, run.phase, Some(*run), refused(run, kind, pod)),
+        GateState::Blocked(blocker) => {
+            let message = format!("its hook cannot be asked: {}", blocker.message);
+            (WaitState::Blocked(blocker.reason), Phase::Pending, None, message)
         }
-        Standing::Stale(run, void) if void.is_stuck() => {
-            let message = format!("its hook cannot be asked: HookRun {}: {void}", run.name);
+        GateState::Stale(run, stale_reason) if stale_reason.is_stuck() => {
+            let message = format!("its hook cannot be asked: HookRun {}: {stale_reason}", run.name);
             (
-                How::Blocked(WorkloadReason::HookRunTerminating),
+                WaitState::Blocked(WorkloadReason::HookRunTerminating),
                 Phase::Pending,
                 None,
                 message,
             )
         }
-        Standing::Open(_) | Standing::Used(_) | Standing::Unasked(_) | Standing::Stale(..) => return None,
+        GateState::Open(_) | GateState::Consumed(_) | GateState::Unasked(_) | GateState::Stale(..) => {
+            return None;
+        }
     };
     let before = known(old, kind, &pod.name)
         .filter(|known| known.hook_run.is_none())
@@ -195,7 +204,7 @@ fn entry(
         hook_run: run.map(|run| run.name.clone()),
         message: Some(message),
     };
-    Some(Entry {
+    Some(WaitingPod {
         pod: PodRef::of(pod),
         kind,
         how,

@@ -2,9 +2,9 @@
 
 use serde_json::{Map, Value};
 
-use super::kind::{Field, Kind};
 use super::pod::TEMPLATE;
 use super::quantity::{self, Grain};
+use super::schema::{Field, Schema};
 
 /// Returns the canonical form of a template.
 pub(super) fn canonical(raw: &Value) -> Value {
@@ -33,7 +33,7 @@ fn without_nulls(value: &Value) -> Value {
 }
 
 /// Applies the rules of a kind. A value that is not an object is kept as is.
-fn shape(value: &mut Value, kind: &Kind) {
+fn shape(value: &mut Value, kind: &Schema) {
     let Value::Object(fields) = value else {
         return;
     };

@@ -6,9 +6,9 @@
 //! unknown to this version. This module reads only its argument and validates nothing.
 
 mod canonical;
-mod kind;
 mod pod;
 mod quantity;
+mod schema;
 mod volume;
 
 #[cfg(test)]

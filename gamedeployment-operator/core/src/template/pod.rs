@@ -7,15 +7,15 @@
 
 use serde_json::{Map, Value};
 
-use super::kind::{ANY, Field, Kind, Literal, NO_NUMBER, NO_SWITCH, NO_TEXT};
+use super::schema::{ANY, Field, Literal, NO_NUMBER, NO_SWITCH, NO_TEXT, Schema};
 use super::volume::VOLUME;
 use crate::image::default_pull_policy;
 use Field::{Amounts, Content, List, Object, Plain, Present, Quantity};
 use Literal::{Number, Switch, Text};
 
-pub(super) static TEMPLATE: Kind = Kind::of(&[("metadata", Object(&METADATA)), ("spec", Object(&SPEC))]);
+pub(super) static TEMPLATE: Schema = Schema::of(&[("metadata", Object(&METADATA)), ("spec", Object(&SPEC))]);
 
-pub(super) static METADATA: Kind = Kind::of(&[
+pub(super) static METADATA: Schema = Schema::of(&[
     ("name", NO_TEXT),
     ("namespace", NO_TEXT),
     ("generateName", NO_TEXT),
@@ -25,7 +25,7 @@ pub(super) static METADATA: Kind = Kind::of(&[
     ("ownerReferences", Content),
 ]);
 
-static SPEC: Kind = Kind::finished(
+static SPEC: Schema = Schema::finished(
     &[
         ("containers", List(&CONTAINER)),
         ("initContainers", List(&CONTAINER)),
@@ -88,7 +88,7 @@ fn finish_spec(spec: &mut Map<String, Value>) {
     }
 }
 
-static CONTAINER: Kind = Kind::finished(
+static CONTAINER: Schema = Schema::finished(
     &[
         ("image", NO_TEXT),
         ("command", Content),
@@ -129,40 +129,40 @@ pub(super) fn drop_default_policy(fields: &mut Map<String, Value>, image: &str, 
     }
 }
 
-static PORT: Kind = Kind::of(&[
+static PORT: Schema = Schema::of(&[
     ("name", NO_TEXT),
     ("protocol", Plain(&[Text(""), Text("TCP")])),
     ("hostPort", NO_NUMBER),
     ("hostIP", NO_TEXT),
 ]);
 
-static ENV: Kind = Kind::of(&[("value", NO_TEXT), ("valueFrom", Present(&VALUE_FROM))]);
-static VALUE_FROM: Kind = Kind::of(&[
+static ENV: Schema = Schema::of(&[("value", NO_TEXT), ("valueFrom", Present(&VALUE_FROM))]);
+static VALUE_FROM: Schema = Schema::of(&[
     ("fieldRef", Present(&FIELD_REF)),
     ("resourceFieldRef", Present(&RESOURCE_REF)),
     ("configMapKeyRef", Present(&REFERENCE)),
     ("secretKeyRef", Present(&REFERENCE)),
 ]);
-pub(super) static FIELD_REF: Kind = Kind::of(&[("apiVersion", Plain(&[Text(""), Text("v1")]))]);
+pub(super) static FIELD_REF: Schema = Schema::of(&[("apiVersion", Plain(&[Text(""), Text("v1")]))]);
 /// Go writes a divisor of zero for an absent one, and zero counts as one.
-pub(super) static RESOURCE_REF: Kind =
-    Kind::of(&[("containerName", NO_TEXT), ("divisor", Quantity(&["0", "1"]))]);
-pub(super) static REFERENCE: Kind = Kind::of(&[("name", NO_TEXT)]);
-static ENV_FROM: Kind = Kind::of(&[
+pub(super) static RESOURCE_REF: Schema =
+    Schema::of(&[("containerName", NO_TEXT), ("divisor", Quantity(&["0", "1"]))]);
+pub(super) static REFERENCE: Schema = Schema::of(&[("name", NO_TEXT)]);
+static ENV_FROM: Schema = Schema::of(&[
     ("prefix", NO_TEXT),
     ("configMapRef", Present(&REFERENCE)),
     ("secretRef", Present(&REFERENCE)),
 ]);
 
-static MOUNT: Kind = Kind::of(&[
+static MOUNT: Schema = Schema::of(&[
     ("readOnly", NO_SWITCH),
     ("subPath", NO_TEXT),
     ("subPathExpr", NO_TEXT),
 ]);
 
-pub(super) static AMOUNTS: Kind =
-    Kind::of(&[("limits", Amounts), ("requests", Amounts), ("claims", Content)]);
-static RESOURCES: Kind = Kind::finished(AMOUNTS.fields, drop_default_requests);
+pub(super) static AMOUNTS: Schema =
+    Schema::of(&[("limits", Amounts), ("requests", Amounts), ("claims", Content)]);
+static RESOURCES: Schema = Schema::finished(AMOUNTS.fields, drop_default_requests);
 
 /// Removes requests equal to the limits: a container with limits and no requests requests its limits.
 fn drop_default_requests(resources: &mut Map<String, Value>) {
@@ -177,7 +177,7 @@ fn drop_default_requests(resources: &mut Map<String, Value>) {
     }
 }
 
-static PROBE: Kind = Kind::of(&[
+static PROBE: Schema = Schema::of(&[
     ("exec", Present(&EXEC)),
     ("httpGet", Present(&HTTP_GET)),
     ("tcpSocket", Present(&TCP_SOCKET)),
@@ -188,57 +188,57 @@ static PROBE: Kind = Kind::of(&[
     ("successThreshold", Plain(&[Number(0), Number(1)])),
     ("failureThreshold", Plain(&[Number(0), Number(3)])),
 ]);
-static EXEC: Kind = Kind::of(&[("command", Content)]);
-static HTTP_GET: Kind = Kind::of(&[
+static EXEC: Schema = Schema::of(&[("command", Content)]);
+static HTTP_GET: Schema = Schema::of(&[
     ("path", Plain(&[Text(""), Text("/")])),
     ("scheme", Plain(&[Text(""), Text("HTTP")])),
     ("host", NO_TEXT),
     ("httpHeaders", Content),
 ]);
-static TCP_SOCKET: Kind = Kind::of(&[("host", NO_TEXT)]);
-static GRPC: Kind = Kind::of(&[("service", NO_TEXT)]);
-static LIFECYCLE: Kind = Kind::of(&[("postStart", Present(&HANDLER)), ("preStop", Present(&HANDLER))]);
-static HANDLER: Kind = Kind::of(&[
+static TCP_SOCKET: Schema = Schema::of(&[("host", NO_TEXT)]);
+static GRPC: Schema = Schema::of(&[("service", NO_TEXT)]);
+static LIFECYCLE: Schema = Schema::of(&[("postStart", Present(&HANDLER)), ("preStop", Present(&HANDLER))]);
+static HANDLER: Schema = Schema::of(&[
     ("exec", Present(&EXEC)),
     ("httpGet", Present(&HTTP_GET)),
     ("tcpSocket", Present(&TCP_SOCKET)),
 ]);
 
 /// An empty `seLinuxOptions` of a container overrides the pod's options.
-static SECURITY: Kind = Kind::of(&[
+static SECURITY: Schema = Schema::of(&[
     ("capabilities", Object(&CAPABILITIES)),
     ("seLinuxOptions", Present(&SE_LINUX)),
     ("windowsOptions", Object(&ANY)),
     ("procMount", Plain(&[Text(""), Text("Default")])),
 ]);
-static CAPABILITIES: Kind = Kind::of(&[("add", Content), ("drop", Content)]);
-static SE_LINUX: Kind = Kind::of(&[
+static CAPABILITIES: Schema = Schema::of(&[("add", Content), ("drop", Content)]);
+static SE_LINUX: Schema = Schema::of(&[
     ("level", NO_TEXT),
     ("role", NO_TEXT),
     ("type", NO_TEXT),
     ("user", NO_TEXT),
 ]);
-static POD_SECURITY: Kind = Kind::of(&[
+static POD_SECURITY: Schema = Schema::of(&[
     ("seLinuxOptions", Present(&SE_LINUX)),
     ("windowsOptions", Object(&ANY)),
     ("supplementalGroups", Content),
     ("sysctls", Content),
 ]);
 
-static DNS_CONFIG: Kind = Kind::of(&[
+static DNS_CONFIG: Schema = Schema::of(&[
     ("nameservers", Content),
     ("searches", Content),
     ("options", List(&REFERENCE)),
 ]);
-static HOST_ALIAS: Kind = Kind::of(&[("hostnames", Content)]);
-static TOLERATION: Kind = Kind::of(&[
+static HOST_ALIAS: Schema = Schema::of(&[("hostnames", Content)]);
+static TOLERATION: Schema = Schema::of(&[
     ("key", NO_TEXT),
     ("operator", NO_TEXT),
     ("value", NO_TEXT),
     ("effect", NO_TEXT),
 ]);
 
-static AFFINITY: Kind = Kind::of(&[
+static AFFINITY: Schema = Schema::of(&[
     ("nodeAffinity", Object(&NODE_AFFINITY)),
     ("podAffinity", Object(&POD_AFFINITY)),
     ("podAntiAffinity", Object(&POD_AFFINITY)),
@@ -246,20 +246,20 @@ static AFFINITY: Kind = Kind::of(&[
 const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
 const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
 /// A node selector without terms selects no node; an absent one selects every node.
-static NODE_AFFINITY: Kind = Kind::of(&[
+static NODE_AFFINITY: Schema = Schema::of(&[
     (REQUIRED, Present(&NODE_SELECTOR)),
     (PREFERRED, List(&PREFERRED_NODES)),
 ]);
-static NODE_SELECTOR: Kind = Kind::of(&[("nodeSelectorTerms", List(&NODE_TERM))]);
-static PREFERRED_NODES: Kind = Kind::of(&[("preference", Object(&NODE_TERM))]);
-static NODE_TERM: Kind = Kind::of(&[
+static NODE_SELECTOR: Schema = Schema::of(&[("nodeSelectorTerms", List(&NODE_TERM))]);
+static PREFERRED_NODES: Schema = Schema::of(&[("preference", Object(&NODE_TERM))]);
+static NODE_TERM: Schema = Schema::of(&[
     ("matchExpressions", List(&REQUIREMENT)),
     ("matchFields", List(&REQUIREMENT)),
 ]);
-static REQUIREMENT: Kind = Kind::of(&[("values", Content)]);
-static POD_AFFINITY: Kind = Kind::of(&[(REQUIRED, List(&POD_TERM)), (PREFERRED, List(&PREFERRED_PODS))]);
-static PREFERRED_PODS: Kind = Kind::of(&[("podAffinityTerm", Object(&POD_TERM))]);
-static POD_TERM: Kind = Kind::of(&[
+static REQUIREMENT: Schema = Schema::of(&[("values", Content)]);
+static POD_AFFINITY: Schema = Schema::of(&[(REQUIRED, List(&POD_TERM)), (PREFERRED, List(&PREFERRED_PODS))]);
+static PREFERRED_PODS: Schema = Schema::of(&[("podAffinityTerm", Object(&POD_TERM))]);
+static POD_TERM: Schema = Schema::of(&[
     ("labelSelector", Present(&SELECTOR)),
     ("namespaceSelector", Present(&SELECTOR)),
     ("namespaces", Content),
@@ -267,6 +267,6 @@ static POD_TERM: Kind = Kind::of(&[
     ("mismatchLabelKeys", Content),
 ]);
 /// An empty selector selects everything; an absent one selects nothing.
-pub(super) static SELECTOR: Kind =
-    Kind::of(&[("matchLabels", Content), ("matchExpressions", List(&REQUIREMENT))]);
-static SPREAD: Kind = Kind::of(&[("labelSelector", Present(&SELECTOR)), ("matchLabelKeys", Content)]);
+pub(super) static SELECTOR: Schema =
+    Schema::of(&[("matchLabels", Content), ("matchExpressions", List(&REQUIREMENT))]);
+static SPREAD: Schema = Schema::of(&[("labelSelector", Present(&SELECTOR)), ("matchLabelKeys", Content)]);

@@ -2,12 +2,12 @@
 
 use serde_json::{Map, Value};
 
-use super::kind::{Field, Kind, Literal, NO_NUMBER, NO_SWITCH, NO_TEXT};
 use super::pod::{AMOUNTS, FIELD_REF, METADATA, REFERENCE, RESOURCE_REF, SELECTOR, drop_default_policy};
+use super::schema::{Field, Literal, NO_NUMBER, NO_SWITCH, NO_TEXT, Schema};
 use Field::{Content, List, Object, Plain, Present, Quantity};
 use Literal::{Number, Switch, Text};
 
-pub(super) static VOLUME: Kind = Kind::finished(
+pub(super) static VOLUME: Schema = Schema::finished(
     &[
         ("emptyDir", Present(&EMPTY_DIR)),
         ("hostPath", Present(&HOST_PATH)),
@@ -54,39 +54,39 @@ fn finish_volume(volume: &mut Map<String, Value>) {
 /// Octal 0644.
 const FILE_MODE: Field = Plain(&[Number(420)]);
 
-static EMPTY_DIR: Kind = Kind::of(&[("medium", NO_TEXT), ("sizeLimit", Quantity(&[]))]);
-static HOST_PATH: Kind = Kind::of(&[("type", NO_TEXT)]);
-static SECRET: Kind = Kind::of(&[
+static EMPTY_DIR: Schema = Schema::of(&[("medium", NO_TEXT), ("sizeLimit", Quantity(&[]))]);
+static HOST_PATH: Schema = Schema::of(&[("type", NO_TEXT)]);
+static SECRET: Schema = Schema::of(&[
     ("secretName", NO_TEXT),
     ("items", Content),
     ("defaultMode", FILE_MODE),
 ]);
-static CONFIG_MAP: Kind = Kind::of(&[("name", NO_TEXT), ("items", Content), ("defaultMode", FILE_MODE)]);
-static DOWNWARD: Kind = Kind::of(&[("items", List(&DOWNWARD_FILE)), ("defaultMode", FILE_MODE)]);
-static DOWNWARD_FILE: Kind = Kind::of(&[
+static CONFIG_MAP: Schema = Schema::of(&[("name", NO_TEXT), ("items", Content), ("defaultMode", FILE_MODE)]);
+static DOWNWARD: Schema = Schema::of(&[("items", List(&DOWNWARD_FILE)), ("defaultMode", FILE_MODE)]);
+static DOWNWARD_FILE: Schema = Schema::of(&[
     ("fieldRef", Present(&FIELD_REF)),
     ("resourceFieldRef", Present(&RESOURCE_REF)),
 ]);
-static PROJECTED: Kind = Kind::of(&[("sources", List(&PROJECTION)), ("defaultMode", FILE_MODE)]);
-static PROJECTION: Kind = Kind::of(&[
+static PROJECTED: Schema = Schema::of(&[("sources", List(&PROJECTION)), ("defaultMode", FILE_MODE)]);
+static PROJECTION: Schema = Schema::of(&[
     ("secret", Present(&PROJECTED_FILES)),
     ("configMap", Present(&PROJECTED_FILES)),
     ("downwardAPI", Present(&PROJECTED_DOWNWARD)),
     ("serviceAccountToken", Present(&TOKEN)),
     ("clusterTrustBundle", Present(&TRUST_BUNDLE)),
 ]);
-static PROJECTED_FILES: Kind = Kind::of(&[("name", NO_TEXT), ("items", Content)]);
-static PROJECTED_DOWNWARD: Kind = Kind::of(&[("items", List(&DOWNWARD_FILE))]);
-static TOKEN: Kind = Kind::of(&[
+static PROJECTED_FILES: Schema = Schema::of(&[("name", NO_TEXT), ("items", Content)]);
+static PROJECTED_DOWNWARD: Schema = Schema::of(&[("items", List(&DOWNWARD_FILE))]);
+static TOKEN: Schema = Schema::of(&[
     ("audience", NO_TEXT),
     ("expirationSeconds", Plain(&[Number(3600)])),
 ]);
-static TRUST_BUNDLE: Kind = Kind::of(&[("labelSelector", Present(&SELECTOR))]);
+static TRUST_BUNDLE: Schema = Schema::of(&[("labelSelector", Present(&SELECTOR))]);
 
-static EPHEMERAL: Kind = Kind::of(&[("volumeClaimTemplate", Present(&CLAIM_TEMPLATE))]);
-static CLAIM_TEMPLATE: Kind = Kind::of(&[("metadata", Object(&METADATA)), ("spec", Object(&CLAIM))]);
+static EPHEMERAL: Schema = Schema::of(&[("volumeClaimTemplate", Present(&CLAIM_TEMPLATE))]);
+static CLAIM_TEMPLATE: Schema = Schema::of(&[("metadata", Object(&METADATA)), ("spec", Object(&CLAIM))]);
 /// `storageClassName: ""` requests no class and is kept.
-static CLAIM: Kind = Kind::of(&[
+static CLAIM: Schema = Schema::of(&[
     ("accessModes", Content),
     ("resources", Object(&AMOUNTS)),
     ("selector", Present(&SELECTOR)),
@@ -94,15 +94,15 @@ static CLAIM: Kind = Kind::of(&[
     ("volumeName", NO_TEXT),
 ]);
 
-static IMAGE: Kind = Kind::finished(&[("reference", NO_TEXT), ("pullPolicy", NO_TEXT)], |image| {
+static IMAGE: Schema = Schema::finished(&[("reference", NO_TEXT), ("pullPolicy", NO_TEXT)], |image| {
     drop_default_policy(image, "reference", "pullPolicy");
 });
 
-static CSI: Kind = Kind::of(&[
+static CSI: Schema = Schema::of(&[
     ("volumeAttributes", Content),
     ("nodePublishSecretRef", Present(&REFERENCE)),
 ]);
-static ISCSI: Kind = Kind::of(&[
+static ISCSI: Schema = Schema::of(&[
     ("iscsiInterface", Plain(&[Text(""), Text("default")])),
     ("lun", NO_NUMBER),
     ("fsType", NO_TEXT),
@@ -112,7 +112,7 @@ static ISCSI: Kind = Kind::of(&[
     ("chapAuthSession", NO_SWITCH),
     ("secretRef", Present(&REFERENCE)),
 ]);
-static RBD: Kind = Kind::of(&[
+static RBD: Schema = Schema::of(&[
     ("pool", Plain(&[Text(""), Text("rbd")])),
     ("user", Plain(&[Text(""), Text("admin")])),
     ("keyring", Plain(&[Text(""), Text("/etc/ceph/keyring")])),
@@ -120,13 +120,13 @@ static RBD: Kind = Kind::of(&[
     ("readOnly", NO_SWITCH),
     ("secretRef", Present(&REFERENCE)),
 ]);
-static AZURE_DISK: Kind = Kind::of(&[
+static AZURE_DISK: Schema = Schema::of(&[
     ("cachingMode", Plain(&[Text("ReadWrite")])),
     ("fsType", Plain(&[Text("ext4")])),
     ("kind", Plain(&[Text("Shared")])),
     ("readOnly", Plain(&[Switch(false)])),
 ]);
-static SCALE_IO: Kind = Kind::of(&[
+static SCALE_IO: Schema = Schema::of(&[
     ("storageMode", Plain(&[Text(""), Text("ThinProvisioned")])),
     ("fsType", Plain(&[Text(""), Text("xfs")])),
     ("protectionDomain", NO_TEXT),
@@ -138,7 +138,7 @@ static SCALE_IO: Kind = Kind::of(&[
 ]);
 
 /// Fields shared by all other disks and network shares.
-static DISK: Kind = Kind::of(&[
+static DISK: Schema = Schema::of(&[
     ("fsType", NO_TEXT),
     ("readOnly", NO_SWITCH),
     ("partition", NO_NUMBER),

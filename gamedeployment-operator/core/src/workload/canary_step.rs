@@ -2,11 +2,11 @@
 
 use shared_api::game_deployment::{CanaryStep, HookStep};
 
-use super::{Amount, Problem, amount};
+use super::{Amount, FieldError, amount};
 
 /// A canary step. It is done once each of its fields is done.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Step {
+pub struct RolloutStep {
     /// Pods that stay at old revisions from this step on.
     pub partition: Option<Amount>,
     /// A wait.
@@ -24,10 +24,10 @@ pub enum Pause {
     For(i64),
 }
 
-pub(super) fn read(number: usize, step: &CanaryStep, problems: &mut Vec<Problem>) -> Step {
+pub(super) fn read(number: usize, step: &CanaryStep, problems: &mut Vec<FieldError>) -> RolloutStep {
     let base = format!("spec.updateStrategy.canary.steps[{number}]");
     if step.partition.is_none() && step.pause.is_none() && step.hook.is_none() {
-        problems.push(Problem::new(&base, "", "set one of partition, pause and hook"));
+        problems.push(FieldError::new(&base, "", "set one of partition, pause and hook"));
     }
     if step
         .hook
@@ -35,14 +35,18 @@ pub(super) fn read(number: usize, step: &CanaryStep, problems: &mut Vec<Problem>
         .is_some_and(|hook| hook.template_name.is_empty())
     {
         let path = format!("{base}.hook.templateName");
-        problems.push(Problem::new(&path, "", "name a HookTemplate of this namespace"));
+        problems.push(FieldError::new(
+            &path,
+            "",
+            "name a HookTemplate of this namespace",
+        ));
     }
     let pause = step.pause.as_ref().map(|pause| match pause.duration {
         None => Pause::UntilResumed,
         Some(duration) => {
             if duration < 0 {
                 let path = format!("{base}.pause.duration");
-                problems.push(Problem::new(
+                problems.push(FieldError::new(
                     &path,
                     &duration.to_string(),
                     "set 0 or more seconds",
@@ -53,9 +57,9 @@ pub(super) fn read(number: usize, step: &CanaryStep, problems: &mut Vec<Problem>
     });
     if pause == Some(Pause::UntilResumed) && step.hook.is_some() {
         let remedy = "a pause without duration and a hook are resumed in the same way; write two steps";
-        problems.push(Problem::new(&base, "", remedy));
+        problems.push(FieldError::new(&base, "", remedy));
     }
-    Step {
+    RolloutStep {
         partition: amount(&format!("{base}.partition"), step.partition.as_ref(), problems),
         pause,
         hook: step.hook.clone(),

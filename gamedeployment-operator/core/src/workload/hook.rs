@@ -5,7 +5,7 @@ use serde_json::Value;
 use shared_api::GameDeploymentSpec;
 use shared_api::game_deployment::{HookStep, HookStrategy};
 
-use super::Problem;
+use super::FieldError;
 
 /// Default time in seconds for which a success counts.
 const DEFAULT_FRESH: i32 = 30;
@@ -38,7 +38,7 @@ pub(super) fn read(
     path: &str,
     spec: &GameDeploymentSpec,
     strategy: Option<&HookStrategy>,
-    problems: &mut Vec<Problem>,
+    problems: &mut Vec<FieldError>,
 ) -> Hook {
     let Some(strategy) = strategy.filter(|strategy| !(is_empty(strategy) && written_back(spec))) else {
         return Hook::default();
@@ -46,11 +46,11 @@ pub(super) fn read(
     match &strategy.hook {
         Some(step) if step.template_name.is_empty() => {
             let remedy = "name a HookTemplate of this namespace";
-            problems.push(Problem::new(&format!("{path}.hook.templateName"), "", remedy));
+            problems.push(FieldError::new(&format!("{path}.hook.templateName"), "", remedy));
         }
         Some(_) => {}
         // A strategy without a hook is an error: its author meant to guard the pods.
-        None => problems.push(Problem::new(
+        None => problems.push(FieldError::new(
             &format!("{path}.hook"),
             "",
             "a strategy without a hook guards nothing; name a HookTemplate in hook.templateName, or remove the strategy",
@@ -58,7 +58,7 @@ pub(super) fn read(
     }
     let fresh = strategy.fresh_for_seconds.unwrap_or(DEFAULT_FRESH);
     if fresh < LEAST_FRESH {
-        problems.push(Problem::new(
+        problems.push(FieldError::new(
             &format!("{path}.freshForSeconds"),
             &fresh.to_string(),
             "a verdict needs time to arrive; set 5 or more seconds",

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use shared_api::names::workload::{INDEX_ON, INDEX_RANGE};
 
-use super::Problem;
+use super::FieldError;
 
 /// Indexes from `start` (inclusive) to `end` (exclusive).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -29,7 +29,7 @@ impl IndexRange {
 pub(super) fn read(
     annotations: &BTreeMap<String, String>,
     replicas: usize,
-    problems: &mut Vec<Problem>,
+    problems: &mut Vec<FieldError>,
 ) -> Option<IndexRange> {
     if annotations.get(INDEX_ON).is_none_or(|on| on != "true") {
         return None;
@@ -48,13 +48,13 @@ pub(super) fn read(
                     "it has {} indexes for {replicas} replicas; widen it",
                     range.size()
                 );
-                problems.push(Problem::new(&path, text, remedy));
+                problems.push(FieldError::new(&path, text, remedy));
             }
             Some(range)
         }
         Ok(_) | Err(_) => {
             let remedy = "write {\"podStartIndex\":S,\"podEndIndex\":E} with 0 <= S < E";
-            problems.push(Problem::new(&path, text, remedy));
+            problems.push(FieldError::new(&path, text, remedy));
             None
         }
     }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 
-use super::Problem;
+use super::FieldError;
 
 /// A parsed selector.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -22,7 +22,7 @@ enum Rule {
 }
 
 impl Selector {
-    pub(super) fn read(selector: &LabelSelector, problems: &mut Vec<Problem>) -> Self {
+    pub(super) fn read(selector: &LabelSelector, problems: &mut Vec<FieldError>) -> Self {
         let labels = selector.match_labels.iter().flatten();
         let mut rules: Vec<Rule> = labels
             .map(|(key, value)| Rule::Is(key.clone(), value.clone()))
@@ -36,7 +36,7 @@ impl Selector {
                 "DoesNotExist" => rules.push(Rule::DoesNotExist(key)),
                 other => {
                     let path = format!("spec.selector.matchExpressions[{number}].operator");
-                    problems.push(Problem::new(
+                    problems.push(FieldError::new(
                         &path,
                         other,
                         "use In, NotIn, Exists or DoesNotExist",
@@ -48,7 +48,7 @@ impl Selector {
     }
 
     /// Reports a problem if the selector changed: a changed selector would release running pods.
-    pub(super) fn check_unchanged(&self, recorded: Option<&str>, problems: &mut Vec<Problem>) {
+    pub(super) fn check_unchanged(&self, recorded: Option<&str>, problems: &mut Vec<FieldError>) {
         let Some(recorded) = recorded.filter(|recorded| !recorded.is_empty()) else {
             return;
         };
@@ -57,7 +57,7 @@ impl Selector {
             let remedy = format!(
                 "it is immutable and was {recorded}; set it back, or create a GameDeployment of another name"
             );
-            problems.push(Problem::new("spec.selector", &now, remedy));
+            problems.push(FieldError::new("spec.selector", &now, remedy));
         }
     }
 

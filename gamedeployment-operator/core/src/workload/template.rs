@@ -3,7 +3,7 @@
 use serde_json::Value;
 use shared_api::names::pod::{RESERVED_ANNOTATIONS, RESERVED_LABELS};
 
-use super::Problem;
+use super::FieldError;
 
 const BASE: &str = "spec.template";
 /// Maximum total size of an object's annotations in bytes, names and values together.
@@ -14,7 +14,7 @@ const KEY: &str = "a name has at most 63 characters: letters, digits, '-', '_' a
                    ends; a DNS name and '/' may stand before it; correct it";
 const RESERVED: &str = "the operator sets this on each pod; remove it from the template";
 
-pub(super) fn check(template: &Value, problems: &mut Vec<Problem>) {
+pub(super) fn check(template: &Value, problems: &mut Vec<FieldError>) {
     check_labels(template, problems);
     check_annotations(template, problems);
     let pod = |field: &str| template.pointer(&format!("/spec/{field}"));
@@ -22,7 +22,7 @@ pub(super) fn check(template: &Value, problems: &mut Vec<Problem>) {
         .and_then(|list| list.as_array())
         .is_none_or(Vec::is_empty)
     {
-        problems.push(Problem::new(
+        problems.push(FieldError::new(
             &format!("{BASE}.spec.containers"),
             "",
             "a pod needs at least one container",
@@ -31,7 +31,7 @@ pub(super) fn check(template: &Value, problems: &mut Vec<Problem>) {
     if let Some(policy) = pod("restartPolicy").and_then(|policy| policy.as_str())
         && policy != "Always"
     {
-        problems.push(Problem::new(
+        problems.push(FieldError::new(
             &format!("{BASE}.spec.restartPolicy"),
             policy,
             "pods of a workload run until they are deleted; set Always or leave it out",
@@ -39,27 +39,27 @@ pub(super) fn check(template: &Value, problems: &mut Vec<Problem>) {
     }
 }
 
-fn check_labels(template: &Value, problems: &mut Vec<Problem>) {
+fn check_labels(template: &Value, problems: &mut Vec<FieldError>) {
     for (key, path, value) in texts(template, "labels", &RESERVED_LABELS, problems) {
         if !is_qualified(key) {
-            problems.push(Problem::new(&path, key, KEY));
+            problems.push(FieldError::new(&path, key, KEY));
         }
         if !value.is_empty() && !is_name(value) {
-            problems.push(Problem::new(&path, value, VALUE));
+            problems.push(FieldError::new(&path, value, VALUE));
         }
     }
 }
 
-fn check_annotations(template: &Value, problems: &mut Vec<Problem>) {
+fn check_annotations(template: &Value, problems: &mut Vec<FieldError>) {
     let mut bytes = 0;
     for (key, path, value) in texts(template, "annotations", &RESERVED_ANNOTATIONS, problems) {
         bytes += key.len() + value.len();
         if !is_qualified(&key.to_lowercase()) {
-            problems.push(Problem::new(&path, key, KEY));
+            problems.push(FieldError::new(&path, key, KEY));
         }
     }
     if bytes > ANNOTATION_BYTES {
-        problems.push(Problem::new(
+        problems.push(FieldError::new(
             &format!("{BASE}.metadata.annotations"),
             "",
             format!("they have {bytes} bytes, {ANNOTATION_BYTES} are allowed; shorten them"),
@@ -72,7 +72,7 @@ fn texts<'a>(
     template: &'a Value,
     field: &str,
     reserved: &[&str],
-    problems: &mut Vec<Problem>,
+    problems: &mut Vec<FieldError>,
 ) -> Vec<(&'a str, String, &'a str)> {
     let map = template.pointer(&format!("/metadata/{field}"));
     let mut texts = Vec::new();
@@ -80,14 +80,14 @@ fn texts<'a>(
         let path = format!("{BASE}.metadata.{field}[{key}]");
         match value {
             Value::String(value) if reserved.contains(&key.as_str()) => {
-                problems.push(Problem::new(&path, value, RESERVED));
+                problems.push(FieldError::new(&path, value, RESERVED));
             }
             Value::String(value) => texts.push((key.as_str(), path, value.as_str())),
             // Null counts as absent.
             Value::Null => {}
             other => {
                 let remedy = "the value must be a string; put it in quotation marks";
-                problems.push(Problem::new(&path, &other.to_string(), remedy));
+                problems.push(FieldError::new(&path, &other.to_string(), remedy));
             }
         }
     }

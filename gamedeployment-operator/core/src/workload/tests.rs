@@ -5,7 +5,7 @@ use crate::samples::{object, workload};
 
 const UPDATE: &str = "/spec/updateStrategy";
 
-fn problems(over: &[(&str, Value)]) -> Vec<Problem> {
+fn problems(over: &[(&str, Value)]) -> Vec<FieldError> {
     Workload::read(&object(over)).err().unwrap_or_default()
 }
 

@@ -4,39 +4,50 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use crate::Key;
+use crate::NamespacedName;
 
 /// Time after a watch break during which arrivals are ignored: those verdicts may be as old as the break.
-const CATCHING_UP: Duration = Duration::from_secs(10);
+const RELIST_WINDOW: Duration = Duration::from_secs(10);
 /// Smallest number of entries worth sweeping.
-const FEW: usize = 64;
+const MIN_SWEEP: usize = 64;
 
 /// Observed verdicts by run: UID and arrival time.
 #[derive(Debug, Default)]
-pub(super) struct Arrivals {
-    seen: HashMap<Key, (String, Duration)>,
+pub(super) struct VerdictArrivals {
+    seen: HashMap<NamespacedName, (String, Duration)>,
     swept_at: usize,
 }
 
-impl Arrivals {
+impl VerdictArrivals {
     /// Records the first verdict of a known run. `healthy` is the time since which the watch has had no
     /// break.
-    pub(super) fn arrived(&mut self, key: Key, uid: String, healthy: Option<Duration>, now: Duration) {
-        let steady = healthy.is_some_and(|since| now.saturating_sub(since) >= CATCHING_UP);
+    pub(super) fn arrived(
+        &mut self,
+        key: NamespacedName,
+        uid: String,
+        healthy: Option<Duration>,
+        now: Duration,
+    ) {
+        let steady = healthy.is_some_and(|since| now.saturating_sub(since) >= RELIST_WINDOW);
         if steady {
             self.seen.insert(key, (uid, now));
         }
     }
 
     /// Time since the verdict arrived.
-    pub(super) fn known_for(&self, key: &Key, uid: &str, now: Duration) -> Option<jiff::SignedDuration> {
+    pub(super) fn known_for(
+        &self,
+        key: &NamespacedName,
+        uid: &str,
+        now: Duration,
+    ) -> Option<jiff::SignedDuration> {
         let (_, at) = self.seen.get(key).filter(|(of, _)| of == uid)?;
         jiff::SignedDuration::try_from(now.saturating_sub(*at)).ok()
     }
 
     /// Drops deleted runs whenever the number of entries has doubled since the last sweep.
-    pub(super) fn sweep(&mut self, is_there: impl Fn(&Key, &str) -> bool) {
-        if self.seen.len() >= FEW.max(2 * self.swept_at) {
+    pub(super) fn sweep(&mut self, is_there: impl Fn(&NamespacedName, &str) -> bool) {
+        if self.seen.len() >= MIN_SWEEP.max(2 * self.swept_at) {
             self.seen.retain(|key, (uid, _)| is_there(key, uid));
             self.swept_at = self.seen.len();
         }
@@ -52,7 +63,7 @@ mod tests {
         let begin = Duration::ZERO;
         let at = |seconds: u64| begin + Duration::from_secs(seconds);
         let key = |name: &str| ("games".to_owned(), name.to_owned());
-        let mut arrivals = Arrivals::default();
+        let mut arrivals = VerdictArrivals::default();
         arrivals.arrived(key("a"), "1".to_owned(), Some(at(0)), at(20));
         arrivals.arrived(key("b"), "2".to_owned(), Some(at(15)), at(20));
         arrivals.arrived(key("c"), "3".to_owned(), None, at(20));
@@ -65,10 +76,10 @@ mod tests {
 
     #[test]
     fn runs_that_are_gone_are_forgotten() {
-        let mut arrivals = Arrivals::default();
+        let mut arrivals = VerdictArrivals::default();
         let begin = Duration::ZERO;
-        let now = begin + CATCHING_UP;
-        for number in 0..FEW {
+        let now = begin + RELIST_WINDOW;
+        for number in 0..MIN_SWEEP {
             let key = ("games".to_owned(), number.to_string());
             arrivals.arrived(key, number.to_string(), Some(begin), now);
             arrivals.sweep(|key, _| key.1 == "7");

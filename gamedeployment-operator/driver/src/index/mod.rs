@@ -1,8 +1,8 @@
 //! Cached view of the cluster, and the workloads that each event concerns.
 
 mod arrivals;
+mod cluster_view;
 mod nodes;
-mod surroundings;
 
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
@@ -14,15 +14,15 @@ use jiff::Timestamp;
 use shared_api::GameDeployment;
 use shared_api::game_deployment::HookStep;
 
-use crate::Key;
-use crate::news::{Event, News, NodeFacts, OwnedRevision, Template, Workload};
-use crate::request::{Kind, Object};
-use crate::store::{Shelf, Store, Stored};
+use crate::NamespacedName;
+use crate::request::{Object, ObjectKind};
+use crate::store::{ObjectStore, Store, StoredObject};
+use crate::watch_event::{Event, NodeFacts, OwnedRevision, Template, WatchEvent, Workload};
 use runtime_core::clock::Now;
 
-use arrivals::Arrivals;
+use arrivals::VerdictArrivals;
+pub use cluster_view::ClusterView;
 use nodes::Nodes;
-pub use surroundings::Surroundings;
 
 /// Cached view of the cluster.
 #[derive(Debug, Default)]
@@ -35,11 +35,11 @@ pub struct Index {
     pub revisions: Store<OwnedRevision>,
     /// HookRuns.
     pub runs: Store<Run>,
-    arrivals: Arrivals,
+    arrivals: VerdictArrivals,
     templates: Store<Template>,
     /// Nodes.
     pub nodes: Nodes,
-    by_uid: HashMap<String, Key>,
+    by_uid: HashMap<String, NamespacedName>,
 }
 
 impl Index {
@@ -54,39 +54,39 @@ impl Index {
     }
 
     /// Returns the store of a kind that the operator writes.
-    pub fn shelf(&self, kind: Kind) -> &dyn Shelf {
+    pub fn object_store(&self, kind: ObjectKind) -> &dyn ObjectStore {
         match kind {
-            Kind::Workload => &self.workloads,
-            Kind::Pod => &self.pods,
-            Kind::Revision => &self.revisions,
-            Kind::Run => &self.runs,
+            ObjectKind::Workload => &self.workloads,
+            ObjectKind::Pod => &self.pods,
+            ObjectKind::Revision => &self.revisions,
+            ObjectKind::Run => &self.runs,
         }
     }
 
     /// Returns the same store mutably.
-    pub fn shelf_mut(&mut self, kind: Kind) -> &mut dyn Shelf {
+    pub fn object_store_mut(&mut self, kind: ObjectKind) -> &mut dyn ObjectStore {
         match kind {
-            Kind::Workload => &mut self.workloads,
-            Kind::Pod => &mut self.pods,
-            Kind::Revision => &mut self.revisions,
-            Kind::Run => &mut self.runs,
+            ObjectKind::Workload => &mut self.workloads,
+            ObjectKind::Pod => &mut self.pods,
+            ObjectKind::Revision => &mut self.revisions,
+            ObjectKind::Run => &mut self.runs,
         }
     }
 
     /// Stores an object that a write or a direct read returned.
-    pub fn wrote(&mut self, object: Object, now: Duration) {
+    pub fn apply_write(&mut self, object: Object, now: Duration) {
         match object {
-            Object::Workload(key, object) => self.workloads.wrote(key, object, now),
-            Object::Pod(key, pod) => self.pods.wrote(key, *pod, now),
-            Object::Revision(key, revision) => self.revisions.wrote(key, *revision, now),
-            Object::Run(key, run) => self.runs.wrote(key, *run, now),
+            Object::Workload(key, object) => self.workloads.apply_write(key, object, now),
+            Object::Pod(key, pod) => self.pods.apply_write(key, *pod, now),
+            Object::Revision(key, revision) => self.revisions.apply_write(key, *revision, now),
+            Object::Run(key, run) => self.runs.apply_write(key, *run, now),
         }
     }
 
     /// Returns the hook kind of a run that this event turns unsuccessful. A verdict that was known before
     /// does not count again.
     pub fn refusal(&self, event: &Event<Run>) -> Option<HookKind> {
-        let (Event::Applied(key, run) | Event::Listed(key, run)) = event else {
+        let (Event::Apply(key, run) | Event::InitApply(key, run)) = event else {
             return None;
         };
         let known = self.runs.get(key)?;
@@ -96,8 +96,8 @@ impl Index {
 
     /// Records the arrival time of a verdict. Listed runs are ignored because their verdict may be old.
     /// `healthy` is the time since which the watch of runs has had no break.
-    pub fn see_verdict(&mut self, event: &Event<Run>, healthy: Option<Duration>, now: Duration) {
-        let Event::Applied(key, run) = event else { return };
+    pub fn record_verdict(&mut self, event: &Event<Run>, healthy: Option<Duration>, now: Duration) {
+        let Event::Apply(key, run) = event else { return };
         let known = self.runs.get(key);
         let was_open = known.is_some_and(|known| known.uid == run.uid && !known.phase.is_final());
         if run.phase.is_final() && was_open {
@@ -109,35 +109,35 @@ impl Index {
     }
 
     /// Applies a watch event and adds the workloads that it concerns to `about`.
-    pub fn learn(&mut self, news: News, about: &mut BTreeSet<Key>, now: Now) {
+    pub fn apply_event(&mut self, news: WatchEvent, about: &mut BTreeSet<NamespacedName>, now: Now) {
         match news {
-            News::Workload(event) => self.learn_workload(event, about, now.mono),
-            News::Pod(event) => {
-                if let Event::Applied(_, pod) | Event::Listed(_, pod) = &event
+            WatchEvent::Workload(event) => self.apply_workload(event, about, now.mono),
+            WatchEvent::Pod(event) => {
+                if let Event::Apply(_, pod) | Event::InitApply(_, pod) = &event
                     && let Some(node) = &pod.node
                 {
                     self.nodes.bound(node, now.mono);
                 }
-                let owners = learn(&mut self.pods, event, pods_differ, now.mono);
-                self.concerned(owners, about);
+                let owners = apply_event(&mut self.pods, event, pods_differ, now.mono);
+                self.enqueue_owners(owners, about);
             }
-            News::Revision(event) => {
-                let owners = learn(&mut self.revisions, event, |_, _| true, now.mono);
-                self.concerned(owners, about);
+            WatchEvent::Revision(event) => {
+                let owners = apply_event(&mut self.revisions, event, |_, _| true, now.mono);
+                self.enqueue_owners(owners, about);
             }
-            News::Run(event, _) => {
+            WatchEvent::Run(event, _) => {
                 let differ = |known: &Run, new: &mut Run| runs_differ(known, new, now.wall);
-                let owners = learn(&mut self.runs, event, differ, now.mono);
-                self.concerned(owners, about);
+                let owners = apply_event(&mut self.runs, event, differ, now.mono);
+                self.enqueue_owners(owners, about);
             }
-            News::Template(event) => self.learn_template(event, about, now.mono),
-            News::Node(event) => self.learn_node(event, about, now.mono),
+            WatchEvent::Template(event) => self.apply_template(event, about, now.mono),
+            WatchEvent::Node(event) => self.apply_node(event, about, now.mono),
         }
     }
 
     /// Adds the owning workloads. An object without an owner concerns all workloads of its namespace, because
     /// they may adopt it.
-    fn concerned(&self, owners: BTreeSet<Owner>, about: &mut BTreeSet<Key>) {
+    fn enqueue_owners(&self, owners: BTreeSet<Owner>, about: &mut BTreeSet<NamespacedName>) {
         for owner in owners {
             match owner {
                 Owner::Uid(uid) => about.extend(self.by_uid.get(&uid).cloned()),
@@ -146,21 +146,26 @@ impl Index {
         }
     }
 
-    fn learn_workload(&mut self, event: Event<Workload>, about: &mut BTreeSet<Key>, now: Duration) {
+    fn apply_workload(
+        &mut self,
+        event: Event<Workload>,
+        about: &mut BTreeSet<NamespacedName>,
+        now: Duration,
+    ) {
         match event {
-            Event::ListBegins => self.workloads.begin_list(),
-            Event::Listed(key, workload) | Event::Applied(key, workload) => {
+            Event::Init => self.workloads.begin_list(),
+            Event::InitApply(key, workload) | Event::Apply(key, workload) => {
                 self.by_uid.insert(workload.uid.clone(), key.clone());
                 if self.workloads.observe(key.clone(), workload).1 {
                     about.insert(key);
                 }
             }
-            Event::Deleted(key, uid) => {
+            Event::Delete(key, uid) => {
                 self.workloads.forget(&key, &uid, now);
                 self.by_uid.remove(&uid);
                 about.insert(key);
             }
-            Event::ListEnds => {
+            Event::InitDone => {
                 for (key, gone) in self.workloads.end_list(now) {
                     self.by_uid.remove(&gone.uid);
                     about.insert(key);
@@ -169,11 +174,16 @@ impl Index {
         }
     }
 
-    fn learn_template(&mut self, event: Event<Template>, about: &mut BTreeSet<Key>, now: Duration) {
+    fn apply_template(
+        &mut self,
+        event: Event<Template>,
+        about: &mut BTreeSet<NamespacedName>,
+        now: Duration,
+    ) {
         let mut changed = BTreeSet::new();
         match event {
-            Event::ListBegins => self.templates.begin_list(),
-            Event::Listed(key, template) | Event::Applied(key, template) => {
+            Event::Init => self.templates.begin_list(),
+            Event::InitApply(key, template) | Event::Apply(key, template) => {
                 let known = self.templates.get(&key);
                 let differs = known.is_none_or(|known| known.differs(&template));
                 self.templates.observe(key.clone(), template);
@@ -181,15 +191,15 @@ impl Index {
                     changed.insert(key);
                 }
             }
-            Event::Deleted(key, uid) => {
+            Event::Delete(key, uid) => {
                 self.templates.forget(&key, &uid, now);
                 changed.insert(key);
             }
-            Event::ListEnds => changed.extend(self.templates.end_list(now).into_iter().map(|(key, _)| key)),
+            Event::InitDone => changed.extend(self.templates.end_list(now).into_iter().map(|(key, _)| key)),
         }
         for (namespace, name) in changed {
             let here = self.workloads.orphan_keys_in(&namespace);
-            let uses = |key: &&Key| {
+            let uses = |key: &&NamespacedName| {
                 self.workloads
                     .get(key)
                     .is_some_and(|workload| workload.uses(&name))
@@ -198,9 +208,9 @@ impl Index {
         }
     }
 
-    fn learn_node(&mut self, event: Event<NodeFacts>, about: &mut BTreeSet<Key>, now: Duration) {
-        let is_list = matches!(event, Event::ListEnds);
-        let changed = self.nodes.learn(event);
+    fn apply_node(&mut self, event: Event<NodeFacts>, about: &mut BTreeSet<NamespacedName>, now: Duration) {
+        let is_list = matches!(event, Event::InitDone);
+        let changed = self.nodes.apply_event(event);
         if is_list || !changed.is_empty() {
             let bound = self.pods.iter().filter_map(|(_, pod)| pod.node.as_deref());
             self.nodes.bound_to(bound, now);
@@ -270,7 +280,7 @@ enum Owner {
 }
 
 impl Owner {
-    fn of<T: Stored>(value: &T, namespace: &str) -> Self {
+    fn of<T: StoredObject>(value: &T, namespace: &str) -> Self {
         value.owner().map_or_else(
             || Self::NoneIn(namespace.to_owned()),
             |uid| Self::Uid(uid.to_owned()),
@@ -279,7 +289,7 @@ impl Owner {
 }
 
 /// Applies an event to a store. Returns the owners of the objects that changed according to `differ`.
-fn learn<T: Stored>(
+fn apply_event<T: StoredObject>(
     store: &mut Store<T>,
     event: Event<T>,
     differ: impl Fn(&T, &mut T) -> bool,
@@ -287,8 +297,8 @@ fn learn<T: Stored>(
 ) -> BTreeSet<Owner> {
     let mut owners = BTreeSet::new();
     match event {
-        Event::ListBegins => store.begin_list(),
-        Event::Listed(key, mut value) | Event::Applied(key, mut value) => {
+        Event::Init => store.begin_list(),
+        Event::InitApply(key, mut value) | Event::Apply(key, mut value) => {
             let owner = Owner::of(&value, &key.0);
             let differs = store.get(&key).is_none_or(|known| differ(known, &mut value));
             let (before, news) = store.observe(key.clone(), value);
@@ -297,11 +307,11 @@ fn learn<T: Stored>(
                 owners.insert(owner);
             }
         }
-        Event::Deleted(key, uid) => {
+        Event::Delete(key, uid) => {
             let gone = store.forget(&key, &uid, now);
             owners.extend(gone.map(|gone| Owner::of(&gone, &key.0)));
         }
-        Event::ListEnds => {
+        Event::InitDone => {
             let gone = store.end_list(now);
             owners.extend(gone.iter().map(|(key, gone)| Owner::of(gone, &key.0)));
         }

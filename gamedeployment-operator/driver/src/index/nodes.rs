@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use gamedeployment_core::cluster::Node;
 
-use crate::news::{Event, NodeFacts};
+use crate::watch_event::{Event, NodeFacts};
 
 /// Nodes.
 #[derive(Debug, Default)]
@@ -68,11 +68,11 @@ impl Nodes {
     }
 
     /// Applies a watch event. Returns the names of changed nodes.
-    pub(super) fn learn(&mut self, event: Event<NodeFacts>) -> Vec<String> {
+    pub(super) fn apply_event(&mut self, event: Event<NodeFacts>) -> Vec<String> {
         let mut changed = Vec::new();
         match event {
-            Event::ListBegins => self.listed = Some(BTreeSet::new()),
-            Event::Listed((_, name), facts) | Event::Applied((_, name), facts) => {
+            Event::Init => self.listed = Some(BTreeSet::new()),
+            Event::InitApply((_, name), facts) | Event::Apply((_, name), facts) => {
                 if let Some(listed) = &mut self.listed {
                     listed.insert(name.clone());
                 }
@@ -81,11 +81,11 @@ impl Nodes {
                     changed.push(name);
                 }
             }
-            Event::Deleted((_, name), _) => {
+            Event::Delete((_, name), _) => {
                 self.shown.remove(&name);
                 changed.push(name);
             }
-            Event::ListEnds => {
+            Event::InitDone => {
                 let listed = self.listed.take().unwrap_or_default();
                 changed.extend(self.shown.keys().filter(|name| !listed.contains(*name)).cloned());
                 self.shown.retain(|name, _| listed.contains(name));
@@ -113,25 +113,25 @@ mod tests {
 
     type Shown = Event<NodeFacts>;
 
-    fn key(name: &str) -> crate::Key {
+    fn key(name: &str) -> crate::NamespacedName {
         (String::new(), name.to_owned())
     }
 
     fn applied(name: &str) -> Shown {
-        Event::Applied(key(name), NodeFacts::default())
+        Event::Apply(key(name), NodeFacts::default())
     }
 
     fn deleted(name: &str) -> Shown {
-        Event::Deleted(key(name), String::new())
+        Event::Delete(key(name), String::new())
     }
 
     fn listed(names: &[&str]) -> Nodes {
         let mut nodes = Nodes::default();
-        nodes.learn(Event::ListBegins);
+        nodes.apply_event(Event::Init);
         for name in names {
-            nodes.learn(Event::Listed(key(name), NodeFacts::default()));
+            nodes.apply_event(Event::InitApply(key(name), NodeFacts::default()));
         }
-        nodes.learn(Event::ListEnds);
+        nodes.apply_event(Event::InitDone);
         nodes
     }
 
@@ -156,7 +156,7 @@ mod tests {
         // An answer that the node exists, or no answer, restarts it too.
         nodes.restart_absence("late", at(88));
         assert_eq!(nodes.state("late", at(90)), absent(2));
-        nodes.learn(applied("late"));
+        nodes.apply_event(applied("late"));
         assert_eq!(nodes.state("late", at(900)), Node::There);
         assert_eq!(nodes.state("old", at(900)), Node::There);
     }
@@ -167,20 +167,20 @@ mod tests {
         let at = |seconds: u64| begin + Duration::from_secs(seconds);
         let mut nodes = listed(&["one"]);
         nodes.set_healthy(Some(at(0)));
-        assert_eq!(nodes.learn(deleted("one")), ["one"]);
+        assert_eq!(nodes.apply_event(deleted("one")), ["one"]);
         nodes.bound_to(["one"].into_iter(), at(100));
         assert_eq!(nodes.state("one", at(100)), Node::Absent(SignedDuration::ZERO));
-        nodes.learn(applied("one"));
-        nodes.learn(deleted("one"));
+        nodes.apply_event(applied("one"));
+        nodes.apply_event(deleted("one"));
         nodes.bound_to(["one"].into_iter(), at(150));
         assert_eq!(
             nodes.state("one", at(170)),
             Node::Absent(SignedDuration::from_secs(20))
         );
         // The state is unknown while a list is being read.
-        nodes.learn(Event::ListBegins);
+        nodes.apply_event(Event::Init);
         assert_eq!(nodes.state("one", at(900)), Node::Unsure);
-        nodes.learn(Event::ListEnds);
+        nodes.apply_event(Event::InitDone);
         assert_eq!(
             nodes.state("one", at(210)),
             Node::Absent(SignedDuration::from_secs(60))

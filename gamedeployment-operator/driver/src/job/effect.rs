@@ -2,7 +2,7 @@
 
 use gamedeployment_core::plan::Action;
 
-use crate::request::{CallError, Kind, Object};
+use crate::request::{Object, ObjectKind, RequestError};
 
 /// Result of a write that updates the driver's state.
 #[derive(Debug)]
@@ -10,13 +10,13 @@ pub(crate) enum Effect {
     /// New state of an object.
     Object(Object),
     /// Deletion of the object of this name and UID.
-    Gone(Kind, String, String),
+    Gone(ObjectKind, String, String),
     /// A dry run accepted a pod of this revision.
     Accepted(String),
     /// The API server did not confirm that this node is gone.
     NodeNotGone(String),
     /// The outcome of a write to an object of this name is unknown.
-    Uncertain(Kind, String),
+    Uncertain(ObjectKind, String),
     /// The write succeeded and leaves nothing to remember.
     Nothing,
 }
@@ -24,14 +24,14 @@ pub(crate) enum Effect {
 /// Failed write, and the effect it has on the cache nevertheless.
 #[derive(Debug)]
 pub(crate) struct Failure {
-    pub(crate) error: CallError,
+    pub(crate) error: RequestError,
     pub(crate) effect: Option<Effect>,
     /// Whether another object has the name of a new revision.
     pub(crate) collision: bool,
 }
 
 impl Failure {
-    pub(crate) fn new(error: CallError, effect: Option<Effect>) -> Self {
+    pub(crate) fn new(error: RequestError, effect: Option<Effect>) -> Self {
         Self {
             error,
             effect,
@@ -43,7 +43,7 @@ impl Failure {
 /// Object that a write targets.
 #[derive(Debug, Clone)]
 pub(crate) struct Target {
-    pub(crate) kind: Kind,
+    pub(crate) kind: ObjectKind,
     pub(crate) name: String,
     /// `None` for an object that is being created.
     pub(crate) uid: Option<String>,
@@ -58,43 +58,45 @@ impl Target {
             uid: uid.map(str::to_owned),
         };
         match action {
-            Action::CreateRevision(new) => target(Kind::Revision, &new.name, None),
+            Action::CreateRevision(new) => target(ObjectKind::Revision, &new.name, None),
             Action::AdoptRevision(at) | Action::RenumberRevision(at, _) | Action::DeleteRevision(at) => {
-                target(Kind::Revision, &at.name, Some(&at.uid))
+                target(ObjectKind::Revision, &at.name, Some(&at.uid))
             }
-            Action::CreatePod(new) | Action::TryPod(new, _) => target(Kind::Pod, &new.name, None),
-            Action::Adopt(at)
-            | Action::Release(at)
-            | Action::Mark(at, _)
-            | Action::Unmark(at)
-            | Action::PutIn(at, _) => target(Kind::Pod, &at.name, Some(&at.uid)),
-            Action::DeletePod(delete) => target(Kind::Pod, &delete.pod().name, Some(&delete.pod().uid)),
-            Action::TakeOut(update, _) | Action::WriteUpdate(update, _) => {
-                target(Kind::Pod, &update.pod().name, Some(&update.pod().uid))
+            Action::CreatePod(new) | Action::DryRunPod(new, _) => target(ObjectKind::Pod, &new.name, None),
+            Action::AdoptPod(at)
+            | Action::ReleasePod(at)
+            | Action::RecordSelection(at, _)
+            | Action::ClearSelection(at)
+            | Action::SetReady(at, _) => target(ObjectKind::Pod, &at.name, Some(&at.uid)),
+            Action::DeletePod(delete) => target(ObjectKind::Pod, &delete.pod().name, Some(&delete.pod().uid)),
+            Action::SetNotReady(update, _) | Action::WriteUpdate(update, _) => {
+                target(ObjectKind::Pod, &update.pod().name, Some(&update.pod().uid))
             }
             Action::Confirm(confirmed) => {
-                target(Kind::Pod, &confirmed.pod().name, Some(&confirmed.pod().uid))
+                target(ObjectKind::Pod, &confirmed.pod().name, Some(&confirmed.pod().uid))
             }
             Action::CreateRun(new) => {
                 let name = new.run.metadata.name.as_deref().unwrap_or_default();
-                target(Kind::Run, name, None)
+                target(ObjectKind::Run, name, None)
             }
-            Action::DeleteRun(at) => target(Kind::Run, &at.name, Some(&at.uid)),
-            Action::ResetRetry(_) | Action::Pause => target(Kind::Workload, workload.0, Some(workload.1)),
+            Action::DeleteRun(at) => target(ObjectKind::Run, &at.name, Some(&at.uid)),
+            Action::ResetRetry(_) | Action::Pause => {
+                target(ObjectKind::Workload, workload.0, Some(workload.1))
+            }
         }
     }
 
     /// Returns the effect of a failed write on the cache.
-    pub(crate) fn after(&self, error: &CallError) -> Option<Effect> {
+    pub(crate) fn after(&self, error: &RequestError) -> Option<Effect> {
         let uncertain = || Effect::Uncertain(self.kind, self.name.clone());
         match (error, &self.uid) {
-            (CallError::Gone, Some(uid)) => Some(Effect::Gone(self.kind, self.name.clone(), uid.clone())),
+            (RequestError::Gone, Some(uid)) => Some(Effect::Gone(self.kind, self.name.clone(), uid.clone())),
             // The write may have succeeded, or the cached object is outdated.
-            (CallError::Unknown(_), _) | (CallError::Conflict, Some(_)) => Some(uncertain()),
+            (RequestError::Unknown(_), _) | (RequestError::Conflict, Some(_)) => Some(uncertain()),
             // A run of that name exists; the next decision depends on its content.
-            (CallError::Conflict, None) if self.kind == Kind::Run => Some(uncertain()),
-            (CallError::Gone | CallError::Conflict, None)
-            | (CallError::Refused(_) | CallError::Lapsed, _) => None,
+            (RequestError::Conflict, None) if self.kind == ObjectKind::Run => Some(uncertain()),
+            (RequestError::Gone | RequestError::Conflict, None)
+            | (RequestError::Refused(_) | RequestError::Lapsed, _) => None,
         }
     }
 }

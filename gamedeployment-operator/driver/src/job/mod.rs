@@ -12,20 +12,22 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use gamedeployment_core::plan::{Action, Plan, STATUS, Warning};
-use gamedeployment_core::refusals::Tried;
+use gamedeployment_core::write_backoff::WriteResult;
 use shared_api::GameDeploymentStatus;
 use shared_api::reason::WorkloadReason;
 
-use crate::request::{Answer, Call, CallError, Kind, Output, Request, RequestId, Subject};
+use crate::request::{
+    ApiCall, DriverOutput, ObjectKind, ReconcileTarget, Request, RequestError, RequestId, Response,
+};
 pub(crate) use effect::Effect;
 use effect::{Failure, Target};
 use runs::Removals;
 use runtime_core::clock::Now;
-use write::{Follows, Write};
+use write::{NextCall, Write};
 
 /// Limits on the API calls for one workload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Calls {
+pub struct CallLimits {
     /// Concurrent writes.
     pub at_once: usize,
     /// Most runs that one call deletes, so that their digests fit into a URL and the API server finishes well
@@ -35,7 +37,7 @@ pub struct Calls {
     pub many: usize,
 }
 
-impl Default for Calls {
+impl Default for CallLimits {
     fn default() -> Self {
         Self {
             at_once: 32,
@@ -64,7 +66,7 @@ enum Phase {
 
 /// Purpose of a call under way.
 #[derive(Debug)]
-enum Doing {
+enum InFlight {
     Write(Write),
     Removals(Vec<gamedeployment_core::plan::RunRef>),
     Status,
@@ -74,7 +76,7 @@ enum Doing {
 #[derive(Debug, Default)]
 pub(crate) struct Outcome {
     /// Writes that succeeded, were refused or got no answer.
-    pub(crate) tried: Vec<Tried>,
+    pub(crate) tried: Vec<WriteResult>,
     /// Number of failed writes.
     failures: usize,
     /// Whether any write had an effect on the cache.
@@ -94,16 +96,16 @@ impl Outcome {
 
 /// Result of a job's step: outputs for the shell and effects on the cache.
 #[derive(Debug, Default)]
-pub(crate) struct Step {
-    pub(crate) output: Vec<Output>,
+pub(crate) struct JobOutput {
+    pub(crate) output: Vec<DriverOutput>,
     pub(crate) effects: Vec<Effect>,
 }
 
 /// Plan that is being carried out.
 #[derive(Debug)]
 pub(crate) struct Job {
-    subject: Arc<Subject>,
-    calls: Calls,
+    subject: Arc<ReconcileTarget>,
+    calls: CallLimits,
     phase: Phase,
     queue: VecDeque<Write>,
     removals: Removals,
@@ -112,14 +114,19 @@ pub(crate) struct Job {
     failures_before_batch: usize,
     status: Option<Box<GameDeploymentStatus>>,
     warnings: Vec<Warning>,
-    under_way: BTreeMap<RequestId, Doing>,
-    told: Vec<(WorkloadReason, String)>,
+    under_way: BTreeMap<RequestId, InFlight>,
+    events: Vec<(WorkloadReason, String)>,
     pub(crate) outcome: Outcome,
 }
 
 impl Job {
     /// Starts a plan. `runs_here` is the number of HookRuns in the workload's namespace, of every owner.
-    pub(crate) fn new(plan: Plan, subject: Arc<Subject>, runs_here: usize, calls: Calls) -> Self {
+    pub(crate) fn new(
+        plan: Plan,
+        subject: Arc<ReconcileTarget>,
+        runs_here: usize,
+        calls: CallLimits,
+    ) -> Self {
         let Plan {
             actions,
             status,
@@ -148,13 +155,13 @@ impl Job {
             status,
             warnings,
             under_way: BTreeMap::new(),
-            told: Vec::new(),
+            events: Vec::new(),
             outcome: Outcome::default(),
         }
     }
 
     /// Workload at the time of the decision.
-    pub(crate) fn subject(&self) -> &Arc<Subject> {
+    pub(crate) fn subject(&self) -> &Arc<ReconcileTarget> {
         &self.subject
     }
 
@@ -164,7 +171,7 @@ impl Job {
     }
 
     /// Sends all writes that the limits allow now.
-    pub(crate) fn advance(&mut self, now: Now, ids: &mut RequestId, step: &mut Step) {
+    pub(crate) fn advance(&mut self, now: Now, ids: &mut RequestId, step: &mut JobOutput) {
         while self.phase != Phase::Done {
             while self.under_way.len() < self.calls.at_once.max(1)
                 && let Some(mut write) = self.queue.pop_front()
@@ -180,13 +187,13 @@ impl Job {
     }
 
     /// Enters the next phase after every call under way has been answered.
-    fn next(&mut self, ids: &mut RequestId, step: &mut Step) {
+    fn next(&mut self, ids: &mut RequestId, step: &mut JobOutput) {
         match self.phase {
             Phase::Changes => self.phase = Phase::Removals,
             Phase::Removals => {
                 if let Some(runs) = self.removals.next_together() {
-                    let call = Call::DeleteRuns(runs.clone());
-                    self.send(call, None, Doing::Removals(runs), ids, step);
+                    let call = ApiCall::DeleteRuns(runs.clone());
+                    self.send(call, None, InFlight::Removals(runs), ids, step);
                 } else {
                     let singly = self.removals.singly().map(Action::DeleteRun);
                     self.queue = singly.map(|action| Write::new(action, &self.subject)).collect();
@@ -207,14 +214,15 @@ impl Job {
                 self.batch *= 2;
             }
             Phase::Creations => {
-                let told = std::mem::take(&mut self.told);
-                if !told.is_empty() {
-                    step.output.push(Output::Tell(self.subject.clone(), told));
+                let events = std::mem::take(&mut self.events);
+                if !events.is_empty() {
+                    step.output
+                        .push(DriverOutput::EmitEvents(self.subject.clone(), events));
                 }
                 self.phase = Phase::Status;
                 let due = !self.outcome.learned || self.outcome.failed();
                 if let Some(status) = self.status.take().filter(|_| due) {
-                    self.send(Call::WriteStatus(status), None, Doing::Status, ids, step);
+                    self.send(ApiCall::WriteStatus(status), None, InFlight::Status, ids, step);
                 }
             }
             Phase::Status | Phase::Done => self.phase = Phase::Done,
@@ -223,15 +231,15 @@ impl Job {
 
     fn send(
         &mut self,
-        call: Call,
+        call: ApiCall,
         until: Option<std::time::Duration>,
-        doing: Doing,
+        doing: InFlight,
         ids: &mut RequestId,
-        step: &mut Step,
+        step: &mut JobOutput,
     ) {
         *ids += 1;
         self.under_way.insert(*ids, doing);
-        step.output.push(Output::Send(Request {
+        step.output.push(DriverOutput::Send(Request {
             id: *ids,
             subject: Some(self.subject.clone()),
             call,
@@ -239,10 +247,10 @@ impl Job {
         }));
     }
 
-    fn follow(&mut self, write: Write, follows: Follows, ids: &mut RequestId, step: &mut Step) {
+    fn follow(&mut self, write: Write, follows: NextCall, ids: &mut RequestId, step: &mut JobOutput) {
         match follows {
-            Follows::Call(call, until) => self.send(call, until, Doing::Write(write), ids, step),
-            Follows::End(result) => self.finish(write, result, step),
+            NextCall::Send(call, until) => self.send(call, until, InFlight::Write(write), ids, step),
+            NextCall::End(result) => self.finish(write, result, step),
         }
     }
 
@@ -250,49 +258,52 @@ impl Job {
     pub(crate) fn answered(
         &mut self,
         id: RequestId,
-        answer: Result<Answer, CallError>,
+        answer: Result<Response, RequestError>,
         now: Now,
         ids: &mut RequestId,
-        step: &mut Step,
+        step: &mut JobOutput,
     ) {
         match self.under_way.remove(&id) {
             None => {}
-            Some(Doing::Write(mut write)) => {
+            Some(InFlight::Write(mut write)) => {
                 let follows = write.answered(answer, &self.subject, now);
                 self.follow(write, follows, ids, step);
             }
-            Some(Doing::Removals(runs)) => self.removed(runs, answer, step),
-            Some(Doing::Status) => self.recorded(answer, step),
+            Some(InFlight::Removals(runs)) => self.removed(runs, answer, step),
+            Some(InFlight::Status) => self.recorded(answer, step),
         }
         self.advance(now, ids, step);
     }
 
-    fn finish(&mut self, write: Write, result: Result<Effect, Failure>, step: &mut Step) {
+    fn finish(&mut self, write: Write, result: Result<Effect, Failure>, step: &mut JobOutput) {
         let Write {
             act,
             object,
             scales,
-            told,
-            void,
+            events,
+            stale_warning,
             ..
         } = write;
         if result.is_ok() {
-            self.told.extend(told);
-            if let Some(void) = void {
-                step.output.push(Output::Warn(self.subject.clone(), vec![*void]));
+            self.events.extend(events);
+            if let Some(stale_warning) = stale_warning {
+                step.output.push(DriverOutput::EmitWarnings(
+                    self.subject.clone(),
+                    vec![*stale_warning],
+                ));
             }
         }
         self.note(act, object, scales, result, step);
     }
 
-    fn recorded(&mut self, answer: Result<Answer, CallError>, step: &mut Step) {
+    fn recorded(&mut self, answer: Result<Response, RequestError>, step: &mut JobOutput) {
         let target = Target {
-            kind: Kind::Workload,
+            kind: ObjectKind::Workload,
             name: self.subject.key.1.clone(),
             uid: Some(self.subject.uid().to_owned()),
         };
         let result = match answer {
-            Ok(Answer::Object(object)) => Ok(Effect::Object(object)),
+            Ok(Response::Object(object)) => Ok(Effect::Object(object)),
             Ok(_) => Ok(Effect::Nothing),
             Err(error) => {
                 let effect = target.after(&error);
@@ -300,11 +311,11 @@ impl Job {
             }
         };
         // If the status write lost a race, the next decision emits the warnings; this prevents duplicates.
-        let later =
-            matches!(&result, Err(failure) if matches!(failure.error, CallError::Conflict | CallError::Gone));
+        let later = matches!(&result, Err(failure) if matches!(failure.error, RequestError::Conflict | RequestError::Gone));
         let warnings = std::mem::take(&mut self.warnings);
         if !later && !warnings.is_empty() {
-            step.output.push(Output::Warn(self.subject.clone(), warnings));
+            step.output
+                .push(DriverOutput::EmitWarnings(self.subject.clone(), warnings));
         }
         self.note(STATUS, String::new(), false, result, step);
     }
@@ -315,12 +326,12 @@ impl Job {
         object: String,
         scales: bool,
         result: Result<Effect, Failure>,
-        step: &mut Step,
+        step: &mut JobOutput,
     ) {
         let class = result
             .as_ref()
             .map_or_else(|failure| failure.error.class(), |_| "done");
-        step.output.push(Output::Wrote(act, class));
+        step.output.push(DriverOutput::WriteFinished(act, class));
         let refused = match result {
             Ok(effect) => {
                 self.outcome.learned = true;
@@ -336,14 +347,17 @@ impl Job {
                 step.effects.extend(effect);
                 self.outcome.failures += 1;
                 self.outcome.collision |= collision;
-                if matches!(error, CallError::Gone | CallError::Conflict | CallError::Lapsed) {
+                if matches!(
+                    error,
+                    RequestError::Gone | RequestError::Conflict | RequestError::Lapsed
+                ) {
                     self.outcome.overtaken = true;
                     return;
                 }
                 Some(error.to_string())
             }
         };
-        self.outcome.tried.push(Tried {
+        self.outcome.tried.push(WriteResult {
             act,
             object,
             scales,

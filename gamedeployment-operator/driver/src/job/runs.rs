@@ -9,12 +9,12 @@ use std::collections::{BTreeMap, VecDeque};
 use gamedeployment_core::plan::{DELETE_RUN, RunRef};
 
 use super::effect::{Effect, Failure, Target};
-use super::{Calls, Job, Step};
-use crate::request::{Answer, CallError, Kind, Output};
+use super::{CallLimits, Job, JobOutput};
+use crate::request::{DriverOutput, ObjectKind, RequestError, Response};
 
 /// Largest number of runs in the namespace for each run to delete. The API server reads all runs of the
 /// namespace for each collection deletion; reading this many costs less than one more call.
-const OF: usize = 32;
+const READS_PER_CALL: usize = 32;
 
 /// Runs to delete.
 #[derive(Debug)]
@@ -24,7 +24,7 @@ pub(super) struct Removals {
 }
 
 impl Removals {
-    pub(super) fn new(mut runs: Vec<RunRef>, runs_here: usize, calls: Calls) -> Self {
+    pub(super) fn new(mut runs: Vec<RunRef>, runs_here: usize, calls: CallLimits) -> Self {
         let mut removals = Self {
             together: VecDeque::new(),
             singly: Vec::new(),
@@ -32,7 +32,7 @@ impl Removals {
         while !runs.is_empty() {
             let rest = runs.split_off(runs.len().min(calls.together.max(1)));
             let chunk = std::mem::replace(&mut runs, rest);
-            if chunk.len() >= calls.many && chunk.len() * OF >= runs_here {
+            if chunk.len() >= calls.many && chunk.len() * READS_PER_CALL >= runs_here {
                 removals.together.push_back(chunk);
             } else {
                 removals.singly.extend(chunk);
@@ -55,9 +55,14 @@ impl Removals {
 impl Job {
     /// Applies the answer to a collection deletion. Runs that it missed come from an older release and lack
     /// the label; they are deleted one by one, as are all runs if the permission is missing.
-    pub(super) fn removed(&mut self, runs: Vec<RunRef>, answer: Result<Answer, CallError>, step: &mut Step) {
+    pub(super) fn removed(
+        &mut self,
+        runs: Vec<RunRef>,
+        answer: Result<Response, RequestError>,
+        step: &mut JobOutput,
+    ) {
         match answer {
-            Ok(Answer::Runs(met)) => {
+            Ok(Response::Runs(met)) => {
                 let mut met: BTreeMap<String, _> =
                     met.into_iter().map(|run| (run.name.clone(), run)).collect();
                 for run in runs {
@@ -67,20 +72,23 @@ impl Job {
                     };
                     let effect = if gone.kept {
                         // A finalizer holds it; a direct read shows its state.
-                        Effect::Uncertain(Kind::Run, gone.name)
+                        Effect::Uncertain(ObjectKind::Run, gone.name)
                     } else {
-                        Effect::Gone(Kind::Run, gone.name, gone.uid)
+                        Effect::Gone(ObjectKind::Run, gone.name, gone.uid)
                     };
-                    if let Some(void) = run.void {
-                        step.output.push(Output::Warn(self.subject.clone(), vec![*void]));
+                    if let Some(stale_warning) = run.stale_warning {
+                        step.output.push(DriverOutput::EmitWarnings(
+                            self.subject.clone(),
+                            vec![*stale_warning],
+                        ));
                     }
                     self.note(DELETE_RUN, run.name, false, Ok(effect), step);
                 }
             }
-            Err(error @ CallError::Unknown(_)) => {
+            Err(error @ RequestError::Unknown(_)) => {
                 for run in runs {
                     let target = Target {
-                        kind: Kind::Run,
+                        kind: ObjectKind::Run,
                         name: run.name.clone(),
                         uid: Some(run.uid),
                     };

@@ -2,19 +2,19 @@
 
 use std::time::Duration;
 
-use gamedeployment_core::gate::Grounds;
+use gamedeployment_core::gate::OpenReason;
 use gamedeployment_core::plan::{Action, RevisionRef, Warning};
 use gamedeployment_core::revision::template_in;
 use gamedeployment_core::template::Template;
 use shared_api::reason::WorkloadReason;
 
 use super::effect::{Effect, Failure, Target};
-use crate::request::{Answer, Call, CallError, Kind, Object, Subject};
+use crate::request::{ApiCall, Object, ObjectKind, ReconcileTarget, RequestError, Response};
 use runtime_core::clock::Now;
 
 /// Validity of a confirmation that a node does not exist, counted from the request because the answer may be
 /// slow.
-const NODE_GONE_FOR: Duration = Duration::from_secs(5);
+const NODE_CHECK_VALID_FOR: Duration = Duration::from_secs(5);
 
 /// Write under way.
 #[derive(Debug)]
@@ -26,15 +26,15 @@ pub(super) struct Write {
     /// Whether it changes the number of pods.
     pub(super) scales: bool,
     /// Event to emit on success.
-    pub(super) told: Option<(WorkloadReason, String)>,
+    pub(super) events: Option<(WorkloadReason, String)>,
     /// Warning to emit when the write deletes a run.
-    pub(super) void: Option<Box<Warning>>,
+    pub(super) stale_warning: Option<Box<Warning>>,
     target: Target,
-    step: Step,
+    step: WriteState,
 }
 
 #[derive(Debug)]
-enum Step {
+enum WriteState {
     /// No call was sent yet.
     New(Box<Action>),
     /// Reads the node, since this time, to confirm that it is gone: the cache may be late, or the node
@@ -43,7 +43,7 @@ enum Step {
     /// Reads the workload to confirm that it exists: a workload that is being deleted adopts nothing.
     ConfirmsWorkload(Box<Action>),
     /// The write was sent. Dry runs and new revisions carry the data that their answer needs.
-    Sent(Sent),
+    SentWrite(SentWrite),
     /// Reads the pod that already has the name.
     ReadsPod,
     /// Reads the revision that already has the name.
@@ -51,7 +51,7 @@ enum Step {
 }
 
 #[derive(Debug)]
-enum Sent {
+enum SentWrite {
     /// Change of an existing object, or a new run.
     Plain,
     /// Deletion; the object may already be gone.
@@ -61,11 +61,11 @@ enum Sent {
     Revision(Option<Template>),
 }
 
-impl Sent {
+impl SentWrite {
     fn of(action: &Action) -> Self {
         match action {
             Action::CreatePod(_) => Self::Pod,
-            Action::TryPod(_, revision) => Self::DryRun(revision.clone()),
+            Action::DryRunPod(_, revision) => Self::DryRun(revision.clone()),
             Action::CreateRevision(new) => Self::Revision(template_in(&new.data)),
             Action::DeleteRun(_) | Action::DeleteRevision(_) => Self::Deletion,
             _ => Self::Plain,
@@ -74,38 +74,38 @@ impl Sent {
 }
 
 #[derive(Debug)]
-pub(super) enum Follows {
+pub(super) enum NextCall {
     /// Next call, and the time by which it must be sent.
-    Call(Call, Option<Duration>),
+    Send(ApiCall, Option<Duration>),
     /// Result of the write.
     End(Result<Effect, Failure>),
 }
 
 impl Write {
-    pub(super) fn new(action: Action, subject: &Subject) -> Self {
-        let void = match &action {
-            Action::DeleteRun(run) => run.void.clone(),
+    pub(super) fn new(action: Action, subject: &ReconcileTarget) -> Self {
+        let stale_warning = match &action {
+            Action::DeleteRun(run) => run.stale_warning.clone(),
             _ => None,
         };
         Self {
             act: action.name(),
             object: action.object().unwrap_or_default().to_owned(),
             scales: action.scales(),
-            told: told_of(&action),
-            void,
+            events: event_of(&action),
+            stale_warning,
             target: Target::of(&action, (&subject.key.1, subject.uid())),
-            step: Step::New(Box::new(action)),
+            step: WriteState::New(Box::new(action)),
         }
     }
 
     /// Returns the first call.
-    pub(super) fn begin(&mut self, subject: &Subject, now: Now) -> Follows {
-        match std::mem::replace(&mut self.step, Step::ReadsPod) {
-            Step::New(action) => self.send(action, subject, now),
+    pub(super) fn begin(&mut self, subject: &ReconcileTarget, now: Now) -> NextCall {
+        match std::mem::replace(&mut self.step, WriteState::ReadsPod) {
+            WriteState::New(action) => self.send(action, subject, now),
             other => {
                 self.step = other;
-                Follows::End(Err(Failure::new(
-                    CallError::Unknown("it was begun twice".to_owned()),
+                NextCall::End(Err(Failure::new(
+                    RequestError::Unknown("it was begun twice".to_owned()),
                     None,
                 )))
             }
@@ -113,92 +113,107 @@ impl Write {
     }
 
     /// Sends the action, or first confirms its precondition.
-    fn send(&mut self, action: Box<Action>, subject: &Subject, now: Now) -> Follows {
-        if matches!(*action, Action::Adopt(_) | Action::AdoptRevision(_)) {
-            self.step = Step::ConfirmsWorkload(action);
-            return Follows::Call(Call::Read(Kind::Workload, subject.key.clone()), None);
+    fn send(&mut self, action: Box<Action>, subject: &ReconcileTarget, now: Now) -> NextCall {
+        if matches!(*action, Action::AdoptPod(_) | Action::AdoptRevision(_)) {
+            self.step = WriteState::ConfirmsWorkload(action);
+            return NextCall::Send(ApiCall::Read(ObjectKind::Workload, subject.key.clone()), None);
         }
-        match grounds(&action) {
-            Some(Grounds::NodeGone { node }) => {
+        match open_reason(&action) {
+            Some(OpenReason::NodeGone { node }) => {
                 let node = node.clone();
-                self.step = Step::ConfirmsNode(action, node.clone(), now.mono);
-                Follows::Call(Call::ReadNode(node), None)
+                self.step = WriteState::ConfirmsNode(action, node.clone(), now.mono);
+                NextCall::Send(ApiCall::ReadNode(node), None)
             }
-            Some(Grounds::Verdict { until, .. }) => {
+            Some(OpenReason::Verdict { until, .. }) => {
                 let until = until.map(|until| subject.decided.at(until));
                 self.act(*action, until)
             }
             Some(
-                Grounds::NoHook
-                | Grounds::HotPatch
-                | Grounds::NotScheduled
-                | Grounds::NeverStarted
-                | Grounds::Ended
-                | Grounds::UnderWay
-                | Grounds::Skipped { .. },
+                OpenReason::NoHook
+                | OpenReason::HotPatch
+                | OpenReason::NotScheduled
+                | OpenReason::NeverStarted
+                | OpenReason::Ended
+                | OpenReason::AlreadyStarted
+                | OpenReason::Skipped { .. },
             )
             | None => self.act(*action, None),
         }
     }
 
-    fn act(&mut self, action: Action, until: Option<Duration>) -> Follows {
-        self.step = Step::Sent(Sent::of(&action));
-        Follows::Call(Call::Act(action), until)
+    fn act(&mut self, action: Action, until: Option<Duration>) -> NextCall {
+        self.step = WriteState::SentWrite(SentWrite::of(&action));
+        NextCall::Send(ApiCall::Act(action), until)
     }
 
     /// Applies the answer to the call under way.
     pub(super) fn answered(
         &mut self,
-        answer: Result<Answer, CallError>,
-        subject: &Subject,
+        answer: Result<Response, RequestError>,
+        subject: &ReconcileTarget,
         now: Now,
-    ) -> Follows {
-        match std::mem::replace(&mut self.step, Step::ReadsPod) {
-            Step::New(action) => self.send(action, subject, now),
-            Step::ConfirmsNode(action, node, asked) => match answer {
-                Err(CallError::Gone) => self.act(*action, Some(asked + NODE_GONE_FOR)),
-                Ok(_) => fails(CallError::Conflict, Some(Effect::NodeNotGone(node))),
+    ) -> NextCall {
+        match std::mem::replace(&mut self.step, WriteState::ReadsPod) {
+            WriteState::New(action) => self.send(action, subject, now),
+            WriteState::ConfirmsNode(action, node, asked) => match answer {
+                Err(RequestError::Gone) => self.act(*action, Some(asked + NODE_CHECK_VALID_FOR)),
+                Ok(_) => fails(RequestError::Conflict, Some(Effect::NodeNotGone(node))),
                 Err(error) => fails(error, Some(Effect::NodeNotGone(node))),
             },
-            Step::ConfirmsWorkload(action) => match is_there(answer, subject) {
+            WriteState::ConfirmsWorkload(action) => match is_there(answer, subject) {
                 Ok(()) => self.act(*action, None),
                 Err(error) => fails(error, None),
             },
-            Step::Sent(sent) => self.settled(sent, answer, subject),
-            Step::ReadsPod => match answer {
-                Ok(Answer::Object(object)) => Follows::End(Ok(Effect::Object(object))),
-                Ok(_) => fails(CallError::Conflict, Some(self.uncertain())),
+            WriteState::SentWrite(sent) => self.settled(sent, answer, subject),
+            WriteState::ReadsPod => match answer {
+                Ok(Response::Object(object)) => NextCall::End(Ok(Effect::Object(object))),
+                Ok(_) => fails(RequestError::Conflict, Some(self.uncertain())),
                 Err(error) => fails(error, Some(self.uncertain())),
             },
-            Step::ReadsRevision(template) => self.found_revision(template, answer, subject, now),
+            WriteState::ReadsRevision(template) => self.found_revision(template, answer, subject, now),
         }
     }
 
     /// Applies the answer to the write itself.
-    fn settled(&mut self, sent: Sent, answer: Result<Answer, CallError>, subject: &Subject) -> Follows {
+    fn settled(
+        &mut self,
+        sent: SentWrite,
+        answer: Result<Response, RequestError>,
+        subject: &ReconcileTarget,
+    ) -> NextCall {
         let Target { kind, name, uid } = self.target.clone();
         let gone = || Effect::Gone(kind, name.clone(), uid.clone().unwrap_or_default());
         match (sent, answer) {
-            (Sent::DryRun(revision), Ok(_) | Err(CallError::Conflict)) => {
-                Follows::End(Ok(Effect::Accepted(revision)))
+            (SentWrite::DryRun(revision), Ok(_) | Err(RequestError::Conflict)) => {
+                NextCall::End(Ok(Effect::Accepted(revision)))
             }
-            (Sent::DryRun(revision), Err(CallError::Refused(message)))
+            (SentWrite::DryRun(revision), Err(RequestError::Refused(message)))
                 if says_nothing_of_the_pod(&message) =>
             {
-                Follows::End(Ok(Effect::Accepted(revision)))
+                NextCall::End(Ok(Effect::Accepted(revision)))
             }
-            (Sent::DryRun(_), Err(error)) => fails(error, None),
-            (_, Ok(Answer::Object(object))) => Follows::End(Ok(Effect::Object(object))),
-            (_, Ok(Answer::Gone)) | (Sent::Deletion, Err(CallError::Gone)) => Follows::End(Ok(gone())),
-            (_, Ok(Answer::Foreign | Answer::Done | Answer::Runs(_))) => Follows::End(Ok(Effect::Nothing)),
+            (SentWrite::DryRun(_), Err(error)) => fails(error, None),
+            (_, Ok(Response::Object(object))) => NextCall::End(Ok(Effect::Object(object))),
+            (_, Ok(Response::Gone)) | (SentWrite::Deletion, Err(RequestError::Gone)) => {
+                NextCall::End(Ok(gone()))
+            }
+            (_, Ok(Response::Foreign | Response::Done | Response::Runs(_))) => {
+                NextCall::End(Ok(Effect::Nothing))
+            }
             // Pod names are deterministic: an earlier attempt created the same pod and its answer was lost.
-            (Sent::Pod, Err(CallError::Conflict)) => {
-                self.step = Step::ReadsPod;
-                Follows::Call(Call::Read(Kind::Pod, (subject.key.0.clone(), name)), None)
+            (SentWrite::Pod, Err(RequestError::Conflict)) => {
+                self.step = WriteState::ReadsPod;
+                NextCall::Send(
+                    ApiCall::Read(ObjectKind::Pod, (subject.key.0.clone(), name)),
+                    None,
+                )
             }
-            (Sent::Revision(template), Err(CallError::Conflict)) => {
-                self.step = Step::ReadsRevision(template);
-                Follows::Call(Call::Read(Kind::Revision, (subject.key.0.clone(), name)), None)
+            (SentWrite::Revision(template), Err(RequestError::Conflict)) => {
+                self.step = WriteState::ReadsRevision(template);
+                NextCall::Send(
+                    ApiCall::Read(ObjectKind::Revision, (subject.key.0.clone(), name)),
+                    None,
+                )
             }
             (_, Err(error)) => {
                 let effect = self.target.after(&error);
@@ -212,12 +227,12 @@ impl Write {
     fn found_revision(
         &mut self,
         template: Option<Template>,
-        answer: Result<Answer, CallError>,
-        subject: &Subject,
+        answer: Result<Response, RequestError>,
+        subject: &ReconcileTarget,
         now: Now,
-    ) -> Follows {
+    ) -> NextCall {
         let found = match answer {
-            Ok(Answer::Object(Object::Revision(key, found))) => (key, found),
+            Ok(Response::Object(Object::Revision(key, found))) => (key, found),
             Ok(_) => return collides(),
             Err(error) => return fails(error, None),
         };
@@ -225,7 +240,7 @@ impl Write {
         let same = template.as_ref() == Some(&found.revision.template);
         match &found.owner {
             Some(owner) if same && owner == subject.uid() => {
-                Follows::End(Ok(Effect::Object(Object::Revision(key, found))))
+                NextCall::End(Ok(Effect::Object(Object::Revision(key, found))))
             }
             None if same => {
                 let at = RevisionRef {
@@ -245,21 +260,21 @@ impl Write {
     }
 }
 
-fn fails(error: CallError, effect: Option<Effect>) -> Follows {
-    Follows::End(Err(Failure::new(error, effect)))
+fn fails(error: RequestError, effect: Option<Effect>) -> NextCall {
+    NextCall::End(Err(Failure::new(error, effect)))
 }
 
-fn collides() -> Follows {
-    Follows::End(Err(Failure {
+fn collides() -> NextCall {
+    NextCall::End(Err(Failure {
         collision: true,
-        ..Failure::new(CallError::Conflict, None)
+        ..Failure::new(RequestError::Conflict, None)
     }))
 }
 
 /// Confirms that the workload still exists and is not being deleted.
-fn is_there(answer: Result<Answer, CallError>, subject: &Subject) -> Result<(), CallError> {
-    let Answer::Object(Object::Workload(_, workload)) = answer? else {
-        return Err(CallError::Conflict);
+fn is_there(answer: Result<Response, RequestError>, subject: &ReconcileTarget) -> Result<(), RequestError> {
+    let Response::Object(Object::Workload(_, workload)) = answer? else {
+        return Err(RequestError::Conflict);
     };
     let ends = match &workload.object {
         Ok(object) => object.metadata.deletion_timestamp.is_some(),
@@ -268,27 +283,27 @@ fn is_there(answer: Result<Answer, CallError>, subject: &Subject) -> Result<(), 
     if workload.uid == subject.uid() && !ends {
         Ok(())
     } else {
-        Err(CallError::Conflict)
+        Err(RequestError::Conflict)
     }
 }
 
 /// Approval of a write to a pod; `None` for actions that need none.
-fn grounds(action: &Action) -> Option<&Grounds> {
+fn open_reason(action: &Action) -> Option<&OpenReason> {
     match action {
-        Action::DeletePod(delete) => Some(delete.grounds()),
-        Action::TakeOut(update, _) | Action::WriteUpdate(update, _) => Some(update.grounds()),
-        Action::Confirm(confirmed) => Some(confirmed.grounds()),
+        Action::DeletePod(delete) => Some(delete.open_reason()),
+        Action::SetNotReady(update, _) | Action::WriteUpdate(update, _) => Some(update.open_reason()),
+        Action::Confirm(confirmed) => Some(confirmed.open_reason()),
         _ => None,
     }
 }
 
 /// Event reason for a completed action, and the name of its object.
-fn told_of(action: &Action) -> Option<(WorkloadReason, String)> {
+fn event_of(action: &Action) -> Option<(WorkloadReason, String)> {
     match action {
         Action::CreatePod(pod) => Some((WorkloadReason::PodsCreated, pod.name.clone())),
         Action::DeletePod(delete) => Some((WorkloadReason::PodsDeleted, delete.pod().name.clone())),
-        Action::Adopt(pod) => Some((WorkloadReason::PodsAdopted, pod.name.clone())),
-        Action::Release(pod) => Some((WorkloadReason::PodsReleased, pod.name.clone())),
+        Action::AdoptPod(pod) => Some((WorkloadReason::PodsAdopted, pod.name.clone())),
+        Action::ReleasePod(pod) => Some((WorkloadReason::PodsReleased, pod.name.clone())),
         Action::CreateRun(run) => {
             let name = run.run.metadata.name.clone().unwrap_or_default();
             Some((WorkloadReason::HooksAsked, name))

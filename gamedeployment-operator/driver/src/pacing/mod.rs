@@ -1,7 +1,7 @@
 //! Scheduling of decisions that no event causes.
 
-mod rest;
-mod wakes;
+mod throttle;
+mod timers;
 
-pub(crate) use rest::Rest;
-pub(crate) use wakes::Wakes;
+pub(crate) use throttle::Throttle;
+pub(crate) use timers::Timers;

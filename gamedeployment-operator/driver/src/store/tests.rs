@@ -3,7 +3,7 @@ use super::*;
 #[derive(Debug, Clone, PartialEq)]
 struct Thing(&'static str, &'static str, Option<&'static str>);
 
-impl Stored for Thing {
+impl StoredObject for Thing {
     fn uid(&self) -> &str {
         self.0
     }
@@ -19,7 +19,7 @@ impl Stored for Thing {
 
 const NOW: Duration = Duration::from_secs(100);
 
-fn key() -> Key {
+fn key() -> NamespacedName {
     ("games".to_owned(), "a".to_owned())
 }
 
@@ -27,7 +27,7 @@ fn key() -> Key {
 fn an_older_event_does_not_undo_a_write() {
     let mut store = Store::default();
     store.observe(key(), Thing("1", "5", Some("w")));
-    store.wrote(key(), Thing("1", "9", Some("w")), NOW);
+    store.apply_write(key(), Thing("1", "9", Some("w")), NOW);
     assert!(!store.observe(key(), Thing("1", "7", Some("w"))).1);
     assert_eq!(store.get(&key()), Some(&Thing("1", "9", Some("w"))));
     assert!(store.next_overdue(Duration::ZERO).is_some());
@@ -55,7 +55,7 @@ fn the_end_of_one_does_not_take_another_of_its_name() {
     let mut store = Store::default();
     store.observe(key(), Thing("1", "5", Some("w")));
     store.removed(&key(), "1");
-    store.wrote(key(), Thing("2", "8", Some("w")), NOW);
+    store.apply_write(key(), Thing("2", "8", Some("w")), NOW);
     store.forget(&key(), "1", NOW);
     assert_eq!(store.get(&key()), Some(&Thing("2", "8", Some("w"))));
 }
@@ -65,7 +65,7 @@ fn a_list_removes_what_is_not_in_it_but_not_what_was_just_written() {
     let mut store = Store::default();
     let other = ("games".to_owned(), "b".to_owned());
     store.observe(key(), Thing("1", "5", Some("w")));
-    store.wrote(other.clone(), Thing("2", "8", Some("w")), NOW);
+    store.apply_write(other.clone(), Thing("2", "8", Some("w")), NOW);
     store.begin_list();
     assert_eq!(store.end_list(NOW), [(key(), Thing("1", "5", Some("w")))]);
     assert!(store.get(&other).is_some() && store.is_synced());
@@ -101,7 +101,7 @@ fn a_direct_read_counts_only_where_nothing_was_learned_meanwhile() {
 #[test]
 fn what_was_read_directly_is_not_taken_away_by_an_older_list() {
     let mut store = Store::default();
-    store.wrote(key(), Thing("1", "5", Some("w")), NOW);
+    store.apply_write(key(), Thing("1", "5", Some("w")), NOW);
     store.restart_deadline(&key(), NOW);
     store.begin_list();
     assert!(store.end_list(NOW).is_empty());
@@ -116,9 +116,9 @@ fn what_has_ended_does_not_come_back_by_a_write_that_is_heard_of_late() {
     let mut store = Store::default();
     store.observe(key(), Thing("1", "5", Some("w")));
     store.forget(&key(), "1", NOW);
-    store.wrote(key(), Thing("1", "6", Some("w")), NOW);
+    store.apply_write(key(), Thing("1", "6", Some("w")), NOW);
     assert_eq!(store.get(&key()), None);
-    store.wrote(key(), Thing("2", "8", Some("w")), NOW);
+    store.apply_write(key(), Thing("2", "8", Some("w")), NOW);
     assert_eq!(store.owned_by("w").count(), 1);
 }
 
@@ -128,26 +128,26 @@ fn what_no_list_shows_any_more_does_not_come_back_either_unless_the_watch_shows_
     store.observe(key(), Thing("1", "5", Some("w")));
     store.begin_list();
     assert_eq!(store.end_list(NOW).len(), 1);
-    store.wrote(key(), Thing("1", "6", Some("w")), NOW);
+    store.apply_write(key(), Thing("1", "6", Some("w")), NOW);
     assert_eq!(store.get(&key()), None, "the answer was heard of late");
     store.observe(key(), Thing("1", "6", Some("w")));
-    store.wrote(key(), Thing("1", "7", Some("w")), NOW);
+    store.apply_write(key(), Thing("1", "7", Some("w")), NOW);
     assert_eq!(store.get(&key()), Some(&Thing("1", "7", Some("w"))));
 }
 
 #[test]
 fn what_has_ended_long_ago_is_forgotten() {
-    let mut ended = Ended::default();
+    let mut ended = RecentlyDeleted::default();
     let begin = Duration::ZERO;
     ended.insert("1", begin);
-    ended.insert("2", begin + Ended::REMEMBERED);
+    ended.insert("2", begin + RecentlyDeleted::RETENTION);
     assert!(ended.contains("1") && ended.contains("2"));
-    ended.insert("3", begin + Ended::REMEMBERED + Duration::from_secs(1));
+    ended.insert("3", begin + RecentlyDeleted::RETENTION + Duration::from_secs(1));
     assert!(!ended.contains("1") && ended.contains("2"));
     assert_eq!((ended.in_order.len(), ended.uids.len()), (2, 2));
     ended.remove("2");
     assert!(!ended.contains("2"), "it was there after all");
-    let again = begin + Ended::REMEMBERED * 2;
+    let again = begin + RecentlyDeleted::RETENTION * 2;
     ended.insert("2", again);
     ended.insert("4", again + Duration::from_secs(2));
     assert!(ended.contains("2"), "its second end is not as old as the first");

@@ -5,9 +5,9 @@ use std::time::Duration;
 use gamedeployment_core::plan::Action;
 use gamedeployment_core::pod::Pod;
 use gamedeployment_core::revision::Revision;
-use gamedeployment_driver::news::{Event, News, OwnedRevision, Workload};
-use gamedeployment_driver::request::{Answer, Call, Object, Output, Request};
-use gamedeployment_driver::{Driver, Input, Key, Limits};
+use gamedeployment_driver::request::{ApiCall, DriverOutput, Object, Request, Response};
+use gamedeployment_driver::watch_event::{Event, OwnedRevision, WatchEvent, Workload};
+use gamedeployment_driver::{Driver, DriverInput, DriverLimits, NamespacedName};
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use runtime_core::clock::Now;
@@ -22,7 +22,7 @@ pub(crate) fn at(seconds: u64) -> Now {
     }
 }
 
-pub(crate) fn key(name: &str) -> Key {
+pub(crate) fn key(name: &str) -> NamespacedName {
     ("games".to_owned(), name.to_owned())
 }
 
@@ -42,17 +42,20 @@ pub(crate) fn fleet(replicas: i32) -> GameDeployment {
     serde_json::from_value(object).unwrap()
 }
 
-pub(crate) fn listed<T>(objects: Vec<(Key, T)>, news: impl Fn(Event<T>) -> News) -> Vec<News> {
+pub(crate) fn listed<T>(
+    objects: Vec<(NamespacedName, T)>,
+    news: impl Fn(Event<T>) -> WatchEvent,
+) -> Vec<WatchEvent> {
     let objects = objects
         .into_iter()
-        .map(|(key, object)| Event::Listed(key, object));
-    let all = std::iter::once(Event::ListBegins).chain(objects);
-    all.chain([Event::ListEnds]).map(news).collect()
+        .map(|(key, object)| Event::InitApply(key, object));
+    let all = std::iter::once(Event::Init).chain(objects);
+    all.chain([Event::InitDone]).map(news).collect()
 }
 
 /// Creates a driver that knows only a workload.
 pub(crate) fn driver(replicas: i32) -> Driver {
-    driver_of(Driver::new(false, Limits::default()), fleet(replicas))
+    driver_of(Driver::new(false, DriverLimits::default()), fleet(replicas))
 }
 
 pub(crate) fn driver_of(mut driver: Driver, fleet: GameDeployment) -> Driver {
@@ -63,20 +66,20 @@ pub(crate) fn driver_of(mut driver: Driver, fleet: GameDeployment) -> Driver {
     );
     let workloads = vec![(key("fleet"), Workload::new(fleet))];
     let lists = [
-        listed(workloads, News::Workload),
-        listed(Vec::new(), News::Pod),
-        listed(Vec::new(), News::Revision),
-        listed(Vec::new(), |event| News::Run(event, None)),
+        listed(workloads, WatchEvent::Workload),
+        listed(Vec::new(), WatchEvent::Pod),
+        listed(Vec::new(), WatchEvent::Revision),
+        listed(Vec::new(), |event| WatchEvent::Run(event, None)),
     ];
     for news in lists.into_iter().flatten() {
-        driver.handle(Input::News(news), at(1));
+        driver.handle(DriverInput::Watch(news), at(1));
         assert!(
             driver.poll(at(1)).is_none(),
             "it decides before everything is listed"
         );
     }
-    for news in listed(Vec::new(), News::Template) {
-        driver.handle(Input::News(news), at(1));
+    for news in listed(Vec::new(), WatchEvent::Template) {
+        driver.handle(DriverInput::Watch(news), at(1));
     }
     driver
 }
@@ -89,7 +92,7 @@ pub(crate) fn requests(driver: &mut Driver, now: Now) -> Vec<Request> {
         let Some(output) = driver.poll(now) else {
             return all;
         };
-        if let Output::Send(request) = output {
+        if let DriverOutput::Send(request) = output {
             all.push(request);
         }
     }
@@ -97,18 +100,18 @@ pub(crate) fn requests(driver: &mut Driver, now: Now) -> Vec<Request> {
 }
 
 /// Returns the API server's answer to a creation.
-pub(crate) fn made(call: &Call) -> Answer {
+pub(crate) fn made(call: &ApiCall) -> Response {
     let named = |mut manifest: Value| {
         manifest["metadata"]["uid"] = manifest["metadata"]["name"].clone();
         manifest["metadata"]["resourceVersion"] = json!("2");
         manifest
     };
     match call {
-        Call::Act(Action::CreatePod(new)) => {
+        ApiCall::Act(Action::CreatePod(new)) => {
             let pod = serde_json::from_value(named(new.manifest.clone())).unwrap();
-            Answer::Object(Object::Pod(key(&new.name), Box::new(Pod::read(&pod))))
+            Response::Object(Object::Pod(key(&new.name), Box::new(Pod::read(&pod))))
         }
-        Call::Act(Action::CreateRevision(new)) => {
+        ApiCall::Act(Action::CreateRevision(new)) => {
             let owner = json!({ "apiVersion": "v1", "kind": "GameDeployment", "name": "fleet", "uid": "w", "controller": true });
             let metadata = json!({ "name": new.name, "ownerReferences": [owner] });
             let object = json!({ "metadata": metadata, "data": new.data, "revision": new.number });
@@ -117,21 +120,24 @@ pub(crate) fn made(call: &Call) -> Answer {
                 owner: Some("w".to_owned()),
                 revision: Revision::read(&object).unwrap(),
             };
-            Answer::Object(Object::Revision(key(&new.name), Box::new(revision)))
+            Response::Object(Object::Revision(key(&new.name), Box::new(revision)))
         }
         other => panic!("{other:?}"),
     }
 }
 
 pub(crate) fn is_creation(request: &Request) -> bool {
-    matches!(request.call, Call::Act(Action::CreatePod(_)))
+    matches!(request.call, ApiCall::Act(Action::CreatePod(_)))
 }
 
 /// Answers the creation of the revision; returns the requests that follow.
 pub(crate) fn first_batch(driver: &mut Driver) -> Vec<Request> {
     for revision in requests(driver, at(2)) {
-        assert!(matches!(revision.call, Call::Act(Action::CreateRevision(_))));
-        driver.handle(Input::Answered(revision.id, Ok(made(&revision.call))), at(2));
+        assert!(matches!(revision.call, ApiCall::Act(Action::CreateRevision(_))));
+        driver.handle(
+            DriverInput::Response(revision.id, Ok(made(&revision.call))),
+            at(2),
+        );
     }
     requests(driver, at(2))
 }
@@ -156,11 +162,13 @@ pub(crate) fn pod_on_a_lost_node(version: &str, annotations: &Value) -> Pod {
 }
 
 /// Returns the watch event for an object that a write returned.
-pub(crate) fn shown(object: &Object) -> News {
+pub(crate) fn shown(object: &Object) -> WatchEvent {
     match object {
-        Object::Pod(key, pod) => News::Pod(Event::Applied(key.clone(), (**pod).clone())),
-        Object::Revision(key, revision) => News::Revision(Event::Applied(key.clone(), (**revision).clone())),
-        Object::Workload(key, workload) => News::Workload(Event::Applied(key.clone(), workload.clone())),
+        Object::Pod(key, pod) => WatchEvent::Pod(Event::Apply(key.clone(), (**pod).clone())),
+        Object::Revision(key, revision) => {
+            WatchEvent::Revision(Event::Apply(key.clone(), (**revision).clone()))
+        }
+        Object::Workload(key, workload) => WatchEvent::Workload(Event::Apply(key.clone(), workload.clone())),
         Object::Run(..) => panic!("nobody is asked"),
     }
 }

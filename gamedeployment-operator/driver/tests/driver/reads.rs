@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use gamedeployment_core::plan::{Action, CREATE_REVISION};
 use gamedeployment_core::pod::Pod;
-use gamedeployment_driver::news::{Event, News, Workload};
-use gamedeployment_driver::request::{Answer, Call, CallError, Object, Output, Request};
-use gamedeployment_driver::{Driver, Input, Limits};
+use gamedeployment_driver::request::{ApiCall, DriverOutput, Object, Request, RequestError, Response};
+use gamedeployment_driver::watch_event::{Event, WatchEvent, Workload};
+use gamedeployment_driver::{Driver, DriverInput, DriverLimits};
 use serde_json::json;
 use shared_api::names::pod as names;
 
@@ -16,7 +16,10 @@ use crate::kit::*;
 fn what_no_watch_shows_is_read_once_a_second_while_nobody_answers() {
     let mut driver = driver(1);
     let creation = first_batch(&mut driver).pop().unwrap();
-    driver.handle(Input::Answered(creation.id, Ok(made(&creation.call))), at(2));
+    driver.handle(
+        DriverInput::Response(creation.id, Ok(made(&creation.call))),
+        at(2),
+    );
     // All other requests are refused; they do not matter here.
     let mut open: Vec<Request> = Vec::new();
     let mut reads = Vec::new();
@@ -26,8 +29,8 @@ fn what_no_watch_shows_is_read_once_a_second_while_nobody_answers() {
             if request.is_reread() {
                 reads.push(second);
             }
-            let unknown = CallError::Unknown("no answer".to_owned());
-            driver.handle(Input::Answered(request.id, Err(unknown)), at(second));
+            let unknown = RequestError::Unknown("no answer".to_owned());
+            driver.handle(DriverInput::Response(request.id, Err(unknown)), at(second));
             // A read without an answer is not repeated at once.
             let again = requests(&mut driver, at(second));
             assert!(
@@ -48,19 +51,19 @@ fn what_was_read_directly_is_not_read_again_before_another_deadline() {
     let mut driver = driver(1);
     let creation = first_batch(&mut driver).pop().unwrap();
     let created = made(&creation.call);
-    driver.handle(Input::Answered(creation.id, Ok(created.clone())), at(2));
+    driver.handle(DriverInput::Response(creation.id, Ok(created.clone())), at(2));
     let mut reads = Vec::new();
     for second in 3..40 {
         for request in requests(&mut driver, at(second)) {
             let answer = match &request.call {
-                Call::Read(_, name) if matches!(&created, Answer::Object(Object::Pod(pod, _)) if pod == name) =>
+                ApiCall::Read(_, name) if matches!(&created, Response::Object(Object::Pod(pod, _)) if pod == name) =>
                 {
                     reads.push(second);
                     Ok(created.clone())
                 }
-                _ => Err(CallError::Unknown("no answer".to_owned())),
+                _ => Err(RequestError::Unknown("no answer".to_owned())),
             };
-            driver.handle(Input::Answered(request.id, answer), at(second));
+            driver.handle(DriverInput::Response(request.id, answer), at(second));
         }
     }
     // The first read follows because the outcome of the write after the creation is unknown.
@@ -72,62 +75,62 @@ fn what_a_list_no_longer_holds_and_nobody_owned_is_news_to_its_namespace() {
     let mut driver = driver(0);
     let mut open = first_batch(&mut driver);
     while let Some(request) = open.pop() {
-        let Call::WriteStatus(written) = request.call else {
+        let ApiCall::WriteStatus(written) = request.call else {
             panic!("{request:#?}")
         };
         let mut object = fleet(0);
         object.metadata.resource_version = Some("2".to_owned());
         object.status = Some(*written);
-        let answer = Answer::Object(Object::Workload(key("fleet"), Workload::new(object)));
-        driver.handle(Input::Answered(request.id, Ok(answer)), at(2));
+        let answer = Response::Object(Object::Workload(key("fleet"), Workload::new(object)));
+        driver.handle(DriverInput::Response(request.id, Ok(answer)), at(2));
         open.extend(requests(&mut driver, at(2)));
     }
     let mut decisions = |news: Vec<Event<Pod>>, second| {
         for event in news {
-            driver.handle(Input::News(News::Pod(event)), at(second));
+            driver.handle(DriverInput::Watch(WatchEvent::Pod(event)), at(second));
         }
         let mut count = 0;
         while let Some(output) = driver.poll(at(second)) {
-            count += usize::from(matches!(output, Output::Decided(_)));
+            count += usize::from(matches!(output, DriverOutput::Decided(_)));
         }
         count
     };
     let metadata = json!({ "name": "bare", "namespace": "games", "uid": "bare", "resourceVersion": "7" });
     let bare = Pod::read(&serde_json::from_value(json!({ "metadata": metadata })).unwrap());
-    assert_eq!(decisions(vec![Event::Applied(key("bare"), bare)], 10), 1);
-    assert_eq!(decisions(vec![Event::ListBegins, Event::ListEnds], 20), 1);
-    assert_eq!(decisions(vec![Event::ListBegins, Event::ListEnds], 30), 0);
+    assert_eq!(decisions(vec![Event::Apply(key("bare"), bare)], 10), 1);
+    assert_eq!(decisions(vec![Event::Init, Event::InitDone], 20), 1);
+    assert_eq!(decisions(vec![Event::Init, Event::InitDone], 30), 0);
 }
 
 #[test]
 fn a_late_answer_of_a_direct_read_takes_away_nothing_that_a_watch_has_shown() {
     let mut driver = driver(1);
     let creation = requests(&mut driver, at(2)).pop().unwrap();
-    let Answer::Object(Object::Revision(name, revision)) = made(&creation.call) else {
+    let Response::Object(Object::Revision(name, revision)) = made(&creation.call) else {
         panic!("{creation:#?}")
     };
-    let unknown = || CallError::Unknown("no answer".to_owned());
-    driver.handle(Input::Answered(creation.id, Err(unknown())), at(3));
-    let mut answers = vec![Err(CallError::Gone)];
+    let unknown = || RequestError::Unknown("no answer".to_owned());
+    driver.handle(DriverInput::Response(creation.id, Err(unknown())), at(3));
+    let mut answers = vec![Err(RequestError::Gone)];
     let mut created = Vec::new();
     for second in 4..12 {
         for request in requests(&mut driver, at(second)) {
             let answer = match &request.call {
-                Call::Read(_, read) if *read == name => {
+                ApiCall::Read(_, read) if *read == name => {
                     // This read ran before the creation, and its answer arrives after the watch has shown the
                     // object.
-                    let event = Event::Applied(name.clone(), (*revision).clone());
-                    driver.handle(Input::News(News::Revision(event)), at(second));
-                    let found = Answer::Object(Object::Revision(name.clone(), revision.clone()));
+                    let event = Event::Apply(name.clone(), (*revision).clone());
+                    driver.handle(DriverInput::Watch(WatchEvent::Revision(event)), at(second));
+                    let found = Response::Object(Object::Revision(name.clone(), revision.clone()));
                     answers.pop().unwrap_or(Ok(found))
                 }
-                Call::Act(action) => {
+                ApiCall::Act(action) => {
                     created.push(action.name());
                     Err(unknown())
                 }
                 _ => Err(unknown()),
             };
-            driver.handle(Input::Answered(request.id, answer), at(second));
+            driver.handle(DriverInput::Response(request.id, answer), at(second));
         }
     }
     assert!(answers.is_empty() && !created.is_empty());
@@ -140,61 +143,58 @@ fn a_node_is_asked_for_before_a_pod_goes_because_of_its_end() {
         let mut fleet = fleet(0);
         let hook = json!({ "hook": { "templateName": "players" } });
         fleet.spec.pre_delete_update_strategy = serde_json::from_value(hook).unwrap();
-        let mut driver = driver_of(Driver::new(true, Limits::default()), fleet.clone());
-        for news in listed(Vec::new(), News::Node) {
-            driver.handle(Input::News(news), at(1));
+        let mut driver = driver_of(Driver::new(true, DriverLimits::default()), fleet.clone());
+        for news in listed(Vec::new(), WatchEvent::Node) {
+            driver.handle(DriverInput::Watch(news), at(1));
         }
-        let pod = News::Pod(Event::Applied(
-            key("fleet-a"),
-            pod_on_a_lost_node("7", &json!({})),
-        ));
-        driver.handle(Input::News(pod), at(1));
-        driver.handle(Input::NodesWatched(Some(Duration::ZERO)), at(1));
+        let pod = WatchEvent::Pod(Event::Apply(key("fleet-a"), pod_on_a_lost_node("7", &json!({}))));
+        driver.handle(DriverInput::Watch(pod), at(1));
+        driver.handle(DriverInput::NodesWatched(Some(Duration::ZERO)), at(1));
         let (mut asked, mut deleted, mut version) = (None, false, 100);
         for second in 2..100 {
             let mut open = requests(&mut driver, at(second));
             while let Some(request) = open.pop() {
                 version += 1;
                 let answer = match &request.call {
-                    Call::ReadNode(node) => {
+                    ApiCall::ReadNode(node) => {
                         assert_eq!((node.as_str(), second >= 60), ("node-1", true));
                         asked = Some(second);
                         if registered_again {
-                            Ok(Answer::Done)
+                            Ok(Response::Done)
                         } else {
-                            Err(CallError::Gone)
+                            Err(RequestError::Gone)
                         }
                     }
-                    Call::Act(Action::CreateRevision(_)) => Ok(made(&request.call)),
-                    Call::Act(Action::Mark(_, text)) => {
+                    ApiCall::Act(Action::CreateRevision(_)) => Ok(made(&request.call)),
+                    ApiCall::Act(Action::RecordSelection(_, text)) => {
                         let marks = json!({ names::DELETING: "true", names::CHOSEN_FOR: text });
                         let pod = pod_on_a_lost_node(&version.to_string(), &marks);
-                        Ok(Answer::Object(Object::Pod(key("fleet-a"), Box::new(pod))))
+                        Ok(Response::Object(Object::Pod(key("fleet-a"), Box::new(pod))))
                     }
-                    Call::WriteStatus(status) => {
+                    ApiCall::WriteStatus(status) => {
                         let mut object = fleet.clone();
                         object.metadata.resource_version = Some(version.to_string());
                         object.status = Some((**status).clone());
-                        Ok(Answer::Object(Object::Workload(
+                        Ok(Response::Object(Object::Workload(
                             key("fleet"),
                             Workload::new(object),
                         )))
                     }
-                    Call::Act(Action::DeletePod(_)) => {
+                    ApiCall::Act(Action::DeletePod(_)) => {
                         let asked = asked
                             .unwrap_or_else(|| panic!("nobody has asked whether the node is there again"));
                         assert_eq!(request.until, Some(at(asked + 5).mono), "from when it was asked");
                         deleted = true;
-                        Err(CallError::Conflict)
+                        Err(RequestError::Conflict)
                     }
-                    _ => Err(CallError::Unknown("no answer".to_owned())),
+                    _ => Err(RequestError::Unknown("no answer".to_owned())),
                 };
-                if let Ok(Answer::Object(object)) = &answer {
-                    driver.handle(Input::News(shown(object)), at(second));
+                if let Ok(Response::Object(object)) = &answer {
+                    driver.handle(DriverInput::Watch(shown(object)), at(second));
                 }
                 // Answers about nodes are slow.
-                let slow = u64::from(matches!(request.call, Call::ReadNode(_))) * 3;
-                driver.handle(Input::Answered(request.id, answer), at(second + slow));
+                let slow = u64::from(matches!(request.call, ApiCall::ReadNode(_))) * 3;
+                driver.handle(DriverInput::Response(request.id, answer), at(second + slow));
                 open.extend(requests(&mut driver, at(second + slow)));
             }
         }

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use gamedeployment_core::gate::Run;
-use gamedeployment_driver::Input;
-use gamedeployment_driver::news::{Event, News, Workload};
-use gamedeployment_driver::request::{Answer, Call, CallError, Output, Request};
+use gamedeployment_driver::DriverInput;
+use gamedeployment_driver::request::{ApiCall, DriverOutput, Request, RequestError, Response};
+use gamedeployment_driver::watch_event::{Event, WatchEvent, Workload};
 use serde_json::json;
 use shared_api::HookRun;
 
@@ -36,11 +36,11 @@ fn a_verdict_that_is_no_success_is_counted_once() {
         let mut run = run(phase);
         run.kind = Some(gamedeployment_core::hook_kind::HookKind::PreDelete);
         driver.handle(
-            Input::News(News::Run(Event::Applied(key("run"), run), None)),
+            DriverInput::Watch(WatchEvent::Run(Event::Apply(key("run"), run), None)),
             at(3),
         );
         while let Some(output) = driver.poll(at(3)) {
-            verdicts += usize::from(matches!(output, Output::Refused(_)));
+            verdicts += usize::from(matches!(output, DriverOutput::HookUnsuccessful(_)));
         }
         counted.push(verdicts);
     }
@@ -52,11 +52,11 @@ fn an_object_that_cannot_be_read_is_refused_once_and_again_when_that_failed() {
     let mut driver = driver(0);
     let metadata = fleet(0).metadata;
     let unreadable = || Workload::unreadable(metadata.clone(), "replicas: invalid type".to_owned());
-    let news = |workload| Input::News(News::Workload(Event::Applied(key("fleet"), workload)));
+    let news = |workload| DriverInput::Watch(WatchEvent::Workload(Event::Apply(key("fleet"), workload)));
     let refuses = |requests: &[Request]| {
         requests
             .iter()
-            .filter(|request| matches!(request.call, Call::Refuse(..)))
+            .filter(|request| matches!(request.call, ApiCall::Refuse(..)))
             .map(|request| request.id)
             .collect::<Vec<_>>()
     };
@@ -66,7 +66,7 @@ fn an_object_that_cannot_be_read_is_refused_once_and_again_when_that_failed() {
         panic!("{sent:#?}")
     };
     driver.handle(
-        Input::Answered(id, Err(CallError::Unknown("no answer".to_owned()))),
+        DriverInput::Response(id, Err(RequestError::Unknown("no answer".to_owned()))),
         at(4),
     );
     assert!(requests(&mut driver, at(4)).is_empty());
@@ -75,7 +75,7 @@ fn an_object_that_cannot_be_read_is_refused_once_and_again_when_that_failed() {
     let [id] = refuses(&sent)[..] else {
         panic!("{sent:#?}")
     };
-    driver.handle(Input::Answered(id, Ok(Answer::Done)), at(5));
+    driver.handle(DriverInput::Response(id, Ok(Response::Done)), at(5));
     driver.handle(news(unreadable()), at(6));
     assert!(requests(&mut driver, at(6)).is_empty(), "it is told twice");
 }

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use gamedeployment_core::plan::Action;
 use gamedeployment_core::pod::Pod;
-use gamedeployment_driver::Input;
-use gamedeployment_driver::news::{Event, News, Workload};
-use gamedeployment_driver::request::{Answer, Call, CallError, Kind, Object, Request};
+use gamedeployment_driver::DriverInput;
+use gamedeployment_driver::request::{ApiCall, Object, ObjectKind, Request, RequestError, Response};
+use gamedeployment_driver::watch_event::{Event, WatchEvent, Workload};
 use serde_json::json;
 
 use crate::kit::*;
@@ -23,12 +23,12 @@ fn creations_come_in_batches_that_grow() {
                 requests(&mut driver, at(2)).is_empty(),
                 "the next batch does not wait for this one"
             );
-            driver.handle(Input::Answered(request.id, Ok(made(&request.call))), at(2));
+            driver.handle(DriverInput::Response(request.id, Ok(made(&request.call))), at(2));
         }
         batch = requests(&mut driver, at(2));
     }
     assert_eq!(sizes, [1, 2, 4, 3]);
-    let puts_in = |request: &Request| matches!(request.call, Call::Act(Action::PutIn(..)));
+    let puts_in = |request: &Request| matches!(request.call, ApiCall::Act(Action::SetReady(..)));
     assert!(batch.len() == 10 && batch.iter().all(puts_in), "{batch:#?}");
 }
 
@@ -43,20 +43,20 @@ fn after_a_refusal_there_is_no_further_batch_and_a_pause_that_grows() {
             panic!("{batch:#?}")
         };
         assert!(is_creation(creation));
-        let quota = || Err(CallError::Refused("exceeded quota".to_owned()));
-        driver.handle(Input::Answered(creation.id, quota()), at(now));
+        let quota = || Err(RequestError::Refused("exceeded quota".to_owned()));
+        driver.handle(DriverInput::Response(creation.id, quota()), at(now));
         // The status reports it.
         let mut told = requests(&mut driver, at(now));
         while let Some(status) = told.pop() {
-            let Call::WriteStatus(written) = status.call else {
+            let ApiCall::WriteStatus(written) = status.call else {
                 panic!("{status:#?}")
             };
             let mut object = fleet(10);
             object.status = Some(*written);
             version += 1;
             object.metadata.resource_version = Some(version.to_string());
-            let answer = Answer::Object(Object::Workload(key("fleet"), Workload::new(object)));
-            driver.handle(Input::Answered(status.id, Ok(answer)), at(now));
+            let answer = Response::Object(Object::Workload(key("fleet"), Workload::new(object)));
+            driver.handle(DriverInput::Response(status.id, Ok(answer)), at(now));
             told.extend(requests(&mut driver, at(now)));
         }
         let wakes = driver.deadline().unwrap();
@@ -73,24 +73,24 @@ fn a_write_without_an_answer_is_read_before_anything_is_decided() {
     let mut batch = first_batch(&mut driver);
     let creation = batch.pop().unwrap();
     assert!(batch.is_empty());
-    let Call::Act(Action::CreatePod(new)) = &creation.call else {
+    let ApiCall::Act(Action::CreatePod(new)) = &creation.call else {
         panic!("{creation:#?}")
     };
     let pod = made(&creation.call);
     driver.handle(
-        Input::Answered(creation.id, Err(CallError::Unknown("no answer".to_owned()))),
+        DriverInput::Response(creation.id, Err(RequestError::Unknown("no answer".to_owned()))),
         at(3),
     );
     let mut reads = Vec::new();
     for request in requests(&mut driver, at(4)) {
         match &request.call {
-            Call::Read(_, read) => {
+            ApiCall::Read(_, read) => {
                 assert_eq!(read.1, new.name);
                 reads.push(request);
             }
-            Call::WriteStatus(_) => {
-                let refused = Err(CallError::Conflict);
-                driver.handle(Input::Answered(request.id, refused), at(4));
+            ApiCall::WriteStatus(_) => {
+                let refused = Err(RequestError::Conflict);
+                driver.handle(DriverInput::Response(request.id, refused), at(4));
             }
             other => panic!("{other:?}"),
         }
@@ -102,13 +102,13 @@ fn a_write_without_an_answer_is_read_before_anything_is_decided() {
     );
     for read in reads {
         let answer = match &read.call {
-            Call::Read(gamedeployment_driver::request::Kind::Pod, _) => Ok(pod.clone()),
-            _ => Ok(Answer::Object(Object::Workload(
+            ApiCall::Read(gamedeployment_driver::request::ObjectKind::Pod, _) => Ok(pod.clone()),
+            _ => Ok(Response::Object(Object::Workload(
                 key("fleet"),
                 Workload::new(fleet(1)),
             ))),
         };
-        driver.handle(Input::Answered(read.id, answer), at(6));
+        driver.handle(DriverInput::Response(read.id, answer), at(6));
     }
     let again = requests(&mut driver, at(7));
     assert!(!again.iter().any(is_creation), "it is created twice: {again:#?}");
@@ -122,14 +122,14 @@ fn a_revision_whose_name_something_else_has_gets_another_one() {
         let mut open = requests(&mut driver, at(second));
         while let Some(request) = open.pop() {
             let answer = match &request.call {
-                Call::Act(Action::CreateRevision(new)) => {
+                ApiCall::Act(Action::CreateRevision(new)) => {
                     names.push(new.name.clone());
-                    Err(CallError::Conflict)
+                    Err(RequestError::Conflict)
                 }
-                Call::Read(Kind::Revision, _) => Ok(Answer::Foreign),
-                _ => Err(CallError::Unknown("no answer".to_owned())),
+                ApiCall::Read(ObjectKind::Revision, _) => Ok(Response::Foreign),
+                _ => Err(RequestError::Unknown("no answer".to_owned())),
             };
-            driver.handle(Input::Answered(request.id, answer), at(second));
+            driver.handle(DriverInput::Response(request.id, answer), at(second));
             open.extend(requests(&mut driver, at(second)));
         }
     }
@@ -153,25 +153,25 @@ fn nothing_is_adopted_by_a_workload_that_has_ended() {
         });
         let orphan = Pod::read(&serde_json::from_value(orphan).unwrap());
         driver.handle(
-            Input::News(News::Pod(Event::Applied(key("orphan"), orphan))),
+            DriverInput::Watch(WatchEvent::Pod(Event::Apply(key("orphan"), orphan))),
             at(1),
         );
         let (mut asked, mut adopted) = (false, false);
         let mut open = requests(&mut driver, at(2));
         while let Some(request) = open.pop() {
             let answer = match &request.call {
-                Call::Act(Action::CreateRevision(_)) => Ok(made(&request.call)),
-                Call::Read(_, name) if *name == key("fleet") => {
+                ApiCall::Act(Action::CreateRevision(_)) => Ok(made(&request.call)),
+                ApiCall::Read(_, name) if *name == key("fleet") => {
                     asked = true;
                     let workload = Workload::new(read.clone());
-                    Ok(Answer::Object(Object::Workload(key("fleet"), workload)))
+                    Ok(Response::Object(Object::Workload(key("fleet"), workload)))
                 }
                 other => {
-                    adopted |= matches!(other, Call::Act(Action::Adopt(_)));
-                    Err(CallError::Conflict)
+                    adopted |= matches!(other, ApiCall::Act(Action::AdoptPod(_)));
+                    Err(RequestError::Conflict)
                 }
             };
-            driver.handle(Input::Answered(request.id, answer), at(2));
+            driver.handle(DriverInput::Response(request.id, answer), at(2));
             open.extend(requests(&mut driver, at(2)));
         }
         assert_eq!((asked, adopted), (true, adopts));

@@ -23,7 +23,7 @@ pub(crate) const HIDDEN: &str = "hidden, because the request carried a Secret; q
 
 /// Answer of a provider.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Answer {
+pub enum ProviderResponse {
     /// Value to judge.
     Value {
         /// Value that conditions call `result`.

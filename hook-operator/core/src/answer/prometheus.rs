@@ -6,7 +6,7 @@ use expr_conditions::Response;
 use serde_json::Value;
 
 use super::{
-    Answer, FailureKind, MeasurementFailure, check_size,
+    FailureKind, MeasurementFailure, ProviderResponse, check_size,
     excerpt::{Shown, refused_status},
     is_success,
 };
@@ -27,7 +27,7 @@ pub fn interpret_prometheus(
     code: u16,
     latency: Duration,
     body: &[u8],
-) -> Result<Answer, MeasurementFailure> {
+) -> Result<ProviderResponse, MeasurementFailure> {
     let size = check_size(body);
     let document = if size.is_ok() {
         serde_json::from_slice::<Value>(body).ok()
@@ -66,13 +66,13 @@ pub fn interpret_prometheus(
         return Err(MeasurementFailure::new(FailureKind::PartialAnswer, message));
     }
     if empty {
-        return Ok(Answer::NoData {
+        return Ok(ProviderResponse::NoData {
             message: "the query matched no series".into(),
             result,
             response,
         });
     }
-    Ok(Answer::Value { result, response })
+    Ok(ProviderResponse::Value { result, response })
 }
 
 /// Returns the error that the server itself reports; it does so with a 4xx or 5xx status.
@@ -183,15 +183,15 @@ mod tests {
         }
     }
 
-    fn interpret(code: u16, body: &str) -> Result<Answer, MeasurementFailure> {
+    fn interpret(code: u16, body: &str) -> Result<ProviderResponse, MeasurementFailure> {
         interpret_prometheus(&request(), code, Duration::ZERO, body.as_bytes())
     }
 
     /// Returns the value's text for a `data` object.
     fn value(data: &str) -> Result<String, MeasurementFailure> {
         match interpret(200, &format!(r#"{{"status":"success","data":{data}}}"#))? {
-            Answer::Value { result, .. } => Ok(result.text()),
-            Answer::NoData { message, result, .. } => Ok(format!("{message}: {}", result.text())),
+            ProviderResponse::Value { result, .. } => Ok(result.text()),
+            ProviderResponse::NoData { message, result, .. } => Ok(format!("{message}: {}", result.text())),
         }
     }
 
@@ -302,7 +302,7 @@ mod tests {
             let body = format!(r#"{{"status":"success","isPartial":true,{data}}}"#);
             interpret_prometheus(&request, 200, Duration::ZERO, body.as_bytes())
         };
-        assert!(matches!(ask(ZERO), Ok(Answer::Value { .. })));
+        assert!(matches!(ask(ZERO), Ok(ProviderResponse::Value { .. })));
         assert_eq!(ask(NOTHING).unwrap_err().kind, FailureKind::PartialAnswer);
     }
 

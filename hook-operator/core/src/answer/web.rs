@@ -7,7 +7,7 @@ use json_path::{Found, JsonPath, JsonPathError};
 use serde_json::Value;
 
 use super::{
-    Answer, FailureKind, HIDDEN, MeasurementFailure, check_size,
+    FailureKind, HIDDEN, MeasurementFailure, ProviderResponse, check_size,
     excerpt::{Shown, refused_status},
     is_success,
 };
@@ -24,7 +24,7 @@ pub fn interpret_web(
     code: u16,
     latency: Duration,
     body: &[u8],
-) -> Result<Answer, MeasurementFailure> {
+) -> Result<ProviderResponse, MeasurementFailure> {
     let shown = || Shown::new(&request.redactor, &request.url, &request.headers);
     if !is_success(code) {
         return Err(refused_status(code, body, &shown()));
@@ -33,14 +33,14 @@ pub fn interpret_web(
     let response = Some(Response { code, latency });
     let Some(path) = &request.json_path else {
         if body.trim_ascii().is_empty() {
-            return Ok(Answer::NoData {
+            return Ok(ProviderResponse::NoData {
                 message: "the answer's body is empty".into(),
                 result: MetricValue::Json(Value::String(String::new())),
                 response,
             });
         }
         let result = MetricValue::Json(whole(body)?);
-        return Ok(Answer::Value { result, response });
+        return Ok(ProviderResponse::Value { result, response });
     };
     let found = path
         .find(&document(body, &shown)?)
@@ -50,14 +50,14 @@ pub fn interpret_web(
         Found::One(value) => value,
         Found::Many(values) => Value::Array(values),
         Found::Nothing => {
-            return Ok(Answer::NoData {
+            return Ok(ProviderResponse::NoData {
                 message: "jsonPath matched no item of the list that it walks over".into(),
                 result: MetricValue::Json(Value::Array(Vec::new())),
                 response,
             });
         }
     };
-    Ok(Answer::Value {
+    Ok(ProviderResponse::Value {
         result: MetricValue::Json(value),
         response,
     })
@@ -129,7 +129,7 @@ mod tests {
 
     fn interpret(code: u16, body: &[u8]) -> Result<Value, MeasurementFailure> {
         match interpret_web(&request(), code, Duration::from_millis(7), body)? {
-            Answer::Value {
+            ProviderResponse::Value {
                 result: MetricValue::Json(value),
                 response,
             } => {
@@ -166,7 +166,10 @@ mod tests {
         }
         for empty in [b"".as_slice(), b" \r\n"] {
             let answer = interpret_web(&request(), 200, Duration::ZERO, empty);
-            assert!(matches!(answer, Ok(Answer::NoData { .. })), "{answer:?}");
+            assert!(
+                matches!(answer, Ok(ProviderResponse::NoData { .. })),
+                "{answer:?}"
+            );
         }
         assert_eq!(interpret(299, b"{\"a\":1,\"a\":2}"), Ok(json!({"a": 2})));
     }
@@ -210,7 +213,7 @@ mod tests {
         assert!(failure.message.contains("recursion limit exceeded"), "{failure}");
     }
 
-    fn find(path: &str, body: &str) -> Result<Answer, MeasurementFailure> {
+    fn find(path: &str, body: &str) -> Result<ProviderResponse, MeasurementFailure> {
         let path = JsonPath::parse(path).map_err(|error| malformed(error.message))?;
         let request = WebRequest {
             json_path: Some(path),
@@ -240,7 +243,7 @@ mod tests {
         let body =
             r#"{"players": 9007199254740993, "room": {"name": "späť"}, "items": [{"id": 1}, {"id": 2}]}"#;
         for (path, value) in cases {
-            let Ok(Answer::Value { result, .. }) = find(path, body) else {
+            let Ok(ProviderResponse::Value { result, .. }) = find(path, body) else {
                 panic!("{path}")
             };
             assert_eq!(result, MetricValue::Json(value), "{path}");
@@ -249,7 +252,9 @@ mod tests {
 
     #[test]
     fn a_path_over_an_empty_list_is_no_data_and_a_missing_key_is_a_failure() {
-        let Ok(Answer::NoData { result, response, .. }) = find("{.items[*].id}", r#"{"items": []}"#) else {
+        let Ok(ProviderResponse::NoData { result, response, .. }) =
+            find("{.items[*].id}", r#"{"items": []}"#)
+        else {
             panic!("data")
         };
         assert_eq!(result, MetricValue::Json(json!([])));

@@ -7,7 +7,7 @@ use shared_api::reason::HookRunReason;
 use shared_api::time::Time;
 
 use super::adopt::Calendar;
-use super::{Outcome, Slot};
+use super::{MeasurementKey, Outcome};
 use crate::judge::KEPT_BYTES;
 use crate::resolve::{Policy, ResolvedMetric, ResolvedRun};
 use crate::schedule::after;
@@ -26,14 +26,14 @@ pub(super) enum Stopped {
 }
 
 /// Builds the status to record.
-pub(super) struct Step<'a> {
+pub(super) struct StatusUpdate<'a> {
     run: &'a ResolvedRun,
     status: &'a mut HookRunStatus,
     /// Messages of the outcomes just added, by metric, for the verdicts that may follow.
     said: Vec<(String, String)>,
 }
 
-impl<'a> Step<'a> {
+impl<'a> StatusUpdate<'a> {
     /// Creates a step. The status must have been adopted.
     pub(super) fn new(run: &'a ResolvedRun, status: &'a mut HookRunStatus) -> Self {
         Self {
@@ -150,14 +150,18 @@ impl<'a> Step<'a> {
 }
 
 /// Returns the next slot of every metric that may be measured, with its due time.
-pub(super) fn due(run: &ResolvedRun, status: &HookRunStatus, calendar: &Calendar) -> Vec<(Slot, Timestamp)> {
+pub(super) fn due(
+    run: &ResolvedRun,
+    status: &HookRunStatus,
+    calendar: &Calendar,
+) -> Vec<(MeasurementKey, Timestamp)> {
     let mut slots = Vec::new();
     let mut may_start = calendar.believe(status.started_at.map(Time::timestamp));
     for metric in &run.metrics {
         let result = find(status, &metric.name);
         if !result.is_some_and(|result| result.phase.is_final()) {
             let number = result.map_or(0, taken);
-            let slot = Slot {
+            let slot = MeasurementKey {
                 metric: metric.name.clone(),
                 number,
             };
@@ -176,7 +180,7 @@ pub(super) fn due(run: &ResolvedRun, status: &HookRunStatus, calendar: &Calendar
 }
 
 /// Whether an outcome for this slot can still be recorded.
-pub(super) fn is_current(run: &ResolvedRun, status: &HookRunStatus, slot: &Slot) -> bool {
+pub(super) fn is_current(run: &ResolvedRun, status: &HookRunStatus, slot: &MeasurementKey) -> bool {
     let known: Option<&ResolvedMetric> = run.metric(&slot.metric);
     let result = find(status, &slot.metric);
     let open = result.is_none_or(|result| !result.phase.is_final());

@@ -4,7 +4,7 @@
 //! 1. A plan that records ([`Plan::record`]) does nothing else. The shell writes the status with the
 //!    resourceVersion that it was computed from, and asks for a new plan only after that write has succeeded.
 //!    So nothing is measured again before the last measurement is safe.
-//! 2. A measurement belongs to a [`Slot`]: a metric and the number of measurements recorded before it. An
+//! 2. A measurement belongs to a [`MeasurementKey`]: a metric and the number of measurements recorded before it. An
 //!    outcome whose slot was recorded meanwhile (by another leader, or by a write whose answer was lost) is
 //!    dropped.
 //! 3. `wake_at` is part of the plan: asking again before it, with nothing new, yields the same plan.
@@ -24,7 +24,7 @@ use shared_api::time::Time;
 use self::adopt::{Calendar, adopt};
 pub use self::budget::MAX_STATUS_BYTES;
 use crate::judge::{KEPT_BYTES, MeasurementResult};
-use crate::resolve::{Problems, ResolvedRun, run_invalid};
+use crate::resolve::{FieldErrors, ResolvedRun, run_invalid};
 use crate::schedule::after;
 use crate::value::cut;
 
@@ -35,7 +35,7 @@ const SHOW_RUNNING_AFTER: Duration = Duration::from_secs(1);
 
 /// Position of one measurement in a run: its metric, and the number of measurements recorded before it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Slot {
+pub struct MeasurementKey {
     /// Name of the metric.
     pub metric: String,
     /// Number of measurements recorded before, of any outcome.
@@ -46,7 +46,7 @@ pub struct Slot {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outcome {
     /// Slot that it belongs to.
-    pub slot: Slot,
+    pub slot: MeasurementKey,
     /// Time at which the request was sent.
     pub started_at: Timestamp,
     /// Time at which the answer was judged.
@@ -59,7 +59,7 @@ pub struct Outcome {
 #[derive(Debug, Clone, Copy)]
 pub struct View<'a> {
     /// Resolved spec, or its problems.
-    pub spec: Result<&'a ResolvedRun, &'a Problems>,
+    pub spec: Result<&'a ResolvedRun, &'a FieldErrors>,
     /// Time to keep the run after it has ended, also if its spec is invalid; `None` keeps it for good.
     pub time_to_live: Option<Duration>,
     /// `metadata.generation` of that spec.
@@ -70,7 +70,7 @@ pub struct View<'a> {
     /// future: if the clock was set back since, it is the current time.
     pub taken_up_at: Timestamp,
     /// Slots that are being measured.
-    pub in_flight: &'a [Slot],
+    pub in_flight: &'a [MeasurementKey],
     /// Measurements that are not recorded yet.
     pub outcomes: &'a [Outcome],
     /// Reason, not yet reported, why a due metric could not be measured. It has no other effect.
@@ -81,7 +81,7 @@ pub struct View<'a> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Start {
     /// Slot that it belongs to.
-    pub slot: Slot,
+    pub slot: MeasurementKey,
     /// Due time; its difference to now is the schedule lag.
     pub due: Timestamp,
 }
@@ -94,7 +94,7 @@ pub struct Plan {
     /// Measurements to start; empty in a plan that records.
     pub start: Vec<Start>,
     /// Measurements to cancel because their outcome is no longer needed.
-    pub cancel: Vec<Slot>,
+    pub cancel: Vec<MeasurementKey>,
     /// Time to ask again if nothing happens before; `None` waits for an event.
     pub wake_at: Option<Timestamp>,
     /// Remaining work for a run that has ended.
@@ -130,7 +130,7 @@ pub fn decide(view: &View<'_>, now: Timestamp) -> Plan {
     next.started_at = Some(started.into());
     next.observed_generation = view.generation;
     next.phase = Phase::Running;
-    let mut step = metrics::Step::new(run, &mut next);
+    let mut step = metrics::StatusUpdate::new(run, &mut next);
     let measured = step.add_outcomes(view.outcomes);
     let judged = step.assess();
     let stopped = step.stop(started, now);
@@ -168,7 +168,7 @@ fn ended(view: &View<'_>, now: Timestamp) -> Plan {
     }
 }
 
-fn refuse(view: &View<'_>, problems: &Problems, now: Timestamp) -> Plan {
+fn refuse(view: &View<'_>, problems: &FieldErrors, now: Timestamp) -> Plan {
     let mut next = view.status.clone();
     next.started_at = Some(next.started_at.unwrap_or(view.taken_up_at.into()));
     next.observed_generation = view.generation;
@@ -260,7 +260,7 @@ fn continue_measuring(view: &View<'_>, run: &ResolvedRun, calendar: &Calendar, n
             wake.at(due);
         }
     }
-    let current = |slot: &Slot| metrics::is_current(run, view.status, slot);
+    let current = |slot: &MeasurementKey| metrics::is_current(run, view.status, slot);
     plan.cancel = view
         .in_flight
         .iter()
@@ -279,7 +279,7 @@ fn continue_measuring(view: &View<'_>, run: &ResolvedRun, calendar: &Calendar, n
 
 /// Whether an outcome for this slot can still be recorded: its metric has no verdict, and this is its next
 /// slot.
-pub fn is_open(run: &ResolvedRun, status: &HookRunStatus, slot: &Slot) -> bool {
+pub fn is_open(run: &ResolvedRun, status: &HookRunStatus, slot: &MeasurementKey) -> bool {
     let of_metric = |result: &&MetricResult| result.name == slot.metric;
     let mut known = HookRunStatus {
         metric_results: status.metric_results.iter().filter(of_metric).cloned().collect(),

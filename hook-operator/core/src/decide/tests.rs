@@ -177,7 +177,7 @@ fn an_outcome_whose_slot_is_recorded_already_is_dropped() {
     harness.play(5);
     harness.step();
     let late = Outcome {
-        slot: Slot {
+        slot: MeasurementKey {
             metric: "m".into(),
             number: 0,
         },
@@ -194,7 +194,7 @@ fn an_outcome_whose_slot_is_recorded_already_is_dropped() {
 #[test]
 fn a_slow_first_measurement_shows_as_running_after_a_second() {
     let harness = Harness::new(run(&[metric("m", none())], none()), &[]);
-    let slot = Slot {
+    let slot = MeasurementKey {
         metric: "m".into(),
         number: 0,
     };

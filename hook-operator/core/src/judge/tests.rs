@@ -14,7 +14,7 @@ fn judged(success: &str, failure: &str, result: MetricValue) -> MeasurementResul
     };
     judge(
         &rules,
-        &Ok(Answer::Value {
+        &Ok(ProviderResponse::Value {
             result,
             response: None,
         }),
@@ -87,7 +87,7 @@ fn nan_is_inconclusive_unless_a_condition_asks_for_it() {
 #[test]
 fn no_data_is_an_error_unless_something_says_otherwise() {
     let empty = || {
-        Ok(Answer::NoData {
+        Ok(ProviderResponse::NoData {
             message: "the vector is empty".into(),
             result: MetricValue::Vector(vec![]),
             response: None,
@@ -139,7 +139,7 @@ fn what_could_not_be_measured_is_an_error_with_its_reason() {
 /// A failureCondition that handles emptiness does not turn a vacuous successCondition into a measurement.
 #[test]
 fn an_empty_answer_succeeds_only_by_the_condition_that_handles_it() {
-    let empty = Ok(Answer::NoData {
+    let empty = Ok(ProviderResponse::NoData {
         message: "the vector is empty".into(),
         result: MetricValue::Vector(vec![]),
         response: None,
@@ -190,7 +190,7 @@ fn no_part_of_a_secret_is_quoted() {
             failure: None,
             on_no_data: Phase::Error,
         };
-        let outcome = Ok(Answer::Value {
+        let outcome = Ok(ProviderResponse::Value {
             result: MetricValue::Json(answer),
             response: None,
         });
@@ -209,7 +209,7 @@ fn an_empty_body_opens_nothing_that_does_not_speak_of_it() {
             failure: None,
             on_no_data: Phase::Error,
         };
-        let empty = Answer::NoData {
+        let empty = ProviderResponse::NoData {
             message: "the answer's body is empty".into(),
             result: MetricValue::Json(json!("")),
             response: Some(Response {
@@ -266,7 +266,7 @@ fn nothing_of_an_answer_is_quoted_where_the_request_carried_a_secret() {
             failure: compiled_failure.as_ref(),
             on_no_data: Phase::Error,
         };
-        let outcome = Ok(Answer::Value {
+        let outcome = Ok(ProviderResponse::Value {
             result: MetricValue::Json(answer.clone()),
             response: None,
         });

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use shared_api::metric::{Argument, KeyRef};
 
-use super::{Problems, ResolveFor, target};
+use super::{FieldErrors, ResolveFor, target};
 
 /// Value of an argument, as far as the spec alone determines it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -86,7 +86,7 @@ impl std::fmt::Display for Reference {
 pub struct Arguments(BTreeMap<String, ArgumentValue>);
 
 impl Arguments {
-    pub(super) fn resolve(args: &[Argument], resolve_for: ResolveFor, problems: &mut Problems) -> Self {
+    pub(super) fn resolve(args: &[Argument], resolve_for: ResolveFor, problems: &mut FieldErrors) -> Self {
         let mut values = BTreeMap::new();
         for (index, arg) in args.iter().enumerate() {
             if let Some(value) = resolve_one(&format!("args[{index}]"), arg, resolve_for, problems) {
@@ -114,7 +114,7 @@ fn resolve_one(
     path: &str,
     arg: &Argument,
     resolve_for: ResolveFor,
-    problems: &mut Problems,
+    problems: &mut FieldErrors,
 ) -> Option<ArgumentValue> {
     let Some(source) = &arg.value_from else {
         return match (&arg.value, resolve_for) {
@@ -158,7 +158,7 @@ fn resolve_one(
 }
 
 /// Rejects a name that the API server would refuse, so that it never gets into a path.
-pub(super) fn check_reference(path: &str, key: &KeyRef, problems: &mut Problems) {
+pub(super) fn check_reference(path: &str, key: &KeyRef, problems: &mut FieldErrors) {
     if let Some((field, message)) = target::impossible_reference(key) {
         problems.add(format!("{path}.{field}"), message);
     }

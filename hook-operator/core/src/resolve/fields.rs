@@ -6,7 +6,7 @@ use serde_json::Value;
 use shared_api::metric::{Argument, Header, Metric, UnknownFields};
 use shared_api::spelling::{is_slip, plain};
 
-use super::{Problem, Problems};
+use super::{FieldError, FieldErrors};
 use crate::value::cut;
 
 /// Longest name that a message repeats, in bytes.
@@ -78,7 +78,7 @@ const ARGUMENT: Level = Level {
 const OF_METRICS: [&Level; 4] = [&METRIC, &PROVIDER, &WEB, &PROMETHEUS];
 
 /// Reports every field that is misspelt or misplaced.
-pub(super) fn check(metrics: &[Metric], args: &[Argument], problems: &mut Problems) {
+pub(super) fn check(metrics: &[Metric], args: &[Argument], problems: &mut FieldErrors) {
     for field in unknown(metrics, args) {
         if let Some(meant) = field.meant() {
             problems.add(field.path(), format!("unknown field; {meant}"));
@@ -87,11 +87,11 @@ pub(super) fn check(metrics: &[Metric], args: &[Argument], problems: &mut Proble
 }
 
 /// Returns the remaining unknown fields.
-pub(super) fn without_effect(metrics: &[Metric], args: &[Argument]) -> Vec<Problem> {
+pub(super) fn without_effect(metrics: &[Metric], args: &[Argument]) -> Vec<FieldError> {
     let fields = unknown(metrics, args).into_iter();
     let fields = fields.filter(|field| field.meant().is_none());
     fields
-        .map(|field| Problem {
+        .map(|field| FieldError {
             path: field.path(),
             message: "unknown field, without effect".to_owned(),
         })
@@ -216,7 +216,7 @@ mod tests {
         let mut argument = json!({ "name": "a" });
         merge(&mut argument, arg);
         let args: Vec<Argument> = serde_json::from_value(json!([argument])).unwrap();
-        let mut problems = Problems::default();
+        let mut problems = FieldErrors::default();
         check(&metrics, &args, &mut problems);
         (
             problems.iter().map(ToString::to_string).collect(),

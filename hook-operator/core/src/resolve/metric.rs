@@ -6,9 +6,9 @@ use shared_api::Phase;
 use shared_api::metric::Metric;
 
 use super::provider::{self, ResolvedProvider};
-use super::{ArgumentValue, Arguments, Problems};
+use super::{ArgumentValue, Arguments, FieldErrors};
 use crate::schedule::{SHORTEST_INTERVAL, Schedule};
-use crate::tally::Limits;
+use crate::tally::MetricLimits;
 
 /// Default limit of consecutive errors.
 const DEFAULT_CONSECUTIVE_ERROR_LIMIT: i64 = 4;
@@ -21,7 +21,7 @@ pub struct ResolvedMetric {
     /// Schedule of its measurements.
     pub schedule: Schedule,
     /// Limits that decide its verdict.
-    pub limits: Limits,
+    pub limits: MetricLimits,
     /// Condition that makes a measurement Successful.
     pub success: Option<ConditionText>,
     /// Condition that makes a measurement Failed.
@@ -48,7 +48,7 @@ pub(super) fn resolve(
     metric: &Metric,
     arguments: &Arguments,
     allowance: &mut Allowance,
-    problems: &mut Problems,
+    problems: &mut FieldErrors,
 ) -> Option<ResolvedMetric> {
     let schedule = schedule(path, metric, problems);
     let limits = limits(path, metric, problems);
@@ -72,7 +72,7 @@ pub(super) fn resolve(
     })
 }
 
-fn schedule(path: &str, metric: &Metric, problems: &mut Problems) -> Schedule {
+fn schedule(path: &str, metric: &Metric, problems: &mut FieldErrors) -> Schedule {
     let mut parse = |field: &str, text: Option<&String>| {
         let text = text.filter(|text| !text.is_empty())?;
         problems.take(&format!("{path}.{field}"), go_duration::parse(text))
@@ -83,7 +83,7 @@ fn schedule(path: &str, metric: &Metric, problems: &mut Problems) -> Schedule {
     }
 }
 
-fn limits(path: &str, metric: &Metric, problems: &mut Problems) -> Limits {
+fn limits(path: &str, metric: &Metric, problems: &mut FieldErrors) -> MetricLimits {
     let has_interval = metric.interval.as_deref().is_some_and(|text| !text.is_empty());
     let mut at_least = |field: &str, value: Option<i32>, least: i32| {
         if let Some(value) = value.filter(|value| *value < least) {
@@ -129,7 +129,7 @@ fn limits(path: &str, metric: &Metric, problems: &mut Problems) -> Limits {
         problems,
     );
     let poll_until = successful.is_some() || consecutive_successful.is_some();
-    Limits {
+    MetricLimits {
         count: count.or((!has_interval).then_some(1)),
         failure: match failure {
             Some(-1) => None,
@@ -147,7 +147,7 @@ fn limits(path: &str, metric: &Metric, problems: &mut Problems) -> Limits {
 }
 
 /// Rejects a limit of more than one success without an interval: there is only one measurement.
-fn check_interval(path: &str, only_one: bool, limits: &[(&str, Option<i64>)], problems: &mut Problems) {
+fn check_interval(path: &str, only_one: bool, limits: &[(&str, Option<i64>)], problems: &mut FieldErrors) {
     let unmet = limits
         .iter()
         .find_map(|(field, limit)| Some((field, limit.filter(|limit| *limit > 1)?)));
@@ -165,7 +165,7 @@ fn check_count(
     count: Option<i64>,
     has_interval: bool,
     limits: &[(&str, i64)],
-    problems: &mut Problems,
+    problems: &mut FieldErrors,
 ) {
     let Some(count) = count else { return };
     if count > 1 && !has_interval {
@@ -180,7 +180,7 @@ fn check_count(
     }
 }
 
-fn on_no_data(path: &str, metric: &Metric, problems: &mut Problems) -> Phase {
+fn on_no_data(path: &str, metric: &Metric, problems: &mut FieldErrors) -> Phase {
     let Some(text) = metric.on_no_data.as_ref().filter(|text| !text.is_empty()) else {
         return Phase::Error;
     };
@@ -198,7 +198,7 @@ fn condition(
     text: &str,
     arguments: &Arguments,
     allowance: &mut Allowance,
-    problems: &mut Problems,
+    problems: &mut FieldErrors,
 ) -> Option<ConditionText> {
     if !mentions_argument(text) {
         return problems

@@ -5,12 +5,12 @@
 //! time and filled in by [`crate::render`].
 
 mod argument;
-mod caution;
+mod field_error;
 mod fields;
 mod metric;
-mod problem;
 mod provider;
 mod target;
+mod warning;
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -21,10 +21,12 @@ use shared_api::hook_template::HookTemplateSpec;
 use shared_api::metric::{Argument, Metric};
 
 pub use argument::{ArgumentValue, Arguments, MAX_CONFIG_MAP_BYTES, MAX_SECRET_BYTES, Reference};
-pub use caution::{run_cautions, template_cautions};
+pub use field_error::{
+    FieldError, FieldErrors, run_invalid, run_unreadable, template_unreadable, template_valid,
+};
 pub use metric::{ConditionText, ResolvedMetric};
-pub use problem::{Problem, Problems, run_invalid, run_unreadable, template_unreadable, template_valid};
 pub use provider::{BodyText, HeaderText, ResolvedPrometheus, ResolvedProvider, ResolvedWeb};
+pub use warning::{run_warnings, template_warnings};
 
 /// Most metrics in one spec; the CRD's schema has the same limit.
 pub const MAX_METRICS: usize = 100;
@@ -76,7 +78,7 @@ enum ResolveFor {
 ///
 /// # Errors
 /// All problems that keep the run from being measured.
-pub fn resolve_run(spec: &HookRunSpec) -> Result<ResolvedRun, Problems> {
+pub fn resolve_run(spec: &HookRunSpec) -> Result<ResolvedRun, FieldErrors> {
     resolve(spec, ResolveFor::Run)
 }
 
@@ -87,7 +89,7 @@ pub fn time_to_live(spec: &HookRunSpec) -> Option<Duration> {
 }
 
 /// Returns all problems that would keep runs of this template from being measured; empty if it is valid.
-pub fn check_template(spec: &HookTemplateSpec) -> Problems {
+pub fn check_template(spec: &HookTemplateSpec) -> FieldErrors {
     let HookTemplateSpec {
         metrics,
         args,
@@ -106,8 +108,8 @@ pub fn check_template(spec: &HookTemplateSpec) -> Problems {
     resolve(&run, ResolveFor::Template).err().unwrap_or_default()
 }
 
-fn resolve(spec: &HookRunSpec, resolve_for: ResolveFor) -> Result<ResolvedRun, Problems> {
-    let mut problems = Problems::default();
+fn resolve(spec: &HookRunSpec, resolve_for: ResolveFor) -> Result<ResolvedRun, FieldErrors> {
+    let mut problems = FieldErrors::default();
     check_size(serde_json::to_vec(spec), &mut problems);
     let args: &[Argument] = spec.args.as_deref().unwrap_or_default();
     fields::check(&spec.metrics, args, &mut problems);
@@ -129,7 +131,7 @@ fn resolve(spec: &HookRunSpec, resolve_for: ResolveFor) -> Result<ResolvedRun, P
     })
 }
 
-fn check_size(spec: serde_json::Result<Vec<u8>>, problems: &mut Problems) {
+fn check_size(spec: serde_json::Result<Vec<u8>>, problems: &mut FieldErrors) {
     let bytes = spec.map_or(0, |text| text.len());
     if bytes > MAX_SPEC_BYTES {
         problems.add(
@@ -139,7 +141,7 @@ fn check_size(spec: serde_json::Result<Vec<u8>>, problems: &mut Problems) {
     }
 }
 
-fn resolve_policy(text: Option<&str>, problems: &mut Problems) -> Policy {
+fn resolve_policy(text: Option<&str>, problems: &mut FieldErrors) -> Policy {
     match text.unwrap_or_default() {
         "" | "Parallel" => Policy::Parallel,
         "Ordered" => Policy::Ordered,
@@ -154,7 +156,7 @@ fn resolve_policy(text: Option<&str>, problems: &mut Problems) -> Policy {
 }
 
 /// Parses a number of seconds that must be at least `least`.
-fn seconds(path: &str, value: Option<i64>, least: i64, problems: &mut Problems) -> Option<Duration> {
+fn seconds(path: &str, value: Option<i64>, least: i64, problems: &mut FieldErrors) -> Option<Duration> {
     let value = value?;
     if value < least {
         problems.add(
@@ -168,7 +170,7 @@ fn seconds(path: &str, value: Option<i64>, least: i64, problems: &mut Problems) 
 fn resolve_metrics(
     metrics: &[Metric],
     arguments: &Arguments,
-    problems: &mut Problems,
+    problems: &mut FieldErrors,
 ) -> Vec<ResolvedMetric> {
     if metrics.is_empty() {
         problems.add("metrics", "no metrics specified; a run needs at least one");

@@ -7,7 +7,7 @@ use placeholder::Template;
 use shared_api::metric::{Header, KubernetesProvider, PrometheusProvider, Provider, WebProvider};
 
 use super::argument::{Reference, check_reference};
-use super::{Arguments, Problems, target};
+use super::{Arguments, FieldErrors, target};
 use crate::request::{Method, Tls};
 
 const DEFAULT_WEB_TIMEOUT: Duration = Duration::from_secs(10);
@@ -95,7 +95,7 @@ pub(super) fn resolve(
     path: &str,
     provider: &Provider,
     arguments: &Arguments,
-    problems: &mut Problems,
+    problems: &mut FieldErrors,
 ) -> Option<ResolvedProvider> {
     let Provider {
         web,
@@ -149,7 +149,7 @@ pub(super) fn resolve(
 struct Parser<'a> {
     path: &'a str,
     arguments: &'a Arguments,
-    problems: &'a mut Problems,
+    problems: &'a mut FieldErrors,
 }
 
 impl Parser<'_> {

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use shared_api::Phase;
 
 use super::*;
-use crate::tally::Limits;
+use crate::tally::MetricLimits;
 
 fn web(extra: Value) -> Value {
     let mut metric =
@@ -18,11 +18,11 @@ fn web(extra: Value) -> Value {
     metric
 }
 
-fn resolve(spec: Value) -> Result<ResolvedRun, Problems> {
+fn resolve(spec: Value) -> Result<ResolvedRun, FieldErrors> {
     resolve_run(&serde_json::from_value(spec).unwrap())
 }
 
-fn limits(extra: Value) -> Limits {
+fn limits(extra: Value) -> MetricLimits {
     resolve(json!({ "metrics": [web(extra)] }))
         .unwrap()
         .metrics
@@ -32,7 +32,7 @@ fn limits(extra: Value) -> Limits {
 
 #[test]
 fn defaults_of_limits() {
-    let one_shot = Limits {
+    let one_shot = MetricLimits {
         count: Some(1),
         failure: Some(0),
         inconclusive: 0,

@@ -3,24 +3,24 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hook_core::decide::{Outcome, Slot};
-use hook_core::resolve::{Problems, ResolvedRun};
+use hook_core::decide::{MeasurementKey, Outcome};
+use hook_core::resolve::{FieldErrors, ResolvedRun};
 use jiff::Timestamp;
 use shared_api::{HookRun, HookRunStatus};
 
 use crate::End;
 
 /// Compiled spec, shared by its session and the tasks that use it.
-pub type SharedRun = Arc<Result<ResolvedRun, Problems>>;
+pub type SharedRun = Arc<Result<ResolvedRun, FieldErrors>>;
 
 /// Identifies a measurement until it ends.
 pub type MeasurementId = u64;
 
 /// Input of a session.
 #[derive(Debug)]
-pub enum Input {
+pub enum SessionInput {
     /// The watch shows the run.
-    News(Arc<HookRun>),
+    Watch(Arc<HookRun>),
     /// Result of compiling the spec.
     Resolved(SharedRun),
     /// Result of recording the status: the run's new state, or an error.
@@ -39,22 +39,22 @@ pub enum Input {
 
 /// Output of a session.
 #[derive(Debug)]
-pub enum Output {
-    /// Compile the spec. Answered by [`Input::Resolved`].
+pub enum SessionOutput {
+    /// Compile the spec. Answered by [`SessionInput::Resolved`].
     Resolve(Arc<HookRun>),
-    /// Record a status that was computed from this run. Answered by [`Input::Recorded`].
+    /// Record a status that was computed from this run. Answered by [`SessionInput::Recorded`].
     Record(Arc<HookRun>, Box<HookRunStatus>),
-    /// Read the run. Answered by [`Input::Read`].
+    /// Read the run. Answered by [`SessionInput::Read`].
     Read(Arc<HookRun>),
-    /// Delete the run, if it is still exactly this one. Answered by [`Input::Deleted`].
+    /// Delete the run, if it is still exactly this one. Answered by [`SessionInput::Deleted`].
     Delete(Arc<HookRun>),
-    /// Take a measurement that was due at this time. Answered by [`Input::Measured`], [`Input::NotAsked`] or
-    /// [`Input::Broken`], unless it is cancelled.
-    Measure(MeasurementId, Slot, Timestamp, SharedRun),
+    /// Take a measurement that was due at this time. Answered by [`SessionInput::Measured`],
+    /// [`SessionInput::NotAsked`] or [`SessionInput::Broken`], unless it is cancelled.
+    Measure(MeasurementId, MeasurementKey, Timestamp, SharedRun),
     /// Cancel this measurement.
     Cancel(MeasurementId),
     /// Outcome of a status write: `written`, `conflict`, `gone`, `failed`.
-    Wrote(&'static str),
+    StatusWritten(&'static str),
     /// The status is still not recorded; the next attempt follows after a pause.
     NotRecorded {
         /// Error of the last attempt.

@@ -8,13 +8,13 @@ use runtime_core::backoff::Backoff;
 use runtime_core::clock::Now;
 use shared_api::{HookRun, HookRunStatus};
 
-use super::{Output, Session, State, StoreError};
+use super::{Session, SessionOutput, State, StoreError};
 use crate::End;
-use crate::kept::keeps;
+use crate::status_matches::has_status;
 
 /// Number of failed attempts after which a warning is emitted, and the interval of further warnings.
-const FIRST_COMPLAINT: u32 = 5;
-const COMPLAIN_EVERY: u32 = 100;
+const FIRST_WARNING: u32 = 5;
+const WARN_EVERY: u32 = 100;
 
 /// Back-off between attempts of a write.
 pub(super) const fn retry() -> Backoff {
@@ -27,19 +27,21 @@ impl Session {
         self.state = State::Records;
         let status = Box::new(status);
         self.sent = Some(status.clone());
-        self.output.push_back(Output::Record(self.run.clone(), status));
+        self.output
+            .push_back(SessionOutput::Record(self.run.clone(), status));
     }
 
     pub(super) fn recorded(&mut self, answer: Result<Arc<HookRun>, StoreError>, now: Now) {
         match (answer, &self.sent) {
-            (Ok(run), Some(status)) if keeps(&run, status) => {
+            (Ok(run), Some(status)) if has_status(&run, status) => {
                 let said = status.message.clone();
                 self.retry.reset();
-                self.output.push_back(Output::Wrote("written"));
+                self.output.push_back(SessionOutput::StatusWritten("written"));
                 self.accept_newer(run);
                 // Report it once. If the next attempt fails for the same reason, the status does not change.
                 if let Some(why) = self.held_up.take_if(|why| said.as_ref() == Some(why)) {
-                    self.output.push_back(Output::HeldUp(self.run.clone(), why));
+                    self.output
+                        .push_back(SessionOutput::HeldUp(self.run.clone(), why));
                 }
                 self.go_on_after_write();
             }
@@ -60,13 +62,13 @@ impl Session {
             StoreError::Failed { .. } => return self.try_again(error, now),
         };
         self.state = State::Reads { conflict };
-        self.output.push_back(Output::Read(self.run.clone()));
+        self.output.push_back(SessionOutput::Read(self.run.clone()));
     }
 
     pub(super) fn read(&mut self, answer: Result<Arc<HookRun>, StoreError>, conflict: bool, now: Now) {
         match answer {
             Ok(run) if conflict => {
-                self.output.push_back(Output::Wrote("conflict"));
+                self.output.push_back(SessionOutput::StatusWritten("conflict"));
                 self.accept_newer(run);
                 let delay = self.retry.fail();
                 // A single conflict is normal; repeated conflicts mean that another writer is as eager.
@@ -82,7 +84,7 @@ impl Session {
                 self.try_again(failed(why), now);
             }
             Err(StoreError::Gone) => {
-                self.output.push_back(Output::Wrote("gone"));
+                self.output.push_back(SessionOutput::StatusWritten("gone"));
                 self.end(End::Gone);
             }
             Err(error) => self.try_again(error, now),
@@ -91,12 +93,12 @@ impl Session {
 
     fn try_again(&mut self, why: StoreError, now: Now) {
         let pause = self.retry.fail();
-        self.output.push_back(Output::Wrote("failed"));
-        self.output.push_back(Output::NotRecorded {
+        self.output.push_back(SessionOutput::StatusWritten("failed"));
+        self.output.push_back(SessionOutput::NotRecorded {
             why,
             tries: self.retry.failures(),
             pause,
-            tell: self.retry.failures() % COMPLAIN_EVERY == FIRST_COMPLAINT,
+            tell: self.retry.failures() % WARN_EVERY == FIRST_WARNING,
         });
         self.state = State::Pauses(now.mono + pause);
     }
@@ -111,7 +113,7 @@ impl Session {
             |kept: &HookRunStatus| (kept.phase, &kept.metric_results) == (sent.phase, &sent.metric_results);
         if sent.phase.is_final() && self.run.status.as_ref().is_some_and(ours) {
             self.output
-                .push_back(Output::Verdict(self.run.clone(), self.last));
+                .push_back(SessionOutput::Verdict(self.run.clone(), self.last));
         }
     }
 }

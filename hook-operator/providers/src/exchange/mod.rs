@@ -17,7 +17,7 @@ use reqwest::{
 };
 
 use self::redirect::Next;
-use crate::{Claim, Shared, failure, resolver, room};
+use crate::{MemoryReservation, Shared, failure, memory_budget, resolver};
 
 /// Bytes reserved for an answer before its length is known. Most answers are shorter.
 const FIRST_BYTES: usize = 2 * 1024;
@@ -29,7 +29,7 @@ const MAX_URL_BYTES: usize = 65_534;
 
 /// HTTP call.
 #[derive(Clone)]
-pub(crate) struct Call {
+pub(crate) struct HttpCall {
     pub(crate) method: Method,
     pub(crate) url: Url,
     pub(crate) headers: HeaderMap,
@@ -52,8 +52,8 @@ pub(crate) async fn within(
     url: &Url,
     tls: &Tls,
     timeout: Duration,
-    claim: &mut Claim,
-    calls: impl AsyncFnOnce(Client, &mut Claim) -> Result<Reply, MeasurementFailure>,
+    claim: &mut MemoryReservation,
+    calls: impl AsyncFnOnce(Client, &mut MemoryReservation) -> Result<Reply, MeasurementFailure>,
 ) -> Result<Reply, MeasurementFailure> {
     // Check first: a forbidden call needs no slot.
     shared
@@ -67,7 +67,7 @@ pub(crate) async fn within(
     let calls = resolver::for_namespace(namespace, calls(client, claim));
     tokio::time::timeout(timeout, calls).await.unwrap_or_else(|_| {
         Err(if waits.load(Ordering::Relaxed) {
-            room::no_room(timeout)
+            memory_budget::no_room(timeout)
         } else {
             failure::timed_out(timeout, url)
         })
@@ -78,8 +78,8 @@ pub(crate) async fn within(
 pub(crate) async fn send(
     shared: &Shared,
     client: &Client,
-    mut call: Call,
-    claim: &mut Claim,
+    mut call: HttpCall,
+    claim: &mut MemoryReservation,
 ) -> Result<Reply, MeasurementFailure> {
     let started = Instant::now();
     let mut hops = 0;
@@ -118,7 +118,11 @@ pub(crate) async fn send(
 
 /// Reads the decompressed body until it ends or exceeds the limit for interpretation. In that case the
 /// connection is closed without reading the rest.
-async fn read(mut response: Response, url: &Url, claim: &mut Claim) -> Result<Vec<u8>, MeasurementFailure> {
+async fn read(
+    mut response: Response,
+    url: &Url,
+    claim: &mut MemoryReservation,
+) -> Result<Vec<u8>, MeasurementFailure> {
     let status = response.status();
     let longest = MAX_ANSWER_BYTES + 1;
     let before = claim.held().saturating_sub(FIRST_BYTES);
@@ -159,7 +163,7 @@ fn is_refusal(status: StatusCode) -> bool {
     !status.is_success()
 }
 
-impl Call {
+impl HttpCall {
     fn request(&self) -> reqwest::Request {
         let mut request = reqwest::Request::new(self.method.clone(), self.url.clone());
         *request.headers_mut() = self.headers.clone();

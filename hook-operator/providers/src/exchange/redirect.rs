@@ -7,7 +7,7 @@ use reqwest::{
     header::{CONTENT_TYPE, LOCATION},
 };
 
-use super::Call;
+use super::HttpCall;
 use crate::{egress::EgressPolicy, failure::place};
 
 /// Next action after an answer's head.
@@ -15,12 +15,12 @@ pub(super) enum Next {
     /// Reads the answer.
     Read,
     /// Follows the redirect.
-    Follow(Box<Call>),
+    Follow(Box<HttpCall>),
 }
 
 /// Decides by status and `Location`. A redirect without a `Location` is a normal answer.
 pub(super) fn next(
-    call: &Call,
+    call: &HttpCall,
     response: &Response,
     egress: &EgressPolicy,
 ) -> Result<Next, MeasurementFailure> {
@@ -71,8 +71,8 @@ fn same_origin(one: &Url, other: &Url) -> bool {
 
 /// 303 means a GET, and so by convention do 301 and 302 after a POST (RFC 9110, 15.4); 307 and 308 repeat the
 /// call.
-fn redirected(call: &Call, status: StatusCode, target: Url) -> Call {
-    let mut next = Call {
+fn redirected(call: &HttpCall, status: StatusCode, target: Url) -> HttpCall {
+    let mut next = HttpCall {
         url: target,
         ..call.clone()
     };

@@ -3,17 +3,17 @@
 use std::time::Duration;
 
 use hook_core::{
-    answer::{Answer, FailureKind, MeasurementFailure},
+    answer::{FailureKind, MeasurementFailure, ProviderResponse},
     request::{Method, PrometheusRequest, Request, Tls, WebRequest},
 };
-use hook_providers::{EgressPolicy, Limits, Providers};
+use hook_providers::{EgressPolicy, ProviderLimits, Providers};
 use redact::Redactor;
 
 /// Creates providers that may call the servers of these tests.
 pub(crate) fn providers() -> Providers {
     // Only the first test of the process installs it.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    Providers::new(loopback_allowed(), Limits::default())
+    Providers::new(loopback_allowed(), ProviderLimits::default())
 }
 
 pub(crate) fn loopback_allowed() -> EgressPolicy {
@@ -51,7 +51,7 @@ pub(crate) fn query(address: impl Into<String>) -> PrometheusRequest {
 /// Returns the value's text as the status shows it.
 pub(crate) async fn value(providers: &Providers, request: WebRequest) -> String {
     match providers.measure("games", &Request::Web(request)).await {
-        Ok(Answer::Value { result, .. }) => result.text(),
+        Ok(ProviderResponse::Value { result, .. }) => result.text(),
         other => panic!("no value: {other:?}"),
     }
 }

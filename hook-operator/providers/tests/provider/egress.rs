@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use hook_core::{answer::FailureKind, request::Request};
-use hook_providers::{EgressPolicy, Limits, Providers};
+use hook_providers::{EgressPolicy, ProviderLimits, Providers};
 
 use crate::{
     ask::{assert_failure, failure, get, providers, query, value},
@@ -11,7 +11,7 @@ use crate::{
 };
 
 fn strict() -> Providers {
-    Providers::new(EgressPolicy::default(), Limits::default())
+    Providers::new(EgressPolicy::default(), ProviderLimits::default())
 }
 
 #[tokio::test]
@@ -57,7 +57,7 @@ async fn metadata_is_refused_whatever_the_flags_and_however_it_is_written() {
         allow: vec!["0.0.0.0/0".parse().unwrap(), "::/0".parse().unwrap()],
         deny: Vec::new(),
     };
-    let widest = Providers::new(widest, Limits::default());
+    let widest = Providers::new(widest, ProviderLimits::default());
     for host in [
         "169.254.169.254",
         "2852039166",
@@ -85,7 +85,7 @@ async fn a_deny_rule_is_applied_to_what_a_name_resolves_to() {
     };
     let (server, connections, _) = server::silent().await;
     let url = format!("http://localhost:{}/", server.port());
-    let failure = failure(&Providers::new(policy, Limits::default()), get(url)).await;
+    let failure = failure(&Providers::new(policy, ProviderLimits::default()), get(url)).await;
     assert_failure(&failure, FailureKind::Forbidden, "localhost (");
     assert!(
         failure.message.contains("is denied by --egress-deny "),
@@ -101,7 +101,7 @@ async fn an_allow_list_is_enforced_and_named() {
         allow: vec!["10.0.0.0/8".parse().unwrap()],
         deny: Vec::new(),
     };
-    let providers = Providers::new(policy, Limits::default());
+    let providers = Providers::new(policy, ProviderLimits::default());
     let failure = failure(&providers, get("http://localhost/")).await;
     assert_failure(&failure, FailureKind::Forbidden, "localhost (");
     assert!(

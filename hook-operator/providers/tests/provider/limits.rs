@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use futures::future::join_all;
 use hook_core::{answer::FailureKind, request::Request};
-use hook_providers::{Limits, Providers};
+use hook_providers::{ProviderLimits, Providers};
 use tokio::io::AsyncWriteExt;
 
 use crate::{
@@ -16,11 +16,11 @@ use crate::{
 async fn a_host_that_hangs_does_not_delay_another() {
     let (hanging, opened, _) = server::silent().await;
     let healthy = server::bytes("HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n7").await;
-    let limits = Limits {
+    let limits = ProviderLimits {
         // A single namespace gets half.
         overall: 16,
         per_host: 8,
-        ..Limits::default()
+        ..ProviderLimits::default()
     };
     let providers = Providers::new(loopback_allowed(), limits);
     let calls: Vec<_> = (0..100)
@@ -66,11 +66,11 @@ async fn a_wait_for_a_slot_is_no_part_of_the_timeout_and_has_its_own_end() {
     .await;
     let mut request = get(format!("http://{slow}/"));
     request.timeout = Duration::from_millis(1500);
-    let limits = |wait| Limits {
+    let limits = |wait| ProviderLimits {
         overall: 8,
         per_host: 1,
         wait,
-        ..Limits::default()
+        ..ProviderLimits::default()
     };
     let patient = Providers::new(loopback_allowed(), limits(Duration::from_secs(20)));
     let texts = join_all((0..6).map(|_| value(&patient, request.clone()))).await;
@@ -124,11 +124,11 @@ async fn a_thousand_measurements_are_under_way_at_once() {
 async fn a_namespace_whose_calls_hang_leaves_room_for_others() {
     let (hanging, opened, _) = server::silent().await;
     let healthy = server::bytes("HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n7").await;
-    let limits = Limits {
+    let limits = ProviderLimits {
         overall: 8,
         per_host: 8,
         wait: Duration::from_secs(5),
-        ..Limits::default()
+        ..ProviderLimits::default()
     };
     let providers = Providers::new(loopback_allowed(), limits);
     let crowd: Vec<_> = (0..100)
@@ -163,10 +163,10 @@ async fn long_answers_of_one_namespace_wait_for_room() {
     })
     .await;
     let healthy = server::bytes("HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n7").await;
-    let limits = Limits {
+    let limits = ProviderLimits {
         bytes: 16 << 20,
         wait: Duration::from_millis(500),
-        ..Limits::default()
+        ..ProviderLimits::default()
     };
     let providers = Providers::new(loopback_allowed(), limits);
     let mut request = get(format!("http://{dripping}/"));

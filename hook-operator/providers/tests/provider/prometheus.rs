@@ -7,7 +7,7 @@ use axum::{
     routing::{get, post},
 };
 use hook_core::{
-    answer::{Answer, FailureKind},
+    answer::{FailureKind, ProviderResponse},
     request::Request,
 };
 use serde_json::Value;
@@ -40,7 +40,7 @@ async fn a_query_is_posted_below_the_base_address_with_its_headers() {
     let routes = Router::new().route("/thanos/api/v1/query", post(seen));
     let mut request = query(format!("http://{}/thanos/", server::serve(routes).await));
     request.headers = vec![("X-Scope-OrgID".into(), "team-a".into())];
-    let Ok(Answer::Value { result, response }) =
+    let Ok(ProviderResponse::Value { result, response }) =
         providers().measure("games", &Request::Prometheus(request)).await
     else {
         panic!("no value")
@@ -57,7 +57,7 @@ async fn a_server_that_takes_no_post_is_asked_with_a_get() {
     }
     let routes = Router::new().route("/api/v1/query", get(seen));
     let request = Request::Prometheus(query(format!("http://{}", server::serve(routes).await)));
-    let Ok(Answer::Value { result, .. }) = providers().measure("games", &request).await else {
+    let Ok(ProviderResponse::Value { result, .. }) = providers().measure("games", &request).await else {
         panic!("no value")
     };
     assert_eq!(result.text(), "0.99");
@@ -67,7 +67,8 @@ async fn a_server_that_takes_no_post_is_asked_with_a_get() {
 async fn no_series_is_no_data() {
     let nothing = r#"{"status":"success","data":{"resultType":"vector","result":[]}}"#;
     let request = answering(200, nothing).await;
-    let Ok(Answer::NoData { message, result, .. }) = providers().measure("games", &request).await else {
+    let Ok(ProviderResponse::NoData { message, result, .. }) = providers().measure("games", &request).await
+    else {
         panic!("data")
     };
     assert_eq!(message, "the query matched no series");

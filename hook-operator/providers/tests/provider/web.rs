@@ -9,7 +9,7 @@ use axum::{
     routing::any,
 };
 use hook_core::{
-    answer::{Answer, FailureKind},
+    answer::{FailureKind, ProviderResponse},
     request::{Body, Method, Request},
 };
 use json_path::JsonPath;
@@ -44,7 +44,7 @@ async fn json_and_text_are_values_and_the_exchange_has_facts() {
     for (body, text) in cases {
         let server = server::bytes(answer(body)).await;
         let request = get(format!("http://{server}/"));
-        let Ok(Answer::Value { result, response }) =
+        let Ok(ProviderResponse::Value { result, response }) =
             providers().measure("games", &Request::Web(request)).await
         else {
             panic!("{body}")

@@ -12,8 +12,8 @@ fn candidate(name: &str) -> Candidate {
     Candidate::new(name.to_owned(), TIMING)
 }
 
-fn found(version: &str, holder: &str, transitions: i32) -> Found {
-    Found {
+fn found(version: &str, holder: &str, transitions: i32) -> LeaseRecord {
+    LeaseRecord {
         version: version.to_owned(),
         holder: holder.to_owned(),
         lease: TIMING.lease_duration,
@@ -21,15 +21,15 @@ fn found(version: &str, holder: &str, transitions: i32) -> Found {
     }
 }
 
-fn take(version: &str, transitions: i32) -> Call {
-    Call::Take {
+fn take(version: &str, transitions: i32) -> LeaseCall {
+    LeaseCall::Take {
         version: version.to_owned(),
         transitions,
     }
 }
 
-fn renew(version: &str, transitions: i32) -> Call {
-    Call::Renew {
+fn renew(version: &str, transitions: i32) -> LeaseCall {
+    LeaseCall::Renew {
         version: version.to_owned(),
         transitions,
     }
@@ -38,9 +38,9 @@ fn renew(version: &str, transitions: i32) -> Call {
 #[test]
 fn the_first_one_creates_the_lease_and_leads_two_thirds_of_its_time() {
     let mut one = candidate("one");
-    assert_eq!(one.next(), Call::Read);
-    assert_eq!(one.read(None, at(0)), Some(Call::Create));
-    one.wrote(&Call::Create, at(1), Written::Done("1".to_owned()));
+    assert_eq!(one.next(), LeaseCall::Read);
+    assert_eq!(one.read(None, at(0)), Some(LeaseCall::Create));
+    one.wrote(&LeaseCall::Create, at(1), WriteOutcome::Done("1".to_owned()));
     assert_eq!(one.leads_until(at(2)), Some(at(11)));
     assert_eq!(one.leads_until(at(11)), None);
     assert_eq!(one.leader(), Some("one"));
@@ -57,7 +57,7 @@ fn a_lease_is_taken_when_it_has_not_changed_for_its_whole_time() {
     assert_eq!(two.read(Some(found("2", "one", 0)), at(31)), Some(take("2", 1)));
     // A Lease with a longer duration than our own is waited for.
     let mut three = candidate("three");
-    let long = Found {
+    let long = LeaseRecord {
         lease: at(60),
         ..found("1", "one", 0)
     };
@@ -78,23 +78,23 @@ fn a_lease_that_is_deleted_under_its_holder_is_not_created_at_once() {
     assert_eq!(two.read(Some(found("1", "one", 0)), at(0)), None);
     assert_eq!(two.read(None, at(14)), None);
     assert_eq!(two.read(None, at(28)), None);
-    assert_eq!(two.read(None, at(29)), Some(Call::Create));
+    assert_eq!(two.read(None, at(29)), Some(LeaseCall::Create));
 }
 
 #[test]
 fn a_lost_answer_is_looked_up_and_a_lead_that_went_to_another_ends_at_once() {
     let mut one = candidate("one");
-    one.wrote(&Call::Create, at(0), Written::Done("1".to_owned()));
+    one.wrote(&LeaseCall::Create, at(0), WriteOutcome::Done("1".to_owned()));
     let renew = one.next();
-    one.wrote(&renew, at(2), Written::Unknown);
+    one.wrote(&renew, at(2), WriteOutcome::Unknown);
     assert_eq!(one.leads_until(at(3)), Some(at(10)));
-    assert_eq!(one.next(), Call::Read);
+    assert_eq!(one.next(), LeaseCall::Read);
     // The write had succeeded.
     let follows = one.read(Some(found("2", "one", 0)), at(4)).unwrap();
-    one.wrote(&follows, at(4), Written::Done("3".to_owned()));
+    one.wrote(&follows, at(4), WriteOutcome::Done("3".to_owned()));
     assert_eq!(one.leads_until(at(5)), Some(at(14)));
     let renew = one.next();
-    one.wrote(&renew, at(6), Written::Conflict);
+    one.wrote(&renew, at(6), WriteOutcome::Conflict);
     assert_eq!(one.read(Some(found("9", "two", 1)), at(7)), None);
     assert_eq!(one.leads_until(at(7)), None);
     assert_eq!(one.leader(), Some("two"));
@@ -104,7 +104,7 @@ fn a_lost_answer_is_looked_up_and_a_lead_that_went_to_another_ends_at_once() {
 fn who_has_led_takes_no_lease_that_somebody_else_may_have_held() {
     let table = [
         // Time at which a Lease held until 10 is read, the Lease found, and the call that follows.
-        (4, None, Some(Call::Create)),
+        (4, None, Some(LeaseCall::Create)),
         (40, None, None),
         (40, Some(found("9", "", 1)), None),
         (4, Some(found("9", "", 1)), None),
@@ -114,9 +114,9 @@ fn who_has_led_takes_no_lease_that_somebody_else_may_have_held() {
     ];
     for (read, found, follows) in table {
         let mut one = candidate("one");
-        one.wrote(&Call::Create, at(0), Written::Done("1".to_owned()));
+        one.wrote(&LeaseCall::Create, at(0), WriteOutcome::Done("1".to_owned()));
         let renew = one.next();
-        one.wrote(&renew, at(2), Written::Unknown);
+        one.wrote(&renew, at(2), WriteOutcome::Unknown);
         assert_eq!(one.read(found.clone(), at(read)), follows, "{read} {found:?}");
         if follows.is_none() {
             // This is final, even after the Lease's time has passed.
@@ -133,16 +133,16 @@ mod world {
     use super::*;
 
     struct Lease {
-        found: Option<Found>,
+        found: Option<LeaseRecord>,
         version: u32,
     }
 
     impl Lease {
-        fn write(&mut self, by: &str, call: &Call) -> Option<String> {
+        fn write(&mut self, by: &str, call: &LeaseCall) -> Option<String> {
             let (precondition, transitions) = match call {
-                Call::Read => return None,
-                Call::Create => (None, 0),
-                Call::Take { version, transitions } | Call::Renew { version, transitions } => {
+                LeaseCall::Read => return None,
+                LeaseCall::Create => (None, 0),
+                LeaseCall::Take { version, transitions } | LeaseCall::Renew { version, transitions } => {
                     (Some(version.clone()), *transitions)
                 }
             };
@@ -159,7 +159,7 @@ mod world {
     /// Write under way.
     struct Sent {
         by: usize,
-        call: Call,
+        call: LeaseCall,
         began: Duration,
     }
 
@@ -183,7 +183,7 @@ mod world {
                             continue;
                         }
                         let call = match all[who].next() {
-                            Call::Read => all[who].read(lease.found.clone(), now),
+                            LeaseCall::Read => all[who].read(lease.found.clone(), now),
                             call => Some(call),
                         };
                         if let Some(call) = call {
@@ -194,7 +194,7 @@ mod world {
                     2 | 3 => if let Some(at) = on_the_way.iter().position(|sent| sent.by == who) {
                         let Sent { by, call, began } = on_the_way.remove(at);
                         let name = all[by].name().to_owned();
-                        let written = lease.write(&name, &call).map_or(Written::Conflict, Written::Done);
+                        let written = lease.write(&name, &call).map_or(WriteOutcome::Conflict, WriteOutcome::Done);
                         all[by].wrote(&call, began, written);
                     },
                     // The write arrives, but its answer is lost.
@@ -202,12 +202,12 @@ mod world {
                         let Sent { by, call, began } = on_the_way.remove(at);
                         let name = all[by].name().to_owned();
                         let _ = lease.write(&name, &call);
-                        all[by].wrote(&call, began, Written::Unknown);
+                        all[by].wrote(&call, began, WriteOutcome::Unknown);
                     },
                     // The write is lost.
                     _ => if let Some(at) = on_the_way.iter().position(|sent| sent.by == who) {
                         let Sent { by, call, began } = on_the_way.remove(at);
-                        all[by].wrote(&call, began, Written::Unknown);
+                        all[by].wrote(&call, began, WriteOutcome::Unknown);
                     },
                 }
                 let leading = all.iter().filter(|one| one.leads_until(now).is_some()).count();
@@ -223,13 +223,13 @@ mod world {
             let mut now = Duration::ZERO;
             let turn = |one: &mut Candidate, lease: &mut Lease, now: Duration, answered: bool| {
                 let call = match one.next() {
-                    Call::Read => one.read(lease.found.clone(), now),
+                    LeaseCall::Read => one.read(lease.found.clone(), now),
                     call => Some(call),
                 };
                 let Some(call) = call else { return };
                 let name = one.name().to_owned();
-                let done = lease.write(&name, &call).map_or(Written::Conflict, Written::Done);
-                one.wrote(&call, now, if answered { done } else { Written::Unknown });
+                let done = lease.write(&name, &call).map_or(WriteOutcome::Conflict, WriteOutcome::Done);
+                one.wrote(&call, now, if answered { done } else { WriteOutcome::Unknown });
             };
             for (who, time, answered) in events {
                 now += Duration::from_secs(time);

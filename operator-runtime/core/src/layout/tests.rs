@@ -12,8 +12,8 @@ fn layouts(own: &str) -> Layouts {
     Layouts::new("hook-operator", own.parse().ok(), TIMING)
 }
 
-fn found(version: &str, holder: &str) -> Found {
-    Found {
+fn found(version: &str, holder: &str) -> LeaseRecord {
+    LeaseRecord {
         version: version.to_owned(),
         holder: holder.to_owned(),
         lease: TIMING.lease_duration,
@@ -22,7 +22,7 @@ fn found(version: &str, holder: &str) -> Found {
 }
 
 /// Lists the Leases in no time, while the own Lease is held.
-fn waits(layouts: &mut Layouts, leases: &[(&str, Found)], now: u64) -> Option<String> {
+fn waits(layouts: &mut Layouts, leases: &[(&str, LeaseRecord)], now: u64) -> Option<String> {
     let leases = leases
         .iter()
         .map(|(name, found)| ((*name).to_owned(), found.clone()));
@@ -83,7 +83,7 @@ fn a_lead_has_ended_when_it_was_given_back_or_has_not_changed_for_its_whole_time
     assert!(waits(&mut own, &[(other, found("3", "one"))], 30).is_some());
     assert!(waits(&mut own, &[(other, found("4", ""))], 31).is_none());
     // A Lease with a longer duration than our own is waited for.
-    let long = Found {
+    let long = LeaseRecord {
         lease: at(60),
         ..found("5", "one")
     };

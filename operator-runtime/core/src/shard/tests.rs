@@ -103,14 +103,14 @@ proptest! {
 
     /// No gap, no overlap.
     #[test]
-    fn a_namespace_is_of_exactly_one_shard(namespace in ".{0,63}", count in 1..=MOST) {
+    fn a_namespace_is_of_exactly_one_shard(namespace in ".{0,63}", count in 1..=MAX_SHARDS) {
         let having = all(count).into_iter().filter(|shard| shard.has(&namespace)).count();
         prop_assert_eq!(having, 1);
     }
 
     /// With one shard more, a namespace stays or moves to the new one.
     #[test]
-    fn few_namespaces_move(namespace in "[a-z0-9-]{1,63}", count in 1..MOST) {
+    fn few_namespaces_move(namespace in "[a-z0-9-]{1,63}", count in 1..MAX_SHARDS) {
         let before = Shard::of(&namespace, NonZeroU16::new(count).unwrap()).index;
         let after = Shard::of(&namespace, NonZeroU16::new(count + 1).unwrap()).index;
         prop_assert!(after == before || after == count, "{} of {}, then {}", before, count, after);

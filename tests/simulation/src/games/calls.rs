@@ -6,7 +6,7 @@ use std::rc::Rc;
 use gamedeployment_core::gate::{PodRef, owner};
 use gamedeployment_core::hook_kind::HookKind;
 use gamedeployment_core::plan::{Action, RevisionRef};
-use gamedeployment_driver::request::{Answer, Call, CallError, DeletedRun, Kind, Object};
+use gamedeployment_driver::request::{ApiCall, DeletedRun, Object, ObjectKind, RequestError, Response};
 use jiff::Timestamp;
 
 use super::Seen;
@@ -17,37 +17,41 @@ use crate::objects::{PodObject, RevisionObject, RunObject, WorkloadObject, key};
 use crate::server::{Deleted, Refusal, Server};
 use crate::setup::strategy_of;
 
-fn of_pod(pod: &Rc<PodObject>) -> Answer {
-    Answer::Object(Object::Pod(key(&pod.id.name), Box::new(pod.read.clone())))
+fn of_pod(pod: &Rc<PodObject>) -> Response {
+    Response::Object(Object::Pod(key(&pod.id.name), Box::new(pod.read.clone())))
 }
 
-fn of_run(run: &Rc<RunObject>) -> Answer {
-    Answer::Object(Object::Run(key(&run.id.name), Box::new(run.read.clone())))
+fn of_run(run: &Rc<RunObject>) -> Response {
+    Response::Object(Object::Run(key(&run.id.name), Box::new(run.read.clone())))
 }
 
-fn of_revision(object: &Rc<RevisionObject>) -> Answer {
-    Answer::Object(Object::Revision(key(&object.id.name), Box::new(revision(object))))
+fn of_revision(object: &Rc<RevisionObject>) -> Response {
+    Response::Object(Object::Revision(key(&object.id.name), Box::new(revision(object))))
 }
 
-fn of_workload(object: &Rc<WorkloadObject>) -> Answer {
-    Answer::Object(Object::Workload(key(&object.id.name), workload(object)))
+fn of_workload(object: &Rc<WorkloadObject>) -> Response {
+    Response::Object(Object::Workload(key(&object.id.name), workload(object)))
 }
 
 /// Executes a call.
 pub fn perform(
     server: &mut Server,
-    call: &Call,
+    call: &ApiCall,
     seen: Option<&Seen>,
     now: Timestamp,
-) -> Result<Answer, CallError> {
+) -> Result<Response, RequestError> {
     let done = match (call, seen) {
-        (Call::Read(kind, (_, name)), _) => read(server, *kind, name),
-        (Call::ReadNode(node), _) => server.nodes.get(node).map(|_| Answer::Done).ok_or(Refusal::Gone),
-        (Call::WriteStatus(status), Some(seen)) => patch_workload(server, seen, |object| {
+        (ApiCall::Read(kind, (_, name)), _) => read(server, *kind, name),
+        (ApiCall::ReadNode(node), _) => server
+            .nodes
+            .get(node)
+            .map(|_| Response::Done)
+            .ok_or(Refusal::Gone),
+        (ApiCall::WriteStatus(status), Some(seen)) => patch_workload(server, seen, |object| {
             object.status = Some((**status).clone());
         }),
-        (Call::DeleteRuns(_), Some(_)) if server.refuses.collections => Err(Refusal::Forbidden),
-        (Call::DeleteRuns(runs), Some(_)) => {
+        (ApiCall::DeleteRuns(_), Some(_)) if server.refuses.collections => Err(Refusal::Forbidden),
+        (ApiCall::DeleteRuns(runs), Some(_)) => {
             let mut met = Vec::new();
             for run in runs {
                 let Some(known) = server.runs.get(&run.name).cloned() else {
@@ -61,19 +65,19 @@ pub fn perform(
                     kept: server.runs.get(&run.name).is_some(),
                 });
             }
-            Ok(Answer::Runs(met))
+            Ok(Response::Runs(met))
         }
-        (Call::Act(action), Some(seen)) => act(server, action, seen, now),
+        (ApiCall::Act(action), Some(seen)) => act(server, action, seen, now),
         (other, _) => panic!("not in this world: {other:?}"),
     };
     done.map_err(|refusal| match refusal {
-        Refusal::Gone => CallError::Gone,
-        Refusal::Conflict => CallError::Conflict,
-        Refusal::Forbidden => CallError::Refused("failed: forbidden (403)".to_owned()),
+        Refusal::Gone => RequestError::Gone,
+        Refusal::Conflict => RequestError::Conflict,
+        Refusal::Forbidden => RequestError::Refused("failed: forbidden (403)".to_owned()),
     })
 }
 
-fn act(server: &mut Server, action: &Action, seen: &Seen, now: Timestamp) -> Result<Answer, Refusal> {
+fn act(server: &mut Server, action: &Action, seen: &Seen, now: Timestamp) -> Result<Response, Refusal> {
     match action {
         Action::CreateRevision(new) => {
             let owner = owner(&seen.subject.key.1, seen.uid());
@@ -82,19 +86,19 @@ fn act(server: &mut Server, action: &Action, seen: &Seen, now: Timestamp) -> Res
                 .map(|made| of_revision(&made))
         }
         Action::CreatePod(new) => server.create_pod(&new.manifest, now).map(|pod| of_pod(&pod)),
-        Action::TryPod(..) => Ok(Answer::Done),
+        Action::DryRunPod(..) => Ok(Response::Done),
         Action::CreateRun(new) => {
             server.deny(server.refuses.runs)?;
             server.create_run(&new.run, now).map(|run| of_run(&run))
         }
         Action::DeleteRun(at) => {
             server.delete_run(&at.name, Some(&at.uid), None)?;
-            Ok(server.runs.get(&at.name).map_or(Answer::Gone, of_run))
+            Ok(server.runs.get(&at.name).map_or(Response::Gone, of_run))
         }
         Action::DeleteRevision(at) => {
             let version = Some(at.resource_version.as_str());
             server.delete_revision(&at.name, Some(&at.uid), version)?;
-            Ok(Answer::Gone)
+            Ok(Response::Gone)
         }
         Action::RenumberRevision(at, number) => {
             patch_revision(server, at, |object| object.revision = *number)
@@ -114,22 +118,22 @@ fn act(server: &mut Server, action: &Action, seen: &Seen, now: Timestamp) -> Res
     }
 }
 
-fn read(server: &Server, kind: Kind, name: &str) -> Result<Answer, Refusal> {
+fn read(server: &Server, kind: ObjectKind, name: &str) -> Result<Response, Refusal> {
     let found = match kind {
-        Kind::Workload => server.workloads.get(name).map(of_workload),
-        Kind::Pod => server.pods.get(name).map(of_pod),
-        Kind::Revision => server.revisions.get(name).map(of_revision),
-        Kind::Run => server.runs.get(name).map(of_run),
+        ObjectKind::Workload => server.workloads.get(name).map(of_workload),
+        ObjectKind::Pod => server.pods.get(name).map(of_pod),
+        ObjectKind::Revision => server.revisions.get(name).map(of_revision),
+        ObjectKind::Run => server.runs.get(name).map(of_run),
     };
     found.ok_or(Refusal::Gone)
 }
 
-fn delete_pod(server: &mut Server, at: &PodRef, now: Timestamp) -> Result<Answer, Refusal> {
+fn delete_pod(server: &mut Server, at: &PodRef, now: Timestamp) -> Result<Response, Refusal> {
     server.deny(server.refuses.deletions)?;
     let deleted = server.delete_pod(&at.name, Some(&at.uid), Some(&at.resource_version), now)?;
     Ok(match deleted {
         Deleted::Ending(pod) => of_pod(&pod),
-        Deleted::Gone => Answer::Gone,
+        Deleted::Gone => Response::Gone,
     })
 }
 
@@ -137,7 +141,7 @@ fn patch_revision(
     server: &mut Server,
     at: &RevisionRef,
     change: impl FnOnce(&mut k8s_openapi::api::apps::v1::ControllerRevision),
-) -> Result<Answer, Refusal> {
+) -> Result<Response, Refusal> {
     let version = Some(at.resource_version.as_str());
     let patched = server.patch_revision(&at.name, Some(&at.uid), version, change)?;
     Ok(of_revision(&patched))
@@ -147,14 +151,14 @@ fn patch_workload(
     server: &mut Server,
     seen: &Seen,
     change: impl FnOnce(&mut shared_api::GameDeployment),
-) -> Result<Answer, Refusal> {
+) -> Result<Response, Refusal> {
     let metadata = &seen.object().metadata;
     let (uid, version) = (metadata.uid.as_deref(), metadata.resource_version.as_deref());
     let patched = server.patch_workload(&seen.subject.key.1, uid, version, change)?;
     Ok(of_workload(&patched))
 }
 
-fn reset_retry(server: &mut Server, seen: &Seen, kinds: &[HookKind]) -> Result<Answer, Refusal> {
+fn reset_retry(server: &mut Server, seen: &Seen, kinds: &[HookKind]) -> Result<Response, Refusal> {
     patch_workload(server, seen, |object| {
         for kind in kinds {
             strategy_of(&mut object.spec, *kind).get_or_insert_default().retry = Some(false);
@@ -163,7 +167,7 @@ fn reset_retry(server: &mut Server, seen: &Seen, kinds: &[HookKind]) -> Result<A
 }
 
 /// Executes the writes that patch a pod.
-fn on_pod(server: &mut Server, action: &Action, seen: &Seen, now: Timestamp) -> Result<Answer, Refusal> {
+fn on_pod(server: &mut Server, action: &Action, seen: &Seen, now: Timestamp) -> Result<Response, Refusal> {
     let (name, (uid, version)) = (pod_of(action).unwrap(), version_of(action).unwrap());
     let patched = server.patch_pod(name, Some(uid), Some(version), |pod| {
         patch(pod, action, seen, now);

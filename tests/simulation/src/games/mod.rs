@@ -12,8 +12,10 @@ use gamedeployment_core::gate::Run;
 use gamedeployment_core::plan::{Action, Plan};
 use gamedeployment_core::revision::Revision;
 use gamedeployment_driver::index::Index;
-use gamedeployment_driver::request::{Answer, Call, CallError, Decided, Output, Request, RequestId, Subject};
-use gamedeployment_driver::{Driver, Input, Limits};
+use gamedeployment_driver::request::{
+    ApiCall, Decided, DriverOutput, ReconcileTarget, Request, RequestError, RequestId, Response,
+};
+use gamedeployment_driver::{Driver, DriverInput, DriverLimits};
 use jiff::Timestamp;
 use runtime_core::clock::Now;
 use shared_api::GameDeployment;
@@ -32,7 +34,7 @@ pub use watches::{KINDS, Shown};
 pub struct Seen {
     /// Process that decided, and its incarnation.
     pub by: (usize, u64),
-    pub subject: std::sync::Arc<Subject>,
+    pub subject: std::sync::Arc<ReconcileTarget>,
     pub revisions: Vec<Revision>,
     /// Runs of the workload that were known to have failed.
     pub refused: Vec<Run>,
@@ -71,11 +73,11 @@ pub struct Games {
     under_way: BTreeMap<RequestId, bool>,
     /// Whether one of its writes has succeeded, and whether one has failed.
     wrote: (bool, bool),
-    limits: Limits,
+    limits: DriverLimits,
 }
 
 impl Games {
-    pub fn new(limits: Limits) -> Self {
+    pub fn new(limits: DriverLimits) -> Self {
         Self {
             driver: Driver::new(true, limits),
             watches: Watches::default(),
@@ -121,32 +123,33 @@ impl Games {
             self.nodes_watched = Some(now);
         }
         for news in news {
-            self.driver.handle(Input::News(news), now_of(now));
+            self.driver.handle(DriverInput::Watch(news), now_of(now));
         }
         shown
     }
 
     /// Handles the response to a request.
-    pub fn answered(&mut self, id: RequestId, answer: Result<Answer, CallError>, now: Timestamp) {
+    pub fn answered(&mut self, id: RequestId, answer: Result<Response, RequestError>, now: Timestamp) {
         if let Some(writes) = self.under_way.remove(&id) {
             self.wrote.0 |= answer.is_ok() && writes;
             // A read counts as a failure, because its purpose may have failed.
             self.wrote.1 |= answer.is_err() || !writes;
         }
-        self.driver.handle(Input::Answered(id, answer), now_of(now));
+        self.driver.handle(DriverInput::Response(id, answer), now_of(now));
     }
 
     /// Returns the next output of the driver.
-    pub fn poll(&mut self, now: Timestamp) -> Option<Output> {
+    pub fn poll(&mut self, now: Timestamp) -> Option<DriverOutput> {
         let watched = self.nodes_watched.map(clock);
-        self.driver.handle(Input::NodesWatched(watched), now_of(now));
+        self.driver
+            .handle(DriverInput::NodesWatched(watched), now_of(now));
         self.driver.poll(now_of(now))
     }
 
     /// Records the duration of a decision.
     pub fn took(&mut self, decided: &Decided, took: Duration) {
         let begun = decided.subject.decided.mono;
-        self.driver.took(&decided.subject.key, begun, took);
+        self.driver.record_duration(&decided.subject.key, begun, took);
     }
 
     /// Whether there is work now.
@@ -198,7 +201,7 @@ impl Games {
     pub fn sent(&mut self, request: &Request) -> Option<Rc<Seen>> {
         request.subject.as_ref()?;
         self.asked = true;
-        let writes = !matches!(request.call, Call::Read(..) | Call::ReadNode(_));
+        let writes = !matches!(request.call, ApiCall::Read(..) | ApiCall::ReadNode(_));
         self.under_way.insert(request.id, writes);
         assert!(
             self.under_way.len() <= self.limits.calls.at_once,
@@ -206,13 +209,13 @@ impl Games {
             self.under_way.len(),
             self.limits
         );
-        if let Call::WriteStatus(_) = request.call {
+        if let ApiCall::WriteStatus(_) = request.call {
             let (done, failed) = self.wrote;
             assert!(!done || failed, "a status of how it was before: {request:#?}");
         }
         let versioned = match &request.call {
-            Call::Act(Action::ResetRetry(_) | Action::Pause) => Some(""),
-            Call::Act(action) => pod_of(action),
+            ApiCall::Act(Action::ResetRetry(_) | Action::Pause) => Some(""),
+            ApiCall::Act(action) => pod_of(action),
             _ => None,
         };
         if let Some(name) = versioned {

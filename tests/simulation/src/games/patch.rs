@@ -13,27 +13,27 @@ use crate::kubelet::set_condition;
 pub(super) fn patch(pod: &mut api::Pod, action: &Action, seen: &Seen, now: Timestamp) {
     let notes = pod.metadata.annotations.get_or_insert_default();
     match action {
-        Action::Adopt(_) => {
+        Action::AdoptPod(_) => {
             pod.metadata.owner_references = Some(vec![owner(&seen.subject.key.1, seen.uid())]);
         }
-        Action::Release(_) => pod.metadata.owner_references = None,
-        Action::Unmark(_) => {
+        Action::ReleasePod(_) => pod.metadata.owner_references = None,
+        Action::ClearSelection(_) => {
             notes.remove(names::DELETING);
             notes.remove(names::CHOSEN_FOR);
         }
-        Action::Mark(_, text) => {
+        Action::RecordSelection(_, text) => {
             notes.insert(names::DELETING.to_owned(), "true".to_owned());
             notes.insert(names::CHOSEN_FOR.to_owned(), text.clone());
         }
         Action::Confirm(confirmed) => {
             notes.insert(names::CONFIRMED.to_owned(), confirmed.revision().to_owned());
         }
-        Action::PutIn(_, finished) => {
+        Action::SetReady(_, finished) => {
             let status = pod.status.get_or_insert_default();
             let mark = finished.as_ref().map(|finished| finished.mark.as_str());
             set_condition(status, names::IN_PLACE_READY, true, mark, now);
         }
-        Action::TakeOut(update, _) => {
+        Action::SetNotReady(update, _) => {
             let status = pod.status.get_or_insert_default();
             // A pod out of service is no longer ready; the next report of the kubelet says so.
             set_condition(status, names::IN_PLACE_READY, false, Some(update.to()), now);

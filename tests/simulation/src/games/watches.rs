@@ -3,7 +3,7 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use gamedeployment_driver::news::{Event, News, NodeFacts, OwnedRevision, Template, Workload};
+use gamedeployment_driver::watch_event::{Event, NodeFacts, OwnedRevision, Template, WatchEvent, Workload};
 use jiff::Timestamp;
 
 use crate::objects::{
@@ -11,7 +11,7 @@ use crate::objects::{
 };
 use crate::process::clock;
 use crate::server::Server;
-use crate::server::table::{News as Shows, Table, Watch};
+use crate::server::table::{Table, Watch, WatchEvent as Shows};
 
 /// Number of watched kinds.
 pub const KINDS: usize = 6;
@@ -59,26 +59,46 @@ impl Watches {
     }
 
     /// Returns the next item of a kind's watch.
-    pub(super) fn next(&mut self, server: &Server, kind: usize, now: Timestamp) -> (Vec<News>, Shown) {
+    pub(super) fn next(&mut self, server: &Server, kind: usize, now: Timestamp) -> (Vec<WatchEvent>, Shown) {
         match kind {
-            0 => next(&server.workloads, &mut self.workloads, workload, News::Workload),
-            1 => next(&server.pods, &mut self.pods, |pod| pod.read.clone(), News::Pod),
-            2 => next(&server.revisions, &mut self.revisions, revision, News::Revision),
+            0 => next(
+                &server.workloads,
+                &mut self.workloads,
+                workload,
+                WatchEvent::Workload,
+            ),
+            1 => next(
+                &server.pods,
+                &mut self.pods,
+                |pod| pod.read.clone(),
+                WatchEvent::Pod,
+            ),
+            2 => next(
+                &server.revisions,
+                &mut self.revisions,
+                revision,
+                WatchEvent::Revision,
+            ),
             RUNS => {
                 let since = self.runs_watched.map(clock);
-                let news = |event| News::Run(event, since);
+                let news = |event| WatchEvent::Run(event, since);
                 let (events, shown) = next(&server.runs, &mut self.runs, |run| run.read.clone(), news);
                 if !events.is_empty() && self.runs_watched.is_none() {
                     self.runs_watched = Some(now);
                 }
                 (events, shown)
             }
-            4 => next(&server.templates, &mut self.templates, template, News::Template),
+            4 => next(
+                &server.templates,
+                &mut self.templates,
+                template,
+                WatchEvent::Template,
+            ),
             _ => next(
                 &server.nodes,
                 &mut self.nodes,
                 |_| NodeFacts::default(),
-                News::Node,
+                WatchEvent::Node,
             ),
         }
     }
@@ -114,8 +134,8 @@ fn next<T: Object, K>(
     table: &Table<T>,
     watch: &mut Watch<T>,
     read: impl Fn(&T) -> K,
-    news: impl Fn(Event<K>) -> News,
-) -> (Vec<News>, Shown) {
+    news: impl Fn(Event<K>) -> WatchEvent,
+) -> (Vec<WatchEvent>, Shown) {
     let any = table.has_news(watch);
     let (shows, expired) = table.next(watch);
     let of = |object: &Rc<T>| (key(&object.id().name), read(object));
@@ -124,18 +144,18 @@ fn next<T: Object, K>(
         Some(Shows::List(all)) => {
             let listed = all.iter().map(|object| {
                 let (key, value) = of(object);
-                Event::Listed(key, value)
+                Event::InitApply(key, value)
             });
-            let begins = std::iter::once(Event::ListBegins);
-            begins.chain(listed).chain([Event::ListEnds]).collect()
+            let begins = std::iter::once(Event::Init);
+            begins.chain(listed).chain([Event::InitDone]).collect()
         }
         Some(Shows::Apply(object)) => {
             let (key, value) = of(&object);
-            vec![Event::Applied(key, value)]
+            vec![Event::Apply(key, value)]
         }
         Some(Shows::Delete(object)) => {
             let id = object.id();
-            vec![Event::Deleted(key(&id.name), id.uid.clone())]
+            vec![Event::Delete(key(&id.name), id.uid.clone())]
         }
     };
     (events.into_iter().map(news).collect(), Shown { any, expired })

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use gamedeployment_core::plan::Action;
-use gamedeployment_driver::request::{self, Answer as Answered, Call, Object};
+use gamedeployment_driver::request::{self, ApiCall, Object, Response as Answered};
 use jiff::Timestamp;
 
 use crate::games::{Seen, perform};
@@ -14,18 +14,18 @@ use crate::world::World;
 impl World {
     pub(super) fn perform_games(
         &mut self,
-        call: &Call,
+        call: &ApiCall,
         seen: Option<&Seen>,
         late: bool,
         sent: Timestamp,
-    ) -> Result<Answered, request::CallError> {
-        let (Call::Act(action), Some(seen)) = (call, seen) else {
+    ) -> Result<Answered, request::RequestError> {
+        let (ApiCall::Act(action), Some(seen)) = (call, seen) else {
             let answer = perform(&mut self.server, call, seen, self.now);
             match (call, &answer) {
-                (Call::WriteStatus(_), Ok(_)) => {
+                (ApiCall::WriteStatus(_), Ok(_)) => {
                     self.tell(|| "the status of the workload is written".to_owned());
                 }
-                (Call::DeleteRuns(runs), Ok(_)) => {
+                (ApiCall::DeleteRuns(runs), Ok(_)) => {
                     self.totals.together += 1;
                     self.tell(|| format!("runs are deleted together: {}", runs.len()));
                 }
@@ -153,13 +153,13 @@ fn is_own(pod: &PodObject, seen: &Seen) -> bool {
 /// Returns the existing pod that an action changes.
 pub fn pod_of(action: &Action) -> Option<&str> {
     match action {
-        Action::Adopt(at)
-        | Action::Release(at)
-        | Action::Mark(at, _)
-        | Action::Unmark(at)
-        | Action::PutIn(at, _) => Some(&at.name),
+        Action::AdoptPod(at)
+        | Action::ReleasePod(at)
+        | Action::RecordSelection(at, _)
+        | Action::ClearSelection(at)
+        | Action::SetReady(at, _) => Some(&at.name),
         Action::DeletePod(delete) => Some(&delete.pod().name),
-        Action::TakeOut(update, _) | Action::WriteUpdate(update, _) => Some(&update.pod().name),
+        Action::SetNotReady(update, _) | Action::WriteUpdate(update, _) => Some(&update.pod().name),
         Action::Confirm(confirmed) => Some(&confirmed.pod().name),
         _ => None,
     }
@@ -168,13 +168,13 @@ pub fn pod_of(action: &Action) -> Option<&str> {
 /// Returns UID and version of the existing pod that an action changes.
 pub fn version_of(action: &Action) -> Option<(&str, &str)> {
     let pod = match action {
-        Action::Adopt(at)
-        | Action::Release(at)
-        | Action::Mark(at, _)
-        | Action::Unmark(at)
-        | Action::PutIn(at, _) => at,
+        Action::AdoptPod(at)
+        | Action::ReleasePod(at)
+        | Action::RecordSelection(at, _)
+        | Action::ClearSelection(at)
+        | Action::SetReady(at, _) => at,
         Action::DeletePod(delete) => delete.pod(),
-        Action::TakeOut(update, _) | Action::WriteUpdate(update, _) => update.pod(),
+        Action::SetNotReady(update, _) | Action::WriteUpdate(update, _) => update.pod(),
         Action::Confirm(confirmed) => confirmed.pod(),
         _ => return None,
     };
@@ -185,18 +185,22 @@ pub fn version_of(action: &Action) -> Option<(&str, &str)> {
 fn brief(action: &Action) -> String {
     match action {
         Action::CreatePod(new) => format!("create pod {}", new.name),
-        Action::DeletePod(delete) => format!("delete pod {} ({})", delete.pod().name, delete.grounds()),
-        Action::TakeOut(update, _) => {
+        Action::DeletePod(delete) => format!("delete pod {} ({})", delete.pod().name, delete.open_reason()),
+        Action::SetNotReady(update, _) => {
             format!(
                 "take {} out for {} ({})",
                 update.pod().name,
                 update.to(),
-                update.grounds()
+                update.open_reason()
             )
         }
         Action::WriteUpdate(update, change) => {
             let images: Vec<_> = change.images.values().collect();
-            format!("write {} {images:?} ({})", update.pod().name, update.grounds())
+            format!(
+                "write {} {images:?} ({})",
+                update.pod().name,
+                update.open_reason()
+            )
         }
         Action::CreateRun(new) => format!(
             "create run {}",
@@ -204,8 +208,8 @@ fn brief(action: &Action) -> String {
         ),
         Action::DeleteRun(at) => format!("delete run {}", at.name),
         Action::CreateRevision(new) => format!("create revision {}", new.name),
-        Action::Mark(at, text) => format!("mark {} {text}", at.name),
-        Action::Unmark(at) => format!("unmark {}", at.name),
+        Action::RecordSelection(at, text) => format!("mark {} {text}", at.name),
+        Action::ClearSelection(at) => format!("unmark {}", at.name),
         other => format!("{other:?}").chars().take(90).collect(),
     }
 }

@@ -72,7 +72,7 @@ fn check_direction(action: &Action, acted: &Acted<'_>, wanted: &Workload, recrea
                 numbers()
             );
         }
-        Action::TakeOut(update, _) | Action::WriteUpdate(update, _) => {
+        Action::SetNotReady(update, _) | Action::WriteUpdate(update, _) => {
             assert!(!is_old(update.to()), "turned back: {action:#?}");
             let before = acted.before.as_ref().unwrap().read.revision();
             assert!(!is_old(before) || old > partition, "one less: {}", numbers());
@@ -151,13 +151,13 @@ impl Referee {
         };
         match action {
             Action::DeletePod(delete) => carries(delete.pod()),
-            Action::TakeOut(update, _) | Action::WriteUpdate(update, _) => carries(update.pod()),
+            Action::SetNotReady(update, _) | Action::WriteUpdate(update, _) => carries(update.pod()),
             Action::Confirm(confirmed) => carries(confirmed.pod()),
-            Action::Adopt(at)
-            | Action::Release(at)
-            | Action::Mark(at, _)
-            | Action::Unmark(at)
-            | Action::PutIn(at, _) => {
+            Action::AdoptPod(at)
+            | Action::ReleasePod(at)
+            | Action::RecordSelection(at, _)
+            | Action::ClearSelection(at)
+            | Action::SetReady(at, _) => {
                 carries(at);
             }
             Action::DeleteRun(at) => assert!(!at.uid.is_empty()),
@@ -176,7 +176,7 @@ impl Referee {
             assert!(room.active <= most, "{} pods of at most {most}", room.active);
         }
         let takes = match action {
-            Action::DeletePod(_) | Action::TakeOut(..) => true,
+            Action::DeletePod(_) | Action::SetNotReady(..) => true,
             Action::WriteUpdate(_, change) => !change.images.is_empty(),
             _ => false,
         };

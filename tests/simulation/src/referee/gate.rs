@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use gamedeployment_core::gate::{Confirmed, Delete, Grounds, Update};
+use gamedeployment_core::gate::{Confirmed, Delete, OpenReason, Update};
 use gamedeployment_core::hook_kind::HookKind;
 use gamedeployment_core::plan::{Action, PodChange};
 use gamedeployment_core::template::Template;
@@ -71,27 +71,27 @@ impl Referee {
         self.check_write(action, acted);
         let used = match action {
             Action::DeletePod(delete) => self.deletes(delete, acted),
-            Action::TakeOut(update, _) => self.takes_out(update, acted),
+            Action::SetNotReady(update, _) => self.takes_out(update, acted),
             Action::WriteUpdate(update, change) => self.updates(update, change, acted),
             Action::Confirm(confirmed) => self.confirms(confirmed, acted),
-            Action::Mark(_, text) => {
+            Action::RecordSelection(_, text) => {
                 let intent = text.rsplit_once('@').unwrap().0.to_owned();
                 self.chosen
                     .insert(pod(acted).id.uid.clone(), (acted.version, intent));
                 false
             }
-            Action::Unmark(_) => {
+            Action::ClearSelection(_) => {
                 self.chosen.remove(&pod(acted).id.uid);
                 false
             }
-            Action::Adopt(_) => {
+            Action::AdoptPod(_) => {
                 assert!(
                     acted.ends_since.is_none_or(|since| since >= acted.seen.at),
                     "a workload adopts that was being deleted when it was decided on: {action:#?}"
                 );
                 false
             }
-            Action::PutIn(..) => {
+            Action::SetReady(..) => {
                 self.out.remove(&pod(acted).id.uid);
                 false
             }
@@ -185,10 +185,10 @@ impl Referee {
         let Some(kind) = kinds.iter().copied().find(|kind| has_hook(acted.seen, *kind)) else {
             return false;
         };
-        let grounds = delete.grounds();
+        let open_reason = delete.open_reason();
         assert!(
-            matches!(grounds, Grounds::Verdict { .. }),
-            "{grounds:?}: {:#?}",
+            matches!(open_reason, OpenReason::Verdict { .. }),
+            "{open_reason:?}: {:#?}",
             pod.read
         );
         let Some((since, intent)) = chosen else {

@@ -15,7 +15,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use crate::objects::{
     NodeObject, Object, PodObject, RevisionObject, RunObject, TemplateObject, WorkloadObject,
 };
-use runtime_core::candidate::{Call, Found, Written};
+use runtime_core::candidate::{LeaseCall, LeaseRecord, WriteOutcome};
 use table::Table;
 
 /// Reason for a refused write.
@@ -65,7 +65,7 @@ pub struct Server {
     pub templates: Table<TemplateObject>,
     pub nodes: Table<NodeObject>,
     /// Lease of each operator.
-    leases: [Option<Found>; 2],
+    leases: [Option<LeaseRecord>; 2],
     /// Whether a user has deleted it: from then on, two leaders may overlap.
     pub leases_deleted: [bool; 2],
     /// Maximum number of pods; `None` for no limit.
@@ -111,7 +111,7 @@ impl Server {
         metadata.resource_version = Some(self.number().to_string());
     }
 
-    pub fn lease(&self, of: usize) -> Option<Found> {
+    pub fn lease(&self, of: usize) -> Option<LeaseRecord> {
         self.leases[of].clone()
     }
 
@@ -120,27 +120,27 @@ impl Server {
         &mut self,
         of: usize,
         holder: &str,
-        call: &Call,
+        call: &LeaseCall,
         lease: std::time::Duration,
-    ) -> Written {
+    ) -> WriteOutcome {
         let version = self.number().to_string();
         let (expected, transitions) = match call {
-            Call::Read => return Written::Unknown,
-            Call::Create => (None, 0),
-            Call::Take { version, transitions } | Call::Renew { version, transitions } => {
+            LeaseCall::Read => return WriteOutcome::Unknown,
+            LeaseCall::Create => (None, 0),
+            LeaseCall::Take { version, transitions } | LeaseCall::Renew { version, transitions } => {
                 (Some(version.clone()), *transitions)
             }
         };
         if self.leases[of].as_ref().map(|found| found.version.clone()) != expected {
-            return Written::Conflict;
+            return WriteOutcome::Conflict;
         }
-        self.leases[of] = Some(Found {
+        self.leases[of] = Some(LeaseRecord {
             version: version.clone(),
             holder: holder.to_owned(),
             lease,
             transitions,
         });
-        Written::Done(version)
+        WriteOutcome::Done(version)
     }
 
     /// Deletes a Lease, as a user would.

@@ -10,7 +10,7 @@ const REMEMBERED: usize = 60;
 
 /// Item of a watch.
 #[derive(Debug)]
-pub enum News<T> {
+pub enum WatchEvent<T> {
     /// All objects at one moment.
     List(Vec<Rc<T>>),
     /// Current state of an object.
@@ -19,7 +19,7 @@ pub enum News<T> {
     Delete(Rc<T>),
 }
 
-impl<T> Clone for News<T> {
+impl<T> Clone for WatchEvent<T> {
     fn clone(&self) -> Self {
         match self {
             Self::List(all) => Self::List(all.clone()),
@@ -45,7 +45,7 @@ pub enum Watch<T> {
 #[derive(Debug)]
 pub struct Table<T> {
     live: BTreeMap<String, Rc<T>>,
-    log: VecDeque<News<T>>,
+    log: VecDeque<WatchEvent<T>>,
     /// Number of the oldest remembered change.
     first: u64,
 }
@@ -84,16 +84,16 @@ impl<T: Object> Table<T> {
 
     pub fn put(&mut self, object: Rc<T>) {
         self.live.insert(object.id().name.clone(), object.clone());
-        self.note(News::Apply(object));
+        self.note(WatchEvent::Apply(object));
     }
 
     /// Removes an object. `last` is its state in the delete event, with its own version.
     pub fn remove(&mut self, last: Rc<T>) {
         self.live.remove(&last.id().name);
-        self.note(News::Delete(last));
+        self.note(WatchEvent::Delete(last));
     }
 
-    fn note(&mut self, news: News<T>) {
+    fn note(&mut self, news: WatchEvent<T>) {
         self.log.push_back(news);
         if self.log.len() > REMEMBERED {
             self.log.pop_front();
@@ -112,7 +112,7 @@ impl<T: Object> Table<T> {
 
     /// Returns the next item of a watch. A closed or expired watch lists first and delivers the list the next
     /// time. Also returns whether it had expired.
-    pub fn next(&self, watch: &mut Watch<T>) -> (Option<News<T>>, bool) {
+    pub fn next(&self, watch: &mut Watch<T>) -> (Option<WatchEvent<T>>, bool) {
         match std::mem::take(watch) {
             Watch::Closed => {
                 *watch = Watch::Listed(self.live.values().cloned().collect(), self.end());
@@ -120,7 +120,7 @@ impl<T: Object> Table<T> {
             }
             Watch::Listed(all, at) => {
                 *watch = Watch::Streaming(at);
-                (Some(News::List(all)), false)
+                (Some(WatchEvent::List(all)), false)
             }
             Watch::Streaming(at) if at < self.first => (None, true),
             Watch::Streaming(at) => {

@@ -6,7 +6,7 @@ use fastrand::Rng;
 use gamedeployment_core::plan::Action;
 use jiff::Timestamp;
 
-use gamedeployment_driver::request::{Call, Decided, Output, Request};
+use gamedeployment_driver::request::{ApiCall, Decided, DriverOutput, Request};
 
 use super::{FLEET, World, is_fresh};
 use crate::games::Seen;
@@ -77,20 +77,23 @@ impl World {
             && let Some(output) = games.poll(now)
         {
             match output {
-                Output::Send(request) => self.asked(at, request),
-                Output::Decided(decided) => {
+                DriverOutput::Send(request) => self.asked(at, request),
+                DriverOutput::Decided(decided) => {
                     decisions += 1;
                     assert!(decisions < 100, "it decides again and again, and nothing happens");
                     self.decided(at, &decided);
                 }
-                Output::Concluded { .. } => games.concluded(),
-                Output::Warn(_, warnings) => self.tell(|| {
+                DriverOutput::Concluded { .. } => games.concluded(),
+                DriverOutput::EmitWarnings(_, warnings) => self.tell(|| {
                     let words: Vec<_> = warnings.iter().map(|warning| warning.message.as_str()).collect();
                     format!("people are warned: {}", words.join("; "))
                 }),
-                Output::Overdue(_) => self.totals.overdue += 1,
-                Output::Tell(..) | Output::Wrote(..) | Output::Refused(_) | Output::Forgotten(_) => {}
-                Output::Unreadable(..) => panic!("everything can be read here"),
+                DriverOutput::Overdue(_) => self.totals.overdue += 1,
+                DriverOutput::EmitEvents(..)
+                | DriverOutput::WriteFinished(..)
+                | DriverOutput::HookUnsuccessful(_)
+                | DriverOutput::WorkloadDeleted(_) => {}
+                DriverOutput::Unreadable(..) => panic!("everything can be read here"),
             }
         }
     }
@@ -100,7 +103,7 @@ impl World {
             return;
         };
         let seen = games.sent(&request);
-        if let (Call::Act(Action::ResetRetry(kinds)), Some(seen)) = (&request.call, &seen) {
+        if let (ApiCall::Act(Action::ResetRetry(kinds)), Some(seen)) = (&request.call, &seen) {
             Referee::resets_retry(kinds, seen);
         }
         self.send(at, What::Games(request, seen));

@@ -13,7 +13,7 @@ fn a_verdict_of_an_earlier_choice_counts_no_more() {
     assert_eq!((script.marked().len(), script.runs().len()), (1, 1));
     // The victim is released, and the operator ends before it removes the run, which then succeeds.
     script.scale(3);
-    script.end_after(|action| matches!(action, Action::Unmark(_)));
+    script.end_after(|action| matches!(action, Action::ClearSelection(_)));
     assert_eq!((script.marked().len(), script.runs().len()), (0, 1));
     script.world.answer_all();
     script.scale(2);
@@ -39,7 +39,7 @@ fn an_update_that_is_called_off_takes_its_verdict_with_it() {
     script.rest();
     script.world.answer_all();
     script.seconds(1);
-    script.end_after(|action| matches!(action, Action::TakeOut(..)));
+    script.end_after(|action| matches!(action, Action::SetNotReady(..)));
     let out_of_service = |script: &Script| script.pods().iter().all(|pod| pod.read.is_out_of_service());
     assert!(out_of_service(&script));
     // Removing the run fails for some time, for every leader.
@@ -58,7 +58,7 @@ fn a_verdict_does_not_count_for_a_container_that_has_started_since_the_question(
     let mut script = Script::fleet(2, "RollingUpdate", Hooks::PreDelete);
     script.silent = true;
     script.scale(1);
-    script.end_after(|action| matches!(action, Action::Mark(..)));
+    script.end_after(|action| matches!(action, Action::RecordSelection(..)));
     let victim = script.marked().pop_first().unwrap();
     let name = script
         .pods()

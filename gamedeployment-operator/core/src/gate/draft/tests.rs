@@ -50,10 +50,10 @@ fn in_full(step: &HookStep, template: &HookTemplateSpec, added: &[Added<'_>]) ->
 /// Compares the results of both implementations.
 fn same(step: &HookStep, template: &HookTemplateSpec, added: &[Added<'_>]) -> Result<(), TestCaseError> {
     let draft = Draft::new(step, FoundTemplate::Found(template));
-    let draft = draft.map_err(|obstacle| TestCaseError::fail(obstacle.message))?;
+    let draft = draft.map_err(|blocker| TestCaseError::fail(blocker.message))?;
     let Some(spec) = in_full(step, template, added) else {
         prop_assert_eq!(
-            draft.check(added).map_err(|obstacle| obstacle.reason),
+            draft.check(added).map_err(|blocker| blocker.reason),
             Err(WorkloadReason::HookArgumentsUnresolved)
         );
         return Ok(());

@@ -11,10 +11,10 @@ pub(super) fn at(milliseconds: i64) -> Timestamp {
 
 /// Harness for a run: writes succeed and measurements take 10 ms.
 pub(super) struct Harness {
-    pub(super) spec: Result<ResolvedRun, Problems>,
+    pub(super) spec: Result<ResolvedRun, FieldErrors>,
     pub(super) time_to_live: Option<Duration>,
     pub(super) status: HookRunStatus,
-    pub(super) in_flight: Vec<(Slot, i64)>,
+    pub(super) in_flight: Vec<(MeasurementKey, i64)>,
     pub(super) outcomes: Vec<Outcome>,
     pub(super) now: i64,
     /// Results of each metric's next measurements; the last one repeats.
@@ -40,7 +40,7 @@ impl Harness {
     }
 
     pub(super) fn plan(&self) -> Plan {
-        let in_flight: Vec<Slot> = self.in_flight.iter().map(|(slot, _)| slot.clone()).collect();
+        let in_flight: Vec<MeasurementKey> = self.in_flight.iter().map(|(slot, _)| slot.clone()).collect();
         let view = View {
             spec: self.spec.as_ref(),
             time_to_live: self.time_to_live,
@@ -87,7 +87,7 @@ impl Harness {
             .into_iter()
             .partition(|(_, since)| since + 10 <= now);
         self.in_flight = rest;
-        let done: Vec<(Slot, i64)> = done;
+        let done: Vec<(MeasurementKey, i64)> = done;
         for (slot, since) in done {
             let letters = self
                 .script

@@ -16,7 +16,7 @@ fn time(second: i64) -> serde_json::Value {
     serde_json::json!(at(second).to_string())
 }
 
-fn run(spec: serde_json::Value) -> Result<ResolvedRun, Problems> {
+fn run(spec: serde_json::Value) -> Result<ResolvedRun, FieldErrors> {
     let spec: HookRunSpec = serde_json::from_value(spec).unwrap();
     resolve_run(&spec)
 }
@@ -37,7 +37,7 @@ fn status(text: serde_json::Value) -> HookRunStatus {
 
 /// Returns the plan for a run that was taken up at second 0.
 fn plan(
-    run: &Result<ResolvedRun, Problems>,
+    run: &Result<ResolvedRun, FieldErrors>,
     status: &HookRunStatus,
     outcomes: &[Outcome],
     now: Timestamp,
@@ -57,7 +57,7 @@ fn plan(
 
 fn success(metric: &str, number: i64) -> Outcome {
     Outcome {
-        slot: Slot {
+        slot: MeasurementKey {
             metric: metric.into(),
             number,
         },

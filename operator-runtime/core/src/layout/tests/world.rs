@@ -4,21 +4,21 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::candidate::{Call, Candidate, Written};
+use crate::candidate::{Candidate, LeaseCall, WriteOutcome};
 
 /// Call under way. A read returns the state at the time of its arrival.
 #[derive(Debug, Clone)]
 enum Sent {
     Look {
-        then: Option<Call>,
+        then: Option<LeaseCall>,
         began: Duration,
-        answer: Option<Vec<(String, Found)>>,
+        answer: Option<Vec<(String, LeaseRecord)>>,
     },
     Write {
-        call: Call,
+        call: LeaseCall,
         began: Duration,
         until: Option<Duration>,
-        answer: Option<Written>,
+        answer: Option<WriteOutcome>,
     },
 }
 
@@ -32,33 +32,33 @@ struct Process {
 
 #[derive(Debug, Default)]
 struct Server {
-    leases: BTreeMap<String, Found>,
+    leases: BTreeMap<String, LeaseRecord>,
     version: u32,
 }
 
 impl Server {
-    fn write(&mut self, lease: &str, by: &str, call: &Call) -> Written {
+    fn write(&mut self, lease: &str, by: &str, call: &LeaseCall) -> WriteOutcome {
         let (precondition, transitions) = match call {
-            Call::Read => return Written::Unknown,
-            Call::Create => (None, 0),
-            Call::Take { version, transitions } | Call::Renew { version, transitions } => {
+            LeaseCall::Read => return WriteOutcome::Unknown,
+            LeaseCall::Create => (None, 0),
+            LeaseCall::Take { version, transitions } | LeaseCall::Renew { version, transitions } => {
                 (Some(version.clone()), *transitions)
             }
         };
         if self.leases.get(lease).map(|found| found.version.clone()) != precondition {
-            return Written::Conflict;
+            return WriteOutcome::Conflict;
         }
         self.version += 1;
         let version = self.version.to_string();
-        let found = Found {
+        let found = LeaseRecord {
             transitions,
             ..found(&version, by)
         };
         self.leases.insert(lease.to_owned(), found);
-        Written::Done(version)
+        WriteOutcome::Done(version)
     }
 
-    fn list(&self) -> Vec<(String, Found)> {
+    fn list(&self) -> Vec<(String, LeaseRecord)> {
         let all = self.leases.iter();
         all.map(|(lease, found)| (lease.clone(), found.clone())).collect()
     }
@@ -83,7 +83,7 @@ impl Process {
     fn begin(&mut self, server: &Server, now: Duration) {
         self.layouts.check_lapse(now, self.candidate.leads_until(now));
         let call = match self.candidate.next() {
-            Call::Read => self.candidate.read(server.leases.get(&self.lease).cloned(), now),
+            LeaseCall::Read => self.candidate.read(server.leases.get(&self.lease).cloned(), now),
             call => Some(call),
         };
         match call {
@@ -93,7 +93,7 @@ impl Process {
         }
     }
 
-    fn look(&mut self, then: Option<Call>, began: Duration) {
+    fn look(&mut self, then: Option<LeaseCall>, began: Duration) {
         self.sent = Some(Sent::Look {
             then,
             began,
@@ -101,10 +101,10 @@ impl Process {
         });
     }
 
-    fn write(&mut self, call: Call, began: Duration) {
+    fn write(&mut self, call: LeaseCall, began: Duration) {
         let until = self.candidate.leads_until(began);
         self.sent = Some(Sent::Write {
-            until: until.filter(|_| matches!(call, Call::Renew { .. })),
+            until: until.filter(|_| matches!(call, LeaseCall::Renew { .. })),
             call,
             began,
             answer: None,
@@ -143,7 +143,7 @@ impl Process {
                 until,
                 answer,
             }) => {
-                let written = answer.filter(|_| !lost).unwrap_or(Written::Unknown);
+                let written = answer.filter(|_| !lost).unwrap_or(WriteOutcome::Unknown);
                 self.candidate.wrote(&call, began, written);
                 self.layouts.check_lapse(now, until);
                 if self.candidate.leads_until(now).is_some() && !self.layouts.alone() {
@@ -155,7 +155,7 @@ impl Process {
     }
 
     fn give_back(&mut self, server: &mut Server, now: Duration) {
-        if let (Call::Renew { version, .. }, Some(_)) =
+        if let (LeaseCall::Renew { version, .. }, Some(_)) =
             (self.candidate.next(), self.candidate.leads_until(now))
         {
             let lease = server.leases.get_mut(&self.lease);

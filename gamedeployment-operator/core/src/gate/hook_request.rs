@@ -1,0 +1,248 @@
+//! The HookRun of a pod: its name, its labels and its rendered spec.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use shared_api::HookRun;
+use shared_api::names::{self, argument, hook_run_annotation as annotation, hook_run_label as label};
+use shared_api::reason::WorkloadReason;
+
+use super::Intent;
+use super::draft::{Added, Draft};
+use crate::digest::digest_of_text;
+use crate::hook_kind::HookKind;
+use crate::pod::Pod;
+use crate::workload::Workload;
+
+/// Longest name that the API server accepts.
+const MAX_NAME_LEN: usize = 253;
+
+/// Reason why a hook cannot run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HookBlocker {
+    /// Reason used in conditions and events.
+    pub reason: WorkloadReason,
+    /// Names the missing piece and the fix.
+    pub message: String,
+}
+
+/// A HookRun to create.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NewRun {
+    /// The complete object: name, labels, owner and rendered spec.
+    pub run: HookRun,
+}
+
+impl NewRun {
+    /// The hook that it runs; `None` for a canary step.
+    pub fn kind(&self) -> Option<HookKind> {
+        let labels = self.run.metadata.labels.as_ref();
+        HookKind::from_label(labels?.get(label::TYPE)?)
+    }
+
+    /// Whether it is for the deletion of a surplus or named pod.
+    pub fn is_for_deletion(&self) -> bool {
+        let notes = self.run.metadata.annotations.as_ref();
+        notes.and_then(|notes| notes.get(annotation::INTENT)) == Some(&Intent::Delete.text())
+    }
+}
+
+/// A possible HookRun for a pod. The object is rendered only on creation: most pods wait for their turn or
+/// already have a run.
+#[derive(Debug, Clone)]
+pub struct HookRequest<'a> {
+    workload: &'a Workload,
+    draft: Rc<Draft<'a>>,
+    pub(super) kind: HookKind,
+    pub(super) intent: Intent,
+    pub(super) pod: &'a Pod,
+    arguments: Vec<Added<'a>>,
+    /// Name of the run.
+    pub(super) name: String,
+}
+
+impl<'a> HookRequest<'a> {
+    /// Returns the question, or the obstacle that prevents it.
+    pub(super) fn new(
+        workload: &'a Workload,
+        draft: Rc<Draft<'a>>,
+        kind: HookKind,
+        intent: &Intent,
+        pod: &'a Pod,
+        modified: &[String],
+    ) -> Result<Self, HookBlocker> {
+        let template = draft.template_name();
+        let name = format!(
+            "{}-{}-{}-{template}",
+            kind.prefix(),
+            pod.revision(),
+            pod.instance()
+        );
+        let hook_request = Self {
+            workload,
+            draft,
+            kind,
+            intent: intent.clone(),
+            pod,
+            arguments: arguments(workload, pod, modified),
+            name,
+        };
+        hook_request.draft.check(&hook_request.arguments)?;
+        hook_request.check_address()?;
+        check_name(&hook_request.name, hook_request.draft.template_name())?;
+        Ok(hook_request)
+    }
+
+    /// Makes the name unique by appending a digest of the pod's UID.
+    pub(super) fn with_unique_name(mut self) -> Result<Self, HookBlocker> {
+        self.name = format!("{}-{}", self.name, digest_of_text(&self.pod.uid));
+        check_name(&self.name, self.draft.template_name())?;
+        Ok(self)
+    }
+
+    /// Returns the digest of the run's spec.
+    pub(super) fn digest(&self) -> String {
+        self.draft.digest(&self.arguments)
+    }
+
+    /// Renders the HookRun.
+    pub fn render(&self) -> NewRun {
+        let mut run = HookRun::new(&self.name, self.draft.spec(&self.arguments));
+        run.metadata.namespace = Some(self.workload.namespace.clone());
+        run.metadata.labels = Some(self.labels());
+        let mut notes = BTreeMap::from([
+            (annotation::INTENT.to_owned(), self.intent.text()),
+            (annotation::SPEC_DIGEST.to_owned(), self.digest()),
+            (annotation::CONTAINERS.to_owned(), containers_text(self.pod)),
+        ]);
+        let selection = self.pod.annotation(names::pod::CHOSEN_FOR);
+        if let Some(selection) = selection.filter(|_| self.intent.deletes()) {
+            notes.insert(annotation::CHOICE.to_owned(), selection.to_owned());
+        }
+        run.metadata.annotations = Some(notes);
+        run.metadata.owner_references = Some(vec![owner(&self.workload.name, &self.workload.uid)]);
+        NewRun { run }
+    }
+
+    fn labels(&self) -> BTreeMap<String, String> {
+        let kind = self.kind.label();
+        let (revision, instance) = (self.pod.revision(), self.pod.instance());
+        let pairs = [
+            (label::TYPE, kind),
+            (label::TYPE_OLD, names::hook_kind::old_name(kind)),
+            (label::REVISION, revision),
+            (label::REVISION_OLD, revision),
+            (label::INSTANCE, instance),
+            (label::INSTANCE_OLD, instance),
+            (label::POD_UID, &self.pod.uid),
+            (label::NAME_DIGEST, &digest_of_text(&self.name)),
+        ];
+        pairs
+            .into_iter()
+            .map(|(key, value)| (key.to_owned(), value.to_owned()))
+            .collect()
+    }
+
+    /// Fails if the hook uses the pod's address and the pod has none yet.
+    fn check_address(&self) -> Result<(), HookBlocker> {
+        if self.pod.ip.is_some() {
+            return Ok(());
+        }
+        let metrics = serde_json::to_string(&self.draft.template.metrics).unwrap_or_default();
+        if metrics.contains(argument::POD_IP) {
+            let message = "the hook uses PodIP, and the pod has no address yet".to_owned();
+            return Err(HookBlocker {
+                reason: WorkloadReason::PodAddressMissing,
+                message,
+            });
+        }
+        Ok(())
+    }
+}
+
+/// Arguments that the operator adds to every run of a pod. `modified` lists the containers that the update
+/// changes.
+fn arguments<'a>(workload: &'a Workload, pod: &'a Pod, modified: &[String]) -> Vec<Added<'a>> {
+    let text = |value: &'a Option<String>| value.as_deref().unwrap_or_default();
+    let fixed = [
+        (argument::POD_NAME, pod.name.as_str()),
+        (argument::POD_NAMESPACE, &workload.namespace),
+        (argument::POD_IP, text(&pod.ip)),
+        (argument::HOST_IP, text(&pod.host_ip)),
+    ];
+    let fixed = fixed.into_iter().map(|(name, value)| Added {
+        name: Cow::Borrowed(name),
+        value: Cow::Borrowed(value),
+    });
+    let numbered = |name: &'static str| {
+        move |(number, value)| Added {
+            name: Cow::Owned(format!("{name}[{number}]")),
+            value,
+        }
+    };
+    let containers = pod.containers.iter();
+    let containers = containers.map(|container| Cow::Borrowed(container.name.as_str()));
+    let modified = modified.iter().cloned().map(Cow::Owned);
+    fixed
+        .chain(containers.enumerate().map(numbered(argument::POD_CONTAINER)))
+        .chain(modified.enumerate().map(numbered(argument::MODIFIED_CONTAINER)))
+        .collect()
+}
+
+/// Fails if the run's name is too long for the API server.
+pub fn check_name(name: &str, template: &str) -> Result<(), HookBlocker> {
+    if name.len() <= MAX_NAME_LEN {
+        return Ok(());
+    }
+    let message = format!(
+        "the name of its HookRun would be {} characters long, of {MAX_NAME_LEN} that are allowed: shorten the name of \
+         HookTemplate {template}",
+        name.len()
+    );
+    Err(HookBlocker {
+        reason: WorkloadReason::HookRunNameInvalid,
+        message,
+    })
+}
+
+/// Returns an owner reference to a GameDeployment as controller.
+pub fn owner(name: &str, uid: &str) -> OwnerReference {
+    OwnerReference {
+        api_version: format!("{}/{}", names::GROUP, names::VERSION),
+        kind: "GameDeployment".to_owned(),
+        name: name.to_owned(),
+        uid: uid.to_owned(),
+        controller: Some(true),
+        block_owner_deletion: Some(true),
+    }
+}
+
+/// Returns the containers, each with a digest of its id, which changes on restart. Includes containers that
+/// are not running: players who join after a restart were not covered by the hook.
+fn containers_text(pod: &Pod) -> String {
+    let pairs = pod
+        .lasting()
+        .map(|container| format!("{}={}", container.name, digest_of_text(&container.container_id)));
+    pairs.collect::<Vec<_>>().join(",")
+}
+
+/// Returns a container that has restarted since the run was created.
+pub(super) fn restarted<'p>(pod: &'p Pod, then: &BTreeMap<String, String>) -> Option<&'p str> {
+    let other = pod.lasting().find(|container| {
+        then.get(&container.name)
+            .is_some_and(|known| *known != digest_of_text(&container.container_id))
+    });
+    other.map(|container| container.name.as_str())
+}
+
+/// Returns the metadata of an object that the workload owns.
+pub fn owned(name: &str, namespace: &str, owner: OwnerReference) -> ObjectMeta {
+    ObjectMeta {
+        name: Some(name.to_owned()),
+        namespace: Some(namespace.to_owned()),
+        owner_references: Some(vec![owner]),
+        ..ObjectMeta::default()
+    }
+}

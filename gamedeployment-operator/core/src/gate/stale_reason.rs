@@ -1,0 +1,97 @@
+//! Reasons why a run is stale.
+
+use shared_api::names::pod as names;
+use shared_api::reason::WorkloadReason;
+
+use super::{HookRequest, Run, hook_request};
+
+/// Reason why a run is stale.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StaleReason {
+    /// Text that follows "HookRun NAME does not count: ".
+    pub why: String,
+    /// Reason to report; `None` for routine causes.
+    pub reason: Option<WorkloadReason>,
+}
+
+impl StaleReason {
+    pub(super) fn reported(reason: WorkloadReason, why: String) -> Self {
+        Self {
+            why,
+            reason: Some(reason),
+        }
+    }
+
+    fn routine(why: impl Into<String>) -> Self {
+        Self {
+            why: why.into(),
+            reason: None,
+        }
+    }
+}
+
+impl StaleReason {
+    /// Whether the stale run stays: no new run is possible until its finalizers are removed.
+    pub fn is_stuck(&self) -> bool {
+        self.reason == Some(WorkloadReason::HookRunTerminating)
+    }
+}
+
+impl std::fmt::Display for StaleReason {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.why)
+    }
+}
+
+/// Returns why a run is stale for this question, if it is. Does not check its age.
+pub(super) fn of(run: &Run, hook_request: &HookRequest<'_>) -> Option<StaleReason> {
+    if run.terminating {
+        let why = "it is being deleted and not gone; remove its finalizers";
+        return Some(StaleReason::reported(
+            WorkloadReason::HookRunTerminating,
+            why.to_owned(),
+        ));
+    }
+    let (pod, intent) = (hook_request.pod, &hook_request.intent);
+    if run.pod_uid.as_deref() != Some(pod.uid.as_str()) {
+        return Some(StaleReason::routine("it does not name this pod"));
+    }
+    if run.revision != pod.revision() {
+        let why = format!("the pod was at revision {}", run.revision);
+        return Some(StaleReason::routine(why));
+    }
+    if run.intent.as_deref() != Some(intent.text().as_str()) {
+        let asked = run.intent.as_deref().unwrap_or("something else");
+        return Some(StaleReason::routine(format!("it was asked for {asked:?}")));
+    }
+    if let Some(stale_reason) = other_spec(run, &hook_request.digest()) {
+        return Some(stale_reason);
+    }
+    // A pod that was deselected and then selected again needs a new run.
+    let chosen = pod.annotation(names::DELETING) == Some("true");
+    if intent.deletes() && (!chosen || run.selection.as_deref() != pod.annotation(names::CHOSEN_FOR)) {
+        return Some(StaleReason::routine(
+            "it was asked when the pod was chosen before",
+        ));
+    }
+    let restarted = hook_request::restarted(pod, &run.containers);
+    restarted.map(|container| StaleReason::routine(format!("container {container} has restarted since")))
+}
+
+/// Returns why a run's spec differs from the one with the digest `wanted`. Only the current spec counts, and
+/// it must never have been edited. The annotation merely distinguishes an edited run from a changed hook.
+fn other_spec(run: &Run, wanted: &str) -> Option<StaleReason> {
+    let edited = || {
+        let why = "somebody has edited its spec: what was measured is not what the hook asks";
+        StaleReason::reported(WorkloadReason::HookRunEdited, why.to_owned())
+    };
+    if run.spec_digest == wanted {
+        return run.was_edited.then(edited);
+    }
+    let noted = run.noted_digest.as_deref() == Some(wanted);
+    Some(if noted {
+        edited()
+    } else {
+        StaleReason::routine("the hook or the pod's arguments have changed")
+    })
+}

@@ -1,0 +1,78 @@
+//! Names of actions in metrics, traces and recorded rejections.
+
+use super::Action;
+
+impl Action {
+    /// Name in metrics.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::CreateRevision(_) => CREATE_REVISION,
+            Self::AdoptRevision(_) => "adopt_revision",
+            Self::RenumberRevision(..) => "renumber_revision",
+            Self::DeleteRevision(_) => "delete_revision",
+            Self::AdoptPod(_) => "adopt_pod",
+            Self::ReleasePod(_) => "release_pod",
+            Self::CreatePod(_) => CREATE_POD,
+            Self::DryRunPod(..) => DRY_RUN_POD,
+            Self::RecordSelection(..) => "mark_pod",
+            Self::ClearSelection(_) => "unmark_pod",
+            Self::DeletePod(_) => "delete_pod",
+            Self::SetNotReady(..) => "take_out_pod",
+            Self::WriteUpdate(..) => "update_pod",
+            Self::SetReady(..) => "put_in_pod",
+            Self::Confirm(_) => "confirm_pod",
+            Self::CreateRun(_) => "create_hook_run",
+            Self::DeleteRun(_) => DELETE_RUN,
+            Self::ResetRetry(_) => "reset_retry",
+            Self::Pause => "pause",
+        }
+    }
+
+    /// Whether it affects the number of pods.
+    pub fn scales(&self) -> bool {
+        match self {
+            Self::AdoptPod(_)
+            | Self::ReleasePod(_)
+            | Self::CreatePod(_)
+            | Self::RecordSelection(..)
+            | Self::ClearSelection(_)
+            | Self::DeletePod(_) => true,
+            Self::CreateRun(run) => run.is_for_deletion(),
+            _ => false,
+        }
+    }
+
+    /// Name of its object; `None` for the workload.
+    pub fn object(&self) -> Option<&str> {
+        match self {
+            Self::CreateRevision(revision) => Some(&revision.name),
+            Self::AdoptRevision(revision)
+            | Self::RenumberRevision(revision, _)
+            | Self::DeleteRevision(revision) => Some(&revision.name),
+            Self::CreatePod(pod) => Some(&pod.name),
+            Self::DryRunPod(_, revision) => Some(revision),
+            Self::AdoptPod(pod)
+            | Self::ReleasePod(pod)
+            | Self::RecordSelection(pod, _)
+            | Self::ClearSelection(pod)
+            | Self::SetReady(pod, _) => Some(&pod.name),
+            Self::DeletePod(delete) => Some(&delete.pod().name),
+            Self::SetNotReady(update, _) | Self::WriteUpdate(update, _) => Some(&update.pod().name),
+            Self::Confirm(confirmed) => Some(&confirmed.pod().name),
+            Self::CreateRun(run) => run.run.metadata.name.as_deref(),
+            Self::DeleteRun(run) => Some(&run.name),
+            Self::ResetRetry(_) | Self::Pause => None,
+        }
+    }
+}
+
+/// Creation of a ControllerRevision.
+pub const CREATE_REVISION: &str = "create_revision";
+/// Creation of a pod.
+pub const CREATE_POD: &str = "create_pod";
+/// Dry-run creation of a pod.
+pub const DRY_RUN_POD: &str = "try_pod";
+/// Deletion of a HookRun.
+pub const DELETE_RUN: &str = "delete_hook_run";
+/// Write of the status.
+pub const STATUS: &str = "status";

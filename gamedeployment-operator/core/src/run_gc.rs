@@ -1,0 +1,93 @@
+//! Removal of HookRuns that nothing depends on: their pod is gone, their intent withdrawn or their verdict
+//! used.
+
+use std::cell::LazyCell;
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::dry_run::RecreationBlock;
+use crate::facts::Facts;
+use crate::gate::{GateState, PodRef, Run};
+use crate::hook_kind::HookKind;
+use crate::plan::{Action, RunRef, Warning};
+use crate::status::Findings;
+
+/// Resets `retry` of the hooks that have no unsuccessful run left.
+#[must_use]
+pub fn reset_retry(facts: &Facts<'_>) -> Option<Action> {
+    let mut reset = Vec::new();
+    let workload = facts.workload;
+    for kind in HookKind::ALL {
+        if workload.hook(kind).retry && !facts.is_clearing(kind) {
+            reset.push(kind);
+        }
+    }
+    (!reset.is_empty()).then_some(Action::ResetRetry(reset))
+}
+
+/// Removes the runs that nothing depends on, and unsuccessful runs if `retry` is set.
+pub fn remove(facts: &Facts<'_>, findings: &Findings<'_>) -> impl Iterator<Item = Action> {
+    let referenced = referenced(facts, findings);
+    let pods =
+        LazyCell::new(|| -> BTreeSet<&str> { facts.view.pods.iter().map(|pod| pod.uid.as_str()).collect() });
+    let mut voids = stale_warnings(findings);
+    let known = |run: &&&Run| !run.terminating && (run.kind.is_some() || run.canary);
+    let remove = move |run: &&Run| {
+        let retried = run.kind.is_some_and(|kind| facts.workload.hook(kind).retry) && run.is_unsuccessful();
+        let unneeded = retried || !is_in_use(run, &referenced, facts, findings);
+        let pod = run.pod_uid.as_deref();
+        unneeded.then(|| {
+            Action::DeleteRun(RunRef {
+                name: run.name.clone(),
+                uid: run.uid.clone(),
+                is_history: run.phase.is_final() && pod.is_some_and(|pod| !pods.contains(pod)),
+                stale_warning: voids.remove(run.uid.as_str()).map(Box::new),
+            })
+        })
+    };
+    facts.view.runs.iter().filter(known).filter_map(remove)
+}
+
+/// Warnings about stale runs, by UID. Usually there are none.
+fn stale_warnings<'s>(findings: &'s Findings<'_>) -> BTreeMap<&'s str, Warning> {
+    let stale_warnings = findings.gate_states().filter_map(|(pod, gate_state, _)| {
+        let GateState::Stale(run, stale_reason) = gate_state else {
+            return None;
+        };
+        let (name, why) = (&run.name, &stale_reason.why);
+        let warning = Warning {
+            pod: Some(PodRef::of(pod)),
+            reason: stale_reason.reason?,
+            message: format!("HookRun {name} does not count: {why}; the pod is asked again"),
+        };
+        Some((run.uid.as_str(), warning))
+    });
+    stale_warnings.collect()
+}
+
+fn is_in_use(run: &Run, referenced: &BTreeSet<&str>, facts: &Facts<'_>, findings: &Findings<'_>) -> bool {
+    if run.canary {
+        // A step that just passed must be recorded first: if that record were lost, its hook would run again.
+        let status = facts.view.object.status.as_ref();
+        let recorded = status.and_then(|status| status.canary.as_ref()?.current_step_hook_run.as_deref());
+        let name = Some(run.name.as_str());
+        return findings.canary.run.as_deref() == name || recorded == name;
+    }
+    referenced.contains(run.uid.as_str())
+}
+
+/// UIDs of the runs that something depends on.
+fn referenced<'s>(facts: &Facts<'_>, findings: &'s Findings<'_>) -> BTreeSet<&'s str> {
+    let used = findings
+        .gate_states()
+        .filter_map(|(_, gate_state, granted)| match gate_state {
+            GateState::Asking(run) | GateState::Refused(run) => Some(run.uid.as_str()),
+            // A verdict that cannot be used now is dropped: the hook runs again when the pod's turn comes. A
+            // pending dry run is an exception, because it takes only a moment.
+            GateState::Open(approval) => approval
+                .run()
+                .filter(|_| granted || facts.recreation_block == Some(RecreationBlock::DryRunPending)),
+            GateState::Consumed(run) => run.as_deref(),
+            GateState::Unasked(_) | GateState::Stale(..) | GateState::Blocked(_) => None,
+        });
+    used.collect()
+}

@@ -1,0 +1,89 @@
+//! Choice of the pods to delete, as surplus or because the user named them.
+//!
+//! A choice is durable: it is written to the pod, and later decisions continue with it. When `replicas` rises
+//! again, the pods chosen last are released first.
+
+use crate::facts::{Facts, PodFacts, RecordedSelection};
+use crate::gate::Intent;
+use crate::scale::ScaleDiff;
+use crate::stages::{SelectedPod, Selection};
+
+/// Chooses the pods to delete. Pods are in deletion order.
+#[must_use]
+pub fn select<'a>(facts: &'a Facts<'a>, diff: ScaleDiff) -> Vec<SelectedPod<'a>> {
+    let undecided = |facts| SelectedPod {
+        facts,
+        selection: None,
+    };
+    let mut pods: Vec<SelectedPod<'a>> = facts.pods.iter().map(undecided).collect();
+    let replaced = replacement(facts);
+    let replaced = replaced.as_ref();
+    let mut left = diff;
+    let named = |pod: &SelectedPod<'_>| facts.workload.pods_to_delete.contains(&pod.facts.pod.name);
+    for pod in pods.iter_mut().filter(|pod| named(pod)) {
+        left.take(pod, Intent::Delete);
+    }
+    // Pods chosen before, the oldest choice first.
+    let before = pods.iter_mut().filter(|pod| was_chosen(pod, replaced));
+    let mut before: Vec<_> = before.collect();
+    before.sort_by_key(|pod| pod.facts.chosen.as_ref().and_then(|chosen| chosen.since));
+    for pod in before {
+        if left.delete > 0 {
+            left.take(pod, removal(pod.facts, replaced));
+        }
+    }
+    for old in [true, false] {
+        for pod in pods.iter_mut().filter(|pod| pod.stays() && pod.facts.old == old) {
+            if if old { left.delete_old } else { left.delete } > 0 {
+                left.take(pod, removal(pod.facts, replaced));
+            }
+        }
+    }
+    // Old pods go if there are not enough updated ones.
+    for pod in pods.iter_mut().filter(|pod| pod.stays()) {
+        if left.delete > 0 {
+            left.take(pod, removal(pod.facts, replaced));
+        }
+    }
+    pods
+}
+
+/// Intent for old surplus pods if only PreInplace is configured. With a surge their successors may exist
+/// already, so the update makes them surplus and that hook is responsible.
+fn replacement(facts: &Facts<'_>) -> Option<Intent> {
+    let workload = facts.workload;
+    let only_updates = workload.pre_delete.step.is_none() && workload.pre_in_place.step.is_some();
+    only_updates.then(|| Intent::Recreate(facts.history.update.name.clone()))
+}
+
+/// Intent for a surplus pod.
+fn removal(pod: &PodFacts<'_>, replaced: Option<&Intent>) -> Intent {
+    let replaced = replaced.filter(|_| pod.old);
+    replaced.cloned().unwrap_or(Intent::Delete)
+}
+
+/// Whether an earlier decision chose the pod and this one has not yet.
+fn was_chosen(pod: &SelectedPod<'_>, replaced: Option<&Intent>) -> bool {
+    let to_go = |chosen: &RecordedSelection| {
+        [Intent::Delete, removal(pod.facts, replaced)]
+            .iter()
+            .any(|intent| chosen.intent == intent.text())
+    };
+    pod.stays() && pod.facts.chosen.as_ref().is_some_and(to_go)
+}
+
+impl ScaleDiff {
+    /// Chooses a pod and counts it against the deletions that `replicas` requires.
+    fn take(&mut self, pod: &mut SelectedPod<'_>, intent: Intent) {
+        let surplus = self.delete > 0;
+        pod.selection = Some(Selection { intent, surplus });
+        self.delete = self.delete.saturating_sub(1);
+        if pod.facts.old {
+            self.delete_old = self.delete_old.saturating_sub(1);
+        }
+        self.delete_old = self.delete_old.min(self.delete);
+    }
+}
+
+#[cfg(test)]
+mod tests;

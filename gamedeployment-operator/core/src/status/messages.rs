@@ -1,0 +1,394 @@
+//! Messages of the conditions.
+
+use jiff::{SignedDuration, Timestamp};
+use shared_api::names::pod as annotation;
+use shared_api::reason::{WorkloadCondition, WorkloadReason};
+
+use super::condition::Conditions;
+use super::name_list::{join_first, join_names};
+use super::waiting::{WaitState, Waiting, WaitingPod};
+use super::{Findings, ended, is_whole, unrecorded};
+use crate::dry_run;
+use crate::facts::{Facts, PodFacts};
+use crate::gate::{GateState, Unresolved, unresolved};
+use crate::pod::Pod;
+use crate::progress::InPlacePhase;
+use crate::stages::{GrantedPod, staying};
+use crate::steps::STALLED_AFTER;
+use crate::workload::UpdateType;
+
+pub(super) fn available(facts: &Facts<'_>, conditions: &mut Conditions<'_>) {
+    let workload = facts.workload;
+    let floor = workload.replicas.saturating_sub(workload.max_unavailable);
+    let have = facts
+        .pods
+        .iter()
+        .filter(|pod| pod.pod.is_available(workload.min_ready_seconds, facts.now))
+        .count();
+    let enough = have >= floor;
+    let reason = if enough {
+        WorkloadReason::MinimumPodsAvailable
+    } else {
+        WorkloadReason::MinimumPodsUnavailable
+    };
+    let count = if enough {
+        format!("at least {floor} pods are available")
+    } else {
+        format!("fewer than {floor} pods are available")
+    };
+    // Included even if enough pods are available, so that no pod fails to start silently.
+    let message = count + &not_available(facts);
+    conditions.set(WorkloadCondition::Available, enough, reason, message);
+}
+
+/// Reports whether the hooks can run, so that a misspelt name is found before a pod waits for it.
+pub(super) fn hooks_resolved(facts: &Facts<'_>, conditions: &mut Conditions<'_>) {
+    let Some(unresolved) = unresolved(facts.workload, facts.view.cluster) else {
+        return;
+    };
+    let (reason, message) = match unresolved.first() {
+        None => (
+            WorkloadReason::HooksResolved,
+            "every hook can be asked".to_owned(),
+        ),
+        Some(first) => {
+            let words =
+                |unresolved: &Unresolved| format!("{}: {}", unresolved.path, unresolved.blocker.message);
+            (first.blocker.reason, join_first(&unresolved, words))
+        }
+    };
+    let kind = WorkloadCondition::HooksResolved;
+    conditions.set(kind, unresolved.is_empty(), reason, message);
+}
+
+/// Formats why pods do not start, in the words of the scheduler and the kubelet.
+fn not_available(facts: &Facts<'_>) -> String {
+    let unready = facts.pods.iter().filter(|pod| !pod.pod.is_ready());
+    let complaints: Vec<(&str, String)> = unready
+        .filter_map(|pod| Some((pod.pod.name.as_str(), pod.pod.complaint()?)))
+        .collect();
+    if complaints.is_empty() {
+        String::new()
+    } else {
+        let complaints = join_first(&complaints, |(pod, complaint)| format!("pod {pod}: {complaint}"));
+        format!("; {complaints}")
+    }
+}
+
+pub(super) fn progressing(
+    facts: &Facts<'_>,
+    findings: &Findings<'_>,
+    waiting: &Waiting,
+    conditions: &mut Conditions<'_>,
+) {
+    let counts = &findings.counts;
+    let (updated, all) = (facts.updated(), facts.pods.len());
+    let mut set = |progress, reason, message: String| {
+        let message =
+            message + &waits(facts, findings, waiting) + &under_way(facts) + &not_begun(facts, findings);
+        conditions.set(WorkloadCondition::Progressing, progress, reason, message);
+    };
+    if let Some((reason, message)) = unrecorded::progressing(facts) {
+        return set(false, reason, message);
+    }
+    if let Some((reason, message)) = &findings.canary.waits {
+        let progress = *reason == WorkloadReason::RollingOut;
+        return set(progress, *reason, message.clone());
+    }
+    if facts.workload.paused && facts.old() > 0 {
+        let message = format!(
+            "updates are stopped at {updated} of {all} pods; set spec.updateStrategy.paused to false to go on"
+        );
+        return set(false, WorkloadReason::Paused, message);
+    }
+    if !findings.crash_looping.is_empty() {
+        let message = format!(
+            "{} pods are missing; see ScaleBlocked",
+            findings.crash_looping.len()
+        );
+        return set(false, WorkloadReason::PodsEndAtOnce, message);
+    }
+    let diff = counts.diff();
+    if diff.create_old + diff.create_updated > 0 || diff.delete > 0 {
+        let (to_create, to_delete) = (diff.create_old + diff.create_updated, diff.delete);
+        let message = format!(
+            "{to_create} pods to create, {to_delete} to delete{}",
+            waits_for_index(facts, findings) + &waits_for_batch(facts, to_create)
+        );
+        return set(true, WorkloadReason::Scaling, message);
+    }
+    if counts.to_update() > 0 && facts.workload.update == UpdateType::OnDelete {
+        let message = format!("{updated} of {all} pods are updated; others change when they are deleted");
+        return set(true, WorkloadReason::WaitingForDeletion, message);
+    }
+    let busy = facts
+        .pods
+        .iter()
+        .any(|pod| !matches!(pod.phase, InPlacePhase::Idle));
+    if counts.to_update() > 0 || busy {
+        let wanted = counts.to_update_in_all();
+        let message = format!("{updated} of {wanted} pods are updated");
+        return set(true, WorkloadReason::RollingOut, message);
+    }
+    let message = if is_whole(facts, findings) {
+        "every pod has the update revision".to_owned()
+    } else {
+        format!(
+            "{updated} of {all} pods have the update revision; the others stay until \
+             spec.updateStrategy.partition is lowered"
+        )
+    };
+    set(true, WorkloadReason::RolloutComplete, message);
+}
+
+/// Formats which pods wait for a hook, for budget or for a dry run.
+fn waits(facts: &Facts<'_>, findings: &Findings<'_>, waiting: &Waiting) -> String {
+    let asking = waiting
+        .entries
+        .iter()
+        .filter(|entry| entry.how == WaitState::Asking);
+    let asking: Vec<&str> = asking.map(|entry| entry.condition.pod_name.as_str()).collect();
+    let mut parts = Vec::new();
+    if !asking.is_empty() {
+        parts.push(format!("; the hooks of {} are being asked", join_names(&asking)));
+    }
+    let waiting_for_budget = findings.pods.iter().filter(|pod| waits_for_budget(pod));
+    let held = names(waiting_for_budget.map(|pod| pod.facts));
+    if !held.is_empty() {
+        let workload = facts.workload;
+        let floor = workload.replicas.saturating_sub(workload.max_unavailable);
+        let (count, held) = (held.len(), join_names(&held));
+        let until = dry_run::waits_for(facts, &findings.pods)
+            .unwrap_or_else(|| format!("more than {floor} are available"));
+        parts.push(format!("; {count} pods wait until {until}: {held}"));
+        let missing = names(facts.pods.iter().filter(|pod| !pod.is_available()));
+        if !missing.is_empty() {
+            parts.push(format!("; not available: {}", join_names(&missing)));
+        }
+    }
+    parts.concat()
+}
+
+/// Formats the in-place updates in progress.
+fn under_way(facts: &Facts<'_>) -> String {
+    let grace = SignedDuration::from_secs(facts.workload.grace_seconds);
+    let busy = facts.pods.iter().filter(|pod| pod.phase != InPlacePhase::Idle);
+    let mut busy: Vec<_> = busy.collect();
+    busy.sort_by_key(|pod| &pod.pod.name);
+    let sentence = |pod: &&PodFacts<'_>| {
+        let name = &pod.pod.name;
+        match &pod.phase {
+            InPlacePhase::Grace { since, .. } => {
+                let end = since.and_then(|since| since.checked_add(grace).ok());
+                let end = end.map_or_else(|| "now".to_owned(), |end| format!("at {end}"));
+                format!("pod {name} is out of service, its images change {end}")
+            }
+            InPlacePhase::Written { .. } => format!("pod {name} is being updated"),
+            InPlacePhase::OutOfService | InPlacePhase::Finished | InPlacePhase::Idle => {
+                format!("pod {name} comes back into service")
+            }
+        }
+    };
+    if busy.is_empty() {
+        String::new()
+    } else {
+        format!("; {}", join_first(&busy, sentence))
+    }
+}
+
+/// Formats the pods that stay at old revisions for now.
+fn not_begun(facts: &Facts<'_>, findings: &Findings<'_>) -> String {
+    let pods = names(staying(facts, &findings.pods).filter(|pod| pod.old));
+    if pods.is_empty() {
+        String::new()
+    } else {
+        format!("; not updated yet: {}", join_names(&pods))
+    }
+}
+
+/// Returns pod names in a stable order.
+fn names<'p, 'a: 'p>(pods: impl Iterator<Item = &'p PodFacts<'a>>) -> Vec<&'a str> {
+    let mut names: Vec<&str> = pods.map(|pod| pod.pod.name.as_str()).collect();
+    names.sort_unstable();
+    names
+}
+
+/// Formats why creation waits: the previous batch is not ready yet.
+fn waits_for_batch(facts: &Facts<'_>, to_create: usize) -> String {
+    if to_create <= crate::creation::room(facts) {
+        return String::new();
+    }
+    let unready = names(facts.pods.iter().filter(|pod| crate::creation::is_starting(pod)));
+    format!(
+        "; spec.scaleStrategy.createBatch lets more be created when these are ready: {}",
+        join_names(&unready)
+    )
+}
+
+/// Formats the pods whose index is still in use by a terminating pod.
+fn waits_for_index(facts: &Facts<'_>, findings: &Findings<'_>) -> String {
+    let ending = holding_an_index(facts, |pod| pod.terminating);
+    if findings.unmade == 0 || ending.is_empty() {
+        return String::new();
+    }
+    let count = findings.unmade.min(ending.len());
+    format!(
+        "; {count} pods wait for the index of a pod that is ending: {}",
+        join_names(&ending)
+    )
+}
+
+/// Returns the workload's pods that hold an index of the range but no longer count.
+fn holding_an_index<'a>(facts: &Facts<'a>, wanted: fn(&Pod) -> bool) -> Vec<&'a str> {
+    let Some(range) = facts.workload.indexes else {
+        return Vec::new();
+    };
+    let holds = |pod: &Pod| {
+        let index = pod
+            .annotation(annotation::INDEX)
+            .and_then(|text| text.parse().ok());
+        index.is_some_and(|index: i64| (range.start..range.end).contains(&index))
+    };
+    let own = |pod: &Pod| pod.controller.as_deref() == Some(facts.workload.uid.as_str());
+    let pods = facts
+        .view
+        .pods
+        .iter()
+        .filter(|pod| own(pod) && wanted(pod) && holds(pod));
+    let mut names: Vec<&str> = pods.map(|pod| pod.name.as_str()).collect();
+    names.sort_unstable();
+    names
+}
+
+fn waits_for_budget(pod: &GrantedPod<'_>) -> bool {
+    let could = matches!(
+        pod.gate_state,
+        GateState::Open(_) | GateState::Consumed(_) | GateState::Unasked(_) | GateState::Stale(..)
+    );
+    could && !pod.granted && !pod.facts.pod.is_out_of_service()
+}
+
+pub(super) fn scale_blocked(
+    facts: &Facts<'_>,
+    findings: &Findings<'_>,
+    waiting: &Waiting,
+    conditions: &mut Conditions<'_>,
+) {
+    let kind = WorkloadCondition::ScaleBlocked;
+    if let Some(message) = facts.view.write_errors.and_then(|errors| errors.scaling.clone()) {
+        return conditions.set(kind, true, WorkloadReason::WriteFailed, message);
+    }
+    if let Some((reason, message)) = ended::at_once(facts, findings) {
+        return conditions.set(kind, true, reason, message);
+    }
+    if findings.unmade > holding_an_index(facts, |pod| pod.terminating).len() {
+        let ended = holding_an_index(facts, |pod| pod.is_finished() && !pod.terminating);
+        let or = if ended.is_empty() {
+            String::new()
+        } else {
+            format!(", or delete pods that have ended: {}", join_names(&ended))
+        };
+        let message = format!(
+            "{} pods have no index: every index of the range is in use; widen the annotation's range{or}",
+            findings.unmade
+        );
+        return conditions.set(kind, true, WorkloadReason::IndexesExhausted, message);
+    }
+    if let Some((reason, message)) = hooks(waiting, |entry| entry.scales) {
+        conditions.set(kind, true, reason, message);
+    }
+}
+
+pub(super) fn update_blocked(
+    facts: &Facts<'_>,
+    findings: &Findings<'_>,
+    waiting: &Waiting,
+    conditions: &mut Conditions<'_>,
+) {
+    let kind = WorkloadCondition::UpdateBlocked;
+    if let Some((reason, message)) = unrecorded::refused(facts) {
+        return conditions.set(kind, true, reason, message);
+    }
+    if let Some(message) = facts.view.write_errors.and_then(|errors| errors.updating.clone()) {
+        return conditions.set(kind, true, WorkloadReason::WriteFailed, message);
+    }
+    if let Some(message) = dry_run::refusal(facts) {
+        return conditions.set(kind, true, WorkloadReason::PodRefused, message);
+    }
+    if !findings.update_blockers.not_in_place.is_empty() {
+        let message = format!(
+            "{} pods: {}",
+            findings.update_blockers.pods,
+            findings.update_blockers.not_in_place.join("; ")
+        );
+        return conditions.set(kind, true, WorkloadReason::NotInPlaceUpdatable, message);
+    }
+    let stalled: Vec<String> = facts
+        .pods
+        .iter()
+        .filter_map(|pod| stalled(pod, facts.now))
+        .collect();
+    if !stalled.is_empty() {
+        return conditions.set(
+            kind,
+            true,
+            WorkloadReason::InPlaceStalled,
+            join_first(&stalled, Clone::clone),
+        );
+    }
+    if let Some((reason, message)) = hooks(waiting, |entry| !entry.scales) {
+        return conditions.set(kind, true, reason, message);
+    }
+    if let Some((reason, message)) = &findings.canary.waits
+        && matches!(
+            reason,
+            WorkloadReason::PausedByStepBasedHook
+                | WorkloadReason::HookTemplateMissing
+                | WorkloadReason::HookArgumentsUnresolved
+                | WorkloadReason::HookRunNameInvalid
+                | WorkloadReason::HookNotTakenUp
+        )
+    {
+        conditions.set(kind, true, *reason, message.clone());
+    }
+}
+
+/// Returns why an in-place update does not finish.
+fn stalled(pod: &PodFacts<'_>, now: Timestamp) -> Option<String> {
+    let InPlacePhase::Written { since, complaint, .. } = &pod.phase else {
+        return None;
+    };
+    let name = &pod.pod.name;
+    if let Some(complaint) = complaint {
+        return Some(format!(
+            "pod {name}: {complaint}; correct the image, or set the template back"
+        ));
+    }
+    let overdue = since.is_some_and(|since| since.checked_add(STALLED_AFTER).is_ok_and(|end| end <= now));
+    overdue.then(|| {
+        format!(
+            "pod {name}: no end of its update in place for {} s; look at its containers",
+            STALLED_AFTER.as_secs()
+        )
+    })
+}
+
+/// Returns the first reason among the hooks that need a person, and the pods concerned.
+fn hooks(waiting: &Waiting, concerns: fn(&WaitingPod) -> bool) -> Option<(WorkloadReason, String)> {
+    let blocked = waiting
+        .entries
+        .iter()
+        .filter(|entry| concerns(entry))
+        .filter_map(|entry| match entry.how {
+            WaitState::Blocked(reason) => Some((reason, entry)),
+            WaitState::Refused => Some((WorkloadReason::HookUnsuccessful, entry)),
+            WaitState::Asking => None,
+        });
+    let blocked: Vec<_> = blocked.collect();
+    let (reason, _) = blocked.first()?;
+    let sentence = |(_, entry): &(WorkloadReason, &WaitingPod)| {
+        let message = entry.condition.message.as_deref().unwrap_or_default();
+        format!("pod {}: {message}", entry.condition.pod_name)
+    };
+    Some((*reason, join_first(&blocked, sentence)))
+}

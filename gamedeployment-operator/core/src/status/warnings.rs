@@ -1,0 +1,132 @@
+//! Events for pods blocked by a hook: each pod gets one event with the remedy. The workload gets events with
+//! the number of pods, so that many blocked pods do not cause as many events.
+
+use shared_api::GameDeploymentStatus;
+use shared_api::game_deployment::HookCondition;
+use shared_api::reason::WorkloadReason;
+
+use super::name_list::join_names;
+use super::waiting::{WaitState, Waiting, WaitingPod, is_not_taken_up, known};
+use crate::hook_kind::HookKind;
+use crate::plan::Warning;
+use crate::workload::Workload;
+
+/// Thresholds: the workload gets an event each time the number of blocked pods rises to one of these.
+const GROUP_THRESHOLDS: [usize; 3] = [1, 10, 100];
+/// Maximum length of a hook's message in characters: the remedy follows it and must not be cut off.
+const MAX_MESSAGE_CHARS: usize = 500;
+
+impl Waiting {
+    /// Returns warnings about hook changes since the last status. Covers only pods listed in the status,
+    /// since no others are known.
+    pub(super) fn warnings(&self, workload: &Workload, old: &GameDeploymentStatus) -> Vec<Warning> {
+        let mut warnings = Vec::new();
+        for entry in HookKind::ALL.into_iter().flat_map(|kind| self.shown(kind)) {
+            let Some(reason) = reason(entry.how) else { continue };
+            let message = entry.condition.message.as_deref();
+            // A repeated hook run with the same message has another start time, though its run has the same
+            // name.
+            let told = known(old, entry.kind, &entry.condition.pod_name).is_some_and(|known| {
+                known.message.as_deref() == message && known.start_time == entry.condition.start_time
+            });
+            if !told {
+                warnings.push(Warning {
+                    pod: Some(entry.pod.clone()),
+                    reason,
+                    message: of_pod(workload, entry),
+                });
+            }
+        }
+        for refused in [true, false] {
+            let is_one = |entry: &&WaitingPod| {
+                entry.how != WaitState::Asking && (entry.how == WaitState::Refused) == refused
+            };
+            let now: Vec<&WaitingPod> = self.entries.iter().filter(is_one).collect();
+            let before = held(old, refused);
+            if GROUP_THRESHOLDS
+                .iter()
+                .any(|group| before < *group && *group <= now.len())
+            {
+                warnings.extend(of_group(workload, &now));
+            }
+        }
+        warnings
+    }
+}
+
+fn reason(how: WaitState) -> Option<WorkloadReason> {
+    match how {
+        WaitState::Asking => None,
+        WaitState::Refused => Some(WorkloadReason::HookUnsuccessful),
+        WaitState::Blocked(reason) => Some(reason),
+    }
+}
+
+/// Number of pods blocked by a verdict or by a missing verdict, according to the status.
+fn held(status: &GameDeploymentStatus, refused: bool) -> usize {
+    let lists = [
+        &status.pre_delete_hook_condition,
+        &status.pre_inplace_hook_condition,
+        &status.post_inplace_hook_condition,
+    ];
+    let is_one = |entry: &&HookCondition| match &entry.hook_run {
+        Some(_) if entry.phase.is_final() => refused,
+        Some(_) => !refused && is_not_taken_up(entry),
+        None => !refused,
+    };
+    lists.into_iter().flatten().filter(is_one).count()
+}
+
+/// Truncates a message so that the remedy after it fits.
+fn short(message: Option<&String>) -> String {
+    let message = message.map_or("", String::as_str);
+    if message.chars().count() > MAX_MESSAGE_CHARS {
+        message
+            .chars()
+            .take(MAX_MESSAGE_CHARS)
+            .chain(" …".chars())
+            .collect()
+    } else {
+        message.to_owned()
+    }
+}
+
+/// Formats why a pod is blocked and which command helps.
+fn of_pod(workload: &Workload, entry: &WaitingPod) -> String {
+    let (name, namespace, pod) = (&workload.name, &workload.namespace, &entry.pod.name);
+    let next = match entry.how {
+        WaitState::Refused => format!(
+            "to ask again: kubectl game retry {name} -n {namespace} --hook {}, or kubectl patch gamedeployment {name} -n \
+             {namespace} --type=merge -p '{{\"spec\":{{\"{}\":{{\"retry\":true}}}}}}'",
+            entry.kind.word(),
+            entry.kind.field()
+        ),
+        WaitState::Asking | WaitState::Blocked(_) => {
+            format!(
+                "it goes on by itself when that is mended; kubectl game why pod/{pod} -n {namespace} says more"
+            )
+        }
+    };
+    format!(
+        "pod {pod}: {}. Next: {next}",
+        short(entry.condition.message.as_ref())
+    )
+}
+
+/// Formats how many pods are blocked and where to read more.
+fn of_group(workload: &Workload, held: &[&WaitingPod]) -> Option<Warning> {
+    let first = held.first()?;
+    let names: Vec<&str> = held.iter().map(|entry| entry.pod.name.as_str()).collect();
+    let (name, namespace) = (&workload.name, &workload.namespace);
+    let are = if names.len() == 1 { "pod is" } else { "pods are" };
+    Some(Warning {
+        pod: None,
+        reason: reason(first.how)?,
+        message: format!(
+            "{} {are} held by a hook: {}. The first: {}. Next: kubectl game why {name} -n {namespace}",
+            names.len(),
+            join_names(&names),
+            short(first.condition.message.as_ref())
+        ),
+    })
+}

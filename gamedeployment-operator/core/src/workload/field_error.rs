@@ -1,0 +1,50 @@
+//! Problems of a spec and their wording, used in the status and by admission.
+
+/// One problem: field, value and remedy.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FieldError {
+    /// Path of the field, from the object's root.
+    pub path: String,
+    /// The value as written; empty if absent.
+    pub value: String,
+    /// Description of the problem and its remedy.
+    pub remedy: String,
+}
+
+impl FieldError {
+    pub(super) fn new(path: &str, value: &str, remedy: impl Into<String>) -> Self {
+        Self {
+            path: path.to_owned(),
+            value: value.to_owned(),
+            remedy: remedy.into(),
+        }
+    }
+
+    /// Whether it affects only new pods: existing pods were created from another template.
+    pub fn is_of_template(&self) -> bool {
+        self.path.starts_with("spec.template")
+    }
+}
+
+impl std::fmt::Display for FieldError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if self.value.is_empty() {
+            write!(f, "{}: {}", self.path, self.remedy)
+        } else {
+            write!(f, "{}: {:?}: {}", self.path, self.value, self.remedy)
+        }
+    }
+}
+
+/// Joins all problems into one message.
+pub fn sentence(problems: &[FieldError]) -> String {
+    let words: Vec<String> = problems.iter().map(ToString::to_string).collect();
+    words.join("; ")
+}
+
+/// Message for an object that cannot be parsed as a GameDeployment at all.
+pub fn unreadable(error: &str) -> String {
+    // The parser's message may contain a whole value.
+    let words: String = error.chars().take(1000).collect();
+    format!("it cannot be read: {words}; correct the field. Nothing is done to its pods")
+}

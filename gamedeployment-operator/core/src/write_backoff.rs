@@ -1,0 +1,260 @@
+//! Back-off for writes that the API server rejects or does not answer. Watch events do not shorten the
+//! back-off.
+//!
+//! The key of a write is its kind and its object. A rejected write waits on its own while everything else
+//! continues. If the same kind fails for several objects and succeeds for none, the objects are not the
+//! cause: then only a few of them are retried at a time, those with the fewest attempts first. An edit of the
+//! spec ends every back-off.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::plan::{Action, CREATE_POD, CREATE_REVISION, DRY_RUN_POD, Plan, STATUS};
+use crate::view::WriteErrors;
+
+/// First back-off; it doubles with every consecutive rejection.
+pub const INITIAL_BACKOFF: Duration = Duration::from_millis(250);
+/// Upper limit of the back-off.
+const MAX_BACKOFF: Duration = Duration::from_secs(30);
+/// Number of objects retried at a time when the same write is rejected for several.
+const PROBES: usize = 2;
+
+/// Outcome of one write.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WriteResult {
+    /// Kind of write: [`Action::name`].
+    pub act: &'static str,
+    /// Name of the object.
+    pub object: String,
+    /// Whether it affects the number of pods.
+    pub scales: bool,
+    /// Reason for the failure; `None` on success.
+    pub refused: Option<String>,
+}
+
+/// Rejected writes of one workload. Times come from a monotonic clock.
+#[derive(Debug, Default)]
+pub struct WriteBackoff {
+    generation: Option<i64>,
+    /// Number of consecutive names for a new revision that were already taken.
+    collisions: i32,
+    acts: BTreeMap<&'static str, ActionBackoff>,
+}
+
+/// Rejections of one kind of write, by object.
+#[derive(Debug, Default)]
+struct ActionBackoff {
+    scales: bool,
+    objects: BTreeMap<String, Refusal>,
+    /// Number of consecutive failed attempts.
+    consecutive_failures: u32,
+    until: Duration,
+}
+
+#[derive(Debug)]
+struct Refusal {
+    message: String,
+    times: u32,
+    until: Duration,
+    /// Whether its pod waits for a hook before the write is due again.
+    asks: bool,
+}
+
+impl ActionBackoff {
+    /// Whether it is rejected regardless of the object.
+    fn is_general(&self) -> bool {
+        self.consecutive_failures > 0 && self.objects.len() > 1
+    }
+
+    fn holds(&self, object: &str, now: Duration) -> bool {
+        let refusal = self.objects.get(object);
+        refusal.is_some_and(|refusal| now < refusal.until) || self.is_general() && now < self.until
+    }
+
+    fn times(&self, object: &str) -> u32 {
+        self.objects.get(object).map_or(0, |refusal| refusal.times)
+    }
+
+    fn message(&self) -> Option<String> {
+        let mut objects = self.objects.values();
+        let first = &objects.next()?.message;
+        Some(match objects.count() {
+            0 => first.clone(),
+            more => format!("{first}; the same for {more} more"),
+        })
+    }
+}
+
+fn backoff(times: u32) -> Duration {
+    INITIAL_BACKOFF
+        .saturating_mul(1 << times.saturating_sub(1).min(10))
+        .min(MAX_BACKOFF)
+}
+
+/// Key of the object of an action. All new pods share one key.
+fn object(action: &Action) -> &str {
+    match action {
+        Action::CreatePod(_) => "",
+        other => other.object().unwrap_or_default(),
+    }
+}
+
+impl WriteBackoff {
+    /// Updates the spec's generation. A new generation clears every back-off.
+    pub fn observe_generation(&mut self, generation: Option<i64>) {
+        if self.generation != generation {
+            self.generation = generation;
+            self.acts.clear();
+        }
+    }
+
+    /// Drops failures of writes that the plan no longer contains. Returns whether any were dropped. A write
+    /// whose verdict expired in the meantime is kept while its hook runs again.
+    pub fn retain_planned(&mut self, plan: &Plan) -> bool {
+        let before = self.count();
+        self.acts.retain(|name, act| {
+            if *name == STATUS {
+                return plan.status.is_some();
+            }
+            let wanted: Vec<&str> = plan
+                .actions
+                .iter()
+                .filter(|action| action.name() == *name)
+                .map(object)
+                .collect();
+            act.objects.retain(|known, refusal| {
+                refusal.asks = !wanted.contains(&known.as_str());
+                !refusal.asks || plan.asking.contains(known)
+            });
+            !act.objects.is_empty()
+        });
+        self.count() < before
+    }
+
+    fn count(&self) -> usize {
+        self.acts.values().map(|act| act.objects.len()).sum()
+    }
+
+    /// Removes actions in back-off from a plan.
+    pub fn remove_backed_off(&self, plan: &mut Plan, now: Duration) {
+        if self.acts.is_empty() {
+            return;
+        }
+        plan.actions.retain(|action| {
+            let act = self.acts.get(action.name());
+            act.is_none_or(|act| !act.holds(object(action), now))
+        });
+        for (name, act) in self.acts.iter().filter(|(_, act)| act.is_general()) {
+            let of_these = |action: &Action| action.name() == *name;
+            let objects = plan.actions.iter().filter(|action| of_these(action)).map(object);
+            let mut objects: Vec<String> = objects.map(str::to_owned).collect();
+            objects.sort_by_key(|object| act.times(object));
+            objects.truncate(PROBES);
+            plan.actions
+                .retain(|action| !of_these(action) || objects.iter().any(|one| one == object(action)));
+        }
+        if self.acts.get(STATUS).is_some_and(|act| act.holds("", now)) {
+            plan.status = None;
+            plan.warnings.clear();
+        }
+    }
+
+    /// Records the outcomes of a plan.
+    pub fn record(&mut self, tried: Vec<WriteResult>, now: Duration) {
+        let (refused, done): (Vec<_>, Vec<_>) = tried.into_iter().partition(|one| one.refused.is_some());
+        let of = |tried: &WriteResult| {
+            if tried.act == CREATE_POD {
+                String::new()
+            } else {
+                tried.object.clone()
+            }
+        };
+        for one in &done {
+            if let Some(act) = self.acts.get_mut(one.act) {
+                act.objects.remove(&of(one));
+                act.consecutive_failures = 0;
+            }
+        }
+        self.acts.retain(|_, act| !act.objects.is_empty());
+        let mut names: Vec<&'static str> = refused.iter().map(|one| one.act).collect();
+        for one in refused {
+            let object = of(&one);
+            let act = self.acts.entry(one.act).or_default();
+            act.scales = one.scales;
+            let times = act.times(&object).saturating_add(1);
+            let refusal = Refusal {
+                message: one.refused.unwrap_or_default(),
+                times,
+                until: now.saturating_add(backoff(times)),
+                asks: false,
+            };
+            act.objects.insert(object, refusal);
+        }
+        names.sort_unstable();
+        names.dedup();
+        for name in names {
+            let consecutive_failures = done.iter().all(|one| one.act != name);
+            if let Some(act) = self.acts.get_mut(name).filter(|_| consecutive_failures) {
+                act.consecutive_failures = act.consecutive_failures.saturating_add(1);
+                act.until = now.saturating_add(backoff(act.consecutive_failures));
+            }
+        }
+    }
+
+    /// Records whether the name of a new revision was already taken. If so, the next attempt uses another
+    /// name.
+    pub fn record_collision(&mut self, taken: bool) {
+        self.collisions = if taken {
+            self.collisions.saturating_add(1)
+        } else {
+            0
+        };
+    }
+
+    /// Returns the errors to report. They stay the same while the same writes are rejected.
+    pub fn write_errors(&self) -> Option<WriteErrors> {
+        let first = |scales: bool| {
+            let mut acts = self.acts.iter();
+            acts.find_map(|(name, act)| {
+                let others = act.scales == scales && ![CREATE_REVISION, DRY_RUN_POD].contains(name);
+                others.then(|| act.message())?
+            })
+        };
+        let write_errors = WriteErrors {
+            scaling: first(true),
+            revision: self.acts.get(CREATE_REVISION).and_then(ActionBackoff::message),
+            updating: first(false),
+            creating: self.acts.contains_key(CREATE_POD),
+            pod: self.acts.get(DRY_RUN_POD).and_then(ActionBackoff::message),
+            collisions: self.collisions,
+        };
+        (write_errors != WriteErrors::default()).then_some(write_errors)
+    }
+
+    /// Returns when the next retry is due.
+    pub fn next_retry(&self) -> Option<Duration> {
+        let due = |act: &ActionBackoff| {
+            let due = act.objects.values().filter(|refusal| !refusal.asks);
+            let first = due.map(|refusal| refusal.until).min()?;
+            Some(if act.is_general() {
+                first.max(act.until)
+            } else {
+                first
+            })
+        };
+        self.acts.values().filter_map(due).min()
+    }
+
+    /// Whether any rejected write is recorded.
+    pub fn has_failures(&self) -> bool {
+        !self.acts.is_empty()
+    }
+
+    /// Whether nothing is rejected and no name collided.
+    pub fn is_empty(&self) -> bool {
+        self.acts.is_empty() && self.collisions == 0
+    }
+}
+
+#[cfg(test)]
+mod tests;

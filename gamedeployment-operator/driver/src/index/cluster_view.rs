@@ -1,0 +1,85 @@
+//! Answers the core's questions about a workload's surroundings from the index.
+
+use std::time::Duration;
+
+use gamedeployment_core::cluster::{Cluster, FoundTemplate, Node};
+use gamedeployment_core::gate::Run;
+use jiff::SignedDuration;
+use shared_api::spelling::is_slip;
+
+use crate::NamespacedName;
+
+use super::Index;
+
+/// View of the cluster for the workloads of one namespace.
+#[derive(Debug, Clone, Copy)]
+pub struct ClusterView<'a> {
+    /// Cached view of the cluster.
+    pub index: &'a Index,
+    /// Namespace.
+    pub namespace: &'a str,
+    /// Time on the monotonic clock.
+    pub now: Duration,
+}
+
+impl ClusterView<'_> {
+    fn key(&self, name: &str) -> NamespacedName {
+        (self.namespace.to_owned(), name.to_owned())
+    }
+
+    /// Returns the HookTemplate that a misspelt name probably means.
+    fn near(&self, name: &str) -> Option<&str> {
+        let here = self
+            .index
+            .templates
+            .iter()
+            .filter(|((namespace, _), _)| namespace == self.namespace);
+        let mut names = here.map(|((_, known), _)| known.as_str());
+        names.find(|known| is_slip(name, known))
+    }
+}
+
+impl Cluster for ClusterView<'_> {
+    fn template(&self, name: &str) -> FoundTemplate<'_> {
+        match self
+            .index
+            .templates
+            .get(&self.key(name))
+            .map(|template| &template.spec)
+        {
+            None => self
+                .near(name)
+                .map_or(FoundTemplate::Missing, FoundTemplate::Misspelt),
+            Some(Ok(spec)) => FoundTemplate::Found(spec),
+            Some(Err(why)) => FoundTemplate::Unreadable(why),
+        }
+    }
+
+    fn template_problem(&self, name: &str) -> Option<&str> {
+        self.index.templates.get(&self.key(name))?.problem.as_deref()
+    }
+
+    fn node(&self, name: &str) -> Node {
+        self.index.nodes.state(name, self.now)
+    }
+
+    fn node_cost(&self, name: &str) -> Option<f64> {
+        self.index.nodes.cost(name)
+    }
+
+    fn verdict_seen_for(&self, run: &Run) -> Option<SignedDuration> {
+        let arrivals = &self.index.arrivals;
+        arrivals.known_for(&self.key(&run.name), &run.uid, self.now)
+    }
+
+    fn has_run(&self, namespace: &str, name: &str) -> bool {
+        self.index
+            .runs
+            .get(&(namespace.to_owned(), name.to_owned()))
+            .is_some()
+    }
+
+    fn has_pod(&self, name: &str) -> bool {
+        self.index.pods.get(&self.key(name)).is_some()
+    }
+}

@@ -1,0 +1,157 @@
+//! Watch events in the types of the core, reduced to the fields that the driver keeps.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use gamedeployment_core::gate::Run;
+use gamedeployment_core::pod::Pod;
+use gamedeployment_core::revision::Revision;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use shared_api::{GameDeployment, HookTemplateSpec};
+
+use crate::NamespacedName;
+use crate::store::StoredObject;
+
+/// Event of the watch of one kind.
+#[derive(Debug, Clone)]
+pub enum Event<T> {
+    /// Start of a list.
+    Init,
+    /// Object in the list.
+    InitApply(NamespacedName, T),
+    /// End of a list.
+    InitDone,
+    /// Created or changed object.
+    Apply(NamespacedName, T),
+    /// Deletion of the object of this UID.
+    Delete(NamespacedName, String),
+}
+
+/// Watch event.
+#[derive(Debug)]
+pub enum WatchEvent {
+    /// Workload.
+    Workload(Event<Workload>),
+    /// Pod of any owner.
+    Pod(Event<Pod>),
+    /// ControllerRevision that holds a template.
+    Revision(Event<OwnedRevision>),
+    /// HookRun, and the time since which its watch has been healthy without a break, on the monotonic clock.
+    Run(Event<Run>, Option<Duration>),
+    /// HookTemplate.
+    Template(Event<Template>),
+    /// Node; its key has an empty namespace.
+    Node(Event<NodeFacts>),
+}
+
+/// Workload, readable or not.
+#[derive(Debug, Clone)]
+pub struct Workload {
+    /// UID.
+    pub uid: String,
+    /// Resource version.
+    pub version: String,
+    /// Parsed object, or the reason why it cannot be read.
+    pub object: Result<Arc<GameDeployment>, Arc<Unreadable>>,
+}
+
+impl Workload {
+    /// Creates a workload from a readable object.
+    pub fn new(object: GameDeployment) -> Self {
+        Self {
+            uid: object.metadata.uid.clone().unwrap_or_default(),
+            version: object.metadata.resource_version.clone().unwrap_or_default(),
+            object: Ok(Arc::new(object)),
+        }
+    }
+
+    /// Creates a workload from an unreadable object.
+    pub fn unreadable(metadata: ObjectMeta, error: String) -> Self {
+        Self {
+            uid: metadata.uid.clone().unwrap_or_default(),
+            version: metadata.resource_version.clone().unwrap_or_default(),
+            object: Err(Arc::new(Unreadable { metadata, error })),
+        }
+    }
+}
+
+/// Object that does not parse as a GameDeployment.
+#[derive(Debug, Clone)]
+pub struct Unreadable {
+    /// Metadata.
+    pub metadata: ObjectMeta,
+    /// Parse error.
+    pub error: String,
+}
+
+/// ControllerRevision with its owner.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OwnedRevision {
+    /// UID of its controller.
+    pub owner: Option<String>,
+    /// Revision.
+    pub revision: Revision,
+}
+
+/// HookTemplate, readable or not.
+#[derive(Debug, Clone)]
+pub struct Template {
+    /// UID.
+    pub uid: String,
+    /// Resource version.
+    pub version: String,
+    /// Parsed spec, or the reason why it cannot be read.
+    pub spec: Result<Arc<HookTemplateSpec>, String>,
+    /// Problem that hook-operator reports for it.
+    pub problem: Option<String>,
+}
+
+impl Template {
+    /// Whether workloads that use it are affected by the change.
+    pub(crate) fn differs(&self, new: &Self) -> bool {
+        (&self.spec, &self.problem) != (&new.spec, &new.problem)
+    }
+}
+
+/// Facts kept about a node.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct NodeFacts {
+    /// Deletion cost of pods on it.
+    pub cost: Option<f64>,
+}
+
+macro_rules! stored {
+    ($kind:ty, $uid:expr, $version:expr, $owner:expr) => {
+        impl StoredObject for $kind {
+            fn uid(&self) -> &str {
+                let of: fn(&Self) -> &str = $uid;
+                of(self)
+            }
+
+            fn version(&self) -> &str {
+                let of: fn(&Self) -> &str = $version;
+                of(self)
+            }
+
+            fn owner(&self) -> Option<&str> {
+                let of: fn(&Self) -> Option<&str> = $owner;
+                of(self)
+            }
+        }
+    };
+}
+
+stored!(Workload, |this| &this.uid, |this| &this.version, |_| None);
+stored!(Template, |this| &this.uid, |this| &this.version, |_| None);
+stored!(Pod, |this| &this.uid, |this| &this.resource_version, |this| this
+    .controller
+    .as_deref());
+stored!(Run, |this| &this.uid, |this| &this.resource_version, |this| this
+    .controller
+    .as_deref());
+stored!(
+    OwnedRevision,
+    |this| &this.revision.uid,
+    |this| &this.revision.resource_version,
+    |this| this.owner.as_deref()
+);

@@ -1,0 +1,71 @@
+//! Events on the workload about completed actions, because its pods' own events are deleted with the pods.
+
+use std::time::Instant;
+
+use gamedeployment_driver::request::ReconcileTarget;
+use shared_api::reason::WorkloadReason;
+
+use super::event_aggregator::Emission;
+use super::{Caller, reference};
+
+/// Most names in one event.
+const MAX_NAMES: usize = 5;
+
+impl Caller {
+    /// Emits one event for each kind of action, with the names of its objects. The throttle limits these
+    /// events.
+    pub fn emit_events(&self, subject: &ReconcileTarget, done: Vec<(WorkloadReason, String)>) {
+        let kinds = [
+            (WorkloadReason::PodsCreated, "Create", "created"),
+            (WorkloadReason::HooksAsked, "Ask", "asked by HookRuns"),
+            (WorkloadReason::PodsDeleted, "Delete", "deleted"),
+            (WorkloadReason::PodsAdopted, "Adopt", "adopted"),
+            (
+                WorkloadReason::PodsReleased,
+                "Release",
+                "released, since the selector finds them no more",
+            ),
+        ];
+        for (reason, action, verb) in kinds {
+            let names = done.iter().filter(|(known, _)| *known == reason);
+            let names: Vec<&str> = names.map(|(_, name)| name.as_str()).collect();
+            if names.is_empty() {
+                continue;
+            }
+            if self.throttle.record(&subject.key, reason, Instant::now()) == Emission::Named {
+                let note = format!("{verb}: {}", listed(&names));
+                self.events
+                    .tell(reference(subject), reason.as_str(), action, &note);
+            }
+        }
+    }
+}
+
+/// Returns the first few names, and how many more there are.
+fn listed(names: &[&str]) -> String {
+    let shown = names
+        .iter()
+        .take(MAX_NAMES)
+        .copied()
+        .collect::<Vec<_>>()
+        .join(", ");
+    match names.len().saturating_sub(MAX_NAMES) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_many_the_first_are_named() {
+        assert_eq!(listed(&["a"]), "a");
+        assert_eq!(listed(&["a", "b", "c", "d", "e"]), "a, b, c, d, e");
+        assert_eq!(
+            listed(&["a", "b", "c", "d", "e", "f", "g"]),
+            "a, b, c, d, e and 2 more"
+        );
+    }
+}

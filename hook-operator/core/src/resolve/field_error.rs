@@ -1,0 +1,110 @@
+//! Problems of a spec with their paths, and the messages about them in a status and in admission.
+
+use std::fmt;
+
+use crate::judge::KEPT_BYTES;
+use crate::value::cut;
+
+/// Single problem of a spec.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FieldError {
+    /// Path, as in `metrics[0].successCondition`.
+    pub path: String,
+    /// Description with the value and the remedy.
+    pub message: String,
+}
+
+impl fmt::Display for FieldError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.path, self.message)
+    }
+}
+
+/// All problems of a spec; never empty when returned as an error.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct FieldErrors(Vec<FieldError>);
+
+impl FieldErrors {
+    /// Adds a problem.
+    pub fn add(&mut self, path: impl Into<String>, message: impl Into<String>) {
+        self.0.push(FieldError {
+            path: path.into(),
+            message: message.into(),
+        });
+    }
+
+    /// Adds the error of a fallible step, or returns its value.
+    pub fn take<T, E: fmt::Display>(&mut self, path: &str, outcome: Result<T, E>) -> Option<T> {
+        match outcome {
+            Ok(value) => Some(value),
+            Err(error) => {
+                self.add(path, error.to_string());
+                None
+            }
+        }
+    }
+
+    /// Whether there are no problems.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Problems in the order of the spec.
+    pub fn iter(&self) -> std::slice::Iter<'_, FieldError> {
+        self.0.iter()
+    }
+}
+
+impl FromIterator<FieldError> for FieldErrors {
+    fn from_iter<T: IntoIterator<Item = FieldError>>(problems: T) -> Self {
+        Self(problems.into_iter().collect())
+    }
+}
+
+impl<'a> IntoIterator for &'a FieldErrors {
+    type Item = &'a FieldError;
+    type IntoIter = std::slice::Iter<'a, FieldError>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+impl fmt::Display for FieldErrors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, problem) in self.0.iter().enumerate() {
+            if index > 0 {
+                f.write_str("; ")?;
+            }
+            problem.fmt(f)?;
+        }
+        Ok(())
+    }
+}
+
+/// Message for a run with these problems.
+pub fn run_invalid(problems: &FieldErrors) -> String {
+    format!("hook spec invalid: {problems}")
+}
+
+/// Message for an object that does not parse as a HookRun.
+pub fn run_unreadable(error: &str) -> String {
+    // The parser's message may repeat a whole value.
+    let error = cut(error, KEPT_BYTES);
+    format!("hook spec invalid: {error}; correct the field and create the run again")
+}
+
+/// Message for a template without problems.
+pub fn template_valid(cautions: &[FieldError]) -> String {
+    let valid = "every condition, path, placeholder and duration compiles";
+    if cautions.is_empty() {
+        return valid.to_owned();
+    }
+    let cautions: FieldErrors = cautions.iter().cloned().collect();
+    format!("{valid}; but note: {cautions}")
+}
+
+/// Message for an object that does not parse as a HookTemplate.
+pub fn template_unreadable(error: &str) -> String {
+    format!("the spec cannot be read: {error}")
+}

@@ -1,0 +1,18 @@
+//! Check that a status was stored.
+
+use hook_core::tally;
+use shared_api::{HookRun, HookRunStatus};
+
+/// Whether the returned run holds the status that was written. Fields that an older CRD drops do not count.
+pub(crate) fn has_status(run: &HookRun, written: &HookRunStatus) -> bool {
+    let counted = |status: &HookRunStatus| -> Vec<_> {
+        let results = status.metric_results.iter();
+        results
+            .map(|result| (result.name.clone(), result.phase, tally::taken(result)))
+            .collect()
+    };
+    run.status.as_ref().is_some_and(|kept| {
+        (kept.phase, kept.started_at) == (written.phase, written.started_at)
+            && counted(kept) == counted(written)
+    })
+}

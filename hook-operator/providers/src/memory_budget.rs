@@ -1,0 +1,216 @@
+//! Limits the memory for requests and answers.
+//!
+//! A measurement reserves bytes before it has them. The length of an answer is not known in advance, so a
+//! claim can grow. To avoid a deadlock among claims that hold much and want more, a claim that finds no room
+//! waits for one of a few large claims, each big enough for any measurement. The holder of a large claim
+//! never waits again.
+
+use std::collections::HashMap;
+use std::sync::{
+    Arc, Mutex, MutexGuard, PoisonError,
+    atomic::{AtomicBool, Ordering},
+};
+use std::time::Duration;
+
+use fair_share::semaphore::{FairSemaphore, Permit};
+use hook_core::answer::MeasurementFailure;
+
+use crate::limits::{ProviderLimits, not_asked};
+
+/// Size of a large claim: the most that one measurement may hold.
+pub const MAX_RESERVATION: usize = 2 << 20;
+/// Divisor of all bytes that gives the share of large claims.
+const LARGE_FRACTION: usize = 8;
+
+/// Memory for all measurements.
+pub(crate) struct MemoryBudget {
+    pool: Mutex<Pool>,
+    of_one: usize,
+    large: FairSemaphore,
+    wait: Duration,
+}
+
+struct Pool {
+    free: usize,
+    /// Bytes held by namespace; never zero.
+    held: HashMap<Arc<str>, usize>,
+}
+
+/// Memory reservation of one measurement, returned when dropped.
+pub struct MemoryReservation {
+    room: Arc<MemoryBudget>,
+    namespace: Arc<str>,
+    held: usize,
+    large: Option<Permit>,
+    waits: Arc<AtomicBool>,
+}
+
+impl MemoryBudget {
+    pub(crate) fn new(limits: ProviderLimits) -> Self {
+        let large = (limits.bytes / LARGE_FRACTION / MAX_RESERVATION).max(1);
+        let of_large = large * MAX_RESERVATION;
+        Self {
+            pool: Mutex::new(Pool {
+                free: limits.bytes.saturating_sub(of_large),
+                held: HashMap::new(),
+            }),
+            // A namespace gets a quarter in all, including half of the large claims.
+            of_one: (limits.bytes / 4).saturating_sub(of_large / 2),
+            large: FairSemaphore::with_reserve(large),
+            wait: limits.wait,
+        }
+    }
+
+    pub(crate) fn claim(self: &Arc<Self>, namespace: &str) -> MemoryReservation {
+        MemoryReservation {
+            room: Arc::clone(self),
+            namespace: Arc::from(namespace),
+            held: 0,
+            large: None,
+            waits: Arc::default(),
+        }
+    }
+
+    fn pool(&self) -> MutexGuard<'_, Pool> {
+        self.pool.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Pool {
+    /// Takes bytes for a namespace. It holds at most its share, and never more than is free for the others.
+    fn take(&mut self, namespace: &Arc<str>, more: usize, of_one: usize) -> bool {
+        let held = self.held.get(namespace).copied().unwrap_or_default() + more;
+        let fits = more <= self.free && held <= of_one && held <= self.free;
+        if fits {
+            self.free -= more;
+            self.held.insert(namespace.clone(), held);
+        }
+        fits
+    }
+
+    fn give_back(&mut self, namespace: &Arc<str>, bytes: usize) {
+        self.free += bytes;
+        if let Some(held) = self.held.get_mut(namespace) {
+            *held -= bytes;
+            if *held == 0 {
+                self.held.remove(namespace);
+            }
+        }
+    }
+}
+
+impl MemoryReservation {
+    /// Grows the claim to at least `bytes`, waiting for room.
+    ///
+    /// # Errors
+    /// [`FailureKind::NotAsked`](hook_core::answer::FailureKind::NotAsked) after the configured wait.
+    pub async fn grow_to(&mut self, bytes: usize) -> Result<(), MeasurementFailure> {
+        let more = bytes.saturating_sub(self.held);
+        if more == 0 || self.large.is_some() {
+            return Ok(());
+        }
+        let of_one = self.room.of_one;
+        if self.room.pool().take(&self.namespace, more, of_one) {
+            self.held = bytes;
+            return Ok(());
+        }
+        self.waits.store(true, Ordering::Relaxed);
+        let large = self.room.large.take(&self.namespace);
+        let large = tokio::time::timeout(self.room.wait, large).await;
+        let large = large.map_err(|_| no_room(self.room.wait))?;
+        self.waits.store(false, Ordering::Relaxed);
+        self.large = Some(large);
+        self.hold_only(0);
+        Ok(())
+    }
+
+    /// Shrinks the claim to at most `bytes`.
+    pub fn hold_only(&mut self, bytes: usize) {
+        let less = self.held.saturating_sub(bytes);
+        if less > 0 {
+            self.held -= less;
+            self.room.pool().give_back(&self.namespace, less);
+        }
+    }
+
+    pub(crate) fn held(&self) -> usize {
+        self.held
+    }
+
+    /// Whether the claim waits for room, for a caller that stops it from outside.
+    pub(crate) fn waits(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.waits)
+    }
+}
+
+impl Drop for MemoryReservation {
+    fn drop(&mut self) {
+        self.hold_only(0);
+    }
+}
+
+pub(crate) fn no_room(wait: Duration) -> MeasurementFailure {
+    not_asked(&format!(
+        "waited {wait:?} for room for the answer: the share of this namespace in --max-answer-bytes is in use"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use hook_core::answer::FailureKind;
+
+    use super::*;
+
+    const MIB: usize = 1 << 20;
+
+    fn room(bytes: usize) -> Arc<MemoryBudget> {
+        Arc::new(MemoryBudget::new(ProviderLimits {
+            bytes,
+            wait: Duration::from_secs(3),
+            ..ProviderLimits::default()
+        }))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_namespace_holds_a_quarter_and_others_find_room() {
+        let room = room(64 * MIB);
+        let mut crowd = Vec::new();
+        let refused = loop {
+            let mut claim = room.claim("crowd");
+            match claim.grow_to(MIB).await {
+                Ok(()) => crowd.push(claim),
+                Err(failure) => break failure,
+            }
+        };
+        assert_eq!(refused.kind, FailureKind::NotAsked);
+        // 12 MiB of the pool and two large claims of 2 MiB each.
+        assert_eq!(crowd.len(), 14);
+        let mut few = room.claim("few");
+        few.grow_to(MIB).await.unwrap();
+        assert!(few.large.is_none());
+        drop((crowd, few));
+        let pool = room.pool();
+        assert_eq!((pool.free, pool.held.len(), room.large.taken()), (56 * MIB, 0, 0));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn claims_that_grow_do_not_wait_for_each_other() {
+        let room = room(16 * MIB);
+        let tasks: Vec<_> = (0..200)
+            .map(|_| {
+                let room = room.clone();
+                tokio::spawn(async move {
+                    let mut claim = room.claim("games");
+                    for bytes in [1 << 10, 1 << 14, 1 << 17, MIB] {
+                        while claim.grow_to(bytes).await.is_err() {}
+                        tokio::time::sleep(Duration::from_millis(10)).await;
+                    }
+                })
+            })
+            .collect();
+        for task in tasks {
+            let end = tokio::time::timeout(Duration::from_mins(10), task).await;
+            end.unwrap().unwrap();
+        }
+    }
+}
