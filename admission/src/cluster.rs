@@ -11,7 +11,7 @@ use shared_api::HookTemplate;
 use shared_api::names::GROUP;
 
 use crate::guard::PendingDecision;
-use crate::review::Decision;
+use crate::review::AdmissionDecision;
 
 /// Maximum number of concurrent requests.
 const MAX_CONCURRENT_CALLS: usize = 16;
@@ -20,7 +20,7 @@ const MAX_TIMEOUT: Duration = Duration::from_secs(4);
 
 /// Parts of the cluster that the guard reads.
 #[derive(Debug)]
-pub struct Cluster {
+pub struct ClusterReader {
     client: ClientDebug,
     calls: CallLimiter,
 }
@@ -34,7 +34,7 @@ impl std::fmt::Debug for ClientDebug {
     }
 }
 
-impl Cluster {
+impl ClusterReader {
     /// Creates a cluster for this client, with a timeout per request.
     pub fn new(client: Client, timeout: Duration) -> Self {
         Self {
@@ -44,7 +44,7 @@ impl Cluster {
     }
 
     /// Resolves the facts that a ruling depends on.
-    pub async fn settle(&self, ruling: PendingDecision) -> Decision {
+    pub async fn settle(&self, ruling: PendingDecision) -> AdmissionDecision {
         let (refusal, open) = match ruling {
             PendingDecision::Given(verdict) => return verdict,
             PendingDecision::UnlessNamespaceEnds { namespace, refusal } => {
@@ -57,9 +57,9 @@ impl Cluster {
             } => (refusal, self.no_objects(&version, &plural).await),
         };
         match open {
-            Ok(true) => Decision::Allowed(Vec::new()),
-            Ok(false) => Decision::Forbidden(refusal),
-            Err(why) => Decision::Forbidden(format!("{refusal} ({why})")),
+            Ok(true) => AdmissionDecision::Allowed(Vec::new()),
+            Ok(false) => AdmissionDecision::Forbidden(refusal),
+            Err(why) => AdmissionDecision::Forbidden(format!("{refusal} ({why})")),
         }
     }
 

@@ -13,13 +13,13 @@ use serde_json::Value;
 use shared_api::names::GROUP;
 use shared_api::names::workload::DELETION_ALLOW;
 
-use crate::review::{Decision, Request};
+use crate::review::{AdmissionDecision, AdmissionRequest};
 
 /// Result of the guard, as far as the request determines it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PendingDecision {
     /// Final decision.
-    Given(Decision),
+    Given(AdmissionDecision),
     /// Refused, unless this namespace is being deleted.
     UnlessNamespaceEnds {
         /// Name of the namespace.
@@ -40,8 +40,8 @@ pub enum PendingDecision {
 
 /// Judges a deletion; all other operations are allowed. `exempt`: users who may delete without the label.
 #[must_use]
-pub fn judge(request: &Request, exempt: &[String]) -> PendingDecision {
-    let allowed = PendingDecision::Given(Decision::Allowed(Vec::new()));
+pub fn judge(request: &AdmissionRequest, exempt: &[String]) -> PendingDecision {
+    let allowed = PendingDecision::Given(AdmissionDecision::Allowed(Vec::new()));
     let user = request.user_info.username.as_deref().unwrap_or_default();
     if request.operation != "DELETE" || !request.is_whole() || exempt.iter().any(|name| name == user) {
         return allowed;
@@ -73,7 +73,7 @@ fn is_empty(old: &Value) -> bool {
     spec["replicas"] == 0 && seen && status["replicas"].as_i64().unwrap_or_default() == 0
 }
 
-fn workload(request: &Request, label: Option<&str>) -> String {
+fn workload(request: &AdmissionRequest, label: Option<&str>) -> String {
     let (spec, status) = (
         &request.old_object["spec"]["replicas"],
         &request.old_object["status"]["replicas"],
@@ -95,7 +95,7 @@ fn workload(request: &Request, label: Option<&str>) -> String {
 }
 
 /// Builds the message with the value of the label and the command that allows the deletion.
-fn opening(request: &Request, label: Option<&str>, words: &str) -> String {
+fn opening(request: &AdmissionRequest, label: Option<&str>, words: &str) -> String {
     let state = match label {
         None => format!("it has no label {DELETION_ALLOW}"),
         Some(value) => format!("its label {DELETION_ALLOW} is {value:?}"),
@@ -103,7 +103,7 @@ fn opening(request: &Request, label: Option<&str>, words: &str) -> String {
     format!("{words}, and {state}. To allow it: {}", command(request))
 }
 
-fn refuse(request: &Request, why: &str) -> PendingDecision {
+fn refuse(request: &AdmissionRequest, why: &str) -> PendingDecision {
     let refusal = format!(
         "deletion of {} {} is refused: {why}",
         request.kind.kind,
@@ -113,7 +113,7 @@ fn refuse(request: &Request, why: &str) -> PendingDecision {
     PendingDecision::UnlessNamespaceEnds { namespace, refusal }
 }
 
-fn definition(request: &Request, label: Option<&str>) -> PendingDecision {
+fn definition(request: &AdmissionRequest, label: Option<&str>) -> PendingDecision {
     let spec = &request.old_object["spec"];
     let versions = spec["versions"].as_array().into_iter().flatten();
     let served = versions
@@ -132,12 +132,12 @@ fn definition(request: &Request, label: Option<&str>) -> PendingDecision {
             plural: plural.to_owned(),
             refusal: format!("{refusal}. Cascading allows it when there is no such object"),
         },
-        _ => PendingDecision::Given(Decision::Forbidden(refusal)),
+        _ => PendingDecision::Given(AdmissionDecision::Forbidden(refusal)),
     }
 }
 
 /// Returns the command that allows the deletion.
-fn command(request: &Request) -> String {
+fn command(request: &AdmissionRequest) -> String {
     let kind = request.kind.kind.to_ascii_lowercase();
     let namespace = match request.namespace() {
         "" => String::new(),

@@ -12,8 +12,8 @@ use serde_json::Value;
 use shared_api::spelling::is_slip;
 use shared_api::{GameDeployment, HookTemplate, HookTemplateSpec};
 
-use crate::review::Request;
-use crate::validate::Checked;
+use crate::review::AdmissionRequest;
+use crate::validate::ValidatedKind;
 
 /// Fields that reference hooks.
 const NAMING: [&str; 4] = [
@@ -24,8 +24,11 @@ const NAMING: [&str; 4] = [
 ];
 
 /// Returns the workload whose hooks must be looked up; `None` if no hook is set or changed.
-pub fn to_look_up(request: &Request) -> Option<Workload> {
-    let is_workload = matches!(Checked::of(&request.kind), Some(Checked::GameDeployment));
+pub fn to_look_up(request: &AdmissionRequest) -> Option<Workload> {
+    let is_workload = matches!(
+        ValidatedKind::of(&request.kind),
+        Some(ValidatedKind::GameDeployment)
+    );
     if !is_workload || !request.is_whole() || !matches!(request.operation.as_str(), "CREATE" | "UPDATE") {
         return None;
     }
@@ -83,7 +86,7 @@ mod tests {
 
     use super::*;
 
-    fn request(template: &str, old: &str) -> Request {
+    fn request(template: &str, old: &str) -> AdmissionRequest {
         let object = |template: &str| {
             json!({
                 "apiVersion": "tkex.tencent.com/v1alpha1", "kind": "GameDeployment",

@@ -17,9 +17,9 @@ use axum::routing::post;
 use fair_share::compute::Compute;
 use tokio::sync::Semaphore;
 
-use crate::cluster::Cluster;
+use crate::cluster::ClusterReader;
 use crate::metrics::Metrics;
-use crate::review::{self, Decision, Request};
+use crate::review::{self, AdmissionDecision, AdmissionRequest};
 use crate::validate;
 use crate::{guard, hooks};
 
@@ -37,7 +37,7 @@ const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub struct Handler {
     /// Cluster access of the guard.
-    pub cluster: Cluster,
+    pub cluster: ClusterReader,
     /// Users whose deletions need no label.
     pub exempt: Vec<String>,
     /// Users who may create HookRuns that a GameDeployment controls; empty for all users.
@@ -85,7 +85,7 @@ async fn validate(State(path): State<Arc<Path>>, headers: HeaderMap, body: Body)
         let judge = move || validate::judge(&request);
         let judged = path.desk.compute.attempt(&namespace, judge).await;
         let mut verdict = judged.map_err(|error| error.to_string())?;
-        if let (Decision::Allowed(warnings), Some(workload)) = (&mut verdict, workload) {
+        if let (AdmissionDecision::Allowed(warnings), Some(workload)) = (&mut verdict, workload) {
             let templates = path.desk.cluster.templates(&namespace).await;
             warnings
                 .extend(templates.map_or_else(Vec::new, |templates| hooks::cautions(&workload, templates)));
@@ -116,7 +116,7 @@ async fn answer(
     path: &Path,
     headers: &HeaderMap,
     body: Body,
-    judge: impl AsyncFnOnce(Request) -> Result<Decision, String>,
+    judge: impl AsyncFnOnce(AdmissionRequest) -> Result<AdmissionDecision, String>,
 ) -> Response {
     let since = Instant::now();
     let Path { desk, name, room } = path;
@@ -177,12 +177,14 @@ async fn answer(
     answer
 }
 
-fn tell(path: &str, asked: &Request, verdict: &Decision) {
+fn tell(path: &str, asked: &AdmissionRequest, verdict: &AdmissionDecision) {
     let (kind, name, namespace) = (&asked.kind.kind, asked.name(), asked.namespace());
     let (operation, user) = (&asked.operation, asked.user_info.username.as_deref());
     match verdict {
-        Decision::Allowed(_) => tracing::debug!(path, kind, namespace, name, operation, user, "allowed"),
-        Decision::Invalid(_) | Decision::Forbidden(_) => {
+        AdmissionDecision::Allowed(_) => {
+            tracing::debug!(path, kind, namespace, name, operation, user, "allowed");
+        }
+        AdmissionDecision::Invalid(_) | AdmissionDecision::Forbidden(_) => {
             tracing::info!(path, kind, namespace, name, operation, user, "refused");
         }
     }

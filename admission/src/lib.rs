@@ -44,7 +44,7 @@ pub mod review;
 pub mod serve;
 pub mod validate;
 
-use certificates::store::Store;
+use certificates::store::CertificateStore;
 use certificates::{CertificateController, CertificateLifetimes, Presented, keep};
 use config::Config;
 
@@ -98,7 +98,7 @@ pub async fn run(config: Config) -> Result<(), StartError> {
     let calls = CallLimiter::new(CALLS, config.process.api_timeout);
     let presented = Arc::new(Presented::default());
     let keeper = CertificateController::new(
-        Store::new(&client, namespace, &names.secret, &names.configuration, calls),
+        CertificateStore::new(&client, namespace, &names.secret, &names.configuration, calls),
         names.hosts(namespace),
         CertificateLifetimes {
             validity: names.certificate_validity,
@@ -109,7 +109,7 @@ pub async fn run(config: Config) -> Result<(), StartError> {
     );
     let ending = Arc::new(AtomicBool::new(false));
     let desk = http::Handler {
-        cluster: cluster::Cluster::new(client.clone(), config.process.api_timeout),
+        cluster: cluster::ClusterReader::new(client.clone(), config.process.api_timeout),
         exempt: config.guard_exempt_user.clone(),
         askers: config.workload_operator_user.clone(),
         metrics: metrics.clone(),

@@ -9,7 +9,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
-use crate::review::Request;
+use crate::review::AdmissionRequest;
 
 const SECONDS: [f64; 9] = [0.0005, 0.001, 0.005, 0.025, 0.1, 0.5, 1.0, 2.5, 5.0];
 
@@ -70,7 +70,13 @@ impl Metrics {
     }
 
     /// Counts a request that was answered or failed.
-    pub fn answered(&self, path: &'static str, request: &Request, outcome: &'static str, took: Duration) {
+    pub fn answered(
+        &self,
+        path: &'static str,
+        request: &AdmissionRequest,
+        outcome: &'static str,
+        took: Duration,
+    ) {
         let labels = RequestLabels {
             path,
             kind: kind(&request.kind.kind),

@@ -15,7 +15,7 @@ const MAX_WARNING_CHARS: usize = 256;
 /// An admission request.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Request {
+pub struct AdmissionRequest {
     /// Identifier of the request, repeated in the response.
     pub uid: String,
     /// Kind of the object.
@@ -60,7 +60,7 @@ pub struct UserInfo {
     pub username: Option<String>,
 }
 
-impl Request {
+impl AdmissionRequest {
     /// Returns whether the request writes the object itself rather than a subresource.
     pub fn is_whole(&self) -> bool {
         self.sub_resource.as_deref().unwrap_or_default().is_empty()
@@ -125,24 +125,24 @@ struct Head {
 }
 
 #[derive(Deserialize)]
-struct Body {
-    request: Request,
+struct AdmissionReview {
+    request: AdmissionRequest,
 }
 
 /// Parses a request.
-pub fn read(body: &[u8]) -> Result<Request, Malformed> {
+pub fn read(body: &[u8]) -> Result<AdmissionRequest, Malformed> {
     let review: Value = serde_json::from_slice(body)?;
     let Head { api_version, kind } = Head::deserialize(&review)?;
     if api_version != API_VERSION || kind != KIND {
         return Err(Malformed::Kind(kind, api_version));
     }
-    let Body { request } = serde_json::from_value(review)?;
+    let AdmissionReview { request } = serde_json::from_value(review)?;
     Ok(request)
 }
 
 /// Decision on a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Decision {
+pub enum AdmissionDecision {
     /// Allowed, with warnings for the user.
     Allowed(Vec<String>),
     /// Rejected because the object is invalid.
@@ -151,7 +151,7 @@ pub enum Decision {
     Forbidden(String),
 }
 
-impl Decision {
+impl AdmissionDecision {
     /// Returns the name of the decision in metrics and logs.
     pub fn as_str(&self) -> &'static str {
         match self {
@@ -162,21 +162,21 @@ impl Decision {
 }
 
 /// Returns the response to the request with this uid.
-pub fn answer(uid: &str, verdict: &Decision) -> Value {
+pub fn answer(uid: &str, verdict: &AdmissionDecision) -> Value {
     let refused = |code: u16, reason: &str, message: &str| {
         let status = json!({ "status": "Failure", "code": code, "reason": reason, "message": message });
         json!({ "uid": uid, "allowed": false, "status": status })
     };
     let response = match verdict {
-        Decision::Allowed(warnings) if warnings.is_empty() => json!({ "uid": uid, "allowed": true }),
-        Decision::Allowed(warnings) => {
+        AdmissionDecision::Allowed(warnings) if warnings.is_empty() => json!({ "uid": uid, "allowed": true }),
+        AdmissionDecision::Allowed(warnings) => {
             let cut = |warning: &String| hook_core::value::cut(warning, MAX_WARNING_CHARS);
             let warnings: Vec<String> = warnings.iter().map(cut).collect();
             json!({ "uid": uid, "allowed": true, "warnings": warnings })
         }
         // Not 422: for that code, kubectl up to 1.20 only prints that the request is invalid.
-        Decision::Invalid(message) => refused(400, "BadRequest", message),
-        Decision::Forbidden(message) => refused(403, "Forbidden", message),
+        AdmissionDecision::Invalid(message) => refused(400, "BadRequest", message),
+        AdmissionDecision::Forbidden(message) => refused(403, "Forbidden", message),
     };
     json!({ "apiVersion": API_VERSION, "kind": KIND, "response": response })
 }

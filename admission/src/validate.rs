@@ -18,11 +18,11 @@ use serde_json::Value;
 use shared_api::names::GROUP;
 use shared_api::{GameDeployment, HookRun, HookTemplate};
 
-use crate::review::{Decision, GroupKind, Request};
+use crate::review::{AdmissionDecision, AdmissionRequest, GroupKind};
 
 /// A kind that the operators validate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Checked {
+pub enum ValidatedKind {
     /// Validated by gamedeployment-operator.
     GameDeployment,
     /// Validated by hook-operator.
@@ -31,7 +31,7 @@ pub enum Checked {
     HookRun,
 }
 
-impl Checked {
+impl ValidatedKind {
     /// Returns the kind of a request, if the operators validate it.
     pub fn of(kind: &GroupKind) -> Option<Self> {
         match (kind.group.as_str(), kind.kind.as_str()) {
@@ -45,9 +45,9 @@ impl Checked {
 
 /// Judges a creation or an update; all other operations are allowed.
 #[must_use]
-pub fn judge(request: &Request) -> Decision {
-    let allowed = Decision::Allowed(Vec::new());
-    let Some(kind) = Checked::of(&request.kind).filter(|_| request.is_whole()) else {
+pub fn judge(request: &AdmissionRequest) -> AdmissionDecision {
+    let allowed = AdmissionDecision::Allowed(Vec::new());
+    let Some(kind) = ValidatedKind::of(&request.kind).filter(|_| request.is_whole()) else {
         return allowed;
     };
     let (object, old) = (&request.object, &request.old_object);
@@ -58,19 +58,19 @@ pub fn judge(request: &Request) -> Decision {
         return allowed;
     }
     if let Some(words) = edits_a_question(kind, object, old) {
-        return Decision::Forbidden(words);
+        return AdmissionDecision::Forbidden(words);
     }
     let news = match kind {
-        Checked::GameDeployment => news(object, old, workload_problems, workload::sentence),
-        Checked::HookTemplate => news(object, old, template_problems, |problems| {
+        ValidatedKind::GameDeployment => news(object, old, workload_problems, workload::sentence),
+        ValidatedKind::HookTemplate => news(object, old, template_problems, |problems| {
             FieldErrors::from_iter(problems.to_vec()).to_string()
         }),
-        Checked::HookRun => news(object, old, run_problems, |problems| {
+        ValidatedKind::HookRun => news(object, old, run_problems, |problems| {
             run_invalid(&problems.iter().cloned().collect())
         }),
     };
     match news {
-        Err(sentence) => Decision::Invalid(sentence),
+        Err(sentence) => AdmissionDecision::Invalid(sentence),
         Ok(known) => {
             let known = known
                 .into_iter()
@@ -78,7 +78,7 @@ pub fn judge(request: &Request) -> Decision {
             let cautions = cautions(kind, object)
                 .into_iter()
                 .map(|caution| caution.to_string());
-            Decision::Allowed(known.chain(cautions).collect())
+            AdmissionDecision::Allowed(known.chain(cautions).collect())
         }
     }
 }
@@ -86,15 +86,15 @@ pub fn judge(request: &Request) -> Decision {
 /// Rejects a new run that claims to belong to a workload, unless one of these users creates it. Allows
 /// everything if no users are configured.
 #[must_use]
-pub fn forged(request: &Request, operators: &[String]) -> Option<Decision> {
-    let is_run = matches!(Checked::of(&request.kind), Some(Checked::HookRun));
+pub fn forged(request: &AdmissionRequest, operators: &[String]) -> Option<AdmissionDecision> {
+    let is_run = matches!(ValidatedKind::of(&request.kind), Some(ValidatedKind::HookRun));
     if !is_run || request.operation != "CREATE" || operators.is_empty() {
         return None;
     }
     let user = request.user_info.username.as_deref().unwrap_or_default();
     let owner = asker(&request.object).filter(|_| operators.iter().all(|known| known != user))?;
     let game = owner["name"].as_str().unwrap_or_default();
-    Some(Decision::Forbidden(format!(
+    Some(AdmissionDecision::Forbidden(format!(
         "metadata.ownerReferences: GameDeployment {game} is named as controller, and its HookRuns are made by its operator \
          alone, not by {user:?}; leave the owner out"
     )))
@@ -108,8 +108,8 @@ fn asker(run: &Value) -> Option<&Value> {
 
 /// Returns the reason why a run must not be changed: the workload that controls it would no longer trust it.
 /// Terminating a run early is allowed.
-fn edits_a_question(kind: Checked, object: &Value, old: &Value) -> Option<String> {
-    if !matches!(kind, Checked::HookRun) {
+fn edits_a_question(kind: ValidatedKind, object: &Value, old: &Value) -> Option<String> {
+    if !matches!(kind, ValidatedKind::HookRun) {
         return None;
     }
     let owner = asker(old)?;
@@ -190,14 +190,16 @@ fn run_problems(object: &Value) -> Found<FieldError> {
 }
 
 /// Returns warnings about valid but surprising settings.
-fn cautions(kind: Checked, object: &Value) -> Vec<FieldError> {
+fn cautions(kind: ValidatedKind, object: &Value) -> Vec<FieldError> {
     match kind {
-        Checked::GameDeployment => Vec::new(),
-        Checked::HookTemplate => parse(object).map_or_else(
+        ValidatedKind::GameDeployment => Vec::new(),
+        ValidatedKind::HookTemplate => parse(object).map_or_else(
             |_| Vec::new(),
             |template: HookTemplate| template_warnings(&template.spec),
         ),
-        Checked::HookRun => parse(object).map_or_else(|_| Vec::new(), |run: HookRun| run_warnings(&run.spec)),
+        ValidatedKind::HookRun => {
+            parse(object).map_or_else(|_| Vec::new(), |run: HookRun| run_warnings(&run.spec))
+        }
     }
 }
 

@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may end so")]
 
 use admission::guard::{self, PendingDecision};
-use admission::review::{self, Decision};
+use admission::review::{self, AdmissionDecision};
 use admission::validate;
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -126,7 +126,7 @@ fn check(body: &[u8]) -> Result<(), TestCaseError> {
     let guarded = match guard::judge(&request, &[]) {
         PendingDecision::Given(verdict) => verdict,
         PendingDecision::UnlessNamespaceEnds { refusal, .. }
-        | PendingDecision::UnlessNoObjects { refusal, .. } => Decision::Forbidden(refusal),
+        | PendingDecision::UnlessNoObjects { refusal, .. } => AdmissionDecision::Forbidden(refusal),
     };
     for verdict in [guarded, validate::judge(&request)] {
         let text = review::answer(&request.uid, &verdict).to_string();
@@ -178,7 +178,7 @@ fn proper_reviews_are_answered() {
     for (object, operation) in [(0, 0), (1, 0), (2, 2)] {
         let review = review(object, operation, operation > 0).to_string();
         let request = review::read(review.as_bytes()).unwrap();
-        assert_eq!(validate::judge(&request), Decision::Allowed(Vec::new()));
+        assert_eq!(validate::judge(&request), AdmissionDecision::Allowed(Vec::new()));
     }
 }
 

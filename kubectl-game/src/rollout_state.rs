@@ -7,7 +7,7 @@ use shared_api::game_deployment::HookStrategy;
 use shared_api::reason::{WorkloadCondition, WorkloadReason};
 
 use crate::view::state::{condition, held, reason, unseen};
-use crate::view::{Counts, status_of};
+use crate::view::{PodCounts, status_of};
 
 /// State of a workload, for somebody who waits for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,7 +66,7 @@ impl RolloutState {
 
 /// The update is complete. Checks that all pods exist, are available and wait for no hook.
 fn complete(game: &GameDeployment, words: String) -> RolloutState {
-    let counts = Counts::of(game);
+    let counts = PodCounts::of(game);
     if counts.waiting > 0 {
         return RolloutState::Waiting(format!("pods that wait for a hook: {}", counts.waiting));
     }

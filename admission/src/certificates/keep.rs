@@ -11,8 +11,8 @@ use operator_runtime::health::Health;
 
 use super::CertificateLifetimes;
 use super::generation::{CertificateError, Generation};
-use super::present::{Presented, Trust, choose};
-use super::store::{Store, bundles};
+use super::present::{Presented, TrustedAuthorities, choose};
+use super::store::{CertificateStore, bundles};
 use super::stored::Stored;
 use crate::metrics::Metrics;
 
@@ -67,7 +67,7 @@ impl RenewalError {
 #[derive(Debug)]
 pub struct CertificateController {
     /// Access to the Secret and the configuration.
-    pub store: Store,
+    pub store: CertificateStore,
     /// Names in the certificate.
     pub hosts: Vec<String>,
     /// Validity of new certificates.
@@ -78,14 +78,14 @@ pub struct CertificateController {
     pub health: Health,
     /// Prometheus metrics.
     pub metrics: Metrics,
-    trust: Trust,
+    trust: TrustedAuthorities,
     serving: Option<Generation>,
 }
 
 impl CertificateController {
     /// Creates a reconciler that has not run yet.
     pub fn new(
-        store: Store,
+        store: CertificateStore,
         hosts: Vec<String>,
         terms: CertificateLifetimes,
         presented: Arc<Presented>,
@@ -99,7 +99,7 @@ impl CertificateController {
             presented,
             health,
             metrics,
-            trust: Trust::default(),
+            trust: TrustedAuthorities::default(),
             serving: None,
         }
     }

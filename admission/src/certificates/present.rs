@@ -47,12 +47,12 @@ enum Since {
 
 /// Authorities that callers trust.
 #[derive(Debug, Default)]
-pub struct Trust {
+pub struct TrustedAuthorities {
     known: BTreeMap<String, Since>,
     looked: bool,
 }
 
-impl Trust {
+impl TrustedAuthorities {
     /// Records the content of the configuration. `bundles`: the bundle of each webhook; `None` if there is no
     /// configuration, and thus no caller.
     pub fn look(
@@ -90,7 +90,7 @@ impl Trust {
     }
 }
 
-/// Returns the generation to present. `left` is the result of [`Trust::left`].
+/// Returns the generation to present. `left` is the result of [`TrustedAuthorities::left`].
 pub fn choose<'a>(
     stored: &'a Stored,
     presented: Option<&'a Generation>,

@@ -22,7 +22,7 @@ const OWN: &str = "";
 
 /// Access to both objects.
 #[derive(Debug)]
-pub struct Store {
+pub struct CertificateStore {
     secrets: Api<Secret>,
     configurations: Api<ValidatingWebhookConfiguration>,
     secret_changes: Api<PartialObjectMeta<Secret>>,
@@ -32,7 +32,7 @@ pub struct Store {
     calls: CallLimiter,
 }
 
-impl Store {
+impl CertificateStore {
     /// Creates a store for this Secret in this namespace, and this configuration.
     pub fn new(
         client: &Client,

@@ -2,7 +2,7 @@ use serde_json::json;
 
 use super::*;
 
-fn request(kind: (&str, &str), old: &Value) -> Request {
+fn request(kind: (&str, &str), old: &Value) -> AdmissionRequest {
     let (group, kind) = kind;
     serde_json::from_value(json!({
         "uid": "u", "kind": { "group": group, "version": "v1", "kind": kind }, "operation": "DELETE",
@@ -11,7 +11,7 @@ fn request(kind: (&str, &str), old: &Value) -> Request {
     .unwrap()
 }
 
-fn workload(label: Option<&str>, spec: i64, status: i64) -> Request {
+fn workload(label: Option<&str>, spec: i64, status: i64) -> AdmissionRequest {
     let labels = label.map_or(json!({}), |value| json!({ DELETION_ALLOW: value }));
     let old = json!({
         "metadata": { "name": "game", "generation": 3, "labels": labels },
@@ -20,8 +20,8 @@ fn workload(label: Option<&str>, spec: i64, status: i64) -> Request {
     request((GROUP, "GameDeployment"), &old)
 }
 
-fn is_allowed(request: &Request) -> bool {
-    judge(request, &["robot".to_owned()]) == PendingDecision::Given(Decision::Allowed(Vec::new()))
+fn is_allowed(request: &AdmissionRequest) -> bool {
+    judge(request, &["robot".to_owned()]) == PendingDecision::Given(AdmissionDecision::Allowed(Vec::new()))
 }
 
 #[test]
@@ -56,7 +56,7 @@ fn a_status_that_is_behind_counts_for_nothing() {
 
 #[test]
 fn the_refusal_says_why_and_gives_the_command() {
-    let said = |request: &Request| match judge(request, &[]) {
+    let said = |request: &AdmissionRequest| match judge(request, &[]) {
         PendingDecision::UnlessNamespaceEnds { namespace, refusal } => {
             assert_eq!(namespace, "games");
             refusal
@@ -95,7 +95,8 @@ fn a_definition_goes_with_always_and_with_cascading_once_nothing_is_left() {
     };
     assert!(is_allowed(&definition("another.example", "")));
     assert!(is_allowed(&definition(GROUP, "Always")));
-    let PendingDecision::Given(Decision::Forbidden(refusal)) = judge(&definition(GROUP, ""), &[]) else {
+    let PendingDecision::Given(AdmissionDecision::Forbidden(refusal)) = judge(&definition(GROUP, ""), &[])
+    else {
         panic!("not refused");
     };
     let command =

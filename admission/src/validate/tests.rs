@@ -2,7 +2,7 @@ use serde_json::json;
 
 use super::*;
 
-fn request(kind: &str, object: &Value, old: &Value) -> Request {
+fn request(kind: &str, object: &Value, old: &Value) -> AdmissionRequest {
     let operation = if old.is_null() { "CREATE" } else { "UPDATE" };
     serde_json::from_value(json!({
         "uid": "u", "kind": { "group": GROUP, "version": "v1alpha1", "kind": kind }, "operation": operation,
@@ -34,16 +34,16 @@ fn run(condition: &str) -> Value {
     })
 }
 
-fn refusal(request: &Request) -> String {
+fn refusal(request: &AdmissionRequest) -> String {
     match judge(request) {
-        Decision::Invalid(message) => message,
+        AdmissionDecision::Invalid(message) => message,
         other => panic!("{other:?}"),
     }
 }
 
-fn warnings(request: &Request) -> Vec<String> {
+fn warnings(request: &AdmissionRequest) -> Vec<String> {
     match judge(request) {
-        Decision::Allowed(warnings) => warnings,
+        AdmissionDecision::Allowed(warnings) => warnings,
         other => panic!("{other:?}"),
     }
 }
@@ -151,7 +151,7 @@ fn the_question_of_a_workload_cannot_be_edited_and_can_be_ended() {
         run
     };
     let edited = request("HookRun", &owned("result >= 0"), &owned("result == 0"));
-    let Decision::Forbidden(words) = judge(&edited) else {
+    let AdmissionDecision::Forbidden(words) = judge(&edited) else {
         panic!("{:?}", judge(&edited));
     };
     assert!(
@@ -160,7 +160,7 @@ fn the_question_of_a_workload_cannot_be_edited_and_can_be_ended() {
     );
     // Nor by a user who removes the owner in the same update.
     let disowned = request("HookRun", &run("result >= 0"), &owned("result == 0"));
-    assert!(matches!(judge(&disowned), Decision::Forbidden(_)));
+    assert!(matches!(judge(&disowned), AdmissionDecision::Forbidden(_)));
     let mut ended = owned("result == 0");
     ended["spec"]["terminate"] = json!(true);
     ended["metadata"]["labels"] = json!({ "a": "b" });
@@ -183,7 +183,7 @@ fn only_the_operator_makes_questions_of_a_workload() {
         request.user_info.username = Some(user.to_owned());
         request
     };
-    let Some(Decision::Forbidden(words)) = forged(&by("jane", &claimed), &operator) else {
+    let Some(AdmissionDecision::Forbidden(words)) = forged(&by("jane", &claimed), &operator) else {
         panic!("it passes");
     };
     assert!(

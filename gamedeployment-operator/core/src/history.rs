@@ -16,7 +16,7 @@ use crate::workload::{FieldError, Workload};
 
 /// The workload's revisions by name.
 pub struct History<'a> {
-    by_name: BTreeMap<&'a str, Known<'a>>,
+    by_name: BTreeMap<&'a str, RevisionEntry<'a>>,
     /// The revision that pods are updated to.
     pub update: &'a Revision,
     /// The revision that pods below the partition keep: the last fully rolled-out one.
@@ -37,7 +37,7 @@ pub enum Unrecorded {
 
 /// A revision with everything derived from it for its pods. Cached because templates are large and pods are
 /// many.
-struct Known<'a> {
+struct RevisionEntry<'a> {
     revision: &'a Revision,
     /// Whether its pods count as updated.
     updated: bool,
@@ -170,7 +170,7 @@ impl<'a> History<'a> {
         unrecorded: Option<Unrecorded>,
     ) -> Self {
         let known = |(name, revision): (&'a str, &'a Revision)| {
-            let known = Known {
+            let known = RevisionEntry {
                 revision,
                 // Two revisions can have equal templates: pods keep their revision's name, whoever recorded
                 // it.
@@ -208,7 +208,7 @@ impl<'a> History<'a> {
     }
 
     /// Returns the change from a revision to the update revision.
-    fn change_from<'k>(&self, known: &'k Known<'_>) -> &'k Result<Change, String> {
+    fn change_from<'k>(&self, known: &'k RevisionEntry<'_>) -> &'k Result<Change, String> {
         let (from, to) = (&known.revision.template, &self.update.template);
         known
             .change

@@ -12,7 +12,7 @@ use shared_api::names;
 mod container;
 mod termination;
 
-pub use container::{Container, State};
+pub use container::{Container, ContainerState};
 pub use termination::{CRASH_WINDOW, Termination};
 
 /// Annotations that decisions use; others are dropped.

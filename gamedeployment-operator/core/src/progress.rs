@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use shared_api::names;
 
 use crate::in_place::{ContainerMark, ContainerNow, KUBELET_DEADLINE, Progress, finished};
-use crate::pod::{Container, Pod, State};
+use crate::pod::{Container, ContainerState, Pod};
 
 /// Record written to a pod along with its images. Also reads the original operator's format.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -308,8 +308,8 @@ fn as_now(container: &Container) -> ContainerNow {
         container_id: container.container_id.clone(),
         ready: container.ready,
         running_since: match &container.state {
-            State::Running { since } => Some(since.unwrap_or(Timestamp::MIN)),
-            State::Unknown | State::Waiting { .. } | State::Terminated => None,
+            ContainerState::Running { since } => Some(since.unwrap_or(Timestamp::MIN)),
+            ContainerState::Unknown | ContainerState::Waiting { .. } | ContainerState::Terminated => None,
         },
     }
 }

@@ -1,6 +1,6 @@
 //! Judges an answer by conditions: returns the phase of one measurement, with its value and a reason.
 
-use expr_conditions::{Condition, Facts, Response};
+use expr_conditions::{Condition, EvalInput, Response};
 use jiff::Timestamp;
 use redact::Redactor;
 use shared_api::Phase;
@@ -109,7 +109,7 @@ impl Rules<'_> {
         now: Timestamp,
         value: &Shown,
     ) -> (Phase, String) {
-        let facts = Facts {
+        let facts = EvalInput {
             result: result.into(),
             response,
             now,
@@ -155,7 +155,7 @@ impl Rules<'_> {
 fn ask<'c>(
     name: &str,
     condition: Option<&'c Condition>,
-    facts: &Facts<'_>,
+    facts: &EvalInput<'_>,
     value: &Shown,
 ) -> Result<Option<(&'c str, bool)>, String> {
     let Some(condition) = condition else {

@@ -8,7 +8,7 @@ use placeholder::Template;
 use redact::Redactor;
 
 use crate::answer::{FailureKind, MeasurementFailure};
-use crate::request::{Body, PrometheusRequest, Request, WebRequest};
+use crate::request::{Body, PrometheusRequest, ProviderRequest, WebRequest};
 use crate::resolve::{
     ArgumentValue, Arguments, BodyText, ConditionText, HeaderText, Reference, ResolvedMetric,
     ResolvedPrometheus, ResolvedProvider, ResolvedWeb,
@@ -24,7 +24,7 @@ pub type References = BTreeMap<Reference, String>;
 #[derive(Debug, Clone)]
 pub struct Rendered {
     /// Request to send.
-    pub request: Request,
+    pub request: ProviderRequest,
     /// Condition that makes the measurement Successful.
     pub success: Option<Condition>,
     /// Condition that makes the measurement Failed.
@@ -157,10 +157,12 @@ impl Filler<'_> {
         }
     }
 
-    fn request(&self, provider: &ResolvedProvider) -> Result<Request, String> {
+    fn request(&self, provider: &ResolvedProvider) -> Result<ProviderRequest, String> {
         match provider {
-            ResolvedProvider::Web(web) => self.web(web).map(Request::Web),
-            ResolvedProvider::Prometheus(prometheus) => self.prometheus(prometheus).map(Request::Prometheus),
+            ResolvedProvider::Web(web) => self.web(web).map(ProviderRequest::Web),
+            ResolvedProvider::Prometheus(prometheus) => {
+                self.prometheus(prometheus).map(ProviderRequest::Prometheus)
+            }
         }
     }
 

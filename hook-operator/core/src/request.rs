@@ -7,14 +7,14 @@ use redact::Redactor;
 
 /// Request to a provider.
 #[derive(Debug, Clone)]
-pub enum Request {
+pub enum ProviderRequest {
     /// HTTP endpoint that answers with JSON or text.
     Web(WebRequest),
     /// Instant query of a Prometheus server.
     Prometheus(PrometheusRequest),
 }
 
-impl Request {
+impl ProviderRequest {
     /// Number of bytes of its texts.
     pub fn bytes(&self) -> usize {
         let (texts, headers) = match self {

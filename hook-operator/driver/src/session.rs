@@ -8,7 +8,9 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use hook_core::decide::{self, Ended, MeasurementKey, Outcome, Plan, Start, View, decide};
+use hook_core::decide::{
+    self, Cleanup, DecisionInput, MeasurementKey, MeasurementOutcome, RunPlan, Start, decide,
+};
 use hook_core::judge::MeasurementResult;
 use hook_core::resolve::{FieldErrors, time_to_live};
 use jiff::Timestamp;
@@ -30,7 +32,7 @@ const MAX_SLEEP: Duration = Duration::from_secs(30);
 
 /// State of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum SessionPhase {
     /// Must decide.
     Decides,
     /// Compiles the spec.
@@ -61,7 +63,7 @@ pub struct Session {
     taken_up_at: Timestamp,
     in_flight: BTreeMap<MeasurementId, MeasurementKey>,
     measurements: MeasurementId,
-    outcomes: Vec<Outcome>,
+    outcomes: Vec<MeasurementOutcome>,
     /// Whether a measurement has ended since the last decision.
     collected: bool,
     /// Reason why a metric could not be measured, until it is recorded.
@@ -73,7 +75,7 @@ pub struct Session {
     retry: Backoff,
     /// Last status sent, until its outcome is known.
     sent: Option<Box<HookRunStatus>>,
-    state: State,
+    state: SessionPhase,
     output: VecDeque<SessionOutput>,
 }
 
@@ -95,7 +97,7 @@ impl Session {
             last: Duration::ZERO,
             retry: recording::retry(),
             sent: None,
-            state: State::Decides,
+            state: SessionPhase::Decides,
             output: VecDeque::new(),
         }
     }
@@ -109,14 +111,16 @@ impl Session {
     pub fn handle(&mut self, input: SessionInput, now: Now) {
         match (input, self.state) {
             (SessionInput::Watch(run), _) => self.news = Some(run),
-            (SessionInput::Resolved(resolved), State::Resolves) => {
+            (SessionInput::Resolved(resolved), SessionPhase::Resolves) => {
                 self.resolved = resolved;
-                self.state = State::Decides;
+                self.state = SessionPhase::Decides;
                 self.forget_recorded();
             }
-            (SessionInput::Recorded(answer), State::Records) => self.recorded(answer, now),
-            (SessionInput::Read(answer), State::Reads { conflict }) => self.read(answer, conflict, now),
-            (SessionInput::Deleted(answer), State::Deletes) => match answer {
+            (SessionInput::Recorded(answer), SessionPhase::Records) => self.recorded(answer, now),
+            (SessionInput::Read(answer), SessionPhase::Reads { conflict }) => {
+                self.read(answer, conflict, now)
+            }
+            (SessionInput::Deleted(answer), SessionPhase::Deletes) => match answer {
                 Ok(()) => self.end(End::Gone),
                 Err(error) => self.recover(error, now),
             },
@@ -160,35 +164,43 @@ impl Session {
             return Some(Duration::ZERO);
         }
         match self.state {
-            State::Decides => Some(Duration::ZERO),
-            State::Waits(_) if self.collected || self.news.is_some() => Some(Duration::ZERO),
-            State::Waits(until) | State::Pauses(until) => Some(until),
-            State::Resolves | State::Records | State::Reads { .. } | State::Deletes | State::Ended => None,
+            SessionPhase::Decides => Some(Duration::ZERO),
+            SessionPhase::Waits(_) if self.collected || self.news.is_some() => Some(Duration::ZERO),
+            SessionPhase::Waits(until) | SessionPhase::Pauses(until) => Some(until),
+            SessionPhase::Resolves
+            | SessionPhase::Records
+            | SessionPhase::Reads { .. }
+            | SessionPhase::Deletes
+            | SessionPhase::Ended => None,
         }
     }
 
     /// Advances until the session needs an answer.
     fn go_on(&mut self, now: Now) {
         match self.state {
-            State::Waits(until) => {
+            SessionPhase::Waits(until) => {
                 let news = self.hear();
                 if now.mono < until && !news && !self.collected {
                     return;
                 }
-                self.state = State::Decides;
+                self.state = SessionPhase::Decides;
             }
-            State::Pauses(until) => {
+            SessionPhase::Pauses(until) => {
                 self.hear();
                 if now.mono < until {
                     return;
                 }
                 self.go_on_after_write();
             }
-            State::Decides => {}
-            State::Resolves | State::Records | State::Reads { .. } | State::Deletes | State::Ended => return,
+            SessionPhase::Decides => {}
+            SessionPhase::Resolves
+            | SessionPhase::Records
+            | SessionPhase::Reads { .. }
+            | SessionPhase::Deletes
+            | SessionPhase::Ended => return,
         }
         if std::mem::take(&mut self.outdated) {
-            self.state = State::Resolves;
+            self.state = SessionPhase::Resolves;
             self.output.push_back(SessionOutput::Resolve(self.run.clone()));
         } else {
             self.decide(now);
@@ -197,7 +209,7 @@ impl Session {
 
     fn decide(&mut self, now: Now) {
         self.collected = false;
-        let Plan {
+        let RunPlan {
             record,
             start,
             cancel,
@@ -207,28 +219,28 @@ impl Session {
         self.cancel(&cancel);
         match (record, ended) {
             (Some(status), _) => match self.pace.wait_for(&status, now.mono) {
-                Some(wait) => self.state = State::Waits(now.mono + wait.min(MAX_SLEEP)),
+                Some(wait) => self.state = SessionPhase::Waits(now.mono + wait.min(MAX_SLEEP)),
                 None => self.record(status, now),
             },
-            (None, Some(Ended::Keep)) => self.end(End::Concluded(Version::of(&self.run))),
-            (None, Some(Ended::Delete)) => {
-                self.state = State::Deletes;
+            (None, Some(Cleanup::Keep)) => self.end(End::Concluded(Version::of(&self.run))),
+            (None, Some(Cleanup::Delete)) => {
+                self.state = SessionPhase::Deletes;
                 self.output.push_back(SessionOutput::Delete(self.run.clone()));
             }
-            (None, Some(Ended::DeleteLater) | None) => {
+            (None, Some(Cleanup::DeleteLater) | None) => {
                 self.start(start);
                 let longest = now.mono + MAX_SLEEP;
                 let until = wake_at.map_or(longest, |at| now.at(at).min(longest));
-                self.state = State::Waits(until);
+                self.state = SessionPhase::Waits(until);
             }
         }
     }
 
-    fn plan(&mut self, now: Timestamp) -> Plan {
+    fn plan(&mut self, now: Timestamp) -> RunPlan {
         self.taken_up_at = self.taken_up_at.min(now);
         let status = self.run.status.clone().unwrap_or_default();
         let in_flight: Vec<MeasurementKey> = self.in_flight.values().cloned().collect();
-        let view = View {
+        let view = DecisionInput {
             spec: self.resolved.as_ref().as_ref(),
             time_to_live: time_to_live(&self.run.spec),
             generation: self.run.metadata.generation,
@@ -242,7 +254,7 @@ impl Session {
     }
 
     fn end(&mut self, end: End) {
-        self.state = State::Ended;
+        self.state = SessionPhase::Ended;
         self.output.push_back(SessionOutput::End(end));
     }
 
@@ -275,7 +287,7 @@ impl Session {
             return;
         };
         self.collected = true;
-        self.outcomes.push(Outcome {
+        self.outcomes.push(MeasurementOutcome {
             slot,
             started_at: now.wall,
             finished_at: now.wall,

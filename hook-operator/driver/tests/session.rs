@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hook_core::decide::{MeasurementKey, Outcome};
+use hook_core::decide::{MeasurementKey, MeasurementOutcome};
 use hook_core::judge::MeasurementResult;
 use hook_core::resolve::resolve_run;
 use hook_driver::{MeasurementId, Session, SessionInput, SessionOutput};
@@ -117,7 +117,7 @@ impl Play {
     /// Delivers a successful measurement.
     fn measured(&mut self, of: usize, second: u64) {
         let (id, slot) = self.asked[of].clone();
-        let outcome = Outcome {
+        let outcome = MeasurementOutcome {
             slot,
             started_at: at(second).wall,
             finished_at: at(second).wall,

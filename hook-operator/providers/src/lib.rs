@@ -31,12 +31,12 @@ use std::sync::Arc;
 
 use fair_share::compute::Compute;
 use hook_core::answer::{MeasurementFailure, ProviderResponse, interpret_prometheus, interpret_web};
-use hook_core::request::Request;
+use hook_core::request::ProviderRequest;
 
 use crate::client::Clients;
 pub use crate::egress::{EgressPolicy, EgressRule, EgressRuleError};
 pub use crate::exchange::Reply;
-use crate::limits::CallLimiter;
+use crate::limits::ProviderLimiter;
 pub use crate::limits::ProviderLimits;
 use crate::memory_budget::MemoryBudget;
 pub use crate::memory_budget::{MAX_RESERVATION, MemoryReservation};
@@ -51,7 +51,7 @@ pub struct Providers {
 
 struct Shared {
     egress: Arc<EgressPolicy>,
-    slots: Arc<CallLimiter>,
+    slots: Arc<ProviderLimiter>,
     room: Arc<MemoryBudget>,
     clients: Clients,
     compute: Compute,
@@ -64,7 +64,7 @@ impl Providers {
         Self {
             shared: Arc::new(Shared {
                 clients: Clients::new(Arc::clone(&egress)),
-                slots: Arc::new(CallLimiter::new(limits)),
+                slots: Arc::new(ProviderLimiter::new(limits)),
                 room: Arc::new(MemoryBudget::new(limits)),
                 compute: Compute::default(),
                 egress,
@@ -80,7 +80,7 @@ impl Providers {
     pub async fn measure(
         &self,
         namespace: &str,
-        request: &Request,
+        request: &ProviderRequest,
     ) -> Result<ProviderResponse, MeasurementFailure> {
         let mut claim = self.claim(namespace);
         let reply = self.ask(namespace, request, &mut claim).await?;
@@ -100,12 +100,14 @@ impl Providers {
     pub async fn ask(
         &self,
         namespace: &str,
-        request: &Request,
+        request: &ProviderRequest,
         claim: &mut MemoryReservation,
     ) -> Result<Reply, MeasurementFailure> {
         match request {
-            Request::Web(request) => web::ask(&self.shared, namespace, request, claim).await,
-            Request::Prometheus(request) => prometheus::ask(&self.shared, namespace, request, claim).await,
+            ProviderRequest::Web(request) => web::ask(&self.shared, namespace, request, claim).await,
+            ProviderRequest::Prometheus(request) => {
+                prometheus::ask(&self.shared, namespace, request, claim).await
+            }
         }
     }
 
@@ -130,11 +132,11 @@ impl Reply {
     ///
     /// # Errors
     /// The reason why there is none.
-    pub fn interpret(&self, request: &Request) -> Result<ProviderResponse, MeasurementFailure> {
+    pub fn interpret(&self, request: &ProviderRequest) -> Result<ProviderResponse, MeasurementFailure> {
         let Self { code, latency, body } = self;
         match request {
-            Request::Web(request) => interpret_web(request, *code, *latency, body),
-            Request::Prometheus(request) => interpret_prometheus(request, *code, *latency, body),
+            ProviderRequest::Web(request) => interpret_web(request, *code, *latency, body),
+            ProviderRequest::Prometheus(request) => interpret_prometheus(request, *code, *latency, body),
         }
     }
 }

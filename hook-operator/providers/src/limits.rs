@@ -41,7 +41,7 @@ impl Default for ProviderLimits {
 }
 
 /// Slots for calls.
-pub(crate) struct CallLimiter {
+pub(crate) struct ProviderLimiter {
     limits: ProviderLimits,
     overall: FairSemaphore,
     waiting: AtomicUsize,
@@ -65,14 +65,14 @@ pub(crate) struct CallPermit {
 
 /// Keeps a host's slots while they are in use.
 struct HostGuard {
-    slots: Arc<CallLimiter>,
+    slots: Arc<ProviderLimiter>,
     host: String,
 }
 
 /// Counts a waiter until it gets its slot, gives up or is dropped.
-struct Waiting<'a>(&'a AtomicUsize);
+struct WaiterCount<'a>(&'a AtomicUsize);
 
-impl CallLimiter {
+impl ProviderLimiter {
     pub(crate) fn new(limits: ProviderLimits) -> Self {
         Self {
             limits,
@@ -96,7 +96,7 @@ impl CallLimiter {
         namespace: &str,
         host: &str,
     ) -> Result<CallPermit, MeasurementFailure> {
-        let _waiting = Waiting::begin(&self.waiting);
+        let _waiting = WaiterCount::begin(&self.waiting);
         let deadline = Instant::now() + self.limits.wait;
         let (guard, slots) = HostGuard::take(self, host);
         let in_use = format!("{} calls to {host}", self.limits.per_host);
@@ -132,7 +132,7 @@ pub(crate) fn not_asked(why: &str) -> MeasurementFailure {
 }
 
 impl HostGuard {
-    fn take(slots: &Arc<CallLimiter>, name: &str) -> (Self, FairSemaphore) {
+    fn take(slots: &Arc<ProviderLimiter>, name: &str) -> (Self, FairSemaphore) {
         let mut hosts = slots.hosts.lock().unwrap_or_else(PoisonError::into_inner);
         let host = hosts.entry(name.to_owned()).or_insert_with(|| Host {
             slots: FairSemaphore::with_reserve(slots.limits.per_host),
@@ -159,14 +159,14 @@ impl Drop for HostGuard {
     }
 }
 
-impl<'a> Waiting<'a> {
+impl<'a> WaiterCount<'a> {
     fn begin(count: &'a AtomicUsize) -> Self {
         count.fetch_add(1, Ordering::Relaxed);
         Self(count)
     }
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for WaiterCount<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
@@ -176,9 +176,9 @@ impl Drop for Waiting<'_> {
 mod tests {
     use super::*;
 
-    fn slots(overall: usize, per_host: usize) -> Arc<CallLimiter> {
+    fn slots(overall: usize, per_host: usize) -> Arc<ProviderLimiter> {
         let wait = Duration::from_secs(3);
-        Arc::new(CallLimiter::new(ProviderLimits {
+        Arc::new(ProviderLimiter::new(ProviderLimits {
             overall,
             per_host,
             wait,

@@ -54,11 +54,11 @@ pub(crate) struct EgressResolver {
     ask: LookupFn,
     turns: FairSemaphore,
     /// Lookups under way: a name is looked up once for all waiters, and not again while the lookup hangs.
-    under_way: Arc<Mutex<HashMap<LookupKey, Known>>>,
+    under_way: Arc<Mutex<HashMap<LookupKey, LookupState>>>,
 }
 
 /// Lookup under way.
-enum Known {
+enum LookupState {
     /// Waits for its turn; dropped when the last waiter is gone.
     Waits(WeakShared<Asking>),
     /// Occupies a thread.
@@ -66,12 +66,12 @@ enum Known {
 }
 
 /// Removes a lookup when it ends or its last waiter is gone.
-struct Entry {
-    under_way: Arc<Mutex<HashMap<LookupKey, Known>>>,
+struct LookupGuard {
+    under_way: Arc<Mutex<HashMap<LookupKey, LookupState>>>,
     key: LookupKey,
 }
 
-impl Entry {
+impl LookupGuard {
     /// Runs the lookup to its end, even if no waiter is left.
     fn run(self, turn: Permit, ask: LookupFn) -> Lookup {
         let (under_way, key) = (Arc::clone(&self.under_way), self.key.clone());
@@ -93,13 +93,13 @@ impl Entry {
         let mut under_way = under_way.lock().unwrap_or_else(PoisonError::into_inner);
         // The lookup may have ended just now.
         if under_way.contains_key(&key) {
-            under_way.insert(key, Known::Runs(lookup.clone()));
+            under_way.insert(key, LookupState::Runs(lookup.clone()));
         }
         lookup
     }
 }
 
-impl Drop for Entry {
+impl Drop for LookupGuard {
     fn drop(&mut self) {
         let mut under_way = self.under_way.lock().unwrap_or_else(PoisonError::into_inner);
         under_way.remove(&self.key);
@@ -126,14 +126,14 @@ impl EgressResolver {
         let key = (namespace.clone(), name.to_owned());
         let mut under_way = self.under_way.lock().unwrap_or_else(PoisonError::into_inner);
         let known = match under_way.get(&key) {
-            Some(Known::Waits(lookup)) => lookup.upgrade(),
-            Some(Known::Runs(lookup)) => Some(lookup.clone()),
+            Some(LookupState::Waits(lookup)) => lookup.upgrade(),
+            Some(LookupState::Runs(lookup)) => Some(lookup.clone()),
             None => None,
         };
         if let Some(lookup) = known {
             return lookup;
         }
-        let entry = Entry {
+        let entry = LookupGuard {
             under_way: Arc::clone(&self.under_way),
             key: key.clone(),
         };
@@ -145,7 +145,7 @@ impl EgressResolver {
         .boxed()
         .shared();
         if let Some(weak) = lookup.downgrade() {
-            under_way.insert(key, Known::Waits(weak));
+            under_way.insert(key, LookupState::Waits(weak));
         }
         lookup
     }

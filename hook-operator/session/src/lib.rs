@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures::future::BoxFuture;
-use hook_core::decide::{MeasurementKey, Outcome};
+use hook_core::decide::{MeasurementKey, MeasurementOutcome};
 use hook_core::resolve::resolve_run;
 use hook_driver::{End, MeasurementId, SessionInput, SessionOutput, SharedRun};
 use jiff::Timestamp;
@@ -37,7 +37,7 @@ use measure::{Measurer, NotAsked};
 const LOG: &str = "hook_operator::session";
 
 /// Result of a measurement task.
-type Measured = (MeasurementId, Result<Outcome, NotAsked>);
+type Measured = (MeasurementId, Result<MeasurementOutcome, NotAsked>);
 
 /// Session that measures one run.
 pub struct SessionRunner<B> {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hook_core::answer::{FailureKind, MeasurementFailure, ProviderResponse};
-use hook_core::decide::{MeasurementKey, Outcome};
+use hook_core::decide::{MeasurementKey, MeasurementOutcome};
 use hook_core::judge::{MeasurementResult, Rules, judge};
 use hook_core::render::{MAX_REQUEST, References, Rendered, longest, references, render};
 use hook_core::resolve::ResolvedMetric;
@@ -60,7 +60,7 @@ impl<B: Backend> Measurer<B> {
         namespace: &str,
         slot: MeasurementKey,
         run: &SharedRun,
-    ) -> Result<Outcome, NotAsked> {
+    ) -> Result<MeasurementOutcome, NotAsked> {
         let Some(metric) = metric_of(run, &slot) else {
             // The run has no such metric.
             return std::future::pending().await;
@@ -87,7 +87,7 @@ impl<B: Backend> Measurer<B> {
         }
         span.record("phase", verdict.phase.as_str());
         self.observer.measured(provider, verdict.phase, kind, took);
-        Ok(Outcome {
+        Ok(MeasurementOutcome {
             slot,
             started_at,
             finished_at,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use hook_core::answer::FailureKind;
-use hook_core::decide::Outcome;
+use hook_core::decide::MeasurementOutcome;
 use shared_api::{HookRun, Phase};
 
 /// Receives the events of sessions. Its results are never used.
@@ -24,7 +24,7 @@ pub trait Observer: Send + Sync + 'static {
     fn measured(&self, provider: &'static str, phase: Phase, failure: Option<FailureKind>, took: Duration);
 
     /// A measurement of a run ended.
-    fn measurement_finished(&self, run: &HookRun, outcome: &Outcome);
+    fn measurement_finished(&self, run: &HookRun, outcome: &MeasurementOutcome);
 
     /// A status write ended: `written`, `conflict`, `gone`, `failed`.
     fn wrote(&self, outcome: &'static str);
@@ -55,7 +55,7 @@ impl Observer for () {
     ) {
     }
 
-    fn measurement_finished(&self, _run: &HookRun, _outcome: &Outcome) {}
+    fn measurement_finished(&self, _run: &HookRun, _outcome: &MeasurementOutcome) {}
 
     fn wrote(&self, _outcome: &'static str) {}
 
@@ -65,7 +65,7 @@ impl Observer for () {
 }
 
 /// Returns the duration of a measurement.
-pub fn time_of(outcome: &Outcome) -> Duration {
+pub fn time_of(outcome: &MeasurementOutcome) -> Duration {
     let took = outcome.finished_at.duration_since(outcome.started_at);
     Duration::try_from(took).unwrap_or_default()
 }

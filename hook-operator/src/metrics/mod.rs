@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hook_core::answer::FailureKind;
-use hook_core::decide::Outcome;
+use hook_core::decide::MeasurementOutcome;
 use hook_core::resolve::ResolvedProvider;
 use hook_session::observer::{Observer, time_of};
 use prometheus_client::encoding::EncodeLabelSet;
@@ -226,7 +226,7 @@ impl Observer for Metrics {
             .inc();
     }
 
-    fn measurement_finished(&self, run: &HookRun, outcome: &Outcome) {
+    fn measurement_finished(&self, run: &HookRun, outcome: &MeasurementOutcome) {
         if let Some(original) = &self.original {
             original.measured(run, outcome, time_of(outcome));
         }

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use hook_core::decide::Outcome;
+use hook_core::decide::MeasurementOutcome;
 use operator_runtime::metrics::{Durations, Labels, original_status, original_version};
 use prometheus_client::registry::Registry;
 use shared_api::{HookRun, Phase};
@@ -39,7 +39,7 @@ impl Original {
         self.reconciled.observe(&labels, took);
     }
 
-    pub(super) fn measured(&self, run: &HookRun, outcome: &Outcome, took: Duration) {
+    pub(super) fn measured(&self, run: &HookRun, outcome: &MeasurementOutcome, took: Duration) {
         let phase = outcome.verdict.phase;
         let mut labels = of(run);
         labels.push(("metric", outcome.slot.metric.clone()));

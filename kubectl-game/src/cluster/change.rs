@@ -7,7 +7,7 @@ use shared_api::GameDeployment;
 
 use super::failure::{Ask, Failure};
 use super::fetch::Kind;
-use super::flags::Cluster;
+use super::flags::ClusterConnection;
 
 /// Field manager of our writes.
 const FIELD_MANAGER: &str = "kubectl-game";
@@ -15,7 +15,7 @@ const FIELD_MANAGER: &str = "kubectl-game";
 /// indicate another cause.
 const ATTEMPTS: usize = 5;
 
-impl Cluster {
+impl ClusterConnection {
     /// Applies a merge patch to an object. Reads the object and decides again after a conflict.
     ///
     /// `decide` returns the patch and a message for the user, or the reason not to write.
@@ -36,7 +36,8 @@ impl Cluster {
         }
     }
 
-    /// Like [`Cluster::change`], but with a JSON patch, which can replace a nested object as a whole.
+    /// Like [`ClusterConnection::change`], but with a JSON patch, which can replace a nested object as a
+    /// whole.
     pub(crate) async fn replace<K: Kind, T>(
         &self,
         name: &str,
@@ -79,7 +80,7 @@ impl Cluster {
     }
 
     /// Sets the number of pods through the `scale` subresource, like kubectl. Retries conflicts like
-    /// [`Cluster::change`].
+    /// [`ClusterConnection::change`].
     pub(crate) async fn scale<T>(
         &self,
         name: &str,

@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use shared_api::{GameDeployment, HookRun};
 
 use super::failure::{Ask, Failure};
-use super::flags::Cluster;
+use super::flags::ClusterConnection;
 
 /// Maximum number of existing names in a "not found" message.
 const MAX_NAMES: usize = 20;
@@ -68,12 +68,12 @@ pub(crate) struct ListResult<K> {
     /// Objects, sorted by namespace and name.
     pub(crate) objects: Vec<K>,
     /// Objects that cannot be parsed.
-    pub(crate) unreadable: Vec<Unreadable>,
+    pub(crate) unreadable: Vec<UnreadableObject>,
 }
 
 /// An object that cannot be parsed.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Unreadable {
+pub(crate) struct UnreadableObject {
     pub(crate) namespace: String,
     pub(crate) name: String,
     /// Parse error.
@@ -82,7 +82,7 @@ pub(crate) struct Unreadable {
     owners: Vec<String>,
 }
 
-impl Unreadable {
+impl UnreadableObject {
     /// Creates an entry without owners.
     #[cfg(test)]
     pub(crate) fn new(namespace: &str, name: &str, error: &str) -> Self {
@@ -113,7 +113,7 @@ impl<K: Kind> ListResult<K> {
                 Ok(object) => listed.objects.push(object),
                 Err(invalid) => {
                     let owners = invalid.metadata.owner_references.into_iter().flatten();
-                    listed.unreadable.push(Unreadable {
+                    listed.unreadable.push(UnreadableObject {
                         namespace: invalid.metadata.namespace.unwrap_or_default(),
                         name: invalid.metadata.name.unwrap_or_default(),
                         error: invalid.error,
@@ -142,7 +142,7 @@ pub(crate) struct Snapshot {
     /// Revisions of the workload, oldest first.
     pub(crate) revisions: Vec<ControllerRevision>,
     /// HookRuns of the workload that cannot be parsed.
-    pub(crate) unreadable: Vec<Unreadable>,
+    pub(crate) unreadable: Vec<UnreadableObject>,
     /// Flags to repeat in commands that are suggested to the reader.
     pub(crate) flags: String,
 }
@@ -199,7 +199,7 @@ pub(super) fn selector_of(game: &GameDeployment) -> Selector {
     Selector::try_from(game.spec.selector.clone()).unwrap_or_default()
 }
 
-impl Cluster {
+impl ClusterConnection {
     /// Returns the API of a kind in the namespace.
     pub(crate) fn api<K: Kind>(&self) -> Api<K> {
         Api::namespaced(self.client.clone(), &self.namespace)

@@ -37,7 +37,7 @@ pub(crate) struct Flags {
 }
 
 /// Connection to a cluster.
-pub(crate) struct Cluster {
+pub(crate) struct ClusterConnection {
     /// Client for the cluster.
     pub(crate) client: Client,
     /// Namespace to use, unless a command covers all namespaces.
@@ -50,7 +50,7 @@ pub(crate) struct Cluster {
 
 impl Flags {
     /// Creates the client. Does not contact the cluster yet.
-    pub(crate) async fn cluster(&self) -> Result<Cluster, Failure> {
+    pub(crate) async fn cluster(&self) -> Result<ClusterConnection, Failure> {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let (mut config, mut user) = self.config().await?;
         if let Some(other) = &self.as_user {
@@ -67,7 +67,7 @@ impl Flags {
             .unwrap_or_else(|| config.default_namespace.clone());
         let client = Client::try_from(config)
             .map_err(|error| Failure::Other(format!("failed to set up the connection: {error}")))?;
-        Ok(Cluster {
+        Ok(ClusterConnection {
             client,
             namespace,
             user,

@@ -15,8 +15,8 @@ use kube::runtime::watcher::{self, watcher};
 use shared_api::{GameDeployment, HookRun};
 
 use super::failure::{Ask, Failure, root_cause};
-use super::fetch::{Kind, ListResult, Snapshot, Unreadable, selector_of};
-use super::flags::Cluster;
+use super::fetch::{Kind, ListResult, Snapshot, UnreadableObject, selector_of};
+use super::flags::ClusterConnection;
 
 /// Event of a watch.
 #[derive(Debug)]
@@ -44,7 +44,7 @@ pub(crate) struct Live {
 
 impl Live {
     /// Starts watching a workload, after checking that it exists and can be read.
-    pub(crate) async fn of(cluster: &Cluster, name: &str) -> Result<Self, Failure> {
+    pub(crate) async fn of(cluster: &ClusterConnection, name: &str) -> Result<Self, Failure> {
         let snapshot = cluster.snapshot(name).await?;
         let one = watcher::Config::default().fields(&format!("metadata.name={name}"));
         let selected = watcher::Config::default().labels_from(&selector_of(&snapshot.game));
@@ -78,7 +78,7 @@ impl Live {
             let ListResult { objects, unreadable } = ListResult::of(state(&self.games));
             let Some(game) = objects.into_iter().next() else {
                 return Err(match unreadable.into_iter().next() {
-                    Some(Unreadable { name, error, .. }) => Failure::Other(format!(
+                    Some(UnreadableObject { name, error, .. }) => Failure::Other(format!(
                         "GameDeployment {name} cannot be read: {error}; correct the field with kubectl edit"
                     )),
                     None => Failure::NotFound(format!("GameDeployment {} is gone", self.name)),
@@ -105,7 +105,11 @@ where
     DeserializeGuard<K>: Lookup<DynamicType = ()>,
 {
     /// Starts watching all objects, or only the one with this name.
-    pub(crate) async fn of(cluster: &Cluster, everywhere: bool, name: Option<&str>) -> Result<Self, Failure> {
+    pub(crate) async fn of(
+        cluster: &ClusterConnection,
+        everywhere: bool,
+        name: Option<&str>,
+    ) -> Result<Self, Failure> {
         let _: ListResult<K> = cluster.list(everywhere, &ListParams::default().limit(1)).await?;
         let all = watcher::Config::default();
         let config = name.map_or(all.clone(), |name| all.fields(&format!("metadata.name={name}")));
@@ -137,7 +141,7 @@ async fn next(events: &mut SelectAll<Events>) -> News {
 }
 
 fn watch<K: Kind>(
-    cluster: &Cluster,
+    cluster: &ClusterConnection,
     everywhere: bool,
     config: watcher::Config,
 ) -> (Store<DeserializeGuard<K>>, Events)

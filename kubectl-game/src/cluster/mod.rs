@@ -17,6 +17,6 @@ mod live;
 mod who;
 
 pub(crate) use failure::Failure;
-pub(crate) use fetch::{Kind, ListResult, Snapshot, Unreadable, name_of};
-pub(crate) use flags::{Cluster, Flags};
+pub(crate) use fetch::{Kind, ListResult, Snapshot, UnreadableObject, name_of};
+pub(crate) use flags::{ClusterConnection, Flags};
 pub(crate) use live::{Live, LiveList, News, interrupted};

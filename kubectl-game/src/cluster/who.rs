@@ -4,12 +4,12 @@ use kube::Api;
 use kube::api::{ApiResource, DynamicObject, PostParams};
 use serde_json::Value;
 
-use super::Cluster;
+use super::ClusterConnection;
 
 /// Versions of `SelfSubjectReview` in Kubernetes 1.28, 1.27 and 1.26.
 const VERSIONS: [&str; 3] = ["v1", "v1beta1", "v1alpha1"];
 
-impl Cluster {
+impl ClusterConnection {
     /// Returns the name of the user. Older servers cannot report it.
     pub(crate) async fn who(&self) -> String {
         for version in VERSIONS {

@@ -8,7 +8,7 @@ use shared_api::HookRun;
 
 use super::follow::{Picture, Source, follow};
 use super::{DONE, DisplayArgs, Outcome, none_found, print, print_answer, print_lines};
-use crate::cluster::{Failure, Flags, ListResult, LiveList, News, Unreadable, name_of};
+use crate::cluster::{Failure, Flags, ListResult, LiveList, News, UnreadableObject, name_of};
 use crate::draw::document;
 use crate::draw::{Style, lists, run, screen};
 use crate::view::run::RunView;
@@ -84,7 +84,7 @@ impl List {
         if self.watch {
             let live = LiveList::of(&cluster, everywhere, None).await?;
             follow(
-                Table {
+                RunTable {
                     live,
                     everywhere,
                     failing,
@@ -105,7 +105,7 @@ impl List {
             };
             eprintln!("{}", none_found(which, everywhere, &cluster.namespace));
         } else {
-            print_lines(&Listing::of(listed, everywhere).lines(screen::whole(paint)));
+            print_lines(&RunListing::of(listed, everywhere).lines(screen::whole(paint)));
         }
         DONE
     }
@@ -172,20 +172,20 @@ impl Picture for RunView {
 }
 
 /// Live view of all runs.
-struct Table {
+struct RunTable {
     live: LiveList<HookRun>,
     everywhere: bool,
     failing: bool,
 }
 
 /// All runs at one point in time.
-struct Listing {
+struct RunListing {
     runs: Vec<RunView>,
-    unreadable: Vec<Unreadable>,
+    unreadable: Vec<UnreadableObject>,
     everywhere: bool,
 }
 
-impl Listing {
+impl RunListing {
     fn of(listed: ListResult<HookRun>, everywhere: bool) -> Self {
         Self {
             runs: listed.objects.iter().map(RunView::of).collect(),
@@ -195,18 +195,18 @@ impl Listing {
     }
 }
 
-impl Source for Table {
+impl Source for RunTable {
     async fn news(&mut self) -> News {
         self.live.news().await
     }
 
     fn picture(&self) -> Option<Result<Box<dyn Picture>, Failure>> {
         let listed = choose(self.live.listed()?, self.failing);
-        Some(Ok(Box::new(Listing::of(listed, self.everywhere))))
+        Some(Ok(Box::new(RunListing::of(listed, self.everywhere))))
     }
 }
 
-impl Picture for Listing {
+impl Picture for RunListing {
     fn lines(&self, style: Style) -> Vec<String> {
         lists::runs(&self.runs, &self.unreadable, self.everywhere, style)
     }

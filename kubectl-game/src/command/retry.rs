@@ -26,7 +26,7 @@ pub(crate) struct Retry {
 
     /// Retry only this hook [default: all hooks that have failed]
     #[arg(long, value_enum)]
-    hook: Option<Hook>,
+    hook: Option<HookArg>,
 
     /// Retry even if no hook has failed
     #[arg(long)]
@@ -37,7 +37,7 @@ pub(crate) struct Retry {
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
-enum Hook {
+enum HookArg {
     /// Hook before a pod is deleted
     PreDelete,
     /// Hook before a pod is updated in place
@@ -46,12 +46,12 @@ enum Hook {
     PostInplace,
 }
 
-impl From<Hook> for HookKind {
-    fn from(hook: Hook) -> Self {
+impl From<HookArg> for HookKind {
+    fn from(hook: HookArg) -> Self {
         match hook {
-            Hook::PreDelete => Self::PreDelete,
-            Hook::PreInplace => Self::PreInplace,
-            Hook::PostInplace => Self::PostInplace,
+            HookArg::PreDelete => Self::PreDelete,
+            HookArg::PreInplace => Self::PreInplace,
+            HookArg::PostInplace => Self::PostInplace,
         }
     }
 }

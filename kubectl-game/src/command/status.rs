@@ -7,7 +7,7 @@ use clap::{ArgAction, Args};
 use shared_api::GameDeployment;
 
 use super::{Outcome, print};
-use crate::cluster::{Cluster, Failure, Flags, LiveList, News, interrupted, name_of};
+use crate::cluster::{ClusterConnection, Failure, Flags, LiveList, News, interrupted, name_of};
 use crate::draw::text::clean;
 use crate::rollout_state::RolloutState;
 use crate::why::brief;
@@ -68,7 +68,7 @@ impl Status {
     }
 
     /// Waits for a final state; `None` after a timeout.
-    async fn wait(&self, cluster: &Cluster, name: &str) -> Result<Option<Said>, Failure> {
+    async fn wait(&self, cluster: &ClusterConnection, name: &str) -> Result<Option<Said>, Failure> {
         let live = LiveList::of(cluster, false, Some(name)).await?;
         let settled = until_settled(live, name);
         match self.timeout {

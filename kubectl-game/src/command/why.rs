@@ -9,7 +9,7 @@ use shared_api::GameDeployment;
 use shared_api::reason::WorkloadReason;
 
 use super::{DONE, Outcome, print_answer};
-use crate::cluster::{Cluster, Failure, Flags, Kind, name_of};
+use crate::cluster::{ClusterConnection, Failure, Flags, Kind, name_of};
 use crate::why;
 
 /// Explains why something waits.
@@ -60,7 +60,7 @@ impl Why {
 }
 
 /// Explains the deletion of a pod by gamedeployment-operator, from its events.
-async fn gone(cluster: &Cluster, name: &str) -> Option<why::Explanation> {
+async fn gone(cluster: &ClusterConnection, name: &str) -> Option<why::Explanation> {
     let events: Api<Event> = Api::namespaced(cluster.client.clone(), &cluster.namespace);
     let about = format!(
         "involvedObject.kind=Pod,involvedObject.name={name},reason={}",
@@ -86,7 +86,7 @@ fn deleted_at(event: &Event) -> Option<Timestamp> {
         .map(|at| at.0))
 }
 
-async fn of_pod(cluster: &Cluster, pod: &Pod) -> Result<why::Explanation, Failure> {
+async fn of_pod(cluster: &ClusterConnection, pod: &Pod) -> Result<why::Explanation, Failure> {
     let name = owner_of(pod)?;
     let snapshot = cluster.snapshot(&name).await?;
     Ok(why::pod(&snapshot, pod))

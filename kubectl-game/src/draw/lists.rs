@@ -6,12 +6,12 @@ use shared_api::{GameDeployment, HookRun, Phase};
 use super::Style;
 use super::run::{info, not_taken_up, phase};
 use super::table::{self, Cell, Row};
-use crate::cluster::{ListResult, Unreadable};
+use crate::cluster::{ListResult, UnreadableObject};
 use crate::paint::Tone;
 use crate::view::revision::RevisionView;
 use crate::view::run::RunView;
 use crate::view::state::State;
-use crate::view::{Counts, created};
+use crate::view::{PodCounts, created};
 
 /// Renders `kubectl game list`.
 pub(crate) fn games(listed: &ListResult<GameDeployment>, everywhere: bool, style: Style) -> Vec<String> {
@@ -27,7 +27,7 @@ pub(crate) fn games(listed: &ListResult<GameDeployment>, everywhere: bool, style
         listed
             .unreadable
             .iter()
-            .map(|Unreadable { namespace, name, .. }| {
+            .map(|UnreadableObject { namespace, name, .. }| {
                 let place = everywhere.then(|| Cell::new(namespace.clone()));
                 let cells = place.into_iter().chain([
                     Cell::new(name.clone()),
@@ -52,7 +52,7 @@ fn row(cells: Vec<Cell>) -> Row {
 
 fn game_row(game: &GameDeployment, everywhere: bool, style: Style) -> Row {
     let state = State::of(game);
-    let counts = Counts::of(game);
+    let counts = PodCounts::of(game);
     let type_ = game
         .spec
         .update_strategy
@@ -87,7 +87,7 @@ pub(crate) fn is_failing(run: &HookRun) -> bool {
 /// Renders `kubectl game hook list`.
 pub(crate) fn runs(
     runs: &[RunView],
-    unreadable: &[Unreadable],
+    unreadable: &[UnreadableObject],
     everywhere: bool,
     style: Style,
 ) -> Vec<String> {
@@ -114,7 +114,7 @@ pub(crate) fn runs(
         })
         .collect();
     rows.extend(unreadable.iter().map(
-        |Unreadable {
+        |UnreadableObject {
              namespace,
              name,
              error,

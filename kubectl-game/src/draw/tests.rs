@@ -1,7 +1,7 @@
 //! Pictures of workloads and HookRuns, as terminals of several kinds show them.
 
 use super::*;
-use crate::cluster::{ListResult, Snapshot, Unreadable};
+use crate::cluster::{ListResult, Snapshot, UnreadableObject};
 use crate::view::run::RunView;
 use crate::view::{GameView, revision, samples};
 
@@ -115,7 +115,7 @@ fn tables_of_workloads_runs_and_revisions() {
             samples::complete().game,
             samples::paused().game,
         ],
-        unreadable: vec![Unreadable::new("games", "broken", "invalid type")],
+        unreadable: vec![UnreadableObject::new("games", "broken", "invalid type")],
     };
     let runs = [samples::refused(), samples::asking()].map(|snapshot| RunView::of(&snapshot.runs[0]));
     let tables = [
@@ -137,7 +137,7 @@ fn the_picture_as_json() {
 #[test]
 fn a_run_that_cannot_be_read_is_not_left_out_in_silence() {
     let mut snapshot = samples::complete();
-    snapshot.unreadable = vec![Unreadable::new(
+    snapshot.unreadable = vec![UnreadableObject::new(
         "games",
         "broken",
         "invalid type: map, expected a sequence",

@@ -4,11 +4,11 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
-use expr_conditions::{Condition, Facts, Response};
+use expr_conditions::{Condition, EvalInput, Response};
 use hook_core::answer::{MeasurementFailure, ProviderResponse, interpret_prometheus, interpret_web};
 use hook_core::judge::{MeasurementResult, Rules, judge};
 use hook_core::render::{References, references, render};
-use hook_core::request::Request;
+use hook_core::request::ProviderRequest;
 use hook_core::resolve::ResolvedMetric;
 use hook_core::value::{MetricValue, cut};
 use jiff::Timestamp;
@@ -151,7 +151,7 @@ fn steps(
         Ok(ProviderResponse::NoData { .. }) | Err(_) => return vec![],
     };
     let value = cut(&result.text(), LONGEST_VALUE);
-    let facts = Facts {
+    let facts = EvalInput {
         result: result.into(),
         response,
         now,
@@ -179,10 +179,16 @@ fn kind(result: &MetricValue) -> String {
 }
 
 /// Parses the body as the given request would.
-fn answer(request: &Request, response: Response, body: &str) -> Result<ProviderResponse, MeasurementFailure> {
+fn answer(
+    request: &ProviderRequest,
+    response: Response,
+    body: &str,
+) -> Result<ProviderResponse, MeasurementFailure> {
     match request {
-        Request::Web(request) => interpret_web(request, response.code, response.latency, body.as_bytes()),
-        Request::Prometheus(request) => {
+        ProviderRequest::Web(request) => {
+            interpret_web(request, response.code, response.latency, body.as_bytes())
+        }
+        ProviderRequest::Prometheus(request) => {
             let body = samples(body).unwrap_or_else(|| body.to_owned());
             interpret_prometheus(request, response.code, response.latency, body.as_bytes())
         }

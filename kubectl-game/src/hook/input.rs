@@ -4,12 +4,12 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use hook_core::render::{References, Rendered, references, render};
-use hook_core::request::{Method, Request};
+use hook_core::request::{Method, ProviderRequest};
 use hook_core::resolve::{FieldError, Reference, ResolvedMetric, ResolvedRun, resolve_run};
 use shared_api::hook_run::HookRunSpec;
 use shared_api::metric::{Argument, KeyRef, Metric};
 
-use crate::manifest::{self, Document, Hook};
+use crate::manifest::{self, Document, HookDocument};
 
 /// A hook from a file, and the values that complete it.
 #[derive(Debug, Clone, clap::Args)]
@@ -130,14 +130,14 @@ impl Input {
 
     /// Builds the run that a workload with these arguments would create. Passed arguments override declared
     /// ones.
-    fn complete(&self, hook: Hook) -> HookRunSpec {
+    fn complete(&self, hook: HookDocument) -> HookRunSpec {
         let mut spec = match hook {
             // A local run need not be deleted.
-            Hook::Run(spec) => HookRunSpec {
+            HookDocument::Run(spec) => HookRunSpec {
                 ttl_seconds_after_finished: None,
                 ..spec
             },
-            Hook::Template(template) => HookRunSpec {
+            HookDocument::Template(template) => HookRunSpec {
                 metrics: template.metrics,
                 args: template.args,
                 terminate: None,
@@ -193,8 +193,10 @@ impl Chosen {
             Ok(Rendered {
                 request, redactor, ..
             }) => redactor.clean(&match request {
-                Request::Web(web) => format!("{} {}", verb(web.method), web.url),
-                Request::Prometheus(prometheus) => format!("{} for {}", prometheus.address, prometheus.query),
+                ProviderRequest::Web(web) => format!("{} {}", verb(web.method), web.url),
+                ProviderRequest::Prometheus(prometheus) => {
+                    format!("{} for {}", prometheus.address, prometheus.query)
+                }
             }),
         }
     }

@@ -11,9 +11,9 @@ use serde_json::{Value, json};
 use shared_api::GameDeployment;
 
 use super::identity;
-use super::schema::{self, Checked, Finding};
+use super::schema::{self, Finding, SchemaCheck};
 use super::templates::Templates;
-use crate::manifest::{self, Document, Hook, KINDS};
+use crate::manifest::{self, Document, HookDocument, KINDS};
 
 /// Checks hooks.
 #[derive(Debug, Args)]
@@ -110,8 +110,8 @@ fn cautions(document: &Document, templates: &Templates) -> Vec<(String, String)>
     let hook = document.is_hook().then(|| document.hook().ok()).flatten();
     let found = match hook {
         None => vec![],
-        Some(Hook::Template(spec)) => template_warnings(&spec),
-        Some(Hook::Run(spec)) => run_warnings(&spec),
+        Some(HookDocument::Template(spec)) => template_warnings(&spec),
+        Some(HookDocument::Run(spec)) => run_warnings(&spec),
     };
     found.iter().map(placed).collect()
 }
@@ -129,7 +129,7 @@ fn problems(document: &Document, templates: &Templates) -> Option<Vec<Finding>> 
         return identity::unknown_kind(document).map(|finding| vec![finding]);
     }
     let mut findings = identity::check(document);
-    let Checked { findings: more, spec } = schema::check(document.kind(), &document.value);
+    let SchemaCheck { findings: more, spec } = schema::check(document.kind(), &document.value);
     findings.extend(more);
     let readable = document.with_spec(spec);
     let found = if document.kind() == "GameDeployment" {
@@ -149,8 +149,8 @@ fn problems(document: &Document, templates: &Templates) -> Option<Vec<Finding>> 
 /// Returns the problems that would keep hook-operator from measuring, in its words, each with its path.
 fn hook_problems(document: &Document) -> Vec<(String, String)> {
     let found = match document.hook() {
-        Ok(Hook::Template(spec)) => check_template(&spec),
-        Ok(Hook::Run(spec)) => resolve_run(&spec).err().unwrap_or_default(),
+        Ok(HookDocument::Template(spec)) => check_template(&spec),
+        Ok(HookDocument::Run(spec)) => resolve_run(&spec).err().unwrap_or_default(),
         Err(error) => return vec![("spec".to_owned(), error.to_string())],
     };
     found.iter().map(placed).collect()

@@ -17,7 +17,7 @@ use crate::paint::Paint;
 
 /// Executes a hook.
 #[derive(Debug, Args)]
-pub(crate) struct Run {
+pub(crate) struct LocalRun {
     #[command(flatten)]
     input: Input,
 
@@ -39,7 +39,7 @@ enum RunFormat {
     Yaml,
 }
 
-impl Run {
+impl LocalRun {
     pub(super) fn main(&self) -> Result<ExitCode, Box<dyn std::error::Error>> {
         let chosen = self.input.choose()?;
         let paint = Paint::new(self.no_color);

@@ -30,7 +30,7 @@ pub(crate) enum Command {
     /// Requests to loopback addresses are allowed. A metric without a limit runs until Ctrl-C.
     ///
     /// Exit code: 0 Successful, 1 Failed, 2 Error, 3 Inconclusive, 64 usage error.
-    Run(local_run::Run),
+    Run(local_run::LocalRun),
     /// Validate hooks, and report every problem with its path and position
     ///
     /// Same as kubectl game lint. Reads HookTemplates, HookRuns and GameDeployments like the API server and

@@ -60,14 +60,14 @@ fn is_within(path: &str, field: &str) -> bool {
 }
 
 /// Result of comparing a document with its schema.
-pub(super) struct Checked {
+pub(super) struct SchemaCheck {
     pub(super) findings: Vec<Finding>,
     /// Spec with wrong types converted or removed and missing fields filled in, so that later checks can run.
     pub(super) spec: Value,
 }
 
 /// Compares the spec of a document with the schema of its kind.
-pub(super) fn check(kind: &str, document: &Value) -> Checked {
+pub(super) fn check(kind: &str, document: &Value) -> SchemaCheck {
     let nothing = Value::Null;
     let schema = SCHEMAS
         .get(kind)
@@ -81,7 +81,7 @@ pub(super) fn check(kind: &str, document: &Value) -> Checked {
         Some(value) => compare("spec", schema, value, &mut findings),
     };
     let spec = spec.unwrap_or_else(|| empty(schema));
-    Checked { findings, spec }
+    SchemaCheck { findings, spec }
 }
 
 /// Returns a value that can be parsed; `None` if the field must be removed.
@@ -317,7 +317,7 @@ mod tests {
                 "provider": { "web": { "jsonpath": "{$.a}" } }
             }]
         }});
-        let Checked { findings, spec } = check("HookTemplate", &document);
+        let SchemaCheck { findings, spec } = check("HookTemplate", &document);
         let metric = &spec["metrics"][0];
         assert_eq!(
             (&metric["name"], &metric["count"]),
@@ -349,7 +349,7 @@ mod tests {
             "updateStrategy": { "partition": true, "maxUnavailable": "20%", "paused": "true" },
             "scaleStrategy": { "podsToDelete": [null] }
         }});
-        let Checked { mut findings, spec } = check("GameDeployment", &spec);
+        let SchemaCheck { mut findings, spec } = check("GameDeployment", &spec);
         findings.sort_by(|a, b| a.path.cmp(&b.path));
         let lines: Vec<_> = findings
             .iter()

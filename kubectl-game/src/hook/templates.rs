@@ -10,7 +10,7 @@ use shared_api::HookTemplateSpec;
 use shared_api::reason::WorkloadReason;
 use shared_api::spelling::is_slip;
 
-use crate::manifest::{Document, Hook};
+use crate::manifest::{Document, HookDocument};
 
 /// HookTemplates by namespace and name.
 pub(super) struct Templates(BTreeMap<(String, String), HookTemplateSpec>);
@@ -25,8 +25,8 @@ impl Templates {
     pub(super) fn of(documents: &[Document]) -> Self {
         let hooks = documents.iter().filter(|document| document.is_hook());
         let templates = hooks.filter_map(|document| match document.hook().ok()? {
-            Hook::Template(spec) => Some(((namespace(document), document.name().to_owned()), spec)),
-            Hook::Run(_) => None,
+            HookDocument::Template(spec) => Some(((namespace(document), document.name().to_owned()), spec)),
+            HookDocument::Run(_) => None,
         });
         Self(templates.collect())
     }

@@ -33,7 +33,7 @@ pub(crate) struct Document {
 
 /// A document of a kind that can be measured.
 #[derive(Debug)]
-pub(crate) enum Hook {
+pub(crate) enum HookDocument {
     /// Template, whose arguments may be missing.
     Template(HookTemplateSpec),
     /// Complete run.
@@ -133,10 +133,10 @@ impl Document {
     }
 
     /// Parses the spec of the hook.
-    pub(crate) fn hook(&self) -> Result<Hook, ManifestError> {
+    pub(crate) fn hook(&self) -> Result<HookDocument, ManifestError> {
         match self.kind() {
-            "HookRun" => self.spec().map(Hook::Run),
-            _ => self.spec().map(Hook::Template),
+            "HookRun" => self.spec().map(HookDocument::Run),
+            _ => self.spec().map(HookDocument::Template),
         }
     }
 

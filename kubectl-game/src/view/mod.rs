@@ -42,7 +42,7 @@ pub(crate) struct GameView {
     /// Description of its update strategy.
     pub(crate) strategy: String,
     /// Numbers of pods.
-    pub(crate) counts: Counts,
+    pub(crate) counts: PodCounts,
     /// Revisions, newest first. Revisions without pods are omitted, except the update revision.
     pub(crate) revisions: Vec<RevisionView>,
     /// HookRuns of canary steps, which belong to no pod.
@@ -57,7 +57,7 @@ pub(crate) struct GameView {
 /// Numbers of pods.
 #[derive(Debug, Clone, Copy, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Counts {
+pub(crate) struct PodCounts {
     /// Desired pods.
     pub(crate) desired: i32,
     /// Existing pods.
@@ -71,7 +71,7 @@ pub(crate) struct Counts {
     pub(crate) waiting: i32,
 }
 
-impl Counts {
+impl PodCounts {
     /// Reads the numbers from a workload.
     pub(crate) fn of(game: &GameDeployment) -> Self {
         let status = status_of(game);
@@ -97,7 +97,7 @@ impl GameView {
             namespace: game.namespace().unwrap_or_default(),
             created: created(game),
             strategy: strategy(game),
-            counts: Counts::of(game),
+            counts: PodCounts::of(game),
             revisions: revision::all(snapshot),
             steps: snapshot
                 .runs

@@ -1,7 +1,7 @@
 //! View of a pod: one word, and what it waits for.
 
 use gamedeployment_core::hook_kind::HookKind;
-use gamedeployment_core::pod::{Pod, PodPhase, State};
+use gamedeployment_core::pod::{ContainerState, Pod, PodPhase};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1 as api;
 use kube::ResourceExt;
@@ -119,7 +119,7 @@ fn word(pod: &Pod, waiting: Option<&(HookKind, HookCondition)>) -> (String, Tone
         .containers
         .iter()
         .find_map(|container| match &container.state {
-            State::Waiting { reason, .. } if container.complaint().is_some() => Some(reason.clone()),
+            ContainerState::Waiting { reason, .. } if container.complaint().is_some() => Some(reason.clone()),
             _ => None,
         });
     if let Some(reason) = stuck {

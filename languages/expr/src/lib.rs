@@ -60,7 +60,7 @@ pub struct Response {
 
 /// Input of an evaluation.
 #[derive(Debug, Clone, Copy)]
-pub struct Facts<'a> {
+pub struct EvalInput<'a> {
     /// Value of `result`.
     pub result: Input<'a>,
     /// Exchange that returned the value; without it, `response.code` and `response.latencyMs` are nil.
@@ -151,7 +151,7 @@ impl Condition {
     ///
     /// # Errors
     /// Whenever the outcome is not clearly true or false; see [`ConditionErrorKind`].
-    pub fn evaluate(&self, facts: &Facts<'_>) -> Result<bool, ConditionError> {
+    pub fn evaluate(&self, facts: &EvalInput<'_>) -> Result<bool, ConditionError> {
         let inner = self.inner.as_ref();
         let checked = self.checked(kind_of(facts.result)).map_err(Clone::clone)?;
         let environment = Environment {

@@ -2,7 +2,7 @@
 
 #![expect(clippy::expect_used, reason = "a failed expectation is a failed test")]
 
-use expr_conditions::{Condition, Facts, Input};
+use expr_conditions::{Condition, EvalInput, Input};
 
 const GUIDE: &str = include_str!("../../../docs/conditions.md");
 
@@ -28,7 +28,7 @@ fn rows(heading: &str) -> Vec<Vec<String>> {
 fn outcome(condition: &str, answer: &str) -> String {
     let result = serde_json::from_str(answer).expect(answer);
     let now = "2026-11-21T09:00:00Z".parse().expect("a time");
-    let facts = Facts {
+    let facts = EvalInput {
         result: Input::Json(&result),
         response: None,
         now,

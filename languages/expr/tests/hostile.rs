@@ -12,7 +12,7 @@
 
 use std::time::{Duration, Instant};
 
-use expr_conditions::{Condition, ConditionError, ConditionErrorKind, Facts, Input};
+use expr_conditions::{Condition, ConditionError, ConditionErrorKind, EvalInput, Input};
 use serde_json::json;
 
 /// 10 ms in release builds; more for unoptimized code on a busy machine.
@@ -23,7 +23,7 @@ fn run(source: &str, result: serde_json::Value) -> Result<bool, ConditionError> 
     let worker = std::thread::Builder::new()
         .stack_size(2 * 1024 * 1024)
         .spawn(move || {
-            let facts = Facts {
+            let facts = EvalInput {
                 result: Input::Json(&result),
                 response: None,
                 now: jiff::Timestamp::UNIX_EPOCH,
@@ -345,7 +345,7 @@ fn sorting_what_has_no_order_does_not_panic() {
         }
     };
     let numbers: Vec<f64> = (0..500).map(number).collect();
-    let facts = Facts {
+    let facts = EvalInput {
         result: Input::Floats(&numbers),
         response: None,
         now: jiff::Timestamp::UNIX_EPOCH,

@@ -1,6 +1,6 @@
 //! Tests random, structured and mutated sources: no panic, and no error without a position.
 
-use expr_conditions::{Condition, Facts, Input, Response, Span};
+use expr_conditions::{Condition, EvalInput, Input, Response, Span};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -39,7 +39,7 @@ fn survives(source: &str) {
             code: 200,
             latency: std::time::Duration::from_millis(3),
         });
-        let facts = Facts {
+        let facts = EvalInput {
             result,
             response,
             now: jiff::Timestamp::UNIX_EPOCH,

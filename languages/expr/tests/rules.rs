@@ -8,7 +8,7 @@
 
 use std::time::Duration;
 
-use expr_conditions::{Condition, ConditionError, ConditionErrorKind, Facts, Input, Response};
+use expr_conditions::{Condition, ConditionError, ConditionErrorKind, EvalInput, Input, Response};
 use serde_json::Value;
 
 fn ask(source: &str, result: Input<'_>) -> Result<bool, ConditionError> {
@@ -17,7 +17,7 @@ fn ask(source: &str, result: Input<'_>) -> Result<bool, ConditionError> {
         latency: Duration::from_millis(12),
     });
     let now = "2026-11-21T09:00:00Z".parse().expect("a time");
-    Condition::compile(source)?.evaluate(&Facts {
+    Condition::compile(source)?.evaluate(&EvalInput {
         result,
         response,
         now,
@@ -225,7 +225,7 @@ fn the_exchange_and_the_clock() {
         ),
         ("now().Hour() == 9", "1", "T"),
     ]);
-    let facts = Facts {
+    let facts = EvalInput {
         result: Input::Json(&json("1")),
         response: None,
         now: jiff::Timestamp::UNIX_EPOCH,

@@ -7,7 +7,7 @@
     reason = "a failed expectation is a failed test"
 )]
 
-use expr_conditions::{Condition, ConditionError, ConditionErrorKind, Facts, Input};
+use expr_conditions::{Condition, ConditionError, ConditionErrorKind, EvalInput, Input};
 use jiff::Timestamp;
 use proptest::prelude::*;
 
@@ -39,7 +39,7 @@ fn logic() -> impl Strategy<Value = String> {
 
 fn ask(condition: &str, body: &str) -> Result<bool, ConditionError> {
     let result = serde_json::from_str(body).expect(body);
-    let facts = Facts {
+    let facts = EvalInput {
         result: Input::Json(&result),
         response: None,
         now: Timestamp::UNIX_EPOCH,

@@ -96,13 +96,13 @@ fn magnitude(text: &str, most: u64) -> Result<u64, &'static str> {
 }
 
 /// A number with a fraction of `fraction / scale`.
-struct Amount {
+struct Decimal {
     whole: u64,
     fraction: u64,
     scale: f64,
 }
 
-impl Amount {
+impl Decimal {
     #[expect(
         clippy::cast_precision_loss,
         clippy::cast_possible_truncation,
@@ -116,7 +116,7 @@ impl Amount {
 }
 
 /// Parses digits with an optional fraction. The remainder starts at the unit.
-fn amount(text: &str) -> Result<(Amount, &str), &'static str> {
+fn amount(text: &str) -> Result<(Decimal, &str), &'static str> {
     let digits = |text: &str| text.bytes().take_while(u8::is_ascii_digit).count();
     let (whole, mut rest) = text.split_at(digits(text));
     let mut fraction = "";
@@ -126,7 +126,7 @@ fn amount(text: &str) -> Result<(Amount, &str), &'static str> {
     if whole.is_empty() && fraction.is_empty() {
         return Err(NO_NUMBER);
     }
-    let mut amount = Amount {
+    let mut amount = Decimal {
         whole: 0,
         fraction: 0,
         scale: 1.0,

@@ -12,12 +12,12 @@ const MAX_VISITS: usize = 500_000;
 
 /// Reason why an evaluation ended. A missing key makes an existence filter false; any other failure is an
 /// error there too.
-struct Failure {
+struct EvalFailure {
     error: JsonPathError,
     missing: bool,
 }
 
-impl Failure {
+impl EvalFailure {
     fn at(at: usize, message: impl Into<String>) -> Self {
         Self {
             error: JsonPathError::at(at, message),
@@ -50,10 +50,10 @@ struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    fn charge(&mut self, at: usize, cost: usize) -> Result<(), Failure> {
+    fn charge(&mut self, at: usize, cost: usize) -> Result<(), EvalFailure> {
         self.visits = self.visits.saturating_add(cost);
         if self.visits > MAX_VISITS {
-            return Err(Failure::at(
+            return Err(EvalFailure::at(
                 at,
                 format!("the path visits more than {MAX_VISITS} values"),
             ));
@@ -67,7 +67,7 @@ impl<'a> Walk<'a> {
         blocks: &'a [Block],
         mut index: usize,
         root: Item<'a>,
-    ) -> Result<Option<usize>, Failure> {
+    ) -> Result<Option<usize>, EvalFailure> {
         while let Some(block) = blocks.get(index) {
             self.charge(0, 1)?;
             match block {
@@ -101,7 +101,7 @@ impl<'a> Walk<'a> {
         index: usize,
         root: Item<'a>,
         steps: &[Step],
-    ) -> Result<Option<usize>, Failure> {
+    ) -> Result<Option<usize>, EvalFailure> {
         let items = self.steps(vec![root], steps)?;
         let mut end = None;
         if items.is_empty() {
@@ -121,7 +121,7 @@ impl<'a> Walk<'a> {
         Ok(end)
     }
 
-    fn steps(&mut self, mut items: Items<'a>, steps: &[Step]) -> Result<Items<'a>, Failure> {
+    fn steps(&mut self, mut items: Items<'a>, steps: &[Step]) -> Result<Items<'a>, EvalFailure> {
         let mut searches = false;
         for step in steps {
             self.charge(step.at, 1 + items.len())?;
@@ -140,7 +140,7 @@ impl<'a> Walk<'a> {
                     let mut found = Items::new();
                     for part in parts {
                         let part = self.steps(items.clone(), part);
-                        found.extend(part.map_err(|failure| Failure {
+                        found.extend(part.map_err(|failure| EvalFailure {
                             missing: false,
                             ..failure
                         })?);
@@ -155,7 +155,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Appends the children of a value: of an object, a list, or the bytes of a text.
-    fn children(&mut self, at: usize, item: Item<'a>, found: &mut Items<'a>) -> Result<(), Failure> {
+    fn children(&mut self, at: usize, item: Item<'a>, found: &mut Items<'a>) -> Result<(), EvalFailure> {
         match item {
             Item::Json(Value::Object(map)) => {
                 self.charge(at, map.len())?;
@@ -177,7 +177,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Returns each value that has children, and its descendants, parents first.
-    fn descend(&mut self, at: usize, items: Items<'a>) -> Result<Items<'a>, Failure> {
+    fn descend(&mut self, at: usize, items: Items<'a>) -> Result<Items<'a>, EvalFailure> {
         let mut found = Items::new();
         let mut pending = items;
         pending.reverse();
@@ -201,7 +201,7 @@ impl<'a> Walk<'a> {
         Ok(found)
     }
 
-    fn slice(&mut self, at: usize, items: &[Item<'a>], slice: &Slice) -> Result<Items<'a>, Failure> {
+    fn slice(&mut self, at: usize, items: &[Item<'a>], slice: &Slice) -> Result<Items<'a>, EvalFailure> {
         let mut found = Items::new();
         for item in items {
             let list = match item {
@@ -213,7 +213,7 @@ impl<'a> Walk<'a> {
                     } else {
                         ""
                     };
-                    return Err(Failure::at(
+                    return Err(EvalFailure::at(
                         at,
                         format!("{} is not a list{hint}", other.describe()),
                     ));
@@ -233,7 +233,7 @@ impl<'a> Walk<'a> {
                     written(slice),
                     list.len()
                 );
-                return Err(Failure::at(at, message));
+                return Err(EvalFailure::at(at, message));
             };
             self.charge(at, within.len())?;
             found.extend(within.iter().step_by(slice.step).map(Item::Json));
@@ -241,11 +241,11 @@ impl<'a> Walk<'a> {
         Ok(found)
     }
 
-    fn filter(&mut self, at: usize, items: &[Item<'a>], filter: &Filter) -> Result<Items<'a>, Failure> {
+    fn filter(&mut self, at: usize, items: &[Item<'a>], filter: &Filter) -> Result<Items<'a>, EvalFailure> {
         let mut found = Items::new();
         for item in items {
             let Item::Json(Value::Array(list)) = item else {
-                return Err(Failure::at(
+                return Err(EvalFailure::at(
                     at,
                     format!("a filter needs a list, not {}", item.describe()),
                 ));
@@ -260,7 +260,7 @@ impl<'a> Walk<'a> {
         Ok(found)
     }
 
-    fn passes(&mut self, at: usize, element: &'a Value, filter: &Filter) -> Result<bool, Failure> {
+    fn passes(&mut self, at: usize, element: &'a Value, filter: &Filter) -> Result<bool, EvalFailure> {
         let Some((operator, right)) = &filter.test else {
             let Operand::Path(steps) = &filter.left else {
                 return Ok(true);
@@ -278,7 +278,7 @@ impl<'a> Walk<'a> {
         let left = self.operand(at, element, &filter.left)?;
         let right = self.operand(at, element, right)?;
         self.charge(at, left.cost() + right.cost())?;
-        compare(*operator, &left, &right).map_err(|reason| Failure::at(at, format!("filter: {reason}")))
+        compare(*operator, &left, &right).map_err(|reason| EvalFailure::at(at, format!("filter: {reason}")))
     }
 
     /// Evaluates one side of a comparison. A missing value is neither equal nor different.
@@ -287,11 +287,11 @@ impl<'a> Walk<'a> {
         at: usize,
         element: &'a Value,
         operand: &'o Operand,
-    ) -> Result<Comparable<'o>, Failure>
+    ) -> Result<Comparable<'o>, EvalFailure>
     where
         'a: 'o,
     {
-        let incomparable = |what: &str| Failure::at(at, format!("filter: {what} cannot be compared"));
+        let incomparable = |what: &str| EvalFailure::at(at, format!("filter: {what} cannot be compared"));
         let steps = match operand {
             Operand::Constant(constant) => {
                 return Comparable::from_constant(constant).ok_or_else(|| incomparable("this constant"));
@@ -300,7 +300,7 @@ impl<'a> Walk<'a> {
         };
         let found = self.steps(vec![Item::Json(element)], steps)?;
         match found.as_slice() {
-            [] => Err(Failure::at(
+            [] => Err(EvalFailure::at(
                 at,
                 "filter: one side is an empty list; there is nothing to compare",
             )),
@@ -309,7 +309,7 @@ impl<'a> Walk<'a> {
                 Comparable::from_json(value).ok_or_else(|| incomparable(Item::Json(value).describe()))
             }
             [Item::NullDocument] => Err(incomparable("null")),
-            _ => Err(Failure::at(
+            _ => Err(EvalFailure::at(
                 at,
                 "filter: one side yields several values; compare one at a time",
             )),
@@ -319,7 +319,7 @@ impl<'a> Walk<'a> {
 
 /// Returns the key's value in each object. Fails if one object lacks the key, or, in a search (`..name`), if
 /// all do.
-fn field<'a>(items: &[Item<'a>], name: &str, at: usize, searches: bool) -> Result<Items<'a>, Failure> {
+fn field<'a>(items: &[Item<'a>], name: &str, at: usize, searches: bool) -> Result<Items<'a>, EvalFailure> {
     let value = |item: &Item<'a>| match item {
         Item::Json(Value::Object(map)) => map.get(name).map(Item::Json),
         Item::Json(_) | Item::Byte(_) | Item::NullDocument => None,
@@ -340,7 +340,7 @@ fn field<'a>(items: &[Item<'a>], name: &str, at: usize, searches: bool) -> Resul
         Some((_, other)) => format!(": the value there is {}, not an object", other.describe()),
         None => String::new(),
     };
-    Err(Failure {
+    Err(EvalFailure {
         error: JsonPathError::at(at, format!("key {name:?} is not found{place}{there}")),
         missing: found.is_empty(),
     })

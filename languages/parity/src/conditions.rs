@@ -4,7 +4,7 @@
 //! A rule depends on the row and on the kind of our error, never on an id. `docs/differences.md` describes
 //! the rules, with reasons and examples.
 
-use expr_conditions::{Condition, ConditionErrorKind, Facts, Input};
+use expr_conditions::{Condition, ConditionErrorKind, EvalInput, Input};
 use serde_json::Value;
 
 use super::Judged;
@@ -60,7 +60,7 @@ pub(crate) fn judge(row: &Value, text_dialect: bool) -> Judged {
     let reads_as_text = compiled
         .as_ref()
         .is_ok_and(|condition| condition.text_read(result.input()).is_some());
-    let facts = Facts {
+    let facts = EvalInput {
         result: result.input(),
         response: None,
         now: jiff::Timestamp::UNIX_EPOCH,

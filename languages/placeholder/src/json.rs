@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::{Part, PlaceholderError};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum JsonContext {
     Outside,
     Inside,
     /// After a backslash in a string, and in the four digits of `\u`.
@@ -14,7 +14,7 @@ enum Place {
 
 pub(super) fn render(parts: &[Part<'_>]) -> Result<String, PlaceholderError> {
     let mut output = String::new();
-    let mut place = Place::Outside;
+    let mut place = JsonContext::Outside;
     for part in parts {
         match *part {
             Part::Literal(text) => {
@@ -22,17 +22,17 @@ pub(super) fn render(parts: &[Part<'_>]) -> Result<String, PlaceholderError> {
                 output.push_str(text);
             }
             Part::Argument { name, value } => match place {
-                Place::Inside => {
+                JsonContext::Inside => {
                     let quoted = Value::from(value).to_string();
                     output.push_str(quoted.get(1..quoted.len() - 1).unwrap_or_default());
                 }
-                Place::Escape(_) => {
+                JsonContext::Escape(_) => {
                     let message =
                         format!("args.{name} stands right after a backslash in jsonBody; remove that");
                     return Err(PlaceholderError::new(message));
                 }
-                Place::Outside if is_plain(value) => output.push_str(value),
-                Place::Outside => {
+                JsonContext::Outside if is_plain(value) => output.push_str(value),
+                JsonContext::Outside => {
                     let message = format!(
                         "args.{name} is not a number, true, false or null; put the placeholder in quotes in jsonBody"
                     );
@@ -55,13 +55,13 @@ pub(super) fn render(parts: &[Part<'_>]) -> Result<String, PlaceholderError> {
     }
 }
 
-fn follow(place: Place, next: char) -> Place {
+fn follow(place: JsonContext, next: char) -> JsonContext {
     match (place, next) {
-        (Place::Inside, '"') => Place::Outside,
-        (Place::Inside, '\\') => Place::Escape(0),
-        (Place::Escape(0), 'u') => Place::Escape(4),
-        (Place::Outside, '"') | (Place::Escape(0 | 1), _) => Place::Inside,
-        (Place::Escape(left), _) => Place::Escape(left - 1),
+        (JsonContext::Inside, '"') => JsonContext::Outside,
+        (JsonContext::Inside, '\\') => JsonContext::Escape(0),
+        (JsonContext::Escape(0), 'u') => JsonContext::Escape(4),
+        (JsonContext::Outside, '"') | (JsonContext::Escape(0 | 1), _) => JsonContext::Inside,
+        (JsonContext::Escape(left), _) => JsonContext::Escape(left - 1),
         (other, _) => other,
     }
 }

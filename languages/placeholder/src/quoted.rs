@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use super::{Part, PlaceholderError};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum QuoteContext {
     Outside,
     /// Inside `"…"` or `'…'`.
     Quoted(char),
@@ -36,7 +36,7 @@ pub(super) fn render_condition(parts: &[Part<'_>]) -> Result<String, Placeholder
 
 fn render(parts: &[Part<'_>], language: Language) -> Result<String, PlaceholderError> {
     let mut output = String::new();
-    let mut place = Place::Outside;
+    let mut place = QuoteContext::Outside;
     for (index, part) in parts.iter().enumerate() {
         let (name, value) = match *part {
             Part::Literal(text) => {
@@ -53,42 +53,44 @@ fn render(parts: &[Part<'_>], language: Language) -> Result<String, PlaceholderE
             Part::Argument { name, value } => (name, value),
         };
         match place {
-            Place::Quoted(quote) => escape(value, quote, &mut output),
-            Place::Escape(_) => {
+            QuoteContext::Quoted(quote) => escape(value, quote, &mut output),
+            QuoteContext::Escape(_) => {
                 let message = format!("args.{name} stands right after a backslash; remove the backslash");
                 return Err(PlaceholderError::new(message));
             }
-            Place::Raw if value.contains(['`', '\r']) => {
+            QuoteContext::Raw if value.contains(['`', '\r']) => {
                 let message =
                     format!("args.{name} has a backtick or a carriage return; use \"…\" instead of `…`");
                 return Err(PlaceholderError::new(message));
             }
-            Place::Raw => output.push_str(value),
-            Place::Outside | Place::LineComment | Place::BlockComment => match language {
-                Language::PromQl => output.push_str(plain_promql(name, value)?),
-                Language::Condition => {
-                    check_alone(name, parts, index)?;
-                    output.push_str(&plain_condition(name, value)?);
+            QuoteContext::Raw => output.push_str(value),
+            QuoteContext::Outside | QuoteContext::LineComment | QuoteContext::BlockComment => {
+                match language {
+                    Language::PromQl => output.push_str(plain_promql(name, value)?),
+                    Language::Condition => {
+                        check_alone(name, parts, index)?;
+                        output.push_str(&plain_condition(name, value)?);
+                    }
                 }
-            },
+            }
         }
     }
     Ok(output)
 }
 
-fn follow(place: Place, previous: char, next: char, language: Language) -> Place {
+fn follow(place: QuoteContext, previous: char, next: char, language: Language) -> QuoteContext {
     let condition = language == Language::Condition;
     match (place, next) {
-        (Place::Outside, '"' | '\'') => Place::Quoted(next),
-        (Place::Outside, '`') => Place::Raw,
-        (Place::Outside, '#') if !condition => Place::LineComment,
-        (Place::Outside, '/') if condition && previous == '/' => Place::LineComment,
-        (Place::Outside, '*') if condition && previous == '/' => Place::BlockComment,
-        (Place::Quoted(quote), '\\') => Place::Escape(quote),
-        (Place::Escape(quote), _) => Place::Quoted(quote),
-        (Place::Quoted(quote), next) if next == quote => Place::Outside,
-        (Place::Raw, '`') | (Place::LineComment, '\n') => Place::Outside,
-        (Place::BlockComment, '/') if previous == '*' => Place::Outside,
+        (QuoteContext::Outside, '"' | '\'') => QuoteContext::Quoted(next),
+        (QuoteContext::Outside, '`') => QuoteContext::Raw,
+        (QuoteContext::Outside, '#') if !condition => QuoteContext::LineComment,
+        (QuoteContext::Outside, '/') if condition && previous == '/' => QuoteContext::LineComment,
+        (QuoteContext::Outside, '*') if condition && previous == '/' => QuoteContext::BlockComment,
+        (QuoteContext::Quoted(quote), '\\') => QuoteContext::Escape(quote),
+        (QuoteContext::Escape(quote), _) => QuoteContext::Quoted(quote),
+        (QuoteContext::Quoted(quote), next) if next == quote => QuoteContext::Outside,
+        (QuoteContext::Raw, '`') | (QuoteContext::LineComment, '\n') => QuoteContext::Outside,
+        (QuoteContext::BlockComment, '/') if previous == '*' => QuoteContext::Outside,
         (other, _) => other,
     }
 }

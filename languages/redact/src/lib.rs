@@ -25,13 +25,13 @@ const SEARCHED_BYTES: usize = 256 * 1024;
 /// Masks the secrets of one request. Cheap to clone.
 #[derive(Clone, Default)]
 pub struct Redactor {
-    known: Arc<Known>,
+    known: Arc<SearchTerms>,
     hides: bool,
 }
 
 /// Search terms.
 #[derive(Default)]
-struct Known {
+struct SearchTerms {
     /// Exact texts, searched in every layer.
     exact: Vec<String>,
     /// Letters and digits of texts that are masked only as a whole.
@@ -50,7 +50,7 @@ impl Redactor {
     /// Creates a redactor for the secrets of a request. If there is any secret, responses are hidden
     /// completely.
     pub fn new<'a>(secrets: impl Iterator<Item = &'a str>) -> Self {
-        let mut known = Known::default();
+        let mut known = SearchTerms::default();
         let mut hides = false;
         for secret in secrets {
             hides = true;
@@ -66,7 +66,7 @@ impl Redactor {
     /// Creates a redactor for texts that are not secrets, such as literal header values. Each is masked only
     /// as a whole, and not at all if it has fewer than 4 bytes.
     pub fn of_parts<'a>(parts: impl Iterator<Item = &'a str>) -> Self {
-        let mut known = Known::default();
+        let mut known = SearchTerms::default();
         for part in parts.filter(|part| part.len() >= SHORTEST) {
             known.learn(part, false);
         }
@@ -114,7 +114,7 @@ impl Redactor {
     }
 }
 
-impl Known {
+impl SearchTerms {
     fn learn(&mut self, text: &str, is_secret: bool) {
         for text in [text, text.trim()] {
             for (depth, layer) in layers(text).into_iter().enumerate() {

@@ -3,12 +3,12 @@
 use std::hint::black_box;
 use std::time::Duration;
 
-use expr_conditions::{Condition, Facts, Input, Response};
+use expr_conditions::{Condition, EvalInput, Input, Response};
 use hook_core::answer::interpret_web;
-use hook_core::decide::{MeasurementKey, Outcome as Measured, Plan, View, decide};
+use hook_core::decide::{DecisionInput, MeasurementKey, MeasurementOutcome, RunPlan, decide};
 use hook_core::judge::MeasurementResult;
 use hook_core::render::{References, render};
-use hook_core::request::Request;
+use hook_core::request::ProviderRequest;
 use hook_core::resolve::{ResolvedRun, resolve_run};
 use jiff::{SignedDuration, Timestamp};
 use json_path::JsonPath;
@@ -55,7 +55,7 @@ fn conditions(meter: &Meter) -> Outcome<()> {
         meter.cost(&format!("compile a {name} condition"), None, || {
             Condition::compile(black_box(text))
         })?;
-        let facts = Facts {
+        let facts = EvalInput {
             result: Input::Json(result),
             response,
             now,
@@ -103,7 +103,7 @@ fn paths(meter: &Meter) -> Outcome<()> {
         }
     }
     let run = resolved()?;
-    let Request::Web(request) = requested(&run)? else {
+    let ProviderRequest::Web(request) = requested(&run)? else {
         return Err("a web request was asked for".into());
     };
     for (of, document) in [("a small answer", small), ("an answer of 100 kB", large)] {
@@ -167,8 +167,13 @@ fn runs(meter: &Meter) -> Outcome<()> {
     })
 }
 
-fn decided(run: &ResolvedRun, status: &HookRunStatus, outcomes: &[Measured], now: Timestamp) -> Plan {
-    let view = View {
+fn decided(
+    run: &ResolvedRun,
+    status: &HookRunStatus,
+    outcomes: &[MeasurementOutcome],
+    now: Timestamp,
+) -> RunPlan {
+    let view = DecisionInput {
         spec: Ok(run),
         time_to_live: None,
         generation: Some(1),
@@ -182,8 +187,8 @@ fn decided(run: &ResolvedRun, status: &HookRunStatus, outcomes: &[Measured], now
 }
 
 /// Returns a measurement while a player is still in the game.
-fn outcome(number: i64, second: i64) -> Outcome<Measured> {
-    Ok(Measured {
+fn outcome(number: i64, second: i64) -> Outcome<MeasurementOutcome> {
+    Ok(MeasurementOutcome {
         slot: MeasurementKey {
             metric: "players".to_owned(),
             number,
@@ -218,7 +223,7 @@ fn resolved() -> Outcome<ResolvedRun> {
     resolve_run(&spec()?).map_err(|problems| format!("{problems:?}").into())
 }
 
-fn requested(run: &ResolvedRun) -> Outcome<Request> {
+fn requested(run: &ResolvedRun) -> Outcome<ProviderRequest> {
     let metric = run.metrics.first().ok_or("the run has no metric")?;
     Ok(render(metric, &run.arguments, &References::new())?.request)
 }

@@ -5,10 +5,10 @@ use std::time::Duration;
 use hook_core::answer::{
     FailureKind, MeasurementFailure, ProviderResponse, interpret_prometheus, interpret_web,
 };
-use hook_core::decide::{MeasurementKey, Outcome};
+use hook_core::decide::{MeasurementKey, MeasurementOutcome};
 use hook_core::judge::{MeasurementResult, Rules, judge};
 use hook_core::render::{References, Rendered, render};
-use hook_core::request::Request;
+use hook_core::request::ProviderRequest;
 use jiff::{SignedDuration, Timestamp};
 use json_path::JsonPath;
 use redact::Redactor;
@@ -155,8 +155,8 @@ impl World {
         let call = &self.calls[at];
         let host = match &call.rendered {
             Ok(rendered) => match &rendered.request {
-                Request::Web(web) => host_of(&web.url).to_owned(),
-                Request::Prometheus(server) => host_of(&server.address).to_owned(),
+                ProviderRequest::Web(web) => host_of(&web.url).to_owned(),
+                ProviderRequest::Prometheus(server) => host_of(&server.address).to_owned(),
             },
             Err(_) => String::new(),
         };
@@ -199,7 +199,7 @@ impl World {
         self.totals.measurements += 1;
         self.tell(|| format!("{} is measured for {}: {expected}", call.slot.metric, call.of.0));
         self.referee.measured(&call.uid, taken);
-        let outcome = Outcome {
+        let outcome = MeasurementOutcome {
             slot: call.slot,
             started_at: call.began,
             finished_at: self.now,
@@ -216,7 +216,7 @@ fn host_of(url: &str) -> &str {
 }
 
 /// Returns the operator's reading of a response from a game, or from the Prometheus that scrapes it.
-fn exchange(request: &Request, behaviour: Behaviour) -> Result<ProviderResponse, MeasurementFailure> {
+fn exchange(request: &ProviderRequest, behaviour: Behaviour) -> Result<ProviderResponse, MeasurementFailure> {
     let took = Duration::from_millis(5);
     let reply = |answer: String| match behaviour.manner {
         Manner::Stumbles => (503, "busy".to_owned()),
@@ -225,11 +225,11 @@ fn exchange(request: &Request, behaviour: Behaviour) -> Result<ProviderResponse,
         Manner::Answers | Manner::Hangs | Manner::Divides | Manner::LeavesOut => (200, answer),
     };
     match request {
-        Request::Web(web) => {
+        ProviderRequest::Web(web) => {
             let (code, body) = reply(page(behaviour).to_string());
             interpret_web(web, code, took, body.as_bytes())
         }
-        Request::Prometheus(server) => {
+        ProviderRequest::Prometheus(server) => {
             let value = match behaviour.manner {
                 Manner::Divides => "NaN".to_owned(),
                 _ => behaviour.players.to_string(),
@@ -289,8 +289,8 @@ fn expected(call: &Call, behaviour: Option<Behaviour>) -> Phase {
     };
     let (success, failure) = (call.conditions.0.as_deref(), call.conditions.1.as_deref());
     let path = match &rendered.request {
-        Request::Web(web) => web.json_path.as_ref().map(JsonPath::source),
-        Request::Prometheus(_) => None,
+        ProviderRequest::Web(web) => web.json_path.as_ref().map(JsonPath::source),
+        ProviderRequest::Prometheus(_) => None,
     };
     let answers = match manner {
         Manner::Answers => true,

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use hook_core::decide::{MeasurementKey, Outcome};
+use hook_core::decide::{MeasurementKey, MeasurementOutcome};
 use hook_core::resolve::resolve_run;
 use hook_driver::{
     Change, Event, MeasurementId, Session, SessionId, SessionInput, SessionOutput, Sessions, SharedRun,
@@ -177,7 +177,13 @@ impl Hooks {
     }
 
     /// Handles the outcome of a measurement.
-    pub fn measured(&mut self, (name, id): &Of, number: MeasurementId, outcome: Outcome, now: Timestamp) {
+    pub fn measured(
+        &mut self,
+        (name, id): &Of,
+        number: MeasurementId,
+        outcome: MeasurementOutcome,
+        now: Timestamp,
+    ) {
         self.handle(name, Some(*id), SessionInput::Measured(number, outcome), now);
     }
 }

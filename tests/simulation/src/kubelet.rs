@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use gamedeployment_core::pod::{Container as Shown, State};
+use gamedeployment_core::pod::{Container as Shown, ContainerState};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1 as api;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -303,7 +303,7 @@ impl World {
             // unobservable.
             let seen = |(shown, real): (&Shown, &Container)| {
                 let since = match &shown.state {
-                    State::Running { since } => *since,
+                    ContainerState::Running { since } => *since,
                     _ => None,
                 };
                 shown.running_image == real.image && since.is_some_and(|since| since < whole(now))

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use fastrand::Rng;
 use gamedeployment_driver::request::{self, RequestId, Response as Answered};
-use hook_core::decide::Outcome;
+use hook_core::decide::MeasurementOutcome;
 use hook_driver::{MeasurementId, SessionInput};
 use jiff::{SignedDuration, Timestamp};
 
@@ -29,7 +29,7 @@ pub const TIMING: Timing = Timing {
 pub enum Answer {
     Games(RequestId, Result<Answered, request::RequestError>),
     Run(Of, SessionInput),
-    Outcome(Of, MeasurementId, Box<Outcome>),
+    Outcome(Of, MeasurementId, Box<MeasurementOutcome>),
 }
 
 /// Work of a leader.
@@ -282,7 +282,13 @@ impl World {
     }
 
     /// Delivers a measurement's outcome to the process that requested it, if that still lives.
-    pub fn deliver_outcome(&mut self, (process, life): (usize, u64), of: Of, call: u64, outcome: Outcome) {
+    pub fn deliver_outcome(
+        &mut self,
+        (process, life): (usize, u64),
+        of: Of,
+        call: u64,
+        outcome: MeasurementOutcome,
+    ) {
         let process = &mut self.processes[process];
         if process.incarnation == life {
             process

@@ -25,7 +25,7 @@ fn two() -> Stored {
 }
 
 /// Returns which certificate is presented.
-fn chosen(stored: &Stored, presented: Option<&str>, trust: &Trust, at: Instant) -> String {
+fn chosen(stored: &Stored, presented: Option<&str>, trust: &TrustedAuthorities, at: Instant) -> String {
     let presented = presented.map(|name| generation(name, now() - HOUR));
     let left = |generation: &Generation| trust.left(generation, at, SETTLING);
     let chosen = choose(stored, presented.as_ref(), now(), left);
@@ -35,7 +35,7 @@ fn chosen(stored: &Stored, presented: Option<&str>, trust: &Trust, at: Instant) 
 #[test]
 fn a_new_certificate_waits_until_its_authority_has_been_in_the_bundle_for_a_while() {
     let (stored, start) = (two(), Instant::now());
-    let mut trust = Trust::default();
+    let mut trust = TrustedAuthorities::default();
     let mut look = |bundle: &str, after: Duration| {
         let at = start + after;
         trust.look(
@@ -60,7 +60,7 @@ fn a_new_certificate_waits_until_its_authority_has_been_in_the_bundle_for_a_whil
 #[test]
 fn every_webhook_must_trust_it() {
     let (stored, at) = (two(), Instant::now());
-    let mut trust = Trust::default();
+    let mut trust = TrustedAuthorities::default();
     trust.look(
         &stored,
         Some(&["newold".to_owned(), "old".to_owned()]),
@@ -75,13 +75,13 @@ fn every_webhook_must_trust_it() {
 fn a_process_that_starts_takes_what_has_been_trusted_for_long() {
     let at = Instant::now();
     let bundle = ["newold".to_owned()];
-    let mut trust = Trust::default();
+    let mut trust = TrustedAuthorities::default();
     trust.look(&two(), Some(&bundle), (at, now()), SETTLING);
     assert_eq!(chosen(&two(), None, &trust, at), "new");
     // But not if it was only just created.
     let mut young = two();
     young.newer = Some(generation("new", now()));
-    let mut trust = Trust::default();
+    let mut trust = TrustedAuthorities::default();
     trust.look(&young, Some(&bundle), (at, now()), SETTLING);
     assert_eq!(chosen(&young, None, &trust, at), "old");
     // Without an alternative it is better than nothing.
@@ -92,7 +92,7 @@ fn a_process_that_starts_takes_what_has_been_trusted_for_long() {
 #[test]
 fn where_nobody_asks_there_is_nothing_to_wait_for() {
     let at = Instant::now();
-    let mut trust = Trust::default();
+    let mut trust = TrustedAuthorities::default();
     trust.look(&two(), None, (at, now()), SETTLING);
     assert_eq!(chosen(&two(), Some("old"), &trust, at), "new");
 }
@@ -100,7 +100,7 @@ fn where_nobody_asks_there_is_nothing_to_wait_for() {
 #[test]
 fn what_is_presented_goes_on_when_nothing_better_is_trusted() {
     let (stored, at) = (two(), Instant::now());
-    let mut trust = Trust::default();
+    let mut trust = TrustedAuthorities::default();
     trust.look(&stored, Some(&[String::new()]), (at, now()), SETTLING);
     assert_eq!(chosen(&stored, Some("older still"), &trust, at), "older still");
     assert_eq!(chosen(&Stored::default(), None, &trust, at), "");

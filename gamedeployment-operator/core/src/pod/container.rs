@@ -18,7 +18,7 @@ const CANNOT_START: [&str; 8] = [
 
 /// State of a container.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum State {
+pub enum ContainerState {
     /// The kubelet has not reported it.
     Unknown,
     /// Running.
@@ -55,15 +55,15 @@ pub struct Container {
     /// Whether it is ready.
     pub ready: bool,
     /// State.
-    pub state: State,
+    pub state: ContainerState,
 }
 
 impl Container {
     /// Whether it was never started, or waits for an image or a configuration that is unavailable.
     pub fn cannot_have_players(&self) -> bool {
         match &self.state {
-            State::Running { .. } | State::Terminated | State::Unknown => false,
-            State::Waiting { reason, .. } => {
+            ContainerState::Running { .. } | ContainerState::Terminated | ContainerState::Unknown => false,
+            ContainerState::Waiting { reason, .. } => {
                 self.container_id.is_empty() && self.restarts == 0 || CANNOT_START.contains(&reason.as_str())
             }
         }
@@ -71,20 +71,23 @@ impl Container {
 
     /// Whether it is running.
     pub fn is_running(&self) -> bool {
-        matches!(self.state, State::Running { .. })
+        matches!(self.state, ContainerState::Running { .. })
     }
 
     /// Returns why it does not start, in the kubelet's words; `None` if there is no error.
     pub fn complaint(&self) -> Option<String> {
         match &self.state {
-            State::Waiting { reason, message } if !HARMLESS.contains(&reason.as_str()) => {
+            ContainerState::Waiting { reason, message } if !HARMLESS.contains(&reason.as_str()) => {
                 let colon = if message.is_empty() { "" } else { ": " };
                 Some(format!(
                     "container {} is waiting: {reason}{colon}{message}",
                     self.name
                 ))
             }
-            State::Waiting { .. } | State::Running { .. } | State::Unknown | State::Terminated => None,
+            ContainerState::Waiting { .. }
+            | ContainerState::Running { .. }
+            | ContainerState::Unknown
+            | ContainerState::Terminated => None,
         }
     }
 }
@@ -133,25 +136,25 @@ fn read(container: &api::Container, status: Option<&api::ContainerStatus>) -> Co
         ready: status.is_some_and(|status| status.ready),
         state: status
             .and_then(|status| status.state.as_ref())
-            .map_or(State::Unknown, state_of),
+            .map_or(ContainerState::Unknown, state_of),
     }
 }
 
-fn state_of(state: &api::ContainerState) -> State {
+fn state_of(state: &api::ContainerState) -> ContainerState {
     if let Some(running) = &state.running {
         let since = running.started_at.as_ref().map(|Time(at)| *at);
-        return State::Running { since };
+        return ContainerState::Running { since };
     }
     if state.terminated.is_some() {
-        return State::Terminated;
+        return ContainerState::Terminated;
     }
     match &state.waiting {
-        Some(waiting) => State::Waiting {
+        Some(waiting) => ContainerState::Waiting {
             reason: waiting.reason.clone().unwrap_or_default(),
             message: waiting.message.clone().unwrap_or_default(),
         },
         // A report without a state means waiting.
-        None => State::Waiting {
+        None => ContainerState::Waiting {
             reason: String::new(),
             message: String::new(),
         },

@@ -54,7 +54,7 @@ fn decimal(amount: i128) -> String {
 }
 
 /// Factor of a suffix: a power of two and a power of ten.
-struct Scale {
+struct SuffixFactor {
     two: u32,
     ten: i32,
 }
@@ -90,9 +90,9 @@ fn billionths(text: &str) -> Option<i128> {
     Some(if negative { -value } else { value })
 }
 
-fn scale(suffix: &str) -> Option<Scale> {
-    let ten = |ten| Some(Scale { two: 0, ten });
-    let two = |two| Some(Scale { two, ten: 0 });
+fn scale(suffix: &str) -> Option<SuffixFactor> {
+    let ten = |ten| Some(SuffixFactor { two: 0, ten });
+    let two = |two| Some(SuffixFactor { two, ten: 0 });
     match suffix {
         "" => ten(0),
         "n" => ten(-9),

@@ -23,14 +23,14 @@ pub(crate) enum Effect {
 
 /// Failed write, and the effect it has on the cache nevertheless.
 #[derive(Debug)]
-pub(crate) struct Failure {
+pub(crate) struct FailedWrite {
     pub(crate) error: RequestError,
     pub(crate) effect: Option<Effect>,
     /// Whether another object has the name of a new revision.
     pub(crate) collision: bool,
 }
 
-impl Failure {
+impl FailedWrite {
     pub(crate) fn new(error: RequestError, effect: Option<Effect>) -> Self {
         Self {
             error,

@@ -20,7 +20,7 @@ use crate::request::{
     ApiCall, DriverOutput, ObjectKind, ReconcileTarget, Request, RequestError, RequestId, Response,
 };
 pub(crate) use effect::Effect;
-use effect::{Failure, Target};
+use effect::{FailedWrite, Target};
 use runs::Removals;
 use runtime_core::clock::Now;
 use write::{NextCall, Write};
@@ -49,7 +49,7 @@ impl Default for CallLimits {
 
 /// Phase of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Phase {
+enum JobPhase {
     /// Changes of existing objects.
     Changes,
     /// Deletions of runs, many in one call.
@@ -74,7 +74,7 @@ enum InFlight {
 
 /// Outcome of a plan.
 #[derive(Debug, Default)]
-pub(crate) struct Outcome {
+pub(crate) struct JobOutcome {
     /// Writes that succeeded, were refused or got no answer.
     pub(crate) tried: Vec<WriteResult>,
     /// Number of failed writes.
@@ -87,7 +87,7 @@ pub(crate) struct Outcome {
     pub(crate) collision: bool,
 }
 
-impl Outcome {
+impl JobOutcome {
     /// Whether a write failed.
     pub(crate) fn failed(&self) -> bool {
         self.failures > 0
@@ -106,7 +106,7 @@ pub(crate) struct JobOutput {
 pub(crate) struct Job {
     subject: Arc<ReconcileTarget>,
     calls: CallLimits,
-    phase: Phase,
+    phase: JobPhase,
     queue: VecDeque<Write>,
     removals: Removals,
     creations: VecDeque<Action>,
@@ -116,7 +116,7 @@ pub(crate) struct Job {
     warnings: Vec<Warning>,
     under_way: BTreeMap<RequestId, InFlight>,
     events: Vec<(WorkloadReason, String)>,
-    pub(crate) outcome: Outcome,
+    pub(crate) outcome: JobOutcome,
 }
 
 impl Job {
@@ -146,7 +146,7 @@ impl Job {
         Self {
             subject,
             calls,
-            phase: Phase::Changes,
+            phase: JobPhase::Changes,
             queue: changes,
             removals: Removals::new(removals, runs_here, calls),
             creations,
@@ -156,7 +156,7 @@ impl Job {
             warnings,
             under_way: BTreeMap::new(),
             events: Vec::new(),
-            outcome: Outcome::default(),
+            outcome: JobOutcome::default(),
         }
     }
 
@@ -167,12 +167,12 @@ impl Job {
 
     /// Whether the job is done.
     pub(crate) fn is_done(&self) -> bool {
-        self.phase == Phase::Done
+        self.phase == JobPhase::Done
     }
 
     /// Sends all writes that the limits allow now.
     pub(crate) fn advance(&mut self, now: Now, ids: &mut RequestId, step: &mut JobOutput) {
-        while self.phase != Phase::Done {
+        while self.phase != JobPhase::Done {
             while self.under_way.len() < self.calls.at_once.max(1)
                 && let Some(mut write) = self.queue.pop_front()
             {
@@ -189,23 +189,23 @@ impl Job {
     /// Enters the next phase after every call under way has been answered.
     fn next(&mut self, ids: &mut RequestId, step: &mut JobOutput) {
         match self.phase {
-            Phase::Changes => self.phase = Phase::Removals,
-            Phase::Removals => {
+            JobPhase::Changes => self.phase = JobPhase::Removals,
+            JobPhase::Removals => {
                 if let Some(runs) = self.removals.next_together() {
                     let call = ApiCall::DeleteRuns(runs.clone());
                     self.send(call, None, InFlight::Removals(runs), ids, step);
                 } else {
                     let singly = self.removals.singly().map(Action::DeleteRun);
                     self.queue = singly.map(|action| Write::new(action, &self.subject)).collect();
-                    self.phase = Phase::SingleRemovals;
+                    self.phase = JobPhase::SingleRemovals;
                 }
             }
-            Phase::SingleRemovals => {
+            JobPhase::SingleRemovals => {
                 self.failures_before_batch = self.outcome.failures;
-                self.phase = Phase::Creations;
+                self.phase = JobPhase::Creations;
             }
             // Growing batches waste few calls when a quota or an admission webhook refuses them.
-            Phase::Creations
+            JobPhase::Creations
                 if self.outcome.failures == self.failures_before_batch && !self.creations.is_empty() =>
             {
                 let size = self.batch.min(self.creations.len());
@@ -213,19 +213,19 @@ impl Job {
                 self.queue = batch.map(|action| Write::new(action, &self.subject)).collect();
                 self.batch *= 2;
             }
-            Phase::Creations => {
+            JobPhase::Creations => {
                 let events = std::mem::take(&mut self.events);
                 if !events.is_empty() {
                     step.output
                         .push(DriverOutput::EmitEvents(self.subject.clone(), events));
                 }
-                self.phase = Phase::Status;
+                self.phase = JobPhase::Status;
                 let due = !self.outcome.learned || self.outcome.failed();
                 if let Some(status) = self.status.take().filter(|_| due) {
                     self.send(ApiCall::WriteStatus(status), None, InFlight::Status, ids, step);
                 }
             }
-            Phase::Status | Phase::Done => self.phase = Phase::Done,
+            JobPhase::Status | JobPhase::Done => self.phase = JobPhase::Done,
         }
     }
 
@@ -275,7 +275,7 @@ impl Job {
         self.advance(now, ids, step);
     }
 
-    fn finish(&mut self, write: Write, result: Result<Effect, Failure>, step: &mut JobOutput) {
+    fn finish(&mut self, write: Write, result: Result<Effect, FailedWrite>, step: &mut JobOutput) {
         let Write {
             act,
             object,
@@ -307,7 +307,7 @@ impl Job {
             Ok(_) => Ok(Effect::Nothing),
             Err(error) => {
                 let effect = target.after(&error);
-                Err(Failure::new(error, effect))
+                Err(FailedWrite::new(error, effect))
             }
         };
         // If the status write lost a race, the next decision emits the warnings; this prevents duplicates.
@@ -325,7 +325,7 @@ impl Job {
         act: &'static str,
         object: String,
         scales: bool,
-        result: Result<Effect, Failure>,
+        result: Result<Effect, FailedWrite>,
         step: &mut JobOutput,
     ) {
         let class = result
@@ -338,7 +338,7 @@ impl Job {
                 step.effects.push(effect);
                 None
             }
-            Err(Failure {
+            Err(FailedWrite {
                 error,
                 effect,
                 collision,

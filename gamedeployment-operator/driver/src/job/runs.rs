@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use gamedeployment_core::plan::{DELETE_RUN, RunRef};
 
-use super::effect::{Effect, Failure, Target};
+use super::effect::{Effect, FailedWrite, Target};
 use super::{CallLimits, Job, JobOutput};
 use crate::request::{DriverOutput, ObjectKind, RequestError, Response};
 
@@ -92,7 +92,7 @@ impl Job {
                         name: run.name.clone(),
                         uid: Some(run.uid),
                     };
-                    let failure = Failure::new(error.clone(), target.after(&error));
+                    let failure = FailedWrite::new(error.clone(), target.after(&error));
                     self.note(DELETE_RUN, run.name, false, Err(failure), step);
                 }
             }

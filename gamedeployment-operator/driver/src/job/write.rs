@@ -8,7 +8,7 @@ use gamedeployment_core::revision::template_in;
 use gamedeployment_core::template::Template;
 use shared_api::reason::WorkloadReason;
 
-use super::effect::{Effect, Failure, Target};
+use super::effect::{Effect, FailedWrite, Target};
 use crate::request::{ApiCall, Object, ObjectKind, ReconcileTarget, RequestError, Response};
 use runtime_core::clock::Now;
 
@@ -78,7 +78,7 @@ pub(super) enum NextCall {
     /// Next call, and the time by which it must be sent.
     Send(ApiCall, Option<Duration>),
     /// Result of the write.
-    End(Result<Effect, Failure>),
+    End(Result<Effect, FailedWrite>),
 }
 
 impl Write {
@@ -104,7 +104,7 @@ impl Write {
             WriteState::New(action) => self.send(action, subject, now),
             other => {
                 self.step = other;
-                NextCall::End(Err(Failure::new(
+                NextCall::End(Err(FailedWrite::new(
                     RequestError::Unknown("it was begun twice".to_owned()),
                     None,
                 )))
@@ -261,13 +261,13 @@ impl Write {
 }
 
 fn fails(error: RequestError, effect: Option<Effect>) -> NextCall {
-    NextCall::End(Err(Failure::new(error, effect)))
+    NextCall::End(Err(FailedWrite::new(error, effect)))
 }
 
 fn collides() -> NextCall {
-    NextCall::End(Err(Failure {
+    NextCall::End(Err(FailedWrite {
         collision: true,
-        ..Failure::new(RequestError::Conflict, None)
+        ..FailedWrite::new(RequestError::Conflict, None)
     }))
 }
 

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use shared_api::Phase;
 use shared_api::hook_run::{HookRunStatus, MetricResult};
 
-use super::View;
+use super::DecisionInput;
 use crate::resolve::ResolvedRun;
 use crate::schedule::after;
 use crate::tally;
@@ -54,7 +54,7 @@ pub(super) struct Calendar {
 }
 
 impl Calendar {
-    pub(super) fn new(view: &View<'_>, now: Timestamp) -> Self {
+    pub(super) fn new(view: &DecisionInput<'_>, now: Timestamp) -> Self {
         Self {
             latest: after(now, CLOCK_SKEW),
             taken_up_at: view.taken_up_at,

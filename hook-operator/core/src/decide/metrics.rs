@@ -7,7 +7,7 @@ use shared_api::reason::HookRunReason;
 use shared_api::time::Time;
 
 use super::adopt::Calendar;
-use super::{MeasurementKey, Outcome};
+use super::{MeasurementKey, MeasurementOutcome};
 use crate::judge::KEPT_BYTES;
 use crate::resolve::{Policy, ResolvedMetric, ResolvedRun};
 use crate::schedule::after;
@@ -44,7 +44,7 @@ impl<'a> StatusUpdate<'a> {
     }
 
     /// Adds the outcomes whose slot is the next one of its metric. Returns whether any was added.
-    pub(super) fn add_outcomes(&mut self, outcomes: &[Outcome]) -> bool {
+    pub(super) fn add_outcomes(&mut self, outcomes: &[MeasurementOutcome]) -> bool {
         let mut added = false;
         for outcome in outcomes {
             if !is_current(self.run, self.status, &outcome.slot) {

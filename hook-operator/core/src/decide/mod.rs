@@ -1,7 +1,7 @@
 //! Step of a run: computes from the recorded status and new outcomes what to record and do next.
 //!
 //! Contract with the shell:
-//! 1. A plan that records ([`Plan::record`]) does nothing else. The shell writes the status with the
+//! 1. A plan that records ([`RunPlan::record`]) does nothing else. The shell writes the status with the
 //!    resourceVersion that it was computed from, and asks for a new plan only after that write has succeeded.
 //!    So nothing is measured again before the last measurement is safe.
 //! 2. A measurement belongs to a [`MeasurementKey`]: a metric and the number of measurements recorded before it. An
@@ -44,7 +44,7 @@ pub struct MeasurementKey {
 
 /// Measurement that is not recorded yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Outcome {
+pub struct MeasurementOutcome {
     /// Slot that it belongs to.
     pub slot: MeasurementKey,
     /// Time at which the request was sent.
@@ -57,7 +57,7 @@ pub struct Outcome {
 
 /// Inputs of a decision.
 #[derive(Debug, Clone, Copy)]
-pub struct View<'a> {
+pub struct DecisionInput<'a> {
     /// Resolved spec, or its problems.
     pub spec: Result<&'a ResolvedRun, &'a FieldErrors>,
     /// Time to keep the run after it has ended, also if its spec is invalid; `None` keeps it for good.
@@ -72,7 +72,7 @@ pub struct View<'a> {
     /// Slots that are being measured.
     pub in_flight: &'a [MeasurementKey],
     /// Measurements that are not recorded yet.
-    pub outcomes: &'a [Outcome],
+    pub outcomes: &'a [MeasurementOutcome],
     /// Reason, not yet reported, why a due metric could not be measured. It has no other effect.
     pub held_up: Option<&'a str>,
 }
@@ -88,7 +88,7 @@ pub struct Start {
 
 /// Next actions of a run.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Plan {
+pub struct RunPlan {
     /// Status to record before asking for the next plan.
     pub record: Option<HookRunStatus>,
     /// Measurements to start; empty in a plan that records.
@@ -98,12 +98,12 @@ pub struct Plan {
     /// Time to ask again if nothing happens before; `None` waits for an event.
     pub wake_at: Option<Timestamp>,
     /// Remaining work for a run that has ended.
-    pub ended: Option<Ended>,
+    pub ended: Option<Cleanup>,
 }
 
 /// Remaining work for a run that has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ended {
+pub enum Cleanup {
     /// Keeps the run.
     Keep,
     /// Deletes the run now.
@@ -114,7 +114,7 @@ pub enum Ended {
 
 /// Decides the next step of a run.
 #[must_use]
-pub fn decide(view: &View<'_>, now: Timestamp) -> Plan {
+pub fn decide(view: &DecisionInput<'_>, now: Timestamp) -> RunPlan {
     if view.status.phase.is_final() {
         return ended(view, now);
     }
@@ -138,12 +138,12 @@ pub fn decide(view: &View<'_>, now: Timestamp) -> Plan {
     let held_up = tell_what_holds_up(view, &mut next);
     if next.phase.is_final() || measured || judged || held_up || must_show_start(view, run, now) {
         budget::fit(&mut next);
-        return Plan {
+        return RunPlan {
             record: Some(next),
-            ..Plan::default()
+            ..RunPlan::default()
         };
     }
-    let view = &View {
+    let view = &DecisionInput {
         status: &known,
         ..*view
     };
@@ -151,24 +151,24 @@ pub fn decide(view: &View<'_>, now: Timestamp) -> Plan {
 }
 
 /// Plans the deletion of a run that has ended, once its TTL has passed.
-fn ended(view: &View<'_>, now: Timestamp) -> Plan {
+fn ended(view: &DecisionInput<'_>, now: Timestamp) -> RunPlan {
     // The original operator records no completion time.
     let completed = Calendar::new(view, now).believe(view.status.completed_at.map(Time::timestamp));
     let delete_at = view.time_to_live.map(|ttl| after(completed, ttl));
     let (ended, wake_at) = match delete_at {
-        None => (Ended::Keep, None),
-        Some(at) if at <= now => (Ended::Delete, None),
-        Some(at) => (Ended::DeleteLater, Some(at)),
+        None => (Cleanup::Keep, None),
+        Some(at) if at <= now => (Cleanup::Delete, None),
+        Some(at) => (Cleanup::DeleteLater, Some(at)),
     };
-    Plan {
+    RunPlan {
         ended: Some(ended),
         wake_at,
         cancel: view.in_flight.to_vec(),
-        ..Plan::default()
+        ..RunPlan::default()
     }
 }
 
-fn refuse(view: &View<'_>, problems: &FieldErrors, now: Timestamp) -> Plan {
+fn refuse(view: &DecisionInput<'_>, problems: &FieldErrors, now: Timestamp) -> RunPlan {
     let mut next = view.status.clone();
     next.started_at = Some(next.started_at.unwrap_or(view.taken_up_at.into()));
     next.observed_generation = view.generation;
@@ -177,10 +177,10 @@ fn refuse(view: &View<'_>, problems: &FieldErrors, now: Timestamp) -> Plan {
     next.message = Some(cut(&run_invalid(problems), 4 * KEPT_BYTES));
     next.completed_at = Some(now.into());
     budget::fit(&mut next);
-    Plan {
+    RunPlan {
         record: Some(next),
         cancel: view.in_flight.to_vec(),
-        ..Plan::default()
+        ..RunPlan::default()
     }
 }
 
@@ -208,7 +208,7 @@ fn conclude(run: &ResolvedRun, next: &mut HookRunStatus, stopped: Option<metrics
 }
 
 /// Records why a metric cannot be measured. Returns whether that is news.
-fn tell_what_holds_up(view: &View<'_>, next: &mut HookRunStatus) -> bool {
+fn tell_what_holds_up(view: &DecisionInput<'_>, next: &mut HookRunStatus) -> bool {
     let Some(why) = view.held_up.filter(|_| !next.phase.is_final()) else {
         return false;
     };
@@ -238,7 +238,7 @@ fn decisive<'a>(results: &'a [MetricResult], stopped: Option<&metrics::Stopped>)
 
 /// Whether to record the run's start before its first measurement: for a run with a timeout or a delay, or
 /// one whose first measurement takes long.
-fn must_show_start(view: &View<'_>, run: &ResolvedRun, now: Timestamp) -> bool {
+fn must_show_start(view: &DecisionInput<'_>, run: &ResolvedRun, now: Timestamp) -> bool {
     let clock = run.timeout.is_some()
         || run
             .metrics
@@ -248,9 +248,14 @@ fn must_show_start(view: &View<'_>, run: &ResolvedRun, now: Timestamp) -> bool {
     unseen && (clock || now >= after(view.taken_up_at, SHOW_RUNNING_AFTER))
 }
 
-fn continue_measuring(view: &View<'_>, run: &ResolvedRun, calendar: &Calendar, now: Timestamp) -> Plan {
+fn continue_measuring(
+    view: &DecisionInput<'_>,
+    run: &ResolvedRun,
+    calendar: &Calendar,
+    now: Timestamp,
+) -> RunPlan {
     let started = calendar.believe(view.status.started_at.map(Time::timestamp));
-    let mut plan = Plan::default();
+    let mut plan = RunPlan::default();
     let mut wake = metrics::Earliest::default();
     for (slot, due) in metrics::due(run, view.status, calendar) {
         let in_flight = view.in_flight.contains(&slot);
@@ -289,7 +294,7 @@ pub fn is_open(run: &ResolvedRun, status: &HookRunStatus, slot: &MeasurementKey)
     metrics::is_current(run, &known, slot)
 }
 
-impl Outcome {
+impl MeasurementOutcome {
     /// Converts the outcome for the status. A success needs no message beside its value.
     fn measurement(&self) -> Measurement {
         let MeasurementResult {

@@ -14,7 +14,7 @@ fn one_measurement_is_one_write() {
     assert_eq!(harness.status.phase, Phase::Successful);
     assert_eq!(harness.writes, 1);
     assert_eq!(harness.started, [("webtest".to_owned(), 0, 0)]);
-    assert_eq!(harness.plan().ended, Some(Ended::Keep));
+    assert_eq!(harness.plan().ended, Some(Cleanup::Keep));
     assert_eq!(harness.status.started_at.map(Time::timestamp), Some(at(0)));
     assert_eq!(harness.status.completed_at.map(Time::timestamp), Some(at(10)));
 }
@@ -176,7 +176,7 @@ fn an_outcome_whose_slot_is_recorded_already_is_dropped() {
     );
     harness.play(5);
     harness.step();
-    let late = Outcome {
+    let late = MeasurementOutcome {
         slot: MeasurementKey {
             metric: "m".into(),
             number: 0,
@@ -198,7 +198,7 @@ fn a_slow_first_measurement_shows_as_running_after_a_second() {
         metric: "m".into(),
         number: 0,
     };
-    let view = View {
+    let view = DecisionInput {
         spec: harness.spec.as_ref(),
         time_to_live: None,
         generation: Some(1),
@@ -212,7 +212,7 @@ fn a_slow_first_measurement_shows_as_running_after_a_second() {
     let shown = decide(&view, at(1_000)).record.unwrap();
     assert_eq!((shown.phase, shown.metric_results.len()), (Phase::Running, 0));
     let after = decide(
-        &View {
+        &DecisionInput {
             status: &shown,
             ..view
         },
@@ -230,7 +230,7 @@ fn an_invalid_run_has_its_time_to_live_too() {
     while harness.status.phase != Phase::Error {
         harness.step();
     }
-    assert_eq!(harness.plan().ended, Some(Ended::DeleteLater));
+    assert_eq!(harness.plan().ended, Some(Cleanup::DeleteLater));
 }
 
 #[test]
@@ -247,10 +247,10 @@ fn a_finished_run_is_deleted_when_its_time_has_passed() {
     }
     assert_eq!(
         (harness.plan().ended, harness.plan().wake_at),
-        (Some(Ended::DeleteLater), Some(at(30_010)))
+        (Some(Cleanup::DeleteLater), Some(at(30_010)))
     );
     harness.now = 30_010;
-    assert_eq!(harness.plan().ended, Some(Ended::Delete));
+    assert_eq!(harness.plan().ended, Some(Cleanup::Delete));
 }
 
 /// A measurement that finds no capacity is reported once, does not count, and ends nothing.
@@ -258,7 +258,7 @@ fn a_finished_run_is_deleted_when_its_time_has_passed() {
 fn what_could_not_be_asked_is_told_and_is_no_measurement() {
     let harness = Harness::new(run(&[metric("m", none())], none()), &[]);
     let why = "metric m: not asked yet: the share of this namespace is in use";
-    let view = View {
+    let view = DecisionInput {
         spec: harness.spec.as_ref(),
         time_to_live: None,
         generation: Some(1),
@@ -273,7 +273,7 @@ fn what_could_not_be_asked_is_told_and_is_no_measurement() {
     assert_eq!(told.reason.as_deref(), Some("NotAskedYet"));
     assert!(told.metric_results.is_empty(), "{told:?}");
     let again = decide(
-        &View {
+        &DecisionInput {
             status: &told,
             ..view
         },

@@ -99,13 +99,13 @@ pub(super) fn without_effect(metrics: &[Metric], args: &[Argument]) -> Vec<Field
 }
 
 /// Unknown field.
-struct Field<'a> {
+struct UnknownField<'a> {
     around: String,
     level: &'static Level,
     name: &'a str,
 }
 
-impl Field<'_> {
+impl UnknownField<'_> {
     fn path(&self) -> String {
         format!("{}.{}", self.around, cut(self.name, QUOTED_BYTES))
     }
@@ -129,11 +129,11 @@ impl Field<'_> {
 }
 
 /// Returns all unknown fields in the order of the spec. A null field counts as absent.
-fn unknown<'a>(metrics: &'a [Metric], args: &'a [Argument]) -> Vec<Field<'a>> {
+fn unknown<'a>(metrics: &'a [Metric], args: &'a [Argument]) -> Vec<UnknownField<'a>> {
     let mut found = Vec::new();
     let mut add = |around: String, level: &'static Level, fields: &'a UnknownFields| {
         let set = fields.iter().filter(|(_, value)| **value != Value::Null);
-        found.extend(set.map(|(name, _)| Field {
+        found.extend(set.map(|(name, _)| UnknownField {
             around: around.clone(),
             level,
             name,

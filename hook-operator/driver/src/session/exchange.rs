@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hook_core::decide::{MeasurementKey, Outcome};
+use hook_core::decide::{MeasurementKey, MeasurementOutcome};
 use hook_core::resolve::{FieldErrors, ResolvedRun};
 use jiff::Timestamp;
 use shared_api::{HookRun, HookRunStatus};
@@ -30,7 +30,7 @@ pub enum SessionInput {
     /// Result of deleting the run.
     Deleted(Result<(), StoreError>),
     /// A measurement ended.
-    Measured(MeasurementId, Outcome),
+    Measured(MeasurementId, MeasurementOutcome),
     /// A measurement did not start for lack of capacity, with the reason. It does not count as a measurement.
     NotAsked(MeasurementId, String),
     /// A measurement's task panicked.

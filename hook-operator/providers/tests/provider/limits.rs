@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use futures::future::join_all;
-use hook_core::{answer::FailureKind, request::Request};
+use hook_core::{answer::FailureKind, request::ProviderRequest};
 use hook_providers::{ProviderLimits, Providers};
 use tokio::io::AsyncWriteExt;
 
@@ -26,7 +26,7 @@ async fn a_host_that_hangs_does_not_delay_another() {
     let calls: Vec<_> = (0..100)
         .map(|_| {
             let providers = providers.clone();
-            let request = Request::Web(get(format!("http://{hanging}/")));
+            let request = ProviderRequest::Web(get(format!("http://{hanging}/")));
             tokio::spawn(async move { providers.measure("games", &request).await })
         })
         .collect();
@@ -136,14 +136,14 @@ async fn a_namespace_whose_calls_hang_leaves_room_for_others() {
             let providers = providers.clone();
             let mut request = get(format!("http://{hanging}/"));
             request.timeout = Duration::from_hours(1);
-            tokio::spawn(async move { providers.measure("crowd", &Request::Web(request)).await })
+            tokio::spawn(async move { providers.measure("crowd", &ProviderRequest::Web(request)).await })
         })
         .collect();
     server::reaches(&opened, 4).await;
     for host in [healthy, hanging] {
         let mut request = get(format!("http://{host}/"));
         request.timeout = Duration::from_millis(300);
-        let asked = providers.measure("few", &Request::Web(request)).await;
+        let asked = providers.measure("few", &ProviderRequest::Web(request)).await;
         let kind = asked.err().map(|failure| failure.kind);
         // The hanging host was called too; its endpoint is late.
         let expected = (host == hanging).then_some(FailureKind::Timeout);
@@ -172,7 +172,7 @@ async fn long_answers_of_one_namespace_wait_for_room() {
     let mut request = get(format!("http://{dripping}/"));
     request.timeout = Duration::from_hours(1);
     let crowd = (0..20).map(|_| {
-        let (providers, request) = (providers.clone(), Request::Web(request.clone()));
+        let (providers, request) = (providers.clone(), ProviderRequest::Web(request.clone()));
         tokio::spawn(async move { providers.measure("crowd", &request).await })
     });
     let crowd: Vec<_> = crowd.collect();

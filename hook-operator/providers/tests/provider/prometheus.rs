@@ -8,7 +8,7 @@ use axum::{
 };
 use hook_core::{
     answer::{FailureKind, ProviderResponse},
-    request::Request,
+    request::ProviderRequest,
 };
 use serde_json::Value;
 use tokio::io::AsyncWriteExt;
@@ -24,10 +24,10 @@ fn vector(values: &str) -> String {
     format!(r#"{{"status":"success","data":{{"resultType":"vector","result":[{values}]}}}}"#)
 }
 
-async fn answering(status: u16, body: &'static str) -> Request {
+async fn answering(status: u16, body: &'static str) -> ProviderRequest {
     let status = StatusCode::from_u16(status).unwrap();
     let routes = Router::new().route("/api/v1/query", post(async move || (status, body)));
-    Request::Prometheus(query(format!("http://{}", server::serve(routes).await)))
+    ProviderRequest::Prometheus(query(format!("http://{}", server::serve(routes).await)))
 }
 
 #[tokio::test]
@@ -40,8 +40,9 @@ async fn a_query_is_posted_below_the_base_address_with_its_headers() {
     let routes = Router::new().route("/thanos/api/v1/query", post(seen));
     let mut request = query(format!("http://{}/thanos/", server::serve(routes).await));
     request.headers = vec![("X-Scope-OrgID".into(), "team-a".into())];
-    let Ok(ProviderResponse::Value { result, response }) =
-        providers().measure("games", &Request::Prometheus(request)).await
+    let Ok(ProviderResponse::Value { result, response }) = providers()
+        .measure("games", &ProviderRequest::Prometheus(request))
+        .await
     else {
         panic!("no value")
     };
@@ -56,7 +57,7 @@ async fn a_server_that_takes_no_post_is_asked_with_a_get() {
         r#"{"status":"success","data":{"resultType":"scalar","result":[1,"0.99"]}}"#.into()
     }
     let routes = Router::new().route("/api/v1/query", get(seen));
-    let request = Request::Prometheus(query(format!("http://{}", server::serve(routes).await)));
+    let request = ProviderRequest::Prometheus(query(format!("http://{}", server::serve(routes).await)));
     let Ok(ProviderResponse::Value { result, .. }) = providers().measure("games", &request).await else {
         panic!("no value")
     };
@@ -121,7 +122,7 @@ async fn an_endless_answer_is_left() {
         while stream.write_all(&[b' '; 8192]).await.is_ok() {}
     })
     .await;
-    let request = Request::Prometheus(query(format!("http://{server}")));
+    let request = ProviderRequest::Prometheus(query(format!("http://{server}")));
     let failure = providers().measure("games", &request).await.unwrap_err();
     let (kind, words) = (FailureKind::MalformedAnswer, "the answer is larger than 1 MiB");
     assert_failure(&failure, kind, words);
@@ -135,7 +136,7 @@ async fn an_address_without_a_scheme_is_refused() {
         ("ftp://prometheus", FailureKind::Forbidden),
     ] {
         let failure = providers()
-            .measure("games", &Request::Prometheus(query(address)))
+            .measure("games", &ProviderRequest::Prometheus(query(address)))
             .await
             .unwrap_err();
         assert_eq!(failure.kind, kind, "{address}: {failure}");

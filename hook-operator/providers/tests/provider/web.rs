@@ -10,7 +10,7 @@ use axum::{
 };
 use hook_core::{
     answer::{FailureKind, ProviderResponse},
-    request::{Body, Method, Request},
+    request::{Body, Method, ProviderRequest},
 };
 use json_path::JsonPath;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -45,7 +45,7 @@ async fn json_and_text_are_values_and_the_exchange_has_facts() {
         let server = server::bytes(answer(body)).await;
         let request = get(format!("http://{server}/"));
         let Ok(ProviderResponse::Value { result, response }) =
-            providers().measure("games", &Request::Web(request)).await
+            providers().measure("games", &ProviderRequest::Web(request)).await
         else {
             panic!("{body}")
         };

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::error::Fault;
-use crate::prepare::pattern::{Draft, quoted};
+use crate::prepare::pattern::{ParsedPattern, quoted};
 use crate::prepare::shared;
 
 /// Maximum number of distinct patterns per spec.
@@ -54,7 +54,7 @@ impl Allowance {
             )));
         }
         self.tried += 1;
-        let draft = Draft::of(source)?;
+        let draft = ParsedPattern::of(source)?;
         self.effort = self
             .effort
             .checked_sub(draft.effort())

@@ -43,12 +43,12 @@ pub(crate) struct Pattern {
 }
 
 /// A parsed pattern that is not compiled yet.
-pub(crate) struct Draft<'a> {
+pub(crate) struct ParsedPattern<'a> {
     source: &'a str,
     translated: Translated,
 }
 
-impl<'a> Draft<'a> {
+impl<'a> ParsedPattern<'a> {
     pub(crate) fn of(source: &'a str) -> Result<Self, Fault> {
         if source.len() > MAX_PATTERN {
             return Err(Fault::budget(format!(

@@ -6,18 +6,18 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::error::Fault;
-use crate::prepare::pattern::{Draft, Pattern};
+use crate::prepare::pattern::{ParsedPattern, Pattern};
 
 /// Maximum bytes of all cached patterns.
 const MAX_BYTES: usize = 8 * 1024 * 1024;
 
-static KNOWN: Mutex<Known> = Mutex::new(Known {
+static KNOWN: Mutex<PatternCache> = Mutex::new(PatternCache {
     patterns: BTreeMap::new(),
     bytes: 0,
     clock: 0,
 });
 
-struct Known {
+struct PatternCache {
     patterns: BTreeMap<Arc<str>, Kept>,
     bytes: usize,
     /// Usage counter.
@@ -33,19 +33,19 @@ struct Kept {
 pub(crate) fn pattern(source: &str) -> Result<Arc<Pattern>, Fault> {
     match find(source) {
         Some(pattern) => Ok(pattern),
-        None => Ok(keep(source, Draft::of(source)?.compile()?)),
+        None => Ok(keep(source, ParsedPattern::of(source)?.compile()?)),
     }
 }
 
 /// Returns the compiled form of a drafted pattern.
-pub(crate) fn drafted(draft: &Draft<'_>, source: &str) -> Result<Arc<Pattern>, Fault> {
+pub(crate) fn drafted(draft: &ParsedPattern<'_>, source: &str) -> Result<Arc<Pattern>, Fault> {
     match find(source) {
         Some(pattern) => Ok(pattern),
         None => Ok(keep(source, draft.compile()?)),
     }
 }
 
-fn known() -> MutexGuard<'static, Known> {
+fn known() -> MutexGuard<'static, PatternCache> {
     KNOWN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -80,7 +80,7 @@ fn keep(source: &str, pattern: Pattern) -> Arc<Pattern> {
     pattern
 }
 
-impl Known {
+impl PatternCache {
     /// Evicts the least recently used half. Evicting one at a time would scan the whole cache each time.
     fn forget(&mut self) {
         let mut uses: Vec<u64> = self.patterns.values().map(|kept| kept.used).collect();

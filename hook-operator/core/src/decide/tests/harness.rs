@@ -15,7 +15,7 @@ pub(super) struct Harness {
     pub(super) time_to_live: Option<Duration>,
     pub(super) status: HookRunStatus,
     pub(super) in_flight: Vec<(MeasurementKey, i64)>,
-    pub(super) outcomes: Vec<Outcome>,
+    pub(super) outcomes: Vec<MeasurementOutcome>,
     pub(super) now: i64,
     /// Results of each metric's next measurements; the last one repeats.
     pub(super) script: Vec<(&'static str, &'static str)>,
@@ -39,9 +39,9 @@ impl Harness {
         }
     }
 
-    pub(super) fn plan(&self) -> Plan {
+    pub(super) fn plan(&self) -> RunPlan {
         let in_flight: Vec<MeasurementKey> = self.in_flight.iter().map(|(slot, _)| slot.clone()).collect();
-        let view = View {
+        let view = DecisionInput {
             spec: self.spec.as_ref(),
             time_to_live: self.time_to_live,
             generation: Some(1),
@@ -96,7 +96,7 @@ impl Harness {
                 .map_or("S", |(_, letters)| letters);
             let index = usize::try_from(slot.number).unwrap().min(letters.len() - 1);
             let verdict = verdict(letters.as_bytes()[index]);
-            self.outcomes.push(Outcome {
+            self.outcomes.push(MeasurementOutcome {
                 slot,
                 started_at: at(since),
                 finished_at: at(now),

@@ -39,10 +39,10 @@ fn status(text: serde_json::Value) -> HookRunStatus {
 fn plan(
     run: &Result<ResolvedRun, FieldErrors>,
     status: &HookRunStatus,
-    outcomes: &[Outcome],
+    outcomes: &[MeasurementOutcome],
     now: Timestamp,
-) -> Plan {
-    let view = View {
+) -> RunPlan {
+    let view = DecisionInput {
         spec: run.as_ref(),
         generation: Some(1),
         time_to_live: Some(Duration::from_secs(30)),
@@ -55,8 +55,8 @@ fn plan(
     decide(&view, now)
 }
 
-fn success(metric: &str, number: i64) -> Outcome {
-    Outcome {
+fn success(metric: &str, number: i64) -> MeasurementOutcome {
+    MeasurementOutcome {
         slot: MeasurementKey {
             metric: metric.into(),
             number,
@@ -201,9 +201,9 @@ fn every_finished_run_with_a_time_to_live_is_deleted() {
         let next = plan(run, &finished, &[], at(1));
         assert_eq!(
             (next.ended, next.wake_at),
-            (Some(Ended::DeleteLater), Some(at(30)))
+            (Some(Cleanup::DeleteLater), Some(at(30)))
         );
-        assert_eq!(plan(run, &finished, &[], at(30)).ended, Some(Ended::Delete));
+        assert_eq!(plan(run, &finished, &[], at(30)).ended, Some(Cleanup::Delete));
     }
 }
 
