@@ -12,7 +12,7 @@ pub enum GateStateKind {
     Asking,
     /// The run ended without a measured success.
     Refused,
-    /// The run was created for something else.
+    /// The run does not count for this intent, or no longer counts.
     Stale,
     /// The intent may be carried out.
     Open,
@@ -35,106 +35,106 @@ pub const TRANSITIONS: &[(GateStateKind, &str, GateStateKind)] = &[
     (GateStateKind::Unasked, "HookRun created", GateStateKind::Asking),
     (
         GateStateKind::Unasked,
-        "template missing, arguments open, name taken",
+        "HookTemplate missing, argument without a value, or name taken",
         GateStateKind::Blocked,
     ),
     (
         GateStateKind::Unasked,
-        "no hook, skip-hook, pod cannot hold players",
+        "no hook, skip-hook, or the pod cannot hold players",
         GateStateKind::Open,
     ),
-    (GateStateKind::Blocked, "obstacle gone", GateStateKind::Unasked),
+    (GateStateKind::Blocked, "blocker resolved", GateStateKind::Unasked),
     (
         GateStateKind::Blocked,
-        "obstacle gone, HookRun still there",
+        "blocker resolved, HookRun still exists",
         GateStateKind::Asking,
     ),
     (
         GateStateKind::Blocked,
-        "obstacle gone, HookRun still there",
+        "blocker resolved, HookRun still exists",
         GateStateKind::Refused,
     ),
     (
         GateStateKind::Blocked,
-        "obstacle gone, HookRun of something else still there",
+        "blocker resolved, HookRun for something else still exists",
         GateStateKind::Stale,
     ),
     (
         GateStateKind::Blocked,
-        "no hook, skip-hook, pod cannot hold players, or obstacle gone after a measured success",
+        "no hook, skip-hook, the pod cannot hold players, or blocker resolved after a measured success",
         GateStateKind::Open,
     ),
     (
         GateStateKind::Asking,
-        "measured success, or no hook, skip-hook, pod cannot hold players",
+        "measured success, no hook, skip-hook, or the pod cannot hold players",
         GateStateKind::Open,
     ),
     (
         GateStateKind::Asking,
-        "Failed, Error, Inconclusive, success not measured",
+        "Failed, Error, Inconclusive, or Successful without a measured success",
         GateStateKind::Refused,
     ),
     (
         GateStateKind::Asking,
-        "intent, hook, pod or container changed, HookRun edited, success seen too late",
+        "intent, hook, pod or container changed, HookRun edited, or success too old when seen",
         GateStateKind::Stale,
     ),
     (GateStateKind::Asking, "HookRun deleted", GateStateKind::Unasked),
-    (GateStateKind::Asking, "template missing", GateStateKind::Blocked),
+    (GateStateKind::Asking, "HookTemplate missing", GateStateKind::Blocked),
     (
         GateStateKind::Refused,
-        "retry, HookRun deleted",
+        "retry, or HookRun deleted",
         GateStateKind::Unasked,
     ),
     (
         GateStateKind::Refused,
-        "intent, hook, pod or container changed, HookRun edited",
+        "intent, hook, pod or container changed, or HookRun edited",
         GateStateKind::Stale,
     ),
-    (GateStateKind::Refused, "template missing", GateStateKind::Blocked),
+    (GateStateKind::Refused, "HookTemplate missing", GateStateKind::Blocked),
     (
         GateStateKind::Refused,
-        "no hook, skip-hook, pod cannot hold players",
+        "no hook, skip-hook, or the pod cannot hold players",
         GateStateKind::Open,
     ),
-    (GateStateKind::Stale, "HookRun removed", GateStateKind::Unasked),
-    (GateStateKind::Stale, "template missing", GateStateKind::Blocked),
+    (GateStateKind::Stale, "HookRun deleted", GateStateKind::Unasked),
+    (GateStateKind::Stale, "HookTemplate missing", GateStateKind::Blocked),
     (
         GateStateKind::Stale,
-        "changed back, HookRun still there",
+        "change reverted, HookRun still exists",
         GateStateKind::Asking,
     ),
     (
         GateStateKind::Stale,
-        "changed back, HookRun still there",
+        "change reverted, HookRun still exists",
         GateStateKind::Refused,
     ),
     (
         GateStateKind::Stale,
-        "no hook, skip-hook, pod cannot hold players, or changed back after a measured success",
+        "no hook, skip-hook, the pod cannot hold players, or change reverted after a measured success",
         GateStateKind::Open,
     ),
     (
         GateStateKind::Open,
-        "verdict too old, HookRun edited, or intent, hook, pod or container changed",
+        "success too old, HookRun edited, or intent, hook, pod or container changed",
         GateStateKind::Stale,
     ),
     (
         GateStateKind::Open,
-        "not used and HookRun removed, or hook set, skip-hook withdrawn",
+        "HookRun deleted before use, hook added, or skip-hook removed",
         GateStateKind::Unasked,
     ),
     (
         GateStateKind::Open,
-        "hook set, skip-hook withdrawn, HookRun still there",
+        "hook added or skip-hook removed, HookRun still exists",
         GateStateKind::Asking,
     ),
     (
         GateStateKind::Open,
-        "hook set, skip-hook withdrawn, HookRun still there",
+        "hook added or skip-hook removed, HookRun still exists",
         GateStateKind::Refused,
     ),
-    (GateStateKind::Open, "template missing", GateStateKind::Blocked),
+    (GateStateKind::Open, "HookTemplate missing", GateStateKind::Blocked),
 ];
 
 /// Renders the diagram in Mermaid syntax.
@@ -142,8 +142,8 @@ pub fn mermaid() -> String {
     let ways = TRANSITIONS
         .iter()
         .map(|(from, cause, to)| format!("{from:?} --> {to:?}: {cause}"));
-    let begin = std::iter::once("[*] --> Unasked: a pod is chosen".to_owned());
-    let end = std::iter::once("Open --> [*]: the pod is deleted or changed, once".to_owned());
+    let begin = std::iter::once("[*] --> Unasked: pod selected".to_owned());
+    let end = std::iter::once("Open --> [*]: pod deleted or changed, once".to_owned());
     let lines: Vec<String> = begin
         .chain(ways)
         .chain(end)
