@@ -85,7 +85,7 @@ mod tests {
         let mut all = slots(&[(Interrupted, 10)], 10, 1);
         assert!(!all.has(Available));
         assert!(all.take(Interrupted) && !all.take(Interrupted) && all.take(None));
-        // One pod is missing already: interrupted pods may be taken, available ones stay.
+        // Fewer pods than the floor are available: one interrupted pod may be taken, the available ones stay.
         let mut some = slots(&[(Available, 8), (Interrupted, 2)], 10, 1);
         assert!(!some.take(Available) && some.take(Interrupted) && !some.take(Interrupted));
         let mut surge = slots(&[(Available, 10), (Interrupted, 1)], 10, 1);

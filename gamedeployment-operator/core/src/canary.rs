@@ -37,7 +37,7 @@ pub struct CanaryState {
     pub index: Option<i32>,
     /// Hash of the steps that the index refers to.
     pub hash: Option<String>,
-    /// Recorded pauses.
+    /// Pauses of the current step, for the status.
     pub pauses: Vec<PauseCondition>,
     /// Canary part of the status.
     pub status: Option<CanaryStatus>,

@@ -18,7 +18,7 @@ pub struct Claim<'a> {
     pub ending: PodGroup,
     /// Pods about to be adopted.
     pub adopted: Vec<&'a Pod>,
-    /// Every existing pod, whoever owns it: names and indexes in use.
+    /// All pods of the view, claimed or not: instance ids and indexes in use.
     pub all: &'a [&'a Pod],
 }
 

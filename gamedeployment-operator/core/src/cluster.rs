@@ -10,7 +10,8 @@ use crate::gate::Run;
 pub enum Node {
     /// The node exists, or nodes are not watched.
     There,
-    /// The watch does not show the node, but the watch is interrupted or its initial list is incomplete.
+    /// The watch does not show the node, but the watch is interrupted or its initial list is incomplete: the
+    /// node may exist.
     Unsure,
     /// A healthy watch has not shown it for this long.
     Absent(SignedDuration),

@@ -25,7 +25,8 @@ fn leaving(facts: &Facts<'_>) -> usize {
     named.iter().filter(|pod| pod.old).count() + surplus
 }
 
-/// Computes the counts of a workload. Counts surge only for the strategies that need it.
+/// Computes the counts of a workload. Its update type and `maxUnavailable` decide which pods count as being
+/// replaced, so that their successors may come first.
 pub fn count(facts: &Facts<'_>, canary: &CanaryState) -> Counts {
     let workload = facts.workload;
     let mut counts = Counts {

@@ -63,7 +63,7 @@ pub fn decide(view: &View<'_>, now: Timestamp) -> Plan {
     plan.reporting(status::report(&facts, &findings))
 }
 
-/// Chooses the pods to delete or update, consults the gate for each and takes their next steps.
+/// Selects the pods to delete or update, assesses each at the gate and takes their next steps.
 fn decide_on_pods<'a>(facts: &'a Facts<'a>, claimed: &Claim<'a>, plan: &mut Plan) -> Findings<'a> {
     let (canary, steered) = canary::advance_steps(facts, counts::rollout_progress(facts));
     plan.add(steered);

@@ -22,7 +22,7 @@ pub enum RecreationBlock {
 }
 
 impl RecreationBlock {
-    /// Returns why recreations are on hold, if they are.
+    /// Returns why recreations of serving pods are on hold, if they are.
     pub fn of(view: &View<'_>, update: &str, pods: &[PodFacts<'_>]) -> Option<Self> {
         if view.write_errors.is_some_and(|errors| errors.creating) {
             return Some(Self::CreationFailing);
@@ -36,7 +36,7 @@ impl RecreationBlock {
     }
 }
 
-/// Whether a pod to recreate serves or may recover.
+/// Whether the pod is selected for recreation although it serves or may recover.
 pub fn recreates_serving_pod(pod: &GrantedPod<'_>) -> bool {
     matches!(pod.intent, Intent::Recreate(_)) && pod.facts.service != Service::None
 }
@@ -61,7 +61,7 @@ pub fn request(facts: &Facts<'_>, pods: &[GrantedPod<'_>]) -> Option<Action> {
     Some(Action::DryRunPod(Box::new(pod), update.name.clone()))
 }
 
-/// Returns what recreations wait for in addition to budget.
+/// Returns what recreations wait for besides the budget.
 pub fn waits_for(facts: &Facts<'_>, pods: &[GrantedPod<'_>]) -> Option<String> {
     let recreation_block = facts
         .recreation_block

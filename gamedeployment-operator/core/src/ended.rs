@@ -1,9 +1,9 @@
 //! Pods that have ended for good: they are deleted and replaced, with a back-off if they end right after
 //! their start.
 //!
-//! Such a pod keeps its place for a while before it is deleted and replaced. The wait is as long as pods had
-//! been ending this way before it, at least 10 s and at most 5 minutes, so it doubles each time. The start of
-//! that period is the transition time of the condition that reports it.
+//! A pod that ended right after its start keeps its place for a while before it is deleted and replaced. The
+//! wait is as long as pods had been ending this way before it, at least 10 s and at most 5 minutes, so it
+//! doubles each time. The start of that period is the transition time of the condition that reports it.
 
 use std::cmp::Reverse;
 

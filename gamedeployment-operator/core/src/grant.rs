@@ -5,7 +5,7 @@
 //! slot, so it blocks no other pod.
 //!
 //! A pod to delete stays in service while its hook runs, perhaps for hours, and takes a slot only when it is
-//! deleted. So no deletion waits for another pod's hook. Updates keep its slot reserved.
+//! deleted. So no deletion waits for another pod's hook. Updates leave a slot for it.
 //!
 //! An unavailable pod that may recover by itself takes a slot as well. A new pod must prove itself: until it
 //! is available, no serving pod is taken in its place.
@@ -39,8 +39,8 @@ pub fn assess<'a>(facts: &Facts<'a>, gate: &Gate<'a>, chosen: Vec<SelectedPod<'a
     asked
 }
 
-/// Distributes the slots. `confirming` available pods wait for their `PostInplace` hook, and each reserves a
-/// slot.
+/// Distributes the slots. `confirming` available pods wait for their `PostInplace` hook, and each keeps a
+/// slot from the updates.
 #[must_use]
 pub fn grant<'a>(facts: &Facts<'_>, asked: Vec<AssessedPod<'a>>, confirming: usize) -> Vec<GrantedPod<'a>> {
     let mut slots = DisruptionBudget::new(
@@ -108,7 +108,7 @@ impl MissingRequirement {
         match &pod.gate_state {
             GateState::Open(_) | GateState::Consumed(_) => Some(Self::Slot),
             GateState::Asking(_) => Some(Self::Verdict),
-            // Its hook cannot run before someone acts.
+            // Its hook cannot run until someone removes the finalizers of the stale run.
             GateState::Stale(_, stale_reason) if stale_reason.is_stuck() => None,
             GateState::Unasked(_) | GateState::Stale(..) => Some(Self::HookRequest),
             GateState::Refused(_) | GateState::Blocked(_) => None,

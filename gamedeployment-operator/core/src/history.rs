@@ -21,8 +21,8 @@ pub struct History<'a> {
     pub update: &'a Revision,
     /// The revision that pods below the partition keep: the last fully rolled-out one.
     pub current: &'a Revision,
-    /// Reason why the spec's template is not recorded. Until then nothing is updated, and new pods use
-    /// `current`.
+    /// Reason why the spec's template is not recorded, if it is not. Meanwhile nothing is updated, and new
+    /// pods use `current`.
     pub unrecorded: Option<Unrecorded>,
 }
 
@@ -45,9 +45,10 @@ struct RevisionEntry<'a> {
     change: OnceCell<Result<Change, String>>,
 }
 
-/// Determines the revisions. Returns `None` while the update revision is still being recorded: a revision
-/// must exist before its pods are created. If it is rejected or the template has `problems`, new pods use the
-/// current revision; without one the result is `None`.
+/// Determines the revisions and returns the actions that record and adopt them. The history is `None` while
+/// the update revision is still being recorded: a revision must exist before its pods are created. If it is
+/// rejected or the template has `problems`, new pods use the current revision; without one the history is
+/// `None`.
 #[must_use]
 pub fn resolve_revisions<'a>(
     view: &View<'a>,
@@ -116,8 +117,8 @@ fn by_name<'a>(known: &[&'a Revision]) -> BTreeMap<&'a str, &'a Revision> {
     named.collect()
 }
 
-/// Returns the workload's own revisions and those without a controller that match its selector. It adopts the
-/// latter, as it does with pods: such pods were created from them.
+/// Returns the workload's own revisions and those without a controller that match its selector. The workload
+/// adopts the latter as it adopts pods: the adopted pods were created from them.
 fn known<'a>(view: &View<'a>, workload: &Workload) -> Vec<&'a Revision> {
     let is_known = |revision: &&Revision| {
         let orphan = revision.orphan.as_ref();
@@ -215,7 +216,7 @@ impl<'a> History<'a> {
             .get_or_init(|| in_place::change(from, to).map_err(|not| not.to_string()))
     }
 
-    /// Returns what an in-place update changes in a pod, or why it is impossible.
+    /// Returns what an in-place update changes in a pod, or why the pod cannot be updated in place.
     pub fn change(&self, pod: &Pod) -> Result<Cow<'_, Change>, String> {
         let Some(from) = self.by_name.get(pod.revision()) else {
             let revision = pod.revision();

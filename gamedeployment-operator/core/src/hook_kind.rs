@@ -54,7 +54,7 @@ impl HookKind {
         }
     }
 
-    /// Parses the value of a run's label.
+    /// Parses the value of a run's label, in the current or the old spelling.
     pub fn from_label(label: &str) -> Option<Self> {
         Self::ALL
             .into_iter()

@@ -77,9 +77,10 @@ pub fn digest_of_id(image_id: &str) -> Option<&str> {
     }
 }
 
-/// Returns the policy that the API server defaults to: `Always` for `latest`, otherwise `IfNotPresent`.
+/// Returns the pull policy that the API server sets for an image without one: `Always` for `latest`,
+/// otherwise `IfNotPresent`.
 pub fn default_pull_policy(image: &str) -> &'static str {
-    // An invalid name has no tag that could move.
+    // An empty name is invalid and has no tag that could move.
     if image.trim().is_empty() {
         return "IfNotPresent";
     }

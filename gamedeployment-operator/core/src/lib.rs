@@ -7,25 +7,25 @@
 //! | [`hook_kind`] | the hooks of a pod's life cycle |
 //! | [`workload`] | validates a spec: a usable workload, or every problem at once |
 //! | [`pod`] | the cached part of a pod, and what follows from it |
-//! | [`claim`] | adoption and release of pods |
-//! | [`template`] | semantic equality of pod templates: what the API server would make of them |
+//! | [`claim`] | the workload's own pods: adoption and release |
+//! | [`template`] | semantic equality of pod templates, by what the API server would make of them |
 //! | [`revision`] | names, data and history of ControllerRevisions |
 //! | [`history`] | the update and current revisions; [`history_limit`]: the revisions to delete |
 //! | [`canary`] | steps of a rollout: how many pods stay old now |
 //! | [`scale`] | number of pods to create and delete; [`counts`]: its counts; [`rank`]: deletion order |
 //! | [`facts`] | input of every stage: the workload, its revisions, each of its pods |
-//! | [`stages`] | stages of the decision on each pod: chosen, assessed, granted; each holds the one before |
+//! | [`stages`] | stages of each pod's decision: selected, assessed, granted; each is built from the last |
 //! | [`scale_down`] | pods to delete; [`rollout`]: pods to update |
 //! | [`gate`] | decides whether an intent may be carried out; only it creates approvals |
 //! | [`budget`] | number of available pods that may be taken away; [`grant`]: distribution of these slots |
 //! | [`dry_run`] | checks that the API server accepts new pods before one is deleted for an update |
-//! | [`in_place`] | checks whether an in-place update is possible, and when it is done |
+//! | [`in_place`] | whether a revision can become another in place, and when a container has been updated |
 //! | [`progress`] | progress of a pod's in-place update |
 //! | [`steps`] | the next step of every pod |
 //! | [`creation`] | pods to create; [`pod_factory`]: their manifests; [`ended`]: ended pods |
 //! | [`run_gc`] | removal of HookRuns that nothing depends on |
 //! | [`status`] | counts, and a message for everything that waits |
-//! | [`plan`] | actions as data; [`write_backoff`]: back-off of rejected ones |
+//! | [`plan`] | actions as data; [`write_backoff`]: delay of actions whose write was rejected |
 //! | [`image`] | image names as container runtimes parse them |
 //!
 //! Nothing here has a client, a runtime, a clock, randomness, an environment or a log.

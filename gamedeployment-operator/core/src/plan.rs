@@ -28,8 +28,8 @@ pub struct Plan {
     pub wake: Option<Timestamp>,
     /// Events that need a person's attention.
     pub warnings: Vec<Warning>,
-    /// Names of the pods that have a slot, even if their hook is still running. Filled only while a write is
-    /// rejected.
+    /// Names of the pods whose hook may run, or that may be acted on, within the budget. Filled only while a
+    /// write is rejected.
     pub asking: BTreeSet<String>,
     /// Metrics of the workload; `None` if the decision ended before they were known.
     pub gauges: Option<Gauges>,

@@ -42,7 +42,7 @@ pub enum PodPhase {
     Running,
     /// All containers ended successfully and are not restarted.
     Succeeded,
-    /// All containers ended and one of them failed, or the pod was evicted.
+    /// All containers ended and at least one of them failed, or the pod was evicted.
     Failed,
 }
 
@@ -51,7 +51,8 @@ pub enum PodPhase {
 pub struct InPlaceCondition {
     /// Whether it is True.
     pub ready: bool,
-    /// The revision that an update in progress goes to (the condition's message).
+    /// Message of the condition: while it is False, the revision that an update in progress goes to; once it
+    /// is True, the mark of a finished update of a pod without the readiness gate.
     pub target: String,
     /// Time of its last transition.
     pub since: Option<Timestamp>,
@@ -64,7 +65,7 @@ pub struct Pod {
     pub name: String,
     /// UID. A pod of the same name with another UID is a different pod.
     pub uid: String,
-    /// Cached resource version.
+    /// Resource version of the cached object.
     pub resource_version: String,
     /// Creation time.
     pub created: Option<Timestamp>,
@@ -80,7 +81,7 @@ pub struct Pod {
     pub controller: Option<String>,
     /// Phase.
     pub phase: PodPhase,
-    /// Its end, if it has ended for good.
+    /// How it ended, if it has ended for good.
     pub ended: Option<Box<Termination>>,
     /// Name of its node.
     pub node: Option<String>,
@@ -221,7 +222,8 @@ impl Pod {
         self.in_place.as_ref().is_some_and(|condition| !condition.ready)
     }
 
-    /// Returns when it becomes available if nothing changes; `None` while it is not ready.
+    /// Returns when it becomes available if nothing changes; `None` while it is unready, out of service or
+    /// terminating.
     pub fn available_from(&self, min_ready_seconds: i64) -> Option<Timestamp> {
         if !self.is_ready() || self.is_out_of_service() || self.terminating {
             return None;
@@ -231,7 +233,7 @@ impl Pod {
             .map(|since| since.checked_add(wait).unwrap_or(Timestamp::MAX))
     }
 
-    /// Whether it has been ready for `min_ready_seconds`.
+    /// Whether it is available: in service and ready for at least `min_ready_seconds`.
     pub fn is_available(&self, min_ready_seconds: i64, now: Timestamp) -> bool {
         self.available_from(min_ready_seconds)
             .is_some_and(|from| from <= now)
@@ -259,7 +261,7 @@ impl Pod {
         no_node.or_else(|| self.containers.iter().find_map(Container::complaint))
     }
 
-    /// Whether its kubelet reported for every container that it never ran with its current image. A crashed
+    /// Whether its kubelet reported of every container that it has never run its current image. A crashed
     /// container does not count: it will run again. Nor does one without a report: an unreachable node may be
     /// running it.
     pub fn never_started(&self) -> bool {
@@ -312,7 +314,7 @@ fn condition<'a>(status: Option<&'a api::PodStatus>, kind: &str) -> Option<&'a a
 fn ready_since(status: Option<&api::PodStatus>, created: Option<Timestamp>) -> Option<Timestamp> {
     let ready = condition(status, "Ready").filter(|condition| condition.status == "True")?;
     let since = ready.last_transition_time.as_ref().map(|Time(at)| *at);
-    // Ready without a time: the creation time is the best estimate without a clock.
+    // Ready without a transition time: the creation time is the latest known time without a clock.
     since.or(created)
 }
 

@@ -106,7 +106,7 @@ fn prefix(workload: &str) -> &str {
 }
 
 fn instance_id(mut hash: u64) -> String {
-    // Neighbouring seeds share their low bits; mixing spreads them.
+    // Hashes of neighbouring seeds are alike in their low bits; mixing spreads the difference.
     hash = (hash ^ (hash >> 31)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     hash ^= hash >> 29;
     let digits = std::iter::repeat_with(|| {

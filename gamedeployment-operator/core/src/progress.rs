@@ -1,4 +1,4 @@
-//! Progress of a pod's in-place update. All of it is written to the pod, so any later process can continue.
+//! Progress of a pod's in-place update. All of it is written to the pod, so a new leader can continue.
 //!
 //! 1. The condition `InPlaceUpdateReady` becomes False; its message names the revision (out of service,
 //!    [`InPlacePhase::Grace`]).
@@ -16,7 +16,7 @@ use shared_api::names;
 use crate::in_place::{ContainerMark, ContainerNow, KUBELET_DEADLINE, Progress, finished};
 use crate::pod::{Container, ContainerState, Pod};
 
-/// Record written to a pod along with its images. Also reads the original operator's format.
+/// Record written to a pod along with its images. The original operator's format is accepted as well.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Record {
@@ -33,7 +33,8 @@ pub struct Record {
 
 impl Record {
     /// Builds the record for changing these containers of a pod. Containers that an earlier update changed
-    /// and that do not run yet stay in it; running ones were approved only for that update.
+    /// stay in it until they run their new image. Those that run it are left out: their change was approved
+    /// only for that update.
     pub fn new<'a>(pod: &Pod, to: &str, changed: impl Iterator<Item = &'a String>, at: Timestamp) -> Self {
         let written = |record: &Self| record.revision == pod.revision();
         let open =
@@ -87,7 +88,7 @@ impl Record {
         format!("{} {at}", self.revision)
     }
 
-    /// Formats the annotation.
+    /// Serializes the record as the annotation's value.
     pub fn text(&self) -> String {
         serde_json::to_string(self).unwrap_or_default()
     }
@@ -120,7 +121,7 @@ pub enum InPlacePhase {
         /// Error that the kubelet reports.
         complaint: Option<String>,
     },
-    /// All containers run the new images; the pod can be put back into service.
+    /// All changed containers run their new images; the pod can be put back into service.
     Finished,
 }
 
@@ -200,7 +201,8 @@ fn hot_patch(pod: &Pod, now: Timestamp) -> InPlacePhase {
     }
 }
 
-/// Whether an unready pod was ready with its new containers.
+/// Whether an unready pod was ready with its new containers: it became unready after they had started, or
+/// long after the write.
 fn has_served_since(pod: &Pod, record: &Record, now: Timestamp) -> bool {
     let Some(unready) = pod.unready_since else {
         return false;
@@ -255,8 +257,8 @@ fn advance(pod: &Pod, record: &Record, now: Timestamp) -> InPlacePhase {
 }
 
 /// Whether an update of the pod to `to` was approved and started, and this is its next step: the pod is out
-/// of service for this revision, or images were written and only containers that are already changing change
-/// again.
+/// of service for this revision, or images were written and only containers that are still being changed
+/// change again.
 pub fn is_under_way(pod: &Pod, to: &str, modified: &[String]) -> bool {
     if !pod.is_out_of_service() {
         return false;

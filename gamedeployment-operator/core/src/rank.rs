@@ -27,8 +27,8 @@ pub struct Rank<'a> {
 /// Effect of deletion costs on the order, from the annotation `pod-deletion-cost-sort-method`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum CostOrder {
-    /// Lower costs go first and pods without a cost last, as in the original operator. The user has not
-    /// chosen it.
+    /// The user has not chosen an order: lower costs go first and pods without a cost last, as in the
+    /// original operator.
     #[default]
     Unset,
     /// Same as `Unset`, but chosen by the user.
@@ -51,7 +51,7 @@ impl CostOrder {
     }
 }
 
-/// Returns the pod's deletion cost, if set.
+/// Returns the pod's deletion cost, if it is set to a number.
 pub fn cost_of(pod: &Pod) -> Option<f64> {
     pod.annotation(DELETION_COST)
         .and_then(|text| text.trim().parse().ok())

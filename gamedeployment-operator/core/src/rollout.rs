@@ -1,4 +1,4 @@
-//! Choice of the pods to update, and of how to update them.
+//! Selection of the pods to update, and of how to update them.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use crate::progress::is_half_written;
 use crate::stages::{SelectedPod, Selection};
 use crate::workload::UpdateType;
 
-/// Obstacles to the update.
+/// Pods that the update cannot change, with the reasons.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct UpdateBlockers {
     /// Reasons why pods cannot be updated in place, each listed once.
@@ -17,8 +17,8 @@ pub struct UpdateBlockers {
     pub pods: usize,
 }
 
-/// Chooses among the old pods that stay so far, except those to keep: first updates in progress, then pods
-/// selected before, then in deletion order.
+/// Selects among the old pods that stay so far, except those to keep: first updates in progress, then pods
+/// selected before, then unavailable ones, each in deletion order.
 #[must_use]
 pub fn select<'a>(
     facts: &Facts<'_>,

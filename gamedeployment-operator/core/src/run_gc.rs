@@ -24,7 +24,7 @@ pub fn reset_retry(facts: &Facts<'_>) -> Option<Action> {
     (!reset.is_empty()).then_some(Action::ResetRetry(reset))
 }
 
-/// Removes the runs that nothing depends on, and unsuccessful runs if `retry` is set.
+/// Removes the runs that nothing depends on, and the unsuccessful runs of hooks whose `retry` is set.
 pub fn remove(facts: &Facts<'_>, findings: &Findings<'_>) -> impl Iterator<Item = Action> {
     let referenced = referenced(facts, findings);
     let pods =
@@ -66,7 +66,8 @@ fn stale_warnings<'s>(findings: &'s Findings<'_>) -> BTreeMap<&'s str, Warning> 
 
 fn is_in_use(run: &Run, referenced: &BTreeSet<&str>, facts: &Facts<'_>, findings: &Findings<'_>) -> bool {
     if run.canary {
-        // A step that just passed must be recorded first: if that record were lost, its hook would run again.
+        // Keeps the run of a step that just passed until the status no longer names it: if that write were
+        // lost, the hook would run again.
         let status = facts.view.object.status.as_ref();
         let recorded = status.and_then(|status| status.canary.as_ref()?.current_step_hook_run.as_deref());
         let name = Some(run.name.as_str());

@@ -77,7 +77,7 @@ impl Counts {
             .saturating_sub(self.replicas)
     }
 
-    /// Surplus pods that exist because of an update.
+    /// Surplus pods that exist because others are being replaced.
     pub fn surging(&self) -> usize {
         self.surplus().min(self.surge.min(self.replaced))
     }

@@ -1,14 +1,14 @@
-//! Choice of the pods to delete, as surplus or because the user named them.
+//! Selection of the pods to delete, as surplus or because the user named them.
 //!
-//! A choice is durable: it is written to the pod, and later decisions continue with it. When `replicas` rises
-//! again, the pods chosen last are released first.
+//! A selection is durable: it is written to the pod, and later decisions continue with it. When `replicas`
+//! rises again, the pods selected last are deselected first.
 
 use crate::facts::{Facts, PodFacts, RecordedSelection};
 use crate::gate::Intent;
 use crate::scale::ScaleDiff;
 use crate::stages::{SelectedPod, Selection};
 
-/// Chooses the pods to delete. Pods are in deletion order.
+/// Selects the pods to delete. Pods are in deletion order.
 #[must_use]
 pub fn select<'a>(facts: &'a Facts<'a>, diff: ScaleDiff) -> Vec<SelectedPod<'a>> {
     let undecided = |facts| SelectedPod {
@@ -23,7 +23,7 @@ pub fn select<'a>(facts: &'a Facts<'a>, diff: ScaleDiff) -> Vec<SelectedPod<'a>>
     for pod in pods.iter_mut().filter(|pod| named(pod)) {
         left.take(pod, Intent::Delete);
     }
-    // Pods chosen before, the oldest choice first.
+    // Pods selected before, the oldest selection first.
     let before = pods.iter_mut().filter(|pod| was_chosen(pod, replaced));
     let mut before: Vec<_> = before.collect();
     before.sort_by_key(|pod| pod.facts.chosen.as_ref().and_then(|chosen| chosen.since));
@@ -62,7 +62,7 @@ fn removal(pod: &PodFacts<'_>, replaced: Option<&Intent>) -> Intent {
     replaced.cloned().unwrap_or(Intent::Delete)
 }
 
-/// Whether an earlier decision chose the pod and this one has not yet.
+/// Whether an earlier decision selected the pod for deletion and this one has not selected it yet.
 fn was_chosen(pod: &SelectedPod<'_>, replaced: Option<&Intent>) -> bool {
     let to_go = |chosen: &RecordedSelection| {
         [Intent::Delete, removal(pod.facts, replaced)]
@@ -73,7 +73,7 @@ fn was_chosen(pod: &SelectedPod<'_>, replaced: Option<&Intent>) -> bool {
 }
 
 impl ScaleDiff {
-    /// Chooses a pod and counts it against the deletions that `replicas` requires.
+    /// Selects a pod and counts it against the deletions that `replicas` requires, while any are left.
     fn take(&mut self, pod: &mut SelectedPod<'_>, intent: Intent) {
         let surplus = self.delete > 0;
         pod.selection = Some(Selection { intent, surplus });

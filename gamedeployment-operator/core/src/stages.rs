@@ -1,21 +1,21 @@
-//! Stages of the decision on each pod. Each is built from the one before: the gate assesses only chosen pods,
-//! and only assessed pods get a slot or an action.
+//! Stages of the decision on each active pod. Each is built from the one before: only selected pods are
+//! assessed at the gate for deletion or update, and only assessed pods get a slot or are deleted or updated.
 
 use std::ptr;
 
 use crate::facts::{Facts, PodFacts};
 use crate::gate::{GateState, Intent};
 
-/// A pod after [`scale_down`](crate::scale_down) and [`rollout`](crate::rollout) have chosen. Every active
-/// pod is one of these.
+/// A pod after the selection by [`scale_down`](crate::scale_down) and [`rollout`](crate::rollout). Every
+/// active pod is one of these.
 pub struct SelectedPod<'a> {
     /// Facts about the pod.
     pub facts: &'a PodFacts<'a>,
-    /// Chosen operation, if any.
+    /// Operation that it is selected for, if any.
     pub selection: Option<Selection>,
 }
 
-/// Operation chosen for a pod.
+/// Operation that a pod is selected for.
 pub struct Selection {
     /// Intent, for which it needs a matching verdict.
     pub intent: Intent,
@@ -23,7 +23,7 @@ pub struct Selection {
     pub surplus: bool,
 }
 
-/// A chosen pod with its gate state.
+/// A selected pod with its gate state.
 pub struct AssessedPod<'a> {
     /// Facts about the pod.
     pub facts: &'a PodFacts<'a>,
@@ -50,7 +50,7 @@ pub struct GrantedPod<'a> {
 }
 
 impl SelectedPod<'_> {
-    /// Whether nothing was chosen for it.
+    /// Whether it is not selected.
     pub fn stays(&self) -> bool {
         self.selection.is_none()
     }
@@ -69,7 +69,7 @@ impl<'a> GrantedPod<'a> {
     }
 }
 
-/// Returns the pods for which nothing was chosen.
+/// Returns the pods that are not selected.
 pub fn staying<'s, 'a>(
     facts: &'s Facts<'a>,
     decided: &'s [GrantedPod<'_>],

@@ -1,7 +1,8 @@
-//! The next step of every pod: mark, run the hook, take out of service, update, put into service, confirm,
-//! delete.
+//! The next step of every pod: record its selection, run the hook, take it out of service, update it, put it
+//! into service, confirm the update, delete it.
 //!
-//! The choice is persisted on the pod before its hook runs, and the hook's verdict before the pod is changed.
+//! A selection for deletion is persisted on the pod before its hook runs, and the hook's verdict before the
+//! pod is changed.
 
 use std::ptr;
 
@@ -49,7 +50,7 @@ pub fn confirm<'a>(
         let pod = pod.facts;
         let intent = Intent::Confirm(pod.pod.revision().to_owned());
         let gate_state = match gate.assess(pod.pod, &intent, &[]) {
-            // Remove the mark first: two writes cannot use the same resource version.
+            // A recorded selection is cleared first: two writes cannot use the same resource version.
             GateState::Open(approval) if pod.chosen.is_none() => {
                 let run = approval.run().map(str::to_owned);
                 if let ApprovedAction::Confirmed(confirmed) = approval.into_action() {
@@ -91,7 +92,8 @@ fn wants_confirmation(pod: &SelectedPod<'_>) -> bool {
         && updated_in_place()
 }
 
-/// Starts no further update, because an updated pod is unhealthy.
+/// Starts no further update, because an updated pod is unhealthy: pods in service that were selected for one
+/// are deselected.
 #[must_use]
 pub fn suspend_updates(mut pods: Vec<SelectedPod<'_>>) -> Vec<SelectedPod<'_>> {
     for pod in &mut pods {
@@ -201,8 +203,8 @@ fn act<'a>(facts: &Facts<'_>, mut pod: GrantedPod<'a>) -> (GrantedPod<'a>, PodSt
     (pod, step)
 }
 
-/// Whether the choice of this pod still needs to be recorded on it. A pod to recreate counts as chosen only
-/// once it is granted.
+/// Whether the selection of this pod still needs to be recorded on it. That of a pod to recreate is recorded
+/// only once it is granted.
 fn needs_mark(pod: &GrantedPod<'_>) -> bool {
     let chosen = match pod.intent {
         Intent::Delete => true,

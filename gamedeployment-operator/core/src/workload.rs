@@ -37,7 +37,7 @@ pub enum UpdateType {
     Rolling,
     /// Images change in the running pod.
     InPlace,
-    /// Same as in place, but without hooks and without taking the pod out of service.
+    /// Same as `InPlace`, but without hooks and without taking the pod out of service.
     HotPatch,
     /// Only pods that someone else deletes are recreated.
     OnDelete,
@@ -109,8 +109,8 @@ impl Workload {
         }
     }
 
-    /// Reads as much of a GameDeployment as possible and returns all its problems. Existing pods can still be
-    /// healed and scaled if all of them are [of the template](FieldError::is_of_template).
+    /// Reads as much of a GameDeployment as possible and returns all its problems. If all problems are
+    /// [of the template](FieldError::is_of_template), existing pods can still be healed and scaled.
     pub fn examine(object: &GameDeployment) -> (Self, Vec<FieldError>) {
         let mut problems = Vec::new();
         let spec = &object.spec;
@@ -202,7 +202,7 @@ impl Workload {
         (workload, problems)
     }
 
-    /// Returns the settings of a hook.
+    /// Returns the hook of this kind.
     pub fn hook(&self, kind: crate::hook_kind::HookKind) -> &Hook {
         match kind {
             crate::hook_kind::HookKind::PreDelete => &self.pre_delete,
@@ -315,8 +315,8 @@ fn fallback(update: &UpdateStrategy, problems: &mut Vec<FieldError>) -> bool {
     };
     let base = "spec.updateStrategy.inPlaceUpdateStrategy";
     match strategy.policy.as_deref().unwrap_or_default() {
-        // One write changes all containers of a pod, so the orders of the original operator's later versions
-        // are accepted: the kubelet restarts what changed.
+        // One write changes all containers of a pod, and the kubelet restarts what changed. The ordered
+        // policies of later versions of the original operator are accepted.
         "" | "DisOrdered" | "OrderedReady" | "OrderedUpdated" => {}
         other => problems.push(FieldError::new(
             &format!("{base}.policy"),

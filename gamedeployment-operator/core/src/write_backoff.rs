@@ -26,7 +26,7 @@ pub struct WriteResult {
     pub act: &'static str,
     /// Name of the object.
     pub object: String,
-    /// Whether it affects the number of pods.
+    /// Whether it concerns the number of pods.
     pub scales: bool,
     /// Reason for the failure; `None` on success.
     pub refused: Option<String>,

@@ -20,17 +20,17 @@ pub(super) fn ready(text: &str, since: &str) -> (&'static str, Value) {
     )
 }
 
-/// A pod that was ready for months and is unready now.
+/// Condition of a pod that was ready for months and is unready now.
 pub(super) fn blips() -> (&'static str, Value) {
     ready("False", "2024-05-31T23:59:50Z")
 }
 
-/// A pod that has been unready since its kubelet accepted it.
+/// Condition of a pod that has been unready since its kubelet accepted it.
 pub(super) fn never_served() -> (&'static str, Value) {
     ready("False", "2024-01-01T00:00:10Z")
 }
 
-/// A pod that has been ready for ten seconds.
+/// Condition of a pod that has been ready for ten seconds.
 pub(super) fn just_ready() -> (&'static str, Value) {
     ready("True", "2024-05-31T23:59:50Z")
 }
@@ -91,7 +91,7 @@ const SURGE: &str = "/spec/updateStrategy/maxSurge";
 const PARTITION: &str = "/spec/updateStrategy/partition";
 const MADE: &str = "/status/surgeReplicas";
 
-/// Number of ten old pods that are deleted when `replicas` becomes 8.
+/// Returns how many of ten old pods are deleted when `replicas` becomes 8.
 fn gone_of_ten(spec: &[(&'static str, Value)]) -> usize {
     let mut all = vec![
         ("/spec/replicas", json!(8)),
@@ -183,7 +183,7 @@ fn a_canary_step_does_not_wait_for_pods_that_are_to_be_deleted() {
         "one of four is updated, and the fifth goes"
     );
     assert_eq!(step(4, &[]), Some(1), "whether it has been chosen already or not");
-    // The pod was chosen before replicas were raised, and stays.
+    // The pod was selected before `replicas` was raised, and stays.
     assert_eq!((step(5, &marked), step(5, &[])), (Some(0), Some(0)));
 }
 

@@ -1,10 +1,10 @@
 //! Maximum age of a success: players may have joined since the measurement.
 //!
 //! The age counts from the moment this process saw the verdict arrive. A watch may lag and the verdict may be
-//! older, so the age counts from `completedAt` if that is earlier. `completedAt` comes from another machine's
-//! clock, which may be slow. The run cannot have ended before its creation time (API server clock) plus its
-//! own duration, so the later of these two bounds wins. For a verdict that this process did not see arrive,
-//! only `completedAt` counts.
+//! older, so the age counts from the end of the run if that is earlier. `completedAt` comes from another
+//! machine's clock, which may be slow, but the run cannot have ended before its creation time (API server
+//! clock) plus its own duration: the later of these two times counts as its end. For a verdict that this
+//! process did not see arrive, only `completedAt` counts.
 
 use jiff::{SignedDuration, Timestamp};
 use shared_api::reason::WorkloadReason;

@@ -1,4 +1,4 @@
-//! Approvals and the acts that they permit.
+//! Approvals and the actions that they permit.
 
 use jiff::Timestamp;
 use shared_api::names::pod::{SKIP_HOOK, SKIP_HOOK_BY, SKIP_HOOK_REASON};
@@ -39,9 +39,9 @@ pub enum OpenReason {
     AlreadyStarted,
     /// The pod's annotation `skip-hook` names it.
     Skipped {
-        /// Reason in the user's own words.
+        /// Reason in the user's own words, if given.
         why: Option<String>,
-        /// Name that the user gave for themselves.
+        /// Name that the user gave for themselves, if any.
         by: Option<String>,
     },
 }
@@ -128,14 +128,14 @@ pub struct Approval<'a> {
     open_reason: OpenReason,
 }
 
-/// The act that an approval permits.
+/// The action that an approval permits.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub enum ApprovedAction {
     /// Delete the pod.
     Delete(Delete),
     /// Start or continue an in-place update of the pod.
     Update(Update),
-    /// No write except to record that the pod's update is confirmed.
+    /// Record that the pod's update is confirmed, and change nothing else.
     Confirmed(Confirmed),
 }
 
@@ -157,7 +157,8 @@ pub struct Delete {
     open_reason: OpenReason,
 }
 
-/// Permission to take one pod out of service and update it to one revision.
+/// Permission to update one pod in place to one revision, and to take it out of service for that unless the
+/// update is hot.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct Update {
     pod: PodRef,
@@ -188,7 +189,7 @@ impl<'a> Approval<'a> {
         &self.open_reason
     }
 
-    /// UID of the run whose verdict it depends on.
+    /// UID of the run whose verdict it depends on, if it depends on one.
     pub fn run(&self) -> Option<&str> {
         match &self.open_reason {
             OpenReason::Verdict { uid, .. } => Some(uid),

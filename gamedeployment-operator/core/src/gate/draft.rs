@@ -25,13 +25,13 @@ pub(super) struct Draft<'a> {
     json: String,
 }
 
-/// An argument that all runs of the hook share.
+/// An argument of the template or the workload. All runs of the hook have it.
 #[derive(Debug)]
 struct Declared {
     argument: Argument,
     /// JSON form, for digests.
     json: String,
-    /// Whether it is the first of its name: only that one is overridden.
+    /// Whether it is the first with its name. Only that one is overridden.
     first: bool,
 }
 

@@ -1,5 +1,5 @@
-//! Grounds must hold at the moment of the decision: the verdict's age, the measured spec, and whether the
-//! node is gone.
+//! The reason why a gate is open must hold at the moment of the decision: the verdict's age, the measured
+//! spec, and whether the node is gone.
 
 use jiff::SignedDuration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1 as api;
@@ -48,7 +48,7 @@ impl Cluster for Around {
     }
 }
 
-/// Summarizes the gate state: why a run is stale, or on which grounds the gate is open.
+/// Summarizes the gate state: why a run is stale, or why the gate is open.
 fn stands(run: Option<&HookRun>, pod: &Pod, around: &Around, of: &Workload, intent: &Intent) -> String {
     let read = run.map(Run::read);
     let runs: Vec<&Run> = read.iter().collect();
@@ -236,7 +236,7 @@ fn a_node_is_gone_when_a_healthy_watch_has_not_shown_it_for_a_minute() {
         let confirm = Intent::Confirm("old".to_owned());
         assert_eq!(self::stands(None, &pod, &around, &confirmed, &confirm), "Unasked");
     }
-    // Even a failed hook must not keep the pod forever.
+    // Even a failed hook must not keep such a pod forever.
     let refused = ended(&pod, &Intent::Delete, Phase::Failed, 0);
     let around = Around {
         node: absent(60),

@@ -24,7 +24,7 @@ const MAX_NAME_LEN: usize = 253;
 pub struct HookBlocker {
     /// Reason used in conditions and events.
     pub reason: WorkloadReason,
-    /// Names the missing piece and the fix.
+    /// Describes the problem and the remedy.
     pub message: String,
 }
 
@@ -64,7 +64,7 @@ pub struct HookRequest<'a> {
 }
 
 impl<'a> HookRequest<'a> {
-    /// Returns the question, or the obstacle that prevents it.
+    /// Builds the request. Fails if the hook cannot run for this pod.
     pub(super) fn new(
         workload: &'a Workload,
         draft: Rc<Draft<'a>>,
@@ -220,7 +220,7 @@ pub fn owner(name: &str, uid: &str) -> OwnerReference {
 }
 
 /// Returns the containers, each with a digest of its id, which changes on restart. Includes containers that
-/// are not running: players who join after a restart were not covered by the hook.
+/// are not running: the hook did not cover players who join such a container once it has started.
 fn containers_text(pod: &Pod) -> String {
     let pairs = pod
         .lasting()

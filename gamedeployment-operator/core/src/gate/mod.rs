@@ -2,8 +2,8 @@
 //!
 //! A pod that may hold players is deleted or changed only with an [`Approval`], and only this module creates
 //! approvals: their fields are private, and [`Approval::into_action`] is the only way to get an
-//! [`ApprovedAction`]. An approval names one pod by UID and resource version, one intent, and its grounds.
-//! See [`drawing`] for the states of the gate.
+//! [`ApprovedAction`]. An approval names one pod by UID and resource version, one intent, and the reason why
+//! the gate is open. See [`drawing`] for the states of the gate.
 
 use std::cell::OnceCell;
 use std::rc::Rc;
@@ -50,7 +50,8 @@ pub const NODE_GONE_AFTER: SignedDuration = SignedDuration::from_secs(60);
 pub enum GateState<'a> {
     /// The intent may be carried out.
     Open(Approval<'a>),
-    /// The approval has been used up. Holds the UID of the run behind it, if there was one.
+    /// The intent may be carried out, and this decision has used up the approval. Holds the UID of the run
+    /// behind the approval, if there was one.
     Consumed(Option<String>),
     /// No run exists yet; this is the one to create.
     Unasked(HookRequest<'a>),
@@ -58,14 +59,14 @@ pub enum GateState<'a> {
     Asking(&'a Run),
     /// The run ended without a measured success. The pod stays.
     Refused(&'a Run),
-    /// The run was created for something else. It must be deleted before a new one is created.
+    /// The run does not count for this intent. It must be deleted before a new one is created.
     Stale(&'a Run, StaleReason),
     /// The hook cannot run.
     Blocked(HookBlocker),
 }
 
 impl<'a> GateState<'a> {
-    /// The run that this state depends on. A run that nothing depends on is deleted.
+    /// Returns the run that keeps the gate closed: it has no verdict yet or ended without a measured success.
     pub fn run(&self) -> Option<&'a Run> {
         match self {
             Self::Asking(run) | Self::Refused(run) => Some(run),
@@ -179,7 +180,7 @@ impl<'a> Gate<'a> {
         about.is_some_and(|uid| self.pods.iter().any(|other| other.uid == uid))
     }
 
-    /// Returns the part that all runs of a hook share.
+    /// Returns the draft of a hook's runs, created on first use.
     fn draft(&self, kind: HookKind, step: &'a HookStep) -> Result<Rc<Draft<'a>>, HookBlocker> {
         let draft = match kind {
             HookKind::PreDelete => &self.drafts.pre_delete,
@@ -247,7 +248,7 @@ impl<'a> Gate<'a> {
 
 /// Returns why the pod needs no verdict: it cannot hold players, or its update was approved before.
 fn exempt(pod: &Pod, intent: &Intent, modified: &[String]) -> Option<OpenReason> {
-    // Health confirmations have no exemption: only the hook can confirm that a pod is healthy.
+    // Health confirmations have no exemption: a pod that cannot hold players is not therefore healthy.
     if matches!(intent, Intent::Confirm(_)) {
         return None;
     }
@@ -261,7 +262,7 @@ fn exempt(pod: &Pod, intent: &Intent, modified: &[String]) -> Option<OpenReason>
         return Some(OpenReason::NeverStarted);
     }
     let under_way = match intent {
-        // Without the readiness gate nothing keeps players out meanwhile, so each write needs an approval.
+        // Without the readiness gate nothing keeps players out meanwhile, so each write needs a verdict.
         Intent::InPlace(to) => pod.has_readiness_gate && crate::progress::is_under_way(pod, to, modified),
         Intent::Delete | Intent::Recreate(_) | Intent::HotPatch(_) | Intent::Confirm(_) => false,
     };

@@ -77,8 +77,8 @@ pub(super) fn find<'a>(
     })
 }
 
-/// Returns an obstacle if arguments get a value from neither the template nor the workload. For a pod with
-/// this many `containers` the operator adds some itself.
+/// Returns a blocker if arguments get a value from neither the template nor the workload. For a pod with this
+/// many `containers` the operator adds some itself.
 pub fn open_arguments(
     step: &HookStep,
     template: &HookTemplateSpec,
@@ -103,7 +103,7 @@ pub fn open_arguments(
     (!open.is_empty()).then(|| without_values(&step.template_name, &open))
 }
 
-/// Builds the obstacle for arguments without a value.
+/// Builds the blocker for arguments without a value.
 pub(super) fn without_values(template: &str, names: &[&str]) -> HookBlocker {
     let message = format!(
         "arguments of HookTemplate {template} have no value: {}; set them in the workload's hook.args or in the template",

@@ -34,7 +34,7 @@ pub struct Run {
     pub kind: Option<HookKind>,
     /// Whether it belongs to a canary step.
     pub canary: bool,
-    /// UID of its pod; `None` if an older operator created it.
+    /// UID of its pod; `None` if it has no pod, or if an older operator created it.
     pub pod_uid: Option<String>,
     /// Instance id of that pod.
     pub instance: String,
@@ -42,7 +42,7 @@ pub struct Run {
     pub revision: String,
     /// Intent that it was created for; `None` if an older operator created it.
     pub intent: Option<String>,
-    /// Selection of the pod that it belongs to, for runs before a deletion.
+    /// The pod's selection record at the run's creation, for runs before a deletion.
     pub selection: Option<String>,
     /// Digest of the current spec, excluding `terminate`.
     pub spec_digest: String,
@@ -55,11 +55,11 @@ pub struct Run {
     pub containers: BTreeMap<String, String>,
     /// Whether it is being deleted.
     pub terminating: bool,
-    /// Phase.
+    /// `status.phase`.
     pub phase: Phase,
     /// Whether every metric has at least one success. Only then does Successful count.
     pub measured: bool,
-    /// Reason for the phase.
+    /// `status.message`: the reason for the phase.
     pub message: String,
     /// Time when measuring started; creation time before that.
     pub started: Option<Timestamp>,
@@ -123,7 +123,7 @@ impl Run {
         self.phase.is_final() && !self.is_measured_success()
     }
 
-    /// Returns an obstacle if its measurement is long overdue.
+    /// Returns a blocker if its measurement is long overdue.
     pub fn not_taken_up(&self, namespace: &str, now: Timestamp) -> Option<HookBlocker> {
         self.not_taken_up_at.filter(|at| *at <= now)?;
         let name = &self.name;
@@ -149,7 +149,7 @@ impl Run {
     }
 }
 
-/// Returns the digest of a run's spec. Terminating a run early does not change it.
+/// Returns the digest of a run's spec. Setting `terminate`, which ends a run early, does not change it.
 pub fn spec_digest(spec: &HookRunSpec) -> String {
     if spec.terminate.is_none() {
         return digest(spec);
@@ -160,7 +160,8 @@ pub fn spec_digest(spec: &HookRunSpec) -> String {
     })
 }
 
-/// Whether the spec was edited. The API server counts every spec change; setting `terminate` is one.
+/// Whether the spec was edited, apart from setting `terminate`. The API server counts every spec change in
+/// the generation, and setting `terminate` is one.
 fn was_edited(run: &HookRun) -> bool {
     let allowed = 1 + i64::from(run.spec.terminate.is_some());
     run.metadata

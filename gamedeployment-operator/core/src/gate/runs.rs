@@ -12,7 +12,7 @@ pub(super) struct Runs<'a> {
 }
 
 impl<'a> Runs<'a> {
-    /// Builds the index. The first of several equal runs wins.
+    /// Builds the index. The first of several runs with the same key wins.
     pub(super) fn new(runs: &[&'a Run]) -> Self {
         let mut index = Self {
             by_name: BTreeMap::new(),

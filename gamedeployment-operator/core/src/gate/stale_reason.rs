@@ -43,7 +43,7 @@ impl std::fmt::Display for StaleReason {
     }
 }
 
-/// Returns why a run is stale for this question, if it is. Does not check its age.
+/// Returns why a run is stale for this request, if it is. Does not check its age.
 pub(super) fn of(run: &Run, hook_request: &HookRequest<'_>) -> Option<StaleReason> {
     if run.terminating {
         let why = "it is being deleted and not gone; remove its finalizers";
@@ -78,8 +78,9 @@ pub(super) fn of(run: &Run, hook_request: &HookRequest<'_>) -> Option<StaleReaso
     restarted.map(|container| StaleReason::routine(format!("container {container} has restarted since")))
 }
 
-/// Returns why a run's spec differs from the one with the digest `wanted`. Only the current spec counts, and
-/// it must never have been edited. The annotation merely distinguishes an edited run from a changed hook.
+/// Returns why a run's spec does not count as the one with the digest `wanted`, if so. The current spec must
+/// have that digest and must never have been edited. The annotation only distinguishes an edited run from a
+/// changed hook.
 fn other_spec(run: &Run, wanted: &str) -> Option<StaleReason> {
     let edited = || {
         let why = "somebody has edited its spec: what was measured is not what the hook asks";

@@ -42,7 +42,7 @@ const MARK: &str = "/metadata/annotations/io.tencent.bcs.dev~1game-pod-deleting"
 const CHOSEN: &str = "/metadata/annotations/tkex.tencent.com~1chosen-for";
 const REVISION: &str = "/metadata/labels/controller-revision-hash";
 
-/// A pod chosen for deletion, with these overrides.
+/// A pod selected for deletion, with these overrides.
 pub(super) fn chosen(over: &[(&str, Value)]) -> Pod {
     let mut all = vec![
         (MARK, json!("true")),

@@ -200,7 +200,7 @@ fn compare_names(from: &Named<'_>, to: &Named<'_>) -> Vec<String> {
     paths.collect()
 }
 
-/// Returns containers by name; `None` if the list is not a list of objects.
+/// Returns containers with their names; `None` if the value is not a list of named objects.
 fn named(list: Option<&Value>) -> Option<Named<'_>> {
     let items = match list {
         None => return Some(Vec::new()),

@@ -15,7 +15,8 @@ use crate::image::{ImageName, digest_of_id};
 /// then the kubelet, which sees a write within a second, has ended any container of the old image.
 pub const STATUS_SETTLE_TIME: SignedDuration = SignedDuration::from_secs(5);
 
-/// Maximum clock difference: a container that started this long before the write runs the old image.
+/// Maximum error of a node's clock: a container that started longer than this before the write runs the old
+/// image.
 const CLOCK_SKEW: SignedDuration = SignedDuration::from_secs(60);
 
 /// Time within which a working kubelet has certainly replaced a container.
@@ -45,7 +46,7 @@ pub struct ContainerMark {
 }
 
 impl ContainerMark {
-    /// Builds the mark of a container from its status, if it has one.
+    /// Builds the mark of a container from its status; `None` is a container without a status.
     pub fn of(status: Option<&ContainerStatus>) -> Self {
         Self {
             image_id: status.map(|status| status.image_id.clone()).unwrap_or_default(),
@@ -103,7 +104,8 @@ pub enum Progress {
     CheckAgainAt(Timestamp),
 }
 
-/// Checks whether a container whose image was written at `written_at` runs `wanted_image` at the time `at`.
+/// Determines whether a container whose image was written at `written_at` runs `wanted_image` at the time
+/// `at`.
 pub fn finished(
     mark: &ContainerMark,
     wanted_image: &str,
@@ -121,8 +123,8 @@ pub fn finished(
     let other = another_image(mark, &now.image_id);
     let replaced = match &mark.container_id {
         Some(before) => *before != now.container_id,
-        // The original operator's mark cannot reveal a restart; a container that started after the write is
-        // new.
+        // A mark of the original operator has no container ID to reveal a restart; a container that started
+        // after the write is new.
         None => named || other || since >= later(written_at, STATUS_SETTLE_TIME),
     };
     let old_name = mark.image.as_deref().filter(|image| !image.is_empty());

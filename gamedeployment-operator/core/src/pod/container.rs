@@ -48,7 +48,7 @@ pub struct Container {
     pub running_image: String,
     /// Image digest that the kubelet reports.
     pub image_id: String,
-    /// Container id; it changes with every start.
+    /// Container ID; it changes with every start.
     pub container_id: String,
     /// Number of restarts.
     pub restarts: i32,
@@ -101,7 +101,7 @@ pub(super) fn read_all(spec: Option<&api::PodSpec>, status: Option<&api::PodStat
     read_each(containers.into_iter().flatten(), statuses)
 }
 
-/// Reads the init containers that are restarted: these are sidecars.
+/// Reads the native sidecars: the init containers with the restart policy `Always`.
 pub(super) fn read_sidecars(spec: Option<&api::PodSpec>, status: Option<&api::PodStatus>) -> Vec<Container> {
     let statuses = status.and_then(|status| status.init_container_statuses.as_deref());
     let containers = spec.and_then(|spec| spec.init_containers.as_ref());

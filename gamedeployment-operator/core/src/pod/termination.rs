@@ -1,10 +1,10 @@
-//! End of a pod.
+//! Termination: when and why a pod ended for good.
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1 as api;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-/// A pod that ends within this time of its start ended at once.
+/// A pod that ended within this time of its start counts as ended at once.
 pub const CRASH_WINDOW: SignedDuration = SignedDuration::from_secs(60);
 
 /// End of a pod whose containers have ended for good.

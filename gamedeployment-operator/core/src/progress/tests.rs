@@ -49,7 +49,7 @@ fn updated_before(id: &str, image: &str, ready: bool, state: &str) -> Pod {
 #[test]
 fn a_container_that_runs_an_earlier_update_is_asked_about_before_it_changes_again() {
     let table = [
-        // Container id, image, readiness and state; whether the earlier update is still changing it.
+        // Container ID, image, readiness and state; whether the earlier update is still changing it.
         ("before", "side:v0", true, RUNNING, true),
         ("before", "side:v0", false, CRASHED, true),
         ("after", "side:v1", true, RUNNING, false),

@@ -2,7 +2,7 @@
 
 use crate::template::{Template, text};
 
-/// Longest label value: pods carry the name of their revision in a label.
+/// Longest label value, in bytes: pods carry the name of their revision in a label.
 const MAX_LABEL_LEN: usize = 63;
 
 /// Returns the name of a template's revision: `<gd>-<hash>`, where the hash depends only on the template's
@@ -33,7 +33,7 @@ fn head(name: &str, bytes: usize) -> &str {
     head.trim_end_matches(['-', '.'])
 }
 
-/// Hashes the text with 32-bit FNV-1a and encodes the decimal number in the letters of names.
+/// Hashes the text with 32-bit FNV-1a and encodes the decimal number with [`safe_encode`].
 fn hash(text: &str) -> String {
     let hash = text.bytes().fold(0x811c_9dc5_u32, |hash, byte| {
         (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
@@ -41,7 +41,7 @@ fn hash(text: &str) -> String {
     safe_encode(&hash.to_string())
 }
 
-/// No vowels and nothing that looks like one, so that no word arises by chance.
+/// Letters and digits without vowels and what looks like them, so that no word arises by chance.
 const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
 
 /// Encodes like `SafeEncodeString` of Kubernetes.

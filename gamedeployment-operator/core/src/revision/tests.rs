@@ -143,11 +143,11 @@ fn a_template_is_found_renumbered_or_created() {
         (vec![("a", 1, &a)], newest("a")),                 // the only one
         (vec![("b", 1, &b), ("a", 2, &a)], newest("a")),   // the newest
         (vec![("a", 1, &a), ("b", 2, &b)], reuse("a", 3)), // a rollback
-        (vec![("x", 4, &a), ("a", 1, &a), ("b", 5, &b)], reuse("x", 6)), // of several equal ones the newest
-        (vec![("x", 2, &a), ("a", 2, &a)], newest("a")),   // equal ones do not contest
-        (vec![("a", 2, &a), ("b", 2, &b)], reuse("a", 3)), // a shared first place
-        (vec![("a", i64::MAX, &a), ("b", i64::MAX, &b)], newest("a")), // no number is left
-        (vec![("a", -5, &a), ("b", -4, &b)], reuse("a", 1)), // numbers below zero
+        (vec![("x", 4, &a), ("a", 1, &a), ("b", 5, &b)], reuse("x", 6)), // the newest of several equal ones
+        (vec![("x", 2, &a), ("a", 2, &a)], newest("a")),   // equal ones do not compete
+        (vec![("a", 2, &a), ("b", 2, &b)], reuse("a", 3)), // a shared highest number
+        (vec![("a", i64::MAX, &a), ("b", i64::MAX, &b)], newest("a")), // no higher number exists
+        (vec![("a", -5, &a), ("b", -4, &b)], reuse("a", 1)), // negative numbers
     ];
     for (history, expected) in rows {
         let history = history.into_iter();

@@ -45,12 +45,12 @@ fn what_the_counts_ask_for() {
         (counts(3, 3, 0, 4, 1), delete(2, 1)), // too many, and the partition keeps old ones
         (counts(3, 0, 0, 3, 0), create(0, 0)), // an update without surge waits for deletions
         (counts(3, 0, 2, 3, 0), create(0, 2)), // an update with surge
-        (counts(3, 2, 5, 3, 0), create(0, 1)), // surge is no more than what is replaced
+        (counts(3, 2, 5, 3, 0), create(0, 1)), // surge never exceeds the pods being replaced
         (counts(3, 0, 1, 1, 3), create(0, 0)), // the last one is replaced
         (counts(3, 0, 1, 0, 4), delete(1, 0)), // surge is taken back at the end
-        (counts(3, 3, 0, 1, 2), create(0, 0)), // raising the partition turns nobody back
-        (counts(3, 9, 0, 4, 0), delete(1, 1)), // a partition above replicas is all of them
-        (counts(3, 9, 1, 2, 0), create(1, 0)), // a partition above replicas makes no more of them
+        (counts(3, 3, 0, 1, 2), create(0, 0)), // raising the partition reverts no pod
+        (counts(3, 9, 0, 4, 0), delete(1, 1)), // a partition above replicas keeps all replicas old
+        (counts(3, 9, 1, 2, 0), create(1, 0)), // a partition above replicas creates no more than replicas
     ];
     for (counts, diff) in table {
         assert_eq!(counts.diff(), diff, "{counts:?}");

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use shared_api::reason::{WorkloadCondition, WorkloadPhase, WorkloadReason};
 
-/// Longest condition message that the API accepts.
+/// Maximum length of a message in bytes: an eighth of the characters that the API accepts in a condition.
 const MAX_MESSAGE_CHARS: usize = 32_768 / 8;
 
 /// Conditions of the new status.
@@ -76,7 +76,8 @@ fn cut(mut message: String) -> String {
     message
 }
 
-/// Returns the workload's phase and the reason of the condition that determines it.
+/// Returns the workload's phase and the reason of the condition that determines it; `None` if there is no
+/// such condition.
 pub(super) fn phase(conditions: &[Condition]) -> Option<(WorkloadPhase, String)> {
     use WorkloadCondition::{
         Available, HooksResolved, InvalidSpec, Progressing, ScaleBlocked, UpdateBlocked,

@@ -8,7 +8,7 @@ use crate::ended::{CrashLoopingPod, since, starting};
 use crate::facts::Facts;
 use crate::pod::CRASH_WINDOW;
 
-/// Returns the message from the first such pod on, until its replacements have lived long enough.
+/// Returns the reason and message, from the first such pod until the replacements have lived long enough.
 pub(super) fn at_once(facts: &Facts<'_>, findings: &Findings<'_>) -> Option<(WorkloadReason, String)> {
     let (crash_looping, seconds) = (&findings.crash_looping, CRASH_WINDOW.as_secs());
     let message = if let Some(first) = crash_looping.first() {

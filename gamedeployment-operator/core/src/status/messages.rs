@@ -141,7 +141,7 @@ pub(super) fn progressing(
     set(true, WorkloadReason::RolloutComplete, message);
 }
 
-/// Formats which pods wait for a hook, for budget or for a dry run.
+/// Formats which pods wait for a hook, for budget or for the API server to accept new pods.
 fn waits(facts: &Facts<'_>, findings: &Findings<'_>, waiting: &Waiting) -> String {
     let asking = waiting
         .entries
@@ -225,7 +225,7 @@ fn waits_for_batch(facts: &Facts<'_>, to_create: usize) -> String {
     )
 }
 
-/// Formats the pods whose index is still in use by a terminating pod.
+/// Formats how many new pods wait for an index, and the terminating pods that still hold one.
 fn waits_for_index(facts: &Facts<'_>, findings: &Findings<'_>) -> String {
     let ending = holding_an_index(facts, |pod| pod.terminating);
     if findings.unmade == 0 || ending.is_empty() {
@@ -353,7 +353,7 @@ pub(super) fn update_blocked(
     }
 }
 
-/// Returns why an in-place update does not finish.
+/// Returns why an in-place update does not finish; `None` if there is no error and it is not overdue.
 fn stalled(pod: &PodFacts<'_>, now: Timestamp) -> Option<String> {
     let InPlacePhase::Written { since, complaint, .. } = &pod.phase else {
         return None;
@@ -373,7 +373,8 @@ fn stalled(pod: &PodFacts<'_>, now: Timestamp) -> Option<String> {
     })
 }
 
-/// Returns the first reason among the hooks that need a person, and the pods concerned.
+/// Returns the reason of the longest-waiting pod whose hook needs a person, and a message about all such
+/// pods.
 fn hooks(waiting: &Waiting, concerns: fn(&WaitingPod) -> bool) -> Option<(WorkloadReason, String)> {
     let blocked = waiting
         .entries

@@ -55,7 +55,8 @@ pub struct Findings<'a> {
 }
 
 impl<'a> Findings<'a> {
-    /// Returns every pod's gate state and whether it is within the budget.
+    /// Returns the gate state of every selected pod and of every pod that waits for its `PostInplace` hook,
+    /// and whether the pod is within the budget.
     pub fn gate_states(&self) -> impl Iterator<Item = (&'a Pod, &GateState<'a>, bool)> {
         let pods = self.pods.iter();
         let chosen = pods.map(|pod| (pod.facts.pod, &pod.gate_state, pod.granted));
@@ -80,12 +81,12 @@ fn costs(facts: &Facts<'_>, findings: &Findings<'_>) -> Option<Warning> {
     })
 }
 
-/// Builds the complete report.
+/// Builds the report: status, warnings, metrics and the next wake-up.
 pub fn report(facts: &Facts<'_>, findings: &Findings<'_>) -> StatusReport {
     let (view, workload) = (facts.view, facts.workload);
     let old = view.object.status.clone().unwrap_or_default();
     let waiting = Waiting::gather(facts, findings, &old);
-    // Wake up when a HookRun becomes overdue.
+    // Wake up when a HookRun counts as not taken up, even if no event arrives.
     let runs = findings
         .gate_states()
         .filter_map(|(_, gate_state, _)| gate_state.run());
@@ -201,8 +202,8 @@ fn is_whole(facts: &Facts<'_>, findings: &Findings<'_>) -> bool {
         && facts.updated() >= facts.workload.replicas
 }
 
-/// Returns the status if it changed, and warnings for conditions that got worse. Conditions about `told` pods
-/// have been reported already.
+/// Returns the status if it changed, and warnings for conditions that got worse. A condition about pods that
+/// get their own events, as reported by `told` for its type, causes no warning.
 fn conclude(
     old: GameDeploymentStatus,
     mut status: GameDeploymentStatus,

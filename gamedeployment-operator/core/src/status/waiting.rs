@@ -32,7 +32,7 @@ pub(super) struct WaitingPod {
     pub(super) pod: PodRef,
     pub(super) kind: HookKind,
     pub(super) how: WaitState,
-    /// Whether the pod goes as surplus or because it was named, not for an update.
+    /// Whether the pod is selected for deletion, as surplus or because the user named it, not for an update.
     pub(super) scales: bool,
     pub(super) condition: HookCondition,
 }
@@ -84,7 +84,7 @@ impl Waiting {
         self.entries.len()
     }
 
-    /// Returns the status entries of a kind. Those that need a person come first.
+    /// Returns the status entries of a kind, at most [`MAX_ENTRIES`]. Those that need a person come first.
     pub(super) fn entries(&self, kind: HookKind) -> Vec<HookCondition> {
         self.shown(kind).map(|entry| entry.condition.clone()).collect()
     }
@@ -213,7 +213,7 @@ fn entry(
     })
 }
 
-/// Truncates to whole seconds, as the original operator writes them.
+/// Truncates to whole seconds, as the original operator does.
 fn whole_seconds(at: Timestamp) -> shared_api::time::Time {
     Timestamp::from_second(at.as_second()).unwrap_or(at).into()
 }

@@ -1,5 +1,5 @@
-//! Events for pods blocked by a hook: each pod gets one event with the remedy. The workload gets events with
-//! the number of pods, so that many blocked pods do not cause as many events.
+//! Events for pods blocked by a hook: each pod gets one event with the remedy. The workload gets a few events
+//! with the number of pods instead of one for each pod.
 
 use shared_api::GameDeploymentStatus;
 use shared_api::game_deployment::HookCondition;
@@ -24,8 +24,8 @@ impl Waiting {
         for entry in HookKind::ALL.into_iter().flat_map(|kind| self.shown(kind)) {
             let Some(reason) = reason(entry.how) else { continue };
             let message = entry.condition.message.as_deref();
-            // A repeated hook run with the same message has another start time, though its run has the same
-            // name.
+            // A hook that ran again with the same message has another start time, although its HookRun has
+            // the same name.
             let told = known(old, entry.kind, &entry.condition.pod_name).is_some_and(|known| {
                 known.message.as_deref() == message && known.start_time == entry.condition.start_time
             });
@@ -62,7 +62,7 @@ fn reason(how: WaitState) -> Option<WorkloadReason> {
     }
 }
 
-/// Number of pods blocked by a verdict or by a missing verdict, according to the status.
+/// Number of pods blocked by a verdict (`refused`) or by the lack of one, according to the status.
 fn held(status: &GameDeploymentStatus, refused: bool) -> usize {
     let lists = [
         &status.pre_delete_hook_condition,

@@ -32,7 +32,7 @@ fn without_nulls(value: &Value) -> Value {
     }
 }
 
-/// Applies the rules of a kind. A value that is not an object is kept as is.
+/// Applies the rules of a schema. A value that is not an object is kept as is.
 fn shape(value: &mut Value, kind: &Schema) {
     let Value::Object(fields) = value else {
         return;

@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 use super::tests::{full, with};
 use super::*;
 
-/// Everything that the API server adds to [`full`] on read, transcribed by hand from Kubernetes' defaulting.
+/// Everything that [`full`] has gained when it is read back from the API server, transcribed by hand from
+/// Kubernetes' defaulting.
 pub(super) fn additions() -> Vec<(String, Value)> {
     let mut rows: Vec<(String, Value)> = Vec::new();
     let mut add = |pointer: &str, value: Value| rows.push((pointer.to_owned(), value));

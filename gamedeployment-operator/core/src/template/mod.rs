@@ -1,4 +1,4 @@
-//! Semantic comparison of pod templates: what the API server would make of them.
+//! Semantic comparison of pod templates, by what the API server would make of them.
 //!
 //! Two templates are equal if they produce the same pods. Go writes `creationTimestamp: null` and empty
 //! `resources`, the API server fills in defaults, some users write `1000m` and others `1`: none of these is a

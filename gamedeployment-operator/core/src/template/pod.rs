@@ -2,8 +2,8 @@
 //! the volumes.
 //!
 //! The tables follow Go's types and `SetDefaults_*` of Kubernetes. If Go omits an empty field, empty and
-//! absent are equal. An empty pointer to an object differs from an absent one unless it is known to have no
-//! effect.
+//! absent are equal. An empty object behind a pointer differs from an absent one unless it is known to have
+//! no effect.
 
 use serde_json::{Map, Value};
 

@@ -59,7 +59,7 @@ struct SuffixFactor {
     ten: i32,
 }
 
-/// Parses a quantity in billionths, rounding up.
+/// Parses a quantity into billionths and rounds its magnitude up.
 fn billionths(text: &str) -> Option<i128> {
     let (negative, text) = match text.strip_prefix('-') {
         Some(rest) => (true, rest),

@@ -11,7 +11,7 @@ pub struct RolloutStep {
     pub partition: Option<Amount>,
     /// A wait.
     pub pause: Option<Pause>,
-    /// A hook that must be Successful.
+    /// A hook that must succeed.
     pub hook: Option<HookStep>,
 }
 

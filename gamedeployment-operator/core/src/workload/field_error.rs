@@ -1,4 +1,4 @@
-//! Problems of a spec and their wording, used in the status and by admission.
+//! Problems of a spec and their wording, in a status and in checks before an object is stored.
 
 /// One problem: field, value and remedy.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -71,7 +71,7 @@ pub(super) fn read(
     }
 }
 
-/// Whether the strategy is empty. The API server defaults `retry` to false.
+/// Whether the strategy sets nothing. The API server defaults `retry` to false, so false counts as unset.
 fn is_empty(strategy: &HookStrategy) -> bool {
     strategy.hook.is_none() && strategy.retry != Some(true) && strategy.fresh_for_seconds.is_none()
 }

@@ -67,7 +67,7 @@ fn check_annotations(template: &Value, problems: &mut Vec<FieldError>) {
     }
 }
 
-/// Returns the key, path and value of each string entry whose key is not reserved.
+/// Returns the key, path and value of each string entry whose key is not reserved, and reports the others.
 fn texts<'a>(
     template: &'a Value,
     field: &str,
@@ -111,7 +111,7 @@ fn is_dns_name(text: &str) -> bool {
     (1..=253).contains(&text.len()) && text.split('.').all(|part| is_made_of(part, is_letter, "-"))
 }
 
-/// Whether both ends are letters and everything between is a letter or a mark.
+/// Whether both ends satisfy `is_letter` and everything between does so or is one of the `marks`.
 fn is_made_of(text: &str, is_letter: impl Fn(char) -> bool, marks: &str) -> bool {
     text.starts_with(&is_letter)
         && text.ends_with(&is_letter)
